@@ -300,6 +300,11 @@ export const ownEnds = {
   RECORDS_SHORT: partial("The final results contain fewer records than the service counted.", isKept, {
     results: "incomplete",
   }),
+  /** Only of a feature, in `coverage`: its records of earlier nights stay as they were. */
+  FEATURE_NOT_RETRIEVED: engineerActs(
+    "The service neither returned the feature nor says why.",
+    "Check with `nightjar engines show ENGINE` that the engine has it; if it does, report the engine.",
+  ),
   /** Beyond a limit, or our code failed on it: the execution stays. If it was a form, nothing was started. */
   ANSWER_UNUSABLE: engineerActs(
     "An answer cannot be used; an execution that it was about is kept at the service.",

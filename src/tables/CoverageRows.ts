@@ -7,7 +7,7 @@ import { executionsOf } from "../ledger/RunState.ts"
 import type { TaskState } from "../ledger/RunState.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { featureEnd } from "../service/EndTable.ts"
-import { knownEnd, notInTables } from "../service/Ends.ts"
+import { knownEnd, notInTables, passedOver } from "../service/Ends.ts"
 import type { Verdict } from "../service/Ends.ts"
 import type { RunId, SessionId } from "../service/Ids.ts"
 import { features as featureCodes } from "../service/Vocabulary.ts"
@@ -68,7 +68,8 @@ export interface TaskFindings {
   /** Products of all records, if every result is final and nothing in it was unreadable. */
   readonly delivered: ReadonlySet<string> | undefined
   readonly products_count: ReadonlyArray<readonly [key: string, count: number]> | undefined
-  readonly retrieved: ReadonlyArray<string>
+  /** Undefined if no body names what was retrieved. */
+  readonly retrieved: ReadonlyArray<string> | undefined
   readonly session_id: SessionId | undefined
   readonly as_of: number | undefined
   /** A body of the task is not in the tables. */
@@ -86,11 +87,28 @@ const wholeOf = (task: TaskState, { isLeftOut }: TaskFindings): Settlement => {
   return isLeftOut && settlement.outcome === "succeeded" ? notInTables : settlement
 }
 
-const settle = (task: TaskState, reason: string | undefined, findings: TaskFindings): Settlement => {
+/** Nothing says that the feature was read: no record, and its name is missing where others would stand. */
+const isPassedOver = (feature: string, records: number | undefined, findings: TaskFindings): boolean =>
+  records === 0 &&
+  !findings.retrieved?.includes(feature) &&
+  (findings.retrieved !== undefined || findings.featureReasons.size > 0)
+
+/** A task that failed proves only with records that a feature was read. */
+const settle = (
+  task: TaskState,
+  feature: string,
+  records: number | undefined,
+  findings: TaskFindings,
+): Settlement => {
   const whole = wholeOf(task, findings)
+  const reason = findings.featureReasons.get(feature)
   const own = featureEnd(reason)
-  if (own === undefined || task.settled === undefined) return whole
+  if (task.settled === undefined) return whole
+  if (own === undefined)
+    return whole.outcome === "succeeded" && isPassedOver(feature, records, findings) ? passedOver : whole
   if (own.outcome === "succeeded" && isIncomplete(whole.reason)) return whole
+  const isKept = whole.outcome === "succeeded" || whole.outcome === "partial" || (records ?? 0) > 0
+  if (own.outcome === "succeeded" && !isKept) return whole
   return { outcome: own.outcome, reason, who_acts: own.who_acts }
 }
 
@@ -135,17 +153,22 @@ export const coverageRows = (
   families: ReadonlyArray<RecordFamily>,
   findings: TaskFindings,
 ): ReadonlyArray<Row> => {
-  const codes = new Set([...task.planned.features, ...findings.featureReasons.keys(), ...findings.retrieved])
+  const codes = new Set([
+    ...task.planned.features,
+    ...findings.featureReasons.keys(),
+    ...(findings.retrieved ?? []),
+  ])
   const first = { ...taskCells(run_id, task), session_id: findings.session_id }
   const as_of = findings.as_of ?? task.settled?.at
   if (codes.size === 0) return [{ ...first, ...cellsOf(wholeOf(task, findings)), as_of }]
   return [...codes].map((feature) => {
     const asked = { feature, others: [...codes].filter((code) => code !== feature), families }
+    const records = recordsOf(asked, findings)
     return {
       ...first,
       feature,
-      ...cellsOf(settle(task, findings.featureReasons.get(feature), findings)),
-      records: recordsOf(asked, findings),
+      ...cellsOf(settle(task, feature, records, findings)),
+      records,
       counted: countedOf(asked, findings),
       as_of,
     }
@@ -164,15 +187,20 @@ const none: ReadonlyArray<string> = []
 export const deliveredFeatures = (
   task: TaskState,
   families: ReadonlyArray<RecordFamily>,
-  { featureReasons, delivered: products, isLeftOut }: TaskFindings,
+  findings: TaskFindings,
 ): ReadonlyArray<string> => {
   const { settled, planned } = task
+  const { delivered: products, isLeftOut } = findings
   const last = executionsOf(task).at(-1)
   const isRead = last?.closed?.fact.landed !== undefined && last.drained && !isLeftOut
   if (!isRead || products === undefined || settled === undefined || isIncomplete(settled.fact.reason))
     return none
   if (settled.fact.outcome === "succeeded") return none
-  const succeeded = (code: string) => featureEnd(featureReasons.get(code))?.outcome === "succeeded"
+  const succeeded = (feature: string) => {
+    const others = planned.features.filter((code) => code !== feature)
+    const records = recordsOf({ feature, others, families }, findings)
+    return settle(task, feature, records, findings).outcome === "succeeded"
+  }
   const fedBy = (code: string) => productsOf(code, families)
   const left = new Set(planned.features.filter((code) => !succeeded(code)))
   if (left.size === 0) return none

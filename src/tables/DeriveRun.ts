@@ -23,6 +23,7 @@ import {
   deriveSession,
   findingsKey,
   findingsOf as sessionFindings,
+  listed,
   parseUsable,
   readBody,
   rowsOfSession,
@@ -296,7 +297,7 @@ export const taskFindings = (
           typeof count === "number" && Number.isSafeInteger(count) ? [[key, count] as const] : [],
         )
       : undefined,
-    retrieved: found.flatMap(({ retrieved }) => retrieved),
+    retrieved: listed(found.map(({ retrieved }) => retrieved)),
     session_id: (read.at(-1) ?? sessions.at(-1))?.session_id,
     as_of: read.at(-1)?.body?.meta.received_at,
   }

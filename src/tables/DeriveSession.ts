@@ -30,7 +30,8 @@ import { isObject } from "./TakeFields.ts"
 export interface SessionFindings {
   readonly counts: Omit<Counts, "repeated" | "tally" | "byProduct">
   readonly byProduct: ReadonlyMap<string, number>
-  readonly retrieved: ReadonlyArray<string>
+  /** Undefined if no body names what was retrieved. */
+  readonly retrieved: ReadonlyArray<string> | undefined
   /** What each endpoint's newest body holds, and whether it is final. */
   readonly sources: ReadonlyArray<SourceFinding>
 }
@@ -184,6 +185,10 @@ export const addUp = (maps: Iterable<Iterable<readonly [string, number]>>): Map<
   return totals
 }
 
+/** All of the lists that there are; undefined if there is none. */
+export const listed = <A>(lists: ReadonlyArray<ReadonlyArray<A> | undefined>): ReadonlyArray<A> | undefined =>
+  lists.every((list) => list === undefined) ? undefined : lists.flatMap((list) => list ?? [])
+
 const noProducts: ReadonlyMap<string, number> = new Map()
 
 export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => {
@@ -202,7 +207,7 @@ export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => 
     },
     // Needed only if some records have no table of their own: a night keeps this of each session.
     byProduct: other === 0 ? noProducts : addUp(added.map(({ counts }) => counts.byProduct)),
-    retrieved: added.flatMap(({ value }) => retrievedFeatures(value) ?? []),
+    retrieved: listed(added.map(({ value }) => retrievedFeatures(value))),
     sources: added.map(({ finding }) => finding),
   }
 }

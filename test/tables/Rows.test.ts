@@ -47,7 +47,7 @@ const folded = (facts: ReadonlyArray<Fact>): TaskState => {
   return state
 }
 
-const settled = (reason: string, outcome: "succeeded" | "failed" | "unfinished"): Fact => ({
+const settled = (reason: string, outcome: "succeeded" | "partial" | "failed" | "unfinished"): Fact => ({
   _tag: "TaskSettled",
   ...task,
   outcome,
@@ -61,7 +61,7 @@ const nothing: TaskFindings = {
   byProduct: new Map(),
   delivered: undefined,
   products_count: undefined,
-  retrieved: [],
+  retrieved: undefined,
   session_id: undefined,
   as_of: undefined,
   isLeftOut: false,
@@ -357,19 +357,29 @@ describe("features that a rerun does not ask for again", () => {
   const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
   const end = { status_code: "PARTIAL", status_reason: "PARTIAL", landed }
   const drained: Fact = { _tag: "AttemptDrained", ...at, execution_id: execution.execution_id }
-  const read = (proof: ReadonlyArray<Fact>, reason = "PARTIAL"): TaskState =>
+  const read = (proof: ReadonlyArray<Fact>, reason = "FAILED", outcome: "partial" | "failed" = "failed") =>
     folded([
       ...accepted,
       { _tag: "AttemptClosed", ...at, ...execution, ...end },
       ...proof,
-      settled(reason, "failed"),
+      settled(reason, outcome),
     ])
   const told = (accounts: string, x: string) =>
     new Map([
       ["accounts_read", `FEATURE_${accounts}`],
       ["x", `FEATURE_${x}`],
     ])
-  const findings = { featureReasons: told("COMPLETED", "FAILED"), delivered: new Set(["accounts"]) }
+  const findings = {
+    featureReasons: told("COMPLETED", "FAILED"),
+    byTable: new Map(),
+    byProduct: new Map([["accounts", 1]]),
+    delivered: new Set(["accounts"]),
+  }
+  const both = {
+    byProduct: new Map([...findings.byProduct, ["x", 1]]),
+    delivered: new Set(["accounts", "x"]),
+  }
+  const empty = { byProduct: new Map(), delivered: new Set<string>() }
   const left = (
     state: TaskState,
     more: Partial<TaskFindings> = {},
@@ -380,10 +390,11 @@ describe("features that a rerun does not ask for again", () => {
     assert.deepStrictEqual(
       [
         left(read([drained])),
-        left(read([drained]), { delivered: new Set() }),
+        left(read([drained], "PARTIAL", "partial"), empty),
+        left(read([drained]), empty),
         // Not told, all of them, or none of them.
         left(read([drained]), { featureReasons: new Map() }),
-        left(read([drained]), { featureReasons: told("COMPLETED", "COMPLETED") }),
+        left(read([drained]), { featureReasons: told("COMPLETED", "COMPLETED"), ...both }),
         left(read([drained]), { featureReasons: told("FAILED", "SHINY") }),
         // Not proved to be here, not in the tables, or not known to be final.
         left(read([])),
@@ -391,7 +402,7 @@ describe("features that a rerun does not ask for again", () => {
         left(read([drained]), { isLeftOut: true }),
         left(read([drained]), { delivered: undefined }),
       ],
-      [["accounts_read"], ["accounts_read"], [], [], [], [], [], [], []],
+      [["accounts_read"], ["accounts_read"], [], [], [], [], [], [], [], []],
     )
   })
 
@@ -422,12 +433,75 @@ describe("coverage", () => {
       row["counted"],
     ])
 
+  const one = new Map([["accounts", 1]])
+
   it("is the feature's own if the state gives it, otherwise the task's", () => {
     const featureReasons = new Map([["accounts_read", "FEATURE_COMPLETED"]])
-    assert.deepStrictEqual(outcomes(folded([settled("BLOCKED_USER", "failed")]), { featureReasons }), [
-      ["accounts_read", "succeeded", "FEATURE_COMPLETED", "nobody", undefined, undefined],
-      ["x", "failed", "BLOCKED_USER", "customer", undefined, undefined],
+    const findings = { featureReasons, byTable: new Map(), byProduct: one, delivered: new Set(["accounts"]) }
+    assert.deepStrictEqual(outcomes(folded([settled("TIMEOUT", "failed")]), findings), [
+      ["accounts_read", "succeeded", "FEATURE_COMPLETED", "nobody", 1, undefined],
+      ["x", "failed", "TIMEOUT", "customer", 0, undefined],
     ])
+  })
+
+  it("[promise 17 failed] a task that failed found nothing out where it has no record", () => {
+    const featureReasons = new Map([["accounts_read", "FEATURE_COMPLETED"]])
+    const ends = [{}, { byTable: new Map() }, { byTable: new Map(), delivered: new Set<string>() }].map(
+      (findings) =>
+        outcomes(folded([settled("TIMEOUT", "failed")]), { featureReasons, ...findings })[0]?.slice(1, 5),
+    )
+    const failed = ["failed", "TIMEOUT", "customer"]
+    assert.deepStrictEqual(ends, [
+      [...failed, undefined],
+      [...failed, undefined],
+      [...failed, 0],
+    ])
+    const partly = { featureReasons, byTable: new Map(), delivered: new Set<string>() }
+    assert.deepStrictEqual(outcomes(folded([settled("PARTIAL", "partial")]), partly)[0]?.slice(1, 5), [
+      "succeeded",
+      "FEATURE_COMPLETED",
+      "nobody",
+      0,
+    ])
+  })
+
+  it("[promise 17 passed over] a feature that a success passes over in silence is not found to be empty", () => {
+    const ends = (findings: Partial<TaskFindings>) =>
+      outcomes(folded([settled("COMPLETED", "succeeded")]), {
+        byTable: new Map(),
+        byProduct: one,
+        delivered: new Set(["accounts"]),
+        ...findings,
+      }).map((row) => row[2])
+    const told = (...codes: ReadonlyArray<string>) =>
+      new Map(codes.map((code) => [code, "FEATURE_COMPLETED"]))
+    assert.deepStrictEqual(
+      [
+        // Nothing is named at all, so nothing is missing among the names.
+        ends({}),
+        ends({ retrieved: ["accounts_read", "x"] }),
+        ends({ retrieved: ["accounts_read"] }),
+        // Its records say that it was read, whatever is not named.
+        ends({ retrieved: [] }),
+        ends({ retrieved: ["accounts_read"], featureReasons: told("x") }),
+        ends({ featureReasons: told("accounts_read") }),
+        ends({ retrieved: ["x"], featureReasons: told("accounts_read") }),
+        // A record could be its own.
+        ends({ retrieved: [], byProduct: new Map([["odd", 1]]), delivered: new Set(["odd"]) }),
+        ends({ retrieved: [], byTable: undefined }),
+      ],
+      [
+        ["COMPLETED", "COMPLETED"],
+        ["COMPLETED", "COMPLETED"],
+        ["COMPLETED", "FEATURE_NOT_RETRIEVED"],
+        ["COMPLETED", "FEATURE_NOT_RETRIEVED"],
+        ["COMPLETED", "FEATURE_COMPLETED"],
+        ["FEATURE_COMPLETED", "FEATURE_NOT_RETRIEVED"],
+        ["FEATURE_COMPLETED", "COMPLETED"],
+        ["COMPLETED", "COMPLETED"],
+        ["COMPLETED", "COMPLETED"],
+      ],
+    )
   })
 
   it("no feature succeeds if its results are not all here, or with an unknown reason", () => {
@@ -519,7 +593,7 @@ describe("what the sessions of a task say together", () => {
         tables.found.set(findingsKey(one), {
           counts: nothingCounted,
           byProduct: new Map(),
-          retrieved: [],
+          retrieved: undefined,
           sources: [],
           ...found,
         })
@@ -533,7 +607,7 @@ describe("what the sessions of a task say together", () => {
     byProduct: new Map(),
     delivered: undefined,
     products_count: undefined,
-    retrieved: [],
+    retrieved: undefined,
     session_id: undefined,
     as_of: undefined,
   }
