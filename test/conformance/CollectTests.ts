@@ -17,8 +17,8 @@ const Listing = Schema.fromJsonString(
   Schema.Array(Schema.Struct({ name: Schema.String, file: Schema.String })),
 )
 
-/** One module graph for all files: nothing runs, so nothing can disturb anything, and it takes seconds. */
-const flags = ["--no-static-parse", "--no-isolate"]
+/** One module graph for all files: nothing runs, so nothing can disturb anything, and it is loaded once. */
+const flags = ["--no-static-parse", "--no-isolate", "--maxWorkers=1"]
 
 const kept = join(root, "node_modules/.cache/nightjar-titles.json")
 const Kept = Schema.fromJsonString(

@@ -141,8 +141,6 @@ const writtenFiles = (output: string): ReadonlyArray<string> => {
 const breakable = ["fsync", "fdatasync", "rename", "pwrite64", "write", "ftruncate", "unlink"] as const
 const writesMax = 40
 
-/** One that every night comes to, while its tables are written. */
-export const sampleCall: BrokenCall = { name: "fsync", nth: 170, once: true }
 /** Too little for the tables, enough for the ledger; in blocks. */
 export const sampleRoom = 500
 

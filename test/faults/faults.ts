@@ -1,8 +1,9 @@
 /**
  * `npm run faults -- [--nights N [--in-a-row K]] [--each CALL] [--enospc] [--eio] [--overlap] [--removals N]
  * [--compactions N] [--from K]`: real processes under kill -9, full and breaking disks, and each other; what they leave
- * is compared with an undisturbed night. `--sample` is a little of each but compactions, whose every step is cut off
- * among the tests. Tells what is wrong with each failing case and what repeats it, and exits 1 if there is one.
+ * is compared with an undisturbed night. `--sample` is a little of it: breaking calls, removals and compactions are cut
+ * off at their steps among the tests. Tells what is wrong with each failing case and what repeats it, and exits 1 if
+ * there is one.
  */
 import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
@@ -17,7 +18,6 @@ import {
   fillDisk,
   fullDiskSkipped,
   roomsFor,
-  sampleCall,
   sampleRoom,
 } from "./DiskFaults.ts"
 import { eachCall, killNight } from "./KilledNight.ts"
@@ -56,7 +56,7 @@ const { values } = parseArgs({
 
 const { sample } = values
 const amounts = sample
-  ? { nights: 1, sizes: 1, points: 1, runs: 3, removals: 1, compactions: 0 }
+  ? { nights: 1, sizes: 1, points: 0, runs: 3, removals: 0, compactions: 0 }
   : {
       nights: Number(values.nights ?? 0),
       sizes: values.enospc ? Number(values.sizes) : 0,
@@ -86,7 +86,7 @@ const points = available(amounts.points, "breaking disks", brokenDiskSkipped)
 const from = Number(values.from)
 const inARow = values["in-a-row"] === undefined ? undefined : Number(values["in-a-row"])
 const rooms = sizes === 0 ? [] : sample ? [sampleRoom] : await roomsFor(campaign, sizes)
-const calls = points === 0 ? [] : sample ? [sampleCall] : await brokenCalls(campaign, points)
+const calls = points === 0 ? [] : await brokenCalls(campaign, points)
 type Case = () => Promise<Verdict>
 type Killing = (seed: number) => Promise<Verdict>
 /** Cases of which each is tried by its seed, after what they have in common was made. */
