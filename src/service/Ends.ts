@@ -76,10 +76,11 @@ const requestAtFault = { outcome: "failed", who_acts: "engineer" } as const
 
 /**
  * For a start that was refused before anything ran (section 4.1, 400, 404 and 422). Only reasons that mean
- * a fault of the service at the end of an execution mean one here too.
+ * a fault of the service, or a refused login, at the end of an execution mean one here too.
  */
 export const verdictOfRefusal = (status_reason: string): Verdict => {
   if (status_reason === "ENGINE_UNKNOWN") return own(status_reason)
+  if (isRejecting(status_reason)) return verdictOfRejected(status_reason)
   const listed = serviceEnd(status_reason)
   const isOfService = listed?.outcome === "unfinished"
   return verdict(isOfService ? listed : requestAtFault, SaidReason.make(status_reason))

@@ -272,12 +272,11 @@ describe("the end of an attempt", () => {
 })
 
 describe("a refused start", () => {
-  it("is an engineer's, whatever its reason, except for what the service itself may fix", () => {
+  it("is an engineer's, except for what the service itself may fix, and the customer's if it refuses the login", () => {
     for (const reason of [
       "CUSTOMER_INTERVENTION_REQUIRED",
       "T10N_FORBIDDEN",
       "BAD_CONFIGURATIONS",
-      "BLOCKED_USER",
       "UNEXPECTED_ANSWER",
       "TOKEN_UNKNOWN",
       "NIGHT_OVER",
@@ -287,6 +286,8 @@ describe("a refused start", () => {
       expect(verdictOfRefusal(reason)).toEqual({ outcome: "failed", reason, who_acts: "engineer" })
     for (const reason of ["BAD_PROXY_CONFIGURATION", "ENGINE_UNAVAILABLE"])
       expect(verdictOfRefusal(reason)).toEqual({ outcome: "unfinished", reason, who_acts: "service" })
+    expect(told(verdictOfRefusal("BLOCKED_USER"))).toEqual(customer)
+    expect(told(verdictOfRefusal("UNHANDLED_AUTH_ERROR"))).toEqual(engineer)
     expect(told(verdictOfRefusal("ENGINE_UNKNOWN"))).toEqual(["skipped", "engineer"])
   })
 })
