@@ -68,6 +68,8 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   threads: String(limits.threads ?? 2),
   // Of a new file: with the usual 256 KiB a small one is twice as large, as few tables fill a block.
   default_block_size: "65536",
+  // What DuckDB 0.10 can read has 3 KB of statistics for each column, empty ones too: 2 MB in every version.
+  storage_compatibility_version: "v1.2.0",
   autoinstall_known_extensions: "false",
   autoload_known_extensions: "false",
   allow_community_extensions: "false",

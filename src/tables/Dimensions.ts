@@ -7,8 +7,8 @@ import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
-import { ageSql } from "./RecordStore.ts"
-import type { Relation } from "./RecordStore.ts"
+import { ageSql, storeTable } from "./RecordStore.ts"
+import type { Relation, StoreTable } from "./RecordStore.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { aloneSql, sameSql, subject, temp } from "./Answers.ts"
 import {
@@ -26,6 +26,7 @@ import {
 /** What a view needs of all runs: one row a key in a table of `store`, which takes in those of each run. */
 interface Gathered {
   readonly name: string
+  readonly what: string
   readonly key: ReadonlyArray<string>
   /** Columns beside the key and `seq`, its newest run: their types, and what several rows become. */
   readonly columns: ReadonlyArray<readonly [name: string, type: string, together: string]>
@@ -37,6 +38,7 @@ const newestOf = "session_id, outcome, reason, who_acts, records, counted, run_i
 
 const ofCoverage: Gathered = {
   name: "store._coverage",
+  what: "The newest outcome of each feature.",
   key: [...subject, "feature", "requested"],
   columns: [
     [
@@ -59,6 +61,7 @@ const gathered: ReadonlyArray<Gathered> = [
   ofCoverage,
   {
     name: "store._sessions",
+    what: "The newest session with results.",
     key: subject,
     columns: [
       [
@@ -75,6 +78,7 @@ const gathered: ReadonlyArray<Gathered> = [
   },
   {
     name: "store._dates",
+    what: "When each customer, engine and feature was seen.",
     key: ["kind", "id"],
     columns: [
       ["first_seen", "DATE", "min(first_seen)"],
@@ -88,13 +92,28 @@ const gathered: ReadonlyArray<Gathered> = [
   },
 ]
 
-export const gatheredTables: ReadonlyArray<string> = gathered.map(
-  ({ name, key, columns }) =>
-    `CREATE TABLE ${name} (${[
-      ...key.map((each) => `${each} ${each === "requested" ? "BOOLEAN" : "VARCHAR"}`),
-      "seq BIGINT",
-      ...columns.map(([each, type]) => `${each} ${type}`),
-    ].join(", ")})`,
+const gatheredColumns: Readonly<Record<string, string>> = {
+  requested: "The task asked for the feature.",
+  newest: "What the newest run says.",
+  good: "The newest run in which it succeeded.",
+  kind: "customer, engine or feature.",
+  id: "Which one.",
+  first_seen: "The date of the first run that names it.",
+  last_seen: "The date of the newest run that names it.",
+}
+
+const keyColumn = (name: string) => {
+  if (name === "customer_id" || name === "engine_reference" || name === "_alone" || name === "feature")
+    return name
+  return { name, type: name === "requested" ? "BOOLEAN" : "VARCHAR", comment: gatheredColumns[name] ?? "" }
+}
+
+export const gatheredTables: ReadonlyArray<StoreTable> = gathered.map(({ name, what, key, columns }) =>
+  storeTable(name.replace("store.", ""), `${what} Key: ${key.join(", ")}.`, [
+    ...key.map(keyColumn),
+    "seq",
+    ...columns.map(([each, type]) => ({ name: each, type, comment: gatheredColumns[each] ?? "" })),
+  ]),
 )
 
 const gather = ({ name, key, columns }: Gathered, from: string): string =>

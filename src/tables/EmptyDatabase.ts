@@ -18,17 +18,23 @@ import { gatheredTables } from "./Dimensions.ts"
 import { fileStep, filesBelow } from "./Manifest.ts"
 import type { Layout } from "./Manifest.ts"
 import { inDatabase } from "./Publisher.ts"
-import { keptTables, storeStatements } from "./RecordStore.ts"
+import { keptTables, storeTables } from "./RecordStore.ts"
+import type { StoreTable } from "./RecordStore.ts"
 import { makeFoldersOf } from "./Store.ts"
 import type { Store } from "./Store.ts"
 
-const tableSql = ({ name, columns }: TableSpec): string => {
+const tableSql = (schema: string, { name, columns }: TableSpec | StoreTable): string => {
   const declared = columns.map((each) => `${identifier(each.name)} ${each.type}`)
-  return `CREATE TABLE ops.${identifier(name)} (${declared.join(", ")})`
+  return `CREATE TABLE ${schema}.${identifier(name)} (${declared.join(", ")})`
+}
+
+interface Commented extends Pick<DictionaryTable, "kind" | "name" | "comment"> {
+  readonly schema: string
+  readonly columns: ReadonlyArray<{ readonly name: string; readonly comment: string }>
 }
 
 /** The columns of a macro's result cannot have comments; `nightjar tables` describes them. */
-const commentsOf = ({ schema, kind, name, comment, columns }: DictionaryTable): ReadonlyArray<string> => {
+const commentsOf = ({ schema, kind, name, comment, columns }: Commented): ReadonlyArray<string> => {
   const place = `${schema}.${identifier(name)}`
   return [
     `COMMENT ON ${kind === "macro" ? "MACRO TABLE" : kind} ${place} IS ${literal(comment)}`,
@@ -43,17 +49,18 @@ const schemas = ["history", "nights", "ops", "store"]
 /** In one transaction: otherwise each statement is a version of the file. */
 export const emptyStatements = ({ families, pseudonyms }: Pick<Store, "families" | "pseudonyms">): string => {
   const tables = keptTables(families)
+  const kept = [...storeTables(tables), ...gatheredTables]
   return [
     "BEGIN",
     ...schemas.map((name) => `CREATE SCHEMA ${name}`),
-    ...operatorTables().map(tableSql),
-    ...storeStatements(tables),
-    ...gatheredTables,
+    ...operatorTables().map((table) => tableSql("ops", table)),
+    ...kept.map((table) => tableSql("store", table)),
     ...publishedViews(families).map(
       ({ schema, name, sql }) => `CREATE VIEW ${schema}.${identifier(name)} AS ${sql}`,
     ),
     `CREATE MACRO changes(earlier, later) AS TABLE ${changesSql(tables)}`,
     ...dataDictionary(families, pseudonyms?.policy).flatMap(commentsOf),
+    ...kept.flatMap((table) => commentsOf({ ...table, schema: "store", kind: "table" })),
     "COMMIT",
   ].join(";\n")
 }

@@ -6,7 +6,7 @@
  * A scope is what one answer covers: customer, engine (or a session that was only read), product and
  * sub_family. A version is one content of one record. A reading is one scope in one session of one run.
  */
-import { identifier, literal } from "../base/DuckDbFailed.ts"
+import { identifier } from "../base/DuckDbFailed.ts"
 import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { isColumnName } from "../records/RecordSchema.ts"
@@ -93,10 +93,6 @@ export const keptTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray
 export const contentOf = ({ columns, fetched, rest }: KeptTable): ReadonlyArray<string> =>
   [...columns, ...rest].map(({ name }) => name).filter((name) => !fetched.includes(name))
 
-const declared = (columns: ReadonlyArray<ColumnSpec>): string =>
-  columns.map(({ name, type }) => `${identifier(name)} ${type}`).join(", ")
-const listed = (...parts: ReadonlyArray<string>): string => parts.filter((part) => part !== "").join(", ")
-
 export const stored = (name: string): string => `store.${identifier(name)}`
 /** No table of records has a name that begins so. */
 export const seenOf = (name: string): string => stored(`_seen_${name}`)
@@ -104,49 +100,124 @@ export const seenOf = (name: string): string => stored(`_seen_${name}`)
 export const fetchedOf = ({ columns, fetched }: KeptTable): ReadonlyArray<ColumnSpec> =>
   columns.filter(({ name }) => fetched.includes(name))
 
+/** What only `store` has. Its own columns begin with an underscore, as no field of a schema does. */
+const storeColumns = {
+  run_id: ["VARCHAR", "The run."],
+  run_date: ["DATE", "Its date."],
+  job: ["VARCHAR", "The job."],
+  replaces: ["VARCHAR[]", "The jobs that it takes the place of."],
+  task_id: ["VARCHAR", "The task."],
+  execution_id: ["VARCHAR", "The execution that it came from."],
+  session_id: ["VARCHAR", "The session that it came from."],
+  seq: ["BIGINT", "The place of the run in the order in which runs began."],
+  e: ["DATE", "The run's date, or that of a newer run before it: what it reads is true when it begins."],
+  whole: ["BOOLEAN", "The run decides what is asked for."],
+  customer_id: ["VARCHAR", "The customer."],
+  engine_reference: ["VARCHAR", "The engine; NULL if a session was only read."],
+  _alone: ["VARCHAR", "The session, if it was only read: such a session stands alone."],
+  feature: ["VARCHAR", "The feature; NULL for all of the engine."],
+  product: ["VARCHAR", "The product."],
+  sub_family: ["VARCHAR", "The sub-family."],
+  as_of: ["DATE", "When it was answered last."],
+  loose: ["BOOLEAN", "No requested feature is known to feed it, so any does."],
+  _scope: ["INTEGER", "What one answer covers: customer, engine or session, product and sub-family."],
+  _reading: ["INTEGER", "One scope in one session of one run."],
+  _answered: ["BOOLEAN", "It decides what is current in its scope."],
+  _version: ["INTEGER", "One content of one record."],
+  _since_seq: ["BIGINT", "The run with which it began."],
+  _until_seq: ["BIGINT", "The run with which it ended; NULL while it is current."],
+  record_id: ["VARCHAR", "The record."],
+  content_id: ["VARCHAR", "Hash of its content."],
+  valid_from: ["DATE", "Since when it was true."],
+  valid_to: ["DATE", "Until when, exclusive; NULL while it is current."],
+  ended_by: ["VARCHAR", "Why it ended; NULL while it is current."],
+  position: ["INTEGER", "Position in the record's list, from 0."],
+} as const satisfies Readonly<Record<string, readonly [type: string, comment: string]>>
+
+/** A table of `store`: its columns with their types, some of which no published column has. */
+export interface StoreTable {
+  readonly name: string
+  readonly comment: string
+  readonly columns: ReadonlyArray<{ readonly name: string; readonly type: string; readonly comment: string }>
+}
+
+export const storeTable = (
+  name: string,
+  what: string,
+  columns: ReadonlyArray<keyof typeof storeColumns | StoreTable["columns"][number]>,
+): StoreTable => ({
+  name,
+  comment: `${what} How main, history and nights are kept; nobody's to read, and changed without notice.`,
+  columns: columns.map((each) => {
+    if (typeof each !== "string") return each
+    const [type, comment] = storeColumns[each]
+    return { name: each, type, comment }
+  }),
+})
+
+const scopeKey = ["customer_id", "engine_reference", "_alone", "product", "sub_family"] as const
+const ofVersion = ["content_id", "session_id", "execution_id", "valid_from", "valid_to", "ended_by"] as const
 const ownTables = [
-  // Runs in the order in which they began. `e` is the run's date, or that of a newer run before it: a rerun
-  // of an older night reads what is true when it begins. `whole`: it decides what is asked for.
-  `CREATE TABLE store._runs (run_id VARCHAR, seq BIGINT, e DATE, job VARCHAR, whole BOOLEAN,
-    replaces VARCHAR[])`,
-  // The newest answer of each scope. `loose`: no requested feature is known to feed it, so any does.
-  `CREATE TABLE store._scopes (_scope INTEGER, customer_id VARCHAR, engine_reference VARCHAR, _alone VARCHAR,
-    product VARCHAR, sub_family VARCHAR, seq BIGINT, as_of DATE, _reading INTEGER, loose BOOLEAN)`,
-  // What the newest whole run of each job asks for; a feature that is NULL stands for all of the engine.
-  `CREATE TABLE store._asked (job VARCHAR, customer_id VARCHAR, engine_reference VARCHAR, feature VARCHAR)`,
-  `CREATE TABLE store._readings (_reading INTEGER, run_id VARCHAR, run_date DATE, seq BIGINT, e DATE,
-    task_id VARCHAR, execution_id VARCHAR, session_id VARCHAR, _scope INTEGER, _answered BOOLEAN,
-    loose BOOLEAN)`,
+  storeTable("_runs", "All runs. Key: run_id.", ["run_id", "seq", "e", "job", "whole", "replaces"]),
+  storeTable("_scopes", "The newest answer of each scope. Key: _scope.", [
+    "_scope",
+    ...scopeKey,
+    "seq",
+    "as_of",
+    "_reading",
+    "loose",
+  ]),
+  storeTable("_asked", "What the newest whole run of each job asks for. Key: all columns.", [
+    "job",
+    "customer_id",
+    "engine_reference",
+    "feature",
+  ]),
+  storeTable("_readings", "What was read. Key: _reading.", [
+    "_reading",
+    "run_id",
+    "run_date",
+    "seq",
+    "e",
+    "task_id",
+    "execution_id",
+    "session_id",
+    "_scope",
+    "_answered",
+    "loose",
+  ]),
 ]
 
-const notToRead =
-  "How main, history and nights are kept, which are views of it; nobody's to read. Changes without notice."
-
-/**
- * The statements that make everything of `store`, without a row. Beside a record's columns, those that only
- * `store` has begin with an underscore, as no field of a schema does.
- */
-export const storeStatements = (tables: ReadonlyArray<KeptTable>): ReadonlyArray<string> => [
-  ...ownTables,
-  `COMMENT ON TABLE store._runs IS ${literal(notToRead)}`,
-  ...tables.flatMap((table) => [
-    `CREATE TABLE ${stored(table.name)} (_version INTEGER, _scope INTEGER, record_id VARCHAR, ${listed(
-      declared(table.columns),
-      declared(table.rest),
-    )}, content_id VARCHAR, session_id VARCHAR, execution_id VARCHAR, valid_from DATE, valid_to DATE,
-      ended_by VARCHAR, _since_seq BIGINT, _until_seq BIGINT)`,
-    `CREATE TABLE ${seenOf(table.name)} (${listed(
-      "_reading INTEGER, _version INTEGER",
-      declared(fetchedOf(table)),
-    )})`,
-    ...table.children.map(
-      (child) =>
-        `CREATE TABLE ${stored(child.name)} (_version INTEGER, position INTEGER, ${listed(
-          declared(child.columns),
-          declared(child.rest),
-        )})`,
-    ),
+const keptAs = (table: KeptTable): ReadonlyArray<StoreTable> => [
+  storeTable(table.name, `The versions of ${table.name}. Key: _version.`, [
+    "_version",
+    "_scope",
+    "record_id",
+    ...table.columns,
+    ...table.rest,
+    ...ofVersion,
+    "_since_seq",
+    "_until_seq",
   ]),
+  storeTable(`_seen_${table.name}`, "Which versions were read. Key: _reading, _version.", [
+    "_reading",
+    "_version",
+    ...fetchedOf(table),
+  ]),
+  ...table.children.map((child) =>
+    storeTable(child.name, `The lists of ${table.name}. Key: _version, position.`, [
+      "_version",
+      "position",
+      ...child.columns,
+      ...child.rest,
+    ]),
+  ),
+]
+
+/** All tables of `store` but those of `Dimensions.ts`. */
+export const storeTables = (tables: ReadonlyArray<KeptTable>): ReadonlyArray<StoreTable> => [
+  ...ownTables,
+  ...tables.flatMap(keptAs),
 ]
 
 const recordId = required(

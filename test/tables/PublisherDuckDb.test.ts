@@ -195,7 +195,9 @@ describe("PublisherDuckDb", () => {
             })),
           )
         assert.deepStrictEqual(columns, expected)
-        const bare = "SELECT table_name FROM duckdb_tables() WHERE comment IS NULL AND schema_name <> 'store'"
+        const bare = `SELECT schema_name, table_name FROM duckdb_tables() WHERE coalesce(comment, '') = ''
+          UNION ALL SELECT schema_name, table_name || '.' || column_name FROM duckdb_columns()
+          WHERE NOT internal AND coalesce(comment, '') = ''`
         assert.deepStrictEqual(yield* rowsOf(root, bare), [])
       }).pipe(Effect.provide(builtInLayers(root)))
     }),
