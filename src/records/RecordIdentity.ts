@@ -46,9 +46,13 @@ export type FetchedOf = (value: Json) => ReadonlyArray<string>
 
 const nothingFetched: FetchedOf = () => []
 
+/** What counts as missing. */
+const isNothing = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0)
+
 /**
- * One text per JSON value: keys sorted, members that are null left out, strings with their length before them
- * so that nothing has to be escaped, numbers by value. The value was read: its nesting has been measured.
+ * One text per JSON value: keys sorted, members that are null or `[]` left out, strings with their length
+ * before them so that nothing has to be escaped, numbers by value. The value was read: its nesting has been
+ * measured.
  */
 export const canonicalText = (value: unknown, fetchedOf = nothingFetched): string => {
   if (typeof value === "string") return labelOf(value)
@@ -63,21 +67,27 @@ export const canonicalText = (value: unknown, fetchedOf = nothingFetched): strin
   let text = "{"
   for (let i = 0; i < sorted.length; i++) {
     const member = (value as Json)[sorted[i]!]
-    if (member === null || fetched.includes(sorted[i]!)) continue
+    if (isNothing(member) || fetched.includes(sorted[i]!)) continue
     text += labels[i]! + canonicalText(member, fetchedOf)
   }
   return `${text}}`
 }
 
 /** A cell that is not NULL as one text per value, whatever the type of a number is. */
-const writerOf = (type: ColumnType, fetchedOf: FetchedOf): ((cell: NonNullable<Cell>) => string) => {
+const writerOf = (
+  { type, fetched }: ContentColumn,
+  fetchedOf: FetchedOf,
+): ((cell: NonNullable<Cell>) => string) => {
   switch (type) {
     case "VARCHAR":
       return (cell) => labelOf(cell as string)
     case "VARCHAR[]":
       return (cell) => `[${(cell as ReadonlyArray<string>).map(labelOf).join("")}]`
     case "JSON":
-      return (cell) => canonicalText(readJson(cell as string, exactNumber), fetchedOf)
+      return (cell) => {
+        const value = readJson(cell as string, exactNumber)
+        return canonicalText(value, (each) => (each === value && fetched) || fetchedOf(each))
+      }
     case "BOOLEAN":
       return (cell) => (cell === true ? "!t" : "!f")
     case "DATE":
@@ -100,6 +110,8 @@ export interface ContentColumn {
   readonly name: string
   readonly type: ColumnType
   readonly index: number
+  /** Only of `extra`, which is missing if no other member is left: those that are times of fetching. */
+  readonly fetched?: ReadonlyArray<string>
 }
 
 /** The cells of a row as one text, in the order of the columns' names; what is NULL or empty is left out. */
@@ -109,14 +121,15 @@ export const contentWriter = (
 ): ((cells: ReadonlyArray<Cell>) => string) => {
   const parts = columns
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
-    .map(({ name, type, index }) => ({ label: labelOf(name), index, write: writerOf(type, fetchedOf) }))
+    .map((each) => ({ ...each, label: labelOf(each.name), write: writerOf(each, fetchedOf) }))
   return (cells) => {
     let text = "{"
     for (let i = 0; i < parts.length; i++) {
-      const { label, index, write } = parts[i]!
+      const { label, index, write, fetched } = parts[i]!
       const cell = cells[index] ?? null
-      if (cell === null || (Array.isArray(cell) && cell.length === 0)) continue
-      text += label + write(cell)
+      if (cell === null || isNothing(cell)) continue
+      const written = write(cell)
+      if (fetched === undefined || written !== "{}") text += label + written
     }
     return `${text}}`
   }

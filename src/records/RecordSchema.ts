@@ -104,7 +104,7 @@ export const RecordSchemaFile = Schema.Struct({
   ),
   fetched: optional(
     Schema.Array(Text),
-    "Columns that are times of fetching; they do not count for content_id. Default: fetch_date.",
+    "Fields that are times of fetching, with a column or without: no content. Default: fetch_date.",
   ),
   mode: optional(Mode, "What happens to a record that does not fit. Default: evolve."),
   assumed: optional(
@@ -241,10 +241,8 @@ const nameTroubles = (file: RecordSchemaFile): ReadonlyArray<Finding> => {
     children.map(([field]) => field),
     ["children"],
   )
-  for (const list of ["key", "fetched"] as const) {
-    for (const [at, name] of (file[list] ?? []).entries())
-      if (!Object.hasOwn(file.columns, name)) tell([list, at], `${name} is no column of this table`)
-  }
+  for (const [at, name] of (file.key ?? []).entries())
+    if (!Object.hasOwn(file.columns, name)) tell(["key", at], `${name} is no column of this table`)
   for (const [field, child] of children) {
     const path = ["children", field]
     checkTable(child.table ?? field, child.table === undefined ? path : [...path, "table"])

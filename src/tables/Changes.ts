@@ -8,7 +8,7 @@ import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { column } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
 import { aloneSql } from "./Answers.ts"
-import { contentOf, stored } from "./RecordStore.ts"
+import { comparable, contentOf, stored } from "./RecordStore.ts"
 import type { KeptTable } from "./RecordStore.ts"
 import { customer, engine, text } from "./SystemTables.ts"
 
@@ -86,8 +86,11 @@ const changesOf = (table: KeptTable): string => {
   const content = new Set(contentOf(table))
   const own = [...table.columns, ...table.rest].filter(({ name }) => content.has(name))
   const lists = table.children.map(({ name }, index) => ({ name, cell: `_list_${index}` }))
-  const differs = [...own.map(({ name }) => ({ name, cell: identifier(name) })), ...lists].map(
-    (each) => `CASE WHEN l.${each.cell} IS DISTINCT FROM f.${each.cell} THEN ${literal(each.name)} END`,
+  const differs = [
+    ...own.map(({ name }) => ["l", "f"].map((side) => comparable(side, name, table.fetched)).concat(name)),
+    ...lists.map((each) => [`l.${each.cell}`, `f.${each.cell}`, each.name]),
+  ].map(
+    ([before, after, name = ""]) => `CASE WHEN ${before} IS DISTINCT FROM ${after} THEN ${literal(name)} END`,
   )
   const record = (alias: string) =>
     `CASE WHEN ${alias}._version IS NOT NULL THEN to_json(struct_pack(${[

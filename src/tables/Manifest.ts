@@ -236,8 +236,8 @@ const pieceBytes = 4 * 1024 * 1024
 
 /** A DuckDB file begins with its own header and the two that checkpoints write in turn. */
 const headBytes = 12_288
-/** Each block after them begins with the checksum of the rest of it. */
-const blockBytes = 262_144
+/** Each block after them begins with the checksum of the rest of it; older files have larger ones. */
+const blockBytes = 65_536
 const checksumBytes = 8
 
 /**

@@ -6,7 +6,7 @@
  * A scope is what one answer covers: customer, engine (or a session that was only read), product and
  * sub_family. A version is one content of one record. A reading is one scope in one session of one run.
  */
-import { identifier } from "../base/DuckDbFailed.ts"
+import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { column, required } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { isColumnName } from "../records/RecordSchema.ts"
@@ -92,6 +92,21 @@ export const keptTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray
 /** What counts when two rows are compared. */
 export const contentOf = ({ columns, fetched, rest }: KeptTable): ReadonlyArray<string> =>
   [...columns, ...rest].map(({ name }) => name).filter((name) => !fetched.includes(name))
+
+/**
+ * A cell as it is compared: of `extra` the members in any order, but for those that are times of fetching; as
+ * it is written if DuckDB would round one of its numbers.
+ */
+export const comparable = (alias: string, name: string, fetched: ReadonlyArray<string> = []): string => {
+  const cell = `${alias}.${identifier(name)}`
+  if (name !== "extra") return cell
+  const member = `json_extract(${cell}, '/' || replace(replace(k, '~', '~0'), '/', '~1'))`
+  const left = fetched.map((each) => `k <> ${literal(each)} AND `).join("")
+  return `CASE WHEN ${cell} IS NULL THEN [] WHEN CAST(json(${cell}) AS VARCHAR) = CAST(${cell} AS VARCHAR)
+    THEN list_sort(list_transform(list_filter(json_keys(${cell}), lambda k: ${left}true),
+      lambda k: k || ' ' || CAST(${member} AS VARCHAR)))
+    ELSE [CAST(${cell} AS VARCHAR)] END`
+}
 
 export const stored = (name: string): string => `store.${identifier(name)}`
 /** No table of records has a name that begins so. */

@@ -28,8 +28,11 @@ export const settlementOf = (task: TaskState) => {
   return { outcome, reason: task.settled?.fact.reason, who_acts }
 }
 
-const statusOf = ({ ended }: RunState): string =>
-  ended === undefined ? "running" : ended.leftovers ? "unfinished" : "finished"
+const statusOf = ({ ended, tasks }: RunState): string => {
+  if (ended === undefined) return "running"
+  const isLeft = [...tasks.values()].some((task) => verdictOfTask(task).outcome === "unfinished")
+  return isLeft || ended.leftovers ? "unfinished" : "finished"
+}
 
 const runRow = (run: RunState): Row => {
   const { started, started_at, ended, stages } = run

@@ -15,7 +15,7 @@ import type { RecordFamily } from "../records/RecordSchema.ts"
 import { answer, askedAnew, kind, names, sameSql, temp } from "./Answers.ts"
 import type { Meta, SteppedRun } from "./Answers.ts"
 import { gatherRun, gatherWithout } from "./Dimensions.ts"
-import { contentOf, fetchedOf, seenOf, stored } from "./RecordStore.ts"
+import { comparable, contentOf, fetchedOf, seenOf, stored } from "./RecordStore.ts"
 import type { KeptChild, KeptTable } from "./RecordStore.ts"
 
 /** What a step needs to know of a table: where it is kept, and what its run has of it. */
@@ -53,7 +53,7 @@ const matchSql = ({ table, index }: Stepping): string =>
     temp(
       "open",
       `SELECT v.rowid AS id, v._version, v._scope, v.record_id, v.content_id,
-        row_number() OVER (PARTITION BY v._scope, v.content_id ORDER BY v.record_id) AS _nth
+        row_number() OVER (PARTITION BY v._scope, v.content_id ORDER BY v._version) AS _nth
       FROM ${stored(table.name)} AS v
       WHERE v._until_seq IS NULL AND v._scope IN (SELECT _scope FROM step_read)`,
     ),
@@ -83,22 +83,12 @@ const isItemOf = (item: string, record: string, id: string): string =>
 
 const listName = (index: number): string => `_list_${index}`
 
-/** The members of `extra` in any order; as it is written if DuckDB would round one of its numbers. */
-const comparedSql = (alias: string, name: string): string => {
-  const cell = `${alias}.${identifier(name)}`
-  if (name !== "extra") return cell
-  const member = `json_extract(${cell}, '/' || replace(replace(k, '~', '~0'), '/', '~1'))`
-  return `CASE WHEN CAST(json(${cell}) AS VARCHAR) = CAST(${cell} AS VARCHAR)
-    THEN list_sort(list_transform(json_keys(${cell}), lambda k: k || ' ' || CAST(${member} AS VARCHAR)))
-    ELSE [CAST(${cell} AS VARCHAR)] END`
-}
-
 /** Each list of a record as a cell, to be compared with another's: `rows` is where its items are. */
 const listsOf = ({ children }: KeptTable, rows: (child: KeptChild) => string, key: string): string =>
   children
     .map((child, index) => {
       const item = [...child.columns, ...child.rest].map(
-        ({ name }) => `${identifier(name)} := ${comparedSql("c", name)}`,
+        ({ name }) => `${identifier(name)} := ${comparable("c", name)}`,
       )
       const list = listName(index)
       return `LEFT JOIN (SELECT c.${key}, list(struct_pack(${item.join(", ")}) ORDER BY c.position) AS items
@@ -114,7 +104,7 @@ const decisive = (table: KeptTable): ReadonlyArray<string> => [
 
 /** All of them as one cell, so that a statement names two cells and not two of each column. */
 const allOf = (table: KeptTable): string => {
-  const own = contentOf(table).map((name) => `${identifier(name)} := ${comparedSql("r", name)}`)
+  const own = contentOf(table).map((name) => `${identifier(name)} := ${comparable("r", name, table.fetched)}`)
   const lists = table.children.map(
     (_, index) => `${listName(index)} := coalesce(${listName(index)}.items, [])`,
   )
@@ -234,7 +224,7 @@ const pair = Effect.fnUntraced(function* (connection: Connection, { table }: Ste
       FROM (FROM step_came ${first}) AS f JOIN (FROM step_were ${first}) AS l ON ${ofKey}
         JOIN step_found AS x ON x._ord = f._ord JOIN step_lost AS y ON y._version = l._version
       WHERE l._of > 1 OR f._of > 1
-      ORDER BY ${alike.join(" + ")} DESC, l.record_id, f.content_id, came, was`)
+      ORDER BY ${alike.join(" + ")} DESC, was, f.content_id, came`)
     const [cames, wases] = [new Set<string>(), new Set<string>()]
     for (const one of rows) {
       const [came, was] = [String(one["came"]), String(one["was"])]

@@ -47,7 +47,7 @@ const runStatus = oneOf(
     "status",
     "VARCHAR",
     "own",
-    "running; finished; unfinished: ended with something left at the service.",
+    "running; finished; unfinished: ended with unfinished tasks, or something left at the service.",
   ),
   ["running", "finished", "unfinished"],
 )

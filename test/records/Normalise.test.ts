@@ -422,7 +422,7 @@ describe("the normaliser", () => {
     )
   })
 
-  it("gives rows that are equal in their columns one content_id, however their bodies spell them [promise 18 content]", () => {
+  it("gives rows that are equal in their columns one content_id, however their bodies spell them [promise 18 content] [promise 18 fetched]", () => {
     const typed = (type: "DECIMAL(18,6)" | "INTEGER") =>
       families.map((family) => ({
         ...family,
@@ -439,8 +439,26 @@ describe("the normaliser", () => {
       [{ total_credits: null }, { total_credits: undefined }],
       [{ loyalty: { a: 1, b: [1.5], c: null } }, { loyalty: { b: [1.5], a: 1 } }],
       [{ fetch_date: "2026-11-20T03:04:05Z" }, { fetch_date: "2026-11-21T03:04:05Z" }],
+      [{ loyalty: null }, {}],
+      [{ loyalty: [] }, {}],
+      [{ loyalty: { a: [], b: 1 } }, { loyalty: { b: 1 } }],
     ]
     for (const [one, other] of same) expect(contentOf(one)).toBe(contentOf(other))
+    // A time of fetching without a column is kept in `extra`, and is no content there either.
+    const bare = (fetched: ReadonlyArray<string>) =>
+      typed("INTEGER").map((family) => ({
+        ...family,
+        fetched,
+        columns: family.columns.filter(({ name }) => name !== "fetch_date"),
+      }))
+    const times = [
+      { fetch_date: "2026-11-20" },
+      { fetch_date: "2026-11-21", seen_at: 1 },
+      { fetch_date: null },
+    ]
+    const contents = times.map((one) => contentOf(one, bare(["fetch_date", "seen_at"])))
+    expect(new Set(contents).size).toBe(1)
+    expect(contentOf({ seen_at: 1 }, bare(["fetch_date"]))).not.toBe(contents[0])
     const credits = { total_credits: 240 }
     expect(contentOf(credits, typed("INTEGER"))).toBe(contentOf(credits))
     const different: ReadonlyArray<readonly [object, object]> = [
@@ -448,6 +466,7 @@ describe("the normaliser", () => {
       [{ total_credits: 0 }, { total_credits: null }],
       [{ loyalty: [1, 2] }, { loyalty: [2, 1] }],
       [{ loyalty: "1" }, { loyalty: 1 }],
+      [{ loyalty: {} }, {}],
     ]
     for (const [one, other] of different) expect(contentOf(one)).not.toBe(contentOf(other))
   })

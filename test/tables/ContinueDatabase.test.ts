@@ -225,6 +225,18 @@ describe("the database of the next version", () => {
         assert.isFalse(yield* isContinued())
         changeSchema(at, () => ["born:", "birth_date:"])
         assert.isTrue(yield* isContinued())
+        const path = layoutOf(root).database
+        const bytes = readFileSync(path)
+        const marks = [
+          undefined,
+          ...Array.from({ length: (bytes.length - 12_288) / 65_536 }, (_, block) => block),
+        ].map((block) => {
+          const changed = Buffer.from(bytes)
+          if (block !== undefined) changed[12_288 + block * 65_536]! ^= 1
+          writeFileSync(join(root, "changed"), changed)
+          return markOf(join(root, "changed")).mark
+        })
+        assert.strictEqual(new Set(marks).size, marks.length)
         yield* swapDatabase(at)
         assert.isFalse(yield* isContinued())
       }).pipe(Effect.provide(DuckDb.layer)),

@@ -215,7 +215,53 @@ const live = Effect.fnUntraced(function* (seed: number) {
   for (const _ of runs.slice(0, 5)) yield* checkSomeChanges(world, connection, model.moments())
 }, Effect.scoped)
 
+/** A night of a job with so many equal records of each customer. */
+const night = (sequence: number, records: Readonly<Record<string, number>>, job = "a"): Run => ({
+  run_id: `r-${job}-${sequence}`,
+  job,
+  date: dateOf(sequence),
+  sequence,
+  kind: "whole",
+  parent: undefined,
+  replaces: [],
+  tasks: Object.entries(records).map(([customer, count]) => {
+    const row = { kind: "odd", type: null, name: "Ana", isEarlier: false } as const
+    const rows = Array.from({ length: count }, () => ({
+      ...row,
+      amount: undefined,
+      note: undefined,
+      lines: undefined,
+    }))
+    return { customer, engine: "bank:website", features: ["x"], told: ["x"], succeeded: ["x"], rows }
+  }),
+  fetched: sequence,
+  old: false,
+})
+
 describe("the history of records", () => {
+  it.effect(
+    "[promise 18 twins] of a record that stood twice for a night leaves the one that was there before",
+    () =>
+      Effect.gen(function* () {
+        const duckdb = yield* DuckDb
+        const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
+        yield* begin(connection)
+        const ids = () =>
+          connection.rows("SELECT customer_id, record_id FROM main.other_records ORDER BY ALL")
+        const customers = Array.from({ length: 16 }, (_, n) => `c-${n}`)
+        const seen = []
+        for (const [n, count] of [1, 2, 1].entries()) {
+          const one = night(n + 1, Object.fromEntries(customers.map((customer) => [customer, count])))
+          yield* put(connection, one, one.tasks)
+          yield* step(connection, one)
+          seen.push(yield* ids())
+        }
+        const [first = [], both = [], last] = seen
+        assert.deepStrictEqual([first.length, both.length], [16, 32])
+        assert.deepStrictEqual(last, first)
+      }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
+  )
+
   it.effect(
     "keeps what a run that goes on has brought when another job's is added [decision 10 goes on]",
     () =>
@@ -223,22 +269,7 @@ describe("the history of records", () => {
         const duckdb = yield* DuckDb
         const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
         yield* begin(connection)
-        const row = { kind: "odd", type: null, name: "Ana", isEarlier: false } as const
-        const rows = [{ ...row, amount: undefined, note: undefined, lines: undefined }]
-        const asked = { engine: "bank:website", features: ["x"], told: ["x"], succeeded: ["x"], rows }
-        const of = (customer: string, job: string, sequence: number): Run => ({
-          run_id: `r-${job}`,
-          job,
-          date: dateOf(sequence),
-          sequence,
-          kind: "whole",
-          parent: undefined,
-          replaces: [],
-          tasks: [{ customer, ...asked }],
-          fetched: sequence,
-          old: false,
-        })
-        const [first, second] = [of("c-1", "a", 1), of("c-2", "b", 2)]
+        const [first, second] = [night(1, { "c-1": 1 }, "a"), night(2, { "c-2": 1 }, "b")]
         yield* put(connection, first, first.tasks)
         yield* step(connection, first, true)
         yield* put(connection, second, second.tasks)
