@@ -5,6 +5,7 @@
 import { resolve } from "node:path"
 import { Config, Context, Effect, Layer, Option, PlatformError, Stdio, Stream } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
+import { suggestion } from "../base/Text.ts"
 import { told } from "../messages/Catalogue.ts"
 import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
 import { cleanValue } from "../privacy/CleanBody.ts"
@@ -148,11 +149,26 @@ export const switchFlag = (name: string, description: string) =>
 export const optionalFlag = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
 
-export const jobFlags = Flag.String("job").pipe(
-  Flag.withMetavar("FILE"),
-  Flag.withDescription("Where a job file is now, if it was moved (repeatable)"),
-  Flag.between(0, 1_000),
-)
+export const severalFlag = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(`${description} (repeatable)`),
+    Flag.between(0, 1_000),
+  )
+
+export const jobFlags = severalFlag("job", "FILE", "Where a job file is now, if it was moved")
+
+/** What was given with flags and is not known, with its flag; such a name would silently select nothing. */
+export const unknownNames = (
+  run_id: string,
+  flags: Readonly<Record<string, readonly [given: ReadonlyArray<string>, known: ReadonlyArray<unknown>]>>,
+): ReadonlyArray<string> =>
+  Object.entries(flags).flatMap(([flag, [given, names]]) => {
+    const known = [...new Set(names)].filter((name) => typeof name === "string")
+    return given
+      .filter((name) => !known.includes(name))
+      .map((name) => `--${flag} in ${run_id}${suggestion(name, known)}`)
+  })
 
 export const NoProgressFlag = GlobalFlag.Setting("no-progress")({
   flag: switchFlag("no-progress", "Show no progress on stderr"),

@@ -22,7 +22,7 @@ import { askNight, openDesk, runningNights } from "../../src/cli/NightDesk.ts"
 import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../../src/cli/commands/Query.ts"
 import { harmless } from "../../src/report/TextTable.ts"
-import { selectTasks, tasksMeant, unknownNames } from "../../src/cli/commands/Run.ts"
+import { selectTasks, tasksMeant, unknownSelected } from "../../src/cli/commands/Run.ts"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { idOf, planned, runOf, settled } from "../report/Samples.ts"
 import { anId } from "../harness/Id.ts"
@@ -141,9 +141,9 @@ describe("rerun", () => {
   })
 
   it("suggests names for a misspelt one", () => {
-    expect(unknownNames(run.started.run_id, tasks, { ...all, only: ["TIMEOT"], customers: ["a"] })).toEqual([
-      "--only in demo.2026-11-21; did you mean `TIMEOUT`?",
-    ])
+    expect(
+      unknownSelected(run.started.run_id, tasks, { ...all, only: ["TIMEOT"], customers: ["a"] }),
+    ).toEqual(["--only in demo.2026-11-21; did you mean `TIMEOUT`?"])
   })
 })
 

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Duration, Effect, Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { counted, isDurationWithin, readDuration, shellWord, suggestion } from "../../base/Text.ts"
+import { counted, isDurationWithin, readDuration, shellWord } from "../../base/Text.ts"
 import { helped } from "../CommandRow.ts"
 import {
   NoProgressFlag,
@@ -22,7 +22,9 @@ import {
   say,
   sayJson,
   sayPainted,
+  severalFlag,
   switchFlag,
+  unknownNames,
   warn,
 } from "../Output.ts"
 import { endWith, refuse } from "../Failures.ts"
@@ -150,25 +152,18 @@ export const tasksMeant = (
   })
 }
 
-/** A misspelt name would silently select nothing. */
-export const unknownNames = (
+/** The names of a selection that no task has, by their flags. */
+export const unknownSelected = (
   run_id: string,
   tasks: ReadonlyArray<TaskState>,
   { only, customers, engines, features }: Selection,
-): ReadonlyArray<string> => {
-  const flags = {
+): ReadonlyArray<string> =>
+  unknownNames(run_id, {
     only: [only, tasks.map(({ settled }) => settled?.fact.reason)],
     customer: [customers, tasks.map(({ planned }) => planned.customer_id)],
     engine: [engines, tasks.map(({ planned }) => planned.engine_reference)],
     feature: [features, tasks.flatMap(({ planned }) => planned.features)],
-  } satisfies Readonly<Record<string, readonly [given: ReadonlyArray<string>, known: ReadonlyArray<unknown>]>>
-  return Object.entries(flags).flatMap(([flag, [given, names]]) => {
-    const known = [...new Set(names)].filter((name) => name !== undefined)
-    return given
-      .filter((name) => !known.some((one) => one === name))
-      .map((name) => `--${flag} in ${run_id}${suggestion(name, known)}`)
   })
-}
 
 /** The job of a run; its file, or the output folder, may be elsewhere than when the run was started. */
 const jobOf = Effect.fnUntraced(function* ({ started }: RunState, moved: Option.Option<string>) {
@@ -181,23 +176,16 @@ const jobOf = Effect.fnUntraced(function* ({ started }: RunState, moved: Option.
 
 const movedFlag = optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved")
 
-const several = (name: string, metavar: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar(metavar),
-    Flag.withDescription(`${description} (repeatable)`),
-    Flag.between(0, 1_000),
-  )
-
 export const rerun = Command.make(
   "rerun",
   {
     run: runArgument,
     failed: switchFlag("failed", "Only tasks whose outcome is `failed`"),
-    only: several("only", "REASON", "Only tasks with this reason"),
-    never: several("never", "REASON", "No tasks with this reason"),
-    customers: several("customer", "ID", "Only this customer"),
-    engines: several("engine", "REF", "Only this engine"),
-    features: several("feature", "CODE", "Only tasks that lack this feature"),
+    only: severalFlag("only", "REASON", "Only tasks with this reason"),
+    never: severalFlag("never", "REASON", "No tasks with this reason"),
+    customers: severalFlag("customer", "ID", "Only this customer"),
+    engines: severalFlag("engine", "REF", "Only this engine"),
+    features: severalFlag("feature", "CODE", "Only tasks that lack this feature"),
     moved: movedFlag,
     dryRun: switchFlag("dry-run", "Show what would run again, without starting it"),
     webhooks: webhooksFlag,
@@ -210,7 +198,7 @@ export const rerun = Command.make(
     const meant = tasksMeant(night, state, Option.isSome(run))
     // What a run of the night had is no mistake, though a later one mended it.
     const ever = [state, ...night].flatMap(({ tasks: all }) => [...all.values()])
-    const unknown = unknownNames(run_id, ever, selection)
+    const unknown = unknownSelected(run_id, ever, selection)
     if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
     const delivered = deliveredInNight(night)
     const tasks = selectTasks(meant, selection, delivered)

@@ -4,6 +4,7 @@
  */
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
+import { outcomes } from "../../service/EndTable.ts"
 import { actingOf } from "../../service/Ends.ts"
 import { counted, listed } from "../../base/Text.ts"
 import type { RunHeader } from "../../ledger/FoldRun.ts"
@@ -28,7 +29,9 @@ import {
   say,
   sayJson,
   sayPainted,
+  severalFlag,
   switchFlag,
+  unknownNames,
 } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { findNight, openedLedger, withLedger } from "../OutputFolder.ts"
@@ -108,15 +111,53 @@ const tellOpenRun = Effect.fnUntraced(function* (
   if (finish.command !== undefined) yield* say(`  ${finish.command}`)
 })
 
+interface Selection {
+  readonly outcomes: ReadonlyArray<string>
+  readonly customers: ReadonlyArray<string>
+  readonly engines: ReadonlyArray<string>
+}
+
+const isSelective = ({ outcomes: said, customers, engines }: Selection): boolean =>
+  said.length + customers.length + engines.length > 0
+
+const isSelected =
+  (selection: Selection) =>
+  ({ outcome, customer_id, engine_reference }: ReturnType<typeof taskRow>): boolean =>
+    (
+      [
+        [selection.outcomes, outcome],
+        [selection.customers, customer_id],
+        [selection.engines, engine_reference],
+      ] as const
+    ).every(([names, name]) => names.length === 0 || names.some((one) => one === name))
+
+const needsSomebody = ({ outcome }: ReturnType<typeof taskRow>): boolean =>
+  outcome !== "succeeded" && outcome !== "open"
+
+/** As many fit on a screen, above the summary. */
+const needyMax = 20
+
+const notShown = (needy: number, others: number): string => {
+  const counts = [
+    ...(needy > 0 ? [`${counted(needy, "more task")} ${needy === 1 ? "needs" : "need"} somebody`] : []),
+    ...(others > 0 ? [`${counted(others, "task")} ${others === 1 ? "needs" : "need"} nobody`] : []),
+  ]
+  return `${counts.join(", and ")}: \`nightjar status --all\` lists them.`
+}
+
 export const status = Command.make(
   "status",
   {
     run: runArgument,
-    whole: switchFlag("night", "All tasks of the run's night, each as its newest run left it"),
+    outcomes: severalFlag("outcome", "O", "Only tasks with this outcome"),
+    customers: severalFlag("customer", "ID", "Only this customer"),
+    engines: severalFlag("engine", "REF", "Only this engine"),
+    every: switchFlag("all", "All tasks, not only those that need somebody"),
+    whole: switchFlag("night", "Tasks of the run's night, each as its newest run left it"),
     watch: switchFlag("watch", "Follow the run while it executes, then show the same"),
     json: jsonFlag,
   },
-  Effect.fn("Status.handle")(function* ({ run, whole, watch, json }) {
+  Effect.fn("Status.handle")(function* ({ run, whole, watch, json, ...selection }) {
     if (watch) {
       const output = yield* outputFolder
       const { watchNight } = yield* Effect.promise(() => import("../NightDesk.ts"))
@@ -127,7 +168,14 @@ export const status = Command.make(
     const output = yield* outputFolder
     const work = yield* workIn(output)
     const { state, night, interrupted, others } = yield* withLedger(found(run, work))
-    const tasks = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
+    const all = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
+    const unknown = unknownNames(state.started.run_id, {
+      outcome: [selection.outcomes, [...outcomes, "open"]],
+      customer: [selection.customers, all.map((task) => task.customer_id)],
+      engine: [selection.engines, all.map((task) => task.engine_reference)],
+    })
+    if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
+    const tasks = all.filter(isSelected(selection))
     const summary = summarise(state, night, namedOutput(output))
     const running = isRunning(work, summary.run_id)
     if (json)
@@ -139,7 +187,10 @@ export const status = Command.make(
         tasks,
       })
     const { out } = yield* Output
-    const rows = tasks.map((task) => [
+    const isChosen = selection.every || isSelective(selection)
+    const needy = tasks.filter(needsSomebody)
+    const shown = isChosen ? tasks : needy.slice(0, needyMax)
+    const rows = shown.map((task) => [
       task.customer_id ?? task.session_id ?? "",
       task.engine_reference ?? "(session)",
       task.outcome,
@@ -148,8 +199,10 @@ export const status = Command.make(
       task.acting ?? "",
     ])
     const header = ["customer", "engine", "outcome", "reason", "attempts", "who acts"]
-    yield* say(table(header, rows, { width: out.width, right: new Set([4]) }))
-    yield* say("")
+    if (rows.length > 0) yield* say(table(header, rows, { width: out.width, right: new Set([4]) }))
+    if (shown.length < tasks.length)
+      yield* say(wrap(notShown(needy.length - shown.length, tasks.length - needy.length), out.width))
+    if (tasks.length > 0) yield* say("")
     yield* sayPainted(renderSummary(summary, out))
     if (state.interim !== undefined) yield* say(interimText(state.interim))
     if (state.ended === undefined) yield* tellOpenRun(summary, work, interrupted)

@@ -181,3 +181,56 @@ describe("the status of a run that has not ended", () => {
     )
   })
 })
+
+describe("of a long run", () => {
+  const run = { run_id: anId("long.2026-11-20") }
+  const taskOf = (n: number): ReadonlyArray<Fact> => {
+    const task_id = anId(`long.2026-11-20/c-${n}/bank:website`)
+    const planned = { customer_id: anId(`c-${n}`), engine_reference: anId("bank:website"), features: [] }
+    const isFine = n % 3 === 0
+    const verdict = isFine
+      ? { outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" }
+      : { outcome: "failed", reason: "TIMEOUT", who_acts: "engineer" }
+    return [
+      { _tag: "TaskPlanned", ...run, task_id, ...planned },
+      ...(n === 1 ? [] : [{ _tag: "TaskSettled", ...run, task_id, ...verdict } as Fact]),
+    ]
+  }
+  const folder = () =>
+    folderWith(
+      ...begun("long.2026-11-20").slice(0, 1),
+      ...Array.from({ length: 90 }, (_, n) => taskOf(n)).flat(),
+    )
+  const linesOf = async (output: string, ...flags: ReadonlyArray<string>) => {
+    const { stdout } = await commandHere("status", ...flags, "--output", output)
+    return stdout.split("\n").filter((line) => line.includes("bank:website  "))
+  }
+
+  it("shows those who need somebody on one screen, and says how many more there are", async () => {
+    const output = await folder()
+    expect(await linesOf(output)).toHaveLength(20)
+    const { stdout } = await commandHere("status", "--output", output)
+    expect(stdout).toContain(
+      "39 more tasks need somebody, and 31 tasks need nobody: `nightjar status --all` lists them.",
+    )
+  })
+
+  it("shows all, or those that are asked for, to people and to programs", async () => {
+    const output = await folder()
+    expect(await linesOf(output, "--all")).toHaveLength(90)
+    expect(await linesOf(output, "--outcome", "succeeded")).toHaveLength(30)
+    expect(await linesOf(output, "--outcome", "open")).toEqual([expect.stringMatching(/^c-1 .* open /)])
+    const few = ["--customer", "c-2", "--customer", "c-3", "--engine", "bank:website"]
+    expect(await linesOf(output, ...few)).toHaveLength(2)
+    const { stdout } = await commandHere(
+      "status",
+      "--json",
+      ...few,
+      "--outcome",
+      "failed",
+      "--output",
+      output,
+    )
+    expect(JSON.parse(stdout).tasks.map((task: { customer_id: string }) => task.customer_id)).toEqual(["c-2"])
+  })
+})
