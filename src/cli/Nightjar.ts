@@ -95,7 +95,7 @@ const groups = {
     ),
     repair: files.mend(($) => $.repair, "Rebuilds missing or damaged tables from landed data"),
     rebuild: files.mend(($) => $.rebuild, "Derives all tables again from landed data"),
-    rollback: files.mend(($) => $.rollback, "Publishes the tables of the previous version again"),
+    rollback: files.mend(($) => $.rollback, "Publishes the tables of an earlier version again"),
   },
   Keep: {
     backup: files.keep(($) => $.backup, "Copies the output folder, and checks the copy", "first"),

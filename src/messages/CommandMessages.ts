@@ -56,6 +56,10 @@ export const commandMessages = {
     "no earlier version of the tables is kept in {output}",
     "`nightjar rebuild` derives all tables again from landing.",
   ),
+  "version-not-kept": nothing.published(
+    "version {version} of the tables is not kept in {output}; {kept}",
+    "`nightjar rollback --list` lists the versions that can be put back.",
+  ),
   "earlier-version-incomplete": nothing.published(
     "a file of version {version} is {state}: {path}",
     "Restore a copy of the file, or run `nightjar rebuild`: it derives all tables again from landing.",

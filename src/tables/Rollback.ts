@@ -1,36 +1,113 @@
 /**
- * Puts the tables of the previous version back, as a new version that says so. The version that it replaces
- * is kept and nothing is derived or deleted: the next publication continues from that one. No deletion at
- * the service depends on what is published here, because every deletion follows a publication of its run.
+ * Puts the tables of an earlier version back, as a new version that says so. The version that it replaces is
+ * kept and nothing is derived or deleted: the next publication continues from that one. No deletion at the
+ * service depends on what is published here, because every deletion follows a publication of its run.
  */
 import { Effect } from "effect"
 import { keptVersions, placeIn } from "./KeptVersions.ts"
-import { fileStep, filesOf, withPolicy } from "./Manifest.ts"
+import { fileStep, filesOf, readManifest, withPolicy } from "./Manifest.ts"
+import type { Manifest } from "./Manifest.ts"
 import { gapsIn } from "./Standing.ts"
 import type { Gap } from "./Standing.ts"
 import type { Store } from "./Store.ts"
 import { change } from "./Version.ts"
 import type { Standing } from "./Version.ts"
 
+/** Rows of a table in `tables/`, of all runs: as published, and as they would be. */
+interface TableRows {
+  readonly table: string
+  readonly before: number
+  readonly after: number
+}
+
 export type RolledBack =
   | {
       readonly _tag: "RolledBack"
-      readonly version: number
+      /** Undefined if it is only shown what would be. */
+      readonly version: number | undefined
       /** Whose tables are published again. */
       readonly to: number
       /** What the next publication continues from. */
       readonly from: number
       /** Runs that are in the newest version and not in this one. */
       readonly without: ReadonlyArray<string>
+      /** Only where nothing is published: the tables that would have other rows than now. */
+      readonly tables?: ReadonlyArray<TableRows>
     }
   | { readonly _tag: "NoEarlierVersion" }
+  /** The version that was asked for; these are kept. */
+  | { readonly _tag: "NotKept"; readonly kept: ReadonlyArray<number> }
   | { readonly _tag: "Incomplete"; readonly version: number; readonly gap: Gap }
 
-export const rollback = Effect.fn("Publishing.rollback")(function* (store: Store) {
+const rowsByTable = (manifest: Manifest): ReadonlyMap<string, number> => {
+  const rows = new Map<string, number>()
+  for (const { files } of Object.values(manifest.runs))
+    for (const file of files) rows.set(file.table, (rows.get(file.table) ?? 0) + file.rows)
+  return rows
+}
+
+const differing = (before: Manifest, after: Manifest): ReadonlyArray<TableRows> => {
+  const [one, other] = [rowsByTable(before), rowsByTable(after)]
+  return [...new Set([...one.keys(), ...other.keys()])]
+    .toSorted()
+    .map((table) => ({ table, before: one.get(table) ?? 0, after: other.get(table) ?? 0 }))
+    .filter((each) => each.before !== each.after)
+}
+
+export interface KeptVersion {
+  readonly version: number
+  readonly published: boolean
+  /** The version whose tables it has, if a rollback put it into place. */
+  readonly of: number | null
+  readonly runs: number
+  readonly newest_run: string | null
+  readonly rows: number
+}
+
+const described = (manifest: Manifest, published: boolean): KeptVersion => ({
+  version: manifest.version,
+  published,
+  of: manifest.returned?.to ?? null,
+  runs: Object.keys(manifest.runs).length,
+  newest_run:
+    Object.entries(manifest.runs)
+      .toSorted(([, one], [, other]) => one.version - other.version)
+      .at(-1)?.[0] ?? null,
+  rows: [...rowsByTable(manifest).values()].reduce((sum, rows) => sum + rows, 0),
+})
+
+/** The published version, and those that can be put back; newest first. */
+export const listVersions = ({ layout }: Pick<Store, "layout">) =>
+  fileStep((): ReadonlyArray<KeptVersion> => {
+    const current = readManifest(layout.manifest)
+    const kept = keptVersions({ layout }).map((manifest) => described(manifest, false))
+    return [...kept, ...(current === undefined ? [] : [described(current, true)])].toReversed()
+  })
+
+export interface RollbackOptions {
+  /** One of the kept versions; the one before what is published, if it is not said. */
+  readonly to?: number | undefined
+  /** Nothing is published. */
+  readonly isDry: boolean
+}
+
+export const rollback = Effect.fn("Publishing.rollback")(function* (
+  store: Store,
+  options: RollbackOptions = { isDry: false },
+) {
   const put = Effect.fnUntraced(function* ({ current, newest, version }: Standing) {
     const shown = current.returned?.to ?? current.version
-    const target = (yield* fileStep(() => keptVersions(store))).findLast((kept) => kept.version < shown)
-    if (target === undefined) return { told: { _tag: "NoEarlierVersion" } satisfies RolledBack as RolledBack }
+    const kept = yield* fileStep(() => keptVersions(store))
+    const target = kept.findLast((one) =>
+      options.to === undefined ? one.version < shown : one.version === options.to,
+    )
+    if (target === undefined) {
+      const told: RolledBack =
+        options.to === undefined
+          ? { _tag: "NoEarlierVersion" }
+          : { _tag: "NotKept", kept: kept.map((one) => one.version) }
+      return { told }
+    }
     const [gap] = yield* fileStep(() => gapsIn(store, filesOf(target), true, placeIn(store)))
     const to = target.version
     if (gap !== undefined)
@@ -39,8 +116,15 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (store: Store
     // A version of a run that was not over is not kept: the run is published again when it is.
     const from = newest.interim === true ? to : newest.version
     const without = Object.keys(newest.runs).filter((run_id) => runs[run_id] === undefined)
+    const told = { to, from, without }
+    if (options.isDry) {
+      const shownOnly = { ...told, tables: differing(current, target) }
+      return {
+        told: { _tag: "RolledBack", version: undefined, ...shownOnly } satisfies RolledBack as RolledBack,
+      }
+    }
     return {
-      told: { _tag: "RolledBack", version, to, from, without } satisfies RolledBack as RolledBack,
+      told: { _tag: "RolledBack", version, ...told } satisfies RolledBack as RolledBack,
       next: { ...(schemas && { schemas }), ...withPolicy(pseudonyms), runs, returned: { to, from } },
     }
   })

@@ -13,7 +13,8 @@ import { filesBelow } from "../../src/tables/Manifest.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
 import type { Rebuilt } from "../../src/tables/Rebuild.ts"
 import { repair } from "../../src/tables/Repair.ts"
-import { rollback } from "../../src/tables/Rollback.ts"
+import { listVersions, rollback } from "../../src/tables/Rollback.ts"
+import type { RollbackOptions } from "../../src/tables/Rollback.ts"
 import {
   layers,
   liveNight,
@@ -66,7 +67,8 @@ const publishedLater = (day: number) => ({
   gone: 1,
 })
 
-const back = (root: string) => Effect.flatMap(storeOf(root), rollback)
+const back = (root: string, ...options: [] | [RollbackOptions]) =>
+  Effect.flatMap(storeOf(root), (store) => rollback(store, ...options))
 const joined = (root: string) => Effect.map(namesIn(root), (names) => names.join(" "))
 const versionIn = (root: string) =>
   Effect.map(rowsOf(root, "SELECT published_version() AS version"), ([row]) => row?.["version"])
@@ -99,6 +101,41 @@ describe("rollback", () => {
           assert.deepStrictEqual(kept, ["1.json", "2.json", "3.json", "nightjar.duckdb"])
         }),
       ),
+  )
+
+  it.live("lists what is kept, shows what any of it would bring, and puts it back [promise 6 rollback]", () =>
+    afterNights(3, (root) =>
+      Effect.gen(function* () {
+        const store = yield* storeOf(root)
+        const listed = Effect.map(listVersions(store), (all) =>
+          all.map(({ version, published, of, newest_run }) => [version, published, of, newest_run]),
+        )
+        const before = [3, 2, 1].map((version) => [version, version === 3, null, runOf(19 + version)])
+        assert.deepStrictEqual(yield* listed, before)
+        const shown = yield* back(root, { to: 1, isDry: true })
+        const { tables: _, ...told } = { tables: [], ...shown }
+        const to = { to: 1, from: 3, without: [runOf(21), runOf(22)] }
+        assert.deepStrictEqual(told, { ...rolledBack, version: undefined, ...to })
+        const { tables = [] } = shown._tag === "RolledBack" ? shown : {}
+        assert.deepInclude(tables, { table: "runs", before: 3, after: 1 })
+        assert.deepStrictEqual([yield* listed, yield* joined(root)], [before, "Ana Bea Cleo"])
+        assert.deepStrictEqual(yield* back(root, { to: 7, isDry: false }), { _tag: "NotKept", kept: [1, 2] })
+        assert.deepStrictEqual(yield* back(root, { to: 1, isDry: false }), {
+          ...rolledBack,
+          version: 4,
+          ...to,
+        })
+        assert.strictEqual(yield* joined(root), "Ana")
+        // What a rollback replaced is kept, too, and may be put back as well.
+        yield* back(root, { to: 2, isDry: false })
+        assert.strictEqual(yield* joined(root), "Ana Bea")
+        const [published] = yield* listed
+        assert.deepStrictEqual(published, [5, true, 2, runOf(21)])
+        yield* night(23)
+        assert.strictEqual(yield* joined(root), "Ana Bea Cleo Dora")
+        assert.deepStrictEqual(yield* problemsIn(root), [])
+      }),
+    ),
   )
 
   it.live("builds the database from the files if the one that is kept is not, to the byte, what it was", () =>

@@ -1,14 +1,17 @@
 /**
  * `verify` shows where files, ledger and tables disagree; `repair` mends what landed and published data
- * allow; `rebuild` derives all tables again; `rollback` publishes the version before. None calls the service.
+ * allow; `rebuild` derives all tables again; `rollback` publishes an earlier version. None calls the service.
  */
 import { join } from "node:path"
 import { Effect, Option } from "effect"
+import { Flag } from "effect/cli"
 import { counted, listed } from "../../base/Text.ts"
 import type { Job } from "../../jobs/Job.ts"
 import { told, withId } from "../../messages/Catalogue.ts"
 import { readOwnSchemas, readShipped } from "../../records/SchemasInForce.ts"
+import type { Style } from "../../report/RenderSummary.ts"
 import { table } from "../../report/TextTable.ts"
+import type { KeptVersion, RolledBack } from "../../tables/Rollback.ts"
 import { actUnless, command } from "../CommandRow.ts"
 import { optionalFlag, switchFlag } from "../Output.ts"
 import { refuse } from "../Failures.ts"
@@ -145,28 +148,79 @@ export const rebuild = command("rebuild", {
 
 const runsTold = 5
 
+const versionRow = ({ version, published, of, runs, newest_run, rows }: KeptVersion) => [
+  String(version),
+  published ? (of === null ? "published" : `published: the tables of ${of}`) : "kept",
+  String(runs),
+  newest_run ?? "",
+  String(rows),
+]
+
+const tellRolledBack = (
+  { version, to, from, without, tables = [] }: Omit<Extract<RolledBack, { _tag: "RolledBack" }>, "_tag">,
+  out: Style,
+): ReadonlyArray<string> => {
+  const isDry = version === undefined
+  const kept = isDry ? "would be kept" : "is kept"
+  const rows = tables.map((one) => [one.table, String(one.before), String(one.after)])
+  return [
+    isDry
+      ? `Version ${to} would be published again; nothing was changed.`
+      : `Version ${version} is published: it has the tables of version ${to}.`,
+    ...(without.length > 0 ? [`Runs that are not in it: ${listed(without, runsTold)}.`] : []),
+    ...(isDry && rows.length > 0
+      ? [table(["table", "rows now", "then"], rows, { width: out.width, right: new Set([1, 2]) })]
+      : []),
+    `Version ${from} ${kept}: the next publication continues from it and ends the rollback.`,
+  ]
+}
+
 export const rollback = command("rollback", {
   more: `
-    A second time, it goes one version further back. Nothing is lost: the newest version is kept, and the
-    next publication, by \`nightjar run JOB\` or \`nightjar rebuild\`, continues from it. The ledger,
-    landing and the executions at the service are not changed. Three earlier versions are kept, or as many
-    as \`retain.snapshots\` in the job says.`,
-  flags: {},
+    A second time, it goes one version further back; --to names any version that --list shows. Nothing is
+    lost: the newest version is kept, and the next publication, by \`nightjar run JOB\` or \`nightjar
+    rebuild\`, continues from it. The ledger, landing and the executions at the service are not changed.
+    Three earlier versions are kept, or as many as \`retain.snapshots\` in the job says.`,
+  examples: {
+    "nightjar rollback --list": "Which versions there are",
+    "nightjar rollback --to 12 --dry-run": "What would be published again",
+  },
+  flags: {
+    list: switchFlag("list", "List the versions, and put none back"),
+    to: Flag.Int("to").pipe(
+      Flag.withMetavar("VERSION"),
+      Flag.withDescription("The version to put back (default: the one before)"),
+      Flag.optional,
+    ),
+    isDry: switchFlag("dry-run", "Show what would be published again, without publishing"),
+  },
   needs: "ledger",
-  run: (_, output) =>
+  run: ({ list, to: asked, isDry }, output) =>
     Effect.gen(function* () {
-      const { rollback: rollBack } = yield* Effect.promise(() => import("../../tables/Rollback.ts"))
-      const result = yield* inHeldStore(output, rollBack, openedStore)
-      if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })
-      const { version } = result
+      const { listVersions, rollback: rollBack } = yield* Effect.promise(
+        () => import("../../tables/Rollback.ts"),
+      )
+      if (list) return { versions: yield* listVersions(yield* publishedIn(output)) }
+      const to = Option.getOrUndefined(asked)
+      const result = yield* inHeldStore(output, (store) => rollBack(store, { to, isDry }), openedStore)
       if (result._tag === "Incomplete")
-        return yield* refuse("earlier-version-incomplete", { version, ...result.gap })
+        return yield* refuse("earlier-version-incomplete", { version: result.version, ...result.gap })
+      if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })
+      if (result._tag === "NotKept") {
+        const kept = result.kept.length === 0 ? "no earlier one is" : `kept: ${result.kept.join(", ")}`
+        return yield* refuse("version-not-kept", { version: String(to), output, kept })
+      }
       const { _tag, ...done } = result
       return done
     }),
-  text: ({ version, to, from, without }) => [
-    `Version ${version} is published: it has the tables of version ${to}.`,
-    ...(without.length > 0 ? [`Runs that are not in it: ${listed(without, runsTold)}.`] : []),
-    `Version ${from} is kept: the next publication continues from it and ends the rollback.`,
-  ],
+  json: (done) => ("versions" in done ? done.versions : { ...done, version: done.version ?? null }),
+  text: (done, out) =>
+    "versions" in done
+      ? [
+          table(["version", "state", "runs", "newest run", "rows"], done.versions.map(versionRow), {
+            width: out.width,
+            right: new Set([0, 2, 4]),
+          }),
+        ]
+      : tellRolledBack(done, out),
 })
