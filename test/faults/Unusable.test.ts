@@ -9,5 +9,5 @@ it("a function that throws on one customer's answers affects only that customer'
   const args = ["--import", "./test/faults/ProbeHooks.ts", "test/faults/unusable.ts", "--count", "2"]
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" })
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" })
-  expect(stdout).toMatch(/^2 of 1\d\d functions threw, at 2 moments; 0 cost more than their task; /)
+  expect(stdout).toMatch(/^2 of [12]\d\d functions threw, at 2 moments; 0 cost more than their task; /)
 }, 240_000)
