@@ -1,5 +1,5 @@
 /**
- * How the tests run: in four plain threads for two cores, since many wait for a service. The files of a thread share one
+ * How the tests run: in three plain threads for two cores, since many wait for a service. The files of a thread share one
  * module graph, because loading Effect anew for each of them cost as much as the tests; nothing in it is global, and
  * who changes a global puts it back. Their folders lie in memory where there is enough of it: publishing waits for the
  * disk three quarters of its time. The longest files come first, so that all threads end together. The day has just
@@ -88,7 +88,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     pool: "threads",
     isolate: false,
-    maxWorkers: 4,
+    maxWorkers: 3,
     testTimeout: 120_000,
     hookTimeout: 20_000,
     teardownTimeout: 5_000,
