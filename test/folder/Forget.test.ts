@@ -723,7 +723,7 @@ describe("nightjar forget", () => {
       )
       assert.deepStrictEqual(named, [])
       assert.strictEqual((yield* here("verify")).stdout, "Files, ledger and tables agree.\n")
-      assert.match((yield* here("status")).stdout, /^cust-10 .*\n\n.*\n1 task: 1 succeeded/m)
+      assert.match((yield* here("status", "--all")).stdout, /^cust-10 .*\n\n.*\n1 task: 1 succeeded/m)
       assert.strictEqual((yield* nightjar("rerun", "--dry-run")).code, 0)
       assert.strictEqual((yield* here("runs")).code, 0)
       const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM ops.tasks"))
