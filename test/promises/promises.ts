@@ -11,6 +11,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { Schema } from "effect"
+import pLimit from "p-limit"
 import { countByPromise, readFigures } from "./Figure.ts"
 import type { Count } from "./Figure.ts"
 import { campaignsFor, filesNaming, promisesIn, readTable, testsOf, wordsOf } from "./PromiseSource.ts"
@@ -111,11 +112,16 @@ const main = async (): Promise<boolean> => {
   }
   const campaigns: Record<string, CampaignEnd> = {}
   const campaignOf: Record<string, string> = {}
-  for (const [name, campaign] of campaignsFor(table, promises)) {
-    for (const figure of campaign.figures) campaignOf[figure] = name
-    const sampledBy = values.full ? undefined : testsOf(campaign)
-    campaigns[name] = sampledBy === undefined ? await runCampaign(name, campaign) : { sampledBy }
-  }
+  // Samples leave a processor idle; whole campaigns use all of them.
+  const atOnce = pLimit(values.full ? 1 : 2)
+  const runs = [...campaignsFor(table, promises)].map(([name, campaign]) =>
+    atOnce(async () => {
+      for (const figure of campaign.figures) campaignOf[figure] = name
+      const sampledBy = values.full ? undefined : testsOf(campaign)
+      campaigns[name] = sampledBy === undefined ? await runCampaign(name, campaign) : { sampledBy }
+    }),
+  )
+  await Promise.all(runs)
   const isWithout = values["without-tests"]
   const tests = isWithout ? {} : await runTests(promises.map(({ number }) => number))
   const filesLeft = (number: number): number => (isWithout ? filesNaming([number], root).length : 0)
