@@ -50,9 +50,8 @@ const nothingFetched: FetchedOf = () => []
 const isNothing = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0)
 
 /**
- * One text per JSON value: keys sorted, members that are null or `[]` left out, strings with their length
- * before them so that nothing has to be escaped, numbers by value. The value was read: its nesting has been
- * measured.
+ * One text per JSON value: keys sorted, members that are null left out, strings with their length before them
+ * so that nothing has to be escaped, numbers by value. The value was read: its nesting has been measured.
  */
 export const canonicalText = (value: unknown, fetchedOf = nothingFetched): string => {
   if (typeof value === "string") return labelOf(value)
@@ -67,7 +66,7 @@ export const canonicalText = (value: unknown, fetchedOf = nothingFetched): strin
   let text = "{"
   for (let i = 0; i < sorted.length; i++) {
     const member = (value as Json)[sorted[i]!]
-    if (isNothing(member) || fetched.includes(sorted[i]!)) continue
+    if (member === null || fetched.includes(sorted[i]!)) continue
     text += labels[i]! + canonicalText(member, fetchedOf)
   }
   return `${text}}`
@@ -86,7 +85,10 @@ const writerOf = (
     case "JSON":
       return (cell) => {
         const value = readJson(cell as string, exactNumber)
-        return canonicalText(value, (each) => (each === value && fetched) || fetchedOf(each))
+        if (fetched === undefined) return canonicalText(value, fetchedOf)
+        const told = Object.entries(value as Json).filter(([, member]) => !isNothing(member))
+        const extra = Object.fromEntries(told)
+        return canonicalText(extra, (each) => (each === extra ? fetched : fetchedOf(each)))
       }
     case "BOOLEAN":
       return (cell) => (cell === true ? "!t" : "!f")
