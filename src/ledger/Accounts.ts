@@ -174,9 +174,11 @@ export const holdOf = (
   login: AccountKeys,
   moment: Moment,
 ): Hold | undefined => {
-  const isThis = ({ password, fingerprint }: RejectedLogin): boolean =>
-    password === login.password || login.former.includes(fingerprint)
-  const same = accounts.flatMap(({ rejected }) => rejected).findLast(isThis)
+  // A login that was sent before, or a token made with one, tells its password by its fingerprint.
+  const passwords = new Set([login.password])
+  for (const one of accounts.flatMap(({ sent, rejected, good }) => [...sent, ...rejected, good]))
+    if (one?.fingerprint !== undefined && login.former.includes(one.fingerprint)) passwords.add(one.password)
+  const same = accounts.flatMap(({ rejected }) => rejected).findLast((one) => passwords.has(one.password))
   if (same !== undefined) return { why: "rejected", by: same }
   const held = heldOf(accounts, login)
   const own = accounts.filter((account) => isOf(account, login))

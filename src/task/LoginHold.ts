@@ -39,8 +39,8 @@ export const accountOf = (
     { sent, roles, isByHand: task.isByHand },
     accounts.formerEngines(task.engine_reference),
   )
-  // The service logs in with what it has stored, which may be an older password.
-  return login._tag === "Token" ? { ...keys, password: fingerprint, isByHand: false } : keys
+  // The token was made with these parameters, or nobody knows otherwise; no person has just changed it.
+  return login._tag === "Token" ? { ...keys, isByHand: false } : keys
 }
 
 const rolesOf = ({ details, secret }: SeenEngine): FieldRoles => {

@@ -323,6 +323,29 @@ const rows: ReadonlyArray<Row> = [
     },
     expected: fine(1),
   },
+  {
+    title:
+      "30 a token refused on one channel: the parameters that made it are sent to no other [promise 4 token]",
+    nights: 4,
+    given: {
+      uses: [use({ tokenized: true }), use({ engine: "es-a:mobile", fromNight: 2 })],
+      rightPassword: (_, night) => (night < 1 ? right() : "changed"),
+    },
+    expected: fine(2),
+  },
+  {
+    title: "30 parameters refused on one channel: nor is the token that was made with them on another",
+    nights: 4,
+    given: {
+      uses: [use({ job: 1, tokenized: true }), use({ engine: "es-a:mobile" })],
+      commands: [
+        { night: 0, jobs: [1] },
+        ...[1, 2, 3].flatMap((night) => [0, 1].map((job) => ({ night, jobs: [job], afterMs: job * hour }))),
+      ],
+      rightPassword: (_, night) => (night < 1 ? right() : "changed"),
+    },
+    expected: fine(2),
+  },
 ]
 
 describe("the sources see", () => {

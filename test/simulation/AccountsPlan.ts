@@ -227,12 +227,15 @@ export const planAccounts = (seed: number, nights = 30): AccountsPlan => {
     drawSource(random, place),
   )
   const jobs = random() < 0.5 ? 1 : 2 + Math.floor(random() * 2)
+  // From numbers of their own.
+  const byToken = seeded(seed ^ 0x70ce45)
+  const tokenized = byToken() < 0.3 ? byToken() : 0
   const count = seed % 25 === 0 ? 25 + Math.floor(random() * 16) : 3 + Math.floor(random() ** 2 * 8)
   const right = new Map<string, (night: number) => string>()
   const uses = Array.from({ length: count }, (_, number) => {
     const drawn = usesOf(random, pick(random, sources), `Ana${number}`, jobs)
     for (const { engine, username } of drawn.uses) right.set(accountOf(engine, username), drawn.right)
-    return drawn.uses
+    return drawn.uses.map((use): Use => (byToken() < tokenized ? { ...use, tokenized: true } : use))
   }).flat()
   const world: World = { sources, accounts: [...right.keys()], nights, jobs }
   const storms = Array.from({ length: 2 + Math.floor(random() * 10) }, () => drawStorm(random, world)).flat()

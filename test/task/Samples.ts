@@ -152,22 +152,24 @@ export const key = new Uint8Array(32).fill(7)
 export const noAccounts = new AccountBook([])
 export const moment = { now: Date.UTC(2026, 10, 21, 22), maxWaitMs: 3.5 * 3_600_000 }
 
-/** What the ledger keeps of logins that the source rejected, the newest last; none has been accepted since. */
+/** A login that the source rejected, and none has been accepted since. */
+export const rejectedLogin = (
+  login: Partial<RejectedLogin> & Pick<RejectedLogin, "fingerprint">,
+): RejectedLogin => ({
+  run_id: anId("r"),
+  engine_reference: anId("bank:website"),
+  password: login.fingerprint,
+  reason: "BLOCKED_USER",
+  at: Date.UTC(2026, 10, 20, 3),
+  counts: true,
+  ...login,
+})
+
+/** What the ledger keeps of logins that the source rejected, the newest last. */
 export const rejectedAccount = (
   keys: Pick<AccountKeys, "account" | "identity" | "row">,
-  ...logins: ReadonlyArray<Partial<RejectedLogin> & Pick<RejectedLogin, "fingerprint">>
-): AccountBook => {
-  const rejected = logins.map((login) => ({
-    run_id: anId("r"),
-    engine_reference: anId("bank:website"),
-    password: login.fingerprint,
-    reason: "BLOCKED_USER",
-    at: Date.UTC(2026, 10, 20, 3),
-    counts: true,
-    ...login,
-  }))
-  return new AccountBook([{ ...newAccount(keys), rejected }])
-}
+  ...logins: ReadonlyArray<Parameters<typeof rejectedLogin>[0]>
+): AccountBook => new AccountBook([{ ...newAccount(keys), rejected: logins.map(rejectedLogin) }])
 /** The same of a login that only an earlier version knew. */
 export const unknownAccount = { account: "was", identity: [] }
 

@@ -10,6 +10,7 @@ import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
 import type { StoredToken } from "../../src/tokens/StoredToken.ts"
 import type { Decision, ResolvedLogin } from "../../src/task/Assignment.ts"
 import { noExpectations } from "../../src/task/Expectations.ts"
+import { AccountBook, newAccount } from "../../src/ledger/Accounts.ts"
 import { fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
 import { planTasks } from "../../src/task/Plan.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
@@ -36,6 +37,7 @@ import {
   moment,
   noAccounts,
   rejectedAccount,
+  rejectedLogin,
   unknownAccount,
 } from "../task/Samples.ts"
 import { anId } from "../harness/Id.ts"
@@ -236,6 +238,18 @@ describe("promise 4 with tokens", () => {
     const dropped = stored({ hasKey: false, dropped: { reason: "LOCKED", at: 1 } })
     const decision = decide([dropped], { login: wanting(true) }, login(values), rejected(fingerprint))
     expect(outcomeOf(decision)).toBe("failed BLOCKED_USER customer")
+  })
+
+  it("a login that was rejected on another channel is not repeated by the token that a job names", () => {
+    const account = {
+      ...newAccount(unknownAccount),
+      good: { password: "p", fingerprint, at: now },
+      rejected: [rejectedLogin({ fingerprint: "on another channel", password: "p" })],
+    }
+    const more = { accounts: new AccountBook([account]) }
+    expect(outcomeOf(decide([stored({ name: "mine" })], { login: named("mine") }, none, more))).toBe(
+      "failed BLOCKED_USER customer",
+    )
   })
 
   it("a token of unknown login counts as the parameters that it replaces", () => {
