@@ -217,6 +217,8 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   login: Schema.optionalKey(SentKeys),
   /** The stored token that logs in instead of parameters. */
   token_id: Schema.optionalKey(Schema.String),
+  /** Features of the task that are not requested, because the token does not cover them. */
+  outside: Schema.optionalKey(Schema.Array(Schema.String)),
   /** True for the single probe after a lost answer. */
   probe: Schema.Boolean,
 })

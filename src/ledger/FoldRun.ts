@@ -20,6 +20,12 @@ const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
     account: login && { ...login, former: login.former ?? [], isByHand: false },
   })
 
+/** The stored token that logs in, and what it does not cover; both absent if there is nothing to say. */
+export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | "outside">) => ({
+  ...(token_id === undefined ? {} : { token_id }),
+  ...(outside === undefined ? {} : { outside }),
+})
+
 /** What nobody knows of an attempt before its first answer. */
 export const unknownYet = {
   answer: undefined,
@@ -38,7 +44,7 @@ const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptS
   attempt: intended.attempt,
   external_execution_id: intended.external_execution_id,
   ...keysOf(intended),
-  ...(intended.token_id === undefined ? {} : { token_id: intended.token_id }),
+  ...tokenUse(intended),
   intended_at: at,
   probed: false,
   ...unknownYet,
@@ -48,11 +54,9 @@ const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptS
 
 /** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */
 const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => {
-  const { token_id, probe } = intended
-  const { token_id: _, account: __, ...rest } = attempt
-  const keys = keysOf(intended)
-  const login = token_id === undefined ? keys : { ...keys, token_id }
-  return { ...rest, answer: undefined, ...login, probed: attempt.probed || probe }
+  const { token_id: _, outside: __, account: ___, ...rest } = attempt
+  const login = { ...keysOf(intended), ...tokenUse(intended) }
+  return { ...rest, answer: undefined, ...login, probed: attempt.probed || intended.probe }
 }
 
 /** The result of a poll; once a session is known, it stays known. */

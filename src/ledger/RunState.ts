@@ -36,6 +36,8 @@ export interface AttemptState {
   readonly account?: AccountKeys | undefined
   /** The stored token that logged in; absent if parameters did. */
   readonly token_id?: string
+  /** Features of the task that were not requested, because the token does not cover them. */
+  readonly outside?: ReadonlyArray<string>
   readonly intended_at: number
   /** Requests sent for this attempt; a second one is the probe after a lost answer. */
   readonly probed: boolean

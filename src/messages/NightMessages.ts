@@ -125,6 +125,11 @@ export const nightMessages = {
   ),
   "tokens-expiring": warning("{tokens} will expire within 14 days, the first on {day}", signIn),
   "token-dropped": warning("{tokens} no longer used: {reason}", signIn),
+  "token-outside": warning(
+    "{tasks} without features that the stored token does not cover: {features}",
+    "Revoke it with `nightjar tokens revoke NAME`: the next run then logs in with the job's parameters.",
+    "Records of those features from earlier nights stay current.",
+  ),
   "ticket-dropped": warning("{tickets} not exchanged for a token: {reason}", explained),
   "token-start-refused": warning(
     "the service refused {starts} with a stored token",

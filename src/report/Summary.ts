@@ -140,7 +140,13 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> =
         token_id !== undefined && answer?.answer === "refused" && attempts[index + 1]?.token_id === undefined,
     ),
   )
+  const narrow = tasks.filter(({ attempts }) => attempts.at(-1)?.outside !== undefined)
+  const missing = [...new Set(narrow.flatMap(({ attempts }) => attempts.at(-1)?.outside ?? []))]
   return [
+    ...ifAny(narrow, () => {
+      const features = listed(missing.toSorted(), examplesMax)
+      return told("token-outside", { tasks: counted(narrow.length, "task"), features })
+    }),
     ...ending.slice(0, 1).map((first) => {
       const tokens = counted(ending.length, "stored token")
       return told("tokens-expiring", { tokens, day: dayOf(first.expires_at) })

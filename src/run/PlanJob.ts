@@ -234,7 +234,8 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
   for (const task of [...plan.tasks, ...plan.settled]) {
     const { task_id, fingerprint } = task
     if (known?.tasks.has(task_id) === true) continue
-    const features = task.features.map(({ code }) => code)
+    const outside = "outside" in task ? task.outside : []
+    const features = [...task.features.map(({ code }) => code), ...outside]
     const login = fingerprint === undefined ? {} : { fingerprint }
     facts.push({ _tag: "TaskPlanned", run_id, task_id, ...accessOf(task), features, ...login })
   }
@@ -395,6 +396,7 @@ const readyCall = Effect.fnUntraced(function* ({ job, partly }: JobPlan, task: T
     _tag: "Ready",
     keys: loginKeysOf(task),
     ...tokenOf(task),
+    ...(task.outside.length === 0 ? {} : { outside: task.outside }),
     call,
     ...(behind === undefined ? {} : { withParameters: { ...call, login: behind } }),
   } satisfies Prepared

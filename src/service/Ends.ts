@@ -47,6 +47,9 @@ export const beforeStart = (reason: Reason): Verdict =>
 /** A success is not a success if one of its bodies is missing from the tables. */
 export const notInTables: Verdict = { ...own("ANSWER_UNUSABLE"), outcome: "partial" }
 
+/** A feature that was not asked for. */
+export const outsideToken: Verdict = own("TOKEN_FEATURES")
+
 /** A feature of a success that is missing where the others are named. */
 export const passedOver: Verdict = own("FEATURE_NOT_RETRIEVED")
 

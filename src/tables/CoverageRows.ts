@@ -7,7 +7,7 @@ import { executionsOf } from "../ledger/RunState.ts"
 import type { TaskState } from "../ledger/RunState.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { featureEnd } from "../service/EndTable.ts"
-import { knownEnd, notInTables, passedOver } from "../service/Ends.ts"
+import { knownEnd, notInTables, outsideToken, passedOver } from "../service/Ends.ts"
 import type { Verdict } from "../service/Ends.ts"
 import type { RunId, SessionId } from "../service/Ids.ts"
 import { features as featureCodes } from "../service/Vocabulary.ts"
@@ -104,6 +104,8 @@ const settle = (
   const reason = findings.featureReasons.get(feature)
   const own = featureEnd(reason)
   if (task.settled === undefined) return whole
+  const outside = executionsOf(task).at(-1)?.outside
+  if (own === undefined && (records ?? 0) === 0 && outside?.includes(feature)) return outsideToken
   if (own === undefined)
     return whole.outcome === "succeeded" && isPassedOver(feature, records, findings) ? passedOver : whole
   if (own.outcome === "succeeded" && isIncomplete(whole.reason)) return whole

@@ -57,6 +57,8 @@ export interface Task extends Access {
   readonly features: ReadonlyArray<JobFeature>
   /** Requested features that the engine does not offer: it would silently drop them (section 4.1). */
   readonly lacking: ReadonlyArray<string>
+  /** Requested features that the token does not cover: they are not asked for. */
+  readonly outside: ReadonlyArray<string>
   /** What a start sends besides ids, features and the job's own settings. */
   readonly start: {
     readonly login: TaskLogin
@@ -131,6 +133,7 @@ export const planAssignment = (
   if (found._tag === "Refused") return settle(subject, beforeStart(found.reason), found.message)
   const task: UnfittedTask = {
     ...subject,
+    outside: [],
     start: { login: found, configurations, hooks_extra_data },
     isByHand:
       assignment.login._tag === "Parameters" &&
@@ -185,6 +188,7 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
       ...task,
       features: wanted,
       lacking,
+      outside: [...task.outside, ...(asked?.outside ?? [])],
       start: { ...task.start, login },
       fingerprint,
       account,

@@ -21,6 +21,8 @@ export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {
   readonly external_execution_id: string
   /** The stored token that logs in; absent if parameters do. */
   readonly token_id?: string
+  /** Features that it does not cover, and that are not requested. */
+  readonly outside?: ReadonlyArray<string>
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   /** What the states so far say about the login, also those that an earlier process read. */

@@ -6,6 +6,7 @@
 import { Clock, Effect, FiberSet, Queue } from "effect"
 import { Service } from "../client/Service.ts"
 import { own } from "../service/Ends.ts"
+import { tokenUse } from "../ledger/FoldRun.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { Schedule } from "./Schedule.ts"
@@ -243,7 +244,7 @@ const resume = Effect.fnUntraced(function* (night: Night, row: Row, act: Act | N
   if (act._tag === "Settle") return yield* settle(night, task_id, act.verdict)
   if ("last" in act) {
     row.keys = loginKeysOf(act.last)
-    row.token_id = act.last.token_id
+    row.tokenUse = tokenUse(act.last)
   }
   if (act._tag === "Follow" || act._tag === "Unusable" || (act._tag === "Start" && act.probe))
     night.schedule.occupy(candidateOf(row))

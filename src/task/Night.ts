@@ -43,8 +43,7 @@ export interface Row {
   readonly work: TaskWork
   /** The login that is sent, or will be. */
   keys: LoginKeys
-  /** The stored token that logs in; undefined if parameters do. */
-  token_id: string | undefined
+  tokenUse: Pick<AttemptOrder, "token_id" | "outside">
   /** Since when its start is put off (milliseconds), and how often it was. */
   deferredSince: number | undefined
   deferrals: number
@@ -64,7 +63,7 @@ export interface Row {
 export const newRow = (work: TaskWork): Row => ({
   work,
   keys: loginKeysOf(work),
-  token_id: undefined,
+  tokenUse: {},
   deferredSince: undefined,
   deferrals: 0,
   probeAt: 0,
@@ -361,7 +360,7 @@ export const orderOf = (night: Night, row: Row, attempt: number): AttemptOrder =
   attempt,
   external_execution_id: externalExecutionId(night.key, row.work.task_id, attempt),
   ...row.keys,
-  ...(row.token_id === undefined ? {} : { token_id: row.token_id }),
+  ...row.tokenUse,
   ...(night.breaker.believes(row.keys.account?.account) ? {} : { isDisbelieved: true }),
   refused: taskOf(night, row)?.refused ?? [],
   said: () => {

@@ -8,6 +8,7 @@ import { waitMs } from "../base/Time.ts"
 import { attemptWaits } from "../client/Polling.ts"
 import type { Candidate } from "../service/Execution.ts"
 import { own, verdictOfRefusal } from "../service/Ends.ts"
+import { tokenUse } from "../ledger/FoldRun.ts"
 import type { AttemptState, OpenAttempt } from "../ledger/RunState.ts"
 import { finish } from "./FinishTask.ts"
 import { openWatch, pollOnce } from "./FollowAttempt.ts"
@@ -132,7 +133,7 @@ export const startTask = Effect.fnUntraced(function* (
   }
   if (prepared._tag === "Unavailable")
     return yield* defer(night, row, "engine_unavailable", prepared.retry_after)
-  const { withParameters, token } = prepared
+  const { withParameters, token, outside } = prepared
   const instead = act.byParameters ? withParameters : undefined
   const refused = taskOf(night, row)?.attempts.at(-1)
   // There are no parameters to send instead of the token.
@@ -142,7 +143,7 @@ export const startTask = Effect.fnUntraced(function* (
     return yield* leave(night, row)
   }
   row.keys = prepared.keys
-  row.token_id = instead === undefined ? token?.token_id : undefined
+  row.tokenUse = tokenUse({ ...(instead === undefined ? token : {}), ...(outside && { outside }) })
   const { fingerprint, account } = candidateOf(row)
   if (!act.probe && (fingerprint !== candidate.fingerprint || account !== candidate.account)) {
     // Only now is it known which account this is: it queues again, so that two of its logins never run at

@@ -13,6 +13,7 @@ import type { LoginVerdict } from "../ledger/Accounts.ts"
 import type { AttemptClosed, Fact, StartIntended } from "../ledger/Fact.ts"
 import { attemptKeys, taskKeys } from "../ledger/FactKeys.ts"
 import type { AttemptKeys } from "../ledger/FactKeys.ts"
+import { tokenUse } from "../ledger/FoldRun.ts"
 import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
 import type { CredentialRejected, LoginJudged } from "../ledger/LoginFacts.ts"
 import type { LoginKeys } from "../privacy/Fingerprint.ts"
@@ -135,7 +136,7 @@ const identifyTriesMax = 4
 
 /** Written just before a start leaves: a start that still waits for its turn has not been sent. */
 export const intentOf = (order: AttemptOrder, probe: boolean): typeof StartIntended.Type => {
-  const { external_execution_id, fingerprint, token_id } = order
+  const { external_execution_id, fingerprint } = order
   return {
     _tag: "StartIntended",
     ...attemptKeys(order),
@@ -143,7 +144,7 @@ export const intentOf = (order: AttemptOrder, probe: boolean): typeof StartInten
     ...accessOf(order),
     ...(fingerprint === undefined ? {} : { fingerprint }),
     ...sentKeys(order),
-    ...(token_id === undefined ? {} : { token_id }),
+    ...tokenUse(order),
     probe,
   }
 }

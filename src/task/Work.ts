@@ -27,6 +27,8 @@ export type Prepared =
       readonly keys: LoginKeys
       /** The stored token that logs in; absent if parameters do. */
       readonly token?: TokenRef
+      /** Features that the token does not cover. */
+      readonly outside?: ReadonlyArray<string>
       /** The same start with the parameters that the token was made with, if the job has them. */
       readonly withParameters?: CallParts
     }

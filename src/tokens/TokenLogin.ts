@@ -39,6 +39,8 @@ export type TaskLogin =
 /** What a task needs to log in with a stored token. */
 export interface LoginOfTask extends Access {
   readonly features: ReadonlyArray<JobFeature>
+  /** Those of the job that the token does not cover. */
+  readonly outside: ReadonlyArray<string>
   readonly fingerprint: string
   readonly start: { readonly login: TaskLogin }
 }
@@ -277,9 +279,12 @@ export const withNewToken = <Task extends LoginOfTask>(task: Task, tokens: Token
   if (login._tag === "Token" || !login.tokenized_access) return task
   const token = keptToken(tokens, task, task.fingerprint)
   if (token === undefined) return task
-  const { features } = narrowFeatures(task.features, token)
   const { parameters } = login
-  return { ...task, features, start: { ...task.start, login: { _tag: "Token", token, parameters } } }
+  return {
+    ...task,
+    ...narrowFeatures(task.features, token),
+    start: { ...task.start, login: { _tag: "Token", token, parameters } },
+  }
 }
 
 /** Undefined if the token is gone, or cannot be decrypted. */

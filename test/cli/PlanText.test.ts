@@ -15,6 +15,7 @@ const taskOf = (index: number): Task => ({
   engine_reference: anId(`bank-${index % 2}`),
   features: [],
   lacking: [],
+  outside: [],
   start: {
     login: { _tag: "Parameters", parameters: Redacted.make({}), tokenized_access: false },
     configurations: {},

@@ -103,6 +103,28 @@ describe("runs with tokens", () => {
     })
   })
 
+  it("tell of features outside the token, which are not requested and stay in the task [promise 17 outside]", () => {
+    const assignment = customer("c-1", "ok+queue-5+run-30+records-4")
+    const nights = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* nightOf(jobOf([{ ...assignment, features: features("accounts_read") }]))
+        yield* wait(1)
+        const { warnings } = yield* nightOf(jobOf([assignment]))
+        const ledger = yield* Ledger
+        const run_id = (yield* ledger.runs).at(-1)?.fact.run_id
+        const state = run_id === undefined ? undefined : yield* ledger.state(run_id)
+        const [task] = [...(state?.tasks.values() ?? [])]
+        return { warnings, features: task?.planned.features, outside: task?.attempts.at(-1)?.outside }
+      }),
+    )
+    expect(nights).toEqual({
+      warnings: ["1 task without features that the stored token does not cover: cards_read [token-outside]"],
+      features: ["accounts_read", "cards_read"],
+      outside: ["cards_read"],
+    })
+  })
+
   it("start nothing with a token whose key is in the pairs of its webhook addresses", () => {
     const assignment = customer("c-1", "ok+queue-5+run-30+records-4")
     const nights = live(

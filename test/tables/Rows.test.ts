@@ -465,6 +465,35 @@ describe("coverage", () => {
     ])
   })
 
+  it("[promise 17 outside] a feature that the token does not cover is not found to be empty, unless it is named", () => {
+    const ends = (outside: ReadonlyArray<string>, findings: Partial<TaskFindings>) =>
+      outcomes(
+        folded([
+          { _tag: "StartIntended", ...at, external_execution_id: "x-1", outside, probe: false },
+          settled("COMPLETED", "succeeded"),
+        ]),
+        { byTable: new Map(), byProduct: one, delivered: new Set(["accounts"]), ...findings },
+      ).map((row) => row.slice(1, 4))
+    const read = ["succeeded", "COMPLETED", "nobody"]
+    const unasked = ["failed", "TOKEN_FEATURES", "engineer"]
+    const told = new Map([["x", "FEATURE_COMPLETED"]])
+    assert.deepStrictEqual(
+      [ends([], {}), ends(["x"], {}), ends(["x"], { retrieved: ["accounts_read"] })],
+      [
+        [read, read],
+        [read, unasked],
+        [read, unasked],
+      ],
+    )
+    assert.deepStrictEqual(ends(["x"], { featureReasons: told })[1], [
+      "succeeded",
+      "FEATURE_COMPLETED",
+      "nobody",
+    ])
+    // Its records say that it was read after all.
+    assert.deepStrictEqual(ends(["accounts_read"], {})[0], read)
+  })
+
   it("[promise 17 passed over] a feature that a success passes over in silence is not found to be empty", () => {
     const ends = (findings: Partial<TaskFindings>) =>
       outcomes(folded([settled("COMPLETED", "succeeded")]), {

@@ -304,6 +304,7 @@ describe("an assignment", () => {
       engine_reference: anId("bank:website"),
       features: [{ code: "accounts_read", configurations: undefined }],
       lacking: [],
+      outside: [],
       fingerprint: fingerprintLogin(key, "bank:website", { ...values, branch: 12 }),
       fitted: true,
       availability: "ready",

@@ -136,6 +136,7 @@ describe("a plan over several engines", () => {
         engine_reference: anId(engine_reference),
         features: [],
         lacking: [],
+        outside: [],
         start: {
           login: { _tag: "Parameters" as const, parameters: good.parameters, tokenized_access: false },
           configurations: {},
