@@ -171,7 +171,9 @@ const endpointOf = ({ name, path }: ResultsSource): Endpoint => ({
 
 /** 4.12 */
 const answerAttachment = Effect.fnUntraced(function* (answer: Answer) {
-  if (answer.http_status === 200) {
+  // It was asked for as it is: decoded by nobody, it would be stored as no document.
+  const { "content-encoding": encoding = "identity" } = answer.response.headers
+  if (answer.http_status === 200 && encoding === "identity") {
     const known = yield* KnownSecrets
     const said = answer.response.headers["content-type"]
     const media_type = said === undefined ? undefined : known.clean(said, "free")

@@ -141,18 +141,36 @@ const deepJsonText = (root: unknown): string => {
 export interface AttachmentIds {
   /** In the order of the body, each once. */
   readonly requestable: ReadonlyArray<string>
-  /** Counted as identifiers, but never put into a URL. */
+  /** Counted as identifiers, but never put into a URL. One that is no text has the name of its key. */
   readonly refused: ReadonlyArray<string>
+  /** Requestable, and said beside it to be a page or JSON. */
+  readonly textual: ReadonlySet<string>
 }
 
 const harmless = /^[A-Za-z0-9_-]{1,128}$/
+const isTextual = (value: unknown): boolean =>
+  typeof value === "string" && value.length <= idCharactersMax && /[./+](?:x?html?|json)$/i.test(value)
+/** A document for which no text stands; other numbers under such keys are sizes, counts and the like. */
+const isNamedOtherwise = (key: string, id: unknown): boolean =>
+  typeof id === "number" || id instanceof ExactNumber
+    ? /ids?$/i.test(key)
+    : typeof id === "object" &&
+      id !== null &&
+      !Array.isArray(id) &&
+      Object.keys(id).length > 0 &&
+      !Object.keys(id).some(isAttachmentKey)
+const isAttachmentKey = (key: string): boolean => key.toLowerCase().includes("attachment")
 
 export const attachmentIds = (data: unknown): AttachmentIds => {
   const requestable = new Set<string>()
   const refused = new Set<string>()
-  const take = (id: string): void => {
-    if (harmless.test(id)) requestable.add(id)
-    else refused.add(cutText(id, idCharactersMax))
+  const textual = new Set<string>()
+  const take = (key: string, id: unknown, beside: ReadonlyArray<unknown>): void => {
+    if (typeof id === "string" && harmless.test(id)) {
+      requestable.add(id)
+      if (beside.some(isTextual)) textual.add(id)
+    } else if (typeof id === "string" || isNamedOtherwise(key, id))
+      refused.add(cutText(typeof id === "string" ? id : key, idCharactersMax))
     if (requestable.size + refused.size > bodyBounds.documentsMax)
       throw new BoundBroken(`it names more than ${bodyBounds.documentsMax} documents`)
   }
@@ -167,10 +185,11 @@ export const attachmentIds = (data: unknown): AttachmentIds => {
     }
     const entries = Object.entries(value)
     for (const [key, child] of entries) {
-      if (!key.toLowerCase().includes("attachment")) continue
-      for (const id of Array.isArray(child) ? child : [child]) if (typeof id === "string") take(id)
+      if (!isAttachmentKey(key)) continue
+      const beside = Object.values(value)
+      for (const id of Array.isArray(child) ? child : [child]) take(key, id, beside)
     }
     for (let i = entries.length - 1; i >= 0; i--) pending.push(entries[i]![1])
   }
-  return { requestable: [...requestable], refused: [...refused] }
+  return { requestable: [...requestable], refused: [...refused], textual }
 }

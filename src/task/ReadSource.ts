@@ -4,7 +4,7 @@
  * is landed before it counts, and every answer without results is a fact.
  */
 import { hash } from "node:crypto"
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Stream } from "effect"
 import { isSendable } from "../client/CallFailures.ts"
 import { Hints } from "../client/Hints.ts"
 import type { HintWatch } from "../client/Hints.ts"
@@ -49,7 +49,7 @@ interface AttachmentsOrder extends TaskKeys {
 /** False if a document could not be downloaded although the service has it. */
 const pullAttachments = Effect.fnUntraced(function* (
   order: AttachmentsOrder,
-  { requestable, refused }: AttachmentIds,
+  { requestable, refused, textual }: AttachmentIds,
 ) {
   const about = { ...taskKeys(order), session_id: order.session_id }
   for (const attachment_id of refused)
@@ -65,7 +65,7 @@ const pullAttachments = Effect.fnUntraced(function* (
     const nextAt = (yield* Clock.currentTimeMillis) + Duration.toMillis(order.min_interval)
     const absent: Array<string> = []
     for (const attachment_id of left) {
-      const fact = yield* downloadAttachment(order, attachment_id, untilAt)
+      const fact = yield* downloadAttachment(order, attachment_id, textual.has(attachment_id), untilAt)
       // It may take a moment to make: what is believed to be missing is deleted with its execution.
       if (fact.status === "missing" && reads < absentFetchesMin && nextAt < untilAt)
         absent.push(attachment_id)
@@ -78,9 +78,13 @@ const pullAttachments = Effect.fnUntraced(function* (
   return all
 })
 
+/** What a gateway answers instead of a document has one of these types. */
+const pageTypes = /^\s*(?:text\/html|application\/(?:[\w.-]+\+)?(?:json|xhtml\+xml))\b/i
+
 const downloadAttachment = Effect.fnUntraced(function* (
   order: AttachmentsOrder,
   attachment_id: string,
+  mayBeText: boolean,
   untilAt: number,
 ) {
   const service = yield* Service
@@ -88,6 +92,10 @@ const downloadAttachment = Effect.fnUntraced(function* (
   const download = Effect.gen(function* () {
     const answer = yield* service.downloadAttachment(order.session_id, attachment_id)
     if (answer._tag === "Missing") return { status: "missing" } as const
+    if (!mayBeText && pageTypes.test(answer.media_type ?? "")) {
+      yield* Stream.runForEachWhile(answer.bytes, () => Effect.succeed(false))
+      return yield* new AnswerLost({ message: "downloadAttachment: a page or a message in its place" })
+    }
     const stored = yield* landing.landAttachment(answer.bytes)
     // No document has no bytes: it is not made yet, or was not sent.
     if (stored.bytes === 0)

@@ -266,6 +266,14 @@ describe("bounds", () => {
     },
   )
 
+  effect("a document that comes encoded, although it was asked for as it is, is none", function* () {
+    const headers = { "content-type": "application/pdf", "content-encoding": "gzip" }
+    const client = fakeHttpClient({ status: 200, body: "%PDF", headers }, [])
+    const service = yield* Effect.provide(Service, serviceOver(client))
+    const failure = yield* Effect.flip(service.downloadAttachment(anId("s"), "a"))
+    assert.strictEqual(failure._tag, "UnexpectedAnswer")
+  })
+
   effect("an answer that declares itself too large is read as far as it is kept", function* () {
     let sent = 0
     const piece = new Uint8Array(64 * 1024).fill(0x20)

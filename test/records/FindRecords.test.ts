@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { bodyBounds } from "../../src/service/BodyBounds.ts"
-import { attachmentIds, jsonText } from "../../src/records/ExactNumber.ts"
+import { ExactNumber, attachmentIds, jsonText } from "../../src/records/ExactNumber.ts"
 import { findRecords, pathText, parseBody } from "../../src/records/FindRecords.ts"
 import * as fc from "fast-check"
 
@@ -129,8 +129,23 @@ describe("attachmentIds", () => {
     expect(attachmentIds(data)).toEqual({
       requestable: ["65f0", "a-b_C", "z"],
       refused: ["x".repeat(129), "../../etc/passwd", ""],
+      textual: new Set(),
     })
-    expect(attachmentIds(null)).toEqual({ requestable: [], refused: [] })
+    expect(attachmentIds(null)).toEqual({ requestable: [], refused: [], textual: new Set() })
+  })
+
+  it("refuses what is named by something else than a text, under its key [decision 10 no text]", () => {
+    const data = [
+      { attachment_id: 12_345, attachments_count: 3, has_attachments: true, attachment: null },
+      { attachment_ids: [1, new ExactNumber("12345678901234567890")], attachmentSizes: [100] },
+      { attachments: [{ id: "not-taken", name: "a.pdf" }, {}, []], no_attachments: {} },
+      { attachment: { id: "not-taken", attachment_id: "taken", type: "text/html" } },
+    ]
+    expect(attachmentIds(data)).toEqual({
+      requestable: ["taken"],
+      refused: ["attachment_id", "attachment_ids", "attachments"],
+      textual: new Set(["taken"]),
+    })
   })
 
   it("refuses a body that names one document more than a run can download", () => {

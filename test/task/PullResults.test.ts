@@ -465,9 +465,9 @@ describe("documents", () => {
   )
 
   it.effect(
-    "that the service does not deliver, or without a byte, leave the results partial; only they are requested again [promise 5 empty]",
+    "that the service does not deliver, without a byte or as a page, leave the results partial; only they are requested again [promise 5 empty] [promise 5 page]",
     () =>
-      Effect.forEach([lost, "empty"] as const, (undelivered) =>
+      Effect.forEach([lost, "empty", "page"] as const, (undelivered) =>
         Effect.gen(function* () {
           const script = (attachment: NonNullable<Script["attachment"]>): Script => ({
             ...over,
@@ -492,6 +492,19 @@ describe("documents", () => {
           expect(statuses(next)["doc-3"]).toBe("downloaded")
         }),
       ),
+  )
+
+  it.effect("that a record calls pages are downloaded as pages", () =>
+    Effect.gen(function* () {
+      const pages = [
+        { attachment_id: "doc-1", media_type: "text/html" },
+        { attachment_id: "doc-2", name: "a.JSON" },
+      ]
+      const end = yield* night({
+        script: { ...over, results: () => results(true, { a: pages }), attachment: () => "page" },
+      })
+      expect(statuses(end)).toEqual({ "doc-1": "downloaded", "doc-2": "downloaded" })
+    }),
   )
 
   it.effect("are not downloaded if the job does not want them", () =>

@@ -123,7 +123,7 @@ export interface Script {
   readonly attachment?: (
     attachment_id: string,
     times: number,
-  ) => Answer<"document" | "missing" | "drips" | "empty">
+  ) => Answer<"document" | "missing" | "drips" | "empty" | "page">
   readonly exchange?: (
     execution_id: string,
     times: number,
@@ -256,7 +256,7 @@ export const scripted = (script: Script, calls: Array<Call>) => {
               ? { _tag: "Missing" }
               : {
                   _tag: "Document",
-                  media_type: "application/pdf",
+                  media_type: answer === "page" ? "text/html; charset=utf-8" : "application/pdf",
                   bytes:
                     answer === "drips"
                       ? Stream.never
