@@ -245,7 +245,11 @@ const coverage: Relation = {
     customer,
     engine,
     text("session_id", "session", "The flow session whose results the newest run read."),
-    text("feature", "clear", "Code of the feature; NULL for a task whose features are not known."),
+    text(
+      "feature",
+      "clear",
+      "Code of the feature; NULL if the newest run does not know what it was asked for, as when it failed.",
+    ),
     { ...outcome, nullable: true },
     text("reason", "clear", "Reason for the outcome in that run."),
     { ...actor, nullable: true },
@@ -272,7 +276,9 @@ const coverage: Relation = {
     FROM (SELECT customer_id, engine_reference, feature, arg_max(newest, seq) AS n,
         arg_max(good, good.seq) AS g
       FROM store._coverage AS c WHERE ${isAsked("c", ofFeature)}
-      GROUP BY customer_id, engine_reference, _alone, feature)`,
+      GROUP BY customer_id, engine_reference, _alone, feature
+      QUALIFY feature IS NOT NULL
+        OR max(seq) = max(max(seq)) OVER (PARTITION BY customer_id, engine_reference, _alone))`,
 }
 
 /** The sessions whose results are current: the newest that was read, and those of current records. */

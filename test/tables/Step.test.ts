@@ -105,10 +105,11 @@ const put = (connection: Connection, run: Run, tasks: ReadonlyArray<Task>) => {
       (task) => `INSERT INTO ops.tasks BY NAME SELECT ${ofTask(task)}, ${listOf(task.features)} AS features`,
     ),
     ...tasks.flatMap((task) => [
-      ...task.told.map(
-        (feature) => `INSERT INTO ops.coverage BY NAME SELECT ${ofTask(task)}, '${feature}' AS feature,
+      // Of a task for which no feature was named, and that found out about none, one row tells.
+      ...(task.told.length + task.features.length === 0 ? [null] : task.told).map(
+        (feature) => `INSERT INTO ops.coverage BY NAME SELECT ${ofTask(task)}, ${textOf(feature)} AS feature,
           '${sessionOf(run, task, false)}' AS session_id,
-          '${task.succeeded.includes(feature) ? "succeeded" : "failed"}' AS outcome`,
+          '${feature !== null && task.succeeded.includes(feature) ? "succeeded" : "failed"}' AS outcome`,
       ),
       ...recordsOf(run, task),
     ]),
@@ -160,11 +161,12 @@ const gatheredSql = {
       FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.tasks AS t USING (run_id, task_id)
       WHERE c.engine_reference IS NULL OR EXISTS (FROM store._asked AS a WHERE a.customer_id = c.customer_id
         AND a.engine_reference = c.engine_reference
-        AND (a.feature IS NULL OR a.feature = c.feature OR NOT list_contains(t.features, c.feature))))
+        AND (a.feature IS NULL OR c.feature IS NULL OR a.feature = c.feature OR NOT list_contains(t.features, c.feature))))
     SELECT customer_id, engine_reference, session_id, feature, outcome, run_id, run_date,
       max(e) FILTER (outcome = 'succeeded') OVER same AS fresh_date
     FROM told WINDOW same AS (PARTITION BY customer_id, engine_reference, alone, feature)
-    QUALIFY seq = max(seq) OVER same`,
+    QUALIFY seq = max(seq) OVER same AND (feature IS NOT NULL
+      OR seq = max(seq) OVER (PARTITION BY customer_id, engine_reference, alone))`,
   customers: `SELECT customer_id, min(run_date) AS first_seen, max(run_date) AS last_seen FROM ops.tasks
     WHERE customer_id IN (SELECT customer_id FROM store._asked) GROUP BY customer_id`,
   features: `SELECT feature AS code, min(run_date) AS first_seen, max(run_date) AS last_seen FROM ops.coverage
@@ -280,7 +282,7 @@ describe("the history of records", () => {
   )
 
   it.effect(
-    "is what a model computes from the bodies of nights in any order [promise 17] [promise 18] [decision 10 current]",
+    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 unnamed] [promise 18] [decision 10 current]",
     () =>
       Effect.forEach(
         Array.from(
