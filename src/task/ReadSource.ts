@@ -4,7 +4,7 @@
  * is landed before it counts, and every answer without results is a fact.
  */
 import { hash } from "node:crypto"
-import { Clock, Duration, Effect, Stream } from "effect"
+import { Clock, Data, Duration, Effect, Stream } from "effect"
 import { isSendable } from "../client/CallFailures.ts"
 import { Hints } from "../client/Hints.ts"
 import type { HintWatch } from "../client/Hints.ts"
@@ -66,11 +66,14 @@ const pullAttachments = Effect.fnUntraced(function* (
     const absent: Array<string> = []
     for (const attachment_id of left) {
       const fact = yield* downloadAttachment(order, attachment_id, textual.has(attachment_id), untilAt)
+      const status = fact.status === "page" ? "failed" : fact.status
       // It may take a moment to make: what is believed to be missing is deleted with its execution.
-      if (fact.status === "missing" && reads < absentFetchesMin && nextAt < untilAt)
-        absent.push(attachment_id)
-      else yield* append({ _tag: "AttachmentRead", ...about, attachment_id, ...fact })
-      if (fact.status === "failed") all = false
+      const isAbsent = fact.status === "missing" || fact.status === "page"
+      if (isAbsent && reads < absentFetchesMin && nextAt < untilAt) absent.push(attachment_id)
+      else {
+        yield* append({ _tag: "AttachmentRead", ...about, attachment_id, ...fact, status })
+        if (status === "failed") all = false
+      }
     }
     left = absent
     if (left.length > 0) yield* Effect.sleep(Math.max(0, nextAt - (yield* Clock.currentTimeMillis)))
@@ -78,8 +81,21 @@ const pullAttachments = Effect.fnUntraced(function* (
   return all
 })
 
-/** What a gateway answers instead of a document has one of these types. */
+/** What a gateway answers in the place of a document: HTML or JSON, by its type and by its first byte. */
 const pageTypes = /^\s*(?:text\/html|application\/(?:[\w.-]+\+)?(?:json|xhtml\+xml))\b/i
+const pageBegins = /^\s*[<{[]/
+
+class PageInstead extends Data.TaggedError("PageInstead") {}
+
+/** Fails before its first bytes if they are those of a page. */
+const refusePage = <E>(bytes: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E | PageInstead> => {
+  let isFirst = true
+  return Stream.mapEffect(bytes, (chunk) => {
+    const isPage = isFirst && pageBegins.test(Buffer.from(chunk.subarray(0, 100)).toString("latin1"))
+    isFirst = false
+    return isPage ? Effect.fail(new PageInstead()) : Effect.succeed(chunk)
+  })
+}
 
 const downloadAttachment = Effect.fnUntraced(function* (
   order: AttachmentsOrder,
@@ -92,17 +108,14 @@ const downloadAttachment = Effect.fnUntraced(function* (
   const download = Effect.gen(function* () {
     const answer = yield* service.downloadAttachment(order.session_id, attachment_id)
     if (answer._tag === "Missing") return { status: "missing" } as const
-    if (!mayBeText && pageTypes.test(answer.media_type ?? "")) {
-      yield* Stream.runForEachWhile(answer.bytes, () => Effect.succeed(false))
-      return yield* new AnswerLost({ message: "downloadAttachment: a page or a message in its place" })
-    }
-    const stored = yield* landing.landAttachment(answer.bytes)
+    const isDoubtful = !mayBeText && pageTypes.test(answer.media_type ?? "")
+    const stored = yield* landing.landAttachment(isDoubtful ? refusePage(answer.bytes) : answer.bytes)
     // No document has no bytes: it is not made yet, or was not sent.
     if (stored.bytes === 0)
       return yield* new AnswerLost({ message: "downloadAttachment: a document without a byte" })
     const { media_type } = answer
     return { status: "downloaded", ...stored, ...(media_type === undefined ? {} : { media_type }) } as const
-  })
+  }).pipe(Effect.catchTag("PageInstead", () => Effect.succeed({ status: "page" } as const)))
   return yield* retryDownload(download, untilAt)
 })
 

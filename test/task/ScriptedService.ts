@@ -260,7 +260,9 @@ export const scripted = (script: Script, calls: Array<Call>) => {
                   bytes:
                     answer === "drips"
                       ? Stream.never
-                      : Stream.make(encoder.encode(answer === "empty" ? "" : id)),
+                      : Stream.make(
+                          encoder.encode(answer === "empty" ? "" : answer === "page" ? "<html>" : id),
+                        ),
                 },
         ),
       exchangeTicket: (id, ticket) =>
