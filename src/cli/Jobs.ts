@@ -5,14 +5,16 @@
 import { realpathSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
+import { Flag } from "effect/cli"
 import { counted } from "../base/Text.ts"
 import { orderProblems } from "../jobs/Job.ts"
 import type { Job } from "../jobs/Job.ts"
 import { renderProblem } from "../base/DurableFile.ts"
 import type { Problem } from "../base/DurableFile.ts"
-import { EnvFileFlag, note, warn } from "./Output.ts"
+import { EnvFileFlag, note, severalFlag, unknownNames, warn } from "./Output.ts"
 import { refuse } from "./Failures.ts"
 import { Wiring } from "./Wiring.ts"
+import { accessKey } from "../service/Ids.ts"
 
 export interface CheckedJob {
   readonly path: string
@@ -127,12 +129,12 @@ const withOrder = (checked: ReadonlyArray<CheckedJob>): ReadonlyArray<CheckedJob
   })
 }
 
-export const checkJobs = Effect.fnUntraced(function* (given: ReadonlyArray<string>) {
+export const checkJobs = Effect.fnUntraced(function* (given: ReadonlyArray<string>, isPart = false) {
   const paths = yield* eachOnce(given)
   const { loadJob } = yield* Effect.promise(() => import("../jobs/LoadJob.ts"))
   const envFile = Option.getOrUndefined(Option.flatten(yield* Effect.serviceOption(EnvFileFlag)))
   const checked = yield* Effect.forEach(paths, (path) =>
-    loadJob(path, envFile).pipe(
+    loadJob(path, envFile, isPart).pipe(
       Effect.match({
         onSuccess: ({ job, warnings }): CheckedJob => ({ path, job, errors: [], warnings }),
         onFailure: ({ problems, warnings }): CheckedJob => ({
@@ -161,7 +163,8 @@ export const readableJobs = (checked: ReadonlyArray<CheckedJob>): ReadonlyArray<
   checked.flatMap(({ job }) => (job === undefined ? [] : [job]))
 
 /** The jobs, or exit code 2 after every problem was printed. */
-export const loadJobs = (paths: ReadonlyArray<string>) => Effect.flatMap(checkJobs(paths), takeJobs)
+export const loadJobs = (paths: ReadonlyArray<string>, isPart = false) =>
+  Effect.flatMap(checkJobs(paths, isPart), takeJobs)
 
 /** The same for jobs that were read already. */
 export const takeJobs = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
@@ -176,3 +179,55 @@ export const takeJobs = Effect.fnUntraced(function* (checked: ReadonlyArray<Chec
   }
   return jobs
 })
+
+// A part of a job, as `run` and `plan` take it: some of its customers, on all their engines. Its run is not
+// the night of the job, so that nobody is told of it but whoever started it.
+
+export const partFlags = {
+  customers: severalFlag("customer", "ID", "A part of the job: only this customer"),
+  first: Flag.Int("first").pipe(
+    Flag.withMetavar("N"),
+    Flag.withDescription("A part of the job: only its first N customers"),
+    Flag.filter(
+      (first) => first > 0,
+      () => "a number of customers, from 1",
+    ),
+    Flag.optional,
+  ),
+}
+
+interface Part {
+  readonly customers: ReadonlyArray<string>
+  readonly first: Option.Option<number>
+}
+
+export const isPartial = ({ customers, first }: Part): boolean => customers.length > 0 || Option.isSome(first)
+
+/** The tasks of the part, as `subjectOf` names them; customers come in the order of the job. */
+export const subjectsOfPart = (
+  { assignments, sessions }: Pick<Job, "assignments" | "sessions">,
+  { customers, first }: Part,
+): ReadonlySet<string> => {
+  const named = [...new Set([...assignments, ...sessions].map(({ customer_id }) => customer_id))]
+  const meant = named.filter((id) => id !== undefined && (customers.length === 0 || customers.includes(id)))
+  const chosen = new Set(meant.slice(0, Option.getOrUndefined(first)))
+  return new Set([
+    ...assignments.filter(({ customer_id }) => chosen.has(customer_id)).map(accessKey),
+    ...sessions.flatMap((one) => (chosen.has(one.customer_id) ? [`session/${one.session_id}`] : [])),
+  ])
+}
+
+/** By job, what its part asks for; undefined if all of it is meant. */
+export const partsOf = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, part: Part) {
+  if (!isPartial(part)) return undefined
+  const unknown = jobs.flatMap(({ name, assignments, sessions }) =>
+    unknownNames(`job ${name}`, {
+      customer: [part.customers, [...assignments, ...sessions].map(({ customer_id }) => customer_id)],
+    }),
+  )
+  if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
+  return new Map(jobs.map((job) => [job.name, subjectsOfPart(job, part)]))
+})
+
+/** The job as a part of it is run: its receivers hear of nights only. */
+export const untold = (job: Job): Job => ({ ...job, notify: [] })

@@ -117,6 +117,10 @@ interface NightsOptions {
   readonly wait?: Duration.Duration
   readonly parent?: string
   readonly only?: ReadonlySet<string>
+  /** Of a part of a job, or the rerun of one. */
+  readonly isPart?: boolean
+  /** By job, what is asked for of a part of it, as `subjectOf` names it. */
+  readonly parts?: ReadonlyMap<string, ReadonlySet<string>> | undefined
   /** Where events are received during the runs. */
   readonly webhooks?: ListenAt | undefined
 }
@@ -156,7 +160,9 @@ export const runNights = Effect.fn("Nights.run")(function* (
   })
   return yield* Effect.scoped(
     Effect.flatMap(awaitOutput(jobs, options), (held) =>
-      Effect.onInterrupt(nights(held), () => note(toldWhole("interrupted"))),
+      Effect.onInterrupt(nights(held), () =>
+        note(toldWhole(options.isPart === true ? "interrupted-part" : "interrupted")),
+      ),
     ),
   )
 })
@@ -260,8 +266,9 @@ const oneNight = Effect.fnUntraced(function* (
   services: ReturnType<NightsBeside["night"]>,
   beside: Place["beside"],
 ) {
-  const { further, parent, only, output, waitedMs } = options
-  const run = summarisedNight(job, output, { further, parent, only, waitedMs, toolVersion })
+  const { further, parent, output, waitedMs, parts } = options
+  const [only, isPart] = parts === undefined ? [options.only, false] : [parts.get(job.name), true]
+  const run = summarisedNight(job, output, { further, parent, only, isPart, waitedMs, toolVersion })
   const { result, summary } = yield* beside(run).pipe(
     watchedForLate(job, yield* Clock.Clock),
     Effect.provide(services),

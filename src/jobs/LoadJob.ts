@@ -384,9 +384,10 @@ const checkHooksNow = Effect.fnUntraced(function* (
 
 /**
  * A file's path as given; references and files in it are relative to its folder. `envFile`: the file of
- * variables, if it is not the `.env` in that folder.
+ * variables, if it is not the `.env` in that folder. `part`: some of its customers will do; `min_customers`
+ * is about its nights.
  */
-export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, envFile?: string) {
+export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, envFile?: string, part = false) {
   const source = yield* readSource(path)
   const findings = makeFindings()
   const folder = dirname(path)
@@ -426,7 +427,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   )
   const ownSql = yield* readOwnSql(context, folder, parts)
   const freshness = readFreshness(context, parts.freshness, enginesOf(parts, assignments))
-  checkNumberOfCustomers(context, { assignments, sessions }, parts.min_customers)
+  checkNumberOfCustomers(context, { assignments, sessions }, part ? undefined : parts.min_customers)
   const keys = readKeys(context, parts, folder, { assignments, sessions })
   const hooks = hookPairs(context, parts.engines, parts.customers)
   yield* checkHooksNow(context, hooks, assignments, keysOf({ service, ...keys }), known.lookUp)

@@ -25,6 +25,7 @@ export const keptFields: ReadonlySet<string> = new Set([
   // ids
   "run_id",
   "parent",
+  "part",
   "task_id",
   "customer_id",
   "engine_reference",

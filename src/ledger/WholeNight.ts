@@ -1,6 +1,7 @@
 /**
  * All runs of one night as one: the first run, its reruns and forced further runs. The newest run that had a
- * task decides about it; what the earlier ones did stays part of the night.
+ * task decides about it; what the earlier ones did stays part of the night. A run of a part of the job is of
+ * no night: with its own reruns, it stands alone.
  */
 import { Effect } from "effect"
 import { exitOf } from "../service/EndTable.ts"
@@ -10,11 +11,12 @@ import type { Ledger } from "./Ledger.ts"
 import { subjectOf, verdictOfTask } from "./RunState.ts"
 import type { RunState, TaskState } from "./RunState.ts"
 
-/** The headers of the runs that belong to the same night as this run, oldest first. */
+/** The headers of the runs that belong to the same night, or the same part, as this run, oldest first. */
 export const runsOfNight = (
   runs: ReadonlyArray<RunHeader>,
-  { job, run_date }: Pick<RunHeader["fact"], "job" | "run_date">,
-): ReadonlyArray<RunHeader> => runs.filter(({ fact }) => fact.job === job && fact.run_date === run_date)
+  { job, run_date, part }: Pick<RunHeader["fact"], "job" | "run_date" | "part">,
+): ReadonlyArray<RunHeader> =>
+  runs.filter(({ fact }) => fact.job === job && fact.run_date === run_date && fact.part === part)
 
 /** In their order. */
 export const statesOf = Effect.fnUntraced(function* (

@@ -34,6 +34,11 @@ export const nightMessages = {
     "Run `nightjar run JOB` to resume.",
     "Executions stay at the service.",
   ),
+  "interrupted-part": interruption(
+    "interrupted: the state is saved",
+    "A part of a job is not resumed: the job's next run collects what it left.",
+    "Executions stay at the service.",
+  ),
   "interrupted-waiting": interruption(
     "interrupted while waiting for another process in the output folder",
     "Run the same command again.",

@@ -85,18 +85,24 @@ export const standingsAfter = (runs: ReadonlyArray<RunState>): Standings =>
 /** A job that is rerun more often than this between two nights is compared with its last few reruns only. */
 const runsMax = 8
 
+/** Parts of the job are left out, but for the run's own: they are not its nights. */
+export const isCompared = ({ part }: RunHeader["fact"], own: string | undefined): boolean =>
+  part === undefined || part === own
+
 /**
  * The runs that a run is compared with, oldest first: back to the last one that was meant to be complete and
  * has ended. A night that the service kept from beginning says nothing about anybody.
  */
 export const runsBefore = (headers: ReadonlyArray<RunHeader>, run_id: string): ReadonlyArray<RunHeader> => {
   const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
-  const job = headers[at]?.fact.job
+  const { job, part } = headers[at]?.fact ?? {}
   const found: Array<RunHeader> = []
   for (const header of headers.slice(0, Math.max(0, at)).toReversed()) {
     if (header.fact.job !== job || header.ended?.exit_code === exitCodes.refused) continue
+    if (!isCompared(header.fact, part)) continue
     found.push(header)
-    const isComplete = header.fact.parent === undefined && header.ended !== undefined
+    const { fact, ended } = header
+    const isComplete = fact.parent === undefined && fact.part === undefined && ended !== undefined
     if (isComplete || found.length === runsMax) break
   }
   return found.toReversed()
@@ -104,7 +110,8 @@ export const runsBefore = (headers: ReadonlyArray<RunHeader>, run_id: string): R
 
 /**
  * Whether no problems remain after this run: there was a problem with somebody or with the run before, or a
- * gate held this run back until it was accepted. After a rerun, those whom it did not run again count too.
+ * gate held this run back until it was accepted. After a rerun, or a part of the job, those whom it did not
+ * run count too.
  */
 export const hasRecovered = (
   run: RunState,
@@ -114,7 +121,8 @@ export const hasRecovered = (
   const isWell = (one: Standings) => [...one.values()].every(({ outcome }) => outcome === "succeeded")
   const earlier = standingsAfter(before)
   const own = standingsOf(run)
-  const now = run.started.parent === undefined ? own : new Map([...earlier, ...own])
+  const { parent, part } = run.started
+  const now = parent === undefined && part === undefined ? own : new Map([...earlier, ...own])
   if (!isWell(now)) return false
   if (run.accepted === true) return true
   return previous !== undefined && !(previous.ended?.exit_code === exitCodes.ok && isWell(earlier))

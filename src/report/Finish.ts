@@ -74,6 +74,13 @@ export const finishOf = (run: RunState, night: ReadonlyArray<RunState>, output?:
   const there = output === undefined ? "" : ` --output ${shellWord(output)}`
   const again = `nightjar run ${shellWord(run.started.job_path)}${there}`
   const own = run.ended?.exit_code
+  // No command collects what a part left, but the one that begins or resumes the night.
+  const isPart = run.started.part !== undefined
+  if (own === undefined && isPart)
+    return {
+      command: undefined,
+      why: `The run has not ended. If no process is working on it, ${partLeft}`,
+    }
   if (own === undefined)
     return {
       command: again,
@@ -118,11 +125,14 @@ export const finishOf = (run: RunState, night: ReadonlyArray<RunState>, output?:
       why: isRest ? wait : `${wait} ${byHand(night, exitCodes.peopleMustAct, there)}`,
     }
   }
+  if (isPart) return { command: undefined, why: `What is left stays in place: ${partLeft}` }
   return {
     command: again,
     why: "This command collects, publishes and deletes what is still at the service:",
   }
 }
+
+const partLeft = "the job's next run collects, publishes and deletes what is still at the service."
 
 const needsPeople: ReadonlySet<Outcome> = new Set(["failed", "partial", "skipped"])
 const waitsText =

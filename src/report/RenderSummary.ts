@@ -79,7 +79,8 @@ export const renderSummary = (summary: Summary, style: Style): string => {
   }
   const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}`)]
   if (rest.length > 0) lines.push("", ...rest.map((text) => wrap(text, style.width, "", "  ")))
-  if (summary.night !== undefined) lines.push("", ...nightLines(summary.night, style))
+  const what = summary.part === undefined ? "night" : "part of the job"
+  if (summary.night !== undefined) lines.push("", ...nightLines(summary.night, what, style))
   // Of a run that has not ended, `status` knows whether a process works on it.
   if (summary.exit_code !== undefined) lines.push(...finishLines(summary.finish, style))
   return lines.join("\n")
@@ -92,11 +93,14 @@ const finishLines = ({ command, why }: Finish, { width }: Pick<Style, "width">):
 }
 
 /** The whole night, if it had several runs. */
-const nightLines = (night: NightSummary, style: Style): ReadonlyArray<string> => {
-  const { runs, tasks, exit_code } = night
-  const told = `${counted(tasks, "task")} in ${counted(runs.length, "run")}: ${tellOutcomes(night.outcomes)}.`
+const nightLines = (
+  { runs, tasks, outcomes: all, exit_code }: NightSummary,
+  what: string,
+  style: Style,
+): ReadonlyArray<string> => {
+  const told = `${counted(tasks, "task")} in ${counted(runs.length, "run")}: ${tellOutcomes(all)}.`
   const code = exit_code === undefined ? "One of its runs has not ended." : meaningOf(exit_code)
-  return [wrap(`The whole night: ${told} ${code}`, style.width, "", "  ")]
+  return [wrap(`The whole ${what}: ${told} ${code}`, style.width, "", "  ")]
 }
 
 const meaningOf = (exit_code: number): string => {
@@ -110,10 +114,11 @@ export const outcomesOf = (counts: Summary["outcomes"]): ReadonlyArray<string> =
 
 export const tellOutcomes = (counts: Summary["outcomes"]): string => outcomesOf(counts).join(", ") || "none"
 
-const headline = ({ run_id, elapsed_ms, exit_code }: Summary, style: Style): string => {
+const headline = ({ run_id, part, elapsed_ms, exit_code }: Summary, style: Style): string => {
   const took = elapsed_ms === undefined ? "not ended" : `took ${span(elapsed_ms)}`
   const code = exit_code === undefined ? "" : `, exit code ${exit_code}`
-  return paint(style, "bold", wrap(`${run_id}: ${took}${code}`, style.width, "", "  "))
+  const what = part === undefined ? "" : "a part of the job, "
+  return paint(style, "bold", wrap(`${run_id}: ${what}${took}${code}`, style.width, "", "  "))
 }
 
 const outcomeColours = {
@@ -377,7 +382,7 @@ const placeOf = (task: TaskState) => {
 
 /** `superseded`: the job has begun a newer run since. Times are milliseconds. */
 export const interruptedOf = (
-  { tasks, started_at }: RunState,
+  { tasks, started, started_at }: RunState,
   {
     last_at,
     now,
@@ -413,7 +418,7 @@ export const interruptedOf = (
     waiting: placed.get("waiting")?.length ?? 0,
     not_begun: placed.get("not begun")?.length ?? 0,
     /** Whether `nightjar run JOB` goes on with it; otherwise it only collects what is in flight. */
-    is_resumed: !superseded && Math.abs(now - started_at) < resumeAgeMaxMs,
+    is_resumed: !superseded && started.part === undefined && Math.abs(now - started_at) < resumeAgeMaxMs,
   }
 }
 export type Interrupted = ReturnType<typeof interruptedOf>
@@ -438,11 +443,15 @@ const whatIsLeft = (interrupted: Interrupted): string => {
   return `In flight: ${parts.join(", ") || "nothing"}.${left}`
 }
 
-/** Sentences; the command is to follow them. */
+const partNotResumed =
+  "The run of a part of a job is not resumed: the job's next run collects what is in flight."
+
+/** Sentences; the command is to follow them, but for a part, which none takes up. */
 export const tellInterrupted = (
   run_id: string,
   interrupted: Interrupted,
   now: number,
+  isPart = false,
 ): ReadonlyArray<string> => {
   const agoMs = now - Date.parse(interrupted.since)
   // The clock of an embedded service may be ahead of the machine's.
@@ -450,8 +459,10 @@ export const tellInterrupted = (
   return [
     `${run_id} was interrupted: no process has worked on it since ${interrupted.since}${ago}.`,
     whatIsLeft(interrupted),
-    interrupted.is_resumed
-      ? "This command resumes it; after the job's deadline, it only collects what is in flight:"
-      : "It is too old to be resumed. This command collects what is in flight for the job's next run:",
+    isPart
+      ? partNotResumed
+      : interrupted.is_resumed
+        ? "This command resumes it; after the job's deadline, it only collects what is in flight:"
+        : "It is too old to be resumed. This command collects what is in flight for the job's next run:",
   ]
 }

@@ -28,15 +28,16 @@ const exitLooks: Readonly<Record<number, Look>> = { 0: "good", 3: "warn", 4: "wa
 
 /** How the run ended, in words that a page without a script shows too. */
 const headlines = ({ summary, timezone }: Report) => {
-  const { exit_code, started_at, ended_at, elapsed_ms, parent } = summary
+  const { exit_code, started_at, ended_at, elapsed_ms, parent, part } = summary
   const momentOf = (iso: string) => clockIn(timezone).moment(Date.parse(iso))
   const ended =
     ended_at === undefined ? "not ended yet" : `ended ${momentOf(ended_at)}, took ${duration(elapsed_ms)}`
   const rerun = parent === undefined ? "" : ` A rerun of ${parent}.`
+  const whole = part === undefined ? "" : " A part of the job, which is not its night."
   return {
     status: exit_code === undefined ? "Not ended" : `Exit code ${exit_code}`,
     meaning: exit_code === undefined ? "" : ` ${meaningOfExit(summary) ?? ""}.`,
-    when: `Started ${momentOf(started_at)}, ${ended}. Times in ${timezone}.${rerun}`,
+    when: `Started ${momentOf(started_at)}, ${ended}. Times in ${timezone}.${rerun}${whole}`,
   }
 }
 

@@ -196,6 +196,8 @@ export interface Summary extends FromTables {
   readonly job_path: string
   readonly run_date: string
   readonly parent: string | undefined
+  /** With which run this part of the job began; undefined if the run is of a night. */
+  readonly part: string | undefined
   /** ISO 8601, in UTC. */
   readonly started_at: string
   readonly ended_at: string | undefined
@@ -248,6 +250,7 @@ export const summarise = (
     job_path: run.started.job_path,
     run_date: run.started.run_date,
     parent: run.started.parent,
+    part: run.started.part,
     started_at: new Date(run.started_at).toISOString(),
     ended_at: run.ended === undefined ? undefined : new Date(run.ended.at).toISOString(),
     elapsed_ms: run.ended === undefined ? undefined : Math.max(0, run.ended.at - run.started_at),

@@ -75,7 +75,9 @@ type Sentences = { readonly [Tag in Fact["_tag"]]: (fact: Extract<Fact, { _tag: 
 
 /** What each fact says. Those of an attempt follow its number. */
 const sentences: Sentences = {
-  RunStarted: (fact) => `run ${fact.run_id} of ${fact.job_path} began${maybe(", a rerun of %", fact.parent)}`,
+  RunStarted: (fact) =>
+    `run ${fact.run_id} of ${fact.job_path} began${maybe(", a rerun of %", fact.parent)}` +
+    (fact.part === undefined ? "" : ", a part of the job"),
   ResultsSourcesSet: ({ sources }) => {
     const asked = sources.filter(({ enabled }) => enabled).map(({ name }) => name)
     return `results are read from ${asked.join(", ") || "nowhere"}`

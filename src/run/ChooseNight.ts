@@ -70,13 +70,13 @@ export class TooFewCustomers extends Schema.TaggedError<TooFewCustomers>()("TooF
 const numberOfCustomers = (ids: Iterable<string | undefined>): number =>
   [...new Set(ids)].filter((id) => id !== undefined).length
 
-/** Compared with the newest run that planned something; reruns are not compared. */
+/** Compared with the newest run that planned something; reruns and parts are not compared. */
 const checkShare = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray<RunHeader>) {
   const share = job.customersShareMin
   if (share === undefined) return
   const ledger = yield* Ledger
   for (const { fact } of runs.toReversed()) {
-    if (fact.job !== job.name || fact.parent !== undefined) continue
+    if (fact.job !== job.name || fact.parent !== undefined || fact.part !== undefined) continue
     const tasks = [...((yield* ledger.state(fact.run_id))?.tasks.values() ?? [])]
     const before = numberOfCustomers(
       tasks.map(({ planned }) => (planned.session_id === undefined ? planned.customer_id : undefined)),
@@ -89,8 +89,10 @@ const checkShare = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray<Ru
 })
 
 export interface Request extends Pick<NightChoice, "parent"> {
-  /** What a rerun is limited to, as `subjectOf` names it. */
+  /** What a rerun or a part is limited to, as `subjectOf` names it. */
   readonly only: ReadonlySet<string> | undefined
+  /** A part of the job, with all features: a run of its own, which is not the night. */
+  readonly isPart?: boolean | undefined
   /** `--new` and `rerun`: another run in any case. */
   readonly further: boolean
   readonly waitedMs?: number | undefined
@@ -100,13 +102,18 @@ export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, 
   const ledger = yield* Ledger
   const runs = yield* ledger.runs
   const now = yield* Clock.currentTimeMillis
-  const { further, parent, waitedMs } = request
-  const choice = chooseRun({ runs, job, now, waitedMs, further, parent })
+  const { further, parent, waitedMs, isPart } = request
+  const choice = chooseRun({ runs, job, now, waitedMs, further, parent, isPart })
+  const { run_date, part } = choice
+  if (isPart === true) {
+    const only: Asked = new Map([...(request.only ?? [])].map((subject) => [subject, () => true]))
+    return { ...choice, parent, only, missed: [] } satisfies NightChoice as NightChoice
+  }
   const rest = further ? undefined : yield* restOfNight(job, choice, runs, now)
   if (rest !== undefined) return rest
   if (parent === undefined && choice.chosen._tag !== "NothingToDo") yield* checkShare(job, runs)
   const missed = parent === undefined ? missedNights(job, choice, runs) : []
-  const night = runsOfNight(runs, { job: job.name, run_date: choice.run_date })
+  const night = runsOfNight(runs, { job: job.name, run_date, ...(part === undefined ? {} : { part }) })
   const only =
     request.only === undefined
       ? undefined
@@ -123,7 +130,9 @@ const missedNights = (
   { run_date, chosen }: RunChoice,
   runs: ReadonlyArray<RunHeader>,
 ): ReadonlyArray<string> => {
-  const last = runs.findLast(({ fact }) => fact.job === job.name && fact.parent === undefined)
+  const last = runs.findLast(
+    ({ fact }) => fact.job === job.name && fact.parent === undefined && fact.part === undefined,
+  )
   return chosen._tag !== "New" || job.night === undefined || last === undefined
     ? []
     : missedBetween(last.fact.run_date, run_date)
@@ -138,7 +147,7 @@ const restOfNight = Effect.fnUntraced(function* (
 ) {
   if (chosen._tag === "Resume") return
   const ofJob = runs.filter(({ fact }) => fact.job === job.name)
-  const newest = ofJob.at(-1)
+  const newest = ofJob.findLast(({ fact }) => fact.part === undefined)
   if (newest?.fact.parent === undefined) return
   const { run_id: parent, run_date } = newest.fact
   const night = runsOfNight(ofJob, newest.fact)
@@ -148,7 +157,8 @@ const restOfNight = Effect.fnUntraced(function* (
   if (only.size === 0) return
   const rest: NightChoice = {
     run_date,
-    chosen: { _tag: "New", run_id: nextRunId(job.name, run_date, night) },
+    part: undefined,
+    chosen: { _tag: "New", run_id: nextRunId(job.name, run_date, ofJob) },
     collect,
     parent,
     only,

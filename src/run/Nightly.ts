@@ -21,6 +21,7 @@ import {
   countChanges,
   doubtfulSubjects,
   hasRecovered,
+  isCompared,
   newsOf,
   runsBefore,
   standingsAfter,
@@ -62,7 +63,10 @@ export const earlierRuns = Effect.fn("EarlierRuns.load")(function* (run_id: RunI
   const before = yield* statesOf(ledger, runsBefore(headers, run_id))
   const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
   const job = headers[at]?.fact.job
-  const previous = headers.slice(0, Math.max(0, at)).findLast(({ fact }) => fact.job === job)
+  const part = headers[at]?.fact.part
+  const previous = headers
+    .slice(0, Math.max(0, at))
+    .findLast(({ fact }) => fact.job === job && isCompared(fact, part))
   return { before, previous }
 })
 
@@ -88,7 +92,10 @@ const standingsBefore = Effect.fnUntraced(function* (run: RunState, subjects: Re
   const ledger = yield* Ledger
   const headers = yield* ledger.runs
   const at = headers.findIndex(({ fact }) => fact.run_id === run.started.run_id)
-  const older = headers.slice(0, Math.max(0, at)).filter(({ fact }) => fact.job === run.started.job)
+  const { job, part } = run.started
+  const older = headers
+    .slice(0, Math.max(0, at))
+    .filter(({ fact }) => fact.job === job && isCompared(fact, part))
   for (const header of older.slice(-olderRunsMax).toReversed()) {
     if (found.size === subjects.size) break
     const standings = standingsAfter(yield* statesOf(ledger, [header]))
@@ -178,8 +185,10 @@ export interface NightOptions {
   readonly further: boolean
   /** The run that this run is a rerun of. */
   readonly parent: string | undefined
-  /** What a rerun is limited to, as `subjectOf` names it. */
+  /** What a rerun or a part is limited to, as `subjectOf` names it. */
   readonly only: ReadonlySet<string> | undefined
+  /** A part of the job, which is not the night. */
+  readonly isPart?: boolean | undefined
   /** For how long the command waited for the output folder, in milliseconds. */
   readonly waitedMs?: number
   readonly toolVersion: string
@@ -209,11 +218,12 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const ledger = yield* Ledger
   const now = yield* Clock.currentTimeMillis
   const { further } = options
-  const { run_date, chosen, collect, parent, only, missed } = yield* chooseNight(job, options)
+  const { run_date, part, chosen, collect, parent, only, missed } = yield* chooseNight(job, options)
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
-  const begun = startedFact(job, { run_id: chosen.run_id, run_date, missed }, { ...options, parent })
+  const begun = startedFact(job, { run_id: chosen.run_id, run_date, missed, part }, { ...options, parent })
   // A rerun needs no trace: its night has one, and the next `run` starts what the rerun was to start.
-  const leavesTrace = chosen._tag === "New" && job.night !== undefined && parent === undefined
+  const isNight = parent === undefined && part === undefined
+  const leavesTrace = chosen._tag === "New" && job.night !== undefined && isNight
   const isRecorded = yield* reachService({
     untilAt: waitsUntil(now, job),
     ...(leavesTrace ? { begun } : {}),
@@ -277,7 +287,8 @@ const startedFact = (
     run_id,
     run_date,
     missed,
-  }: { readonly run_id: RunId; readonly run_date: string; readonly missed: ReadonlyArray<string> },
+    part,
+  }: { readonly run_id: RunId } & Pick<NightChoice, "run_date" | "missed" | "part">,
   options: Pick<NightOptions, "parent" | "toolVersion">,
 ): typeof RunStarted.Type => ({
   _tag: "RunStarted",
@@ -288,6 +299,7 @@ const startedFact = (
   run_date,
   tool_version: options.toolVersion,
   ...(options.parent === undefined ? {} : { parent: options.parent }),
+  ...(part === undefined ? {} : { part }),
   ...(job.replaces === undefined || job.replaces.length === 0 ? {} : { replaces: job.replaces }),
   ...(missed.length === 0 ? {} : { missed }),
 })

@@ -102,7 +102,7 @@ interface Learnt {
 const learn = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const ledger = yield* Ledger
   const earlier = (yield* ledger.runs).filter(
-    (run) => run.fact.job === job.name && run.fact.run_id !== run_id,
+    ({ fact }) => fact.job === job.name && fact.run_id !== run_id && fact.part === undefined,
   )
   const dates = [...new Set(earlier.map(({ fact }) => fact.run_date))].slice(-nightsMax)
   const newest = earlier.filter(({ fact }) => dates.includes(fact.run_date)).slice(-runsLearntFrom)

@@ -232,7 +232,7 @@ export const ownEnds = {
   /** For a task that is not settled yet; never a fact. */
   IN_PROGRESS: notOver(
     "The task has not finished yet.",
-    "If its run was interrupted, `nightjar run JOB` resumes it.",
+    "If its run was interrupted, the job's next run resumes or collects it.",
   ),
   /** An older run was collected; this task had not begun in it. */
   NIGHT_OVER: stoppedByTime(

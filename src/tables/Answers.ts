@@ -1,7 +1,8 @@
 /**
  * What a run answers, and what is asked for: the first half of a step (`Step.ts`). A run answers a scope if
  * every requested feature that feeds it succeeded, or if one did and there are records; if no requested
- * feature is known to feed it, any may. What the newest whole run of each job asks for is asked for.
+ * feature is known to feed it, any may. What the newest whole run of each job asks for is asked for,
+ * beside what runs of a part of it have asked for since.
  */
 import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
@@ -98,8 +99,8 @@ export interface Meta {
   readonly e: string
   readonly job: string
   readonly whole: boolean
-  /** It decides what its own tasks ask for, once it is over. */
-  readonly isNight: boolean
+  /** What its own tasks ask for is asked for; once it is over and whole, nothing else of its job is. */
+  readonly asks: boolean
   /** Documents of the run may name records. */
   readonly hasDocuments: boolean
 }
@@ -107,6 +108,7 @@ export interface Meta {
 const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, interim }: SteppedRun) {
   const [row] = yield* connection.rows(
     `SELECT job, coalesce(whole, parent IS NULL AND tasks > 0) AS night,
+      parent IS NULL AS begins,
       greatest(run_date, coalesce((SELECT max(e) FROM store._runs), run_date))::VARCHAR AS e,
       EXISTS (FROM ops.documents WHERE run_id = $1 AND record_id IS NOT NULL) AS documents
     FROM ops.runs WHERE run_id = $1`,
@@ -117,15 +119,15 @@ const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, in
     e: String(row?.["e"]),
     job: String(row?.["job"]),
     whole: isNight && !interim,
-    isNight,
+    asks: isNight || row?.["begins"] === true,
     hasDocuments: row?.["documents"] === true,
   }
   return meta
 })
 
 /**
- * What each job asks for: its newest whole run that is there, and what goes on since. No other whole run
- * takes that back, unless its job replaces this one.
+ * What each job asks for: its newest whole run that is there, and what goes on since, or was a part of it. No
+ * other whole run takes that back, unless its job replaces this one.
  */
 export const askedAnew = `DELETE FROM store._asked;
   INSERT INTO store._asked
@@ -141,11 +143,11 @@ const scopeNames = [...subject, ...kind]
 const cell = (name: string): string => `NULL::VARCHAR AS ${name}`
 
 /** The run among those before it, and what is asked for since. */
-const askingSql = ({ run_id, sequence }: SteppedRun, { e, job, whole, isNight }: Meta): string =>
+const askingSql = ({ run_id, sequence }: SteppedRun, { e, job, whole, asks }: Meta): string =>
   `INSERT INTO store._runs
     SELECT ${literal(run_id)}, ${sequence}, DATE ${literal(e)}, ${literal(job)}, ${whole}, replaces
     FROM ops.runs WHERE run_id = ${literal(run_id)};
-  ${isNight ? askedAnew : ""}`
+  ${asks ? askedAnew : ""}`
 
 /** `step_src_<table>`: the rows of the run; `step_rows`: in which session each scope has some. */
 const rowsSql = (tables: ReadonlyArray<KeptTable>, { sources }: SteppedRun): string => {

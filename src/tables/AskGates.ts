@@ -21,7 +21,7 @@ import { sameSql } from "./Answers.ts"
 import type { Store } from "./Store.ts"
 
 /** Whose night it is. */
-type AskedRun = Pick<typeof RunStarted.Type, "job" | "run_date">
+type AskedRun = Pick<typeof RunStarted.Type, "job" | "run_date" | "part">
 
 interface AskedVersion {
   /** The finished database; it is only read, and its SQL can open no other file. */
@@ -102,11 +102,13 @@ const askRows = Effect.fnUntraced(function* (asking: Asking, { min, nights }: No
   const found: Array<string> = []
   for (const { name, rows } of recordsOf(asking)) {
     const [row] = yield* asking.connection.rows(`WITH before AS (
-        SELECT run_date FROM ops.runs WHERE job = ${job} AND run_date < ${date} AND tasks > 0
+        SELECT run_date FROM ops.runs
+        WHERE job = ${job} AND run_date < ${date} AND tasks > 0 AND part IS NULL
         GROUP BY run_date ORDER BY run_date DESC LIMIT ${Math.trunc(nights)}),
       sizes AS (SELECT r.run_date, count(t.run_id) AS n
         FROM ops.runs AS r LEFT JOIN (${rows}) AS t ON t.run_id = r.run_id
-        WHERE r.job = ${job} AND r.run_date IN (SELECT run_date FROM before) GROUP BY r.run_date)
+        WHERE r.job = ${job} AND r.run_date IN (SELECT run_date FROM before) AND r.part IS NULL
+        GROUP BY r.run_date)
       SELECT (SELECT median(n) FROM sizes)::DOUBLE AS usual,
         (SELECT count(*) FROM (${rows}) AS t WHERE run_id IN (${asking.runs}))::INTEGER AS now`)
     const usual = Number(row?.["usual"] ?? 0)
@@ -201,7 +203,8 @@ const askGates = Effect.fn("Publishing.askGates")(function* (version: AskedVersi
   const { path, run } = version
   const connection = yield* openClosedOff(path, "read-only")
   const night = `job = ${literal(run.job)} AND run_date = DATE ${literal(run.run_date)}`
-  const runs = `SELECT run_id FROM ops.runs WHERE ${night}`
+  const part = run.part === undefined ? "part IS NULL" : `part = ${literal(run.part)}`
+  const runs = `SELECT run_id FROM ops.runs WHERE ${night} AND ${part}`
   const failed: Array<FailedGate> = []
   for (const { gate, expected, ask } of gatesOf({ ...version, connection, runs }, gates)) {
     const found = yield* ask.pipe(
@@ -213,7 +216,7 @@ const askGates = Effect.fn("Publishing.askGates")(function* (version: AskedVersi
   return failed as ReadonlyArray<FailedGate>
 }, inDatabase)
 
-/** Those that can be asked of a part of a night: how much it has, and how fresh, says nothing yet. */
+/** Those that can be asked of a part of a night or job: how much it has, and how fresh, says nothing. */
 export const gatesOfPart = ({ keys, rejected, tests }: Gates): Gates => ({
   keys,
   ...(rejected === undefined ? {} : { rejected }),
@@ -234,10 +237,12 @@ export const isAsked = ({ accepted, published, held, tasks }: RunState): boolean
       (task) => Math.max(newestAnswer(task), task.settled?.seq ?? Infinity) > published.seq,
     ))
 
-export const failedGates = (store: Store, run: RunState, gates: Gates | undefined) =>
-  gates !== undefined && isAsked(run)
-    ? askGates({ path: store.layout.build, families: store.families, run: run.started }, gates)
-    : Effect.succeed<ReadonlyArray<FailedGate>>([])
+export const failedGates = (store: Store, run: RunState, gates: Gates | undefined) => {
+  if (gates === undefined || !isAsked(run)) return Effect.succeed<ReadonlyArray<FailedGate>>([])
+  const { started } = run
+  const version = { path: store.layout.build, families: store.families, run: started }
+  return askGates(version, started.part === undefined ? gates : gatesOfPart(gates))
+}
 
 // Data of a finished version that is older than its job allows, by customer, engine and feature: those that
 // the newest whole run of the job asked for, each by the limits of its engine. Only the nights within the

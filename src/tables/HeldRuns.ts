@@ -46,15 +46,20 @@ export const heldRuns = Effect.flatMap(Ledger, (ledger) => Effect.flatMap(ledger
 /**
  * Those of the same job, of this night or an earlier one, that began before this run: a version with this
  * run contains them too. Other jobs have other gates, the rerun of an earlier night says nothing about a
- * later one, and neither does a run of which nothing is asked and that nobody let through.
+ * later one, a part of the job nothing about its nights, and neither does a run of which nothing is asked and
+ * that nobody let through.
  */
 export const heldBefore = Effect.fn("Publishing.heldBefore")(
   function* (run: RunState) {
     if (run.accepted !== true && !isAsked(run)) return []
     const ledger = yield* Ledger
-    const { job, run_date } = run.started
+    const { job, run_date, part } = run.started
     const earlier = (yield* ledger.runs).filter(
-      ({ fact, seq }) => fact.job === job && fact.run_date <= run_date && seq < run.sequence,
+      ({ fact, seq }) =>
+        fact.job === job &&
+        fact.run_date <= run_date &&
+        seq < run.sequence &&
+        (part === undefined || fact.part === part),
     )
     const held = yield* heldAmong(earlier)
     return held.flatMap((one) => (one.held === undefined ? [] : [one.started.run_id]))

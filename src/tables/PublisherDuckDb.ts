@@ -48,7 +48,10 @@ export interface Memory {
 
 const staleOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits: Freshness | undefined) {
   const nothing: StaleData = {}
-  return limits === undefined ? nothing : yield* staleIn(store, run.started, limits, yield* revealer(store))
+  // How old the rest of the job's data is says nothing about a part of it.
+  return limits === undefined || run.started.part !== undefined
+    ? nothing
+    : yield* staleIn(store, run.started, limits, yield* revealer(store))
 })
 
 /** Without `gating`, no gate is asked, and runs that are held back stay so. */

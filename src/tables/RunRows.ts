@@ -53,8 +53,12 @@ const runRow = (run: RunState): Row => {
     exit_code: ended?.exit_code,
     tool_version: started.tool_version,
     parent: started.parent,
+    part: started.part,
     // Whoever was forgotten was asked for: the run said so of all others too.
-    whole: started.parent === undefined && (tasks.length > 0 || run.forgotten === true),
+    whole:
+      started.parent === undefined &&
+      started.part === undefined &&
+      (tasks.length > 0 || run.forgotten === true),
     replaces: started.replaces,
     sequence: run.sequence,
     resumed_at: stages.resumed,

@@ -210,6 +210,7 @@ export const runsTable = table(
     column("exit_code", "INTEGER", "own", "Exit code of the run; NULL until it ends."),
     required("tool_version", "VARCHAR", "own", "Version of the program that began the run."),
     column("parent", "VARCHAR", "own", "The run that this run is a rerun of."),
+    column("part", "VARCHAR", "own", "With which run a part of the job began; NULL for runs of its nights."),
     column("whole", "BOOLEAN", "own", "Whether the run decides what its job asks for, once it is over."),
     column("replaces", "VARCHAR[]", "own", "Jobs that the job takes the place of."),
     column("sequence", "BIGINT", "own", "Increases with every run, even if the clock was set back."),

@@ -152,6 +152,8 @@ export interface RunChoice {
   /** The date of the run that is chosen if it is new. */
   readonly run_date: string
   readonly chosen: ChosenRun
+  /** The run that its part of the job began with; undefined if it is of a night. */
+  readonly part: string | undefined
   /** Runs of the job that start nothing more but have something still at the service, oldest first. */
   readonly collect: ReadonlyArray<RunId>
 }
@@ -191,15 +193,25 @@ export const chooseRun = (input: {
   readonly further: boolean
   /** The run that is rerun: the further run belongs to the same night, whenever it begins. */
   readonly parent?: string | undefined
+  /** Of some customers only: another run in any case, which is not the night. */
+  readonly isPart?: boolean | undefined
 }): RunChoice => {
   const { job, now, waitedMs = 0 } = input
   const ofJob = input.runs.filter((run) => run.fact.job === job.name)
-  const run_date =
-    ofJob.find(({ fact }) => fact.run_id === input.parent)?.fact.run_date ?? runDateAt(now - waitedMs, job)
-  const parents = new Set(ofJob.flatMap((run) => run.fact.parent ?? []))
-  const open = ofJob.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id))
+  const parent = ofJob.find(({ fact }) => fact.run_id === input.parent)?.fact
+  const run_date = parent?.run_date ?? runDateAt(now - waitedMs, job)
+  const nights = ofJob.filter((run) => run.fact.part === undefined)
+  const parents = new Set(nights.flatMap((run) => run.fact.parent ?? []))
+  const open = nights.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id))
   const ofDate = ofJob.filter((run) => run.fact.run_date === run_date)
-  const newest = ofDate.at(-1)
+  const newest = nights.findLast((run) => run.fact.run_date === run_date)
+  if (input.isPart === true || parent?.part !== undefined) {
+    // A night that goes on later finds its executions and its own plan as they were.
+    const parts = ofJob.filter((run) => run.fact.part !== undefined && isToCollect(run, now))
+    const run_id = nextRunId(job.name, run_date, ofDate, 2)
+    const part = parent?.part ?? run_id
+    return { run_date, part, chosen: { _tag: "New", run_id }, collect: parts.map(({ fact }) => fact.run_id) }
+  }
   const chosen: ChosenRun = input.further
     ? { _tag: "New", run_id: nextRunId(job.name, run_date, ofDate) }
     : open !== undefined && isResumable(job, open, runsOfNight(ofJob, open.fact)[0], { run_date, now })
@@ -212,7 +224,7 @@ export const chooseRun = (input: {
   const collect = ofJob
     .filter((run) => startsNothing(run) && isToCollect(run, now))
     .map((run) => run.fact.run_id)
-  return { run_date, chosen, collect }
+  return { run_date, part: undefined, chosen, collect }
 }
 
 /** Finished, or nothing more of it can start. */
@@ -223,13 +235,16 @@ const isOver = (job: JobTimes, run: RunHeader, now: number): boolean =>
 export const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
   ended === undefined || ended.leftovers || (ended.kept > 0 && now - at < keptReadMaxMs)
 
-/** `<job>.<date>`, then `.2`, `.3` … */
-export const nextRunId = (job: string, run_date: string, ofDate: ReadonlyArray<RunHeader>): RunId => {
+/** `<job>.<date>`, then `.2`, `.3` …; the first one is the night's, whatever ran before it. */
+export const nextRunId = (
+  job: string,
+  run_date: string,
+  ofDate: ReadonlyArray<RunHeader>,
+  from: 1 | 2 = 1,
+): RunId => {
   const taken = new Set(ofDate.map((run) => run.fact.run_id))
-  const first = RunId.make(`${job}.${run_date}`)
-  if (!taken.has(first)) return first
-  for (let number = 2; ; number++) {
-    const next = RunId.make(`${first}.${number}`)
+  for (let number: number = from; ; number++) {
+    const next = RunId.make(`${job}.${run_date}${number === 1 ? "" : `.${number}`}`)
     if (!taken.has(next)) return next
   }
 }

@@ -38,6 +38,11 @@ describe("the help", () => {
 
   The steps of a run: plan, execute, land, normalise, publish, delete.
 
+  With \`--customer\` or \`--first\` it is a run of a part of the job, and not the
+  night: another run in any case, of which receivers hear nothing. What it reads
+  comes into the tables, and nothing else in them changes. The night takes place
+  all the same, and an unfinished one stays as it is.
+
 USAGE
   nightjar run [flags] <JOB...>
 
@@ -47,6 +52,8 @@ ARGUMENTS
 FLAGS
   --new                     Start another run even if the last one is unfinished
   --wait DURATION           How long to wait for another process in the folder
+  --customer ID             A part of the job: only this customer (repeatable)
+  --first N                 A part of the job: only its first N customers
   --webhooks [HOST:]PORT    Receive the service's events here (0: any free port)
   --json                    Print JSON
 
@@ -62,6 +69,9 @@ GLOBAL FLAGS
 EXAMPLES
   # The demo job
   nightjar run jobs/demo.yaml
+
+  # Its first three customers, before a night of all of them
+  nightjar run jobs/demo.yaml --first 3
 
   # The same, with webhooks instead of frequent polling
   nightjar run jobs/demo.yaml --webhooks 0`)

@@ -1,9 +1,11 @@
 /**
  * Jobs that are given together, as a real process: killed in the middle and given again, both finish, in one
- * ledger and one set of tables.
+ * ledger and one set of tables; and a part of a job, of which nobody else hears.
  */
 import { spawn } from "node:child_process"
 import { writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { command as main } from "../acceptance/BuiltCommand.ts"
@@ -60,5 +62,99 @@ describe("two jobs that share nothing", () => {
     })
     const sql = "SELECT job, exit_code FROM ops.runs ORDER BY ALL"
     expect((await nightjar("query", sql, "--format", "csv")).stdout).toBe("job,exit_code\r\na,0\r\nb,0\r\n")
+  })
+})
+
+describe("a part of a job", () => {
+  const heard: Array<string> = []
+  const receiver = createServer((request, response) => {
+    heard.push(String(request.url))
+    request.resume()
+    response.end()
+  })
+  const written = (customersMin: number) =>
+    writeFileSync(
+      join(root, "some.yaml"),
+      `name: some
+service: { sandbox: { seed: 3, speed: 3000 } }
+engines: [sandbox-bank:website]
+record_schemas: []
+min_customers: ${customersMin}
+notify: [{ url: env:NOTICE_URL }, { ping: env:PING_URL }]
+customers:
+  - { id: k-1, parameters: { username: ok+queue-5+run-9+x-1, password: env:LOGIN_PASSWORD } }
+  - { id: k-2, parameters: { username: end-FAILED+queue-5+run-9+x-2, password: env:LOGIN_PASSWORD } }
+  - { id: k-3, parameters: { username: ok+queue-5+run-9+x-3, password: env:LOGIN_PASSWORD } }
+`,
+    )
+
+  it("is planned and run by its customers or their number, and nobody is told of it [part told]", async () => {
+    await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve))
+    const { port } = receiver.address() as AddressInfo
+    written(9)
+    const at = `http://127.0.0.1:${port}`
+    const environment = { ...env, NOTICE_URL: `${at}/notice`, PING_URL: `${at}/ping` }
+    const output = ["--output", join(root, "parts"), "--no-progress"]
+    const some = (...args: ReadonlyArray<string>) =>
+      startHere([...args, ...output], { environment, folder: root }).ended
+    const unknown = await some("run", "some.yaml", "--customer", "k-1", "--customer", "k-4")
+    expect([unknown.code, unknown.stderr]).toEqual([
+      2,
+      expect.stringMatching(/there is no such name: --customer in job some; did you mean `k-\d`/) as unknown,
+    ])
+    const none = await some("plan", "some.yaml", "--first", "0")
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("from 1") as unknown])
+    const planned = await some("plan", "some.yaml", "--first", "2", "--json")
+    const about = { how: "new", tasks: [{ customer_id: "k-1" }, { customer_id: "k-2" }] }
+    expect(JSON.parse(planned.stdout)).toMatchObject([about])
+    const ran = await some("run", "some.yaml", "--customer", "k-1", "--customer", "k-2")
+    expect([ran.code, ran.stderr]).toEqual([3, ""])
+    expect(ran.stdout).toMatch(
+      /^some\.\d{4}-\d\d-\d\d\.2: a part of the job, took .*, exit code 3\n2 tasks: /,
+    )
+    const [run] = JSON.parse((await some("runs", "--json")).stdout) as ReadonlyArray<Record<string, unknown>>
+    expect(run?.["part"]).toBe(run?.["run_id"])
+    expect((await some("runs")).stdout).toMatch(/\.2 .*  a part of the job\n/)
+    const again = await some("rerun", "--failed")
+    expect([again.code, again.stderr]).toEqual([3, ""])
+    expect(again.stdout).toMatch(/\.3: a part of the job, .*\n1 task: 1 failed/)
+    expect(heard).toEqual([])
+    // The night is held to its number of customers, and everybody hears of it.
+    expect((await some("run", "some.yaml")).code).toBe(2)
+    written(3)
+    const night = await some("run", "some.yaml")
+    expect([night.code, night.stdout.split(":", 1)]).toEqual([
+      3,
+      [String(run?.["run_id"]).slice(0, -".2".length)],
+    ])
+    expect(heard.toSorted()).toEqual(["/notice", "/ping/fail", "/ping/start"])
+    receiver.close()
+  })
+
+  it("that is interrupted says that it is not resumed, and so does `status`: the next run collects it", async () => {
+    const path = job("slow")
+    const output = ["--output", join(root, "slow")]
+    let isKilled = false
+    const running = startHere(["run", path, "--first", "1", ...output], {
+      environment: env,
+      folder: root,
+      onStderr: (all) => {
+        if (isKilled || !all.includes("executing")) return
+        isKilled = true
+        running.kill("SIGINT")
+      },
+    })
+    const { code, stderr } = await running.ended
+    expect([code, stderr]).toEqual([130, expect.stringMatching(/\[interrupted-part\]\n$/) as unknown])
+    const { stdout } = await nightjar("status", ...output)
+    expect(stdout).toContain("The run of a part of a job is not resumed")
+    expect(stdout).not.toContain("nightjar run")
+    const night = await nightjar("run", path, "--json", "--no-progress", ...output)
+    const ran = [{ run_id: expect.stringMatching(/^slow\.\d{4}-\d\d-\d\d$/) as unknown, executions: 1 }]
+    expect({ code: night.code, ran: JSON.parse(night.stdout) as unknown }).toMatchObject({ code: 0, ran })
+    const [cut] = JSON.parse((await nightjar("runs", "--json", ...output)).stdout) as ReadonlyArray<object>
+    // What had begun was collected; what had not is over.
+    const exit_code = stdout.includes("\n0 executions") ? 4 : 0
+    expect(cut).toMatchObject({ exit_code, leftovers: false })
   })
 })

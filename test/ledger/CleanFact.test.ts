@@ -71,6 +71,7 @@ describe("a fact", () => {
       "missed",
       "name",
       "parent",
+      "part",
       "password",
       "path",
       "row",

@@ -5,10 +5,11 @@
  */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Option } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { accessKey } from "../../src/service/Ids.ts"
 import { selectTasks, tasksMeant } from "../../src/cli/commands/Run.ts"
+import { subjectsOfPart } from "../../src/cli/Jobs.ts"
 import type { Selection } from "../../src/cli/commands/Run.ts"
 import type { RunId } from "../../src/service/Ids.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
@@ -115,6 +116,7 @@ const change = Effect.fnUntraced(function* (told: ReadonlyArray<Told>) {
 
 type Command =
   | { readonly _tag: "run" | "new" | "tomorrow" }
+  | { readonly _tag: "part"; readonly customers: ReadonlyArray<string> }
   | ({ readonly _tag: "rerun" } & Partial<Selection>)
 const nothingSelected: Selection = {
   failed: false,
@@ -125,7 +127,11 @@ const nothingSelected: Selection = {
   features: [],
 }
 
-const requestOf = Effect.fnUntraced(function* (command: Command) {
+const requestOf = Effect.fnUntraced(function* (job: Job, command: Command) {
+  if (command._tag === "part") {
+    const only = subjectsOfPart(job, { customers: command.customers, first: Option.none() })
+    return { further: true, parent: undefined, only, isPart: true }
+  }
   if (command._tag !== "rerun") return { further: command._tag === "new", parent: undefined, only: undefined }
   const ledger = yield* Ledger
   const newest = (yield* ledger.runs).findLast(({ fact }) => fact.job === "job")?.fact.run_id
@@ -152,7 +158,7 @@ const countIn = (keys: ReadonlyArray<string>, key: string): number => keys.filte
 
 /** Previews and acts on the same state: what was said and what was done, as the service and the ledger know it. */
 const sayAndDo = Effect.fnUntraced(function* (job: Job, command: Command) {
-  const request = yield* requestOf(command)
+  const request = yield* requestOf(job, command)
   const before = yield* startedSoFar
   const said = yield* previewNight(job, request)
   const isUntouched = (yield* startedSoFar).length === before.length
@@ -194,7 +200,11 @@ const sayAndDo = Effect.fnUntraced(function* (job: Job, command: Command) {
 
 const commands = fc.oneof(
   fc.constantFrom<Command>({ _tag: "run" }, { _tag: "new" }, { _tag: "tomorrow" }),
-  fc.record<Command>({ _tag: fc.constant("rerun" as const) }),
+  fc.record({
+    _tag: fc.constant("part" as const),
+    customers: fc.uniqueArray(fc.constantFrom("c-0", "c-1", "c-2", "c-3"), { minLength: 1 }),
+  }),
+  fc.constant<Command>({ _tag: "rerun" }),
   fc.record({ _tag: fc.constant("rerun" as const), failed: fc.boolean() }),
 )
 
@@ -341,7 +351,7 @@ describe("a preview", () => {
     const nights = Effect.gen(function* () {
       yield* runNight(job, options)
       const after = yield* sayAndDo(job, { _tag: "run" })
-      const rerun = yield* requestOf({ _tag: "rerun", failed: true })
+      const rerun = yield* requestOf(job, { _tag: "rerun", failed: true })
       yield* Effect.timeoutOption(runNight(job, { ...options, ...rerun }), Duration.seconds(60))
       return [after, yield* sayAndDo(job, { _tag: "run" })]
     })

@@ -154,7 +154,14 @@ const drawNight = (world: World): Night => {
     run_id: `${job}.${String(world.nights).padStart(2, "0")}`,
     job,
     date: parent?.date ?? dateOf(world.day),
-    kind: parent !== undefined ? "rerun" : tasks.length === 0 ? "empty" : "whole",
+    kind:
+      parent !== undefined
+        ? "rerun"
+        : tasks.length === 0
+          ? "empty"
+          : world.nights % 5 === 3
+            ? "part"
+            : "whole",
     parent: parent?.run_id,
     replaces: job === "b" && chance(0.2) ? ["a"] : [],
     tasks,
@@ -197,7 +204,7 @@ const interim = Effect.fnUntraced(function* (world: World, run_id: string, doneT
 const resume = Effect.fnUntraced(function* (world: World) {
   const { model, draw, forgotten } = world
   const chosen = knownOf(world, "published")
-    .filter(({ run }) => run.kind !== "rerun")
+    .filter(({ run }) => run.kind !== "rerun" && run.kind !== "part")
     .slice(-3)
   if (chosen.length === 0) return
   const { run } = draw.pick(chosen)

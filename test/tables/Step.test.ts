@@ -1,7 +1,7 @@
 /**
  * The history of records against the model that whole folders are compared with: nights of two jobs in a drawn order, with
- * customers, engines and features coming and going, failures, reruns of older nights, partial ends, interim versions,
- * replaced jobs, duplicate keys, and hashes of another version of the program; no publication, only the step of each.
+ * customers, engines and features coming and going, failures, reruns of older nights, parts, partial ends, interim
+ * versions, replaced jobs, duplicate keys, and hashes of another version of the program; no publication, only the step of each.
  * `SEEDS=200 FROM=1` tries as many seeds.
  */
 import { assert, describe, it } from "@effect/vitest"
@@ -39,17 +39,23 @@ const drawRuns = (draw: Draw): ReadonlyArray<Run> => {
   let day = 0
   return Array.from({ length: int(6, 14) }, (_, index): Run => {
     day += int(0, 2)
-    const kind = chance(0.2) ? "rerun" : chance(0.05) ? "empty" : "whole"
+    const drawn = chance(0.2) ? "rerun" : chance(0.05) ? "empty" : "whole"
     const job = chance(0.25) ? "b" : "a"
+    const date = dateOf(drawn === "rerun" ? int(0, day) : day)
+    const replaces = job === "b" && chance(0.2) ? ["a"] : []
+    const share = drawn === "whole" ? 0.6 : 0.3
+    const tasks = drawn === "empty" ? [] : drawTasks(draw, customers.slice(0, 3), share)
+    const ofWhole = tasks.length === 0 ? "empty" : index % 4 === 2 ? "part" : "whole"
+    const kind = drawn === "whole" ? ofWhole : drawn
     return {
       run_id: `r-${String(index).padStart(2, "0")}`,
       job,
-      date: dateOf(kind === "rerun" ? int(0, day) : day),
+      date,
       sequence: 3 * index + 1,
       kind,
       parent: kind === "rerun" ? "r-00" : undefined,
-      replaces: job === "b" && chance(0.2) ? ["a"] : [],
-      tasks: kind === "empty" ? [] : drawTasks(draw, customers.slice(0, 3), kind === "whole" ? 0.6 : 0.3),
+      replaces,
+      tasks,
       fetched: 3 * index + 1,
       old: chance(0.2),
     }
@@ -100,7 +106,9 @@ const put = (connection: Connection, run: Run, tasks: ReadonlyArray<Task>) => {
   const statements = [
     ...all.map((name) => `DELETE FROM ${name} WHERE run_id = '${run.run_id}'`),
     `INSERT INTO ops.runs BY NAME SELECT ${about}, '${run.job}' AS job, ${run.tasks.length} AS tasks,
-      ${textOf(run.parent ?? null)} AS parent, ${listOf(run.replaces)} AS replaces, ${run.sequence} AS sequence`,
+      ${textOf(run.parent ?? null)} AS parent, ${textOf(run.kind === "part" ? run.run_id : null)} AS part,
+      ${run.kind === "part" ? "false" : "NULL"} AS whole, ${listOf(run.replaces)} AS replaces,
+      ${run.sequence} AS sequence`,
     ...run.tasks.map(
       (task) => `INSERT INTO ops.tasks BY NAME SELECT ${ofTask(task)}, ${listOf(task.features)} AS features`,
     ),

@@ -42,10 +42,10 @@ const night = Effect.fnUntraced(function* (
   customers: Readonly<
     Record<string, readonly [cards: "COMPLETED" | "FAILED", ...data: ReadonlyArray<object>]>
   >,
-  parent?: string,
+  more: { readonly parent?: string; readonly part?: string } = {},
 ) {
   const begun = begin(run, run.slice(8, 18))
-  yield* append([parent === undefined ? begun : ({ ...begun, parent } as typeof begun)])
+  yield* append([{ ...begun, ...more } as typeof begun])
   for (const [customer, [cards, ...data]] of Object.entries(customers)) {
     const id = `${run}-${customer}`
     const features = [
@@ -70,7 +70,7 @@ const secondNight = night(second, {
 const secondNightAgain = night(
   rerun,
   { "c-1": ["COMPLETED", { ...ana, emails: ["new@example.test"] }, account("2")] },
-  second,
+  { parent: second },
 )
 
 /** Both nights are over; and the second once more. */
@@ -225,6 +225,51 @@ describe("published tables and views", () => {
       }),
   )
 
+  it.live("have what a part of the job read, and all that it did not ask for as before [part rows]", () =>
+    inTables((root) =>
+      Effect.gen(function* () {
+        const part = (run: string, customer: string, name: string) =>
+          night(run, { [customer]: ["COMPLETED", profileOf(name)] }, { part: run })
+        const now = Effect.gen(function* () {
+          const names = yield* cellsOf(root, "SELECT customer_id, name FROM customer_profiles ORDER BY 1")
+          const tables = ["customers", "coverage"].map(
+            (table) => `SELECT DISTINCT customer_id FROM ${table} ORDER BY 1`,
+          )
+          const [customers, coverage] = yield* Effect.forEach(tables, (sql) => cellsOf(root, sql))
+          return { names, customers: customers?.flat(), coverage: coverage?.flat() }
+        })
+        const having = (names: Readonly<Record<string, string>>) => ({
+          names: Object.entries(names),
+          customers: Object.keys(names),
+          coverage: Object.keys(names),
+        })
+        // Before the first night there is nothing else.
+        yield* part("nightly.2026-11-19.2", "c-9", "Zoe")
+        assert.deepStrictEqual(yield* now, having({ "c-9": "Zoe" }))
+        yield* firstNight
+        assert.deepStrictEqual(yield* now, having({ "c-1": "Ana", "c-2": "Bob" }))
+        yield* part("nightly.2026-11-20.2", "c-2", "Bo")
+        yield* part("nightly.2026-11-21.2", "c-3", "Cy")
+        assert.deepStrictEqual(yield* now, having({ "c-1": "Ana", "c-2": "Bo", "c-3": "Cy" }))
+        const ends =
+          "SELECT name, ended_by FROM history.customer_profiles WHERE valid_to IS NOT NULL ORDER BY 1"
+        assert.deepStrictEqual(yield* cellsOf(root, ends), [
+          ["Bob", "changed"],
+          ["Zoe", "not requested"],
+        ])
+        yield* secondNight
+        assert.deepStrictEqual(yield* now, having({ "c-1": "Ana" }))
+        assert.deepStrictEqual(yield* cellsOf(root, "SELECT run_id, part, whole FROM ops.runs ORDER BY 1"), [
+          ["nightly.2026-11-19.2", "nightly.2026-11-19.2", false],
+          [first, null, true],
+          ["nightly.2026-11-20.2", "nightly.2026-11-20.2", false],
+          [second, null, true],
+          ["nightly.2026-11-21.2", "nightly.2026-11-21.2", false],
+        ])
+      }),
+    ),
+  )
+
   it.live("tell who left, which features there are, and how fresh everything is [decision 10 leavers]", () =>
     inTables((root) =>
       Effect.gen(function* () {
@@ -263,7 +308,7 @@ describe("published tables and views", () => {
           ],
         )
         // A rerun asks for a part of the customers: the others have not left.
-        yield* night(rerun, { "c-2": ["COMPLETED", profileOf("Bob")] }, second)
+        yield* night(rerun, { "c-2": ["COMPLETED", profileOf("Bob")] }, { parent: second })
         const here = "SELECT customer_id FROM customers"
         assert.deepStrictEqual(yield* cellsOf(root, here), [["c-1"]])
       }),

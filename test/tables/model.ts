@@ -35,8 +35,11 @@ export interface ToldRun {
   readonly job: string
   /** Its night. */
   readonly date: string
-  /** A whole run decides what its job asks for; one that the service kept from beginning has no tasks. */
-  readonly kind: "whole" | "rerun" | "empty"
+  /**
+   * A whole run decides what its job asks for; a part of the job only adds to that; one that the service kept from
+   * beginning has no tasks.
+   */
+  readonly kind: "whole" | "part" | "rerun" | "empty"
   /** It goes on: what it asks for is asked for too, and nothing ends because of it. */
   readonly isInterim?: boolean
   readonly replaces: ReadonlyArray<string>
@@ -101,7 +104,7 @@ const reasons = (ended: ReadonlyArray<Current>, begun: ReadonlyArray<Current>): 
 
 type Feeds = (feature: string, kind: string) => boolean
 
-/** What somebody asks for: by job, of its newest whole run, and of those after it that go on. */
+/** What somebody asks for: by job, of its newest whole run, and of those after it that go on or were a part. */
 class Asked {
   readonly #byJob = new Map<string, ReadonlyArray<ToldTask>>()
   readonly #feeds: Feeds
@@ -111,10 +114,11 @@ class Asked {
   }
 
   add({ job, kind, isInterim = false, replaces, tasks }: ToldRun): void {
-    if (kind !== "whole") return
+    if (kind !== "whole" && kind !== "part") return
     const own = tasks.filter(({ isAlone }) => !isAlone)
-    this.#byJob.set(job, isInterim ? [...(this.#byJob.get(job) ?? []), ...own] : own)
-    if (!isInterim) for (const other of replaces) this.#byJob.delete(other)
+    const isMore = isInterim || kind === "part"
+    this.#byJob.set(job, isMore ? [...(this.#byJob.get(job) ?? []), ...own] : own)
+    if (!isMore) for (const other of replaces) this.#byJob.delete(other)
   }
 
   has(subject: string, kind: string, loose: boolean): boolean {

@@ -86,6 +86,7 @@ export class ModelFolder {
     return [...this.known.values()].filter(
       (one) =>
         one.state === "held" &&
+        run.kind !== "part" &&
         one.run.job === run.job &&
         one.run.date <= run.date &&
         one.sequence < sequence,

@@ -313,7 +313,7 @@ const land = Effect.fnUntraced(function* (
   )
 })
 
-export const beginNight = ({ run_id, job, date, parent, replaces }: Night) =>
+export const beginNight = ({ run_id, job, date, kind, parent, replaces }: Night) =>
   append([
     {
       _tag: "RunStarted",
@@ -323,6 +323,7 @@ export const beginNight = ({ run_id, job, date, parent, replaces }: Night) =>
       run_date: date,
       tool_version: "0.1.0",
       ...(parent === undefined ? {} : { parent }),
+      ...(kind === "part" ? { part: run_id } : {}),
       ...(replaces.length === 0 ? {} : { replaces }),
     },
   ])

@@ -10,7 +10,7 @@ import { accessKey } from "../../service/Ids.ts"
 import { command } from "../CommandRow.ts"
 import { jobArguments, switchFlag } from "../Output.ts"
 import { refuseSilent } from "../Notices.ts"
-import { loadJobs } from "../Jobs.ts"
+import { isPartial, loadJobs, partFlags, partsOf } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger } from "../OutputFolder.ts"
 import { renderPreview, tokenName, turnLines } from "../PlanText.ts"
 import type { Preview } from "../PlanText.ts"
@@ -26,9 +26,10 @@ import { turnsOf } from "../../run/JobTurns.ts"
 
 const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
-const previewJob = Effect.fnUntraced(function* (job: Job) {
+const previewJob = Effect.fnUntraced(function* (job: Job, part: ReadonlySet<string> | undefined) {
   const ledger = yield* openedLedger
-  const asked = { further: false, parent: undefined, only: undefined }
+  const isPart = part !== undefined
+  const asked = { further: isPart, parent: undefined, only: part, isPart }
   const preview = yield* previewNight(job, asked)
   const { chosen, plan, over, run, learnt, now, deadlineAt } = preview
   const isLeft =
@@ -63,15 +64,16 @@ const previewJob = Effect.fnUntraced(function* (job: Job) {
 const asCandidate = <Work extends Task>(task: Work) => ({ ...task, account: task.account.account })
 
 export const plan = command("plan", {
-  flags: { jobs: jobArguments, all: switchFlag("all", "Every task, however many there are") },
-  run: ({ jobs }, output) =>
+  flags: { jobs: jobArguments, ...partFlags, all: switchFlag("all", "Every task, however many there are") },
+  run: ({ jobs, ...part }, output) =>
     Effect.gen(function* () {
       yield* refuseLostLedger(output)
       const wiring = yield* Wiring
-      const loaded = yield* loadJobs(jobs)
+      const loaded = yield* loadJobs(jobs, isPartial(part))
+      const parts = yield* partsOf(loaded, part)
       yield* refuseSilent(loaded)
       const previews = yield* Effect.forEach(loaded, (job) =>
-        previewJob(job).pipe(
+        previewJob(job, parts?.get(job.name)).pipe(
           Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
         ),
       )

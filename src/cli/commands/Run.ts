@@ -28,7 +28,16 @@ import {
   warn,
 } from "../Output.ts"
 import { endWith, refuse } from "../Failures.ts"
-import { checkJobs, loadJobs, readableJobs, takeJobs } from "../Jobs.ts"
+import {
+  checkJobs,
+  isPartial,
+  loadJobs,
+  partFlags,
+  partsOf,
+  readableJobs,
+  takeJobs,
+  untold,
+} from "../Jobs.ts"
 import { findNight, findRun, holdOutput, withLedger } from "../OutputFolder.ts"
 import {
   readWebhooksFlag,
@@ -73,22 +82,34 @@ export const run = Command.make(
       ),
       Flag.optional,
     ),
+    ...partFlags,
     webhooks: webhooksFlag,
     json: jsonFlag,
   },
   Effect.fn("Run.handle")(function* ({ jobs, further, json, ...flags }) {
     const output = yield* outputFolder
-    const checked = yield* checkJobs(jobs)
-    const loaded = yield* takeJobs(checked).pipe(toldUnbegun(readableJobs(checked), output))
+    const isPart = isPartial(flags)
+    const checked = yield* checkJobs(jobs, isPart)
+    const told = isPart ? [] : readableJobs(checked)
+    const whole = yield* takeJobs(checked).pipe(toldUnbegun(told, output))
+    const parts = yield* partsOf(whole, flags)
+    const loaded = isPart ? whole.map(untold) : whole
     const webhooks = yield* readWebhooksFlag(flags.webhooks)
     const wait = Option.getOrElse(Option.flatMap(flags.wait, readDuration), () => Duration.zero)
-    yield* endWith(yield* runNights(loaded, { output, json, further, wait, webhooks }))
+    const options = { output, json, further, wait, webhooks, isPart, parts }
+    yield* endWith(yield* runNights(loaded, options))
   }),
 ).pipe(
   helped({
-    more: "The steps of a run: plan, execute, land, normalise, publish, delete.",
+    more: `
+      The steps of a run: plan, execute, land, normalise, publish, delete.
+
+      With \`--customer\` or \`--first\` it is a run of a part of the job, and not the night: another run in
+      any case, of which receivers hear nothing. What it reads comes into the tables, and nothing else in them
+      changes. The night takes place all the same, and an unfinished one stays as it is.`,
     examples: {
       "nightjar run jobs/demo.yaml": "The demo job",
+      "nightjar run jobs/demo.yaml --first 3": "Its first three customers, before a night of all of them",
       "nightjar run jobs/demo.yaml --webhooks 0": "The same, with webhooks instead of frequent polling",
     },
   }),
@@ -167,11 +188,13 @@ export const unknownSelected = (
 
 /** The job of a run; its file, or the output folder, may be elsewhere than when the run was started. */
 const jobOf = Effect.fnUntraced(function* ({ started }: RunState, moved: Option.Option<string>) {
-  const { run_id, job: name, job_path } = started
+  const { run_id, job: name, job_path, part } = started
   const path = Option.getOrElse(moved, () => job_path)
   if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
-  const [job] = yield* loadJobs([path])
-  return job?.name === name ? job : yield* refuse("job-moved", { path, name })
+  const isPart = part !== undefined
+  const [job] = yield* loadJobs([path], isPart)
+  if (job?.name !== name) return yield* refuse("job-moved", { path, name })
+  return isPart ? untold(job) : job
 })
 
 const movedFlag = optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved")
@@ -213,7 +236,8 @@ export const rerun = Command.make(
       return yield* tellPreview(run_id, tasks, yield* previewOf(job, asked), json)
     }
     const output = yield* outputFolder
-    const options = { output, json, webhooks, ...asked }
+    const isPart = state.started.part !== undefined
+    const options = { output, json, webhooks, isPart, ...asked }
     yield* endWith(yield* runNights([job], options))
   }),
 ).pipe(

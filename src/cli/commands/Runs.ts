@@ -53,7 +53,9 @@ const eventsOf = Effect.fnUntraced(function* (
   const { publishedTables } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
   const tables = publishedTables(yield* familiesOf(output), yield* policyOf(output))
   const files = yield* publishedRuns(output)
-  const newest = new Map(all.map(({ fact }) => [fact.job, fact.run_id]))
+  const newest = new Map(
+    all.flatMap(({ fact }) => (fact.part === undefined ? [[fact.job, fact.run_id] as const] : [])),
+  )
   const events = Effect.flatMap(openedLedger, (ledger) =>
     Effect.forEach(chosen, ({ fact, newest_at }) =>
       Effect.map(ledger.state(fact.run_id), (state) => {
@@ -74,6 +76,7 @@ const rowsOf = Effect.fnUntraced(function* (output: string, headers: ReadonlyArr
     job: fact.job,
     run_date: fact.run_date,
     parent: fact.parent ?? null,
+    part: fact.part ?? null,
     started_at: new Date(at).toISOString(),
     ended_at: ended === undefined ? null : new Date(ended.at).toISOString(),
     exit_code: ended?.exit_code ?? null,
@@ -125,7 +128,7 @@ export const runs = command("runs", {
       row.started_at,
       row.running ? "running" : (row.ended_at ?? (row.interrupted ? "interrupted" : "not ended")),
       row.exit_code === null ? "" : String(row.exit_code),
-      row.parent ?? "",
+      row.parent ?? (row.part === null ? "" : "a part of the job"),
     ])
     return table(["run", "started", "ended", "exit code", "rerun of"], cells, { ...out, right: new Set([3]) })
   },

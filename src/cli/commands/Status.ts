@@ -62,10 +62,10 @@ const interimText = ({ at, fact }: NonNullable<RunState["interim"]>): string =>
 
 /** Undefined if the run is over, or a process may be working on it. */
 const cutOff = Effect.fnUntraced(function* (state: RunState, runs: ReadonlyArray<RunHeader>, work: WorkHere) {
-  const { run_id, job } = state.started
+  const { run_id, job, part } = state.started
   if (!isCutOff(work, { run_id, ended: state.ended })) return
   const facts = yield* (yield* openedLedger).facts(run_id)
-  const newest = runs.findLast(({ fact }) => fact.job === job)?.fact.run_id
+  const newest = runs.findLast(({ fact }) => fact.job === job && fact.part === part)?.fact.run_id
   const last_at = facts.at(-1)?.at ?? state.started_at
   const now = yield* Clock.currentTimeMillis
   return interruptedOf(state, { last_at, now, superseded: newest !== run_id })
@@ -90,7 +90,7 @@ const found = Effect.fnUntraced(function* (named: Option.Option<string>, work: W
 
 /** What follows the summary of a run that has not ended. */
 const tellOpenRun = Effect.fnUntraced(function* (
-  { run_id, finish }: Summary,
+  { run_id, part, finish }: Summary,
   work: WorkHere,
   interrupted: Interrupted | undefined,
 ) {
@@ -107,7 +107,7 @@ const tellOpenRun = Effect.fnUntraced(function* (
   if (others.length > 0)
     yield* sayWrapped(`Another process is working in this output folder, on ${others.join(", ")}.`)
   const now = yield* Clock.currentTimeMillis
-  for (const text of tellInterrupted(run_id, interrupted, now)) yield* sayWrapped(text)
+  for (const text of tellInterrupted(run_id, interrupted, now, part !== undefined)) yield* sayWrapped(text)
   if (finish.command !== undefined) yield* say(`  ${finish.command}`)
 })
 

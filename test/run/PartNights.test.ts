@@ -1,0 +1,287 @@
+/**
+ * Runs of a part of a job beside its nights, in virtual time: what they start and leave alone, and that the night takes
+ * place as if they had not been.
+ */
+import { describe, expect, it } from "vitest"
+import { Effect, Fiber, Option } from "effect"
+import { subjectsOfPart } from "../../src/cli/Jobs.ts"
+import type { Job } from "../../src/jobs/Job.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { verdictOfTask } from "../../src/ledger/RunState.ts"
+import { TooFewCustomers } from "../../src/run/ChooseNight.ts"
+import { runNight } from "../../src/run/Nightly.ts"
+import { previewNight } from "../../src/run/Preview.ts"
+import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
+import { anId } from "../harness/Id.ts"
+import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+
+const words = "queue-60+run-600+records-2"
+const of = (...ids: ReadonlyArray<string>): Job => ({
+  ...jobOf(ids.map((id) => customer(id, words))),
+  name: "job",
+})
+const three = of("c-1", "c-2", "c-3")
+
+const asked = (job: Job, customers: ReadonlyArray<string>, first?: number) => ({
+  further: true,
+  parent: undefined,
+  only: subjectsOfPart(job, { customers, first: Option.fromUndefinedOr(first) }),
+  isPart: true,
+})
+const told = Effect.map(
+  ({ run_id, exit_code }: Effect.Success<ReturnType<typeof runNight>>) => `${run_id} ${exit_code}`,
+)
+const night = (job: Job = three) => told(runNight(job, options))
+const part = (job: Job, ...customers: ReadonlyArray<string>) =>
+  told(runNight(job, { ...options, ...asked(job, customers) }))
+
+/** The executions of the service, in the order in which they were started. */
+const spans = Effect.gen(function* () {
+  const { executions } = yield* (yield* Sandbox).truth
+  return executions.toSorted((one, other) => one.started_at - other.started_at)
+})
+const startedFor = Effect.map(spans, (all) => all.map(({ customer_id }) => String(customer_id)).toSorted())
+/** Two logins to one account at the same time. */
+const overlaps = Effect.map(spans, (all) =>
+  all.flatMap((one, at) =>
+    all
+      .slice(at + 1)
+      .filter((other) => other.login_key === one.login_key && other.started_at < one.closes_at)
+      .map(({ customer_id }) => String(customer_id)),
+  ),
+)
+
+/** Tasks of a run with their verdicts. */
+const verdicts = Effect.fnUntraced(function* (run_id: string) {
+  const state = yield* (yield* Ledger).state(anId(run_id))
+  return [...(state?.tasks.values() ?? [])].map((task) => {
+    const { outcome, reason } = verdictOfTask(task)
+    return `${task.planned.customer_id} ${outcome} ${reason}`
+  })
+})
+
+const headers = Effect.flatMap(Ledger, ({ runs }) =>
+  Effect.map(runs, (all) => all.map(({ fact }) => [fact.run_id, fact.part, fact.missed])),
+)
+
+/** Cuts a run off after these seconds, as a signal does. */
+const cutOff = <A, E, R>(run: Effect.Effect<A, E, R>, seconds: number) =>
+  Effect.gen(function* () {
+    const running = yield* Effect.forkChild(run)
+    yield* Effect.sleep(seconds * 1_000)
+    yield* Fiber.interrupt(running)
+  })
+
+describe("the subjects of a part", () => {
+  it("are the first customers of the job, or those that are named, on all their engines, with their sessions", () => {
+    const [one, two, more] = three.assignments
+    const job = {
+      assignments: [one!, two!, { ...one!, engine_reference: anId("tax") }, more!],
+      sessions: [
+        { session_id: anId("s-1"), customer_id: anId("c-1") },
+        { session_id: anId("s-2"), customer_id: anId("c-9") },
+        { session_id: anId("s-3") },
+      ] as unknown as Job["sessions"],
+    }
+    const subjects = (customers: ReadonlyArray<string>, first?: number) => [
+      ...subjectsOfPart(job, { customers, first: Option.fromUndefinedOr(first) }),
+    ]
+    const bank = "sandbox-bank:website"
+    expect(subjects([], 1)).toEqual([`c-1/${bank}`, "c-1/tax", "session/s-1"])
+    expect(subjects(["c-3", "c-2"])).toEqual([`c-2/${bank}`, `c-3/${bank}`])
+    expect(subjects(["c-3", "c-2"], 1)).toEqual([`c-2/${bank}`])
+    expect(subjects(["c-9"], 7)).toEqual(["session/s-2"])
+  })
+})
+
+describe("a run of a part of a job", () => {
+  it("is not the night, which begins under its own name, asks for everybody, and is done once [part night]", () => {
+    const seen = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const runs = [yield* part(three, "c-2"), yield* night(), yield* part(three, "c-1"), yield* night()]
+        return { runs, started: yield* startedFor, headers: yield* headers }
+      }),
+    )
+    expect(seen).toEqual({
+      runs: ["job.2026-11-21.2 0", "job.2026-11-21 0", "job.2026-11-21.3 0", "job.2026-11-21 0"],
+      started: ["c-1", "c-1", "c-2", "c-2", "c-3"],
+      headers: [
+        ["job.2026-11-21.2", "job.2026-11-21.2", undefined],
+        ["job.2026-11-21", undefined, undefined],
+        ["job.2026-11-21.3", "job.2026-11-21.3", undefined],
+      ],
+    })
+  })
+
+  it("does not stand in for a missed night, nor does the night stand in for it [part missed]", () => {
+    const nightly: Job = { ...three, night: { starts: "21:00", until: "05:00" } }
+    const seen = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* night(nightly)
+        yield* wait(2)
+        yield* part(nightly, "c-1")
+        yield* wait(1)
+        yield* night(nightly)
+        return yield* headers
+      }),
+    )
+    expect(seen).toEqual([
+      ["job.2026-11-21", undefined, undefined],
+      ["job.2026-11-23.2", "job.2026-11-23.2", undefined],
+      ["job.2026-11-24", undefined, ["2026-11-22", "2026-11-23"]],
+    ])
+  })
+
+  it("leaves an unfinished night as it is, and starts nothing beside its open logins [part starts]", () => {
+    const nights = makeNights()
+    const seen = live(
+      nights,
+      Effect.gen(function* () {
+        yield* cutOff(night(), 120)
+        const before = yield* Effect.flatMap(Ledger, (ledger) => ledger.facts(anId("job.2026-11-21")))
+        const said = yield* previewNight(three, asked(three, ["c-1"]))
+        const beside = yield* part(three, "c-1")
+        const after = yield* Effect.flatMap(Ledger, (ledger) => ledger.facts(anId("job.2026-11-21")))
+        const waited = yield* verdicts("job.2026-11-21.2")
+        return {
+          said: [said.starting.length, ...said.notStarted.map(({ reason }) => reason)],
+          beside,
+          waited,
+          untouched: after.length === before.length,
+          resumed: yield* night(),
+          started: yield* startedFor,
+          overlaps: yield* overlaps,
+        }
+      }),
+    )
+    expect(seen).toEqual({
+      said: [0, "ALREADY_EXECUTING"],
+      beside: "job.2026-11-21.2 4",
+      waited: ["c-1 unfinished ALREADY_EXECUTING"],
+      untouched: true,
+      resumed: "job.2026-11-21 0",
+      started: ["c-1", "c-2", "c-3"],
+      overlaps: [],
+    })
+  })
+
+  it("sends no login that the night has open under another customer", () => {
+    const [first] = of("c-1").assignments
+    const job: Job = { ...of("c-2"), assignments: [first!, { ...first!, customer_id: anId("c-9") }] }
+    const seen = live(
+      makeNights(),
+      Effect.gen(function* () {
+        yield* cutOff(night(job), 120)
+        const [open] = yield* startedFor
+        const other = open === "c-1" ? "c-9" : "c-1"
+        const beside = yield* part(job, other)
+        const waited = yield* verdicts("job.2026-11-21.2")
+        return [beside, waited[0]?.replace(other, "the other"), yield* overlaps, (yield* spans).length]
+      }),
+    )
+    expect(seen).toEqual(["job.2026-11-21.2 4", "the other unfinished ALREADY_EXECUTING", [], 1])
+  })
+
+  it("that was cut off is not resumed: whatever runs next collects it, and logs in only after that [part cut]", () => {
+    const story = (isNight: boolean) =>
+      live(
+        makeNights(),
+        Effect.gen(function* () {
+          yield* cutOff(part(three, "c-1", "c-2"), 120)
+          const next = isNight ? yield* night() : yield* part(three, "c-1")
+          const cut = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(anId("job.2026-11-21.2")))
+          return [next, cut?.ended?.exit_code, cut?.stages.resumed, yield* startedFor, yield* overlaps]
+        }),
+      )
+    expect(story(true)).toEqual(["job.2026-11-21 0", 0, undefined, ["c-1", "c-1", "c-2", "c-2", "c-3"], []])
+    expect(story(false)).toEqual(["job.2026-11-21.3 0", 0, undefined, ["c-1", "c-1", "c-2"], []])
+  })
+
+  it("sends no login that was rejected before, and the night sends none that it saw rejected", () => {
+    const wrong: Job = {
+      ...jobOf([customer("c-1", "end-INCORRECT_CREDENTIALS+run-60"), customer("c-2", words)]),
+      name: "job",
+    }
+    const seen = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const runs = [yield* part(wrong, "c-1"), yield* part(wrong, "c-1"), yield* night(wrong)]
+        return { runs, started: yield* startedFor }
+      }),
+    )
+    expect(seen).toEqual({
+      runs: ["job.2026-11-21.2 3", "job.2026-11-21.3 3", "job.2026-11-21 3"],
+      started: ["c-1", "c-2"],
+    })
+  })
+
+  it("is rerun as a part: the rest of the night waits for the night [part rerun]", () => {
+    const away = (words_: string): Job => ({
+      ...jobOf([customer("c-1", words_), customer("c-2", words)]),
+      name: "job",
+    })
+    const seen = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const begun = yield* part(away("end-FAILED+run-60"), "c-1")
+        const job = away("run-60")
+        const only = new Set(["c-1/sandbox-bank:website"])
+        const again = yield* told(
+          runNight(job, { ...options, further: true, parent: "job.2026-11-21.2", only }),
+        )
+        return [begun, again, yield* night(job), yield* headers]
+      }),
+    )
+    expect(seen).toEqual([
+      "job.2026-11-21.2 3",
+      "job.2026-11-21.3 0",
+      "job.2026-11-21 0",
+      [
+        ["job.2026-11-21.2", "job.2026-11-21.2", undefined],
+        ["job.2026-11-21.3", "job.2026-11-21.2", undefined],
+        ["job.2026-11-21", undefined, undefined],
+      ],
+    ])
+  })
+
+  it("is held against no number of customers, and no night is held against it [part share]", () => {
+    const ids = Array.from({ length: 10 }, (_, n) => `c-${n}`)
+    const job: Job = { ...of(...ids), customersShareMin: 0.5 }
+    const fewer: Job = { ...of("c-1"), customersShareMin: 0.5 }
+    const seen = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const runs = [yield* night(job), yield* part(job, "c-1")]
+        yield* wait(1)
+        const refused = yield* Effect.flip(runNight(fewer, options))
+        return [...runs, refused instanceof TooFewCustomers ? [refused.run_id, refused.before] : refused]
+      }),
+    )
+    expect(seen).toEqual(["job.2026-11-21 0", "job.2026-11-21.2 0", ["job.2026-11-21", 10]])
+  })
+
+  it("is no night that trouble is compared with: what it saw is new in the night after it [part news]", () => {
+    const failing = (n: number): Job => ({
+      ...jobOf([customer("c-1", n === 0 ? words : "end-FAILED+run-60"), customer("c-2", words)]),
+      name: "job",
+      exit_on: "new",
+    })
+    const seen = live(
+      makeNights(),
+      Effect.gen(function* () {
+        const runs = [yield* night(failing(0))]
+        yield* wait(1)
+        runs.push(yield* part(failing(1), "c-1"))
+        const { news, exit_code } = yield* runNight(failing(1), options)
+        return { runs, exit_code, news: news.map(({ reason }) => reason) }
+      }),
+    )
+    expect(seen).toEqual({
+      runs: ["job.2026-11-21 0", "job.2026-11-22.2 3"],
+      exit_code: 3,
+      news: ["FAILED"],
+    })
+  })
+})
