@@ -132,9 +132,10 @@ const sentences: Sentences = {
   CustomerForgotten: ({ runs, receipt }) =>
     `a customer was removed from ${times(runs, "run")}: receipt ${receipt}`,
   ForgetFinished: ({ receipt }) => `the removal with the receipt ${receipt} is finished`,
-  StartIntended: ({ probe, token_id, external_execution_id }) => {
+  StartIntended: ({ probe, token_id, outside, external_execution_id }) => {
     const what = probe ? "sends a start again whose answer was lost" : "start"
-    return `${what}${maybe(", with token %", token_id)}, external id ${external_execution_id}`
+    const without = maybe(", which does not cover %", outside?.join(", "))
+    return `${what}${maybe(", with token %", token_id)}${without}, external id ${external_execution_id}`
   },
   StartAnswered: ({ answer, http_status, status_reason, execution_id, session_id }) => {
     const ids = `${maybe("; execution %", execution_id)}${maybe(", session %", session_id)}`

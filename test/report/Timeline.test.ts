@@ -98,7 +98,14 @@ const expires_at = Date.UTC(2026, 11, 1)
 const ofTokens: ReadonlyArray<Fact> = [
   started,
   planned("c-1", "bank"),
-  { _tag: "StartIntended", ...attempt, external_execution_id: "x", token_id: "t-1", probe: false },
+  {
+    _tag: "StartIntended",
+    ...attempt,
+    external_execution_id: "x",
+    token_id: "t-1",
+    outside: ["x"],
+    probe: false,
+  },
   { _tag: "TicketIssued", ...attempt, execution_id: anId("e-1") },
   { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "REFUSED" },
   { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "NO_AUTH_OK" },
@@ -112,7 +119,7 @@ const tokenFacts = recorded(ofTokens)
 describe("facts about tokens", () => {
   it("have a sentence each", () => {
     expect(tokenFacts.slice(2).map((one) => renderRecorded(one).slice(21))).toEqual([
-      "attempt 1: start, with token t-1, external id x",
+      "attempt 1: start, with token t-1, which does not cover x, external id x",
       "attempt 1: a ticket was issued; it is exchanged once the login has succeeded",
       "attempt 1: the ticket was not exchanged for a token: REFUSED",
       "attempt 1: the ticket was not exchanged for a token: NO_AUTH_OK",
@@ -126,6 +133,7 @@ describe("facts about tokens", () => {
   it("warn about what expires and what was requested without success, but not about a login that failed anyway", () => {
     const run = foldRun(tokenFacts)
     expect(run && summarise(run).warnings).toEqual([
+      "1 task without features that the stored token does not cover: x [token-outside]",
       "1 stored token will expire within 14 days, the first on 2026-12-01 [tokens-expiring]",
       "1 ticket not exchanged for a token: REFUSED [ticket-dropped]",
       "1 stored token no longer used: LOCKED [token-dropped]",
