@@ -122,7 +122,11 @@ const converted = (value: string, from: string, to: string): string => {
   if (decimal !== undefined)
     return `CASE WHEN regexp_full_match(${value}, '[+-]?\\d+(\\.\\d{0,${decimal.scale}}0*)?')
       THEN ${cast} END`
-  if (from === "VARCHAR" && (to === "DOUBLE" || to === "TIMESTAMPTZ")) return cast
+  if (from === "VARCHAR" && to === "TIMESTAMPTZ") return cast
+  // As the reader of bodies has it: fifteen digits always survive, others if they are written the same again.
+  if (from === "VARCHAR" && to === "DOUBLE")
+    return `CASE WHEN length(regexp_replace(${value}, '[^0-9]', '', 'g')) <= 15
+      OR CAST(${cast} AS VARCHAR) = ${value} THEN ${cast} END`
   return `CASE WHEN TRY_CAST(${cast} AS ${from}) = ${value} THEN ${cast} END`
 }
 

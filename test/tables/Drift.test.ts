@@ -157,6 +157,7 @@ const place = Effect.map(folder, (base) => {
 /** Values whose new type cannot hold them. */
 const unholdable = [
   { from: "VARCHAR", to: "INTEGER", value: "none", why: "expected INTEGER, got text" },
+  { from: "VARCHAR", to: "DOUBLE", value: "9007199254740993", why: "expected DOUBLE, got text" },
   { from: "VARCHAR", to: "DECIMAL(6,2)", value: "1.005", why: "expected DECIMAL(6,2), got another text" },
   {
     from: "DECIMAL(9,3)",
