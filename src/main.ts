@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Logger } from "effect"
 import { NightjarFlags, Presenter, runNightjar } from "./cli/Nightjar.ts"
-import { Output, Settings, note } from "./cli/Output.ts"
+import { Output, Settings, note, wholeStdio } from "./cli/Output.ts"
 import { runProcess, toolVersion } from "./cli/Failures.ts"
 import {
   EmbeddedClock,
@@ -236,7 +236,7 @@ const live = Layer.mergeAll(
   NightjarFlags.layer,
   Logger.layer([Logger.withConsoleError(cleanLog)]),
   output.pipe(Layer.provideMerge(Settings.layer)),
-).pipe(Layer.provideMerge(NodeServices.layer))
+).pipe(Layer.provideMerge(wholeStdio), Layer.provideMerge(NodeServices.layer))
 
 /** The launcher calls it; whoever imports the wiring starts nothing. */
 export const start = (): void => runProcess(runNightjar(process.argv.slice(2)).pipe(Effect.provide(live)))

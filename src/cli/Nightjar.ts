@@ -4,12 +4,12 @@
  */
 import { totalmem } from "node:os"
 import { setFlagsFromString } from "node:v8"
-import { Array as Arr, Console, Effect, Option } from "effect"
+import { Array as Arr, Console, Effect, Option, Ref } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag } from "effect/cli"
 import type { CliError, HelpDoc } from "effect/cli"
 import { nearestName } from "../base/Text.ts"
-import { EnvFileFlag, NoProgressFlag, OutputFlag } from "./Output.ts"
-import { toolVersion } from "./Failures.ts"
+import { EnvFileFlag, NoProgressFlag, Output, OutputFlag } from "./Output.ts"
+import { refuse, toolVersion } from "./Failures.ts"
 import { told } from "../messages/Catalogue.ts"
 import { plain, wrap } from "../report/TextTable.ts"
 
@@ -188,12 +188,21 @@ export const nightjarWith = async (isAsked: (name: string) => boolean) => {
   )
 }
 
+/** Half of what was asked for must not look like all; a night's end does not depend on what it prints. */
+export const refuseLost = Effect.gen(function* () {
+  const { lost } = yield* Output
+  const why = yield* Ref.get(lost)
+  if (why !== undefined) return yield* refuse("output-lost", { why })
+})
+
 /** A command is loaded if any argument is its name, and all are for their completions. */
 export const runNightjar = (args: ReadonlyArray<string>) => {
-  if (args.some((arg) => nightCommands.has(arg))) keepHeapSmall()
+  const isNight = args.some((arg) => nightCommands.has(arg))
+  if (isNight) keepHeapSmall()
   const isForAll = args.some((arg) => arg.startsWith("--completions"))
   return Effect.promise(() => nightjarWith((name) => isForAll || args.includes(name))).pipe(
     Effect.flatMap((nightjar) => Command.runWith(nightjar, { version: toolVersion })(args)),
+    Effect.andThen(isNight ? Effect.void : refuseLost),
   )
 }
 

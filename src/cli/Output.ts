@@ -2,9 +2,11 @@
  * Where commands write: results to stdout, everything else to stderr. If a reader goes away (`| head`), the
  * run continues.
  */
+import { fstatSync } from "node:fs"
 import { resolve } from "node:path"
-import { Config, Context, Effect, Layer, Option, PlatformError, Stdio, Stream } from "effect"
+import { Config, Context, Effect, Layer, Option, PlatformError, Ref, Sink, Stdio, Stream } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
+import { codeOf, machineCalls } from "../base/DurableFile.ts"
 import { suggestion } from "../base/Text.ts"
 import { told } from "../messages/Catalogue.ts"
 import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
@@ -16,6 +18,8 @@ import { forTerminal } from "../report/TextTable.ts"
 interface OutputValues {
   readonly out: Style
   readonly err: Style & { readonly isTerminal: boolean }
+  /** Why something that was to be printed could not be; a night goes on without it. */
+  readonly lost: Ref.Ref<string | undefined>
 }
 
 /** How stdout and stderr look: their widths, and whether to use colours. */
@@ -33,14 +37,39 @@ export class Output extends Context.Service<Output, OutputValues>()("nightjar/cl
         return Output.of({
           out: style(process.stdout, yield* stdio.stdoutIsTerminal),
           err: { ...style(process.stderr, errIsTerminal), isTerminal: errIsTerminal },
+          lost: yield* Ref.make<string | undefined>(undefined),
         })
       }),
     )
 }
 
+const isToFile = (): boolean => {
+  try {
+    return fstatSync(1).isFile()
+  } catch {
+    return false
+  }
+}
+
+/** Of this process. Of a chunk that a full disk takes in part, Node's own stream to a file loses the rest. */
+export const wholeStdio = Layer.effect(
+  Stdio.Stdio,
+  Effect.map(Stdio.Stdio, (stdio) => {
+    if (!isToFile()) return stdio
+    const failure = (cause: unknown) =>
+      PlatformError.systemError({ module: "Stdio", method: "stdout", _tag: "Unknown", cause })
+    const writeAll = (chunk: string | Uint8Array): void => {
+      const bytes = Buffer.from(chunk)
+      for (let from = 0; from < bytes.length;) from += machineCalls.write(1, bytes, from)
+    }
+    const write = (chunk: string | Uint8Array) => Effect.try({ try: () => writeAll(chunk), catch: failure })
+    return Stdio.Stdio.of({ ...stdio, stdout: () => Sink.forEach(write) })
+  }),
+)
+
 /**
- * With back-pressure; stops quietly if the reader has gone. A terminal gets no control characters; `painted`
- * text keeps this program's colours.
+ * With back-pressure; stops quietly if the reader has gone, and remembers any other failure. A terminal gets
+ * no control characters; `painted` text keeps this program's colours.
  */
 export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>, painted = false) =>
   Effect.gen(function* () {
@@ -49,10 +78,16 @@ export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>,
     const shown = (chunk: string | Uint8Array) =>
       typeof chunk === "string" ? forTerminal(chunk, painted) : chunk
     const written = (yield* stdio.stdoutIsTerminal) ? Stream.map(chunks, shown) : chunks
-    return yield* Stream.run(written, sink).pipe(Effect.catchIf(isGone, () => Effect.void))
+    const { lost } = yield* Output
+    return yield* Stream.run(written, sink).pipe(
+      Effect.catchIf(isOfOutput, ({ reason: { cause } }) => {
+        const isGone = ["EPIPE", "ERR_STREAM_DESTROYED"].includes(codeOf(cause))
+        return isGone ? Effect.void : Ref.set(lost, cause instanceof Error ? cause.message : String(cause))
+      }),
+    )
   })
 
-const isGone = (error: unknown): error is PlatformError.PlatformError =>
+const isOfOutput = (error: unknown): error is PlatformError.PlatformError =>
   error instanceof PlatformError.PlatformError
 
 const sayText = Effect.fnUntraced(function* (text: string, painted: boolean) {

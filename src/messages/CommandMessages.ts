@@ -47,6 +47,11 @@ export const commandMessages = {
     "the output folder {output} cannot be used ({why})",
     "Correct its permissions, or give --output another folder.",
   ),
+  "output-lost": refusal(
+    "what the command printed could not be written ({why})",
+    "Make room, and run the command again.",
+    "All else that the command does is done.",
+  ),
   "backup-not-empty": nothing.copied("{folder} is not an empty folder", "Name an empty folder or a new one."),
   "backup-inside": nothing.copied(
     "{folder} is inside the output folder",

@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, expect, it } from "@effect/vitest"
-import { Effect, Exit, Layer, Sink, Stdio, Stream } from "effect"
+import { Effect, Exit, Layer, PlatformError, Ref, Sink, Stdio, Stream } from "effect"
 import { lastWordsOf, refuse } from "../../src/cli/Failures.ts"
-import { note, say, sayJson, sayPainted, writeOut } from "../../src/cli/Output.ts"
+import { Output, note, say, sayJson, sayPainted, writeOut } from "../../src/cli/Output.ts"
 import { NightLog } from "../../src/cli/RunReport.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
@@ -18,14 +18,14 @@ import { said } from "../service/Said.ts"
 const hostile = "a\u001b]0;owned\u0007\u009b2J\u202e\rb"
 
 /** Everything that a program wrote to both streams. */
-const written = <E>(program: Effect.Effect<unknown, E, Stdio.Stdio>, isTerminal: boolean) =>
+const written = <E>(program: Effect.Effect<unknown, E, Stdio.Stdio | Output>, isTerminal: boolean) =>
   Effect.gen(function* () {
     const texts: Array<string> = []
     const sink = () =>
       Sink.forEach((chunk: string | Uint8Array) => Effect.sync(() => void texts.push(String(chunk))))
     const terminal = Effect.succeed(isTerminal)
     const streams = { stdout: sink, stderr: sink, stdoutIsTerminal: terminal, stderrIsTerminal: terminal }
-    yield* Effect.provide(program, Stdio.layerTest(streams))
+    yield* Effect.provide(program, Output.layer(false).pipe(Layer.provideMerge(Stdio.layerTest(streams))))
     return texts.join("")
   })
 
@@ -52,6 +52,24 @@ describe("the output of a command", () => {
     )
   })
 
+  effect(
+    "goes on without what it could not print, and remembers why unless the reader has gone",
+    function* () {
+      const lostTo = Effect.fnUntraced(function* (code: string) {
+        const cause = Object.assign(new Error("no room"), { code })
+        const sink = Sink.fail(
+          PlatformError.systemError({ module: "Stdio", method: "stdout", _tag: "Unknown", cause }),
+        )
+        const streams = Stdio.layerTest({ stdout: () => sink })
+        const lost = Effect.flatMap(Output, (output) => Ref.get(output.lost))
+        return yield* Effect.andThen(say("a"), lost).pipe(
+          Effect.provide(Output.layer(false).pipe(Layer.provideMerge(streams))),
+        )
+      })
+      expect([yield* lostTo("EPIPE"), yield* lostTo("ENOSPC")]).toEqual([undefined, "no room"])
+    },
+  )
+
   effect("takes no colour from a value, although it is spelled like one of ours", function* () {
     expect(yield* written(say("\u001b[32msucceeded\u001b[0m"), true)).toBe("\\u001b[32msucceeded\\u001b[0m\n")
   })
@@ -64,7 +82,7 @@ const known = makeKnownSecrets()
 known.hold(secret, "password")
 const folder = sharedFolder()
 
-const shownBy = <E>(work: Effect.Effect<unknown, E, Stdio.Stdio>) =>
+const shownBy = <E>(work: Effect.Effect<unknown, E, Stdio.Stdio | Output>) =>
   Effect.provideService(written(work, false), KnownSecrets, known)
 
 describe("the output of commands", () => {
