@@ -357,7 +357,7 @@ interface ColumnSeen {
   place: Place | undefined
 }
 
-const exec = /^exec:/
+const exec = /^\s*exec:/i
 const isAlike = (value: unknown): boolean => typeof value === "string" && looksLikeReference(value)
 
 const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: Redacted.make(value) })
@@ -376,7 +376,11 @@ export const makeCells = ({ references, folder, findings, from }: CellRules) => 
     }
     const reference = parseReference(text, folder)
     if (reference !== undefined) return { _tag: "Reference", reference }
-    findings.error(place, "this reference is empty: write env:NAME or file:PATH", `empty ${column}`)
+    findings.error(
+      place,
+      "this is not a whole reference: write env:NAME or file:PATH, in small letters",
+      `empty ${column}`,
+    )
     return undefined
   }
 

@@ -28,7 +28,8 @@ export type ParameterSource =
   | { readonly _tag: "Literal"; readonly value: Redacted.Redacted<unknown> }
   | { readonly _tag: "Reference"; readonly reference: SecretReference }
 
-const prefixes = /^(?:env|file|exec):/
+/** In any spelling: a misspelt reference is told, because the source would get it as a password. */
+const prefixes = /^\s*(?:env|file|exec):/i
 
 /** Whether a text looks like a reference, valid or not. */
 export const looksLikeReference = (text: string): boolean => prefixes.test(text)
@@ -88,7 +89,7 @@ export const readParameter = (value: unknown, folder: string): ParameterSource |
   if (typeof value === "string" && looksLikeReference(value)) {
     const reference = parseReference(value, folder)
     return reference === undefined
-      ? "this reference is empty: write env:NAME, file:PATH or exec:COMMAND"
+      ? "this is not a whole reference: write env:NAME, file:PATH or exec:COMMAND, in small letters"
       : { _tag: "Reference", reference }
   }
   if (typeof value === "object" && holdsReference(value)) {
