@@ -30,7 +30,7 @@ import { refusalIn } from "../service/Ends.ts"
 import { recordsPlace } from "../service/FlowResults.ts"
 import type { ResultsSource, SourceIds } from "../service/FlowResults.ts"
 import { answerEngine, answerEngines, answerExchange, answerRevoke, answerStatus } from "./EngineAnswers.ts"
-import { viewAcceptance, viewState, viewTicket, withUsableIds } from "./Views.ts"
+import { viewAcceptance, viewSessionToken, viewState, viewTicket, withUsableIds } from "./Views.ts"
 
 const endpoints = {
   ...ExecutionApi.groups.executions.endpoints,
@@ -50,10 +50,13 @@ const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
       const ticket = viewTicket(unblanked)
       const view = viewAcceptance(body.json)
       const { http_status } = answer
-      if (ticket === undefined) return { _tag: "Accepted", http_status, body, view }
-      // Later answers may repeat it, for as long as this process lives.
-      ;(yield* KnownSecrets).hold(ticket, "process")
-      return { _tag: "Accepted", http_status, body, view: { ...view, ticket } }
+      const known = yield* KnownSecrets
+      // Later answers may repeat them, for as long as this process lives.
+      for (const one of [ticket, viewSessionToken(unblanked)])
+        if (one !== undefined) known.hold(one, "process")
+      return ticket === undefined
+        ? { _tag: "Accepted", http_status, body, view }
+        : { _tag: "Accepted", http_status, body, view: { ...view, ticket } }
     }
     case 400:
     case 422: {

@@ -160,9 +160,15 @@ export type AcceptanceView = ReturnType<typeof viewAcceptance> & {
 }
 
 /** Section 2.6: from an acceptance before anything in it was blanked. */
-export const viewTicket = (unblanked: unknown): Redacted.Redacted<string> | undefined => {
-  const ticket = Predicate.isObject(unblanked) ? ownField(unblanked, "ticket") : undefined
-  return isSecret(ticket) ? Redacted.make(ticket) : undefined
+export const viewTicket = (unblanked: unknown): Redacted.Redacted<string> | undefined =>
+  secretIn(unblanked, "ticket")
+/** Of the customer's session, which nobody here uses. */
+export const viewSessionToken = (unblanked: unknown): Redacted.Redacted<string> | undefined =>
+  secretIn(unblanked, "session_token")
+
+const secretIn = (unblanked: unknown, name: string): Redacted.Redacted<string> | undefined => {
+  const found = Predicate.isObject(unblanked) ? ownField(unblanked, name) : undefined
+  return isSecret(found) ? Redacted.make(found) : undefined
 }
 
 const featureFields = FeatureState.schema.fields

@@ -147,9 +147,10 @@ describe("an answer behind the client", () => {
     function* () {
       const known = makeKnownSecrets()
       const ticket = "ticket-canary-3c"
+      const session_token = "session-canary-4d"
       const token_key = "token-key-canary-4d"
       const started = yield* ask(
-        json(202, { execution_id: "e-1", ticket, status_message: ticket, [ticket]: 1 }),
+        json(202, { execution_id: "e-1", ticket, session_token, status_message: ticket, [ticket]: 1 }),
         (service) => service.startExecution(startCall(), Effect.void),
         known,
       )
@@ -171,11 +172,12 @@ describe("an answer behind the client", () => {
         locking_hash: "[blanked]",
       })
       const state = yield* ask(
-        json(200, { status_reason: `${ticket} ${token_key}` }),
+        json(200, { status_reason: `${ticket} ${token_key}`, status_message: session_token }),
         (service) => service.readExecution(anId("e-1")),
         known,
       )
       assert.deepStrictEqual("view" in state ? state.view.status_reason : "", "[blanked] [blanked]")
+      assert.notInclude(textOf(state), session_token)
     },
   )
 })
