@@ -84,7 +84,7 @@ describe("a timer that is printed", () => {
     const { code, stdout, stderr } = await scheduleThere("--cron", "--output", "out")
     expect([code, stderr]).toEqual([0, ""])
     expect(stdout.split("\n").find((line) => /^\d/.test(line))).toBe(
-      `30 0,2,4,22 * * * umask 077 && cd DIR && { ${process.execPath} NIGHTJAR run DIR/job.yaml ` +
+      `30 0,2,4,22 * * * umask 077 && cd DIR && { ${process.execPath} -- NIGHTJAR run DIR/job.yaml ` +
         "--wait '510 minutes' --output DIR/out --env-file DIR/.env --no-progress >>DIR/out.log 2>&1 || case $? in 3) ;; *) " +
         'echo "nightjar: the run of nightly ended with exit code $?, see "DIR/out.log ;; esac; }',
     )

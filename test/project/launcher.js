@@ -1,8 +1,9 @@
-#!/usr/bin/env node
+#!/usr/bin/env -S node --
 /**
  * The file behind the command `nightjar`. It is kept apart from the program because an older Node fails on
  * the program's imports before a line of it runs: here it is told so, or hands over to the Node that `npm ci`
- * installed. And what `--help` and `--version` print is a text that the build wrote: it loads no program.
+ * installed. Node reads `--env-file` wherever it stands, unless `--` comes before it: that file is the program's
+ * to check. And what `--help` and `--version` print is a text that the build wrote: it loads no program.
  */
 import { spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
@@ -80,7 +81,7 @@ function openFilesAllowed() {
 
 /** Runs the same command on another Node as if it were this process: same streams, signals and end. */
 function handOver(node) {
-  const child = spawn(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
+  const child = spawn(node, ["--", fileURLToPath(import.meta.url), ...process.argv.slice(2)], {
     stdio: "inherit",
     env: { ...process.env, NIGHTJAR_HANDED_OVER: "1" },
   })

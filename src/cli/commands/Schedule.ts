@@ -256,7 +256,8 @@ const timerOf = (
     output,
     env_file: others.length === 0 ? env_file : undefined,
     folder: process.cwd(),
-    command: [process.execPath, resolve(process.argv[1] ?? "")],
+    // Node would read the file of variables itself if no `--` stood before it.
+    command: [process.execPath, "--", resolve(process.argv[1] ?? "")],
     path: startsPrograms ? process.env["PATH"] : undefined,
     credentials: [...new Set(credentials)],
     machine_zone: machineZone(),
