@@ -3,7 +3,7 @@
  * files. Files are written completely or not at all; what is published is shared with the group if the job
  * says so.
  */
-import { chmodSync, existsSync, readFileSync, readdirSync, statSync } from "node:fs"
+import { accessSync, chmodSync, constants, existsSync, readFileSync, readdirSync, statSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Clock, Duration, Effect, Layer, Option } from "effect"
 import type { DuckDb } from "../base/DuckDb.ts"
@@ -48,11 +48,19 @@ export const markerState = (output: string): MarkerState => {
 /** An output folder of a version that had no marker. */
 const isOlder = (entries: ReadonlySet<string>): boolean => entries.has("ledger.sqlite") && entries.has("runs")
 
-/** Undefined for a folder, and where nothing is yet. */
-export const refusalOfFile = (output: string): Refused | undefined =>
-  existsSync(output) && !statSync(output).isDirectory()
-    ? refuse("output-not-a-folder", { output })
-    : undefined
+/** Undefined for a folder that can be read, and where nothing is yet: one that is closed is not empty. */
+export const refusalOfFile = (output: string): Refused | undefined => {
+  if (!existsSync(output)) return undefined
+  if (!statSync(output).isDirectory()) return refuse("output-not-a-folder", { output })
+  const ledger = join(output, "ledger.sqlite")
+  try {
+    accessSync(output, constants.R_OK | constants.X_OK)
+    if (existsSync(ledger)) accessSync(ledger, constants.R_OK)
+    return undefined
+  } catch (cause) {
+    return refuse("output-refused", { output, why: messageOf(cause) })
+  }
+}
 
 /** Why the folder must not be touched; undefined if it is ours or may become so. */
 export const refusalOf = (output: string): Refused | undefined => {
