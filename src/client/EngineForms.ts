@@ -189,7 +189,9 @@ export class FormCache extends Context.Service<
       const find = Effect.fn("FormCache.find")(function* (reference: EngineReference) {
         const form = yield* kept(reference)
         const age = (yield* Clock.currentTimeMillis) - (form?.fetched_at ?? 0)
-        if (form === undefined || age < 0 || age >= freshMs) return yield* ask(reference, form?.engine)
+        // An engine whose page said that it is away may be back at any moment.
+        const isUsable = form !== undefined && age >= 0 && age < freshMs && isAvailable(form.engine.details)
+        if (!isUsable) return yield* ask(reference, form?.engine)
         return { _tag: "Known", engine: form.engine, available: true } satisfies EngineFinding
       })
       const findAll = (references: Iterable<EngineReference>) =>

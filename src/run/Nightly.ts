@@ -225,7 +225,8 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const isNight = parent === undefined && part === undefined
   const leavesTrace = chosen._tag === "New" && job.night !== undefined && isNight
   const isRecorded = yield* reachService({
-    untilAt: waitsUntil(now, job),
+    // A part holds up no night.
+    untilAt: part === undefined ? waitsUntil(now, job) : undefined,
     ...(leavesTrace ? { begun } : {}),
     giveUp: endUnserved(chosen.run_id),
   })

@@ -81,19 +81,29 @@ describe("forms of engines", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("an engine that answers but is offline or in maintenance is not available", () => {
-    const offline: EngineAnswer = { _tag: "Known", details: engineDetails({ is_online: false }) }
-    const maintained: EngineAnswer = { _tag: "Known", details: engineDetails({ status: "maintenance" }) }
-    const { layer } = withAnswers([offline, maintained])
-    return Effect.gen(function* () {
-      const cache = yield* FormCache
-      const findings = [yield* cache.look(bank), yield* cache.look(bank)]
-      assert.deepStrictEqual(findings.map(seen), [
-        { available: false, name: "Bank" },
-        { available: false, name: "Bank" },
-      ])
-    }).pipe(Effect.provide(layer))
-  })
+  it.effect(
+    "an engine that answers but is offline or in maintenance is not available, and is asked again [decision 3 away]",
+    () => {
+      const offline: EngineAnswer = { _tag: "Known", details: engineDetails({ is_online: false }) }
+      const maintained: EngineAnswer = { _tag: "Known", details: engineDetails({ status: "maintenance" }) }
+      const { layer } = withAnswers([offline, maintained, maintained, here])
+      return Effect.gen(function* () {
+        const cache = yield* FormCache
+        const findings = [yield* cache.look(bank), yield* cache.look(bank)]
+        assert.deepStrictEqual(findings.map(seen), [
+          { available: false, name: "Bank" },
+          { available: false, name: "Bank" },
+        ])
+        // In the next run, too, whose plan would else start logins.
+        const planned = [yield* cache.find(bank), yield* cache.find(bank), yield* cache.find(bank)]
+        assert.deepStrictEqual(planned.map(seen), [
+          { available: false, name: "Bank" },
+          { available: true, name: "Bank" },
+          { available: true, name: "Bank" },
+        ])
+      }).pipe(Effect.provide(layer))
+    },
+  )
 
   it.effect("each engine of a job is read once, and a catalogue that fails ends planning", () => {
     const { asked, layer } = withAnswers([here, unknown])
