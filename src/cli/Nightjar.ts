@@ -189,7 +189,7 @@ export const nightjarWith = async (isAsked: (name: string) => boolean) => {
 }
 
 /** Half of what was asked for must not look like all; a night's end does not depend on what it prints. */
-export const refuseLost = Effect.gen(function* () {
+const refuseLost = Effect.gen(function* () {
   const { lost } = yield* Output
   const why = yield* Ref.get(lost)
   if (why !== undefined) return yield* refuse("output-lost", { why })

@@ -378,7 +378,7 @@ export const makeCells = ({ references, folder, findings, from }: CellRules) => 
     if (reference !== undefined) return { _tag: "Reference", reference }
     findings.error(
       place,
-      "this is not a whole reference: write env:NAME or file:PATH, in small letters",
+      "this is not a whole reference: write env:NAME or file:PATH, in lower case",
       `empty ${column}`,
     )
     return undefined

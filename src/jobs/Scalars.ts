@@ -89,7 +89,7 @@ export const readParameter = (value: unknown, folder: string): ParameterSource |
   if (typeof value === "string" && looksLikeReference(value)) {
     const reference = parseReference(value, folder)
     return reference === undefined
-      ? "this is not a whole reference: write env:NAME, file:PATH or exec:COMMAND, in small letters"
+      ? "this is not a whole reference: write env:NAME, file:PATH or exec:COMMAND, in lower case"
       : { _tag: "Reference", reference }
   }
   if (typeof value === "object" && holdsReference(value)) {

@@ -50,7 +50,7 @@ export const commandMessages = {
   "output-lost": refusal(
     "what the command printed could not be written ({why})",
     "Make room, and run the command again.",
-    "All else that the command does is done.",
+    "Everything else that the command does was done.",
   ),
   "backup-not-empty": nothing.copied("{folder} is not an empty folder", "Name an empty folder or a new one."),
   "backup-inside": nothing.copied(

@@ -177,7 +177,7 @@ export const nightMessages = {
   ),
   "attachments-missing": warning("{attachments} missing at the service", "Ask the service for them."),
   "attachments-refused": warning(
-    "{attachments} not requested: the identifier is no text, or not safe to use",
+    "{attachments} not requested: the identifier is not a text, or is not safe to use",
     "Report the identifiers to the service; they are in the landed results.",
   ),
   "attachments-failed": warning("{attachments} could not be downloaded", readAgain),

@@ -346,7 +346,7 @@ export const ownEnds = {
   TOKEN_EXPIRED: engineerActs("The token is older than 90 days.", newTicket),
   TOKEN_DROPPED: engineerActs("The token was rejected or revoked, and is no longer used.", newTicket),
   TOKEN_FEATURES: engineerActs(
-    "The token does not cover the feature, or none of those that the task requests.",
+    "The token does not cover the feature, or any of those that the task requests.",
     "Revoke it with `nightjar tokens revoke`, then log in with parameters for a new one.",
   ),
   TOKEN_UNREADABLE: engineerActs("The stored token cannot be decrypted: its entry was changed.", newTicket),

@@ -236,7 +236,7 @@ describe("customers from a file", () => {
         [
           "c.csv:2:1: `customer_id` is empty or missing",
           "c.csv:3:1: this row has 2 cells, but the header has 3",
-          "c.csv:4:5: this is not a whole reference: write env:NAME or file:PATH, in small letters",
+          "c.csv:4:5: this is not a whole reference: write env:NAME or file:PATH, in lower case",
           "c.csv:6:1: this customer is already on `bank:website`, at c.csv:5:1",
         ],
       ],

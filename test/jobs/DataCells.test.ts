@@ -49,12 +49,12 @@ describe("a cell of a customers file", () => {
     const commands = "customer_id,pin\nc-1,exec:date\nc-2,exec:touch X\nc-3,env:\n"
     expect((yield* loginsOf(commands, "[pin]")).errors).toEqual([
       "c.csv:2:5: a command is never read from a file of customers: write env:NAME or file:PATH (and 1 more in this file)",
-      "c.csv:4:5: this is not a whole reference: write env:NAME or file:PATH, in small letters",
+      "c.csv:4:5: this is not a whole reference: write env:NAME or file:PATH, in lower case",
     ])
     // The source would get a misspelt one as a password.
     const misspelt = 'customer_id,pin\nc-1," env:A"\nc-2,ENV:B\nc-3, Exec:date\n'
     expect((yield* loginsOf(misspelt, "[pin]")).errors).toEqual([
-      "c.csv:2:5: this is not a whole reference: write env:NAME or file:PATH, in small letters (and 1 more in this file)",
+      "c.csv:2:5: this is not a whole reference: write env:NAME or file:PATH, in lower case (and 1 more in this file)",
       "c.csv:4:5: a command is never read from a file of customers: write env:NAME or file:PATH",
     ])
   })

@@ -2,7 +2,7 @@
  * A whole output folder against the model: nights of two jobs, published, held back, accepted, resumed and rolled back,
  * with interim versions, changed schemas, months compacted, customers forgotten, everything rebuilt. After each edit
  * `main`, `history`, `nights`, `changes` and the Parquet beside them are what the model tells from the bodies.
- * SEEDS, FROM and NIGHTS (the most nights of a seed) ask for more; with EVERY only every so manieth edit is compared, and
+ * SEEDS, FROM and NIGHTS (the most nights of a seed) ask for more; with EVERY=N only every Nth edit is compared, and
  * the last one, since what is wrong stays wrong.
  */
 import { rmSync } from "node:fs"
