@@ -11,6 +11,15 @@ import type { Ledger } from "./Ledger.ts"
 import { subjectOf, verdictOfTask } from "./RunState.ts"
 import type { RunState, TaskState } from "./RunState.ts"
 
+/** It asks for everything that its job names: neither a rerun nor a part. */
+export const isOfWholeJob = ({
+  parent,
+  part,
+}: {
+  readonly parent?: string | undefined
+  readonly part?: string | undefined
+}): boolean => parent === undefined && part === undefined
+
 /** The headers of the runs that belong to the same night, or the same part, as this run, oldest first. */
 export const runsOfNight = (
   runs: ReadonlyArray<RunHeader>,

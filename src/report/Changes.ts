@@ -7,7 +7,7 @@ import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { ChangeCounts } from "../ledger/RunFacts.ts"
 import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import { newestTasks } from "../ledger/WholeNight.ts"
+import { isOfWholeJob, newestTasks } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { csvLine, harmless, oneLine } from "./TextTable.ts"
 import { cutText } from "../service/BodyBounds.ts"
@@ -102,7 +102,7 @@ export const runsBefore = (headers: ReadonlyArray<RunHeader>, run_id: string): R
     if (!isCompared(header.fact, part)) continue
     found.push(header)
     const { fact, ended } = header
-    const isComplete = fact.parent === undefined && fact.part === undefined && ended !== undefined
+    const isComplete = isOfWholeJob(fact) && ended !== undefined
     if (isComplete || found.length === runsMax) break
   }
   return found.toReversed()
@@ -121,8 +121,7 @@ export const hasRecovered = (
   const isWell = (one: Standings) => [...one.values()].every(({ outcome }) => outcome === "succeeded")
   const earlier = standingsAfter(before)
   const own = standingsOf(run)
-  const { parent, part } = run.started
-  const now = parent === undefined && part === undefined ? own : new Map([...earlier, ...own])
+  const now = isOfWholeJob(run.started) ? own : new Map([...earlier, ...own])
   if (!isWell(now)) return false
   if (run.accepted === true) return true
   return previous !== undefined && !(previous.ended?.exit_code === exitCodes.ok && isWell(earlier))

@@ -10,7 +10,7 @@ import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
-import { newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
+import { isOfWholeJob, newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
 import { chooseRun, isResumable, missedBetween, nextRunId } from "../task/ChooseRun.ts"
 import type { RunChoice } from "../task/ChooseRun.ts"
 import { askedAgain, subjectsOf } from "./PlanJob.ts"
@@ -76,7 +76,7 @@ const checkShare = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray<Ru
   if (share === undefined) return
   const ledger = yield* Ledger
   for (const { fact } of runs.toReversed()) {
-    if (fact.job !== job.name || fact.parent !== undefined || fact.part !== undefined) continue
+    if (fact.job !== job.name || !isOfWholeJob(fact)) continue
     const tasks = [...((yield* ledger.state(fact.run_id))?.tasks.values() ?? [])]
     const before = numberOfCustomers(
       tasks.map(({ planned }) => (planned.session_id === undefined ? planned.customer_id : undefined)),
@@ -130,9 +130,7 @@ const missedNights = (
   { run_date, chosen }: RunChoice,
   runs: ReadonlyArray<RunHeader>,
 ): ReadonlyArray<string> => {
-  const last = runs.findLast(
-    ({ fact }) => fact.job === job.name && fact.parent === undefined && fact.part === undefined,
-  )
+  const last = runs.findLast(({ fact }) => fact.job === job.name && isOfWholeJob(fact))
   return chosen._tag !== "New" || job.night === undefined || last === undefined
     ? []
     : missedBetween(last.fact.run_date, run_date)

@@ -14,7 +14,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
 import { keptOf } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import { nightAround, nightExitCode, statesOf } from "../ledger/WholeNight.ts"
+import { isOfWholeJob, nightAround, nightExitCode, statesOf } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import {
   compareRun,
@@ -222,8 +222,7 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
   const begun = startedFact(job, { run_id: chosen.run_id, run_date, missed, part }, { ...options, parent })
   // A rerun needs no trace: its night has one, and the next `run` starts what the rerun was to start.
-  const isNight = parent === undefined && part === undefined
-  const leavesTrace = chosen._tag === "New" && job.night !== undefined && isNight
+  const leavesTrace = chosen._tag === "New" && job.night !== undefined && isOfWholeJob({ parent, part })
   const isRecorded = yield* reachService({
     // A part holds up no night.
     untilAt: part === undefined ? waitsUntil(now, job) : undefined,

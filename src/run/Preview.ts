@@ -12,9 +12,9 @@ import type { Job } from "../jobs/Job.ts"
 import { holdOf } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
+import { isOfWholeJob } from "../ledger/WholeNight.ts"
+import type { Task, TaskVerdict } from "../task/Assignment.ts"
 import { chanceOf, thirdText } from "../task/LoginHold.ts"
-import type { Plan } from "../task/Plan.ts"
 import { windowOf } from "../task/ChooseRun.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
@@ -59,12 +59,19 @@ const notYet: ReadonlySet<(Act | KeptBack)["_tag"]> = new Set(["Start", "NotStar
 
 /** Pure. `run`: the run that is resumed. */
 export const decideStarts = (
-  { job, plan, learnt, grounds }: JobPlan,
+  planned: JobPlan,
   run: RunState | undefined,
   obstacles: Obstacles,
-  /** Customers, logins and accounts that the collected runs have in use. */
-  first: ReadonlySet<string> = new Set(),
+  {
+    isWhole,
+    first,
+  }: {
+    readonly isWhole: boolean
+    /** Customers, logins and accounts that the collected runs have in use. */
+    readonly first: ReadonlySet<string>
+  },
 ): Starts => {
+  const { job, plan, learnt } = planned
   const windowMs = windowOf(job, run?.started_at ?? obstacles.now)
   const starting: Array<Starting> = []
   const over: Array<Task> = []
@@ -82,7 +89,7 @@ export const decideStarts = (
       starting.push({ task, attempt: act.attempt })
     else others.push(notStarted(task, "ENGINE_UNAVAILABLE"))
   }
-  const { sent, kept } = withoutHeld(starting, plan, grounds)
+  const { sent, kept } = withoutHeld(starting, planned, isWhole)
   return { starting: sent, over, followed, notStarted: [...plan.settled, ...others, ...kept] }
 }
 
@@ -96,8 +103,11 @@ interface Starting {
  * An account of which a login may be open gets none until that is over. A third login is sent if another
  * account shows that its engine is well, which one of them does first if all are third logins.
  */
-const withoutHeld = (starting: ReadonlyArray<Starting>, { run_id }: Plan, grounds: Grounds) => {
-  const { accounts, moment } = grounds
+const withoutHeld = (
+  starting: ReadonlyArray<Starting>,
+  { plan: { run_id }, grounds: { accounts, moment } }: JobPlan,
+  isWhole: boolean,
+) => {
   const holds = new Map(
     starting.flatMap(({ task, attempt }) => {
       const self = { run_id, task_id: task.task_id, attempt }
@@ -107,7 +117,7 @@ const withoutHeld = (starting: ReadonlyArray<Starting>, { run_id }: Plan, ground
   )
   const chances = new Map(
     [...holds].flatMap(([task, hold]) =>
-      hold.why === "third" ? [[task, chanceOf(hold, run_id)] as const] : [],
+      hold.why === "third" ? [[task, chanceOf(hold, { run_id, isWhole })] as const] : [],
     ),
   )
   /** Who shows that an engine is well: any other account, or the third login that may go first. */
@@ -144,9 +154,10 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const unseen = [...(run?.tasks.values() ?? [])].flatMap((task) => unseenOf(task, rules.max_wait, now))
   const open = [...(yield* leftOpenBeside(run_id, job, collect)), ...unseen]
   const first = new Set((yield* followedIn(collect)).flatMap(conflictKeys))
+  const isWhole = run === undefined ? only === undefined : isOfWholeJob(run.started)
   const starts: Starts =
     chosen._tag === "NothingToDo"
       ? { starting: [], over: planned.plan.tasks, followed: [], notStarted: planned.plan.settled }
-      : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), first)
+      : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), { isWhole, first })
   return { ...planned, ...starts, chosen, collect, only, run, now, deadlineAt: rules.deadlineAt }
 })

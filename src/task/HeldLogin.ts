@@ -9,6 +9,7 @@ import type { Verdict } from "../service/Ends.ts"
 import { holdOf } from "../ledger/Accounts.ts"
 import type { Account, Hold } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { isOfWholeJob } from "../ledger/WholeNight.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
 import { holdText, chanceOf, isLasting, thirdText, verdictOfHold } from "./LoginHold.ts"
@@ -111,10 +112,10 @@ const thirdLogin = (
     readonly probe: boolean
   },
 ): Held | undefined => {
-  const { breaker, schedule, run_id, rules } = night
+  const { breaker, schedule, run, run_id, rules } = night
   const { engine_reference } = row.work
   const account = row.keys.account?.account
-  const chance = chanceOf(hold, run_id)
+  const chance = chanceOf(hold, { run_id, isWhole: isOfWholeJob(run.started) })
   const kept = ended({ ...own("START_UNKNOWN"), message: thirdText, not_before: "next_date" })
   if (chance === "not_tonight") return kept
   if (breaker.isWell(engine_reference, account, now)) return undefined

@@ -63,18 +63,19 @@ export const verdictOfHold = (hold: LastingHold): Verdict =>
 
 export const thirdText =
   "two logins to this account failed or nobody knows how they ended; a third one is sent on another date, " +
-  "once its engine accepts other accounts or none of them is left to try it"
+  "once its engine accepts other accounts or, in a run of the whole job, none of them is left to try it"
 
 /**
  * When a third login may be sent. Two of one night are enough for it; if none is of this night, it may be the
- * first where nobody else is left to show that the engine is well.
+ * first where nobody else is left to show that the engine is well. A rerun or a part of the job cannot tell:
+ * who would show it may be in the rest.
  */
 export const chanceOf = (
   { runs }: Extract<Hold, { readonly why: "third" }>,
-  run_id: RunId,
+  { run_id, isWhole }: { readonly run_id: RunId; readonly isWhole: boolean },
 ): "not_tonight" | "with_others" | "alone" => {
   const tonight = runs.filter((run) => dateOf(run) === dateOf(run_id)).length
-  return tonight >= 2 ? "not_tonight" : tonight === 1 ? "with_others" : "alone"
+  return tonight >= 2 ? "not_tonight" : tonight === 1 || !isWhole ? "with_others" : "alone"
 }
 
 /** Of `<job>.<date>`, and of `<job>.<date>.2`, which is a further run of the date. */

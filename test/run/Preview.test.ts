@@ -276,10 +276,15 @@ describe("a third login to an account of which nobody knows how the last two end
       }
     yield* Effect.sleep("150 minutes")
   })
-  const after = (count: number, lost: ReadonlyArray<string>, dates: ReadonlyArray<string>) =>
+  const after = (
+    count: number,
+    lost: ReadonlyArray<string>,
+    dates: ReadonlyArray<string>,
+    command: Command = { _tag: "run" },
+  ) =>
     live(
       makeNights({}, { startMs: Date.UTC(2026, 10, 21, 2) }),
-      Effect.andThen(lose(job(count), lost, dates), sayAndDo(job(count), { _tag: "run" })),
+      Effect.andThen(lose(job(count), lost, dates), sayAndDo(job(count), command)),
     )
   const bank = (one: string) => `${one}/sandbox-bank:website`
   const older = ["2026-11-19", "2026-11-20"]
@@ -314,6 +319,12 @@ describe("a third login to an account of which nobody knows how the last two end
     // It is not the engine that is away: nobody knows how those two ended.
     const others = lost.filter((one) => !starts.includes(one))
     expect(said.why).toEqual(others.map((one) => [bank(one), "START_UNKNOWN"]))
+  })
+
+  it("waits for the whole job if a part of it leaves out who could show that the engine is well [promise 20]", () => {
+    const { said, done } = after(2, ["c-0"], older, { _tag: "part", customers: ["c-0"] })
+    expect(said).toEqual(done)
+    expect([said.starts, said.why]).toEqual([[], [[bank("c-0"), "START_UNKNOWN"]]])
   })
 })
 

@@ -386,6 +386,22 @@ describe("the sources see", () => {
     expect(complaintsOf(outcome).map(({ what }) => what)).toEqual([])
   })
 
+  it("a third login that a night declined is not sent by a part of it, where the rest is not seen [promise 4 lead]", () => {
+    const lostFor = (night: number, accounts?: ReadonlyArray<string>) =>
+      storm("lost: reset", { ...inNight(night), accounts })
+    const outcome = played(3, {
+      storms: [lostFor(0, [account]), lostFor(1)],
+      commands: [
+        { night: 0, jobs: [0] },
+        { night: 1, afterMs: 0, jobs: [0] },
+        { night: 1, afterMs: 5 * hour, jobs: [0], customers: ["c-ana"] },
+        { night: 2, jobs: [0] },
+      ],
+    })
+    expect(endsOf(outcome)).toEqual(["START_UNKNOWN", "START_UNKNOWN", "START_UNKNOWN", "succeeded"])
+    expect(seen(outcome)).toEqual(fine(3))
+  })
+
   it("13 one login while the execution of a lost start may be open, also by a rerun at once", () => {
     const outcome = played(1, {
       uses: [use()],

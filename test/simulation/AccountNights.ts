@@ -3,9 +3,10 @@
  * hostile service, killed between a start and its answer where the plan says so, and run again. It ends with
  * what the sources saw, what left by the door, and what the ledger says.
  */
-import { Duration, Effect, Exit, Redacted } from "effect"
+import { Duration, Effect, Exit, Option, Redacted } from "effect"
 import { HttpClient } from "effect/http"
 import type { HttpClientRequest, HttpClientResponse } from "effect/http"
+import { subjectsOfPart } from "../../src/cli/Jobs.ts"
 import { builtInSources } from "../../src/service/FlowResults.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { LandingMemory } from "../harness/LandingMemory.ts"
@@ -68,6 +69,8 @@ export interface Command {
   readonly jobs: ReadonlyArray<number>
   /** What did not succeed in the newest run, as `rerun` takes it. */
   readonly isRerun?: true
+  /** A part of each job, as `run --customer` takes it. */
+  readonly customers?: ReadonlyArray<string>
   /** The wall clock of its process is wrong by so much. */
   readonly offsetMs?: number
 }
@@ -438,7 +441,7 @@ class Campaign {
       )
       if (last?.awayMs === undefined) return
       wait(this.world, last.awayMs)
-      const { isRerun: _, ...resumed } = command
+      const { isRerun: _, customers: __, ...resumed } = command
       pipeline = this.pipelineOf(resumed)
     }
   }
@@ -448,6 +451,7 @@ class Campaign {
       const night = this.stranger.night({ client: this.http, command, now: () => this.world.now() })
       return Effect.exit(Effect.as(night, 0))
     }
+    if (command.customers !== undefined) return this.parts(command, command.customers)
     return command.isRerun === true ? this.reruns(command) : this.runs(command, false)
   }
 
@@ -492,6 +496,14 @@ class Campaign {
     )
   }
 
+  private parts({ night, jobs }: Command, customers: ReadonlyArray<string>): Effect.Effect<Ended> {
+    const each = jobs.flatMap((job) => {
+      const only = subjectsOfPart(jobOf(this.plan, night, job), { customers, first: Option.none() })
+      return only.size === 0 ? [] : [this.runs({ night, jobs: [job] }, true, { only, isPart: true })]
+    })
+    return oneByOne(each)
+  }
+
   /** As `rerun` does, one job after the other. */
   private reruns({ night, jobs }: Command): Effect.Effect<Ended> {
     const runs = runsOf({ facts: readFacts(this.stores.database) })
@@ -504,12 +516,12 @@ class Campaign {
       const only = new Set(left.map(subjectOf))
       return [this.runs({ night, jobs: [job] }, true, { parent: newest.started.run_id, only })]
     })
-    return Effect.map(
-      Effect.forEach(each, (one) => one),
-      (ends) => ends.find(Exit.isFailure) ?? ends.at(-1) ?? Exit.succeed(0),
-    )
+    return oneByOne(each)
   }
 }
+
+const oneByOne = (runs: ReadonlyArray<Effect.Effect<Ended>>): Effect.Effect<Ended> =>
+  Effect.map(Effect.all(runs), (ends) => ends.find(Exit.isFailure) ?? ends.at(-1) ?? Exit.succeed(0))
 
 const endOf = <E>(night: Effect.Effect<{ readonly exit_code: number }, E>): Effect.Effect<Ended> =>
   Effect.exit(Effect.map(night, ({ exit_code }) => exit_code))

@@ -172,7 +172,11 @@ interface World {
   readonly jobs: number
 }
 
-const drawCommands = (random: Random, { nights, jobs }: World): ReadonlyArray<Command> => {
+const drawCommands = (
+  random: Random,
+  { nights, jobs }: World,
+  uses: ReadonlyArray<Use>,
+): ReadonlyArray<Command> => {
   const all = Array.from({ length: jobs }, (_, job) => job)
   const together = random() < 0.6
   return Array.from({ length: nights }, (_, night): ReadonlyArray<Command> => {
@@ -182,7 +186,12 @@ const drawCommands = (random: Random, { nights, jobs }: World): ReadonlyArray<Co
     const again = night < nights - calmNightsOf(nights) ? random() : 1
     const rerun = { night, jobs: all, isRerun: true } as const
     if (again < 0.12) return [...runs, rerun]
-    return again < 0.18 ? [...runs, { ...rerun, afterMs: 8 * hour }] : runs
+    if (again < 0.18) return [...runs, { ...rerun, afterMs: 8 * hour }]
+    const customers = uses
+      .slice(night % uses.length)
+      .slice(0, 1)
+      .map(({ customer }) => customer)
+    return again < 0.3 ? [...runs, { night, jobs: all, customers, afterMs: 5 * hour }] : runs
   }).flat()
 }
 
@@ -251,7 +260,7 @@ export const planAccounts = (seed: number, nights = 30): AccountsPlan => {
     uses,
     rightPassword: (account, night) => right.get(account)?.(night) ?? "",
     storms,
-    commands: drawCommands(random, world),
+    commands: drawCommands(random, world, uses),
     accidents: random() < 0.5 ? [] : drawAccidents(random, nights),
     rates: (night) => (isNoisy[night] === true ? noisy : calm),
     job: {
