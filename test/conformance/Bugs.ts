@@ -7,58 +7,63 @@ import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
 import { parse } from "yaml"
-import { inventoryParts } from "./Inventory.ts"
+import { inventoryParts, readInventory } from "./Inventory.ts"
 import { plantAll } from "./PlantText.ts"
 import type { Change } from "./PlantText.ts"
 
-export interface Bug {
+export interface Bug extends Change {
   readonly id: string
-  readonly changes: ReadonlyArray<Change>
 }
 
-const changeFields = { in: Schema.String, replace: Schema.String, by: Schema.String }
-const Pair = Schema.Tuple([Schema.String, Schema.String])
-
-/**
- * `rows`: what is replaced and by what, row by row, in one file. `each`: one change for many rows, in which
- * `{}` is the last word of the row's id and `{of}` the one before it. `row`: one row whose bug takes several
- * changes.
- */
-const Entry = Schema.Union([
-  Schema.Struct({ in: Schema.String, rows: Schema.Record(Schema.String, Pair) }),
-  Schema.Struct({ ...changeFields, each: Schema.Array(Schema.String) }),
-  Schema.Struct({ row: Schema.String, changes: Schema.Array(Schema.Struct(changeFields)) }),
-])
-const decodeEntries = Schema.decodeUnknownSync(Schema.Array(Entry), { onExcessProperty: "error" })
+/** Source by source, and in it row by row: what is replaced, and by what. */
+const Entry = Schema.Record(
+  Schema.String,
+  Schema.Record(Schema.String, Schema.Tuple([Schema.String, Schema.String])),
+)
+const decodeEntries = Schema.decodeUnknownSync(Schema.Array(Entry))
 
 /** `field engine.name` gives `name` and `engine`, `startExecution 401` gives `401` and `startExecution`. */
-const wordsOf = (id: string) => {
+const fill = (text: string, id: string): string => {
   const [word = id, of = ""] = id.split(/[ .]/).toReversed()
-  return { word, of }
+  return text.replaceAll("{}", word).replaceAll("{of}", of)
 }
 
-const bugsOf = (entry: typeof Entry.Type): ReadonlyArray<Bug> => {
-  if ("row" in entry) return [{ id: entry.row, changes: entry.changes }]
-  if ("rows" in entry) {
-    return Object.entries(entry.rows).map(([id, [replace, by]]) => ({
-      id,
-      changes: [{ in: entry.in, replace, by }],
-    }))
-  }
-  return entry.each.map((id) => {
-    const { word, of } = wordsOf(id)
-    const filled = (text: string) => text.replaceAll("{}", word).replaceAll("{of}", of)
-    return { id, changes: [{ in: filled(entry.in), replace: filled(entry.replace), by: filled(entry.by) }] }
+const isMeant = (pattern: string, id: string): boolean => {
+  const [head = "", tail = ""] = pattern.split("*")
+  return id.startsWith(head) && id.endsWith(tail)
+}
+
+/**
+ * A `*` stands for whatever makes it one of these ids that has no bug of its own; the first that fits counts. In such a
+ * bug `{}` is the last word of the row's id and `{of}` the one before it.
+ */
+export const decodeBugs = (document: unknown, ids: ReadonlyArray<string>): ReadonlyArray<Bug> => {
+  const bugs = decodeEntries(document).flatMap((entry) =>
+    Object.entries(entry).flatMap(([file, rows]) =>
+      Object.entries(rows).map(([id, [replace, by]]) => ({ id, in: file, replace, by })),
+    ),
+  )
+  const named = bugs.filter(({ id }) => !id.includes("*"))
+  const own = new Set(named.map(({ id }) => id))
+  const others = ids.flatMap((id) => {
+    const bug = own.has(id) ? undefined : bugs.find((one) => one.id.includes("*") && isMeant(one.id, id))
+    return bug === undefined ? [] : [{ ...bug, id, replace: fill(bug.replace, id), by: fill(bug.by, id) }]
   })
+  return [...named, ...others]
 }
-
-export const decodeBugs = (document: unknown): ReadonlyArray<Bug> => decodeEntries(document).flatMap(bugsOf)
 
 const pathOf = (name: string) => fileURLToPath(new URL(`./bugs/${name}.yaml`, import.meta.url))
 const read = (name: string): unknown => parse(readFileSync(pathOf(name), "utf8"), { uniqueKeys: true })
 
-export const readBugs = (): ReadonlyArray<Bug> =>
-  inventoryParts.flatMap((part) => decodeBugs(read(part) ?? []))
+export const readBugs = (): ReadonlyArray<Bug> => {
+  const inventory = readInventory()
+  return inventoryParts.flatMap((part) =>
+    decodeBugs(
+      read(part),
+      inventory.flatMap((row) => (row.part === part ? [row.id] : [])),
+    ),
+  )
+}
 
 /** Rows whose bug no test notices, each with the reason why that is accepted. */
 export const readAccepted = (): Readonly<Record<string, string>> =>
@@ -72,18 +77,16 @@ const sourceAt = (path: string): string | undefined => {
   }
 }
 
-const misfitIn = ({ id, changes }: Bug, file: string, text: string | undefined): ReadonlyArray<string> => {
-  if (text === undefined) return [`the bug of [${id}] is for ${file}, which is not there`]
-  const planted = plantAll(text, file, changes)
-  if (planted === undefined) return [`the bug of [${id}] replaces what is not exactly once in ${file}`]
-  return planted === text ? [`the bug of [${id}] changes nothing in ${file}`] : []
-}
-
 /** What keeps a bug from being planted, one line each; empty when every change fits its source. */
 export const misfits = (
   bugs: ReadonlyArray<Bug>,
   source: (path: string) => string | undefined = sourceAt,
 ): ReadonlyArray<string> =>
-  bugs.flatMap((bug) =>
-    [...new Set(bug.changes.map((change) => change.in))].flatMap((file) => misfitIn(bug, file, source(file))),
-  )
+  bugs.flatMap((bug) => {
+    const text = source(bug.in)
+    if (text === undefined) return [`the bug of [${bug.id}] is for ${bug.in}, which is not there`]
+    const planted = plantAll(text, bug.in, [bug])
+    if (planted === undefined)
+      return [`the bug of [${bug.id}] replaces what is not exactly once in ${bug.in}`]
+    return planted === text ? [`the bug of [${bug.id}] changes nothing in ${bug.in}`] : []
+  })

@@ -15,34 +15,36 @@ const root = fileURLToPath(new URL("../../", import.meta.url))
 const seen = { passed: [], failed: [], broken: [], planted: [] }
 
 describe("a bug", () => {
-  it("is one change, one for each of many rows, or several changes", () => {
-    const change = { in: "src/a.ts", replace: "x", by: "y" }
+  it("is one change, or one for each row of a pattern that has none of its own", () => {
+    const ids = ["move 1", "startExecution 401", "readExecution 401", "field a.b", "field b"]
     expect(
-      decodeBugs([
-        { in: "src/a.ts", rows: { "move 1": ["one", "two"] } },
-        { in: "src/a.ts", each: ["startExecution 401", "field a.b"], replace: "{of}", by: "not {}" },
-        { row: "move 2", changes: [change, { ...change, in: "src/b.ts" }] },
-      ]),
+      decodeBugs(
+        [
+          { "src/a.ts": { "move 1": ["one", "two"], "readExecution 401": ["three", "four"] } },
+          { "src/b.ts": { "* 401": ["{of}", "not {}"] }, "src/a.ts": { "field *.b": ["{of}", "not {}"] } },
+        ],
+        ids,
+      ),
     ).toEqual([
-      { id: "move 1", changes: [{ in: "src/a.ts", replace: "one", by: "two" }] },
-      { id: "startExecution 401", changes: [{ in: "src/a.ts", replace: "startExecution", by: "not 401" }] },
-      { id: "field a.b", changes: [{ in: "src/a.ts", replace: "a", by: "not b" }] },
-      { id: "move 2", changes: [change, { ...change, in: "src/b.ts" }] },
+      { id: "move 1", in: "src/a.ts", replace: "one", by: "two" },
+      { id: "readExecution 401", in: "src/a.ts", replace: "three", by: "four" },
+      { id: "startExecution 401", in: "src/b.ts", replace: "startExecution", by: "not 401" },
+      { id: "field a.b", in: "src/a.ts", replace: "a", by: "not b" },
     ])
-    expect(() => decodeBugs([{ in: "src/a.ts", row: { "move 1": ["one", "two"] } }])).toThrow()
+    expect(() => decodeBugs([{ "src/a.ts": { "move 1": ["one"] } }], ids)).toThrow()
   })
 
   it("fits if each of its texts occurs exactly once, and otherwise says so", () => {
-    const one = (replace: string, by: string) => [{ in: "a.ts", replace, by }]
-    expect(plantAll("aba", "a.ts", one("b", "$&"))).toBe("a$&a")
-    expect(plantAll("aba", "b.ts", one("x", "y"))).toBe("aba")
+    const one = (replace: string, by: string) => ({ in: "a.ts", replace, by })
+    expect(plantAll("aba", "a.ts", [one("b", "$&")])).toBe("a$&a")
+    expect(plantAll("aba", "a.ts", [one("b", "c"), one("c", "d")])).toBe("ada")
+    expect(plantAll("aba", "b.ts", [one("x", "y")])).toBe("aba")
     const bugs = [
-      { id: "row 1", changes: one("b", "c") },
-      { id: "row 2", changes: one("a", "c") },
-      { id: "row 3", changes: one("x", "c") },
-      { id: "row 4", changes: one("b", "b") },
-      { id: "row 5", changes: [{ in: "b.ts", replace: "b", by: "c" }] },
-      { id: "row 6", changes: [...one("b", "c"), ...one("c", "d")] },
+      { id: "row 1", ...one("b", "c") },
+      { id: "row 2", ...one("a", "c") },
+      { id: "row 3", ...one("x", "c") },
+      { id: "row 4", ...one("b", "b") },
+      { id: "row 5", in: "b.ts", replace: "b", by: "c" },
     ]
     expect(misfits(bugs, (path) => (path === "a.ts" ? "aba" : undefined))).toEqual([
       "the bug of [row 2] replaces what is not exactly once in a.ts",

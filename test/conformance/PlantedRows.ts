@@ -15,7 +15,7 @@ export type Verdict =
 
 export interface PlantedRow {
   readonly row: CoveredRow
-  readonly bug: Bug
+  readonly bug: Bug | undefined
 }
 
 /** The service's own tests first: they are the quickest, and show the row itself. */
@@ -27,7 +27,7 @@ export const filesOf = (row: CoveredRow): ReadonlyArray<string> =>
 export const wantedFor = ({ row, bug }: PlantedRow): TestsWanted => ({
   files: filesOf(row),
   ids: [row.id],
-  changes: bug.changes,
+  changes: bug === undefined ? [] : [bug],
 })
 
 const timeLimit = "the time limit"

@@ -90,14 +90,14 @@ const tell = (outcome: Outcome, verdicts: ReadonlyArray<Verdict>, elapsedMs: num
 /** Why a row cannot be judged at all, before anything runs. */
 const obstacle = ({ row, bug }: PlantedRow): string | undefined => {
   if (row.tests.length === 0) return "it has no test"
-  if (bug.changes.length === 0) return "it has no bug that its tests must catch"
+  if (bug === undefined) return "it has no bug that its tests must catch"
   return misfits([bug])[0]
 }
 
 const readRows = (): ReadonlyArray<PlantedRow> => {
   const bugs = new Map(readBugs().map((bug) => [bug.id, bug]))
   const { rows } = coverageOf(readInventory(), collectAllTests(), [...bugs.values()])
-  return choose(rows.map((row) => ({ row, bug: bugs.get(row.id) ?? { id: row.id, changes: [] } })))
+  return choose(rows.map((row) => ({ row, bug: bugs.get(row.id) })))
 }
 
 const main = async (): Promise<boolean> => {
