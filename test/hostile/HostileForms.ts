@@ -4,19 +4,9 @@
  * answer for such an engine.
  */
 import { engineDetails } from "../client/Examples.ts"
+import { seeded } from "../../src/sandbox/state/Reading.ts"
 
 type Json = Readonly<Record<string, unknown>>
-
-/** A small generator of numbers: the same seed, the same form. */
-const numbersFrom = (seed: number) => {
-  let state = (seed * 0x9e3779b1) >>> 0
-  return (): number => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 interface Draw {
   readonly size: (most: number) => number
@@ -24,11 +14,12 @@ interface Draw {
   readonly often: (share: number) => boolean
 }
 
-const drawFrom = (next: () => number): Draw => ({
+/** The same seed, the same form. */
+const drawFrom = ({ unit, chance }: ReturnType<typeof seeded>): Draw => ({
   /** Every order of magnitude is as likely as another. */
-  size: (most) => Math.max(1, Math.round(most ** next())),
-  one: <A>(items: ReadonlyArray<A>) => items[Math.floor(next() * items.length)] as A,
-  often: (share) => next() < share,
+  size: (most) => Math.max(1, Math.round(most ** unit())),
+  one: <A>(items: ReadonlyArray<A>) => items[Math.floor(unit() * items.length)] as A,
+  often: chance,
 })
 
 const fill = (amount: number, make: (index: number) => unknown): Json =>
@@ -199,7 +190,7 @@ export interface HostileEngine {
 }
 
 export const hostileEngine = (seed: number): HostileEngine => {
-  const draw = drawFrom(numbersFrom(seed))
+  const draw = drawFrom(seeded("form", seed))
   const where = draw.one(["parameters", "parameters", "configurations", "features"] as const)
   const bad = write(form(draw))
   const put = (name: typeof where, otherwise: unknown) => (where === name ? bad : JSON.stringify(otherwise))

@@ -16,6 +16,7 @@ import { runNight } from "../../src/run/Nightly.ts"
 import type { NightOptions } from "../../src/run/Nightly.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { anId } from "../harness/Id.ts"
+import { jobOf } from "../harness/SmallNights.ts"
 import { faultyClient, transportError } from "./FaultyNetwork.ts"
 import type { FaultRates } from "./FaultyNetwork.ts"
 import { encrypt, HostileService, jsonBody, toldHeader } from "./HostileService.ts"
@@ -29,7 +30,6 @@ import type {
 } from "./HostileService.ts"
 import { runsOf } from "./InvariantsBeside.ts"
 import { commonOf, layersOf, seededLedger } from "./NightLayers.ts"
-import type { PlantedServices } from "./NightLayers.ts"
 import { seeded } from "./NightPlan.ts"
 import { expectExpected, readFacts, wait } from "./SimulatedNight.ts"
 import { SimulatedPublisher } from "./SimulatedPublisher.ts"
@@ -160,7 +160,8 @@ const assignmentOf = (plan: AccountsPlan, night: number, use: Use): Assignment =
   }
 }
 
-const jobOf = (plan: AccountsPlan, night: number, index: number): Job => ({
+const jobFor = (plan: AccountsPlan, night: number, index: number): Job => ({
+  ...jobOf([]),
   name: `accounts-${index}`,
   path: `accounts-${index}.yaml`,
   service: { _tag: "Embedded", seed: 1, speed: 1, faults: undefined },
@@ -179,21 +180,13 @@ const jobOf = (plan: AccountsPlan, night: number, index: number): Job => ({
     attachments: false,
   },
   night: plan.job.night,
-  on_deadline: "carry",
   deadline: plan.job.deadline,
-  timezone: "UTC",
   after_export: plan.job.after_export,
-  share: "none",
-  parquet: [],
-  exit_on: "any",
-  notify: [],
   assignments: plan.uses
     .filter(({ job, fromNight = 0 }) => job === index && fromNight <= night)
     .map((use) => assignmentOf(plan, night, use)),
   sources: builtInSources.map((source) => ({ ...source, enabled: false })),
-  hooks: [],
   tokens_key: plan.uses.some(({ tokenized }) => tokenized) ? { _tag: "Env", name: "KEY" } : undefined,
-  sessions: [],
 })
 
 /** What the ledger says, in the judge's words: all that it is asked for. */
@@ -353,7 +346,6 @@ class Campaign {
   readonly processes: Array<AccountsOutcome["processes"][number]> = []
   private night = 0
   private readonly plan: AccountsPlan
-  private readonly plant: PlantedServices
   private readonly stranger: Stranger | undefined
   private readonly world: World
   private readonly service: HostileService
@@ -361,9 +353,8 @@ class Campaign {
   private readonly http: HttpClient.HttpClient
   private stores: Parameters<typeof commonOf>[0]
 
-  constructor(plan: AccountsPlan, plant: PlantedServices, stranger: Stranger | undefined) {
+  constructor(plan: AccountsPlan, stranger: Stranger | undefined) {
     this.plan = plan
-    this.plant = plant
     this.stranger = stranger
     this.world = World.make({ startMs: firstNightMs, seed: plan.seed })
     const random = seeded(plan.seed ^ 0x2545f491)
@@ -479,15 +470,14 @@ class Campaign {
 
   /** A process of the pipeline: what it knew dies with it. */
   private process(work: (place: Parameters<typeof runTogether>[2]) => Effect.Effect<Ended>) {
-    const common = commonOf(this.stores, { requestsAtOnce: 64 }, this.plant)
-    const layers = (of: typeof common) =>
-      layersOf(this.http, of, this.stores, [], () => this.world.now(), this.plant)
+    const common = commonOf(this.stores, { requestsAtOnce: 64 }, {})
+    const layers = (of: typeof common) => layersOf(this.http, of, this.stores, [], () => this.world.now(), {})
     return Effect.provideService(work({ common, layers, late: new Set() }), KnownSecrets, makeKnownSecrets())
   }
 
   private runs({ jobs: places }: Command, further: boolean, more: Partial<NightOptions> = {}) {
     const options = { parent: undefined, only: undefined, toolVersion: "simulated", ...more, further }
-    const jobs = places.map((place) => jobOf(this.plan, this.night, place))
+    const jobs = places.map((place) => jobFor(this.plan, this.night, place))
     const [job] = jobs
     return this.process((place) =>
       jobs.length === 1 && job !== undefined
@@ -498,7 +488,7 @@ class Campaign {
 
   private parts({ night, jobs }: Command, customers: ReadonlyArray<string>): Effect.Effect<Ended> {
     const each = jobs.flatMap((job) => {
-      const only = subjectsOfPart(jobOf(this.plan, night, job), { customers, first: Option.none() })
+      const only = subjectsOfPart(jobFor(this.plan, night, job), { customers, first: Option.none() })
       return only.size === 0 ? [] : [this.runs({ night, jobs: [job] }, true, { only, isPart: true })]
     })
     return oneByOne(each)
@@ -526,8 +516,5 @@ const oneByOne = (runs: ReadonlyArray<Effect.Effect<Ended>>): Effect.Effect<Ende
 const endOf = <E>(night: Effect.Effect<{ readonly exit_code: number }, E>): Effect.Effect<Ended> =>
   Effect.exit(Effect.map(night, ({ exit_code }) => exit_code))
 
-export const runAccountNights = (
-  plan: AccountsPlan,
-  plant: PlantedServices = {},
-  stranger?: Stranger,
-): AccountsOutcome => new Campaign(plan, plant, stranger).run()
+export const runAccountNights = (plan: AccountsPlan, stranger?: Stranger): AccountsOutcome =>
+  new Campaign(plan, stranger).run()

@@ -2,7 +2,7 @@
  * What must hold after every simulated night (promises 1 to 5, 10, 12 and 14), judged by an observer who knows what the
  * service really did, what the ledger says and what was published when. Pure: a night in, its violations out.
  */
-import type { PublishedBody } from "./PublisherMemory.ts"
+import type { PublishedBody } from "./SimulatedPublisher.ts"
 import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
 import { runsOf, violationsBeside } from "./InvariantsBeside.ts"
 import type { Violation } from "./InvariantsBeside.ts"

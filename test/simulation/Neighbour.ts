@@ -3,34 +3,23 @@
  * a person who answers challenges rightly and wrongly, and curious calls on the executions and sessions of ours. It
  * notes everything that one application must never see or suffer of another. It does a bounded number of things.
  */
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { HttpClientRequest } from "effect/http"
-import type { HttpClient, HttpMethod } from "effect/http"
-import type { Truth } from "../../src/sandbox/admin/Truth.ts"
-import type { Perform } from "./FaultyNetwork.ts"
+import type { HttpMethod } from "effect/http"
+import { SandboxClient } from "../../src/sandbox/server/SandboxServer.ts"
+import type { SimulatedService } from "./SimulatedService.ts"
 
 /** An application that may tokenize as ours may, and is a stranger to it. */
 const secret = "sandbox-app-3"
 export const neighbourApplication = "65f0c0ffee00000000000003"
 
-export interface Neighbourhood {
-  readonly client: HttpClient.HttpClient
-  readonly perform: Perform
-  readonly base_url: string
-  readonly flows_url: string
-  readonly truth: () => Truth
+interface Neighbourhood {
+  readonly service: SimulatedService
   /** A number in [0, 1), from the seed. */
   readonly random: () => number
   /** Customers and engines that ours runs on. */
   readonly subjects: ReadonlyArray<{ readonly customer_id: string; readonly engine_reference: string }>
   readonly deeds: number
-}
-
-export interface Neighbour {
-  readonly live: Effect.Effect<void>
-  /** What it should not have been able to see or suffer, in words. */
-  readonly complaints: ReadonlyArray<string>
-  readonly deeds: () => number
 }
 
 interface Answer {
@@ -56,9 +45,9 @@ interface Own {
   aborted: boolean
 }
 
-class Life {
+export class Neighbour {
+  /** What it should not have been able to see or suffer, in words. */
   readonly complaints: Array<string> = []
-  deeds = 0
   private readonly own: Array<Own> = []
   private readonly around: Neighbourhood
   constructor(around: Neighbourhood) {
@@ -66,8 +55,7 @@ class Life {
   }
 
   readonly live = Effect.gen({ self: this }, function* () {
-    while (this.deeds < this.around.deeds) {
-      this.deeds += 1
+    for (let deeds = 0; deeds < this.around.deeds; deeds += 1) {
       yield* Effect.sleep(Math.floor(this.around.random() ** 2 * 600_000))
       const what = this.around.random()
       if (what < 0.4) yield* this.start()
@@ -79,11 +67,12 @@ class Life {
   private call(method: HttpMethod.HttpMethod, url: string, body?: unknown): Effect.Effect<Answer> {
     const bare = HttpClientRequest.make(method)(url, { headers: { "X-APP-SECRET": secret } })
     const request = body === undefined ? bare : HttpClientRequest.bodyJsonUnsafe(bare, body)
-    return this.around.perform(
+    const { client, perform } = this.around.service
+    return perform(
       Effect.gen({ self: this }, function* () {
-        const response = yield* this.around.client.execute(request)
-        const text = yield* response.text
-        return { status: response.status, json: parse(text) }
+        const response = yield* client.execute(request)
+        const json = Option.getOrUndefined(yield* Effect.option(response.json))
+        return { status: response.status, json }
       }).pipe(Effect.orDie),
     )
   }
@@ -93,7 +82,7 @@ class Life {
   }
 
   private handler(execution_id: string): string {
-    return `${this.around.base_url}/executions/handler/v1/${execution_id}`
+    return `${SandboxClient.base_url}/executions/handler/v1/${execution_id}`
   }
 
   private start() {
@@ -102,7 +91,7 @@ class Life {
       if (subject === undefined) return
       const { status, json } = yield* this.call(
         "POST",
-        `${this.around.base_url}/executions/init/v1/parametrized`,
+        `${SandboxClient.base_url}/executions/init/v1/parametrized`,
         {
           customer_id: subject.customer_id,
           engine_reference: subject.engine_reference,
@@ -146,7 +135,7 @@ class Life {
   /** Whatever it asks about an execution of ours looks as if it never existed (sections 5 and 7). */
   private pry() {
     return Effect.gen({ self: this }, function* () {
-      const strangers = this.around
+      const strangers = this.around.service
         .truth()
         .executions.filter(({ application }) => application !== neighbourApplication)
       const stranger = this.pick(strangers)
@@ -158,29 +147,16 @@ class Life {
         ["PUT", handler],
         ["DELETE", `${handler}/abort`],
         ["DELETE", `${handler}/delete`],
-        ["GET", `${this.around.base_url}/executions/results/${execution_id}/customer/v1/profile`],
-        ["GET", `${this.around.flows_url}/es-public-administration/v1/manager/${session_id}/results`],
+        ["GET", `${SandboxClient.base_url}/executions/results/${execution_id}/customer/v1/profile`],
+        ["GET", `${SandboxClient.flows_url}/es-public-administration/v1/manager/${session_id}/results`],
       ] as const)
       if (call === undefined) return
       const [method, url] = call
       const { status } = yield* this.call(method, url, method === "PUT" ? { code: "4711" } : undefined)
       // Where there is no flow API for this account, or it takes no such ids, that is so for any id.
       const isHidden =
-        status === 404 || (url.startsWith(this.around.flows_url) && [403, 422].includes(status))
+        status === 404 || (url.startsWith(SandboxClient.flows_url) && [403, 422].includes(status))
       if (!isHidden) this.complaints.push(`${method} on a stranger's ${execution_id} answered ${status}`)
     })
   }
-}
-
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-export const makeNeighbour = (around: Neighbourhood): Neighbour => {
-  const life = new Life(around)
-  return { live: life.live, complaints: life.complaints, deeds: () => life.deeds }
 }

@@ -7,6 +7,7 @@ import type { ResultsSource } from "../../src/service/FlowResults.ts"
 import { features } from "../../src/service/Vocabulary.ts"
 import { familyOf } from "../../src/sandbox/executions/PlanResults.ts"
 import { Reading, todaysReading } from "../../src/sandbox/state/Reading.ts"
+import { pick } from "./SimulatedJob.ts"
 
 export interface ReadingMix {
   readonly reading: Reading
@@ -14,12 +15,6 @@ export interface ReadingMix {
 }
 
 const choices = Object.entries(Reading.fields).map(([key, field]) => [key, field.schema.literals] as const)
-
-const pick = <T>(random: () => number, values: ReadonlyArray<T>): T => {
-  const value = values[Math.floor(random() * values.length)]
-  if (value === undefined) throw new Error("nothing to pick from")
-  return value
-}
 
 /** The groups under which the embedded service serves its own kinds of results. */
 const groups = [

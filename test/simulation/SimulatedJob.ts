@@ -3,11 +3,11 @@
  * rejected credentials, engines that are away, unknown, or need a person.
  */
 import { Duration, Redacted } from "effect"
-import { builtInSources } from "../../src/service/FlowResults.ts"
 import { statusReasonsByCode } from "../../src/service/Vocabulary.ts"
 import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { anId } from "../harness/Id.ts"
+import { jobOf } from "../harness/SmallNights.ts"
 
 const minute = 60_000
 const hour = 60 * minute
@@ -117,6 +117,7 @@ const standingSessions = (random: () => number): Job["sessions"] =>
 export const makeJob = (random: () => number, customers: number, tokens: boolean, numbersFrom = 0): Job => {
   const logins: Array<string> = []
   return {
+    ...jobOf([]),
     name: "simulated",
     path: "simulated.yaml",
     service: { _tag: "Embedded", seed: 1, speed: 1, faults: undefined },
@@ -130,29 +131,15 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
       min: Duration.millis(pick(random, [2_000, 15_000, minute])),
       max: Duration.minutes(pick(random, [1, 5, 15])),
     },
-    retry: { max_attempts: 3, base: Duration.millis(30_000), max: Duration.millis(15 * minute) },
-    flow_results: {
-      enabled: true,
-      min_interval: Duration.millis(5_000),
-      wait_final: Duration.millis(10 * minute),
-      attachments: true,
-    },
     // By number, because a drawn one would change every seed.
     night: customers % 3 === 0 ? { starts: "21:00", until: "07:00" } : undefined,
     ...(customers % 4 === 1 ? { publishEvery: Duration.minutes(10) } : {}),
-    on_deadline: "carry",
     deadline: random() < 0.2 ? pick(random, ["03:00", "07:00"]) : undefined,
     timezone: "Europe/Madrid",
     after_export: random() < 0.9 ? "delete" : "keep",
-    share: "none",
-    parquet: [],
-    exit_on: "any",
-    notify: [],
     assignments: Array.from({ length: customers }, (_, index) =>
       assignment(random, index, { number: numbersFrom + index, logins, tokens }),
     ),
-    sources: builtInSources,
-    hooks: [],
     tokens_key: tokens ? { _tag: "Env", name: "NIGHTJAR_TOKEN_KEY" } : undefined,
     sessions: standingSessions(random),
   }

@@ -12,14 +12,13 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.t
 import type { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
-import { SandboxClient } from "../../src/sandbox/server/SandboxServer.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"
 import { calm, faultyClient } from "./FaultyNetwork.ts"
 import { commonOf, layersOf, seededLedger } from "./NightLayers.ts"
 import type { Common, PlantedServices } from "./NightLayers.ts"
 import { processesMax, seeded } from "./NightPlan.ts"
 import type { NightPlan } from "./NightPlan.ts"
-import { makeNeighbour } from "./Neighbour.ts"
+import { Neighbour } from "./Neighbour.ts"
 import { deliveryNetwork, forger } from "./SimulatedHooks.ts"
 import type { Listening } from "./SimulatedHooks.ts"
 import { SimulatedPublisher } from "./SimulatedPublisher.ts"
@@ -119,12 +118,8 @@ export const runSimulatedNight = (
     ).pipe(Effect.provideService(KnownSecrets, makeKnownSecrets()))
     return plan.webhooks === undefined ? night : listeningTo(listening, night)
   }
-  const neighbour = makeNeighbour({
-    client: server.client,
-    perform: server.perform,
-    base_url: SandboxClient.base_url,
-    flows_url: SandboxClient.flows_url,
-    truth: server.truth,
+  const neighbour = new Neighbour({
+    service: server,
     random: seeded(plan.seed ^ 0x2c1b3c6d),
     subjects: plan.jobs.flatMap(({ assignments }) => assignments),
     deeds: plan.neighbourDeeds,

@@ -19,8 +19,6 @@ export interface PlantTogether {
   readonly turns?: (turns: ReadonlyArray<Turn>) => ReadonlyArray<Turn>
   /** Each job has all slots for itself. */
   readonly hasOwnSlots?: boolean
-  /** Each job has its own pace, and does not know what another was asked to wait for. */
-  readonly hasOwnPause?: boolean
 }
 
 interface Place {
@@ -33,10 +31,10 @@ interface Place {
 }
 
 /** What the jobs have in common, made once for the process. */
-const shared = ({ pause, ledger, landing }: Common, { hasOwnPause = false }: PlantTogether) =>
+const shared = ({ pause, ledger, landing }: Common) =>
   Effect.gen(function* () {
     const held = Layer.succeedContext(yield* Layer.build(Layer.mergeAll(pause, ledger, landing)))
-    return { pause: hasOwnPause ? pause : held, ledger: held, landing: held }
+    return { pause: held, ledger: held, landing: held }
   })
 
 interface Ended {
@@ -50,7 +48,7 @@ export const runTogether = Effect.fnUntraced(function* (
   { common, layers, late, ended = () => {} }: Place,
   plant: PlantTogether = {},
 ) {
-  const ofAll = yield* shared(common, plant)
+  const ofAll = yield* shared(common)
   const night = (job: Job) =>
     Effect.map(runNight(job, options), (result): Ended => {
       ended(job, result)

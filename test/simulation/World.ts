@@ -6,7 +6,7 @@
  */
 import { Clock, Context, Duration, Effect, Random, References, Scheduler } from "effect"
 import type { Exit, Fiber } from "effect"
-import { TimerHeap } from "./TimerHeap.ts"
+import { DelayQueue } from "../../src/base/Time.ts"
 
 /** Nothing is left to do, and somebody still waits. */
 export class Deadlock extends Error {
@@ -32,6 +32,15 @@ interface Task {
   readonly owner: Process
   readonly run: () => void
 }
+
+interface Timer {
+  /** The process whose timer it is; undefined for the world's own. */
+  readonly owner: Process | undefined
+  readonly fire: () => void
+  cancelled: boolean
+}
+
+const isLive = ({ cancelled, owner }: Timer): boolean => !cancelled && owner?.alive !== false
 
 /** One process's view of the world: what it schedules dies with it, and its wall clock may be wrong. */
 class Process {
@@ -113,7 +122,9 @@ export interface Handle<A, E> {
 export class World {
   readonly seed: number | string
   private readonly stepsMax: number
-  private readonly timers = new TimerHeap()
+  private readonly timers = new DelayQueue<Timer>()
+  /** They stay until they come up, or are the majority. */
+  private cancelled = 0
   private readonly processes: Array<Process> = []
   private tasks: Array<Task> = []
   private head = 0
@@ -157,8 +168,7 @@ export class World {
 
   /** Calls back at a time of the world, or at once if it is past; returns how to take it back. */
   at(ms: number, fire: () => void): () => void {
-    const timer = this.timers.set(Math.max(ms, this.nowMs), undefined, fire)
-    return () => this.timers.cancel(timer)
+    return this.setTimer(Math.max(ms, this.nowMs), undefined, fire)
   }
 
   /** Starts a process: its first step is a task of the queue like every other. */
@@ -176,7 +186,7 @@ export class World {
     })
     const kill = () => {
       process.alive = false
-      this.timers.sweep()
+      this.sweepTimers()
     }
     return {
       name,
@@ -223,8 +233,41 @@ export class World {
 
   /** For the world's own clocks; answers how to cancel. */
   sleep(owner: Process, ms: number, fire: () => void): Effect.Effect<void> {
-    const timer = this.timers.set(this.nowMs + ms, owner, fire)
-    return Effect.sync(() => this.timers.cancel(timer))
+    return Effect.sync(this.setTimer(this.nowMs + ms, owner, fire))
+  }
+
+  /** Returns how to cancel it. */
+  private setTimer(atMs: number, owner: Process | undefined, fire: () => void): () => void {
+    const timer: Timer = { owner, fire, cancelled: false }
+    this.timers.add(timer, atMs)
+    return () => {
+      if (timer.cancelled) return
+      timer.cancelled = true
+      this.cancelled++
+      if (this.cancelled > 1024 && this.cancelled * 2 > this.timers.size) this.sweepTimers()
+    }
+  }
+
+  /** Drops what was cancelled or belongs to a dead process. */
+  private sweepTimers(): void {
+    this.timers.remove((timer) => !isLive(timer))
+    this.cancelled = 0
+  }
+
+  /** The next timer that still counts, taken out, at its time; undefined when there is none. */
+  private takeTimer(): Timer | undefined {
+    for (;;) {
+      const atMs = this.timers.nextAt
+      const timer = atMs === undefined ? undefined : this.timers.takeDue(atMs)
+      if (atMs === undefined || timer === undefined) return undefined
+      if (isLive(timer)) {
+        // A timer that has fired can no longer be cancelled.
+        timer.cancelled = true
+        this.nowMs = atMs
+        return timer
+      }
+      if (timer.cancelled) this.cancelled--
+    }
   }
 
   private perform<A, E>(process: Process, wanted: Effect.Effect<A, E>): Effect.Effect<A, E> {
@@ -246,9 +289,8 @@ export class World {
       task.run()
       return true
     }
-    const timer = this.timers.take()
+    const timer = this.takeTimer()
     if (timer === undefined) return false
-    this.nowMs = timer.atMs
     this.count(timer.owner === undefined ? -1 : -2 - timer.owner.index)
     timer.fire()
     return true

@@ -16,7 +16,7 @@ import type { Storm } from "./HostileService.ts"
 /** Each fault shows in one of these campaigns. */
 const seeds = [1, 2, 7, 10]
 const careful = (plan: AccountsPlan, fault?: PlantedFault) =>
-  complaintsOf(runAccountNights(plan, {}, carefulClient(plan, fault)))
+  complaintsOf(runAccountNights(plan, carefulClient(plan, fault)))
 
 describe("accounts that customers, channels and jobs share", () => {
   it("are safe in nights with hostile start answers", () => {

@@ -6,6 +6,7 @@ import { Effect, Redacted } from "effect"
 import { HttpClient } from "effect/http"
 import { describe, expect, it } from "vitest"
 import { families } from "../records/families.ts"
+import type { Service } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Turn } from "../../src/task/SideBySide.ts"
@@ -29,6 +30,24 @@ const promisesBroken = (from: number, plant: Plant, step = 1): ReadonlyArray<num
   return []
 }
 
+type Calls = Service["Service"]
+/** The client of the service, with these calls in place of its own. */
+const inService = (change: (service: Calls) => Partial<Calls>): Plant => ({
+  service: (service) => ({ ...service, ...change(service) }),
+})
+const jsonBody = (json: unknown) => ({ bytes: new TextEncoder().encode(JSON.stringify(json)), json })
+
+/** A 409 echoes the request's external id, and `claimed` holds which execution it was about. */
+const echoing =
+  (service: Calls, claimed = new Map<string, string>()): Calls["startExecution"] =>
+  (call, leaving) =>
+    Effect.map(service.startExecution(call, leaving), (answer) => {
+      if (answer._tag !== "AlreadyExecuting") return answer
+      const { external_execution_id } = call
+      if (answer.view.execution_id !== undefined) claimed.set(answer.view.execution_id, external_execution_id)
+      return { ...answer, view: { ...answer.view, external_execution_id } }
+    })
+
 describe("a simulated run", () => {
   it("keeps the promises under faults and crashes", () => {
     // Several jobs, crashes and webhooks; even ones, compared with the same in a row; tokens over two nights.
@@ -37,17 +56,7 @@ describe("a simulated run", () => {
   })
 
   it("touches no foreign run, even if every 409 echoes the request's external id", () => {
-    const echo: Plant = {
-      service: (service) => ({
-        ...service,
-        startExecution: (call, leaving) =>
-          Effect.map(service.startExecution(call, leaving), (answer) =>
-            answer._tag === "AlreadyExecuting"
-              ? { ...answer, view: { ...answer.view, external_execution_id: call.external_execution_id } }
-              : answer,
-          ),
-      }),
-    }
+    const echo = inService((service) => ({ startExecution: echoing(service) }))
     let foreignRuns = 0
     for (let seed = 6; seed <= 45 && foreignRuns === 0; seed++) {
       const { truth } = night(seed, echo)
@@ -62,48 +71,60 @@ describe("a simulated run", () => {
   })
 })
 
+const unproven = (fact: Fact): Fact => {
+  if (fact._tag === "AttemptKept") {
+    const { run_id, task_id, attempt, execution_id, families } = fact
+    const proof = { basis: "counted", families } as const
+    return { _tag: "AttemptDrained", run_id, task_id, attempt, execution_id, proof }
+  }
+  return fact._tag === "RunPublished"
+    ? { ...fact, receipts: fact.receipts.map((receipt) => ({ ...receipt, whole: true })) }
+    : fact
+}
+
+/** Jobs side by side that do not wait for this. */
+const withoutWait = (reason: Turn["waits"][number]["why"]): Plant => ({
+  together: {
+    turns: (all) => all.map(({ job, waits }) => ({ job, waits: waits.filter(({ why }) => why !== reason) })),
+  },
+})
+
 describe("the observer detects a planted defect:", () => {
-  it("a start that is sent again with a new external id when its answer is lost (promises 1, 3)", () => {
-    const broken = promisesBroken(9, {
-      service: (service) => ({
-        ...service,
-        startExecution: (call, leaving) =>
-          Effect.catchTag(service.startExecution(call, leaving), "AnswerLost", () =>
-            service.startExecution(
-              { ...call, external_execution_id: `${call.external_execution_id}-again` },
-              leaving,
-            ),
-          ),
-      }),
-    })
-    expect(broken).toContain(3)
+  /** Tried from a night on; with `step` 5, in nights of several jobs. */
+  const detects = (title: string, promise: number, [from, step]: readonly [number, 5?], plant: Plant) =>
+    it(title, () => expect(promisesBroken(from, plant, step)).toContain(promise))
+
+  detects(
+    "a start that is sent again with a new external id when its answer is lost (promises 1, 3)",
+    3,
+    [9],
+    inService((service) => ({
+      startExecution: (call, leaving) =>
+        Effect.catchTag(service.startExecution(call, leaving), "AnswerLost", () => {
+          const again = { ...call, external_execution_id: `${call.external_execution_id}-again` }
+          return service.startExecution(again, leaving)
+        }),
+    })),
+  )
+
+  detects("a start that is sent twice although it was answered (promise 1)", 1, [24], {
+    ledger: (ledger) => ({
+      ...ledger,
+      state: (run_id) =>
+        Effect.map(ledger.facts(run_id), (all) =>
+          foldRun(all.filter(({ fact }) => fact._tag !== "StartAnswered")),
+        ),
+    }),
   })
 
-  it("a start that is sent twice although it was answered (promise 1)", () => {
-    const broken = promisesBroken(24, {
-      ledger: (ledger) => ({
-        ...ledger,
-        state: (run_id) =>
-          Effect.map(ledger.facts(run_id), (all) =>
-            foldRun(all.filter(({ fact }) => fact._tag !== "StartAnswered")),
-          ),
-      }),
-    })
-    expect(broken).toContain(1)
-  })
-
-  it("a foreign run that is taken for ours (promise 2)", () => {
-    const claimed = new Map<string, string>()
-    const broken = promisesBroken(6, {
-      service: (service) => ({
-        ...service,
-        startExecution: (call, leaving) =>
-          Effect.map(service.startExecution(call, leaving), (answer) => {
-            const id = answer._tag === "AlreadyExecuting" ? answer.view.execution_id : undefined
-            if (id === undefined || answer._tag !== "AlreadyExecuting") return answer
-            claimed.set(id, call.external_execution_id)
-            return { ...answer, view: { ...answer.view, external_execution_id: call.external_execution_id } }
-          }),
+  detects(
+    "a foreign run that is taken for ours (promise 2)",
+    2,
+    [6],
+    inService((service) => {
+      const claimed = new Map<string, string>()
+      return {
+        startExecution: echoing(service, claimed),
         // A 409 that claims to be about our own run is not believed: its state has to say so too.
         readExecution: (execution_id) =>
           Effect.map(service.readExecution(execution_id), (answer) => {
@@ -111,160 +132,121 @@ describe("the observer detects a planted defect:", () => {
             if (external_execution_id === undefined || !("view" in answer)) return answer
             return { ...answer, view: { ...answer.view, external_execution_id } }
           }),
-      }),
-    })
-    expect(broken).toContain(2)
-  })
-
-  it("a rejected login that is taken for a temporary error (promise 4)", () => {
-    const broken = promisesBroken(27, {
-      service: (service) => ({
-        ...service,
-        readExecution: (execution_id) =>
-          Effect.map(service.readExecution(execution_id), (answer) => {
-            if (answer._tag !== "Closed" || answer.view.status_code !== "AUTH_ERROR") return answer
-            const { authentication_status: _refusal, ...view } = answer.view
-            return {
-              ...answer,
-              view: { ...view, status_code: "TEMPORARY_ERROR", status_reason: "NETWORK_ERROR" },
-            }
-          }),
-      }),
-    })
-    expect(broken).toContain(4)
-  })
-
-  it("an execution that is deleted as soon as it is closed (promise 5)", () => {
-    const broken = promisesBroken(30, {
-      service: (service) => ({
-        ...service,
-        readExecution: (execution_id) =>
-          Effect.tap(service.readExecution(execution_id), (answer) =>
-            answer._tag === "Closed" ? Effect.ignore(service.deleteExecution(execution_id)) : Effect.void,
-          ),
-      }),
-    })
-    expect(broken).toContain(5)
-  })
-
-  it("results that are taken for final while they are partial (promise 5)", () => {
-    const broken = promisesBroken(24, {
-      service: (service) => ({
-        ...service,
-        readResults: (source, ids) =>
-          Effect.map(service.readResults(source, ids), (answer) => {
-            if (answer._tag !== "Results" || source.name !== "flow_results") return answer
-            const json = { ...Object(answer.body.json), is_closed: true }
-            return { ...answer, body: { bytes: new TextEncoder().encode(JSON.stringify(json)), json } }
-          }),
-      }),
-    })
-    expect(broken).toContain(5)
-  })
-
-  it("an execution that is deleted without the proof that all of it is here (promise 5)", () => {
-    const unproven = (fact: Fact): Fact => {
-      if (fact._tag === "AttemptKept") {
-        const { run_id, task_id, attempt, execution_id, families } = fact
-        const proof = { basis: "counted", families } as const
-        return { _tag: "AttemptDrained", run_id, task_id, attempt, execution_id, proof }
       }
-      return fact._tag === "RunPublished"
-        ? { ...fact, receipts: fact.receipts.map((receipt) => ({ ...receipt, whole: true })) }
-        : fact
-    }
-    const broken = promisesBroken(6, {
-      ledger: (ledger) => ({ ...ledger, append: (facts) => ledger.append(facts.map(unproven)) }),
-    })
-    expect(broken).toContain(5)
-  })
+    }),
+  )
 
-  it("a record that gets no row (promise 14)", () => {
-    expect(promisesBroken(30, { place: (rows) => Math.max(0, rows - 1) })).toContain(14)
-  })
+  detects(
+    "a rejected login that is taken for a temporary error (promise 4)",
+    4,
+    [27],
+    inService((service) => ({
+      readExecution: (execution_id) =>
+        Effect.map(service.readExecution(execution_id), (answer) => {
+          if (answer._tag !== "Closed" || answer.view.status_code !== "AUTH_ERROR") return answer
+          const { authentication_status: _refusal, ...view } = answer.view
+          const temporary = { status_code: "TEMPORARY_ERROR", status_reason: "NETWORK_ERROR" }
+          return { ...answer, view: { ...view, ...temporary } }
+        }),
+    })),
+  )
 
-  it("a session that is read without a pause (promise 10)", () => {
-    const broken = promisesBroken(15, {
-      service: (service) => ({
-        ...service,
-        readResults: (source, ids) =>
-          Effect.andThen(service.readResults(source, ids), service.readResults(source, ids)),
-      }),
-    })
-    expect(broken).toContain(10)
-  })
-
-  it("a Retry-After that is not waited for (promise 10)", () => {
-    const impatient: Plant = {
-      client: (client) =>
-        HttpClient.make((request) =>
-          Effect.flatMap(client.execute(request), (response) =>
-            response.headers["retry-after"] === undefined
-              ? Effect.succeed(response)
-              : client.execute(request),
-          ),
+  detects(
+    "an execution that is deleted as soon as it is closed (promise 5)",
+    5,
+    [30],
+    inService((service) => ({
+      readExecution: (execution_id) =>
+        Effect.tap(service.readExecution(execution_id), (answer) =>
+          answer._tag === "Closed" ? Effect.ignore(service.deleteExecution(execution_id)) : Effect.void,
         ),
-    }
-    expect(promisesBroken(19, impatient)).toContain(10)
+    })),
+  )
+
+  detects(
+    "results that are taken for final while they are partial (promise 5)",
+    5,
+    [24],
+    inService((service) => ({
+      readResults: (source, ids) =>
+        Effect.map(service.readResults(source, ids), (answer) =>
+          answer._tag === "Results" && source.name === "flow_results"
+            ? { ...answer, body: jsonBody({ ...Object(answer.body.json), is_closed: true }) }
+            : answer,
+        ),
+    })),
+  )
+
+  detects("an execution that is deleted without the proof that all of it is here (promise 5)", 5, [6], {
+    ledger: (ledger) => ({ ...ledger, append: (facts) => ledger.append(facts.map(unproven)) }),
   })
 
-  it("an execution of ours that is aborted without an intent (promise 2)", () => {
-    const broken = promisesBroken(30, {
-      service: (service) => ({
-        ...service,
-        readExecution: (execution_id) =>
-          Effect.tap(service.readExecution(execution_id), (answer) =>
-            answer._tag === "Working" ? Effect.ignore(service.abortExecution(execution_id)) : Effect.void,
-          ),
-      }),
-    })
-    expect(broken).toContain(2)
+  detects("a record that gets no row (promise 14)", 14, [30], { place: (rows) => Math.max(0, rows - 1) })
+
+  detects(
+    "a session that is read without a pause (promise 10)",
+    10,
+    [15],
+    inService((service) => ({
+      readResults: (source, ids) =>
+        Effect.andThen(service.readResults(source, ids), service.readResults(source, ids)),
+    })),
+  )
+
+  detects("a Retry-After that is not waited for (promise 10)", 10, [19], {
+    client: (client) =>
+      HttpClient.make((request) =>
+        Effect.flatMap(client.execute(request), (response) =>
+          response.headers["retry-after"] === undefined ? Effect.succeed(response) : client.execute(request),
+        ),
+      ),
   })
 
-  it("a ticket that is sent in until it is answered (promise 1)", () => {
-    const broken = promisesBroken(27, {
-      service: (service) => ({
-        ...service,
-        exchangeTicket: (execution_id, ticket) =>
-          Effect.retry(service.exchangeTicket(execution_id, ticket), { times: 5 }).pipe(
-            Effect.tap(() => service.exchangeTicket(execution_id, ticket)),
-            Effect.tap(() => service.exchangeTicket(execution_id, ticket)),
-          ),
-      }),
-    })
-    expect(broken).toContain(1)
+  detects(
+    "an execution of ours that is aborted without an intent (promise 2)",
+    2,
+    [30],
+    inService((service) => ({
+      readExecution: (execution_id) =>
+        Effect.tap(service.readExecution(execution_id), (answer) =>
+          answer._tag === "Working" ? Effect.ignore(service.abortExecution(execution_id)) : Effect.void,
+        ),
+    })),
+  )
+
+  detects(
+    "a ticket that is sent in until it is answered (promise 1)",
+    1,
+    [27],
+    inService((service) => ({
+      exchangeTicket: (execution_id, ticket) =>
+        Effect.retry(service.exchangeTicket(execution_id, ticket), { times: 5 }).pipe(
+          Effect.tap(() => service.exchangeTicket(execution_id, ticket)),
+          Effect.tap(() => service.exchangeTicket(execution_id, ticket)),
+        ),
+    })),
+  )
+
+  detects(
+    "a ticket that a landed body still holds (promise 12)",
+    12,
+    [27],
+    inService((service) => ({
+      startExecution: (call, leaving) =>
+        Effect.map(service.startExecution(call, leaving), (answer) =>
+          answer._tag === "Accepted" && answer.view.ticket !== undefined
+            ? { ...answer, body: jsonBody({ note: `keep ${Redacted.value(answer.view.ticket)}` }) }
+            : answer,
+        ),
+    })),
+  )
+
+  // The ledger keeps one login of an account at a time all the same: what is seen is that tasks are missing.
+  detects("two jobs side by side that share a customer (promise 3)", 6, [138, 5], withoutWait("customer"))
+
+  detects("jobs that have all slots for themselves (promise 3)", 3, [48, 5], {
+    together: { hasOwnSlots: true },
   })
 
-  it("a ticket that a landed body still holds (promise 12)", () => {
-    const broken = promisesBroken(27, {
-      service: (service) => ({
-        ...service,
-        startExecution: (call, leaving) =>
-          Effect.map(service.startExecution(call, leaving), (answer) => {
-            if (answer._tag !== "Accepted" || answer.view.ticket === undefined) return answer
-            const json = { note: `keep ${Redacted.value(answer.view.ticket)}` }
-            return { ...answer, body: { bytes: new TextEncoder().encode(JSON.stringify(json)), json } }
-          }),
-      }),
-    })
-    expect(broken).toContain(12)
-  })
-
-  // Every fifth night has several jobs.
-  it("two jobs side by side that share a customer (promise 3)", () => {
-    const turns = (all: ReadonlyArray<Turn>) =>
-      all.map(({ job, waits }) => ({ job, waits: waits.filter(({ why }) => why !== "customer") }))
-    // The ledger keeps one login of an account at a time all the same: what is seen is that tasks are missing.
-    expect(promisesBroken(138, { together: { turns } }, 5)).toContain(6)
-  })
-
-  it("jobs that have all slots for themselves (promise 3)", () => {
-    expect(promisesBroken(48, { together: { hasOwnSlots: true } }, 5)).toContain(3)
-  })
-
-  it("a job that does not wait for the one that it follows (promise 4)", () => {
-    const turns = (all: ReadonlyArray<Turn>) =>
-      all.map(({ job, waits }) => ({ job, waits: waits.filter(({ why }) => why !== "after") }))
-    expect(promisesBroken(8, { together: { turns } }, 5)).toContain(4)
-  })
+  detects("a job that does not wait for the one that it follows (promise 4)", 4, [8, 5], withoutWait("after"))
 })

@@ -4,20 +4,21 @@ import { TestClock } from "effect/testing"
 import { LandingMemory } from "../harness/LandingMemory.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
-import { PublisherMemory } from "./PublisherMemory.ts"
+import { SimulatedPublisher } from "./SimulatedPublisher.ts"
 import { account, append, begin, profileOf, resultsOf, succeed } from "../tables/night.ts"
 import { anId } from "../harness/Id.ts"
 import { families } from "../records/families.ts"
 
 const run_id = anId("nightly.2026-11-20")
 
-describe("PublisherMemory", () => {
+describe("SimulatedPublisher", () => {
   it.effect(
     "a kill before the version is visible publishes nothing, and the next one publishes it whole",
     () =>
       Effect.gen(function* () {
-        const store = PublisherMemory.makeStore()
-        const layer = PublisherMemory.layer({ store, families }).pipe(
+        const history = SimulatedPublisher.makeHistory()
+        const { store } = history
+        const layer = SimulatedPublisher.layer(history, families, () => 0).pipe(
           Layer.provideMerge(
             Layer.mergeAll(
               Ledger.layer({ path: ":memory:" }),
