@@ -30,6 +30,7 @@ import type {
 } from "./HostileService.ts"
 import { runsOf } from "./InvariantsBeside.ts"
 import { commonOf, layersOf, seededLedger } from "./NightLayers.ts"
+import type { PlantedServices } from "./NightLayers.ts"
 import { seeded } from "./NightPlan.ts"
 import { expectExpected, readFacts, wait } from "./SimulatedNight.ts"
 import { SimulatedPublisher } from "./SimulatedPublisher.ts"
@@ -331,31 +332,21 @@ const lengthsUsual = (random: () => number) =>
 /** How a process of the pipeline ended; as a value, for a failure is an end like others. */
 type Ended = Exit.Exit<number, unknown>
 
-/** Somebody else in the pipeline's place: what it keeps outlives its processes. */
-export interface Stranger extends Pick<AccountsOutcome, "closed" | "ends"> {
-  /** One process of it. */
-  readonly night: (place: {
-    readonly client: HttpClient.HttpClient
-    readonly command: Command
-    readonly now: () => number
-  }) => Effect.Effect<void>
-}
-
 class Campaign {
   readonly exitCodes: Array<AccountsOutcome["exitCodes"][number]> = []
   readonly processes: Array<AccountsOutcome["processes"][number]> = []
   private night = 0
   private readonly plan: AccountsPlan
-  private readonly stranger: Stranger | undefined
+  private readonly plant: PlantedServices
   private readonly world: World
   private readonly service: HostileService
   private readonly door: Door
   private readonly http: HttpClient.HttpClient
   private stores: Parameters<typeof commonOf>[0]
 
-  constructor(plan: AccountsPlan, stranger: Stranger | undefined) {
+  constructor(plan: AccountsPlan, plant: PlantedServices) {
     this.plan = plan
-    this.stranger = stranger
+    this.plant = plant
     this.world = World.make({ startMs: firstNightMs, seed: plan.seed })
     const random = seeded(plan.seed ^ 0x2545f491)
     const lengths = plan.lengths ?? lengthsUsual
@@ -403,9 +394,7 @@ class Campaign {
     const { executions } = service
     return {
       plan,
-      ...(this.stranger === undefined
-        ? toldBy(readFacts(this.stores.database))
-        : { closed: this.stranger.closed, ends: this.stranger.ends, intended: [] }),
+      ...toldBy(readFacts(this.stores.database)),
       executions,
       exitCodes,
       processes,
@@ -438,10 +427,6 @@ class Campaign {
   }
 
   private pipelineOf(command: Command): Effect.Effect<Ended> {
-    if (this.stranger !== undefined) {
-      const night = this.stranger.night({ client: this.http, command, now: () => this.world.now() })
-      return Effect.exit(Effect.as(night, 0))
-    }
     if (command.customers !== undefined) return this.parts(command, command.customers)
     return command.isRerun === true ? this.reruns(command) : this.runs(command, false)
   }
@@ -470,8 +455,9 @@ class Campaign {
 
   /** A process of the pipeline: what it knew dies with it. */
   private process(work: (place: Parameters<typeof runTogether>[2]) => Effect.Effect<Ended>) {
-    const common = commonOf(this.stores, { requestsAtOnce: 64 }, {})
-    const layers = (of: typeof common) => layersOf(this.http, of, this.stores, [], () => this.world.now(), {})
+    const common = commonOf(this.stores, { requestsAtOnce: 64 }, this.plant)
+    const layers = (of: typeof common) =>
+      layersOf(this.http, of, this.stores, [], () => this.world.now(), this.plant)
     return Effect.provideService(work({ common, layers, late: new Set() }), KnownSecrets, makeKnownSecrets())
   }
 
@@ -516,5 +502,5 @@ const oneByOne = (runs: ReadonlyArray<Effect.Effect<Ended>>): Effect.Effect<Ende
 const endOf = <E>(night: Effect.Effect<{ readonly exit_code: number }, E>): Effect.Effect<Ended> =>
   Effect.exit(Effect.map(night, ({ exit_code }) => exit_code))
 
-export const runAccountNights = (plan: AccountsPlan, stranger?: Stranger): AccountsOutcome =>
-  new Campaign(plan, stranger).run()
+export const runAccountNights = (plan: AccountsPlan, plant: PlantedServices = {}): AccountsOutcome =>
+  new Campaign(plan, plant).run()
