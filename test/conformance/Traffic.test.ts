@@ -7,10 +7,14 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { serviceOpenApi } from "../project/openapi.ts"
 import { isObject } from "../project/schemaNodes.ts"
 import { makeTrafficCheck } from "./TrafficCheck.ts"
-import type { Exchange, TrafficCheck } from "./TrafficCheck.ts"
-import type { TrafficLog } from "./TrafficLog.ts"
-import { documentedReading } from "./DocumentedReadings.ts"
-import { nightsThroughProxy, tourThroughProxy, unseenAnswers, validateDocument } from "./traffic.ts"
+import type { Exchange, TrafficCheck, TrafficLog } from "./TrafficCheck.ts"
+import {
+  documentedReading,
+  nightsThroughProxy,
+  tourThroughProxy,
+  unseenAnswers,
+  validateDocument,
+} from "./traffic.ts"
 
 describe("the OpenAPI document", () => {
   it("is valid by a public validator, which refuses a broken one", async () => {

@@ -2,7 +2,7 @@
  * Holds an exchange, a request and its answer as they travelled, against the OpenAPI document. Schemas and
  * parameters are judged by `openapi-backend`, which shares nothing with the code that wrote the document or
  * answered; what that library passes over (a status or a media type that is not documented, a body where
- * there is none, a missing secret) is looked at here.
+ * there is none, a missing secret) is looked at here. A log counts what was seen, and repeats no complaint.
  */
 import { OpenAPIBackend } from "openapi-backend"
 import type { Document } from "openapi-backend"
@@ -121,4 +121,54 @@ export const makeTrafficCheck = async (document: Node): Promise<TrafficCheck> =>
     ]
     return { at: `${operationId} ${exchange.status}`, invalidRequest: requestErrors.length > 0, mismatches }
   }
+}
+
+/** What the validating proxy has seen, by operation and status, and everything that did not fit the document. */
+export interface TrafficLog {
+  readonly record: (exchange: Exchange) => void
+  readonly exchanges: () => number
+  /** By `<operation> <status>`. */
+  readonly counts: ReadonlyMap<string, number>
+  /** Requests that do not fit the document and were refused, as they should be; by `<operation> <status>`. */
+  readonly refused: ReadonlyMap<string, number>
+  readonly mismatches: ReadonlyMap<string, number>
+}
+
+const increase = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
+
+export const makeTrafficLog = (
+  check: TrafficCheck,
+  seen: (exchange: Exchange, finding: Finding) => void = () => undefined,
+): TrafficLog => {
+  const counts = new Map<string, number>()
+  const refused = new Map<string, number>()
+  const mismatches = new Map<string, number>()
+  let exchanges = 0
+  return {
+    counts,
+    refused,
+    mismatches,
+    exchanges: () => exchanges,
+    record: (exchange) => {
+      exchanges += 1
+      const finding = check(exchange)
+      increase(counts, finding.at)
+      if (finding.invalidRequest) increase(refused, finding.at)
+      for (const mismatch of finding.mismatches) increase(mismatches, `${finding.at}: ${mismatch}`)
+      seen(exchange, finding)
+    },
+  }
+}
+
+/** One line per operation: `readExecution  200 × 39, 202 × 140`. */
+export const renderCounts = (counts: ReadonlyMap<string, number>): ReadonlyArray<string> => {
+  const byOperation = new Map<string, Array<string>>()
+  for (const [at, count] of [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+    const split = at.lastIndexOf(" ")
+    const [operation, status] = [at.slice(0, split), at.slice(split + 1)]
+    const line = byOperation.get(operation) ?? []
+    line.push(`${status} × ${count}`)
+    byOperation.set(operation, line)
+  }
+  return [...byOperation].map(([operation, answers]) => `  ${operation.padEnd(20)}${answers.join(", ")}`)
 }

@@ -238,11 +238,7 @@ ofTheService("the catalogue", (told) => {
 // The catalogue covers the reference, and what it invents is well formed.
 
 describe("the catalogue", () => {
-  it("offers every feature and every main category, and decodes by the contract in both views", () => {
-    const offered = new Set(engineDefinitions.flatMap((engine) => engine.features))
-    expect(features.filter((feature) => !offered.has(feature))).toEqual([])
-    expect(new Set(engineDefinitions.map(({ category }) => category))).toEqual(new Set(mainCategories))
-    expect(engineDefinitions.length).toBeGreaterThanOrEqual(8)
+  it("decodes by the contract in both views", () => {
     for (const engine of engineDefinitions) {
       expect(isEngineReference(engine.reference)).toBe(true)
       expect(Object.keys(engine.parameters.properties)).toContain(engine.wordsField)

@@ -207,13 +207,6 @@ describe("the standing sessions", () => {
     expect(draw(7)).toEqual(draw(7))
     expect(draw(8).map((script) => script?.name)).not.toEqual(names)
   })
-
-  it("are read within the caller's own step: no Promise, no timer", () => {
-    const read = Effect.flatMap(Caller, (caller) => caller.results(idOf("every_family"))).pipe(
-      Effect.provide(inProcess({ seed: 7 })),
-    )
-    expect(Effect.runSync(read).status).toBe(200)
-  })
 })
 
 describe("a journal", () => {

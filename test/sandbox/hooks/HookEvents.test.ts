@@ -1,12 +1,10 @@
 /** Which events an execution raises, when, and what they say (section 6.1). */
-import { it as testClock } from "@effect/vitest"
-import { Effect, Schema } from "effect"
-import { TestClock } from "effect/testing"
+import { Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { ExecutionEvent } from "../../../src/service/Execution.ts"
 import { engineEvents, statusReasons } from "../../../src/service/Vocabulary.ts"
-import { Caller, field, textField, person } from "../server/Caller.ts"
-import { HookTarget, pass, served, told, webhookUrl, run } from "./HookTarget.ts"
+import { field, textField, person } from "../server/Caller.ts"
+import { HookTarget, pass, told, webhookUrl, run } from "./HookTarget.ts"
 const decodeEvent = Schema.decodeUnknownSync(ExecutionEvent)
 
 describe("execution events", () => {
@@ -243,18 +241,4 @@ describe("execution events", () => {
         expect(field(news.get("started"), "date")).toBe(field(state, "date_started"))
       }
     }))
-
-  testClock.effect("deliveries also work on a TestClock", () =>
-    served(
-      Effect.gen(function* () {
-        yield* (yield* Caller).start("queue-10+run-20")
-        for (const seconds of [10, 10, 10]) yield* TestClock.adjust(seconds * 1000)
-        expect((yield* HookTarget).news().map(told)).toEqual([
-          [10, "started", "WAITING"],
-          [12, "auth_ended", "AUTH_OK"],
-          [30, "ended", "COMPLETED"],
-        ])
-      }),
-    ),
-  )
 })

@@ -90,28 +90,18 @@ export const pass = (seconds: number) =>
 
 export const webhookUrl = "https://hooks.invalid/in"
 
-/** The service with its dispatcher and the target. */
-export const served = <A, E>(
-  body: Effect.Effect<A, E, Caller | HookTarget | Sandbox>,
-  options: Partial<SandboxOptions> = {},
-) => {
-  const service = inProcess({ seed: 7, webhooks: [{ url: webhookUrl }], ...options })
-  return body.pipe(Effect.provide(dispatcherToTarget.pipe(Layer.provideMerge(service))))
-}
-
 type HookSteps<A> = (
   caller: Caller["Service"],
   target: HookTarget["Service"],
 ) => Generator<Effect.Effect<unknown, never, Caller | HookTarget | Sandbox>, A, never>
 
-/** These steps with the service and its dispatcher. */
-export const night = <A>(steps: HookSteps<A>, options: Partial<SandboxOptions> = {}) =>
-  served(
-    Effect.flatMap(Effect.all([Caller, HookTarget]), ([caller, target]) =>
-      Effect.gen(() => steps(caller, target)),
-    ),
-    options,
-  )
+/** These steps with the service, its dispatcher and the target. */
+export const night = <A>(steps: HookSteps<A>, options: Partial<SandboxOptions> = {}) => {
+  const service = inProcess({ seed: 7, webhooks: [{ url: webhookUrl }], ...options })
+  return Effect.flatMap(Effect.all([Caller, HookTarget]), ([caller, target]) =>
+    Effect.gen(() => steps(caller, target)),
+  ).pipe(Effect.provide(dispatcherToTarget.pipe(Layer.provideMerge(service))))
+}
 
 /** The same, in virtual time. */
 export const run = <A>(steps: HookSteps<A>, options: Partial<SandboxOptions> = {}): A =>
