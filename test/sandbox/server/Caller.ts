@@ -74,7 +74,8 @@ export const usualStart = {
   engine_reference: "sandbox-bank:website",
 }
 
-const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
+/** Calls of the service at this address. */
+export const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
   const call = (
     method: Method,
     url: string,
