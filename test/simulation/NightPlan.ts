@@ -4,10 +4,13 @@
  */
 import type { Job } from "../../src/jobs/Job.ts"
 import type { FaultRates } from "./FaultyNetwork.ts"
-import type { Reading } from "../../src/sandbox/state/Reading.ts"
+import { familyOf } from "../../src/sandbox/executions/PlanResults.ts"
+import { Reading, todaysReading } from "../../src/sandbox/state/Reading.ts"
+import { builtInSources } from "../../src/service/FlowResults.ts"
+import type { ResultsSource } from "../../src/service/FlowResults.ts"
+import { features } from "../../src/service/Vocabulary.ts"
 import { requestsAtOnceMax } from "../../src/client/ServicePaced.ts"
-import { mixReadings } from "./ReadingMix.ts"
-import { makeJob } from "./SimulatedJob.ts"
+import { makeJob, pick } from "./SimulatedJob.ts"
 
 const hour = 3_600_000
 const dayMs = 24 * hour
@@ -72,6 +75,54 @@ const tokenNights = (later: number): Nights => [
   ...(later < 0.3 ? [{ atMs: 2 * dayMs, further: false }] : []),
   ...(later < 0.15 ? [{ atMs: 91 * dayMs, further: false }] : []),
 ]
+
+interface ReadingMix {
+  readonly reading: Reading
+  readonly sources: ReadonlyArray<ResultsSource>
+}
+
+const choices = Object.entries(Reading.fields).map(([key, field]) => [key, field.schema.literals] as const)
+
+/** The groups under which the embedded service serves its own kinds of results. */
+const groups = [
+  ...new Set(
+    features.flatMap((code) => familyOf(code)?.kinds.map((kind) => kind.split(":")[0] ?? kind) ?? []),
+  ),
+]
+
+const kindSource = (group: string): ResultsSource => ({
+  name: group,
+  enabled: true,
+  api: "base_url",
+  path: `/executions/results/{execution_id}/${group}/v1/records`,
+  families: [`${group}:*`],
+  records: ["records"],
+  final: "is_final",
+  counts: "sub_family",
+  nothing: [404],
+  attachments: false,
+})
+
+/**
+ * How the service reads the places where the reference leaves room, and which endpoints the job's results are read from, so
+ * that no promise can rest on one reading: some nights have today's reading, some one of their own, and the others several
+ * at once.
+ */
+const mixReadings = (random: () => number): ReadingMix => {
+  const kind = random()
+  const rate = kind < 0.3 ? 0 : kind < 0.6 ? 0.06 : 0.25
+  const drawn = choices.flatMap(([key, values]) => (random() < rate ? [[key, pick(random, values)]] : []))
+  const reading: Reading = Object.fromEntries(drawn)
+  const { result_kinds, products_count, flow_api } = { ...todaysReading, ...reading }
+  const kinds = result_kinds === "present" && random() < 0.7 ? groups.map(kindSource) : []
+  // What an engineer would decide who was told that this service counts nothing.
+  const counts = products_count !== "shown" && random() < 0.4 ? "none" : "sub_family"
+  const enabled = flow_api === "present" || random() < 0.5
+  const builtIn = builtInSources.map((source) =>
+    source.name === "flow_results" ? { ...source, counts, enabled } : source,
+  )
+  return { reading, sources: [...builtIn, ...kinds] as ReadonlyArray<ResultsSource> }
+}
 
 /** A night of one job. */
 export const planOneJob = (seed: number): NightPlan => {
