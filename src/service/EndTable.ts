@@ -168,7 +168,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   ),
   UNHANDLED_AUTH_ERROR: unclear(
     "The login failed in a way that the service does not classify.",
-    "Report the engine, then run `nightjar credentials release` to allow the login again.",
+    "Report the engine. If `nightjar credentials list` names the login, `release` allows it again.",
   ),
   BAD_CONFIGURATIONS: engineerActs(
     "The settings do not fit the engine's form.",
