@@ -30,8 +30,13 @@ import type { Heads, Turns } from "./LookTurns.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { judgeEnd } from "./StartAttempt.ts"
 
-/** A 404 counts only once it has been repeated: the service may fail to find an execution for a moment. */
+/**
+ * A 404 counts only once it has been repeated, and for longer than a gateway is usually without a service behind
+ * it: whoever believes it too soon leaves the execution there, and logs in once more. In longest pauses between
+ * two polls: ten minutes, unless the job says otherwise.
+ */
 const goneReadsMin = 3
+const gonePausesMin = 10
 /** The same holds for somebody else's state: answers may have been mixed up. */
 const strangeReadsMin = 3
 const abortTriesMax = 8
@@ -48,7 +53,8 @@ export interface Watch {
   readonly turns: Turns
   /** A ticket waits for AUTH_OK, which only a read can show. */
   hasTicket: boolean
-  gone: number
+  /** Reads in a row that did not find it, and when the first of them was answered (milliseconds). */
+  gone: { readonly reads: number; readonly since: number } | undefined
   /** Reads in a row that showed somebody else's run. */
   strange: number
   challenged: boolean
@@ -79,7 +85,7 @@ export const openWatch = Effect.fnUntraced(function* (order: AttemptOrder, open:
     seen: "",
     turns: openTurns(hints, { accepted_at, giveUpAt, plan, restingSince }),
     hasTicket: waitsForTicket,
-    gone: 0,
+    gone: undefined,
     strange: 0,
     challenged: false,
     failure: undefined,
@@ -159,8 +165,11 @@ const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExe
   watch.strange = 0
   const looked = readState(answer)
   if (looked._tag === "Gone") {
-    watch.gone += 1
-    if (watch.gone < goneReadsMin) return undefined
+    const now = yield* Clock.currentTimeMillis
+    const { reads, since } = watch.gone ?? { reads: 0, since: now }
+    watch.gone = { reads: reads + 1, since }
+    const goneForMs = gonePausesMin * Duration.toMillis(order.polling.max)
+    if (watch.gone.reads < goneReadsMin || now - since < goneForMs) return undefined
     yield* closeAttempt(
       order,
       open,
@@ -170,7 +179,7 @@ const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExe
     )
     return looked
   }
-  watch.gone = 0
+  watch.gone = undefined
   if (looked._tag === "Challenge") {
     if ("body" in answer && !watch.challenged)
       yield* landBody(order, answer.body, { kind: "challenge", http_status: statusOf(answer), ...open })

@@ -282,26 +282,29 @@ describe("following an execution", () => {
     }),
   )
 
-  it.effect("believes that an execution is gone only after three such answers in a row", () =>
-    Effect.gen(function* () {
-      const gone = { _tag: "NotFound" } as const
-      const blink = yield* night({
-        script: {
-          state: (_, times) => (times < 3 ? gone : times === 3 ? working : times < 6 ? gone : completed),
-        },
-      })
-      expect(blink.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-      const away = yield* night({
-        tasks: [{ customer: "c-1", fingerprint: "f-1" }],
-        script: { state: () => gone },
-      })
-      expect([away.countOf("state"), away.countOf("start"), away.verdict("c-1")]).toEqual([
-        3,
-        1,
-        "unfinished EXECUTION_GONE service",
-      ])
-      expect(tagged(away.facts, "CredentialRejected")).toEqual([])
-    }),
+  it.effect(
+    "believes that an execution is gone only after ten minutes of such answers [promise 4 gone]",
+    () =>
+      Effect.gen(function* () {
+        const gone = { _tag: "NotFound" } as const
+        const place = makePlace()
+        // A gateway without a service behind it, until just before that.
+        const blink = yield* night({
+          place,
+          script: { state: () => (place.world.now() < 9.9 * minute ? gone : completed) },
+        })
+        expect([blink.countOf("start"), blink.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+        const away = yield* night({
+          tasks: [{ customer: "c-1", fingerprint: "f-1" }],
+          script: { state: (_, times) => (times === 3 ? working : gone) },
+        })
+        const reads = timesOf(away.calls, "state")
+        expect([away.countOf("start"), away.verdict("c-1")]).toEqual([1, "unfinished EXECUTION_GONE service"])
+        // Once it was found, they count anew.
+        expect((reads.at(-1) ?? 0) - (reads[3] ?? 0)).toBeGreaterThanOrEqual(10 * minute)
+        expect((reads.at(-2) ?? 0) - (reads[3] ?? 0)).toBeLessThan(10 * minute)
+        expect(tagged(away.facts, "CredentialRejected")).toEqual([])
+      }),
   )
 })
 
