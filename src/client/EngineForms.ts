@@ -266,14 +266,23 @@ const triedMaxMs = Duration.toMillis("2 minutes")
 const waitOf = (told: object) =>
   "retry_after" in told && Duration.isDuration(told.retry_after) ? { retry_after: told.retry_after } : {}
 
-const answerOf = (failure: CallFailure): Effect.Effect<EngineAnswer, CatalogueFailed> => {
+const answerOf = Effect.fnUntraced(function* (
+  { listEngines }: Service["Service"],
+  failure: CallFailure,
+): Effect.fn.Return<EngineAnswer, CatalogueFailed> {
   const detail = failure.message
-  if (failure._tag === "SecretRefused" || failure._tag === "NotSent")
-    return Effect.fail(new CatalogueFailed({ message: detail }))
-  const answered = failure._tag === "UnexpectedAnswer" && failure.http_status === 200
-  if (answered) return Effect.succeed({ _tag: "Unreadable", detail })
-  return Effect.succeed({ _tag: "Unavailable", detail, ...waitOf(failure) })
-}
+  const isRefused = failure._tag === "SecretRefused"
+  // One engine may be refused to an application whose secret is good.
+  if (failure._tag === "NotSent" || (isRefused && (yield* Effect.isFailure(listEngines))))
+    return yield* new CatalogueFailed({ message: detail })
+  if (isRefused) return { _tag: "Unreadable", detail: notAllowed(failure.http_status) }
+  if (failure._tag === "UnexpectedAnswer" && failure.http_status === 200)
+    return { _tag: "Unreadable", detail }
+  return { _tag: "Unavailable", detail, ...waitOf(failure) }
+})
+
+const notAllowed = (http_status: number): string =>
+  `showEngine: the service does not show this engine to the application (${http_status})`
 
 export const ServiceCatalogue = {
   layer: Layer.effect(
@@ -285,7 +294,7 @@ export const ServiceCatalogue = {
             retryCall(service.showEngine(engine_reference), { triesMax, untilAt: now + triedMaxMs }),
           ).pipe(
             Effect.matchEffect({
-              onFailure: answerOf,
+              onFailure: (failure) => answerOf(service, failure),
               onSuccess: (answer): Effect.Effect<EngineAnswer> => {
                 switch (answer._tag) {
                   case "Engine":

@@ -141,7 +141,8 @@ const identityOf = (key: Uint8Array, place: LoginPlace, roles: FieldRoles, sent:
 
 /**
  * What is sent besides who it is, whatever the channel calls its fields: a channel that asks for more about
- * the user asks for no other password. Sorted, as the texts of their JSON.
+ * the user asks for no other password, nor does a form that takes a number where it took a text. Sorted, as
+ * the texts of their JSON.
  */
 const writtenValues = ({ locking, selectors, secret }: FieldRoles, sent: Sent): ReadonlyArray<string> => {
   const isWho = (name: string) =>
@@ -150,7 +151,7 @@ const writtenValues = ({ locking, selectors, secret }: FieldRoles, sent: Sent): 
   return Object.entries(sent)
     .flatMap(([name, value]) => {
       if (value === undefined || isWho(name)) return []
-      return [isEncrypted(value) ? unreadable : canonicalJson(value)]
+      return [isEncrypted(value) ? unreadable : canonicalJson(isPlain(value) ? String(value) : value)]
     })
     .toSorted()
 }

@@ -1,10 +1,11 @@
 /**
  * Deletes at the service what is safe here: only closed executions of settled tasks whose bodies are in the
  * newest published version, each with its receipt, each intent in the ledger before the request (section
- * 4.5). 204 and 404 count as deleted; what cannot be deleted now stays pending for the next run.
+ * 4.5). 204 and 404 count as deleted, 404 only if the execution cannot be read any more; what cannot be deleted
+ * now stays pending for the next run.
  */
 import { isDeepStrictEqual } from "node:util"
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Option } from "effect"
 import type { EngineReference, ExecutionId, RunId, TaskId } from "../service/Ids.ts"
 import { retryCall } from "../client/Pacing.ts"
 import { EngineOfCalls, Service } from "../client/Service.ts"
@@ -110,19 +111,22 @@ export const deleteAll = Effect.fn("DeleteExecutions.delete")(function* (
   yield* Effect.forEach(all, deleteNext, { concurrency: deletionsAtOnce, discard: true })
 })
 
+/** Undefined if the service does not say. */
+const look = Effect.fnUntraced(function* ({ execution_id }: DueDeletion, untilAt: number) {
+  const service = yield* Service
+  const reading = answeredBy(retryCall(service.readExecution(execution_id), { triesMax, untilAt }), untilAt)
+  return Option.getOrUndefined(Option.map(yield* Effect.option(reading), readState))
+})
+
 /**
  * Whether the execution is still as it closed: one that is not closed, although a state said so, may have
  * become more than what was read.
  */
-const isAsRead = Effect.fnUntraced(function* ({ execution_id, only }: DueDeletion, untilAt: number) {
+const isAsRead = Effect.fnUntraced(function* (due: DueDeletion, untilAt: number) {
+  const { only } = due
   if (only === undefined) return true
-  const service = yield* Service
-  const answer = yield* Effect.option(
-    answeredBy(retryCall(service.readExecution(execution_id), { triesMax, untilAt }), untilAt),
-  )
-  if (answer._tag === "None") return false
-  const looked = readState(answer.value)
-  if (looked._tag !== "Closed") return looked._tag === "Gone"
+  const looked = yield* look(due, untilAt)
+  if (looked?._tag !== "Closed") return looked?._tag === "Gone"
   const { products_count } = looked.view
   const counts = products_count?._tag === "Counted" ? products_count.counts : undefined
   return isDeepStrictEqual(counts, only.counted)
@@ -134,7 +138,7 @@ const deleteOne = Effect.fnUntraced(function* (run_id: RunId, due: DueDeletion, 
   const service = yield* Service
   const ledger = yield* Ledger
   yield* ledger.append([{ _tag: "DeleteIntended", run_id, task_id, execution_id, landed_sha256 }])
-  let answer: DeleteAnswer | CallFailure = "still_running"
+  let answer: Answer = "still_running"
   for (let tries = 1; tries <= stillRunningMax && answer === "still_running"; tries++) {
     const grownMs = waitMs(stillRunningWaits, tries - 1, 0)
     const pauseMs = tries > 1 ? grownMs : 0
@@ -146,13 +150,19 @@ const deleteOne = Effect.fnUntraced(function* (run_id: RunId, due: DueDeletion, 
       (failure: CallFailure) => Effect.succeed(failure),
     )
   }
+  // A gateway that knows no such call answers 404, too, and the execution is still there.
+  if (answer === "gone" && (yield* look(due, untilAt))?._tag !== "Gone") answer = "there"
   yield* ledger.append([{ _tag: "DeleteAnswered", run_id, task_id, execution_id, ...deletionOf(answer) }])
   return typeof answer !== "string"
 })
 
-const deletionOf = (answer: DeleteAnswer | CallFailure) => {
+/** `there`: 404, although the execution can be read. */
+type Answer = DeleteAnswer | CallFailure | "there"
+
+const deletionOf = (answer: Answer) => {
   if (answer === "deleted") return { http_status: 204, outcome: "deleted" } as const
   if (answer === "gone") return { http_status: 404, outcome: "gone" } as const
+  if (answer === "there") return { http_status: 404, outcome: "pending" } as const
   if (answer === "still_running") return { http_status: stillRunningStatus, outcome: "pending" } as const
   const http_status = "http_status" in answer ? answer.http_status : undefined
   return { http_status: http_status ?? 0, outcome: "pending" } as const

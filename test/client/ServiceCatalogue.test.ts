@@ -6,6 +6,7 @@ import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { FormCache, ServiceCatalogue } from "../../src/client/EngineForms.ts"
+import { Service } from "../../src/client/Service.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import { assignment, planOn, grounds, login } from "../task/Samples.ts"
@@ -14,9 +15,17 @@ import { stageInProcess } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
-const decisionFor = (status: number, body: string) =>
+const decisionFor = (status: number, body: string, list = status) =>
   Effect.gen(function* () {
-    const { layer } = yield* stageInProcess({ status, body })
+    const stages = yield* Effect.all({
+      page: stageInProcess({ status, body }),
+      list: stageInProcess({ status: list, body: "[]" }),
+    })
+    const listEngines = Service.use((service) => service.listEngines).pipe(Effect.provide(stages.list.layer))
+    const layer = Layer.effect(
+      Service,
+      Effect.map(Service, (service) => Service.of({ ...service, listEngines })),
+    ).pipe(Layer.provide(stages.page.layer))
     const cache = FormCache.layer.pipe(
       Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer)),
       Layer.provide(layer),
@@ -34,7 +43,7 @@ const decisionFor = (status: number, body: string) =>
       : decision.verdict
   })
 
-const verdict = (what: string) => ({
+const verdict = (found: string) => ({
   task_id: "nightly.2026-11-21/c-1/bank:website",
   customer_id: "c-1",
   engine_reference: "bank:website",
@@ -42,9 +51,7 @@ const verdict = (what: string) => ({
   outcome: "failed",
   reason: "UNEXPECTED_ANSWER",
   who_acts: "engineer",
-  message:
-    `showEngine: the engine's details cannot be read: ${what} (200); ` +
-    "no login is sent without its form: report this to the service's support",
+  message: `showEngine: ${found}; no login is sent without its form: report this to the service's support`,
 })
 
 describe("an engine in planning", () => {
@@ -63,9 +70,22 @@ describe("an engine in planning", () => {
 
   effect("needs an engineer if its form cannot be read, without waiting until the deadline", function* () {
     const details = JSON.stringify({ ...engineDetails, parameters: "username, password" })
-    expect(yield* decisionFor(200, details)).toEqual(verdict("`parameters` is not a form (reference, 2.3)"))
-    expect(yield* decisionFor(200, "{}")).toEqual(verdict("`reference` is not a string"))
+    const cannot = "the engine's details cannot be read"
+    expect(yield* decisionFor(200, details)).toEqual(
+      verdict(`${cannot}: \`parameters\` is not a form (reference, 2.3) (200)`),
+    )
+    expect(yield* decisionFor(200, "{}")).toEqual(verdict(`${cannot}: \`reference\` is not a string (200)`))
   })
+
+  effect(
+    "needs an engineer if it alone is refused, and ends planning if the list is, too [run refused engine]",
+    function* () {
+      const alone = yield* decisionFor(403, "", 200)
+      expect(alone).toEqual(verdict("the service does not show this engine to the application (403)"))
+      const whole = yield* Effect.exit(decisionFor(403, ""))
+      expect(String(whole)).toContain("the service refuses the application secret (403)")
+    },
+  )
 
   effect("is waited for if there is no answer, or one that asks to wait", function* () {
     const away = { availability: "unavailable", fitted: false }

@@ -177,12 +177,15 @@ describe("the account that a login opens", () => {
     expect(account({ user: "rsa::one" }, ["user"], { customer_id: "c-2" })).not.toBe(one)
   })
 
-  it("has the same password whatever the channel, and however often it is encrypted anew", () => {
+  it("has the same password whatever channel and form make of it, and however often it is encrypted anew [promise 4 type]", () => {
     const { password } = keys({ user: "ana", password: "p" })
     expect(keys({ password: "p", user: "ana" }, ["user"], { engine_reference: "bank:api" }).password).toBe(
       password,
     )
     expect(keys({ user: "ana", password: "q" }).password).not.toBe(password)
+    // A form that takes a number where it took a text; "0771" may be what corrects 771.
+    const pins = ["771", 771, "0771"].map((pin) => keys({ user: "ana", password: pin }).password)
+    expect([pins[0] === pins[1], pins[0] === pins[2]]).toEqual([true, false])
     const sealed = ["rsa::1", "hybrid::2"].map((text) => keys({ user: "ana", password: text }))
     expect(sealed.map(({ password: one, isByHand }) => [one, isByHand])).toEqual(
       sealed.map(() => [sealed[0]?.password, false]),

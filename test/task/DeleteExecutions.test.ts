@@ -240,12 +240,19 @@ describe("deleting", () => {
     }),
   )
 
-  it.effect("records the answer, intent first; 204 and 404 both finish it", () =>
-    Effect.gen(function* () {
-      const { told, pending } = yield* deleted(3, (id) => (id === "e-1" ? "gone" : "deleted"))
-      expect([told, pending]).toEqual([["204 deleted", "404 gone", "204 deleted"], 0])
-      expect((yield* deleted(1, () => "deleted")).written).toEqual(["DeleteIntended", "DeleteAnswered"])
-    }),
+  it.effect(
+    "records the answer, intent first; 204 finishes it, and 404 if it cannot be read either [promise 5 there]",
+    () =>
+      Effect.gen(function* () {
+        const answer = (id: string, times: number) =>
+          id !== "e-1" ? "deleted" : times < 2 ? lost : ("gone" as const)
+        const looked: StateAnswer = { _tag: "NotFound" }
+        const { told, pending } = yield* deleted(3, answer, Infinity, { looked })
+        expect([told, pending]).toEqual([["204 deleted", "404 gone", "204 deleted"], 0])
+        const there = yield* deleted(3, answer, Infinity, { runs: 2 })
+        expect([there.told, there.pending]).toEqual([["204 deleted", "404 pending", "204 deleted"], 1])
+        expect((yield* deleted(1, () => "deleted")).written).toEqual(["DeleteIntended", "DeleteAnswered"])
+      }),
   )
 
   it.effect("retries while the service is overloaded, and leaves the rest pending", () =>
@@ -253,11 +260,11 @@ describe("deleting", () => {
       const { told, pending, calls } = yield* deleted(5, (id, times) => {
         if (id === "e-0") return times < 4 ? throttled() : "deleted"
         if (id === "e-1") return "still_running"
-        if (id === "e-2") return times < 2 ? lost : "gone"
+        if (id === "e-2") return times < 2 ? lost : "deleted"
         return id === "e-3" ? notSent : unexpected
       })
       expect([told, pending]).toEqual([
-        ["204 deleted", "409 pending", "404 gone", "0 pending", "418 pending"],
+        ["204 deleted", "409 pending", "204 deleted", "0 pending", "418 pending"],
         3,
       ])
       const asked = calls.flatMap(([at, verb, id]) => (id === "e-1" && verb === "delete" ? [at] : []))
