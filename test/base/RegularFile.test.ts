@@ -4,7 +4,7 @@ import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { afterAll, beforeAll, describe, expect, it } from "@effect/vitest"
+import { afterAll, beforeAll, describe, expect } from "@effect/vitest"
 import { ConfigProvider, Effect, Result } from "effect"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { checkFile, readTextFile, renderProblem } from "../../src/base/DurableFile.ts"
@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => new Promise<void>((resolve) => void socket.close(() => resolve())))
 
 describe("a file that somebody names", () => {
-  it.effect.each([
+  effect.each([
     ["text", Result.succeed("señal\n")],
     ["nothing", Result.fail("there is no such file")],
     ["pipe", Result.fail("it is a named pipe, not a file")],
@@ -39,15 +39,13 @@ describe("a file that somebody names", () => {
     ["socket", Result.fail("it is a socket, not a file")],
     ["sparse", Result.fail("it is larger than 64 MB")],
     ["latin1", Result.fail("it is not UTF-8")],
-  ] as const)("is read when it is a regular file of a fitting size: %s", ([name, expected]) =>
-    Effect.gen(function* () {
-      expect(yield* Effect.result(readTextFile(at(name), 64_000_000))).toEqual(expected)
-      // Who opens the file itself is told the same, but for what only reading shows.
-      const checked = yield* Effect.result(checkFile(at(name), 64_000_000))
-      const unread = name === "text" || name === "latin1"
-      expect(checked).toEqual(unread ? Result.succeed(undefined) : expected)
-    }),
-  )
+  ] as const)("is read when it is a regular file of a fitting size: %s", function* ([name, expected]) {
+    expect(yield* Effect.result(readTextFile(at(name), 64_000_000))).toEqual(expected)
+    // Who opens the file itself is told the same, but for what only reading shows.
+    const checked = yield* Effect.result(checkFile(at(name), 64_000_000))
+    const unread = name === "text" || name === "latin1"
+    expect(checked).toEqual(unread ? Result.succeed(undefined) : expected)
+  })
 
   effect("is refused if it is a device, or has no size and never ends", function* () {
     const reasons = yield* Effect.forEach(["/dev/zero", "/proc/self/environ"], (path) =>

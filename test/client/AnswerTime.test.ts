@@ -1,5 +1,5 @@
 /** How long an answer may take, in virtual time: whole, in pieces, and byte by byte. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Fiber, Stream } from "effect"
 import type { Duration } from "effect"
 import { HttpClient, HttpServerResponse } from "effect/http"
@@ -9,6 +9,7 @@ import { startCall } from "./Examples.ts"
 import { flowResultsSource } from "../../src/service/FlowResults.ts"
 import { serviceOver } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 /** A body of so many chunks, one after each pause. */
 const dripping = (chunk: Uint8Array, pause: Duration.Input, chunks = Infinity) =>
@@ -41,7 +42,7 @@ const document = Effect.flatMap(Service, (service) =>
 
 describe("an answer", () => {
   const stalled = "the answer stalled: less than 65536 bytes in 1m"
-  it.effect.each([
+  effect.each([
     ["a request that is never answered", start, silent, 60, "startExecution: no answer within 1m"],
     ["a state that comes byte by byte", state, byByte, 60, "readExecution: no answer within 1m"],
     ["results that come byte by byte", results, byByte, 60, `flow_results: ${stalled}`],
@@ -60,18 +61,16 @@ describe("an answer", () => {
       1_200,
       60 * 2 ** 20,
     ],
-  ] as const)("is given up after its time: %s", ([, call, client, seconds, said]) =>
-    Effect.gen(function* () {
-      const ended = Effect.match(call as Effect.Effect<unknown, { readonly message: string }, Service>, {
-        onFailure: ({ message }): unknown => message,
-        onSuccess: (value) => value,
-      }).pipe(Effect.provide(serviceOver(client)))
-      const timed = Effect.flatMap(ended, (end) =>
-        Effect.map(Clock.currentTimeMillis, (now) => [Math.round(now / 1_000), end]),
-      )
-      const fiber = yield* Effect.forkChild(timed)
-      yield* TestClock.adjust("3 hours")
-      assert.deepStrictEqual(yield* Fiber.join(fiber), [seconds, said])
-    }),
-  )
+  ] as const)("is given up after its time: %s", function* ([, call, client, seconds, said]) {
+    const ended = Effect.match(call as Effect.Effect<unknown, { readonly message: string }, Service>, {
+      onFailure: ({ message }): unknown => message,
+      onSuccess: (value) => value,
+    }).pipe(Effect.provide(serviceOver(client)))
+    const timed = Effect.flatMap(ended, (end) =>
+      Effect.map(Clock.currentTimeMillis, (now) => [Math.round(now / 1_000), end]),
+    )
+    const fiber = yield* Effect.forkChild(timed)
+    yield* TestClock.adjust("3 hours")
+    assert.deepStrictEqual(yield* Fiber.join(fiber), [seconds, said])
+  })
 })

@@ -1,6 +1,6 @@
 /** Calls over real sockets: what a connection that fails proves, what is kept alive, and whom TLS trusts. */
 import type * as Net from "node:net"
-import { afterEach, assert, describe, it } from "@effect/vitest"
+import { afterEach, assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { vi } from "vitest"
 import { HttpClient } from "effect/http"
@@ -43,7 +43,7 @@ describe("a start over a connection that fails", () => {
     },
   )
 
-  it.live.each<readonly [string, (socket: Net.Socket) => void, string?]>([
+  live.each<readonly [string, (socket: Net.Socket) => void, string?]>([
     ["a reset after the request", (socket) => socket.resetAndDestroy()],
     ["a server that does not speak HTTP", (socket) => socket.end("220 smtp ready\r\n\r\n")],
     ["half of the headers", (socket) => socket.end("HTTP/1.1 202 Acc")],
@@ -53,12 +53,10 @@ describe("a start over a connection that fails", () => {
     ["no headers in time", () => undefined],
     ["no end of the body in time", (socket) => socket.write(long)],
     ["a cut body, unless its status is the whole answer", (socket) => socket.end(away), "EngineUnavailable"],
-  ])("loses the answer: %s", ([, react, tag = "AnswerLost"]) =>
-    Effect.gen(function* () {
-      const origin = yield* listenRaw(onRequest(react))
-      assert.strictEqual(yield* started(origin, { requestTimeout: "80 millis" }), tag)
-    }),
-  )
+  ])("loses the answer: %s", function* ([, react, tag = "AnswerLost"]) {
+    const origin = yield* listenRaw(onRequest(react))
+    assert.strictEqual(yield* started(origin, { requestTimeout: "80 millis" }), tag)
+  })
 
   live("loses the answer if the server accepts and closes", function* () {
     assert.strictEqual(yield* started(yield* listenRaw((socket) => socket.end())), "AnswerLost")
@@ -165,32 +163,30 @@ describe("a call that ends early", () => {
     answer._tag === "Document" ? Stream.runHead(answer.bytes) : Effect.void,
   )
 
-  it.live.each<readonly [string, string, Effect.Effect<unknown, CallFailure, Service>]>([
+  live.each<readonly [string, string, Effect.Effect<unknown, CallFailure, Service>]>([
     ["before the answer", "", read],
     ["after the headers", long, read],
     ["in a body of unknown length", chunked, read],
     ["between two pieces of a document", chunked.replace("202 Accepted", "200 OK"), first],
-  ])("ends its request: %s", ([, said, call]) =>
-    Effect.gen(function* () {
-      const arrived = yield* Deferred.make<void>()
-      const closed = yield* Deferred.make<void>()
-      const origin = yield* listenRaw((socket) => {
-        socket.on("data", () => socket.write(said, () => Deferred.doneUnsafe(arrived, Effect.void)))
-        socket.on("close", () => Deferred.doneUnsafe(closed, Effect.void))
-      })
-      const over = yield* Effect.forkChild(
-        Effect.gen(function* () {
-          const calling = yield* Effect.forkChild(call)
-          yield* Deferred.await(arrived)
-          yield* Effect.sleep("20 millis")
-          yield* Fiber.interrupt(calling)
-          // The connections of the client are open still: it is this request that closes its own.
-          yield* Effect.timeout(Deferred.await(closed), "5 seconds")
-        }).pipe(Effect.provide(serviceAt(origin))),
-      )
-      yield* Fiber.join(over)
-    }),
-  )
+  ])("ends its request: %s", function* ([, said, call]) {
+    const arrived = yield* Deferred.make<void>()
+    const closed = yield* Deferred.make<void>()
+    const origin = yield* listenRaw((socket) => {
+      socket.on("data", () => socket.write(said, () => Deferred.doneUnsafe(arrived, Effect.void)))
+      socket.on("close", () => Deferred.doneUnsafe(closed, Effect.void))
+    })
+    const over = yield* Effect.forkChild(
+      Effect.gen(function* () {
+        const calling = yield* Effect.forkChild(call)
+        yield* Deferred.await(arrived)
+        yield* Effect.sleep("20 millis")
+        yield* Fiber.interrupt(calling)
+        // The connections of the client are open still: it is this request that closes its own.
+        yield* Effect.timeout(Deferred.await(closed), "5 seconds")
+      }).pipe(Effect.provide(serviceAt(origin))),
+    )
+    yield* Fiber.join(over)
+  })
 
   live("makes nobody read ahead: a document waits at the server until its reader wants more", function* () {
     const size = 16 * 1024 * 1024
@@ -258,14 +254,12 @@ describe("an untrusted certificate", () => {
     return [said, ...requests.map(({ headers }) => headers["x-app-secret"])]
   })
 
-  it.live.each(["1", "0"])("gets no request if NODE_TLS_REJECT_UNAUTHORIZED is %s", (environment) =>
-    Effect.gen(function* () {
-      vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", environment)
-      assert.deepStrictEqual(yield* listAt(), [
-        "NotSent listEngines: no connection to the service (DEPTH_ZERO_SELF_SIGNED_CERT)",
-      ])
-    }),
-  )
+  live.each(["1", "0"])("gets no request if NODE_TLS_REJECT_UNAUTHORIZED is %s", function* (environment) {
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", environment)
+    assert.deepStrictEqual(yield* listAt(), [
+      "NotSent listEngines: no connection to the service (DEPTH_ZERO_SELF_SIGNED_CERT)",
+    ])
+  })
 
   live("is accepted only if the connections are configured so", function* () {
     assert.deepStrictEqual(yield* listAt({ acceptAnyCertificate: true }), ["listed", secret])

@@ -9,6 +9,7 @@ import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { bytesOf, metaOf } from "./landingSuite.ts"
 import { freshFolders } from "../harness/Folder.ts"
+import { effect } from "../harness/Steps.ts"
 
 /** What fails while it is named, which files are open, and whose bytes were synced. */
 const disk = { fails: "", open: new Map<number, string>(), data: [] as Array<string> }
@@ -203,7 +204,7 @@ describe("a document's half-written copy", () => {
 })
 
 describe("files", () => {
-  it.effect("are closed once they are read or full, and all of them with the process", () => {
+  effect("are closed once they are read or full, and all of them with the process", function* () {
     const root = fresh()
     // As the machine has it, for reading too.
     const open = () =>
@@ -218,22 +219,21 @@ describe("files", () => {
         })
         .filter((path) => path.startsWith(root))
         .map((path) => relative(root, path))
-    return Effect.gen(function* () {
-      yield* Effect.gen(function* () {
-        const landing = yield* Landing
-        const ref = yield* land("first")
-        yield* landing.read(run, ref)
-        yield* listed
-        assert.deepStrictEqual(open(), [relative(root, segment(root, 1))])
-        yield* land("second")
-        assert.deepStrictEqual(open(), [relative(root, segment(root, 1))])
-      }).pipe(Effect.provide(landingIn({ root })))
+
+    yield* Effect.gen(function* () {
+      const landing = yield* Landing
+      const ref = yield* land("first")
+      yield* landing.read(run, ref)
+      yield* listed
+      assert.deepStrictEqual(open(), [relative(root, segment(root, 1))])
+      yield* land("second")
+      assert.deepStrictEqual(open(), [relative(root, segment(root, 1))])
+    }).pipe(Effect.provide(landingIn({ root })))
+    assert.deepStrictEqual(open(), [])
+    const full = Effect.gen(function* () {
+      yield* land("third")
       assert.deepStrictEqual(open(), [])
-      const full = Effect.gen(function* () {
-        yield* land("third")
-        assert.deepStrictEqual(open(), [])
-      })
-      yield* Effect.provide(full, landingIn({ root, segmentBytesMax: 1 }))
     })
+    yield* Effect.provide(full, landingIn({ root, segmentBytesMax: 1 }))
   })
 })

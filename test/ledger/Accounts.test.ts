@@ -100,7 +100,7 @@ describe("an account", () => {
     ),
   )
 
-  it.effect.each<readonly [string, ReadonlyArray<Fact>, AccountKeys, ReadonlyArray<unknown>]>([
+  effect.each<readonly [string, ReadonlyArray<Fact>, AccountKeys, ReadonlyArray<unknown>]>([
     ["nothing was ever sent to", [], keys(), [0, undefined]],
     ["whose process was killed before any answer counts that login", [sent(1)], keys(), [1, undefined]],
     ["counts start and probe", [...lost(1), sent(1, keys(), true)], keys(), [2, "third"]],
@@ -203,11 +203,9 @@ describe("an account", () => {
       keys("p", { isByHand: false }),
       [4, "unproven"],
     ],
-  ])("%s", ([, facts, login, expected]) =>
-    Effect.gen(function* () {
-      expect(yield* after(facts, login)).toEqual(expected)
-    }),
-  )
+  ])("%s", function* ([, facts, login, expected]) {
+    expect(yield* after(facts, login)).toEqual(expected)
+  })
 
   it.effect(
     "is busy while a login of it may be open, and not for itself; a clock set back adds no time",

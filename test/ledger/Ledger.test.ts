@@ -425,34 +425,33 @@ describe("an execution id", () => {
     }),
   )
 
-  it.effect("belongs to its attempt in later processes too, until the execution is deleted", () => {
+  effect("belongs to its attempt in later processes too, until the execution is deleted", function* () {
     const database = openLedger({ path: ":memory:" })
     const process = <A, E>(work: Effect.Effect<A, E, Ledger>) =>
       Effect.provide(work, Layer.fresh(Ledger.layerOver(database)))
     const told = (fact: Fact) => Effect.flatMap(Ledger, (ledger) => ledger.append([fact]))
-    return Effect.gen(function* () {
-      // The process died before its answer was a fact, or the answer does not say that it is its own.
-      expect(yield* process(asked(claim("b")))).toEqual([true])
-      yield* process(told(answered("a", "lost")))
-      expect(yield* process(asked(claim("b")))).toEqual([true])
-      yield* process(told(answered("a", "accepted")))
-      yield* process(told(deletion("pending")))
-      expect(yield* process(asked(claim("b"), claim("a", 2), claim("a"), claim("b")))).toEqual([
-        false,
-        false,
-        true,
-        false,
-      ])
-      const within = Effect.gen(function* () {
-        expect(yield* asked(claim("a"))).toEqual([true])
-        yield* told(deletion("deleted"))
-        return yield* asked(claim("b"), claim("a"), claim("c"), claim("b"))
-      })
-      expect(yield* process(within)).toEqual([true, false, false, true])
-      expect(yield* process(asked(claim("c"), claim("b")))).toEqual([true, false])
-      yield* process(told(answered("c", "accepted")))
-      expect(yield* process(asked(claim("a"), claim("c")))).toEqual([false, true])
+
+    // The process died before its answer was a fact, or the answer does not say that it is its own.
+    expect(yield* process(asked(claim("b")))).toEqual([true])
+    yield* process(told(answered("a", "lost")))
+    expect(yield* process(asked(claim("b")))).toEqual([true])
+    yield* process(told(answered("a", "accepted")))
+    yield* process(told(deletion("pending")))
+    expect(yield* process(asked(claim("b"), claim("a", 2), claim("a"), claim("b")))).toEqual([
+      false,
+      false,
+      true,
+      false,
+    ])
+    const within = Effect.gen(function* () {
+      expect(yield* asked(claim("a"))).toEqual([true])
+      yield* told(deletion("deleted"))
+      return yield* asked(claim("b"), claim("a"), claim("c"), claim("b"))
     })
+    expect(yield* process(within)).toEqual([true, false, false, true])
+    expect(yield* process(asked(claim("c"), claim("b")))).toEqual([true, false])
+    yield* process(told(answered("c", "accepted")))
+    expect(yield* process(asked(claim("a"), claim("c")))).toEqual([false, true])
   })
 })
 

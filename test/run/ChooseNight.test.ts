@@ -1,5 +1,5 @@
 /** Which run `run` begins or resumes, what a further one is limited to, and when nothing may begin at all. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { Job } from "../../src/jobs/Job.ts"
@@ -10,6 +10,7 @@ import { anId } from "../harness/Id.ts"
 import { customer, jobOf } from "../harness/SmallNights.ts"
 import { factsOf, idOf } from "../ledger/ToldRuns.ts"
 import type { Told } from "../ledger/ToldRuns.ts"
+import { effect } from "../harness/Steps.ts"
 
 const hour = 60 * 60_000
 /** The runs of a test begin here, each a minute after the one before. */
@@ -70,8 +71,9 @@ describe("the rest of a night whose newest run is a rerun", () => {
     only: new Set(only),
   })
 
-  it.effect("is a further run of the tasks that none of its runs has finished, and of nothing else", () =>
-    Effect.gen(function* () {
+  effect(
+    "is a further run of the tasks that none of its runs has finished, and of nothing else",
+    function* () {
       const night: Runs = [
         [1, { tasks: { "c-1": "failed", "c-2": "unfinished", "c-3": undefined, gone: "unfinished" } }],
         [2, rerun],
@@ -82,42 +84,39 @@ describe("the rest of a night whose newest run is a rerun", () => {
         ...rest(idOf(3), idOf(2), "c-2/bank", "c-3/bank"),
         collect: [idOf(1)],
       })
-    }),
+    },
   )
 
-  it.effect("is a run of the rerun's own night, also where the next date has begun", () =>
-    Effect.gen(function* () {
-      const night: Runs = [
-        [1, unfinished],
-        [2, rerun],
-      ]
-      expect(yield* choose(night, { hours: 19.5 })).toEqual(rest(idOf(3), idOf(2), "c-2/bank"))
-      // There it is past midnight by then.
-      const late = { ...two, timezone: "Asia/Tokyo" }
-      expect(yield* choose(night, { hours: 15, job: late })).toEqual(rest(idOf(3), idOf(2), "c-2/bank"))
-    }),
-  )
+  effect("is a run of the rerun's own night, also where the next date has begun", function* () {
+    const night: Runs = [
+      [1, unfinished],
+      [2, rerun],
+    ]
+    expect(yield* choose(night, { hours: 19.5 })).toEqual(rest(idOf(3), idOf(2), "c-2/bank"))
+    // There it is past midnight by then.
+    const late = { ...two, timezone: "Asia/Tokyo" }
+    expect(yield* choose(night, { hours: 15, job: late })).toEqual(rest(idOf(3), idOf(2), "c-2/bank"))
+  })
 
-  it.effect("is over with the night: the next one begins instead", () =>
-    Effect.gen(function* () {
-      const night: Runs = [
-        [1, unfinished],
-        [2, rerun],
-      ]
-      const next = chosen("New", idOf(1, "2026-11-22"), "2026-11-22")
-      expect(yield* choose(night, { hours: 23 })).toEqual(next)
-      // Twenty hours count from the first run, a minute before the rerun.
-      const [before, after] = [20 - 1.5 / 60, 20 - 0.5 / 60]
-      expect((yield* choose(night, { hours: before })).chosen._tag).toBe("New")
-      expect((yield* choose(night, { hours: after })).chosen._tag).toBe("NothingToDo")
-      const nightly = { ...two, night: { starts: "01:00", until: "05:00" } }
-      expect(yield* choose(night, { hours: 22.9, job: nightly })).toEqual(rest(idOf(3), idOf(2), "c-2/bank"))
-      expect(yield* choose(night, { hours: 23, job: nightly })).toEqual(next)
-    }),
-  )
+  effect("is over with the night: the next one begins instead", function* () {
+    const night: Runs = [
+      [1, unfinished],
+      [2, rerun],
+    ]
+    const next = chosen("New", idOf(1, "2026-11-22"), "2026-11-22")
+    expect(yield* choose(night, { hours: 23 })).toEqual(next)
+    // Twenty hours count from the first run, a minute before the rerun.
+    const [before, after] = [20 - 1.5 / 60, 20 - 0.5 / 60]
+    expect((yield* choose(night, { hours: before })).chosen._tag).toBe("New")
+    expect((yield* choose(night, { hours: after })).chosen._tag).toBe("NothingToDo")
+    const nightly = { ...two, night: { starts: "01:00", until: "05:00" } }
+    expect(yield* choose(night, { hours: 22.9, job: nightly })).toEqual(rest(idOf(3), idOf(2), "c-2/bank"))
+    expect(yield* choose(night, { hours: 23, job: nightly })).toEqual(next)
+  })
 
-  it.effect("is nothing where every task is finished, or the one that is not may not be started again", () =>
-    Effect.gen(function* () {
+  effect(
+    "is nothing where every task is finished, or the one that is not may not be started again",
+    function* () {
       const over = chosen("NothingToDo", idOf(2))
       expect(
         yield* choose([
@@ -143,30 +142,28 @@ describe("the rest of a night whose newest run is a rerun", () => {
         [2, rerun],
       ]
       expect((yield* choose(night, { more: unknown })).chosen).toEqual(over.chosen)
-    }),
+    },
   )
 
-  it.effect("is not begun beside a rerun that can be resumed, nor where another run is asked for", () =>
-    Effect.gen(function* () {
-      const { exit_code: _, ...cut } = rerun
-      const night: Runs = [
-        [1, unfinished],
-        [2, cut],
-      ]
-      expect(yield* choose(night)).toEqual(chosen("Resume", idOf(2)))
-      const only = new Set(["c-1/bank"])
-      const asked = { further: true, parent: idOf(1), only }
-      expect(
-        yield* choose(
-          [
-            [1, unfinished],
-            [2, rerun],
-          ],
-          asked,
-        ),
-      ).toEqual({ ...chosen("New", idOf(3)), parent: idOf(1), only })
-    }),
-  )
+  effect("is not begun beside a rerun that can be resumed, nor where another run is asked for", function* () {
+    const { exit_code: _, ...cut } = rerun
+    const night: Runs = [
+      [1, unfinished],
+      [2, cut],
+    ]
+    expect(yield* choose(night)).toEqual(chosen("Resume", idOf(2)))
+    const only = new Set(["c-1/bank"])
+    const asked = { further: true, parent: idOf(1), only }
+    expect(
+      yield* choose(
+        [
+          [1, unfinished],
+          [2, rerun],
+        ],
+        asked,
+      ),
+    ).toEqual({ ...chosen("New", idOf(3)), parent: idOf(1), only })
+  })
 })
 
 describe("a night that was missed", () => {
@@ -174,33 +171,30 @@ describe("a night that was missed", () => {
   const before: Runs = [[1, on("2026-11-18", succeeded)]]
   const missed = ["2026-11-19", "2026-11-20"]
 
-  it.effect("is told by the next run that begins, if the job says that there is one each day", () =>
-    Effect.gen(function* () {
-      expect(yield* choose(before, { job: nightly })).toEqual({ ...chosen("New", idOf(1)), missed })
-      expect(yield* choose(before, { job: two })).toEqual(chosen("New", idOf(1)))
-      expect(yield* choose([], { job: nightly })).toEqual(chosen("New", idOf(1)))
-    }),
-  )
+  effect("is told by the next run that begins, if the job says that there is one each day", function* () {
+    expect(yield* choose(before, { job: nightly })).toEqual({ ...chosen("New", idOf(1)), missed })
+    expect(yield* choose(before, { job: two })).toEqual(chosen("New", idOf(1)))
+    expect(yield* choose([], { job: nightly })).toEqual(chosen("New", idOf(1)))
+  })
 
-  it.effect("is counted from the job's own newest night: not from another job's, and not from a rerun", () =>
-    Effect.gen(function* () {
+  effect(
+    "is counted from the job's own newest night: not from another job's, and not from a rerun",
+    function* () {
       const others: Runs = [
         ...before,
         [2, on("2026-11-17", { ...succeeded, parent: "job.2026-11-17" })],
         [1, on("2026-11-20", { ...succeeded, job: "other" })],
       ]
       expect((yield* choose(others, { job: nightly })).missed).toEqual(missed)
-    }),
+    },
   )
 
-  it.effect("is told once: not by a run that is resumed, and not by a rerun", () =>
-    Effect.gen(function* () {
-      const cut: Runs = [...before, [1, { tasks: { "c-1": undefined } }]]
-      expect(yield* choose(cut, { job: nightly })).toEqual(chosen("Resume", idOf(1)))
-      const asked = { job: nightly, further: true, parent: idOf(1, "2026-11-18") }
-      expect((yield* choose([...before, [1, on("2026-11-15", succeeded)]], asked)).missed).toEqual([])
-    }),
-  )
+  effect("is told once: not by a run that is resumed, and not by a rerun", function* () {
+    const cut: Runs = [...before, [1, { tasks: { "c-1": undefined } }]]
+    expect(yield* choose(cut, { job: nightly })).toEqual(chosen("Resume", idOf(1)))
+    const asked = { job: nightly, further: true, parent: idOf(1, "2026-11-18") }
+    expect((yield* choose([...before, [1, on("2026-11-15", succeeded)]], asked)).missed).toEqual([])
+  })
 })
 
 describe("a job that names far fewer customers than the night before", () => {
@@ -216,51 +210,37 @@ describe("a job that names far fewer customers than the night before", () => {
   const refused = { _tag: "TooFewCustomers", before: 10, run_id: idOf(1, "2026-11-20"), share: 0.5 }
   const today = chosen("New", idOf(1))
 
-  it.effect("begins nothing, from the share on that the job says [run share of customers]", () =>
-    Effect.gen(function* () {
-      expect(yield* Effect.flip(choose(before, { job: few(4) }))).toMatchObject({ ...refused, customers: 4 })
-      expect(yield* choose(before, { job: few(5) })).toEqual(today)
-      expect(yield* choose(before, { job: jobFor("c-1") })).toEqual(today)
-    }),
-  )
+  effect("begins nothing, from the share on that the job says [run share of customers]", function* () {
+    expect(yield* Effect.flip(choose(before, { job: few(4) }))).toMatchObject({ ...refused, customers: 4 })
+    expect(yield* choose(before, { job: few(5) })).toEqual(today)
+    expect(yield* choose(before, { job: jobFor("c-1") })).toEqual(today)
+  })
 
-  it.effect("is compared with its own newest night that planned customers, and with no rerun", () =>
-    Effect.gen(function* () {
-      const night: Runs = [
-        ...before,
-        [2, on("2026-11-20", { tasks: { "c-1": "succeeded" }, exit_code: 0, parent: "job.2026-11-20" })],
-        [3, on("2026-11-20", { exit_code: 6, tasks: {} })],
-        [
-          4,
-          on("2026-11-20", { tasks: { "session/s-1": "succeeded", "session/s-2": "failed" }, exit_code: 0 }),
-        ],
-        [5, on("2026-11-20", { job: "other", tasks: { "c-1": "succeeded" }, exit_code: 0 })],
-      ]
-      expect(yield* Effect.flip(choose(night, { job: few(4) }))).toMatchObject(refused)
-      const smaller: Runs = [
-        ...before,
-        [2, on("2026-11-20", { tasks: { "c-1": "succeeded" }, exit_code: 0 })],
-      ]
-      expect((yield* choose(smaller, { job: few(1) })).chosen._tag).toBe("New")
-    }),
-  )
+  effect("is compared with its own newest night that planned customers, and with no rerun", function* () {
+    const night: Runs = [
+      ...before,
+      [2, on("2026-11-20", { tasks: { "c-1": "succeeded" }, exit_code: 0, parent: "job.2026-11-20" })],
+      [3, on("2026-11-20", { exit_code: 6, tasks: {} })],
+      [4, on("2026-11-20", { tasks: { "session/s-1": "succeeded", "session/s-2": "failed" }, exit_code: 0 })],
+      [5, on("2026-11-20", { job: "other", tasks: { "c-1": "succeeded" }, exit_code: 0 })],
+    ]
+    expect(yield* Effect.flip(choose(night, { job: few(4) }))).toMatchObject(refused)
+    const smaller: Runs = [...before, [2, on("2026-11-20", { tasks: { "c-1": "succeeded" }, exit_code: 0 })]]
+    expect((yield* choose(smaller, { job: few(1) })).chosen._tag).toBe("New")
+  })
 
-  it.effect("counts a customer once, on however many engines, and sessions not at all", () =>
-    Effect.gen(function* () {
-      const { assignments } = few(4)
-      const twice = assignments.map((one) => ({ ...one, engine_reference: anId("tax") }))
-      const sessions = Array.from({ length: 9 }, (_, index) => ({ session_id: anId(`s-${index}`) }))
-      const job = few(0, { assignments: [...assignments, ...twice], sessions: sessions as never })
-      expect(yield* Effect.flip(choose(before, { job }))).toMatchObject({ ...refused, customers: 4 })
-    }),
-  )
+  effect("counts a customer once, on however many engines, and sessions not at all", function* () {
+    const { assignments } = few(4)
+    const twice = assignments.map((one) => ({ ...one, engine_reference: anId("tax") }))
+    const sessions = Array.from({ length: 9 }, (_, index) => ({ session_id: anId(`s-${index}`) }))
+    const job = few(0, { assignments: [...assignments, ...twice], sessions: sessions as never })
+    expect(yield* Effect.flip(choose(before, { job }))).toMatchObject({ ...refused, customers: 4 })
+  })
 
-  it.effect("is not asked about a rerun, nor where there is nothing to begin", () =>
-    Effect.gen(function* () {
-      const rerun = { job: few(1), further: true, parent: idOf(1, "2026-11-20") }
-      expect((yield* choose(before, rerun)).chosen._tag).toBe("New")
-      const done: Runs = [...before, [1, { tasks: ten, exit_code: 0 }]]
-      expect(yield* choose(done, { job: few(1) })).toEqual(chosen("NothingToDo", idOf(1)))
-    }),
-  )
+  effect("is not asked about a rerun, nor where there is nothing to begin", function* () {
+    const rerun = { job: few(1), further: true, parent: idOf(1, "2026-11-20") }
+    expect((yield* choose(before, rerun)).chosen._tag).toBe("New")
+    const done: Runs = [...before, [1, { tasks: ten, exit_code: 0 }]]
+    expect(yield* choose(done, { job: few(1) })).toEqual(chosen("NothingToDo", idOf(1)))
+  })
 })

@@ -11,6 +11,7 @@ import { PublicationHeld, PublishFailed, Publisher } from "../../src/tables/Publ
 import type { Published } from "../../src/tables/Publisher.ts"
 import { anId } from "../harness/Id.ts"
 import { executed, idOf, planned, run_id, started } from "../report/Samples.ts"
+import { effect } from "../harness/Steps.ts"
 
 const drained = (customer: string): Fact => ({
   _tag: "AttemptDrained",
@@ -84,8 +85,9 @@ const publish = (
   }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" })))
 
 describe("a publication", () => {
-  it.effect("records its receipts, and what it says about the tables only where there is something", () =>
-    Effect.gen(function* () {
+  effect(
+    "records its receipts, and what it says about the tables only where there is something",
+    function* () {
       const quiet = yield* publish(whole("c"), Effect.succeed(plain))
       expect([quiet.added, quiet.told]).toEqual([[fact()], [{ _tag: "Stage", run_id, stage: "publishing" }]])
       const notes = {
@@ -99,54 +101,51 @@ describe("a publication", () => {
       }
       const { added } = yield* publish(whole("c"), Effect.succeed({ ...plain, ...notes }))
       expect(added).toEqual([fact(notes)])
-    }),
+    },
   )
 
-  it.effect("keeps each execution with a body that is not in the tables, once, for the last reason", () =>
-    Effect.gen(function* () {
+  effect(
+    "keeps each execution with a body that is not in the tables, once, for the last reason",
+    function* () {
       const left_out = [body("c"), body("d"), body("c", { reason: "too deep" })]
       const { added } = yield* publish([...whole("c"), ...whole("d")], Effect.succeed({ ...plain, left_out }))
       expect(added).toEqual([fact({ left_out }), kept("c", "too deep"), kept("d")])
-    }),
+    },
   )
 
-  it.effect("keeps nothing that is not drained, or whose end and execution are not known", () =>
-    Effect.gen(function* () {
-      const facts: ReadonlyArray<Fact> = [
-        planned("undrained"),
-        ...executed("undrained", { a: 1 }),
-        ...whole("unnamed"),
-        planned("open"),
-        ...executed("open", {}).filter(({ _tag }) => _tag !== "AttemptClosed"),
-        drained("open"),
-      ]
-      const { execution_id: _, ...unnamed } = body("unnamed")
-      const left_out = [
-        body("undrained"),
-        unnamed,
-        body("open"),
-        body("of-nobody"),
-        body("unnamed", { execution_id: anId("e-of-another-attempt") }),
-      ]
-      const { added } = yield* publish(facts, Effect.succeed({ ...plain, left_out }))
-      expect(added).toEqual([fact({ left_out })])
-    }),
-  )
+  effect("keeps nothing that is not drained, or whose end and execution are not known", function* () {
+    const facts: ReadonlyArray<Fact> = [
+      planned("undrained"),
+      ...executed("undrained", { a: 1 }),
+      ...whole("unnamed"),
+      planned("open"),
+      ...executed("open", {}).filter(({ _tag }) => _tag !== "AttemptClosed"),
+      drained("open"),
+    ]
+    const { execution_id: _, ...unnamed } = body("unnamed")
+    const left_out = [
+      body("undrained"),
+      unnamed,
+      body("open"),
+      body("of-nobody"),
+      body("unnamed", { execution_id: anId("e-of-another-attempt") }),
+    ]
+    const { added } = yield* publish(facts, Effect.succeed({ ...plain, left_out }))
+    expect(added).toEqual([fact({ left_out })])
+  })
 
-  it.effect("that a gate holds back records that alone, and failing records nothing", () =>
-    Effect.gen(function* () {
-      const gates = [{ gate: "rows", expected: "more", found: "less" }]
-      const held = yield* publish(
-        whole("c"),
-        Effect.fail(new PublicationHeld({ run_id, database: "published/held/x.duckdb", gates })),
-      )
-      expect(held.added).toEqual([{ _tag: "RunHeld", run_id, database: "published/held/x.duckdb", gates }])
-      expect(held.released).toMatchObject({ _tag: "Success", success: [] })
-      const failed = yield* publish(whole("c"), Effect.fail(new PublishFailed({ message: "disk full" })))
-      expect(failed.added).toEqual([])
-      expect(failed.released).toMatchObject({ _tag: "Failure", failure: { message: "disk full" } })
-    }),
-  )
+  effect("that a gate holds back records that alone, and failing records nothing", function* () {
+    const gates = [{ gate: "rows", expected: "more", found: "less" }]
+    const held = yield* publish(
+      whole("c"),
+      Effect.fail(new PublicationHeld({ run_id, database: "published/held/x.duckdb", gates })),
+    )
+    expect(held.added).toEqual([{ _tag: "RunHeld", run_id, database: "published/held/x.duckdb", gates }])
+    expect(held.released).toMatchObject({ _tag: "Success", success: [] })
+    const failed = yield* publish(whole("c"), Effect.fail(new PublishFailed({ message: "disk full" })))
+    expect(failed.added).toEqual([])
+    expect(failed.released).toMatchObject({ _tag: "Failure", failure: { message: "disk full" } })
+  })
 
   it.effect(
     "publishes the runs that were held back before it with receipts and kept executions of their own",

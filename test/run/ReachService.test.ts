@@ -1,5 +1,5 @@
 /** Before anything starts the service has to answer: how often it is asked, how long, and what remains if it never does. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { NotSent, SecretRefused, Service } from "../../src/client/Service.ts"
@@ -10,6 +10,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { reachService } from "../../src/run/Nightly.ts"
 import { run_id } from "../report/Samples.ts"
 import { bodyOf, scripted } from "../task/ScriptedService.ts"
+import { effect } from "../harness/Steps.ts"
 
 const hour = 60 * 60_000
 const begun = {
@@ -68,78 +69,66 @@ const reach = ({ untilAt, awayUntil = 0, failure = away, leavesTrace = false }: 
 const refused = "ServiceRefused: no connection"
 
 describe("a service that answers", () => {
-  it.effect("is asked once, and nothing is recorded, whether or not the run may leave a trace", () =>
-    Effect.gen(function* () {
-      const once = { outcome: false, tries: 1, told: [], gaveUp: 0, facts: [], endedAt: 0 }
-      expect(yield* reach({})).toEqual(once)
-      expect(yield* reach({ untilAt: hour, leavesTrace: true })).toEqual(once)
-    }),
-  )
+  effect("is asked once, and nothing is recorded, whether or not the run may leave a trace", function* () {
+    const once = { outcome: false, tries: 1, told: [], gaveUp: 0, facts: [], endedAt: 0 }
+    expect(yield* reach({})).toEqual(once)
+    expect(yield* reach({ untilAt: hour, leavesTrace: true })).toEqual(once)
+  })
 
-  it.effect("after a few failures is not waited for: the tries before that are enough", () =>
-    Effect.gen(function* () {
-      const { outcome, told, facts } = yield* reach({ awayUntil: 1, untilAt: hour, leavesTrace: true })
-      expect([outcome, told, facts]).toEqual([false, [], []])
-    }),
-  )
+  effect("after a few failures is not waited for: the tries before that are enough", function* () {
+    const { outcome, told, facts } = yield* reach({ awayUntil: 1, untilAt: hour, leavesTrace: true })
+    expect([outcome, told, facts]).toEqual([false, [], []])
+  })
 })
 
 describe("a service that is away", () => {
-  it.effect("is tried four times for a run that does not wait, which leaves nothing behind", () =>
-    Effect.gen(function* () {
-      const { endedAt, ...seen } = yield* reach({ awayUntil: Infinity })
-      expect(seen).toEqual({ outcome: refused, tries: 4, told: [], gaveUp: 0, facts: [] })
-      expect(endedAt).toBeLessThan(60_000)
-    }),
-  )
+  effect("is tried four times for a run that does not wait, which leaves nothing behind", function* () {
+    const { endedAt, ...seen } = yield* reach({ awayUntil: Infinity })
+    expect(seen).toEqual({ outcome: refused, tries: 4, told: [], gaveUp: 0, facts: [] })
+    expect(endedAt).toBeLessThan(60_000)
+  })
 
-  it.effect(
+  effect(
     "is waited for until the night ends; the run is recorded as soon as it fails, and not given up",
-    () =>
-      Effect.gen(function* () {
-        const { endedAt, tries, ...seen } = yield* reach({
-          awayUntil: hour,
-          untilAt: 3 * hour,
-          leavesTrace: true,
-        })
-        const told = [{ _tag: "ServiceAway", message: "no connection", until: 3 * hour }]
-        expect(seen).toEqual({ outcome: true, told, gaveUp: 0, facts: ["RunStarted"] })
-        expect([endedAt >= hour, endedAt < hour + 2 * 60_000, tries > 50]).toEqual([true, true, true])
-      }),
+    function* () {
+      const { endedAt, tries, ...seen } = yield* reach({
+        awayUntil: hour,
+        untilAt: 3 * hour,
+        leavesTrace: true,
+      })
+      const told = [{ _tag: "ServiceAway", message: "no connection", until: 3 * hour }]
+      expect(seen).toEqual({ outcome: true, told, gaveUp: 0, facts: ["RunStarted"] })
+      expect([endedAt >= hour, endedAt < hour + 2 * 60_000, tries > 50]).toEqual([true, true, true])
+    },
   )
 
-  it.effect("is waited for in the same way by a run that leaves no trace", () =>
-    Effect.gen(function* () {
-      const { outcome, gaveUp, facts } = yield* reach({ awayUntil: hour, untilAt: 3 * hour })
-      expect([outcome, gaveUp, facts]).toEqual([false, 0, []])
-      const never = yield* reach({ awayUntil: Infinity, untilAt: 3 * hour })
-      expect([never.outcome, never.gaveUp, never.facts]).toEqual([refused, 0, []])
-    }),
-  )
+  effect("is waited for in the same way by a run that leaves no trace", function* () {
+    const { outcome, gaveUp, facts } = yield* reach({ awayUntil: hour, untilAt: 3 * hour })
+    expect([outcome, gaveUp, facts]).toEqual([false, 0, []])
+    const never = yield* reach({ awayUntil: Infinity, untilAt: 3 * hour })
+    expect([never.outcome, never.gaveUp, never.facts]).toEqual([refused, 0, []])
+  })
 
-  it.effect(
+  effect(
     "until the night ends costs the run, which is given up once, and recorded also if it cannot wait",
-    () =>
-      Effect.gen(function* () {
-        const { endedAt, outcome, gaveUp, facts } = yield* reach({
-          awayUntil: Infinity,
-          untilAt: 3 * hour,
-          leavesTrace: true,
-        })
-        expect([outcome, gaveUp, facts]).toEqual([refused, 1, ["RunStarted"]])
-        expect([endedAt <= 3 * hour, endedAt > 3 * hour - 5 * 60_000]).toEqual([true, true])
-        const late = yield* reach({ awayUntil: Infinity, leavesTrace: true })
-        expect([late.outcome, late.tries, late.gaveUp, late.facts]).toEqual([refused, 4, 1, ["RunStarted"]])
-      }),
+    function* () {
+      const { endedAt, outcome, gaveUp, facts } = yield* reach({
+        awayUntil: Infinity,
+        untilAt: 3 * hour,
+        leavesTrace: true,
+      })
+      expect([outcome, gaveUp, facts]).toEqual([refused, 1, ["RunStarted"]])
+      expect([endedAt <= 3 * hour, endedAt > 3 * hour - 5 * 60_000]).toEqual([true, true])
+      const late = yield* reach({ awayUntil: Infinity, leavesTrace: true })
+      expect([late.outcome, late.tries, late.gaveUp, late.facts]).toEqual([refused, 4, 1, ["RunStarted"]])
+    },
   )
 })
 
-it.effect("a refused application secret is not sent four times, nor all night long", () =>
-  Effect.gen(function* () {
-    const failure = new SecretRefused({ http_status: 401, message: "wrong secret" })
-    const plain = yield* reach({ awayUntil: Infinity, failure })
-    expect([plain.outcome, plain.tries]).toEqual(["ServiceRefused: wrong secret", 2])
-    const nightly = yield* reach({ awayUntil: Infinity, failure, untilAt: 3 * hour, leavesTrace: true })
-    expect([nightly.outcome, nightly.tries, nightly.gaveUp]).toEqual(["ServiceRefused: wrong secret", 4, 1])
-  }),
-)
+effect("a refused application secret is not sent four times, nor all night long", function* () {
+  const failure = new SecretRefused({ http_status: 401, message: "wrong secret" })
+  const plain = yield* reach({ awayUntil: Infinity, failure })
+  expect([plain.outcome, plain.tries]).toEqual(["ServiceRefused: wrong secret", 2])
+  const nightly = yield* reach({ awayUntil: Infinity, failure, untilAt: 3 * hour, leavesTrace: true })
+  expect([nightly.outcome, nightly.tries, nightly.gaveUp]).toEqual(["ServiceRefused: wrong secret", 4, 1])
+})

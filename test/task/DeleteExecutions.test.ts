@@ -34,6 +34,7 @@ import {
 import type { Call, Script } from "./ScriptedService.ts"
 import type { StateAnswer } from "../../src/client/Service.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const published = (...executions: ReadonlyArray<string>): Fact => ({
   _tag: "RunPublished",
@@ -216,116 +217,99 @@ const deleted = (
 }
 
 describe("deleting", () => {
-  it.effect(
+  effect(
     "ends when it has to, whatever is not answered, and leaves the rest pending without a request",
-    () =>
-      Effect.gen(function* () {
-        const quiet = yield* deleted(40, (id) => (id === "e-7" ? "deleted" : silent), 30_000)
-        expect([quiet.endedAt, quiet.pending, quiet.calls.length]).toEqual([30_000, 39, 17])
-        expect([quiet.told[7], quiet.told[0], quiet.told[39]]).toEqual([
-          "204 deleted",
-          "0 pending",
-          undefined,
-        ])
-        const running = yield* deleted(1, () => "still_running", 3_000)
-        expect([running.endedAt < 3_000, running.told]).toEqual([true, ["409 pending"]])
-      }),
+    function* () {
+      const quiet = yield* deleted(40, (id) => (id === "e-7" ? "deleted" : silent), 30_000)
+      expect([quiet.endedAt, quiet.pending, quiet.calls.length]).toEqual([30_000, 39, 17])
+      expect([quiet.told[7], quiet.told[0], quiet.told[39]]).toEqual(["204 deleted", "0 pending", undefined])
+      const running = yield* deleted(1, () => "still_running", 3_000)
+      expect([running.endedAt < 3_000, running.told]).toEqual([true, ["409 pending"]])
+    },
   )
 
-  it.effect("says which engine each deletion is about", () =>
-    Effect.gen(function* () {
-      const heard: Array<string | undefined> = []
-      yield* deleted(2, () => "deleted", Infinity, { hear: (_, engine) => heard.push(engine) })
-      expect(heard).toEqual(["bank:website", "bank:website"])
-    }),
-  )
+  effect("says which engine each deletion is about", function* () {
+    const heard: Array<string | undefined> = []
+    yield* deleted(2, () => "deleted", Infinity, { hear: (_, engine) => heard.push(engine) })
+    expect(heard).toEqual(["bank:website", "bank:website"])
+  })
 
-  it.effect(
+  effect(
     "records the answer, intent first; 204 finishes it, and 404 if it cannot be read either [promise 5 there]",
-    () =>
-      Effect.gen(function* () {
-        const answer = (id: string, times: number) =>
-          id !== "e-1" ? "deleted" : times < 2 ? lost : ("gone" as const)
-        const looked: StateAnswer = { _tag: "NotFound" }
-        const { told, pending } = yield* deleted(3, answer, Infinity, { looked })
-        expect([told, pending]).toEqual([["204 deleted", "404 gone", "204 deleted"], 0])
-        const there = yield* deleted(3, answer, Infinity, { runs: 2 })
-        expect([there.told, there.pending]).toEqual([["204 deleted", "404 pending", "204 deleted"], 1])
-        expect((yield* deleted(1, () => "deleted")).written).toEqual(["DeleteIntended", "DeleteAnswered"])
-      }),
+    function* () {
+      const answer = (id: string, times: number) =>
+        id !== "e-1" ? "deleted" : times < 2 ? lost : ("gone" as const)
+      const looked: StateAnswer = { _tag: "NotFound" }
+      const { told, pending } = yield* deleted(3, answer, Infinity, { looked })
+      expect([told, pending]).toEqual([["204 deleted", "404 gone", "204 deleted"], 0])
+      const there = yield* deleted(3, answer, Infinity, { runs: 2 })
+      expect([there.told, there.pending]).toEqual([["204 deleted", "404 pending", "204 deleted"], 1])
+      expect((yield* deleted(1, () => "deleted")).written).toEqual(["DeleteIntended", "DeleteAnswered"])
+    },
   )
 
-  it.effect("retries while the service is overloaded, and leaves the rest pending", () =>
-    Effect.gen(function* () {
-      const { told, pending, calls } = yield* deleted(5, (id, times) => {
-        if (id === "e-0") return times < 4 ? throttled() : "deleted"
-        if (id === "e-1") return "still_running"
-        if (id === "e-2") return times < 2 ? lost : "deleted"
-        return id === "e-3" ? notSent : unexpected
-      })
-      expect([told, pending]).toEqual([
-        ["204 deleted", "409 pending", "204 deleted", "0 pending", "418 pending"],
-        3,
-      ])
-      const asked = calls.flatMap(([at, verb, id]) => (id === "e-1" && verb === "delete" ? [at] : []))
-      // Each request takes 200 ms, and before a further one its state is read.
-      expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([4_400, 8_400])
-    }),
-  )
+  effect("retries while the service is overloaded, and leaves the rest pending", function* () {
+    const { told, pending, calls } = yield* deleted(5, (id, times) => {
+      if (id === "e-0") return times < 4 ? throttled() : "deleted"
+      if (id === "e-1") return "still_running"
+      if (id === "e-2") return times < 2 ? lost : "deleted"
+      return id === "e-3" ? notSent : unexpected
+    })
+    expect([told, pending]).toEqual([
+      ["204 deleted", "409 pending", "204 deleted", "0 pending", "418 pending"],
+      3,
+    ])
+    const asked = calls.flatMap(([at, verb, id]) => (id === "e-1" && verb === "delete" ? [at] : []))
+    // Each request takes 200 ms, and before a further one its state is read.
+    expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([4_400, 8_400])
+  })
 
-  it.effect(
+  effect(
     "asks again only for what is as it was when it closed, now and in later runs [promise 5 running]",
-    () =>
-      Effect.gen(function* () {
-        const remove = (_: string, times: number) => (times < 2 ? "still_running" : "deleted")
-        const others: ReadonlyArray<StateAnswer> = [
-          state("ONGOING", "RUNNING"),
-          state("COMPLETED", "COMPLETED", { is_closed: false }),
-          completed,
-        ]
-        for (const looked of others) {
-          const { calls, told } = yield* deleted(1, remove, Infinity, { looked, runs: 3 })
-          expect([calls.filter(([, verb]) => verb === "delete").length, told]).toEqual([1, ["409 pending"]])
-        }
-        for (const looked of [asItClosed, { _tag: "NotFound" } as const])
-          expect((yield* deleted(1, remove, Infinity, { looked })).told).toEqual(["204 deleted"])
-      }),
-  )
-
-  it.effect("sends nothing if its time is up, and does not wait beyond it", () =>
-    Effect.gen(function* () {
-      const late = yield* deleted(1, () => "deleted", 0)
-      expect([late.calls, late.written, late.told]).toEqual([[], [], [undefined]])
-      const last = yield* deleted(1, () => "deleted", 1)
-      expect([last.calls, last.told]).toEqual([[[0, "delete", "e-0"]], ["0 pending"]])
-      // The second question would leave at the very moment at which no answer is waited for any more.
-      const running = yield* deleted(1, () => "still_running", 4_200)
-      expect([running.endedAt, running.calls, running.told]).toEqual([
-        200,
-        [[0, "delete", "e-0"]],
-        ["409 pending"],
-      ])
-    }),
-  )
-
-  it.effect("tries six times for one execution whose answers are lost", () =>
-    Effect.gen(function* () {
-      const { calls, told } = yield* deleted(1, () => lost)
-      expect([calls.length, told]).toEqual([6, ["0 pending"]])
-    }),
-  )
-
-  it.effect("continues with the others after a defect of ours, which counts as no answer", () =>
-    Effect.gen(function* () {
-      const defect = (): never => {
-        throw new TypeError("in our own code")
+    function* () {
+      const remove = (_: string, times: number) => (times < 2 ? "still_running" : "deleted")
+      const others: ReadonlyArray<StateAnswer> = [
+        state("ONGOING", "RUNNING"),
+        state("COMPLETED", "COMPLETED", { is_closed: false }),
+        completed,
+      ]
+      for (const looked of others) {
+        const { calls, told } = yield* deleted(1, remove, Infinity, { looked, runs: 3 })
+        expect([calls.filter(([, verb]) => verb === "delete").length, told]).toEqual([1, ["409 pending"]])
       }
-      const one = yield* deleted(3, (id) => (id === "e-1" ? defect() : "deleted"))
-      expect([one.told, one.pending]).toEqual([["204 deleted", "undefined pending", "204 deleted"], 1])
-      const all = yield* deleted(200, defect)
-      expect([all.pending, all.calls.length]).toEqual([200, 47])
-    }),
+      for (const looked of [asItClosed, { _tag: "NotFound" } as const])
+        expect((yield* deleted(1, remove, Infinity, { looked })).told).toEqual(["204 deleted"])
+    },
   )
+
+  effect("sends nothing if its time is up, and does not wait beyond it", function* () {
+    const late = yield* deleted(1, () => "deleted", 0)
+    expect([late.calls, late.written, late.told]).toEqual([[], [], [undefined]])
+    const last = yield* deleted(1, () => "deleted", 1)
+    expect([last.calls, last.told]).toEqual([[[0, "delete", "e-0"]], ["0 pending"]])
+    // The second question would leave at the very moment at which no answer is waited for any more.
+    const running = yield* deleted(1, () => "still_running", 4_200)
+    expect([running.endedAt, running.calls, running.told]).toEqual([
+      200,
+      [[0, "delete", "e-0"]],
+      ["409 pending"],
+    ])
+  })
+
+  effect("tries six times for one execution whose answers are lost", function* () {
+    const { calls, told } = yield* deleted(1, () => lost)
+    expect([calls.length, told]).toEqual([6, ["0 pending"]])
+  })
+
+  effect("continues with the others after a defect of ours, which counts as no answer", function* () {
+    const defect = (): never => {
+      throw new TypeError("in our own code")
+    }
+    const one = yield* deleted(3, (id) => (id === "e-1" ? defect() : "deleted"))
+    expect([one.told, one.pending]).toEqual([["204 deleted", "undefined pending", "204 deleted"], 1])
+    const all = yield* deleted(200, defect)
+    expect([all.pending, all.calls.length]).toEqual([200, 47])
+  })
 
   it.effect("sends nothing if its intent cannot be written, and fails", () => {
     const database = openLedger({ path: ":memory:" })
@@ -344,30 +328,26 @@ describe("deleting", () => {
     }).pipe(Effect.provide([Ledger.layerOver(database), scripted({}, calls)]))
   })
 
-  it.effect("gives up if the service is unreachable, instead of trying every execution", () =>
-    Effect.gen(function* () {
-      const { calls, pending } = yield* deleted(2_000, () => lost)
-      expect(pending).toBe(2_000)
-      const asked = new Set(calls.map(([, , id]) => id)).size
-      // The last of 32 finds fifteen others under way.
-      expect(asked).toBe(47)
-    }),
-  )
+  effect("gives up if the service is unreachable, instead of trying every execution", function* () {
+    const { calls, pending } = yield* deleted(2_000, () => lost)
+    expect(pending).toBe(2_000)
+    const asked = new Set(calls.map(([, , id]) => id)).size
+    // The last of 32 finds fifteen others under way.
+    expect(asked).toBe(47)
+  })
 
-  it.effect("continues with a service that answers now and then", () =>
-    Effect.gen(function* () {
-      const number = (id: string) => Number(id.slice("e-".length))
-      const { calls } = yield* deleted(100, (id) => (number(id) % 10 === 9 ? "deleted" : lost))
-      expect(new Set(calls.map(([, , id]) => id)).size).toBe(100)
-      // The answer is the last one of the sixteen that are asked together: 31 without one follow it, and that
-      // is not enough to give the others up.
-      const defect = (): never => {
-        throw new TypeError("in our own code")
-      }
-      const seldom = yield* deleted(100, (id) =>
-        number(id) === 0 || number(id) > 15 + 31 ? "deleted" : defect(),
-      )
-      expect([seldom.calls.length, seldom.pending]).toEqual([100, 15 + 31])
-    }),
-  )
+  effect("continues with a service that answers now and then", function* () {
+    const number = (id: string) => Number(id.slice("e-".length))
+    const { calls } = yield* deleted(100, (id) => (number(id) % 10 === 9 ? "deleted" : lost))
+    expect(new Set(calls.map(([, , id]) => id)).size).toBe(100)
+    // The answer is the last one of the sixteen that are asked together: 31 without one follow it, and that
+    // is not enough to give the others up.
+    const defect = (): never => {
+      throw new TypeError("in our own code")
+    }
+    const seldom = yield* deleted(100, (id) =>
+      number(id) === 0 || number(id) > 15 + 31 ? "deleted" : defect(),
+    )
+    expect([seldom.calls.length, seldom.pending]).toEqual([100, 15 + 31])
+  })
 })

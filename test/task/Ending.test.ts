@@ -12,6 +12,7 @@ import { hour, idOf, makePlace, minute, night, ready, second } from "./ScriptedN
 import type { Night, NightEnd, NightTask, Place } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, silent, throttled, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
+import { effect } from "../harness/Steps.ts"
 
 const years = 99_999_999 * second
 const absurd = throttled(429, years)
@@ -75,54 +76,46 @@ const nightOf = (script: Script, more: Partial<Night> = {}) =>
 const messageOf = (end: NightEnd) => end.state.tasks.get(idOf("c-1"))?.settled?.fact.message
 
 describe("the deadline", () => {
-  it.effect.each(hostile)("ends within seconds: %s", ([, script, reason, prepare]) =>
-    Effect.gen(function* () {
-      // An engine whose first start has no answer yet gets no other one.
-      const c1 = prepare === undefined ? { customer: "c-1" } : { customer: "c-1", prepare }
-      const tasks = [c1, { customer: "c-2", engine: "tax" }]
-      const { end, tookMs } = yield* nightOf(script, { rules: { deadlineAt: hour }, tasks })
-      expect([end.isOver, end.verdict("c-1")?.split(" ").slice(0, 2), end.verdict("c-2", "tax")]).toEqual([
-        true,
-        ["unfinished", reason],
-        "succeeded COMPLETED nobody",
-      ])
-      expect(tookMs).toBeLessThanOrEqual(hour + Duration.toMillis(cutWithin))
-    }),
-  )
+  effect.each(hostile)("ends within seconds: %s", function* ([, script, reason, prepare]) {
+    // An engine whose first start has no answer yet gets no other one.
+    const c1 = prepare === undefined ? { customer: "c-1" } : { customer: "c-1", prepare }
+    const tasks = [c1, { customer: "c-2", engine: "tax" }]
+    const { end, tookMs } = yield* nightOf(script, { rules: { deadlineAt: hour }, tasks })
+    expect([end.isOver, end.verdict("c-1")?.split(" ").slice(0, 2), end.verdict("c-2", "tax")]).toEqual([
+      true,
+      ["unfinished", reason],
+      "succeeded COMPLETED nobody",
+    ])
+    expect(tookMs).toBeLessThanOrEqual(hour + Duration.toMillis(cutWithin))
+  })
 
-  it.effect("reports a document that has not arrived by then as missing", () =>
-    Effect.gen(function* () {
-      const script = { results: () => document, attachment: () => "drips" } satisfies Script
-      const { end } = yield* nightOf(script, { rules: { deadlineAt: 30 * minute } })
-      const told = end.state.tasks.get(idOf("c-1"))?.attachments
-      expect(told?.map(({ attachment_id, status }) => [attachment_id, status])).toEqual([["doc-1", "failed"]])
-    }),
-  )
+  effect("reports a document that has not arrived by then as missing", function* () {
+    const script = { results: () => document, attachment: () => "drips" } satisfies Script
+    const { end } = yield* nightOf(script, { rules: { deadlineAt: 30 * minute } })
+    const told = end.state.tasks.get(idOf("c-1"))?.attachments
+    expect(told?.map(({ attachment_id, status }) => [attachment_id, status])).toEqual([["doc-1", "failed"]])
+  })
 
-  it.effect("leaves what was cut off to the next run, which reads it", () =>
-    Effect.gen(function* () {
-      const { end } = yield* nightOf({ results: () => silent }, { rules: { deadlineAt: hour } })
-      const next = yield* night({ facts: end.facts.slice(2), rules: { deadlineAt: hour } })
-      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
-    }),
-  )
+  effect("leaves what was cut off to the next run, which reads it", function* () {
+    const { end } = yield* nightOf({ results: () => silent }, { rules: { deadlineAt: hour } })
+    const next = yield* night({ facts: end.facts.slice(2), rules: { deadlineAt: hour } })
+    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+  })
 
-  it.effect("that is over when a run is resumed gives each task its own time", () =>
-    Effect.gen(function* () {
-      const { end } = yield* nightOf({ results: () => results(false) }, { rules: { deadlineAt: hour } })
-      const place = makePlace()
-      const script: Script = { results: (_, times) => results(times > 20) }
-      const next = yield* night({
-        facts: end.facts.slice(2),
-        rules: { deadlineAt: -hour },
-        script,
-        place,
-        mode: "collect",
-      })
-      expect(next.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-      expect(place.world.now()).toBeGreaterThan(Duration.toMillis(cutWithin))
-    }),
-  )
+  effect("that is over when a run is resumed gives each task its own time", function* () {
+    const { end } = yield* nightOf({ results: () => results(false) }, { rules: { deadlineAt: hour } })
+    const place = makePlace()
+    const script: Script = { results: (_, times) => results(times > 20) }
+    const next = yield* night({
+      facts: end.facts.slice(2),
+      rules: { deadlineAt: -hour },
+      script,
+      place,
+      mode: "collect",
+    })
+    expect(next.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(place.world.now()).toBeGreaterThan(Duration.toMillis(cutWithin))
+  })
 })
 
 /** Both writes take a minute and cannot be given up, as on a disk that stalls. */
@@ -162,7 +155,7 @@ const verdictsOf = (end: NightEnd) =>
 
 describe("a task that is cut off while the disk stalls", () => {
   const deadlineAt = 20 * second
-  it.effect.each<readonly [string, Night]>([
+  effect.each<readonly [string, Night]>([
     ["has ended well", { script: { state: () => completed } }],
     ["cannot use an answer", { script: { state: () => ({ ...completed, body: unusable }) } }],
     ["is a session", { tasks: [], sessions: ["s-9"] }],
@@ -170,8 +163,9 @@ describe("a task that is cut off while the disk stalls", () => {
       "is a session with an answer that cannot be used",
       { tasks: [], sessions: ["s-9"], script: { results: () => ({ _tag: "Results", body: unusable }) } },
     ],
-  ])("is settled once if its verdict is being written: one that %s [promise 11 cut off]", ([, given]) =>
-    Effect.gen(function* () {
+  ])(
+    "is settled once if its verdict is being written: one that %s [promise 11 cut off]",
+    function* ([, given]) {
       const well = verdictsOf(yield* night(given))
       const place = withSlowLedger(makePlace(), "TaskSettled")
       let held: SteerableNight | undefined
@@ -181,69 +175,61 @@ describe("a task that is cut off while the disk stalls", () => {
       const { running, done } = held!.look().total
       expect([running, done.succeeded + done.failed]).toEqual([0, 1])
       expect(place.world.now()).toBeGreaterThan(deadlineAt + Duration.toMillis(cutWithin))
-    }),
+    },
   )
 
-  it.effect.each<readonly [string, string]>([
+  effect.each<readonly [string, string]>([
     ["start", "SERVICE_UNREACHABLE"],
     ["state", "SERVICE_UNREACHABLE"],
     ["results", "RESULTS_PARTIAL"],
-  ])("is finished by the next run if an answer (%s) is being landed", ([kind, reason]) =>
-    Effect.gen(function* () {
-      const place = withSlowLanding(makePlace(), kind)
-      const end = yield* night({ place, rules: { deadlineAt } })
-      expect([end.isOver, verdictsOf(end)]).toEqual([true, [`unfinished ${reason}`]])
-      const next = yield* night({ facts: end.facts.slice(2) })
-      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
-    }),
-  )
+  ])("is finished by the next run if an answer (%s) is being landed", function* ([kind, reason]) {
+    const place = withSlowLanding(makePlace(), kind)
+    const end = yield* night({ place, rules: { deadlineAt } })
+    expect([end.isOver, verdictsOf(end)]).toEqual([true, [`unfinished ${reason}`]])
+    const next = yield* night({ facts: end.facts.slice(2) })
+    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+  })
 
-  it.effect("is left partial if it is a session whose results are being landed", () =>
-    Effect.gen(function* () {
-      const place = withSlowLanding(makePlace(), "results")
-      const end = yield* night({ place, tasks: [], sessions: ["s-9"], rules: { deadlineAt } })
-      expect([end.isOver, verdictsOf(end)]).toEqual([true, ["unfinished RESULTS_PARTIAL"]])
-    }),
-  )
+  effect("is left partial if it is a session whose results are being landed", function* () {
+    const place = withSlowLanding(makePlace(), "results")
+    const end = yield* night({ place, tasks: [], sessions: ["s-9"], rules: { deadlineAt } })
+    expect([end.isOver, verdictsOf(end)]).toEqual([true, ["unfinished RESULTS_PARTIAL"]])
+  })
 
-  it.effect("may be running if its start was lost and the next one is being prepared", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        tasks: [
-          { customer: "c-1", fingerprint: "one", prepare: (times) => (times === 1 ? ready("one") : silent) },
-        ],
-        script: { start: (_, times) => (times === 1 ? lost : throttled()) },
-        rules: { deadlineAt: hour },
-      })
-      expect([end.isOver, verdictsOf(end)]).toEqual([true, ["unfinished START_UNKNOWN"]])
-    }),
-  )
+  effect("may be running if its start was lost and the next one is being prepared", function* () {
+    const end = yield* night({
+      tasks: [
+        { customer: "c-1", fingerprint: "one", prepare: (times) => (times === 1 ? ready("one") : silent) },
+      ],
+      script: { start: (_, times) => (times === 1 ? lost : throttled()) },
+      rules: { deadlineAt: hour },
+    })
+    expect([end.isOver, verdictsOf(end)]).toEqual([true, ["unfinished START_UNKNOWN"]])
+  })
 })
 
 describe("max_wait", () => {
-  it.effect.each([
+  effect.each([
     ["a state read in flight", { ...stateOf(() => silent) }],
     ["an abort that gets no answer", { ...stateOf(() => silent), abort: () => silent }],
     ["states that are lost", { ...stateOf(() => lost), abort: () => lost }],
-  ] as const)("ends %s within seconds, and asks to stop", ([, script]) =>
-    Effect.gen(function* () {
-      const { end, tookMs } = yield* nightOf(script, { rules: { max_wait: Duration.millis(10 * minute) } })
-      expect([end.verdict("c-1"), end.verdict("c-2"), end.countOf("abort", "e-c-1-1") > 0]).toEqual([
-        "unfinished SERVICE_UNREACHABLE service",
-        "succeeded COMPLETED nobody",
-        true,
-      ])
-      const why = end.facts.flatMap((fact) => (fact._tag === "AbortIntended" ? [fact.why] : []))
-      expect(why).toEqual(["max_wait"])
-      expect(tookMs).toBeLessThanOrEqual(10 * minute + Duration.toMillis(cutWithin))
-    }),
-  )
+  ] as const)("ends %s within seconds, and asks to stop", function* ([, script]) {
+    const { end, tookMs } = yield* nightOf(script, { rules: { max_wait: Duration.millis(10 * minute) } })
+    expect([end.verdict("c-1"), end.verdict("c-2"), end.countOf("abort", "e-c-1-1") > 0]).toEqual([
+      "unfinished SERVICE_UNREACHABLE service",
+      "succeeded COMPLETED nobody",
+      true,
+    ])
+    const why = end.facts.flatMap((fact) => (fact._tag === "AbortIntended" ? [fact.why] : []))
+    expect(why).toEqual(["max_wait"])
+    expect(tookMs).toBeLessThanOrEqual(10 * minute + Duration.toMillis(cutWithin))
+  })
 })
 
 describe("an absurd Retry-After", () => {
   const asked = { message: "later" }
 
-  it.effect.each<readonly [string, Script, string]>([
+  effect.each<readonly [string, Script, string]>([
     [
       "a start",
       { start: (call) => (isOurs(call.customer_id) ? absurd : accepted("c-2-1")) },
@@ -256,54 +242,51 @@ describe("an absurd Retry-After", () => {
       { results: (id) => (isOurs(id) ? document : results(true)), attachment: () => absurd },
       "RESULTS_PARTIAL",
     ],
-  ])("to %s leaves its task for the next run at once, and is obeyed until then", ([, script, reason]) =>
-    Effect.gen(function* () {
+  ])(
+    "to %s leaves its task for the next run at once, and is obeyed until then",
+    function* ([, script, reason]) {
       const { end, tookMs } = yield* nightOf(script)
       expect([end.verdict("c-1"), end.verdict("c-2")]).toEqual([
         `unfinished ${reason} service`,
         "succeeded COMPLETED nobody",
       ])
       expect(tookMs).toBeLessThan(minute)
-    }),
+    },
   )
 
-  it.effect("is reported with the task", () =>
-    Effect.gen(function* () {
-      const scripts: ReadonlyArray<Script> = [
-        stateOf(() => absurd),
-        { results: () => absurd },
-        { start: (call) => (isOurs(call.customer_id) ? absurd : accepted("c-2-1")) },
-      ]
-      const messages = yield* Effect.forEach(scripts, (script) =>
-        Effect.map(nightOf(script), ({ end }) => messageOf(end)),
-      )
-      expect(messages).toEqual([asked.message, asked.message, "the service asked to wait 1157d 9h 46m 39s"])
-    }),
-  )
+  effect("is reported with the task", function* () {
+    const scripts: ReadonlyArray<Script> = [
+      stateOf(() => absurd),
+      { results: () => absurd },
+      { start: (call) => (isOurs(call.customer_id) ? absurd : accepted("c-2-1")) },
+    ]
+    const messages = yield* Effect.forEach(scripts, (script) =>
+      Effect.map(nightOf(script), ({ end }) => messageOf(end)),
+    )
+    expect(messages).toEqual([asked.message, asked.message, "the service asked to wait 1157d 9h 46m 39s"])
+  })
 })
 
 describe("a call with a time limit", () => {
   const never = Effect.never as Effect.Effect<string>
-  it.effect("is not sent after that time, and counts as lost if it has no answer by then", () =>
-    Effect.gen(function* () {
-      expect(yield* answeredBy(Effect.succeed("answer"), 1)).toBe("answer")
-      const sent: Array<string> = []
-      const late = yield* Effect.flip(
-        answeredBy(
-          Effect.sync(() => sent.push("sent")),
-          0,
-        ),
-      )
-      expect([late._tag, late.message, sent]).toEqual(["NotSent", "the time was up; nothing was sent", []])
-      const waiting = yield* Effect.forkChild(Effect.flip(answeredBy(never, 5_000)))
-      yield* TestClock.adjust("5 seconds")
-      const lostAnswer = yield* Fiber.join(waiting)
-      expect([lostAnswer._tag, lostAnswer.message]).toEqual([
-        "AnswerLost",
-        "there was no answer before the time was up",
-      ])
-    }),
-  )
+  effect("is not sent after that time, and counts as lost if it has no answer by then", function* () {
+    expect(yield* answeredBy(Effect.succeed("answer"), 1)).toBe("answer")
+    const sent: Array<string> = []
+    const late = yield* Effect.flip(
+      answeredBy(
+        Effect.sync(() => sent.push("sent")),
+        0,
+      ),
+    )
+    expect([late._tag, late.message, sent]).toEqual(["NotSent", "the time was up; nothing was sent", []])
+    const waiting = yield* Effect.forkChild(Effect.flip(answeredBy(never, 5_000)))
+    yield* TestClock.adjust("5 seconds")
+    const lostAnswer = yield* Fiber.join(waiting)
+    expect([lostAnswer._tag, lostAnswer.message]).toEqual([
+      "AnswerLost",
+      "there was no answer before the time was up",
+    ])
+  })
 
   it("ends seconds after the deadline, and has no end if the deadline is over before it begins", () => {
     expect([endingOf(1_000, 999), endingOf(1_000, 1_000), endingOf(undefined, 0)]).toEqual([

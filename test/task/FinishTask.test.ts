@@ -2,7 +2,7 @@
  * What follows once an execution is closed: whether its results are asked for and when, what is recorded of them, and
  * what is read again of an execution that an earlier process kept at the service.
  */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { StateView } from "../../src/client/Service.ts"
 import { own } from "../../src/service/Ends.ts"
@@ -13,6 +13,7 @@ import type { Night, NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, bodyOf, counted, nothing, results, state, unexpected } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const account = { product: "accounts", sub_family: "bank:account" }
 const accounts = (count: number) => counted({ "bank:account@accounts": count })
@@ -62,7 +63,7 @@ const timesOf = ({ calls }: NightEnd, verb: string) =>
 describe("a closed execution", () => {
   const nothingHeld: Partial<StateView> = { authentication_status: "not-performed" }
 
-  it.effect.each<readonly [string, ReturnType<typeof state>, number]>([
+  effect.each<readonly [string, ReturnType<typeof state>, number]>([
     ["that counted a record", state("FAILED", "FAILED", { ...nothingHeld, products_count: accounts(1) }), 1],
     [
       "of which nobody knows what it counted",
@@ -73,105 +74,96 @@ describe("a closed execution", () => {
     ["that completed", state("COMPLETED", "COMPLETED", nothingHeld), 1],
     ["that completed in part", state("PARTIAL", "PARTIAL", nothingHeld), 1],
     ["that failed before its login and counted nothing", state("FAILED", "FAILED", nothingHeld), 0],
-  ])("%s is asked for its results, or not at all", ([, closed, asked]) =>
-    Effect.gen(function* () {
-      const end = yield* over({ script: { state: () => closed, results: () => results(true, [account]) } })
-      expect(end.countOf("results")).toBe(asked)
-    }),
-  )
+  ])("%s is asked for its results, or not at all", function* ([, closed, asked]) {
+    const end = yield* over({ script: { state: () => closed, results: () => results(true, [account]) } })
+    expect(end.countOf("results")).toBe(asked)
+  })
 
-  it.effect("is drained without a look where it holds nothing, or where the job wants no results", () =>
-    Effect.gen(function* () {
-      const failed = state("FAILED", "FAILED", nothingHeld)
-      const empty = yield* over({ script: { state: () => failed } })
-      expect(recorded(empty)).toEqual([drained(1, "counted", []), settled("FAILED")])
-      const flow_results = { ...rules.flow_results, enabled: false }
-      const script = { state: () => completedWith({ products_count: accounts(3) }) }
-      const unwanted = yield* over({ script, rules: { flow_results } })
-      expect([unwanted.countOf("results"), recorded(unwanted)]).toEqual([
-        0,
-        [drained(1, "unwanted", []), settled("COMPLETED")],
-      ])
-    }),
-  )
+  effect("is drained without a look where it holds nothing, or where the job wants no results", function* () {
+    const failed = state("FAILED", "FAILED", nothingHeld)
+    const empty = yield* over({ script: { state: () => failed } })
+    expect(recorded(empty)).toEqual([drained(1, "counted", []), settled("FAILED")])
+    const flow_results = { ...rules.flow_results, enabled: false }
+    const script = { state: () => completedWith({ products_count: accounts(3) }) }
+    const unwanted = yield* over({ script, rules: { flow_results } })
+    expect([unwanted.countOf("results"), recorded(unwanted)]).toEqual([
+      0,
+      [drained(1, "unwanted", []), settled("COMPLETED")],
+    ])
+  })
 
-  it.effect("is kept where it names no session to ask, unless nothing was counted", () =>
-    Effect.gen(function* () {
-      const accepting: Script["start"] = () => ({
-        _tag: "Accepted",
-        http_status: 202,
-        body: bodyOf({}),
-        view: { execution_id: anId("e-1") },
+  effect("is kept where it names no session to ask, unless nothing was counted", function* () {
+    const accepting: Script["start"] = () => ({
+      _tag: "Accepted",
+      http_status: 202,
+      body: bodyOf({}),
+      view: { execution_id: anId("e-1") },
+    })
+    const sources = rules.sources.filter(({ name }) => name === "flow_results")
+    const closing = (products_count: NonNullable<StateView["products_count"]>) =>
+      over({
+        rules: { sources },
+        script: { start: accepting, state: () => completedWith({ products_count }) },
       })
-      const sources = rules.sources.filter(({ name }) => name === "flow_results")
-      const closing = (products_count: NonNullable<StateView["products_count"]>) =>
-        over({
-          rules: { sources },
-          script: { start: accepting, state: () => completedWith({ products_count }) },
-        })
-      const line = { family, counted: 2, landed: 0 }
-      const [none, two, unknown] = [
-        yield* closing(accounts(0)),
-        yield* closing(accounts(2)),
-        yield* closing({ _tag: "Unknown", why: "x" }),
-      ]
-      const short = `${family} 0 of 2`
-      const why = "the state's products_count is missing or cannot be read"
-      expect([none, two, unknown].map(recorded)).toEqual([
-        [drained(1, "counted", [{ family, counted: 0, landed: 0 }]), settled("COMPLETED")],
-        [kept(1, "RECORDS_UNREACHABLE", [line], short), settled("RECORDS_UNREACHABLE", short)],
-        [kept(1, "RECORDS_UNREACHABLE", [], why), settled("RECORDS_UNREACHABLE", why)],
-      ])
-    }),
-  )
+    const line = { family, counted: 2, landed: 0 }
+    const [none, two, unknown] = [
+      yield* closing(accounts(0)),
+      yield* closing(accounts(2)),
+      yield* closing({ _tag: "Unknown", why: "x" }),
+    ]
+    const short = `${family} 0 of 2`
+    const why = "the state's products_count is missing or cannot be read"
+    expect([none, two, unknown].map(recorded)).toEqual([
+      [drained(1, "counted", [{ family, counted: 0, landed: 0 }]), settled("COMPLETED")],
+      [kept(1, "RECORDS_UNREACHABLE", [line], short), settled("RECORDS_UNREACHABLE", short)],
+      [kept(1, "RECORDS_UNREACHABLE", [], why), settled("RECORDS_UNREACHABLE", why)],
+    ])
+  })
 
-  it.effect("that counted nothing is kept too where it refuses to say that nothing is there", () =>
-    Effect.gen(function* () {
-      const end = yield* over({ script: { state: () => completedWith(), results: () => unexpected } })
-      expect(recorded(end)).toEqual([
-        kept(1, "RECORDS_UNREACHABLE", [], "flow_results: 418"),
-        settled("RECORDS_UNREACHABLE", "flow_results: 418"),
-      ])
-    }),
-  )
+  effect("that counted nothing is kept too where it refuses to say that nothing is there", function* () {
+    const end = yield* over({ script: { state: () => completedWith(), results: () => unexpected } })
+    expect(recorded(end)).toEqual([
+      kept(1, "RECORDS_UNREACHABLE", [], "flow_results: 418"),
+      settled("RECORDS_UNREACHABLE", "flow_results: 418"),
+    ])
+  })
 
-  it.effect("whose login was not tried, and whose results cannot be used, costs no login", () =>
-    Effect.gen(function* () {
-      const closed = state("FAILED", "FAILED", { ...nothingHeld, products_count: accounts(1) })
-      const unusable = { _tag: "Results", body: { ...bodyOf({}), unusable: "it is no JSON" } } as const
-      const end = yield* over({
-        tasks: [{ customer: "c-1", fingerprint: "one" }],
-        script: { state: () => closed, results: () => unusable },
-      })
-      expect(recorded(end).map(({ _tag }) => _tag)).toEqual([
-        "LoginJudged",
-        "AnswerRefused",
-        "AttemptKept",
-        "TaskSettled",
-      ])
-    }),
-  )
+  effect("whose login was not tried, and whose results cannot be used, costs no login", function* () {
+    const closed = state("FAILED", "FAILED", { ...nothingHeld, products_count: accounts(1) })
+    const unusable = { _tag: "Results", body: { ...bodyOf({}), unusable: "it is no JSON" } } as const
+    const end = yield* over({
+      tasks: [{ customer: "c-1", fingerprint: "one" }],
+      script: { state: () => closed, results: () => unusable },
+    })
+    expect(recorded(end).map(({ _tag }) => _tag)).toEqual([
+      "LoginJudged",
+      "AnswerRefused",
+      "AttemptKept",
+      "TaskSettled",
+    ])
+  })
 
-  it.effect(
+  effect(
     "that the service forgot is not asked for anything, and nothing is recorded of what it held",
-    () =>
-      Effect.gen(function* () {
-        const end = yield* over({ script: { state: () => ({ _tag: "NotFound" }) } })
-        expect([end.countOf("results"), recorded(end)]).toEqual([0, [settled("EXECUTION_GONE")]])
-      }),
+    function* () {
+      const end = yield* over({ script: { state: () => ({ _tag: "NotFound" }) } })
+      expect([end.countOf("results"), recorded(end)]).toEqual([0, [settled("EXECUTION_GONE")]])
+    },
   )
 })
 
 describe("a temporary error", () => {
-  it.effect("whose results are still partial is not tried again: they are read to their end first", () =>
-    Effect.gen(function* () {
+  effect(
+    "whose results are still partial is not tried again: they are read to their end first",
+    function* () {
       const end = yield* over({ script: { state: () => temporary(), results: () => results(false) } })
       expect([end.countOf("start"), recorded(end)]).toEqual([1, [settled("RESULTS_PARTIAL")]])
-    }),
+    },
   )
 
-  it.effect("that could not be tried again before the deadline is settled at once, not when it comes", () =>
-    Effect.gen(function* () {
+  effect(
+    "that could not be tried again before the deadline is settled at once, not when it comes",
+    function* () {
       const place = makePlace()
       const told: Array<ProgressEvent> = []
       const end = yield* over({
@@ -185,96 +177,89 @@ describe("a temporary error", () => {
         true,
       ])
       expect(told.map(({ _tag }) => _tag)).toEqual(["Started", "Closed", "Settled"])
-    }),
+    },
   )
 
-  it.effect("is not tried again at the very moment of the deadline, only before it", () =>
-    Effect.gen(function* () {
-      const retry = { max_attempts: 2, base: Duration.zero, max: Duration.zero }
-      const script: Script = { state: () => temporary() }
-      const free = yield* over({ script, rules: { retry } })
-      const readAt = (timesOf(free, "results")[0] ?? 0) + 200
-      const starts = []
-      for (let ms = 0; ms < 20; ms += 1) {
-        const told: Array<ProgressEvent> = []
-        const deadlineAt = readAt + ms
-        const end = yield* over({ told, script, rules: { retry, deadlineAt } })
-        const late = told.filter((event) => event._tag === "Waiting" && event.until >= deadlineAt)
-        expect([deadlineAt, late, end.verdict("c-1")]).toEqual([
-          deadlineAt,
-          [],
-          "unfinished OUT_OF_SERVICE service",
-        ])
-        starts.push(end.countOf("start"))
-      }
-      expect([starts[0], starts.at(-1)]).toEqual([1, 2])
-    }),
-  )
+  effect("is not tried again at the very moment of the deadline, only before it", function* () {
+    const retry = { max_attempts: 2, base: Duration.zero, max: Duration.zero }
+    const script: Script = { state: () => temporary() }
+    const free = yield* over({ script, rules: { retry } })
+    const readAt = (timesOf(free, "results")[0] ?? 0) + 200
+    const starts = []
+    for (let ms = 0; ms < 20; ms += 1) {
+      const told: Array<ProgressEvent> = []
+      const deadlineAt = readAt + ms
+      const end = yield* over({ told, script, rules: { retry, deadlineAt } })
+      const late = told.filter((event) => event._tag === "Waiting" && event.until >= deadlineAt)
+      expect([deadlineAt, late, end.verdict("c-1")]).toEqual([
+        deadlineAt,
+        [],
+        "unfinished OUT_OF_SERVICE service",
+      ])
+      starts.push(end.countOf("start"))
+    }
+    expect([starts[0], starts.at(-1)]).toEqual([1, 2])
+  })
 })
 
 describe("results that are partial at the deadline", () => {
-  it.effect("are left then: their last read is before the night is cut off", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      const wait_final = Duration.hours(5)
-      const end = yield* over({
-        place,
-        rules: { deadlineAt: hour, flow_results: { ...rules.flow_results, wait_final } },
-        script: { results: () => results(false) },
-      })
-      expect(recorded(end)).toEqual([settled("RESULTS_PARTIAL")])
-      expect(place.world.now()).toBeLessThanOrEqual(hour + Duration.toMillis(lastAnswerWithin))
-    }),
-  )
+  effect("are left then: their last read is before the night is cut off", function* () {
+    const place = makePlace()
+    const wait_final = Duration.hours(5)
+    const end = yield* over({
+      place,
+      rules: { deadlineAt: hour, flow_results: { ...rules.flow_results, wait_final } },
+      script: { results: () => results(false) },
+    })
+    expect(recorded(end)).toEqual([settled("RESULTS_PARTIAL")])
+    expect(place.world.now()).toBeLessThanOrEqual(hour + Duration.toMillis(lastAnswerWithin))
+  })
 })
 
 describe("results of an execution", () => {
-  it.effect("are asked for at once, unless a process before this one may just have asked", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      const script: Script = { state: (id) => (id === "e-1" ? temporary() : completedWith()) }
-      const first = yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
-      expect([first.verdict("c-1"), timesOf(first, "results").map((at) => Math.floor(at / second))]).toEqual([
-        "unfinished OUT_OF_SERVICE service",
-        [2],
-      ])
-      // A second attempt, of another process: that the first one was read says nothing of it.
-      const next = yield* over({ place, script, cutAfter: 2_500 })
-      expect([next.countOf("start"), next.countOf("results"), next.isOver]).toEqual([2, 2, false])
-      const resumedAt = place.world.now()
-      const last = yield* over({ place, script })
-      const waited = (timesOf(last, "results").at(-1) ?? 0) - resumedAt
-      expect([last.verdict("c-1"), Math.floor(waited / second)]).toEqual(["succeeded COMPLETED nobody", 5])
-    }),
-  )
+  effect("are asked for at once, unless a process before this one may just have asked", function* () {
+    const place = makePlace()
+    const script: Script = { state: (id) => (id === "e-1" ? temporary() : completedWith()) }
+    const first = yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
+    expect([first.verdict("c-1"), timesOf(first, "results").map((at) => Math.floor(at / second))]).toEqual([
+      "unfinished OUT_OF_SERVICE service",
+      [2],
+    ])
+    // A second attempt, of another process: that the first one was read says nothing of it.
+    const next = yield* over({ place, script, cutAfter: 2_500 })
+    expect([next.countOf("start"), next.countOf("results"), next.isOver]).toEqual([2, 2, false])
+    const resumedAt = place.world.now()
+    const last = yield* over({ place, script })
+    const waited = (timesOf(last, "results").at(-1) ?? 0) - resumedAt
+    expect([last.verdict("c-1"), Math.floor(waited / second)]).toEqual(["succeeded COMPLETED nobody", 5])
+  })
 
-  it.effect(
+  effect(
     "are those of its own session, with its own documents, however alike those of another one are",
-    () =>
-      Effect.gen(function* () {
-        const place = makePlace()
-        const data = { accounts: [account], document: { attachment_id: "doc-1" } }
-        const script: Script = {
-          state: (id) => (id === "e-1" ? temporary() : completedWith()),
-          results: () => results(true, data),
-        }
-        yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
-        const end = yield* over({ place, script })
-        const reads = end.facts.flatMap((fact) =>
-          fact._tag === "ResultsRead" || fact._tag === "AttachmentRead" ? [[fact._tag, fact.session_id]] : [],
-        )
-        expect(reads).toEqual([
-          ["ResultsRead", "s-1"],
-          ["AttachmentRead", "s-1"],
-          ["ResultsRead", "s-2"],
-          ["AttachmentRead", "s-2"],
-        ])
-        const landed = place.store.bodies.get(run_id) ?? []
-        expect(landed.flatMap(({ meta }) => (meta.kind === "results" ? [meta.session_id] : []))).toEqual([
-          "s-1",
-          "s-2",
-        ])
-      }),
+    function* () {
+      const place = makePlace()
+      const data = { accounts: [account], document: { attachment_id: "doc-1" } }
+      const script: Script = {
+        state: (id) => (id === "e-1" ? temporary() : completedWith()),
+        results: () => results(true, data),
+      }
+      yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
+      const end = yield* over({ place, script })
+      const reads = end.facts.flatMap((fact) =>
+        fact._tag === "ResultsRead" || fact._tag === "AttachmentRead" ? [[fact._tag, fact.session_id]] : [],
+      )
+      expect(reads).toEqual([
+        ["ResultsRead", "s-1"],
+        ["AttachmentRead", "s-1"],
+        ["ResultsRead", "s-2"],
+        ["AttachmentRead", "s-2"],
+      ])
+      const landed = place.store.bodies.get(run_id) ?? []
+      expect(landed.flatMap(({ meta }) => (meta.kind === "results" ? [meta.session_id] : []))).toEqual([
+        "s-1",
+        "s-2",
+      ])
+    },
   )
 })
 
@@ -308,60 +293,50 @@ describe("an execution that is kept at the service", () => {
       }
     })
 
-  it.effect("is told once, and again only where something else is found", () =>
-    Effect.gen(function* () {
-      const same = yield* twice(holding(1), holding(1))
-      expect([same.newFacts, same.newBodies, same.reads]).toEqual([0, 0, 1])
-      expect([recorded(same.before), same.facts]).toEqual([
-        [kept(1, "RECORDS_SHORT", [line(1)], short(1)), settled("RECORDS_SHORT", short(1))],
-        [],
-      ])
-      expect((yield* twice(holding(1), holding(2))).facts).toEqual([
-        kept(1, "RECORDS_SHORT", [line(2)], short(2)),
-        settled("RECORDS_SHORT", short(2)),
-      ])
-      const away = yield* twice(holding(1), { state: () => three, results: () => nothing(404) })
-      const message = `${short(0)}; flow_results: 404`
-      expect(away.facts).toEqual([
-        kept(1, "RECORDS_UNREACHABLE", [line(0)], message),
-        settled("RECORDS_UNREACHABLE", message),
-      ])
-    }),
-  )
+  effect("is told once, and again only where something else is found", function* () {
+    const same = yield* twice(holding(1), holding(1))
+    expect([same.newFacts, same.newBodies, same.reads]).toEqual([0, 0, 1])
+    expect([recorded(same.before), same.facts]).toEqual([
+      [kept(1, "RECORDS_SHORT", [line(1)], short(1)), settled("RECORDS_SHORT", short(1))],
+      [],
+    ])
+    expect((yield* twice(holding(1), holding(2))).facts).toEqual([
+      kept(1, "RECORDS_SHORT", [line(2)], short(2)),
+      settled("RECORDS_SHORT", short(2)),
+    ])
+    const away = yield* twice(holding(1), { state: () => three, results: () => nothing(404) })
+    const message = `${short(0)}; flow_results: 404`
+    expect(away.facts).toEqual([
+      kept(1, "RECORDS_UNREACHABLE", [line(0)], message),
+      settled("RECORDS_UNREACHABLE", message),
+    ])
+  })
 
-  it.effect("is drained once all of it is here, and its task gets the verdict of its end", () =>
-    Effect.gen(function* () {
-      const { facts } = yield* twice(holding(1), holding(3))
-      expect(facts).toEqual([drained(1, "counted", [line(3)]), settled("COMPLETED")])
-    }),
-  )
+  effect("is drained once all of it is here, and its task gets the verdict of its end", function* () {
+    const { facts } = yield* twice(holding(1), holding(3))
+    expect(facts).toEqual([drained(1, "counted", [line(3)]), settled("COMPLETED")])
+  })
 
-  it.effect("is looked at once where its results are partial again, and stays as it was", () =>
-    Effect.gen(function* () {
-      const { facts, reads, tookMs } = yield* twice(holding(1), holding(3, false))
-      expect([facts, reads, tookMs < 10 * second]).toEqual([[], 1, true])
-    }),
-  )
+  effect("is looked at once where its results are partial again, and stays as it was", function* () {
+    const { facts, reads, tookMs } = yield* twice(holding(1), holding(3, false))
+    expect([facts, reads, tookMs < 10 * second]).toEqual([[], 1, true])
+  })
 
-  it.effect("says nothing of a task that ended with something else", () =>
-    Effect.gen(function* () {
-      const failed = state("FAILED", "FAILED", {
-        authentication_status: "AUTH_OK",
-        products_count: accounts(3),
-      })
-      const { before, facts } = yield* twice(
-        { ...holding(1), state: () => failed },
-        { ...holding(3), state: () => failed },
-      )
-      expect([recorded(before).at(-1), facts]).toEqual([
-        settled("FAILED"),
-        [drained(1, "counted", [line(3)])],
-      ])
-    }),
-  )
+  effect("says nothing of a task that ended with something else", function* () {
+    const failed = state("FAILED", "FAILED", {
+      authentication_status: "AUTH_OK",
+      products_count: accounts(3),
+    })
+    const { before, facts } = yield* twice(
+      { ...holding(1), state: () => failed },
+      { ...holding(3), state: () => failed },
+    )
+    expect([recorded(before).at(-1), facts]).toEqual([settled("FAILED"), [drained(1, "counted", [line(3)])]])
+  })
 
-  it.effect("says nothing of a task that a later one ended, though that was kept for the same reason", () =>
-    Effect.gen(function* () {
+  effect(
+    "says nothing of a task that a later one ended, though that was kept for the same reason",
+    function* () {
       const of = (id: string) => (id === "e-1" ? temporary({ products_count: accounts(3) }) : three)
       const given = (first: number, last: number): Script => ({
         state: of,
@@ -376,13 +351,14 @@ describe("an execution that is kept at the service", () => {
         [kept(2, "RECORDS_SHORT", [line(2)], short(2)), settled("RECORDS_SHORT", short(2))],
         [drained(1, "counted", [line(3)])],
       ])
-    }),
+    },
   )
 })
 
 describe("a flow session that its customer ran alone", () => {
-  it.effect("is read by a run that did not plan it either, and a task is started that was not planned", () =>
-    Effect.gen(function* () {
+  effect(
+    "is read by a run that did not plan it either, and a task is started that was not planned",
+    function* () {
       const place = makePlace()
       yield* over({ place })
       const end = yield* over({ place, tasks: [{ customer: "c-2" }], sessions: ["s-9"] })
@@ -393,6 +369,6 @@ describe("a flow session that its customer ran alone", () => {
         [idOf("c-2"), "COMPLETED"],
         [`${run_id}/session/s-9`, "COMPLETED"],
       ])
-    }),
+    },
   )
 })

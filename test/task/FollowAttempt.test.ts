@@ -1,11 +1,12 @@
 /** Executions in virtual time: how they are looked at, aborted and closed. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { StartAnswer, StateAnswer, StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
 import { bodyOf, challenge, completed, counted, lost, state, throttled, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const tagged = <T extends Fact["_tag"]>(facts: ReadonlyArray<Fact>, tag: T) =>
   facts.filter((fact): fact is Extract<Fact, { _tag: T }> => fact._tag === tag)
@@ -25,61 +26,57 @@ describe("an execution whose id belongs to somebody else", () => {
   const strange = (fields: Partial<StateView>): StateAnswer =>
     state("ONGOING", "RUNNING", { authentication_status: "AUTH_OK", ...fields })
 
-  it.effect.each<readonly [string, Partial<StateView>]>([
+  effect.each<readonly [string, Partial<StateView>]>([
     ["external id", { external_execution_id: "x-of-somebody-else" }],
     ["customer", { customer_id: anId("c-other") }],
     ["engine", { engine_reference: anId("tax") }],
-  ])("by its %s is left alone: not read, not aborted, not deleted [promise 2 strangers]", ([, fields]) =>
-    Effect.gen(function* () {
+  ])(
+    "by its %s is left alone: not read, not aborted, not deleted [promise 2 strangers]",
+    function* ([, fields]) {
       const end = yield* night({ script: { state: () => strange(fields) } })
       expect([end.verdict("c-1"), end.countOf("state")]).toEqual(["failed NOT_OURS engineer", 3])
       for (const verb of ["abort", "results", "delete"]) expect(end.countOf(verb)).toBe(0)
       expect(tagged(end.facts, "AttemptDisowned").length).toBe(1)
       expect(tagged(end.facts, "AttemptObserved")).toEqual([])
-    }),
+    },
   )
 
-  it.effect("if only once, counts as a mixed-up answer", () =>
-    Effect.gen(function* () {
-      const stranger = strange({ customer_id: anId("c-other") })
-      const end = yield* night({
-        script: { state: (_, times) => (times <= 2 ? stranger : times === 3 ? working : completed) },
-      })
-      expect([end.verdict("c-1"), tagged(end.facts, "AttemptDisowned")]).toEqual([
-        "succeeded COMPLETED nobody",
-        [],
-      ])
-    }),
-  )
+  effect("if only once, counts as a mixed-up answer", function* () {
+    const stranger = strange({ customer_id: anId("c-other") })
+    const end = yield* night({
+      script: { state: (_, times) => (times <= 2 ? stranger : times === 3 ? working : completed) },
+    })
+    expect([end.verdict("c-1"), tagged(end.facts, "AttemptDisowned")]).toEqual([
+      "succeeded COMPLETED nobody",
+      [],
+    ])
+  })
 
-  it.effect("counts only if nothing else was seen in between, however often that happens", () =>
-    Effect.gen(function* () {
-      const stranger = strange({ customer_id: anId("c-other") })
-      const end = yield* night({
-        script: { state: (_, times) => (times > 12 ? completed : times % 3 === 0 ? working : stranger) },
-      })
-      expect([end.verdict("c-1"), tagged(end.facts, "AttemptDisowned")]).toEqual([
-        "succeeded COMPLETED nobody",
-        [],
-      ])
-    }),
-  )
+  effect("counts only if nothing else was seen in between, however often that happens", function* () {
+    const stranger = strange({ customer_id: anId("c-other") })
+    const end = yield* night({
+      script: { state: (_, times) => (times > 12 ? completed : times % 3 === 0 ? working : stranger) },
+    })
+    expect([end.verdict("c-1"), tagged(end.facts, "AttemptDisowned")]).toEqual([
+      "succeeded COMPLETED nobody",
+      [],
+    ])
+  })
 
-  it.effect("is not aborted when its time is up either", () =>
-    Effect.gen(function* () {
-      const state_ = strange({ customer_id: anId("c-other") })
-      const end = yield* night({
-        script: { state: () => state_ },
-        rules: { max_wait: Duration.millis(3 * second) },
-      })
-      expect([end.verdict("c-1"), end.countOf("abort")]).toEqual(["failed NOT_OURS engineer", 0])
-    }),
-  )
+  effect("is not aborted when its time is up either", function* () {
+    const state_ = strange({ customer_id: anId("c-other") })
+    const end = yield* night({
+      script: { state: () => state_ },
+      rules: { max_wait: Duration.millis(3 * second) },
+    })
+    expect([end.verdict("c-1"), end.countOf("abort")]).toEqual(["failed NOT_OURS engineer", 0])
+  })
 })
 
 describe("following an execution", () => {
-  it.effect("records what is new and nothing twice, and lands the last state before its end is a fact", () =>
-    Effect.gen(function* () {
+  effect(
+    "records what is new and nothing twice, and lands the last state before its end is a fact",
+    function* () {
       const place = makePlace()
       const end = yield* night({ script: { state: after(30) }, place })
       expect(tagged(end.facts, "AttemptObserved").map(({ status_reason }) => status_reason)).toEqual([
@@ -90,82 +87,76 @@ describe("following an execution", () => {
       expect(landed.map(({ meta }) => meta.kind)).toEqual(["start", "state", "results"])
       expect(tagged(end.facts, "AttemptClosed")[0]?.landed).toEqual(landed[1]?.ref)
       expect(tagged(end.facts, "AttemptClosed")[0]?.products_count).toEqual({ "bank:account@accounts": 1 })
-    }),
+    },
   )
 
-  it.effect(
+  effect(
     "looks when earlier executions had ended, and records how long this one took by its own dates",
-    () =>
+    function* () {
+      // Its start is answered after 200 ms.
+      const looks = [60 * second, 70 * second, 80 * second]
+      const view = { date_created: "2026-11-21T00:00:00Z", date_ended: "2026-11-21T00:01:08.500Z" }
+      const ended = state("COMPLETED", "COMPLETED", view)
+      const end = yield* night({
+        tasks: [{ customer: "c-1", looks }],
+        script: { state: (_, times) => (times === 1 ? working : ended) },
+      })
+      expect(timesOf(end.calls, "state")).toEqual([60_200, 70_200])
+      expect(tagged(end.facts, "AttemptClosed")[0]?.took).toBe(68_500)
+    },
+  )
+
+  effect("records a state that says nothing as unknown, and each change of one word of it", function* () {
+    const { body } = plainEnd
+    const says = (view: StateView): StateAnswer => ({ _tag: "Working", body, view })
+    const states = [
+      says({}),
+      says({ status_code: "ONGOING", status_reason: "A B" }),
+      says({ status_code: "ONGOING A", status_reason: "B" }),
+    ]
+    const end = yield* night({ script: { state: (_, times) => states[times - 1] ?? completed } })
+    expect(
+      tagged(end.facts, "AttemptObserved").map(({ status_code, status_reason }) => [
+        status_code,
+        status_reason,
+      ]),
+    ).toEqual([
+      ["UNKNOWN", "UNKNOWN"],
+      ["ONGOING", "A B"],
+      ["ONGOING A", "B"],
+      ["COMPLETED", "COMPLETED"],
+    ])
+  })
+
+  effect("lands the last state with the status that it came with", function* () {
+    const { body, view } = plainEnd
+    const answers: ReadonlyArray<StateAnswer> = [
+      { _tag: "Working", body, view: { ...view, is_closed: true } },
+      { _tag: "Closed", body, view },
+    ]
+    const landed = yield* Effect.forEach(answers, (answer) =>
       Effect.gen(function* () {
-        // Its start is answered after 200 ms.
-        const looks = [60 * second, 70 * second, 80 * second]
-        const view = { date_created: "2026-11-21T00:00:00Z", date_ended: "2026-11-21T00:01:08.500Z" }
-        const ended = state("COMPLETED", "COMPLETED", view)
-        const end = yield* night({
-          tasks: [{ customer: "c-1", looks }],
-          script: { state: (_, times) => (times === 1 ? working : ended) },
-        })
-        expect(timesOf(end.calls, "state")).toEqual([60_200, 70_200])
-        expect(tagged(end.facts, "AttemptClosed")[0]?.took).toBe(68_500)
+        const place = makePlace()
+        const end = yield* night({ place, script: { state: () => answer } })
+        const bodies = place.store.bodies.get(end.state.started.run_id) ?? []
+        return bodies.flatMap(({ meta }) => (meta.kind === "state" ? [meta.http_status] : []))
       }),
-  )
+    )
+    expect(landed).toEqual([[202], [200]])
+  })
 
-  it.effect("records a state that says nothing as unknown, and each change of one word of it", () =>
-    Effect.gen(function* () {
-      const { body } = plainEnd
-      const says = (view: StateView): StateAnswer => ({ _tag: "Working", body, view })
-      const states = [
-        says({}),
-        says({ status_code: "ONGOING", status_reason: "A B" }),
-        says({ status_code: "ONGOING A", status_reason: "B" }),
-      ]
-      const end = yield* night({ script: { state: (_, times) => states[times - 1] ?? completed } })
-      expect(
-        tagged(end.facts, "AttemptObserved").map(({ status_code, status_reason }) => [
-          status_code,
-          status_reason,
-        ]),
-      ).toEqual([
-        ["UNKNOWN", "UNKNOWN"],
-        ["ONGOING", "A B"],
-        ["ONGOING A", "B"],
-        ["COMPLETED", "COMPLETED"],
-      ])
-    }),
-  )
+  effect("records whose results were read: the execution's and its session's", function* () {
+    const end = yield* night({})
+    const read = tagged(end.facts, "ResultsRead").map((fact) => [
+      "execution_id" in fact && fact.execution_id,
+      fact.session_id,
+    ])
+    expect(read).toEqual([["e-c-1-1", "s-c-1-1"]])
+  })
 
-  it.effect("lands the last state with the status that it came with", () =>
-    Effect.gen(function* () {
-      const { body, view } = plainEnd
-      const answers: ReadonlyArray<StateAnswer> = [
-        { _tag: "Working", body, view: { ...view, is_closed: true } },
-        { _tag: "Closed", body, view },
-      ]
-      const landed = yield* Effect.forEach(answers, (answer) =>
-        Effect.gen(function* () {
-          const place = makePlace()
-          const end = yield* night({ place, script: { state: () => answer } })
-          const bodies = place.store.bodies.get(end.state.started.run_id) ?? []
-          return bodies.flatMap(({ meta }) => (meta.kind === "state" ? [meta.http_status] : []))
-        }),
-      )
-      expect(landed).toEqual([[202], [200]])
-    }),
-  )
-
-  it.effect("records whose results were read: the execution's and its session's", () =>
-    Effect.gen(function* () {
-      const end = yield* night({})
-      const read = tagged(end.facts, "ResultsRead").map((fact) => [
-        "execution_id" in fact && fact.execution_id,
-        fact.session_id,
-      ])
-      expect(read).toEqual([["e-c-1-1", "s-c-1-1"]])
-    }),
-  )
-
-  it.effect("reads the results of the session that any of its states named, and of none if none did", () =>
-    Effect.gen(function* () {
+  effect(
+    "reads the results of the session that any of its states named, and of none if none did",
+    function* () {
       const unnamed: StartAnswer = {
         _tag: "Accepted",
         http_status: 202,
@@ -183,22 +174,21 @@ describe("following an execution", () => {
       const never = yield* night({ script })
       const closed = tagged(never.facts, "AttemptClosed").map((fact) => "session_id" in fact)
       expect([closed, never.countOf("results")]).toEqual([[false], 0])
-    }),
+    },
   )
 
-  it.effect("is left to a later run if the service asks for more time than there is", () =>
-    Effect.gen(function* () {
-      const end = yield* night({ script: { state: () => throttled(429, 20 * hour) } })
-      expect([end.verdict("c-1"), end.countOf("state"), end.countOf("abort")]).toEqual([
-        "unfinished SERVICE_UNREACHABLE service",
-        1,
-        0,
-      ])
-    }),
-  )
+  effect("is left to a later run if the service asks for more time than there is", function* () {
+    const end = yield* night({ script: { state: () => throttled(429, 20 * hour) } })
+    expect([end.verdict("c-1"), end.countOf("state"), end.countOf("abort")]).toEqual([
+      "unfinished SERVICE_UNREACHABLE service",
+      1,
+      0,
+    ])
+  })
 
-  it.effect("is left to a later run if little time is left, and the service asks for more than that", () =>
-    Effect.gen(function* () {
+  effect(
+    "is left to a later run if little time is left, and the service asks for more than that",
+    function* () {
       const place = makePlace()
       let asked = 0
       const end = yield* night({
@@ -217,11 +207,12 @@ describe("following an execution", () => {
         1,
         0,
       ])
-    }),
+    },
   )
 
-  it.effect("does not begin with an id that is too long for a path, which an older ledger may hold", () =>
-    Effect.gen(function* () {
+  effect(
+    "does not begin with an id that is too long for a path, which an older ledger may hold",
+    function* () {
       const of = { run_id: anId("job.2026-11-21"), task_id: idOf("c-1"), attempt: 1 }
       const end = yield* night({
         facts: [
@@ -236,108 +227,101 @@ describe("following an execution", () => {
         ],
       })
       expect([end.verdict("c-1"), end.calls]).toEqual(["failed ANSWER_UNUSABLE engineer", []])
-    }),
+    },
   )
 
-  it.effect("for three hours costs about two hundred polls", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        script: { state: () => working, abort: () => "not_stoppable" },
-        rules: { max_wait: Duration.millis(3 * hour) },
-      })
-      expect(end.countOf("state")).toBeGreaterThan(195)
-      expect(end.countOf("state")).toBeLessThan(215)
-      expect(end.verdict("c-1")).toBe("unfinished NOT_STOPPABLE service")
-    }),
-  )
+  effect("for three hours costs about two hundred polls", function* () {
+    const end = yield* night({
+      script: { state: () => working, abort: () => "not_stoppable" },
+      rules: { max_wait: Duration.millis(3 * hour) },
+    })
+    expect(end.countOf("state")).toBeGreaterThan(195)
+    expect(end.countOf("state")).toBeLessThan(215)
+    expect(end.verdict("c-1")).toBe("unfinished NOT_STOPPABLE service")
+  })
 
-  it.effect("polls again when the service says, and not before", () =>
-    Effect.gen(function* () {
-      const kick = new Date(10 * minute).toISOString()
-      const end = yield* night({
-        script: {
-          state: (_, times) =>
-            times === 1 ? state("ONGOING", "ASYNC_WAIT", { next_kick_date: kick }) : completed,
-        },
-      })
-      const looks = timesOf(end.calls, "state")
-      expect(looks.length).toBe(2)
-      expect(looks[1]).toBeGreaterThanOrEqual(10 * minute)
-      expect(looks[1]).toBeLessThan(10 * minute + 5 * second)
-    }),
-  )
+  effect("polls again when the service says, and not before", function* () {
+    const kick = new Date(10 * minute).toISOString()
+    const end = yield* night({
+      script: {
+        state: (_, times) =>
+          times === 1 ? state("ONGOING", "ASYNC_WAIT", { next_kick_date: kick }) : completed,
+      },
+    })
+    const looks = timesOf(end.calls, "state")
+    expect(looks.length).toBe(2)
+    expect(looks[1]).toBeGreaterThanOrEqual(10 * minute)
+    expect(looks[1]).toBeLessThan(10 * minute + 5 * second)
+  })
 
-  it.effect("continues through lost answers, storms and an invalid date", () =>
-    Effect.gen(function* () {
-      const answers = [
-        lost,
-        throttled(429, 30 * second),
-        lost,
-        state("ONGOING", "RUNNING", { next_kick_date: "soon" }),
-      ]
-      const end = yield* night({ script: { state: (_, times) => answers[times - 1] ?? completed } })
-      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-      const [, second1 = 0, third = 0] = timesOf(end.calls, "state")
-      expect(third - second1).toBeGreaterThanOrEqual(30 * second)
-    }),
-  )
+  effect("continues through lost answers, storms and an invalid date", function* () {
+    const answers = [
+      lost,
+      throttled(429, 30 * second),
+      lost,
+      state("ONGOING", "RUNNING", { next_kick_date: "soon" }),
+    ]
+    const end = yield* night({ script: { state: (_, times) => answers[times - 1] ?? completed } })
+    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    const [, second1 = 0, third = 0] = timesOf(end.calls, "state")
+    expect(third - second1).toBeGreaterThanOrEqual(30 * second)
+  })
 
-  it.effect(
+  effect(
     "believes that an execution is gone only after ten minutes of such answers [promise 4 gone]",
-    () =>
-      Effect.gen(function* () {
-        const gone = { _tag: "NotFound" } as const
-        const place = makePlace()
-        // A gateway without a service behind it, until just before that.
-        const blink = yield* night({
-          place,
-          script: { state: () => (place.world.now() < 9.9 * minute ? gone : completed) },
-        })
-        expect([blink.countOf("start"), blink.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
-        const away = yield* night({
-          tasks: [{ customer: "c-1", fingerprint: "f-1" }],
-          script: { state: (_, times) => (times === 3 ? working : gone) },
-        })
-        const reads = timesOf(away.calls, "state")
-        expect([away.countOf("start"), away.verdict("c-1")]).toEqual([1, "unfinished EXECUTION_GONE service"])
-        // Once it was found, they count anew.
-        expect((reads.at(-1) ?? 0) - (reads[3] ?? 0)).toBeGreaterThanOrEqual(10 * minute)
-        expect((reads.at(-2) ?? 0) - (reads[3] ?? 0)).toBeLessThan(10 * minute)
-        expect(tagged(away.facts, "CredentialRejected")).toEqual([])
-      }),
+    function* () {
+      const gone = { _tag: "NotFound" } as const
+      const place = makePlace()
+      // A gateway without a service behind it, until just before that.
+      const blink = yield* night({
+        place,
+        script: { state: () => (place.world.now() < 9.9 * minute ? gone : completed) },
+      })
+      expect([blink.countOf("start"), blink.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+      const away = yield* night({
+        tasks: [{ customer: "c-1", fingerprint: "f-1" }],
+        script: { state: (_, times) => (times === 3 ? working : gone) },
+      })
+      const reads = timesOf(away.calls, "state")
+      expect([away.countOf("start"), away.verdict("c-1")]).toEqual([1, "unfinished EXECUTION_GONE service"])
+      // Once it was found, they count anew.
+      expect((reads.at(-1) ?? 0) - (reads[3] ?? 0)).toBeGreaterThanOrEqual(10 * minute)
+      expect((reads.at(-2) ?? 0) - (reads[3] ?? 0)).toBeLessThan(10 * minute)
+      expect(tagged(away.facts, "CredentialRejected")).toEqual([])
+    },
   )
 })
 
 describe("an execution that cannot continue", () => {
-  it.effect.each([
+  effect.each([
     [423, challenge],
     [202, { _tag: "Working", body: bodyOf({}), view: { status_code: "ACTION_REQUIRED" } }],
   ] as const)(
     "because the source asks for a person (%i) is aborted at once, and the customer must act",
-    ([http_status, asked]) =>
-      Effect.gen(function* () {
-        const place = makePlace()
-        let aborted = false
-        const end = yield* night({
-          place,
-          script: {
-            state: () => (aborted ? cancelled : asked),
-            abort: () => ((aborted = true), "aborted"),
-          },
-        })
-        expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["challenge"])
-        expect([end.countOf("start"), end.verdict("c-1")]).toEqual([
-          1,
-          "failed CUSTOMER_INTERVENTION_REQUIRED customer",
-        ])
-        const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta)
-        expect(bodies.map(({ kind }) => kind)).toEqual(["start", "challenge", "state"])
-        expect(bodies[1]).toMatchObject({ http_status, execution_id: "e-c-1-1", session_id: "s-c-1-1" })
-      }),
+    function* ([http_status, asked]) {
+      const place = makePlace()
+      let aborted = false
+      const end = yield* night({
+        place,
+        script: {
+          state: () => (aborted ? cancelled : asked),
+          abort: () => ((aborted = true), "aborted"),
+        },
+      })
+      expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["challenge"])
+      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([
+        1,
+        "failed CUSTOMER_INTERVENTION_REQUIRED customer",
+      ])
+      const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta)
+      expect(bodies.map(({ kind }) => kind)).toEqual(["start", "challenge", "state"])
+      expect(bodies[1]).toMatchObject({ http_status, execution_id: "e-c-1-1", session_id: "s-c-1-1" })
+    },
   )
 
-  it.effect("because the source asks for a person is looked at until it is closed, and landed once", () =>
-    Effect.gen(function* () {
+  effect(
+    "because the source asks for a person is looked at until it is closed, and landed once",
+    function* () {
       const place = makePlace()
       const script = { state: (_: string, times: number) => (times <= 10 ? challenge : cancelled) }
       const end = yield* night({ place, script })
@@ -348,11 +332,12 @@ describe("an execution that cannot continue", () => {
       ])
       const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta.kind)
       expect(bodies).toEqual(["start", "challenge", "state"])
-    }),
+    },
   )
 
-  it.effect("is left in flight after eight aborts in vain, or twenty looks after one that was accepted", () =>
-    Effect.gen(function* () {
+  effect(
+    "is left in flight after eight aborts in vain, or twenty looks after one that was accepted",
+    function* () {
       const vain = yield* night({ script: { state: () => challenge, abort: () => "not_stoppable" } })
       const stuck = yield* night({ script: { state: () => challenge, abort: () => "aborted" } })
       expect(
@@ -365,11 +350,12 @@ describe("an execution that cannot continue", () => {
       const asked = timesOf(vain.calls, "abort")
       const waits = asked.slice(1).map((ms, index) => Math.round((ms - (asked[index] ?? 0)) / second))
       expect(waits).toEqual([2, 4, 8, 16, 32, 60, 60])
-    }),
+    },
   )
 
-  it.effect("because the source asks for a person is the customer's, whichever process aborted it", () =>
-    Effect.gen(function* () {
+  effect(
+    "because the source asks for a person is the customer's, whichever process aborted it",
+    function* () {
       const asked = yield* night({ script: { state: () => challenge }, cutAfter: "10 seconds" })
       expect(tagged(asked.facts, "AbortIntended").length).toBe(1)
       const script = { state: () => cancelled }
@@ -383,93 +369,83 @@ describe("an execution that cannot continue", () => {
       const told = [next, last].map((end) => [end.countOf("start"), end.countOf("abort"), end.verdict("c-1")])
       const customers = [0, 0, "failed CUSTOMER_INTERVENTION_REQUIRED customer"]
       expect(told).toEqual([customers, customers])
-    }),
+    },
   )
 
-  it.effect("within max_wait is aborted, intent first, and does not count as a second try", () =>
-    Effect.gen(function* () {
-      let aborted = false
-      const end = yield* night({
-        script: {
-          state: () => (aborted ? cancelled : working),
-          abort: () => ((aborted = true), "aborted"),
-        },
-      })
-      expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["max_wait"])
-      expect(timesOf(end.calls, "abort")[0]).toBeGreaterThanOrEqual(3.5 * hour)
-      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "unfinished CLIENT_CANCELLED service"])
-      const order = end.facts.map(({ _tag }) => _tag)
-      expect(order.indexOf("AbortIntended")).toBeLessThan(order.indexOf("AttemptClosed"))
-    }),
-  )
+  effect("within max_wait is aborted, intent first, and does not count as a second try", function* () {
+    let aborted = false
+    const end = yield* night({
+      script: {
+        state: () => (aborted ? cancelled : working),
+        abort: () => ((aborted = true), "aborted"),
+      },
+    })
+    expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["max_wait"])
+    expect(timesOf(end.calls, "abort")[0]).toBeGreaterThanOrEqual(3.5 * hour)
+    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "unfinished CLIENT_CANCELLED service"])
+    const order = end.facts.map(({ _tag }) => _tag)
+    expect(order.indexOf("AbortIntended")).toBeLessThan(order.indexOf("AttemptClosed"))
+  })
 
-  it.effect("before the deadline is aborted then, and nothing more is started", () =>
-    Effect.gen(function* () {
-      let aborted = 0
-      const end = yield* night({
-        tasks: [
-          { customer: "c-1", fingerprint: "one" },
-          { customer: "c-2", fingerprint: "one" },
-        ],
-        rules: { deadlineAt: hour },
-        script: {
-          state: () => (aborted > 0 ? cancelled : working),
-          abort: () => (aborted++, "aborted"),
-        },
-      })
-      expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["deadline"])
-      expect([end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
-        1,
-        "unfinished CLIENT_CANCELLED service",
-        "unfinished DEADLINE_REACHED service",
-      ])
-    }),
-  )
+  effect("before the deadline is aborted then, and nothing more is started", function* () {
+    let aborted = 0
+    const end = yield* night({
+      tasks: [
+        { customer: "c-1", fingerprint: "one" },
+        { customer: "c-2", fingerprint: "one" },
+      ],
+      rules: { deadlineAt: hour },
+      script: {
+        state: () => (aborted > 0 ? cancelled : working),
+        abort: () => (aborted++, "aborted"),
+      },
+    })
+    expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["deadline"])
+    expect([end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
+      1,
+      "unfinished CLIENT_CANCELLED service",
+      "unfinished DEADLINE_REACHED service",
+    ])
+  })
 
-  it.effect("is aborted again if it was not stoppable, and closes by itself meanwhile", () =>
-    Effect.gen(function* () {
-      let timesAborted = 0
-      const end = yield* night({
-        rules: { max_wait: Duration.millis(minute) },
-        script: {
-          state: () => (timesAborted < 3 ? working : completed),
-          abort: (_, times) => ((timesAborted = times), times < 3 ? "not_stoppable" : "already_closed"),
-        },
-      })
-      expect([end.countOf("abort"), end.verdict("c-1")]).toEqual([3, "succeeded COMPLETED nobody"])
-    }),
-  )
+  effect("is aborted again if it was not stoppable, and closes by itself meanwhile", function* () {
+    let timesAborted = 0
+    const end = yield* night({
+      rules: { max_wait: Duration.millis(minute) },
+      script: {
+        state: () => (timesAborted < 3 ? working : completed),
+        abort: (_, times) => ((timesAborted = times), times < 3 ? "not_stoppable" : "already_closed"),
+      },
+    })
+    expect([end.countOf("abort"), end.verdict("c-1")]).toEqual([3, "succeeded COMPLETED nobody"])
+  })
 
-  it.effect("stays in flight if it cannot be stopped, and the next process follows it", () =>
-    Effect.gen(function* () {
-      const stuck = yield* night({
-        tasks: [
-          { customer: "c-1", fingerprint: "one" },
-          { customer: "c-2", fingerprint: "one" },
-        ],
-        rules: { max_wait: Duration.millis(minute) },
-        script: { state: () => working, abort: () => "not_stoppable" },
-      })
-      expect([stuck.isOver, stuck.verdict("c-1"), stuck.verdict("c-2")]).toEqual([
-        true,
-        "unfinished NOT_STOPPABLE service",
-        // Its login is still in flight.
-        "unfinished ALREADY_EXECUTING service",
-      ])
-      expect([stuck.countOf("start"), stuck.countOf("abort") > 3]).toEqual([1, true])
-      const next = yield* night({ facts: stuck.facts.slice(2), script: { state: () => completed } })
-      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
-    }),
-  )
+  effect("stays in flight if it cannot be stopped, and the next process follows it", function* () {
+    const stuck = yield* night({
+      tasks: [
+        { customer: "c-1", fingerprint: "one" },
+        { customer: "c-2", fingerprint: "one" },
+      ],
+      rules: { max_wait: Duration.millis(minute) },
+      script: { state: () => working, abort: () => "not_stoppable" },
+    })
+    expect([stuck.isOver, stuck.verdict("c-1"), stuck.verdict("c-2")]).toEqual([
+      true,
+      "unfinished NOT_STOPPABLE service",
+      // Its login is still in flight.
+      "unfinished ALREADY_EXECUTING service",
+    ])
+    expect([stuck.countOf("start"), stuck.countOf("abort") > 3]).toEqual([1, true])
+    const next = yield* night({ facts: stuck.facts.slice(2), script: { state: () => completed } })
+    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+  })
 
-  it.effect("of an unreachable service is left as it is, and reported", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        rules: { max_wait: Duration.millis(minute) },
-        script: { state: () => lost, abort: () => lost },
-      })
-      expect(end.verdict("c-1")).toBe("unfinished SERVICE_UNREACHABLE service")
-      expect(end.state.tasks.get(idOf("c-1"))?.attempts[0]?.closed).toBeUndefined()
-    }),
-  )
+  effect("of an unreachable service is left as it is, and reported", function* () {
+    const end = yield* night({
+      rules: { max_wait: Duration.millis(minute) },
+      script: { state: () => lost, abort: () => lost },
+    })
+    expect(end.verdict("c-1")).toBe("unfinished SERVICE_UNREACHABLE service")
+    expect(end.state.tasks.get(idOf("c-1"))?.attempts[0]?.closed).toBeUndefined()
+  })
 })

@@ -1,10 +1,11 @@
 /** Two rejected logins in a row hold the account: no further one is sent to it, in this run or a later one. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { append } from "../../src/ledger/Ledger.ts"
 import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, state } from "./ScriptedService.ts"
+import { effect } from "../harness/Steps.ts"
 
 const blocked = (id: string) => state("AUTH_ERROR", id, { authentication_status: id })
 /** Three engines of one source, each with a login of its own to the same account; c-2 has another account there. */
@@ -48,36 +49,36 @@ describe("an account", () => {
     "c-1 bank:website": blocked("INCORRECT_CREDENTIALS"),
     "c-1 bank:mobile": blocked("BLOCKED_USER"),
   }
-  it.effect(
+  effect(
     "is sent no third login after two rejected ones, in this run or a later one, until a release [promise 4 accounts]",
-    () =>
-      Effect.gen(function* () {
-        const place = makePlace()
-        const { script, seen } = source(rejecting)
-        const end = yield* night({ place, tasks, script })
-        expect(seen).toEqual({ most: 1, starts: ["c-2 bank:api", "c-1 bank:website", "c-1 bank:mobile"] })
-        expect(end.verdict("c-1", "bank:api")).toBe("failed BLOCKED_USER customer")
-        const changed: ReadonlyArray<NightTask> = [
-          { customer: "c-1", engine: "bank:api", fingerprint: "five", account: "A" },
-        ]
-        const later = (on: typeof place) =>
-          night({
-            place: on,
-            tasks: changed,
-            facts: [],
-            script,
-            misread: (run) => ({ ...run, tasks: new Map() }),
-          })
-        yield* later(place)
-        expect(seen.starts.length).toBe(3)
-        yield* Effect.provide(append({ _tag: "CredentialReleased", fingerprint: "one" }), place.ledger)
-        yield* later(place)
-        expect(seen.starts.slice(3)).toEqual(["c-1 bank:api"])
-      }),
+    function* () {
+      const place = makePlace()
+      const { script, seen } = source(rejecting)
+      const end = yield* night({ place, tasks, script })
+      expect(seen).toEqual({ most: 1, starts: ["c-2 bank:api", "c-1 bank:website", "c-1 bank:mobile"] })
+      expect(end.verdict("c-1", "bank:api")).toBe("failed BLOCKED_USER customer")
+      const changed: ReadonlyArray<NightTask> = [
+        { customer: "c-1", engine: "bank:api", fingerprint: "five", account: "A" },
+      ]
+      const later = (on: typeof place) =>
+        night({
+          place: on,
+          tasks: changed,
+          facts: [],
+          script,
+          misread: (run) => ({ ...run, tasks: new Map() }),
+        })
+      yield* later(place)
+      expect(seen.starts.length).toBe(3)
+      yield* Effect.provide(append({ _tag: "CredentialReleased", fingerprint: "one" }), place.ledger)
+      yield* later(place)
+      expect(seen.starts.slice(3)).toEqual(["c-1 bank:api"])
+    },
   )
 
-  it.effect("that two channels open with different fields gets one login at a time [promise 4 begin]", () =>
-    Effect.gen(function* () {
+  effect(
+    "that two channels open with different fields gets one login at a time [promise 4 begin]",
+    function* () {
       const { script, seen } = source({})
       const channels: ReadonlyArray<NightTask> = [
         { customer: "c-1", engine: "bank:website", fingerprint: "one", account: "A", identity: ["user"] },
@@ -91,64 +92,55 @@ describe("an account", () => {
       ]
       yield* night({ tasks: channels, script })
       expect(seen).toEqual({ most: 1, starts: ["c-1 bank:website", "c-3 bank:mobile"] })
-    }),
+    },
   )
 
-  it.effect("that was logged in to in between is not held", () =>
-    Effect.gen(function* () {
-      const { script, seen } = source({
-        "c-1 bank:website": blocked("INCORRECT_CREDENTIALS"),
-        "c-1 bank:api": blocked("INCORRECT_CREDENTIALS"),
-      })
-      const further: NightTask = { customer: "c-1", engine: "bank:other", fingerprint: "six", account: "A" }
-      const end = yield* night({ tasks: [...tasks, further], script })
-      expect(seen.starts.filter((start) => start.startsWith("c-1"))).toEqual([
-        "c-1 bank:website",
-        "c-1 bank:mobile",
-        "c-1 bank:api",
-        "c-1 bank:other",
-      ])
-      expect(judged(end)).toEqual([
-        ["rejected", "A"],
-        ["good", "A"],
-        ["rejected", "A"],
-        ["good", "A"],
-      ])
-    }),
-  )
+  effect("that was logged in to in between is not held", function* () {
+    const { script, seen } = source({
+      "c-1 bank:website": blocked("INCORRECT_CREDENTIALS"),
+      "c-1 bank:api": blocked("INCORRECT_CREDENTIALS"),
+    })
+    const further: NightTask = { customer: "c-1", engine: "bank:other", fingerprint: "six", account: "A" }
+    const end = yield* night({ tasks: [...tasks, further], script })
+    expect(seen.starts.filter((start) => start.startsWith("c-1"))).toEqual([
+      "c-1 bank:website",
+      "c-1 bank:mobile",
+      "c-1 bank:api",
+      "c-1 bank:other",
+    ])
+    expect(judged(end)).toEqual([
+      ["rejected", "A"],
+      ["good", "A"],
+      ["rejected", "A"],
+      ["good", "A"],
+    ])
+  })
 
-  it.effect("counts a rejection once, whatever a further process repeats of it", () =>
-    Effect.gen(function* () {
-      const { script, seen } = source({ "c-1 bank:website": blocked("INCORRECT_CREDENTIALS") })
-      const done = yield* night({ tasks: tasks.slice(0, 1), script })
-      const past = done.facts.slice(2).filter(({ _tag }) => _tag !== "TaskSettled")
-      const end = yield* night({ tasks: tasks.slice(0, 2), facts: past, script })
-      expect([seen.starts.length, end.verdict("c-1", "bank:mobile")]).toEqual([
-        2,
-        "succeeded COMPLETED nobody",
-      ])
-      expect(end.facts.find(({ _tag }) => _tag === "LoginJudged")).toEqual({
-        _tag: "LoginJudged",
-        run_id,
-        task_id: idOf("c-1", "bank:mobile"),
-        attempt: 1,
-        account: "A",
-        password: "two",
-        fingerprint: "two",
-        verdict: "good",
-      })
-    }),
-  )
+  effect("counts a rejection once, whatever a further process repeats of it", function* () {
+    const { script, seen } = source({ "c-1 bank:website": blocked("INCORRECT_CREDENTIALS") })
+    const done = yield* night({ tasks: tasks.slice(0, 1), script })
+    const past = done.facts.slice(2).filter(({ _tag }) => _tag !== "TaskSettled")
+    const end = yield* night({ tasks: tasks.slice(0, 2), facts: past, script })
+    expect([seen.starts.length, end.verdict("c-1", "bank:mobile")]).toEqual([2, "succeeded COMPLETED nobody"])
+    expect(end.facts.find(({ _tag }) => _tag === "LoginJudged")).toEqual({
+      _tag: "LoginJudged",
+      run_id,
+      task_id: idOf("c-1", "bank:mobile"),
+      attempt: 1,
+      account: "A",
+      password: "two",
+      fingerprint: "two",
+      verdict: "good",
+    })
+  })
 
-  it.effect("is that of the login that was sent, whatever the job says when its end is read", () =>
-    Effect.gen(function* () {
-      const one = tasks.slice(0, 1)
-      const { script } = source(rejecting)
-      const working: Night["script"] = { ...script, state: () => state("ONGOING", "RUNNING") }
-      const cut = yield* night({ tasks: one, script: working, cutAfter: "1 second" })
-      const renamed = one.map((task): NightTask => ({ ...task, fingerprint: "new", account: "C" }))
-      const end = yield* night({ tasks: renamed, facts: cut.facts.slice(2), script })
-      expect(judged(end)).toEqual([["rejected", "A"]])
-    }),
-  )
+  effect("is that of the login that was sent, whatever the job says when its end is read", function* () {
+    const one = tasks.slice(0, 1)
+    const { script } = source(rejecting)
+    const working: Night["script"] = { ...script, state: () => state("ONGOING", "RUNNING") }
+    const cut = yield* night({ tasks: one, script: working, cutAfter: "1 second" })
+    const renamed = one.map((task): NightTask => ({ ...task, fingerprint: "new", account: "C" }))
+    const end = yield* night({ tasks: renamed, facts: cut.facts.slice(2), script })
+    expect(judged(end)).toEqual([["rejected", "A"]])
+  })
 })

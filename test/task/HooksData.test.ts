@@ -14,6 +14,7 @@ import {
 } from "../../src/task/Assignment.ts"
 import { assignment, known, literal, paramsForm } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const values = new Map([
   ["file:pin", "9090"],
@@ -93,24 +94,23 @@ const remote: Changes = {
 }
 
 describe("a job with hooks_extra_data", () => {
-  it.effect("is refused if a value is a secret that only a file, a command or the form shows", () =>
-    Effect.gen(function* () {
-      expect([
-        yield* check([pair("hunter22")]),
-        yield* check([pair("4711")]),
-        yield* check([pair("s3cr3t-app")], remote),
-        yield* check([pair("k3y-of-store")], remote),
-      ]).toEqual([
-        refused(parameter("word", "jobs/a.yaml:9:1")),
-        refused(parameter("code", "jobs/a.yaml:9:1")),
-        refused("the application secret"),
-        refused("the key of the token store"),
-      ])
-    }),
-  )
+  effect("is refused if a value is a secret that only a file, a command or the form shows", function* () {
+    expect([
+      yield* check([pair("hunter22")]),
+      yield* check([pair("4711")]),
+      yield* check([pair("s3cr3t-app")], remote),
+      yield* check([pair("k3y-of-store")], remote),
+    ]).toEqual([
+      refused(parameter("word", "jobs/a.yaml:9:1")),
+      refused(parameter("code", "jobs/a.yaml:9:1")),
+      refused("the application secret"),
+      refused("the key of the token store"),
+    ])
+  })
 
-  it.effect("also compares the secrets of customers that this run leaves out, and parts of a login", () =>
-    Effect.gen(function* () {
+  effect(
+    "also compares the secrets of customers that this run leaves out, and parts of a login",
+    function* () {
       expect([
         yield* check([pair("hunter22")], {}, [first]),
         yield* check([pair("9090")], {}, [second]),
@@ -118,29 +118,25 @@ describe("a job with hooks_extra_data", () => {
         refused(parameter("word", "jobs/a.yaml:9:1")),
         refused(parameter("pin", "jobs/a.yaml:1:1")),
       ])
-    }),
+    },
   )
 
-  it.effect("resolves the requested logins if no pair contains a secret", () =>
-    Effect.gen(function* () {
-      expect([
-        yield* check([pair("{event}"), pair("2024")], remote),
-        yield* check([pair("{event}")], {}, [second]),
-        yield* check([], {}, [first]),
-      ]).toEqual([["Unresolved", "Resolved"], ["Resolved"], ["Unresolved"]])
-    }),
-  )
+  effect("resolves the requested logins if no pair contains a secret", function* () {
+    expect([
+      yield* check([pair("{event}"), pair("2024")], remote),
+      yield* check([pair("{event}")], {}, [second]),
+      yield* check([], {}, [first]),
+    ]).toEqual([["Unresolved", "Resolved"], ["Resolved"], ["Unresolved"]])
+  })
 
-  it.effect("is not planned if its own secret cannot be resolved for the comparison", () =>
-    Effect.gen(function* () {
-      const app_secret = { _tag: "Env", name: "GONE" } as const
-      const service = { ...remote.service, app_secret } as Job["service"]
-      expect([
-        yield* check([pair("word")], { ...remote, service }),
-        yield* check([], { ...remote, service }),
-      ]).toEqual(["env:GONE: it is not known", ["Unresolved", "Resolved"]])
-    }),
-  )
+  effect("is not planned if its own secret cannot be resolved for the comparison", function* () {
+    const app_secret = { _tag: "Env", name: "GONE" } as const
+    const service = { ...remote.service, app_secret } as Job["service"]
+    expect([
+      yield* check([pair("word")], { ...remote, service }),
+      yield* check([], { ...remote, service }),
+    ]).toEqual(["env:GONE: it is not known", ["Unresolved", "Resolved"]])
+  })
 
   it("is checked again for the key of a stored token", () => {
     expect([

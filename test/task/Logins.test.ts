@@ -1,11 +1,12 @@
 /** Login parameters with their secrets: each reference asked for once, and none ever taken for another. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import type { ParameterSource, SecretReference } from "../../src/jobs/Scalars.ts"
 import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
 import { assembleLogin, resolveReferences } from "../../src/task/Assignment.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const env = (name: string): SecretReference => ({ _tag: "Env", name })
 const file = (path: string): SecretReference => ({ _tag: "File", path })
@@ -53,38 +54,34 @@ const logins = (all: ReadonlyArray<Assignment>) => {
 }
 
 describe("a login", () => {
-  it.effect("gets the secret of its own reference, of any kind, and each is resolved once", () =>
-    Effect.gen(function* () {
-      const kinds = [env, file, exec].flatMap((kind) => [kind("a"), kind("b")])
-      const { asked, told } = yield* logins(
-        [...kinds, ...kinds].map((reference) =>
-          assignment({ user: { _tag: "Literal", value: Redacted.make("u") }, password: by(reference) }),
-        ),
-      )
-      const own = kinds.map((reference) => ({
-        user: "u",
-        password: `${reference._tag} of ${nameOf(reference)}`,
-      }))
-      expect(told).toEqual([...own, ...own])
-      expect(asked).toEqual(["Env a", "Env b", "Exec a", "Exec b", "File a", "File b"])
-    }),
-  )
+  effect("gets the secret of its own reference, of any kind, and each is resolved once", function* () {
+    const kinds = [env, file, exec].flatMap((kind) => [kind("a"), kind("b")])
+    const { asked, told } = yield* logins(
+      [...kinds, ...kinds].map((reference) =>
+        assignment({ user: { _tag: "Literal", value: Redacted.make("u") }, password: by(reference) }),
+      ),
+    )
+    const own = kinds.map((reference) => ({
+      user: "u",
+      password: `${reference._tag} of ${nameOf(reference)}`,
+    }))
+    expect(told).toEqual([...own, ...own])
+    expect(asked).toEqual(["Env a", "Env b", "Exec a", "Exec b", "File a", "File b"])
+  })
 
-  it.effect("names every missing parameter, and affects no other login", () =>
-    Effect.gen(function* () {
-      const { told } = yield* logins([
-        assignment({ user: by(env("missing")), branch: by(env("a")), password: by(file("missing")) }),
-        assignment({ user: by(env("a")) }),
-      ])
-      expect(told).toEqual([
-        {
-          _tag: "Unresolved",
-          missing: ["user: env:missing: there is none", "password: env:missing: there is none"],
-        },
-        { user: "Env of a" },
-      ])
-      const unasked = assembleLogin(assignment({ user: by(env("a")) }), () => undefined)
-      expect(unasked).toEqual({ _tag: "Unresolved", missing: ["user: was not resolved"] })
-    }),
-  )
+  effect("names every missing parameter, and affects no other login", function* () {
+    const { told } = yield* logins([
+      assignment({ user: by(env("missing")), branch: by(env("a")), password: by(file("missing")) }),
+      assignment({ user: by(env("a")) }),
+    ])
+    expect(told).toEqual([
+      {
+        _tag: "Unresolved",
+        missing: ["user: env:missing: there is none", "password: env:missing: there is none"],
+      },
+      { user: "Env of a" },
+    ])
+    const unasked = assembleLogin(assignment({ user: by(env("a")) }), () => undefined)
+    expect(unasked).toEqual({ _tag: "Unresolved", missing: ["user: was not resolved"] })
+  })
 })

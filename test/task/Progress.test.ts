@@ -1,9 +1,10 @@
 /** What a night tells while it runs: each task from its start to its verdict, and what it waits for meanwhile. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
 import { idOf, night, second } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, state } from "./ScriptedService.ts"
+import { effect } from "../harness/Steps.ts"
 
 const task_id = idOf("c-1")
 const settled = { _tag: "Settled", task_id, outcome: "succeeded", reason: "COMPLETED" } as const
@@ -25,43 +26,39 @@ const expectStartAfterWait = (
 }
 
 describe("a run reports", () => {
-  it.effect("when a task starts, closes, waits for another try and is settled", () =>
-    Effect.gen(function* () {
-      const told: Array<ProgressEvent> = []
-      const end = yield* night({
-        told,
-        script: {
-          start: (_, times) => accepted(`${times}`),
-          state: (id) => (id === "e-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : completed),
-        },
-      })
-      expect(withoutTimes(told)).toEqual([
-        { _tag: "Started", task_id },
-        { _tag: "Closed", task_id, status_reason: "OUT_OF_SERVICE" },
-        { _tag: "Waiting", task_id, why: "OUT_OF_SERVICE", until: 0 },
-        { _tag: "Started", task_id },
-        { _tag: "Closed", task_id, status_reason: "COMPLETED" },
-        settled,
-      ])
-      expectStartAfterWait(end.calls, told)
-    }),
-  )
+  effect("when a task starts, closes, waits for another try and is settled", function* () {
+    const told: Array<ProgressEvent> = []
+    const end = yield* night({
+      told,
+      script: {
+        start: (_, times) => accepted(`${times}`),
+        state: (id) => (id === "e-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : completed),
+      },
+    })
+    expect(withoutTimes(told)).toEqual([
+      { _tag: "Started", task_id },
+      { _tag: "Closed", task_id, status_reason: "OUT_OF_SERVICE" },
+      { _tag: "Waiting", task_id, why: "OUT_OF_SERVICE", until: 0 },
+      { _tag: "Started", task_id },
+      { _tag: "Closed", task_id, status_reason: "COMPLETED" },
+      settled,
+    ])
+    expectStartAfterWait(end.calls, told)
+  })
 
-  it.effect("that a task waits while somebody else's run is open, and until when", () =>
-    Effect.gen(function* () {
-      const told: Array<ProgressEvent> = []
-      const end = yield* night({
-        told,
-        script: { start: (_, times) => (times === 1 ? conflict("theirs", "x") : accepted("1")) },
-      })
-      expect(withoutTimes(told)).toEqual([
-        { _tag: "Started", task_id },
-        { _tag: "Waiting", task_id, why: "ALREADY_EXECUTING", until: 0 },
-        { _tag: "Started", task_id },
-        { _tag: "Closed", task_id, status_reason: "COMPLETED" },
-        settled,
-      ])
-      expectStartAfterWait(end.calls, told)
-    }),
-  )
+  effect("that a task waits while somebody else's run is open, and until when", function* () {
+    const told: Array<ProgressEvent> = []
+    const end = yield* night({
+      told,
+      script: { start: (_, times) => (times === 1 ? conflict("theirs", "x") : accepted("1")) },
+    })
+    expect(withoutTimes(told)).toEqual([
+      { _tag: "Started", task_id },
+      { _tag: "Waiting", task_id, why: "ALREADY_EXECUTING", until: 0 },
+      { _tag: "Started", task_id },
+      { _tag: "Closed", task_id, status_reason: "COMPLETED" },
+      settled,
+    ])
+    expectStartAfterWait(end.calls, told)
+  })
 })

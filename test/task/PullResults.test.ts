@@ -19,6 +19,7 @@ import {
 import type { NightEnd } from "./ScriptedNight.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const over: Script = { state: () => completed }
 const accountRecord = { product: "accounts", sub_family: "bank:account" }
@@ -47,109 +48,100 @@ const succeeded = "succeeded COMPLETED nobody"
 const partial = "unfinished RESULTS_PARTIAL service"
 
 describe("results", () => {
-  it.effect("are read until they are final; every new body is landed, an unchanged one is not", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      const end = yield* night({
-        place,
-        script: {
-          ...over,
-          results: (_, times) =>
-            times <= 4 ? results(false, [times <= 2 ? 1 : 2]) : results(true, [accountRecord]),
-        },
-      })
-      expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
-        succeeded,
-        true,
-        [
-          ["results", 200, false, true],
-          ["results", 200, false, true],
-          ["results", 200, true, true],
-        ],
-      ])
-      for (const gap of gaps(end)) expect(gap).toBeGreaterThanOrEqual(5 * second)
-      const landed = (place.store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "results")
-      expect(landed.length).toBe(3)
-    }),
-  )
+  effect("are read until they are final; every new body is landed, an unchanged one is not", function* () {
+    const place = makePlace()
+    const end = yield* night({
+      place,
+      script: {
+        ...over,
+        results: (_, times) =>
+          times <= 4 ? results(false, [times <= 2 ? 1 : 2]) : results(true, [accountRecord]),
+      },
+    })
+    expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
+      succeeded,
+      true,
+      [
+        ["results", 200, false, true],
+        ["results", 200, false, true],
+        ["results", 200, true, true],
+      ],
+    ])
+    for (const gap of gaps(end)) expect(gap).toBeGreaterThanOrEqual(5 * second)
+    const landed = (place.store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "results")
+    expect(landed.length).toBe(3)
+  })
 
-  it.effect("are not asked for by an id that no address can carry, and nothing is deleted", () =>
-    Effect.gen(function* () {
-      const start = ({ customer_id }: { readonly customer_id: string }) => {
-        const answer = accepted(`${customer_id}-1`)
-        return answer._tag === "Accepted"
-          ? { ...answer, view: { ...answer.view, session_id: anId("..") } }
-          : answer
-      }
-      const end = yield* night({ script: { ...over, start } })
-      expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
-        "partial RECORDS_UNREACHABLE engineer",
-        false,
-        [],
-      ])
-      expect([end.countOf("results"), end.countOf("delete")]).toEqual([0, 0])
-    }),
-  )
+  effect("are not asked for by an id that no address can carry, and nothing is deleted", function* () {
+    const start = ({ customer_id }: { readonly customer_id: string }) => {
+      const answer = accepted(`${customer_id}-1`)
+      return answer._tag === "Accepted"
+        ? { ...answer, view: { ...answer.view, session_id: anId("..") } }
+        : answer
+    }
+    const end = yield* night({ script: { ...over, start } })
+    expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
+      "partial RECORDS_UNREACHABLE engineer",
+      false,
+      [],
+    ])
+    expect([end.countOf("results"), end.countOf("delete")]).toEqual([0, 0])
+  })
 
-  it.effect("are landed with everything that says whose they are; the same ones are landed once", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      const answers = [results(false, [1]), throttled(504), results(false, [1]), absent, results(false, [1])]
-      const script = { ...over, results: (_: string, times: number) => answers[times - 1] ?? results(true) }
-      const end = yield* night({ place, script, sessions: ["s-9"] })
-      const landed = (place.store.bodies.get(run_id) ?? []).flatMap(({ meta, bytes }) =>
-        meta.kind === "results" ? [[{ ...meta, received_at: 0 }, new TextDecoder().decode(bytes)]] : [],
+  effect("are landed with everything that says whose they are; the same ones are landed once", function* () {
+    const place = makePlace()
+    const answers = [results(false, [1]), throttled(504), results(false, [1]), absent, results(false, [1])]
+    const script = { ...over, results: (_: string, times: number) => answers[times - 1] ?? results(true) }
+    const end = yield* night({ place, script, sessions: ["s-9"] })
+    const landed = (place.store.bodies.get(run_id) ?? []).flatMap(({ meta, bytes }) =>
+      meta.kind === "results" ? [[{ ...meta, received_at: 0 }, new TextDecoder().decode(bytes)]] : [],
+    )
+    const common = { kind: "results", source: "flow_results", run_id, http_status: 200, received_at: 0 }
+    const ours = {
+      ...common,
+      task_id: idOf("c-1"),
+      attempt: 1,
+      execution_id: "e-c-1-1",
+      session_id: "s-c-1-1",
+      customer_id: "c-1",
+      engine_reference: "bank",
+    }
+    const alone = { ...common, task_id: `${run_id}/session/s-9`, session_id: "s-9" }
+    const bodies = [results(false, [1]), results(true)].map(({ body }) => JSON.stringify(body.json))
+    const of = (id: string) => landed.filter(([meta]) => Object(meta).session_id === id)
+    expect([of("s-c-1-1"), of("s-9"), landed.length]).toEqual([
+      bodies.map((body) => [ours, body]),
+      bodies.map((body) => [alone, body]),
+      4,
+    ])
+    expect(end.verdict("c-1")).toBe(succeeded)
+  })
+
+  effect("that came once stay partial if the service no longer finds them when the time is up", function* () {
+    const flow_results = { ...rules.flow_results, wait_final: Duration.seconds(6) }
+    const end = yield* night({
+      script: { ...over, results: (_, times) => (times === 1 ? results(false) : absent) },
+      rules: { flow_results },
+    })
+    expect([end.verdict("c-1"), isDrained(end), end.countOf("results")]).toEqual([partial, false, 2])
+  })
+
+  effect("that are not final are read once more if there is just time for it", function* () {
+    const reads = (wait_final: number) =>
+      Effect.map(
+        night({
+          script: { ...over, results: () => results(false) },
+          rules: { flow_results: { ...rules.flow_results, wait_final: Duration.millis(wait_final) } },
+        }),
+        (end) => end.countOf("results"),
       )
-      const common = { kind: "results", source: "flow_results", run_id, http_status: 200, received_at: 0 }
-      const ours = {
-        ...common,
-        task_id: idOf("c-1"),
-        attempt: 1,
-        execution_id: "e-c-1-1",
-        session_id: "s-c-1-1",
-        customer_id: "c-1",
-        engine_reference: "bank",
-      }
-      const alone = { ...common, task_id: `${run_id}/session/s-9`, session_id: "s-9" }
-      const bodies = [results(false, [1]), results(true)].map(({ body }) => JSON.stringify(body.json))
-      const of = (id: string) => landed.filter(([meta]) => Object(meta).session_id === id)
-      expect([of("s-c-1-1"), of("s-9"), landed.length]).toEqual([
-        bodies.map((body) => [ours, body]),
-        bodies.map((body) => [alone, body]),
-        4,
-      ])
-      expect(end.verdict("c-1")).toBe(succeeded)
-    }),
-  )
+    // A read is answered and landed after 205 ms, and the next one begins 5 s later.
+    expect([yield* reads(5_204), yield* reads(5_205)]).toEqual([1, 2])
+  })
 
-  it.effect("that came once stay partial if the service no longer finds them when the time is up", () =>
-    Effect.gen(function* () {
-      const flow_results = { ...rules.flow_results, wait_final: Duration.seconds(6) }
-      const end = yield* night({
-        script: { ...over, results: (_, times) => (times === 1 ? results(false) : absent) },
-        rules: { flow_results },
-      })
-      expect([end.verdict("c-1"), isDrained(end), end.countOf("results")]).toEqual([partial, false, 2])
-    }),
-  )
-
-  it.effect("that are not final are read once more if there is just time for it", () =>
-    Effect.gen(function* () {
-      const reads = (wait_final: number) =>
-        Effect.map(
-          night({
-            script: { ...over, results: () => results(false) },
-            rules: { flow_results: { ...rules.flow_results, wait_final: Duration.millis(wait_final) } },
-          }),
-          (end) => end.countOf("results"),
-        )
-      // A read is answered and landed after 205 ms, and the next one begins 5 s later.
-      expect([yield* reads(5_204), yield* reads(5_205)]).toEqual([1, 2])
-    }),
-  )
-
-  it.effect("that are not final after wait_final leave the task unfinished, and are read again later", () =>
-    Effect.gen(function* () {
+  effect(
+    "that are not final after wait_final leave the task unfinished, and are read again later",
+    function* () {
       const first = yield* night({ script: { ...over, results: () => results(false) } })
       expect([first.verdict("c-1"), isDrained(first)]).toEqual([partial, false])
       const read = first.calls.filter(([, verb]) => verb === "results").map(([at]) => at)
@@ -160,48 +152,46 @@ describe("results", () => {
         // The process before it may have asked a moment ago.
         expect(next.calls[0]?.[0]).toBeGreaterThanOrEqual(5 * second)
       }
-    }),
+    },
   )
 
-  it.effect("wait for locks and limits at least as long as the service asks", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        script: {
-          ...over,
-          results: (_, times) =>
-            [throttled(504), throttled(429, 30 * second), lost][times - 1] ?? results(true),
-        },
-      })
-      expect([end.verdict("c-1"), end.countOf("results")]).toEqual([succeeded, 4])
-      expect(gaps(end)[1]).toBeGreaterThanOrEqual(30 * second)
-    }),
-  )
+  effect("wait for locks and limits at least as long as the service asks", function* () {
+    const end = yield* night({
+      script: {
+        ...over,
+        results: (_, times) =>
+          [throttled(504), throttled(429, 30 * second), lost][times - 1] ?? results(true),
+      },
+    })
+    expect([end.verdict("c-1"), end.countOf("results")]).toEqual([succeeded, 4])
+    expect(gaps(end)[1]).toBeGreaterThanOrEqual(30 * second)
+  })
 
-  it.effect(
+  effect(
     "are not read if the login never succeeded and nothing was counted, or if nobody wants them",
-    () =>
-      Effect.gen(function* () {
-        const failed = yield* night({ script: { state: () => state("FAILED", "FAILED") } })
-        expect([failed.countOf("results"), isDrained(failed)]).toEqual([0, true])
-        const { flow_results } = {
-          flow_results: {
-            enabled: false,
-            min_interval: Duration.millis(5_000),
-            wait_final: Duration.millis(0),
-            attachments: true,
-          },
-        }
-        const unwanted = yield* night({ script: over, rules: { flow_results } })
-        expect([unwanted.countOf("results"), unwanted.verdict("c-1"), isDrained(unwanted)]).toEqual([
-          0,
-          succeeded,
-          true,
-        ])
-      }),
+    function* () {
+      const failed = yield* night({ script: { state: () => state("FAILED", "FAILED") } })
+      expect([failed.countOf("results"), isDrained(failed)]).toEqual([0, true])
+      const { flow_results } = {
+        flow_results: {
+          enabled: false,
+          min_interval: Duration.millis(5_000),
+          wait_final: Duration.millis(0),
+          attachments: true,
+        },
+      }
+      const unwanted = yield* night({ script: over, rules: { flow_results } })
+      expect([unwanted.countOf("results"), unwanted.verdict("c-1"), isDrained(unwanted)]).toEqual([
+        0,
+        succeeded,
+        true,
+      ])
+    },
   )
 
-  it.effect("of an execution that counted even one record are read, whatever its end and its login", () =>
-    Effect.gen(function* () {
+  effect(
+    "of an execution that counted even one record are read, whatever its end and its login",
+    function* () {
       const ended = (count: number) =>
         state("FAILED", "FAILED", { products_count: counted({ "bank:account@accounts": count }) })
       const [one, none] = [
@@ -212,204 +202,183 @@ describe("results", () => {
       expect(one.state.tasks.get(idOf("c-1"))?.attempts.map(({ proof }) => proof)).toEqual([
         { basis: "counted", families: [{ family: "bank:account", counted: 1, landed: 1 }] },
       ])
-    }),
+    },
   )
 
-  it.effect("of an aborted execution whose login succeeded are read: what was retrieved stays readable", () =>
-    Effect.gen(function* () {
+  effect(
+    "of an aborted execution whose login succeeded are read: what was retrieved stays readable",
+    function* () {
       const aborted = state("ABORTED", "TIMEOUT", { authentication_status: "AUTH_OK" })
       const end = yield* night({ script: { state: () => aborted } })
       expect([end.countOf("results"), end.verdict("c-1")]).toEqual([1, "failed TIMEOUT engineer"])
-    }),
+    },
   )
 })
 
 describe("missing results", () => {
-  it.effect("are no loss if nothing was counted", () =>
-    Effect.gen(function* () {
-      const none = { "bank:account@accounts": 0 }
-      const end = yield* night({ script: { ...counting(none), results: () => absent } })
-      expect([end.verdict("c-1"), isDrained(end), end.countOf("results"), reads(end.facts)]).toEqual([
-        succeeded,
-        true,
-        3,
-        [["results", 404, true, false]],
-      ])
-    }),
-  )
+  effect("are no loss if nothing was counted", function* () {
+    const none = { "bank:account@accounts": 0 }
+    const end = yield* night({ script: { ...counting(none), results: () => absent } })
+    expect([end.verdict("c-1"), isDrained(end), end.countOf("results"), reads(end.facts)]).toEqual([
+      succeeded,
+      true,
+      3,
+      [["results", 404, true, false]],
+    ])
+  })
 
-  it.effect("that come a moment later are read, although nothing was counted until then", () =>
-    Effect.gen(function* () {
-      const late: Script = {
-        ...counting({}),
-        results: (_, times) => (times < 3 ? absent : results(true, [accountRecord])),
-      }
-      const end = yield* night({ script: late })
-      expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
-        succeeded,
-        true,
-        [["results", 200, true, true]],
-      ])
-    }),
-  )
+  effect("that come a moment later are read, although nothing was counted until then", function* () {
+    const late: Script = {
+      ...counting({}),
+      results: (_, times) => (times < 3 ? absent : results(true, [accountRecord])),
+    }
+    const end = yield* night({ script: late })
+    expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
+      succeeded,
+      true,
+      [["results", 200, true, true]],
+    ])
+  })
 
-  it.effect(
+  effect(
     "that were there a moment ago prove nothing, not even if nothing was counted [promise 5 absence]",
-    () =>
-      Effect.gen(function* () {
-        const record = [accountRecord]
-        const script = (gone: number): Script => ({
-          ...counting({}),
-          results: (_, times) =>
-            times === 1 ? results(false, record) : times <= gone ? absent : results(true),
-        })
-        const ends = [yield* night({ script: script(2) }), yield* night({ script: script(6) })]
-        expect(ends.map((end) => [end.verdict("c-1"), isDrained(end), end.countOf("results")])).toEqual([
-          [succeeded, true, 3],
-          [succeeded, true, 7],
-        ])
-        const gone = yield* night({ script: script(Infinity) })
-        expect([gone.verdict("c-1"), isDrained(gone)]).toEqual([partial, false])
-      }),
-  )
-
-  it.effect("are requested three times if something was counted, and may still come", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        script: { ...over, results: (_, times) => (times < 3 ? absent : results(true)) },
+    function* () {
+      const record = [accountRecord]
+      const script = (gone: number): Script => ({
+        ...counting({}),
+        results: (_, times) =>
+          times === 1 ? results(false, record) : times <= gone ? absent : results(true),
       })
-      expect([end.verdict("c-1"), isDrained(end)]).toEqual([succeeded, true])
-    }),
-  )
-
-  it.effect("are kept at the service if something was counted and nothing can be read", () =>
-    Effect.gen(function* () {
-      for (const script of [{ results: () => absent }, { results: () => neverStarted }]) {
-        const end = yield* night({ script: { ...over, ...script } })
-        // The profile brings no accounts, so that nobody asks for it.
-        expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([
-          "partial RECORDS_UNREACHABLE engineer",
-          false,
-          0,
-        ])
-      }
-      const strange = yield* night({
-        script: { ...counting(oneProfile), results: () => absent, profile: () => unexpected },
-      })
-      expect(strange.verdict("c-1")).toBe("partial RECORDS_UNREACHABLE engineer")
-    }),
-  )
-
-  it.effect("are replaced by the profile if it contains every family that was counted", () =>
-    Effect.gen(function* () {
-      const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
-      const expected = { "customer_information:user_profile@customer_information": 1, "none:at_all@none": 0 }
-      const script = {
-        results: () => absent,
-        profile: () => ({ _tag: "Results", body: bodyOf(profile) }) as const,
-      }
-      const whole = yield* night({ script: { ...counting(expected), ...script } })
-      expect([whole.verdict("c-1"), isDrained(whole), reads(whole.facts).at(-1)]).toEqual([
-        succeeded,
-        true,
-        ["profile", 200, true, true],
+      const ends = [yield* night({ script: script(2) }), yield* night({ script: script(6) })]
+      expect(ends.map((end) => [end.verdict("c-1"), isDrained(end), end.countOf("results")])).toEqual([
+        [succeeded, true, 3],
+        [succeeded, true, 7],
       ])
-      const more = yield* night({
-        script: { ...counting({ ...expected, "bank:account@accounts": 2 }), ...script },
-      })
-      expect([more.verdict("c-1"), isDrained(more)]).toEqual(["partial RECORDS_UNREACHABLE engineer", false])
-    }),
+      const gone = yield* night({ script: script(Infinity) })
+      expect([gone.verdict("c-1"), isDrained(gone)]).toEqual([partial, false])
+    },
   )
 
-  it.effect(
+  effect("are requested three times if something was counted, and may still come", function* () {
+    const end = yield* night({
+      script: { ...over, results: (_, times) => (times < 3 ? absent : results(true)) },
+    })
+    expect([end.verdict("c-1"), isDrained(end)]).toEqual([succeeded, true])
+  })
+
+  effect("are kept at the service if something was counted and nothing can be read", function* () {
+    for (const script of [{ results: () => absent }, { results: () => neverStarted }]) {
+      const end = yield* night({ script: { ...over, ...script } })
+      // The profile brings no accounts, so that nobody asks for it.
+      expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([
+        "partial RECORDS_UNREACHABLE engineer",
+        false,
+        0,
+      ])
+    }
+    const strange = yield* night({
+      script: { ...counting(oneProfile), results: () => absent, profile: () => unexpected },
+    })
+    expect(strange.verdict("c-1")).toBe("partial RECORDS_UNREACHABLE engineer")
+  })
+
+  effect("are replaced by the profile if it contains every family that was counted", function* () {
+    const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
+    const expected = { "customer_information:user_profile@customer_information": 1, "none:at_all@none": 0 }
+    const script = {
+      results: () => absent,
+      profile: () => ({ _tag: "Results", body: bodyOf(profile) }) as const,
+    }
+    const whole = yield* night({ script: { ...counting(expected), ...script } })
+    expect([whole.verdict("c-1"), isDrained(whole), reads(whole.facts).at(-1)]).toEqual([
+      succeeded,
+      true,
+      ["profile", 200, true, true],
+    ])
+    const more = yield* night({
+      script: { ...counting({ ...expected, "bank:account@accounts": 2 }), ...script },
+    })
+    expect([more.verdict("c-1"), isDrained(more)]).toEqual(["partial RECORDS_UNREACHABLE engineer", false])
+  })
+
+  effect(
     "are not asked of an endpoint that the job turned off, nor of any other while one is not final",
-    () =>
-      Effect.gen(function* () {
-        const sources = rules.sources.map((one) => ({ ...one, enabled: one.name !== "profile" }))
-        const off = yield* night({
-          script: { ...counting(oneProfile), results: () => absent },
-          rules: { sources },
-        })
-        const waiting = yield* night({ script: { ...counting(oneProfile), results: () => results(false) } })
-        expect([off, waiting].map((end) => [end.verdict("c-1"), end.countOf("profile")])).toEqual([
-          ["partial RECORDS_UNREACHABLE engineer", 0],
-          [partial, 0],
-        ])
-      }),
+    function* () {
+      const sources = rules.sources.map((one) => ({ ...one, enabled: one.name !== "profile" }))
+      const off = yield* night({
+        script: { ...counting(oneProfile), results: () => absent },
+        rules: { sources },
+      })
+      const waiting = yield* night({ script: { ...counting(oneProfile), results: () => results(false) } })
+      expect([off, waiting].map((end) => [end.verdict("c-1"), end.countOf("profile")])).toEqual([
+        ["partial RECORDS_UNREACHABLE engineer", 0],
+        [partial, 0],
+      ])
+    },
   )
 
-  it.effect("alone make us ask for the profile: what is here already is not read twice", () =>
-    Effect.gen(function* () {
-      const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
-      const end = yield* night({
-        script: { ...counting(oneProfile), results: () => results(true, [profile]) },
-      })
-      expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([succeeded, true, 0])
-    }),
-  )
+  effect("alone make us ask for the profile: what is here already is not read twice", function* () {
+    const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
+    const end = yield* night({
+      script: { ...counting(oneProfile), results: () => results(true, [profile]) },
+    })
+    expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([succeeded, true, 0])
+  })
 
-  it.effect("are partial, not lost, while the profile does not answer", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        script: { ...counting(oneProfile), results: () => absent, profile: () => lost },
-      })
-      expect([end.verdict("c-1"), isDrained(end)]).toEqual([partial, false])
-    }),
-  )
+  effect("are partial, not lost, while the profile does not answer", function* () {
+    const end = yield* night({
+      script: { ...counting(oneProfile), results: () => absent, profile: () => lost },
+    })
+    expect([end.verdict("c-1"), isDrained(end)]).toEqual([partial, false])
+  })
 })
 
 describe("an answer without results", () => {
-  it.effect(
+  effect(
     "is believed at once if it is permanent, and after three reads if it may pass [decision 10 sources]",
-    () =>
-      Effect.gen(function* () {
-        const refusedWith = (http_status: number) => new UnexpectedAnswer({ http_status, message: "no" })
-        const secret = new SecretRefused({ http_status: 403, message: "no" })
-        const asked = (answer: ReturnType<NonNullable<Script["results"]>>) =>
-          Effect.map(night({ script: { ...over, results: () => answer } }), (end) => end.countOf("results"))
-        const answers = [
-          refusedWith(422),
-          nothing(412),
-          nothing(404),
-          refusedWith(400),
-          refusedWith(405),
-          secret,
-        ]
-        expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3, 3])
-      }),
+    function* () {
+      const refusedWith = (http_status: number) => new UnexpectedAnswer({ http_status, message: "no" })
+      const secret = new SecretRefused({ http_status: 403, message: "no" })
+      const asked = (answer: ReturnType<NonNullable<Script["results"]>>) =>
+        Effect.map(night({ script: { ...over, results: () => answer } }), (end) => end.countOf("results"))
+      const answers = [
+        refusedWith(422),
+        nothing(412),
+        nothing(404),
+        refusedWith(400),
+        refusedWith(405),
+        secret,
+      ]
+      expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3, 3])
+    },
   )
 
-  it.effect(
+  effect(
     "that the reference does not list is no refusal unless it is a 4xx: the results may still come",
-    () =>
-      Effect.gen(function* () {
-        const statuses = [302, 399, 500, 507]
-        const ends = yield* Effect.forEach(statuses, (http_status) => {
-          const strange = new UnexpectedAnswer({ http_status, message: "no" })
-          return night({ script: { ...over, results: (_, times) => (times < 5 ? strange : results(true)) } })
-        })
-        expect(ends.map((end) => [end.verdict("c-1"), end.countOf("results")])).toEqual(
-          statuses.map(() => [succeeded, 5]),
-        )
-      }),
-  )
-
-  it.effect("counts only if the reads before it had none either, with nothing else in between", () =>
-    Effect.gen(function* () {
-      const answers = [absent, absent, lost, absent, absent]
-      const end = yield* night({
-        script: { ...over, results: (_, times) => answers[times - 1] ?? results(true) },
+    function* () {
+      const statuses = [302, 399, 500, 507]
+      const ends = yield* Effect.forEach(statuses, (http_status) => {
+        const strange = new UnexpectedAnswer({ http_status, message: "no" })
+        return night({ script: { ...over, results: (_, times) => (times < 5 ? strange : results(true)) } })
       })
-      expect([end.verdict("c-1"), end.countOf("results")]).toEqual([succeeded, 6])
-    }),
+      expect(ends.map((end) => [end.verdict("c-1"), end.countOf("results")])).toEqual(
+        statuses.map(() => [succeeded, 5]),
+      )
+    },
   )
 
-  it.effect("is reported with its status if the time for results is up", () =>
-    Effect.gen(function* () {
-      const end = yield* night({ script: { ...over, results: () => throttled(504) } })
-      expect([end.verdict("c-1"), reads(end.facts)]).toEqual([partial, [["results", 504, false, false]]])
-    }),
-  )
+  effect("counts only if the reads before it had none either, with nothing else in between", function* () {
+    const answers = [absent, absent, lost, absent, absent]
+    const end = yield* night({
+      script: { ...over, results: (_, times) => answers[times - 1] ?? results(true) },
+    })
+    expect([end.verdict("c-1"), end.countOf("results")]).toEqual([succeeded, 6])
+  })
+
+  effect("is reported with its status if the time for results is up", function* () {
+    const end = yield* night({ script: { ...over, results: () => throttled(504) } })
+    expect([end.verdict("c-1"), reads(end.facts)]).toEqual([partial, [["results", 504, false, false]]])
+  })
 })
 
 describe("documents", () => {
@@ -424,45 +393,42 @@ describe("documents", () => {
         ?.attachments.map(({ attachment_id, status }) => [attachment_id, status]) ?? [],
     )
 
-  it.effect(
+  effect(
     "are downloaded once the results are final; missing or refused ones are reported, not requested again",
-    () =>
-      Effect.gen(function* () {
-        const end = yield* night({
-          script: {
-            ...over,
-            results: (_, times) => results(times > 1, named),
-            attachment: (id, times) =>
-              id === "doc-2" ? "missing" : id === "doc-3" && times < 3 ? lost : "document",
-          },
-        })
-        expect([statuses(end), end.verdict("c-1"), isDrained(end)]).toEqual([
-          { "../etc": "refused", "doc-1": "downloaded", "doc-2": "missing", "doc-3": "downloaded" },
-          succeeded,
-          true,
-        ])
-        expect([end.countOf("attachment", "../etc"), end.countOf("attachment", "doc-1")]).toEqual([0, 1])
-      }),
-  )
-
-  it.effect("that the service finds only at the third request are downloaded", () =>
-    Effect.gen(function* () {
+    function* () {
       const end = yield* night({
         script: {
           ...over,
-          results: () => results(true, named),
-          attachment: (_, times) => (times < 3 ? "missing" : "document"),
+          results: (_, times) => results(times > 1, named),
+          attachment: (id, times) =>
+            id === "doc-2" ? "missing" : id === "doc-3" && times < 3 ? lost : "document",
         },
       })
-      expect([statuses(end), isDrained(end), end.countOf("attachment", "doc-2")]).toEqual([
-        { "../etc": "refused", "doc-1": "downloaded", "doc-2": "downloaded", "doc-3": "downloaded" },
+      expect([statuses(end), end.verdict("c-1"), isDrained(end)]).toEqual([
+        { "../etc": "refused", "doc-1": "downloaded", "doc-2": "missing", "doc-3": "downloaded" },
+        succeeded,
         true,
-        3,
       ])
-      const asked = end.calls.flatMap(([at, verb]) => (verb === "attachment" ? [at] : []))
-      expect(Math.max(...asked) - Math.min(...asked)).toBeGreaterThanOrEqual(10_000)
-    }),
+      expect([end.countOf("attachment", "../etc"), end.countOf("attachment", "doc-1")]).toEqual([0, 1])
+    },
   )
+
+  effect("that the service finds only at the third request are downloaded", function* () {
+    const end = yield* night({
+      script: {
+        ...over,
+        results: () => results(true, named),
+        attachment: (_, times) => (times < 3 ? "missing" : "document"),
+      },
+    })
+    expect([statuses(end), isDrained(end), end.countOf("attachment", "doc-2")]).toEqual([
+      { "../etc": "refused", "doc-1": "downloaded", "doc-2": "downloaded", "doc-3": "downloaded" },
+      true,
+      3,
+    ])
+    const asked = end.calls.flatMap(([at, verb]) => (verb === "attachment" ? [at] : []))
+    expect(Math.max(...asked) - Math.min(...asked)).toBeGreaterThanOrEqual(10_000)
+  })
 
   it.effect(
     "that the service does not deliver, without a byte or as a page, leave the results partial; only they are requested again [promise 5 empty] [promise 5 page]",
@@ -494,34 +460,30 @@ describe("documents", () => {
       ),
   )
 
-  it.effect("that a record calls pages are downloaded as pages", () =>
-    Effect.gen(function* () {
-      const pages = [
-        { attachment_id: "doc-1", media_type: "text/html" },
-        { attachment_id: "doc-2", name: "a.JSON" },
-      ]
-      const end = yield* night({
-        script: { ...over, results: () => results(true, { a: pages }), attachment: () => "page" },
-      })
-      expect(statuses(end)).toEqual({ "doc-1": "downloaded", "doc-2": "downloaded" })
-    }),
-  )
+  effect("that a record calls pages are downloaded as pages", function* () {
+    const pages = [
+      { attachment_id: "doc-1", media_type: "text/html" },
+      { attachment_id: "doc-2", name: "a.JSON" },
+    ]
+    const end = yield* night({
+      script: { ...over, results: () => results(true, { a: pages }), attachment: () => "page" },
+    })
+    expect(statuses(end)).toEqual({ "doc-1": "downloaded", "doc-2": "downloaded" })
+  })
 
-  it.effect("are not downloaded if the job does not want them", () =>
-    Effect.gen(function* () {
-      const flow_results = {
-        enabled: true,
-        min_interval: Duration.millis(5_000),
-        wait_final: Duration.millis(minute),
-        attachments: false,
-      }
-      const end = yield* night({
-        script: { ...over, results: () => results(true, named) },
-        rules: { flow_results },
-      })
-      expect([end.countOf("attachment"), statuses(end), isDrained(end)]).toEqual([0, {}, true])
-    }),
-  )
+  effect("are not downloaded if the job does not want them", function* () {
+    const flow_results = {
+      enabled: true,
+      min_interval: Duration.millis(5_000),
+      wait_final: Duration.millis(minute),
+      attachments: false,
+    }
+    const end = yield* night({
+      script: { ...over, results: () => results(true, named) },
+      rules: { flow_results },
+    })
+    expect([end.countOf("attachment"), statuses(end), isDrained(end)]).toEqual([0, {}, true])
+  })
 })
 
 describe("a flow session that its customer ran alone", () => {
@@ -531,14 +493,12 @@ describe("a flow session that its customer ran alone", () => {
   }
   const pull = (script: Script) => Effect.map(night({ tasks: [], sessions: ["s-9"], script }), verdict)
 
-  it.effect("is read without an execution, and distinguished from one that does not exist", () =>
-    Effect.gen(function* () {
-      expect([
-        yield* pull({}),
-        yield* pull({ results: () => results(false) }),
-        yield* pull({ results: () => absent }),
-        yield* pull({ results: () => neverStarted }),
-      ]).toEqual([succeeded, partial, "failed SESSION_UNKNOWN engineer", "failed SESSION_UNKNOWN engineer"])
-    }),
-  )
+  effect("is read without an execution, and distinguished from one that does not exist", function* () {
+    expect([
+      yield* pull({}),
+      yield* pull({ results: () => results(false) }),
+      yield* pull({ results: () => absent }),
+      yield* pull({ results: () => neverStarted }),
+    ]).toEqual([succeeded, partial, "failed SESSION_UNKNOWN engineer", "failed SESSION_UNKNOWN engineer"])
+  })
 })

@@ -19,6 +19,7 @@ import type { NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, state, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const bytes = new TextEncoder().encode("[[[[")
 const unusable: Body = { bytes, json: undefined, unusable: "it is nested deeper than 250000 levels" }
@@ -55,44 +56,44 @@ describe("results that cannot be used", () => {
       /^its body could not be kept$/,
     ],
   ] as const) {
-    it.effect(
+    effect(
       `settle their own task when they ${name}, and nothing of it is deleted [end ANSWER_UNUSABLE]`,
-      () =>
-        Effect.gen(function* () {
-          const place = makePlace()
-          const script = {
-            results: (session_id: string) =>
-              session_id === "s-c-2-1" ? ({ _tag: "Results", body: body() } as const) : results(true),
-          }
-          const end = yield* night({ tasks: all, script, place })
-          const alone = yield* night({ tasks: others })
-          expect(others.map(({ customer }) => settledOf(end, customer))).toEqual(
-            others.map(({ customer }) => settledOf(alone, customer)),
-          )
-          expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-          const [refused] = factsOf(end, "AnswerRefused")
-          expect(refused).toMatchObject({ what: "flow_results", execution_id: anId("e-c-2-1") })
-          const said = refused?._tag === "AnswerRefused" ? refused.why : ""
-          if (typeof why === "string") expect(said).toBe(why)
-          else expect(said).toMatch(why)
-          expect(said).not.toContain("secret")
-          const [what, kept] = settledOf(end, "c-2")?.message?.split("; ") ?? []
-          expect(what).toBe(`the answer (flow_results) cannot be used: ${said}`)
-          expect(kept).toMatch(where)
-          expect(factsOf(end, "AttemptKept")).toMatchObject([
-            { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE", families: [] },
-          ])
-          // The login was accepted and its end was read: it may be sent again.
-          expect(factsOf(end, "CredentialRejected")).toEqual([])
-          expect(end.countOf("start", "c-2")).toBe(1)
-          expect(pendingDeletions(end.state)).toBe(2)
-          expect(end.isOver).toBe(true)
-        }),
+      function* () {
+        const place = makePlace()
+        const script = {
+          results: (session_id: string) =>
+            session_id === "s-c-2-1" ? ({ _tag: "Results", body: body() } as const) : results(true),
+        }
+        const end = yield* night({ tasks: all, script, place })
+        const alone = yield* night({ tasks: others })
+        expect(others.map(({ customer }) => settledOf(end, customer))).toEqual(
+          others.map(({ customer }) => settledOf(alone, customer)),
+        )
+        expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+        const [refused] = factsOf(end, "AnswerRefused")
+        expect(refused).toMatchObject({ what: "flow_results", execution_id: anId("e-c-2-1") })
+        const said = refused?._tag === "AnswerRefused" ? refused.why : ""
+        if (typeof why === "string") expect(said).toBe(why)
+        else expect(said).toMatch(why)
+        expect(said).not.toContain("secret")
+        const [what, kept] = settledOf(end, "c-2")?.message?.split("; ") ?? []
+        expect(what).toBe(`the answer (flow_results) cannot be used: ${said}`)
+        expect(kept).toMatch(where)
+        expect(factsOf(end, "AttemptKept")).toMatchObject([
+          { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE", families: [] },
+        ])
+        // The login was accepted and its end was read: it may be sent again.
+        expect(factsOf(end, "CredentialRejected")).toEqual([])
+        expect(end.countOf("start", "c-2")).toBe(1)
+        expect(pendingDeletions(end.state)).toBe(2)
+        expect(end.isOver).toBe(true)
+      },
     )
   }
 
-  it.effect("are read again by the next process, and if they can be used by then, settle the task", () =>
-    Effect.gen(function* () {
+  effect(
+    "are read again by the next process, and if they can be used by then, settle the task",
+    function* () {
       const place = makePlace()
       const tasks = [{ customer: "c-2" }]
       const broken = { results: () => ({ _tag: "Results", body: unusable }) as const }
@@ -120,172 +121,159 @@ describe("results that cannot be used", () => {
       expect(healed.verdict("c-2")).toBe("succeeded COMPLETED nobody")
       expect(healed.countOf("start")).toBe(1)
       expect(pendingDeletions(healed.state)).toBe(1)
-    }),
+    },
   )
 })
 
 describe("a state that cannot be used", () => {
-  it.effect("leaves its execution in flight, its login unsent and its slot to the others", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      const view = {}
-      const script = {
-        state: (id: string, times: number) =>
-          id === "e-c-2-1"
-            ? ({ _tag: "Closed", body: unusable, view } as const)
-            : times === 1
-              ? working
-              : completed,
-      }
-      const tasks = [{ customer: "c-2", fingerprint: "f-2" }, ...others]
-      const limits = { max_in_flight: 1, per_engine: 1 }
-      const end = yield* night({ tasks, script, place, rules: { limits } })
-      expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
-        "failed ANSWER_UNUSABLE engineer",
-        "succeeded COMPLETED nobody",
-        "succeeded COMPLETED nobody",
-      ])
-      // Nobody knows how its login ended: it counts as one that may have failed, and is not rejected.
-      expect(factsOf(end, "LoginJudged")).not.toMatchObject([{ task_id: idOf("c-2") }])
-      expect(factsOf(end, "CredentialRejected")).toEqual([])
-      expect(end.countOf("abort")).toBe(0)
-      expect(dueDeletions(end.state)).toEqual([])
-      const ids = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: "e-c-2-1" }
-      const aside = asideIn(place).map(({ meta, bytes: kept }) => [{ ...meta, received_at: 0 }, kept])
-      expect(aside).toEqual([[{ kind: "unusable", ...ids, http_status: 200, received_at: 0 }, bytes]])
-      const still = yield* night({ tasks, script, place, rules: { limits } })
-      expect([factsOf(still, "AnswerRefused").length, asideIn(place).length]).toEqual([1, 1])
-      const next = yield* night({ tasks, place, rules: { limits } })
-      expect(next.verdict("c-2")).toBe("succeeded COMPLETED nobody")
-      expect(next.countOf("start", "c-2")).toBe(1)
-    }),
-  )
+  effect("leaves its execution in flight, its login unsent and its slot to the others", function* () {
+    const place = makePlace()
+    const view = {}
+    const script = {
+      state: (id: string, times: number) =>
+        id === "e-c-2-1"
+          ? ({ _tag: "Closed", body: unusable, view } as const)
+          : times === 1
+            ? working
+            : completed,
+    }
+    const tasks = [{ customer: "c-2", fingerprint: "f-2" }, ...others]
+    const limits = { max_in_flight: 1, per_engine: 1 }
+    const end = yield* night({ tasks, script, place, rules: { limits } })
+    expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
+      "failed ANSWER_UNUSABLE engineer",
+      "succeeded COMPLETED nobody",
+      "succeeded COMPLETED nobody",
+    ])
+    // Nobody knows how its login ended: it counts as one that may have failed, and is not rejected.
+    expect(factsOf(end, "LoginJudged")).not.toMatchObject([{ task_id: idOf("c-2") }])
+    expect(factsOf(end, "CredentialRejected")).toEqual([])
+    expect(end.countOf("abort")).toBe(0)
+    expect(dueDeletions(end.state)).toEqual([])
+    const ids = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: "e-c-2-1" }
+    const aside = asideIn(place).map(({ meta, bytes: kept }) => [{ ...meta, received_at: 0 }, kept])
+    expect(aside).toEqual([[{ kind: "unusable", ...ids, http_status: 200, received_at: 0 }, bytes]])
+    const still = yield* night({ tasks, script, place, rules: { limits } })
+    expect([factsOf(still, "AnswerRefused").length, asideIn(place).length]).toEqual([1, 1])
+    const next = yield* night({ tasks, place, rules: { limits } })
+    expect(next.verdict("c-2")).toBe("succeeded COMPLETED nobody")
+    expect(next.countOf("start", "c-2")).toBe(1)
+  })
 
-  it.effect(
+  effect(
     "rejects no login that was accepted before, and keeps it taken: its execution may be running",
-    () =>
-      Effect.gen(function* () {
-        const script = {
-          state: (_: string, times: number) =>
-            times === 1 ? working : ({ _tag: "Working", body: unusable, view: {} } as const),
-        }
-        const place = makePlace()
-        const tasks = ["c-2", "c-9"].map((customer) => ({ customer, fingerprint: "f-2" }))
-        const end = yield* night({ tasks: [...tasks, { customer: "c-3" }], script, place })
-        expect(["c-2", "c-9", "c-3"].map((customer) => end.verdict(customer))).toEqual([
-          "failed ANSWER_UNUSABLE engineer",
-          "unfinished ALREADY_EXECUTING service",
-          "failed ANSWER_UNUSABLE engineer",
-        ])
-        expect([end.countOf("start"), end.countOf("start", "c-9")]).toEqual([2, 0])
-        expect(factsOf(end, "CredentialRejected")).toEqual([])
-        expect(asideIn(place).map(({ meta }) => meta.http_status)).toEqual([202, 202])
-      }),
+    function* () {
+      const script = {
+        state: (_: string, times: number) =>
+          times === 1 ? working : ({ _tag: "Working", body: unusable, view: {} } as const),
+      }
+      const place = makePlace()
+      const tasks = ["c-2", "c-9"].map((customer) => ({ customer, fingerprint: "f-2" }))
+      const end = yield* night({ tasks: [...tasks, { customer: "c-3" }], script, place })
+      expect(["c-2", "c-9", "c-3"].map((customer) => end.verdict(customer))).toEqual([
+        "failed ANSWER_UNUSABLE engineer",
+        "unfinished ALREADY_EXECUTING service",
+        "failed ANSWER_UNUSABLE engineer",
+      ])
+      expect([end.countOf("start"), end.countOf("start", "c-9")]).toEqual([2, 0])
+      expect(factsOf(end, "CredentialRejected")).toEqual([])
+      expect(asideIn(place).map(({ meta }) => meta.http_status)).toEqual([202, 202])
+    },
   )
 })
 
 describe("an answer that a defect of ours hides", () => {
-  it.effect("is recorded by what was asked for", () =>
-    Effect.gen(function* () {
-      const hidden = () => {
-        throw new TypeError("in our own code")
-      }
-      const asked = (script: Script) =>
-        Effect.map(night({ script }), ({ facts }) =>
-          facts.flatMap((one) => (one._tag === "AnswerRefused" ? [[one.what, one.execution_id]] : [])),
-        )
-      expect([yield* asked({ state: hidden }), yield* asked({ results: hidden })]).toEqual([
-        [["state", "e-c-1-1"]],
-        [["flow_results", "e-c-1-1"]],
-      ])
-    }),
-  )
+  effect("is recorded by what was asked for", function* () {
+    const hidden = () => {
+      throw new TypeError("in our own code")
+    }
+    const asked = (script: Script) =>
+      Effect.map(night({ script }), ({ facts }) =>
+        facts.flatMap((one) => (one._tag === "AnswerRefused" ? [[one.what, one.execution_id]] : [])),
+      )
+    expect([yield* asked({ state: hidden }), yield* asked({ results: hidden })]).toEqual([
+      [["state", "e-c-1-1"]],
+      [["flow_results", "e-c-1-1"]],
+    ])
+  })
 })
 
 describe("a start whose answer cannot be used", () => {
-  it.effect("is never sent again, neither by a probe nor by a later process", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      const script = {
-        start: () => ({ _tag: "Accepted", http_status: 202, body: unusable, view: {} }) as const,
-      }
-      const tasks = [{ customer: "c-2", fingerprint: "f-2" }]
-      yield* night({ tasks, place, script })
-      const next = yield* night({ tasks, place, script })
-      expect(next.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-      expect(next.countOf("start")).toBe(1)
-      expect(factsOf(next, "StartAnswered")).toMatchObject([{ answer: "unusable", http_status: 202 }])
-      expect(factsOf(next, "LoginJudged")).toMatchObject([
-        { account: "f-2", verdict: "unproven", said: "202" },
-      ])
-      expect(factsOf(next, "AnswerRefused")).toMatchObject([{ what: "start", why: unusable.unusable }])
-      expect(asideIn(place).map(({ meta, bytes: kept }) => [meta.http_status, kept])).toEqual([[202, bytes]])
-    }),
-  )
+  effect("is never sent again, neither by a probe nor by a later process", function* () {
+    const place = makePlace()
+    const script = {
+      start: () => ({ _tag: "Accepted", http_status: 202, body: unusable, view: {} }) as const,
+    }
+    const tasks = [{ customer: "c-2", fingerprint: "f-2" }]
+    yield* night({ tasks, place, script })
+    const next = yield* night({ tasks, place, script })
+    expect(next.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect(next.countOf("start")).toBe(1)
+    expect(factsOf(next, "StartAnswered")).toMatchObject([{ answer: "unusable", http_status: 202 }])
+    expect(factsOf(next, "LoginJudged")).toMatchObject([{ account: "f-2", verdict: "unproven", said: "202" }])
+    expect(factsOf(next, "AnswerRefused")).toMatchObject([{ what: "start", why: unusable.unusable }])
+    expect(asideIn(place).map(({ meta, bytes: kept }) => [meta.http_status, kept])).toEqual([[202, bytes]])
+  })
 
-  it.effect("is not sent again by a process that follows one that died because of it", () =>
-    Effect.gen(function* () {
-      const facts: ReadonlyArray<Fact> = [
-        {
-          _tag: "StartIntended",
-          run_id,
-          task_id: anId(idOf("c-2")),
-          attempt: 1,
-          external_execution_id: "x",
-          probe: false,
-        },
-        {
-          _tag: "StartAnswered",
-          run_id,
-          task_id: anId(idOf("c-2")),
-          attempt: 1,
-          answer: "unusable",
-          http_status: 202,
-        },
-      ]
-      const end = yield* night({ tasks: [{ customer: "c-2" }], facts })
-      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-      expect(settledOf(end, "c-2")?.message).toBe(
-        "the answer (start) cannot be used: an earlier process could not use it; its body could not be kept",
-      )
-      expect(end.countOf("start")).toBe(0)
-    }),
-  )
+  effect("is not sent again by a process that follows one that died because of it", function* () {
+    const facts: ReadonlyArray<Fact> = [
+      {
+        _tag: "StartIntended",
+        run_id,
+        task_id: anId(idOf("c-2")),
+        attempt: 1,
+        external_execution_id: "x",
+        probe: false,
+      },
+      {
+        _tag: "StartAnswered",
+        run_id,
+        task_id: anId(idOf("c-2")),
+        attempt: 1,
+        answer: "unusable",
+        http_status: 202,
+      },
+    ]
+    const end = yield* night({ tasks: [{ customer: "c-2" }], facts })
+    expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect(settledOf(end, "c-2")?.message).toBe(
+      "the answer (start) cannot be used: an earlier process could not use it; its body could not be kept",
+    )
+    expect(end.countOf("start")).toBe(0)
+  })
 
-  it.effect("counts as answered when a defect of ours hid the answer", () =>
-    Effect.gen(function* () {
-      const start = () => {
-        throw new TypeError("in our own code")
-      }
-      const end = yield* night({
-        tasks: all,
-        script: { start: (call) => (call.customer_id === "c-2" ? start() : accepted(call.customer_id)) },
-      })
-      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-      expect(end.countOf("start", "c-2")).toBe(1)
-      expect(others.map(({ customer }) => end.verdict(customer))).toEqual([
-        "succeeded COMPLETED nobody",
-        "succeeded COMPLETED nobody",
-      ])
-      // Its process may have died before the verdict: the next one sends nothing either.
-      const known = end.facts.filter(
-        (fact) => "task_id" in fact && fact.task_id === idOf("c-2") && fact._tag !== "TaskSettled",
-      )
-      expect(known.map(({ _tag }) => _tag)).toEqual([
-        "TaskPlanned",
-        "StartIntended",
-        "AnswerRefused",
-        "StartAnswered",
-        "LoginJudged",
-      ])
-      expect(known[2]).toMatchObject({
-        what: "start",
-        why: expect.stringMatching(/^a defect in the program/),
-      })
-      const next = yield* night({ tasks: [{ customer: "c-2" }], facts: known.slice(1, 4) })
-      expect([next.countOf("start"), next.verdict("c-2")]).toEqual([0, "failed ANSWER_UNUSABLE engineer"])
-    }),
-  )
+  effect("counts as answered when a defect of ours hid the answer", function* () {
+    const start = () => {
+      throw new TypeError("in our own code")
+    }
+    const end = yield* night({
+      tasks: all,
+      script: { start: (call) => (call.customer_id === "c-2" ? start() : accepted(call.customer_id)) },
+    })
+    expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect(end.countOf("start", "c-2")).toBe(1)
+    expect(others.map(({ customer }) => end.verdict(customer))).toEqual([
+      "succeeded COMPLETED nobody",
+      "succeeded COMPLETED nobody",
+    ])
+    // Its process may have died before the verdict: the next one sends nothing either.
+    const known = end.facts.filter(
+      (fact) => "task_id" in fact && fact.task_id === idOf("c-2") && fact._tag !== "TaskSettled",
+    )
+    expect(known.map(({ _tag }) => _tag)).toEqual([
+      "TaskPlanned",
+      "StartIntended",
+      "AnswerRefused",
+      "StartAnswered",
+      "LoginJudged",
+    ])
+    expect(known[2]).toMatchObject({
+      what: "start",
+      why: expect.stringMatching(/^a defect in the program/),
+    })
+    const next = yield* night({ tasks: [{ customer: "c-2" }], facts: known.slice(1, 4) })
+    expect([next.countOf("start"), next.verdict("c-2")]).toEqual([0, "failed ANSWER_UNUSABLE engineer"])
+  })
 })
 
 describe("a task whose past meets a defect of ours", () => {
@@ -302,158 +290,141 @@ describe("a task whose past meets a defect of ours", () => {
       return { ...state, tasks: new Map([...state.tasks, [idOf("c-2"), broken]]) }
     }
 
-  it.effect(
+  effect(
     "is settled alone: not started again, its login not sent for anybody else [promise 11 past]",
-    () =>
-      Effect.gen(function* () {
-        const place = makePlace()
-        const tasks = [...all, { customer: "c-4", fingerprint: "f-2" }]
-        yield* night({ tasks, place, script: { state: () => working }, cutAfter: "1 minute" })
-        const end = yield* night({ tasks, place, misread: misreading("attempts") })
-        expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
-          "succeeded COMPLETED nobody",
-          "failed ANSWER_UNUSABLE engineer",
-          "succeeded COMPLETED nobody",
-          "unfinished ALREADY_EXECUTING service",
-        ])
-        expect(settledOf(end, "c-2")?.message).toMatch(
-          /^the answer \(task\) cannot be used: a defect in the program \(TypeError in \w.*\); its body could/,
-        )
-        expect([end.countOf("start", "c-2"), end.countOf("start", "c-4")]).toEqual([1, 0])
-        expect(end.isOver).toBe(true)
-      }),
-  )
-
-  it.effect("holds the login that its execution was started with, whatever the job says by now", () =>
-    Effect.gen(function* () {
+    function* () {
       const place = makePlace()
-      yield* night({ tasks: all, place, script: { state: () => working }, cutAfter: "1 minute" })
-      const tasks = all.map((one) => (one.customer === "c-2" ? { ...one, fingerprint: "f-new" } : one))
-      const end = yield* night({ tasks, place, misread: misreading("attemptsBefore") })
-      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-      const known = yield* Effect.provide(
-        Effect.flatMap(Ledger, ({ accounts }) => accounts),
-        place.ledger,
-      )
-      expect(known.flatMap(({ account, sent }) => sent.map(({ task_id }) => [account, task_id]))).toEqual([
-        ["f-2", idOf("c-2")],
-      ])
-    }),
-  )
-
-  it.effect("holds no login that was never sent", () =>
-    Effect.gen(function* () {
       const tasks = [...all, { customer: "c-4", fingerprint: "f-2" }]
-      const end = yield* night({ tasks, misread: misreading("attemptsBefore") })
+      yield* night({ tasks, place, script: { state: () => working }, cutAfter: "1 minute" })
+      const end = yield* night({ tasks, place, misread: misreading("attempts") })
       expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
         "succeeded COMPLETED nobody",
         "failed ANSWER_UNUSABLE engineer",
         "succeeded COMPLETED nobody",
-        "succeeded COMPLETED nobody",
+        "unfinished ALREADY_EXECUTING service",
       ])
-      expect([end.countOf("start", "c-2"), factsOf(end, "CredentialRejected")]).toEqual([0, []])
-    }),
+      expect(settledOf(end, "c-2")?.message).toMatch(
+        /^the answer \(task\) cannot be used: a defect in the program \(TypeError in \w.*\); its body could/,
+      )
+      expect([end.countOf("start", "c-2"), end.countOf("start", "c-4")]).toEqual([1, 0])
+      expect(end.isOver).toBe(true)
+    },
   )
 
-  it.effect("keeps nothing of an execution that is deleted", () =>
-    Effect.gen(function* () {
-      const { facts } = yield* night({ tasks: all })
-      const ids = { run_id, task_id: idOf("c-2"), execution_id: anId("e-c-2-1") }
-      const deletion: ReadonlyArray<Fact> = [
-        { _tag: "DeleteIntended", ...ids, landed_sha256: "x" },
-        { _tag: "DeleteAnswered", ...ids, http_status: 204, outcome: "deleted" },
-      ]
-      const past = facts
-        .filter(({ _tag }) => _tag !== "RunStarted" && _tag !== "TaskPlanned")
-        .map((fact): Fact => (fact._tag === "TaskSettled" ? { ...fact, outcome: "unfinished" } : fact))
-      const end = yield* night({
-        tasks: all,
-        facts: [...past, ...deletion],
-        misread: misreading("attemptsBefore"),
-      })
-      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-      expect(factsOf(end, "AttemptKept")).toEqual([])
-    }),
-  )
+  effect("holds the login that its execution was started with, whatever the job says by now", function* () {
+    const place = makePlace()
+    yield* night({ tasks: all, place, script: { state: () => working }, cutAfter: "1 minute" })
+    const tasks = all.map((one) => (one.customer === "c-2" ? { ...one, fingerprint: "f-new" } : one))
+    const end = yield* night({ tasks, place, misread: misreading("attemptsBefore") })
+    expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    const known = yield* Effect.provide(
+      Effect.flatMap(Ledger, ({ accounts }) => accounts),
+      place.ledger,
+    )
+    expect(known.flatMap(({ account, sent }) => sent.map(({ task_id }) => [account, task_id]))).toEqual([
+      ["f-2", idOf("c-2")],
+    ])
+  })
 
-  it.effect("gets no second verdict if the run is drained while it waits for its next try", () =>
-    Effect.gen(function* () {
-      let held: SteerableNight | undefined
-      const end = yield* night({
-        tasks: others,
-        script: {
-          state: (id, times) =>
-            id === "e-c-1-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : times < 9 ? working : completed,
-        },
-        hear: (event) => {
-          if (event._tag === "Waiting") throw new TypeError("in our own code")
-        },
-        hold: (one) => void (held = one),
-        acts: [[10_000, () => void held?.steer({ _tag: "Drain" })]],
-      })
-      const verdicts = factsOf(end, "TaskSettled").map((fact) => ("reason" in fact ? fact.reason : ""))
-      expect([end.isOver, verdicts]).toEqual([true, ["ANSWER_UNUSABLE", "COMPLETED"]])
-    }),
-  )
+  effect("holds no login that was never sent", function* () {
+    const tasks = [...all, { customer: "c-4", fingerprint: "f-2" }]
+    const end = yield* night({ tasks, misread: misreading("attemptsBefore") })
+    expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
+      "succeeded COMPLETED nobody",
+      "failed ANSWER_UNUSABLE engineer",
+      "succeeded COMPLETED nobody",
+      "succeeded COMPLETED nobody",
+    ])
+    expect([end.countOf("start", "c-2"), factsOf(end, "CredentialRejected")]).toEqual([0, []])
+  })
 
-  it.effect("keeps an execution that is closed, and its login stays as it was", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      yield* night({ tasks: all, place, script: { results: () => results(false) }, cutAfter: "1 minute" })
-      const end = yield* night({ tasks: all, place, misread: misreading("attemptsBefore") })
-      expect(all.map(({ customer }) => end.verdict(customer))).toEqual([
-        "succeeded COMPLETED nobody",
-        "failed ANSWER_UNUSABLE engineer",
-        "succeeded COMPLETED nobody",
-      ])
-      expect(factsOf(end, "AttemptKept")).toMatchObject([
-        { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE" },
-      ])
-      expect(factsOf(end, "CredentialRejected")).toEqual([])
-      // Once the program is mended, what was kept is read again, and settles the task.
-      const mended = yield* night({ tasks: all, place })
-      expect(mended.verdict("c-2")).toBe("succeeded COMPLETED nobody")
-      expect(mended.countOf("start", "c-2")).toBe(1)
-    }),
-  )
+  effect("keeps nothing of an execution that is deleted", function* () {
+    const { facts } = yield* night({ tasks: all })
+    const ids = { run_id, task_id: idOf("c-2"), execution_id: anId("e-c-2-1") }
+    const deletion: ReadonlyArray<Fact> = [
+      { _tag: "DeleteIntended", ...ids, landed_sha256: "x" },
+      { _tag: "DeleteAnswered", ...ids, http_status: 204, outcome: "deleted" },
+    ]
+    const past = facts
+      .filter(({ _tag }) => _tag !== "RunStarted" && _tag !== "TaskPlanned")
+      .map((fact): Fact => (fact._tag === "TaskSettled" ? { ...fact, outcome: "unfinished" } : fact))
+    const end = yield* night({
+      tasks: all,
+      facts: [...past, ...deletion],
+      misread: misreading("attemptsBefore"),
+    })
+    expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect(factsOf(end, "AttemptKept")).toEqual([])
+  })
+
+  effect("gets no second verdict if the run is drained while it waits for its next try", function* () {
+    let held: SteerableNight | undefined
+    const end = yield* night({
+      tasks: others,
+      script: {
+        state: (id, times) =>
+          id === "e-c-1-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : times < 9 ? working : completed,
+      },
+      hear: (event) => {
+        if (event._tag === "Waiting") throw new TypeError("in our own code")
+      },
+      hold: (one) => void (held = one),
+      acts: [[10_000, () => void held?.steer({ _tag: "Drain" })]],
+    })
+    const verdicts = factsOf(end, "TaskSettled").map((fact) => ("reason" in fact ? fact.reason : ""))
+    expect([end.isOver, verdicts]).toEqual([true, ["ANSWER_UNUSABLE", "COMPLETED"]])
+  })
+
+  effect("keeps an execution that is closed, and its login stays as it was", function* () {
+    const place = makePlace()
+    yield* night({ tasks: all, place, script: { results: () => results(false) }, cutAfter: "1 minute" })
+    const end = yield* night({ tasks: all, place, misread: misreading("attemptsBefore") })
+    expect(all.map(({ customer }) => end.verdict(customer))).toEqual([
+      "succeeded COMPLETED nobody",
+      "failed ANSWER_UNUSABLE engineer",
+      "succeeded COMPLETED nobody",
+    ])
+    expect(factsOf(end, "AttemptKept")).toMatchObject([
+      { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE" },
+    ])
+    expect(factsOf(end, "CredentialRejected")).toEqual([])
+    // Once the program is mended, what was kept is read again, and settles the task.
+    const mended = yield* night({ tasks: all, place })
+    expect(mended.verdict("c-2")).toBe("succeeded COMPLETED nobody")
+    expect(mended.countOf("start", "c-2")).toBe(1)
+  })
 })
 
 describe("records proved before their task went wrong", () => {
-  it.effect("are not deleted: the newest fact about an execution counts", () =>
-    Effect.gen(function* () {
-      const end = yield* night({ tasks: [{ customer: "c-2" }] })
-      expect(pendingDeletions(end.state)).toBe(1)
-      const keys = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: anId("e-c-2-1") }
-      const kept: Fact = {
-        _tag: "AttemptKept",
-        ...keys,
-        reason: "ANSWER_UNUSABLE",
-        families: [],
-        message: "m",
-      }
-      const run = foldRun([...end.facts, kept].map((fact, seq) => ({ seq, at: seq, fact })))
-      expect(run && pendingDeletions(run)).toBe(0)
-    }),
-  )
+  effect("are not deleted: the newest fact about an execution counts", function* () {
+    const end = yield* night({ tasks: [{ customer: "c-2" }] })
+    expect(pendingDeletions(end.state)).toBe(1)
+    const keys = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: anId("e-c-2-1") }
+    const kept: Fact = {
+      _tag: "AttemptKept",
+      ...keys,
+      reason: "ANSWER_UNUSABLE",
+      families: [],
+      message: "m",
+    }
+    const run = foldRun([...end.facts, kept].map((fact, seq) => ({ seq, at: seq, fact })))
+    expect(run && pendingDeletions(run)).toBe(0)
+  })
 })
 
 describe("a failure that is not about an answer", () => {
-  it.effect("an interruption passes through: the next process continues", () =>
-    Effect.gen(function* () {
-      const cut = yield* night({ script: { state: () => lost }, cutAfter: "1 minute" })
-      expect(cut.isOver).toBe(false)
-      expect(factsOf(cut, "TaskSettled")).toEqual([])
-    }),
-  )
+  effect("an interruption passes through: the next process continues", function* () {
+    const cut = yield* night({ script: { state: () => lost }, cutAfter: "1 minute" })
+    expect(cut.isOver).toBe(false)
+    expect(factsOf(cut, "TaskSettled")).toEqual([])
+  })
 
-  it.effect("an interruption passes through, whatever failed beside it [promise 11 interruption]", () =>
-    Effect.gen(function* () {
-      const failure = new AnswerUnusable({ what: "state", why: "w" })
-      const cause = Cause.combine(Cause.fail(failure), Cause.interrupt(1))
-      const reading = Effect.failCause(cause)
-      expect(yield* Effect.exit(keptWhereUnusable({ run_id }, reading))).toEqual(Exit.failCause(cause))
-    }),
-  )
+  effect("an interruption passes through, whatever failed beside it [promise 11 interruption]", function* () {
+    const failure = new AnswerUnusable({ what: "state", why: "w" })
+    const cause = Cause.combine(Cause.fail(failure), Cause.interrupt(1))
+    const reading = Effect.failCause(cause)
+    expect(yield* Effect.exit(keptWhereUnusable({ run_id }, reading))).toEqual(Exit.failCause(cause))
+  })
 
   it("may be an interruption with a defect beside it, or a failure to write", () => {
     const die = Cause.die(new TypeError("x"))

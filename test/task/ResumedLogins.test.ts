@@ -2,13 +2,13 @@
  * What a process follows or finishes belongs to the login that was sent, whatever the job says by now: a refusal opens
  * the breaker of that login, and of no other.
  */
-import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { describe, expect } from "@effect/vitest"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, night, run_id } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
 import { conflict, lost, state, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
 const sent: NightTask = { customer: "c-1", fingerprint: "old" }
@@ -29,73 +29,65 @@ const refused = "failed BLOCKED_USER customer"
 const succeeded = "succeeded COMPLETED nobody"
 
 describe("credentials that changed while an execution was in flight", () => {
-  it.effect("are not rejected by it: those that were sent are, for everybody, and only those", () =>
-    Effect.gen(function* () {
-      const cut = yield* night({ tasks: [sent], cutAfter: "1 second", script: { state: () => working } })
-      const end = yield* night({ tasks, facts: cut.facts.slice(2), script })
-      expect(rejections(end)).toEqual([["old", "BLOCKED_USER"]])
-      expect(verdicts(end)).toEqual([refused, refused, succeeded])
-      expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
-    }),
-  )
+  effect("are not rejected by it: those that were sent are, for everybody, and only those", function* () {
+    const cut = yield* night({ tasks: [sent], cutAfter: "1 second", script: { state: () => working } })
+    const end = yield* night({ tasks, facts: cut.facts.slice(2), script })
+    expect(rejections(end)).toEqual([["old", "BLOCKED_USER"]])
+    expect(verdicts(end)).toEqual([refused, refused, succeeded])
+    expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
+  })
 
-  it.effect("nor where the process died after its end, before the verdict", () =>
-    Effect.gen(function* () {
-      const done = yield* night({ tasks: [sent], script })
-      const past = done.facts.slice(2).filter(({ _tag }) => _tag !== "TaskSettled")
-      const end = yield* night({ tasks, facts: past, script })
-      expect(rejections(end)).toEqual([["old", "BLOCKED_USER"]])
-      expect(verdicts(end)).toEqual([refused, refused, succeeded])
-      expect(end.countOf("start", "c-2")).toBe(0)
-    }),
-  )
+  effect("nor where the process died after its end, before the verdict", function* () {
+    const done = yield* night({ tasks: [sent], script })
+    const past = done.facts.slice(2).filter(({ _tag }) => _tag !== "TaskSettled")
+    const end = yield* night({ tasks, facts: past, script })
+    expect(rejections(end)).toEqual([["old", "BLOCKED_USER"]])
+    expect(verdicts(end)).toEqual([refused, refused, succeeded])
+    expect(end.countOf("start", "c-2")).toBe(0)
+  })
 
-  it.effect("keep the old ones from being sent while it is open", () =>
-    Effect.gen(function* () {
-      const cut = yield* night({ tasks: [sent], cutAfter: "1 second", script: { state: () => working } })
-      let isOpen = true
-      const starts: Array<readonly [string, boolean]> = []
-      yield* night({
-        tasks,
-        facts: cut.facts.slice(2),
-        acts: [[hour, () => (isOpen = false)]],
-        script: {
-          start: ({ customer_id }) => (
-            starts.push([customer_id, isOpen]),
-            {
-              _tag: "Accepted",
-              http_status: 202,
-              body: { bytes: new Uint8Array(), json: {} },
-              view: { execution_id: anId(`e-${customer_id}-1`), session_id: anId("s") },
-            }
-          ),
-          state: (id, times) =>
-            id === "e-c-1-1" && isOpen ? working : times > 1 ? state("COMPLETED", "COMPLETED") : working,
-        },
-      })
-      expect(starts).toEqual([
-        ["c-3", true],
-        ["c-2", false],
-      ])
-    }),
-  )
+  effect("keep the old ones from being sent while it is open", function* () {
+    const cut = yield* night({ tasks: [sent], cutAfter: "1 second", script: { state: () => working } })
+    let isOpen = true
+    const starts: Array<readonly [string, boolean]> = []
+    yield* night({
+      tasks,
+      facts: cut.facts.slice(2),
+      acts: [[hour, () => (isOpen = false)]],
+      script: {
+        start: ({ customer_id }) => (
+          starts.push([customer_id, isOpen]),
+          {
+            _tag: "Accepted",
+            http_status: 202,
+            body: { bytes: new Uint8Array(), json: {} },
+            view: { execution_id: anId(`e-${customer_id}-1`), session_id: anId("s") },
+          }
+        ),
+        state: (id, times) =>
+          id === "e-c-1-1" && isOpen ? working : times > 1 ? state("COMPLETED", "COMPLETED") : working,
+      },
+    })
+    expect(starts).toEqual([
+      ["c-3", true],
+      ["c-2", false],
+    ])
+  })
 
-  it.effect("are not held back for an answer to the old ones that could not be used", () =>
-    Effect.gen(function* () {
-      const of = { run_id, task_id: idOf("c-1"), attempt: 1 }
-      const past: ReadonlyArray<Fact> = [
-        { _tag: "StartIntended", ...of, external_execution_id: "nj-1", fingerprint: "old", probe: false },
-        { _tag: "StartAnswered", ...of, answer: "unusable", http_status: 202 } as Fact,
-      ]
-      const end = yield* night({ tasks, facts: past, script })
-      expect(rejections(end)).toEqual([])
-      // What may run unseen keeps its own login, and no other one, for the rest of the run.
-      expect([verdicts(end), end.countOf("start", "c-2")]).toEqual([
-        ["failed ANSWER_UNUSABLE engineer", "unfinished ALREADY_EXECUTING service", succeeded],
-        0,
-      ])
-    }),
-  )
+  effect("are not held back for an answer to the old ones that could not be used", function* () {
+    const of = { run_id, task_id: idOf("c-1"), attempt: 1 }
+    const past: ReadonlyArray<Fact> = [
+      { _tag: "StartIntended", ...of, external_execution_id: "nj-1", fingerprint: "old", probe: false },
+      { _tag: "StartAnswered", ...of, answer: "unusable", http_status: 202 } as Fact,
+    ]
+    const end = yield* night({ tasks, facts: past, script })
+    expect(rejections(end)).toEqual([])
+    // What may run unseen keeps its own login, and no other one, for the rest of the run.
+    expect([verdicts(end), end.countOf("start", "c-2")]).toEqual([
+      ["failed ANSWER_UNUSABLE engineer", "unfinished ALREADY_EXECUTING service", succeeded],
+      0,
+    ])
+  })
 })
 
 describe("a refusal that a state showed while its execution went on", () => {
@@ -111,65 +103,57 @@ describe("a refusal that a state showed while its execution went on", () => {
   }
   const twice: ReadonlyArray<NightTask> = [sent, { customer: "c-2", fingerprint: "old" }]
 
-  it.effect.each([
+  effect.each([
     ["the service then forgets it", gone],
     ["its last state says nothing of the login", state("TEMPORARY_ERROR", "NETWORK_ERROR")],
     [
       "its last state says that no login was tried",
       state("TEMPORARY_ERROR", "NETWORK_ERROR", { authentication_status: "not-performed" }),
     ],
-  ] as const)("counts although %s", ([, last]) =>
-    Effect.gen(function* () {
-      const state_ = (_: string, times: number) => (times === 1 ? refusing : last)
-      isRefused(yield* night({ tasks: twice, script: { state: state_ } }))
-    }),
-  )
+  ] as const)("counts although %s", function* ([, last]) {
+    const state_ = (_: string, times: number) => (times === 1 ? refusing : last)
+    isRefused(yield* night({ tasks: twice, script: { state: state_ } }))
+  })
 
-  it.effect("counts although only an earlier process read it", () =>
-    Effect.gen(function* () {
-      const cut = yield* night({ tasks: [sent], cutAfter: "1 minute", script: { state: () => refusing } })
-      const end = yield* night({ tasks: twice, facts: cut.facts.slice(2), script: { state: () => gone } })
-      expect(rejections(end)).toEqual([["old", "INCORRECT_CREDENTIALS"]])
-      expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
-    }),
-  )
+  effect("counts although only an earlier process read it", function* () {
+    const cut = yield* night({ tasks: [sent], cutAfter: "1 minute", script: { state: () => refusing } })
+    const end = yield* night({ tasks: twice, facts: cut.facts.slice(2), script: { state: () => gone } })
+    expect(rejections(end)).toEqual([["old", "INCORRECT_CREDENTIALS"]])
+    expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
+  })
 
-  it.effect("counts although only the read that found a lost start again showed it", () =>
-    Effect.gen(function* () {
-      let ours = ""
-      const script: Night["script"] = {
-        start: (call, times) => {
-          ours = call.external_execution_id
-          return times === 1 ? lost : conflict("c-1-1", ours)
-        },
-        state: (_, times) =>
-          times === 1
-            ? state("ONGOING", "RUNNING", {
-                authentication_status: "INCORRECT_CREDENTIALS",
-                external_execution_id: ours,
-              })
-            : gone,
-      }
-      const done = yield* night({ tasks: [sent], script })
-      expect([rejections(done), done.verdict("c-1")]).toEqual([
-        [["old", "INCORRECT_CREDENTIALS"]],
-        "failed INCORRECT_CREDENTIALS customer",
-      ])
-      // The same for a process that died right after it.
-      const adopted = done.facts.findIndex((fact) => fact._tag === "AttemptObserved")
-      const past = done.facts.slice(2, adopted + 1)
-      const end = yield* night({ tasks: twice, facts: past, script: { state: () => gone } })
-      expect(past.map(({ _tag }) => _tag)).toContain("StartAnswered")
-      expect([rejections(end), end.countOf("start")]).toEqual([[["old", "INCORRECT_CREDENTIALS"]], 0])
-    }),
-  )
+  effect("counts although only the read that found a lost start again showed it", function* () {
+    let ours = ""
+    const script: Night["script"] = {
+      start: (call, times) => {
+        ours = call.external_execution_id
+        return times === 1 ? lost : conflict("c-1-1", ours)
+      },
+      state: (_, times) =>
+        times === 1
+          ? state("ONGOING", "RUNNING", {
+              authentication_status: "INCORRECT_CREDENTIALS",
+              external_execution_id: ours,
+            })
+          : gone,
+    }
+    const done = yield* night({ tasks: [sent], script })
+    expect([rejections(done), done.verdict("c-1")]).toEqual([
+      [["old", "INCORRECT_CREDENTIALS"]],
+      "failed INCORRECT_CREDENTIALS customer",
+    ])
+    // The same for a process that died right after it.
+    const adopted = done.facts.findIndex((fact) => fact._tag === "AttemptObserved")
+    const past = done.facts.slice(2, adopted + 1)
+    const end = yield* night({ tasks: twice, facts: past, script: { state: () => gone } })
+    expect(past.map(({ _tag }) => _tag)).toContain("StartAnswered")
+    expect([rejections(end), end.countOf("start")]).toEqual([[["old", "INCORRECT_CREDENTIALS"]], 0])
+  })
 
-  it.effect("does not count once a state says that the login was accepted", () =>
-    Effect.gen(function* () {
-      const accepted = state("COMPLETED", "COMPLETED", { authentication_status: "AUTH_OK" })
-      const state_ = (_: string, times: number) => (times === 1 ? refusing : accepted)
-      const end = yield* night({ tasks: [sent], script: { state: state_ } })
-      expect([rejections(end), end.verdict("c-1")]).toEqual([[], succeeded])
-    }),
-  )
+  effect("does not count once a state says that the login was accepted", function* () {
+    const accepted = state("COMPLETED", "COMPLETED", { authentication_status: "AUTH_OK" })
+    const state_ = (_: string, times: number) => (times === 1 ? refusing : accepted)
+    const end = yield* night({ tasks: [sent], script: { state: state_ } })
+    expect([rejections(end), end.verdict("c-1")]).toEqual([[], succeeded])
+  })
 })

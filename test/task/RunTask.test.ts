@@ -2,7 +2,7 @@
  * One task from the slot it was given to its execution: what is sent and recorded, how long a start is put off and
  * when it is given up, and which slots, logins and tries are free afterwards.
  */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { makeHintBoard } from "../../src/client/Hints.ts"
 import type { StartCall } from "../../src/client/Service.ts"
@@ -28,6 +28,7 @@ import {
   working,
 } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
+import { effect } from "../harness/Steps.ts"
 
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE", { authentication_status: "AUTH_OK" })
 const oneSlot = { max_in_flight: 1, per_engine: 1 }
@@ -61,286 +62,253 @@ const waitsOf = (told: ReadonlyArray<ProgressEvent>) =>
   told.flatMap((event) => (event._tag === "Waiting" ? [[event.why, event.until] as const] : []))
 
 describe("a start that created nothing", () => {
-  it.effect("is put off for longer and longer, and its slot goes to others meanwhile", () =>
-    Effect.gen(function* () {
-      const told: Array<ProgressEvent> = []
-      const end = yield* night({
-        told,
-        tasks: [{ customer: "c-1" }, { customer: "c-2" }],
-        rules: { limits: oneSlot },
-        script: {
-          start: (call, times) =>
-            call.customer_id === "c-1" && times < 4 ? notSent : accepted(`${call.customer_id}-1`),
-        },
-      })
-      const starts = startsOf(end)
-      expect(waitsOf(told).map(([why, until]) => [why, Math.ceil(until)])).toEqual(
-        starts.slice(1).map((at) => ["SERVICE_UNREACHABLE", at]),
-      )
-      // A start that is refused its connection takes 200 ms; chance takes a fifth off a wait at most.
-      const waits = starts
-        .slice(1)
-        .map((at, index) => (at - (starts[index] ?? 0) - 200) / (30 * second * 2 ** index))
-      expect(waits.map((share) => share >= 0.8 && share <= 1)).toEqual([true, true, true])
-      expect([startsOf(end, "c-2")[0], end.verdict("c-1"), end.verdict("c-2")]).toEqual([
-        200,
-        "succeeded COMPLETED nobody",
-        "succeeded COMPLETED nobody",
-      ])
-    }),
-  )
+  effect("is put off for longer and longer, and its slot goes to others meanwhile", function* () {
+    const told: Array<ProgressEvent> = []
+    const end = yield* night({
+      told,
+      tasks: [{ customer: "c-1" }, { customer: "c-2" }],
+      rules: { limits: oneSlot },
+      script: {
+        start: (call, times) =>
+          call.customer_id === "c-1" && times < 4 ? notSent : accepted(`${call.customer_id}-1`),
+      },
+    })
+    const starts = startsOf(end)
+    expect(waitsOf(told).map(([why, until]) => [why, Math.ceil(until)])).toEqual(
+      starts.slice(1).map((at) => ["SERVICE_UNREACHABLE", at]),
+    )
+    // A start that is refused its connection takes 200 ms; chance takes a fifth off a wait at most.
+    const waits = starts
+      .slice(1)
+      .map((at, index) => (at - (starts[index] ?? 0) - 200) / (30 * second * 2 ** index))
+    expect(waits.map((share) => share >= 0.8 && share <= 1)).toEqual([true, true, true])
+    expect([startsOf(end, "c-2")[0], end.verdict("c-1"), end.verdict("c-2")]).toEqual([
+      200,
+      "succeeded COMPLETED nobody",
+      "succeeded COMPLETED nobody",
+    ])
+  })
 
-  it.effect("is tried until the very moment at which the task has waited for long enough", () =>
-    Effect.gen(function* () {
-      const max_wait = Duration.millis(10 * minute)
-      const end = yield* night({
-        rules: { max_wait },
-        script: { start: answers(throttled(429, 10 * minute)) },
-      })
-      expect([startsOf(end), end.verdict("c-1")]).toEqual([
-        [0, 10 * minute + 200],
-        "succeeded COMPLETED nobody",
-      ])
-      const late = yield* night({
-        rules: { max_wait },
-        script: { start: () => throttled(429, 10 * minute + 1) },
-      })
-      expect([startsOf(late), endOf(late)]).toEqual([
-        [0],
-        settledWith("SERVICE_UNREACHABLE", "the service asked to wait 10m 1s"),
-      ])
-    }),
-  )
+  effect("is tried until the very moment at which the task has waited for long enough", function* () {
+    const max_wait = Duration.millis(10 * minute)
+    const end = yield* night({
+      rules: { max_wait },
+      script: { start: answers(throttled(429, 10 * minute)) },
+    })
+    expect([startsOf(end), end.verdict("c-1")]).toEqual([
+      [0, 10 * minute + 200],
+      "succeeded COMPLETED nobody",
+    ])
+    const late = yield* night({
+      rules: { max_wait },
+      script: { start: () => throttled(429, 10 * minute + 1) },
+    })
+    expect([startsOf(late), endOf(late)]).toEqual([
+      [0],
+      settledWith("SERVICE_UNREACHABLE", "the service asked to wait 10m 1s"),
+    ])
+  })
 
-  it.effect(
+  effect(
     "is given up at once where its next try would lie past the deadline, with no word that was not said",
-    () =>
-      Effect.gen(function* () {
-        const end = yield* night({ rules: { deadlineAt: 20 * second }, script: { start: () => notSent } })
-        expect([startsOf(end), endOf(end)]).toEqual([[0], settledWith("SERVICE_UNREACHABLE")])
-        const asked = yield* night({
-          rules: { deadlineAt: 20 * second },
-          script: { start: () => throttled(429, 2 * second) },
-        })
-        expect([startsOf(asked), endOf(asked)]).toEqual([[0], settledWith("SERVICE_UNREACHABLE")])
-      }),
+    function* () {
+      const end = yield* night({ rules: { deadlineAt: 20 * second }, script: { start: () => notSent } })
+      expect([startsOf(end), endOf(end)]).toEqual([[0], settledWith("SERVICE_UNREACHABLE")])
+      const asked = yield* night({
+        rules: { deadlineAt: 20 * second },
+        script: { start: () => throttled(429, 2 * second) },
+      })
+      expect([startsOf(asked), endOf(asked)]).toEqual([[0], settledWith("SERVICE_UNREACHABLE")])
+    },
   )
 
-  it.effect("and is given up gives its slot and its login to the next task", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        tasks: [
-          { customer: "c-1", fingerprint: "one" },
-          { customer: "c-2", fingerprint: "one" },
-        ],
-        rules: { limits: oneSlot, max_wait: Duration.millis(20 * second) },
-        script: { start: answers(notSent) },
-      })
-      expect([endOf(end), end.verdict("c-2")]).toEqual([
-        settledWith("SERVICE_UNREACHABLE"),
-        "succeeded COMPLETED nobody",
-      ])
-    }),
-  )
+  effect("and is given up gives its slot and its login to the next task", function* () {
+    const end = yield* night({
+      tasks: [
+        { customer: "c-1", fingerprint: "one" },
+        { customer: "c-2", fingerprint: "one" },
+      ],
+      rules: { limits: oneSlot, max_wait: Duration.millis(20 * second) },
+      script: { start: answers(notSent) },
+    })
+    expect([endOf(end), end.verdict("c-2")]).toEqual([
+      settledWith("SERVICE_UNREACHABLE"),
+      "succeeded COMPLETED nobody",
+    ])
+  })
 
-  it.effect("is somebody else's matter no longer than the task may wait", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        rules: { max_wait: Duration.millis(20 * second) },
-        script: { start: () => conflict("theirs", "x") },
-      })
-      expect([startsOf(end), endOf(end)]).toEqual([[0], settledWith("ALREADY_EXECUTING")])
-    }),
-  )
+  effect("is somebody else's matter no longer than the task may wait", function* () {
+    const end = yield* night({
+      rules: { max_wait: Duration.millis(20 * second) },
+      script: { start: () => conflict("theirs", "x") },
+    })
+    expect([startsOf(end), endOf(end)]).toEqual([[0], settledWith("ALREADY_EXECUTING")])
+  })
 })
 
 describe("a further attempt", () => {
-  it.effect("waits, is put off and is probed as if it were the first", () =>
-    Effect.gen(function* () {
-      const told: Array<ProgressEvent> = []
-      const end = yield* night({
-        told,
-        rules: { max_wait: Duration.millis(4 * minute) },
-        script: {
-          // The first is owed its probe for three minutes, and found; the second is put off twice and lost once.
-          start: answers(
-            lost,
-            throttled(429, 100 * second),
-            notSent,
-            accepted("1"),
-            notSent,
-            notSent,
-            lost,
-            accepted("2"),
-          ),
-          state: (id) => (id === "e-1" ? temporary : completed),
-        },
-      })
-      expect(intentsOf(end)).toEqual([
-        [1, false],
-        [1, true],
-        [1, true],
-        [1, true],
-        [2, false],
-        [2, false],
-        [2, false],
-        [2, true],
-      ])
-      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-      const starts = startsOf(end)
-      const [again = 0, once = 0, twice = 0] = starts.slice(4, 7)
-      const shares = [(once - again - 200) / (30 * second), (twice - once - 200) / minute]
-      expect(shares.map((share) => share >= 0.8 && share <= 1)).toEqual([true, true])
-      expect(twice).toBeGreaterThan(4 * minute)
-    }),
-  )
+  effect("waits, is put off and is probed as if it were the first", function* () {
+    const told: Array<ProgressEvent> = []
+    const end = yield* night({
+      told,
+      rules: { max_wait: Duration.millis(4 * minute) },
+      script: {
+        // The first is owed its probe for three minutes, and found; the second is put off twice and lost once.
+        start: answers(
+          lost,
+          throttled(429, 100 * second),
+          notSent,
+          accepted("1"),
+          notSent,
+          notSent,
+          lost,
+          accepted("2"),
+        ),
+        state: (id) => (id === "e-1" ? temporary : completed),
+      },
+    })
+    expect(intentsOf(end)).toEqual([
+      [1, false],
+      [1, true],
+      [1, true],
+      [1, true],
+      [2, false],
+      [2, false],
+      [2, false],
+      [2, true],
+    ])
+    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    const starts = startsOf(end)
+    const [again = 0, once = 0, twice = 0] = starts.slice(4, 7)
+    const shares = [(once - again - 200) / (30 * second), (twice - once - 200) / minute]
+    expect(shares.map((share) => share >= 0.8 && share <= 1)).toEqual([true, true])
+    expect(twice).toBeGreaterThan(4 * minute)
+  })
 
-  it.effect("is not counted where nothing was created, and once where it ran", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        script: {
-          start: answers(
-            notSent,
-            accepted("1"),
-            notSent,
-            notSent,
-            accepted("2"),
-            accepted("3"),
-            accepted("4"),
-          ),
-          state: () => temporary,
-        },
-      })
-      expect(intentsOf(end).map(([attempt]) => attempt)).toEqual([1, 1, 2, 2, 2, 3])
-      expect(end.verdict("c-1")).toBe("unfinished OUT_OF_SERVICE service")
-    }),
-  )
+  effect("is not counted where nothing was created, and once where it ran", function* () {
+    const end = yield* night({
+      script: {
+        start: answers(notSent, accepted("1"), notSent, notSent, accepted("2"), accepted("3"), accepted("4")),
+        state: () => temporary,
+      },
+    })
+    expect(intentsOf(end).map(([attempt]) => attempt)).toEqual([1, 1, 2, 2, 2, 3])
+    expect(end.verdict("c-1")).toBe("unfinished OUT_OF_SERVICE service")
+  })
 
-  it.effect("finds an engine away as if it had not been so before", () =>
-    Effect.gen(function* () {
-      const told: Array<ProgressEvent> = []
-      const end = yield* night({
-        told,
-        rules: { max_wait: Duration.millis(3 * minute) },
-        script: {
-          start: answers(away, away, accepted("1"), away, away, accepted("2")),
-          state: (id) => (id === "e-1" ? temporary : completed),
-        },
-      })
-      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([6, "succeeded COMPLETED nobody"])
-      expect(startsOf(end).at(-1)).toBeGreaterThan(3 * minute)
-    }),
-  )
+  effect("finds an engine away as if it had not been so before", function* () {
+    const told: Array<ProgressEvent> = []
+    const end = yield* night({
+      told,
+      rules: { max_wait: Duration.millis(3 * minute) },
+      script: {
+        start: answers(away, away, accepted("1"), away, away, accepted("2")),
+        state: (id) => (id === "e-1" ? temporary : completed),
+      },
+    })
+    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([6, "succeeded COMPLETED nobody"])
+    expect(startsOf(end).at(-1)).toBeGreaterThan(3 * minute)
+  })
 
-  it.effect(
+  effect(
     "whose state cannot be used tells nothing of a login that an earlier one was allowed: it is not sent",
-    () =>
-      Effect.gen(function* () {
-        const end = yield* night({
-          tasks: [{ customer: "c-1", fingerprint: "one" }],
-          script: {
-            start: answers(accepted("1"), accepted("2")),
-            state: (id) => (id === "e-1" ? temporary : unreadable),
-          },
-        })
-        expect([end.verdict("c-1"), rejectionsOf(end)]).toEqual(["failed ANSWER_UNUSABLE engineer", []])
-      }),
-  )
-
-  it.effect("whose start cannot be used leaves what was proved of the one before it", () =>
-    Effect.gen(function* () {
+    function* () {
       const end = yield* night({
+        tasks: [{ customer: "c-1", fingerprint: "one" }],
         script: {
-          start: answers(accepted("1"), {
-            _tag: "Accepted",
-            http_status: 202,
-            body: { ...bodyOf({}), unusable: "it is no JSON" },
-            view: {},
-          }),
-          state: () => temporary,
+          start: answers(accepted("1"), accepted("2")),
+          state: (id) => (id === "e-1" ? temporary : unreadable),
         },
       })
-      expect(end.verdict("c-1")).toBe("failed ANSWER_UNUSABLE engineer")
-      expect(end.state.tasks.get(idOf("c-1"))?.attempts.map(({ drained, kept }) => [drained, kept])).toEqual([
-        [true, undefined],
-        [false, undefined],
-      ])
-    }),
+      expect([end.verdict("c-1"), rejectionsOf(end)]).toEqual(["failed ANSWER_UNUSABLE engineer", []])
+    },
   )
 
-  it.effect("that is still prepared when the night is over leaves the end of the one before it", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        tasks: [{ customer: "c-1", prepare: (times) => (times === 1 ? ready(undefined) : silent) }],
-        rules: { deadlineAt: hour },
-        script: { state: () => temporary },
-      })
-      expect(endOf(end)).toEqual(settledWith("OUT_OF_SERVICE"))
-    }),
-  )
+  effect("whose start cannot be used leaves what was proved of the one before it", function* () {
+    const end = yield* night({
+      script: {
+        start: answers(accepted("1"), {
+          _tag: "Accepted",
+          http_status: 202,
+          body: { ...bodyOf({}), unusable: "it is no JSON" },
+          view: {},
+        }),
+        state: () => temporary,
+      },
+    })
+    expect(end.verdict("c-1")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect(end.state.tasks.get(idOf("c-1"))?.attempts.map(({ drained, kept }) => [drained, kept])).toEqual([
+      [true, undefined],
+      [false, undefined],
+    ])
+  })
 
-  it.effect("that would end after the deadline leaves the end of the one before it, and its slot", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        tasks: [
-          { customer: "c-1", needs: Duration.millis(30 * minute) },
-          { customer: "c-2", needs: Duration.millis(2 * hour) },
-          { customer: "c-3" },
-        ],
-        rules: { deadlineAt: 30 * minute, limits: oneSlot },
-        script: { state: (id) => (id.startsWith("e-c-1") ? temporary : completed) },
-      })
-      // The first one ended just in time, had it been as long as expected.
-      expect([startsOf(end).length, startsOf(end, "c-2").length, end.verdict("c-3")]).toEqual([
-        1,
-        0,
-        "succeeded COMPLETED nobody",
-      ])
-      expect([endOf(end), endOf(end, "c-2")]).toEqual([
-        settledWith("OUT_OF_SERVICE"),
-        settledWith("DEADLINE_REACHED", undefined, "c-2"),
-      ])
-    }),
-  )
+  effect("that is still prepared when the night is over leaves the end of the one before it", function* () {
+    const end = yield* night({
+      tasks: [{ customer: "c-1", prepare: (times) => (times === 1 ? ready(undefined) : silent) }],
+      rules: { deadlineAt: hour },
+      script: { state: () => temporary },
+    })
+    expect(endOf(end)).toEqual(settledWith("OUT_OF_SERVICE"))
+  })
+
+  effect("that would end after the deadline leaves the end of the one before it, and its slot", function* () {
+    const end = yield* night({
+      tasks: [
+        { customer: "c-1", needs: Duration.millis(30 * minute) },
+        { customer: "c-2", needs: Duration.millis(2 * hour) },
+        { customer: "c-3" },
+      ],
+      rules: { deadlineAt: 30 * minute, limits: oneSlot },
+      script: { state: (id) => (id.startsWith("e-c-1") ? temporary : completed) },
+    })
+    // The first one ended just in time, had it been as long as expected.
+    expect([startsOf(end).length, startsOf(end, "c-2").length, end.verdict("c-3")]).toEqual([
+      1,
+      0,
+      "succeeded COMPLETED nobody",
+    ])
+    expect([endOf(end), endOf(end, "c-2")]).toEqual([
+      settledWith("OUT_OF_SERVICE"),
+      settledWith("DEADLINE_REACHED", undefined, "c-2"),
+    ])
+  })
 })
 
 describe("a probe that is owed", () => {
-  it.effect("is sent however near the deadline is: it starts nothing that is not running", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        tasks: [{ customer: "c-1", needs: Duration.millis(50 * minute) }],
-        rules: { deadlineAt: hour },
-        script: { start: answers(lost, throttled(429, 20 * minute)) },
-      })
-      expect([intentsOf(end), end.verdict("c-1")]).toEqual([
-        [
-          [1, false],
-          [1, true],
-          [1, true],
-        ],
-        "succeeded COMPLETED nobody",
-      ])
-    }),
-  )
+  effect("is sent however near the deadline is: it starts nothing that is not running", function* () {
+    const end = yield* night({
+      tasks: [{ customer: "c-1", needs: Duration.millis(50 * minute) }],
+      rules: { deadlineAt: hour },
+      script: { start: answers(lost, throttled(429, 20 * minute)) },
+    })
+    expect([intentsOf(end), end.verdict("c-1")]).toEqual([
+      [
+        [1, false],
+        [1, true],
+        [1, true],
+      ],
+      "succeeded COMPLETED nobody",
+    ])
+  })
 
-  it.effect(
+  effect(
     "and cannot be prepared leaves a login of which nobody knows what became of it: it is not sent",
-    () =>
-      Effect.gen(function* () {
-        const prepare = (times: number) => {
-          if (times === 2) throw new Error("a defect of ours")
-          return ready("one")
-        }
-        const end = yield* night({
-          tasks: [{ customer: "c-1", fingerprint: "one", prepare }],
-          script: { start: answers(lost) },
-        })
-        expect([startsOf(end).length, end.verdict("c-1"), rejectionsOf(end)]).toEqual([
-          1,
-          "failed ANSWER_UNUSABLE engineer",
-          [],
-        ])
-      }),
+    function* () {
+      const prepare = (times: number) => {
+        if (times === 2) throw new Error("a defect of ours")
+        return ready("one")
+      }
+      const end = yield* night({
+        tasks: [{ customer: "c-1", fingerprint: "one", prepare }],
+        script: { start: answers(lost) },
+      })
+      expect([startsOf(end).length, end.verdict("c-1"), rejectionsOf(end)]).toEqual([
+        1,
+        "failed ANSWER_UNUSABLE engineer",
+        [],
+      ])
+    },
   )
 })
 
@@ -360,96 +328,87 @@ describe("a login of which nobody knows whether it is in use", () => {
     }
   }
 
-  it.effect.each<readonly [string, Start, string]>([
+  effect.each<readonly [string, Start, string]>([
     ["throttled", throttled(429, 5 * minute), "SERVICE_UNREACHABLE"],
     ["in the way of somebody else", conflict("theirs", "x"), "ALREADY_EXECUTING"],
     ["refused a connection", notSent, "SERVICE_UNREACHABLE"],
     ["told that the engine is away", away, "ENGINE_UNAVAILABLE"],
-  ])("is not sent for another customer while its probe is owed, which was %s", ([, answer, why]) =>
-    Effect.gen(function* () {
-      const told: Array<ProgressEvent> = []
-      const end = yield* night({ tasks, told, script: finding(lost, answer) })
-      const [, , again = 0] = startsOf(end)
-      expect(waitsOf(told).map(([said, until]) => [said, Math.ceil(until)])).toEqual([[why, again]])
+  ])("is not sent for another customer while its probe is owed, which was %s", function* ([, answer, why]) {
+    const told: Array<ProgressEvent> = []
+    const end = yield* night({ tasks, told, script: finding(lost, answer) })
+    const [, , again = 0] = startsOf(end)
+    expect(waitsOf(told).map(([said, until]) => [said, Math.ceil(until)])).toEqual([[why, again]])
+    expect([startsOf(end).length, startsOf(end, "c-2").length, rejectionsOf(end)]).toEqual([
+      3,
+      0,
+      [["one", "BLOCKED_USER"]],
+    ])
+    expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
+      "failed BLOCKED_USER customer",
+      "failed BLOCKED_USER customer",
+      "succeeded COMPLETED nobody",
+    ])
+  })
+
+  effect(
+    "is not sent for another customer before the probe that an earlier process owed, whoever is planned first",
+    function* () {
+      const keys = { run_id, task_id: idOf("c-1"), attempt: 1 }
+      const facts: ReadonlyArray<Fact> = [
+        { _tag: "StartIntended", ...keys, external_execution_id: "x", fingerprint: "one", probe: false },
+        { _tag: "StartAnswered", ...keys, answer: "lost" },
+      ]
+      const [first, other, third] = tasks
+      const end = yield* night({
+        tasks: [other, third, first].filter((one) => one !== undefined),
+        facts,
+        script: finding(),
+      })
       expect([startsOf(end).length, startsOf(end, "c-2").length, rejectionsOf(end)]).toEqual([
-        3,
+        1,
         0,
         [["one", "BLOCKED_USER"]],
       ])
-      expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
-        "failed BLOCKED_USER customer",
-        "failed BLOCKED_USER customer",
-        "succeeded COMPLETED nobody",
-      ])
-    }),
+    },
   )
 
-  it.effect(
-    "is not sent for another customer before the probe that an earlier process owed, whoever is planned first",
-    () =>
-      Effect.gen(function* () {
-        const keys = { run_id, task_id: idOf("c-1"), attempt: 1 }
-        const facts: ReadonlyArray<Fact> = [
-          { _tag: "StartIntended", ...keys, external_execution_id: "x", fingerprint: "one", probe: false },
-          { _tag: "StartAnswered", ...keys, answer: "lost" },
-        ]
-        const [first, other, third] = tasks
-        const end = yield* night({
-          tasks: [other, third, first].filter((one) => one !== undefined),
-          facts,
-          script: finding(),
-        })
-        expect([startsOf(end).length, startsOf(end, "c-2").length, rejectionsOf(end)]).toEqual([
-          1,
-          0,
-          [["one", "BLOCKED_USER"]],
-        ])
-      }),
-  )
-
-  it.effect.each<readonly [string, Start]>([
+  effect.each<readonly [string, Start]>([
     ["was lost too", lost],
     ["may not be sent in time", throttled(429, 4 * hour)],
-  ])("is not sent for another customer in this night where the probe %s", ([, answer]) =>
-    Effect.gen(function* () {
-      const end = yield* night({ tasks, rules: { limits: oneSlot }, script: finding(lost, answer) })
-      expect([end.isOver, startsOf(end).length, startsOf(end, "c-2").length]).toEqual([true, 2, 0])
-      expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
-        "unfinished START_UNKNOWN engineer",
-        "unfinished ALREADY_EXECUTING service",
-        "succeeded COMPLETED nobody",
-      ])
-    }),
-  )
+  ])("is not sent for another customer in this night where the probe %s", function* ([, answer]) {
+    const end = yield* night({ tasks, rules: { limits: oneSlot }, script: finding(lost, answer) })
+    expect([end.isOver, startsOf(end).length, startsOf(end, "c-2").length]).toEqual([true, 2, 0])
+    expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
+      "unfinished START_UNKNOWN engineer",
+      "unfinished ALREADY_EXECUTING service",
+      "succeeded COMPLETED nobody",
+    ])
+  })
 })
 
 describe("a probe that is owed, of a task that may not be started any more,", () => {
-  it.effect("is owed on: the task is no less unknown than before", () =>
-    Effect.gen(function* () {
-      const gone = { _tag: "Verdict", verdict: own("TOKEN_UNREADABLE") } as const
-      const end = yield* night({
-        tasks: [
-          { customer: "c-1", fingerprint: "one", prepare: (times) => (times === 1 ? ready("one") : gone) },
-        ],
-        script: { start: answers(lost) },
-      })
-      // Its own login may be open for `max_wait`.
-      const not_before = expect.any(Number) as number
-      expect([startsOf(end).length, endOf(end)]).toEqual([1, { ...settledWith("START_UNKNOWN"), not_before }])
-    }),
-  )
+  effect("is owed on: the task is no less unknown than before", function* () {
+    const gone = { _tag: "Verdict", verdict: own("TOKEN_UNREADABLE") } as const
+    const end = yield* night({
+      tasks: [
+        { customer: "c-1", fingerprint: "one", prepare: (times) => (times === 1 ? ready("one") : gone) },
+      ],
+      script: { start: answers(lost) },
+    })
+    // Its own login may be open for `max_wait`.
+    const not_before = expect.any(Number) as number
+    expect([startsOf(end).length, endOf(end)]).toEqual([1, { ...settledWith("START_UNKNOWN"), not_before }])
+  })
 
-  it.effect("is owed on by a task that the job does not name any more [decision 2 dropped]", () =>
-    Effect.gen(function* () {
-      const keys = { run_id, task_id: idOf("c-1"), attempt: 1 }
-      const facts: ReadonlyArray<Fact> = [
-        { _tag: "StartIntended", ...keys, external_execution_id: "x", probe: false },
-        { _tag: "StartAnswered", ...keys, answer: "lost" },
-      ]
-      const end = yield* night({ tasks: [{ customer: "c-1", dropped: true }], facts })
-      expect([startsOf(end), endOf(end)]).toEqual([[], settledWith("START_UNKNOWN")])
-    }),
-  )
+  effect("is owed on by a task that the job does not name any more [decision 2 dropped]", function* () {
+    const keys = { run_id, task_id: idOf("c-1"), attempt: 1 }
+    const facts: ReadonlyArray<Fact> = [
+      { _tag: "StartIntended", ...keys, external_execution_id: "x", probe: false },
+      { _tag: "StartAnswered", ...keys, answer: "lost" },
+    ]
+    const end = yield* night({ tasks: [{ customer: "c-1", dropped: true }], facts })
+    expect([startsOf(end), endOf(end)]).toEqual([[], settledWith("START_UNKNOWN")])
+  })
 })
 
 describe("a defect of ours", () => {
@@ -462,102 +421,95 @@ describe("a defect of ours", () => {
       throw new Error("a defect of ours")
   }
 
-  it.effect(
+  effect(
     "while a task waits to be started again ends it: nothing is sent later, and its login may be",
-    () =>
-      Effect.gen(function* () {
-        const end = yield* night({
-          tasks,
-          hear: failing("Waiting"),
-          rules: { limits: oneSlot },
-          script: {
-            start: (call, times) => (times === 1 ? notSent : accepted(`${call.customer_id}-1`)),
-          },
-        })
-        expect([end.isOver, startsOf(end), startsOf(end, "c-2").length]).toEqual([true, [0], 2])
-        expect([end.verdict("c-1"), end.verdict("c-2"), rejectionsOf(end)]).toEqual([
-          "failed ANSWER_UNUSABLE engineer",
-          "succeeded COMPLETED nobody",
-          [],
-        ])
-      }),
-  )
-})
-
-describe("a refused start", () => {
-  it.effect("whose token cannot be dropped over a defect of ours says nothing of its login", () =>
-    Effect.gen(function* () {
-      const sealed = { key: Redacted.make("7a".repeat(32)), service: "sandbox" }
-      const store = TokenStore.layerOver(openTokenDatabase(":memory:"), sealed)
-      const broken = Effect.map(TokenStore, (opened) =>
-        Context.make(
-          TokenStore,
-          opened._tag === "Open" ? { ...opened, tokensOf: () => Effect.die("a defect of ours") } : opened,
-        ),
-      )
-      const tokens = Layer.effectContext(broken).pipe(Layer.provide(store), Layer.orDie)
-      const prepare = (): Prepared =>
-        ({ ...ready("one"), token: { name: "c-1", token_id: "t-1" } }) as Prepared
+    function* () {
       const end = yield* night({
-        place: { ...makePlace(), tokens },
-        tasks: [
-          { customer: "c-1", fingerprint: "one", prepare },
-          { customer: "c-2", fingerprint: "one" },
-        ],
-        script: { start: answers(refused(400, "T10N_REJECTED")) },
+        tasks,
+        hear: failing("Waiting"),
+        rules: { limits: oneSlot },
+        script: {
+          start: (call, times) => (times === 1 ? notSent : accepted(`${call.customer_id}-1`)),
+        },
       })
+      expect([end.isOver, startsOf(end), startsOf(end, "c-2").length]).toEqual([true, [0], 2])
       expect([end.verdict("c-1"), end.verdict("c-2"), rejectionsOf(end)]).toEqual([
         "failed ANSWER_UNUSABLE engineer",
         "succeeded COMPLETED nobody",
         [],
       ])
-    }),
+    },
   )
+})
+
+describe("a refused start", () => {
+  effect("whose token cannot be dropped over a defect of ours says nothing of its login", function* () {
+    const sealed = { key: Redacted.make("7a".repeat(32)), service: "sandbox" }
+    const store = TokenStore.layerOver(openTokenDatabase(":memory:"), sealed)
+    const broken = Effect.map(TokenStore, (opened) =>
+      Context.make(
+        TokenStore,
+        opened._tag === "Open" ? { ...opened, tokensOf: () => Effect.die("a defect of ours") } : opened,
+      ),
+    )
+    const tokens = Layer.effectContext(broken).pipe(Layer.provide(store), Layer.orDie)
+    const prepare = (): Prepared => ({ ...ready("one"), token: { name: "c-1", token_id: "t-1" } }) as Prepared
+    const end = yield* night({
+      place: { ...makePlace(), tokens },
+      tasks: [
+        { customer: "c-1", fingerprint: "one", prepare },
+        { customer: "c-2", fingerprint: "one" },
+      ],
+      script: { start: answers(refused(400, "T10N_REJECTED")) },
+    })
+    expect([end.verdict("c-1"), end.verdict("c-2"), rejectionsOf(end)]).toEqual([
+      "failed ANSWER_UNUSABLE engineer",
+      "succeeded COMPLETED nobody",
+      [],
+    ])
+  })
 })
 
 describe("an execution that this process found open", () => {
-  it.effect("whose state cannot be used keeps its login unsent, and its customer", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      const tasks = [{ customer: "c-1", fingerprint: "one" }]
-      yield* night({ place, tasks, cutAfter: second, script: { state: () => working } })
-      const end = yield* night({ place, tasks, script: { state: () => unreadable } })
-      expect([end.verdict("c-1"), end.countOf("start"), rejectionsOf(end)]).toEqual([
-        "failed ANSWER_UNUSABLE engineer",
-        1,
-        [],
-      ])
-    }),
-  )
+  effect("whose state cannot be used keeps its login unsent, and its customer", function* () {
+    const place = makePlace()
+    const tasks = [{ customer: "c-1", fingerprint: "one" }]
+    yield* night({ place, tasks, cutAfter: second, script: { state: () => working } })
+    const end = yield* night({ place, tasks, script: { state: () => unreadable } })
+    expect([end.verdict("c-1"), end.countOf("start"), rejectionsOf(end)]).toEqual([
+      "failed ANSWER_UNUSABLE engineer",
+      1,
+      [],
+    ])
+  })
 })
 
 describe("every request of a task", () => {
-  it.effect("says which engine it is about, so that its 503 need not be the host's", () =>
-    Effect.gen(function* () {
-      const heard = new Set<string>()
-      const hear = (verb: string, engine = "none") => void heard.add(`${verb} ${engine}`)
-      const tasks = [{ customer: "c-1" }, { customer: "c-2", engine: "shop" }]
-      const of = (engine: string) => ["start", "state", "results"].map((verb) => `${verb} ${engine}`)
-      yield* night({ tasks, script: { hear } })
-      expect([...heard].filter((text) => !text.startsWith("profile")).toSorted()).toEqual(
-        [...of("bank"), ...of("shop")].toSorted(),
-      )
-      const place = makePlace()
-      heard.clear()
-      yield* night({ place, tasks, script: { hear, state: () => working }, killAfter: minute })
-      heard.clear()
-      yield* night({ place, tasks, script: { hear } })
-      expect([...heard].filter((text) => text.startsWith("state")).toSorted()).toEqual([
-        "state bank",
-        "state shop",
-      ])
-    }),
-  )
+  effect("says which engine it is about, so that its 503 need not be the host's", function* () {
+    const heard = new Set<string>()
+    const hear = (verb: string, engine = "none") => void heard.add(`${verb} ${engine}`)
+    const tasks = [{ customer: "c-1" }, { customer: "c-2", engine: "shop" }]
+    const of = (engine: string) => ["start", "state", "results"].map((verb) => `${verb} ${engine}`)
+    yield* night({ tasks, script: { hear } })
+    expect([...heard].filter((text) => !text.startsWith("profile")).toSorted()).toEqual(
+      [...of("bank"), ...of("shop")].toSorted(),
+    )
+    const place = makePlace()
+    heard.clear()
+    yield* night({ place, tasks, script: { hear, state: () => working }, killAfter: minute })
+    heard.clear()
+    yield* night({ place, tasks, script: { hear } })
+    expect([...heard].filter((text) => text.startsWith("state")).toSorted()).toEqual([
+      "state bank",
+      "state shop",
+    ])
+  })
 })
 
 describe("a start", () => {
-  it.effect("carries the pair that webhooks are known by where they are heard, and none elsewhere", () =>
-    Effect.gen(function* () {
+  effect(
+    "carries the pair that webhooks are known by where they are heard, and none elsewhere",
+    function* () {
       const sent: Array<StartCall> = []
       const script = { start: (call: StartCall) => (sent.push(call), accepted("1")) }
       yield* night({ script })
@@ -566,37 +518,36 @@ describe("a start", () => {
         {},
         { nightjar_execution: "{external_execution_id}" },
       ])
-    }),
+    },
   )
 
-  it.effect("that is refused, unknown or a mistake in the job gives its slot to the next task", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        tasks: [
-          { customer: "c-1" },
-          { customer: "c-2" },
-          { customer: "c-3", prepare: () => ({ _tag: "Verdict", verdict: own("ENGINE_UNKNOWN") }) },
-          { customer: "c-4" },
-        ],
-        rules: { limits: oneSlot },
-        script: {
-          start: (call) =>
-            call.customer_id === "c-1" ? refused(400) : call.customer_id === "c-2" ? lost : accepted("1"),
-        },
-      })
-      expect(["c-1", "c-2", "c-3", "c-4"].map((customer) => end.verdict(customer))).toEqual([
-        "failed UNEXPECTED_ANSWER engineer",
-        "unfinished START_UNKNOWN engineer",
-        "skipped ENGINE_UNKNOWN engineer",
-        "succeeded COMPLETED nobody",
-      ])
-    }),
-  )
+  effect("that is refused, unknown or a mistake in the job gives its slot to the next task", function* () {
+    const end = yield* night({
+      tasks: [
+        { customer: "c-1" },
+        { customer: "c-2" },
+        { customer: "c-3", prepare: () => ({ _tag: "Verdict", verdict: own("ENGINE_UNKNOWN") }) },
+        { customer: "c-4" },
+      ],
+      rules: { limits: oneSlot },
+      script: {
+        start: (call) =>
+          call.customer_id === "c-1" ? refused(400) : call.customer_id === "c-2" ? lost : accepted("1"),
+      },
+    })
+    expect(["c-1", "c-2", "c-3", "c-4"].map((customer) => end.verdict(customer))).toEqual([
+      "failed UNEXPECTED_ANSWER engineer",
+      "unfinished START_UNKNOWN engineer",
+      "skipped ENGINE_UNKNOWN engineer",
+      "succeeded COMPLETED nobody",
+    ])
+  })
 })
 
 describe("an execution", () => {
-  it.effect("that cannot be stopped leaves its slot to others, but not its customer [decision 2 slot]", () =>
-    Effect.gen(function* () {
+  effect(
+    "that cannot be stopped leaves its slot to others, but not its customer [decision 2 slot]",
+    function* () {
       const end = yield* night({
         tasks: [{ customer: "c-1" }, { customer: "c-2" }, { customer: "c-1", engine: "bank:app" }],
         rules: { limits: oneSlot, max_wait: Duration.minutes(5) },
@@ -611,28 +562,27 @@ describe("an execution", () => {
         "unfinished ALREADY_EXECUTING service",
       ])
       expect(startsOf(end).length).toBe(1)
-    }),
+    },
   )
 
-  it.effect(
+  effect(
     "whose task waits for its next start is not read again by the next process [decision 2 wait]",
-    () =>
-      Effect.gen(function* () {
-        const place = makePlace()
-        const script: Script = {
-          start: answers(),
-          state: (id) => (id === "e-c-1-1" ? temporary : completed),
-        }
-        const killed = yield* night({ place, script, killAfter: 10 * second })
-        const until = killed.facts.flatMap((fact) =>
-          fact._tag === "TaskWaits" ? [Date.parse(fact.until)] : [],
-        )
-        expect([until.length, startsOf(killed).length, killed.countOf("results")]).toEqual([1, 1, 1])
-        const end = yield* night({ place, script })
-        expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-        // One read of each execution, and the second start not before its time.
-        expect(end.countOf("results")).toBe(2)
-        expect(startsOf(end).slice(1)).toEqual(until)
-      }),
+    function* () {
+      const place = makePlace()
+      const script: Script = {
+        start: answers(),
+        state: (id) => (id === "e-c-1-1" ? temporary : completed),
+      }
+      const killed = yield* night({ place, script, killAfter: 10 * second })
+      const until = killed.facts.flatMap((fact) =>
+        fact._tag === "TaskWaits" ? [Date.parse(fact.until)] : [],
+      )
+      expect([until.length, startsOf(killed).length, killed.countOf("results")]).toEqual([1, 1, 1])
+      const end = yield* night({ place, script })
+      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+      // One read of each execution, and the second start not before its time.
+      expect(end.countOf("results")).toBe(2)
+      expect(startsOf(end).slice(1)).toEqual(until)
+    },
   )
 })

@@ -1,5 +1,5 @@
 /** Starts in virtual time: lost, doubled, refused, throttled, in the way of somebody else. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { AnswerLost, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Service.ts"
@@ -18,6 +18,7 @@ import {
 } from "./ScriptedService.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 /** The answers to a customer's starts one after another; the last one goes on. */
 const answers =
@@ -35,55 +36,52 @@ const startTimes = (calls: ReadonlyArray<readonly [number, string, string]>) =>
   calls.flatMap(([at, verb]) => (verb === "start" ? [at] : []))
 
 describe("a lost start", () => {
-  it.effect("is found again by the same external id, and never repeated [decision 2 probe]", () =>
-    Effect.gen(function* () {
-      const ids: Array<string> = []
-      const note = (call: StartCall) => void ids.push(call.external_execution_id)
-      const end = yield* night({
-        script: {
-          start: answers(
-            (call) => (note(call), lost),
-            (call) => (note(call), conflict("1", call.external_execution_id)),
-          ),
-        },
-      })
-      expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "adopted"])
-      expect([new Set(ids).size, end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
-      const [first = 0, probe = 0] = startTimes(end.calls)
-      // Soon enough to find a short execution before it is over: a later probe would run its login again.
-      // The lost request itself took 200 ms.
-      expect(probe - first).toBe(1_200)
-    }),
-  )
+  effect("is found again by the same external id, and never repeated [decision 2 probe]", function* () {
+    const ids: Array<string> = []
+    const note = (call: StartCall) => void ids.push(call.external_execution_id)
+    const end = yield* night({
+      script: {
+        start: answers(
+          (call) => (note(call), lost),
+          (call) => (note(call), conflict("1", call.external_execution_id)),
+        ),
+      },
+    })
+    expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "adopted"])
+    expect([new Set(ids).size, end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+    const [first = 0, probe = 0] = startTimes(end.calls)
+    // Soon enough to find a short execution before it is over: a later probe would run its login again.
+    // The lost request itself took 200 ms.
+    expect(probe - first).toBe(1_200)
+  })
 
-  it.effect.each([
+  effect.each([
     ["names another external id", "x-of-somebody-else"],
     ["names none", undefined],
-  ])("is not found in a run whose 409 echoes our external id and whose state %s", ([, whose]) =>
-    Effect.gen(function* () {
-      const stranger = (call: StartCall) => conflict("stranger", call.external_execution_id)
-      const end = yield* night({
-        script: {
-          whose: (execution_id) => (execution_id === "e-stranger" ? whose : undefined),
-          start: answers(
-            () => lost,
-            stranger,
-            stranger,
-            stranger,
-            () => accepted("1"),
-          ),
-        },
-      })
-      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-      expect(startFacts(end.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
-      expect(startFacts(end.facts).slice(-3)).toEqual(["probe", "accepted", "orphan"])
-      const touched = end.calls.filter(([, verb, id]) => id.includes("stranger") && verb !== "state")
-      expect(touched).toEqual([])
-    }),
-  )
+  ])("is not found in a run whose 409 echoes our external id and whose state %s", function* ([, whose]) {
+    const stranger = (call: StartCall) => conflict("stranger", call.external_execution_id)
+    const end = yield* night({
+      script: {
+        whose: (execution_id) => (execution_id === "e-stranger" ? whose : undefined),
+        start: answers(
+          () => lost,
+          stranger,
+          stranger,
+          stranger,
+          () => accepted("1"),
+        ),
+      },
+    })
+    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(startFacts(end.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
+    expect(startFacts(end.facts).slice(-3)).toEqual(["probe", "accepted", "orphan"])
+    const touched = end.calls.filter(([, verb, id]) => id.includes("stranger") && verb !== "state")
+    expect(touched).toEqual([])
+  })
 
-  it.effect("that closed unseen may be repeated by its probe, and is reported as a possible orphan", () =>
-    Effect.gen(function* () {
+  effect(
+    "that closed unseen may be repeated by its probe, and is reported as a possible orphan",
+    function* () {
       const end = yield* night({
         script: {
           start: answers(
@@ -94,22 +92,21 @@ describe("a lost start", () => {
       })
       expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "accepted", "orphan"])
       expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-    }),
+    },
   )
 
-  it.effect("whose probe is lost too is unknown, and stays so when the run is resumed", () =>
-    Effect.gen(function* () {
-      const script = { start: answers(() => lost) }
-      const end = yield* night({ script })
-      expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "lost"])
-      expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
-      const again = yield* night({ script, facts: end.facts.slice(2) })
-      expect([again.countOf("start"), again.verdict("c-1")]).toEqual([0, "unfinished START_UNKNOWN engineer"])
-    }),
-  )
+  effect("whose probe is lost too is unknown, and stays so when the run is resumed", function* () {
+    const script = { start: answers(() => lost) }
+    const end = yield* night({ script })
+    expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "lost"])
+    expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
+    const again = yield* night({ script, facts: end.facts.slice(2) })
+    expect([again.countOf("start"), again.verdict("c-1")]).toEqual([0, "unfinished START_UNKNOWN engineer"])
+  })
 
-  it.effect("that stays unknown keeps its login from others when the run is resumed, while it may run", () =>
-    Effect.gen(function* () {
+  effect(
+    "that stays unknown keeps its login from others when the run is resumed, while it may run",
+    function* () {
       const place = makePlace()
       const tasks = ["c-1", "c-2"].map((customer) => ({ customer, fingerprint: "one" }))
       // Each request needs a fifth of a second: killed in the middle of it, the start and then its probe.
@@ -128,346 +125,314 @@ describe("a lost start", () => {
         "unfinished START_UNKNOWN engineer",
         "unfinished START_UNKNOWN engineer",
       ])
-    }),
+    },
   )
 
-  it.effect("was never sent while it waited for its turn: any number of kills then costs nothing", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      const waiting = { turnMs: 10 * minute }
-      for (let kills = 0; kills < 8; kills++) yield* night({ place, script: waiting, killAfter: 3 * second })
-      const end = yield* night({ place, script: {} })
-      expect(startFacts(end.facts)).toEqual(["start", "accepted"])
-      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
-    }),
-  )
+  effect("was never sent while it waited for its turn: any number of kills then costs nothing", function* () {
+    const place = makePlace()
+    const waiting = { turnMs: 10 * minute }
+    for (let kills = 0; kills < 8; kills++) yield* night({ place, script: waiting, killAfter: 3 * second })
+    const end = yield* night({ place, script: {} })
+    expect(startFacts(end.facts)).toEqual(["start", "accepted"])
+    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+  })
 
-  it.effect("is unknown only if both of its requests were sent", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      // Each request needs a fifth of a second: killed in the middle of it.
-      yield* night({ place, killAfter: 100 })
-      for (let kills = 0; kills < 3; kills++)
-        yield* night({ place, script: { turnMs: minute }, killAfter: second })
-      yield* night({ place, killAfter: 100 })
-      const end = yield* night({ place })
-      expect(startFacts(end.facts)).toEqual(["start", "probe"])
-      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([2, "unfinished START_UNKNOWN engineer"])
-    }),
-  )
+  effect("is unknown only if both of its requests were sent", function* () {
+    const place = makePlace()
+    // Each request needs a fifth of a second: killed in the middle of it.
+    yield* night({ place, killAfter: 100 })
+    for (let kills = 0; kills < 3; kills++)
+      yield* night({ place, script: { turnMs: minute }, killAfter: second })
+    yield* night({ place, killAfter: 100 })
+    const end = yield* night({ place })
+    expect(startFacts(end.facts)).toEqual(["start", "probe"])
+    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([2, "unfinished START_UNKNOWN engineer"])
+  })
 
-  it.effect("is still probed once after its probe was throttled, however often", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        script: {
-          start: answers(
-            () => lost,
-            () => throttled(429, 40 * second),
-            () => notSent,
-            (call) => conflict("1", call.external_execution_id),
-          ),
-        },
-      })
-      expect(startFacts(end.facts)).toEqual([
-        "start",
-        "lost",
-        "probe",
-        "not_created",
-        "probe",
-        "not_created",
-        "probe",
-        "adopted",
-      ])
-      const [, throttledAt = 0, laterAt = 0] = startTimes(end.calls)
-      expect(laterAt - throttledAt).toBeGreaterThanOrEqual(40 * second)
-    }),
-  )
+  effect("is still probed once after its probe was throttled, however often", function* () {
+    const end = yield* night({
+      script: {
+        start: answers(
+          () => lost,
+          () => throttled(429, 40 * second),
+          () => notSent,
+          (call) => conflict("1", call.external_execution_id),
+        ),
+      },
+    })
+    expect(startFacts(end.facts)).toEqual([
+      "start",
+      "lost",
+      "probe",
+      "not_created",
+      "probe",
+      "not_created",
+      "probe",
+      "adopted",
+    ])
+    const [, throttledAt = 0, laterAt = 0] = startTimes(end.calls)
+    expect(laterAt - throttledAt).toBeGreaterThanOrEqual(40 * second)
+  })
 
-  it.effect("whose probe never gets through is unknown, not merely late", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        script: {
-          start: answers(
-            () => lost,
-            () => throttled(),
-          ),
-        },
-      })
-      expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
-    }),
-  )
-
-  it.effect("whose probe never got through is probed when the run is resumed", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      const script = {
+  effect("whose probe never gets through is unknown, not merely late", function* () {
+    const end = yield* night({
+      script: {
         start: answers(
           () => lost,
           () => throttled(),
         ),
-      }
-      const end = yield* night({ place, script })
-      expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
-      const again = yield* night({
-        place,
-        script: { start: answers((call) => conflict("1", call.external_execution_id)) },
-      })
-      expect(startFacts(again.facts).slice(-2)).toEqual(["probe", "adopted"])
-      expect(again.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-    }),
-  )
+      },
+    })
+    expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
+  })
 
-  it.effect(
+  effect("whose probe never got through is probed when the run is resumed", function* () {
+    const place = makePlace()
+    const script = {
+      start: answers(
+        () => lost,
+        () => throttled(),
+      ),
+    }
+    const end = yield* night({ place, script })
+    expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
+    const again = yield* night({
+      place,
+      script: { start: answers((call) => conflict("1", call.external_execution_id)) },
+    })
+    expect(startFacts(again.facts).slice(-2)).toEqual(["probe", "adopted"])
+    expect(again.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+  })
+
+  effect(
     "whose probe was held back before it was sent is probed by the next process [decision 2 held back]",
-    () =>
-      Effect.gen(function* () {
-        const place = makePlace()
-        const one = { customer: "c-1", fingerprint: "f-1" }
-        let starts = 0
-        const held = () => (starts++ === 0 ? undefined : throttled(429, 20 * minute))
-        const before = yield* night({
-          place,
-          tasks: [one],
-          script: { start: () => lost, held },
-          killAfter: minute,
-        })
-        const judged = (facts: ReadonlyArray<Fact>) =>
-          facts.flatMap((fact) => (fact._tag === "LoginJudged" ? [fact.verdict] : []))
-        // What was not sent is in no fact: neither an answer to it, nor anything of its login.
-        expect([startFacts(before.facts), judged(before.facts)]).toEqual([["start", "lost"], ["unproven"]])
-        const end = yield* night({ place, tasks: [one], script: { start: () => accepted("1") } })
-        expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "accepted", "orphan"])
-      }),
+    function* () {
+      const place = makePlace()
+      const one = { customer: "c-1", fingerprint: "f-1" }
+      let starts = 0
+      const held = () => (starts++ === 0 ? undefined : throttled(429, 20 * minute))
+      const before = yield* night({
+        place,
+        tasks: [one],
+        script: { start: () => lost, held },
+        killAfter: minute,
+      })
+      const judged = (facts: ReadonlyArray<Fact>) =>
+        facts.flatMap((fact) => (fact._tag === "LoginJudged" ? [fact.verdict] : []))
+      // What was not sent is in no fact: neither an answer to it, nor anything of its login.
+      expect([startFacts(before.facts), judged(before.facts)]).toEqual([["start", "lost"], ["unproven"]])
+      const end = yield* night({ place, tasks: [one], script: { start: () => accepted("1") } })
+      expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "accepted", "orphan"])
+    },
   )
 
-  it.effect("accepted without an id is probed like a lost one", () =>
-    Effect.gen(function* () {
-      const blind: StartAnswer = { ...accepted("1"), _tag: "Accepted", view: {} } as StartAnswer
-      const end = yield* night({
-        script: {
-          start: answers(
-            () => blind,
-            (call) => conflict("1", call.external_execution_id),
-          ),
-        },
-      })
-      expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "adopted"])
-    }),
-  )
+  effect("accepted without an id is probed like a lost one", function* () {
+    const blind: StartAnswer = { ...accepted("1"), _tag: "Accepted", view: {} } as StartAnswer
+    const end = yield* night({
+      script: {
+        start: answers(
+          () => blind,
+          (call) => conflict("1", call.external_execution_id),
+        ),
+      },
+    })
+    expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "adopted"])
+  })
 })
 
 describe("two starts that are answered with one id", () => {
-  it.effect("leave the execution to the first: the second has none, and changes nothing", () =>
-    Effect.gen(function* () {
-      const answered: Array<StartCall> = []
-      const place = makePlace()
-      const end = yield* night({
-        place,
-        tasks: [{ customer: "c-1" }, { customer: "c-2" }],
-        script: {
-          whose: () => answered[0]?.external_execution_id,
-          start: (call) => (answered.push(call), accepted("x")),
-        },
-      })
-      const [first = "", other = ""] = answered.map(({ customer_id }) => customer_id)
-      expect([end.verdict(first), end.verdict(other)]).toEqual([
-        "succeeded COMPLETED nobody",
-        "failed NOT_OURS engineer",
-      ])
-      const landed = (place.store.bodies.get(run_id) ?? []).map(({ meta }) => meta.task_id)
-      expect([...new Set(landed)]).toEqual([idOf(first)])
-      const second = end.facts.filter((fact) => "task_id" in fact && fact.task_id === idOf(other))
-      expect(second.map(({ _tag }) => _tag)).toEqual([
-        "TaskPlanned",
-        "StartIntended",
-        "StartAnswered",
-        "TaskSettled",
-      ])
-      expect(second[2]).toEqual({
+  effect("leave the execution to the first: the second has none, and changes nothing", function* () {
+    const answered: Array<StartCall> = []
+    const place = makePlace()
+    const end = yield* night({
+      place,
+      tasks: [{ customer: "c-1" }, { customer: "c-2" }],
+      script: {
+        whose: () => answered[0]?.external_execution_id,
+        start: (call) => (answered.push(call), accepted("x")),
+      },
+    })
+    const [first = "", other = ""] = answered.map(({ customer_id }) => customer_id)
+    expect([end.verdict(first), end.verdict(other)]).toEqual([
+      "succeeded COMPLETED nobody",
+      "failed NOT_OURS engineer",
+    ])
+    const landed = (place.store.bodies.get(run_id) ?? []).map(({ meta }) => meta.task_id)
+    expect([...new Set(landed)]).toEqual([idOf(first)])
+    const second = end.facts.filter((fact) => "task_id" in fact && fact.task_id === idOf(other))
+    expect(second.map(({ _tag }) => _tag)).toEqual([
+      "TaskPlanned",
+      "StartIntended",
+      "StartAnswered",
+      "TaskSettled",
+    ])
+    expect(second[2]).toEqual({
+      _tag: "StartAnswered",
+      run_id,
+      task_id: idOf(other),
+      attempt: 1,
+      answer: "taken",
+      http_status: 202,
+    })
+    expect([end.countOf("start"), end.countOf("abort"), end.countOf("delete")]).toEqual([2, 0, 0])
+  })
+
+  effect("stay settled when the run is resumed, and when its process died before the verdict", function* () {
+    const taken = (customer: string): ReadonlyArray<Fact> => [
+      {
+        _tag: "StartIntended",
+        run_id,
+        task_id: anId(idOf(customer)),
+        attempt: 1,
+        external_execution_id: "x",
+        probe: false,
+      },
+      {
         _tag: "StartAnswered",
         run_id,
-        task_id: idOf(other),
+        task_id: anId(idOf(customer)),
         attempt: 1,
         answer: "taken",
         http_status: 202,
-      })
-      expect([end.countOf("start"), end.countOf("abort"), end.countOf("delete")]).toEqual([2, 0, 0])
-    }),
-  )
-
-  it.effect("stay settled when the run is resumed, and when its process died before the verdict", () =>
-    Effect.gen(function* () {
-      const taken = (customer: string): ReadonlyArray<Fact> => [
-        {
-          _tag: "StartIntended",
-          run_id,
-          task_id: anId(idOf(customer)),
-          attempt: 1,
-          external_execution_id: "x",
-          probe: false,
-        },
-        {
-          _tag: "StartAnswered",
-          run_id,
-          task_id: anId(idOf(customer)),
-          attempt: 1,
-          answer: "taken",
-          http_status: 202,
-        },
-      ]
-      const place = makePlace()
-      const end = yield* night({ place, facts: taken("c-1") })
-      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "failed NOT_OURS engineer"])
-      const again = yield* night({ place })
-      expect([again.countOf("start"), again.verdict("c-1")]).toEqual([0, "failed NOT_OURS engineer"])
-    }),
-  )
+      },
+    ]
+    const place = makePlace()
+    const end = yield* night({ place, facts: taken("c-1") })
+    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "failed NOT_OURS engineer"])
+    const again = yield* night({ place })
+    expect([again.countOf("start"), again.verdict("c-1")]).toEqual([0, "failed NOT_OURS engineer"])
+  })
 })
 
 describe("somebody else's execution", () => {
-  it.effect("makes the task wait without an attempt, and is never touched", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        script: {
-          start: answers(
-            () => conflict("theirs", "x"),
-            () => conflict("theirs", "x"),
-            () => conflict("theirs", "x"),
-            () => conflict("theirs", "x"),
-            () => accepted("ours"),
-          ),
-        },
-      })
-      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-      expect(end.state.tasks.get(idOf("c-1"))?.attempts.length).toBe(1)
-      expect(end.calls.filter(([, , id]) => id.includes("theirs"))).toEqual([])
-      const [first = 0, ...later] = startTimes(end.calls)
-      const waits = later.map((at, index) => at - ([first, ...later][index] ?? 0))
-      for (const [index, full] of [30, 60, 120, 240].entries()) {
-        expect(waits[index]).toBeGreaterThanOrEqual(full * 0.8 * second)
-        expect(waits[index]).toBeLessThanOrEqual((full + 1) * second)
-      }
-    }),
-  )
-
-  it.effect("that does not end is given up after max_wait", () =>
-    Effect.gen(function* () {
-      const end = yield* night({ script: { start: answers(() => conflict("theirs", "x")) } })
-      expect(end.verdict("c-1")).toBe("unfinished ALREADY_EXECUTING service")
-      expect(Math.max(...startTimes(end.calls))).toBeGreaterThan(3 * hour)
-      expect(Math.max(...startTimes(end.calls))).toBeLessThanOrEqual(3.5 * hour)
-    }),
-  )
-
-  it.effect("is distinguished from our own by its state if the conflict names no external id", () =>
-    Effect.gen(function* () {
-      let ours = ""
-      const script = (external: () => string | undefined) => ({
+  effect("makes the task wait without an attempt, and is never touched", function* () {
+    const end = yield* night({
+      script: {
         start: answers(
-          (call) => ((ours = call.external_execution_id), lost),
-          () => conflict("found"),
-          () => refused(400),
+          () => conflict("theirs", "x"),
+          () => conflict("theirs", "x"),
+          () => conflict("theirs", "x"),
+          () => conflict("theirs", "x"),
+          () => accepted("ours"),
         ),
-        state: (_: string, times: number) => {
-          const external_execution_id = external()
-          const more = external_execution_id === undefined ? {} : { external_execution_id }
-          if (times === 1) return throttled()
-          return times < 4 ? state("ONGOING", "RUNNING", more) : state("FAILED", "FAILED", more)
-        },
+      },
+    })
+    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.state.tasks.get(idOf("c-1"))?.attempts.length).toBe(1)
+    expect(end.calls.filter(([, , id]) => id.includes("theirs"))).toEqual([])
+    const [first = 0, ...later] = startTimes(end.calls)
+    const waits = later.map((at, index) => at - ([first, ...later][index] ?? 0))
+    for (const [index, full] of [30, 60, 120, 240].entries()) {
+      expect(waits[index]).toBeGreaterThanOrEqual(full * 0.8 * second)
+      expect(waits[index]).toBeLessThanOrEqual((full + 1) * second)
+    }
+  })
+
+  effect("that does not end is given up after max_wait", function* () {
+    const end = yield* night({ script: { start: answers(() => conflict("theirs", "x")) } })
+    expect(end.verdict("c-1")).toBe("unfinished ALREADY_EXECUTING service")
+    expect(Math.max(...startTimes(end.calls))).toBeGreaterThan(3 * hour)
+    expect(Math.max(...startTimes(end.calls))).toBeLessThanOrEqual(3.5 * hour)
+  })
+
+  effect("is distinguished from our own by its state if the conflict names no external id", function* () {
+    let ours = ""
+    const script = (external: () => string | undefined) => ({
+      start: answers(
+        (call) => ((ours = call.external_execution_id), lost),
+        () => conflict("found"),
+        () => refused(400),
+      ),
+      state: (_: string, times: number) => {
+        const external_execution_id = external()
+        const more = external_execution_id === undefined ? {} : { external_execution_id }
+        if (times === 1) return throttled()
+        return times < 4 ? state("ONGOING", "RUNNING", more) : state("FAILED", "FAILED", more)
+      },
+    })
+    const adopted = yield* night({ script: script(() => ours) })
+    expect([startFacts(adopted.facts).at(-1), adopted.verdict("c-1")]).toEqual([
+      "adopted",
+      "failed FAILED engineer",
+    ])
+    for (const external of ["theirs", undefined]) {
+      const foreign = yield* night({
+        script: script(() => external),
+        rules: { max_wait: Duration.millis(minute) },
       })
-      const adopted = yield* night({ script: script(() => ours) })
-      expect([startFacts(adopted.facts).at(-1), adopted.verdict("c-1")]).toEqual([
-        "adopted",
-        "failed FAILED engineer",
-      ])
-      for (const external of ["theirs", undefined]) {
-        const foreign = yield* night({
-          script: script(() => external),
-          rules: { max_wait: Duration.millis(minute) },
-        })
-        expect(startFacts(foreign.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
-        expect([foreign.countOf("abort"), foreign.countOf("results")]).toEqual([0, 0])
-      }
-    }),
-  )
+      expect(startFacts(foreign.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
+      expect([foreign.countOf("abort"), foreign.countOf("results")]).toEqual([0, 0])
+    }
+  })
 })
 
 describe("a start that created nothing", () => {
-  it.effect("is sent again as long as the task may wait, then counts as unreachable", () =>
-    Effect.gen(function* () {
-      const once = yield* night({
-        script: {
-          start: answers(
-            () => notSent,
-            () => throttled(),
-            () => accepted("1"),
-          ),
-        },
-      })
-      expect([startFacts(once.facts), once.verdict("c-1")]).toEqual([
-        ["start", "not_created", "start", "not_created", "start", "accepted"],
-        "succeeded COMPLETED nobody",
-      ])
-      const never = yield* night({ script: { start: answers(() => notSent) } })
-      expect(never.verdict("c-1")).toBe("unfinished SERVICE_UNREACHABLE service")
-    }),
-  )
+  effect("is sent again as long as the task may wait, then counts as unreachable", function* () {
+    const once = yield* night({
+      script: {
+        start: answers(
+          () => notSent,
+          () => throttled(),
+          () => accepted("1"),
+        ),
+      },
+    })
+    expect([startFacts(once.facts), once.verdict("c-1")]).toEqual([
+      ["start", "not_created", "start", "not_created", "start", "accepted"],
+      "succeeded COMPLETED nobody",
+    ])
+    const never = yield* night({ script: { start: answers(() => notSent) } })
+    expect(never.verdict("c-1")).toBe("unfinished SERVICE_UNREACHABLE service")
+  })
 
-  it.effect("because of a refusal is over at once, and reported as the contract says", () =>
-    Effect.gen(function* () {
-      const verdict = (answer: StartAnswer) =>
-        Effect.map(night({ script: { start: () => answer } }), (end) => [
-          end.countOf("start"),
-          end.verdict("c-1"),
-        ])
-      expect(yield* verdict(refused(400, "CUSTOMER_INTERVENTION_REQUIRED"))).toEqual([
-        1,
-        "failed CUSTOMER_INTERVENTION_REQUIRED engineer",
+  effect("because of a refusal is over at once, and reported as the contract says", function* () {
+    const verdict = (answer: StartAnswer) =>
+      Effect.map(night({ script: { start: () => answer } }), (end) => [
+        end.countOf("start"),
+        end.verdict("c-1"),
       ])
-      expect(yield* verdict(refused(422))).toEqual([1, "failed BAD_CONFIGURATIONS engineer"])
-    }),
-  )
+    expect(yield* verdict(refused(400, "CUSTOMER_INTERVENTION_REQUIRED"))).toEqual([
+      1,
+      "failed CUSTOMER_INTERVENTION_REQUIRED engineer",
+    ])
+    expect(yield* verdict(refused(422))).toEqual([1, "failed BAD_CONFIGURATIONS engineer"])
+  })
 })
 
 describe("an interrupted start", () => {
-  it.effect("keeps the answer of a request that was sent, so that the next process follows it", () =>
-    Effect.gen(function* () {
-      const cut = yield* night({ cutAfter: "100 millis", script: { state: () => working } })
-      expect([cut.isOver, startFacts(cut.facts)]).toEqual([false, ["start", "accepted"]])
-      const next = yield* night({ facts: cut.facts.slice(2), script: { state: () => completed } })
-      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
-      expect(cut.facts[0]).toMatchObject({ run_id })
-    }),
-  )
+  effect("keeps the answer of a request that was sent, so that the next process follows it", function* () {
+    const cut = yield* night({ cutAfter: "100 millis", script: { state: () => working } })
+    expect([cut.isOver, startFacts(cut.facts)]).toEqual([false, ["start", "accepted"]])
+    const next = yield* night({ facts: cut.facts.slice(2), script: { state: () => completed } })
+    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    expect(cut.facts[0]).toMatchObject({ run_id })
+  })
 })
 
 describe("a 409 whose execution does not answer", () => {
-  it.effect("is read four times, with growing waits, and then not taken for ours", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        script: { start: (call) => conflict("1", call.external_execution_id), state: () => lost },
-        cutAfter: "30 seconds",
-      })
-      const asked = end.calls.flatMap(([at, verb]) => (verb === "state" ? [at] : []))
-      // Each request takes 200 ms; the waits between begin with `polling.min` and double.
-      expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([2_200, 4_200, 8_200])
-      expect(startFacts(end.facts)).toEqual(["start", "foreign"])
-    }),
-  )
+  effect("is read four times, with growing waits, and then not taken for ours", function* () {
+    const end = yield* night({
+      script: { start: (call) => conflict("1", call.external_execution_id), state: () => lost },
+      cutAfter: "30 seconds",
+    })
+    const asked = end.calls.flatMap(([at, verb]) => (verb === "state" ? [at] : []))
+    // Each request takes 200 ms; the waits between begin with `polling.min` and double.
+    expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([2_200, 4_200, 8_200])
+    expect(startFacts(end.facts)).toEqual(["start", "foreign"])
+  })
 })
 
 describe("the record of a start", () => {
   const factOf = (facts: ReadonlyArray<Fact>, tag: Fact["_tag"]) => facts.find(({ _tag }) => _tag === tag)
 
-  it.effect("has its login's fingerprint, written before it is sent, in case it is refused", () =>
-    Effect.gen(function* () {
-      const end = yield* night({ tasks: [{ customer: "c-1", fingerprint: "f-1" }] })
-      expect(factOf(end.facts, "StartIntended")).toMatchObject({ fingerprint: "f-1", probe: false })
-    }),
-  )
+  effect("has its login's fingerprint, written before it is sent, in case it is refused", function* () {
+    const end = yield* night({ tasks: [{ customer: "c-1", fingerprint: "f-1" }] })
+    expect(factOf(end.facts, "StartIntended")).toMatchObject({ fingerprint: "f-1", probe: false })
+  })
 
-  it.effect("has the session that the execution's state names, or that of the 409 if it names none", () =>
-    Effect.gen(function* () {
+  effect(
+    "has the session that the execution's state names, or that of the 409 if it names none",
+    function* () {
       for (const session_id of ["s-of-the-state", undefined]) {
         const named = session_id === undefined ? {} : { session_id: anId(session_id) }
         const end = yield* night({
@@ -482,28 +447,24 @@ describe("the record of a start", () => {
           session_id: session_id ?? "s-1",
         })
       }
-    }),
+    },
   )
 
-  it.effect("may have only its execution: what the answer does not name is not recorded", () =>
-    Effect.gen(function* () {
-      const answer: StartAnswer = { ...accepted("1"), view: { execution_id: anId("e-1") } } as StartAnswer
-      const end = yield* night({ script: { start: () => answer } })
-      const fact = factOf(end.facts, "StartAnswered")
-      expect([end.countOf("start"), fact && "session_id" in fact]).toEqual([1, false])
-    }),
-  )
+  effect("may have only its execution: what the answer does not name is not recorded", function* () {
+    const answer: StartAnswer = { ...accepted("1"), view: { execution_id: anId("e-1") } } as StartAnswer
+    const end = yield* night({ script: { start: () => answer } })
+    const fact = factOf(end.facts, "StartAnswered")
+    expect([end.countOf("start"), fact && "session_id" in fact]).toEqual([1, false])
+  })
 
-  it.effect("of a 404 names the engine, if parameters log in", () =>
-    Effect.gen(function* () {
-      const start = () => new UnexpectedAnswer({ http_status: 404, message: "no such thing" })
-      const end = yield* night({ script: { start } })
-      expect(factOf(end.facts, "StartAnswered")).toMatchObject({
-        answer: "refused",
-        status_reason: "ENGINE_UNKNOWN",
-      })
-    }),
-  )
+  effect("of a 404 names the engine, if parameters log in", function* () {
+    const start = () => new UnexpectedAnswer({ http_status: 404, message: "no such thing" })
+    const end = yield* night({ script: { start } })
+    expect(factOf(end.facts, "StartAnswered")).toMatchObject({
+      answer: "refused",
+      status_reason: "ENGINE_UNKNOWN",
+    })
+  })
 })
 
 describe("the fact of a start", () => {
@@ -512,7 +473,7 @@ describe("the fact of a start", () => {
   const landed = (http_status: number, ids: object = none) => [{ kind: "start", http_status, ...ids }]
   const ids = { execution_id: anId("e-1"), session_id: anId("s-1") }
 
-  it.effect.each<
+  effect.each<
     readonly [string, (call: StartCall) => StartAnswer | CallFailure, object, ReadonlyArray<object>]
   >([
     ["accepted", () => accepted("1"), { answer: "accepted", http_status: 202, ...ids }, landed(202, ids)],
@@ -550,8 +511,9 @@ describe("the fact of a start", () => {
       { answer: "foreign", http_status: 409 },
       [],
     ],
-  ])("that is %s: its answer with its status, and its body if it is ours", ([, start, answer, bodies]) =>
-    Effect.gen(function* () {
+  ])(
+    "that is %s: its answer with its status, and its body if it is ours",
+    function* ([, start, answer, bodies]) {
       const place = makePlace()
       const end = yield* night({ place, script: { start }, cutAfter: "1 second" })
       const [first] = end.facts.flatMap((fact) => (fact._tag === "StartAnswered" ? [fact] : []))
@@ -567,6 +529,6 @@ describe("the fact of a start", () => {
             session_id,
           })),
       ).toEqual(bodies)
-    }),
+    },
   )
 })

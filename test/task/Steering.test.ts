@@ -9,6 +9,7 @@ import { hour, idOf, makePlace, minute, night, ready, second } from "./ScriptedN
 import type { Night, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, state, working } from "./ScriptedService.ts"
 import type { Call, Script } from "./ScriptedService.ts"
+import { effect } from "../harness/Steps.ts"
 
 const customers = (count: number): ReadonlyArray<NightTask> =>
   Array.from({ length: count }, (_, index) => ({ customer: `c-${index}` }))
@@ -50,8 +51,9 @@ const changes = (answers: ReadonlyArray<Steered>) =>
 const limits = { max_in_flight: 2, per_engine: 20 }
 
 describe("an order", () => {
-  it.effect("to pause keeps tasks from starting until the night is resumed; what runs is followed", () =>
-    Effect.gen(function* () {
+  effect(
+    "to pause keeps tasks from starting until the night is resumed; what runs is followed",
+    function* () {
       const { end, answers } = yield* steered(
         [
           [minute, { _tag: "Resume" }],
@@ -80,90 +82,86 @@ describe("an order", () => {
       expect(new Set(customers(4).map(({ customer }) => end.verdict(customer)))).toEqual(
         new Set(["succeeded COMPLETED nobody"]),
       )
-    }),
+    },
   )
 
-  it.effect("to pause does not move the deadline", () =>
-    Effect.gen(function* () {
-      const { end } = yield* steered([[minute, { _tag: "Pause" }]], {
-        tasks: customers(3),
-        script: slow,
-        rules: { polling, limits, deadlineAt: hour },
-      })
-      expect([end.isOver, end.countOf("start"), end.verdict("c-2")]).toEqual([
-        true,
-        2,
-        "unfinished DEADLINE_REACHED service",
-      ])
-      expect(end.state.tasks.get(idOf("c-2"))?.settled?.at).toBe(hour)
-    }),
-  )
+  effect("to pause does not move the deadline", function* () {
+    const { end } = yield* steered([[minute, { _tag: "Pause" }]], {
+      tasks: customers(3),
+      script: slow,
+      rules: { polling, limits, deadlineAt: hour },
+    })
+    expect([end.isOver, end.countOf("start"), end.verdict("c-2")]).toEqual([
+      true,
+      2,
+      "unfinished DEADLINE_REACHED service",
+    ])
+    expect(end.state.tasks.get(idOf("c-2"))?.settled?.at).toBe(hour)
+  })
 
-  it.effect("to pause becomes a drain if nobody resumes the night", () =>
-    Effect.gen(function* () {
-      const { end } = yield* steered([[minute, { _tag: "Pause" }]], {
-        tasks: customers(3),
-        script: slow,
-        rules: { polling, limits },
-      })
-      expect([end.isOver, end.countOf("start"), end.verdict("c-2")]).toEqual([
-        true,
-        2,
+  effect("to pause becomes a drain if nobody resumes the night", function* () {
+    const { end } = yield* steered([[minute, { _tag: "Pause" }]], {
+      tasks: customers(3),
+      script: slow,
+      rules: { polling, limits },
+    })
+    expect([end.isOver, end.countOf("start"), end.verdict("c-2")]).toEqual([
+      true,
+      2,
+      "unfinished RUN_DRAINED engineer",
+    ])
+    const settled = end.state.tasks.get(idOf("c-2"))?.settled
+    expect(settled?.at).toBe(minute + Duration.toMillis(pauseMax))
+    expect(end.facts.filter(({ _tag }) => _tag === "RunSteered")).toMatchObject([
+      { order: "pause" },
+      { order: "drain", because: "pause_over" },
+    ])
+  })
+
+  effect(
+    "to drain starts nothing more, not even a second try, and cannot be taken back [end RUN_DRAINED]",
+    function* () {
+      const { end, answers } = yield* steered(
+        [
+          [minute, { _tag: "Pause" }],
+          [minute, { _tag: "Drain" }],
+          [minute, { _tag: "Drain" }],
+          [minute, { _tag: "Resume" }],
+          [minute, { _tag: "Limit", per_engine: 1 }],
+        ],
+        {
+          tasks: customers(4),
+          script: {
+            state: (id, times) =>
+              times < 12
+                ? working
+                : id.startsWith("e-c-0")
+                  ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
+                  : completed,
+          },
+          rules: { polling, limits },
+        },
+      )
+      expect(changes(answers)).toEqual([true, true, false, "draining", "draining"])
+      const wire = Schema.fromJsonString(Steered)
+      expect(answers.map((one) => Schema.decodeSync(wire)(Schema.encodeSync(wire)(one)))).toEqual(answers)
+      const [paused, ...drained] = answers.map(({ night: seen }) => seen.paused_until)
+      expect([paused !== undefined, new Set(drained)]).toEqual([true, new Set([undefined])])
+      expect([end.isOver, end.countOf("start")]).toEqual([true, 2])
+      expect(customers(4).map(({ customer }) => end.verdict(customer))).toEqual([
+        "unfinished OUT_OF_SERVICE service",
+        "succeeded COMPLETED nobody",
+        "unfinished RUN_DRAINED engineer",
         "unfinished RUN_DRAINED engineer",
       ])
-      const settled = end.state.tasks.get(idOf("c-2"))?.settled
-      expect(settled?.at).toBe(minute + Duration.toMillis(pauseMax))
-      expect(end.facts.filter(({ _tag }) => _tag === "RunSteered")).toMatchObject([
-        { order: "pause" },
-        { order: "drain", because: "pause_over" },
-      ])
-    }),
+      const place = (tag: string) => end.facts.findIndex(({ _tag }) => _tag === tag)
+      expect(place("RunSteered")).toBeLessThan(place("TaskSettled"))
+    },
   )
 
-  it.effect(
-    "to drain starts nothing more, not even a second try, and cannot be taken back [end RUN_DRAINED]",
-    () =>
-      Effect.gen(function* () {
-        const { end, answers } = yield* steered(
-          [
-            [minute, { _tag: "Pause" }],
-            [minute, { _tag: "Drain" }],
-            [minute, { _tag: "Drain" }],
-            [minute, { _tag: "Resume" }],
-            [minute, { _tag: "Limit", per_engine: 1 }],
-          ],
-          {
-            tasks: customers(4),
-            script: {
-              state: (id, times) =>
-                times < 12
-                  ? working
-                  : id.startsWith("e-c-0")
-                    ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
-                    : completed,
-            },
-            rules: { polling, limits },
-          },
-        )
-        expect(changes(answers)).toEqual([true, true, false, "draining", "draining"])
-        const wire = Schema.fromJsonString(Steered)
-        expect(answers.map((one) => Schema.decodeSync(wire)(Schema.encodeSync(wire)(one)))).toEqual(answers)
-        const [paused, ...drained] = answers.map(({ night: seen }) => seen.paused_until)
-        expect([paused !== undefined, new Set(drained)]).toEqual([true, new Set([undefined])])
-        expect([end.isOver, end.countOf("start")]).toEqual([true, 2])
-        expect(customers(4).map(({ customer }) => end.verdict(customer))).toEqual([
-          "unfinished OUT_OF_SERVICE service",
-          "succeeded COMPLETED nobody",
-          "unfinished RUN_DRAINED engineer",
-          "unfinished RUN_DRAINED engineer",
-        ])
-        const place = (tag: string) => end.facts.findIndex(({ _tag }) => _tag === tag)
-        expect(place("RunSteered")).toBeLessThan(place("TaskSettled"))
-      }),
-  )
-
-  it.effect("to change limits counts from the next start, in both directions, up to the job's own", () =>
-    Effect.gen(function* () {
+  effect(
+    "to change limits counts from the next start, in both directions, up to the job's own",
+    function* () {
       const running: Array<number> = []
       const { end, answers } = yield* steered(
         [
@@ -188,7 +186,7 @@ describe("an order", () => {
         { order: "limit", max_in_flight: 4, per_engine: 20 },
       ])
       expect(end.isOver).toBe(true)
-    }),
+    },
   )
 })
 
@@ -248,30 +246,29 @@ describe("the picture of a night", () => {
   const openedMs = 200
   const engineOf = (index: number) => `e-${String(index).padStart(3, "0")}`
 
-  it.effect("shows a hundred engines by name, those with the most tasks, and the rest as one row", () =>
-    Effect.gen(function* () {
-      const tasks = [...Array.from({ length: 101 }, (_, index) => index), 101, 101].map((engine, index) => ({
-        customer: `c-${index}`,
-        engine: engineOf(engine),
-      }))
-      const { picture } = yield* pictureAt(minute, {
-        tasks,
-        script: { state: () => working },
-        rules: { limits: { max_in_flight: 200, per_engine: 20 } },
-        cutAfter: "2 minutes",
-      })
-      const rows = picture?.engines.map(({ engine_reference, tasks: count }) => [engine_reference, count])
-      expect(rows).toEqual([
-        ...Array.from({ length: 99 }, (_, index) => [engineOf(index), 1]),
-        [engineOf(101), 2],
-        ["(other engines)", 2],
-      ])
-      expect(picture?.total.tasks).toBe(103)
-    }),
-  )
+  effect("shows a hundred engines by name, those with the most tasks, and the rest as one row", function* () {
+    const tasks = [...Array.from({ length: 101 }, (_, index) => index), 101, 101].map((engine, index) => ({
+      customer: `c-${index}`,
+      engine: engineOf(engine),
+    }))
+    const { picture } = yield* pictureAt(minute, {
+      tasks,
+      script: { state: () => working },
+      rules: { limits: { max_in_flight: 200, per_engine: 20 } },
+      cutAfter: "2 minutes",
+    })
+    const rows = picture?.engines.map(({ engine_reference, tasks: count }) => [engine_reference, count])
+    expect(rows).toEqual([
+      ...Array.from({ length: 99 }, (_, index) => [engineOf(index), 1]),
+      [engineOf(101), 2],
+      ["(other engines)", 2],
+    ])
+    expect(picture?.total.tasks).toBe(103)
+  })
 
-  it.effect("shows the slowest task, how many are settled per hour, and when the service answered last", () =>
-    Effect.gen(function* () {
+  effect(
+    "shows the slowest task, how many are settled per hour, and when the service answered last",
+    function* () {
       const late: NightTask["prepare"] = (times) => (times === 1 ? { _tag: "Unavailable" } : ready("late"))
       const { picture, end } = yield* pictureAt(7 * minute, {
         tasks: [
@@ -291,37 +288,36 @@ describe("the picture of a night", () => {
         slowest: { task_id: idOf("c-0", "a"), running_ms: 7 * minute - first - openedMs },
       })
       expect(picture?.service).toEqual({ last_answer_at: answers.at(-1) })
-    }),
+    },
   )
 
-  it.effect("shows of each engine the task that has run longest of those that still run", () =>
-    Effect.gen(function* () {
-      const { picture, end } = yield* pictureAt(7 * minute, {
-        tasks: customers(4),
-        script: { state: (id) => (id.includes("c-0") ? completed : working) },
-        rules: { polling, limits: { max_in_flight: 3, per_engine: 20 } },
-        cutAfter: "10 minutes",
-      })
-      const [, of1 = 0, of2 = 0, of3 = 0] = startTimes(end.calls)
-      expect([of2, of3 > of1]).toEqual([of1, true])
-      const slowest = { task_id: idOf("c-1"), running_ms: 7 * minute - of1 - openedMs }
-      expect(picture?.engines).toEqual([
-        {
-          engine_reference: "bank",
-          tasks: 4,
-          queued: 0,
-          waiting: { time: 0, engine: 0, conflict: 0 },
-          running: 3,
-          done: { succeeded: 1, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
-          per_hour: 8.6,
-          slowest,
-        },
-      ])
-    }),
-  )
+  effect("shows of each engine the task that has run longest of those that still run", function* () {
+    const { picture, end } = yield* pictureAt(7 * minute, {
+      tasks: customers(4),
+      script: { state: (id) => (id.includes("c-0") ? completed : working) },
+      rules: { polling, limits: { max_in_flight: 3, per_engine: 20 } },
+      cutAfter: "10 minutes",
+    })
+    const [, of1 = 0, of2 = 0, of3 = 0] = startTimes(end.calls)
+    expect([of2, of3 > of1]).toEqual([of1, true])
+    const slowest = { task_id: idOf("c-1"), running_ms: 7 * minute - of1 - openedMs }
+    expect(picture?.engines).toEqual([
+      {
+        engine_reference: "bank",
+        tasks: 4,
+        queued: 0,
+        waiting: { time: 0, engine: 0, conflict: 0 },
+        running: 3,
+        done: { succeeded: 1, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
+        per_hour: 8.6,
+        slowest,
+      },
+    ])
+  })
 
-  it.effect("shows the deadline, and the first of two engines whose tasks run as long as each other", () =>
-    Effect.gen(function* () {
+  effect(
+    "shows the deadline, and the first of two engines whose tasks run as long as each other",
+    function* () {
       const given = {
         tasks: ["b", "a"].map((engine) => ({ customer: `c-${engine}`, engine })),
         script: { state: () => working },
@@ -336,94 +332,80 @@ describe("the picture of a night", () => {
         idOf("c-a", "a"),
       ])
       expect((yield* pictureAt(minute, given)).picture).not.toHaveProperty("deadline_at")
-    }),
+    },
   )
 
-  it.effect("counts from the beginning of its process how many tasks are settled per hour", () =>
-    Effect.gen(function* () {
-      const place = makePlace()
-      yield* night({ place, tasks: customers(2), script: { state: () => working }, cutAfter: "1 hour" })
-      const { picture } = yield* pictureAt(minute, {
-        place,
-        tasks: customers(2),
-        script: { state: (id) => (id.includes("c-0") ? completed : working) },
-        cutAfter: "10 minutes",
+  effect("counts from the beginning of its process how many tasks are settled per hour", function* () {
+    const place = makePlace()
+    yield* night({ place, tasks: customers(2), script: { state: () => working }, cutAfter: "1 hour" })
+    const { picture } = yield* pictureAt(minute, {
+      place,
+      tasks: customers(2),
+      script: { state: (id) => (id.includes("c-0") ? completed : working) },
+      cutAfter: "10 minutes",
+    })
+    expect([picture?.began_at, picture?.at, picture?.total.per_hour]).toEqual([hour, hour + minute, 60])
+  })
+
+  effect("shows a task before anything is done about it as one that waits for a slot", function* () {
+    let first: NightPicture | undefined
+    yield* night({ tasks: customers(2), sessions: ["s-1"], hold: (one) => void (first = one.look()) })
+    expect(first?.engines.map((row) => [row.engine_reference, row.queued, row.running])).toEqual([
+      ["(session)", 0, 1],
+      ["bank", 2, 0],
+    ])
+  })
+
+  effect("shows since when the service is silent, once that is an outage", function* () {
+    const seen = (ms: number) =>
+      Effect.map(pictureAt(ms, { script: { state: () => lost }, cutAfter: "5 minutes" }), (one) => ({
+        service: one.picture?.service,
+        asked: one.end.calls.map(([at]) => at),
+      }))
+    const early = yield* seen(8 * second)
+    const later = yield* seen(minute)
+    const [started = 0, silentAt = 0] = later.asked
+    const last_answer_at = started + 200
+    expect([early.service, later.service]).toEqual([
+      { last_answer_at },
+      { last_answer_at, silent_since: silentAt + 200 },
+    ])
+  })
+
+  effect("shows no end that is expected once nothing is left", function* () {
+    const ends: Array<number | undefined> = []
+    let held: SteerableNight | undefined
+    yield* night({
+      tasks: [{ customer: "c-0", takesMs: 30 * minute }],
+      hold: (one) => void (held = one),
+      hear: ({ _tag }) => {
+        if (_tag === "Settled") ends.push(held?.look().expected_end_at)
+      },
+    })
+    expect(ends).toEqual([undefined])
+  })
+
+  effect("shows when it will end if that is known of every task that is left, of none else", function* () {
+    const half = 30 * minute
+    const script: Script = { state: () => working }
+    const expected = (tasks: ReadonlyArray<NightTask>) =>
+      Effect.map(pictureAt(10 * minute, { tasks, script, cutAfter: "11 minutes" }), ({ picture, end }) => {
+        const [first = 0] = startTimes(end.calls)
+        return picture?.expected_end_at === undefined ? undefined : picture.expected_end_at - first - openedMs
       })
-      expect([picture?.began_at, picture?.at, picture?.total.per_hour]).toEqual([hour, hour + minute, 60])
-    }),
-  )
-
-  it.effect("shows a task before anything is done about it as one that waits for a slot", () =>
-    Effect.gen(function* () {
-      let first: NightPicture | undefined
-      yield* night({ tasks: customers(2), sessions: ["s-1"], hold: (one) => void (first = one.look()) })
-      expect(first?.engines.map((row) => [row.engine_reference, row.queued, row.running])).toEqual([
-        ["(session)", 0, 1],
-        ["bank", 2, 0],
-      ])
-    }),
-  )
-
-  it.effect("shows since when the service is silent, once that is an outage", () =>
-    Effect.gen(function* () {
-      const seen = (ms: number) =>
-        Effect.map(pictureAt(ms, { script: { state: () => lost }, cutAfter: "5 minutes" }), (one) => ({
-          service: one.picture?.service,
-          asked: one.end.calls.map(([at]) => at),
-        }))
-      const early = yield* seen(8 * second)
-      const later = yield* seen(minute)
-      const [started = 0, silentAt = 0] = later.asked
-      const last_answer_at = started + 200
-      expect([early.service, later.service]).toEqual([
-        { last_answer_at },
-        { last_answer_at, silent_since: silentAt + 200 },
-      ])
-    }),
-  )
-
-  it.effect("shows no end that is expected once nothing is left", () =>
-    Effect.gen(function* () {
-      const ends: Array<number | undefined> = []
-      let held: SteerableNight | undefined
-      yield* night({
-        tasks: [{ customer: "c-0", takesMs: 30 * minute }],
-        hold: (one) => void (held = one),
-        hear: ({ _tag }) => {
-          if (_tag === "Settled") ends.push(held?.look().expected_end_at)
-        },
-      })
-      expect(ends).toEqual([undefined])
-    }),
-  )
-
-  it.effect("shows when it will end if that is known of every task that is left, of none else", () =>
-    Effect.gen(function* () {
-      const half = 30 * minute
-      const script: Script = { state: () => working }
-      const expected = (tasks: ReadonlyArray<NightTask>) =>
-        Effect.map(pictureAt(10 * minute, { tasks, script, cutAfter: "11 minutes" }), ({ picture, end }) => {
-          const [first = 0] = startTimes(end.calls)
-          return picture?.expected_end_at === undefined
-            ? undefined
-            : picture.expected_end_at - first - openedMs
-        })
-      const known = { customer: "c-0", takesMs: half }
-      expect([
-        yield* expected([known]),
-        yield* expected([known, { customer: "c-1" }]),
-        yield* expected([{ customer: "c-1" }]),
-      ]).toEqual([30 * minute, undefined, undefined])
-      const over = yield* pictureAt(10 * minute, {
-        tasks: [{ customer: "c-1" }, { customer: "c-2", takesMs: half }],
-        script: { state: (id) => (id.includes("c-1") ? completed : working) },
-        cutAfter: "11 minutes",
-      })
-      expect(over.picture?.expected_end_at).toBe(
-        (startTimes(over.end.calls)[1] ?? 0) + openedMs + 30 * minute,
-      )
-    }),
-  )
+    const known = { customer: "c-0", takesMs: half }
+    expect([
+      yield* expected([known]),
+      yield* expected([known, { customer: "c-1" }]),
+      yield* expected([{ customer: "c-1" }]),
+    ]).toEqual([30 * minute, undefined, undefined])
+    const over = yield* pictureAt(10 * minute, {
+      tasks: [{ customer: "c-1" }, { customer: "c-2", takesMs: half }],
+      script: { state: (id) => (id.includes("c-1") ? completed : working) },
+      cutAfter: "11 minutes",
+    })
+    expect(over.picture?.expected_end_at).toBe((startTimes(over.end.calls)[1] ?? 0) + openedMs + 30 * minute)
+  })
 
   it("counts every task once at every moment, per engine and in total, and survives the wire", async () => {
     await fc.assert(

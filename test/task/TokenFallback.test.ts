@@ -1,5 +1,5 @@
 /** A service that takes no start with a stored token: the parameters behind it are sent, and nothing twice. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Service.ts"
 import type { Prepared } from "../../src/task/Work.ts"
@@ -10,6 +10,7 @@ import type { Place } from "./ScriptedNight.ts"
 import { accepted, lost, refused, state as stateOf, throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const withToken = (isBehind: boolean): Prepared => {
   const parameters = ready("login")
@@ -81,84 +82,71 @@ const startsOf = (
 const succeeded = "succeeded COMPLETED nobody"
 
 describe("a start with a token that the service refuses", () => {
-  it.effect("is sent with the parameters behind it, as another attempt [decision 2 token]", () =>
-    Effect.gen(function* () {
-      expect(yield* startsOf([refused(422)])).toEqual({
-        starts: ["Token 1", "Parameters 2"],
-        verdict: succeeded,
-      })
-    }),
-  )
+  effect("is sent with the parameters behind it, as another attempt [decision 2 token]", function* () {
+    expect(yield* startsOf([refused(422)])).toEqual({
+      starts: ["Token 1", "Parameters 2"],
+      verdict: succeeded,
+    })
+  })
 
-  it.effect("fails if the job has no parameters, or if they are refused too", () =>
-    Effect.gen(function* () {
-      const failed = "failed BAD_CONFIGURATIONS engineer"
-      expect(yield* startsOf([refused(422)], { isBehind: false })).toEqual({
-        starts: ["Token 1"],
-        verdict: failed,
-      })
-      expect(yield* startsOf([refused(422), refused(422)])).toEqual({
-        starts: ["Token 1", "Parameters 2"],
-        verdict: failed,
-      })
-    }),
-  )
+  effect("fails if the job has no parameters, or if they are refused too", function* () {
+    const failed = "failed BAD_CONFIGURATIONS engineer"
+    expect(yield* startsOf([refused(422)], { isBehind: false })).toEqual({
+      starts: ["Token 1"],
+      verdict: failed,
+    })
+    expect(yield* startsOf([refused(422), refused(422)])).toEqual({
+      starts: ["Token 1", "Parameters 2"],
+      verdict: failed,
+    })
+  })
 
-  it.effect("is not followed by a third one if a later attempt's parameters are refused", () =>
-    Effect.gen(function* () {
-      const state = () => stateOf("TEMPORARY_ERROR", "OUT_OF_SERVICE")
-      expect(yield* startsOf([refused(422), accepted("1"), refused(422)], { state })).toEqual({
-        starts: ["Token 1", "Parameters 2", "Parameters 3"],
-        verdict: "failed BAD_CONFIGURATIONS engineer",
-      })
-    }),
-  )
+  effect("is not followed by a third one if a later attempt's parameters are refused", function* () {
+    const state = () => stateOf("TEMPORARY_ERROR", "OUT_OF_SERVICE")
+    expect(yield* startsOf([refused(422), accepted("1"), refused(422)], { state })).toEqual({
+      starts: ["Token 1", "Parameters 2", "Parameters 3"],
+      verdict: "failed BAD_CONFIGURATIONS engineer",
+    })
+  })
 
-  it.effect("is refused if the refusal is about the token itself", () =>
-    Effect.gen(function* () {
-      expect(yield* startsOf([refused(400, "T10N_REJECTED")])).toEqual({
-        starts: ["Token 1"],
-        verdict: "failed T10N_REJECTED engineer",
-      })
-    }),
-  )
+  effect("is refused if the refusal is about the token itself", function* () {
+    expect(yield* startsOf([refused(400, "T10N_REJECTED")])).toEqual({
+      starts: ["Token 1"],
+      verdict: "failed T10N_REJECTED engineer",
+    })
+  })
 
-  it.effect("ends the token, also where the process died before it could say so", () =>
-    Effect.gen(function* () {
-      const tasks = [{ customer: "c-1", fingerprint: "login", prepare: () => withToken(false) }]
-      const first = yield* night({
-        tasks,
-        place: yield* placeWithToken,
-        script: { start: () => refused(400, "T10N_REJECTED") },
-      })
-      const answeredAt = first.facts.findIndex(({ _tag }) => _tag === "StartAnswered")
-      const facts = first.facts.slice(2, answeredAt + 1)
-      const next = yield* night({ tasks, place: yield* placeWithToken, facts })
-      const dropped = [first, next].map((end) =>
-        end.facts.flatMap((fact) => (fact._tag === "TokenDropped" ? [[fact.token_id, fact.reason]] : [])),
-      )
-      expect(dropped).toEqual([[["t-1", "T10N_REJECTED"]], [["t-1", "T10N_REJECTED"]]])
-      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "failed T10N_REJECTED engineer"])
-    }),
-  )
+  effect("ends the token, also where the process died before it could say so", function* () {
+    const tasks = [{ customer: "c-1", fingerprint: "login", prepare: () => withToken(false) }]
+    const first = yield* night({
+      tasks,
+      place: yield* placeWithToken,
+      script: { start: () => refused(400, "T10N_REJECTED") },
+    })
+    const answeredAt = first.facts.findIndex(({ _tag }) => _tag === "StartAnswered")
+    const facts = first.facts.slice(2, answeredAt + 1)
+    const next = yield* night({ tasks, place: yield* placeWithToken, facts })
+    const dropped = [first, next].map((end) =>
+      end.facts.flatMap((fact) => (fact._tag === "TokenDropped" ? [[fact.token_id, fact.reason]] : [])),
+    )
+    expect(dropped).toEqual([[["t-1", "T10N_REJECTED"]], [["t-1", "T10N_REJECTED"]]])
+    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "failed T10N_REJECTED engineer"])
+  })
 
-  it.effect("does not count as unsent if an earlier request of it was lost", () =>
-    Effect.gen(function* () {
-      expect(yield* startsOf([lost, refused(422)])).toEqual({
-        starts: ["Token 1", "Token 1"],
-        verdict: "failed BAD_CONFIGURATIONS engineer",
-      })
-    }),
-  )
+  effect("does not count as unsent if an earlier request of it was lost", function* () {
+    expect(yield* startsOf([lost, refused(422)])).toEqual({
+      starts: ["Token 1", "Token 1"],
+      verdict: "failed BAD_CONFIGURATIONS engineer",
+    })
+  })
 
-  it.effect(
+  effect(
     "leaves a probe of the parameters to log in as they did, in this process and the next [decision 2 token probe]",
-    () =>
-      Effect.gen(function* () {
-        const answers = [refused(422), lost, throttled(429, 600 * second)]
-        const starts = ["Token 1", "Parameters 2", "Parameters 2", "Parameters 2"]
-        expect(yield* startsOf(answers)).toEqual({ starts, verdict: succeeded })
-        expect(yield* startsOf(answers, { cutAfter: 60 * second })).toEqual({ starts, verdict: succeeded })
-      }),
+    function* () {
+      const answers = [refused(422), lost, throttled(429, 600 * second)]
+      const starts = ["Token 1", "Parameters 2", "Parameters 2", "Parameters 2"]
+      expect(yield* startsOf(answers)).toEqual({ starts, verdict: succeeded })
+      expect(yield* startsOf(answers, { cutAfter: 60 * second })).toEqual({ starts, verdict: succeeded })
+    },
   )
 })

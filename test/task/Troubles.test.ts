@@ -1,6 +1,6 @@
 /** What a run notes about its service: every outage once, with beginning and end; nothing about a lone failure. */
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration } from "effect"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { noteAnswer, noteFailure, noTroubles } from "../../src/task/Troubles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -9,6 +9,7 @@ import type { Night } from "./ScriptedNight.ts"
 import { accepted, completed, notSent, state, throttled, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const troublesIn = (facts: ReadonlyArray<Fact>) =>
   facts.filter(({ _tag }) => _tag === "TroubleBegan" || _tag === "TroubleEnded")
@@ -24,107 +25,92 @@ const seen = (during: Script["state"], more: Night = {}) =>
   })
 
 describe("the log of a night", () => {
-  it.effect("shows an outage of 45 seconds when it began and when it was over", () =>
-    Effect.gen(function* () {
-      const told: Night["told"] = []
-      const end = yield* seen((_, times) => (times >= 10 && times < 19 ? notSent : working), { told })
-      const looks = end.calls.filter(([, verb]) => verb === "state").map(([ms]) => ms + 200)
-      const since = at(looks[9] ?? 0)
-      expect(troublesIn(end.facts)).toEqual([
-        {
-          _tag: "TroubleBegan",
-          run_id: end.state.started.run_id,
-          trouble: "silent",
-          since,
-          message: "refused connection",
-        },
-        { _tag: "TroubleEnded", run_id: end.state.started.run_id, trouble: "silent", since, failures: 9 },
-      ])
-      expect(told.flatMap((event) => (event._tag === "Noted" ? event.fact : []))).toEqual(
-        troublesIn(end.facts),
-      )
-      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-    }),
-  )
+  effect("shows an outage of 45 seconds when it began and when it was over", function* () {
+    const told: Night["told"] = []
+    const end = yield* seen((_, times) => (times >= 10 && times < 19 ? notSent : working), { told })
+    const looks = end.calls.filter(([, verb]) => verb === "state").map(([ms]) => ms + 200)
+    const since = at(looks[9] ?? 0)
+    expect(troublesIn(end.facts)).toEqual([
+      {
+        _tag: "TroubleBegan",
+        run_id: end.state.started.run_id,
+        trouble: "silent",
+        since,
+        message: "refused connection",
+      },
+      { _tag: "TroubleEnded", run_id: end.state.started.run_id, trouble: "silent", since, failures: 9 },
+    ])
+    expect(told.flatMap((event) => (event._tag === "Noted" ? event.fact : []))).toEqual(troublesIn(end.facts))
+    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+  })
 
-  it.effect("does not show single calls that fail while others are answered", () =>
-    Effect.gen(function* () {
-      const end = yield* seen((_, times) => (times % 3 === 0 ? notSent : working))
-      expect(troublesIn(end.facts)).toEqual([])
-    }),
-  )
+  effect("does not show single calls that fail while others are answered", function* () {
+    const end = yield* seen((_, times) => (times % 3 === 0 ? notSent : working))
+    expect(troublesIn(end.facts)).toEqual([])
+  })
 
-  it.effect("shows two calls without an answer as an outage if nothing was answered between them", () =>
-    Effect.gen(function* () {
-      const end = yield* seen((_, times) => (times === 10 || times === 11 ? notSent : working))
-      expect(troublesIn(end.facts)).toMatchObject([
-        { _tag: "TroubleBegan", trouble: "silent" },
-        { _tag: "TroubleEnded", trouble: "silent", failures: 2 },
-      ])
-    }),
-  )
+  effect("shows two calls without an answer as an outage if nothing was answered between them", function* () {
+    const end = yield* seen((_, times) => (times === 10 || times === 11 ? notSent : working))
+    expect(troublesIn(end.facts)).toMatchObject([
+      { _tag: "TroubleBegan", trouble: "silent" },
+      { _tag: "TroubleEnded", trouble: "silent", failures: 2 },
+    ])
+  })
 
-  it.effect(
+  effect(
     "shows throttling once, however often the service asks, until it has been quiet for a minute",
-    () =>
-      Effect.gen(function* () {
-        const end = yield* seen((_, times) =>
-          (times >= 10 && times < 20 && times % 2 === 0) || times === 100 ? throttled(429) : working,
-        )
-        expect(troublesIn(end.facts)).toMatchObject([
-          { _tag: "TroubleBegan", trouble: "throttled", message: "later" },
-          { _tag: "TroubleEnded", trouble: "throttled", failures: 5 },
-          { _tag: "TroubleBegan", trouble: "throttled" },
-          { _tag: "TroubleEnded", trouble: "throttled", failures: 1 },
-        ])
-      }),
-  )
-
-  it.effect("does not take the lock of one flow session for throttling", () =>
-    Effect.gen(function* () {
-      const end = yield* seen((_, times) => (times === 10 ? throttled(504) : working))
-      expect(troublesIn(end.facts)).toEqual([])
-    }),
-  )
-
-  it.effect("shows an engine that takes no start, and when it takes starts again", () =>
-    Effect.gen(function* () {
-      const end = yield* night({
-        tasks: [{ customer: "c-1" }, { customer: "c-2" }],
-        script: {
-          start: (call, times) =>
-            times < 3 ? { _tag: "EngineUnavailable" } : accepted(`${call.customer_id}-${times}`),
-        },
-      })
-      expect(troublesIn(end.facts)).toMatchObject([
-        {
-          _tag: "TroubleBegan",
-          trouble: "engine",
-          engine_reference: "bank",
-          message: "no execution can be started",
-        },
-        { _tag: "TroubleEnded", trouble: "engine", engine_reference: "bank" },
-      ])
-    }),
-  )
-
-  it.effect("shows what a task waits for before it is tried again", () =>
-    Effect.gen(function* () {
-      const told: Night["told"] = []
-      const end = yield* night({
-        told,
-        script: {
-          start: (_, times) => accepted(`${times}`),
-          state: (id) => (id === "e-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : completed),
-        },
-      })
-      const waits = end.facts.flatMap((fact) => (fact._tag === "TaskWaits" ? fact : []))
-      expect(waits).toMatchObject([{ reason: "OUT_OF_SERVICE" }])
-      expect(waits.map(({ until }) => Date.parse(until))).toEqual(
-        told.flatMap((event) => (event._tag === "Waiting" ? Math.trunc(event.until) : [])),
+    function* () {
+      const end = yield* seen((_, times) =>
+        (times >= 10 && times < 20 && times % 2 === 0) || times === 100 ? throttled(429) : working,
       )
-    }),
+      expect(troublesIn(end.facts)).toMatchObject([
+        { _tag: "TroubleBegan", trouble: "throttled", message: "later" },
+        { _tag: "TroubleEnded", trouble: "throttled", failures: 5 },
+        { _tag: "TroubleBegan", trouble: "throttled" },
+        { _tag: "TroubleEnded", trouble: "throttled", failures: 1 },
+      ])
+    },
   )
+
+  effect("does not take the lock of one flow session for throttling", function* () {
+    const end = yield* seen((_, times) => (times === 10 ? throttled(504) : working))
+    expect(troublesIn(end.facts)).toEqual([])
+  })
+
+  effect("shows an engine that takes no start, and when it takes starts again", function* () {
+    const end = yield* night({
+      tasks: [{ customer: "c-1" }, { customer: "c-2" }],
+      script: {
+        start: (call, times) =>
+          times < 3 ? { _tag: "EngineUnavailable" } : accepted(`${call.customer_id}-${times}`),
+      },
+    })
+    expect(troublesIn(end.facts)).toMatchObject([
+      {
+        _tag: "TroubleBegan",
+        trouble: "engine",
+        engine_reference: "bank",
+        message: "no execution can be started",
+      },
+      { _tag: "TroubleEnded", trouble: "engine", engine_reference: "bank" },
+    ])
+  })
+
+  effect("shows what a task waits for before it is tried again", function* () {
+    const told: Night["told"] = []
+    const end = yield* night({
+      told,
+      script: {
+        start: (_, times) => accepted(`${times}`),
+        state: (id) => (id === "e-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : completed),
+      },
+    })
+    const waits = end.facts.flatMap((fact) => (fact._tag === "TaskWaits" ? fact : []))
+    expect(waits).toMatchObject([{ reason: "OUT_OF_SERVICE" }])
+    expect(waits.map(({ until }) => Date.parse(until))).toEqual(
+      told.flatMap((event) => (event._tag === "Waiting" ? Math.trunc(event.until) : [])),
+    )
+  })
 })
 
 describe("what becomes known of the service", () => {
@@ -160,23 +146,21 @@ describe("what becomes known of the service", () => {
 })
 
 describe("an outage in a busy night", () => {
-  it.effect("is one outage, whichever of its calls failed first", () =>
-    Effect.gen(function* () {
-      let calls = 0
-      const end = yield* night({
-        tasks: Array.from({ length: 20 }, (_, index) => ({ customer: `c-${index}` })),
-        rules: { polling },
-        script: {
-          state: (_, times) => {
-            calls += 1
-            return times >= 5 && times < 12 ? notSent : times < 30 ? working : completed
-          },
+  effect("is one outage, whichever of its calls failed first", function* () {
+    let calls = 0
+    const end = yield* night({
+      tasks: Array.from({ length: 20 }, (_, index) => ({ customer: `c-${index}` })),
+      rules: { polling },
+      script: {
+        state: (_, times) => {
+          calls += 1
+          return times >= 5 && times < 12 ? notSent : times < 30 ? working : completed
         },
-      })
-      expect(calls).toBeGreaterThan(500)
-      const [began, over, ...more] = troublesIn(end.facts)
-      expect([began?._tag, over?._tag, more]).toEqual(["TroubleBegan", "TroubleEnded", []])
-      expect(end.isOver).toBe(true)
-    }),
-  )
+      },
+    })
+    expect(calls).toBeGreaterThan(500)
+    const [began, over, ...more] = troublesIn(end.facts)
+    expect([began?._tag, over?._tag, more]).toEqual(["TroubleBegan", "TroubleEnded", []])
+    expect(end.isOver).toBe(true)
+  })
 })

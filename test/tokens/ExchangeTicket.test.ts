@@ -2,7 +2,7 @@
  * Tickets and tokens in a night, in virtual time: when a ticket is exchanged and how often, what a crash at
  * each moment costs, and what ends a token.
  */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
@@ -395,18 +395,17 @@ describe("a token", () => {
     ["an unclassified one", closedWith("UNHANDLED_AUTH_ERROR", "UNHANDLED_AUTH_ERROR"), "LOCKED", 1],
     ["a refusal under another end", closedWith("FAILED", "FAILED", "CHANGE_PASSWORD"), "LOCKED", 1],
   ] as const
-  it.effect.each(ends)(
+  effect.each(ends)(
     "is dropped with its key after %s, without a second try",
-    ([, closed, reason, breaks]) =>
-      Effect.gen(function* () {
-        const { end, token, starts } = yield* after({ state: () => closed })
-        expect([token, starts, rejectedLogins(end)]).toEqual([
-          ["c-1/bank", reason, "no key"],
-          1,
-          breaks === 1 ? ["login-1"] : [],
-        ])
-        expect(ofTokens(end)).toEqual([`TokenDropped ${reason}`])
-      }),
+    function* ([, closed, reason, breaks]) {
+      const { end, token, starts } = yield* after({ state: () => closed })
+      expect([token, starts, rejectedLogins(end)]).toEqual([
+        ["c-1/bank", reason, "no key"],
+        1,
+        breaks === 1 ? ["login-1"] : [],
+      ])
+      expect(ofTokens(end)).toEqual([`TokenDropped ${reason}`])
+    },
   )
 
   effect("stays after an end that has another cause", function* () {
