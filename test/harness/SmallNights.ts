@@ -22,6 +22,7 @@ import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../src/sandbox/server/SandboxServer.ts"
 import { SimulatedPublisher } from "../simulation/SimulatedPublisher.ts"
 import { World } from "../simulation/World.ts"
+import type { Failure } from "./Steps.ts"
 import { anId } from "./Id.ts"
 
 const day = 24 * 60 * 60_000
@@ -128,11 +129,18 @@ export const makeNights = (
 
 export const options = { further: false, parent: undefined, only: undefined, toolVersion: "test" }
 
-export const live = <A, E>(
-  { world, layers }: Pick<ReturnType<typeof makeNights>, "world" | "layers">,
-  work: Effect.Effect<A, E, Layer.Success<ReturnType<typeof makeNights>["layers"]>>,
+type Nights = ReturnType<typeof makeNights>
+type Services = Layer.Success<Nights["layers"]>
+
+/** What becomes of this work, or of these steps, in that place. */
+export const live = <A>(
+  { world, layers }: Pick<Nights, "world" | "layers">,
+  work:
+    | Effect.Effect<A, Failure, Services>
+    | (() => Generator<Effect.Effect<unknown, Failure, Services>, A, never>),
 ): A => {
-  const life = Effect.provide(work, layers).pipe(Effect.provideService(KnownSecrets, makeKnownSecrets()))
+  const whole = Effect.isEffect(work) ? work : Effect.gen(work)
+  const life = Effect.provide(whole, layers).pipe(Effect.provideService(KnownSecrets, makeKnownSecrets()))
   const process = world.spawn("nights", life)
   world.runUntil(() => process.exit() !== undefined)
   const exit = process.exit()

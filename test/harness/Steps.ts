@@ -6,7 +6,7 @@ import { it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Scope } from "effect"
 
-type Failure = NonNullable<unknown> | null | void
+export type Failure = NonNullable<unknown> | null | void
 type Steps<R, Case extends ReadonlyArray<unknown> = []> = (
   ...one: Case
 ) => Generator<Effect.Effect<unknown, Failure, R>, void, never>

@@ -130,18 +130,15 @@ describe("jobs given together", () => {
 
   it("are all stopped by a signal, and all finished by the next run", () => {
     const jobs = [named("a", some("a", 2, long)), named("b", some("b", 2, short))]
-    const { cut, again, executions } = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const first = yield* Effect.forkChild(together(jobs))
-        yield* Effect.sleep(Duration.minutes(15))
-        yield* Fiber.interrupt(first)
-        const ledger = yield* Ledger
-        const open = (yield* ledger.runs).filter(({ ended }) => ended === undefined).length
-        const { told, spans } = yield* together(jobs)
-        return { cut: open, again: told, executions: spans.length }
-      }),
-    )
+    const { cut, again, executions } = live(makeNights(), function* () {
+      const first = yield* Effect.forkChild(together(jobs))
+      yield* Effect.sleep(Duration.minutes(15))
+      yield* Fiber.interrupt(first)
+      const ledger = yield* Ledger
+      const open = (yield* ledger.runs).filter(({ ended }) => ended === undefined).length
+      const { told, spans } = yield* together(jobs)
+      return { cut: open, again: told, executions: spans.length }
+    })
     expect({ cut, codes: again.map(({ exit_code }) => exit_code), executions }).toEqual({
       cut: 2,
       codes: [0, 0],
@@ -173,19 +170,16 @@ describe("jobs given together", () => {
     const second = named("b", [shared, ...some("b", 1, short)])
     // Another login is another account: only the customer and the engine are the same.
     const otherLogin = named("c", [customer("c-1", "ok+records-2")])
-    const { alone, turns, told, spans } = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const stuck = yield* nightOf(first)
-        const meanwhile = yield* nightOf(second)
-        const other = yield* nightOf(otherLogin)
-        const further = yield* nightOf(first, true)
-        return {
-          alone: [stuck.verdicts, meanwhile.verdicts, other.verdicts, further.verdicts],
-          ...(yield* together([second, { ...first, deadline: undefined }])),
-        }
-      }),
-    )
+    const { alone, turns, told, spans } = live(makeNights(), function* () {
+      const stuck = yield* nightOf(first)
+      const meanwhile = yield* nightOf(second)
+      const other = yield* nightOf(otherLogin)
+      const further = yield* nightOf(first, true)
+      return {
+        alone: [stuck.verdicts, meanwhile.verdicts, other.verdicts, further.verdicts],
+        ...(yield* together([second, { ...first, deadline: undefined }])),
+      }
+    })
     expect(alone).toEqual([
       ["c-1 NOT_STOPPABLE"],
       ["b-0 COMPLETED", "c-1 ALREADY_EXECUTING"],
@@ -209,21 +203,18 @@ describe("jobs given together", () => {
     // Given up within less time than it takes to find that it cannot be stopped.
     const hasty = { ...plain, execution: { ...plain.execution, max_wait: Duration.seconds(5) } }
     for (const stuck of [plain, hasty]) {
-      const { nights, starts } = live(
-        makeNights(),
-        Effect.gen(function* () {
-          const nights: Array<ReadonlyArray<string>> = []
-          for (let count = 0; count < 3; count++) {
-            nights.push((yield* nightOf(stuck)).verdicts)
-            yield* wait(1)
-          }
-          // Another run of the same date, and another job.
-          nights.push((yield* nightOf(stuck, true)).verdicts)
-          if (stuck === plain) nights.push((yield* nightOf({ ...stuck, name: "b" })).verdicts)
-          const { executions } = yield* (yield* Sandbox).truth
-          return { nights, starts: executions.filter(({ customer_id }) => customer_id === "c-1").length }
-        }),
-      )
+      const { nights, starts } = live(makeNights(), function* () {
+        const nights: Array<ReadonlyArray<string>> = []
+        for (let count = 0; count < 3; count++) {
+          nights.push((yield* nightOf(stuck)).verdicts)
+          yield* wait(1)
+        }
+        // Another run of the same date, and another job.
+        nights.push((yield* nightOf(stuck, true)).verdicts)
+        if (stuck === plain) nights.push((yield* nightOf({ ...stuck, name: "b" })).verdicts)
+        const { executions } = yield* (yield* Sandbox).truth
+        return { nights, starts: executions.filter(({ customer_id }) => customer_id === "c-1").length }
+      })
       expect(nights.map(([, first]) => first)).toEqual([
         "c-1 NOT_STOPPABLE",
         ...Array.from({ length: stuck === plain ? 4 : 3 }, () => "c-1 ALREADY_EXECUTING"),

@@ -187,22 +187,19 @@ describe("a kept execution", () => {
   it("is read again by the next run, without a start, and deleted once everything is here [promise 5 kept]", () => {
     const job = jobFor("records-3")
     const reading: Reading = { flow_api: "absent", result_kinds: "present" }
-    const nights = live(
-      makeNights(reading),
-      Effect.gen(function* () {
-        const first = yield* nightOf(job)
-        yield* wait(1)
-        // The engineer found the endpoint that brings them.
-        const sources = [...builtInSources, kindSource("persons", "customer_information")]
-        const second = yield* nightOf({ ...job, sources })
-        const ledger = yield* Ledger
-        const [oldest] = yield* ledger.runs
-        const facts = (yield* ledger.facts(oldest?.fact.run_id ?? anId(""))).map(({ fact }) => fact)
-        const settled = facts.flatMap((fact) => (fact._tag === "TaskSettled" ? [fact.reason] : []))
-        const drained = facts.flatMap((fact) => (fact._tag === "AttemptDrained" ? [fact.proof] : []))
-        return { first, second, settled, drained, ended: oldest?.ended }
-      }),
-    )
+    const nights = live(makeNights(reading), function* () {
+      const first = yield* nightOf(job)
+      yield* wait(1)
+      // The engineer found the endpoint that brings them.
+      const sources = [...builtInSources, kindSource("persons", "customer_information")]
+      const second = yield* nightOf({ ...job, sources })
+      const ledger = yield* Ledger
+      const [oldest] = yield* ledger.runs
+      const facts = (yield* ledger.facts(oldest?.fact.run_id ?? anId(""))).map(({ fact }) => fact)
+      const settled = facts.flatMap((fact) => (fact._tag === "TaskSettled" ? [fact.reason] : []))
+      const drained = facts.flatMap((fact) => (fact._tag === "AttemptDrained" ? [fact.proof] : []))
+      return { first, second, settled, drained, ended: oldest?.ended }
+    })
     expect([nights.first.verdict, nights.first.deleted]).toEqual([short, [false]])
     expect([nights.second.verdict, nights.second.deleted, nights.second.broken]).toEqual([
       "succeeded COMPLETED nobody",
@@ -219,27 +216,24 @@ describe("a kept execution", () => {
   it("is not published again while there is nothing new [run nothing new]", () => {
     const job = jobFor("noflow+records-3")
     const place = makeNights()
-    const looks = live(
-      place,
-      Effect.gen(function* () {
-        const sandbox = yield* Sandbox
-        const ledger = yield* Ledger
+    const looks = live(place, function* () {
+      const sandbox = yield* Sandbox
+      const ledger = yield* Ledger
+      yield* nightOf(job)
+      const [first] = yield* ledger.runs
+      const run_id = first?.fact.run_id ?? ""
+      const published = () => place.history.versions.filter((version) => version.run_id === run_id).length
+      const factsOf = Effect.map(ledger.facts(anId(run_id)), (facts) => facts.length)
+      const before = { facts: yield* factsOf, published: published() }
+      const seen: Array<unknown> = []
+      const asked = Effect.map(sandbox.truth, ({ executions }) => executions.length)
+      for (const days of [1, 1, 1]) {
+        yield* wait(days)
         yield* nightOf(job)
-        const [first] = yield* ledger.runs
-        const run_id = first?.fact.run_id ?? ""
-        const published = () => place.history.versions.filter((version) => version.run_id === run_id).length
-        const factsOf = Effect.map(ledger.facts(anId(run_id)), (facts) => facts.length)
-        const before = { facts: yield* factsOf, published: published() }
-        const seen: Array<unknown> = []
-        const asked = Effect.map(sandbox.truth, ({ executions }) => executions.length)
-        for (const days of [1, 1, 1]) {
-          yield* wait(days)
-          yield* nightOf(job)
-          seen.push({ facts: yield* factsOf, published: published() })
-        }
-        return { before, seen, starts: yield* asked }
-      }),
-    )
+        seen.push({ facts: yield* factsOf, published: published() })
+      }
+      return { before, seen, starts: yield* asked }
+    })
     expect(looks.seen).toEqual([looks.before, looks.before, looks.before])
     expect(looks.starts).toBe(4)
   })

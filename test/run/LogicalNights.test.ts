@@ -68,16 +68,13 @@ describe("the exit code of a job that only new trouble may alarm", () => {
     })
   })
   const after = (...jobs: ReadonlyArray<Job>) =>
-    live(
-      makeNights(),
-      Effect.gen(function* () {
-        for (const one of jobs) {
-          yield* night(one)
-          yield* wait(1)
-        }
-        return yield* counts
-      }),
-    )
+    live(makeNights(), function* () {
+      for (const one of jobs) {
+        yield* night(one)
+        yield* wait(1)
+      }
+      return yield* counts
+    })
 
   it("is 3 on the first night, 0 while all trouble is the same, 3 for another, and 0 once it is mended [exit on new]", () => {
     expect(
@@ -110,18 +107,15 @@ describe("the exit code of a job that only new trouble may alarm", () => {
 
 describe("a night", () => {
   it("that is run late does not take the place of the next evening's [run night]", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* sleepUntil(at(22, 0.5))
-        const late = yield* night()
-        const again = yield* night()
-        yield* sleepUntil(at(22, 12))
-        const noon = yield* night()
-        yield* sleepUntil(at(22, 21))
-        return [late, again, noon, yield* night(), yield* starts]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      yield* sleepUntil(at(22, 0.5))
+      const late = yield* night()
+      const again = yield* night()
+      yield* sleepUntil(at(22, 12))
+      const noon = yield* night()
+      yield* sleepUntil(at(22, 21))
+      return [late, again, noon, yield* night(), yield* starts]
+    })
     expect(told).toEqual([
       "job.2026-11-21 0",
       "job.2026-11-21 0 again",
@@ -132,20 +126,17 @@ describe("a night", () => {
   })
 
   it("is not told as missed because an older one was rerun after it [run missed]", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const begun = yield* night()
-        yield* sleepUntil(at(22, 22))
-        const next = yield* night()
-        const only = new Set(["c-1/sandbox-bank:website"])
-        const again = yield* night(job, { further: true, parent: "job.2026-11-21", only })
-        yield* sleepUntil(at(24, 22))
-        const after = yield* night()
-        const { runs } = yield* Ledger
-        return [begun, next, again, after, (yield* runs).map(({ fact }) => fact.missed)]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const begun = yield* night()
+      yield* sleepUntil(at(22, 22))
+      const next = yield* night()
+      const only = new Set(["c-1/sandbox-bank:website"])
+      const again = yield* night(job, { further: true, parent: "job.2026-11-21", only })
+      yield* sleepUntil(at(24, 22))
+      const after = yield* night()
+      const { runs } = yield* Ledger
+      return [begun, next, again, after, (yield* runs).map(({ fact }) => fact.missed)]
+    })
     expect(told).toEqual([
       "job.2026-11-21 0",
       "job.2026-11-22 0",
@@ -158,14 +149,11 @@ describe("a night", () => {
   it("waits for a service that is away, says so once, and runs as soon as it is back [run night waits]", () => {
     const events: Array<ProgressEvent> = []
     const progress = { tell: (event: ProgressEvent) => Effect.sync(() => void events.push(event)) }
-    const [told, waited] = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const end = yield* night().pipe(awayUntil(at(22, 1)), Effect.provideService(Progress, progress))
-        const { starts } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
-        return [end, (starts[0]?.at ?? 0) - at(22, 1)] as const
-      }),
-    )
+    const [told, waited] = live(makeNights(), function* () {
+      const end = yield* night().pipe(awayUntil(at(22, 1)), Effect.provideService(Progress, progress))
+      const { starts } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+      return [end, (starts[0]?.at ?? 0) - at(22, 1)] as const
+    })
     expect(told).toBe("job.2026-11-21 0")
     expect(waited).toBeLessThan(2 * minute)
     expect(events.filter(({ _tag }) => _tag === "ServiceAway")).toEqual([
@@ -174,21 +162,18 @@ describe("a night", () => {
   })
 
   it("whose service stays away is a run that ends with 6, and is begun again by a later run of the night", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const failed = yield* Effect.exit(night().pipe(awayUntil(at(22, 6))))
-        const ledger = yield* Ledger
-        const runs = (yield* ledger.runs).map((run) => ({
-          run_id: run.fact.run_id,
-          exit_code: run.ended?.exit_code,
-          beganAtOnce: run.at - first < 10 * minute,
-        }))
-        const gaveUp = (yield* Clock.currentTimeMillis) <= at(22, 5)
-        yield* sleepUntil(at(22, 7))
-        return [Exit.isFailure(failed), gaveUp, runs, yield* night(), yield* starts]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const failed = yield* Effect.exit(night().pipe(awayUntil(at(22, 6))))
+      const ledger = yield* Ledger
+      const runs = (yield* ledger.runs).map((run) => ({
+        run_id: run.fact.run_id,
+        exit_code: run.ended?.exit_code,
+        beganAtOnce: run.at - first < 10 * minute,
+      }))
+      const gaveUp = (yield* Clock.currentTimeMillis) <= at(22, 5)
+      yield* sleepUntil(at(22, 7))
+      return [Exit.isFailure(failed), gaveUp, runs, yield* night(), yield* starts]
+    })
     expect(told).toEqual([
       true,
       true,
@@ -201,42 +186,33 @@ describe("a night", () => {
 
 describe("a job without a night", () => {
   it("does not wait for a service that is away, and records nothing", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const failed = yield* Effect.exit(night(plain).pipe(awayUntil(at(22, 5))))
-        const waited = (yield* Clock.currentTimeMillis) - first
-        const ledger = yield* Ledger
-        return [Exit.isFailure(failed), waited < 10 * minute, (yield* ledger.runs).length]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const failed = yield* Effect.exit(night(plain).pipe(awayUntil(at(22, 5))))
+      const waited = (yield* Clock.currentTimeMillis) - first
+      const ledger = yield* Ledger
+      return [Exit.isFailure(failed), waited < 10 * minute, (yield* ledger.runs).length]
+    })
     expect(told).toEqual([true, true, 0])
   })
 
   it("begins a new run in the evening after one that ended at its deadline with something left [run deadline]", () => {
     const timed: Job = { ...plain, deadline: "22:05" }
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const begun = yield* night({ ...timed, assignments: [customer("c-2", "run-900")] })
-        yield* sleepUntil(at(22, 17))
-        const next = yield* night(timed)
-        return [begun, next]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const begun = yield* night({ ...timed, assignments: [customer("c-2", "run-900")] })
+      yield* sleepUntil(at(22, 17))
+      const next = yield* night(timed)
+      return [begun, next]
+    })
     expect(told).toEqual(["job.2026-11-21 4", "job.2026-11-22 0"])
   })
 
   it("tells the end of an older one, whose results were not final then", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const begun = yield* night({ ...plain, assignments: [customer("c-2", "late-3600+run-1")] })
-        yield* wait(1)
-        const { run_id, others } = yield* runNight(plain, options)
-        return [begun, run_id, others.map((one) => `${one.run_id} ${one.state.ended?.exit_code}`)]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const begun = yield* night({ ...plain, assignments: [customer("c-2", "late-3600+run-1")] })
+      yield* wait(1)
+      const { run_id, others } = yield* runNight(plain, options)
+      return [begun, run_id, others.map((one) => `${one.run_id} ${one.state.ended?.exit_code}`)]
+    })
     expect(told).toEqual(["job.2026-11-21 4", "job.2026-11-22", ["job.2026-11-21 0"]])
   })
 })
@@ -281,45 +257,36 @@ describe("what a night leaves in the ledger and tells", () => {
   })
 
   it("is nothing once it is over, whether or not the service can be reached", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const begun = yield* night()
-        const before = yield* tagsOf("job.2026-11-21")
-        const again = yield* night().pipe(awayUntil(at(22, 5)))
-        const after = yield* tagsOf("job.2026-11-21")
-        return [begun, again, after.length - before.length]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const begun = yield* night()
+      const before = yield* tagsOf("job.2026-11-21")
+      const again = yield* night().pipe(awayUntil(at(22, 5)))
+      const after = yield* tagsOf("job.2026-11-21")
+      return [begun, again, after.length - before.length]
+    })
     expect(told).toEqual(["job.2026-11-21 0", "job.2026-11-21 0 again", 0])
   })
 
   it("is nothing deleted at the service if its job keeps what it exports", () => {
     const keeping: Job = { ...named(ok("c-1")), after_export: "keep" }
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const kept = yield* night(keeping)
-        const { executions } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
-        return [kept, executions.map(({ deleted_at }) => deleted_at)]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const kept = yield* night(keeping)
+      const { executions } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+      return [kept, executions.map(({ deleted_at }) => deleted_at)]
+    })
     expect(told).toEqual(["job.2026-11-21 0", [undefined]])
   })
 
   it("is exit code 4 as long as one of its reruns has not ended, whatever else is accepted", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* night(named(ok("c-1"), away("c-2")))
-        const slow = named(ok("c-1"), customer("c-2", "queue-1+run-600"))
-        const only = new Set(["c-2/sandbox-bank:website"])
-        const rerun = night(slow, { further: true, parent: "job.2026-11-21", only })
-        yield* Effect.timeoutOption(rerun, "1 minute")
-        const { run_id, exit_code } = yield* acceptRun(slow, anId("job.2026-11-21"))
-        return [run_id, exit_code]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      yield* night(named(ok("c-1"), away("c-2")))
+      const slow = named(ok("c-1"), customer("c-2", "queue-1+run-600"))
+      const only = new Set(["c-2/sandbox-bank:website"])
+      const rerun = night(slow, { further: true, parent: "job.2026-11-21", only })
+      yield* Effect.timeoutOption(rerun, "1 minute")
+      const { run_id, exit_code } = yield* acceptRun(slow, anId("job.2026-11-21"))
+      return [run_id, exit_code]
+    })
     expect(told).toEqual(["job.2026-11-21", 4])
   })
 })
@@ -355,14 +322,11 @@ describe("the deletions of a job with a deadline", () => {
     })
 
   it("end seconds after it, and are made up for by the next run, without a limit", () => {
-    const [cut, resumed] = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const cut = yield* nightWith("2 hours")
-        yield* sleepUntil(deadlineAt + hour)
-        return [cut, yield* nightWith("1 hour")] as const
-      }),
-    )
+    const [cut, resumed] = live(makeNights(), function* () {
+      const cut = yield* nightWith("2 hours")
+      yield* sleepUntil(deadlineAt + hour)
+      return [cut, yield* nightWith("1 hour")] as const
+    })
     expect([cut.end, cut.deleted, cut.lateBy]).toEqual(["job.2026-11-21 4", 0, 30])
     expect([resumed.end, resumed.deleted, resumed.took]).toEqual(["job.2026-11-21 0 again", 1, 3_600])
   })
@@ -388,35 +352,29 @@ describe("a night and its reruns", () => {
     night(of, { further: true, parent, only: new Set(ids.map((id) => `${id}/sandbox-bank:website`)) })
 
   it("have one date: a rerun at noon does not take the place of the next night [run rerun date]", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const begun = yield* night({ ...named(ok("c-1"), timeout("c-2")), night: undefined })
-        yield* sleepUntil(at(22, 12))
-        const again = yield* rerun(
-          { ...named(ok("c-1"), away("c-2")), night: undefined },
-          "job.2026-11-21",
-          "c-2",
-        )
-        yield* sleepUntil(at(22, 22))
-        return [begun, again, yield* night({ ...named(ok("c-1"), ok("c-2")), night: undefined })]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const begun = yield* night({ ...named(ok("c-1"), timeout("c-2")), night: undefined })
+      yield* sleepUntil(at(22, 12))
+      const again = yield* rerun(
+        { ...named(ok("c-1"), away("c-2")), night: undefined },
+        "job.2026-11-21",
+        "c-2",
+      )
+      yield* sleepUntil(at(22, 22))
+      return [begun, again, yield* night({ ...named(ok("c-1"), ok("c-2")), night: undefined })]
+    })
     expect(told).toEqual(["job.2026-11-21 3", "job.2026-11-21.2 4", "job.2026-11-22 0"])
   })
 
   it("have one exit code: a rerun ends with its own, `run` with that of the whole night [exit night]", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const begun = yield* night(named(ok("c-1"), timeout("c-2"), away("c-3")))
-        const mended = named(ok("c-1"), ok("c-2"), ok("c-3"))
-        const partly = yield* rerun(mended, "job.2026-11-21", "c-3")
-        const again = yield* night(mended)
-        const whole = yield* rerun(mended, "job.2026-11-21.2", "c-2")
-        return [begun, partly, again, whole, yield* night(mended), yield* starts]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const begun = yield* night(named(ok("c-1"), timeout("c-2"), away("c-3")))
+      const mended = named(ok("c-1"), ok("c-2"), ok("c-3"))
+      const partly = yield* rerun(mended, "job.2026-11-21", "c-3")
+      const again = yield* night(mended)
+      const whole = yield* rerun(mended, "job.2026-11-21.2", "c-2")
+      return [begun, partly, again, whole, yield* night(mended), yield* starts]
+    })
     expect(told).toEqual([
       "job.2026-11-21 4",
       "job.2026-11-21.2 0",
@@ -428,17 +386,14 @@ describe("a night and its reruns", () => {
   })
 
   it("are finished by `run`, which starts only what none of them has finished [run rest of the night]", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
-        const before = yield* starts
-        const mended = named(ok("c-1"), ok("c-2"), ok("c-3"))
-        const partly = yield* rerun(mended, "job.2026-11-21", "c-2")
-        const rest = yield* night(mended)
-        return [partly, rest, yield* night(mended), (yield* starts) - before]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
+      const before = yield* starts
+      const mended = named(ok("c-1"), ok("c-2"), ok("c-3"))
+      const partly = yield* rerun(mended, "job.2026-11-21", "c-2")
+      const rest = yield* night(mended)
+      return [partly, rest, yield* night(mended), (yield* starts) - before]
+    })
     expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 2])
   })
 
@@ -450,16 +405,13 @@ describe("a night and its reruns", () => {
 
   it("ask only for the features that failed, and are whole together [rerun features]", () => {
     const half = (id: string) => customer(id, "run-1+records-4+partial")
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const begun = yield* night(named(half("c-1"), timeout("c-2")))
-        const mended = named(ok("c-1"), ok("c-2"))
-        const failed = yield* rerun(named(half("c-1"), ok("c-2")), "job.2026-11-21", "c-1", "c-2")
-        const again = yield* rerun(mended, "job.2026-11-21.2", "c-1")
-        return [begun, failed, again, yield* night(mended), yield* asked]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const begun = yield* night(named(half("c-1"), timeout("c-2")))
+      const mended = named(ok("c-1"), ok("c-2"))
+      const failed = yield* rerun(named(half("c-1"), ok("c-2")), "job.2026-11-21", "c-1", "c-2")
+      const again = yield* rerun(mended, "job.2026-11-21.2", "c-1")
+      return [begun, failed, again, yield* night(mended), yield* asked]
+    })
     const both = "accounts_read cards_read"
     expect(told).toEqual([
       "job.2026-11-21 3",
@@ -476,24 +428,21 @@ describe("a night and its reruns", () => {
       ...customer("c-1", words),
       features: features("accounts_read", "cards_read", "customer_information_read"),
     })
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* night(named(half))
-        const sent: Array<unknown> = []
-        const heard = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-          Effect.updateService(work, Service, (service) => ({
-            ...service,
-            startExecution: (call, ...others) => {
-              sent.push([call.features, call.base_configurations.tokenized_access])
-              return service.startExecution(call, ...others)
-            },
-          }))
-        const cut = yield* heard(rerun(named(more("run-1+end-NETWORK_ERROR")), "job.2026-11-21", "c-1"))
-        const resumed = yield* heard(night(named(more("run-1"))))
-        return [cut, resumed, yield* asked, sent]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      yield* night(named(half))
+      const sent: Array<unknown> = []
+      const heard = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+        Effect.updateService(work, Service, (service) => ({
+          ...service,
+          startExecution: (call, ...others) => {
+            sent.push([call.features, call.base_configurations.tokenized_access])
+            return service.startExecution(call, ...others)
+          },
+        }))
+      const cut = yield* heard(rerun(named(more("run-1+end-NETWORK_ERROR")), "job.2026-11-21", "c-1"))
+      const resumed = yield* heard(night(named(more("run-1"))))
+      return [cut, resumed, yield* asked, sent]
+    })
     // A token that was asked for with these features alone would not cover the others.
     const rest = [["cards_read", "customer_information_read"], false]
     expect(told).toEqual([
@@ -505,59 +454,50 @@ describe("a night and its reruns", () => {
   })
 
   it("wait for the service as the night does, and then start what they were limited to [run rest waits]", () => {
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* night(named(ok("c-1"), away("c-2"), away("c-3"), away("c-4")))
-        const before = yield* starts
-        const mended = named(ok("c-1"), ok("c-2"), ok("c-3"), ok("c-4"))
-        const partly = yield* rerun(mended, "job.2026-11-21", "c-2").pipe(awayUntil(at(22, 1)))
-        const rest = yield* night(mended).pipe(awayUntil(at(22, 2)))
-        const again = yield* night(mended)
-        return [partly, rest, again, (yield* starts) - before]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      yield* night(named(ok("c-1"), away("c-2"), away("c-3"), away("c-4")))
+      const before = yield* starts
+      const mended = named(ok("c-1"), ok("c-2"), ok("c-3"), ok("c-4"))
+      const partly = yield* rerun(mended, "job.2026-11-21", "c-2").pipe(awayUntil(at(22, 1)))
+      const rest = yield* night(mended).pipe(awayUntil(at(22, 2)))
+      const again = yield* night(mended)
+      return [partly, rest, again, (yield* starts) - before]
+    })
     expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 3])
   })
 
   it("stay limited to what they were asked for when they are resumed, by this night or a later one", () => {
     const toldAfter = (hours: number) =>
-      live(
-        makeNights(),
-        Effect.gen(function* () {
-          yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
-          const slow = named(ok("c-1"), customer("c-2", "run-600"), ok("c-3"), ok("c-4"))
-          const cut = yield* Effect.timeoutOption(rerun(slow, "job.2026-11-21", "c-2"), "1 minute")
-          const before = yield* starts
-          yield* sleepUntil(at(22, hours))
-          const resumed = yield* night(hours < 21 ? slow : named())
-          const ledger = yield* Ledger
-          const state = yield* ledger.state(anId("job.2026-11-21.2"))
-          const tasks = [...(state?.tasks.values() ?? [])].map(
-            ({ planned, settled }) => `${planned.customer_id} ${settled?.fact.reason}`,
-          )
-          return [cut._tag, resumed, (yield* starts) - before, tasks]
-        }),
-      )
+      live(makeNights(), function* () {
+        yield* night(named(ok("c-1"), away("c-2"), away("c-3")))
+        const slow = named(ok("c-1"), customer("c-2", "run-600"), ok("c-3"), ok("c-4"))
+        const cut = yield* Effect.timeoutOption(rerun(slow, "job.2026-11-21", "c-2"), "1 minute")
+        const before = yield* starts
+        yield* sleepUntil(at(22, hours))
+        const resumed = yield* night(hours < 21 ? slow : named())
+        const ledger = yield* Ledger
+        const state = yield* ledger.state(anId("job.2026-11-21.2"))
+        const tasks = [...(state?.tasks.values() ?? [])].map(
+          ({ planned, settled }) => `${planned.customer_id} ${settled?.fact.reason}`,
+        )
+        return [cut._tag, resumed, (yield* starts) - before, tasks]
+      })
     expect(toldAfter(1)).toEqual(["None", "job.2026-11-21.2 4", 0, ["c-2 COMPLETED"]])
     expect(toldAfter(21)).toEqual(["None", "job.2026-11-22 0", 0, ["c-2 COMPLETED"]])
   })
 
   it("begin a task whose secret was missing as soon as it is there [secret missing]", () => {
     const missing = { _tag: "Reference", reference: { _tag: "Env", name: "MISSING" } } as const
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const { login, ...rest } = ok("c-1")
-        if (login._tag !== "Parameters") return []
-        const parameters = { ...login.parameters, password: missing }
-        const without = yield* night(named({ ...rest, login: { ...login, parameters } }))
-        const state = yield* (yield* Ledger).state(anId("job.2026-11-21"))
-        const ends = [...(state?.tasks.values() ?? [])].map(({ settled }) => settled?.fact.reason)
-        const sent = yield* starts
-        return [without, ends, sent, yield* night(named(ok("c-1"))), yield* starts]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const { login, ...rest } = ok("c-1")
+      if (login._tag !== "Parameters") return []
+      const parameters = { ...login.parameters, password: missing }
+      const without = yield* night(named({ ...rest, login: { ...login, parameters } }))
+      const state = yield* (yield* Ledger).state(anId("job.2026-11-21"))
+      const ends = [...(state?.tasks.values() ?? [])].map(({ settled }) => settled?.fact.reason)
+      const sent = yield* starts
+      return [without, ends, sent, yield* night(named(ok("c-1"))), yield* starts]
+    })
     expect(told).toEqual(["job.2026-11-21 4", ["SECRET_UNAVAILABLE"], 0, "job.2026-11-21 0", 1])
   })
 
@@ -565,18 +505,15 @@ describe("a night and its reruns", () => {
     const share: Partial<Job> = { customersShareMin: 0.7 }
     const ids = Array.from({ length: 4 }, (_, index) => `c-${index}`)
     const of = (number: number): Job => ({ ...named(...ids.slice(0, number).map(ok)), ...share })
-    const told = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const first = yield* night(of(4))
-        yield* sleepUntil(at(22, 22))
-        const cut = yield* Effect.flip(night(of(2)))
-        const before = yield* starts
-        const enough = yield* night(of(3))
-        yield* sleepUntil(at(23, 22))
-        return [first, cut, before, enough, yield* night(of(3))]
-      }),
-    )
+    const told = live(makeNights(), function* () {
+      const first = yield* night(of(4))
+      yield* sleepUntil(at(22, 22))
+      const cut = yield* Effect.flip(night(of(2)))
+      const before = yield* starts
+      const enough = yield* night(of(3))
+      yield* sleepUntil(at(23, 22))
+      return [first, cut, before, enough, yield* night(of(3))]
+    })
     expect(told).toMatchObject([
       "job.2026-11-21 0",
       { _tag: "TooFewCustomers", customers: 2, before: 4, run_id: "job.2026-11-21" },
@@ -598,23 +535,20 @@ describe("a night that is too short for all customers", () => {
   })
   /** Of each night: who succeeded, and whose execution the deadline aborted. */
   const nights = (count: number, on_deadline: Job["on_deadline"]) =>
-    live(
-      makeNights(),
-      Effect.gen(function* () {
-        const ledger = yield* Ledger
-        const seen: Array<string> = []
-        for (let day = 0; day < count; day++) {
-          const { run_id } = yield* runNight(short(on_deadline), options)
-          const tasks = [...((yield* ledger.state(run_id))?.tasks.values() ?? [])]
-          const named = (chosen: typeof tasks) => chosen.map(({ planned }) => planned.customer_id).join(" ")
-          const good = tasks.filter(({ settled }) => settled?.fact.outcome === "succeeded")
-          const aborted = tasks.filter(({ attempts }) => attempts.some(({ abort }) => abort !== undefined))
-          seen.push(`${named(good)} | ${named(aborted)}`)
-          yield* sleepUntil(at(22 + day, 22))
-        }
-        return seen
-      }),
-    )
+    live(makeNights(), function* () {
+      const ledger = yield* Ledger
+      const seen: Array<string> = []
+      for (let day = 0; day < count; day++) {
+        const { run_id } = yield* runNight(short(on_deadline), options)
+        const tasks = [...((yield* ledger.state(run_id))?.tasks.values() ?? [])]
+        const named = (chosen: typeof tasks) => chosen.map(({ planned }) => planned.customer_id).join(" ")
+        const good = tasks.filter(({ settled }) => settled?.fact.outcome === "succeeded")
+        const aborted = tasks.filter(({ attempts }) => attempts.some(({ abort }) => abort !== undefined))
+        seen.push(`${named(good)} | ${named(aborted)}`)
+        yield* sleepUntil(at(22 + day, 22))
+      }
+      return seen
+    })
 
   it("goes round all of them, and soon starts nothing that the deadline would abort [night carry]", () => {
     expect(nights(4, "carry")).toEqual([

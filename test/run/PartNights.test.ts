@@ -96,13 +96,10 @@ describe("the subjects of a part", () => {
 
 describe("a run of a part of a job", () => {
   it("is not the night, which begins under its own name, asks for everybody, and is done once [part night]", () => {
-    const seen = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const runs = [yield* part(three, "c-2"), yield* night(), yield* part(three, "c-1"), yield* night()]
-        return { runs, started: yield* startedFor, headers: yield* headers }
-      }),
-    )
+    const seen = live(makeNights(), function* () {
+      const runs = [yield* part(three, "c-2"), yield* night(), yield* part(three, "c-1"), yield* night()]
+      return { runs, started: yield* startedFor, headers: yield* headers }
+    })
     expect(seen).toEqual({
       runs: ["job.2026-11-21.2 0", "job.2026-11-21 0", "job.2026-11-21.3 0", "job.2026-11-21 0"],
       started: ["c-1", "c-1", "c-2", "c-2", "c-3"],
@@ -116,17 +113,14 @@ describe("a run of a part of a job", () => {
 
   it("does not stand in for a missed night, nor does the night stand in for it [part missed]", () => {
     const nightly: Job = { ...three, night: { starts: "21:00", until: "05:00" } }
-    const seen = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* night(nightly)
-        yield* wait(2)
-        yield* part(nightly, "c-1")
-        yield* wait(1)
-        yield* night(nightly)
-        return yield* headers
-      }),
-    )
+    const seen = live(makeNights(), function* () {
+      yield* night(nightly)
+      yield* wait(2)
+      yield* part(nightly, "c-1")
+      yield* wait(1)
+      yield* night(nightly)
+      return yield* headers
+    })
     expect(seen).toEqual([
       ["job.2026-11-21", undefined, undefined],
       ["job.2026-11-23.2", "job.2026-11-23.2", undefined],
@@ -136,26 +130,23 @@ describe("a run of a part of a job", () => {
 
   it("leaves an unfinished night as it is, and starts nothing beside its open logins [part starts]", () => {
     const nights = makeNights()
-    const seen = live(
-      nights,
-      Effect.gen(function* () {
-        yield* cutOff(night(), 120)
-        const before = yield* Effect.flatMap(Ledger, (ledger) => ledger.facts(anId("job.2026-11-21")))
-        const said = yield* previewNight(three, asked(three, ["c-1"]))
-        const beside = yield* part(three, "c-1")
-        const after = yield* Effect.flatMap(Ledger, (ledger) => ledger.facts(anId("job.2026-11-21")))
-        const waited = yield* verdicts("job.2026-11-21.2")
-        return {
-          said: [said.starting.length, ...said.notStarted.map(({ reason }) => reason)],
-          beside,
-          waited,
-          untouched: after.length === before.length,
-          resumed: yield* night(),
-          started: yield* startedFor,
-          overlaps: yield* overlaps,
-        }
-      }),
-    )
+    const seen = live(nights, function* () {
+      yield* cutOff(night(), 120)
+      const before = yield* Effect.flatMap(Ledger, (ledger) => ledger.facts(anId("job.2026-11-21")))
+      const said = yield* previewNight(three, asked(three, ["c-1"]))
+      const beside = yield* part(three, "c-1")
+      const after = yield* Effect.flatMap(Ledger, (ledger) => ledger.facts(anId("job.2026-11-21")))
+      const waited = yield* verdicts("job.2026-11-21.2")
+      return {
+        said: [said.starting.length, ...said.notStarted.map(({ reason }) => reason)],
+        beside,
+        waited,
+        untouched: after.length === before.length,
+        resumed: yield* night(),
+        started: yield* startedFor,
+        overlaps: yield* overlaps,
+      }
+    })
     expect(seen).toEqual({
       said: [0, "ALREADY_EXECUTING"],
       beside: "job.2026-11-21.2 4",
@@ -170,31 +161,25 @@ describe("a run of a part of a job", () => {
   it("sends no login that the night has open under another customer", () => {
     const [first] = of("c-1").assignments
     const job: Job = { ...of("c-2"), assignments: [first!, { ...first!, customer_id: anId("c-9") }] }
-    const seen = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* cutOff(night(job), 120)
-        const [open] = yield* startedFor
-        const other = open === "c-1" ? "c-9" : "c-1"
-        const beside = yield* part(job, other)
-        const waited = yield* verdicts("job.2026-11-21.2")
-        return [beside, waited[0]?.replace(other, "the other"), yield* overlaps, (yield* spans).length]
-      }),
-    )
+    const seen = live(makeNights(), function* () {
+      yield* cutOff(night(job), 120)
+      const [open] = yield* startedFor
+      const other = open === "c-1" ? "c-9" : "c-1"
+      const beside = yield* part(job, other)
+      const waited = yield* verdicts("job.2026-11-21.2")
+      return [beside, waited[0]?.replace(other, "the other"), yield* overlaps, (yield* spans).length]
+    })
     expect(seen).toEqual(["job.2026-11-21.2 4", "the other unfinished ALREADY_EXECUTING", [], 1])
   })
 
   it("that was cut off is not resumed: whatever runs next collects it, and logs in only after that [part cut]", () => {
     const story = (isNight: boolean) =>
-      live(
-        makeNights(),
-        Effect.gen(function* () {
-          yield* cutOff(part(three, "c-1", "c-2"), 120)
-          const next = isNight ? yield* night() : yield* part(three, "c-1")
-          const cut = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(anId("job.2026-11-21.2")))
-          return [next, cut?.ended?.exit_code, cut?.stages.resumed, yield* startedFor, yield* overlaps]
-        }),
-      )
+      live(makeNights(), function* () {
+        yield* cutOff(part(three, "c-1", "c-2"), 120)
+        const next = isNight ? yield* night() : yield* part(three, "c-1")
+        const cut = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(anId("job.2026-11-21.2")))
+        return [next, cut?.ended?.exit_code, cut?.stages.resumed, yield* startedFor, yield* overlaps]
+      })
     expect(story(true)).toEqual(["job.2026-11-21 0", 0, undefined, ["c-1", "c-1", "c-2", "c-2", "c-3"], []])
     expect(story(false)).toEqual(["job.2026-11-21.3 0", 0, undefined, ["c-1", "c-1", "c-2"], []])
   })
@@ -204,13 +189,10 @@ describe("a run of a part of a job", () => {
       ...jobOf([customer("c-1", "end-INCORRECT_CREDENTIALS+run-60"), customer("c-2", words)]),
       name: "job",
     }
-    const seen = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const runs = [yield* part(wrong, "c-1"), yield* part(wrong, "c-1"), yield* night(wrong)]
-        return { runs, started: yield* startedFor }
-      }),
-    )
+    const seen = live(makeNights(), function* () {
+      const runs = [yield* part(wrong, "c-1"), yield* part(wrong, "c-1"), yield* night(wrong)]
+      return { runs, started: yield* startedFor }
+    })
     expect(seen).toEqual({
       runs: ["job.2026-11-21.2 3", "job.2026-11-21.3 3", "job.2026-11-21 3"],
       started: ["c-1", "c-2"],
@@ -222,18 +204,15 @@ describe("a run of a part of a job", () => {
       ...jobOf([customer("c-1", words_), customer("c-2", words)]),
       name: "job",
     })
-    const seen = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const begun = yield* part(away("end-FAILED+run-60"), "c-1")
-        const job = away("run-60")
-        const only = new Set(["c-1/sandbox-bank:website"])
-        const again = yield* told(
-          runNight(job, { ...options, further: true, parent: "job.2026-11-21.2", only }),
-        )
-        return [begun, again, yield* night(job), yield* headers]
-      }),
-    )
+    const seen = live(makeNights(), function* () {
+      const begun = yield* part(away("end-FAILED+run-60"), "c-1")
+      const job = away("run-60")
+      const only = new Set(["c-1/sandbox-bank:website"])
+      const again = yield* told(
+        runNight(job, { ...options, further: true, parent: "job.2026-11-21.2", only }),
+      )
+      return [begun, again, yield* night(job), yield* headers]
+    })
     expect(seen).toEqual([
       "job.2026-11-21.2 3",
       "job.2026-11-21.3 0",
@@ -250,15 +229,12 @@ describe("a run of a part of a job", () => {
     const ids = Array.from({ length: 10 }, (_, n) => `c-${n}`)
     const job: Job = { ...of(...ids), customersShareMin: 0.5 }
     const fewer: Job = { ...of("c-1"), customersShareMin: 0.5 }
-    const seen = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const runs = [yield* night(job), yield* part(job, "c-1")]
-        yield* wait(1)
-        const refused = yield* Effect.flip(runNight(fewer, options))
-        return [...runs, refused instanceof TooFewCustomers ? [refused.run_id, refused.before] : refused]
-      }),
-    )
+    const seen = live(makeNights(), function* () {
+      const runs = [yield* night(job), yield* part(job, "c-1")]
+      yield* wait(1)
+      const refused = yield* Effect.flip(runNight(fewer, options))
+      return [...runs, refused instanceof TooFewCustomers ? [refused.run_id, refused.before] : refused]
+    })
     expect(seen).toEqual(["job.2026-11-21 0", "job.2026-11-21.2 0", ["job.2026-11-21", 10]])
   })
 
@@ -268,16 +244,13 @@ describe("a run of a part of a job", () => {
       name: "job",
       exit_on: "new",
     })
-    const seen = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const runs = [yield* night(failing(0))]
-        yield* wait(1)
-        runs.push(yield* part(failing(1), "c-1"))
-        const { news, exit_code } = yield* runNight(failing(1), options)
-        return { runs, exit_code, news: news.map(({ reason }) => reason) }
-      }),
-    )
+    const seen = live(makeNights(), function* () {
+      const runs = [yield* night(failing(0))]
+      yield* wait(1)
+      runs.push(yield* part(failing(1), "c-1"))
+      const { news, exit_code } = yield* runNight(failing(1), options)
+      return { runs, exit_code, news: news.map(({ reason }) => reason) }
+    })
     expect(seen).toEqual({
       runs: ["job.2026-11-21 0", "job.2026-11-22.2 3"],
       exit_code: 3,

@@ -408,21 +408,18 @@ describe("the plan of a job", () => {
       ...jobOf([customer("c-1", `queue-1+run-${seconds}`)]),
       name,
     })
-    const minutes = live(
-      makeNights(),
-      Effect.gen(function* () {
-        for (const day of [1, 2, 3, 4]) {
-          yield* runNight(of("other", 600), options)
-          yield* runNight(of("job", day * 60), options)
-          yield* wait(1)
-        }
-        const learntFor = (id: string) =>
-          Effect.map(planJob(of("job", 60), anId(id), undefined), ({ learnt }) =>
-            learnt.expectations.past.all.map((ms) => Math.floor(ms / 60_000)),
-          )
-        return [yield* learntFor("job.2026-11-25"), yield* learntFor("job.2026-11-24")]
-      }),
-    )
+    const minutes = live(makeNights(), function* () {
+      for (const day of [1, 2, 3, 4]) {
+        yield* runNight(of("other", 600), options)
+        yield* runNight(of("job", day * 60), options)
+        yield* wait(1)
+      }
+      const learntFor = (id: string) =>
+        Effect.map(planJob(of("job", 60), anId(id), undefined), ({ learnt }) =>
+          learnt.expectations.past.all.map((ms) => Math.floor(ms / 60_000)),
+        )
+      return [yield* learntFor("job.2026-11-25"), yield* learntFor("job.2026-11-24")]
+    })
     expect(minutes).toEqual([
       [2, 3, 4],
       [1, 2, 3],
@@ -440,25 +437,22 @@ describe("the plan of a job", () => {
         : finding
     }
     const cleaned = (secret: ReadonlyArray<string>) =>
-      live(
-        makeNights(),
-        Effect.gen(function* () {
-          yield* planJob(job, run_id, undefined).pipe(
-            Effect.updateService(FormCache, (forms) => ({
-              ...forms,
-              findAll: (engines) =>
-                Effect.succeed(new Map([...engines].map((engine) => [engine, formed(secret)]))),
-            })),
-          )
-          const { clean } = yield* KnownSecrets
-          return [
-            clean(password, "own"),
-            clean(username, "echo"),
-            clean(username, "own"),
-            clean("sandbox-bank:website", "echo"),
-          ]
-        }),
-      )
+      live(makeNights(), function* () {
+        yield* planJob(job, run_id, undefined).pipe(
+          Effect.updateService(FormCache, (forms) => ({
+            ...forms,
+            findAll: (engines) =>
+              Effect.succeed(new Map([...engines].map((engine) => [engine, formed(secret)]))),
+          })),
+        )
+        const { clean } = yield* KnownSecrets
+        return [
+          clean(password, "own"),
+          clean(username, "echo"),
+          clean(username, "own"),
+          clean("sandbox-bank:website", "echo"),
+        ]
+      })
     const engine = "sandbox-bank:website"
     expect([cleaned(["password"]), cleaned(["username", "password"])]).toEqual([
       ["[blanked]", "[blanked]", username, engine],
@@ -480,16 +474,13 @@ describe("the plan of a job", () => {
     const usual = Duration.minutes(3)
     const expectations = { ...noExpectations, byEngine: new Map([["bank:website", usual]]) }
     const learnt = { ...planned1.learnt, expectations }
-    const [works, unlearnt, shown] = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const works = yield* worksOf({ ...planned1, learnt }, run)
-        const { clean, hold } = yield* KnownSecrets
-        for (const login of ["c-9", "bank:website"]) hold(login, "login")
-        const shown = ["c-9", "bank:website"].map((name) => clean(name, "echo"))
-        return [works, yield* worksOf(planned1, run), shown] as const
-      }),
-    )
+    const [works, unlearnt, shown] = live(makeNights(), function* () {
+      const works = yield* worksOf({ ...planned1, learnt }, run)
+      const { clean, hold } = yield* KnownSecrets
+      for (const login of ["c-9", "bank:website"]) hold(login, "login")
+      const shown = ["c-9", "bank:website"].map((name) => clean(name, "echo"))
+      return [works, yield* worksOf(planned1, run), shown] as const
+    })
     const work = (id: string) => ({
       task_id: idOf(id),
       customer_id: id,

@@ -35,26 +35,23 @@ const stored = Effect.gen(function* () {
 describe("runs with tokens", () => {
   it("log in with parameters once, then with the token, and with parameters again when it was revoked", () => {
     const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
-    const nights = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const first = yield* nightOf(job)
-        yield* wait(1)
-        const second = yield* nightOf(job)
-        yield* wait(1)
-        const third = yield* nightOf(job)
-        const store = yield* TokenStore
-        const [token] = store._tag === "Open" ? yield* store.tokens : []
-        const service = yield* Service
-        const revoked = yield* service.revokeToken(token?.token_id ?? "")
-        yield* wait(1)
-        const fourth = yield* nightOf(job)
-        const after = yield* stored
-        yield* wait(1)
-        const fifth = yield* nightOf(job)
-        return { first, second, third, revoked, fourth, after, fifth, end: yield* stored }
-      }),
-    )
+    const nights = live(makeNights(), function* () {
+      const first = yield* nightOf(job)
+      yield* wait(1)
+      const second = yield* nightOf(job)
+      yield* wait(1)
+      const third = yield* nightOf(job)
+      const store = yield* TokenStore
+      const [token] = store._tag === "Open" ? yield* store.tokens : []
+      const service = yield* Service
+      const revoked = yield* service.revokeToken(token?.token_id ?? "")
+      yield* wait(1)
+      const fourth = yield* nightOf(job)
+      const after = yield* stored
+      yield* wait(1)
+      const fifth = yield* nightOf(job)
+      return { first, second, third, revoked, fourth, after, fifth, end: yield* stored }
+    })
     const by = (login: string, reason = "COMPLETED", warnings: ReadonlyArray<string> = []) => ({
       logins: [login],
       verdicts: [reason],
@@ -76,25 +73,22 @@ describe("runs with tokens", () => {
     const words = "ok+queue-5+run-30+records-4+turn-1-INCORRECT_CREDENTIALS"
     const job = jobOf([customer("c-1", words)])
     const changed = jobOf([customer("c-1", "ok+queue-5+run-30+records-4", "another-password")])
-    const nights = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const first = yield* nightOf(job)
-        yield* wait(1)
-        const second = yield* nightOf(job)
-        const dropped = yield* stored
-        yield* wait(1)
-        const third = yield* nightOf(job)
-        yield* wait(1)
-        const fourth = yield* nightOf(changed)
-        return {
-          logins: [first, second, third, fourth].map(({ logins }) => logins),
-          verdicts: [first, second, third, fourth].map(({ verdicts }) => verdicts[0]),
-          dropped,
-          end: yield* stored,
-        }
-      }),
-    )
+    const nights = live(makeNights(), function* () {
+      const first = yield* nightOf(job)
+      yield* wait(1)
+      const second = yield* nightOf(job)
+      const dropped = yield* stored
+      yield* wait(1)
+      const third = yield* nightOf(job)
+      yield* wait(1)
+      const fourth = yield* nightOf(changed)
+      return {
+        logins: [first, second, third, fourth].map(({ logins }) => logins),
+        verdicts: [first, second, third, fourth].map(({ verdicts }) => verdicts[0]),
+        dropped,
+        end: yield* stored,
+      }
+    })
     expect(nights).toEqual({
       logins: [["parameters"], ["token"], [], ["parameters"]],
       verdicts: ["COMPLETED", "INCORRECT_CREDENTIALS", "INCORRECT_CREDENTIALS", "COMPLETED"],
@@ -105,19 +99,16 @@ describe("runs with tokens", () => {
 
   it("tell of features outside the token, which are not requested and stay in the task [promise 17 outside]", () => {
     const assignment = customer("c-1", "ok+queue-5+run-30+records-4")
-    const nights = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* nightOf(jobOf([{ ...assignment, features: features("accounts_read") }]))
-        yield* wait(1)
-        const { warnings } = yield* nightOf(jobOf([assignment]))
-        const ledger = yield* Ledger
-        const run_id = (yield* ledger.runs).at(-1)?.fact.run_id
-        const state = run_id === undefined ? undefined : yield* ledger.state(run_id)
-        const [task] = [...(state?.tasks.values() ?? [])]
-        return { warnings, features: task?.planned.features, outside: task?.attempts.at(-1)?.outside }
-      }),
-    )
+    const nights = live(makeNights(), function* () {
+      yield* nightOf(jobOf([{ ...assignment, features: features("accounts_read") }]))
+      yield* wait(1)
+      const { warnings } = yield* nightOf(jobOf([assignment]))
+      const ledger = yield* Ledger
+      const run_id = (yield* ledger.runs).at(-1)?.fact.run_id
+      const state = run_id === undefined ? undefined : yield* ledger.state(run_id)
+      const [task] = [...(state?.tasks.values() ?? [])]
+      return { warnings, features: task?.planned.features, outside: task?.attempts.at(-1)?.outside }
+    })
     expect(nights).toEqual({
       warnings: ["1 task without features that the stored token does not cover: cards_read [token-outside]"],
       features: ["accounts_read", "cards_read"],
@@ -127,20 +118,17 @@ describe("runs with tokens", () => {
 
   it("start nothing with a token whose key is in the pairs of its webhook addresses", () => {
     const assignment = customer("c-1", "ok+queue-5+run-30+records-4")
-    const nights = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* nightOf(jobOf([assignment]))
-        const store = yield* TokenStore
-        const [token] = store._tag === "Open" ? yield* store.tokens : []
-        const key = store._tag === "Open" && token !== undefined ? yield* store.tokenKey(token) : undefined
-        const night = (value: string) => nightOf(jobOf([{ ...assignment, hooks_extra_data: { value } }]))
-        yield* wait(1)
-        const refused = yield* night(key === undefined ? "" : `key=${Redacted.value(key)}`)
-        yield* wait(1)
-        return { refused, harmless: yield* night("{event}") }
-      }),
-    )
+    const nights = live(makeNights(), function* () {
+      yield* nightOf(jobOf([assignment]))
+      const store = yield* TokenStore
+      const [token] = store._tag === "Open" ? yield* store.tokens : []
+      const key = store._tag === "Open" && token !== undefined ? yield* store.tokenKey(token) : undefined
+      const night = (value: string) => nightOf(jobOf([{ ...assignment, hooks_extra_data: { value } }]))
+      yield* wait(1)
+      const refused = yield* night(key === undefined ? "" : `key=${Redacted.value(key)}`)
+      yield* wait(1)
+      return { refused, harmless: yield* night("{event}") }
+    })
     expect(nights).toEqual({
       refused: { logins: [], verdicts: ["BAD_CONFIGURATIONS"], warnings: [] },
       harmless: { logins: ["token"], verdicts: ["COMPLETED"], warnings: [] },
@@ -151,14 +139,11 @@ describe("runs with tokens", () => {
     const place = { file: "job.yaml", line: 5, column: 7 }
     const pair = { key: "k", value: "a-secret-password", place, key_place: place }
     const job = { ...jobOf([customer("c-1", "ok")]), hooks: [pair] }
-    const ended = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const failure = yield* Effect.flip(runNight(job, options))
-        const ledger = yield* Ledger
-        return { failure: failure._tag, runs: yield* ledger.runs }
-      }),
-    )
+    const ended = live(makeNights(), function* () {
+      const failure = yield* Effect.flip(runNight(job, options))
+      const ledger = yield* Ledger
+      return { failure: failure._tag, runs: yield* ledger.runs }
+    })
     expect(ended).toEqual({ failure: "JobInvalid", runs: [] })
   })
 
@@ -167,16 +152,13 @@ describe("runs with tokens", () => {
     ["has no such endpoint (405)", { tokenized_body: "absent" }],
   ] as const)("send the parameters behind the token if the service %s, in every run", (_, reading) => {
     const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
-    const nights = live(
-      makeNights(reading),
-      Effect.gen(function* () {
-        const first = yield* nightOf(job)
-        yield* wait(1)
-        const second = yield* nightOf(job)
-        yield* wait(1)
-        return [first, second, yield* nightOf(job)]
-      }),
-    )
+    const nights = live(makeNights(reading), function* () {
+      const first = yield* nightOf(job)
+      yield* wait(1)
+      const second = yield* nightOf(job)
+      yield* wait(1)
+      return [first, second, yield* nightOf(job)]
+    })
     const refused = "the service refused 1 start with a stored token [token-start-refused]"
     const fallen = { logins: ["token", "parameters"], verdicts: ["COMPLETED"], warnings: [refused] }
     expect(nights).toEqual([
@@ -188,17 +170,14 @@ describe("runs with tokens", () => {
 
   it("warn before the token expires, and log in with parameters when it has", () => {
     const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
-    const nights = live(
-      makeNights(),
-      Effect.gen(function* () {
-        const first = yield* nightOf(job)
-        yield* wait(80)
-        const late = yield* nightOf(job)
-        yield* wait(11)
-        const over = yield* nightOf(job)
-        return [first, late, over].map(({ logins, warnings }) => [logins[0], ...warnings])
-      }),
-    )
+    const nights = live(makeNights(), function* () {
+      const first = yield* nightOf(job)
+      yield* wait(80)
+      const late = yield* nightOf(job)
+      yield* wait(11)
+      const over = yield* nightOf(job)
+      return [first, late, over].map(({ logins, warnings }) => [logins[0], ...warnings])
+    })
     expect(nights).toEqual([
       ["parameters"],
       ["token", "1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
@@ -208,16 +187,13 @@ describe("runs with tokens", () => {
 
   it("start nothing with a token that cannot be decrypted any more", () => {
     const job = jobOf([customer("c-1", "ok+queue-5+run-30")])
-    const second = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* nightOf(job)
-        yield* wait(1)
-        return yield* nightOf(job).pipe(
-          Effect.updateService(TokenStore, (store) => ({ ...store, tokenKey: () => Effect.undefined })),
-        )
-      }),
-    )
+    const second = live(makeNights(), function* () {
+      yield* nightOf(job)
+      yield* wait(1)
+      return yield* nightOf(job).pipe(
+        Effect.updateService(TokenStore, (store) => ({ ...store, tokenKey: () => Effect.undefined })),
+      )
+    })
     expect(second).toEqual({ logins: [], verdicts: ["TOKEN_UNREADABLE"], warnings: [] })
   })
 
@@ -227,17 +203,14 @@ describe("runs with tokens", () => {
       const job = jobOf(assignments)
       return { ...job, retry: { ...job.retry, max_attempts: 1 } }
     }
-    const nights = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* nightOf(once(first))
-        yield* wait(80)
-        const begun = yield* nightOf(once(other))
-        return [begun, yield* nightOf(once(other, first))].map(({ warnings }) =>
-          warnings.filter((warning) => warning.includes("[tokens-expiring]")),
-        )
-      }),
-    )
+    const nights = live(makeNights(), function* () {
+      yield* nightOf(once(first))
+      yield* wait(80)
+      const begun = yield* nightOf(once(other))
+      return [begun, yield* nightOf(once(other, first))].map(({ warnings }) =>
+        warnings.filter((warning) => warning.includes("[tokens-expiring]")),
+      )
+    })
     expect(nights).toEqual([
       [],
       ["1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
@@ -248,20 +221,17 @@ describe("runs with tokens", () => {
     const unreadable = jobOf([customer("c-1", "ok+queue-5+run-30+t10n-exception")])
     const narrow = customer("c-2", "ok+queue-5+run-30")
     const wide = { ...narrow, features: features("accounts_read", "customer_information_read") }
-    const nights = live(
-      makeNights(),
-      Effect.gen(function* () {
-        yield* nightOf(unreadable)
-        yield* wait(1)
-        const second = yield* nightOf(unreadable)
-        const dropped = yield* stored
-        yield* wait(1)
-        yield* nightOf(jobOf([narrow]))
-        yield* wait(1)
-        const { logins, verdicts } = yield* nightOf(jobOf([wide]))
-        return { second: second.verdicts, dropped, logins, verdicts }
-      }),
-    )
+    const nights = live(makeNights(), function* () {
+      yield* nightOf(unreadable)
+      yield* wait(1)
+      const second = yield* nightOf(unreadable)
+      const dropped = yield* stored
+      yield* wait(1)
+      yield* nightOf(jobOf([narrow]))
+      yield* wait(1)
+      const { logins, verdicts } = yield* nightOf(jobOf([wide]))
+      return { second: second.verdicts, dropped, logins, verdicts }
+    })
     expect(nights).toEqual({
       second: ["T10N_EXCEPTION"],
       dropped: ["T10N_EXCEPTION"],

@@ -116,25 +116,22 @@ const errorOf = (seed: number): number => {
     polling: { min: Duration.seconds(5), max: Duration.minutes(2) },
   }
   const world = makeNights({}, { seed })
-  return live(
-    world,
-    Effect.gen(function* () {
-      for (let night = 0; night < 3; night++) {
-        yield* runNight(job, { ...options, further: true })
-        yield* Effect.sleep(Duration.days(1))
-      }
-      const { plan, learnt } = yield* planJob(job, anId("job.next"), undefined)
-      const candidates = inStartOrder(plan.tasks, learnt).map((task) => ({
-        ...task,
-        account: task.account.account,
-      }))
-      const end = expectEnd(candidates, job.concurrency, learnt.expectations.past, undefined)
-      const begunAt = yield* Clock.currentTimeMillis
+  return live(world, function* () {
+    for (let night = 0; night < 3; night++) {
       yield* runNight(job, { ...options, further: true })
-      const took = (yield* Clock.currentTimeMillis) - begunAt
-      return Duration.toMillis(end?.p50 ?? Duration.zero) / took - 1
-    }),
-  )
+      yield* Effect.sleep(Duration.days(1))
+    }
+    const { plan, learnt } = yield* planJob(job, anId("job.next"), undefined)
+    const candidates = inStartOrder(plan.tasks, learnt).map((task) => ({
+      ...task,
+      account: task.account.account,
+    }))
+    const end = expectEnd(candidates, job.concurrency, learnt.expectations.past, undefined)
+    const begunAt = yield* Clock.currentTimeMillis
+    yield* runNight(job, { ...options, further: true })
+    const took = (yield* Clock.currentTimeMillis) - begunAt
+    return Duration.toMillis(end?.p50 ?? Duration.zero) / took - 1
+  })
 }
 
 describe("the expected end after three nights", () => {
