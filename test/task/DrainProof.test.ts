@@ -2,25 +2,13 @@
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { flowResultsSource, profileSource, readProductsCount } from "../../src/service/FlowResults.ts"
-import type { ResultsSource } from "../../src/service/FlowResults.ts"
 import { findingOf, isWanted, proveDrain, shortfallOf, surplusOf } from "../../src/task/DrainProof.ts"
-import { own } from "../../src/service/Ends.ts"
-import type { SourceReading } from "../../src/task/ReadSource.ts"
-import { judgeReadings, verdictOf } from "../../src/task/Verdict.ts"
 
 const record = (sub_family: string, product = sub_family.split(":")[0] ?? "") => ({ product, sub_family })
 const many = (count: number, sub_family: string) => Array.from({ length: count }, () => record(sub_family))
 const flow = (data: unknown, is_closed: unknown = true) => findingOf(flowResultsSource, { data, is_closed })
 const counted = (counts: Readonly<Record<string, number>>) => readProductsCount(counts)
 const two = counted({ "bank:account@accounts": 2 })
-const final = (source: ResultsSource, body: unknown) => {
-  const reading: SourceReading = { _tag: "Final", finding: findingOf(source, body) }
-  return { source, reading }
-}
-const answered = (source: ResultsSource, _tag: "Nothing" | "Refused", http_status: number) => ({
-  source,
-  reading: { _tag, http_status } satisfies SourceReading,
-})
 
 describe("a proof", () => {
   it("is complete when every counted family is landed in full, in one final body [promise 5 final]", () => {
@@ -158,60 +146,5 @@ describe("another endpoint", () => {
     expect(isWanted(profileSource, two, [])).toBe(false)
     expect(isWanted(profileSource, readProductsCount(null), [])).toBe(true)
     expect(isWanted(profileSource, readProductsCount(null), [flow([])])).toBe(false)
-  })
-})
-
-describe("the reading is", () => {
-  const reasonOf = (...pulled: Parameters<typeof judgeReadings>[1]) => {
-    const reading = judgeReadings(two, pulled)
-    return reading._tag === "Kept" ? reading.reason : reading._tag
-  }
-
-  it("short if an endpoint that may return the family answered, unreachable if none did", () => {
-    const one = final(flowResultsSource, { data: many(1, "bank:account"), is_closed: true })
-    const none = final(flowResultsSource, { data: [], is_closed: true })
-    expect(reasonOf(one)).toBe("RECORDS_SHORT")
-    expect(reasonOf(none)).toBe("RECORDS_SHORT")
-    expect(reasonOf(answered(flowResultsSource, "Nothing", 404))).toBe("RECORDS_UNREACHABLE")
-    expect(reasonOf(answered(flowResultsSource, "Refused", 422))).toBe("RECORDS_UNREACHABLE")
-    const profile = final(profileSource, record("customer_information:user_profile"))
-    expect(reasonOf(answered(flowResultsSource, "Nothing", 404), profile)).toBe("RECORDS_UNREACHABLE")
-  })
-
-  it("partial until every endpoint is finished", () => {
-    const unfinished = { source: flowResultsSource, reading: { _tag: "Unfinished" } } as const
-    expect(reasonOf(unfinished)).toBe("Partial")
-  })
-
-  it("drained with nothing counted only if nothing was refused", () => {
-    const nothing = (...pulled: Parameters<typeof judgeReadings>[1]) =>
-      judgeReadings(counted({}), pulled)._tag
-    expect(nothing()).toBe("Drained")
-    expect(nothing(answered(flowResultsSource, "Nothing", 412))).toBe("Drained")
-    expect(nothing(answered(flowResultsSource, "Refused", 422))).toBe("Kept")
-    expect(nothing(answered(flowResultsSource, "Refused", 405))).toBe("Kept")
-  })
-
-  it("the verdict of a task that succeeded, and no other: what failed keeps its own reason", () => {
-    const reading = judgeReadings(two, [answered(flowResultsSource, "Nothing", 404)])
-    const message = "bank:account 0 of 2; flow_results: 404"
-    expect(verdictOf(own("COMPLETED"), reading)).toEqual({
-      outcome: "partial",
-      reason: "RECORDS_UNREACHABLE",
-      who_acts: "engineer",
-      message,
-    })
-    expect(verdictOf(own("FAILED"), reading)).toEqual({
-      outcome: "failed",
-      reason: "FAILED",
-      who_acts: "engineer",
-    })
-  })
-
-  it("names at most three families, each cut to a readable length", () => {
-    const families = ["a", "b", "c", "d", "e"].map((name) => `${name.repeat(200)}:x@y`)
-    const reading = judgeReadings(counted(Object.fromEntries(families.map((key) => [key, 1]))), [])
-    const message = reading._tag === "Kept" ? reading.message : ""
-    expect(message).toMatch(/^a{80} 0 of 1, b{80} 0 of 1, c{80} 0 of 1 and 2 more families$/)
   })
 })

@@ -3,7 +3,6 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
-import { own } from "../../src/service/Ends.ts"
 import type { NightPicture, SteerableNight } from "../../src/task/NightPicture.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, ready, rules, run_id, second } from "./ScriptedNight.ts"
@@ -45,21 +44,6 @@ describe("a temporary error", () => {
     ])
     const rerun = yield* night({ facts: end.facts.slice(2) })
     expect([rerun.countOf("start"), rerun.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
-  })
-
-  effect("that goes away gives the result of the last try", function* () {
-    const end = yield* night({
-      script: {
-        start: (_, times) => accepted(`${times}`),
-        state: (id) => (id === "e-1" ? temporary : completed),
-      },
-    })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([2, "succeeded COMPLETED nobody"])
-  })
-
-  effect("is not tried again past the deadline: its own end counts", function* () {
-    const end = yield* night({ script: { state: () => temporary }, rules: { deadlineAt: 20 * second } })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "unfinished OUT_OF_SERVICE service"])
   })
 })
 
@@ -224,34 +208,12 @@ describe("a run", () => {
     expect(next).toBeLessThan(minute)
   })
 
-  effect("does not start what cannot end before the deadline", function* () {
-    const end = yield* night({
-      tasks: [
-        { customer: "short", needs: Duration.millis(10 * minute) },
-        { customer: "long", needs: Duration.millis(2 * hour) },
-      ],
-      rules: { deadlineAt: hour },
-    })
-    expect([end.countOf("start", "long"), end.verdict("long"), end.verdict("short")]).toEqual([
-      0,
-      "unfinished DEADLINE_REACHED service",
-      "succeeded COMPLETED nobody",
-    ])
-  })
-
   effect("starts nothing after its deadline, and settles everything in one go", function* () {
     const end = yield* night({ tasks: customers(500), rules: { deadlineAt: -1 } })
     expect([end.isOver, end.calls]).toEqual([true, []])
     expect(new Set(customers(500).map(({ customer }) => end.verdict(customer)))).toEqual(
       new Set(["unfinished DEADLINE_REACHED service"]),
     )
-  })
-
-  effect("settles what the engine's form forbids without a start", function* () {
-    const end = yield* night({
-      tasks: [{ customer: "c-1", prepare: () => ({ _tag: "Verdict", verdict: own("ENGINE_UNKNOWN") }) }],
-    })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "skipped ENGINE_UNKNOWN engineer"])
   })
 
   effect("checks an engine again until it is available", function* () {

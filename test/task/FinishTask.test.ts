@@ -71,6 +71,7 @@ describe("a closed execution", () => {
       1,
     ],
     ["whose login was accepted", state("FAILED", "FAILED", { authentication_status: "AUTH_OK" }), 1],
+    ["aborted with an accepted login", state("ABORTED", "TIMEOUT", { authentication_status: "AUTH_OK" }), 1],
     ["that completed", state("COMPLETED", "COMPLETED", nothingHeld), 1],
     ["that completed in part", state("PARTIAL", "PARTIAL", nothingHeld), 1],
     ["that failed before its login and counted nothing", state("FAILED", "FAILED", nothingHeld), 0],

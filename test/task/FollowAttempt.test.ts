@@ -177,15 +177,6 @@ describe("following an execution", () => {
     },
   )
 
-  effect("is left to a later run if the service asks for more time than there is", function* () {
-    const end = yield* night({ script: { state: () => throttled(429, 20 * hour) } })
-    expect([end.verdict("c-1"), end.countOf("state"), end.countOf("abort")]).toEqual([
-      "unfinished SERVICE_UNREACHABLE service",
-      1,
-      0,
-    ])
-  })
-
   effect(
     "is left to a later run if little time is left, and the service asks for more than that",
     function* () {

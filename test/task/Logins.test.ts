@@ -5,8 +5,8 @@ import type { Assignment } from "../../src/jobs/Job.ts"
 import type { ParameterSource, SecretReference } from "../../src/jobs/Scalars.ts"
 import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
 import { assembleLogin, resolveReferences } from "../../src/task/Assignment.ts"
-import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { assignment as assignmentWith, literal } from "./Samples.ts"
 
 const env = (name: string): SecretReference => ({ _tag: "Env", name })
 const file = (path: string): SecretReference => ({ _tag: "File", path })
@@ -22,15 +22,8 @@ const nameOf = (reference: SecretReference): string => {
       return reference.command
   }
 }
-const assignment = (parameters: Readonly<Record<string, ParameterSource>>): Assignment => ({
-  customer_id: anId("c-1"),
-  engine_reference: anId("bank"),
-  features: [],
-  configurations: {},
-  hooks_extra_data: {},
-  login: { _tag: "Parameters", parameters, tokenized_access: false },
-  source: "job.yaml:1:1",
-})
+const assignment = (parameters: Readonly<Record<string, ParameterSource>>): Assignment =>
+  assignmentWith({ login: { _tag: "Parameters", parameters, tokenized_access: false } })
 
 /** The logins of some customers, and what was asked for; `missing` cannot be had. */
 const logins = (all: ReadonlyArray<Assignment>) => {
@@ -47,6 +40,7 @@ const logins = (all: ReadonlyArray<Assignment>) => {
     const resolved = yield* resolveReferences(all)
     const told = all.map((one) => {
       const login = assembleLogin(one, resolved)
+      expect(JSON.stringify(login)).not.toContain(" of a")
       return login._tag === "Resolved" ? Redacted.value(login.parameters) : login
     })
     return { asked: asked.toSorted(), told }
@@ -57,9 +51,7 @@ describe("a login", () => {
   effect("gets the secret of its own reference, of any kind, and each is resolved once", function* () {
     const kinds = [env, file, exec].flatMap((kind) => [kind("a"), kind("b")])
     const { asked, told } = yield* logins(
-      [...kinds, ...kinds].map((reference) =>
-        assignment({ user: { _tag: "Literal", value: Redacted.make("u") }, password: by(reference) }),
-      ),
+      [...kinds, ...kinds].map((reference) => assignment({ user: literal("u"), password: by(reference) })),
     )
     const own = kinds.map((reference) => ({
       user: "u",
@@ -73,6 +65,7 @@ describe("a login", () => {
     const { told } = yield* logins([
       assignment({ user: by(env("missing")), branch: by(env("a")), password: by(file("missing")) }),
       assignment({ user: by(env("a")) }),
+      assignmentWith({ login: { _tag: "Token", name: "t" } }),
     ])
     expect(told).toEqual([
       {
@@ -80,6 +73,7 @@ describe("a login", () => {
         missing: ["user: env:missing: there is none", "password: env:missing: there is none"],
       },
       { user: "Env of a" },
+      { _tag: "NoParameters" },
     ])
     const unasked = assembleLogin(assignment({ user: by(env("a")) }), () => undefined)
     expect(unasked).toEqual({ _tag: "Unresolved", missing: ["user: was not resolved"] })

@@ -94,12 +94,14 @@ describe("resuming", () => {
       told([intended(1), answered(1, "not_created")]),
       told([intended(1), answered(1, "foreign")]),
       told(lost),
+      told([intended(1), answered(1, "not_created"), intended(1)]),
       told([...lost, intended(1, true)]),
       told([...lost, intended(1, true), answered(1, "not_created")]),
       told([...lost, intended(1, true), answered(1, "foreign")]),
       told([...lost, intended(1, true), answered(1, "lost")]),
       told([...lost, intended(1, true), answered(1, "adopted")]),
       told([intended(1), answered(1, "refused", "T10N_FORBIDDEN")]),
+      told([intended(1), answered(1, "refused")]),
       told([intended(1), answered(1, "accepted"), observed(1)]),
       told([intended(1), answered(1, "accepted"), closed(1)]),
       told([intended(1), answered(1, "accepted"), closed(1), drained(1)]),
@@ -109,12 +111,14 @@ describe("resuming", () => {
       "start 1",
       "start 1",
       "probe 1",
+      "probe 1",
       "START_UNKNOWN",
       "probe 1",
       "probe 1",
       "START_UNKNOWN",
       "follow e-1",
       "refused: T10N_FORBIDDEN",
+      "refused: UNEXPECTED_ANSWER",
       "follow e-1",
       "read e-1",
       "read e-1",
@@ -251,7 +255,8 @@ describe("resuming", () => {
       execution_id: anId("e-1"),
       landed_sha256: "ab",
     }
-    const read = (...facts: ReadonlyArray<Fact>) => attemptsToReadAgain(taskOf(facts)).length
+    const read = (...facts: ReadonlyArray<Fact>) =>
+      attemptsToReadAgain(taskOf(facts)).map(({ last }) => last.execution_id)
     expect([
       read(...open, closed(1), kept, verdict),
       read(...open, closed(1), kept),
@@ -259,12 +264,8 @@ describe("resuming", () => {
       read(...open, closed(1), verdict),
       read(...open, closed(1), kept, drained(1), verdict),
       read(...open, closed(1), kept, verdict, deletion),
-      attemptsToReadAgain(undefined).length,
-    ]).toEqual([1, 0, 0, 0, 0, 0, 0])
-  })
-
-  it("probes a start that was sent again and whose answer is not known", () => {
-    expect(told([intended(1), answered(1, "not_created"), intended(1)])).toBe("probe 1")
+      attemptsToReadAgain(undefined),
+    ]).toEqual([["e-1"], [], [], [], [], [], []])
   })
 
   it("remembers that a probe was sent, whatever was sent after it", () => {
@@ -358,13 +359,6 @@ describe("resuming", () => {
       told([withToken, refusedAs(405)], "collect"),
       told([withToken, answered(1, "lost"), { ...withToken, probe: true } as Fact, refusedAs(405)]),
     ]).toEqual(["start 2", refused, refused, refused, refused])
-  })
-
-  it("settles a refusal without a reason as an unlisted answer", () => {
-    expect([
-      told([intended(1), answered(1, "refused")]),
-      told([intended(1), answered(1, "refused", "T10N_FORBIDDEN")]),
-    ]).toEqual(["refused: UNEXPECTED_ANSWER", "refused: T10N_FORBIDDEN"])
   })
 })
 
@@ -522,37 +516,5 @@ describe("every state of a task, after every fact", () => {
       courseAnd(before),
       Object.fromEntries(after.filter(([, one]) => one !== courseAnd(before))),
     ]).toEqual([at, expected])
-  })
-})
-
-describe("executions that are kept at the service", () => {
-  const kept: Fact = {
-    _tag: "AttemptKept",
-    ...ids,
-    reason: "RECORDS_SHORT",
-    families: [],
-    message: "a:b 1 of 2",
-  }
-  const over = [intended(1), answered(1, "accepted"), closed(1)]
-  const read = (facts: ReadonlyArray<Fact>) =>
-    attemptsToReadAgain(taskOf(facts)).map(({ last }) => last.execution_id)
-
-  it("are read again once their task is settled, unless they are drained or being deleted", () => {
-    const short = settled("partial", "RECORDS_SHORT")
-    const asked: Fact = {
-      _tag: "DeleteIntended",
-      run_id,
-      task_id,
-      execution_id: anId("e-1"),
-      landed_sha256: "ab",
-    }
-    expect([
-      read([...over, kept, short]),
-      read([...over, kept]),
-      read([...over, short]),
-      read([...over, kept, drained(1), short]),
-      read([...over, kept, short, asked]),
-      attemptsToReadAgain(undefined),
-    ]).toEqual([["e-1"], [], [], [], [], []])
   })
 })

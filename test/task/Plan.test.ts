@@ -1,12 +1,10 @@
 /**
  * Whole plans: order, sessions, warnings, conflicts, expected time, and the look-up of secrets before them.
  */
-import { assert, it } from "@effect/vitest"
-import { Duration, Effect, Redacted } from "effect"
+import { it } from "@effect/vitest"
+import { Duration } from "effect"
 import { describe, expect } from "vitest"
 import type { Assignment } from "../../src/jobs/Job.ts"
-import type { ParameterSource } from "../../src/jobs/Scalars.ts"
-import { Secrets, SecretUnavailable } from "../../src/jobs/Secrets.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import {
@@ -19,10 +17,9 @@ import {
   noExpectations,
 } from "../../src/task/Expectations.ts"
 import type { EngineFinding } from "../../src/client/EngineForms.ts"
-import { assembleLogin, resolveReferences } from "../../src/task/Assignment.ts"
 import { findConflicts, planTasks } from "../../src/task/Plan.ts"
 import type { PlanInput } from "../../src/task/Plan.ts"
-import { assignment, fitOf, key, known, literal, login, moment, noAccounts } from "./Samples.ts"
+import { assignment, fitOf, key, known, login, moment, noAccounts } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 
 const job = (
@@ -158,44 +155,6 @@ describe("a plan", () => {
       { why: "same_customer_and_engine", task_ids: ["a", "b"] },
       { why: "same_customer_and_engine", task_ids: ["c", "d"] },
     ])
-  })
-})
-
-describe("secrets of logins", () => {
-  const env = (name: string): ParameterSource => ({ _tag: "Reference", reference: { _tag: "Env", name } })
-  const of = (parameters: Readonly<Record<string, ParameterSource>>): Assignment =>
-    assignment({ login: { _tag: "Parameters", parameters, tokenized_access: false } })
-
-  it.effect("are resolved once each, and a missing one affects only the tasks that need it", () => {
-    const asked: Array<string> = []
-    const secrets = Secrets.of({
-      resolve: (reference) => {
-        const name = reference._tag === "Env" ? reference.name : ""
-        asked.push(name)
-        return name === "GONE"
-          ? new SecretUnavailable({ reference: "env:GONE", reason: "it is not known" })
-          : Effect.succeed(Redacted.make(`value of ${name}`))
-      },
-    })
-    return Effect.gen(function* () {
-      const assignments = [
-        of({ a: env("A"), b: literal(5) }),
-        of({ a: env("A"), b: env("GONE") }),
-        assignment({ login: { _tag: "Token", name: "t" } }),
-        of({ b: env("GONE") }),
-      ]
-      const resolved = yield* resolveReferences(assignments)
-      const logins = assignments.map((one) => assembleLogin(one, resolved))
-      const shown = logins.map((one) => (one._tag === "Resolved" ? Redacted.value(one.parameters) : one))
-      assert.deepStrictEqual(shown, [
-        { a: "value of A", b: 5 },
-        { _tag: "Unresolved", missing: ["b: env:GONE: it is not known"] },
-        { _tag: "NoParameters" },
-        { _tag: "Unresolved", missing: ["b: env:GONE: it is not known"] },
-      ])
-      assert.deepStrictEqual(asked, ["A", "GONE"])
-      assert.notInclude(JSON.stringify(logins), "value of")
-    }).pipe(Effect.provideService(Secrets, secrets))
   })
 })
 

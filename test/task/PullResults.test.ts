@@ -166,53 +166,6 @@ describe("results", () => {
     expect([end.verdict("c-1"), end.countOf("results")]).toEqual([succeeded, 4])
     expect(gaps(end)[1]).toBeGreaterThanOrEqual(30 * second)
   })
-
-  effect(
-    "are not read if the login never succeeded and nothing was counted, or if nobody wants them",
-    function* () {
-      const failed = yield* night({ script: { state: () => state("FAILED", "FAILED") } })
-      expect([failed.countOf("results"), isDrained(failed)]).toEqual([0, true])
-      const { flow_results } = {
-        flow_results: {
-          enabled: false,
-          min_interval: Duration.millis(5_000),
-          wait_final: Duration.millis(0),
-          attachments: true,
-        },
-      }
-      const unwanted = yield* night({ script: over, rules: { flow_results } })
-      expect([unwanted.countOf("results"), unwanted.verdict("c-1"), isDrained(unwanted)]).toEqual([
-        0,
-        succeeded,
-        true,
-      ])
-    },
-  )
-
-  effect(
-    "of an execution that counted even one record are read, whatever its end and its login",
-    function* () {
-      const ended = (count: number) =>
-        state("FAILED", "FAILED", { products_count: counted({ "bank:account@accounts": count }) })
-      const [one, none] = [
-        yield* night({ script: { state: () => ended(1) } }),
-        yield* night({ script: { state: () => ended(0) } }),
-      ]
-      expect([one.countOf("results"), none.countOf("results")]).toEqual([1, 0])
-      expect(one.state.tasks.get(idOf("c-1"))?.attempts.map(({ proof }) => proof)).toEqual([
-        { basis: "counted", families: [{ family: "bank:account", counted: 1, landed: 1 }] },
-      ])
-    },
-  )
-
-  effect(
-    "of an aborted execution whose login succeeded are read: what was retrieved stays readable",
-    function* () {
-      const aborted = state("ABORTED", "TIMEOUT", { authentication_status: "AUTH_OK" })
-      const end = yield* night({ script: { state: () => aborted } })
-      expect([end.countOf("results"), end.verdict("c-1")]).toEqual([1, "failed TIMEOUT engineer"])
-    },
-  )
 })
 
 describe("missing results", () => {
@@ -258,13 +211,6 @@ describe("missing results", () => {
       expect([gone.verdict("c-1"), isDrained(gone)]).toEqual([partial, false])
     },
   )
-
-  effect("are requested three times if something was counted, and may still come", function* () {
-    const end = yield* night({
-      script: { ...over, results: (_, times) => (times < 3 ? absent : results(true)) },
-    })
-    expect([end.verdict("c-1"), isDrained(end)]).toEqual([succeeded, true])
-  })
 
   effect("are kept at the service if something was counted and nothing can be read", function* () {
     for (const script of [{ results: () => absent }, { results: () => neverStarted }]) {

@@ -155,6 +155,8 @@ describe("a state that cannot be used", () => {
     expect(aside).toEqual([[{ kind: "unusable", ...ids, http_status: 200, received_at: 0 }, bytes]])
     const still = yield* night({ tasks, script, place, rules: { limits } })
     expect([factsOf(still, "AnswerRefused").length, asideIn(place).length]).toEqual([1, 1])
+    expect(still.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect([still.countOf("start", "c-2"), factsOf(still, "CredentialRejected")]).toEqual([1, []])
     const next = yield* night({ tasks, place, rules: { limits } })
     expect(next.verdict("c-2")).toBe("succeeded COMPLETED nobody")
     expect(next.countOf("start", "c-2")).toBe(1)

@@ -4,8 +4,6 @@
  */
 import { describe, expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
-import { makeHintBoard } from "../../src/client/Hints.ts"
-import type { StartCall } from "../../src/client/Service.ts"
 import { own } from "../../src/service/Ends.ts"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -470,20 +468,6 @@ describe("a refused start", () => {
   })
 })
 
-describe("an execution that this process found open", () => {
-  effect("whose state cannot be used keeps its login unsent, and its customer", function* () {
-    const place = makePlace()
-    const tasks = [{ customer: "c-1", fingerprint: "one" }]
-    yield* night({ place, tasks, cutAfter: second, script: { state: () => working } })
-    const end = yield* night({ place, tasks, script: { state: () => unreadable } })
-    expect([end.verdict("c-1"), end.countOf("start"), rejectionsOf(end)]).toEqual([
-      "failed ANSWER_UNUSABLE engineer",
-      1,
-      [],
-    ])
-  })
-})
-
 describe("every request of a task", () => {
   effect("says which engine it is about, so that its 503 need not be the host's", function* () {
     const heard = new Set<string>()
@@ -507,20 +491,6 @@ describe("every request of a task", () => {
 })
 
 describe("a start", () => {
-  effect(
-    "carries the pair that webhooks are known by where they are heard, and none elsewhere",
-    function* () {
-      const sent: Array<StartCall> = []
-      const script = { start: (call: StartCall) => (sent.push(call), accepted("1")) }
-      yield* night({ script })
-      yield* night({ script, board: makeHintBoard() })
-      expect(sent.map(({ hooks_extra_data }) => hooks_extra_data)).toEqual([
-        {},
-        { nightjar_execution: "{external_execution_id}" },
-      ])
-    },
-  )
-
   effect("that is refused, unknown or a mistake in the job gives its slot to the next task", function* () {
     const end = yield* night({
       tasks: [

@@ -1,7 +1,7 @@
 /** Starts in virtual time: lost, doubled, refused, throttled, in the way of somebody else. */
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { AnswerLost, UnexpectedAnswer } from "../../src/client/Service.ts"
+import { AnswerLost } from "../../src/client/Service.ts"
 import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
@@ -78,22 +78,6 @@ describe("a lost start", () => {
     const touched = end.calls.filter(([, verb, id]) => id.includes("stranger") && verb !== "state")
     expect(touched).toEqual([])
   })
-
-  effect(
-    "that closed unseen may be repeated by its probe, and is reported as a possible orphan",
-    function* () {
-      const end = yield* night({
-        script: {
-          start: answers(
-            () => lost,
-            () => accepted("1"),
-          ),
-        },
-      })
-      expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "accepted", "orphan"])
-      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-    },
-  )
 
   effect("whose probe is lost too is unknown, and stays so when the run is resumed", function* () {
     const script = { start: answers(() => lost) }
@@ -174,18 +158,6 @@ describe("a lost start", () => {
     expect(laterAt - throttledAt).toBeGreaterThanOrEqual(40 * second)
   })
 
-  effect("whose probe never gets through is unknown, not merely late", function* () {
-    const end = yield* night({
-      script: {
-        start: answers(
-          () => lost,
-          () => throttled(),
-        ),
-      },
-    })
-    expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
-  })
-
   effect("whose probe never got through is probed when the run is resumed", function* () {
     const place = makePlace()
     const script = {
@@ -225,19 +197,6 @@ describe("a lost start", () => {
       expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "accepted", "orphan"])
     },
   )
-
-  effect("accepted without an id is probed like a lost one", function* () {
-    const blind: StartAnswer = { ...accepted("1"), _tag: "Accepted", view: {} } as StartAnswer
-    const end = yield* night({
-      script: {
-        start: answers(
-          () => blind,
-          (call) => conflict("1", call.external_execution_id),
-        ),
-      },
-    })
-    expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "adopted"])
-  })
 })
 
 describe("two starts that are answered with one id", () => {
@@ -367,24 +326,6 @@ describe("somebody else's execution", () => {
 })
 
 describe("a start that created nothing", () => {
-  effect("is sent again as long as the task may wait, then counts as unreachable", function* () {
-    const once = yield* night({
-      script: {
-        start: answers(
-          () => notSent,
-          () => throttled(),
-          () => accepted("1"),
-        ),
-      },
-    })
-    expect([startFacts(once.facts), once.verdict("c-1")]).toEqual([
-      ["start", "not_created", "start", "not_created", "start", "accepted"],
-      "succeeded COMPLETED nobody",
-    ])
-    const never = yield* night({ script: { start: answers(() => notSent) } })
-    expect(never.verdict("c-1")).toBe("unfinished SERVICE_UNREACHABLE service")
-  })
-
   effect("because of a refusal is over at once, and reported as the contract says", function* () {
     const verdict = (answer: StartAnswer) =>
       Effect.map(night({ script: { start: () => answer } }), (end) => [
@@ -455,15 +396,6 @@ describe("the record of a start", () => {
     const end = yield* night({ script: { start: () => answer } })
     const fact = factOf(end.facts, "StartAnswered")
     expect([end.countOf("start"), fact && "session_id" in fact]).toEqual([1, false])
-  })
-
-  effect("of a 404 names the engine, if parameters log in", function* () {
-    const start = () => new UnexpectedAnswer({ http_status: 404, message: "no such thing" })
-    const end = yield* night({ script: { start } })
-    expect(factOf(end.facts, "StartAnswered")).toMatchObject({
-      answer: "refused",
-      status_reason: "ENGINE_UNKNOWN",
-    })
   })
 })
 

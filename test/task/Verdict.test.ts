@@ -121,17 +121,23 @@ describe("the readings of an execution", () => {
     expect(reasonOf({ "a:b@p": 1, "x:y@p": 1 }, one)).toBe("RECORDS_UNREACHABLE")
     // Nothing of it was counted, so that nothing of it can be out of reach.
     expect(reasonOf({ "a:b@p": 2, "x:y@p": 0 }, one)).toBe("RECORDS_SHORT")
+    // Nothing of it came from an endpoint that may return it, and nothing from one that did not answer.
+    expect(reasonOf({ "a:b@p": 2 }, final(narrow, []))).toBe("RECORDS_SHORT")
+    const profile = final(profileSource, ["customer_information:user_profile"])
+    for (const unanswered of [nothing(flowResultsSource), refused(flowResultsSource, 422)])
+      expect(reasonOf({ "a:b@p": 2 }, unanswered, profile)).toBe("RECORDS_UNREACHABLE")
     // Some of it came, although the endpoint's row does not name it.
     expect(reasonOf({ "a:b@p": 1, "x:y@p": 2 }, final(narrow, ["a:b", "x:y"]))).toBe("RECORDS_SHORT")
   })
 
-  it("name three families, and say how many more there are", () => {
+  it("name three families, each cut to a readable length, and say how many more there are", () => {
     const messageOf = (...families: ReadonlyArray<string>) => {
       const reading = judgeReadings(counts(Object.fromEntries(families.map((name) => [`${name}@p`, 1]))), [])
       return "message" in reading ? reading.message : ""
     }
-    expect([messageOf("a"), messageOf("a", "b", "c"), messageOf("a", "b", "c", "d", "e")]).toEqual([
-      "a 0 of 1",
+    const long = "a".repeat(200)
+    expect([messageOf(long), messageOf("a", "b", "c"), messageOf("a", "b", "c", "d", "e")]).toEqual([
+      `${long.slice(0, 80)} 0 of 1`,
       "a 0 of 1, b 0 of 1, c 0 of 1",
       "a 0 of 1, b 0 of 1, c 0 of 1 and 2 more families",
     ])
