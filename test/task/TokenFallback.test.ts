@@ -11,6 +11,7 @@ import { accepted, lost, refused, state as stateOf, throttled } from "./Scripted
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { keepPlain, withStore } from "../tokens/OpenStore.ts"
 
 const withToken = (isBehind: boolean): Prepared => {
   const parameters = ready("login")
@@ -26,23 +27,7 @@ const withToken = (isBehind: boolean): Prepared => {
 const placeWithToken = Effect.gen(function* () {
   const options = { key: Redacted.make("7a".repeat(32)), service: "sandbox" }
   const tokens = Layer.orDie(TokenStore.layerOver(openTokenDatabase(":memory:"), options))
-  const keep = Effect.gen(function* () {
-    const store = yield* TokenStore
-    if (store._tag === "Closed") return yield* Effect.die("closed")
-    const of = { customer_id: anId("c-1"), engine_reference: anId("bank") } as const
-    const token = { ...of, name: "c-1", token_id: "t-1", fingerprint: "login", features: [] }
-    yield* store.keepToken(
-      {
-        ...token,
-        app_id: undefined,
-        locking_hash: undefined,
-        exchanged_at: 0,
-        expires_at: 90 * 24 * 3_600 * second,
-      },
-      Redacted.make("key"),
-      undefined,
-    )
-  })
+  const keep = withStore((store) => keepPlain(store, { name: "c-1", fingerprint: "login" }))
   yield* Effect.provide(keep, tokens)
   return { ...makePlace(), tokens } satisfies Place
 })

@@ -14,6 +14,7 @@ import { lost, scripted, unexpected } from "../task/ScriptedService.ts"
 import type { Call, Script } from "../task/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { keepPlain, plainToken, withStore } from "./OpenStore.ts"
 
 const access = { customer_id: anId("c-1"), engine_reference: anId("bank") }
 const context = { ...access, features: ["accounts_read"], app_id: "app", locking_hash: "v1.x" }
@@ -22,18 +23,8 @@ const exchanged: ExchangeAnswer = {
   token: { token_id: "t-1", token_key: Redacted.make("key-1") },
   context,
 }
-const held = (name: string, customer: string): NewToken => ({
-  ...access,
-  customer_id: anId(customer),
-  name,
-  token_id: "t-0",
-  app_id: undefined,
-  features: [],
-  locking_hash: undefined,
-  fingerprint: undefined,
-  exchanged_at: 0,
-  expires_at: 9,
-})
+const held = (name: string, customer: string) =>
+  plainToken({ customer_id: anId(customer), name, token_id: "t-0" })
 
 interface Before {
   readonly script?: Script
@@ -49,10 +40,9 @@ const byHand = <A, E>(
   const calls: Array<Call> = []
   const options = { key: Redacted.make("1f".repeat(32)), service: "https://a.example" }
   return Effect.gen(function* () {
-    const [store, ledger] = [yield* TokenStore, yield* Ledger]
-    if (store._tag === "Closed") return yield* Effect.die("closed")
+    const [store, ledger] = [yield* withStore(Effect.succeed), yield* Ledger]
     yield* ledger.append(before)
-    for (const token of tokens) yield* store.keepToken(token, Redacted.make("key-0"), undefined)
+    for (const token of tokens) yield* keepPlain(store, token, "key-0")
     yield* TestClock.setTime(1_000)
     const fiber = yield* Effect.forkChild(Effect.exit(work(store)), { startImmediately: true })
     yield* TestClock.adjust("1 second")

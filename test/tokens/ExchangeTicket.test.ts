@@ -35,6 +35,7 @@ import {
 import type { Call, Script } from "../task/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { keepPlain, withStore } from "./OpenStore.ts"
 
 const ticket = "ticket-canary-1"
 const token_key = "token-key-canary-1"
@@ -47,10 +48,7 @@ const placeWithStore = () => {
   return { ...makePlace(), tokens } satisfies Place
 }
 const inStore = <A, E>(place: Place, work: (store: OpenTokenStore) => Effect.Effect<A, E>) =>
-  Effect.gen(function* () {
-    const store = yield* TokenStore
-    return store._tag === "Open" ? yield* work(store) : yield* Effect.die("closed")
-  }).pipe(Effect.provide(place.tokens ?? Layer.empty))
+  Effect.provide(withStore(work), place.tokens ?? Layer.empty)
 
 /** Names, reasons and keys of what is stored, and whether a ticket is left. */
 const content = (place: Place) =>
@@ -341,31 +339,15 @@ describe("a crash", () => {
 })
 
 describe("a token", () => {
-  const withStored = () =>
-    Effect.gen(function* () {
-      const place = placeWithStore()
-      yield* inStore(place, (store) =>
-        store.keepToken(
-          {
-            ...byToken,
-            customer_id: anId("c-1"),
-            engine_reference: anId("bank"),
-            app_id: undefined,
-            features: [],
-            locking_hash: undefined,
-            fingerprint: "login-1",
-            exchanged_at: 0,
-            expires_at: 90 * 86_400 * second,
-          },
-          Redacted.make(token_key),
-          undefined,
-        ),
-      )
-      return place
-    })
+  const withStored = Effect.suspend(() => {
+    const place = placeWithStore()
+    const keep = (store: OpenTokenStore) =>
+      keepPlain(store, { ...byToken, fingerprint: "login-1" }, token_key)
+    return Effect.as(inStore(place, keep), place)
+  })
   const after = (script: Script) =>
     Effect.gen(function* () {
-      const place = yield* withStored()
+      const place = yield* withStored
       const end = yield* run(place, { script }, withToken)
       const [token] = (yield* content(place)).tokens
       return { end, token, starts: end.countOf("start"), verdict: end.verdict("c-1") }
@@ -408,15 +390,6 @@ describe("a token", () => {
     },
   )
 
-  effect("stays after an end that has another cause", function* () {
-    for (const closed of [
-      closedWith("CONFIGURATION_ERROR", "T10N_FORBIDDEN"),
-      closedWith("FAILED", "FAILED", "AUTH_OK"),
-      closedWith("ABORTED", "CUSTOMER_INTERVENTION_REQUIRED", "not-performed"),
-    ])
-      expect((yield* after({ state: () => closed })).token).toEqual(kept)
-  })
-
   effect("that the start refuses is dropped; if the answer is undefined, its key stays", function* () {
     const broken = yield* after({ start: () => refused(400, "T10N_REJECTED") })
     expect([broken.token, broken.verdict]).toEqual([
@@ -452,7 +425,7 @@ describe("a token", () => {
   effect(
     "is dropped by the next process if the previous one died right after recording the end",
     function* () {
-      const place = yield* withStored()
+      const place = yield* withStored
       const about = { run_id, task_id: idOf("c-1"), attempt: 1 }
       const refusal = { status_code: "AUTH_ERROR", status_reason: "BLOCKED_USER" }
       const end = yield* run(
@@ -485,7 +458,7 @@ describe("a token", () => {
     const reason = closedWith("AUTH_ERROR", "BLOCKED_USER", "BLOCKED_USER")
     const outcomes = new Set<string>()
     for (let killAfter = 100; killAfter < 4_000; killAfter += 100) {
-      const place = yield* withStored()
+      const place = yield* withStored
       const script: Script = { start: () => accepted("c-1-1"), state: () => reason }
       yield* run(place, { script, killAfter }, withToken)
       const end = yield* run(place, { script }, withToken)

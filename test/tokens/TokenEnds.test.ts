@@ -3,6 +3,8 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { anId } from "../harness/Id.ts"
+import { withLayer } from "../harness/Steps.ts"
+import { keepPlain, withStore } from "./OpenStore.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { dropToken, tokenEndOf, tokenEndOfRefusal } from "../../src/tokens/TokenLogin.ts"
 
@@ -24,6 +26,8 @@ describe("a stored token", () => {
       ended("FAILED", "FAILED", "BLOCKED_USER"),
       ended("COMPLETED", "COMPLETED", "AUTH_OK"),
       ended("REJECTED", "T10N_FORBIDDEN"),
+      ended("ABORTED", "CUSTOMER_INTERVENTION_REQUIRED", "not-performed"),
+      ended("FAILED", "FAILED", "AUTH_OK"),
       ended("TEMPORARY_ERROR", "OUT_OF_SERVICE"),
     ]).toEqual([
       { reason: "T10N_REJECTED", keepKey: false },
@@ -31,9 +35,7 @@ describe("a stored token", () => {
       locked,
       locked,
       locked,
-      undefined,
-      undefined,
-      undefined,
+      ...Array.from({ length: 5 }, () => undefined),
     ])
   })
 
@@ -48,26 +50,18 @@ describe("a stored token", () => {
     ])
   })
 
-  it.effect("is dropped once, with a fact; another one of that access, and one that is gone, are not", () => {
-    const options = { key: Redacted.make("1f".repeat(32)), service: "https://service.example" }
-    const access = { customer_id: anId("c-1"), engine_reference: anId("bank") }
-    const about = { run_id: anId("r.2026-11-21"), task_id: anId("r.2026-11-21/t"), ...access }
-    const token = (name: string, token_id: string) => ({
-      ...access,
-      name,
-      token_id,
-      app_id: undefined,
-      features: [],
-      locking_hash: undefined,
-      fingerprint: undefined,
-      exchanged_at: 1,
-      expires_at: 2,
-    })
-    return Effect.gen(function* () {
-      const [store, ledger] = [yield* TokenStore, yield* Ledger]
-      if (store._tag === "Closed") return yield* Effect.die("closed")
-      yield* store.keepToken(token("one", "t-1"), Redacted.make("key"), undefined)
-      yield* store.keepToken(token("two", "t-2"), Redacted.make("key"), undefined)
+  const options = { key: Redacted.make("1f".repeat(32)), service: "https://service.example" }
+  const { effect } = withLayer(
+    Layer.mergeAll(TokenStore.layer(":memory:", options), Ledger.layer({ path: ":memory:" })),
+  )
+  effect(
+    "is dropped once, with a fact; another one of that access, and one that is gone, are not",
+    function* () {
+      const access = { customer_id: anId("c-1"), engine_reference: anId("bank") }
+      const about = { run_id: anId("r.2026-11-21"), task_id: anId("r.2026-11-21/t"), ...access }
+      const [store, ledger] = [yield* withStore(Effect.succeed), yield* Ledger]
+      yield* keepPlain(store, { name: "one", token_id: "t-1" })
+      yield* keepPlain(store, { name: "two", token_id: "t-2" })
       const inDoubt = { reason: "TOKEN_UNKNOWN", keepKey: true }
       yield* dropToken(about, "t-of-nobody", locked)
       yield* dropToken(about, "t-1", inDoubt)
@@ -88,10 +82,6 @@ describe("a stored token", () => {
         ["one", false],
         ["two", true],
       ])
-    }).pipe(
-      Effect.provide(
-        Layer.mergeAll(TokenStore.layer(":memory:", options), Ledger.layer({ path: ":memory:" })),
-      ),
-    )
-  })
+    },
+  )
 })

@@ -3,10 +3,9 @@
  * reason for which it logs in nobody.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { Duration, Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { Assignment } from "../../src/jobs/Job.ts"
-import { tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
 import type { StoredToken } from "../../src/tokens/StoredToken.ts"
 import type { Decision, ResolvedLogin } from "../../src/task/Assignment.ts"
 import { noExpectations } from "../../src/task/Expectations.ts"
@@ -24,7 +23,6 @@ import {
   withNewToken,
 } from "../../src/tokens/TokenLogin.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
-import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import {
   assignment,
   planOn,
@@ -41,6 +39,8 @@ import {
   unknownAccount,
 } from "../task/Samples.ts"
 import { anId } from "../harness/Id.ts"
+import { withLayer } from "../harness/Steps.ts"
+import { keepPlain, withStore } from "./OpenStore.ts"
 
 const day = 24 * 60 * 60_000
 const now = Date.UTC(2026, 10, 21)
@@ -318,10 +318,6 @@ describe("a plan with tokens", () => {
     const over = { reason: "EXPIRED", at: 1 }
     expect(told(stored({ expires_at: now, dropped: over, hasKey: false }))).toEqual([0, 0, []])
   })
-
-  it("uses the lifetime of section 8: 90 days from the exchange", () => {
-    expect(tokenLifetimeMs).toBe(90 * day)
-  })
 })
 
 describe("a token on its way to a start", () => {
@@ -333,51 +329,34 @@ describe("a token on its way to a start", () => {
   const withToken = taskWith(decide([stored()], { login: wanting(true) }))
   const withParameters = taskWith(decide([], { login: wanting(true) }))
   const { dropped: _, hasKey: __, service: ___, ...kept } = stored()
-  const inStore = <A, E>(work: (store: OpenTokenStore) => Effect.Effect<A, E>) =>
-    Effect.gen(function* () {
-      const store = yield* TokenStore
-      if (store._tag === "Closed") return yield* Effect.die("closed")
-      yield* store.keepToken(kept, Redacted.make("key-1"), undefined)
-      return yield* work(store)
-    }).pipe(Effect.provide(TokenStore.layer(":memory:", options)))
+  const { effect } = withLayer(TokenStore.layer(":memory:", options))
+  /** A store that has the token. */
+  const holding = withStore((store) => Effect.as(keepPlain(store, kept), store))
 
-  it.effect("logs in with its key, as long as the store has it, and never without one", () =>
-    inStore((store) =>
-      Effect.gen(function* () {
-        const used = yield* loginOf(withToken, store)
-        expect(used?._tag === "Token" && [used.token_id, Redacted.value(used.token_key)]).toEqual([
-          "t-1",
-          "key-1",
-        ])
-        expect(yield* loginOf(withToken, { _tag: "Closed" })).toBeUndefined()
-        const parameters = yield* loginOf(withParameters, { _tag: "Closed" })
-        expect(parameters?._tag).toBe("Parameters")
-        yield* store.dropToken(kept, "LOCKED")
-        expect(yield* loginOf(withToken, store)).toBeUndefined()
-      }),
-    ),
-  )
+  effect("logs in with its key, as long as the store has it, and never without one", function* () {
+    const store = yield* holding
+    const used = yield* loginOf(withToken, store)
+    expect(used?._tag === "Token" && [used.token_id, Redacted.value(used.token_key)]).toEqual([
+      "t-1",
+      "key-1",
+    ])
+    expect(yield* loginOf(withToken, { _tag: "Closed" })).toBeUndefined()
+    const parameters = yield* loginOf(withParameters, { _tag: "Closed" })
+    expect(parameters?._tag).toBe("Parameters")
+    yield* store.dropToken(kept, "LOCKED")
+    expect(yield* loginOf(withToken, store)).toBeUndefined()
+  })
 
-  it.effect("is on the shelf of a plan, and of its own task only", () =>
-    inStore((store) =>
-      Effect.gen(function* () {
-        yield* TestClock.setTime(now)
-        yield* store.keepToken(
-          { ...kept, customer_id: anId("c-2"), name: "c-2" },
-          Redacted.make("k"),
-          undefined,
-        )
-        const [all, own] = [yield* readShelf(store), yield* readShelf(store, bank)]
-        expect([
-          all.now,
-          all.named("c-2")?.name,
-          own.named("c-2"),
-          own.of(bank).map(({ name }) => name),
-        ]).toEqual([now, "c-2", undefined, ["c-1/bank:website"]])
-        expect((yield* readShelf({ _tag: "Closed" })).isOpen).toBe(false)
-      }),
-    ),
-  )
+  effect("is on the shelf of a plan, and of its own task only", function* () {
+    const store = yield* holding
+    yield* TestClock.setTime(now)
+    yield* keepPlain(store, { ...kept, customer_id: anId("c-2"), name: "c-2" })
+    const [all, own] = [yield* readShelf(store), yield* readShelf(store, bank)]
+    expect([all.now, all.named("c-2")?.name, own.named("c-2"), own.of(bank).map(({ name }) => name)]).toEqual(
+      [now, "c-2", undefined, ["c-1/bank:website"]],
+    )
+    expect((yield* readShelf({ _tag: "Closed" })).isOpen).toBe(false)
+  })
 
   it("that an earlier attempt obtained takes the place of the parameters, which stay behind it", () => {
     const shelf = makeShelf([stored({ features: ["accounts_read"] })], service, now)
@@ -399,35 +378,30 @@ describe("a token on its way to a start", () => {
     expect(withNewToken(unasked, shelf)).toBe(unasked)
   })
 
-  it.effect(
+  effect(
     "is named in a run's facts when it expires: dropped with its key, or soon to be, for new tasks",
-    () =>
-      inStore((store) =>
-        Effect.gen(function* () {
-          const run_id = anId("n.2026-11-21")
-          const one = (task: string) => ({ task_id: anId(task), token: stored() })
-          const keys = { name: "c-1/bank:website", token_id: "t-1", ...bank }
-          const known = { tasks: new Map([["t-old", undefined]]) } as unknown as RunState
-          const open = Layer.succeedContext(Context.make(TokenStore, store))
-          const ended = (plan: {
-            readonly expired: ReadonlyArray<string>
-            readonly expiring: ReadonlyArray<string>
-          }) =>
-            endTokens(
-              { plan: { run_id, expired: plan.expired.map(one), expiring: plan.expiring.map(one) } },
-              known,
-            ).pipe(Effect.provide(open))
-          const soon = yield* ended({ expired: [], expiring: ["t-old", "t-new"] })
-          const { expires_at } = stored()
-          expect(soon).toEqual([{ _tag: "TokenExpiring", run_id, task_id: "t-new", ...keys, expires_at }])
-          expect((yield* store.tokens).map(({ hasKey }) => hasKey)).toEqual([true])
-          const over = yield* ended({ expired: ["t-new"], expiring: [] })
-          expect(over).toEqual([
-            { _tag: "TokenDropped", run_id, task_id: "t-new", ...keys, reason: "EXPIRED" },
-          ])
-          expect((yield* store.tokens).map(({ hasKey }) => hasKey)).toEqual([false])
-        }),
-      ),
+    function* () {
+      const store = yield* holding
+      const run_id = anId("n.2026-11-21")
+      const one = (task: string) => ({ task_id: anId(task), token: stored() })
+      const keys = { name: "c-1/bank:website", token_id: "t-1", ...bank }
+      const known = { tasks: new Map([["t-old", undefined]]) } as unknown as RunState
+      const ended = (plan: {
+        readonly expired: ReadonlyArray<string>
+        readonly expiring: ReadonlyArray<string>
+      }) =>
+        endTokens(
+          { plan: { run_id, expired: plan.expired.map(one), expiring: plan.expiring.map(one) } },
+          known,
+        )
+      const soon = yield* ended({ expired: [], expiring: ["t-old", "t-new"] })
+      const { expires_at } = stored()
+      expect(soon).toEqual([{ _tag: "TokenExpiring", run_id, task_id: "t-new", ...keys, expires_at }])
+      expect((yield* store.tokens).map(({ hasKey }) => hasKey)).toEqual([true])
+      const over = yield* ended({ expired: ["t-new"], expiring: [] })
+      expect(over).toEqual([{ _tag: "TokenDropped", run_id, task_id: "t-new", ...keys, reason: "EXPIRED" }])
+      expect((yield* store.tokens).map(({ hasKey }) => hasKey)).toEqual([false])
+    },
   )
 })
 

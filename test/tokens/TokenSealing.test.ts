@@ -43,6 +43,7 @@ describe("a key", () => {
       bytes.toString("hex").toUpperCase(),
       bytes.toString("base64"),
       bytes.toString("base64url"),
+      bytes.toString("base64").replace("=", ""),
       ` ${bytes.toString("base64")}\n`,
     ])
       expect(read(text)).toEqual(bytes)

@@ -19,19 +19,14 @@ import { TestClock } from "effect/testing"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { countTokensOf, forgetTokensOf, openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import {
-  TokenStoreRefused,
-  deriveKey,
-  makeSalt,
-  readKey,
-  tokenLifetimeMs,
-} from "../../src/tokens/StoredToken.ts"
+import { TokenStoreRefused, deriveKey, tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
 import type { NewToken, TokenStoreOptions } from "../../src/tokens/StoredToken.ts"
 import { listTokens, TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { sharedFolder } from "../harness/Folder.ts"
+import { plainToken, withStore } from "./OpenStore.ts"
 
 const folder = sharedFolder()
 let files = 0
@@ -43,19 +38,16 @@ const service = "https://service.example"
 const token_key = "token-key-canary-8a1b"
 const ticketValue = "ticket-canary-77cd"
 
-const token = (changes: Partial<NewToken> = {}): NewToken => ({
-  name: "c-1/bank",
-  token_id: "t-1",
-  customer_id: anId("c-1"),
-  engine_reference: anId("bank"),
-  app_id: "app",
-  features: ["accounts_read"],
-  locking_hash: "v1.x",
-  fingerprint: "f1",
-  exchanged_at: 1_000,
-  expires_at: 1_000 + tokenLifetimeMs,
-  ...changes,
-})
+const token = (changes: Partial<NewToken> = {}): NewToken =>
+  plainToken({
+    app_id: "app",
+    features: ["accounts_read"],
+    locking_hash: "v1.x",
+    fingerprint: "f1",
+    exchanged_at: 1_000,
+    expires_at: 1_000 + tokenLifetimeMs,
+    ...changes,
+  })
 const ticket = {
   execution_id: anId("e-1"),
   customer_id: anId("c-1"),
@@ -69,11 +61,7 @@ const within = <A>(
   path: string,
   work: (store: OpenTokenStore) => Effect.Effect<A, LedgerFailed>,
   options: Partial<TokenStoreOptions> = {},
-) =>
-  Effect.gen(function* () {
-    const store = yield* TokenStore
-    return store._tag === "Open" ? yield* work(store) : yield* Effect.die("closed")
-  }).pipe(Effect.provide(TokenStore.layer(path, { key: keyOne, service, ...options })))
+) => Effect.provide(withStore(work), TokenStore.layer(path, { key: keyOne, service, ...options }))
 
 const keepToken = (store: OpenTokenStore, changes: Partial<NewToken> = {}, value = token_key) =>
   store.keepToken(token(changes), Redacted.make(value), undefined)
@@ -121,18 +109,6 @@ describe("the token store", () => {
       ])
       if (key !== "") expect(message).not.toContain(key)
     }
-  })
-
-  it("reads hexadecimal and both alphabets of base64, padded or not", () => {
-    const bytes = Buffer.alloc(32, 0xfb)
-    const spelled = [
-      bytes.toString("hex"),
-      bytes.toString("hex").toUpperCase(),
-      bytes.toString("base64"),
-      bytes.toString("base64url"),
-      `  ${bytes.toString("base64").replace("=", "")}\n`,
-    ]
-    expect(spelled.map((text) => readKey(Redacted.make(text)))).toEqual(spelled.map(() => bytes))
   })
 
   effect(
@@ -473,16 +449,4 @@ describe("the entries", () => {
       }
     },
   )
-
-  it("encrypted twice are never the same bytes", () => {
-    const key = deriveKey(Buffer.alloc(32, 1), makeSalt())
-    const value = Redacted.make(token_key)
-    const [one, two] = [key.seal(value, "place"), key.seal(value, "place")]
-    expect(one).not.toEqual(two)
-    expect([one, two].map((sealed) => Redacted.value(key.open(sealed, "place") ?? value))).toEqual([
-      token_key,
-      token_key,
-    ])
-    expect(key.open(one, "another place")).toBeUndefined()
-  })
 })
