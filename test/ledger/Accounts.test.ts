@@ -6,12 +6,11 @@ import * as fc from "fast-check"
 import { AccountBook, holdOf, strikesOf } from "../../src/ledger/Accounts.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import type { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { accountKeys, fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
 import type { AccountKeys } from "../../src/privacy/Fingerprint.ts"
 import { anId } from "../harness/Id.ts"
-import { effect } from "../harness/Steps.ts"
+import { withLayer } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
 
 const hour = 3_600_000
@@ -68,37 +67,24 @@ const rejected = (night: number, { password, account, identity }: AccountKeys = 
     reason: "INCORRECT_CREDENTIALS",
   }) as Fact
 
-const inLedger = <A>(work: (ledger: Ledger["Service"]) => Effect.Effect<A, LedgerFailed>) =>
-  Effect.scoped(Effect.flatMap(Ledger, work)).pipe(Effect.provide(Ledger.layer({ path: ":memory:" })))
-/** Strikes after these facts, and what holds a login long after them. */
-const after = (facts: ReadonlyArray<Fact>, login = keys()) =>
-  inLedger((ledger) =>
-    Effect.gen(function* () {
-      for (const fact of facts) yield* ledger.append([fact])
-      const accounts = yield* ledger.accountsOf(login)
-      const hold = holdOf(accounts, login, { now: 100 * hour, maxWaitMs: hour })
-      return [strikesOf(accounts), hold?.why]
-    }),
-  )
+const inMemory = Ledger.layer({ path: ":memory:" })
+const { effect } = withLayer(inMemory)
 
 const lost = (night: number, login = keys()) => [sent(night, login), judged(night, "unproven", login)]
 
 describe("an account", () => {
-  it.effect("whose third login is followed waits for its end, and is held once it ended badly", () =>
-    inLedger((ledger) =>
-      Effect.gen(function* () {
-        const why = Effect.map(ledger.accountsOf(keys()), (accounts) =>
-          [0, 2 * hour].map(
-            (now) => holdOf(accounts, keys("p", { isByHand: false }), { now, maxWaitMs: hour })?.why,
-          ),
-        )
-        yield* ledger.append([...lost(1), ...lost(2), sent(3)])
-        expect(yield* why).toEqual(["busy", "unproven"])
-        yield* ledger.append([judged(3, "unproven")])
-        expect(yield* why).toEqual(["unproven", "unproven"])
-      }),
-    ),
-  )
+  effect("whose third login is followed waits for its end, and is held once it ended badly", function* () {
+    const ledger = yield* Ledger
+    const why = Effect.map(ledger.accountsOf(keys()), (accounts) =>
+      [0, 2 * hour].map(
+        (now) => holdOf(accounts, keys("p", { isByHand: false }), { now, maxWaitMs: hour })?.why,
+      ),
+    )
+    yield* ledger.append([...lost(1), ...lost(2), sent(3)])
+    expect(yield* why).toEqual(["busy", "unproven"])
+    yield* ledger.append([judged(3, "unproven")])
+    expect(yield* why).toEqual(["unproven", "unproven"])
+  })
 
   effect.each<readonly [string, ReadonlyArray<Fact>, AccountKeys, ReadonlyArray<unknown>]>([
     ["nothing was ever sent to", [], keys(), [0, undefined]],
@@ -204,26 +190,29 @@ describe("an account", () => {
       [4, "unproven"],
     ],
   ])("%s", function* ([, facts, login, expected]) {
-    expect(yield* after(facts, login)).toEqual(expected)
+    const ledger = yield* Ledger
+    for (const fact of facts) yield* ledger.append([fact])
+    const accounts = yield* ledger.accountsOf(login)
+    // Strikes after these facts, and what holds a login long after them.
+    const hold = holdOf(accounts, login, { now: 100 * hour, maxWaitMs: hour })
+    expect([strikesOf(accounts), hold?.why]).toEqual(expected)
   })
 
-  it.effect(
+  effect(
     "is busy while a login of it may be open, and not for itself; a clock set back adds no time",
-    () =>
-      inLedger((ledger) =>
-        Effect.gen(function* () {
-          yield* ledger.append([sent(1)])
-          const accounts = yield* ledger.accountsOf(keys())
-          const at = (now: number, self = of(9)) => holdOf(accounts, keys(), { now, maxWaitMs: hour, self })
-          expect([at(0), at(hour - 1)?.why, at(hour), at(0, of(1)), at(-48 * hour)]).toEqual([
-            { why: "busy", until: hour },
-            "busy",
-            undefined,
-            undefined,
-            { why: "busy", until: -47 * hour },
-          ])
-        }),
-      ),
+    function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([sent(1)])
+      const accounts = yield* ledger.accountsOf(keys())
+      const at = (now: number, self = of(9)) => holdOf(accounts, keys(), { now, maxWaitMs: hour, self })
+      expect([at(0), at(hour - 1)?.why, at(hour), at(0, of(1)), at(-48 * hour)]).toEqual([
+        { why: "busy", until: hour },
+        "busy",
+        undefined,
+        undefined,
+        { why: "busy", until: -47 * hour },
+      ])
+    },
   )
 
   it("sees at most three logins in a row whose end nobody read or that failed, whatever comes in between", async () => {
@@ -235,32 +224,31 @@ describe("an account", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (nights) => {
         const rows = await Effect.runPromise(
-          inLedger((ledger) =>
-            Effect.gen(function* () {
-              let inARow = 0
-              let most = 0
-              const seen = new Array<string>()
-              for (const [night, { password, answers, end }] of nights.entries()) {
-                const login = keys(password, { isByHand: false })
-                for (const [at, answer] of ["sent", ...answers].entries()) {
-                  const moment = { now: 1_000 * hour, maxWaitMs: hour, self: of(night) }
-                  const hold = holdOf(yield* ledger.accountsOf(login), login, moment)
-                  if (hold !== undefined && hold.why !== "third") break
-                  yield* ledger.append([sent(night, login, at > 0)])
-                  if (answer === "nothing") yield* ledger.append([judged(night, "not_sent", login)])
-                  else inARow += 1
-                  if (answer === "lost") yield* ledger.append([judged(night, "unproven", login)])
-                  most = Math.max(most, inARow)
-                  seen.push(answer)
-                }
-                if (end === "good" && seen.length > 0) {
-                  yield* ledger.append([judged(night, "good", login)])
-                  inARow = 0
-                }
+          Effect.gen(function* () {
+            const ledger = yield* Ledger
+            let inARow = 0
+            let most = 0
+            const seen = new Array<string>()
+            for (const [night, { password, answers, end }] of nights.entries()) {
+              const login = keys(password, { isByHand: false })
+              for (const [at, answer] of ["sent", ...answers].entries()) {
+                const moment = { now: 1_000 * hour, maxWaitMs: hour, self: of(night) }
+                const hold = holdOf(yield* ledger.accountsOf(login), login, moment)
+                if (hold !== undefined && hold.why !== "third") break
+                yield* ledger.append([sent(night, login, at > 0)])
+                if (answer === "nothing") yield* ledger.append([judged(night, "not_sent", login)])
+                else inARow += 1
+                if (answer === "lost") yield* ledger.append([judged(night, "unproven", login)])
+                most = Math.max(most, inARow)
+                seen.push(answer)
               }
-              return most
-            }),
-          ),
+              if (end === "good" && seen.length > 0) {
+                yield* ledger.append([judged(night, "good", login)])
+                inARow = 0
+              }
+            }
+            return most
+          }).pipe(Effect.provide(inMemory, { local: true })),
         )
         expect(rows).toBeLessThanOrEqual(3)
       }),

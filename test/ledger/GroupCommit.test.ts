@@ -1,10 +1,11 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { anId } from "../harness/Id.ts"
+import { effect } from "../harness/Steps.ts"
 
 const resumed = (n: number): Fact => ({ _tag: "RunResumed", run_id: anId(`night.${n}`) })
 
@@ -17,59 +18,46 @@ const watched = (refuse: (commit: number) => boolean = () => false) => {
     if (sql === "COMMIT" && refuse(++commits)) throw new Error("disk full")
     exec(sql)
   }
-  const rows = () => database.prepare("SELECT run_id FROM facts ORDER BY seq").all()
-  return { layer: Ledger.layerOver(database), commits: () => commits, rows }
+  const rows = () =>
+    database
+      .prepare("SELECT run_id FROM facts ORDER BY seq")
+      .all()
+      .map((row) => row["run_id"])
+  const ledger = Effect.provide(Ledger, Ledger.layerOver(database))
+  return Effect.map(ledger, ({ append }) => ({ append, commits: () => commits, rows }))
 }
 
-const written = (count: number) => Array.from({ length: count }, (_, n) => ({ run_id: `night.${n}` }))
+const written = (count: number) => Array.from({ length: count }, (_, n) => `night.${n}`)
 
 describe("append", () => {
-  it.effect("writes concurrent facts in one transaction, in the order of the calls", () => {
-    const { layer, commits, rows } = watched()
-    return Effect.gen(function* () {
-      const { append } = yield* Ledger
-      yield* append([])
-      assert.strictEqual(commits(), 0)
-      const all = Array.from({ length: 100 }, (_, n) => append([resumed(n)]))
-      yield* Effect.all(all, { concurrency: "unbounded", discard: true })
-      assert.deepStrictEqual(
-        rows().map((row) => ({ ...row })),
-        written(100),
-      )
-      assert.strictEqual(commits(), 1)
-    }).pipe(Effect.provide(layer))
+  effect("writes concurrent facts in one transaction, in the order of the calls", function* () {
+    const { append, commits, rows } = yield* watched()
+    yield* append([])
+    assert.strictEqual(commits(), 0)
+    const all = Array.from({ length: 100 }, (_, n) => append([resumed(n)]))
+    yield* Effect.all(all, { concurrency: "unbounded", discard: true })
+    assert.deepStrictEqual(rows(), written(100))
+    assert.strictEqual(commits(), 1)
   })
 
-  it.effect("fails for everyone whose facts were not written, and continues with the next", () => {
-    const { layer, rows } = watched((commit) => commit === 1)
-    return Effect.gen(function* () {
-      const { append } = yield* Ledger
-      const fail = Effect.flip(append([resumed(7)]))
-      const failures = yield* Effect.all([fail, fail], { concurrency: "unbounded" })
-      assert.deepStrictEqual(
-        failures.map(({ message }) => message),
-        ["disk full", "disk full"],
-      )
-      yield* append([resumed(0)])
-      assert.deepStrictEqual(
-        rows().map((row) => ({ ...row })),
-        written(1),
-      )
-    }).pipe(Effect.provide(layer))
+  effect("fails for everyone whose facts were not written, and continues with the next", function* () {
+    const { append, rows } = yield* watched((commit) => commit === 1)
+    const fail = Effect.flip(append([resumed(7)]))
+    const failures = yield* Effect.all([fail, fail], { concurrency: "unbounded" })
+    assert.deepStrictEqual(
+      failures.map(({ message }) => message),
+      ["disk full", "disk full"],
+    )
+    yield* append([resumed(0)])
+    assert.deepStrictEqual(rows(), written(1))
   })
 
-  it.effect("leaves nobody waiting when the caller that would have written is interrupted", () => {
-    const { layer, rows } = watched()
-    return Effect.gen(function* () {
-      const { append } = yield* Ledger
-      const first = yield* Effect.forkChild(append([resumed(0)]), { startImmediately: true })
-      const second = yield* Effect.forkChild(append([resumed(1)]), { startImmediately: true })
-      yield* Fiber.interrupt(first)
-      yield* Fiber.join(second)
-      assert.deepStrictEqual(
-        rows().map((row) => ({ ...row })),
-        written(2),
-      )
-    }).pipe(Effect.provide(layer))
+  effect("leaves nobody waiting when the caller that would have written is interrupted", function* () {
+    const { append, rows } = yield* watched()
+    const first = yield* Effect.forkChild(append([resumed(0)]), { startImmediately: true })
+    const second = yield* Effect.forkChild(append([resumed(1)]), { startImmediately: true })
+    yield* Fiber.interrupt(first)
+    yield* Fiber.join(second)
+    assert.deepStrictEqual(rows(), written(2))
   })
 })

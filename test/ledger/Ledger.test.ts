@@ -11,7 +11,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { everyFact, everyRun } from "./EveryFact.ts"
 import { anId } from "../harness/Id.ts"
-import { effect } from "../harness/Steps.ts"
+import { effect, withLayer } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
 
 const run_id = anId("nightly.2026-11-21")
@@ -41,69 +41,63 @@ const rejected = (fingerprint: string, reason = "BLOCKED_USER"): Fact => ({
 })
 
 /** The same behaviour over every place that a ledger may have. */
-const overBoth = <E>(title: string, body: Effect.Effect<void, E, Ledger>) => {
-  it.effect(`${title}, in memory`, () => Effect.provide(body, Ledger.layer({ path: ":memory:" })))
-  it.effect(`${title}, in a file`, () =>
-    Effect.flatMap(folder, (root) =>
-      Effect.provide(body, Ledger.layer({ path: join(root, "ledger.sqlite") })),
-    ).pipe(Effect.scoped),
-  )
+const inMemory = withLayer(Ledger.layer({ path: ":memory:" }))
+const inFile = withLayer(
+  Layer.unwrap(Effect.map(folder, (root) => Ledger.layer({ path: join(root, "ledger.sqlite") }))),
+)
+const overBoth = (title: string, steps: Parameters<typeof inMemory.effect>[1]) => {
+  inMemory.effect(`${title}, in memory`, steps)
+  inFile.effect(`${title}, in a file`, steps)
 }
 
 describe("the ledger", () => {
-  overBoth(
-    "returns each run's facts in order with the time at which they were known",
-    Effect.gen(function* () {
-      const ledger = yield* Ledger
-      yield* ledger.append([])
-      yield* ledger.append([started(run_id), planned])
-      yield* TestClock.adjust("3 seconds")
-      yield* ledger.append([started("other.2026-11-21", "other")])
-      yield* ledger.append([
-        { _tag: "TaskSettled", ...task, outcome: "failed", reason: "FAILED", who_acts: "nobody" },
-      ])
-      const facts = yield* ledger.facts(run_id)
-      expect(facts.map(({ seq, at, fact }) => [seq, at, fact._tag])).toEqual([
-        [1, 0, "RunStarted"],
-        [2, 0, "TaskPlanned"],
-        [4, 3_000, "TaskSettled"],
-      ])
-      expect(facts[1]?.fact).toEqual(planned)
-      expect(yield* ledger.facts(anId("nobody.2026-11-21"))).toEqual([])
-      expect((yield* ledger.runs).map(({ seq, fact, ended }) => [seq, fact, ended])).toEqual([
-        [1, started(run_id), undefined],
-        [3, started("other.2026-11-21", "other"), undefined],
-      ])
-    }),
-  )
+  overBoth("returns each run's facts in order with the time at which they were known", function* () {
+    const ledger = yield* Ledger
+    yield* ledger.append([])
+    yield* ledger.append([started(run_id), planned])
+    yield* TestClock.adjust("3 seconds")
+    yield* ledger.append([started("other.2026-11-21", "other")])
+    yield* ledger.append([
+      { _tag: "TaskSettled", ...task, outcome: "failed", reason: "FAILED", who_acts: "nobody" },
+    ])
+    const facts = yield* ledger.facts(run_id)
+    expect(facts.map(({ seq, at, fact }) => [seq, at, fact._tag])).toEqual([
+      [1, 0, "RunStarted"],
+      [2, 0, "TaskPlanned"],
+      [4, 3_000, "TaskSettled"],
+    ])
+    expect(facts[1]?.fact).toEqual(planned)
+    expect(yield* ledger.facts(anId("nobody.2026-11-21"))).toEqual([])
+    expect((yield* ledger.runs).map(({ seq, fact, ended }) => [seq, fact, ended])).toEqual([
+      [1, started(run_id), undefined],
+      [3, started("other.2026-11-21", "other"), undefined],
+    ])
+  })
 
-  overBoth(
-    "keeps a rejected login until it is released, and again when it is rejected again",
-    Effect.gen(function* () {
-      const ledger = yield* Ledger
-      const open = Effect.map(ledger.accounts, (accounts) =>
-        accounts.flatMap((account) =>
-          account.rejected.map(({ fingerprint, reason, at }) => [fingerprint, reason, at]),
-        ),
-      )
-      const released: Fact = { _tag: "CredentialReleased", fingerprint: "f1" }
-      yield* ledger.append([rejected("f1"), rejected("f2")])
-      yield* TestClock.adjust("3 seconds")
-      yield* ledger.append([released])
-      expect(yield* open).toEqual([["f2", "BLOCKED_USER", 0]])
-      yield* ledger.append([rejected("f1", "CHANGE_PASSWORD")])
-      expect(yield* open).toEqual([
-        ["f1", "CHANGE_PASSWORD", 3_000],
-        ["f2", "BLOCKED_USER", 0],
-      ])
-      // What was done by hand belongs to no run.
-      expect(yield* ledger.byHand).toEqual([{ seq: 3, at: 3_000, fact: released }])
-    }),
-  )
+  overBoth("keeps a rejected login until it is released, and again when it is rejected again", function* () {
+    const ledger = yield* Ledger
+    const open = Effect.map(ledger.accounts, (accounts) =>
+      accounts.flatMap((account) =>
+        account.rejected.map(({ fingerprint, reason, at }) => [fingerprint, reason, at]),
+      ),
+    )
+    const released: Fact = { _tag: "CredentialReleased", fingerprint: "f1" }
+    yield* ledger.append([rejected("f1"), rejected("f2")])
+    yield* TestClock.adjust("3 seconds")
+    yield* ledger.append([released])
+    expect(yield* open).toEqual([["f2", "BLOCKED_USER", 0]])
+    yield* ledger.append([rejected("f1", "CHANGE_PASSWORD")])
+    expect(yield* open).toEqual([
+      ["f1", "CHANGE_PASSWORD", 3_000],
+      ["f2", "BLOCKED_USER", 0],
+    ])
+    // What was done by hand belongs to no run.
+    expect(yield* ledger.byHand).toEqual([{ seq: 3, at: 3_000, fact: released }])
+  })
 
   overBoth(
     "decides in the transaction that writes: of two at once the second sees the first; one that throws fails alone",
-    Effect.gen(function* () {
+    function* () {
       const ledger = yield* Ledger
       const login = {
         account: "A",
@@ -153,26 +147,23 @@ describe("the ledger", () => {
         "StartIntended",
         "RunStarted",
       ])
-    }),
+    },
   )
 
-  overBoth(
-    "keeps the newest form of an engine, and one key forever",
-    Effect.gen(function* () {
-      const ledger = yield* Ledger
-      expect(yield* ledger.cachedForm(anId("bank"))).toBeUndefined()
-      yield* ledger.cacheForm({ engine_reference: anId("bank"), fetched_at: 1.5, body: "old" })
-      yield* ledger.cacheForm({ engine_reference: anId("bank"), fetched_at: 2, body: "new" })
-      expect(yield* ledger.cachedForm(anId("bank"))).toEqual({
-        engine_reference: anId("bank"),
-        fetched_at: 2,
-        body: "new",
-      })
-      const key = yield* ledger.fingerprintKey
-      expect(key.length).toBe(32)
-      expect(yield* ledger.fingerprintKey).toEqual(key)
-    }),
-  )
+  overBoth("keeps the newest form of an engine, and one key forever", function* () {
+    const ledger = yield* Ledger
+    expect(yield* ledger.cachedForm(anId("bank"))).toBeUndefined()
+    yield* ledger.cacheForm({ engine_reference: anId("bank"), fetched_at: 1.5, body: "old" })
+    yield* ledger.cacheForm({ engine_reference: anId("bank"), fetched_at: 2, body: "new" })
+    expect(yield* ledger.cachedForm(anId("bank"))).toEqual({
+      engine_reference: anId("bank"),
+      fetched_at: 2,
+      body: "new",
+    })
+    const key = yield* ledger.fingerprintKey
+    expect(key.length).toBe(32)
+    expect(yield* ledger.fingerprintKey).toEqual(key)
+  })
 
   effect("gives two output folders different keys", function* () {
     const key = Effect.provide(
@@ -182,18 +173,16 @@ describe("the ledger", () => {
     expect(yield* key).not.toEqual(yield* key)
   })
 
-  it.effect("names run and task beside each fact that has them, and nothing beside the others", () => {
+  effect("names run and task beside each fact that has them, and nothing beside the others", function* () {
     const database = openLedger({ path: ":memory:" })
-    return Effect.gen(function* () {
-      const ledger = yield* Ledger
-      yield* ledger.append([started(run_id), planned, { _tag: "CredentialReleased", fingerprint: "f1" }])
-      const rows = database.prepare("SELECT tag, run_id, task_id FROM facts ORDER BY seq").all()
-      expect(rows.map((row) => Object.values(row))).toEqual([
-        ["RunStarted", run_id, null],
-        ["TaskPlanned", run_id, task.task_id],
-        ["CredentialReleased", null, null],
-      ])
-    }).pipe(Effect.provide(Ledger.layerOver(database)))
+    const ledger = yield* Effect.provide(Ledger, Ledger.layerOver(database))
+    yield* ledger.append([started(run_id), planned, { _tag: "CredentialReleased", fingerprint: "f1" }])
+    const rows = database.prepare("SELECT tag, run_id, task_id FROM facts ORDER BY seq").all()
+    expect(rows.map((row) => Object.values(row))).toEqual([
+      ["RunStarted", run_id, null],
+      ["TaskPlanned", run_id, task.task_id],
+      ["CredentialReleased", null, null],
+    ])
   })
 
   effect("writes all of an append or nothing, and continues after a failure", function* () {
@@ -343,18 +332,16 @@ describe("the ledger", () => {
     },
   )
 
-  it.effect("gives back each kind of fact with all that was said in it", () =>
-    Effect.gen(function* () {
-      const ledger = yield* Ledger
-      yield* ledger.append(everyFact)
-      const kept = [...(yield* ledger.facts(everyRun)), ...(yield* ledger.byHand)]
-      expect(kept.toSorted((one, other) => one.seq - other.seq).map(({ fact }) => fact)).toStrictEqual(
-        everyFact,
-      )
-      const kinds = Fact.members.map(({ fields }) => fields._tag.schema.literal)
-      expect(kinds.filter((kind) => !everyFact.some(({ _tag }) => _tag === kind))).toEqual([])
-    }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" }))),
-  )
+  inMemory.effect("gives back each kind of fact with all that was said in it", function* () {
+    const ledger = yield* Ledger
+    yield* ledger.append(everyFact)
+    const kept = [...(yield* ledger.facts(everyRun)), ...(yield* ledger.byHand)]
+    expect(kept.toSorted((one, other) => one.seq - other.seq).map(({ fact }) => fact)).toStrictEqual(
+      everyFact,
+    )
+    const kinds = Fact.members.map(({ fields }) => fields._tag.schema.literal)
+    expect(kinds.filter((kind) => !everyFact.some(({ _tag }) => _tag === kind))).toEqual([])
+  })
 
   it("finds the runs, the rejections, what was pruned and the receipts without reading every fact", () => {
     const database = openLedger({ path: ":memory:" })
@@ -411,19 +398,16 @@ describe("an execution id", () => {
   const asked = (...claims: ReadonlyArray<ReturnType<typeof claim>>) =>
     Effect.flatMap(Ledger, (ledger) => Effect.forEach(claims, ledger.claim))
 
-  overBoth(
-    "belongs to the attempt that claims it first, as soon as it does",
-    Effect.gen(function* () {
-      expect(yield* asked(claim("a"), claim("a"), claim("b"), claim("a", 2), claim("a"))).toEqual([
-        true,
-        true,
-        false,
-        false,
-        true,
-      ])
-      expect(yield* asked({ ...claim("b"), execution_id: anId("e-2") })).toEqual([true])
-    }),
-  )
+  overBoth("belongs to the attempt that claims it first, as soon as it does", function* () {
+    expect(yield* asked(claim("a"), claim("a"), claim("b"), claim("a", 2), claim("a"))).toEqual([
+      true,
+      true,
+      false,
+      false,
+      true,
+    ])
+    expect(yield* asked({ ...claim("b"), execution_id: anId("e-2") })).toEqual([true])
+  })
 
   effect("belongs to its attempt in later processes too, until the execution is deleted", function* () {
     const database = openLedger({ path: ":memory:" })
@@ -503,7 +487,7 @@ describe("a customer who is removed", () => {
 
   overBoth(
     "is in no fact any more, with one receipt however often it is asked, and the chain is whole",
-    Effect.gen(function* () {
+    function* () {
       const ledger = yield* Ledger
       const released: Fact = { _tag: "CredentialReleased", fingerprint: "f1" }
       yield* ledger.append([started(run_id), plannedFor("c-1"), plannedFor("c-2"), rejected("f1"), released])
@@ -533,34 +517,31 @@ describe("a customer who is removed", () => {
         [11, receiptOf("r-5", 11)],
       ])
       expect((yield* factsNow)[9]).toEqual(forgotten("r-1"))
-    }),
+    },
   )
 
-  overBoth(
-    "has no open rejection that could be read, and the login stays rejected",
-    Effect.gen(function* () {
-      const ledger = yield* Ledger
-      yield* ledger.append([started(run_id), plannedFor("c-1"), rejected("f1"), rejected("f2")])
-      // A publication that says nothing of the customer stays what it is.
-      yield* ledger.append([
-        { _tag: "CredentialReleased", fingerprint: "f2" },
-        { _tag: "RunPublished", run_id, version: 1, receipts: [] },
-      ])
-      expect(yield* forget("c-1", "r-1")).toBe(3)
-      const {
-        task_id: _,
-        customer_id: __,
-        ...kept
-      } = rejected("f1") as Extract<Fact, { _tag: "CredentialRejected" }>
-      const known = (yield* ledger.accounts).flatMap((account) => account.rejected)
-      expect(
-        known.map(({ fingerprint, customer_id, task_id }) => [fingerprint, customer_id, task_id]),
-      ).toEqual([["f1", undefined, undefined]])
-      const facts = (yield* ledger.facts(run_id)).map(({ fact }) => fact)
-      expect(facts.find(({ _tag }) => _tag === "CredentialRejected")).toEqual(kept)
-      yield* isWhole
-    }),
-  )
+  overBoth("has no open rejection that could be read, and the login stays rejected", function* () {
+    const ledger = yield* Ledger
+    yield* ledger.append([started(run_id), plannedFor("c-1"), rejected("f1"), rejected("f2")])
+    // A publication that says nothing of the customer stays what it is.
+    yield* ledger.append([
+      { _tag: "CredentialReleased", fingerprint: "f2" },
+      { _tag: "RunPublished", run_id, version: 1, receipts: [] },
+    ])
+    expect(yield* forget("c-1", "r-1")).toBe(3)
+    const {
+      task_id: _,
+      customer_id: __,
+      ...kept
+    } = rejected("f1") as Extract<Fact, { _tag: "CredentialRejected" }>
+    const known = (yield* ledger.accounts).flatMap((account) => account.rejected)
+    expect(known.map(({ fingerprint, customer_id, task_id }) => [fingerprint, customer_id, task_id])).toEqual(
+      [["f1", undefined, undefined]],
+    )
+    const facts = (yield* ledger.facts(run_id)).map(({ fact }) => fact)
+    expect(facts.find(({ _tag }) => _tag === "CredentialRejected")).toEqual(kept)
+    yield* isWhole
+  })
 
   effect("has left no byte in the file or its log, not even in what is free", function* () {
     const path = join(yield* folder, "ledger.sqlite")

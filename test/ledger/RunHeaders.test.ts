@@ -1,10 +1,11 @@
 /** When a run counts as over: the tables must say it before anybody relies on it. */
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { anId, type AnyId } from "../harness/Id.ts"
+import { withLayer } from "../harness/Steps.ts"
 
 const begin = (run_id: AnyId) =>
   ({
@@ -16,30 +17,23 @@ const begin = (run_id: AnyId) =>
     tool_version: "0.1.0",
   }) as const
 
-const overMemory = <E>(title: string, body: Effect.Effect<void, E, Ledger>) =>
-  it.effect(title, () => Effect.provide(body, Ledger.layer({ path: ":memory:" })))
+const { effect } = withLayer(Ledger.layer({ path: ":memory:" }))
 
-overMemory(
-  "a run is over once its end is published, and no longer when it is resumed",
-  Effect.gen(function* () {
-    const ledger = yield* Ledger
-    const run_id = anId("nightly.2026-11-20")
-    const ends = Effect.map(ledger.runs, (runs) => runs.map(({ ended }) => ended))
-    yield* ledger.append([
-      begin(run_id),
-      { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false, kept: 0 },
-    ])
-    expect(yield* ends).toEqual([undefined])
-    yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
-    expect(yield* ends).toEqual([{ at: expect.any(Number), exit_code: 3, leftovers: false, kept: 0 }])
-    yield* ledger.append([{ _tag: "RunResumed", run_id }])
-    expect(yield* ends).toEqual([undefined])
-  }),
-)
+effect("a run is over once its end is published, and no longer when it is resumed", function* () {
+  const ledger = yield* Ledger
+  const run_id = anId("nightly.2026-11-20")
+  const ends = Effect.map(ledger.runs, (runs) => runs.map(({ ended }) => ended))
+  yield* ledger.append([begin(run_id), { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false, kept: 0 }])
+  expect(yield* ends).toEqual([undefined])
+  yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
+  expect(yield* ends).toEqual([{ at: expect.any(Number), exit_code: 3, leftovers: false, kept: 0 }])
+  yield* ledger.append([{ _tag: "RunResumed", run_id }])
+  expect(yield* ends).toEqual([undefined])
+})
 
-overMemory(
+effect(
   "the tasks of a customer, an execution or a session are found by its id, with their facts",
-  Effect.gen(function* () {
+  function* () {
     const ledger = yield* Ledger
     const planned = (run: AnyId, more: { readonly customer_id?: AnyId; readonly session_id?: AnyId }) =>
       ({ _tag: "TaskPlanned", run_id: run, task_id: anId(`${run}/t`), features: [], ...more }) as const
@@ -69,39 +63,36 @@ overMemory(
     ])
     const facts = yield* ledger.factsOfTask({ run_id: second, task_id: anId(`${second}/t`) })
     expect(facts.map(({ fact }) => fact._tag)).toEqual(["TaskPlanned", "StartAnswered"])
-  }),
+  },
 )
 
-overMemory(
-  "a run that is collected later ended when it did, with the newest exit code",
-  Effect.gen(function* () {
-    const ledger = yield* Ledger
-    const run_id = anId("nightly.2026-11-20")
-    const header = Effect.map(ledger.runs, ([run]) => [run?.ended, run?.newest_at] as const)
-    yield* TestClock.setTime(1_000)
-    yield* ledger.append([begin(run_id)])
-    const end = (exit_code: number): ReadonlyArray<Fact> => [
-      { _tag: "RunEnded", run_id, exit_code, leftovers: exit_code === 4 },
-      { _tag: "OutcomePublished", run_id },
-    ]
-    yield* TestClock.setTime(12_000)
-    yield* ledger.append(end(4))
-    yield* TestClock.setTime(700_000_000)
-    const published: Fact = { _tag: "RunPublished", run_id, version: 2, receipts: [] }
-    yield* ledger.append([published, ...end(0)])
-    const ended = { at: 12_000, exit_code: 0, leftovers: false, kept: 0 }
-    expect(yield* header).toEqual([ended, 700_000_000])
-    const state = yield* ledger.state(run_id)
-    expect([state?.ended, state?.stages]).toEqual([ended, { collected: 700_000_000 }])
-    yield* TestClock.setTime(800_000_000)
-    yield* ledger.append([{ _tag: "RunResumed", run_id }, ...end(3)])
-    expect(yield* header).toEqual([{ ...ended, at: 800_000_000, exit_code: 3 }, 800_000_000])
-  }),
-)
+effect("a run that is collected later ended when it did, with the newest exit code", function* () {
+  const ledger = yield* Ledger
+  const run_id = anId("nightly.2026-11-20")
+  const header = Effect.map(ledger.runs, ([run]) => [run?.ended, run?.newest_at] as const)
+  yield* TestClock.setTime(1_000)
+  yield* ledger.append([begin(run_id)])
+  const end = (exit_code: number): ReadonlyArray<Fact> => [
+    { _tag: "RunEnded", run_id, exit_code, leftovers: exit_code === 4 },
+    { _tag: "OutcomePublished", run_id },
+  ]
+  yield* TestClock.setTime(12_000)
+  yield* ledger.append(end(4))
+  yield* TestClock.setTime(700_000_000)
+  const published: Fact = { _tag: "RunPublished", run_id, version: 2, receipts: [] }
+  yield* ledger.append([published, ...end(0)])
+  const ended = { at: 12_000, exit_code: 0, leftovers: false, kept: 0 }
+  expect(yield* header).toEqual([ended, 700_000_000])
+  const state = yield* ledger.state(run_id)
+  expect([state?.ended, state?.stages]).toEqual([ended, { collected: 700_000_000 }])
+  yield* TestClock.setTime(800_000_000)
+  yield* ledger.append([{ _tag: "RunResumed", run_id }, ...end(3)])
+  expect(yield* header).toEqual([{ ...ended, at: 800_000_000, exit_code: 3 }, 800_000_000])
+})
 
-overMemory(
+effect(
   "a run of which only later facts are known has no header, and those of others stay what they are",
-  Effect.gen(function* () {
+  function* () {
     const ledger = yield* Ledger
     const run_id = anId("nightly.2026-11-20")
     yield* ledger.append([
@@ -110,46 +101,40 @@ overMemory(
       { _tag: "OutcomePublished", run_id: anId("nightly.2026-11-19") },
     ])
     expect((yield* ledger.runs).map(({ fact }) => fact.run_id)).toEqual([run_id])
-  }),
+  },
 )
 
-overMemory(
-  "what was removed by age is known with its time, by run",
-  Effect.gen(function* () {
-    const ledger = yield* Ledger
-    const [first, second] = [anId("nightly.2026-11-20"), anId("nightly.2026-11-21")]
-    yield* TestClock.setTime(1_000)
-    yield* ledger.append([{ _tag: "LandingPruned", run_id: first, bytes: 1 }])
-    yield* TestClock.setTime(2_000)
-    yield* ledger.append([
-      { _tag: "LandingPruned", run_id: second, bytes: 1 },
-      { _tag: "AttachmentsPruned", run_id: first, bytes: 1 },
-    ])
-    expect(yield* ledger.pruned).toEqual({
-      landing: new Map([
-        [first, 1_000],
-        [second, 2_000],
-      ]),
-      attachments: new Map([[first, 2_000]]),
-    })
-  }),
-)
+effect("what was removed by age is known with its time, by run", function* () {
+  const ledger = yield* Ledger
+  const [first, second] = [anId("nightly.2026-11-20"), anId("nightly.2026-11-21")]
+  yield* TestClock.setTime(1_000)
+  yield* ledger.append([{ _tag: "LandingPruned", run_id: first, bytes: 1 }])
+  yield* TestClock.setTime(2_000)
+  yield* ledger.append([
+    { _tag: "LandingPruned", run_id: second, bytes: 1 },
+    { _tag: "AttachmentsPruned", run_id: first, bytes: 1 },
+  ])
+  expect(yield* ledger.pruned).toEqual({
+    landing: new Map([
+      [first, 1_000],
+      [second, 2_000],
+    ]),
+    attachments: new Map([[first, 2_000]]),
+  })
+})
 
-overMemory(
-  "the runs that have downloaded a document are found by its hash",
-  Effect.gen(function* () {
-    const ledger = yield* Ledger
-    const read = (run: string, sha256: string): Fact => ({
-      _tag: "AttachmentRead",
-      run_id: anId(run),
-      task_id: anId(`${run}/t`),
-      session_id: anId("s-1"),
-      attachment_id: "a-1",
-      status: "downloaded",
-      sha256,
-    })
-    yield* ledger.append([read("b", "aa"), read("a", "aa"), read("a", "aa"), read("c", "bb")])
-    const found = yield* Effect.forEach(["aa", "bb", "cc"], (sha256) => ledger.runsWithDocument(sha256))
-    expect(found).toEqual([["a", "b"], ["c"], []])
-  }),
-)
+effect("the runs that have downloaded a document are found by its hash", function* () {
+  const ledger = yield* Ledger
+  const read = (run: string, sha256: string): Fact => ({
+    _tag: "AttachmentRead",
+    run_id: anId(run),
+    task_id: anId(`${run}/t`),
+    session_id: anId("s-1"),
+    attachment_id: "a-1",
+    status: "downloaded",
+    sha256,
+  })
+  yield* ledger.append([read("b", "aa"), read("a", "aa"), read("a", "aa"), read("c", "bb")])
+  const found = yield* Effect.forEach(["aa", "bb", "cc"], (sha256) => ledger.runsWithDocument(sha256))
+  expect(found).toEqual([["a", "b"], ["c"], []])
+})

@@ -1,6 +1,5 @@
 /** What all runs of one night together answer: the newest run of a task decides about it, and nothing is forgotten. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -13,6 +12,7 @@ import {
   runsOfNight,
 } from "../../src/ledger/WholeNight.ts"
 import { anId } from "../harness/Id.ts"
+import { withLayer } from "../harness/Steps.ts"
 import { factsOf, idOf } from "./ToldRuns.ts"
 import type { Told } from "./ToldRuns.ts"
 
@@ -169,8 +169,11 @@ it("the newest run of a task is the one that counts, whatever order the customer
   ])
 })
 
-it.effect("the runs of a night are those of the same job and date, oldest first, with all their facts", () =>
-  Effect.gen(function* () {
+const { effect } = withLayer(Ledger.layer({ path: ":memory:" }))
+
+effect(
+  "the runs of a night are those of the same job and date, oldest first, with all their facts",
+  function* () {
     const ledger = yield* Ledger
     yield* ledger.append(factsOf(1, failed))
     const alone = yield* ledger.state(idOf(1))
@@ -186,5 +189,5 @@ it.effect("the runs of a night are those of the same job and date, oldest first,
       [idOf(1), 3],
       [idOf(4), 0],
     ])
-  }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" }))),
+  },
 )
