@@ -5,6 +5,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { eventBytesMax } from "../../src/client/Views.ts"
 import type { EventView } from "../../src/client/Views.ts"
+import { live } from "../harness/Steps.ts"
 import { openReceiver, parseListenAt, receiverHost } from "../../src/client/HookReceiver.ts"
 
 interface Sent {
@@ -31,47 +32,37 @@ const opened = Effect.gen(function* () {
   return { url, events, textsSeen: () => events.map(({ texts }) => [...texts]) }
 })
 
-/** Real sockets, real time. */
-const live = <A, E>(title: string, test: Effect.Effect<A, E, import("effect").Scope.Scope>) =>
-  it.live(title, () => Effect.scoped(test))
-
 describe("the webhook receiver", () => {
-  live(
-    "accepts any well-formed delivery, at any path, and answers 204",
-    Effect.gen(function* () {
-      const { url, textsSeen } = yield* opened
-      const body = JSON.stringify({ execution_id: "e-1" })
-      const statuses = yield* Effect.all([
-        send(url, { body }),
-        send(url, { body, method: "PUT", path: "hooks/x?nightjar_execution=x-1" }),
-        send(url, { method: "GET", path: "?a=s-1" }),
-        send(url, { body: "[]", headers: { "content-type": "text/plain" } }),
-        send(url, {}),
-      ])
-      expect(statuses).toEqual([204, 204, 204, 204, 204])
-      expect(textsSeen()).toEqual([["e-1"], ["x-1", "e-1"], ["s-1"], [], []])
-    }),
-  )
+  live("accepts any well-formed delivery, at any path, and answers 204", function* () {
+    const { url, textsSeen } = yield* opened
+    const body = JSON.stringify({ execution_id: "e-1" })
+    const statuses = yield* Effect.all([
+      send(url, { body }),
+      send(url, { body, method: "PUT", path: "hooks/x?nightjar_execution=x-1" }),
+      send(url, { method: "GET", path: "?a=s-1" }),
+      send(url, { body: "[]", headers: { "content-type": "text/plain" } }),
+      send(url, {}),
+    ])
+    expect(statuses).toEqual([204, 204, 204, 204, 204])
+    expect(textsSeen()).toEqual([["e-1"], ["x-1", "e-1"], ["s-1"], [], []])
+  })
 
-  live(
-    "refuses what is not an event with a 4xx, and passes nothing of it on",
-    Effect.gen(function* () {
-      const { url, events } = yield* opened
-      const statuses = yield* Effect.all([
-        send(url, { body: "{" }),
-        send(url, { body: "execution_id=e-1" }),
-        send(url, { body: Buffer.from([0xff, 0xfe]) }),
-        send(url, { body: "[".repeat(60_000) + "]".repeat(60_000) }),
-        send(url, { method: "DELETE" }),
-        send(url, { method: "PATCH", body: "{}" }),
-      ])
-      expect([statuses, events]).toEqual([[400, 400, 400, 400, 405, 405], []])
-    }),
-  )
+  live("refuses what is not an event with a 4xx, and passes nothing of it on", function* () {
+    const { url, events } = yield* opened
+    const statuses = yield* Effect.all([
+      send(url, { body: "{" }),
+      send(url, { body: "execution_id=e-1" }),
+      send(url, { body: Buffer.from([0xff, 0xfe]) }),
+      send(url, { body: "[".repeat(60_000) + "]".repeat(60_000) }),
+      send(url, { method: "DELETE" }),
+      send(url, { method: "PATCH", body: "{}" }),
+    ])
+    expect([statuses, events]).toEqual([[400, 400, 400, 400, 405, 405], []])
+  })
 
   live(
     "keeps no more than a mebibyte of a delivery, whether its length is declared or not, and still accepts it",
-    Effect.gen(function* () {
+    function* () {
       const { url, events } = yield* opened
       const limit = `"${"x".repeat(eventBytesMax - 2)}"`
       const filler = `"${"y".repeat(eventBytesMax)}"`
@@ -89,61 +80,52 @@ describe("the webhook receiver", () => {
         [seen, undefined],
         [["x-1"], undefined],
       ])
-    }),
+    },
   )
 
-  live(
-    "refuses a delivery with an impossible declared length",
-    Effect.gen(function* () {
-      const { url, events } = yield* opened
-      const headers = { "content-length": String(65 * eventBytesMax) }
-      expect([0, 413]).toContain(yield* send(url, { body: "{}", headers }))
-      expect(events).toEqual([])
-      expect(yield* send(url, { body: "{}" })).toBe(204)
-    }),
-  )
+  live("refuses a delivery with an impossible declared length", function* () {
+    const { url, events } = yield* opened
+    const headers = { "content-length": String(65 * eventBytesMax) }
+    expect([0, 413]).toContain(yield* send(url, { body: "{}", headers }))
+    expect(events).toEqual([])
+    expect(yield* send(url, { body: "{}" })).toBe(204)
+  })
 
-  live(
-    "survives invalid HTTP, deliveries that break off and a flood",
-    Effect.gen(function* () {
-      const { url, events } = yield* opened
-      const { port } = new URL(url)
-      const raw = (text: string) =>
-        Effect.callback<void>((resume) => {
-          const socket = connect(Number(port), receiverHost, () => {
-            socket.write(text)
-            socket.resetAndDestroy()
-          })
-          socket.on("error", () => undefined)
-          socket.on("close", () => resume(Effect.void))
+  live("survives invalid HTTP, deliveries that break off and a flood", function* () {
+    const { url, events } = yield* opened
+    const { port } = new URL(url)
+    const raw = (text: string) =>
+      Effect.callback<void>((resume) => {
+        const socket = connect(Number(port), receiverHost, () => {
+          socket.write(text)
+          socket.resetAndDestroy()
         })
-      yield* raw("\0\0\0nonsense\r\n\r\n")
-      yield* raw('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"execution')
-      const statuses = yield* Effect.forEach(
-        Array.from({ length: 500 }, (_, index) => JSON.stringify({ id: `e-${index}` })),
-        (body) => send(url, { body }),
-        { concurrency: 32 },
-      )
-      expect([new Set(statuses), events.length]).toEqual([new Set([204]), 500])
-    }),
-  )
+        socket.on("error", () => undefined)
+        socket.on("close", () => resume(Effect.void))
+      })
+    yield* raw("\0\0\0nonsense\r\n\r\n")
+    yield* raw('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"execution')
+    const statuses = yield* Effect.forEach(
+      Array.from({ length: 500 }, (_, index) => JSON.stringify({ id: `e-${index}` })),
+      (body) => send(url, { body }),
+      { concurrency: 32 },
+    )
+    expect([new Set(statuses), events.length]).toEqual([new Set([204]), 500])
+  })
 
-  live(
-    "ends with its scope, and says clearly if it cannot listen",
-    Effect.gen(function* () {
-      const { url } = yield* opened
-      const port = Number(new URL(url).port)
-      const taken = yield* Effect.flip(openReceiver({ host: receiverHost, port }, () => undefined))
-      expect([taken._tag, taken.message]).toEqual([
-        "ReceiverRefused",
-        `--webhooks 127.0.0.1:${port}: another program already listens there`,
-      ])
-      const elsewhere = yield* Effect.flip(openReceiver({ host: "192.0.2.1", port: 0 }, () => undefined))
-      expect(elsewhere.message).toBe("--webhooks 192.0.2.1:0: this machine does not have that address")
-      const gone = yield* Effect.scoped(opened)
-      expect(yield* send(gone.url, { body: "{}" })).toBe(0)
-    }),
-  )
+  live("ends with its scope, and says clearly if it cannot listen", function* () {
+    const { url } = yield* opened
+    const port = Number(new URL(url).port)
+    const taken = yield* Effect.flip(openReceiver({ host: receiverHost, port }, () => undefined))
+    expect([taken._tag, taken.message]).toEqual([
+      "ReceiverRefused",
+      `--webhooks 127.0.0.1:${port}: another program already listens there`,
+    ])
+    const elsewhere = yield* Effect.flip(openReceiver({ host: "192.0.2.1", port: 0 }, () => undefined))
+    expect(elsewhere.message).toBe("--webhooks 192.0.2.1:0: this machine does not have that address")
+    const gone = yield* Effect.scoped(opened)
+    expect(yield* send(gone.url, { body: "{}" })).toBe(0)
+  })
 })
 
 describe("--webhooks", () => {

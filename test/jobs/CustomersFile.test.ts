@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, FileSystem } from "effect"
+import { Effect, FileSystem, Layer } from "effect"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as fc from "fast-check"
 import { DuckDb } from "../../src/base/DuckDb.ts"
@@ -11,7 +11,9 @@ import type { CsvRow } from "../../src/jobs/Csv.ts"
 import { checkLoginsFile } from "../../src/jobs/EnvFile.ts"
 import { makeFindings } from "../../src/jobs/Problem.ts"
 import { env, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
-import { effect } from "../harness/Steps.ts"
+import { effect, withLayer } from "../harness/Steps.ts"
+
+const inFiles = withLayer(Layer.merge(NodeServices.layer, DuckDb.layer))
 
 const jobFrom = (file: string, references?: string) =>
   `${smallJob}customers:\n  - from: ${file}\n${references === undefined ? "" : `    references: ${references}\n`}`
@@ -129,37 +131,36 @@ describe("customers from a file", () => {
     },
   )
 
-  it.effect("come from Parquet with ids as text, in the order of the file", () =>
-    Effect.gen(function* () {
-      const files = yield* FileSystem.FileSystem
-      const path = `${yield* files.makeTempDirectoryScoped()}/made.parquet`
-      const rows = "(1234567890123456789, 'tax:website', 'env:A', 5), (7, NULL, NULL, NULL)"
-      const columns = "customer_id, engine_reference, username, n"
-      const database = yield* DuckDb
-      const connection = yield* database.open({ path: ":memory:", access: "read-write" })
-      yield* connection.run(`COPY (SELECT * FROM (VALUES ${rows}) t(${columns})) TO '${path}'`)
-      const bytes = yield* files.readFile(path)
-      const { job } = yield* load(jobFrom("c.parquet", "[username]"), { files: { "c.parquet": bytes } })
-      expect(job).toMatchObject({
-        assignments: [
-          assignment(
-            "1234567890123456789",
-            "tax:website",
-            { username: env("A"), n: literal(5) },
-            "c.parquet:1",
-          ),
-          assignment("7", "bank:website", {}, "c.parquet:2"),
-        ],
-      })
-      const { errors } = yield* load(jobFrom("c.parquet"), { files: { "c.parquet": bytes.slice(8) } })
-      expect(errors).toEqual(["c.parquet:1:1: the file cannot be read as Parquet"])
-    }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, DuckDb.layer])),
-  )
+  inFiles.effect("come from Parquet with ids as text, in the order of the file", function* () {
+    const files = yield* FileSystem.FileSystem
+    const path = `${yield* files.makeTempDirectoryScoped()}/made.parquet`
+    const rows = "(1234567890123456789, 'tax:website', 'env:A', 5), (7, NULL, NULL, NULL)"
+    const columns = "customer_id, engine_reference, username, n"
+    const database = yield* DuckDb
+    const connection = yield* database.open({ path: ":memory:", access: "read-write" })
+    yield* connection.run(`COPY (SELECT * FROM (VALUES ${rows}) t(${columns})) TO '${path}'`)
+    const bytes = yield* files.readFile(path)
+    const { job } = yield* load(jobFrom("c.parquet", "[username]"), { files: { "c.parquet": bytes } })
+    expect(job).toMatchObject({
+      assignments: [
+        assignment(
+          "1234567890123456789",
+          "tax:website",
+          { username: env("A"), n: literal(5) },
+          "c.parquet:1",
+        ),
+        assignment("7", "bank:website", {}, "c.parquet:2"),
+      ],
+    })
+    const { errors } = yield* load(jobFrom("c.parquet"), { files: { "c.parquet": bytes.slice(8) } })
+    expect(errors).toEqual(["c.parquet:1:1: the file cannot be read as Parquet"])
+  })
 
   const withColumns = (file: string, more = "features_column: wants, token_column: ticket") =>
     `${smallJob}tokens: { key: env:KEY }\ncustomers:\n  - { from: ${file}, ${more} }\n`
-  it.effect("have features as words or as a list, in every format; the name of a token is one text", () =>
-    Effect.gen(function* () {
+  inFiles.effect(
+    "have features as words or as a list, in every format; the name of a token is one text",
+    function* () {
       const files = yield* FileSystem.FileSystem
       const path = `${yield* files.makeTempDirectoryScoped()}/made.parquet`
       const database = yield* DuckDb
@@ -191,7 +192,7 @@ describe("customers from a file", () => {
           },
         })
       }
-    }).pipe(Effect.scoped, Effect.provide([NodeServices.layer, DuckDb.layer])),
+    },
   )
 
   effect("are refused if a column means two things, or a row lists a feature twice", function* () {

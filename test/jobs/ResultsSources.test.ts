@@ -9,7 +9,9 @@ import { builtInSources, flowResultsSource, profileSource } from "../../src/serv
 import { makeFindings } from "../../src/jobs/Problem.ts"
 import { differences, loadResultsSources } from "../../src/jobs/ResultsSources.ts"
 import { load, smallJob } from "./loading.ts"
-import { effect } from "../harness/Steps.ts"
+import { effect, withLayer } from "../harness/Steps.ts"
+
+const inFiles = withLayer(NodeServices.layer)
 
 const job = `${smallJob}customers: [{ id: c-1 }]\nschemas: ./own\n`
 const withRows = (
@@ -83,32 +85,30 @@ describe("results sources that load", () => {
     })
   })
 
-  it.effect("have one order, whatever order the disk lists them in", () =>
-    Effect.gen(function* () {
-      const names = ["work.yaml", "a.yaml", "income.yaml"]
-      const real = yield* FileSystem.FileSystem
-      const folder = yield* real.makeTempDirectoryScoped()
-      yield* real.makeDirectory(`${folder}/own/results`, { recursive: true })
-      for (const name of names) {
-        const text = income.replaceAll("income", name.replace(".yaml", ""))
-        yield* real.writeFileString(`${folder}/own/results/${name}`, text)
-      }
-      const disk = FileSystem.makeNoop({ stat: real.stat, readDirectory: () => Effect.succeed(names) })
-      const around = {
-        findings: makeFindings(),
-        folder,
-        environmentOf: () => Effect.succeed(new Map<string, string>()),
-      }
-      const place = { file: "job.yaml", line: 1, column: 1 }
-      const sources = yield* loadResultsSources(around, "own", place).pipe(
-        Effect.provideService(FileSystem.FileSystem, disk),
-      )
-      expect([around.findings.errors(), sources.map(({ name }) => name)]).toEqual([
-        [],
-        ["flow_results", "profile", "a", "income", "work"],
-      ])
-    }).pipe(Effect.provide(NodeServices.layer)),
-  )
+  inFiles.effect("have one order, whatever order the disk lists them in", function* () {
+    const names = ["work.yaml", "a.yaml", "income.yaml"]
+    const real = yield* FileSystem.FileSystem
+    const folder = yield* real.makeTempDirectoryScoped()
+    yield* real.makeDirectory(`${folder}/own/results`, { recursive: true })
+    for (const name of names) {
+      const text = income.replaceAll("income", name.replace(".yaml", ""))
+      yield* real.writeFileString(`${folder}/own/results/${name}`, text)
+    }
+    const disk = FileSystem.makeNoop({ stat: real.stat, readDirectory: () => Effect.succeed(names) })
+    const around = {
+      findings: makeFindings(),
+      folder,
+      environmentOf: () => Effect.succeed(new Map<string, string>()),
+    }
+    const place = { file: "job.yaml", line: 1, column: 1 }
+    const sources = yield* loadResultsSources(around, "own", place).pipe(
+      Effect.provideService(FileSystem.FileSystem, disk),
+    )
+    expect([around.findings.errors(), sources.map(({ name }) => name)]).toEqual([
+      [],
+      ["flow_results", "profile", "a", "income", "work"],
+    ])
+  })
 
   effect("warn if executions would be deleted without a count", function* () {
     const { errors, warnings } = yield* withRows({

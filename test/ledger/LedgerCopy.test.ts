@@ -1,5 +1,5 @@
 /** A ledger of an older version: copied before it is changed, read as it is, and never lost on the way. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { readdirSync, statSync } from "node:fs"
@@ -49,25 +49,24 @@ const formatOf = (path: string) => {
 }
 
 describe("a ledger of an older format", () => {
-  it.effect.each([0, 1] as const)(
+  effect.each([0, 1] as const)(
     "%i is copied beside itself before it is changed, and told once",
-    (format) =>
-      Effect.gen(function* () {
-        yield* TestClock.setTime(Date.UTC(2026, 10, 23, 12))
-        const root = yield* folder
-        const path = yield* older(root, format)
-        const told: Array<LedgerCopy> = []
-        const before = yield* Effect.provide(about, at(path, told, true))
-        // Who only reads leaves it as it is.
-        expect([told, copiesIn(root), formatOf(path)]).toEqual([[], [], format])
-        expect(yield* Effect.provide(about, at(path, told))).toEqual(before)
-        const copy = join(root, `ledger.format-${format}.2026-11-23.sqlite`)
-        expect([told, formatOf(path), formatOf(copy)]).toEqual([[{ format, path: copy }], 3, format])
-        expect(statSync(copy).mode & 0o777).toBe(0o600)
-        expect(yield* Effect.provide(about, at(copy, told, true))).toEqual(before)
-        yield* Effect.provide(about, at(path, told))
-        expect([told.length, copiesIn(root).length]).toEqual([1, 1])
-      }).pipe(Effect.scoped),
+    function* (format) {
+      yield* TestClock.setTime(Date.UTC(2026, 10, 23, 12))
+      const root = yield* folder
+      const path = yield* older(root, format)
+      const told: Array<LedgerCopy> = []
+      const before = yield* Effect.provide(about, at(path, told, true))
+      // Who only reads leaves it as it is.
+      expect([told, copiesIn(root), formatOf(path)]).toEqual([[], [], format])
+      expect(yield* Effect.provide(about, at(path, told))).toEqual(before)
+      const copy = join(root, `ledger.format-${format}.2026-11-23.sqlite`)
+      expect([told, formatOf(path), formatOf(copy)]).toEqual([[{ format, path: copy }], 3, format])
+      expect(statSync(copy).mode & 0o777).toBe(0o600)
+      expect(yield* Effect.provide(about, at(copy, told, true))).toEqual(before)
+      yield* Effect.provide(about, at(path, told))
+      expect([told.length, copiesIn(root).length]).toEqual([1, 1])
+    },
   )
 
   effect(

@@ -29,7 +29,7 @@ import type { Asked, JobPlan } from "../../src/run/PlanJob.ts"
 import { noExpectations } from "../../src/task/Expectations.ts"
 import { planTasks } from "../../src/task/Plan.ts"
 import { KnownSecrets } from "../../src/privacy/KnownSecrets.ts"
-import { anId } from "../harness/Id.ts"
+import { anId, type AnyId } from "../harness/Id.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { assignment, fitOf, key, known, login, moment, noAccounts } from "../task/Samples.ts"
 import { executed, idOf, planned, run_id, settled, started } from "../report/Samples.ts"
@@ -72,6 +72,14 @@ const fold = (facts: ReadonlyArray<Fact>): RunState => {
   return run
 }
 
+const plannedSession = (id: string, more: { readonly customer_id?: AnyId } = {}): Fact => ({
+  _tag: "TaskPlanned",
+  run_id,
+  task_id: anId(`${run_id}/session/${id}`),
+  session_id: anId(id),
+  ...more,
+  features: [],
+})
 const unfinished = (id: string, reason: string) => settled(id, "unfinished", reason, "service")
 const open = (id: string) => executed(id, {}).filter(({ _tag }) => _tag !== "AttemptClosed")
 const intended = (id: string) => executed(id, {}).slice(0, 1)
@@ -112,18 +120,11 @@ describe("the facts of a plan", () => {
       features: ["accounts_read"],
       fingerprint: expect.stringMatching(/^\w{16,}$/),
     })
-    const session = (id: string) => ({
-      _tag: "TaskPlanned",
-      run_id,
-      task_id: `${run_id}/session/${id}`,
-      session_id: id,
-      features: [],
-    })
     expect(planningFacts(planOf(["c-1"], ["c-2"]), undefined)).toStrictEqual([
       of("c-1"),
       of("c-2"),
-      { ...session("s-1"), customer_id: "c-7" },
-      session("s-2"),
+      plannedSession("s-1", { customer_id: anId("c-7") }),
+      plannedSession("s-2"),
       {
         _tag: "TaskSettled",
         run_id,
@@ -166,14 +167,8 @@ describe("a task that the job no longer names", () => {
       sessions: [{ session_id: anId("s-1"), customer_id: undefined }] as never,
     }
     expect(subjectsOf(named)).toEqual(new Set(["c/bank:website", "session/s-1"]))
-    const session = (id: string): Fact => ({
-      _tag: "TaskPlanned",
-      run_id,
-      task_id: anId(`${run_id}/session/${id}`),
-      session_id: anId(id),
-      features: [],
-    })
-    const run = fold([planned("c"), planned("c", "tax"), session("s-1"), session("s-2")])
+    const sessions = ["s-1", "s-2"].map((id) => plannedSession(id))
+    const run = fold([planned("c"), planned("c", "tax"), ...sessions])
     const removed = removedFacts(named, run).map((fact) => "task_id" in fact && fact.task_id)
     expect(removed).toEqual([idOf("c", "tax"), `${run_id}/session/s-2`])
     expect(sessionsToPull(run).map(({ session_id }) => session_id)).toEqual(["s-1", "s-2"])
@@ -342,14 +337,7 @@ describe("what a rerun asks for", () => {
     expect(narrowed(all, undefined)).toEqual({ assignments: all, partly: new Set() })
   })
 
-  const planOne = (id: string, ...codes: ReadonlyArray<string>): Fact => ({
-    _tag: "TaskPlanned",
-    run_id,
-    task_id: idOf(id),
-    customer_id: anId(id),
-    engine_reference: anId("bank:website"),
-    features: codes,
-  })
+  const planOne = (id: string, ...features: ReadonlyArray<string>) => ({ ...planned(id), features }) as Fact
   const asks = (asked: Asked) =>
     [...asked].map(([subject, isAsked]) => [
       subject,
@@ -372,14 +360,7 @@ describe("what a rerun asks for", () => {
   })
 
   it("stays the same when it is resumed: the features of its tasks, and all where a task names none", () => {
-    const session: Fact = {
-      _tag: "TaskPlanned",
-      run_id,
-      task_id: anId(`${run_id}/session/s-1`),
-      session_id: anId("s-1"),
-      features: [],
-    }
-    expect(asks(askedBy(fold([planOne("c-1", "cards_read"), session])))).toEqual([
+    expect(asks(askedBy(fold([planOne("c-1", "cards_read"), plannedSession("s-1")])))).toEqual([
       ["c-1/bank:website", ["cards_read"]],
       ["session/s-1", ["accounts_read", "cards_read", "tax_read"]],
     ])
@@ -461,16 +442,8 @@ describe("the plan of a job", () => {
   })
 
   it("gives every task of the run what starts it, if the job still names it, and its usual duration", () => {
-    const session: Fact = {
-      _tag: "TaskPlanned",
-      run_id,
-      task_id: anId(`${run_id}/session/s-1`),
-      session_id: anId("s-1"),
-      customer_id: anId("c-7"),
-      features: [],
-    }
     const planned1 = planOf(["c-1"])
-    const run = fold([planned("c-1"), planned("c-9"), session])
+    const run = fold([planned("c-1"), planned("c-9"), plannedSession("s-1", { customer_id: anId("c-7") })])
     const usual = Duration.minutes(3)
     const expectations = { ...noExpectations, byEngine: new Map([["bank:website", usual]]) }
     const learnt = { ...planned1.learnt, expectations }

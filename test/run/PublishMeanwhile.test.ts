@@ -7,7 +7,6 @@ import { Duration, Effect } from "effect"
 import { Progress } from "../../src/task/Progress.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import type { Fact, Recorded } from "../../src/ledger/Fact.ts"
-import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { mayHaveInterims, nextInterimAt, tasksOver } from "../../src/run/PublishMeanwhile.ts"
@@ -16,6 +15,7 @@ import type { Interim } from "../../src/tables/Publisher.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, features, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
+import { executed, idOf, planned, run_id, runOf, settled } from "../report/Samples.ts"
 
 const minute = 60_000
 const begunAt = Date.UTC(2026, 10, 21, 22)
@@ -142,81 +142,37 @@ describe("the moment of the next version", () => {
   })
 })
 
-const run_id = anId("demo.2026-11-21")
-const taskOf = (name: string) => anId(`${run_id}/${name}/bank:website`)
-
-/** A run from these facts, in their order. */
-const stateAfter = (facts: ReadonlyArray<Fact>) => {
-  const started = { run_id, job: "demo", job_path: "demo.yaml", run_date: "2026-11-21", tool_version: "1" }
-  const all: ReadonlyArray<Fact> = [{ _tag: "RunStarted", ...started }, ...facts]
-  const state = foldRun(all.map((fact, index) => ({ seq: index + 1, at: index, fact })))
-  if (state === undefined) throw new Error("no run")
-  return state
-}
-
-const planned = (name: string): Fact => ({
-  _tag: "TaskPlanned",
-  run_id,
-  task_id: taskOf(name),
-  customer_id: anId(name),
-  engine_reference: anId("bank:website"),
-  features: [],
-})
-const verdicts = {
-  succeeded: { outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" },
-  unfinished: { outcome: "unfinished", reason: "SERVICE_UNREACHABLE", who_acts: "service" },
-  short: { outcome: "partial", reason: "RECORDS_SHORT", who_acts: "engineer" },
-} as const
-const settled = (name: string, verdict: keyof typeof verdicts): Fact => ({
-  _tag: "TaskSettled",
-  run_id,
-  task_id: taskOf(name),
-  ...verdicts[verdict],
-})
-const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
-const closed = (name: string): ReadonlyArray<Fact> => {
-  const attempt = { run_id, task_id: taskOf(name), attempt: 1 }
-  const execution_id = anId(`e-${name}`)
-  const end = { status_code: "COMPLETED", status_reason: "COMPLETED" }
-  return [
-    { _tag: "StartIntended", ...attempt, external_execution_id: "x", probe: false },
-    { _tag: "StartAnswered", ...attempt, answer: "accepted", execution_id },
-    { _tag: "AttemptClosed", ...attempt, execution_id, landed, ...end },
-  ]
-}
+const succeeded = (name: string) => settled(name, "succeeded", "COMPLETED", "nobody")
+const unfinished = (name: string) => settled(name, "unfinished", "SERVICE_UNREACHABLE", "service")
 const kept = (name: string): Fact => {
-  const of = { run_id, task_id: taskOf(name), attempt: 1, execution_id: anId(`e-${name}`) }
+  const of = { run_id, task_id: idOf(name), attempt: 1, execution_id: anId(`e-${name}`) }
   return { _tag: "AttemptKept", ...of, reason: "RECORDS_SHORT", families: [], message: "1 record is missing" }
 }
 
 describe("the tasks that are over in a run that was taken up again", () => {
   const before: ReadonlyArray<Fact> = [
-    ...["done", "again", "open", "short", "new"].map(planned),
-    ...closed("done"),
-    settled("done", "succeeded"),
-    settled("again", "unfinished"),
-    ...closed("short"),
+    ...["done", "again", "open", "short", "new"].map((name) => planned(name)),
+    ...executed("done", {}),
+    succeeded("done"),
+    unfinished("again"),
+    ...executed("short", {}),
     kept("short"),
-    settled("short", "short"),
+    settled("short", "partial", "RECORDS_SHORT", "engineer"),
   ]
   const over = (since: ReadonlyArray<Fact>) =>
-    [...tasksOver(stateAfter(before), stateAfter([...before, ...since]))].map((id) => id.split("/")[1])
+    [...tasksOver(runOf(...before), runOf(...before, ...since))].map((id) => id.split("/")[1])
 
   it("are those that it leaves as they are, and those that it settled itself", () => {
     expect(over([])).toEqual(["done"])
-    expect(over([settled("new", "succeeded"), settled("again", "unfinished")])).toEqual([
-      "done",
-      "again",
-      "new",
-    ])
+    expect(over([succeeded("new"), unfinished("again")])).toEqual(["done", "again", "new"])
   })
 
   it("are not those whose kept executions are read again, until the run is over [interim over]", () => {
-    expect(over([settled("short", "succeeded")])).toEqual(["done"])
+    expect(over([succeeded("short")])).toEqual(["done"])
   })
 
   it("are not those with an end that came after their verdict", () => {
-    expect(over([settled("open", "unfinished"), ...closed("open")])).toEqual(["done"])
+    expect(over([unfinished("open"), ...executed("open", {})])).toEqual(["done"])
   })
 })
 
@@ -226,12 +182,12 @@ describe("a run that was published before", () => {
   const held: Fact = { _tag: "RunHeld", run_id, database: "held", gates }
 
   it("is published again only as a whole, unless nothing had been done in it by then", () => {
-    const may = (...facts: ReadonlyArray<Fact>) => mayHaveInterims(stateAfter(facts))
+    const may = (...facts: ReadonlyArray<Fact>) => mayHaveInterims(runOf(...facts))
     expect([
-      may(planned("a"), settled("a", "unfinished")),
-      may(published, planned("a"), planned("b"), settled("b", "unfinished")),
-      may(planned("a"), settled("a", "unfinished"), published),
-      may(planned("a"), ...closed("a"), published),
+      may(planned("a"), unfinished("a")),
+      may(published, planned("a"), planned("b"), unfinished("b")),
+      may(planned("a"), unfinished("a"), published),
+      may(planned("a"), ...executed("a", {}), published),
       may(planned("a"), held),
       may(planned("a"), held, { _tag: "RunAccepted", run_id }),
     ]).toEqual([true, true, false, false, false, false])

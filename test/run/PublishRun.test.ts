@@ -1,6 +1,6 @@
 /** What the publication of a run leaves in the ledger: its receipts, what is not in the tables, and what stays remotely. */
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { describe, expect } from "@effect/vitest"
+import { Effect } from "effect"
 import { Progress } from "../../src/task/Progress.ts"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
@@ -11,7 +11,7 @@ import { PublicationHeld, PublishFailed, Publisher } from "../../src/tables/Publ
 import type { Published } from "../../src/tables/Publisher.ts"
 import { anId } from "../harness/Id.ts"
 import { executed, idOf, planned, run_id, started } from "../report/Samples.ts"
-import { effect } from "../harness/Steps.ts"
+import { effect, withLayer } from "../harness/Steps.ts"
 
 const drained = (customer: string): Fact => ({
   _tag: "AttemptDrained",
@@ -63,6 +63,7 @@ const kept = (customer: string, reason = "it is no JSON") => ({
   message: `landing/${run_id}/segment-000001.njl@10 is not in the tables: ${reason}`,
 })
 
+const inLedger = withLayer(Ledger.layer({ path: ":memory:" }))
 const noInterim = () => Effect.die("no version while the run goes on")
 
 /** What the stage returns, and what it adds to a ledger with these facts. */
@@ -147,39 +148,34 @@ describe("a publication", () => {
     expect(failed.released).toMatchObject({ _tag: "Failure", failure: { message: "disk full" } })
   })
 
-  it.effect(
+  inLedger.effect(
     "publishes the runs that were held back before it with receipts and kept executions of their own",
-    () =>
-      Effect.gen(function* () {
-        const earlier = anId("demo.2026-11-20")
-        const move = (one: Fact): Fact =>
-          JSON.parse(JSON.stringify(one).replaceAll(`${run_id}`, `${earlier}`)) as Fact
-        const ledger = yield* Ledger
-        yield* ledger.append([started, ...whole("c"), ...[started, ...whole("d")].map(move)])
-        const of = { receipts: [{ execution_id: anId("e-d"), landed_sha256: "dd", whole: false }] }
-        const left_out = [body("d", { task_id: anId(`${earlier}/d/bank:website`) })]
-        const released = [
-          { run_id: earlier, ...of, left_out, misfits: [], rejected: [], delivered: [], other },
-        ]
-        const publisher = {
-          publish: () => Effect.succeed({ ...plain, released }),
-          publishInterim: noInterim,
-          publishOutcome: () => Effect.void,
-        }
-        const told = yield* Effect.provideService(publishStage(run_id), Publisher, publisher)
-        expect(told).toEqual([earlier])
-        expect((yield* ledger.facts(earlier)).slice(-2).map((one) => one.fact)).toEqual([
-          { _tag: "RunPublished", run_id: earlier, version: 7, ...of, left_out, other },
-          move(kept("d") as Fact),
-        ])
-        expect((yield* ledger.facts(run_id)).at(-1)?.fact).toEqual(fact())
-      }).pipe(Effect.provide(Layer.fresh(Ledger.layer({ path: ":memory:" })))),
+    function* () {
+      const earlier = anId("demo.2026-11-20")
+      const move = (one: Fact): Fact =>
+        JSON.parse(JSON.stringify(one).replaceAll(`${run_id}`, `${earlier}`)) as Fact
+      const ledger = yield* Ledger
+      yield* ledger.append([started, ...whole("c"), ...[started, ...whole("d")].map(move)])
+      const of = { receipts: [{ execution_id: anId("e-d"), landed_sha256: "dd", whole: false }] }
+      const left_out = [body("d", { task_id: anId(`${earlier}/d/bank:website`) })]
+      const released = [{ run_id: earlier, ...of, left_out, misfits: [], rejected: [], delivered: [], other }]
+      const publisher = {
+        publish: () => Effect.succeed({ ...plain, released }),
+        publishInterim: noInterim,
+        publishOutcome: () => Effect.void,
+      }
+      const told = yield* Effect.provideService(publishStage(run_id), Publisher, publisher)
+      expect(told).toEqual([earlier])
+      expect((yield* ledger.facts(earlier)).slice(-2).map((one) => one.fact)).toEqual([
+        { _tag: "RunPublished", run_id: earlier, version: 7, ...of, left_out, other },
+        move(kept("d") as Fact),
+      ])
+      expect((yield* ledger.facts(run_id)).at(-1)?.fact).toEqual(fact())
+    },
   )
 })
 
-it.effect("a run that the ledger does not know is a defect that names it", () =>
-  Effect.gen(function* () {
-    const exit = yield* Effect.exit(runIn(yield* Ledger, anId("demo.2026-11-19")))
-    expect(String(exit)).toContain("the ledger has no run demo.2026-11-19")
-  }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" }))),
-)
+inLedger.effect("a run that the ledger does not know is a defect that names it", function* () {
+  const exit = yield* Effect.exit(runIn(yield* Ledger, anId("demo.2026-11-19")))
+  expect(String(exit)).toContain("the ledger has no run demo.2026-11-19")
+})

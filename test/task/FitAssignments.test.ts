@@ -1,7 +1,7 @@
 /**
  * One engine's form among those of others: whatever it does, the others' customers are planned.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { EngineCatalogue, FormCache } from "../../src/client/EngineForms.ts"
@@ -21,6 +21,7 @@ import {
   noAccounts,
 } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
+import { withLayer } from "../harness/Steps.ts"
 
 const itself = paramsForm({ a: { $ref: "#/$defs/A" } }, { $defs: { A: { $ref: "#/$defs/A" } } })
 const doubled = Object.fromEntries(
@@ -59,8 +60,8 @@ const checker = Layer.effect(
         : check(request),
   })),
 ).pipe(Layer.provide(FormCheckerInProcess.layer))
-const layer = FormCache.layer.pipe(
-  Layer.provide(Layer.mergeAll(catalogue, checker, Ledger.layer({ path: ":memory:" }))),
+const { effect } = withLayer(
+  FormCache.layer.pipe(Layer.provide(Layer.mergeAll(catalogue, checker, Ledger.layer({ path: ":memory:" })))),
 )
 
 const good = login({ username: "user", password: "pass" })
@@ -74,88 +75,83 @@ const cannot = (why: string) =>
   "service's support"
 
 describe("a plan over several engines", () => {
-  it.effect("starts tasks with a usable form, and settles those of each engine that has none", () =>
-    Effect.gen(function* () {
-      const forms = yield* FormCache
-      const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
-      const fitted = yield* fitAssignments(assignments, logins, found)
-      const { tasks, settled } = planTasks({
-        job: {
-          assignments,
-          sessions: [],
-          concurrency: { max_in_flight: 2, per_engine: 1 },
-          execution: {
-            execution_timeout: Duration.seconds(60),
-            unlock_protected_data: false,
-            max_wait: Duration.millis(1),
-          },
+  effect("starts tasks with a usable form, and settles those of each engine that has none", function* () {
+    const forms = yield* FormCache
+    const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
+    const fitted = yield* fitAssignments(assignments, logins, found)
+    const { tasks, settled } = planTasks({
+      job: {
+        assignments,
+        sessions: [],
+        concurrency: { max_in_flight: 2, per_engine: 1 },
+        execution: {
+          execution_timeout: Duration.seconds(60),
+          unlock_protected_data: false,
+          max_wait: Duration.millis(1),
         },
-        run_id: anId("n"),
-        logins,
-        key,
-        accounts: noAccounts,
-        moment,
-        expectations: noExpectations,
-        ...fitted,
-      })
-      assert.deepStrictEqual(
-        tasks.map(({ customer_id, availability, fitted: isFitted }) => [customer_id, availability, isFitted]),
-        [["c-1", "ready", true]],
-      )
-      const broken =
-        "password is missing; the form requires it; username must NOT have fewer than 2 characters"
-      assert.deepStrictEqual(
-        settled.map(({ customer_id, outcome, reason, who_acts, message }) => [
-          customer_id,
-          outcome,
-          reason,
-          who_acts,
-          message,
-        ]),
+      },
+      run_id: anId("n"),
+      logins,
+      key,
+      accounts: noAccounts,
+      moment,
+      expectations: noExpectations,
+      ...fitted,
+    })
+    assert.deepStrictEqual(
+      tasks.map(({ customer_id, availability, fitted: isFitted }) => [customer_id, availability, isFitted]),
+      [["c-1", "ready", true]],
+    )
+    const broken = "password is missing; the form requires it; username must NOT have fewer than 2 characters"
+    assert.deepStrictEqual(
+      settled.map(({ customer_id, outcome, reason, who_acts, message }) => [
+        customer_id,
+        outcome,
+        reason,
+        who_acts,
+        message,
+      ]),
+      [
+        ["c-0", "failed", "ANSWER_UNUSABLE", "engineer", cannot("parameters: it refers to itself")],
+        ["c-2", "failed", "ANSWER_UNUSABLE", "engineer", cannot("checking it takes longer than 5s")],
         [
-          ["c-0", "failed", "ANSWER_UNUSABLE", "engineer", cannot("parameters: it refers to itself")],
-          ["c-2", "failed", "ANSWER_UNUSABLE", "engineer", cannot("checking it takes longer than 5s")],
-          [
-            "c-3",
-            "failed",
-            "ANSWER_UNUSABLE",
-            "engineer",
-            cannot("accounts_read: it has more than 5,000 parts when its references are followed"),
-          ],
-          ["c-4", "failed", "INCORRECT_PARAMETERS_FORMAT", "engineer", broken],
+          "c-3",
+          "failed",
+          "ANSWER_UNUSABLE",
+          "engineer",
+          cannot("accounts_read: it has more than 5,000 parts when its references are followed"),
         ],
-      )
-    }).pipe(Effect.provide(layer)),
-  )
+        ["c-4", "failed", "INCORRECT_PARAMETERS_FORMAT", "engineer", broken],
+      ],
+    )
+  })
 
-  it.effect("checks an engine again before a start, when its form may have become unusable", () =>
-    Effect.gen(function* () {
-      const task = (engine_reference: string) => ({
-        task_id: anId("t"),
-        customer_id: anId("c"),
-        engine_reference: anId(engine_reference),
-        features: [],
-        lacking: [],
-        outside: [],
-        start: {
-          login: { _tag: "Parameters" as const, parameters: good.parameters, tokenized_access: false },
-          configurations: {},
-          hooks_extra_data: {},
-        },
-        fingerprint: "f",
-        account: { account: "a", identity: ["a"], password: "f", former: [], isByHand: true },
-        isByHand: true,
-        fitted: false,
-        availability: "unavailable" as const,
-        expected: Duration.millis(1),
-        source: "",
-      })
-      assert.deepStrictEqual(yield* fitTask(task("slow:api")), {
-        finding: { _tag: "Unusable", why: "checking it takes longer than 5s" },
-      })
-      const bank = yield* fitTask(task("bank:website"))
-      assert.deepStrictEqual([bank.finding._tag, bank.fit?.settings.errors], ["Known", []])
-      assert.deepStrictEqual(yield* fitTask(task("gone:api")), { finding: { _tag: "Unknown" } })
-    }).pipe(Effect.provide(layer)),
-  )
+  effect("checks an engine again before a start, when its form may have become unusable", function* () {
+    const task = (engine_reference: string) => ({
+      task_id: anId("t"),
+      customer_id: anId("c"),
+      engine_reference: anId(engine_reference),
+      features: [],
+      lacking: [],
+      outside: [],
+      start: {
+        login: { _tag: "Parameters" as const, parameters: good.parameters, tokenized_access: false },
+        configurations: {},
+        hooks_extra_data: {},
+      },
+      fingerprint: "f",
+      account: { account: "a", identity: ["a"], password: "f", former: [], isByHand: true },
+      isByHand: true,
+      fitted: false,
+      availability: "unavailable" as const,
+      expected: Duration.millis(1),
+      source: "",
+    })
+    assert.deepStrictEqual(yield* fitTask(task("slow:api")), {
+      finding: { _tag: "Unusable", why: "checking it takes longer than 5s" },
+    })
+    const bank = yield* fitTask(task("bank:website"))
+    assert.deepStrictEqual([bank.finding._tag, bank.fit?.settings.errors], ["Known", []])
+    assert.deepStrictEqual(yield* fitTask(task("gone:api")), { finding: { _tag: "Unknown" } })
+  })
 })
