@@ -10,13 +10,10 @@ import { CsvReader } from "../../src/jobs/Csv.ts"
 import type { CsvRow } from "../../src/jobs/Csv.ts"
 import { checkLoginsFile } from "../../src/jobs/EnvFile.ts"
 import { makeFindings } from "../../src/jobs/Problem.ts"
-import { env, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
+import { env, jobFrom, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
 import { effect, withLayer } from "../harness/Steps.ts"
 
 const inFiles = withLayer(Layer.merge(NodeServices.layer, DuckDb.layer))
-
-const jobFrom = (file: string, references?: string) =>
-  `${smallJob}customers:\n  - from: ${file}\n${references === undefined ? "" : `    references: ${references}\n`}`
 
 const readCsv = (chunks: ReadonlyArray<string>) => {
   const rows: Array<CsvRow> = []
@@ -84,6 +81,15 @@ describe("a CSV text", () => {
   })
 })
 
+/** The bytes of a Parquet file with these rows. */
+const parquetOf = Effect.fnUntraced(function* (columns: string, rows: string) {
+  const files = yield* FileSystem.FileSystem
+  const path = `${yield* files.makeTempDirectoryScoped()}/made.parquet`
+  const connection = yield* (yield* DuckDb).open({ path: ":memory:", access: "read-write" })
+  yield* connection.run(`COPY (SELECT * FROM (VALUES ${rows}) t(${columns})) TO '${path}'`)
+  return yield* files.readFile(path)
+})
+
 describe("customers from a file", () => {
   const assignment = (customer_id: string, engine_reference: string, parameters: object, source: string) => ({
     customer_id,
@@ -132,14 +138,8 @@ describe("customers from a file", () => {
   )
 
   inFiles.effect("come from Parquet with ids as text, in the order of the file", function* () {
-    const files = yield* FileSystem.FileSystem
-    const path = `${yield* files.makeTempDirectoryScoped()}/made.parquet`
     const rows = "(1234567890123456789, 'tax:website', 'env:A', 5), (7, NULL, NULL, NULL)"
-    const columns = "customer_id, engine_reference, username, n"
-    const database = yield* DuckDb
-    const connection = yield* database.open({ path: ":memory:", access: "read-write" })
-    yield* connection.run(`COPY (SELECT * FROM (VALUES ${rows}) t(${columns})) TO '${path}'`)
-    const bytes = yield* files.readFile(path)
+    const bytes = yield* parquetOf("customer_id, engine_reference, username, n", rows)
     const { job } = yield* load(jobFrom("c.parquet", "[username]"), { files: { "c.parquet": bytes } })
     expect(job).toMatchObject({
       assignments: [
@@ -161,20 +161,13 @@ describe("customers from a file", () => {
   inFiles.effect(
     "have features as words or as a list, in every format; the name of a token is one text",
     function* () {
-      const files = yield* FileSystem.FileSystem
-      const path = `${yield* files.makeTempDirectoryScoped()}/made.parquet`
-      const database = yield* DuckDb
-      const connection = yield* database.open({ path: ":memory:", access: "read-write" })
       const rows = "('c-1', ['accounts_read', 'cards_read'], 'my bank, 2'), ('c-2', NULL, NULL)"
-      yield* connection.run(
-        `COPY (SELECT * FROM (VALUES ${rows}) t(customer_id, wants, ticket)) TO '${path}'`,
-      )
       const written: Readonly<Record<string, string | Uint8Array>> = {
         "c.csv": 'customer_id,wants,ticket\nc-1,"accounts_read, cards_read","my bank, 2"\nc-2,,\n',
         "c.ndjson":
           '{"customer_id":"c-1","wants":["accounts_read","cards_read"],"ticket":"my bank, 2"}\n' +
           '{"customer_id":"c-2","wants":null,"ticket":""}\n',
-        "c.parquet": yield* files.readFile(path),
+        "c.parquet": yield* parquetOf("customer_id, wants, ticket", rows),
       }
       for (const [name, content] of Object.entries(written)) {
         expect(yield* load(withColumns(name), { files: { [name]: content } })).toMatchObject({

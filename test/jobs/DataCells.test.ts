@@ -1,13 +1,10 @@
 /** Cells of customers files are data: nothing that somebody typed into one is ever looked up, opened or run. */
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { env, literal, load, smallJob } from "./loading.ts"
+import { env, jobFrom, literal, load, smallJob } from "./loading.ts"
 import { effect } from "../harness/Steps.ts"
 
 const file = (path: string) => ({ _tag: "Reference", reference: { _tag: "File", path } })
-
-const jobFrom = (name: string, references?: string) =>
-  `${smallJob}customers:\n  - from: ${name}\n${references === undefined ? "" : `    references: ${references}\n`}`
 
 interface Assigned {
   readonly login: { readonly parameters: unknown }

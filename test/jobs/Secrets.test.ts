@@ -21,6 +21,7 @@ import { describeReference, parseReference } from "../../src/jobs/Scalars.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
 import { secretsOf } from "../harness/SecretsMemory.ts"
+import { effect, withLayer } from "../harness/Steps.ts"
 
 const live = Layer.provideMerge(Secrets.layer, NodeServices.layer)
 const environment = ConfigProvider.layer(ConfigProvider.fromEnvRecord({ PASSWORD: "hunter2", EMPTY: "" }))
@@ -42,147 +43,129 @@ describe("a secret reference", () => {
 })
 
 describe("secrets", () => {
-  it.layer(Layer.merge(live, environment), { excludeTestServices: true })((it) => {
-    it.effect("come from the environment, a file without its final line break, and a command's output", () =>
-      Effect.gen(function* () {
-        const files = yield* FileSystem.FileSystem
-        const path = `${yield* files.makeTempDirectoryScoped()}/pin`
-        yield* files.writeFileString(path, " 0042 \r\n")
-        expect(yield* value({ _tag: "Env", name: "PASSWORD" })).toBe("hunter2")
-        expect(yield* value({ _tag: "File", path })).toBe(" 0042 ")
-        expect(yield* value(exec("echo '  hunter2 '; cat"))).toBe("hunter2")
-      }),
-    )
+  const { live: onMachine } = withLayer(Layer.merge(live, environment))
 
-    it.effect("are known as secrets as soon as they are read", () =>
-      Effect.gen(function* () {
-        const known = makeKnownSecrets()
-        known.hold("hunter2", "login")
-        yield* Effect.forEach(
-          [{ _tag: "Env", name: "PASSWORD" } as const, exec("echo from-exec-7")],
-          value,
-        ).pipe(Effect.provideService(KnownSecrets, known))
-        expect(known.clean("a hunter2 b from-exec-7", "own")).toBe("a [blanked] b [blanked]")
-      }),
-    )
+  onMachine(
+    "come from the environment, a file without its final line break, and a command's output",
+    function* () {
+      const files = yield* FileSystem.FileSystem
+      const path = `${yield* files.makeTempDirectoryScoped()}/pin`
+      yield* files.writeFileString(path, " 0042 \r\n")
+      expect(yield* value({ _tag: "Env", name: "PASSWORD" })).toBe("hunter2")
+      expect(yield* value({ _tag: "File", path })).toBe(" 0042 ")
+      expect(yield* value(exec("echo '  hunter2 '; cat"))).toBe("hunter2")
+    },
+  )
 
-    it.effect("are at most 65,536 bytes long, in however many pieces a command writes them", () =>
-      Effect.gen(function* () {
-        const writing = (count: number) =>
-          exec(`printf %${count}s x | tr ' ' y; printf %40000s x | tr ' ' z; printf e`)
-        expect(yield* value(writing(25_535))).toBe(
-          `${"x".padStart(25_535, "y")}${"x".padStart(40_000, "z")}e`,
-        )
-        expect((yield* failure(writing(25_536))).message).toBe("exec:…: it is longer than 65536 bytes")
-      }),
+  onMachine("are known as secrets as soon as they are read", function* () {
+    const known = makeKnownSecrets()
+    known.hold("hunter2", "login")
+    yield* Effect.forEach([{ _tag: "Env", name: "PASSWORD" } as const, exec("echo from-exec-7")], value).pipe(
+      Effect.provideService(KnownSecrets, known),
     )
-
-    it.effect(
-      "[promise 12 exec] of a command see PATH, HOME, LANG and the variables that it names, no others",
-      () =>
-        Effect.gen(function* () {
-          vi.stubEnv("NIGHTJAR_TEST_SECRET", "from-this-process-7")
-          const given = {
-            PATH: "/usr/bin:/bin",
-            HOME: "/home/me",
-            LANG: "C",
-            TOKEN: "t",
-            ADDRESS: "a",
-            APP: "s",
-          }
-          // What a shell sets itself.
-          const seen = "env | grep -vE '^(_|PWD|OLDPWD|SHLVL)=' | sort"
-          const told = (command: string) =>
-            Effect.provideService(
-              Effect.map(value(exec(command)), (text) => text.split("\n")),
-              ConfigProvider.ConfigProvider,
-              ConfigProvider.fromEnvRecord(given),
-            )
-          const always = ["HOME=/home/me", "LANG=C", "PATH=/usr/bin:/bin"]
-          expect(yield* told(seen)).toEqual(always)
-          expect(yield* told(`: "$TOKEN \${ADDRESS:-none} $NOPE $1 $APPLE"; ${seen}`)).toEqual([
-            "ADDRESS=a",
-            ...always,
-            "TOKEN=t",
-          ])
-          expect(yield* told(`TOKEN="$TOKEN" sh -c 'echo $TOKEN'`)).toEqual(["t"])
-          vi.unstubAllEnvs()
-        }),
-    )
-
-    it.effect("of a command that was killed are none", () =>
-      Effect.gen(function* () {
-        const killed = yield* failure(exec("echo hunter2; kill -9 $$"))
-        expect(killed.message).toBe("exec:…: the command was killed")
-      }),
-    )
-
-    it.effect("that cannot be resolved say why, and show nothing of their value or command", () =>
-      Effect.gen(function* () {
-        const files = yield* FileSystem.FileSystem
-        const path = `${yield* files.makeTempDirectoryScoped()}/big`
-        yield* files.writeFileString(path, "hunter2".repeat(10_000))
-        const cases: ReadonlyArray<readonly [SecretReference, string]> = [
-          [{ _tag: "Env", name: "NOPE" }, "env:NOPE: the environment has no such variable, or an empty one"],
-          [
-            { _tag: "Env", name: "EMPTY" },
-            "env:EMPTY: the environment has no such variable, or an empty one",
-          ],
-          [{ _tag: "File", path: "/nope" }, "file:/nope: it cannot be read (there is no such file)"],
-          [{ _tag: "File", path }, `file:${path}: it cannot be read (it is larger than 65 kB)`],
-          [exec("echo hunter2; echo hunter2 >&2; exit 3"), "exec:…: the command ended with exit code 3"],
-          [exec("true # hunter2"), "exec:…: it is empty"],
-          [exec("yes hunter2"), "exec:…: it is longer than 65536 bytes"],
-          [exec("hunter2-is-no-command"), "exec:…: the command ended with exit code 127"],
-        ]
-        for (const [reference, message] of cases) {
-          const error = yield* failure(reference)
-          expect(error.message).toBe(message)
-          expect(`${JSON.stringify(error)} ${String(error)} ${error.stack}`).not.toContain("hunter2")
-        }
-      }),
-    )
+    expect(known.clean("a hunter2 b from-exec-7", "own")).toBe("a [blanked] b [blanked]")
   })
 
-  it.effect("say of a machine that refuses them what it refused, and no more", () =>
-    Effect.gen(function* () {
-      const refused = PlatformError.systemError({
-        _tag: "PermissionDenied",
-        module: "hunter2",
-        method: "hunter2",
-        description: "hunter2",
-      })
-      const handle = ChildProcessSpawner.makeHandle({
-        pid: ChildProcessSpawner.ProcessId(1),
-        exitCode: Effect.fail(refused),
-        isRunning: Effect.succeed(false),
-        kill: () => Effect.void,
-        stdin: Sink.drain,
-        stdout: Stream.fail(refused),
-        stderr: Stream.empty,
-        all: Stream.empty,
-        getInputFd: () => Sink.drain,
-        getOutputFd: () => Stream.empty,
-        unref: Effect.succeed(Effect.void),
-      })
-      const told = (spawned: Effect.Effect<typeof handle, PlatformError.PlatformError>) => {
-        const spawner = ChildProcessSpawner.ChildProcessSpawner.of(ChildProcessSpawner.make(() => spawned))
-        const given = Layer.succeed(ChildProcessSpawner.ChildProcessSpawner, spawner)
-        return failure(exec("x")).pipe(Effect.provide(Layer.provide(Secrets.layer, given)))
+  onMachine("are at most 65,536 bytes long, in however many pieces a command writes them", function* () {
+    const writing = (count: number) =>
+      exec(`printf %${count}s x | tr ' ' y; printf %40000s x | tr ' ' z; printf e`)
+    expect(yield* value(writing(25_535))).toBe(`${"x".padStart(25_535, "y")}${"x".padStart(40_000, "z")}e`)
+    expect((yield* failure(writing(25_536))).message).toBe("exec:…: it is longer than 65536 bytes")
+  })
+
+  onMachine(
+    "[promise 12 exec] of a command see PATH, HOME, LANG and the variables that it names, no others",
+    function* () {
+      vi.stubEnv("NIGHTJAR_TEST_SECRET", "from-this-process-7")
+      const given = {
+        PATH: "/usr/bin:/bin",
+        HOME: "/home/me",
+        LANG: "C",
+        TOKEN: "t",
+        ADDRESS: "a",
+        APP: "s",
       }
-      expect((yield* told(Effect.fail(refused))).message).toBe("exec:…: the command cannot be started")
-      expect((yield* told(Effect.succeed(handle))).message).toBe(
-        "exec:…: the command's output cannot be read",
-      )
-      const unreadable = ConfigProvider.make(() =>
-        Effect.fail(new ConfigProvider.SourceError({ message: "hunter2" })),
-      )
-      const variable = yield* failure({ _tag: "Env", name: "A" }).pipe(
-        Effect.provide(Layer.merge(live, ConfigProvider.layer(unreadable))),
-      )
-      expect(variable.message).toBe("env:A: the environment cannot be read")
-    }),
+      // What a shell sets itself.
+      const seen = "env | grep -vE '^(_|PWD|OLDPWD|SHLVL)=' | sort"
+      const told = (command: string) =>
+        Effect.provideService(
+          Effect.map(value(exec(command)), (text) => text.split("\n")),
+          ConfigProvider.ConfigProvider,
+          ConfigProvider.fromEnvRecord(given),
+        )
+      const always = ["HOME=/home/me", "LANG=C", "PATH=/usr/bin:/bin"]
+      expect(yield* told(seen)).toEqual(always)
+      expect(yield* told(`: "$TOKEN \${ADDRESS:-none} $NOPE $1 $APPLE"; ${seen}`)).toEqual([
+        "ADDRESS=a",
+        ...always,
+        "TOKEN=t",
+      ])
+      expect(yield* told(`TOKEN="$TOKEN" sh -c 'echo $TOKEN'`)).toEqual(["t"])
+      vi.unstubAllEnvs()
+    },
   )
+
+  onMachine("of a command that was killed are none", function* () {
+    const killed = yield* failure(exec("echo hunter2; kill -9 $$"))
+    expect(killed.message).toBe("exec:…: the command was killed")
+  })
+
+  onMachine("that cannot be resolved say why, and show nothing of their value or command", function* () {
+    const files = yield* FileSystem.FileSystem
+    const path = `${yield* files.makeTempDirectoryScoped()}/big`
+    yield* files.writeFileString(path, "hunter2".repeat(10_000))
+    const cases: ReadonlyArray<readonly [SecretReference, string]> = [
+      [{ _tag: "Env", name: "NOPE" }, "env:NOPE: the environment has no such variable, or an empty one"],
+      [{ _tag: "Env", name: "EMPTY" }, "env:EMPTY: the environment has no such variable, or an empty one"],
+      [{ _tag: "File", path: "/nope" }, "file:/nope: it cannot be read (there is no such file)"],
+      [{ _tag: "File", path }, `file:${path}: it cannot be read (it is larger than 65 kB)`],
+      [exec("echo hunter2; echo hunter2 >&2; exit 3"), "exec:…: the command ended with exit code 3"],
+      [exec("true # hunter2"), "exec:…: it is empty"],
+      [exec("yes hunter2"), "exec:…: it is longer than 65536 bytes"],
+      [exec("hunter2-is-no-command"), "exec:…: the command ended with exit code 127"],
+    ]
+    for (const [reference, message] of cases) {
+      const error = yield* failure(reference)
+      expect(error.message).toBe(message)
+      expect(`${JSON.stringify(error)} ${String(error)} ${error.stack}`).not.toContain("hunter2")
+    }
+  })
+
+  effect("say of a machine that refuses them what it refused, and no more", function* () {
+    const refused = PlatformError.systemError({
+      _tag: "PermissionDenied",
+      module: "hunter2",
+      method: "hunter2",
+      description: "hunter2",
+    })
+    const handle = ChildProcessSpawner.makeHandle({
+      pid: ChildProcessSpawner.ProcessId(1),
+      exitCode: Effect.fail(refused),
+      isRunning: Effect.succeed(false),
+      kill: () => Effect.void,
+      stdin: Sink.drain,
+      stdout: Stream.fail(refused),
+      stderr: Stream.empty,
+      all: Stream.empty,
+      getInputFd: () => Sink.drain,
+      getOutputFd: () => Stream.empty,
+      unref: Effect.succeed(Effect.void),
+    })
+    const told = (spawned: Effect.Effect<typeof handle, PlatformError.PlatformError>) => {
+      const spawner = ChildProcessSpawner.ChildProcessSpawner.of(ChildProcessSpawner.make(() => spawned))
+      const given = Layer.succeed(ChildProcessSpawner.ChildProcessSpawner, spawner)
+      return failure(exec("x")).pipe(Effect.provide(Layer.provide(Secrets.layer, given)))
+    }
+    expect((yield* told(Effect.fail(refused))).message).toBe("exec:…: the command cannot be started")
+    expect((yield* told(Effect.succeed(handle))).message).toBe("exec:…: the command's output cannot be read")
+    const unreadable = ConfigProvider.make(() =>
+      Effect.fail(new ConfigProvider.SourceError({ message: "hunter2" })),
+    )
+    const variable = yield* failure({ _tag: "Env", name: "A" }).pipe(
+      Effect.provide(Layer.merge(live, ConfigProvider.layer(unreadable))),
+    )
+    expect(variable.message).toBe("env:A: the environment cannot be read")
+  })
 
   it.effect("give a command 30 seconds", () =>
     Effect.gen(function* () {

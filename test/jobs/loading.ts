@@ -74,6 +74,10 @@ service: sandbox
 engines: [bank:website]
 `
 
+/** The same with customers from a file. */
+export const jobFrom = (file: string, references?: string) =>
+  `${smallJob}customers:\n  - from: ${file}\n${references === undefined ? "" : `    references: ${references}\n`}`
+
 /** What a job is when it says nothing else. */
 export const defaultsOfAJob = {
   execution: {

@@ -2,7 +2,7 @@
 import * as fs from "node:fs"
 import { anId } from "../harness/Id.ts"
 import { join, relative } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { Landing } from "../../src/landing/Landing.ts"
@@ -10,6 +10,7 @@ import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { bytesOf, metaOf } from "./landingSuite.ts"
 import { freshFolders } from "../harness/Folder.ts"
 import { effect } from "../harness/Steps.ts"
+import type { Failure } from "../harness/Steps.ts"
 
 /** What fails while it is named, which files are open, and whose bytes were synced. */
 const disk = { fails: "", open: new Map<number, string>(), data: [] as Array<string> }
@@ -59,6 +60,19 @@ const run = anId("nightly.2026-11-21")
 const openIn = (root: string) => [...disk.open.values()].filter((path) => path.startsWith(`${root}/`))
 const segment = (root: string, number: number) => join(root, "landing", run, `segment-00000${number}.njl`)
 
+/** A test in a folder of its own. */
+const inFolder = (
+  title: string,
+  steps: (root: string) => Generator<Effect.Effect<unknown, Failure, Landing>, void, never>,
+) =>
+  effect(title, function* () {
+    const root = fresh()
+    yield* Effect.provide(
+      Effect.gen(() => steps(root)),
+      landingIn({ root }),
+    )
+  })
+
 const failing = <A, E>(what: string, work: Effect.Effect<A, E, Landing>) =>
   Effect.acquireUseRelease(
     Effect.sync(() => {
@@ -77,67 +91,56 @@ const listed = Effect.flatMap(Landing, (landing) =>
 
 describe("a body that is written but not synced", () => {
   for (const what of ["write", "syncData"])
-    it.effect(`is not landed if ${what} fails, and what is there without it is cut off`, () => {
-      const root = fresh()
-      return Effect.gen(function* () {
-        yield* land("first")
-        const { size } = fs.statSync(segment(root, 1))
-        const failure = yield* failing(what, land("second"))
-        assert.deepStrictEqual(
-          [failure._tag, failure.path, failure.message],
-          ["LandingFailed", segment(root, 1), toldOf(what)],
-        )
-        assert.strictEqual(fs.statSync(segment(root, 1)).size, size)
-        yield* land("third")
-        assert.deepStrictEqual(yield* listed, ["first", "third"])
-        // What failed once is not written to again.
-        assert.strictEqual(fs.statSync(segment(root, 1)).size, size)
-        assert.isTrue(fs.existsSync(segment(root, 2)))
-      }).pipe(Effect.provide(landingIn({ root })))
+    inFolder(`is not landed if ${what} fails, and what is there without it is cut off`, function* (root) {
+      yield* land("first")
+      const { size } = fs.statSync(segment(root, 1))
+      const failure = yield* failing(what, land("second"))
+      assert.deepStrictEqual(
+        [failure._tag, failure.path, failure.message],
+        ["LandingFailed", segment(root, 1), toldOf(what)],
+      )
+      assert.strictEqual(fs.statSync(segment(root, 1)).size, size)
+      yield* land("third")
+      assert.deepStrictEqual(yield* listed, ["first", "third"])
+      // What failed once is not written to again.
+      assert.strictEqual(fs.statSync(segment(root, 1)).size, size)
+      assert.isTrue(fs.existsSync(segment(root, 2)))
     })
 
-  it.effect("leaves no empty segment if nothing else was in it", () => {
-    const root = fresh()
-    return Effect.gen(function* () {
-      for (let times = 0; times < 3; times++) yield* failing("syncData", land("first"))
-      assert.deepStrictEqual(fs.readdirSync(join(root, "landing", run)), [])
-      yield* land("second")
-      assert.deepStrictEqual(yield* listed, ["second"])
-    }).pipe(Effect.provide(landingIn({ root })))
+  inFolder("leaves no empty segment if nothing else was in it", function* (root) {
+    for (let times = 0; times < 3; times++) yield* failing("syncData", land("first"))
+    assert.deepStrictEqual(fs.readdirSync(join(root, "landing", run)), [])
+    yield* land("second")
+    assert.deepStrictEqual(yield* listed, ["second"])
   })
 
-  it.effect("is not landed in a folder whose entry may be lost", () => {
-    const root = fresh()
-    return Effect.gen(function* () {
-      const landing = join(root, "landing", run)
-      const made = yield* failing("sync", land("first"))
-      assert.deepStrictEqual([made._tag, made.message], ["LandingFailed", toldOf("sync")])
-      const begun = yield* failing("sync", land("first"))
-      // The folder was taken away again, so that the second try too syncs its entry.
-      assert.deepStrictEqual([begun._tag, begun.path], ["LandingFailed", root])
-      assert.isFalse(fs.existsSync(landing))
-      assert.deepStrictEqual([yield* listed, openIn(root)], [[], []])
-      yield* land("second")
-      assert.deepStrictEqual(yield* listed, ["second"])
-    }).pipe(Effect.provide(landingIn({ root })))
+  inFolder("is not landed in a folder whose entry may be lost", function* (root) {
+    const landing = join(root, "landing", run)
+    const made = yield* failing("sync", land("first"))
+    assert.deepStrictEqual([made._tag, made.message], ["LandingFailed", toldOf("sync")])
+    const begun = yield* failing("sync", land("first"))
+    // The folder was taken away again, so that the second try too syncs its entry.
+    assert.deepStrictEqual([begun._tag, begun.path], ["LandingFailed", root])
+    assert.isFalse(fs.existsSync(landing))
+    assert.deepStrictEqual([yield* listed, openIn(root)], [[], []])
+    yield* land("second")
+    assert.deepStrictEqual(yield* listed, ["second"])
   })
 
-  it.effect("leaves no segment, open or empty, whose own entry may be lost", () => {
-    const root = fresh()
+  inFolder("leaves no segment, open or empty, whose own entry may be lost", function* (root) {
     const folder = join(root, "landing", run)
     fs.mkdirSync(folder, { recursive: true })
-    return Effect.gen(function* () {
-      for (let times = 0; times < 2; times++) {
-        const failure = yield* failing("sync", land("first"))
-        assert.deepStrictEqual(
-          [failure._tag, failure.path, failure.message],
-          ["LandingFailed", folder, toldOf("sync")],
-        )
-        assert.deepStrictEqual([fs.readdirSync(folder), openIn(root)], [[], []])
-      }
-      yield* land("second")
-      assert.deepStrictEqual([fs.readdirSync(folder), yield* listed], [["segment-000001.njl"], ["second"]])
-    }).pipe(Effect.provide(landingIn({ root })))
+
+    for (let times = 0; times < 2; times++) {
+      const failure = yield* failing("sync", land("first"))
+      assert.deepStrictEqual(
+        [failure._tag, failure.path, failure.message],
+        ["LandingFailed", folder, toldOf("sync")],
+      )
+      assert.deepStrictEqual([fs.readdirSync(folder), openIn(root)], [[], []])
+    }
+    yield* land("second")
+    assert.deepStrictEqual([fs.readdirSync(folder), yield* listed], [["segment-000001.njl"], ["second"]])
   })
 })
 
@@ -145,9 +148,9 @@ describe("a document", () => {
   const document = (...chunks: ReadonlyArray<string>) =>
     Effect.flatMap(Landing, (landing) => landing.landAttachment(Stream.make(...chunks.map(bytesOf))))
 
-  it.effect("is stored byte for byte under its hash, synced, once, and closed to other accounts", () => {
-    const root = fresh()
-    return Effect.gen(function* () {
+  inFolder(
+    "is stored byte for byte under its hash, synced, once, and closed to other accounts",
+    function* (root) {
       const synced = disk.data.length
       const one = yield* document("a", "bc")
       const folder = join(root, "attachments")
@@ -169,37 +172,32 @@ describe("a document", () => {
         ["x", "y"],
       )
       assert.deepStrictEqual(openIn(root), [])
-    }).pipe(Effect.provide(landingIn({ root })))
-  })
+    },
+  )
 
   for (const what of ["write", "syncData", "sync"])
-    it.effect(`is not stored if ${what} fails, nor half of it`, () => {
-      const root = fresh()
-      return Effect.gen(function* () {
-        yield* document("old")
-        const failure = yield* failing(what, document("new"))
-        assert.deepStrictEqual([failure._tag, failure.message], ["LandingFailed", toldOf(what)])
-        const names = fs.readdirSync(join(root, "attachments"))
-        // Its name may be lost with the folder's entry, so that nobody was told of it.
-        assert.strictEqual(names.length, what === "sync" ? 2 : 1)
-        assert.isFalse(names.some((name) => name.startsWith(".tmp-")))
-        assert.deepStrictEqual(openIn(root), [])
-      }).pipe(Effect.provide(landingIn({ root })))
+    inFolder(`is not stored if ${what} fails, nor half of it`, function* (root) {
+      yield* document("old")
+      const failure = yield* failing(what, document("new"))
+      assert.deepStrictEqual([failure._tag, failure.message], ["LandingFailed", toldOf(what)])
+      const names = fs.readdirSync(join(root, "attachments"))
+      // Its name may be lost with the folder's entry, so that nobody was told of it.
+      assert.strictEqual(names.length, what === "sync" ? 2 : 1)
+      assert.isFalse(names.some((name) => name.startsWith(".tmp-")))
+      assert.deepStrictEqual(openIn(root), [])
     })
 })
 
 describe("a document's half-written copy", () => {
   const document = Effect.flatMap(Landing, (landing) => landing.landAttachment(Stream.make(bytesOf("a"))))
-  it.effect("that cannot be closed neither takes the document back nor stays", () => {
-    const root = fresh()
+  inFolder("that cannot be closed neither takes the document back nor stays", function* (root) {
     const names = () => fs.readdirSync(join(root, "attachments"))
-    return Effect.gen(function* () {
-      const tooLong = Effect.provide(document, landingIn({ root, attachmentBytesMax: 0 }))
-      const failure = yield* failing("close", tooLong)
-      assert.deepStrictEqual([failure.message, names()], ["a document may have 0 bytes at most", []])
-      const landed = yield* failing("close", Effect.flip(document))
-      assert.deepStrictEqual([landed.bytes, names().map((name) => `attachments/${name}`)], [1, [landed.path]])
-    }).pipe(Effect.provide(landingIn({ root })))
+
+    const tooLong = Effect.provide(document, landingIn({ root, attachmentBytesMax: 0 }))
+    const failure = yield* failing("close", tooLong)
+    assert.deepStrictEqual([failure.message, names()], ["a document may have 0 bytes at most", []])
+    const landed = yield* failing("close", Effect.flip(document))
+    assert.deepStrictEqual([landed.bytes, names().map((name) => `attachments/${name}`)], [1, [landed.path]])
   })
 })
 

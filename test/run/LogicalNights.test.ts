@@ -29,6 +29,15 @@ const job: Job = {
 }
 const plain: Job = { ...job, night: undefined }
 
+const ok = (id: string) => customer(id, "run-1")
+const away = (id: string) => customer(id, "run-1+end-NETWORK_ERROR")
+/** The job with these customers, each of whom is tried once. */
+const named = (...assignments: Job["assignments"]): Job => ({
+  ...job,
+  retry: { ...job.retry, max_attempts: 1 },
+  assignments,
+})
+
 const sleepUntil = (moment: number) =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.sleep(moment - now))
 
@@ -47,6 +56,12 @@ const night = (of: Job = job, more = {}) =>
   Effect.map(runNight(of, { ...options, ...more }), ({ run_id, exit_code, nothingToDo }) =>
     nothingToDo ? `${run_id} ${exit_code} again` : `${run_id} ${exit_code}`,
   )
+
+/** Hears what a night tells. */
+const hearing = () => {
+  const events: Array<ProgressEvent> = []
+  return { events, progress: { tell: (event: ProgressEvent) => Effect.sync(() => void events.push(event)) } }
+}
 
 const starts = Effect.flatMap(Sandbox, ({ truth }) =>
   Effect.map(truth, ({ executions }) => executions.length),
@@ -147,8 +162,7 @@ describe("a night", () => {
   })
 
   it("waits for a service that is away, says so once, and runs as soon as it is back [run night waits]", () => {
-    const events: Array<ProgressEvent> = []
-    const progress = { tell: (event: ProgressEvent) => Effect.sync(() => void events.push(event)) }
+    const { events, progress } = hearing()
     const [told, waited] = live(makeNights(), function* () {
       const end = yield* night().pipe(awayUntil(at(22, 1)), Effect.provideService(Progress, progress))
       const { starts } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
@@ -218,13 +232,6 @@ describe("a job without a night", () => {
 })
 
 describe("what a night leaves in the ledger and tells", () => {
-  const ok = (id: string) => customer(id, "queue-1+run-1")
-  const away = (id: string) => customer(id, "queue-1+run-1+end-NETWORK_ERROR")
-  const named = (...assignments: Job["assignments"]): Job => ({
-    ...job,
-    retry: { ...job.retry, max_attempts: 1 },
-    assignments,
-  })
   const tagsOf = (run_id: string) =>
     Effect.flatMap(Ledger, (ledger) =>
       Effect.map(ledger.facts(anId(run_id)), (facts) => facts.map(({ fact }) => fact._tag)),
@@ -235,8 +242,7 @@ describe("what a night leaves in the ledger and tells", () => {
   )
 
   it("is that it was resumed, where it was, and how many of its tasks were over by then", () => {
-    const events: Array<ProgressEvent> = []
-    const progress = { tell: (event: ProgressEvent) => Effect.sync(() => void events.push(event)) }
+    const { events, progress } = hearing()
     const resumed = live(
       makeNights(),
       Effect.gen(function* () {
@@ -340,14 +346,7 @@ describe("the deletions of a job with a deadline", () => {
 })
 
 describe("a night and its reruns", () => {
-  const ok = (id: string) => customer(id, "run-1")
   const timeout = (id: string) => customer(id, "run-1+end-TIMEOUT")
-  const away = (id: string) => customer(id, "run-1+end-NETWORK_ERROR")
-  const named = (...assignments: Job["assignments"]): Job => ({
-    ...job,
-    retry: { ...job.retry, max_attempts: 1 },
-    assignments,
-  })
   const rerun = (of: Job, parent: string, ...ids: ReadonlyArray<string>) =>
     night(of, { further: true, parent, only: new Set(ids.map((id) => `${id}/sandbox-bank:website`)) })
 

@@ -168,23 +168,6 @@ describe("runs with tokens", () => {
     ])
   })
 
-  it("warn before the token expires, and log in with parameters when it has", () => {
-    const job = jobOf([customer("c-1", "ok+queue-5+run-30+records-4")])
-    const nights = live(makeNights(), function* () {
-      const first = yield* nightOf(job)
-      yield* wait(80)
-      const late = yield* nightOf(job)
-      yield* wait(11)
-      const over = yield* nightOf(job)
-      return [first, late, over].map(({ logins, warnings }) => [logins[0], ...warnings])
-    })
-    expect(nights).toEqual([
-      ["parameters"],
-      ["token", "1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
-      ["parameters", "1 stored token no longer used: EXPIRED [token-dropped]"],
-    ])
-  })
-
   it("start nothing with a token that cannot be decrypted any more", () => {
     const job = jobOf([customer("c-1", "ok+queue-5+run-30")])
     const second = live(makeNights(), function* () {

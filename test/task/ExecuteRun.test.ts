@@ -15,10 +15,6 @@ const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
 const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
 const customers = (count: number): ReadonlyArray<NightTask> =>
   Array.from({ length: count }, (_, index) => ({ customer: `c-${index}` }))
-const rejections = (facts: ReadonlyArray<Fact>) =>
-  facts.flatMap((fact) => (fact._tag === "CredentialRejected" ? [[fact.fingerprint, fact.reason]] : []))
-const startsOf = (calls: ReadonlyArray<readonly [number, string, string]>) =>
-  calls.flatMap(([at, verb]) => (verb === "start" ? [at] : []))
 
 describe("a temporary error", () => {
   effect("is tried again with growing waits until max_attempts, then left for a rerun", function* () {
@@ -34,7 +30,7 @@ describe("a temporary error", () => {
       3,
       "unfinished OUT_OF_SERVICE service",
     ])
-    const [first = 0, next = 0, last = 0] = startsOf(end.calls)
+    const [first = 0, next = 0, last = 0] = end.timesOf("start")
     expect(next - first).toBeGreaterThanOrEqual(24 * second)
     expect(last - next).toBeGreaterThanOrEqual(48 * second)
     expect(end.state.tasks.get(idOf("c-1"))?.attempts.map(({ drained }) => drained)).toEqual([
@@ -62,7 +58,7 @@ describe("a rejected login", () => {
         tasks,
         script: { state: (id) => (id.startsWith("e-c-3") ? completed : blocked) },
       })
-      expect([end.countOf("start", "c-1"), end.countOf("start", "c-2"), rejections(end.facts)]).toEqual([
+      expect([end.countOf("start", "c-1"), end.countOf("start", "c-2"), end.rejections]).toEqual([
         1,
         0,
         [["one", "BLOCKED_USER"]],
@@ -84,7 +80,7 @@ describe("a rejected login", () => {
       ],
       script: { state: (_, times) => (times === 1 ? challenge : aborted) },
     })
-    expect([end.countOf("start"), rejections(end.facts)]).toEqual([1, [["one", "INCORRECT_MFA"]]])
+    expect([end.countOf("start"), end.rejections]).toEqual([1, [["one", "INCORRECT_MFA"]]])
     expect(["c-1", "c-2"].map((customer) => end.verdict(customer))).toEqual([
       "failed CUSTOMER_INTERVENTION_REQUIRED customer",
       "failed INCORRECT_MFA customer",
@@ -101,7 +97,7 @@ describe("a rejected login", () => {
         ],
         script: { state: () => state("UNKNOWN", "EXECUTION_GONE") },
       })
-      expect([end.countOf("start"), rejections(end.facts)]).toEqual([1, [["one", "EXECUTION_GONE"]]])
+      expect([end.countOf("start"), end.rejections]).toEqual([1, [["one", "EXECUTION_GONE"]]])
       expect(end.verdict("c-1")).toBe("failed EXECUTION_GONE engineer")
     },
   )
@@ -153,7 +149,7 @@ describe("a rejected login", () => {
       tasks: [{ customer: "c-1", fingerprint: "one" }],
       script: { state: () => state("OF_TOMORROW", "OF_TOMORROW") },
     })
-    expect([end.verdict("c-1"), rejections(end.facts)]).toEqual([
+    expect([end.verdict("c-1"), end.rejections]).toEqual([
       "failed OF_TOMORROW engineer",
       [["one", "OF_TOMORROW"]],
     ])
@@ -204,7 +200,7 @@ describe("a run", () => {
       rules: { limits: { max_in_flight: 1, per_engine: 1 } },
       script: { state: () => completed, results: () => results(false) },
     })
-    const [, next = Infinity] = startsOf(end.calls)
+    const [, next = Infinity] = end.timesOf("start")
     expect(next).toBeLessThan(minute)
   })
 
@@ -221,7 +217,7 @@ describe("a run", () => {
       tasks: [{ customer: "c-1", prepare: (times) => (times < 4 ? { _tag: "Unavailable" } : ready("one")) }],
     })
     expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
-    expect(startsOf(end.calls)[0]).toBeGreaterThan(2 * minute)
+    expect(end.timesOf("start")[0]).toBeGreaterThan(2 * minute)
   })
 
   effect("settles a task that its job no longer names, but follows its execution in flight", function* () {
@@ -281,7 +277,7 @@ describe("a run", () => {
         state: (id) => (id !== "e-1" ? completed : place.world.now() < hour ? working : temporary),
       },
     })
-    const [, next = 0] = startsOf(end.calls)
+    const [, next = 0] = end.timesOf("start")
     expect([end.countOf("start"), next < hour + 2 * minute]).toEqual([2, true])
   })
 

@@ -57,8 +57,6 @@ const recorded = ({ facts }: NightEnd) =>
 const added = (before: NightEnd, after: NightEnd) =>
   after.facts.slice(before.facts.length).filter(({ _tag }) => _tag !== "ResultsRead")
 const bodiesIn = ({ store }: Place) => store.bodies.get(run_id)?.length ?? 0
-const timesOf = ({ calls }: NightEnd, verb: string) =>
-  calls.flatMap(([at, what]) => (what === verb ? [at] : []))
 
 describe("a closed execution", () => {
   const nothingHeld: Partial<StateView> = { authentication_status: "not-performed" }
@@ -185,7 +183,7 @@ describe("a temporary error", () => {
     const retry = { max_attempts: 2, base: Duration.zero, max: Duration.zero }
     const script: Script = { state: () => temporary() }
     const free = yield* over({ script, rules: { retry } })
-    const readAt = (timesOf(free, "results")[0] ?? 0) + 200
+    const readAt = (free.timesOf("results")[0] ?? 0) + 200
     const starts = []
     for (let ms = 0; ms < 20; ms += 1) {
       const told: Array<ProgressEvent> = []
@@ -222,7 +220,7 @@ describe("results of an execution", () => {
     const place = makePlace()
     const script: Script = { state: (id) => (id === "e-1" ? temporary() : completedWith()) }
     const first = yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
-    expect([first.verdict("c-1"), timesOf(first, "results").map((at) => Math.floor(at / second))]).toEqual([
+    expect([first.verdict("c-1"), first.timesOf("results").map((at) => Math.floor(at / second))]).toEqual([
       "unfinished OUT_OF_SERVICE service",
       [2],
     ])
@@ -231,7 +229,7 @@ describe("results of an execution", () => {
     expect([next.countOf("start"), next.countOf("results"), next.isOver]).toEqual([2, 2, false])
     const resumedAt = place.world.now()
     const last = yield* over({ place, script })
-    const waited = (timesOf(last, "results").at(-1) ?? 0) - resumedAt
+    const waited = (last.timesOf("results").at(-1) ?? 0) - resumedAt
     expect([last.verdict("c-1"), Math.floor(waited / second)]).toEqual(["succeeded COMPLETED nobody", 5])
   })
 
@@ -247,13 +245,15 @@ describe("results of an execution", () => {
       yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
       const end = yield* over({ place, script })
       const reads = end.facts.flatMap((fact) =>
-        fact._tag === "ResultsRead" || fact._tag === "AttachmentRead" ? [[fact._tag, fact.session_id]] : [],
+        fact._tag === "ResultsRead" || fact._tag === "AttachmentRead"
+          ? [[fact._tag, fact.session_id, "execution_id" in fact ? fact.execution_id : undefined]]
+          : [],
       )
       expect(reads).toEqual([
-        ["ResultsRead", "s-1"],
-        ["AttachmentRead", "s-1"],
-        ["ResultsRead", "s-2"],
-        ["AttachmentRead", "s-2"],
+        ["ResultsRead", "s-1", "e-1"],
+        ["AttachmentRead", "s-1", undefined],
+        ["ResultsRead", "s-2", "e-2"],
+        ["AttachmentRead", "s-2", undefined],
       ])
       const landed = place.store.bodies.get(run_id) ?? []
       expect(landed.flatMap(({ meta }) => (meta.kind === "results" ? [meta.session_id] : []))).toEqual([

@@ -10,8 +10,6 @@ import { effect } from "../harness/Steps.ts"
 
 const tagged = <T extends Fact["_tag"]>(facts: ReadonlyArray<Fact>, tag: T) =>
   facts.filter((fact): fact is Extract<Fact, { _tag: T }> => fact._tag === tag)
-const timesOf = (calls: ReadonlyArray<readonly [number, string, string]>, verb: string) =>
-  calls.flatMap(([at, what]) => (what === verb ? [at] : []))
 const after =
   (looks: number, then = completed) =>
   (_: string, times: number) =>
@@ -101,7 +99,7 @@ describe("following an execution", () => {
         tasks: [{ customer: "c-1", looks }],
         script: { state: (_, times) => (times === 1 ? working : ended) },
       })
-      expect(timesOf(end.calls, "state")).toEqual([60_200, 70_200])
+      expect(end.timesOf("state")).toEqual([60_200, 70_200])
       expect(tagged(end.facts, "AttemptClosed")[0]?.took).toBe(68_500)
     },
   )
@@ -143,15 +141,6 @@ describe("following an execution", () => {
       }),
     )
     expect(landed).toEqual([[202], [200]])
-  })
-
-  effect("records whose results were read: the execution's and its session's", function* () {
-    const end = yield* night({})
-    const read = tagged(end.facts, "ResultsRead").map((fact) => [
-      "execution_id" in fact && fact.execution_id,
-      fact.session_id,
-    ])
-    expect(read).toEqual([["e-c-1-1", "s-c-1-1"]])
   })
 
   effect(
@@ -221,30 +210,6 @@ describe("following an execution", () => {
     },
   )
 
-  effect("for three hours costs about two hundred polls", function* () {
-    const end = yield* night({
-      script: { state: () => working, abort: () => "not_stoppable" },
-      rules: { max_wait: Duration.millis(3 * hour) },
-    })
-    expect(end.countOf("state")).toBeGreaterThan(195)
-    expect(end.countOf("state")).toBeLessThan(215)
-    expect(end.verdict("c-1")).toBe("unfinished NOT_STOPPABLE service")
-  })
-
-  effect("polls again when the service says, and not before", function* () {
-    const kick = new Date(10 * minute).toISOString()
-    const end = yield* night({
-      script: {
-        state: (_, times) =>
-          times === 1 ? state("ONGOING", "ASYNC_WAIT", { next_kick_date: kick }) : completed,
-      },
-    })
-    const looks = timesOf(end.calls, "state")
-    expect(looks.length).toBe(2)
-    expect(looks[1]).toBeGreaterThanOrEqual(10 * minute)
-    expect(looks[1]).toBeLessThan(10 * minute + 5 * second)
-  })
-
   effect("continues through lost answers, storms and an invalid date", function* () {
     const answers = [
       lost,
@@ -254,7 +219,7 @@ describe("following an execution", () => {
     ]
     const end = yield* night({ script: { state: (_, times) => answers[times - 1] ?? completed } })
     expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-    const [, second1 = 0, third = 0] = timesOf(end.calls, "state")
+    const [, second1 = 0, third = 0] = end.timesOf("state")
     expect(third - second1).toBeGreaterThanOrEqual(30 * second)
   })
 
@@ -338,7 +303,7 @@ describe("an execution that cannot continue", () => {
         ["unfinished NOT_STOPPABLE service", 1, 21],
       ])
       // Each is longer waited for than the one before, up to the longest wait between two looks.
-      const asked = timesOf(vain.calls, "abort")
+      const asked = vain.timesOf("abort")
       const waits = asked.slice(1).map((ms, index) => Math.round((ms - (asked[index] ?? 0)) / second))
       expect(waits).toEqual([2, 4, 8, 16, 32, 60, 60])
     },
@@ -372,7 +337,7 @@ describe("an execution that cannot continue", () => {
       },
     })
     expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["max_wait"])
-    expect(timesOf(end.calls, "abort")[0]).toBeGreaterThanOrEqual(3.5 * hour)
+    expect(end.timesOf("abort")[0]).toBeGreaterThanOrEqual(3.5 * hour)
     expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "unfinished CLIENT_CANCELLED service"])
     const order = end.facts.map(({ _tag }) => _tag)
     expect(order.indexOf("AbortIntended")).toBeLessThan(order.indexOf("AttemptClosed"))

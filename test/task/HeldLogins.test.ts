@@ -1,30 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Redacted } from "effect"
-import type { Assignment } from "../../src/jobs/Job.ts"
 import { builtInSources } from "../../src/service/FlowResults.ts"
 import { holdLogins, holdPasswords } from "../../src/task/Plan.ts"
 import { makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
-import { known as knownEngine, paramsForm } from "./Samples.ts"
+import { assignment as assignmentWith, known as knownEngine, literal, paramsForm } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 
-const assignment = (parameters: Readonly<Record<string, unknown>>): Assignment => ({
-  customer_id: anId("customer-0007"),
-  engine_reference: anId("bank:website"),
-  features: [{ code: "accounts_read", configurations: { last_n_years: 5 } }],
-  configurations: { territory: "x" },
-  hooks_extra_data: {},
-  source: "a.yaml:1:1",
-  login: {
-    _tag: "Parameters",
-    tokenized_access: false,
-    parameters: Object.fromEntries(
-      Object.entries(parameters).map(([name, value]) => [
-        name,
-        { _tag: "Literal", value: Redacted.make(value) },
-      ]),
-    ),
-  },
-})
+const assignment = (parameters: Readonly<Record<string, unknown>>) => {
+  const literals = Object.entries(parameters).map(([name, value]) => [name, literal(value)])
+  return assignmentWith({
+    customer_id: anId("customer-0007"),
+    features: [{ code: "accounts_read", configurations: { last_n_years: 5 } }],
+    configurations: { territory: "x" },
+    login: { _tag: "Parameters", tokenized_access: false, parameters: Object.fromEntries(literals) },
+  })
+}
 const job = { name: "nightly-spain", sources: builtInSources }
 
 describe("a job's login value", () => {

@@ -22,9 +22,7 @@ const every = (step: number, from: number, to: number, event: (ms: number) => Ev
     return [ms, event(ms)] as const
   })
 
-const timesOf = (end: NightEnd, verb: string, id?: string) =>
-  end.calls.flatMap(([at, what, whom]) => (what === verb && (id === undefined || whom === id) ? [at] : []))
-const looksOf = (end: NightEnd, customer = "c-1") => timesOf(end, "state", `e-${customer}-1`)
+const looksOf = (end: NightEnd, customer = "c-1") => end.timesOf("state", `e-${customer}-1`)
 const shortestGap = (times: ReadonlyArray<number>) =>
   Math.min(...times.slice(1).map((at, index) => at - (times[index] ?? 0)))
 const accepted = state("ONGOING", "ACCEPTED", { authentication_status: "not-performed" })
@@ -185,10 +183,10 @@ describe("a session with a hint", () => {
     const script: Script = { results: () => results(place.world.now() >= finalAt) }
     const about = { tasks: [], sessions: ["s-9"], place, script, board: makeHintBoard() }
     const end = yield* night({ ...about, events: [[finalAt, naming("s-9", finalAt)]] })
-    expect(timesOf(end, "results").at(-1)).toBe(finalAt)
+    expect(end.timesOf("results").at(-1)).toBe(finalAt)
     const flood = every(100, 0, 3 * minute, () => naming("s-9"))
     const flooded = yield* pulled(flood, { results: (_, times) => results(times > 12) })
-    const reads = timesOf(flooded, "results")
+    const reads = flooded.timesOf("results")
     expect([reads.length, shortestGap(reads) >= 5 * second]).toEqual([13, true])
     expect((reads.at(-1) ?? 0) - (reads[0] ?? 0)).toBeLessThan(70 * second)
     const asked = yield* pulled(
@@ -197,7 +195,7 @@ describe("a session with a hint", () => {
         results: (_, times) => (times === 1 ? throttled(504, 40 * second) : results(true)),
       },
     )
-    expect(shortestGap(timesOf(asked, "results"))).toBeGreaterThanOrEqual(40 * second)
+    expect(shortestGap(asked.timesOf("results"))).toBeGreaterThanOrEqual(40 * second)
     expect(end.state.tasks.get(`${run_id}/session/s-9`)?.settled?.fact.outcome).toBe("succeeded")
   })
 
@@ -209,7 +207,7 @@ describe("a session with a hint", () => {
       }
       const events: Events = [[6 * minute, naming("s-9", 6 * minute)], ...late]
       const about = { tasks: [], sessions: ["s-9"], place, script, board: makeHintBoard() }
-      return timesOf(yield* night({ ...about, events }), "results")
+      return (yield* night({ ...about, events })).timesOf("results")
     })
     const late = every(second, 6.2 * minute, 8 * minute, () => naming("s-9", 5 * minute))
     const reads = yield* readsWith([])
@@ -258,7 +256,7 @@ describe("a service that asks us to wait", () => {
         rules: { max_wait: Duration.millis(10 * minute) },
         script: { state: (_, times) => (times < 3 ? throttled(429, 10 * minute) : completed) },
       })
-      const [aborted = 0] = timesOf(end, "abort")
+      const [aborted = 0] = end.timesOf("abort")
       expect(aborted - 10 * minute).toBeLessThan(second)
       expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
     },

@@ -7,9 +7,6 @@ import { hour, idOf, makePlace, minute, night } from "./ScriptedNight.ts"
 import { accepted, completed, state, throttled, working } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
-const startTimes = (calls: ReadonlyArray<readonly [number, string, string]>) =>
-  calls.flatMap(([at, verb]) => (verb === "start" ? [at] : []))
-
 const oneByOne = { max_in_flight: 1, per_engine: 1 }
 
 describe("an engine that refuses starts", () => {
@@ -28,7 +25,7 @@ describe("an engine that refuses starts", () => {
         "unfinished ENGINE_UNAVAILABLE service",
       ])
       expect(end.verdict("c-0", "tax")).toBe("succeeded COMPLETED nobody")
-      const looks = startTimes(end.calls)
+      const looks = end.timesOf("start")
       expect(Math.max(...looks)).toBeLessThanOrEqual(3.5 * hour)
       expect(Math.max(...looks)).toBeGreaterThan(3 * hour)
       // Twenty starts at once, some twenty times: not one start for every task and every wait.
@@ -65,7 +62,7 @@ describe("an engine that refuses starts", () => {
               : { _tag: "EngineUnavailable" },
       },
     })
-    const [, , , ...later] = startTimes(end.calls)
+    const [, , , ...later] = end.timesOf("start")
     expect(Math.min(...later)).toBeGreaterThanOrEqual(20 * minute)
     expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual(
       Array.from({ length: 3 }, () => "succeeded COMPLETED nobody"),
@@ -104,7 +101,7 @@ describe("an engine that refuses starts", () => {
             (starts += 1) > 7 && starts <= 15 ? { _tag: "EngineUnavailable" } : accepted(call.customer_id),
         },
       })
-      const times = startTimes(end.calls)
+      const times = end.timesOf("start")
       expect([times.length, Math.max(...times) < minute]).toEqual([23, true])
     },
   )
@@ -137,7 +134,7 @@ describe("an engine that refuses starts", () => {
       rules: { limits: oneByOne },
       script: { start: (call) => (call.customer_id === "c-1" ? years : accepted(call.customer_id)) },
     })
-    const [, next = 0] = startTimes(end.calls)
+    const [, next = 0] = end.timesOf("start")
     expect([end.verdict("c-2"), next >= 20_000]).toEqual(["succeeded COMPLETED nobody", true])
   })
 
@@ -153,7 +150,7 @@ describe("an engine that refuses starts", () => {
       script: { start: () => ({ _tag: "EngineUnavailable" }) },
     })
     expect(end.isOver).toBe(true)
-    expect(Math.max(...startTimes(end.calls))).toBeLessThanOrEqual(hour)
+    expect(Math.max(...end.timesOf("start"))).toBeLessThanOrEqual(hour)
     for (const task of end.state.tasks.values())
       expect(["ENGINE_UNAVAILABLE", "DEADLINE_REACHED"]).toContain(task.settled?.fact.reason)
   })
@@ -245,6 +242,6 @@ describe("an engine that refuses starts", () => {
       "succeeded COMPLETED nobody",
       "unfinished ENGINE_UNAVAILABLE service",
     ])
-    expect(startTimes(end.calls).at(-1)).toBeLessThan(10 * minute)
+    expect(end.timesOf("start").at(-1)).toBeLessThan(10 * minute)
   })
 })

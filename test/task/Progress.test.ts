@@ -1,8 +1,8 @@
 /** What a night tells while it runs: each task from its start to its verdict, and what it waits for meanwhile. */
 import { describe, expect } from "@effect/vitest"
-import { Effect } from "effect"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
 import { idOf, night, second } from "./ScriptedNight.ts"
+import type { NightEnd } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, state } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -15,11 +15,8 @@ const timesIn = (told: ReadonlyArray<ProgressEvent>) =>
   told.flatMap((event) => (event._tag === "Waiting" ? [event.until] : []))
 
 /** The last start came when the first wait was over, and within a second of it. */
-const expectStartAfterWait = (
-  calls: Awaited<Effect.Success<ReturnType<typeof night>>>["calls"],
-  told: ReadonlyArray<ProgressEvent>,
-): void => {
-  const next = calls.findLast(([, verb]) => verb === "start")?.[0] ?? 0
+const expectStartAfterWait = ({ timesOf }: NightEnd, told: ReadonlyArray<ProgressEvent>): void => {
+  const next = timesOf("start").at(-1) ?? 0
   const [until = 0] = timesIn(told)
   expect(next - until).toBeGreaterThanOrEqual(0)
   expect(next - until).toBeLessThan(second)
@@ -43,7 +40,11 @@ describe("a run reports", () => {
       { _tag: "Closed", task_id, status_reason: "COMPLETED" },
       settled,
     ])
-    expectStartAfterWait(end.calls, told)
+    expectStartAfterWait(end, told)
+    // The ledger has the same of the wait.
+    const waits = end.facts.flatMap((fact) => (fact._tag === "TaskWaits" ? fact : []))
+    expect(waits).toMatchObject([{ reason: "OUT_OF_SERVICE" }])
+    expect(waits.map(({ until }) => Date.parse(until))).toEqual(timesIn(told).map(Math.trunc))
   })
 
   effect("that a task waits while somebody else's run is open, and until when", function* () {
@@ -59,6 +60,6 @@ describe("a run reports", () => {
       { _tag: "Closed", task_id, status_reason: "COMPLETED" },
       settled,
     ])
-    expectStartAfterWait(end.calls, told)
+    expectStartAfterWait(end, told)
   })
 })

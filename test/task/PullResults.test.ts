@@ -41,7 +41,7 @@ const reads = (facts: ReadonlyArray<Fact>) =>
   )
 const isDrained = (end: NightEnd) => end.state.tasks.get(idOf("c-1"))?.attempts[0]?.drained
 const gaps = (end: NightEnd) => {
-  const times = end.calls.flatMap(([at, verb]) => (verb === "results" ? [at] : []))
+  const times = end.timesOf("results")
   return times.slice(1).map((at, index) => at - (times[index] ?? 0))
 }
 const succeeded = "succeeded COMPLETED nobody"
@@ -144,7 +144,7 @@ describe("results", () => {
     function* () {
       const first = yield* night({ script: { ...over, results: () => results(false) } })
       expect([first.verdict("c-1"), isDrained(first)]).toEqual([partial, false])
-      const read = first.calls.filter(([, verb]) => verb === "results").map(([at]) => at)
+      const read = first.timesOf("results")
       expect(Math.max(...read) - Math.min(...read)).toBeLessThanOrEqual(10 * minute)
       for (const mode of ["night", "collect"] as const) {
         const next = yield* night({ facts: first.facts.slice(2), mode, script: over })
@@ -372,7 +372,7 @@ describe("documents", () => {
       true,
       3,
     ])
-    const asked = end.calls.flatMap(([at, verb]) => (verb === "attachment" ? [at] : []))
+    const asked = end.timesOf("attachment")
     expect(Math.max(...asked) - Math.min(...asked)).toBeGreaterThanOrEqual(10_000)
   })
 

@@ -22,8 +22,6 @@ const script: Night["script"] = {
   state: (id, times) =>
     id === "e-c-1-1" ? blocked : state(times > 1 ? "COMPLETED" : "ONGOING", "COMPLETED"),
 }
-const rejections = ({ facts }: NightEnd) =>
-  facts.flatMap((fact) => (fact._tag === "CredentialRejected" ? [[fact.fingerprint, fact.reason]] : []))
 const verdicts = (end: NightEnd) => tasks.map(({ customer }) => end.verdict(customer))
 const refused = "failed BLOCKED_USER customer"
 const succeeded = "succeeded COMPLETED nobody"
@@ -32,7 +30,7 @@ describe("credentials that changed while an execution was in flight", () => {
   effect("are not rejected by it: those that were sent are, for everybody, and only those", function* () {
     const cut = yield* night({ tasks: [sent], cutAfter: "1 second", script: { state: () => working } })
     const end = yield* night({ tasks, facts: cut.facts.slice(2), script })
-    expect(rejections(end)).toEqual([["old", "BLOCKED_USER"]])
+    expect(end.rejections).toEqual([["old", "BLOCKED_USER"]])
     expect(verdicts(end)).toEqual([refused, refused, succeeded])
     expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
   })
@@ -41,7 +39,7 @@ describe("credentials that changed while an execution was in flight", () => {
     const done = yield* night({ tasks: [sent], script })
     const past = done.facts.slice(2).filter(({ _tag }) => _tag !== "TaskSettled")
     const end = yield* night({ tasks, facts: past, script })
-    expect(rejections(end)).toEqual([["old", "BLOCKED_USER"]])
+    expect(end.rejections).toEqual([["old", "BLOCKED_USER"]])
     expect(verdicts(end)).toEqual([refused, refused, succeeded])
     expect(end.countOf("start", "c-2")).toBe(0)
   })
@@ -81,7 +79,7 @@ describe("credentials that changed while an execution was in flight", () => {
       { _tag: "StartAnswered", ...of, answer: "unusable", http_status: 202 } as Fact,
     ]
     const end = yield* night({ tasks, facts: past, script })
-    expect(rejections(end)).toEqual([])
+    expect(end.rejections).toEqual([])
     // What may run unseen keeps its own login, and no other one, for the rest of the run.
     expect([verdicts(end), end.countOf("start", "c-2")]).toEqual([
       ["failed ANSWER_UNUSABLE engineer", "unfinished ALREADY_EXECUTING service", succeeded],
@@ -94,7 +92,7 @@ describe("a refusal that a state showed while its execution went on", () => {
   const gone = { _tag: "NotFound" } as const
   const refusing = state("ONGOING", "RUNNING", { authentication_status: "INCORRECT_CREDENTIALS" })
   const isRefused = (end: NightEnd) => {
-    expect(rejections(end)).toEqual([["old", "INCORRECT_CREDENTIALS"]])
+    expect(end.rejections).toEqual([["old", "INCORRECT_CREDENTIALS"]])
     expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([1, 0])
     expect(["c-1", "c-2"].map((customer) => end.verdict(customer))).toEqual([
       "failed INCORRECT_CREDENTIALS customer",
@@ -118,7 +116,7 @@ describe("a refusal that a state showed while its execution went on", () => {
   effect("counts although only an earlier process read it", function* () {
     const cut = yield* night({ tasks: [sent], cutAfter: "1 minute", script: { state: () => refusing } })
     const end = yield* night({ tasks: twice, facts: cut.facts.slice(2), script: { state: () => gone } })
-    expect(rejections(end)).toEqual([["old", "INCORRECT_CREDENTIALS"]])
+    expect(end.rejections).toEqual([["old", "INCORRECT_CREDENTIALS"]])
     expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
   })
 
@@ -138,7 +136,7 @@ describe("a refusal that a state showed while its execution went on", () => {
           : gone,
     }
     const done = yield* night({ tasks: [sent], script })
-    expect([rejections(done), done.verdict("c-1")]).toEqual([
+    expect([done.rejections, done.verdict("c-1")]).toEqual([
       [["old", "INCORRECT_CREDENTIALS"]],
       "failed INCORRECT_CREDENTIALS customer",
     ])
@@ -147,13 +145,13 @@ describe("a refusal that a state showed while its execution went on", () => {
     const past = done.facts.slice(2, adopted + 1)
     const end = yield* night({ tasks: twice, facts: past, script: { state: () => gone } })
     expect(past.map(({ _tag }) => _tag)).toContain("StartAnswered")
-    expect([rejections(end), end.countOf("start")]).toEqual([[["old", "INCORRECT_CREDENTIALS"]], 0])
+    expect([end.rejections, end.countOf("start")]).toEqual([[["old", "INCORRECT_CREDENTIALS"]], 0])
   })
 
   effect("does not count once a state says that the login was accepted", function* () {
     const accepted = state("COMPLETED", "COMPLETED", { authentication_status: "AUTH_OK" })
     const state_ = (_: string, times: number) => (times === 1 ? refusing : accepted)
     const end = yield* night({ tasks: [sent], script: { state: state_ } })
-    expect([rejections(end), end.verdict("c-1")]).toEqual([[], succeeded])
+    expect([end.rejections, end.verdict("c-1")]).toEqual([[], succeeded])
   })
 })

@@ -39,8 +39,7 @@ const answers = (...all: ReadonlyArray<Start>): NonNullable<Script["start"]> => 
   let asked = 0
   return (call) => all[asked++] ?? accepted(`${call.customer_id}-${asked}`)
 }
-const startsOf = ({ calls }: NightEnd, customer = "c-1") =>
-  calls.flatMap(([at, verb, id]) => (verb === "start" && id === customer ? [at] : []))
+const startsOf = ({ timesOf }: NightEnd, customer = "c-1") => timesOf("start", customer)
 const endOf = ({ state: run }: NightEnd, customer = "c-1") => {
   const { at: _, ...settled } = { at: 0, ...run.tasks.get(idOf(customer))?.settled?.fact }
   return settled
@@ -52,8 +51,6 @@ const settledWith = (reason: Parameters<typeof own>[0], message?: string, custom
   ...own(reason),
   ...(message === undefined ? {} : { message }),
 })
-const rejectionsOf = ({ facts }: NightEnd) =>
-  facts.flatMap((fact) => (fact._tag === "CredentialRejected" ? [[fact.fingerprint, fact.reason]] : []))
 const intentsOf = ({ facts }: NightEnd) =>
   facts.flatMap((fact) => (fact._tag === "StartIntended" ? [[fact.attempt, fact.probe]] : []))
 const waitsOf = (told: ReadonlyArray<ProgressEvent>) =>
@@ -218,7 +215,7 @@ describe("a further attempt", () => {
           state: (id) => (id === "e-1" ? temporary : unreadable),
         },
       })
-      expect([end.verdict("c-1"), rejectionsOf(end)]).toEqual(["failed ANSWER_UNUSABLE engineer", []])
+      expect([end.verdict("c-1"), end.rejections]).toEqual(["failed ANSWER_UNUSABLE engineer", []])
     },
   )
 
@@ -301,7 +298,7 @@ describe("a probe that is owed", () => {
         tasks: [{ customer: "c-1", fingerprint: "one", prepare }],
         script: { start: answers(lost) },
       })
-      expect([startsOf(end).length, end.verdict("c-1"), rejectionsOf(end)]).toEqual([
+      expect([startsOf(end).length, end.verdict("c-1"), end.rejections]).toEqual([
         1,
         "failed ANSWER_UNUSABLE engineer",
         [],
@@ -336,7 +333,7 @@ describe("a login of which nobody knows whether it is in use", () => {
     const end = yield* night({ tasks, told, script: finding(lost, answer) })
     const [, , again = 0] = startsOf(end)
     expect(waitsOf(told).map(([said, until]) => [said, Math.ceil(until)])).toEqual([[why, again]])
-    expect([startsOf(end).length, startsOf(end, "c-2").length, rejectionsOf(end)]).toEqual([
+    expect([startsOf(end).length, startsOf(end, "c-2").length, end.rejections]).toEqual([
       3,
       0,
       [["one", "BLOCKED_USER"]],
@@ -362,7 +359,7 @@ describe("a login of which nobody knows whether it is in use", () => {
         facts,
         script: finding(),
       })
-      expect([startsOf(end).length, startsOf(end, "c-2").length, rejectionsOf(end)]).toEqual([
+      expect([startsOf(end).length, startsOf(end, "c-2").length, end.rejections]).toEqual([
         1,
         0,
         [["one", "BLOCKED_USER"]],
@@ -431,7 +428,7 @@ describe("a defect of ours", () => {
         },
       })
       expect([end.isOver, startsOf(end), startsOf(end, "c-2").length]).toEqual([true, [0], 2])
-      expect([end.verdict("c-1"), end.verdict("c-2"), rejectionsOf(end)]).toEqual([
+      expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([
         "failed ANSWER_UNUSABLE engineer",
         "succeeded COMPLETED nobody",
         [],
@@ -460,7 +457,7 @@ describe("a refused start", () => {
       ],
       script: { start: answers(refused(400, "T10N_REJECTED")) },
     })
-    expect([end.verdict("c-1"), end.verdict("c-2"), rejectionsOf(end)]).toEqual([
+    expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([
       "failed ANSWER_UNUSABLE engineer",
       "succeeded COMPLETED nobody",
       [],

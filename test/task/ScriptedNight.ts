@@ -201,7 +201,11 @@ export interface NightEnd {
   readonly calls: ReadonlyArray<Call>
   /** `outcome reason who_acts` of a customer's task, as settled. */
   readonly verdict: (customer: string, engine?: string) => string | undefined
+  /** When the service was asked for that, about this id or about any. */
+  readonly timesOf: (verb: string, id?: string) => ReadonlyArray<number>
   readonly countOf: (verb: string, id?: string) => number
+  /** Fingerprints that were rejected, with the reasons. */
+  readonly rejections: ReadonlyArray<readonly [fingerprint: string, reason: string]>
 }
 
 /** One process works on the run until it is done, interrupted or killed. */
@@ -217,6 +221,10 @@ export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
     world.runUntil(() => process.exit() !== undefined || isKilled())
     const exit = process.exit()
     if (exit !== undefined && Exit.isFailure(exit)) return Effect.failCause(exit.cause)
+    const timesOf = (verb: string, id?: string) =>
+      place.calls.flatMap(([at, what, whom]) =>
+        what === verb && (id === undefined || whom === id) ? [at] : [],
+      )
     return Effect.map(loadRun(place), ({ state: end, facts }) => ({
       isOver: exit?.value === true,
       state: end,
@@ -226,8 +234,11 @@ export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
         const settled = end.tasks.get(idOf(customer, engine))?.settled?.fact
         return settled && `${settled.outcome} ${settled.reason} ${settled.who_acts}`
       },
-      countOf: (verb, id) =>
-        place.calls.filter(([, what, whom]) => what === verb && (id === undefined || whom === id)).length,
+      timesOf,
+      countOf: (verb, id) => timesOf(verb, id).length,
+      rejections: facts.flatMap((fact) =>
+        fact._tag === "CredentialRejected" ? [[fact.fingerprint, fact.reason] as const] : [],
+      ),
     }))
   })
 

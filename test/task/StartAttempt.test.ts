@@ -32,8 +32,6 @@ const startFacts = (facts: ReadonlyArray<Fact>) =>
     if (fact._tag === "StartAnswered") return [fact.answer]
     return fact._tag === "OrphanSuspected" ? ["orphan"] : []
   })
-const startTimes = (calls: ReadonlyArray<readonly [number, string, string]>) =>
-  calls.flatMap(([at, verb]) => (verb === "start" ? [at] : []))
 
 describe("a lost start", () => {
   effect("is found again by the same external id, and never repeated [decision 2 probe]", function* () {
@@ -49,7 +47,7 @@ describe("a lost start", () => {
     })
     expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "adopted"])
     expect([new Set(ids).size, end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
-    const [first = 0, probe = 0] = startTimes(end.calls)
+    const [first = 0, probe = 0] = end.timesOf("start")
     // Soon enough to find a short execution before it is over: a later probe would run its login again.
     // The lost request itself took 200 ms.
     expect(probe - first).toBe(1_200)
@@ -154,7 +152,7 @@ describe("a lost start", () => {
       "probe",
       "adopted",
     ])
-    const [, throttledAt = 0, laterAt = 0] = startTimes(end.calls)
+    const [, throttledAt = 0, laterAt = 0] = end.timesOf("start")
     expect(laterAt - throttledAt).toBeGreaterThanOrEqual(40 * second)
   })
 
@@ -235,32 +233,6 @@ describe("two starts that are answered with one id", () => {
     })
     expect([end.countOf("start"), end.countOf("abort"), end.countOf("delete")]).toEqual([2, 0, 0])
   })
-
-  effect("stay settled when the run is resumed, and when its process died before the verdict", function* () {
-    const taken = (customer: string): ReadonlyArray<Fact> => [
-      {
-        _tag: "StartIntended",
-        run_id,
-        task_id: anId(idOf(customer)),
-        attempt: 1,
-        external_execution_id: "x",
-        probe: false,
-      },
-      {
-        _tag: "StartAnswered",
-        run_id,
-        task_id: anId(idOf(customer)),
-        attempt: 1,
-        answer: "taken",
-        http_status: 202,
-      },
-    ]
-    const place = makePlace()
-    const end = yield* night({ place, facts: taken("c-1") })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "failed NOT_OURS engineer"])
-    const again = yield* night({ place })
-    expect([again.countOf("start"), again.verdict("c-1")]).toEqual([0, "failed NOT_OURS engineer"])
-  })
 })
 
 describe("somebody else's execution", () => {
@@ -279,7 +251,7 @@ describe("somebody else's execution", () => {
     expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
     expect(end.state.tasks.get(idOf("c-1"))?.attempts.length).toBe(1)
     expect(end.calls.filter(([, , id]) => id.includes("theirs"))).toEqual([])
-    const [first = 0, ...later] = startTimes(end.calls)
+    const [first = 0, ...later] = end.timesOf("start")
     const waits = later.map((at, index) => at - ([first, ...later][index] ?? 0))
     for (const [index, full] of [30, 60, 120, 240].entries()) {
       expect(waits[index]).toBeGreaterThanOrEqual(full * 0.8 * second)
@@ -290,8 +262,8 @@ describe("somebody else's execution", () => {
   effect("that does not end is given up after max_wait", function* () {
     const end = yield* night({ script: { start: answers(() => conflict("theirs", "x")) } })
     expect(end.verdict("c-1")).toBe("unfinished ALREADY_EXECUTING service")
-    expect(Math.max(...startTimes(end.calls))).toBeGreaterThan(3 * hour)
-    expect(Math.max(...startTimes(end.calls))).toBeLessThanOrEqual(3.5 * hour)
+    expect(Math.max(...end.timesOf("start"))).toBeGreaterThan(3 * hour)
+    expect(Math.max(...end.timesOf("start"))).toBeLessThanOrEqual(3.5 * hour)
   })
 
   effect("is distinguished from our own by its state if the conflict names no external id", function* () {

@@ -8,7 +8,7 @@ import type { EnginePicture, SteerableNight } from "../../src/task/NightPicture.
 import { hour, idOf, makePlace, minute, night, ready, second } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, state, working } from "./ScriptedService.ts"
-import type { Call, Script } from "./ScriptedService.ts"
+import type { Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
 const customers = (count: number): ReadonlyArray<NightTask> =>
@@ -44,8 +44,6 @@ const steered = (
   )
 }
 
-const startTimes = (calls: ReadonlyArray<Call>) =>
-  calls.filter(([, verb]) => verb === "start").map(([ms]) => ms)
 const changes = (answers: ReadonlyArray<Steered>) =>
   answers.map((one) => (one._tag === "Steered" ? one.changed : one.why))
 const limits = { max_in_flight: 2, per_engine: 20 }
@@ -71,7 +69,7 @@ describe("an order", () => {
         ["paused", until],
         ["running", undefined],
       ])
-      const times = startTimes(end.calls)
+      const times = end.timesOf("start")
       expect(times.slice(0, 2).every((ms) => ms < minute)).toBe(true)
       expect(times.slice(2).every((ms) => ms >= 3 * hour && ms < 3 * hour + minute)).toBe(true)
       expect(times.length).toBe(4)
@@ -280,7 +278,7 @@ describe("the picture of a night", () => {
         rules: { polling },
         cutAfter: "10 minutes",
       })
-      const [first = 0] = startTimes(end.calls)
+      const [first = 0] = end.timesOf("start")
       const answers = end.calls.map(([ms]) => ms + 200).filter((ms) => ms <= 7 * minute)
       expect(picture?.total).toMatchObject({
         running: 2,
@@ -298,7 +296,7 @@ describe("the picture of a night", () => {
       rules: { polling, limits: { max_in_flight: 3, per_engine: 20 } },
       cutAfter: "10 minutes",
     })
-    const [, of1 = 0, of2 = 0, of3 = 0] = startTimes(end.calls)
+    const [, of1 = 0, of2 = 0, of3 = 0] = end.timesOf("start")
     expect([of2, of3 > of1]).toEqual([of1, true])
     const slowest = { task_id: idOf("c-1"), running_ms: 7 * minute - of1 - openedMs }
     expect(picture?.engines).toEqual([
@@ -325,7 +323,7 @@ describe("the picture of a night", () => {
       } satisfies Night
       const deadlineAt = 3 * hour
       const { picture, end } = yield* pictureAt(minute, { ...given, rules: { deadlineAt } })
-      const [first, second] = startTimes(end.calls)
+      const [first, second] = end.timesOf("start")
       expect([first, picture?.deadline_at, picture?.total.slowest?.task_id]).toEqual([
         second,
         deadlineAt,
@@ -390,7 +388,7 @@ describe("the picture of a night", () => {
     const script: Script = { state: () => working }
     const expected = (tasks: ReadonlyArray<NightTask>) =>
       Effect.map(pictureAt(10 * minute, { tasks, script, cutAfter: "11 minutes" }), ({ picture, end }) => {
-        const [first = 0] = startTimes(end.calls)
+        const [first = 0] = end.timesOf("start")
         return picture?.expected_end_at === undefined ? undefined : picture.expected_end_at - first - openedMs
       })
     const known = { customer: "c-0", takesMs: half }
@@ -404,7 +402,7 @@ describe("the picture of a night", () => {
       script: { state: (id) => (id.includes("c-1") ? completed : working) },
       cutAfter: "11 minutes",
     })
-    expect(over.picture?.expected_end_at).toBe((startTimes(over.end.calls)[1] ?? 0) + openedMs + 30 * minute)
+    expect(over.picture?.expected_end_at).toBe((over.end.timesOf("start")[1] ?? 0) + openedMs + 30 * minute)
   })
 
   it("counts every task once at every moment, per engine and in total, and survives the wire", async () => {

@@ -6,7 +6,7 @@ import { noteAnswer, noteFailure, noTroubles } from "../../src/task/Troubles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { night } from "./ScriptedNight.ts"
 import type { Night } from "./ScriptedNight.ts"
-import { accepted, completed, notSent, state, throttled, working } from "./ScriptedService.ts"
+import { accepted, completed, notSent, throttled, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -94,22 +94,6 @@ describe("the log of a night", () => {
       },
       { _tag: "TroubleEnded", trouble: "engine", engine_reference: "bank" },
     ])
-  })
-
-  effect("shows what a task waits for before it is tried again", function* () {
-    const told: Night["told"] = []
-    const end = yield* night({
-      told,
-      script: {
-        start: (_, times) => accepted(`${times}`),
-        state: (id) => (id === "e-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : completed),
-      },
-    })
-    const waits = end.facts.flatMap((fact) => (fact._tag === "TaskWaits" ? fact : []))
-    expect(waits).toMatchObject([{ reason: "OUT_OF_SERVICE" }])
-    expect(waits.map(({ until }) => Date.parse(until))).toEqual(
-      told.flatMap((event) => (event._tag === "Waiting" ? Math.trunc(event.until) : [])),
-    )
   })
 })
 
