@@ -134,30 +134,28 @@ describe("a file that is replaced", () => {
   })
 })
 
-describe("a file that is new", () => {
-  it("never overwrites an existing one, and no half of it is left", () => {
-    const folder = fresh()
-    const path = join(folder, "job.yaml")
-    for (const [failing, name] of [
-      [2, "write"],
-      [3, "sync"],
-      [4, "close"],
-    ] as const) {
-      const { files } = faultyCalls(once(name, failing))
-      assert.match(
-        complaint(folder, () => files.create(path, text)),
-        new RegExp(`^job.yaml: cannot ${name}: `),
-      )
-      assert.isFalse(existsSync(path))
-    }
-    writeFileSync(path, "mine")
-    const { files } = faultyCalls({})
+it("a file that is new never overwrites an existing one, and no half of it is left", () => {
+  const folder = fresh()
+  const path = join(folder, "job.yaml")
+  for (const [failing, name] of [
+    [2, "write"],
+    [3, "sync"],
+    [4, "close"],
+  ] as const) {
+    const { files } = faultyCalls(once(name, failing))
     assert.match(
       complaint(folder, () => files.create(path, text)),
-      /^job.yaml: cannot open: file already exists \(EEXIST\)$/,
+      new RegExp(`^job.yaml: cannot ${name}: `),
     )
-    assert.strictEqual(readFileSync(path, "utf8"), "mine")
-  })
+    assert.isFalse(existsSync(path))
+  }
+  writeFileSync(path, "mine")
+  const { files } = faultyCalls({})
+  assert.match(
+    complaint(folder, () => files.create(path, text)),
+    /^job.yaml: cannot open: file already exists \(EEXIST\)$/,
+  )
+  assert.strictEqual(readFileSync(path, "utf8"), "mine")
 })
 
 describe("a file that grows", () => {

@@ -92,15 +92,13 @@ describe("a watch", () => {
   })
 })
 
-describe("without webhooks", () => {
-  effect("there are no hints, and a wait is a sleep", function* () {
-    const source = yield* Hints
-    const watch = yield* source.watch(about("bank", "e-1"))
-    assert.deepStrictEqual(
-      [source.on, watch.isHinted(), look(watch, "news"), watch.isTrusted()],
-      [false, false, false, false],
-    )
-  })
+effect("without webhooks there are no hints, and a wait is a sleep", function* () {
+  const source = yield* Hints
+  const watch = yield* source.watch(about("bank", "e-1"))
+  assert.deepStrictEqual(
+    [source.on, watch.isHinted(), look(watch, "news"), watch.isTrusted()],
+    [false, false, false, false],
+  )
 })
 
 const minute = 60_000

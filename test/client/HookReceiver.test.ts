@@ -128,16 +128,14 @@ describe("the webhook receiver", () => {
   })
 })
 
-describe("--webhooks", () => {
-  it("is a port, or a host and a port", () => {
-    expect(["8080", "0", "0.0.0.0:80", "[::1]:0", "hooks.example:65535"].map(parseListenAt)).toEqual([
-      { host: "127.0.0.1", port: 8080 },
-      { host: "127.0.0.1", port: 0 },
-      { host: "0.0.0.0", port: 80 },
-      { host: "::1", port: 0 },
-      { host: "hooks.example", port: 65_535 },
-    ])
-    for (const text of ["", "x", "65536", ":80", "::1:80", "a b:80", "http://a:80", "80/", "-1", "1e3"])
-      expect([text, parseListenAt(text)]).toEqual([text, undefined])
-  })
+it("--webhooks is a port, or a host and a port", () => {
+  expect(["8080", "0", "0.0.0.0:80", "[::1]:0", "hooks.example:65535"].map(parseListenAt)).toEqual([
+    { host: "127.0.0.1", port: 8080 },
+    { host: "127.0.0.1", port: 0 },
+    { host: "0.0.0.0", port: 80 },
+    { host: "::1", port: 0 },
+    { host: "hooks.example", port: 65_535 },
+  ])
+  for (const text of ["", "x", "65536", ":80", "::1:80", "a b:80", "http://a:80", "80/", "-1", "1e3"])
+    expect([text, parseListenAt(text)]).toEqual([text, undefined])
 })

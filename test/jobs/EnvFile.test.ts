@@ -223,11 +223,9 @@ describe("a variable that was found in a file", () => {
   })
 })
 
-describe("a reference to a file", () => {
-  effect("may lead into the folder of systemd's credentials", function* () {
-    write("pin", "4711\n")
-    const environment = { CREDENTIALS_DIRECTORY: folder, HOST: "h.example", APP: "a", U: "u" }
-    const inFile = job.replace("env:P", "'file:${CREDENTIALS_DIRECTORY}/pin'")
-    expect(yield* look(environment, undefined, inFile)).toMatchObject({ values: ["a", "u", "4711"] })
-  })
+effect("a reference to a file may lead into the folder of systemd's credentials", function* () {
+  write("pin", "4711\n")
+  const environment = { CREDENTIALS_DIRECTORY: folder, HOST: "h.example", APP: "a", U: "u" }
+  const inFile = job.replace("env:P", "'file:${CREDENTIALS_DIRECTORY}/pin'")
+  expect(yield* look(environment, undefined, inFile)).toMatchObject({ values: ["a", "u", "4711"] })
 })

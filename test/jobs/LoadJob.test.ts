@@ -300,15 +300,13 @@ notify:
   )
 })
 
-describe("a setting that has no effect any more", () => {
-  effect("is a warning that says what to read instead", function* () {
-    const { errors, warnings } = yield* load(`${smallJob}output: { delta: true }\ncustomers:\n  - id: c-1\n`)
-    expect({ errors, warnings }).toEqual({
-      errors: [],
-      warnings: [
-        "job.yaml:4:11: `delta` no longer has an effect, and no Delta logs are written: Spark and others read the Parquet files, tables/<table>/**/*.parquet",
-      ],
-    })
+effect("a setting that has no effect any more is a warning that says what to read instead", function* () {
+  const { errors, warnings } = yield* load(`${smallJob}output: { delta: true }\ncustomers:\n  - id: c-1\n`)
+  expect({ errors, warnings }).toEqual({
+    errors: [],
+    warnings: [
+      "job.yaml:4:11: `delta` no longer has an effect, and no Delta logs are written: Spark and others read the Parquet files, tables/<table>/**/*.parquet",
+    ],
   })
 })
 

@@ -29,17 +29,15 @@ const exec = (command: string): SecretReference => ({ _tag: "Exec", command })
 const value = (reference: SecretReference) => resolveReference(reference).pipe(Effect.map(Redacted.value))
 const failure = (reference: SecretReference) => value(reference).pipe(Effect.flip)
 
-describe("a secret reference", () => {
-  it("is read from its spelling, files relative to the job's folder", () => {
-    expect(parseReference("env:A_1", "jobs")).toEqual({ _tag: "Env", name: "A_1" })
-    expect(parseReference("file:s/a.pin", "jobs")).toEqual({ _tag: "File", path: "jobs/s/a.pin" })
-    expect(parseReference("file:/s/a.pin", "jobs")).toEqual({ _tag: "File", path: "/s/a.pin" })
-    expect(parseReference("exec:pass show a:b", "jobs")).toEqual(exec("pass show a:b"))
-    for (const wrong of ["", "env:", "env:1A", "env:A B", "file: ", "exec:", "http:x", "hunter2"]) {
-      expect(parseReference(wrong, "jobs")).toBeUndefined()
-    }
-    expect(describeReference(exec("echo hunter2"))).toBe("exec:…")
-  })
+it("a secret reference is read from its spelling, files relative to the job's folder", () => {
+  expect(parseReference("env:A_1", "jobs")).toEqual({ _tag: "Env", name: "A_1" })
+  expect(parseReference("file:s/a.pin", "jobs")).toEqual({ _tag: "File", path: "jobs/s/a.pin" })
+  expect(parseReference("file:/s/a.pin", "jobs")).toEqual({ _tag: "File", path: "/s/a.pin" })
+  expect(parseReference("exec:pass show a:b", "jobs")).toEqual(exec("pass show a:b"))
+  for (const wrong of ["", "env:", "env:1A", "env:A B", "file: ", "exec:", "http:x", "hunter2"]) {
+    expect(parseReference(wrong, "jobs")).toBeUndefined()
+  }
+  expect(describeReference(exec("echo hunter2"))).toBe("exec:…")
 })
 
 describe("secrets", () => {

@@ -201,37 +201,35 @@ describe("a document's half-written copy", () => {
   })
 })
 
-describe("files", () => {
-  effect("are closed once they are read or full, and all of them with the process", function* () {
-    const root = fresh()
-    // As the machine has it, for reading too.
-    const open = () =>
-      fs
-        .readdirSync("/proc/self/fd")
-        .flatMap((number) => {
-          try {
-            return [fs.readlinkSync(join("/proc/self/fd", number))]
-          } catch {
-            return []
-          }
-        })
-        .filter((path) => path.startsWith(root))
-        .map((path) => relative(root, path))
+effect("files are closed once they are read or full, and all of them with the process", function* () {
+  const root = fresh()
+  // As the machine has it, for reading too.
+  const open = () =>
+    fs
+      .readdirSync("/proc/self/fd")
+      .flatMap((number) => {
+        try {
+          return [fs.readlinkSync(join("/proc/self/fd", number))]
+        } catch {
+          return []
+        }
+      })
+      .filter((path) => path.startsWith(root))
+      .map((path) => relative(root, path))
 
-    yield* Effect.gen(function* () {
-      const landing = yield* Landing
-      const ref = yield* land("first")
-      yield* landing.read(run, ref)
-      yield* listed
-      assert.deepStrictEqual(open(), [relative(root, segment(root, 1))])
-      yield* land("second")
-      assert.deepStrictEqual(open(), [relative(root, segment(root, 1))])
-    }).pipe(Effect.provide(landingIn({ root })))
+  yield* Effect.gen(function* () {
+    const landing = yield* Landing
+    const ref = yield* land("first")
+    yield* landing.read(run, ref)
+    yield* listed
+    assert.deepStrictEqual(open(), [relative(root, segment(root, 1))])
+    yield* land("second")
+    assert.deepStrictEqual(open(), [relative(root, segment(root, 1))])
+  }).pipe(Effect.provide(landingIn({ root })))
+  assert.deepStrictEqual(open(), [])
+  const full = Effect.gen(function* () {
+    yield* land("third")
     assert.deepStrictEqual(open(), [])
-    const full = Effect.gen(function* () {
-      yield* land("third")
-      assert.deepStrictEqual(open(), [])
-    })
-    yield* Effect.provide(full, landingIn({ root, segmentBytesMax: 1 }))
   })
+  yield* Effect.provide(full, landingIn({ root, segmentBytesMax: 1 }))
 })

@@ -47,11 +47,9 @@ describe("a known secret", () => {
   })
 })
 
-describe("the registry", () => {
-  it.effect("is the one of the process where nobody gives another", () =>
-    Effect.map(KnownSecrets, (known) => assert.strictEqual(known, processSecrets)),
-  )
-})
+it.effect("the registry is the one of the process where nobody gives another", () =>
+  Effect.map(KnownSecrets, (known) => assert.strictEqual(known, processSecrets)),
+)
 
 describe("where a secret counts", () => {
   const places: ReadonlyArray<Place> = ["echo", "free", "word", "own", "id"]

@@ -253,18 +253,16 @@ describe("a read of the state", () => {
   })
 })
 
-describe("the answer to an abort", () => {
-  it("asks for another abort only if nothing was stopped", () => {
-    expect((["aborted", "already_closed", "not_found"] as const).map(readAbort)).toEqual([
-      "look",
-      "look",
-      "look",
-    ])
-    expect([
-      readAbort("not_stoppable"),
-      readAbort(new AnswerLost({ message })),
-      readAbort(new NotSent({ message })),
-      readAbort(new Throttled({ http_status: 429, message })),
-    ]).toEqual(["again", "again", "again", "again"])
-  })
+it("the answer to an abort asks for another abort only if nothing was stopped", () => {
+  expect((["aborted", "already_closed", "not_found"] as const).map(readAbort)).toEqual([
+    "look",
+    "look",
+    "look",
+  ])
+  expect([
+    readAbort("not_stoppable"),
+    readAbort(new AnswerLost({ message })),
+    readAbort(new NotSent({ message })),
+    readAbort(new Throttled({ http_status: 429, message })),
+  ]).toEqual(["again", "again", "again", "again"])
 })

@@ -120,17 +120,15 @@ describe("a proof", () => {
   })
 })
 
-describe("surplus and shortfall", () => {
-  it("are counted family by family: one does not make up for another", () => {
-    const families = [
-      { family: "a:b", counted: 5, landed: 2 },
-      { family: "c:d", counted: 1, landed: 3 },
-      { family: "e:f", landed: 4 },
-      { family: "g:h", counted: 2, landed: 2 },
-    ]
-    expect([surplusOf(families), shortfallOf(families)]).toEqual([6, 3])
-    expect([surplusOf([]), shortfallOf([])]).toEqual([0, 0])
-  })
+it("surplus and shortfall are counted family by family: one does not make up for another", () => {
+  const families = [
+    { family: "a:b", counted: 5, landed: 2 },
+    { family: "c:d", counted: 1, landed: 3 },
+    { family: "e:f", landed: 4 },
+    { family: "g:h", counted: 2, landed: 2 },
+  ]
+  expect([surplusOf(families), shortfallOf(families)]).toEqual([6, 3])
+  expect([surplusOf([]), shortfallOf([])]).toEqual([0, 0])
 })
 
 describe("another endpoint", () => {

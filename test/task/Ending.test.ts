@@ -208,22 +208,20 @@ describe("a task that is cut off while the disk stalls", () => {
   })
 })
 
-describe("max_wait", () => {
-  effect.each([
-    ["a state read in flight", { ...stateOf(() => silent) }],
-    ["an abort that gets no answer", { ...stateOf(() => silent), abort: () => silent }],
-    ["states that are lost", { ...stateOf(() => lost), abort: () => lost }],
-  ] as const)("ends %s within seconds, and asks to stop", function* ([, script]) {
-    const { end, tookMs } = yield* nightOf(script, { rules: { max_wait: Duration.millis(10 * minute) } })
-    expect([end.verdict("c-1"), end.verdict("c-2"), end.countOf("abort", "e-c-1-1") > 0]).toEqual([
-      "unfinished SERVICE_UNREACHABLE service",
-      "succeeded COMPLETED nobody",
-      true,
-    ])
-    const why = end.facts.flatMap((fact) => (fact._tag === "AbortIntended" ? [fact.why] : []))
-    expect(why).toEqual(["max_wait"])
-    expect(tookMs).toBeLessThanOrEqual(10 * minute + Duration.toMillis(cutWithin))
-  })
+effect.each([
+  ["a state read in flight", { ...stateOf(() => silent) }],
+  ["an abort that gets no answer", { ...stateOf(() => silent), abort: () => silent }],
+  ["states that are lost", { ...stateOf(() => lost), abort: () => lost }],
+] as const)("max_wait ends %s within seconds, and asks to stop", function* ([, script]) {
+  const { end, tookMs } = yield* nightOf(script, { rules: { max_wait: Duration.millis(10 * minute) } })
+  expect([end.verdict("c-1"), end.verdict("c-2"), end.countOf("abort", "e-c-1-1") > 0]).toEqual([
+    "unfinished SERVICE_UNREACHABLE service",
+    "succeeded COMPLETED nobody",
+    true,
+  ])
+  const why = end.facts.flatMap((fact) => (fact._tag === "AbortIntended" ? [fact.why] : []))
+  expect(why).toEqual(["max_wait"])
+  expect(tookMs).toBeLessThanOrEqual(10 * minute + Duration.toMillis(cutWithin))
 })
 
 describe("an absurd Retry-After", () => {

@@ -314,21 +314,19 @@ describe("a run", () => {
   })
 })
 
-describe("a ledger or a landing that cannot be written", () => {
-  effect("stops the run", function* () {
-    const full = new LandingFailed({ path: "landing", message: "disk full" })
-    const landing = Layer.succeed(
-      Landing,
-      Landing.of({
-        land: () => Effect.fail(full),
-        list: () => Effect.succeed([]),
-        read: () => Effect.die("not asked for"),
-        landAttachment: () => Effect.fail(full),
-      }),
-    )
-    const failure = yield* Effect.flip(night({ place: { ...makePlace(), landing } }))
-    expect(failure).toBe(full)
-  })
+effect("a ledger or a landing that cannot be written stops the run", function* () {
+  const full = new LandingFailed({ path: "landing", message: "disk full" })
+  const landing = Layer.succeed(
+    Landing,
+    Landing.of({
+      land: () => Effect.fail(full),
+      list: () => Effect.succeed([]),
+      read: () => Effect.die("not asked for"),
+      landAttachment: () => Effect.fail(full),
+    }),
+  )
+  const failure = yield* Effect.flip(night({ place: { ...makePlace(), landing } }))
+  expect(failure).toBe(full)
 })
 
 it("runs by the rules that a job has by default", () => {

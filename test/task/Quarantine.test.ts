@@ -184,20 +184,18 @@ describe("a state that cannot be used", () => {
   )
 })
 
-describe("an answer that a defect of ours hides", () => {
-  effect("is recorded by what was asked for", function* () {
-    const hidden = () => {
-      throw new TypeError("in our own code")
-    }
-    const asked = (script: Script) =>
-      Effect.map(night({ script }), ({ facts }) =>
-        facts.flatMap((one) => (one._tag === "AnswerRefused" ? [[one.what, one.execution_id]] : [])),
-      )
-    expect([yield* asked({ state: hidden }), yield* asked({ results: hidden })]).toEqual([
-      [["state", "e-c-1-1"]],
-      [["flow_results", "e-c-1-1"]],
-    ])
-  })
+effect("an answer that a defect of ours hides is recorded by what was asked for", function* () {
+  const hidden = () => {
+    throw new TypeError("in our own code")
+  }
+  const asked = (script: Script) =>
+    Effect.map(night({ script }), ({ facts }) =>
+      facts.flatMap((one) => (one._tag === "AnswerRefused" ? [[one.what, one.execution_id]] : [])),
+    )
+  expect([yield* asked({ state: hidden }), yield* asked({ results: hidden })]).toEqual([
+    [["state", "e-c-1-1"]],
+    [["flow_results", "e-c-1-1"]],
+  ])
 })
 
 describe("a start whose answer cannot be used", () => {

@@ -222,11 +222,9 @@ const script: Script = {
   },
 }
 
-describe("the limits that may be asked for", () => {
-  it("are whole numbers from 1 to 100000", () => {
-    const isOrder = (per_engine: number) => Schema.is(Order)({ _tag: "Limit", per_engine })
-    expect([0, 1, 1.5, 100_000, 100_001].map(isOrder)).toEqual([false, true, false, true, false])
-  })
+it("the limits that may be asked for are whole numbers from 1 to 100000", () => {
+  const isOrder = (per_engine: number) => Schema.is(Order)({ _tag: "Limit", per_engine })
+  expect([0, 1, 1.5, 100_000, 100_001].map(isOrder)).toEqual([false, true, false, true, false])
 })
 
 describe("the picture of a night", () => {

@@ -34,32 +34,30 @@ describe("a sealed value", () => {
   })
 })
 
-describe("a key", () => {
-  it("is 32 bytes in hexadecimal or base64, and nothing that a decoder would coerce", () => {
-    const read = (text: string) => readKey(Redacted.make(text))
-    const bytes = Buffer.alloc(32, 0xfb)
-    for (const text of [
-      bytes.toString("hex"),
-      bytes.toString("hex").toUpperCase(),
-      bytes.toString("base64"),
-      bytes.toString("base64url"),
-      bytes.toString("base64").replace("=", ""),
-      ` ${bytes.toString("base64")}\n`,
-    ])
-      expect(read(text)).toEqual(bytes)
-    for (const text of [
-      "",
-      "geheim",
-      bytes.toString("hex").slice(1),
-      `${bytes.toString("hex")}0`,
-      bytes.subarray(1).toString("base64"),
-      bytes.toString("base64").replace("+", "!+"),
-      `${bytes.toString("base64")}=`,
-    ])
-      expect(read(text)).toBeUndefined()
-    expect(malformedKey).toBe(
-      "the key of the token store is not 32 bytes in hexadecimal or base64; " +
-        "`openssl rand -base64 32` generates one: keep it where `tokens.key` points",
-    )
-  })
+it("a key is 32 bytes in hexadecimal or base64, and nothing that a decoder would coerce", () => {
+  const read = (text: string) => readKey(Redacted.make(text))
+  const bytes = Buffer.alloc(32, 0xfb)
+  for (const text of [
+    bytes.toString("hex"),
+    bytes.toString("hex").toUpperCase(),
+    bytes.toString("base64"),
+    bytes.toString("base64url"),
+    bytes.toString("base64").replace("=", ""),
+    ` ${bytes.toString("base64")}\n`,
+  ])
+    expect(read(text)).toEqual(bytes)
+  for (const text of [
+    "",
+    "geheim",
+    bytes.toString("hex").slice(1),
+    `${bytes.toString("hex")}0`,
+    bytes.subarray(1).toString("base64"),
+    bytes.toString("base64").replace("+", "!+"),
+    `${bytes.toString("base64")}=`,
+  ])
+    expect(read(text)).toBeUndefined()
+  expect(malformedKey).toBe(
+    "the key of the token store is not 32 bytes in hexadecimal or base64; " +
+      "`openssl rand -base64 32` generates one: keep it where `tokens.key` points",
+  )
 })
