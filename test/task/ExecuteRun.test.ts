@@ -3,9 +3,21 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
-import type { NightPicture, SteerableNight } from "../../src/task/NightPicture.ts"
+import type { NightPicture } from "../../src/task/NightPicture.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { hour, idOf, makePlace, minute, night, ready, rules, run_id, second } from "./ScriptedNight.ts"
+import {
+  hour,
+  idOf,
+  makePlace,
+  minute,
+  night,
+  ready,
+  rules,
+  run_id,
+  second,
+  sharing,
+  customers,
+} from "./ScriptedNight.ts"
 import { accepted, challenge, completed, results, state, working } from "./ScriptedService.ts"
 import type { NightTask } from "./ScriptedNight.ts"
 import { anId } from "../harness/Id.ts"
@@ -13,8 +25,6 @@ import { effect } from "../harness/Steps.ts"
 
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
 const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
-const customers = (count: number): ReadonlyArray<NightTask> =>
-  Array.from({ length: count }, (_, index) => ({ customer: `c-${index}` }))
 
 describe("a temporary error", () => {
   effect("is tried again with growing waits until max_attempts, then left for a rerun", function* () {
@@ -48,11 +58,7 @@ describe("a rejected login", () => {
     "is sent once, and no other task with the same login starts, in this run or a later one",
     function* () {
       const place = makePlace()
-      const tasks = [
-        { customer: "c-1", fingerprint: "one" },
-        { customer: "c-2", fingerprint: "one" },
-        { customer: "c-3", fingerprint: "two" },
-      ]
+      const tasks = [...sharing("one", "c-1", "c-2"), { customer: "c-3", fingerprint: "two" }]
       const end = yield* night({
         place,
         tasks,
@@ -74,10 +80,7 @@ describe("a rejected login", () => {
   effect("because of a challenge that we aborted is sent only once in the same run, too", function* () {
     const aborted = state("ABORTED", "CLIENT_CANCELLED", { authentication_status: "INCORRECT_MFA" })
     const end = yield* night({
-      tasks: [
-        { customer: "c-1", fingerprint: "one" },
-        { customer: "c-2", fingerprint: "one" },
-      ],
+      tasks: sharing("one", "c-1", "c-2"),
       script: { state: (_, times) => (times === 1 ? challenge : aborted) },
     })
     expect([end.countOf("start"), end.rejections]).toEqual([1, [["one", "INCORRECT_MFA"]]])
@@ -91,10 +94,7 @@ describe("a rejected login", () => {
     "is not sent again if the service uses one of our own reasons for an execution that it forgot",
     function* () {
       const end = yield* night({
-        tasks: [
-          { customer: "c-1", fingerprint: "one" },
-          { customer: "c-2", fingerprint: "one" },
-        ],
+        tasks: sharing("one", "c-1", "c-2"),
         script: { state: () => state("UNKNOWN", "EXECUTION_GONE") },
       })
       expect([end.countOf("start"), end.rejections]).toEqual([1, [["one", "EXECUTION_GONE"]]])
@@ -233,7 +233,6 @@ describe("a run", () => {
     const [c1, c2, late] = [{ customer: "c-1" }, { customer: "c-2" }, { customer: "late" }]
     const script = { state: (id: string) => (id === "e-c-1-1" ? completed : working) }
     const cut = yield* night({ tasks: [c1, c2], cutAfter: "2 minutes", script })
-    let held: SteerableNight | undefined
     let picture: NightPicture | undefined
     yield* night({
       tasks: [c1, c2, late],
@@ -241,9 +240,8 @@ describe("a run", () => {
       script,
       cutAfter: "2 minutes",
       rules: { limits: { max_in_flight: 2, per_engine: 2 } },
-      hold: (one) => void (held = one),
       // The new one takes a slot first.
-      acts: [[100, () => void (picture = held?.look())]],
+      acts: [[100, (held) => void (picture = held.look())]],
     })
     expect(picture?.total).toMatchObject({ tasks: 3, running: 2, queued: 0, done: { succeeded: 1 } })
   })
@@ -256,13 +254,11 @@ describe("a run", () => {
       rules: { deadlineAt: 20 * second },
     })
     expect(before.verdict("c-0")).toBe("unfinished OUT_OF_SERVICE service")
-    let held: SteerableNight | undefined
     let picture: NightPicture | undefined
     yield* night({
       tasks,
       facts: before.facts.slice(2),
-      hold: (one) => void (held = one),
-      acts: [[100, () => void (picture = held?.look())]],
+      acts: [[100, (held) => void (picture = held.look())]],
     })
     const done = { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 }
     expect(picture?.total).toMatchObject({ tasks: 1, running: 1, done })

@@ -3,7 +3,7 @@ import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { StartAnswer, StateAnswer, StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { hour, idOf, makePlace, minute, night, second } from "./ScriptedNight.ts"
+import { hour, idOf, makePlace, minute, night, second, sharing, startedBefore } from "./ScriptedNight.ts"
 import { bodyOf, challenge, completed, counted, lost, state, throttled, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -39,22 +39,15 @@ describe("an execution whose id belongs to somebody else", () => {
     },
   )
 
-  effect("if only once, counts as a mixed-up answer", function* () {
+  effect.each<readonly [string, (times: number) => StateAnswer | undefined]>([
+    ["if only once", (times) => (times <= 2 ? undefined : times === 3 ? working : completed)],
+    [
+      "however often, if something else was seen in between",
+      (times) => (times > 12 ? completed : times % 3 === 0 ? working : undefined),
+    ],
+  ])("counts as a mixed-up answer %s", function* ([, answer]) {
     const stranger = strange({ customer_id: anId("c-other") })
-    const end = yield* night({
-      script: { state: (_, times) => (times <= 2 ? stranger : times === 3 ? working : completed) },
-    })
-    expect([end.verdict("c-1"), tagged(end.facts, "AttemptDisowned")]).toEqual([
-      "succeeded COMPLETED nobody",
-      [],
-    ])
-  })
-
-  effect("counts only if nothing else was seen in between, however often that happens", function* () {
-    const stranger = strange({ customer_id: anId("c-other") })
-    const end = yield* night({
-      script: { state: (_, times) => (times > 12 ? completed : times % 3 === 0 ? working : stranger) },
-    })
+    const end = yield* night({ script: { state: (_, times) => answer(times) ?? stranger } })
     expect([end.verdict("c-1"), tagged(end.facts, "AttemptDisowned")]).toEqual([
       "succeeded COMPLETED nobody",
       [],
@@ -193,19 +186,9 @@ describe("following an execution", () => {
   effect(
     "does not begin with an id that is too long for a path, which an older ledger may hold",
     function* () {
-      const of = { run_id: anId("job.2026-11-21"), task_id: idOf("c-1"), attempt: 1 }
-      const end = yield* night({
-        facts: [
-          { _tag: "StartIntended", ...of, external_execution_id: "nj-1", probe: false },
-          {
-            _tag: "StartAnswered",
-            ...of,
-            answer: "accepted",
-            http_status: 202,
-            execution_id: anId("e".repeat(9_000)),
-          },
-        ],
-      })
+      const execution_id = anId("e".repeat(9_000))
+      const facts = startedBefore("c-1", { answer: "accepted", http_status: 202, execution_id })
+      const end = yield* night({ facts })
       expect([end.verdict("c-1"), end.calls]).toEqual(["failed ANSWER_UNUSABLE engineer", []])
     },
   )
@@ -346,10 +329,7 @@ describe("an execution that cannot continue", () => {
   effect("before the deadline is aborted then, and nothing more is started", function* () {
     let aborted = 0
     const end = yield* night({
-      tasks: [
-        { customer: "c-1", fingerprint: "one" },
-        { customer: "c-2", fingerprint: "one" },
-      ],
+      tasks: sharing("one", "c-1", "c-2"),
       rules: { deadlineAt: hour },
       script: {
         state: () => (aborted > 0 ? cancelled : working),
@@ -378,10 +358,7 @@ describe("an execution that cannot continue", () => {
 
   effect("stays in flight if it cannot be stopped, and the next process follows it", function* () {
     const stuck = yield* night({
-      tasks: [
-        { customer: "c-1", fingerprint: "one" },
-        { customer: "c-2", fingerprint: "one" },
-      ],
+      tasks: sharing("one", "c-1", "c-2"),
       rules: { max_wait: Duration.millis(minute) },
       script: { state: () => working, abort: () => "not_stoppable" },
     })

@@ -1,13 +1,12 @@
 /** Processes that are interrupted or killed at any moment, and the next ones that finish their run. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { makePlace, night } from "./ScriptedNight.ts"
+import { makePlace, night, customers } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, state, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
-const customers = (count: number) => Array.from({ length: count }, (_, index) => ({ customer: `c-${index}` }))
 
 /** A service that remembers what it runs, and answers a second start of the same customer with a conflict. */
 const remembering = (mood: (times: number) => boolean) => {

@@ -7,14 +7,13 @@ import { Cause, Effect, Exit } from "effect"
 import type { Body } from "../../src/client/Service.ts"
 import { BoundBroken } from "../../src/service/BodyBounds.ts"
 import { dueDeletions, pendingDeletions } from "../../src/task/DeleteExecutions.ts"
-import type { SteerableNight } from "../../src/task/NightPicture.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { AnswerUnusable, defectOf, defectText } from "../../src/task/Quarantine.ts"
 import { keptWhereUnusable } from "../../src/task/SettleUnusable.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
-import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
+import { idOf, makePlace, night, run_id, startedBefore } from "./ScriptedNight.ts"
 import type { NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, state, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
@@ -216,24 +215,7 @@ describe("a start whose answer cannot be used", () => {
   })
 
   effect("is not sent again by a process that follows one that died because of it", function* () {
-    const facts: ReadonlyArray<Fact> = [
-      {
-        _tag: "StartIntended",
-        run_id,
-        task_id: anId(idOf("c-2")),
-        attempt: 1,
-        external_execution_id: "x",
-        probe: false,
-      },
-      {
-        _tag: "StartAnswered",
-        run_id,
-        task_id: anId(idOf("c-2")),
-        attempt: 1,
-        answer: "unusable",
-        http_status: 202,
-      },
-    ]
+    const facts = startedBefore("c-2", { answer: "unusable", http_status: 202 })
     const end = yield* night({ tasks: [{ customer: "c-2" }], facts })
     expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
     expect(settledOf(end, "c-2")?.message).toBe(
@@ -358,7 +340,6 @@ describe("a task whose past meets a defect of ours", () => {
   })
 
   effect("gets no second verdict if the run is drained while it waits for its next try", function* () {
-    let held: SteerableNight | undefined
     const end = yield* night({
       tasks: others,
       script: {
@@ -368,8 +349,7 @@ describe("a task whose past meets a defect of ours", () => {
       hear: (event) => {
         if (event._tag === "Waiting") throw new TypeError("in our own code")
       },
-      hold: (one) => void (held = one),
-      acts: [[10_000, () => void held?.steer({ _tag: "Drain" })]],
+      acts: [[10_000, (held) => void held.steer({ _tag: "Drain" })]],
     })
     const verdicts = factsOf(end, "TaskSettled").map((fact) => ("reason" in fact ? fact.reason : ""))
     expect([end.isOver, verdicts]).toEqual([true, ["ANSWER_UNUSABLE", "COMPLETED"]])

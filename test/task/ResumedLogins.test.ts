@@ -3,8 +3,7 @@
  * the breaker of that login, and of no other.
  */
 import { describe, expect } from "@effect/vitest"
-import type { Fact } from "../../src/ledger/Fact.ts"
-import { hour, idOf, night, run_id } from "./ScriptedNight.ts"
+import { hour, night, startedBefore } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
 import { conflict, lost, state, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
@@ -73,11 +72,7 @@ describe("credentials that changed while an execution was in flight", () => {
   })
 
   effect("are not held back for an answer to the old ones that could not be used", function* () {
-    const of = { run_id, task_id: idOf("c-1"), attempt: 1 }
-    const past: ReadonlyArray<Fact> = [
-      { _tag: "StartIntended", ...of, external_execution_id: "nj-1", fingerprint: "old", probe: false },
-      { _tag: "StartAnswered", ...of, answer: "unusable", http_status: 202 } as Fact,
-    ]
+    const past = startedBefore("c-1", { answer: "unusable", http_status: 202 }, "old")
     const end = yield* night({ tasks, facts: past, script })
     expect(end.rejections).toEqual([])
     // What may run unseen keeps its own login, and no other one, for the rest of the run.

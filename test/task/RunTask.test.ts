@@ -6,11 +6,21 @@ import { describe, expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { own } from "../../src/service/Ends.ts"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
-import type { Fact } from "../../src/ledger/Fact.ts"
 import type { Prepared } from "../../src/task/Work.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import { hour, idOf, makePlace, minute, night, ready, run_id, second } from "./ScriptedNight.ts"
+import {
+  hour,
+  idOf,
+  makePlace,
+  minute,
+  night,
+  ready,
+  run_id,
+  second,
+  sharing,
+  startedBefore,
+} from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import {
   accepted,
@@ -119,10 +129,7 @@ describe("a start that created nothing", () => {
 
   effect("and is given up gives its slot and its login to the next task", function* () {
     const end = yield* night({
-      tasks: [
-        { customer: "c-1", fingerprint: "one" },
-        { customer: "c-2", fingerprint: "one" },
-      ],
+      tasks: sharing("one", "c-1", "c-2"),
       rules: { limits: oneSlot, max_wait: Duration.millis(20 * second) },
       script: { start: answers(notSent) },
     })
@@ -308,11 +315,7 @@ describe("a probe that is owed", () => {
 })
 
 describe("a login of which nobody knows whether it is in use", () => {
-  const tasks = [
-    { customer: "c-1", fingerprint: "one" },
-    { customer: "c-2", fingerprint: "one" },
-    { customer: "c-3", fingerprint: "two" },
-  ]
+  const tasks = [...sharing("one", "c-1", "c-2"), { customer: "c-3", fingerprint: "two" }]
   const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
   const finding = (...all: ReadonlyArray<Start>): Script => {
     const ofFirst = answers(...all)
@@ -348,11 +351,7 @@ describe("a login of which nobody knows whether it is in use", () => {
   effect(
     "is not sent for another customer before the probe that an earlier process owed, whoever is planned first",
     function* () {
-      const keys = { run_id, task_id: idOf("c-1"), attempt: 1 }
-      const facts: ReadonlyArray<Fact> = [
-        { _tag: "StartIntended", ...keys, external_execution_id: "x", fingerprint: "one", probe: false },
-        { _tag: "StartAnswered", ...keys, answer: "lost" },
-      ]
+      const facts = startedBefore("c-1", { answer: "lost" }, "one")
       const [first, other, third] = tasks
       const end = yield* night({
         tasks: [other, third, first].filter((one) => one !== undefined),
@@ -396,11 +395,7 @@ describe("a probe that is owed, of a task that may not be started any more,", ()
   })
 
   effect("is owed on by a task that the job does not name any more [decision 2 dropped]", function* () {
-    const keys = { run_id, task_id: idOf("c-1"), attempt: 1 }
-    const facts: ReadonlyArray<Fact> = [
-      { _tag: "StartIntended", ...keys, external_execution_id: "x", probe: false },
-      { _tag: "StartAnswered", ...keys, answer: "lost" },
-    ]
+    const facts = startedBefore("c-1", { answer: "lost" })
     const end = yield* night({ tasks: [{ customer: "c-1", dropped: true }], facts })
     expect([startsOf(end), endOf(end)]).toEqual([[], settledWith("START_UNKNOWN")])
   })

@@ -98,6 +98,26 @@ export const ready = (...named: Parameters<typeof keysOf>): Prepared => ({
   },
 })
 
+/** Tasks that send one and the same login. */
+export const sharing = (fingerprint: string, ...customers: ReadonlyArray<string>): ReadonlyArray<NightTask> =>
+  customers.map((customer) => ({ customer, fingerprint }))
+export const customers = (count: number): ReadonlyArray<NightTask> =>
+  Array.from({ length: count }, (_, index) => ({ customer: `c-${index}` }))
+
+/** What an earlier process left of the first start of a task. */
+export const startedBefore = (
+  customer: string,
+  answer: Omit<Extract<Fact, { _tag: "StartAnswered" }>, "_tag" | "run_id" | "task_id" | "attempt">,
+  fingerprint?: string,
+): ReadonlyArray<Fact> => {
+  const of = { run_id, task_id: idOf(customer), attempt: 1 }
+  const login = fingerprint === undefined ? {} : { fingerprint }
+  return [
+    { _tag: "StartIntended", ...of, external_execution_id: "x", ...login, probe: false },
+    { _tag: "StartAnswered", ...of, ...answer },
+  ]
+}
+
 const workOf = ({
   customer,
   engine = "bank",
@@ -182,12 +202,12 @@ export interface Night {
   readonly events?: ReadonlyArray<readonly [ms: number, event: EventView]>
   /** What the night tells while it runs goes here. */
   readonly told?: Array<ProgressEvent>
-  /** Hears the same, and may fail over it. */
-  readonly hear?: (event: ProgressEvent) => void
+  /** Hears the same with the night that tells it, and may fail over it. */
+  readonly hear?: (event: ProgressEvent, night: SteerableNight) => void
   /** Whoever looks on gets the night before it starts anything. */
   readonly hold?: (night: SteerableNight) => void
-  /** What happens at these milliseconds, counted from the process's beginning. */
-  readonly acts?: ReadonlyArray<readonly [ms: number, act: () => void]>
+  /** What happens to the night at these milliseconds, counted from the process's beginning. */
+  readonly acts?: ReadonlyArray<readonly [ms: number, act: (night: SteerableNight) => void]>
   /** The process is interrupted after this; by default it gets two days. */
   readonly cutAfter?: Duration.Input
   /** The process is killed after so many milliseconds: not even its finalizers run. */
@@ -213,9 +233,13 @@ export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
   Effect.suspend(() => {
     const place = given.place ?? makePlace()
     const { world } = place
-    const process = world.spawn("night", runProcess(given, place))
+    let held: SteerableNight
+    const process = world.spawn(
+      "night",
+      runProcess(given, place, (one) => (held = one)),
+    )
     for (const [ms, event] of given.events ?? []) world.at(world.now() + ms, () => given.board?.offer(event))
-    for (const [ms, act] of given.acts ?? []) world.at(world.now() + ms, act)
+    for (const [ms, act] of given.acts ?? []) world.at(world.now() + ms, () => act(held))
     const isKilled = () => given.killAfter !== undefined && !process.alive()
     if (given.killAfter !== undefined) world.at(world.now() + given.killAfter, process.kill)
     world.runUntil(() => process.exit() !== undefined || isKilled())
@@ -253,7 +277,8 @@ const loadRun = (place: Place) =>
   }).pipe(Effect.provide(place.ledger))
 
 /** True when the run came to its end before it was interrupted. */
-const runProcess = (given: Night, place: Place) => {
+const runProcess = (given: Night, place: Place, take: (night: SteerableNight) => void) => {
+  let holding: SteerableNight
   const tasks = given.tasks ?? [{ customer: "c-1" }]
   const sessions = given.sessions ?? []
   return Effect.gen(function* () {
@@ -278,9 +303,14 @@ const runProcess = (given: Night, place: Place) => {
     const tell = (event: ProgressEvent) =>
       Effect.sync(() => {
         given.told?.push(event)
-        given.hear?.(event)
+        given.hear?.(event, holding)
       })
-    const hold = (held: SteerableNight) => Effect.sync(() => given.hold?.(held))
+    const hold = (held: SteerableNight) =>
+      Effect.sync(() => {
+        holding = held
+        take(held)
+        given.hold?.(held)
+      })
     const execution = hinted.pipe(
       Effect.provideService(Progress, { tell }),
       Effect.provideService(Steering, { hold, look: () => undefined }),

@@ -5,14 +5,11 @@ import * as fc from "fast-check"
 import { outcomes } from "../../src/service/EndTable.ts"
 import { NightPicture, Order, Steered, pauseMax } from "../../src/task/NightPicture.ts"
 import type { EnginePicture, SteerableNight } from "../../src/task/NightPicture.ts"
-import { hour, idOf, makePlace, minute, night, ready, second } from "./ScriptedNight.ts"
+import { hour, idOf, makePlace, minute, night, ready, second, customers } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, state, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
-
-const customers = (count: number): ReadonlyArray<NightTask> =>
-  Array.from({ length: count }, (_, index) => ({ customer: `c-${index}` }))
 
 /** An execution is looked at each minute, and over after twelve. */
 const polling = { min: Duration.minutes(1), max: Duration.minutes(1) }
@@ -25,18 +22,17 @@ const steered = (
   everyTenMinutes: (seen: NightPicture) => void = () => undefined,
 ) => {
   const answers: Array<Steered> = []
-  let held: SteerableNight | undefined
   return Effect.map(
     night({
       ...given,
-      hold: (one) => {
-        held = one
-      },
       acts: [
-        ...orders.map(([ms, order]) => [ms, () => void answers.push(held!.steer(order))] as const),
+        ...orders.map(
+          ([ms, order]) => [ms, (held: SteerableNight) => void answers.push(held.steer(order))] as const,
+        ),
         ...Array.from(
           { length: 14 },
-          (_, index) => [index * 10 * minute + 30_000, () => everyTenMinutes(held!.look())] as const,
+          (_, index) =>
+            [index * 10 * minute + 30_000, (held: SteerableNight) => everyTenMinutes(held.look())] as const,
         ),
       ],
     }),
@@ -230,13 +226,9 @@ it("the limits that may be asked for are whole numbers from 1 to 100000", () => 
 describe("the picture of a night", () => {
   const pictureAt = (ms: number, given: Night) =>
     Effect.suspend(() => {
-      let held: SteerableNight | undefined
       let picture: NightPicture | undefined
-      const acts = [[ms, () => void (picture = held?.look())]] as const
-      return Effect.map(night({ ...given, hold: (one) => void (held = one), acts }), (end) => ({
-        picture,
-        end,
-      }))
+      const acts = [[ms, (held: SteerableNight) => void (picture = held.look())]] as const
+      return Effect.map(night({ ...given, acts }), (end) => ({ picture, end }))
     })
   /** A start is sent and answered. */
   const openedMs = 200
@@ -370,12 +362,10 @@ describe("the picture of a night", () => {
 
   effect("shows no end that is expected once nothing is left", function* () {
     const ends: Array<number | undefined> = []
-    let held: SteerableNight | undefined
     yield* night({
       tasks: [{ customer: "c-0", takesMs: 30 * minute }],
-      hold: (one) => void (held = one),
-      hear: ({ _tag }) => {
-        if (_tag === "Settled") ends.push(held?.look().expected_end_at)
+      hear: ({ _tag }, held) => {
+        if (_tag === "Settled") ends.push(held.look().expected_end_at)
       },
     })
     expect(ends).toEqual([undefined])
