@@ -21,7 +21,7 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { makeTables, openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { refusingFrom } from "../base/FaultyCalls.ts"
-import { preparing } from "./CountedReads.ts"
+import { changeFile, preparing } from "./CountedReads.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
@@ -337,9 +337,7 @@ describe("an archived run", () => {
     ]
     for (const [sql, says] of cases) {
       copyFileSync(`${ledger}.whole`, ledger)
-      const database = new DatabaseSync(ledger)
-      database.exec(sql)
-      database.close()
+      changeFile(ledger, sql)
       const problems = yield* using(root, (one) => one.problems, true)
       expect([sql, problems.join("; ")]).toEqual([sql, expect.stringContaining(says)])
     }

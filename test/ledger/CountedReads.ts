@@ -1,5 +1,6 @@
-/** Databases that answer some statements in another way, such as one that tells how many facts are read. */
-import type { DatabaseSync, StatementSync } from "node:sqlite"
+/** Databases that answer some statements in another way, or whose file was changed since. */
+import { DatabaseSync } from "node:sqlite"
+import type { StatementSync } from "node:sqlite"
 
 /** The database with its own answer to the statements that are meant. */
 export const preparing = (
@@ -31,3 +32,10 @@ export const counting = (database: DatabaseSync, read: Array<number>): DatabaseS
       },
     }),
   )
+
+/** Changes a file behind the back of whoever wrote it. */
+export const changeFile = (path: string, ...statements: ReadonlyArray<string>): void => {
+  const database = new DatabaseSync(path)
+  for (const sql of statements) database.exec(sql)
+  database.close()
+}

@@ -2,12 +2,12 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { DatabaseSync } from "node:sqlite"
 import { join } from "node:path"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { seeded } from "../../src/sandbox/state/Reading.ts"
+import { changeFile } from "./CountedReads.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
@@ -80,9 +80,7 @@ describe("a changed ledger", () => {
       for (const change of changes) {
         const copy = `${path}.copy`
         copyFileSync(path, copy)
-        const database = new DatabaseSync(copy)
-        database.exec(change)
-        database.close()
+        changeFile(copy, change)
         const [found] = yield* Effect.provide(problems, at(copy, true))
         expect([change, found]).toEqual([change, "fact 5 has changed since it was written"])
         const refused = yield* Effect.flip(Effect.provide(read, at(copy)))
@@ -109,9 +107,7 @@ describe("a changed ledger", () => {
       for (const [change, isRefused] of changes) {
         const copy = `${path}.copy`
         copyFileSync(path, copy)
-        const database = new DatabaseSync(copy)
-        database.exec(change)
-        database.close()
+        changeFile(copy, change)
         expect([change, yield* Effect.provide(problems, at(copy, true))]).toEqual([
           change,
           ["what is known of an account has changed since it was written"],
@@ -126,10 +122,11 @@ describe("a changed ledger", () => {
   effect("shows that a fact was removed, and that the key was changed", function* () {
     const path = join(yield* folder, "ledger.sqlite")
     yield* written(path)
-    const database = new DatabaseSync(path)
-    database.exec("DELETE FROM facts WHERE seq = 7")
-    database.exec("UPDATE keys SET value = randomblob(32) WHERE name = 'fingerprint'")
-    database.close()
+    changeFile(
+      path,
+      "DELETE FROM facts WHERE seq = 7",
+      "UPDATE keys SET value = randomblob(32) WHERE name = 'fingerprint'",
+    )
     expect(yield* Effect.provide(problems, at(path, true))).toEqual([
       "the key for logins and external ids has changed since it was written",
       "fact 7 is missing",
@@ -172,11 +169,12 @@ describe("a ledger of a version without a chain", () => {
     const path = join(yield* folder, "ledger.sqlite")
     yield* written(path)
     const whole = yield* Effect.provide(read, at(path, true))
-    const database = new DatabaseSync(path)
-    database.exec("ALTER TABLE facts DROP COLUMN chain")
-    database.exec("ALTER TABLE engine_forms DROP COLUMN sha256")
-    database.exec("DELETE FROM keys WHERE name = 'fingerprint.sha256'")
-    database.close()
+    changeFile(
+      path,
+      "ALTER TABLE facts DROP COLUMN chain",
+      "ALTER TABLE engine_forms DROP COLUMN sha256",
+      "DELETE FROM keys WHERE name = 'fingerprint.sha256'",
+    )
     expect(yield* Effect.provide(read, at(path, true))).toBe(whole)
     expect(yield* Effect.provide(problems, at(path, true))).toEqual([])
     const append = Effect.flatMap(Ledger, (ledger) => ledger.append([{ _tag: "RunResumed", run_id }]))
@@ -199,9 +197,7 @@ describe("a ledger of a version without a chain", () => {
   effect("is read as far as it goes if one of its facts was missing before it was chained", function* () {
     const path = join(yield* folder, "ledger.sqlite")
     yield* written(path)
-    const database = new DatabaseSync(path)
-    database.exec("ALTER TABLE facts DROP COLUMN chain; DELETE FROM facts WHERE seq = 7")
-    database.close()
+    changeFile(path, "ALTER TABLE facts DROP COLUMN chain; DELETE FROM facts WHERE seq = 7")
     expect(yield* Effect.provide(problems, at(path))).toEqual(["fact 7 is missing"])
     const kept = Effect.flatMap(Ledger, (ledger) => ledger.facts(run_id))
     expect((yield* Effect.provide(kept, at(path))).map(({ seq }) => seq)).toEqual(

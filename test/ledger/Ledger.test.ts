@@ -10,6 +10,7 @@ import { linkOf } from "../../src/ledger/LedgerKeys.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { everyFact, everyRun } from "./EveryFact.ts"
+import { changeFile } from "./CountedReads.ts"
 import { anId } from "../harness/Id.ts"
 import { effect, withLayer } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
@@ -551,9 +552,7 @@ describe("a customer who is removed", () => {
       yield* ledger.append([started(run_id)])
       for (let n = 0; n < 600; n += 20)
         yield* ledger.append(Array.from({ length: 20 }, (_, more) => plannedFor(nameOf(n + more))))
-      const other = new DatabaseSync(path)
-      other.exec("PRAGMA wal_checkpoint(TRUNCATE)")
-      other.close()
+      changeFile(path, "PRAGMA wal_checkpoint(TRUNCATE)")
       // Of this one SQLite has left the most behind, in pages that it has since split.
       const text = readFileSync(path).toString("latin1")
       const names = Array.from({ length: 600 }, (_, n) => ({

@@ -199,27 +199,4 @@ describe("runs with tokens", () => {
       ["1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
     ])
   })
-
-  it("drop a token whose credentials cannot be read, and request fewer features with a token, never more", () => {
-    const unreadable = jobOf([customer("c-1", "ok+queue-5+run-30+t10n-exception")])
-    const narrow = customer("c-2", "ok+queue-5+run-30")
-    const wide = { ...narrow, features: features("accounts_read", "customer_information_read") }
-    const nights = live(makeNights(), function* () {
-      yield* nightOf(unreadable)
-      yield* wait(1)
-      const second = yield* nightOf(unreadable)
-      const dropped = yield* stored
-      yield* wait(1)
-      yield* nightOf(jobOf([narrow]))
-      yield* wait(1)
-      const { logins, verdicts } = yield* nightOf(jobOf([wide]))
-      return { second: second.verdicts, dropped, logins, verdicts }
-    })
-    expect(nights).toEqual({
-      second: ["T10N_EXCEPTION"],
-      dropped: ["T10N_EXCEPTION"],
-      logins: ["token"],
-      verdicts: ["COMPLETED"],
-    })
-  })
 })

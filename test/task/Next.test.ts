@@ -97,6 +97,8 @@ describe("resuming", () => {
       told([intended(1), answered(1, "not_created"), intended(1)]),
       told([...lost, intended(1, true)]),
       told([...lost, intended(1, true), answered(1, "not_created")]),
+      // It remembers that a probe was sent, whatever was sent after it.
+      told([...lost, intended(1, true), answered(1, "not_created"), intended(1)]),
       told([...lost, intended(1, true), answered(1, "foreign")]),
       told([...lost, intended(1, true), answered(1, "lost")]),
       told([...lost, intended(1, true), answered(1, "adopted")]),
@@ -114,6 +116,7 @@ describe("resuming", () => {
       "probe 1",
       "START_UNKNOWN",
       "probe 1",
+      "START_UNKNOWN",
       "probe 1",
       "START_UNKNOWN",
       "follow e-1",
@@ -143,6 +146,8 @@ describe("resuming", () => {
     const held = (facts: ReadonlyArray<Fact>, now: number) =>
       unseenOf(taskOf(facts), Duration.hours(1), now).length
     expect([held(over("taken"), 4_000), held(over("unusable"), 4_000)]).toEqual([1, 1])
+    const strange: Fact = { _tag: "AttemptDisowned", ...ids }
+    expect(held([intended(1), answered(1, "accepted"), strange], 4_000)).toBe(1)
     expect([held(over("taken"), 3_700_000), held([intended(1)], 4_000), held([], 0)]).toEqual([0, 0, 0])
   })
 
@@ -237,13 +242,6 @@ describe("resuming", () => {
     ])
   })
 
-  it("never calls again what is somebody else's", () => {
-    const strange: Fact = { _tag: "AttemptDisowned", ...ids }
-    const open = [intended(1), answered(1, "accepted"), strange]
-    expect([told(open), told([...open, settled("unfinished", "NOT_OURS")])]).toEqual(["NOT_OURS", "Done"])
-    expect(unseenOf(taskOf(open), Duration.hours(1), 4_000).length).toBe(1)
-  })
-
   it("reads again only what is closed, kept, not proved and not about to be deleted", () => {
     const kept = { ...drained(1), _tag: "AttemptKept", reason: "RECORDS_SHORT", families: [] } as Fact
     const open = [intended(1), answered(1, "accepted")]
@@ -266,14 +264,6 @@ describe("resuming", () => {
       read(...open, closed(1), kept, verdict, deletion),
       attemptsToReadAgain(undefined),
     ]).toEqual([["e-1"], [], [], [], [], [], []])
-  })
-
-  it("remembers that a probe was sent, whatever was sent after it", () => {
-    const probed = [intended(1), answered(1, "lost"), intended(1, true), answered(1, "not_created")]
-    expect([told([...probed, intended(1)]), taskOf([...probed, intended(1)])?.attempts[0]?.probed]).toEqual([
-      "START_UNKNOWN",
-      true,
-    ])
   })
 
   it("starts unfinished tasks again, and nothing that is settled for good", () => {

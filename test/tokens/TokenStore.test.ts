@@ -23,6 +23,7 @@ import { TokenStoreRefused, deriveKey, tokenLifetimeMs } from "../../src/tokens/
 import type { NewToken, TokenStoreOptions } from "../../src/tokens/StoredToken.ts"
 import { listTokens, TokenStore } from "../../src/tokens/TokenStore.ts"
 import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
+import { changeFile } from "../ledger/CountedReads.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { sharedFolder } from "../harness/Folder.ts"
@@ -71,11 +72,6 @@ const kept = Effect.suspend(() => {
   const path = newFile()
   return Effect.as(within(path, keepToken), path)
 })
-const changed = (path: string, sql: string) => {
-  const database = new DatabaseSync(path)
-  database.exec(sql)
-  database.close()
-}
 const open = { ...token(), service, dropped: undefined, hasKey: true }
 
 const keyOf = (store: OpenTokenStore) =>
@@ -152,15 +148,15 @@ describe("the token store", () => {
       "sealed = zeroblob(40)",
       "sealed = x'00'",
     ]
-    changed(path, `CREATE TABLE before AS SELECT * FROM tokens ${mine}`)
+    changeFile(path, `CREATE TABLE before AS SELECT * FROM tokens ${mine}`)
     for (const move of moves) {
-      changed(path, `UPDATE tokens SET ${move} ${mine}`)
+      changeFile(path, `UPDATE tokens SET ${move} ${mine}`)
       expect([move, yield* within(path, keyOf)]).toEqual([move, undefined])
-      changed(path, `DELETE FROM tokens ${mine}; INSERT INTO tokens SELECT * FROM before`)
+      changeFile(path, `DELETE FROM tokens ${mine}; INSERT INTO tokens SELECT * FROM before`)
       expect(yield* within(path, keyOf)).toBe(token_key)
     }
     const elsewhere = { service: "https://elsewhere.example" }
-    changed(path, `UPDATE tokens SET service = '${elsewhere.service}' ${mine}`)
+    changeFile(path, `UPDATE tokens SET service = '${elsewhere.service}' ${mine}`)
     expect(yield* within(path, keyOf, elsewhere)).toBeUndefined()
   })
 
@@ -190,7 +186,7 @@ describe("the token store", () => {
     const after = Effect.fnUntraced(function* (sql: string) {
       const path = newFile()
       yield* within(path, (store) => store.tokens)
-      changed(path, sql)
+      changeFile(path, sql)
       return yield* refusal(within(path, (store) => store.tokens))
     })
     expect(yield* after("UPDATE header SET version = 2")).toEqual([
@@ -326,7 +322,7 @@ describe("the entries", () => {
 
   effect("whose features are no list any more have none", function* () {
     const path = yield* kept
-    changed(path, "UPDATE tokens SET features = '{}'")
+    changeFile(path, "UPDATE tokens SET features = '{}'")
     expect((yield* listTokens(path)).map(({ features }) => features)).toEqual([[]])
   })
 
