@@ -277,13 +277,6 @@ describe("the order of starts", () => {
     expect(Math.max(...over)).toBeLessThan(1.05)
   })
 
-  it("takes turns between engines where nothing is known", () => {
-    const schedule = new Schedule({ max_in_flight: 9, per_engine: 9 })
-    for (const index of [1, 2, 3]) schedule.add(candidate(`a${index}`, undefined, "a"))
-    for (const index of [1, 2]) schedule.add(candidate(`b${index}`, undefined, "b"))
-    expect(takeAll(schedule, 0)).toEqual(["a1", "b1", "a2", "b2", "a3"])
-  })
-
   it("puts what was stopped before first, whatever the others take", () => {
     const schedule = new Schedule({ max_in_flight: 2, per_engine: 9 })
     schedule.add({ ...candidate("slow", undefined, "a"), takesMs: 500, tailMs: 500 })
