@@ -228,18 +228,20 @@ export interface NightEnd {
   readonly rejections: ReadonlyArray<readonly [fingerprint: string, reason: string]>
 }
 
+/** Where whoever looks on finds the night, as soon as there is one. */
+interface Seat {
+  night: SteerableNight
+}
+
 /** One process works on the run until it is done, interrupted or killed. */
 export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
   Effect.suspend(() => {
     const place = given.place ?? makePlace()
     const { world } = place
-    let held: SteerableNight
-    const process = world.spawn(
-      "night",
-      runProcess(given, place, (one) => (held = one)),
-    )
+    const seat = {} as Seat
+    const process = world.spawn("night", runProcess(given, place, seat))
     for (const [ms, event] of given.events ?? []) world.at(world.now() + ms, () => given.board?.offer(event))
-    for (const [ms, act] of given.acts ?? []) world.at(world.now() + ms, () => act(held))
+    for (const [ms, act] of given.acts ?? []) world.at(world.now() + ms, () => act(seat.night))
     const isKilled = () => given.killAfter !== undefined && !process.alive()
     if (given.killAfter !== undefined) world.at(world.now() + given.killAfter, process.kill)
     world.runUntil(() => process.exit() !== undefined || isKilled())
@@ -277,8 +279,7 @@ const loadRun = (place: Place) =>
   }).pipe(Effect.provide(place.ledger))
 
 /** True when the run came to its end before it was interrupted. */
-const runProcess = (given: Night, place: Place, take: (night: SteerableNight) => void) => {
-  let holding: SteerableNight
+const runProcess = (given: Night, place: Place, seat: Seat) => {
   const tasks = given.tasks ?? [{ customer: "c-1" }]
   const sessions = given.sessions ?? []
   return Effect.gen(function* () {
@@ -303,12 +304,11 @@ const runProcess = (given: Night, place: Place, take: (night: SteerableNight) =>
     const tell = (event: ProgressEvent) =>
       Effect.sync(() => {
         given.told?.push(event)
-        given.hear?.(event, holding)
+        given.hear?.(event, seat.night)
       })
     const hold = (held: SteerableNight) =>
       Effect.sync(() => {
-        holding = held
-        take(held)
+        seat.night = held
         given.hold?.(held)
       })
     const execution = hinted.pipe(
