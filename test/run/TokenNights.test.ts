@@ -11,6 +11,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+import { withStore } from "../tokens/OpenStore.ts"
 
 /** What a night came to: how each customer logged in, its verdict, and what the summary warns of tokens. */
 const nightOf = (job: Job) =>
@@ -26,11 +27,9 @@ const nightOf = (job: Job) =>
     return { logins, verdicts, warnings }
   })
 
-const stored = Effect.gen(function* () {
-  const store = yield* TokenStore
-  if (store._tag === "Closed") return []
-  return (yield* store.tokens).map(({ dropped }) => dropped?.reason ?? "kept")
-})
+const stored = withStore(({ tokens }) =>
+  Effect.map(tokens, (all) => all.map(({ dropped }) => dropped?.reason ?? "kept")),
+)
 
 describe("runs with tokens", () => {
   it("log in with parameters once, then with the token, and with parameters again when it was revoked", () => {
@@ -41,8 +40,7 @@ describe("runs with tokens", () => {
       const second = yield* nightOf(job)
       yield* wait(1)
       const third = yield* nightOf(job)
-      const store = yield* TokenStore
-      const [token] = store._tag === "Open" ? yield* store.tokens : []
+      const [token] = yield* withStore(({ tokens }) => tokens)
       const service = yield* Service
       const revoked = yield* service.revokeToken(token?.token_id ?? "")
       yield* wait(1)
@@ -120,9 +118,9 @@ describe("runs with tokens", () => {
     const assignment = customer("c-1", "ok+queue-5+run-30+records-4")
     const nights = live(makeNights(), function* () {
       yield* nightOf(jobOf([assignment]))
-      const store = yield* TokenStore
-      const [token] = store._tag === "Open" ? yield* store.tokens : []
-      const key = store._tag === "Open" && token !== undefined ? yield* store.tokenKey(token) : undefined
+      const store = yield* withStore(Effect.succeed)
+      const [token] = yield* store.tokens
+      const key = token && (yield* store.tokenKey(token))
       const night = (value: string) => nightOf(jobOf([{ ...assignment, hooks_extra_data: { value } }]))
       yield* wait(1)
       const refused = yield* night(key === undefined ? "" : `key=${Redacted.value(key)}`)
