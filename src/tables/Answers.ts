@@ -60,7 +60,7 @@ const feeding = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<ReadonlyA
     productsOf(code, families).map((product) => [product, code]),
   )
 
-/** `step_kinds`: which features feed the kinds of known scopes and of this run; NULL if none is known to. */
+/** `step_kinds`: which features feed the kinds of known scopes; NULL if none is known to. */
 const kindsSql = (families: ReadonlyArray<RecordFamily>): string => {
   const own = familyKinds(families)
   return `${temp(
@@ -73,8 +73,7 @@ const kindsSql = (families: ReadonlyArray<RecordFamily>): string => {
     "kinds",
     `SELECT * FROM step_family_kinds UNION ALL
       SELECT k.product, k.sub_family, f.feature
-      FROM (SELECT product, sub_family FROM step_present
-          UNION SELECT product, sub_family FROM store._scopes) AS k
+      FROM (SELECT DISTINCT product, sub_family FROM store._scopes) AS k
         ANTI JOIN step_family_kinds AS own ON own.product = k.product AND own.sub_family = k.sub_family
         LEFT JOIN (VALUES ${valuesSql(feeding(families))}) AS f(product, feature) ON f.product = k.product`,
   )}`
@@ -149,7 +148,7 @@ const askingSql = ({ run_id, sequence }: SteppedRun, { e, job, whole, asks }: Me
     FROM ops.runs WHERE run_id = ${literal(run_id)};
   ${asks ? askedAnew : ""}`
 
-/** `step_src_<table>`: the rows of the run; `step_rows`: in which session each scope has some. */
+/** `step_src_<table>`: the rows of the run; `step_scoped`: in which session each scope has some. */
 const rowsSql = (tables: ReadonlyArray<KeptTable>, { sources }: SteppedRun): string => {
   const columns = [...scopeNames, "task_id", "session_id"]
   const read = tables.flatMap(({ name }, index) => {
@@ -172,7 +171,15 @@ const rowsSql = (tables: ReadonlyArray<KeptTable>, { sources }: SteppedRun): str
       `SELECT ${names(columns)}, any_value(execution_id) AS execution_id
         FROM (${rows.join(" UNION ALL ")}) GROUP BY ALL`,
     ),
-    temp("present", `SELECT DISTINCT ${names(scopeNames)} FROM step_rows`),
+    `INSERT INTO store._scopes SELECT (SELECT coalesce(max(_scope), 0) FROM store._scopes)
+        + row_number() OVER (ORDER BY ${names(scopeNames, "p.")}),
+        ${names(scopeNames, "p.")}, NULL, NULL, NULL, false
+      FROM (SELECT DISTINCT ${names(scopeNames)} FROM step_rows) AS p
+        ANTI JOIN store._scopes AS s ON ${sameSql("s", "p", scopeNames)};`,
+    temp(
+      "scoped",
+      `SELECT s._scope, r.* FROM step_rows AS r JOIN store._scopes AS s ON ${sameSql("s", "r", scopeNames)}`,
+    ),
   ].join("\n")
 }
 
@@ -194,16 +201,11 @@ const toldSql = ({ run_id }: SteppedRun): string =>
       `SELECT ${names(subject)}, any_value(session_id) AS session_id, any_value(task_id) AS task_id,
         bool_or(fine) AS partly FROM step_told GROUP BY ALL`,
     ),
-    `INSERT INTO store._scopes SELECT (SELECT coalesce(max(_scope), 0) FROM store._scopes)
-        + row_number() OVER (ORDER BY ${names(scopeNames, "p.")}),
-        ${names(scopeNames, "p.")}, NULL, NULL, NULL, false
-      FROM step_present AS p ANTI JOIN store._scopes AS s ON ${sameSql("s", "p", scopeNames)};`,
     temp(
       "candidates",
-      `SELECT s._scope, ${names(scopeNames, "s.")}, p.product IS NOT NULL AS present, t.partly,
-        t.session_id, t.task_id
-      FROM store._scopes AS s JOIN step_tasks AS t ON ${sameSql("s", "t", subject)}
-        LEFT JOIN step_present AS p ON ${sameSql("s", "p", scopeNames)}`,
+      `SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.session_id, t.task_id,
+        s.product IS NOT NULL AND s._scope IN (SELECT _scope FROM step_scoped) AS present
+      FROM store._scopes AS s JOIN step_tasks AS t ON ${sameSql("s", "t", subject)}`,
     ),
   ].join("\n")
 
@@ -247,7 +249,6 @@ const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): st
 
 /** `step_read`: which scopes the run has read, in which sessions, and whether that answers them. */
 const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
-  const scoped = `step_rows AS r JOIN store._scopes AS s ON ${sameSql("s", "r", scopeNames)}`
   const ofAnswer = (session: string): string =>
     `(h.session_id IS NULL OR ${session} IS NOT DISTINCT FROM h.session_id)`
   return `${temp(
@@ -257,12 +258,10 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
       q.*, h._scope IS NOT NULL AND ${ofAnswer("q.session_id")} AS _answered,
       coalesce(h.loose, false) AS loose
     FROM (
-      SELECT s._scope, r.task_id, r.session_id, any_value(r.execution_id) AS execution_id,
-        any_value(r.product) AS product, any_value(r.sub_family) AS sub_family
-      FROM ${scoped} GROUP BY s._scope, r.task_id, r.session_id
+      SELECT _scope, task_id, session_id, execution_id, product, sub_family FROM step_scoped
       UNION ALL
       SELECT h._scope, h.task_id, h.session_id, NULL, NULL, NULL FROM step_here AS h
-      WHERE NOT EXISTS (SELECT 1 FROM ${scoped} WHERE s._scope = h._scope AND ${ofAnswer("r.session_id")})
+      WHERE NOT EXISTS (FROM step_scoped AS r WHERE r._scope = h._scope AND ${ofAnswer("r.session_id")})
     ) AS q JOIN store._scopes AS s ON s._scope = q._scope LEFT JOIN step_here AS h ON h._scope = q._scope`,
   )}
   INSERT INTO store._readings SELECT _reading, ${literal(run_id)},

@@ -17,13 +17,14 @@ import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { tell } from "../task/Progress.ts"
 import { namesInMain, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import { gatherOutcomes } from "./Dimensions.ts"
-import { castRows, filesAlike, parquetRows } from "./FileColumns.ts"
+import { castRows, filesAlike, parquetRows, tableCells } from "./FileColumns.ts"
 import { filesOf, fileStep } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { inDatabase, PublishFailed } from "./Publisher.ts"
 import { keptTables, seenOf } from "./RecordStore.ts"
 import type { KeptTable } from "./RecordStore.ts"
 import { stepRun, unstepNewest } from "./Step.ts"
+import { temporary } from "./Store.ts"
 import { documentsTable } from "./SystemTables.ts"
 
 export interface BuildOptions {
@@ -94,26 +95,32 @@ export const withoutLog = "SET checkpoint_threshold = '0B'"
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
 
+/** A database that is being filled, and what of its files does not fit a changed type so far. */
+interface Filling {
+  readonly connection: Connection
+  readonly options: BuildOptions
+  readonly unfit: Array<MisfitCount>
+}
+
 /**
- * A source of rows with exactly the columns of a table, and how many values do not fit a changed type. A file
- * may hold rows of further runs: those of `only` these are taken, if they are given.
+ * A query for rows with exactly the columns of a table. A file may hold rows of further runs: those of `only`
+ * these are taken, if they are given. A run's file that has just been written has the columns of its table.
  */
 const rowsFrom = Effect.fnUntraced(function* (
-  connection: Connection,
+  { connection, options: { root, standsAt }, unfit }: Filling,
   spec: TableSpec,
-  paths: ReadonlyArray<string>,
+  files: ReadonlyArray<ManifestFile>,
   only?: ReadonlyArray<string>,
 ) {
-  const files = parquetRows(paths)
-  const source = `(SELECT *, filename AS _file FROM ${files}${ofRuns(only)})`
-  const { sql, unfit } = castRows(spec, yield* connection.columnTypes(`SELECT * FROM ${files}`), source)
-  const [lost] = unfit === undefined ? [] : yield* connection.rows(unfit)
-  const counts = Object.entries(lost ?? {}).map(([column, count]) => ({
-    table: spec.name,
-    column,
-    count: Number(count),
-  }))
-  return { sql, unfit: counts.filter(({ count }) => count > 0) }
+  const rows = parquetRows(files.map((file) => join(root, standsAt(file))))
+  if (files.every((file) => standsAt(file) === temporary(file.path) && file.file_rows === undefined))
+    return `SELECT ${tableCells(spec.columns)} FROM ${rows}`
+  const source = `(SELECT *, filename AS _file FROM ${rows}${ofRuns(only)})`
+  const cast = castRows(spec, yield* connection.columnTypes(`SELECT * FROM ${rows}`), source)
+  const [lost = {}] = cast.unfit === undefined ? [] : yield* connection.rows(cast.unfit)
+  for (const [column, count] of Object.entries(lost))
+    if (Number(count) > 0) unfit.push({ table: spec.name, column, count: Number(count) })
+  return cast.sql
 })
 
 const ofRuns = (only: ReadonlyArray<string> | undefined): string =>
@@ -199,49 +206,44 @@ const runsInOrder = Effect.fnUntraced(function* (connection: Connection) {
   })
 })
 
-/** A database that is being filled, and what of its files does not fit a changed type so far. */
-interface Filling {
-  readonly connection: Connection
-  readonly options: BuildOptions
-  readonly unfit: Array<MisfitCount>
-}
-
 /** Puts the rows of `only` these runs, or of all, into a table of `ops`, instead of those that it has. */
 const putRows = Effect.fnUntraced(function* (
-  { connection, options, unfit }: Filling,
+  filling: Filling,
   spec: TableSpec,
   only?: ReadonlyArray<string>,
+  hasSome = true,
 ) {
-  const { manifest, families, root, standsAt } = options
+  const { connection, options } = filling
+  const { manifest, families } = options
   const place = `ops.${identifier(spec.name)}`
-  if (only !== undefined) yield* connection.run(`DELETE FROM ${place}${ofRuns(only)}`)
+  if (only !== undefined && hasSome) yield* connection.run(`DELETE FROM ${place}${ofRuns(only)}`)
   const entries = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
   for (const files of filesAlike({ ...manifest, runs: Object.fromEntries(entries) }, families, spec.name)) {
-    const paths = files.map((file) => join(root, standsAt(file)))
-    const rows = yield* rowsFrom(connection, spec, paths, only)
-    unfit.push(...rows.unfit)
-    yield* connection.run(`INSERT INTO ${place} ${rows.sql}`)
+    yield* connection.run(`INSERT INTO ${place} ${yield* rowsFrom(filling, spec, files, only)}`)
   }
 })
 
 /** Adds a run to the records; its rows of `ops` are there. */
 const step = Effect.fnUntraced(function* (
-  { connection, options, unfit }: Filling,
+  filling: Filling,
   { run_id, sequence }: { readonly run_id: string; readonly sequence: number },
   lost: ReadonlySet<string> = new Set(),
 ) {
-  const { families, manifest, root, standsAt } = options
+  const { families, manifest } = filling.options
   const { interim = false, files = [] } = manifest.runs[run_id] ?? {}
   const sources = new Map<string, string>()
   for (const { spec } of recordTables(families)) {
     const own = files.filter(({ table }) => table === spec.name)
     if (own.length === 0 || spec.name === rejectedRecordsTable.name) continue
-    const paths = own.map((file) => join(root, standsAt(file)))
-    const rows = yield* rowsFrom(connection, spec, paths, [run_id])
-    unfit.push(...rows.unfit)
-    sources.set(spec.name, rows.sql)
+    sources.set(spec.name, yield* rowsFrom(filling, spec, own, [run_id]))
   }
-  yield* stepRun(connection, keptTables(families), families, { run_id, sequence, interim, sources, lost })
+  yield* stepRun(filling.connection, keptTables(families), families, {
+    run_id,
+    sequence,
+    interim,
+    sources,
+    lost,
+  })
 })
 
 /** Numbers the version, and compares `only` these runs, or all, with their files. */
@@ -361,7 +363,9 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(function* (
     yield* connection.run(`DROP ${kind} ${identifier(name)}`)
   const hasRecords = kept.some(({ name }) => names.has(name))
   if (!hasRecords) yield* connection.run(`CREATE TEMP TABLE before AS ${decidingSql(runs)}`)
-  for (const spec of operatorTables()) if (names.has(spec.name)) yield* putRows(filling, spec, runs)
+  const known = yield* connection.rows(`FROM ops.runs${ofRuns(runs)}`)
+  for (const spec of operatorTables())
+    if (names.has(spec.name)) yield* putRows(filling, spec, runs, known.length > 0)
   if (hasRecords || (yield* decideOtherwise(connection, runs))) {
     const order = yield* runsInOrder(connection)
     const first = order.findIndex(({ run_id }) => runs.includes(run_id))

@@ -120,18 +120,20 @@ const gather = ({ name, key, columns }: Gathered, from: string): string =>
   `INSERT INTO ${name} SELECT ${key.join(", ")}, max(seq), ${columns.map(([, , sql]) => sql).join(", ")}
     FROM (${from}) GROUP BY ${key.join(", ")} ORDER BY ${key.join(", ")};`
 
-const ofKeys = ({ name, key }: Gathered): string =>
-  `${name} AS g WHERE EXISTS (FROM step_gathered AS n WHERE ${sameSql("g", "n", key)})`
-
 /** Takes in the rows of a run that has just been added. */
 export const gatherRun = (run_id: string): string =>
   gathered
     .map((each) => {
-      const { key, columns, rows } = each
+      const { name, key, columns, rows } = each
       const own = [...key, "seq", ...columns.map(([column]) => column)].join(", ")
-      return `${temp("gathered", `SELECT ${own} FROM (${rows}) WHERE run_id = ${literal(run_id)}`)}
-      INSERT INTO step_gathered SELECT g.* FROM ${ofKeys(each)};
-      DELETE FROM ${ofKeys(each)};
+      const ofKeys = (of: string) =>
+        `${name} AS g WHERE EXISTS (FROM ${of} AS n WHERE ${sameSql("g", "n", key)})`
+      return `${temp(
+        "gathered",
+        `WITH own AS MATERIALIZED (SELECT ${own} FROM (${rows}) WHERE run_id = ${literal(run_id)})
+        FROM own UNION ALL SELECT g.* FROM ${ofKeys("own")}`,
+      )}
+      DELETE FROM ${ofKeys("step_gathered")};
       ${gather(each, "FROM step_gathered")}`
     })
     .join("\n")

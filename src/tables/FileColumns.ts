@@ -41,13 +41,21 @@ export const fileMetadata = (
 export const parquetRows = (paths: ReadonlyArray<string>, more = ""): string =>
   `read_parquet([${paths.map(literal).join(", ")}], union_by_name = true, hive_partitioning = false${more})`
 
+const cellsWith =
+  (typeOfJson: string) =>
+  (columns: ReadonlyArray<ColumnSpec>): string =>
+    columns
+      .map(({ name, type }) =>
+        type === "JSON"
+          ? `CAST(${identifier(name)} AS ${typeOfJson}) AS ${identifier(name)}`
+          : identifier(name),
+      )
+      .join(", ")
+
 /** Columns as files have them: JSON, of which Parquet has none of its own, as text. */
-export const parquetCells = (columns: ReadonlyArray<ColumnSpec>): string =>
-  columns
-    .map(({ name, type }) =>
-      type === "JSON" ? `CAST(${identifier(name)} AS VARCHAR) AS ${identifier(name)}` : identifier(name),
-    )
-    .join(", ")
+export const parquetCells = cellsWith("VARCHAR")
+/** The other way round. */
+export const tableCells = cellsWith("JSON")
 
 /** Writes the rows of a query as a file that is safe on the disk; returns how many they are. */
 export const writeParquet = Effect.fnUntraced(function* (

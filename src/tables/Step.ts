@@ -108,15 +108,22 @@ const allOf = (table: KeptTable): string => {
   const lists = table.children.map(
     (_, index) => `${listName(index)} := coalesce(${listName(index)}.items, [])`,
   )
-  return `struct_pack(${[...own, ...lists].join(", ")}) AS _all, hash(_all) AS _hash`
+  return `struct_pack(${[...own, ...lists].join(", ")}) AS _all`
 }
 
 /**
- * Columns decide, hashes only find: what came and has no equal hash, `step_found`, is compared in every
- * column with what is missing, `step_lost`. What is equal has not changed, whatever made its hash.
+ * How many pairs of what came and what is missing may be equal, whatever made their hashes: they differ in
+ * their lists or in `extra` at most, which take long to compare.
  */
+const likelySql = ({ table }: Stepping): string => {
+  const plain = contentOf(table).filter((name) => name !== "extra")
+  return `SELECT count(*)::INTEGER AS likely FROM step_unmatched AS f
+    JOIN (FROM ${stored(table.name)} WHERE rowid IN (SELECT id FROM step_unseen)) AS l
+    ON ${sameSql("f", "l", ["_scope", ...plain])}`
+}
+
+/** `step_found` and `step_lost`: what came and has no equal hash, and what is missing, as they are compared. */
 const differingSql = ({ table, run }: Stepping): string => {
-  const key = table.key.map((name) => `, r.${identifier(name)}`).join("")
   const came = listsOf(
     table,
     (child) => {
@@ -136,12 +143,12 @@ const differingSql = ({ table, run }: Stepping): string => {
   return [
     temp(
       "found",
-      `SELECT r._ord, r._reading, r._answered, r._scope, r.task_id, r.session_id, r.record_id,
-        r.content_id${key}, ${allOf(table)} FROM step_unmatched AS r ${came}`,
+      `SELECT r._ord, r._reading, r._answered, r._scope, r.task_id, r.session_id, r.record_id, r.content_id,
+        ${allOf(table)} FROM step_unmatched AS r ${came}`,
     ),
     temp(
       "lost",
-      `SELECT u.id AS _id, r._version, r._scope, r.record_id, r.content_id${key}, ${allOf(table)}
+      `SELECT u.id AS _id, r._version, r._scope, r.record_id, ${allOf(table)}
       FROM step_unseen AS u JOIN ${stored(table.name)} AS r ON r.rowid = u.id ${were}`,
     ),
   ].join("\n")
@@ -181,7 +188,8 @@ const comparisonsMax = 200_000
  * `step_pairs`: which missing record each of those that came is now. One of a business key is; of several,
  * those that are most alike are, each once.
  */
-const pair = Effect.fnUntraced(function* (connection: Connection, { table }: Stepping) {
+const pair = Effect.fnUntraced(function* (connection: Connection, stepping: Stepping, isCompared: boolean) {
+  const { table } = stepping
   const key = names(["_scope", ...table.key])
   const ofKey = `l._scope = f._scope AND ${sameSql("l", "f", table.key)}`
   const numbered = (
@@ -190,13 +198,11 @@ const pair = Effect.fnUntraced(function* (connection: Connection, { table }: Ste
       row_number() OVER (PARTITION BY ${key} ORDER BY content_id, ${order}) AS _place`
   yield* connection.run(
     [
-      temp(
-        "came",
-        `SELECT ${numbered("_ord")} FROM step_found SEMI JOIN step_unmatched USING (_ord) WHERE _answered`,
-      ),
+      temp("came", `SELECT ${numbered("_ord")} FROM step_unmatched WHERE _answered`),
       temp(
         "were",
-        `SELECT record_id, ${numbered("_version")} FROM step_lost SEMI JOIN step_unseen USING (_version)`,
+        `SELECT record_id, ${numbered("_version")} FROM ${stored(table.name)} AS v
+        WHERE v.rowid IN (SELECT id FROM step_unseen)`,
       ),
       temp(
         "pairs",
@@ -209,6 +215,7 @@ const pair = Effect.fnUntraced(function* (connection: Connection, { table }: Ste
     + (SELECT count(*) FROM step_were WHERE _of > 1)::INTEGER AS several`)
   const several = Number(row?.["several"])
   if (several === 0) return
+  if (!isCompared) yield* connection.run(differingSql(stepping))
   // Each with each among the first of a key only: of a thousand equal keys there were a million pairs.
   yield* connection.run(`INSERT INTO step_pairs SELECT f._ord, l._version, l.record_id
     FROM step_came AS f JOIN step_were AS l ON ${ofKey} AND l._place = f._place
@@ -373,14 +380,11 @@ const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping:
   const [left] = yield* connection.rows(`SELECT ${countOf("unmatched")}, ${countOf("unseen")}`)
   const isSome = (row: typeof left, name: string): boolean => Number(row?.[name]) > 0
   const [hasNew, hasLost] = [isSome(left, "unmatched"), isSome(left, "unseen")]
-  if (hasNew && hasLost) {
-    yield* connection.run(differingSql(stepping))
-    const [alike] = yield* connection.rows(
-      "SELECT count(*)::INTEGER AS hashes FROM step_found SEMI JOIN step_lost USING (_scope, _hash)",
-    )
-    if (isSome(alike, "hashes")) yield* connection.run(`${equalSql()}\n${takeEqualSql(stepping)}`)
-  }
-  if (hasNew && hasLost && table.key.length > 0) yield* pair(connection, stepping)
+  const [found] = hasNew && hasLost ? yield* connection.rows(likelySql(stepping)) : []
+  const isCompared = isSome(found, "likely")
+  if (isCompared)
+    yield* connection.run([differingSql(stepping), equalSql(), takeEqualSql(stepping)].join("\n"))
+  if (hasNew && hasLost && table.key.length > 0) yield* pair(connection, stepping, isCompared)
   else yield* connection.run(noPairs)
   if (hasLost) yield* connection.run(endSql(stepping))
   yield* connection.run(fetchSql(stepping))
