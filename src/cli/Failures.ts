@@ -35,7 +35,7 @@ import type { ServiceRefused } from "../run/Nightly.ts"
 import type { FaultsInvalid, ReadingInvalid } from "../sandbox/readings/SettingFiles.ts"
 import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
 import type { SqlOutdated } from "../tables/Models.ts"
-import type { PseudonymsRefused } from "../tables/PseudonymsOfJob.ts"
+import type { PseudonymsRefused } from "../tables/OpenStore.ts"
 import type { PublishFailed } from "../tables/Publisher.ts"
 import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
 

@@ -21,7 +21,7 @@ import type { Ledger } from "../ledger/Ledger.ts"
 import { problemOf, withId } from "../messages/Catalogue.ts"
 import type { Problem } from "../messages/Catalogue.ts"
 import { RunId } from "../service/Ids.ts"
-import type { Store } from "../tables/Store.ts"
+import type { Store } from "../tables/Manifest.ts"
 
 // A folder is ours if it contains the marker, and a marker is only put into an empty folder, or into one that
 // an earlier version used. Nothing is changed in any other folder.
@@ -242,7 +242,7 @@ export const publishedIn = Effect.fnUntraced(function* (output: string) {
 
 /** Undefined if the published tables have no pseudonyms. */
 export const publishedKey = Effect.fnUntraced(function* (output: string) {
-  const { keyPlace, standingIn } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
+  const { keyPlace, standingIn } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
   const { layout } = yield* publishedIn(output)
   const policy = (yield* standingIn(layout))?.pseudonyms
   if (policy === undefined) return undefined
@@ -257,7 +257,7 @@ const askedWith = Effect.fnUntraced(function* (job: {
   readonly pseudonyms?: Pick<NonNullable<Job["pseudonyms"]>, "key" | "columns">
 }) {
   const wiring = yield* Wiring
-  const { askedBy } = yield* Effect.promise(() => import("../tables/PseudonymsOfJob.ts"))
+  const { askedBy } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
   return yield* Effect.provide(askedBy(job), wiring.secrets)
 })
 
@@ -310,7 +310,7 @@ export const familiesOf = Effect.fnUntraced(function* (output: string) {
 export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
   const { verify, verifyTables } = yield* Effect.promise(() => import("../tables/Verify.ts"))
-  const { verifyBeside } = yield* Effect.promise(() => import("../tables/VerifyBeside.ts"))
+  const { verifyBeside } = yield* Effect.promise(() => import("../tables/Verify.ts"))
   const { layoutOf } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
   const services = Layer.mergeAll(
     wiring.landing(output, "read-only"),

@@ -21,7 +21,7 @@ import type { Sandbox, SandboxOptions } from "../sandbox/server/Sandbox.ts"
 import type { SandboxServer } from "../sandbox/server/SandboxServer.ts"
 import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
 import type { SqlOutdated } from "../tables/Models.ts"
-import type { PseudonymsRefused } from "../tables/PseudonymsOfJob.ts"
+import type { PseudonymsRefused } from "../tables/OpenStore.ts"
 import type { PublishFailed, Publisher } from "../tables/Publisher.ts"
 import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
 

@@ -26,7 +26,7 @@ import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } fr
 import { recover } from "../tables/Commit.ts"
 import { countRowsOfCustomer, forgetRows, unreadableFiles } from "../tables/ForgetRows.ts"
 import { countHeld } from "../tables/HeldRuns.ts"
-import type { Store } from "../tables/Store.ts"
+import type { Store } from "../tables/Manifest.ts"
 import { countTokensOf, forgetTokensOf } from "../tokens/TokenTables.ts"
 
 // Why a removal stopped: what the machine refused, or damage that hides whose data is where. What was done so

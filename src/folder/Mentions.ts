@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { withoutName } from "../ledger/ForgetCustomer.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { keptModels } from "../tables/Models.ts"
-import type { Store } from "../tables/Store.ts"
+import type { Store } from "../tables/Manifest.ts"
 
 export interface Named {
   readonly customer_id: string

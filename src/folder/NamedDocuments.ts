@@ -10,7 +10,7 @@ import { Effect, Schema, Stream } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { listed } from "../base/Text.ts"
-import type { Store } from "../tables/Store.ts"
+import type { Store } from "../tables/Manifest.ts"
 
 // Under which name a person finds a document: a folder per customer, and date, engine, title and the first
 // digits of the content's SHA-256 in the name. Pure. Titles come from the service and may be anything: what a

@@ -22,9 +22,8 @@ import type { RunState, TaskState } from "../ledger/RunState.ts"
 import type { RunId } from "../service/Ids.ts"
 import { newestDerived, placeIn } from "../tables/KeptVersions.ts"
 import { filesBelow, readManifest } from "../tables/Manifest.ts"
-import type { Manifest } from "../tables/Manifest.ts"
+import type { Manifest, Store } from "../tables/Manifest.ts"
 import { gapsIn } from "../tables/Standing.ts"
-import type { Store } from "../tables/Store.ts"
 import { isToCollect } from "../task/ChooseRun.ts"
 
 // Whether files of a run may be removed by age: pure. Landing is the only lossless copy, so it stays as long

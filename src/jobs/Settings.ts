@@ -370,7 +370,7 @@ const keyReference = Value.ruled(
   "(?:env:[A-Za-z_][A-Za-z0-9_]*|file:.+)",
 )
 
-/** Which columns there are is known where tables are made (`tables/PseudonymsOfJob.ts`). */
+/** Which columns there are is known where tables are made (`tables/OpenStore.ts`). */
 const Pseudonyms = Schema.Struct({
   key: required(
     keyReference,

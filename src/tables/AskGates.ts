@@ -18,7 +18,7 @@ import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
 import { placeOf, publishedTables } from "./DataDictionary.ts"
 import { inDatabase } from "./Publisher.ts"
 import { sameSql } from "./Answers.ts"
-import type { Store } from "./Store.ts"
+import type { Store } from "./Manifest.ts"
 
 /** Whose night it is. */
 type AskedRun = Pick<typeof RunStarted.Type, "job" | "run_date" | "part">

@@ -20,13 +20,12 @@ import {
   manifestText,
   nothingPublished,
   readManifest,
+  temporary,
 } from "./Manifest.ts"
-import type { Manifest, ManifestFile } from "./Manifest.ts"
+import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { placeParquet, sweepParquet, writeFolder } from "./ParquetViews.ts"
 import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
 import { databaseFailed } from "./Publisher.ts"
-import { temporary } from "./Store.ts"
-import type { Store } from "./Store.ts"
 
 const replace = ({ files, modes }: Store, path: string, text: string) =>
   fileStep(() => {

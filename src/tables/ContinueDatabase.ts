@@ -11,13 +11,11 @@ import { amendDatabase, databaseVersion, openDatabase, renumberDatabase } from "
 import { publishedTables } from "./DataDictionary.ts"
 import { madeBy } from "./EmptyDatabase.ts"
 import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
-import { fileStep, filesOf, isThatDatabase, markOf } from "./Manifest.ts"
-import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { fileStep, filesOf, isThatDatabase, markOf, temporary } from "./Manifest.ts"
+import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { inDatabase } from "./Publisher.ts"
 import { buildStanding } from "./Standing.ts"
-import { temporary } from "./Store.ts"
-import type { Store } from "./Store.ts"
 
 /**
  * Rows that are added night by night take more space than rows that are written at once: a file that has

@@ -11,9 +11,9 @@ import { knownEnd, notInTables, outsideToken, passedOver } from "../service/Ends
 import type { Verdict } from "../service/Ends.ts"
 import type { RunId, SessionId } from "../service/Ids.ts"
 import { features as featureCodes } from "../service/Vocabulary.ts"
-import { productKey, taskCells } from "./ExecutionRows.ts"
 import { settlementOf } from "./RunRows.ts"
-import type { Row } from "./TakeFields.ts"
+import { productKey, taskCells } from "./ExecutionRows.ts"
+import type { Row } from "./ExecutionRows.ts"
 
 // Which products a feature feeds: those of the families whose schema names it, and the product with its own
 // name (`labor_check`), without a final `_read` (`accounts_read`, `accounts`). The reference does not say

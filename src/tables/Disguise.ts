@@ -15,7 +15,7 @@ import { ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { shownTable, treatmentOf } from "./Treatments.ts"
 import type { PseudonymKey, PseudonymPolicy } from "./Treatments.ts"
 import type { RunPicture } from "./RunPicture.ts"
-import type { Store } from "./Store.ts"
+import type { Store } from "./Manifest.ts"
 
 type Column = ReadonlyArray<Cell>
 

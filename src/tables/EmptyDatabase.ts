@@ -15,13 +15,11 @@ import { changesSql } from "./Changes.ts"
 import { dataDictionary, operatorTables, publishedViews } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
 import { gatheredTables } from "./Dimensions.ts"
-import { fileStep, filesBelow } from "./Manifest.ts"
-import type { Layout } from "./Manifest.ts"
+import { fileStep, filesBelow, makeFoldersOf } from "./Manifest.ts"
+import type { Layout, Store } from "./Manifest.ts"
 import { inDatabase } from "./Publisher.ts"
 import { keptTables, storeTables } from "./RecordStore.ts"
 import type { StoreTable } from "./RecordStore.ts"
-import { makeFoldersOf } from "./Store.ts"
-import type { Store } from "./Store.ts"
 
 const tableSql = (schema: string, { name, columns }: TableSpec | StoreTable): string => {
   const declared = columns.map((each) => `${identifier(each.name)} ${each.type}`)

@@ -11,11 +11,9 @@ import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { decimalShape, misfitReason } from "../records/ColumnData.ts"
 import { isColumnName } from "../records/RecordSchema.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { fileStep } from "./Manifest.ts"
-import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { fileStep, makeFoldersOf } from "./Manifest.ts"
+import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
-import { makeFoldersOf } from "./Store.ts"
-import type { Store } from "./Store.ts"
 import { policyInFile } from "./Treatments.ts"
 
 /** Whose rows a file has. */

@@ -19,17 +19,23 @@ import { forgottenInTables } from "./Disguise.ts"
 import { fileMetadata, parquetRows, writeParquet } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
-import { fileStep, filesOf, fingerprintInTurns, nothingPublished, readManifest, runPath } from "./Manifest.ts"
-import type { Manifest, ManifestFile } from "./Manifest.ts"
-import { partsOf } from "./MonthFiles.ts"
+import {
+  fileStep,
+  filesOf,
+  fingerprintInTurns,
+  nothingPublished,
+  readManifest,
+  runPath,
+  makeFoldersOf,
+  temporary,
+} from "./Manifest.ts"
+import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
+import { partsOf, Instead, writeParts } from "./SharedFile.ts"
 import { inDatabase, ledgerFailed, PublishFailed } from "./Publisher.ts"
-import { checkAgreement } from "./PseudonymsOfJob.ts"
+import { checkAgreement } from "./OpenStore.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
-import { Instead, writeParts } from "./SharedFile.ts"
 import { gapsIn } from "./Standing.ts"
-import { makeFoldersOf, temporary } from "./Store.ts"
-import type { Store } from "./Store.ts"
 import { runsTable } from "./SystemTables.ts"
 import { change } from "./Version.ts"
 import type { Standing } from "./Version.ts"

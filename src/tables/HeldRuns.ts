@@ -13,11 +13,9 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { isAsked } from "./AskGates.ts"
 import { keptVersions, newestDerived } from "./KeptVersions.ts"
-import { fileStep, filesBelow } from "./Manifest.ts"
-import type { Manifest } from "./Manifest.ts"
+import { fileStep, filesBelow, makeFoldersOf } from "./Manifest.ts"
+import type { Manifest, Store } from "./Manifest.ts"
 import { databaseFailed, ledgerFailed } from "./Publisher.ts"
-import { makeFoldersOf } from "./Store.ts"
-import type { Store } from "./Store.ts"
 
 /** Why `repair` and `rebuild` leave the tables of a held run as they are, for people. */
 export const heldText = "a gate of its job holds its newest version back: `nightjar accept` publishes it"

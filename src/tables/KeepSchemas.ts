@@ -13,10 +13,9 @@ import type { ReadSchema } from "../records/RecordSchema.ts"
 import { keptName, keptOf, schemasOfTables } from "../records/SchemasInForce.ts"
 import { newestDerived } from "./KeptVersions.ts"
 import { fileStep, filesBelow, layoutOf, modesOf, readManifest } from "./Manifest.ts"
-import type { Layout, Manifest } from "./Manifest.ts"
+import type { Layout, Manifest, Store } from "./Manifest.ts"
 import type { PublisherOptions } from "./OpenStore.ts"
-import { standingIn } from "./PseudonymsOfJob.ts"
-import type { Store } from "./Store.ts"
+import { standingIn } from "./OpenStore.ts"
 
 /** Version by table. */
 type Versions = Readonly<Record<string, number>>

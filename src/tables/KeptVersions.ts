@@ -15,11 +15,10 @@ import {
   manifestText,
   readManifest,
   readPath,
+  makeFoldersOf,
 } from "./Manifest.ts"
-import type { Layout, Manifest } from "./Manifest.ts"
+import type { Layout, Manifest, Store } from "./Manifest.ts"
 import { isSamePolicy } from "./Treatments.ts"
-import { makeFoldersOf } from "./Store.ts"
-import type { Store } from "./Store.ts"
 
 interface Kept {
   readonly path: string

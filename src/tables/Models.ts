@@ -16,11 +16,10 @@ import { asSubquery, inMemory, modelsIn, openClosedOff } from "./BuildDatabase.t
 import { namesInMain, operatorTables } from "./DataDictionary.ts"
 import type { DictionaryTable } from "./DataDictionary.ts"
 import { emptyStatements } from "./EmptyDatabase.ts"
-import { fileStep, filesBelow } from "./Manifest.ts"
+import { fileStep, filesBelow, makeFoldersOf } from "./Manifest.ts"
 import { inDatabase } from "./Publisher.ts"
 import { keptTables } from "./RecordStore.ts"
-import { makeFoldersOf } from "./Store.ts"
-import type { Store } from "./Store.ts"
+import type { Store } from "./Manifest.ts"
 
 const Kept = Schema.fromJsonString(Schema.Array(Schema.Struct({ name: Schema.String, sql: Schema.String })))
 const decodeKept = Schema.decodeUnknownOption(Kept)

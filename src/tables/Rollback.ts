@@ -6,10 +6,9 @@
 import { Effect } from "effect"
 import { keptVersions, placeIn } from "./KeptVersions.ts"
 import { fileStep, filesOf, readManifest, withPolicy } from "./Manifest.ts"
-import type { Manifest } from "./Manifest.ts"
+import type { Manifest, Store } from "./Manifest.ts"
 import { gapsIn } from "./Standing.ts"
 import type { Gap } from "./Standing.ts"
-import type { Store } from "./Store.ts"
 import { change } from "./Version.ts"
 import type { Standing } from "./Version.ts"
 

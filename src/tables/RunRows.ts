@@ -8,8 +8,8 @@ import { dateCell } from "../records/ColumnData.ts"
 import { outcomes } from "../service/EndTable.ts"
 import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
-import { taskCells } from "./ExecutionRows.ts"
-import type { TableRow } from "./ExecutionRows.ts"
+import { taskCells, isObject, takeFields } from "./ExecutionRows.ts"
+import type { TableRow, Row } from "./ExecutionRows.ts"
 import {
   attachmentsTable,
   deletionsTable,
@@ -19,8 +19,6 @@ import {
   tasksTable,
 } from "./SystemTables.ts"
 import type { RunPicture } from "./RunPicture.ts"
-import { isObject, takeFields } from "./TakeFields.ts"
-import type { Row } from "./TakeFields.ts"
 
 /** As shown in tables: a task that is not settled has no reason yet. */
 export const settlementOf = (task: TaskState) => {

@@ -10,8 +10,8 @@ import type { Flushed } from "../records/Flush.ts"
 import { Normaliser } from "../records/Normalise.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
-import type { TableRow } from "./ExecutionRows.ts"
 import { LeftOut } from "./LeftOut.ts"
+import type { TableRow } from "./ExecutionRows.ts"
 
 /** All tables of a run while they are filled. */
 export class RunTables {

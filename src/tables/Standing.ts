@@ -14,13 +14,11 @@ import { buildDatabase, inMemory, isOutOfMemory, memoryLimits } from "./BuildDat
 import type { MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { placeIn } from "./KeptVersions.ts"
-import { fileStep, filesBelow, filesOf, readPath, withPolicy } from "./Manifest.ts"
-import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, readPath, withPolicy, temporary } from "./Manifest.ts"
+import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { runsTable } from "./SystemTables.ts"
-import { temporary } from "./Store.ts"
-import type { Store } from "./Store.ts"
 import { PseudonymPolicy, isSamePolicy, policyInFile } from "./Treatments.ts"
 
 export interface Gap {

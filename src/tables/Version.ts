@@ -14,10 +14,9 @@ import { continuedFrom } from "./HeldRuns.ts"
 import { withSchemasOf } from "./KeepSchemas.ts"
 import { filesNeededBy, keptVersions, newestNamed, replaceKept, sweepKept } from "./KeptVersions.ts"
 import { fileStep } from "./Manifest.ts"
-import type { Manifest } from "./Manifest.ts"
+import type { Manifest, Store } from "./Manifest.ts"
 import { parquetOf, sweepParquet } from "./ParquetViews.ts"
 import type { PublishFailed } from "./Publisher.ts"
-import type { Store } from "./Store.ts"
 import { takeOut } from "./SharedFile.ts"
 
 /** What stands when an edit begins. */

@@ -15,14 +15,19 @@ import { filesAlike } from "../../src/tables/FileColumns.ts"
 import { placeIn } from "../../src/tables/KeptVersions.ts"
 import { families } from "../records/families.ts"
 import type { RunPicture } from "../../src/tables/RunPicture.ts"
-import { fileSink } from "../../src/tables/StageRun.ts"
+import { fileSink } from "../../src/tables/DeriveRun.ts"
 import { gapsIn, lostTables, runsWithout, withoutTables } from "../../src/tables/Standing.ts"
 import { TableBuilder, column } from "../../src/records/Columns.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { filesBelow, layoutOf, modesOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
-import type { Manifest } from "../../src/tables/Manifest.ts"
-import { temporary } from "../../src/tables/Store.ts"
-import type { Store } from "../../src/tables/Store.ts"
+import {
+  filesBelow,
+  layoutOf,
+  modesOf,
+  nothingPublished,
+  readManifest,
+  temporary,
+} from "../../src/tables/Manifest.ts"
+import type { Manifest, Store } from "../../src/tables/Manifest.ts"
 import { refusingFrom } from "../base/FaultyCalls.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { append, begin, folder, layers, rowsOf } from "./night.ts"

@@ -30,7 +30,7 @@ import { commandHere } from "../harness/CommandsHere.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import type { Manifest, ManifestFile } from "../../src/tables/Manifest.ts"
-import { monthFiles } from "../../src/tables/MonthFiles.ts"
+import { monthFiles } from "../../src/tables/SharedFile.ts"
 
 /** The first and the last two share a month, and only the first month is over. */
 const dates = ["2025-10-30", "2025-10-31", "2025-11-20"] as const

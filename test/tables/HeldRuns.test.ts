@@ -16,8 +16,7 @@ import { failedGates, isAsked } from "../../src/tables/AskGates.ts"
 import { askedAnew } from "../../src/tables/Answers.ts"
 import { placeEmptyDatabase } from "../../src/tables/EmptyDatabase.ts"
 import { filesBelow, layoutOf, manifestText, modesOf } from "../../src/tables/Manifest.ts"
-import type { Manifest } from "../../src/tables/Manifest.ts"
-import type { Store } from "../../src/tables/Store.ts"
+import type { Manifest, Store } from "../../src/tables/Manifest.ts"
 import { databaseVersion } from "../../src/tables/BuildDatabase.ts"
 import {
   continuedFrom,

@@ -14,8 +14,7 @@ import {
   repairSchemas,
 } from "../../src/tables/KeepSchemas.ts"
 import { filesBelow, layoutOf, manifestText, modesOf, nothingPublished } from "../../src/tables/Manifest.ts"
-import type { Manifest } from "../../src/tables/Manifest.ts"
-import type { Store } from "../../src/tables/Store.ts"
+import type { Manifest, Store } from "../../src/tables/Manifest.ts"
 import { folder } from "./night.ts"
 
 type Texts = Readonly<Record<string, string>>
