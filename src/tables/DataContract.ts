@@ -20,27 +20,12 @@ interface LogicalType {
   readonly items?: LogicalType & { readonly physicalType: string }
 }
 
-export interface ContractProperty extends LogicalType {
-  readonly name: string
-  readonly physicalType: string
+interface Quality {
   readonly description: string
-  readonly required: boolean
-  readonly primaryKey?: true
-  /** From 1. */
-  readonly primaryKeyPosition?: number
-}
-
-type Quality = { readonly description: string; readonly dimension: string } & (
-  | { readonly type: "text" }
-  | { readonly type: "sql"; readonly query: string; readonly mustBe: number }
-)
-
-export interface ContractObject {
-  readonly name: string
-  readonly physicalType: "table" | "view"
-  readonly description: string
-  readonly properties: ReadonlyArray<ContractProperty>
-  readonly quality?: ReadonlyArray<Quality>
+  readonly dimension: string
+  readonly type: "text" | "sql"
+  readonly query?: string
+  readonly mustBe?: number
 }
 
 const plainTypes: Readonly<Record<string, LogicalType>> = {
@@ -57,7 +42,7 @@ const plainTypes: Readonly<Record<string, LogicalType>> = {
 
 const propertyOf =
   (key: ReadonlyArray<string>) =>
-  ({ name, type, comment, nullable }: ColumnSpec): ContractProperty => ({
+  ({ name, type, comment, nullable }: ColumnSpec) => ({
     name,
     ...(plainTypes[type] ?? { logicalType: "number" }),
     physicalType: type,
@@ -85,11 +70,8 @@ const freshness: Quality = {
 }
 
 /** All tables and views, by the names that SQL has for them. */
-export const contractObjects = (
-  families: ReadonlyArray<RecordFamily>,
-  policy?: PseudonymPolicy,
-): ReadonlyArray<ContractObject> =>
-  describedTables(families, policy).map((one): ContractObject => {
+export const contractObjects = (families: ReadonlyArray<RecordFamily>, policy?: PseudonymPolicy) =>
+  describedTables(families, policy).map((one) => {
     const quality = [
       ...(one.key.length === 0 ? [] : [uniqueKey(nameInSql(one), one.key)]),
       ...(one.columns.some(({ name }) => name === "age_days") ? [freshness] : []),
@@ -104,7 +86,7 @@ export const contractObjects = (
   })
 
 /** The document; `toolVersion` is the version of the program that publishes the tables. */
-export const dataContract = (objects: ReadonlyArray<ContractObject>, toolVersion: string) => ({
+export const dataContract = (objects: ReturnType<typeof contractObjects>, toolVersion: string) => ({
   apiVersion: "v3.0.1",
   kind: "DataContract",
   id: "urn:nightjar:tables",
@@ -127,41 +109,6 @@ export const dataContract = (objects: ReadonlyArray<ContractObject>, toolVersion
 // The published tables as sources of a dbt project: `sources.yml` with descriptions, types, tests and
 // freshness, from the same source as the data dictionary. It uses dbt's own four tests only, in the form of
 // dbt 1.10.5 and later, so that a project needs no package for it.
-
-type DbtTest =
-  | "unique"
-  | "not_null"
-  | { readonly unique: { readonly arguments: { readonly column_name: string } } }
-  | { readonly accepted_values: { readonly arguments: { readonly values: ReadonlyArray<string> } } }
-  | {
-      readonly relationships: {
-        readonly arguments: { readonly column_name: string; readonly to: string; readonly field: string }
-        readonly config?: { readonly where: string }
-      }
-    }
-
-interface DbtColumn {
-  readonly name: string
-  readonly description: string
-  readonly data_type: string
-  readonly data_tests?: ReadonlyArray<DbtTest>
-}
-
-export interface DbtTable {
-  readonly name: string
-  readonly description: string
-  readonly config?: {
-    readonly loaded_at_field: string
-    readonly freshness: Readonly<Record<"warn_after" | "error_after", DbtAge>>
-  }
-  readonly data_tests?: ReadonlyArray<DbtTest>
-  readonly columns: ReadonlyArray<DbtColumn>
-}
-
-interface DbtAge {
-  readonly count: number
-  readonly period: "hour"
-}
 
 /** The source's name in `source('nightjar', 'customers')`; that of `main` is the shortest. */
 const sourceName = (schema: string): string => (schema === "main" ? "nightjar" : `nightjar_${schema}`)
@@ -186,19 +133,19 @@ const together = (columns: ReadonlyArray<string>): string => {
 
 const columnOf =
   (key: ReadonlyArray<string>) =>
-  ({ name, type, comment, nullable, values }: ColumnSpec): DbtColumn => {
+  ({ name, type, comment, nullable, values }: ColumnSpec) => {
     const isKey = key.length === 1 && key[0] === name
-    const data_tests: ReadonlyArray<DbtTest> = [
+    const data_tests = [
       ...(isKey ? (["unique"] as const) : []),
       ...(isKey || !nullable ? (["not_null"] as const) : []),
       ...(values === undefined ? [] : [{ accepted_values: { arguments: { values } } }]),
     ]
-    const described = { name, description: comment, data_type: type }
-    return data_tests.length === 0 ? described : { ...described, data_tests }
+    const tested = data_tests.length === 0 ? {} : { data_tests }
+    return { name, description: comment, data_type: type, ...tested }
   }
 
 /** Rows with a NULL among these columns refer to nothing; `of` is as SQL names it. */
-const relationshipOf = ({ of, columns }: Reference, specs: ReadonlyArray<ColumnSpec>): DbtTest => {
+const relationshipOf = ({ of, columns }: Reference, specs: ReadonlyArray<ColumnSpec>) => {
   const nullable = columns.filter((name) => specs.some((spec) => spec.name === name && spec.nullable))
   const where = nullable.map((name) => `${identifier(name)} is not null`).join(" and ")
   const [schema = "main", name = of] = of.includes(".") ? of.split(".") : []
@@ -211,10 +158,10 @@ const relationshipOf = ({ of, columns }: Reference, specs: ReadonlyArray<ColumnS
   }
 }
 
-const tableOf = (one: Described, references: ReadonlyArray<Reference>): DbtTable => {
+const tableOf = (one: Described, references: ReadonlyArray<Reference>) => {
   const { name, comment, columns, key } = one
   const place = nameInSql(one)
-  const data_tests: ReadonlyArray<DbtTest> = [
+  const data_tests = [
     ...(key.length > 1 ? [{ unique: { arguments: { column_name: together(key) } } }] : []),
     ...references.filter(({ table }) => table === place).map((each) => relationshipOf(each, columns)),
   ]

@@ -52,16 +52,6 @@ export interface Edit<Told, Settled> {
   readonly leaves?: boolean
 }
 
-export interface Changed<Told, Settled> {
-  readonly told: Told
-  readonly settled: Settled | undefined
-  /** The version that was published; undefined if none was. */
-  readonly version: number | undefined
-  readonly next: Manifest | undefined
-  readonly built: Built
-  readonly failedGates: ReadonlyArray<FailedGate>
-}
-
 const nothingBuilt: Built = { gaps: [], unfit: [], models: [] }
 
 /** Finishes what a crash left, and applies the edit; if it fails, what was current still is. */
@@ -99,13 +89,6 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
     yield* sweepKept(store, filesNeededBy(yield* fileStep(() => keptVersions(store))))
     yield* fileStep(() => sweepParquet(store, (one) => one === (next ?? current).parquet?.version))
   }
-  const changed: Changed<Told, Settled> = {
-    told,
-    settled,
-    version: next?.version,
-    next,
-    built,
-    failedGates: failed,
-  }
-  return changed
+  // No version, if nothing was published.
+  return { told, settled, version: next?.version, next, built, failedGates: failed }
 })

@@ -271,7 +271,7 @@ describe("the data contract", () => {
       assert.deepStrictEqual(told.toSorted(), found.map(({ one }) => String(one)).toSorted())
       for (const { name, quality = [] } of schema)
         for (const each of quality)
-          if (each.type === "sql")
+          if (each.query !== undefined)
             assert.deepStrictEqual([name, Object.values((yield* rows(each.query))[0] ?? {})], [name, [0]])
     }).pipe(Effect.scoped, Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
   )
@@ -395,7 +395,7 @@ describe("the sources of dbt", () => {
   it("have one table with nothing that refers to another, and freshness where every night leaves a time", () => {
     const only = (name: string) =>
       dbtSources([], (one) => one === name, "0.1.0").sources.flatMap(({ tables }) => tables)
-    const text = (name: string, description: string) => ({ name, description, data_type: "VARCHAR" })
+    const text = (name: string, description: string) => ({ name, description, data_type: "VARCHAR" as const })
     const features = only("features")
     assert.deepStrictEqual(
       features.map(({ name, columns }) => [name, columns[0]]),

@@ -3,13 +3,10 @@
  * documentation. Each returns a row for every failure.
  */
 import { Predicate } from "effect"
-import type { DbtTable } from "../../src/tables/DataContract.ts"
+import type { dbtSources } from "../../src/tables/DataContract.ts"
 
 /** Tables of one schema of the database. */
-export interface DbtSource {
-  readonly schema: string
-  readonly tables: ReadonlyArray<DbtTable>
-}
+export type DbtSource = ReturnType<typeof dbtSources>["sources"][number]
 
 export interface DbtStatement {
   /** `ops.tasks unique row("run_id", "task_id")` */
