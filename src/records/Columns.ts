@@ -58,6 +58,11 @@ export const column = (
   comment: string,
 ): ColumnSpec => ({ name, type, treatment, comment, nullable: true })
 
+export const text = (name: string, treatment: Treatment, comment: string): ColumnSpec =>
+  column(name, "VARCHAR", treatment, comment)
+export const time = (name: string, treatment: Treatment, comment: string): ColumnSpec =>
+  column(name, "TIMESTAMPTZ", treatment, comment)
+
 /** A column that is never NULL. */
 export const required = (...of: Parameters<typeof column>): ColumnSpec => ({
   ...column(...of),

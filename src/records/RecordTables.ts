@@ -3,7 +3,7 @@
  * list, and two for records without a family or with errors. Order of columns: lineage, `position`
  * (children), the record's own fields, `misfits`, `extra`.
  */
-import { column, required } from "./Columns.ts"
+import { column, required, text, time } from "./Columns.ts"
 import type { ColumnSpec, TableSpec } from "./Columns.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
@@ -12,14 +12,14 @@ export const readBy: ReadonlyArray<ColumnSpec> = [
   { ...required("run_id", "VARCHAR", "own", "The run that read the record."), repeats: true },
   required("run_date", "DATE", "own", "The date of that run."),
   required("task_id", "VARCHAR", "task", "The task that read the record."),
-  column("execution_id", "VARCHAR", "clear", "The remote execution; NULL for a session that was only read."),
-  column("session_id", "VARCHAR", "session", "The flow session whose results contained the record."),
+  text("execution_id", "clear", "The remote execution; NULL for a session that was only read."),
+  text("session_id", "session", "The flow session whose results contained the record."),
 ]
 
 const lineage: ReadonlyArray<ColumnSpec> = [
   ...readBy,
-  column("customer_id", "VARCHAR", "customer_id", "The customer that the record belongs to."),
-  { ...column("engine_reference", "VARCHAR", "own", "The engine that retrieved it."), repeats: true },
+  text("customer_id", "customer_id", "The customer that the record belongs to."),
+  { ...text("engine_reference", "own", "The engine that retrieved it."), repeats: true },
   // Hashes of whose record it is and of all that it says: a guess could be tested against them.
   required(
     "record_id",
@@ -101,12 +101,7 @@ export const otherRecordsTable: TableSpec = {
     ...lineage,
     { ...product, repeats: true },
     { ...subFamily, repeats: true },
-    column(
-      "fetch_date",
-      "TIMESTAMPTZ",
-      "own",
-      "When the source was read; NULL if the record has no readable date.",
-    ),
+    time("fetch_date", "own", "When the source was read; NULL if the record has no readable date."),
     required("record", "JSON", "withheld", "The whole record."),
   ],
 }
@@ -116,8 +111,8 @@ export const rejectedRecordsTable: TableSpec = {
   comment: "Whole values found in place of records that break their schema, with the reason.",
   columns: [
     ...lineage,
-    column("product", "VARCHAR", "clear", "Product of the record; NULL if it is not a string."),
-    column("sub_family", "VARCHAR", "clear", "Family of the record; NULL if it is not a string."),
+    text("product", "clear", "Product of the record; NULL if it is not a string."),
+    text("sub_family", "clear", "Family of the record; NULL if it is not a string."),
     required("reason", "VARCHAR", "own", "What is wrong; never the value itself."),
     // A path has the keys of maps, which may be numbers of accounts.
     required("path", "VARCHAR", "withheld", "Where the problem is in the body."),

@@ -5,12 +5,12 @@
  * rejected is called so.
  */
 import { identifier, literal } from "../base/DuckDbFailed.ts"
-import { column } from "../records/Columns.ts"
+import { column, text } from "../records/Columns.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
 import { aloneSql } from "./Answers.ts"
 import { comparable, contentOf, stored } from "./RecordStore.ts"
 import type { KeptTable } from "./RecordStore.ts"
-import { customer, engine, text } from "./SystemTables.ts"
+import { customer, engine } from "./SystemTables.ts"
 
 export const changeColumns: ReadonlyArray<ColumnSpec> = [
   text("table_name", "own", "The table of the record."),

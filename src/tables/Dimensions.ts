@@ -3,7 +3,7 @@
  * of each with how old its data is, and the consents and documents of the sessions in use. Views, of what is
  * kept as runs are added, so that they take as long after a year as after a week.
  */
-import { column, required } from "../records/Columns.ts"
+import { column, required, text, time } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
@@ -19,8 +19,6 @@ import {
   engine,
   engineFields,
   outcome,
-  text,
-  time,
 } from "./SystemTables.ts"
 
 /** What a view needs of all runs: one row a key in a table of `store`, which takes in those of each run. */

@@ -7,7 +7,7 @@
  * sub_family. A version is one content of one record. A reading is one scope in one session of one run.
  */
 import { identifier, literal } from "../base/DuckDbFailed.ts"
-import { column, required } from "../records/Columns.ts"
+import { column, required, text } from "../records/Columns.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { isColumnName } from "../records/RecordSchema.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -19,7 +19,7 @@ import {
   readBy,
   subFamily,
 } from "../records/RecordTables.ts"
-import { customer, engine, text } from "./SystemTables.ts"
+import { customer, engine } from "./SystemTables.ts"
 
 /** A table, or a view, as it can be read: of which schema, with a comment for it and for each column. */
 export interface Relation extends TableSpec {
@@ -255,9 +255,8 @@ const validFrom = required("valid_from", "DATE", "own", "Since when the record h
 const asOf = required("as_of", "DATE", "own", "Date of the newest run that confirmed it.")
 const ageDays = column("age_days", "INTEGER", "own", "Days from `as_of` to today.")
 const validTo = column("valid_to", "DATE", "own", "Until when, exclusive; NULL while it is current.")
-const endedBy = column(
+const endedBy = text(
   "ended_by",
-  "VARCHAR",
   "own",
   "changed, gone, or not requested (nobody asks for it any more); NULL while it is current.",
 )

@@ -3,8 +3,8 @@
  * executions and what they said, deletions, coverage, and those about sessions. Names and order are the
  * contract's; columns may be added, never dropped.
  */
-import { column, required } from "../records/Columns.ts"
-import type { ColumnSpec, TableSpec, Treatment } from "../records/Columns.ts"
+import { column, required, text, time } from "../records/Columns.ts"
+import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { actors, outcomes } from "../service/EndTable.ts"
 
 // What the system tables have in common: the columns that name run, task, execution, session, customer and
@@ -22,11 +22,11 @@ const task = required(
   "task",
   "The task within the run: customer and engine, or session.",
 )
-const execution = column("execution_id", "VARCHAR", "clear", "The remote execution.")
-const session = column("session_id", "VARCHAR", "session", "The flow session that holds the results.")
-export const customer = column("customer_id", "VARCHAR", "customer_id", "The customer's id in the job.")
+const execution = text("execution_id", "clear", "The remote execution.")
+const session = text("session_id", "session", "The flow session that holds the results.")
+export const customer = text("customer_id", "customer_id", "The customer's id in the job.")
 export const engine: ColumnSpec = {
-  ...column("engine_reference", "VARCHAR", "own", "The engine; NULL for a session that was only read."),
+  ...text("engine_reference", "own", "The engine; NULL for a session that was only read."),
   repeats: true,
 }
 const position = required("position", "INTEGER", "own", "Position in the list, from 0.")
@@ -52,14 +52,9 @@ const runStatus = oneOf(
   ["running", "finished", "unfinished"],
 )
 const deletionOutcome = oneOf(
-  column("outcome", "VARCHAR", "own", "deleted, gone (the service no longer knew it) or pending."),
+  text("outcome", "own", "deleted, gone (the service no longer knew it) or pending."),
   ["deleted", "gone", "pending"],
 )
-
-export const time = (name: string, treatment: Treatment, comment: string) =>
-  column(name, "TIMESTAMPTZ", treatment, comment)
-export const text = (name: string, treatment: Treatment, comment: string) =>
-  column(name, "VARCHAR", treatment, comment)
 
 const run: ColumnSpec = {
   ...required("run_id", "VARCHAR", "own", "The run that the row belongs to."),
@@ -198,9 +193,8 @@ export const runsTable = table(
     required("job", "VARCHAR", "own", "Name of the job."),
     runDate,
     required("started_at", "TIMESTAMPTZ", "own", "When the run began."),
-    column(
+    time(
       "ended_at",
-      "TIMESTAMPTZ",
       "own",
       "When the run ended; NULL while it is running or was interrupted. Only resuming a run moves it.",
     ),
@@ -209,8 +203,8 @@ export const runsTable = table(
     ...outcomes.map(counted),
     column("exit_code", "INTEGER", "own", "Exit code of the run; NULL until it ends."),
     required("tool_version", "VARCHAR", "own", "Version of the program that began the run."),
-    column("parent", "VARCHAR", "own", "The run that this run is a rerun of."),
-    column("part", "VARCHAR", "own", "With which run a part of the job began; NULL for runs of its nights."),
+    text("parent", "own", "The run that this run is a rerun of."),
+    text("part", "own", "With which run a part of the job began; NULL for runs of its nights."),
     column("whole", "BOOLEAN", "own", "Whether the run decides what its job asks for, once it is over."),
     column("replaces", "VARCHAR[]", "own", "Jobs that the job takes the place of."),
     column("sequence", "BIGINT", "own", "Increases with every run, even if the clock was set back."),
@@ -240,12 +234,7 @@ export const tasksTable = table(
     engine,
     required("features", "VARCHAR[]", "clear", "Features that were requested."),
     outcome,
-    column(
-      "reason",
-      "VARCHAR",
-      "clear",
-      "The service's status_reason, or ours in the same spelling; NULL while open.",
-    ),
+    text("reason", "clear", "The service's status_reason, or ours in the same spelling; NULL while open."),
     actor,
     required(
       "attempts",
@@ -255,8 +244,8 @@ export const tasksTable = table(
     ),
     { ...execution, comment: "The newest execution that was accepted." },
     session,
-    column("started_at", "TIMESTAMPTZ", "own", "When the first start was sent."),
-    column("closed_at", "TIMESTAMPTZ", "own", "When the newest execution was seen closed."),
+    time("started_at", "own", "When the first start was sent."),
+    time("closed_at", "own", "When the newest execution was seen closed."),
   ],
 )
 
