@@ -3,7 +3,7 @@
  * night of the run, reruns included, so that a rerun of a few tasks is not taken for a small night. A gate
  * that cannot be asked has not passed. What was found is told in numbers, never with values of records.
  */
-import { Duration, Effect, Schema } from "effect"
+import { Duration, Effect, Schema, Struct } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { counted, listed } from "../base/Text.ts"
@@ -217,11 +217,7 @@ const askGates = Effect.fn("Publishing.askGates")(function* (version: AskedVersi
 }, inDatabase)
 
 /** Those that can be asked of a part of a night or job: how much it has, and how fresh, says nothing. */
-export const gatesOfPart = ({ keys, rejected, tests }: Gates): Gates => ({
-  keys,
-  ...(rejected === undefined ? {} : { rejected }),
-  tests,
-})
+export const gatesOfPart = (gates: Gates): Gates => Struct.pick(gates, ["keys", "rejected", "tests"])
 
 /**
  * Nothing is asked of a run that a person let through, or that has no tasks: it decides about nobody. Nor of

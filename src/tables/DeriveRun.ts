@@ -198,13 +198,11 @@ const deriveAttempt = Effect.fnUntraced(function* (
   }
   const bytes = newest === undefined ? undefined : yield* readBody(run_id, newest)
   const facts = { run_id, task, attempt }
-  const rowsOf = (state: Json | undefined): StateOfAttempt => ({
-    state,
-    rows: [
-      [executionsTable.name, executionRow(facts, state)],
-      ...(state === undefined ? [] : stateRows(facts, state)),
-    ],
-  })
+  const rowsOf = (state: Json | undefined) => {
+    const more = state === undefined ? [] : stateRows(facts, state)
+    const rows: ReadonlyArray<TableRow> = [[executionsTable.name, executionRow(facts, state)], ...more]
+    return { state, rows }
+  }
   const derived =
     newest === undefined || bytes === undefined
       ? rowsOf(undefined)
@@ -216,11 +214,6 @@ const deriveAttempt = Effect.fnUntraced(function* (
   tables.add(derived.rows)
   return derived.state
 })
-
-interface StateOfAttempt {
-  readonly state: Json | undefined
-  readonly rows: ReadonlyArray<TableRow>
-}
 
 const objectOf = (parsed: ParsedBody): Json | undefined =>
   parsed._tag === "ReadableBody" && isObject(parsed.value) ? parsed.value : undefined

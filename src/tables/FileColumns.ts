@@ -5,7 +5,7 @@
  * such rows again.
  */
 import { Effect } from "effect"
-import type { Connection } from "../base/DuckDb.ts"
+import type { Column, Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { decimalShape, misfitReason } from "../records/ColumnData.ts"
@@ -102,11 +102,6 @@ export const schemaVersionOf = (
   return schemas?.[family?.table ?? ""]
 }
 
-interface FileColumn {
-  readonly name: string
-  readonly type: string
-}
-
 /** DuckDB's long names in the words of a specification. */
 const shortName = (type: string): string =>
   type === "TIMESTAMP WITH TIME ZONE" ? "TIMESTAMPTZ" : type.replaceAll(" ", "")
@@ -191,13 +186,6 @@ const staysInExtra = (each: ColumnSpec): string =>
 /** JSON is text in Parquet. In these columns every text was written as JSON; another may have been plain. */
 const alwaysJson: ReadonlyArray<string> = ["extra", "record"]
 
-/** A query for the rows of a table. */
-interface CastRows {
-  readonly sql: string
-  /** A query for how many values of each changed column do not fit, by name; undefined if none changed. */
-  readonly unfit: string | undefined
-}
-
 /** The texts whose conditions hold. */
 const present = (parts: ReadonlyArray<readonly [isTrue: string, text: string]>): string =>
   `list_filter([${parts.map(([isTrue, text]) => `CASE WHEN ${isTrue} THEN ${text} END`).join(", ")}],
@@ -224,9 +212,9 @@ const withCells = (rows: string, cells: ReadonlyArray<string>): string =>
  * The rows of a table from files that have these columns; `source` has them, and `_file`. In a row of a
  * record, what has no column any more, or does not fit that which it has, is in `extra` and `misfits`, as if
  * it had just come; what has got a column that it fits is taken from there. Any other column that no file has
- * is NULL.
+ * is NULL. `unfit` is a query for how many values of each changed column do not fit; undefined if none changed.
  */
-export const castRows = (spec: TableSpec, files: ReadonlyArray<FileColumn>, source: string): CastRows => {
+export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: string) => {
   const found = new Map(files.map(({ name, type }) => [name, shortName(type)]))
   const typeOf = (name: string) => found.get(name) ?? ""
   const isOther = ({ name, type }: ColumnSpec) =>
