@@ -5,15 +5,9 @@
 import { readFileSync } from "node:fs"
 import { Cause, Duration, Effect, Exit, Fiber, Runtime, Schema } from "effect"
 import { CliError } from "effect/cli"
-import type { HttpServerError } from "effect/http"
 import type { DuckDbFailed } from "../base/DuckDbFailed.ts"
-import type { FolderLocked, LockFailed } from "../base/FolderLock.ts"
+import type { FolderLocked } from "../base/FolderLock.ts"
 import { counted } from "../base/Text.ts"
-import type { CatalogueFailed } from "../client/EngineForms.ts"
-import type { ReceiverRefused } from "../client/HookReceiver.ts"
-import type { CallFailure, ServiceSettingsRefused } from "../client/Service.ts"
-import type { JobInvalid } from "../jobs/Problem.ts"
-import type { SecretUnavailable } from "../jobs/Secrets.ts"
 import type { LandingDamaged, LandingFailed } from "../landing/Landing.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 import {
@@ -28,16 +22,10 @@ import {
 import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { processSecrets } from "../privacy/KnownSecrets.ts"
-import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import { forTerminal } from "../report/TextTable.ts"
 import type { TooFewCustomers } from "../run/ChooseNight.ts"
-import type { ServiceRefused } from "../run/Nightly.ts"
-import type { FaultsInvalid, ReadingInvalid } from "../sandbox/readings/SettingFiles.ts"
-import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
-import type { SqlOutdated } from "../tables/Models.ts"
-import type { PseudonymsRefused } from "../tables/OpenStore.ts"
+import type { JournalInUse } from "../sandbox/state/Journal.ts"
 import type { PublishFailed } from "../tables/Publisher.ts"
-import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
 
 // The version of the program, from its package: `nightjar --version`, and every run records which version
 // ran it. The file is one level above both `src/` and `dist/`.
@@ -88,47 +76,18 @@ export const endingFor = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>)
   lines: [`nightjar: ${told(id, ...values)}`, afterwards(id)],
 })
 
-/** Everything that a program may fail with, except wrong arguments. */
-type Failure =
-  | CallFailure
-  | CatalogueFailed
-  | DuckDbFailed
-  | Ended
-  | FaultsInvalid
-  | FolderLocked
-  | HttpServerError.ServeError
-  | JobInvalid
-  | JournalFailed
-  | JournalInUse
-  | LandingDamaged
-  | LandingFailed
-  | LedgerFailed
-  | LockFailed
-  | PseudonymsRefused
-  | SqlOutdated
-  | PublishFailed
-  | ReadingInvalid
-  | ReceiverRefused
-  | RecordSchemaInvalid
-  | Refused
-  | SecretUnavailable
-  | ServiceRefused
-  | ServiceSettingsRefused
-  | TokenStoreRefused
-  | TooFewCustomers
-
 const detailOf = ({ message }: { readonly message: string }) => ({
   detail: message === "" ? "no reason given" : message,
 })
 
 /** Problems with their places, one per line, followed by their number. */
-const problemsEnding = (
-  id: "job-invalid" | "faults-invalid" | "reading-invalid" | "record-schema-invalid",
-  lines: ReadonlyArray<string>,
-): Ending => {
-  const ending = endingFor(id, { problems: counted(lines.length, "problem") })
-  return { ...ending, lines: [...lines, ...ending.lines] }
-}
+const problemsEnding =
+  (id: "job-invalid" | "faults-invalid" | "reading-invalid" | "record-schema-invalid") =>
+  ({ message }: { readonly message: string }): Ending => {
+    const lines = message.split("\n")
+    const ending = endingFor(id, { problems: counted(lines.length, "problem") })
+    return { ...ending, lines: [...lines, ...ending.lines] }
+  }
 
 /** DuckDB's first line, and the one that names what there is instead of a name that it does not know. */
 const withCandidates = (text: string): string => {
@@ -137,57 +96,66 @@ const withCandidates = (text: string): string => {
   return candidates === undefined ? first : `${first} ${candidates}`
 }
 
-const unavailable = (error: { readonly message: string }) => endingFor("service-unavailable", detailOf(error))
-
-/** By `_tag`, so that no command loads rooms whose errors it never meets. */
-const endings: {
-  readonly [Tag in Failure["_tag"]]: (error: Extract<Failure, { readonly _tag: Tag }>) => Ending
-} = {
-  Ended: ({ exit_code }) => ({ exit_code, lines: [] }),
-  Refused: ({ id, message }) => ({
+/**
+ * By `_tag`, so that no command loads rooms whose errors it never meets: the message whose detail is the text of
+ * the error, or how to say it.
+ */
+const endings = {
+  AnswerLost: "service-unavailable",
+  CatalogueFailed: "service-unavailable",
+  JournalFailed: "journal-unusable",
+  LockFailed: "lock-unusable",
+  NotSent: "service-unavailable",
+  PseudonymsRefused: "pseudonyms-refused",
+  ReceiverRefused: "webhooks-unavailable",
+  SecretRefused: "service-unavailable",
+  SecretUnavailable: "secret-unavailable",
+  ServiceRefused: "service-unavailable",
+  ServiceSettingsRefused: "service-settings-invalid",
+  SqlOutdated: "sql-outdated",
+  Throttled: "service-unavailable",
+  TokenStoreRefused: "token-store-refused",
+  UnexpectedAnswer: "service-unavailable",
+  FaultsInvalid: problemsEnding("faults-invalid"),
+  JobInvalid: problemsEnding("job-invalid"),
+  ReadingInvalid: problemsEnding("reading-invalid"),
+  RecordSchemaInvalid: problemsEnding("record-schema-invalid"),
+  Ended: ({ exit_code }: Ended): Ending => ({ exit_code, lines: [] }),
+  Refused: ({ id, message }: Refused): Ending => ({
     exit_code: messageOf(id).exit_code ?? exitCodes.usage,
     lines: [`nightjar: ${withId(id, message)}`, afterwards(id)],
   }),
-  JobInvalid: ({ message }) => problemsEnding("job-invalid", message.split("\n")),
-  FaultsInvalid: ({ message }) => problemsEnding("faults-invalid", message.split("\n")),
-  ReadingInvalid: ({ message }) => problemsEnding("reading-invalid", message.split("\n")),
-  RecordSchemaInvalid: ({ message }) => problemsEnding("record-schema-invalid", message.split("\n")),
-  SecretUnavailable: (error) => endingFor("secret-unavailable", detailOf(error)),
-  TooFewCustomers: ({ customers, before, run_id, share }) =>
+  TooFewCustomers: ({ customers, before, run_id, share }: TooFewCustomers) =>
     endingFor("customers-missing", {
       customers: counted(customers, "customer"),
       run_id,
       before: counted(before, "customer"),
       share: `${Math.round(share * 100)}%`,
     }),
-  TokenStoreRefused: (error) => endingFor("token-store-refused", detailOf(error)),
-  SqlOutdated: (error) => endingFor("sql-outdated", detailOf(error)),
-  PseudonymsRefused: (error) => endingFor("pseudonyms-refused", detailOf(error)),
-  ServiceSettingsRefused: (error) => endingFor("service-settings-invalid", detailOf(error)),
-  ReceiverRefused: (error) => endingFor("webhooks-unavailable", detailOf(error)),
-  FolderLocked: ({ holder }) => endingFor("output-locked", { holder }),
-  SecretRefused: unavailable,
-  ServiceRefused: unavailable,
-  CatalogueFailed: unavailable,
-  NotSent: unavailable,
-  AnswerLost: unavailable,
-  Throttled: unavailable,
-  UnexpectedAnswer: unavailable,
-  JournalFailed: (error) => endingFor("journal-unusable", detailOf(error)),
-  JournalInUse: ({ path }) => endingFor("journal-locked", { path }),
+  FolderLocked: ({ holder }: FolderLocked) => endingFor("output-locked", { holder }),
+  JournalInUse: ({ path }: JournalInUse) => endingFor("journal-locked", { path }),
   ServeError: () => endingFor("port-unavailable"),
-  LedgerFailed: (error) => {
+  LedgerFailed: (error: LedgerFailed) => {
     if (error.written_by !== undefined)
       return endingFor("ledger-newer", { ...detailOf(error), version: toolVersion })
     return endingFor(error.damaged === true ? "ledger-damaged" : "ledger-unusable", detailOf(error))
   },
-  LockFailed: (error) => endingFor("lock-unusable", detailOf(error)),
-  LandingFailed: (error) => endingFor("landing-failed", { ...detailOf(error), path: error.path }),
-  LandingDamaged: (error) => endingFor("landing-damaged", { ...detailOf(error), path: error.path }),
-  PublishFailed: (error) =>
+  LandingFailed: (error: LandingFailed) =>
+    endingFor("landing-failed", { ...detailOf(error), path: error.path }),
+  LandingDamaged: (error: LandingDamaged) =>
+    endingFor("landing-damaged", { ...detailOf(error), path: error.path }),
+  PublishFailed: (error: PublishFailed) =>
     endingFor(error.damaged === true ? "publishing-damaged" : "publishing-failed", detailOf(error)),
-  DuckDbFailed: ({ message }) => endingFor("query-failed", { detail: withCandidates(message) }),
-}
+  DuckDbFailed: ({ message }: DuckDbFailed) => endingFor("query-failed", { detail: withCandidates(message) }),
+} as const
+
+type Endings = typeof endings
+type Told<Tag extends keyof Endings> = Endings[Tag] extends (error: infer E) => Ending ? E : unknown
+
+/** Everything that a program may fail with, except wrong arguments. */
+type Failure = {
+  readonly [Tag in keyof Endings]: Told<Tag> & { readonly _tag: Tag; readonly message: string }
+}[keyof Endings]
 
 const isFailure = (error: object): error is Failure =>
   "_tag" in error && typeof error._tag === "string" && Object.hasOwn(endings, error._tag)
@@ -196,7 +164,9 @@ const isFailure = (error: object): error is Failure =>
 export const endingOf = (error: unknown): Ending | undefined => {
   if (typeof error !== "object" || error === null) return undefined
   if (CliError.isCliError(error)) return { exit_code: exitCodes.usage, lines: [] }
-  return isFailure(error) ? endings[error._tag](error as never) : undefined
+  if (!isFailure(error)) return undefined
+  const ending = endings[error._tag]
+  return typeof ending === "string" ? endingFor(ending, detailOf(error)) : ending(error as never)
 }
 
 /** A defect, in one line; its data may contain anything, so only its kind and place are shown. */
