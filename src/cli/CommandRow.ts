@@ -14,6 +14,11 @@ import { wrap } from "../report/TextTable.ts"
 
 type Flags = Command.Command.Config
 type Asked<F extends Flags> = Command.Command.Config.InferValue<F>
+/** What an effect yields and ends with, or a generator of effects. */
+interface Steps<A, Y> {
+  readonly [Symbol.iterator]: () => Iterator<Y, A, unknown>
+}
+type AnyEffect = Effect.Effect<unknown, unknown, unknown>
 /** Lines to say, or what says them. */
 type Told<E, R> = string | ReadonlyArray<string> | Effect.Effect<void, E, R>
 
@@ -25,11 +30,11 @@ export interface Help {
   readonly examples?: Readonly<Record<string, string>>
 }
 
-export interface Row<F extends Flags, A, E, R, E1, R1> extends Help {
+export interface Row<F extends Flags, A, Y extends AnyEffect, E1, R1> extends Help {
   readonly flags: F
   /** Exit code 2 if nothing ever ran in the folder. */
   readonly needs?: "ledger"
-  readonly run: (asked: Asked<F>, output: string, isJson: boolean) => Effect.Effect<A, E, R>
+  readonly run: (asked: Asked<F>, output: string, isJson: boolean) => Steps<A, Y>
   /** Without it, programs get the value as it is. */
   readonly json?: (found: A, asked: Asked<F>) => unknown
   readonly text: (found: A, out: Style, asked: Asked<F>) => Told<E1, R1>
@@ -62,9 +67,16 @@ export const helped =
 /** 3 if a person has to act. */
 export const actUnless = (isFine: boolean): number => (isFine ? exitCodes.ok : exitCodes.peopleMustAct)
 
-export const command = <const Name extends string, const F extends Flags, A, E, R, E1 = never, R1 = never>(
+export const command = <
+  const Name extends string,
+  const F extends Flags,
+  A,
+  Y extends AnyEffect,
+  E1 = never,
+  R1 = never,
+>(
   name: Name,
-  row: Row<F, A, E, R, E1, R1>,
+  row: Row<F, A, Y, E1, R1>,
   summary?: string,
 ) =>
   Command.make(

@@ -418,25 +418,24 @@ export const acquaint = command("acquaint", {
     acceptUncounted: switchFlag("accept-uncounted", "Write sources that allow deletion without a count"),
     remove: switchFlag("delete", "Delete the execution once all of it has been read"),
   },
-  run: ({ path, customer, engine, write, probeConflict, acceptUncounted, remove }, output) =>
-    Effect.gen(function* () {
-      const [whole] = yield* loadJobs([path])
-      if (whole === undefined) return yield* Effect.die("a command line names a job")
-      const assignment = yield* chooseAssignment(whole, customer, engine)
-      const job = cutDown(whole, assignment, remove)
-      const recorder = makeRecorder({ match: matcherOf(job.sources), probeConflict })
-      const { customer_id, engine_reference } = assignment
-      const folder = acquaintFolder(output, customer_id, engine_reference)
-      const schemas = Option.getOrElse(write, () => join(folder, "schemas"))
-      const ran = yield* recorded(job, whole, output, { folder, schemas }, recorder)
-      if (ran._tag === "Ran")
-        return yield* judged(ran, whole, recorder, { assignment, folder, schemas, acceptUncounted })
-      const { reason, message = "" } = ran.refused
-      const refused = { customer_id, engine_reference, reason, message }
-      const { lines, exit_code } = endingFor("acquaint-not-started", refused)
-      for (const line of lines) yield* note(line)
-      return { outcome: "skipped", reason, exit_code }
-    }),
+  run: function* ({ path, customer, engine, write, probeConflict, acceptUncounted, remove }, output) {
+    const [whole] = yield* loadJobs([path])
+    if (whole === undefined) return yield* Effect.die("a command line names a job")
+    const assignment = yield* chooseAssignment(whole, customer, engine)
+    const job = cutDown(whole, assignment, remove)
+    const recorder = makeRecorder({ match: matcherOf(job.sources), probeConflict })
+    const { customer_id, engine_reference } = assignment
+    const folder = acquaintFolder(output, customer_id, engine_reference)
+    const schemas = Option.getOrElse(write, () => join(folder, "schemas"))
+    const ran = yield* recorded(job, whole, output, { folder, schemas }, recorder)
+    if (ran._tag === "Ran")
+      return yield* judged(ran, whole, recorder, { assignment, folder, schemas, acceptUncounted })
+    const { reason, message = "" } = ran.refused
+    const refused = { customer_id, engine_reference, reason, message }
+    const { lines, exit_code } = endingFor("acquaint-not-started", refused)
+    for (const line of lines) yield* note(line)
+    return { outcome: "skipped", reason, exit_code }
+  },
   json: (told) => ("about" in told ? jsonOfRun(told) : told),
   text: (told, out) => ("about" in told ? renderSections(told.sections, out.width) : []),
   exit: ({ exit_code }) => exit_code,

@@ -252,12 +252,11 @@ const list = command(
       unproven: switchFlag("unproven", "Only logins whose end is unknown"),
       csv: switchFlag("csv", "With --unproven: print CSV, for the service's support"),
     },
-    run: ({ unproven, csv }, _, isJson) =>
-      Effect.gen(function* () {
-        if (csv && (!unproven || isJson)) return yield* refuse("csv-without-unproven")
-        const all = (yield* hasLedger) ? yield* withLedger(logins) : []
-        return unproven ? all.filter(isUnproven) : all
-      }),
+    run: function* ({ unproven, csv }, _, isJson) {
+      if (csv && (!unproven || isJson)) return yield* refuse("csv-without-unproven")
+      const all = (yield* hasLedger) ? yield* withLedger(logins) : []
+      return unproven ? all.filter(isUnproven) : all
+    },
     text: (rows, out, { unproven, csv }) => {
       if (csv) return writeOut(Stream.make(unprovenCsv(rows)))
       if (rows.length === 0)
@@ -346,38 +345,37 @@ const release = command(
       ),
       ...releaseFlags,
     },
-    run: ({ fingerprints, unproven, yes, dryRun, ...given }) =>
-      Effect.gen(function* () {
-        const { source, answer, run, reason, because } = Record.map(given, Option.getOrUndefined)
-        const from = yield* timeGiven("--from", given.from)
-        const to = yield* timeGiven("--to", given.to)
-        const meant = { source, answer, from, to, run, reason }
-        const isNarrowed = Object.values(meant).some((one) => one !== undefined)
-        if (unproven === fingerprints.length > 0 || (isNarrowed && !unproven))
-          return yield* refuse("release-unclear")
-        if (unproven && !dryRun && (because ?? "").trim() === "")
-          return yield* refuse("release-because-missing")
-        const needsYes = unproven && !yes
-        const chosen = yield* withLedger(
-          Effect.gen(function* () {
-            const rows = yield* logins
-            const facts: ReadonlyArray<Released> = unproven
-              ? heldAccounts(rows, meant).map((account) => ({
-                  _tag: "CredentialReleased",
-                  account,
-                  logins: 1,
-                  because: because ?? "",
-                }))
-              : yield* releasedOnes(rows, fingerprints, because)
-            if (!dryRun && !needsYes && facts.length > 0) yield* (yield* openedLedger).append(facts)
-            return facts
-          }),
-          dryRun || needsYes ? "read-only" : "read-write",
-        )
-        const what = counted(chosen.length, unproven ? "held account" : "login")
-        if (!dryRun && needsYes && chosen.length > 0) return yield* refuse("release-unconfirmed", { what })
-        return { what, chosen }
-      }),
+    run: function* ({ fingerprints, unproven, yes, dryRun, ...given }) {
+      const { source, answer, run, reason, because } = Record.map(given, Option.getOrUndefined)
+      const from = yield* timeGiven("--from", given.from)
+      const to = yield* timeGiven("--to", given.to)
+      const meant = { source, answer, from, to, run, reason }
+      const isNarrowed = Object.values(meant).some((one) => one !== undefined)
+      if (unproven === fingerprints.length > 0 || (isNarrowed && !unproven))
+        return yield* refuse("release-unclear")
+      if (unproven && !dryRun && (because ?? "").trim() === "")
+        return yield* refuse("release-because-missing")
+      const needsYes = unproven && !yes
+      const chosen = yield* withLedger(
+        Effect.gen(function* () {
+          const rows = yield* logins
+          const facts: ReadonlyArray<Released> = unproven
+            ? heldAccounts(rows, meant).map((account) => ({
+                _tag: "CredentialReleased",
+                account,
+                logins: 1,
+                because: because ?? "",
+              }))
+            : yield* releasedOnes(rows, fingerprints, because)
+          if (!dryRun && !needsYes && facts.length > 0) yield* (yield* openedLedger).append(facts)
+          return facts
+        }),
+        dryRun || needsYes ? "read-only" : "read-write",
+      )
+      const what = counted(chosen.length, unproven ? "held account" : "login")
+      if (!dryRun && needsYes && chosen.length > 0) return yield* refuse("release-unconfirmed", { what })
+      return { what, chosen }
+    },
     json: ({ chosen }) => chosen.map(({ fingerprint, account }) => fingerprint ?? account),
     text: ({ what }, _, { unproven, dryRun }) =>
       dryRun
@@ -458,30 +456,29 @@ const settle = command(
       jobs: jobFlags,
       dryRun: switchFlag("dry-run", "Check the file and read the executions, and change nothing"),
     },
-    run: ({ file, jobs, dryRun }, output) =>
-      Effect.gen(function* () {
-        const read = readTextFile(file, fileBytesMax)
-        const text = yield* read.pipe(Effect.catch((why) => refuse("settle-file-unreadable", { why })))
-        return yield* withLedger(
-          Effect.gen(function* () {
-            const ledger = yield* openedLedger
-            const accounts = yield* ledger.accounts
-            const executionOf = yield* knownExecutions(accounts.flatMap(({ sent }) => sent))
-            const { named, problems } = readSettlement(text, accounts, executionOf)
-            yield* refused(problems)
-            const toRead = named.filter(({ execution_id }) => execution_id !== undefined)
-            const found =
-              toRead.length === 0 ? { problems: [], settled: [] } : yield* readAll(output, toRead, jobs)
-            yield* refused(found.problems)
-            const never = named.filter(({ execution_id }) => execution_id === undefined).map(neverCreatedOf)
-            const settled = [...never, ...found.settled]
-            const facts = settled.flatMap((one) => one.facts)
-            if (!dryRun && facts.length > 0) yield* ledger.append(facts)
-            return settled
-          }),
-          dryRun ? "read-only" : "read-write",
-        )
-      }),
+    run: function* ({ file, jobs, dryRun }, output) {
+      const read = readTextFile(file, fileBytesMax)
+      const text = yield* read.pipe(Effect.catch((why) => refuse("settle-file-unreadable", { why })))
+      return yield* withLedger(
+        Effect.gen(function* () {
+          const ledger = yield* openedLedger
+          const accounts = yield* ledger.accounts
+          const executionOf = yield* knownExecutions(accounts.flatMap(({ sent }) => sent))
+          const { named, problems } = readSettlement(text, accounts, executionOf)
+          yield* refused(problems)
+          const toRead = named.filter(({ execution_id }) => execution_id !== undefined)
+          const found =
+            toRead.length === 0 ? { problems: [], settled: [] } : yield* readAll(output, toRead, jobs)
+          yield* refused(found.problems)
+          const never = named.filter(({ execution_id }) => execution_id === undefined).map(neverCreatedOf)
+          const settled = [...never, ...found.settled]
+          const facts = settled.flatMap((one) => one.facts)
+          if (!dryRun && facts.length > 0) yield* ledger.append(facts)
+          return settled
+        }),
+        dryRun ? "read-only" : "read-write",
+      )
+    },
     json: (settled) => settled.map(({ facts: _facts, ...told }) => told),
     text: (settled, _, { dryRun }) =>
       `${dryRun ? "This would be settled" : "Settled"}:\n${settledText(settled)}`,

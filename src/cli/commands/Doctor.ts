@@ -403,21 +403,20 @@ export const doctor = command("doctor", {
     ),
     canary: switchFlag("canary", "Also prove that no secret leaks"),
   },
-  run: ({ jobs, canary }, output) =>
-    Effect.gen(function* () {
-      const wiring = yield* Wiring
-      const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
-      const ofJobs = yield* Effect.forEach(loaded, (job) =>
-        Effect.flatMap(askService(job, output), (service) =>
-          lookAt(jobChecks, { job, output, service }, `${job.path}: `),
-        ),
-      ).pipe(Effect.provide(wiring.secrets))
-      return [
-        ...(yield* lookAt(folderChecks, yield* folderOf(output))),
-        ...ofJobs.flat(),
-        ...(canary ? [{ what: "canary", ...(yield* canaryLine) }] : []),
-      ]
-    }),
+  run: function* ({ jobs, canary }, output) {
+    const wiring = yield* Wiring
+    const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
+    const ofJobs = yield* Effect.forEach(loaded, (job) =>
+      Effect.flatMap(askService(job, output), (service) =>
+        lookAt(jobChecks, { job, output, service }, `${job.path}: `),
+      ),
+    ).pipe(Effect.provide(wiring.secrets))
+    return [
+      ...(yield* lookAt(folderChecks, yield* folderOf(output))),
+      ...ofJobs.flat(),
+      ...(canary ? [{ what: "canary", ...(yield* canaryLine) }] : []),
+    ]
+  },
   text: (checks, out) => {
     const rows = checks.map(({ verdict, what, says, id }) => [
       verdict,

@@ -75,18 +75,17 @@ export const backup = command("backup", {
     ),
   },
   needs: "ledger",
-  run: ({ folder: given }, output) =>
-    Effect.gen(function* () {
-      const folder = resolve(given)
-      const refusal = refusalOfTarget(output, folder)
-      if (refusal !== undefined) return yield* refusal
-      const holds = yield* copied(output, folder)
-      const { ledger } = yield* Wiring
-      const runs = yield* Effect.flatMap(openedLedger, (opened) => opened.runs).pipe(
-        Effect.provide(ledger(folder, "read-only")),
-      )
-      return { folder, runs: runs.length, ...holds, problems: yield* problemsOf(folder) }
-    }),
+  run: function* ({ folder: given }, output) {
+    const folder = resolve(given)
+    const refusal = refusalOfTarget(output, folder)
+    if (refusal !== undefined) return yield* refusal
+    const holds = yield* copied(output, folder)
+    const { ledger } = yield* Wiring
+    const runs = yield* Effect.flatMap(openedLedger, (opened) => opened.runs).pipe(
+      Effect.provide(ledger(folder, "read-only")),
+    )
+    return { folder, runs: runs.length, ...holds, problems: yield* problemsOf(folder) }
+  },
   text: ({ folder, runs, version, problems, ...parts }) => {
     const { ledger, landing, attachments, tables, other } = parts
     const bytes = Object.values(parts).reduce((sum, part) => sum + part.bytes, 0)
@@ -201,14 +200,13 @@ export const compact = command("compact", {
     isDry: switchFlag("dry-run", "Show what would be compacted, without doing it"),
   },
   needs: "ledger",
-  run: ({ olderThan, isDry }, output) =>
-    Effect.gen(function* () {
-      const age = Option.getOrElse(readDuration(olderThan), () => Duration.zero)
-      const overBy = (yield* Clock.currentTimeMillis) - Duration.toMillis(age)
-      const options = { overBy, isDry, monthsMax: Number.POSITIVE_INFINITY }
-      const done = yield* inHeldStore(output, (store) => compactStore(store, options), openedStore)
-      return done.isRolledBack ? yield* refuse("compact-rolled-back") : done
-    }),
+  run: function* ({ olderThan, isDry }, output) {
+    const age = Option.getOrElse(readDuration(olderThan), () => Duration.zero)
+    const overBy = (yield* Clock.currentTimeMillis) - Duration.toMillis(age)
+    const options = { overBy, isDry, monthsMax: Number.POSITIVE_INFINITY }
+    const done = yield* inHeldStore(output, (store) => compactStore(store, options), openedStore)
+    return done.isRolledBack ? yield* refuse("compact-rolled-back") : done
+  },
   text: (done) => [
     ...(done.tables.length + done.left.length === 0
       ? ["No table has more than one file for a month that ended long enough ago."]
@@ -267,19 +265,18 @@ export const pseudonyms = command("pseudonyms", {
     value: optionalFlag("value", "TEXT", "The pseudonym of this value of a chosen column"),
   },
   needs: "ledger",
-  run: ({ name, value }, output) =>
-    Effect.gen(function* () {
-      const key = yield* publishedKey(output)
-      if (key === undefined) return yield* refuse("pseudonyms-none", { output })
-      if (Option.isSome(value)) return { pseudonym: key.pseudonymOf("value", value.value) }
-      const customers = yield* Effect.flatMap(openedLedger, (ledger) => ledger.customers).pipe(
-        Effect.provide((yield* Wiring).ledger(output, "read-only")),
-      )
-      const chosen = customers
-        .map((customer_id) => ({ customer_id, pseudonym: key.pseudonymOf("customer_id", customer_id) }))
-        .filter((one) => Option.isNone(name) || [one.customer_id, one.pseudonym].includes(name.value))
-      return chosen.length === 0 && Option.isSome(name) ? yield* refuse("pseudonym-unknown") : chosen
-    }),
+  run: function* ({ name, value }, output) {
+    const key = yield* publishedKey(output)
+    if (key === undefined) return yield* refuse("pseudonyms-none", { output })
+    if (Option.isSome(value)) return { pseudonym: key.pseudonymOf("value", value.value) }
+    const customers = yield* Effect.flatMap(openedLedger, (ledger) => ledger.customers).pipe(
+      Effect.provide((yield* Wiring).ledger(output, "read-only")),
+    )
+    const chosen = customers
+      .map((customer_id) => ({ customer_id, pseudonym: key.pseudonymOf("customer_id", customer_id) }))
+      .filter((one) => Option.isNone(name) || [one.customer_id, one.pseudonym].includes(name.value))
+    return chosen.length === 0 && Option.isSome(name) ? yield* refuse("pseudonym-unknown") : chosen
+  },
   text: (found, out) =>
     "pseudonym" in found
       ? found.pseudonym

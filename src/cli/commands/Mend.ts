@@ -66,22 +66,21 @@ const schemasOfJobs = Effect.gen(function* () {
 export const repair = command("repair", {
   flags: {},
   needs: "ledger",
-  run: (_, output) =>
-    Effect.gen(function* () {
-      const { recordSchemas } = yield* Wiring
-      const { repairSchemas } = yield* Effect.promise(() => import("../../tables/KeepSchemas.ts"))
-      const { repair: repairStore } = yield* Effect.promise(() => import("../../tables/Repair.ts"))
-      // Whoever holds the folder to write in it marks it.
-      const marked = markerState(output) === "damaged" ? [`${markerName}: written again`] : []
-      const schemas: Array<string> = []
-      const opens = Effect.fnUntraced(function* (root: string, share: Job["share"]) {
-        schemas.push(...(yield* repairSchemas({ root, share }, [readShipped(recordSchemas), schemasOfJobs])))
-        return yield* openedStoreWithKey(root, share)
-      })
-      const { done, left } = yield* inHeldStore(output, repairStore, opens)
-      const rewritten = schemas.map((name) => `schemas/${name}: written again with the same text`)
-      return { done: [...marked, ...rewritten, ...done], left, problems: yield* problemsOf(output) }
-    }),
+  run: function* (_, output) {
+    const { recordSchemas } = yield* Wiring
+    const { repairSchemas } = yield* Effect.promise(() => import("../../tables/KeepSchemas.ts"))
+    const { repair: repairStore } = yield* Effect.promise(() => import("../../tables/Repair.ts"))
+    // Whoever holds the folder to write in it marks it.
+    const marked = markerState(output) === "damaged" ? [`${markerName}: written again`] : []
+    const schemas: Array<string> = []
+    const opens = Effect.fnUntraced(function* (root: string, share: Job["share"]) {
+      schemas.push(...(yield* repairSchemas({ root, share }, [readShipped(recordSchemas), schemasOfJobs])))
+      return yield* openedStoreWithKey(root, share)
+    })
+    const { done, left } = yield* inHeldStore(output, repairStore, opens)
+    const rewritten = schemas.map((name) => `schemas/${name}: written again with the same text`)
+    return { done: [...marked, ...rewritten, ...done], left, problems: yield* problemsOf(output) }
+  },
   text: ({ done, left, problems }) => [
     ...done,
     ...left,
@@ -109,16 +108,15 @@ export const rebuild = command("rebuild", {
     leavesOut: switchFlag("leave-out", "With --job: publish without runs that cannot be derived"),
   },
   needs: "ledger",
-  run: ({ isDry, job, leavesOut }, output) =>
-    Effect.gen(function* () {
-      const { rebuild: rebuildStore } = yield* Effect.promise(() => import("../../tables/Rebuild.ts"))
-      const [loaded] = Option.isNone(job) ? [] : yield* loadJobs([job.value])
-      return yield* inHeldStore(
-        output,
-        (store) => rebuildStore(store, !isDry, leavesOut),
-        loaded === undefined ? openedStoreWithKey : openedStoreAsked(loaded),
-      )
-    }),
+  run: function* ({ isDry, job, leavesOut }, output) {
+    const { rebuild: rebuildStore } = yield* Effect.promise(() => import("../../tables/Rebuild.ts"))
+    const [loaded] = Option.isNone(job) ? [] : yield* loadJobs([job.value])
+    return yield* inHeldStore(
+      output,
+      (store) => rebuildStore(store, !isDry, leavesOut),
+      loaded === undefined ? openedStoreWithKey : openedStoreAsked(loaded),
+    )
+  },
   json: (rebuilt) => ({ ...rebuilt, version: rebuilt.version ?? null }),
   text: ({ version, runs, changes, kept, left_out, models }, out) => {
     const differ = changes.length === 0 ? "every row is as before" : "these tables differ"
@@ -195,24 +193,23 @@ export const rollback = command("rollback", {
     isDry: switchFlag("dry-run", "Show what would be published again, without publishing"),
   },
   needs: "ledger",
-  run: ({ list, to: asked, isDry }, output) =>
-    Effect.gen(function* () {
-      const { listVersions, rollback: rollBack } = yield* Effect.promise(
-        () => import("../../tables/Rollback.ts"),
-      )
-      if (list) return { versions: yield* listVersions(yield* publishedIn(output)) }
-      const to = Option.getOrUndefined(asked)
-      const result = yield* inHeldStore(output, (store) => rollBack(store, { to, isDry }), openedStore)
-      if (result._tag === "Incomplete")
-        return yield* refuse("earlier-version-incomplete", { version: result.version, ...result.gap })
-      if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })
-      if (result._tag === "NotKept") {
-        const kept = result.kept.length === 0 ? "no earlier one is" : `kept: ${result.kept.join(", ")}`
-        return yield* refuse("version-not-kept", { version: String(to), output, kept })
-      }
-      const { _tag, ...done } = result
-      return done
-    }),
+  run: function* ({ list, to: asked, isDry }, output) {
+    const { listVersions, rollback: rollBack } = yield* Effect.promise(
+      () => import("../../tables/Rollback.ts"),
+    )
+    if (list) return { versions: yield* listVersions(yield* publishedIn(output)) }
+    const to = Option.getOrUndefined(asked)
+    const result = yield* inHeldStore(output, (store) => rollBack(store, { to, isDry }), openedStore)
+    if (result._tag === "Incomplete")
+      return yield* refuse("earlier-version-incomplete", { version: result.version, ...result.gap })
+    if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })
+    if (result._tag === "NotKept") {
+      const kept = result.kept.length === 0 ? "no earlier one is" : `kept: ${result.kept.join(", ")}`
+      return yield* refuse("version-not-kept", { version: String(to), output, kept })
+    }
+    const { _tag, ...done } = result
+    return done
+  },
   json: (done) => ("versions" in done ? done.versions : { ...done, version: done.version ?? null }),
   text: (done, out) =>
     "versions" in done

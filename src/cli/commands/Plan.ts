@@ -65,22 +65,21 @@ const asCandidate = <Work extends Task>(task: Work) => ({ ...task, account: task
 
 export const plan = command("plan", {
   flags: { jobs: jobArguments, ...partFlags, all: switchFlag("all", "Every task, however many there are") },
-  run: ({ jobs, ...part }, output) =>
-    Effect.gen(function* () {
-      yield* refuseLostLedger(output)
-      const wiring = yield* Wiring
-      const loaded = yield* loadJobs(jobs, isPartial(part))
-      const parts = yield* partsOf(loaded, part)
-      yield* refuseSilent(loaded)
-      const previews = yield* Effect.forEach(loaded, (job) =>
-        previewJob(job, parts?.get(job.name)).pipe(
-          Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
-        ),
-      )
-      const [first] = loaded
-      const turns = first && (yield* Effect.provide(turnsOf(loaded), wiring.plan(first.service, output)))
-      return { previews, turns: turns ?? [] }
-    }),
+  run: function* ({ jobs, ...part }, output) {
+    yield* refuseLostLedger(output)
+    const wiring = yield* Wiring
+    const loaded = yield* loadJobs(jobs, isPartial(part))
+    const parts = yield* partsOf(loaded, part)
+    yield* refuseSilent(loaded)
+    const previews = yield* Effect.forEach(loaded, (job) =>
+      previewJob(job, parts?.get(job.name)).pipe(
+        Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
+      ),
+    )
+    const [first] = loaded
+    const turns = first && (yield* Effect.provide(turnsOf(loaded), wiring.plan(first.service, output)))
+    return { previews, turns: turns ?? [] }
+  },
   json: ({ previews, turns }) =>
     previews.map((preview) => ({
       ...previewJson(preview),

@@ -29,24 +29,23 @@ export const init = command("init", {
       Argument.withDefault("nightly"),
     ),
   },
-  run: ({ name }) =>
-    Effect.gen(function* () {
-      if (!namePattern.test(name)) return yield* refuse("job-name-invalid")
-      const { jobTemplate } = yield* Effect.promise(() => import("../../jobs/Template.ts"))
-      const path = `jobs/${name}.yaml`
-      const files = yield* durableFiles
-      yield* Effect.try({
-        try: () => {
-          mkdirSync("jobs", { recursive: true })
-          files.create(path, jobTemplate(name))
-        },
-        catch: (cause) =>
-          codeOf(cause) === "EEXIST"
-            ? refuse("job-file-exists", { path })
-            : refuse("job-file-unwritable", { path, why: codeOf(cause) }),
-      })
-      return { path }
-    }),
+  run: function* ({ name }) {
+    if (!namePattern.test(name)) return yield* refuse("job-name-invalid")
+    const { jobTemplate } = yield* Effect.promise(() => import("../../jobs/Template.ts"))
+    const path = `jobs/${name}.yaml`
+    const files = yield* durableFiles
+    yield* Effect.try({
+      try: () => {
+        mkdirSync("jobs", { recursive: true })
+        files.create(path, jobTemplate(name))
+      },
+      catch: (cause) =>
+        codeOf(cause) === "EEXIST"
+          ? refuse("job-file-exists", { path })
+          : refuse("job-file-unwritable", { path, why: codeOf(cause) }),
+    })
+    return { path }
+  },
   text: ({ path }) =>
     `${path} was written. Fill it in, then run \`nightjar validate ${path}\` and \`nightjar plan ${path}\`.`,
 })
@@ -104,18 +103,17 @@ const test = command(
     flags: {
       path: Argument.String("JOB").pipe(Argument.withDescription("The job file whose receivers are told")),
     },
-    run: ({ path }) =>
-      Effect.gen(function* () {
-        const [job] = yield* loadJobs([path])
-        if (job === undefined || job.notify.length === 0) return yield* refuse("receivers-absent", { path })
-        const { originOf } = yield* Effect.promise(() => import("../Notices.ts"))
-        const { testNotice } = yield* Effect.promise(() => import("../../report/Notice.ts"))
-        const notice = testNotice(yield* originOf(job))
-        // All at once: ten dead receivers take as long as one.
-        return yield* Effect.forEach(job.notify, (receiver) => tryReceiver(job, receiver, notice), {
-          concurrency: "unbounded",
-        }).pipe(Effect.scoped, Effect.provide((yield* Wiring).receivers))
-      }),
+    run: function* ({ path }) {
+      const [job] = yield* loadJobs([path])
+      if (job === undefined || job.notify.length === 0) return yield* refuse("receivers-absent", { path })
+      const { originOf } = yield* Effect.promise(() => import("../Notices.ts"))
+      const { testNotice } = yield* Effect.promise(() => import("../../report/Notice.ts"))
+      const notice = testNotice(yield* originOf(job))
+      // All at once: ten dead receivers take as long as one.
+      return yield* Effect.forEach(job.notify, (receiver) => tryReceiver(job, receiver, notice), {
+        concurrency: "unbounded",
+      }).pipe(Effect.scoped, Effect.provide((yield* Wiring).receivers))
+    },
     text: (answers, out) => {
       const rows = answers.map(({ receiver, kind, place, told, answer, elapsed_ms }) => [
         told ? "told" : "failed",

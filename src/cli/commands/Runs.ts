@@ -106,19 +106,18 @@ export const runs = command("runs", {
       Flag.withDefault("text" as const),
     ),
   },
-  run: ({ run, format }, output) =>
-    Effect.gen(function* () {
-      const known = withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
-      const all = (yield* hasLedger) ? yield* known : []
-      const headers = all.filter(({ fact }) => Option.isNone(run) || fact.run_id === run.value)
-      if (Option.isSome(run) && headers.length === 0) {
-        const ids = all.map(({ fact }) => fact.run_id)
-        return yield* refuse("run-unknown", { suggestion: suggestion(run.value, ids) })
-      }
-      return format === "openlineage"
-        ? { events: yield* eventsOf(output, all, headers) }
-        : { rows: yield* rowsOf(output, headers) }
-    }),
+  run: function* ({ run, format }, output) {
+    const known = withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
+    const all = (yield* hasLedger) ? yield* known : []
+    const headers = all.filter(({ fact }) => Option.isNone(run) || fact.run_id === run.value)
+    if (Option.isSome(run) && headers.length === 0) {
+      const ids = all.map(({ fact }) => fact.run_id)
+      return yield* refuse("run-unknown", { suggestion: suggestion(run.value, ids) })
+    }
+    return format === "openlineage"
+      ? { events: yield* eventsOf(output, all, headers) }
+      : { rows: yield* rowsOf(output, headers) }
+  },
   json: ({ events, rows }) => events ?? rows,
   text: ({ events, rows = [] }, out) => {
     if (events !== undefined) return events.map((event) => JSON.stringify(event))
@@ -213,16 +212,15 @@ export const explain = command("explain", {
     ),
     all: switchFlag("all", "All runs, not only the ten newest that know the id"),
   },
-  run: ({ id, all }) =>
-    Effect.gen(function* () {
-      if (isMessageId(id)) return { _tag: "Message", id } as const
-      const end = knownEnd(id)
-      // A reason can be explained without any run.
-      const isLedgerMeant = end === undefined || (yield* hasLedger)
-      const about = isLedgerMeant ? yield* withLedger(gather(id, all)) : { found: [], older: 0 }
-      if (about.found.length > 0) return { _tag: "Tasks", ...about } as const
-      return end === undefined ? yield* refuse("id-unknown") : ({ _tag: "Reason", id, end } as const)
-    }),
+  run: function* ({ id, all }) {
+    if (isMessageId(id)) return { _tag: "Message", id } as const
+    const end = knownEnd(id)
+    // A reason can be explained without any run.
+    const isLedgerMeant = end === undefined || (yield* hasLedger)
+    const about = isLedgerMeant ? yield* withLedger(gather(id, all)) : { found: [], older: 0 }
+    if (about.found.length > 0) return { _tag: "Tasks", ...about } as const
+    return end === undefined ? yield* refuse("id-unknown") : ({ _tag: "Reason", id, end } as const)
+  },
   json: (told) => {
     if (told._tag === "Message") return { id: told.id, ...messageOf(told.id) }
     return told._tag === "Reason" ? endJson(told.id, told.end) : told.found.map(jsonOf)

@@ -278,16 +278,15 @@ const subscribe = command(
       ),
       replace: switchFlag("replace", "Also events that go to another address"),
     },
-    run: ({ job, url, events, replace }) =>
-      Effect.gen(function* () {
-        const base_url = yield* addressOf(url)
-        const known: ReadonlyArray<string> = flowEvents
-        const unknown = events.find((event) => !known.includes(event))
-        if (unknown !== undefined)
-          return yield* refuse("hooks-event-unknown", { suggestion: suggestion(unknown, known) })
-        const wanted = events.length === 0 ? known : [...new Set(events)]
-        return yield* withSubscriptions(job, subscribeTo(base_url, wanted, replace))
-      }),
+    run: function* ({ job, url, events, replace }) {
+      const base_url = yield* addressOf(url)
+      const known: ReadonlyArray<string> = flowEvents
+      const unknown = events.find((event) => !known.includes(event))
+      if (unknown !== undefined)
+        return yield* refuse("hooks-event-unknown", { suggestion: suggestion(unknown, known) })
+      const wanted = events.length === 0 ? known : [...new Set(events)]
+      return yield* withSubscriptions(job, subscribeTo(base_url, wanted, replace))
+    },
     text: told,
   },
   "Sends flow events to an address",

@@ -255,10 +255,9 @@ export const limit = command("limit", {
       Argument.variadic({ min: 1 }),
     ),
   },
-  run: ({ limits }, output) =>
-    Effect.gen(function* () {
-      const read = readLimits(limits)
-      if (read === undefined) return yield* refuse("limit-invalid")
-      return yield* steerNight(output, { _tag: "Limit", ...read })
-    }),
+  run: function* ({ limits }, output) {
+    const read = readLimits(limits)
+    if (read === undefined) return yield* refuse("limit-invalid")
+    return yield* steerNight(output, { _tag: "Limit", ...read })
+  },
 })

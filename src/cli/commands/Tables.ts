@@ -150,33 +150,32 @@ export const tables = command("tables", {
     html: optionalFlag("html", "FILE", "Write a page of all tables with some rows (-: to stdout)"),
     noRows: switchFlag("no-rows", "In the page, show no rows"),
   },
-  run: ({ name, format, html, noRows }, output) =>
-    Effect.gen(function* () {
-      const described: Described = { families: yield* familiesOf(output), policy: yield* policyOf(output) }
-      const { families, policy } = described
-      const own = dataDictionary(families, policy)
-      const all = format === "text" ? [...own, ...(yield* modelsIn(output, families))] : own
-      if (Option.isSome(html)) {
-        if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
-        const page = yield* tablesPage(output, described, all, !noRows)
-        const path = html.value
-        if (path === "-") return { page: { path, html: page.trimEnd() } }
-        yield* writePage(output, path, page, !noRows)
-        return { page: { path } }
-      }
-      if (noRows) return yield* refuse("no-rows-without-html")
-      const chosen = Option.isNone(name) ? all : namedSo(all, name.value)
-      if (chosen.length === 0 && Option.isSome(name)) {
-        const names = all.map(nameInSql)
-        return yield* refuse("table-unknown", { suggestion: suggestion(name.value, names) })
-      }
-      if (format === "text") return { chosen }
-      const names = new Set(chosen.map(nameInSql))
-      const isChosen = (one: string) => names.has(one)
-      if (format === "dbt") return { document: dbtSources(families, isChosen, toolVersion, policy) }
-      const objects = contractObjects(families, policy).filter((one) => isChosen(one.name))
-      return { document: dataContract(objects, toolVersion) }
-    }),
+  run: function* ({ name, format, html, noRows }, output) {
+    const described: Described = { families: yield* familiesOf(output), policy: yield* policyOf(output) }
+    const { families, policy } = described
+    const own = dataDictionary(families, policy)
+    const all = format === "text" ? [...own, ...(yield* modelsIn(output, families))] : own
+    if (Option.isSome(html)) {
+      if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
+      const page = yield* tablesPage(output, described, all, !noRows)
+      const path = html.value
+      if (path === "-") return { page: { path, html: page.trimEnd() } }
+      yield* writePage(output, path, page, !noRows)
+      return { page: { path } }
+    }
+    if (noRows) return yield* refuse("no-rows-without-html")
+    const chosen = Option.isNone(name) ? all : namedSo(all, name.value)
+    if (chosen.length === 0 && Option.isSome(name)) {
+      const names = all.map(nameInSql)
+      return yield* refuse("table-unknown", { suggestion: suggestion(name.value, names) })
+    }
+    if (format === "text") return { chosen }
+    const names = new Set(chosen.map(nameInSql))
+    const isChosen = (one: string) => names.has(one)
+    if (format === "dbt") return { document: dbtSources(families, isChosen, toolVersion, policy) }
+    const objects = contractObjects(families, policy).filter((one) => isChosen(one.name))
+    return { document: dataContract(objects, toolVersion) }
+  },
   json: ({ page, document, chosen }) => page ?? document ?? chosen,
   text: ({ page, document, chosen = [] }, out, { name }) => {
     if (page !== undefined) return page.html ?? page.path
@@ -383,33 +382,32 @@ export const infer = command("infer", {
     product: optionalFlag("product", "PRODUCT", "Only records of this product"),
     subFamily: optionalFlag("sub-family", "SUB_FAMILY", "Only records of this sub_family"),
   },
-  run: ({ product, subFamily }, output) =>
-    Effect.gen(function* () {
-      if ((yield* policyOf(output)) !== undefined) return yield* refuse("records-withheld")
-      const families = yield* familiesOf(output)
-      const found = yield* withPublished(
-        output,
-        Effect.fnUntraced(function* (connection) {
-          const kinds = yield* looseKinds(connection)
-          const chosen = kinds.filter(
-            (each) => named(product, each.product) && named(subFamily, each.sub_family),
-          )
-          if (chosen.length === 0 && kinds.length > 0) {
-            const isProduct = Option.isSome(product) && kinds.every((each) => each.product !== product.value)
-            const wanted = isProduct ? product.value : Option.getOrElse(subFamily, () => "")
-            const known = new Set(kinds.map((each) => (isProduct ? each.product : each.sub_family)))
-            return yield* refuse("family-unknown", { suggestion: suggestion(wanted, [...known]) })
-          }
-          const { bases, waiting } = basesOf(chosen, families)
-          return { drafts: yield* inferDrafts(connection, bases, families), waiting }
-        }),
-      )
-      if (found === undefined) return yield* refuse("nothing-published", { output })
-      const { drafts, waiting } = found
-      if (waiting > 0) yield* warn("records-have-schema", { records: counted(waiting, "record") })
-      if (drafts.length === 0) yield* note("There is nothing to draft: every record has a table of its own.")
-      return drafts
-    }),
+  run: function* ({ product, subFamily }, output) {
+    if ((yield* policyOf(output)) !== undefined) return yield* refuse("records-withheld")
+    const families = yield* familiesOf(output)
+    const found = yield* withPublished(
+      output,
+      Effect.fnUntraced(function* (connection) {
+        const kinds = yield* looseKinds(connection)
+        const chosen = kinds.filter(
+          (each) => named(product, each.product) && named(subFamily, each.sub_family),
+        )
+        if (chosen.length === 0 && kinds.length > 0) {
+          const isProduct = Option.isSome(product) && kinds.every((each) => each.product !== product.value)
+          const wanted = isProduct ? product.value : Option.getOrElse(subFamily, () => "")
+          const known = new Set(kinds.map((each) => (isProduct ? each.product : each.sub_family)))
+          return yield* refuse("family-unknown", { suggestion: suggestion(wanted, [...known]) })
+        }
+        const { bases, waiting } = basesOf(chosen, families)
+        return { drafts: yield* inferDrafts(connection, bases, families), waiting }
+      }),
+    )
+    if (found === undefined) return yield* refuse("nothing-published", { output })
+    const { drafts, waiting } = found
+    if (waiting > 0) yield* warn("records-have-schema", { records: counted(waiting, "record") })
+    if (drafts.length === 0) yield* note("There is nothing to draft: every record has a table of its own.")
+    return drafts
+  },
   text: (drafts) =>
     Effect.gen(function* () {
       for (const [index, { yaml }] of drafts.entries())

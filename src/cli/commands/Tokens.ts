@@ -103,13 +103,12 @@ const list = command(
   "list",
   {
     flags: {},
-    run: (_, output) =>
-      Effect.gen(function* () {
-        const path = `${output}/tokens.sqlite`
-        const tokens = existsSync(path) ? yield* listTokens(path) : []
-        const now = yield* Clock.currentTimeMillis
-        return tokens.map((token) => describeToken(token, now))
-      }),
+    run: function* (_, output) {
+      const path = `${output}/tokens.sqlite`
+      const tokens = existsSync(path) ? yield* listTokens(path) : []
+      const now = yield* Clock.currentTimeMillis
+      return tokens.map((token) => describeToken(token, now))
+    },
     text: (rows, out) =>
       Effect.gen(function* () {
         if (rows.length === 0) return yield* say("No tokens are stored.")
@@ -156,17 +155,16 @@ const exchange = command(
       ),
       name: optionalFlag("name", "NAME", "Default: customer_id/engine_reference"),
     },
-    run: ({ job, name, ...given }, output) =>
-      Effect.gen(function* () {
-        const { secrets } = yield* Wiring
-        const ticket = yield* Effect.provide(readTicket(given.ticket), secrets)
-        const execution_id = ExecutionId.make(given.execution_id)
-        const input = { execution_id, ticket, name: Option.getOrUndefined(name) }
-        const result = yield* withTokens(output, job, (store) => exchangeByHand(store, input))
-        return result._tag === "NoToken"
-          ? yield* refuse("ticket-not-exchanged", { detail: result.message })
-          : { ...result.token, expires_at: iso(result.token.expires_at) }
-      }),
+    run: function* ({ job, name, ...given }, output) {
+      const { secrets } = yield* Wiring
+      const ticket = yield* Effect.provide(readTicket(given.ticket), secrets)
+      const execution_id = ExecutionId.make(given.execution_id)
+      const input = { execution_id, ticket, name: Option.getOrUndefined(name) }
+      const result = yield* withTokens(output, job, (store) => exchangeByHand(store, input))
+      return result._tag === "NoToken"
+        ? yield* refuse("ticket-not-exchanged", { detail: result.message })
+        : { ...result.token, expires_at: iso(result.token.expires_at) }
+    },
     text: (token) => {
       const features = token.features.join(", ") || "the engine's default features"
       const where = `${token.customer_id} on ${token.engine_reference}, for ${features}`
@@ -193,12 +191,11 @@ const revoke = command(
       job: jobArgument,
       name: Argument.String("NAME").pipe(Argument.withDescription("As `tokens list` shows it")),
     },
-    run: ({ job, name }, output) =>
-      Effect.gen(function* () {
-        if (!existsSync(`${output}/tokens.sqlite`)) return yield* refuse("token-store-empty", { output })
-        const revoked = yield* withTokens(output, job, (store) => revokeByHand(store, name))
-        return revoked ?? (yield* refuse("token-unknown"))
-      }),
+    run: function* ({ job, name }, output) {
+      if (!existsSync(`${output}/tokens.sqlite`)) return yield* refuse("token-store-empty", { output })
+      const revoked = yield* withTokens(output, job, (store) => revokeByHand(store, name))
+      return revoked ?? (yield* refuse("token-unknown"))
+    },
     json: ({ token, answer }) => ({ name: token.name, token_id: token.token_id, answer }),
     text: ({ token, answer }) => `${token.name} ${revocations[answer]}; it is no longer used.`,
   },
