@@ -20,7 +20,7 @@ import { outcomes } from "../service/EndTable.ts"
 import type { Outcome } from "../service/EndTable.ts"
 import { listed } from "../base/Text.ts"
 import type { RunNews } from "../ledger/Fact.ts"
-import { cut, plain, span } from "../report/TextTable.ts"
+import { cut, plain, span, sumOf } from "../report/TextTable.ts"
 import { runFactText } from "../report/Timeline.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { Output } from "./Output.ts"
@@ -41,9 +41,8 @@ export const emptyView = (since = 0n) => ({
   tasks: 0,
   /** Tasks that were already over when this process resumed the run. */
   over: 0,
-  open: new Set<string>(),
-  waiting: new Map<string, string>(),
-  settled: new Map<string, Outcome>(),
+  /** What is known of each task that this process has begun or put off. */
+  states: new Map<string, "running" | "waiting" | "closed" | Outcome>(),
 })
 type NightView = ReturnType<typeof emptyView>
 
@@ -71,9 +70,7 @@ export const foldProgress = (view: NightView, event: ProgressEvent): boolean => 
       Object.assign(view, { run_id: event.run_id, stage: "executing", held: undefined })
       Object.assign(view, { tasks: event.tasks, over: event.over })
       view.troubles.clear()
-      view.open.clear()
-      view.waiting.clear()
-      view.settled.clear()
+      view.states.clear()
       return true
     case "ServiceAway":
       return false
@@ -88,34 +85,37 @@ export const foldProgress = (view: NightView, event: ProgressEvent): boolean => 
       view.built = undefined
       return event.stage !== "ended"
     case "Started":
-      view.waiting.delete(event.task_id)
-      view.open.add(event.task_id)
+      view.states.set(event.task_id, "running")
       return false
     case "Closed":
-      view.open.delete(event.task_id)
+      if (view.states.get(event.task_id) === "running") view.states.set(event.task_id, "closed")
       return false
     case "Waiting":
-      view.open.delete(event.task_id)
-      view.waiting.set(event.task_id, event.why)
+      view.states.set(event.task_id, "waiting")
       return false
     case "Settled":
-      view.open.delete(event.task_id)
-      view.waiting.delete(event.task_id)
-      view.settled.set(event.task_id, event.outcome)
+      view.states.set(event.task_id, event.outcome)
       return false
   }
 }
 
+/** How many tasks are in each state, and how many are over. */
+const countsOf = ({ states, over }: NightView) => {
+  const counts = new Map<string, number>()
+  for (const state of states.values()) counts.set(state, (counts.get(state) ?? 0) + 1)
+  const of = (state: string) => counts.get(state) ?? 0
+  return { of, over: over + sumOf(outcomes.map(of)) }
+}
+
 export const renderView = (view: NightView, elapsedMs: number): string => {
-  const counts = new Map<Outcome, number>()
-  for (const outcome of view.settled.values()) counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
+  const { of, over } = countsOf(view)
   const parts = [
     ...(view.held !== undefined && view.stage === "executing" ? [view.held] : []),
-    `${view.stage} ${view.over + view.settled.size}/${view.tasks}`,
+    `${view.stage} ${over}/${view.tasks}`,
     ...(view.built === undefined ? [] : [`${view.built.done} of ${view.built.runs} runs in the tables`]),
-    ...(view.open.size > 0 ? [`${view.open.size} running`] : []),
-    ...(view.waiting.size > 0 ? [`${view.waiting.size} waiting`] : []),
-    ...outcomes.flatMap((outcome) => (counts.has(outcome) ? [`${counts.get(outcome)} ${outcome}`] : [])),
+    ...["running", "waiting", ...outcomes].flatMap((state) =>
+      of(state) > 0 ? [`${of(state)} ${state}`] : [],
+    ),
     ...listedTroubles(view),
     span(elapsedMs),
   ]
@@ -153,10 +153,12 @@ const clearLine = "\r\u001b[2K"
 export const renderViews = (views: ReadonlyArray<NightView>, elapsedMs: number): string => {
   const [only] = views
   if (only !== undefined && views.length === 1) return renderView(only, elapsedMs)
-  const parts = views.map(({ run_id, held, stage, over, settled, tasks, open }) => {
-    const running = open.size > 0 ? `, ${open.size} running` : ""
+  const parts = views.map((view) => {
+    const { run_id, held, stage, tasks } = view
+    const { of, over } = countsOf(view)
+    const running = of("running") > 0 ? `, ${of("running")} running` : ""
     const what = held !== undefined && stage === "executing" ? held : stage
-    return `${run_id} ${what} ${over + settled.size}/${tasks}${running}`
+    return `${run_id} ${what} ${over}/${tasks}${running}`
   })
   return `${parts.join("; ")}; ${span(elapsedMs)}`
 }
