@@ -9,8 +9,6 @@ import { foldRun } from "../ledger/FoldRun.ts"
 import { keptOf } from "../ledger/RunState.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { compareRun, groupsOf, worklistOf } from "./Changes.ts"
-import type { WorkGroup, WorkRow } from "./Changes.ts"
-import type { Finish } from "./Finish.ts"
 import { summarise } from "./Summary.ts"
 import type { Summary } from "./Summary.ts"
 import { outcomes } from "../service/EndTable.ts"
@@ -240,24 +238,6 @@ export interface TimelineRow extends ExecutionSpan {
   readonly outcome: Outcome | "open"
 }
 
-export interface Report {
-  readonly summary: Summary
-  readonly since: string | undefined
-  readonly groups: ReadonlyArray<WorkGroup>
-  readonly worklist: ReadonlyArray<WorkRow>
-  readonly timeline: ReturnType<typeof timelineOf>
-  readonly calls: ReadonlyMap<string, number>
-  readonly deletions: ReturnType<typeof deletionsOf>
-  readonly published: PublishedFacts | undefined
-  readonly finish: Finish
-  /** The output folder, if commands have to name it. */
-  readonly output: string | undefined
-  /** The zone that times are shown in. */
-  readonly timezone: string
-  /** The place of the newest fact that it was made of. */
-  readonly newest: number
-}
-
 /** Undefined if the facts contain no beginning of a run. */
 export const reportOf = (input: {
   readonly facts: ReadonlyArray<Recorded>
@@ -269,7 +249,7 @@ export const reportOf = (input: {
   readonly night?: ReadonlyArray<RunState>
   /** The output folder, if commands have to name it. */
   readonly output?: string | undefined
-}): Report | undefined => {
+}) => {
   const { facts, before, published, timezone, night, output } = input
   const run = foldRun(facts)
   if (run === undefined) return undefined
@@ -285,12 +265,14 @@ export const reportOf = (input: {
     calls: callCounts(facts),
     deletions: deletionsOf(run, summary),
     published,
-    finish: summary.finish,
     output,
+    /** The zone that times are shown in. */
     timezone,
+    /** The place of the newest fact that it was made of. */
     newest: run.newest,
   }
 }
+export type Report = NonNullable<ReturnType<typeof reportOf>>
 
 const timelineOf = (run: RunState, facts: ReadonlyArray<Recorded>) => {
   const lastAt = facts.reduce((last, { at }) => Math.max(last, at), run.started_at)

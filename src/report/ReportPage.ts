@@ -42,9 +42,9 @@ const headlines = ({ summary, timezone }: Report) => {
 }
 
 const headOf = (report: Report): ReadonlyArray<Part> => {
-  const { summary, since, worklist, finish } = report
+  const { summary, since, worklist } = report
   const { status, meaning, when } = headlines(report)
-  const { exit_code } = summary
+  const { exit_code, finish } = summary
   const look = exit_code === undefined ? "warn" : (exitLooks[exit_code] ?? "trouble")
   const ends = outcomes.filter((outcome) => summary.outcomes[outcome] > 0)
   const ofChange = (kind: ChangeKind) => worklist.filter(({ change }) => change === kind).length
@@ -417,8 +417,9 @@ const reportPage = (report: Report): Page => ({
 
 /** `template`: the text of `page.html`. */
 export const renderReport = (template: string, report: Report): string => {
-  const { summary, finish, newest } = report
+  const { summary, newest } = report
   const { status, meaning, when } = headlines(report)
+  const { finish } = summary
   return fillPage(template, reportPage(report), {
     newest,
     summary: [

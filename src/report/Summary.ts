@@ -5,20 +5,16 @@
 import { Struct } from "effect"
 import { given } from "../base/Schemas.ts"
 import { andMore, counted, listed } from "../base/Text.ts"
-import type { MisfitCount, OtherRecords, RejectedCount, RunHeld, StaleData } from "../ledger/RunFacts.ts"
+import type { MisfitCount, OtherRecords, RejectedCount, StaleData } from "../ledger/RunFacts.ts"
 import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { told } from "../messages/Catalogue.ts"
 import { messageMax, nameOf, reasonMax } from "./Changes.ts"
-import type { RunChanges } from "./Changes.ts"
 import { finishOf } from "./Finish.ts"
-import type { Finish } from "./Finish.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { actings } from "../service/EndTable.ts"
-import type { Acting, Outcome, WhoActs } from "../service/EndTable.ts"
 import { actingOf, rowOf } from "../service/Ends.ts"
-import type { RunId } from "../service/Ids.ts"
 import { shortfallOf, surplusOf } from "../task/DrainProof.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 import { sumOf } from "./TextTable.ts"
@@ -75,14 +71,8 @@ export const otherRecordsTold = ({ records, families, most }: OtherRecords) => (
   ),
 })
 
-interface FromTables {
-  /** The gates that held the tables of the run back, and where they are kept; absent if none did. */
-  readonly held?: Pick<typeof RunHeld.Type, "database" | "gates">
-  /** Data that is older than the job allows; absent if there is none. */
-  readonly stale?: StaleData
-}
-
-const fromTables = ({ held, published }: RunState): FromTables =>
+/** The gates that held the tables of the run back, and data that is older than the job allows, if any. */
+const fromTables = ({ held, published }: RunState) =>
   given({ held: held && Struct.pick(held.fact, ["database", "gates"]), stale: published?.fact.stale })
 
 const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) => ({
@@ -163,80 +153,10 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> =
   ]
 }
 
-/** Tasks with one reason that did not succeed. */
-export interface Trouble {
-  readonly who_acts: WhoActs
-  /** The same for people: also for what this program itself stopped or has not finished. */
-  readonly acting: Acting
-  readonly outcome: Outcome
-  readonly reason: string
-  readonly count: number
-  /** The first few, as `<customer_id> <engine_reference>`. */
-  readonly examples: ReadonlyArray<string>
-  /** What the first task says beyond its reason, if anything. */
-  readonly message: string | undefined
-  /** What the reason means, and what to do next: one or two sentences each. */
-  readonly means: string
-  readonly advice: string
-}
-
-/** All runs of a night together: each task as the newest run that had it left it. */
-export interface NightSummary {
-  /** Oldest first. */
-  readonly runs: ReadonlyArray<RunId>
-  readonly tasks: number
-  readonly outcomes: Readonly<Record<Outcome, number>>
-  /** Undefined while one of the runs has not ended. */
-  readonly exit_code: number | undefined
-}
-
-export interface Summary extends FromTables {
-  readonly run_id: RunId
-  readonly job: string
-  readonly job_path: string
-  readonly run_date: string
-  readonly parent: string | undefined
-  /** With which run this part of the job began; undefined if the run is of a night. */
-  readonly part: string | undefined
-  /** ISO 8601, in UTC. */
-  readonly started_at: string
-  readonly ended_at: string | undefined
-  readonly elapsed_ms: number | undefined
-  readonly exit_code: number | undefined
-  /**
-   * Tasks with new trouble, with the same as before, and mended, since the run before; null for a first run.
-   */
-  readonly changes: RunChanges | null
-  readonly tasks: number
-  readonly outcomes: Readonly<Record<Outcome, number>>
-  readonly executions: number
-  readonly records_counted: number
-  readonly attachments: Readonly<Record<"downloaded" | "missing" | "refused" | "failed", number>>
-  readonly troubles: ReadonlyArray<Trouble>
-  readonly deletions: { readonly done: number; readonly pending: number; readonly kept: number }
-  readonly orphans_suspected: ReadonlyArray<string>
-  readonly published_version: number | undefined
-  /** Values of the run that did not fit their columns: NULL there, and kept in `extra`. */
-  readonly misfits: ReadonlyArray<MisfitCount>
-  /** Records of the run that are in `rejected_records`; `table` is where they would have gone. */
-  readonly rejected: ReadonlyArray<RejectedCount>
-  /** Records of the run that are in `other_records`; null if it is not published, or it was not recorded. */
-  readonly other_records: OtherRecords | null
-  readonly warnings: ReadonlyArray<string>
-  /** The one command that finishes what is left, if a command can. */
-  readonly finish: Finish
-  /** Absent if the run is the only one of its night. */
-  readonly night?: NightSummary
-}
-
 const examplesMax = 3
 
 /** Of a run; with the other runs of its night, of these too. `output`: the folder, if it has to be named. */
-export const summarise = (
-  run: RunState,
-  night: ReadonlyArray<RunState> = [run],
-  output?: string,
-): Summary => {
+export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run], output?: string) => {
   const tasks = [...run.tasks.values()]
   const attempts = tasks.flatMap((task) => task.attempts.map((attempt) => ({ task, attempt })))
   const orphans = attempts.filter(({ attempt }) => attempt.orphanSuspected)
@@ -244,18 +164,22 @@ export const summarise = (
     tasks.flatMap((task) => task.attachments.map(({ status }) => status)),
     { downloaded: 0, missing: 0, refused: 0, failed: 0 },
   )
+  const { started, started_at, ended, published } = run
+  const { run_id, job, job_path, run_date, parent, part } = started
   return {
-    run_id: run.started.run_id,
-    job: run.started.job,
-    job_path: run.started.job_path,
-    run_date: run.started.run_date,
-    parent: run.started.parent,
-    part: run.started.part,
-    started_at: new Date(run.started_at).toISOString(),
-    ended_at: run.ended === undefined ? undefined : new Date(run.ended.at).toISOString(),
-    elapsed_ms: run.ended === undefined ? undefined : Math.max(0, run.ended.at - run.started_at),
-    exit_code: run.ended?.exit_code,
-    changes: run.ended?.changes ?? null,
+    run_id,
+    job,
+    job_path,
+    run_date,
+    parent,
+    /** With which run this part of the job began; undefined if the run is of a night. */
+    part,
+    started_at: new Date(started_at).toISOString(),
+    ended_at: ended === undefined ? undefined : new Date(ended.at).toISOString(),
+    elapsed_ms: ended === undefined ? undefined : Math.max(0, ended.at - started_at),
+    exit_code: ended?.exit_code,
+    /** Null for a first run. */
+    changes: ended?.changes ?? null,
     tasks: tasks.length,
     outcomes: outcomesOf(tasks),
     executions: attempts.filter(({ attempt }) => attempt.execution_id !== undefined).length,
@@ -264,28 +188,37 @@ export const summarise = (
     troubles: troublesOf(tasks),
     deletions: deletionsOf(tasks),
     orphans_suspected: orphans.map(({ task }) => task.planned.task_id),
-    published_version: run.published?.fact.version,
-    misfits: run.published?.fact.misfits ?? [],
-    rejected: run.published?.fact.rejected ?? [],
-    other_records: run.published?.fact.other ?? null,
+    published_version: published?.fact.version,
+    /** Values of the run that did not fit their columns: NULL there, and kept in `extra`. */
+    misfits: published?.fact.misfits ?? [],
+    /** Records of the run that are in `rejected_records`; `table` is where they would have gone. */
+    rejected: published?.fact.rejected ?? [],
+    /** Records of the run that are in `other_records`; null if it is not published, or it was not recorded. */
+    other_records: published?.fact.other ?? null,
     ...fromTables(run),
     warnings: [...warningsOf(run, tasks, attachments, orphans.length), ...tableWarnings(run)],
+    /** The one command that finishes what is left, if a command can. */
     finish: finishOf(run, night, output),
-    ...(night.length < 2 ? {} : { night: summariseNight(night) }),
+    /** Absent if the run is the only one of its night. */
+    ...given({ night: night.length < 2 ? undefined : summariseNight(night) }),
   }
 }
+export type Summary = ReturnType<typeof summarise>
 
-const summariseNight = (night: ReadonlyArray<RunState>): NightSummary => {
+/** All runs of a night together, oldest first: each task as the newest run that had it left it. */
+const summariseNight = (night: ReadonlyArray<RunState>) => {
   const tasks = [...newestTasks(night).values()]
   return {
     runs: night.map(({ started }) => started.run_id),
     tasks: tasks.length,
     outcomes: outcomesOf(tasks),
+    /** Undefined while one of the runs has not ended. */
     exit_code: nightExitCode(night),
   }
 }
+export type NightSummary = ReturnType<typeof summariseNight>
 
-const outcomesOf = (tasks: ReadonlyArray<TaskState>): Summary["outcomes"] =>
+const outcomesOf = (tasks: ReadonlyArray<TaskState>) =>
   countBy(
     tasks.map((task) => verdictOfTask(task).outcome),
     { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
@@ -303,36 +236,41 @@ const countedBy = ({ attempts }: TaskState): number => {
   return sumOf(Object.values(closed?.fact.products_count ?? {}).map((count) => Math.max(0, count)))
 }
 
-const troublesOf = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<Trouble> => {
+/** By reason, what did not succeed. */
+const troublesOf = (tasks: ReadonlyArray<TaskState>) => {
   const failed = tasks
     .map((task) => ({ planned: task.planned, ...verdictOfTask(task) }))
     .filter(({ outcome }) => outcome !== "succeeded")
   const groups = Map.groupBy(failed, ({ who_acts, outcome, reason }) =>
     JSON.stringify([who_acts, outcome, cutText(reason, reasonMax)]),
   )
-  return [...groups.values()]
-    .flatMap((group): ReadonlyArray<Trouble> =>
-      group.slice(0, 1).map(({ who_acts, outcome, reason, message }) => ({
-        who_acts,
-        acting: actingOf({ reason, who_acts }),
-        outcome,
-        reason: cutText(reason, reasonMax),
-        count: group.length,
-        examples: group.slice(0, examplesMax).map(({ planned }) => nameOf(planned)),
-        message: message === undefined ? undefined : cutText(message, messageMax),
-        means: rowOf(reason).means,
-        advice: rowOf(reason).next,
-      })),
-    )
-    .toSorted(
-      (a, b) =>
-        actings.indexOf(a.acting) - actings.indexOf(b.acting) ||
-        b.count - a.count ||
-        (a.reason < b.reason ? -1 : 1),
-    )
+  const troubles = [...groups.values()].flatMap((group) =>
+    group.slice(0, 1).map(({ who_acts, outcome, reason, message }) => ({
+      who_acts,
+      /** The same for people: also for what this program itself stopped or has not finished. */
+      acting: actingOf({ reason, who_acts }),
+      outcome,
+      reason: cutText(reason, reasonMax),
+      count: group.length,
+      /** The first few, as `<customer_id> <engine_reference>`. */
+      examples: group.slice(0, examplesMax).map(({ planned }) => nameOf(planned)),
+      /** What the first task says beyond its reason, if anything. */
+      message: message === undefined ? undefined : cutText(message, messageMax),
+      /** What the reason means, and what to do next: one or two sentences each. */
+      means: rowOf(reason).means,
+      advice: rowOf(reason).next,
+    })),
+  )
+  return troubles.toSorted(
+    (a, b) =>
+      actings.indexOf(a.acting) - actings.indexOf(b.acting) ||
+      b.count - a.count ||
+      (a.reason < b.reason ? -1 : 1),
+  )
 }
+export type Trouble = ReturnType<typeof troublesOf>[number]
 
-const deletionsOf = (tasks: ReadonlyArray<TaskState>): Summary["deletions"] => {
+const deletionsOf = (tasks: ReadonlyArray<TaskState>) => {
   let [done, pending] = [0, 0]
   for (const { attempts } of tasks)
     for (const attempt of attempts) {
@@ -365,7 +303,7 @@ const recordWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> 
 const warningsOf = (
   { started: { missed = [] } }: RunState,
   tasks: ReadonlyArray<TaskState>,
-  { missing, refused, failed }: Summary["attachments"],
+  { missing, refused, failed }: Readonly<Record<"missing" | "refused" | "failed", number>>,
   orphans: number,
 ): ReadonlyArray<string> => {
   const attempts = tasks.flatMap((task) => task.attempts)

@@ -125,7 +125,7 @@ describe("the value of a report", () => {
     ["no command helps where people act", [settledAs("c", "failed", "BLOCKED_USER"), ended(3)], undefined],
     ["nothing is left", [settledAs("c", "succeeded", "COMPLETED"), ended(0)], undefined],
   ] as const)("names the one command that finishes the rest: %s", (_, facts, command) => {
-    expect(reportFrom([planned("c"), ...facts]).finish.command).toBe(command)
+    expect(reportFrom([planned("c"), ...facts]).summary.finish.command).toBe(command)
   })
 
   it("does not say that nobody has to do anything while an answer is not in the tables", () => {
@@ -137,7 +137,7 @@ describe("the value of a report", () => {
       { _tag: "RunPublished", run_id, version: 1, receipts: [], left_out },
       ended(3),
     ])
-    expect(report.finish).toEqual({
+    expect(report.summary.finish).toEqual({
       command: undefined,
       why: "No command can finish the rest: the warnings say what has to be done.",
     })
@@ -154,7 +154,7 @@ describe("the value of a report", () => {
     ]
     const of = (...more: ReadonlyArray<Fact>) =>
       reportOf({ facts: recorded([...facts, ...more]), before: [], published: undefined, timezone: "UTC" })
-        ?.finish.command
+        ?.summary.finish.command
     expect([of(ended(4)), of()]).toEqual([
       `nightjar rerun ${run_id} --only '$(reboot)'`,
       `nightjar run 'my jobs/it'\\''s.yaml'`,
