@@ -9,6 +9,7 @@ import { Effect, Layer, Logger } from "effect"
 import { NightjarFlags, Presenter, runNightjar } from "./cli/Nightjar.ts"
 import { Output, Settings, note, wholeStdio } from "./cli/Output.ts"
 import { runProcess, toolVersion } from "./cli/Failures.ts"
+import type { Failure } from "./cli/Failures.ts"
 import {
   EmbeddedClock,
   Wiring,
@@ -20,14 +21,7 @@ import {
   lazily,
   serviceOf,
 } from "./cli/Wiring.ts"
-import type {
-  Common,
-  PlanServices,
-  PlanUnwired,
-  RemoteTarget,
-  SandboxServing,
-  Through,
-} from "./cli/Wiring.ts"
+import type { Common, PlanServices, RemoteTarget, SandboxServing, Through } from "./cli/Wiring.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Landing, LandingFailed } from "./landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "./ledger/Ledger.ts"
@@ -126,7 +120,7 @@ const plan: Wiring["Service"]["plan"] = (target, output, through) =>
   )
 
 /** Forms read here are shown and not cached: this process knows none of the logins that a form may repeat. */
-const catalogueOnly = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, PlanUnwired> =>
+const catalogueOnly = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, Failure> =>
   catalogue.pipe(
     Layer.provideMerge(serviceOf(target, alone(undefined))),
     Layer.provideMerge(keepingNoForms),

@@ -153,7 +153,7 @@ type Endings = typeof endings
 type Told<Tag extends keyof Endings> = Endings[Tag] extends (error: infer E) => Ending ? E : unknown
 
 /** Everything that a program may fail with, except wrong arguments. */
-type Failure = {
+export type Failure = {
   readonly [Tag in keyof Endings]: Told<Tag> & { readonly _tag: Tag; readonly message: string }
 }[keyof Endings]
 

@@ -4,45 +4,24 @@
  */
 import { Clock, Context, Duration, Effect, Layer, RcRef, Redacted } from "effect"
 import type { Scope } from "effect"
-import type { HttpClient, HttpServerError } from "effect/http"
+import type { HttpClient } from "effect/http"
 import type { DuckDb } from "../base/DuckDb.ts"
 import type { FormCache } from "../client/EngineForms.ts"
-import type { Service, ServiceSettingsRefused } from "../client/Service.ts"
+import type { Service } from "../client/Service.ts"
 import type { ServicePause } from "../client/ServicePaced.ts"
 import type { Subscriptions } from "../client/Subscriptions.ts"
+import type { Failure } from "./Failures.ts"
 import { embeddedKey } from "../jobs/Job.ts"
 import type { Embedded, Job, ServiceTarget } from "../jobs/Job.ts"
-import type { SecretUnavailable, Secrets } from "../jobs/Secrets.ts"
+import type { Secrets } from "../jobs/Secrets.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
-import type { FaultsInvalid, ReadingInvalid } from "../sandbox/readings/SettingFiles.ts"
 import type { Sandbox, SandboxOptions } from "../sandbox/server/Sandbox.ts"
 import type { SandboxServer } from "../sandbox/server/SandboxServer.ts"
-import type { JournalFailed, JournalInUse } from "../sandbox/state/Journal.ts"
-import type { SqlOutdated } from "../tables/Models.ts"
-import type { PseudonymsRefused } from "../tables/OpenStore.ts"
-import type { PublishFailed, Publisher } from "../tables/Publisher.ts"
-import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
+import type { Publisher } from "../tables/Publisher.ts"
 
 export type PlanServices = Ledger | Service | FormCache | Secrets
 type NightServices = PlanServices | Landing | Publisher
-/** Why a plan's or a run's services are not available; nothing was started. */
-export type PlanUnwired =
-  | LedgerFailed
-  | ServiceSettingsRefused
-  | SecretUnavailable
-  | JournalFailed
-  | FaultsInvalid
-  | ReadingInvalid
-type TokensUnwired = PlanUnwired | TokenStoreRefused
-type NightUnwired =
-  | TokensUnwired
-  | LandingFailed
-  | PublishFailed
-  | PseudonymsRefused
-  | SqlOutdated
-  | RecordSchemaInvalid
 
 export type RemoteTarget = Extract<ServiceTarget, { _tag: "Remote" }>
 
@@ -55,7 +34,7 @@ export class Wiring extends Context.Service<
      * On the clock that the job's service uses; the folder is already locked. Every call passes `through`, if
      * given.
      */
-    readonly night: (job: Job, output: string, through?: Through) => Layer.Layer<NightServices, NightUnwired>
+    readonly night: (job: Job, output: string, through?: Through) => Layer.Layer<NightServices, Failure>
     /**
      * For jobs whose runs go on beside each other: until the scope ends they have ledger, landing,
      * connections, the pace of a host and an embedded service in common, which delivers its events to
@@ -71,20 +50,15 @@ export class Wiring extends Context.Service<
       target: ServiceTarget,
       output: string,
       through?: Through,
-    ) => Layer.Layer<PlanServices, PlanUnwired>
+    ) => Layer.Layer<PlanServices, Failure>
     /** The same for `engines`: it reads cached forms and stores none. */
-    readonly catalogue: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, PlanUnwired>
+    readonly catalogue: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, Failure>
     /** What the calls about tickets and tokens need; the folder is already locked. */
-    readonly tokens: (job: Job, output: string) => Layer.Layer<Ledger | Service, TokensUnwired>
+    readonly tokens: (job: Job, output: string) => Layer.Layer<Ledger | Service, Failure>
     /** The token store of a job that has a key, for reading; nothing if the job has none. */
-    readonly tokenStore: (
-      job: Job,
-      output: string,
-    ) => Layer.Layer<never, TokenStoreRefused | SecretUnavailable | LedgerFailed>
+    readonly tokenStore: (job: Job, output: string) => Layer.Layer<never, Failure>
     /** The application's subscriptions at a remote service, over connections of their own. */
-    readonly subscriptions: (
-      target: RemoteTarget,
-    ) => Layer.Layer<Subscriptions, ServiceSettingsRefused | SecretUnavailable>
+    readonly subscriptions: (target: RemoteTarget) => Layer.Layer<Subscriptions, Failure>
     readonly ledger: (output: string, access: "read-only" | "read-write") => Layer.Layer<Ledger, LedgerFailed>
     readonly landing: (
       output: string,
@@ -97,15 +71,13 @@ export class Wiring extends Context.Service<
     /** Where the program's own files are: `jobs/demo.yaml`, `schemas/`. */
     readonly packageFolder: string
     readonly recordSchemas: string
-    readonly sandboxServer: (
-      options: SandboxServing,
-    ) => Layer.Layer<SandboxServer | Sandbox, JournalFailed | JournalInUse | HttpServerError.ServeError>
+    readonly sandboxServer: (options: SandboxServing) => Layer.Layer<SandboxServer | Sandbox, Failure>
   }
 >()("nightjar/cli/Wiring") {}
 
 export interface NightsBeside {
   readonly ledger: Layer.Layer<Ledger, LedgerFailed>
-  readonly night: (job: Job) => Layer.Layer<NightServices, NightUnwired>
+  readonly night: (job: Job) => Layer.Layer<NightServices, Failure>
 }
 
 export interface SandboxServing extends SandboxOptions {
@@ -172,14 +144,12 @@ export const inCommon = <A, E, R>(layer: Layer.Layer<A, E, R>) =>
     (ref) => Layer.effectContext(RcRef.get(ref)),
   )
 
-type EmbeddedUnwired = JournalFailed | FaultsInvalid | ReadingInvalid | LedgerFailed
-
 /** What runs that go on beside each other must not have twice. */
 export interface Common {
   readonly connections: (target: RemoteTarget) => Layer.Layer<HttpClient.HttpClient>
   readonly pause: Layer.Layer<ServicePause>
   /** The embedded service, on the clock that it keeps. */
-  readonly sandbox: (target: Embedded) => Layer.Layer<Sandbox, EmbeddedUnwired, Ledger>
+  readonly sandbox: (target: Embedded) => Layer.Layer<Sandbox, Failure, Ledger>
 }
 
 /** A client that every call passes through, if calls are to be observed. */
@@ -238,8 +208,7 @@ const embedded = (target: Embedded, common: Common, through: Through | undefined
 const openSandbox = (target: Embedded, journal: string | undefined, hooksUrl: string | undefined) =>
   lazily(async () => {
     const { Sandbox } = await import("../sandbox/server/Sandbox.ts")
-    const { readFaults } = await import("../sandbox/readings/SettingFiles.ts")
-    const { readReading } = await import("../sandbox/readings/SettingFiles.ts")
+    const { readFaults, readReading } = await import("../sandbox/readings/SettingFiles.ts")
     const sandbox = Layer.unwrap(
       Effect.gen(function* () {
         const faults = target.faults === undefined ? undefined : yield* readFaults(target.faults)
@@ -286,7 +255,7 @@ export const beside = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Common, never, Scope.Scope> {
   const checked = yield* inCommon(connectionsTo({}))
   const unchecked = yield* inCommon(connectionsTo({ accept_any_certificate: true }))
-  const sandboxes = new Map<string, Layer.Layer<Sandbox, EmbeddedUnwired>>()
+  const sandboxes = new Map<string, Layer.Layer<Sandbox, Failure>>()
   for (const target of targets)
     if (target._tag === "Embedded" && !sandboxes.has(embeddedKey(target)))
       sandboxes.set(
@@ -304,5 +273,5 @@ export const serviceOf = (
   target: ServiceTarget,
   common: Common,
   through?: Through,
-): Layer.Layer<Service, PlanUnwired, Secrets | Ledger> =>
+): Layer.Layer<Service, Failure, Secrets | Ledger> =>
   target._tag === "Remote" ? remote(target, common, through) : embedded(target, common, through)

@@ -221,7 +221,7 @@ describe("following an execution", () => {
         tasks: [{ customer: "c-1", fingerprint: "f-1" }],
         script: { state: (_, times) => (times === 3 ? working : gone) },
       })
-      const reads = timesOf(away.calls, "state")
+      const reads = away.timesOf("state")
       expect([away.countOf("start"), away.verdict("c-1")]).toEqual([1, "unfinished EXECUTION_GONE service"])
       // Once it was found, they count anew.
       expect((reads.at(-1) ?? 0) - (reads[3] ?? 0)).toBeGreaterThanOrEqual(10 * minute)
