@@ -3,7 +3,7 @@
  * it, and what Effect adds on its own (stack traces, units as attributes, fibers) is taken out. Tells how
  * many records a body has, so that lost ones can be counted.
  */
-import { Duration, Effect, Layer, Result } from "effect"
+import { Duration, Effect, Layer, Schedule } from "effect"
 import { HttpClient, HttpClientError } from "effect/http"
 import type { HttpBody, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { OtlpSerialization } from "effect/observability"
@@ -150,17 +150,12 @@ const once = (client: HttpClient.HttpClient, request: HttpClientRequest.HttpClie
     }),
   )
 
-const tried = Effect.fnUntraced(function* (
-  client: HttpClient.HttpClient,
-  request: HttpClientRequest.HttpClientRequest,
-) {
-  for (let tries = 1; ; tries++) {
-    const answer = yield* Effect.result(once(client, request))
-    if (Result.isSuccess(answer)) return answer.success
-    if (!answer.failure.isPassing || tries === triesMax) return yield* Effect.fail(answer.failure)
-    yield* Effect.sleep(pauseBetween)
-  }
-})
+const tried = (client: HttpClient.HttpClient, request: HttpClientRequest.HttpClientRequest) =>
+  Effect.retry(once(client, request), {
+    while: (refusal) => refusal.isPassing,
+    times: triesMax - 1,
+    schedule: Schedule.spaced(pauseBetween),
+  })
 
 /** Not to be tried again by Effect's exporters, which set no bound to what waits. */
 const givenUp = (request: HttpClientRequest.HttpClientRequest, why: string) =>
