@@ -167,14 +167,6 @@ export const checkReceiver = (receiver: Receiver): Effect.Effect<unknown, string
 // is demanded (`smtp://`), except to this machine. Nothing that the server answers is shown: it may repeat
 // the login.
 
-export interface MailServer {
-  readonly host: string
-  readonly port: number
-  readonly secure: boolean
-  readonly isHere: boolean
-  readonly login: { readonly user: string; readonly pass: string } | undefined
-}
-
 export const mailServerRule =
   "its address is not smtps://USER:PASSWORD@HOST, or smtp:// for a server with STARTTLS"
 
@@ -189,7 +181,7 @@ const decoded = (part: string): string | undefined => {
 }
 
 /** Undefined if it is not the address of a mail server. */
-export const parseMailServer = (value: string): MailServer | undefined => {
+export const parseMailServer = (value: string) => {
   const url = URL.parse(value.trim())
   const port = ports[url?.protocol ?? ""]
   if (url === null || port === undefined || url.hostname === "") return undefined
@@ -204,6 +196,7 @@ export const parseMailServer = (value: string): MailServer | undefined => {
     login: user === "" ? undefined : { user, pass },
   }
 }
+type MailServer = NonNullable<ReturnType<typeof parseMailServer>>
 
 /** What the library's codes mean; its messages quote the server. */
 const whyNot: Readonly<Record<string, string>> = {

@@ -57,20 +57,15 @@ const dayMs = 24 * 60 * 60 * 1_000
 const runUuid = ({ started, started_at }: RunState): string =>
   stableUuid(runs, `${started.run_id} ${isoOf(started_at)}`)
 
-interface LineageEnd {
-  readonly eventType: "COMPLETE" | "FAIL" | "ABORT"
-  readonly at: number
-  readonly why?: string
-}
-
 /**
  * Undefined while the run may still go on. Tasks that failed do not make a run fail: its tables say which. A
  * run fails if none of its tables became current.
  */
-const endOf = ({ state, isSuperseded, newest_at }: LineageRun): LineageEnd | undefined => {
+const endOf = ({ state, isSuperseded, newest_at }: LineageRun) => {
   const { ended, published, held, stages } = state
-  if (ended === undefined) return isSuperseded ? { eventType: "ABORT", at: newest_at } : undefined
-  const failed = (why: string) => ({ eventType: "FAIL", at: ended.at, why }) as const
+  if (ended === undefined)
+    return isSuperseded ? { eventType: "ABORT" as const, at: newest_at, why: undefined } : undefined
+  const failed = (why: string) => ({ eventType: "FAIL" as const, at: ended.at, why })
   if (held !== undefined) {
     const gates = held.fact.gates.map(
       ({ gate, expected, found }) => `${gate}: expected ${expected}, found ${found}`,
@@ -81,7 +76,8 @@ const endOf = ({ state, isSuperseded, newest_at }: LineageRun): LineageEnd | und
     return failed("The service could not be used: nothing was started")
   if (published === undefined) return failed("No tables were published")
   // What was held back at its end became current later.
-  return { eventType: "COMPLETE", at: stages.published === undefined ? published.at : ended.at }
+  const at = stages.published === undefined ? published.at : ended.at
+  return { eventType: "COMPLETE" as const, at, why: undefined }
 }
 
 const wasRead = ({ attempts, results }: TaskState): boolean =>

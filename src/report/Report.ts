@@ -12,28 +12,11 @@ import { compareRun, groupsOf, worklistOf } from "./Changes.ts"
 import { summarise } from "./Summary.ts"
 import type { Summary } from "./Summary.ts"
 import { outcomes } from "../service/EndTable.ts"
-import type { Outcome } from "../service/EndTable.ts"
 import { rowOf } from "../service/Ends.ts"
 
 // What happened at the service, folded from a run's facts for its report: each execution with the times at
 // which it was asked for, accepted, seen running and closed, and how often the service was asked for what.
 // Pure.
-
-/**
- * All times in milliseconds since the epoch, in order: a clock that was set back moves none before another.
- */
-interface ExecutionSpan {
-  readonly task_id: string
-  readonly attempt: number
-  /** When its wait began: for a further attempt, when the one before it was over. */
-  readonly waiting_at: number
-  readonly asked_at: number
-  /** The first time it was seen at work; until then it was in the queue. */
-  readonly running_at: number
-  readonly closed_at: number
-  /** It has closed; otherwise `closed_at` is the end of the report's time. */
-  readonly isClosed: boolean
-}
 
 /** Section 3.1: accepted, and not at work yet. */
 const queued: ReadonlySet<string> = new Set(["ACCEPTED", "WAITING"])
@@ -41,6 +24,7 @@ const queued: ReadonlySet<string> = new Set(["ACCEPTED", "WAITING"])
 interface Open {
   readonly task_id: string
   readonly attempt: number
+  /** When its wait began: for a further attempt, when the one before it was over. */
   readonly waiting_at: number
   readonly asked_at: number
   accepted_at?: number
@@ -89,16 +73,21 @@ const observe = (
   }
 }
 
-/** An execution that was never seen in the queue was at work from the start, as far as anybody knows. */
-const spanOf = (open: Open, untilAt: number): ExecutionSpan => {
+/**
+ * All times in milliseconds since the epoch, in order: a clock that was set back moves none before another. An
+ * execution that was never seen in the queue was at work from the start, as far as anybody knows.
+ */
+const spanOf = (open: Open, untilAt: number) => {
   const { task_id, attempt, accepted_at = open.asked_at, queued_at } = open
   const asked_at = Math.max(open.waiting_at, open.asked_at)
   const closed_at = Math.max(asked_at, open.closed_at ?? untilAt)
   const seen = queued_at === undefined ? accepted_at : (open.running_at ?? closed_at)
   const running_at = Math.min(closed_at, Math.max(asked_at, seen))
+  /** If not, `closed_at` is the end of the report's time. */
   const isClosed = open.closed_at !== undefined
   return { task_id, attempt, waiting_at: open.waiting_at, asked_at, running_at, closed_at, isClosed }
 }
+type ExecutionSpan = ReturnType<typeof spanOf>
 
 /**
  * How many executions were running, queued and waiting, at the middle of each of equal slices of the time.
@@ -232,12 +221,6 @@ export interface PublishedFacts {
   readonly changes: NightChanges | undefined
 }
 
-export interface TimelineRow extends ExecutionSpan {
-  readonly customer: string
-  readonly engine_reference: string
-  readonly outcome: Outcome | "open"
-}
-
 /** Undefined if the facts contain no beginning of a run. */
 export const reportOf = (input: {
   readonly facts: ReadonlyArray<Recorded>
@@ -277,7 +260,7 @@ export type Report = NonNullable<ReturnType<typeof reportOf>>
 const timelineOf = (run: RunState, facts: ReadonlyArray<Recorded>) => {
   const lastAt = facts.reduce((last, { at }) => Math.max(last, at), run.started_at)
   const spans = executionSpans(facts, lastAt)
-  const rows = spans.map((span): TimelineRow => {
+  const rows = spans.map((span) => {
     const task = run.tasks.get(span.task_id)
     const isLast = task?.attempts.at(-1)?.attempt === span.attempt
     return {
@@ -285,7 +268,7 @@ const timelineOf = (run: RunState, facts: ReadonlyArray<Recorded>) => {
       customer: task?.planned.customer_id ?? "",
       engine_reference: task?.planned.engine_reference ?? "",
       // An attempt that was followed by another one did not bring the task to its end.
-      outcome: isLast ? (task.settled?.fact.outcome ?? "open") : "unfinished",
+      outcome: isLast ? (task.settled?.fact.outcome ?? "open") : ("unfinished" as const),
     }
   })
   const beginAt = rows.reduce((first, row) => Math.min(first, row.waiting_at), run.started_at)

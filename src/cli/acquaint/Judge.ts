@@ -27,18 +27,6 @@ import type { DrainProof } from "../../task/DrainProof.ts"
 // do not hold here, the job's own are kept if they answered. What could lose records is a comment, for an
 // engineer to decide.
 
-export interface FittedSource {
-  readonly name: string
-  /** The row as a run would use it. Absent if the job's own row did not answer. */
-  readonly source?: ResultsSource
-  /** The text of `results/<name>.yaml`; absent if there is nothing to write. */
-  readonly text?: string
-  /** For people: what was found, in one sentence. */
-  readonly says: string
-  /** What an engineer has to decide; written into the file as a comment. */
-  readonly decisions: ReadonlyArray<Decision>
-}
-
 interface Decision {
   /** `counts: none` */
   readonly line: string
@@ -147,13 +135,14 @@ const rowKeys = [
 
 const yamlLine = ([key, value]: readonly [string, unknown]): string => `${key}: ${JSON.stringify(value)}`
 
-const fit = (source: ResultsSource, input: FitInput): FittedSource => {
+/** The row as a run would use it, and what was found, in one sentence for people. */
+const fit = (source: ResultsSource, input: FitInput) => {
   const { name } = source
   const { change, says, decisions } = propose(source, input)
   const builtIn = builtInSources.find((row) => row.name === name)
   const call = lastAnswer(source, input.calls)
   if (builtIn === undefined && call?.http_status !== 200) {
-    return { name, says: `not usable: ${says}`, decisions: [] }
+    return { name, says: `not usable: ${says}`, decisions: [], source: undefined, text: undefined }
   }
   const fitted: ResultsSource = { ...source, ...change }
   const said = rowKeys
@@ -173,15 +162,13 @@ const fit = (source: ResultsSource, input: FitInput): FittedSource => {
   return {
     name,
     source: fitted,
-    ...(said.length > 0 || decisions.length > 0 ? { text } : {}),
+    /** Of `results/<name>.yaml`; undefined if there is nothing to write. */
+    text: said.length > 0 || decisions.length > 0 ? text : undefined,
     says,
     decisions,
   }
 }
-
-/** One for each row of the job, in the same order. */
-const fitSources = (input: FitInput): ReadonlyArray<FittedSource> =>
-  input.sources.map((source) => fit(source, input))
+export type FittedSource = ReturnType<typeof fit>
 
 interface Explanation {
   readonly key: string
@@ -249,7 +236,7 @@ export const judge = (input: Omit<FitInput, "observed">) => {
   const isExplained = (finding: Finding) =>
     explanations.some(({ key, explains }) => seen.has(key) && explains(finding))
   const findings = [...probeFindings(input.calls), ...compareCalls(input.calls)]
-  const fitted = fitSources({ ...input, observed })
+  const fitted = input.sources.map((source) => fit(source, { ...input, observed }))
   const counts = countsIn(input.calls)
   const sources = fitted.flatMap(({ source }) => source ?? [])
   return {

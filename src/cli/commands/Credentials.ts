@@ -5,6 +5,7 @@
 import { Clock, Effect, Option, Record, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import { readTextFile } from "../../base/DurableFile.ts"
+import { given } from "../../base/Schemas.ts"
 import { counted, listed } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { refuse } from "../Failures.ts"
@@ -130,14 +131,7 @@ const orderOf = ({ account: { account, identity, row }, login }: Counted): Login
     customer_id,
     engine_reference,
     fingerprint,
-    account: {
-      account,
-      identity,
-      password,
-      former: [],
-      isByHand: true,
-      ...(row === undefined ? {} : { row }),
-    },
+    account: { account, identity, password, former: [], isByHand: true, ...given({ row }) },
   }
 }
 
@@ -159,17 +153,9 @@ export const neverCreatedOf = ({ external_execution_id, execution_id, logins }: 
     if (order?.account === undefined) return []
     const { run_id, task_id, attempt, fingerprint } = order
     const { account, password } = order.account
-    const login = { account, password, ...(fingerprint === undefined ? {} : { fingerprint }) }
+    const login = { account, password, ...given({ fingerprint }) }
     return [
-      {
-        _tag: "LoginJudged",
-        run_id,
-        task_id,
-        attempt,
-        ...login,
-        verdict: "neutral",
-        said: neverCreated,
-      },
+      { _tag: "LoginJudged", run_id, task_id, attempt, ...login, verdict: "neutral", said: neverCreated },
     ]
   }),
 })

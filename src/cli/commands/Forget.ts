@@ -17,7 +17,7 @@ import { keepUnpruned } from "../PruneJobs.ts"
 import { rewriteReport } from "../RunReport.ts"
 import { Wiring } from "../Wiring.ts"
 import { checkWhole, forget as forgetIn, keepPlan, planForget } from "../../folder/Forget.ts"
-import type { ForgetFailed, ForgetPlan, Remaining } from "../../folder/Forget.ts"
+import type { ForgetPlan, Remaining } from "../../folder/Forget.ts"
 import { namesLeft } from "../../folder/Mentions.ts"
 import type { Job } from "../../jobs/Job.ts"
 import type { ForgetCounts } from "../../ledger/Fact.ts"
@@ -390,7 +390,7 @@ export const forget = command("forget", {
         : { forgotten: yield* forgets(resolve(output), customer_id, { jobs, hereOnly, isJson }) }
     }).pipe(
       Effect.scoped,
-      Effect.catchTag("ForgetFailed", ({ message, isOther }: ForgetFailed) =>
+      Effect.catchTag("ForgetFailed", ({ message, isOther }) =>
         isOther === true ? refuse("forget-other") : refuse("forget-stopped", { why: message }),
       ),
     ),

@@ -8,9 +8,7 @@ import { Clock, Duration, Effect, Layer, Option } from "effect"
 import { Argument, Flag } from "effect/cli"
 import { bytesText, counted, isDurationWithin, readDuration } from "../../base/Text.ts"
 import { backup as copy } from "../../folder/Backup.ts"
-import type { BackupFailed } from "../../folder/Backup.ts"
-import type { NamingFailed } from "../../folder/NamedDocuments.ts"
-import type { PruneFailed, PruneResult } from "../../folder/Prune.ts"
+import type { PruneResult } from "../../folder/Prune.ts"
 import { table } from "../../report/TextTable.ts"
 import { compact as compactStore } from "../../tables/Compact.ts"
 import type { Compacted } from "../../tables/Compact.ts"
@@ -52,7 +50,7 @@ const refusalOfTarget = (output: string, to: string) => {
 const copied = Effect.fnUntraced(function* (output: string, to: string) {
   yield* keepUnpruned(output)
   return yield* copy(resolve(output), to).pipe(
-    Effect.mapError(({ message, isUnsettled }: BackupFailed) =>
+    Effect.mapError(({ message, isUnsettled }) =>
       isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
     ),
   )
@@ -142,9 +140,7 @@ export const prune = command("prune", {
         return { ...pruned, compacted }
       }).pipe(
         Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
-        Effect.catchTag("PruneFailed", ({ message }: PruneFailed) =>
-          refuse("prune-stopped", { why: message }),
-        ),
+        Effect.catchTag("PruneFailed", ({ message }) => refuse("prune-stopped", { why: message })),
       )
       yield* warnOfSize(result)
       return result
@@ -233,7 +229,7 @@ export const documents = command("documents", {
       const path = resolve(output, "documents")
       yield* holdOutput(output, [shareOf(output)])
       const named = yield* nameDocumentsIn(output).pipe(
-        Effect.catchTag("NamingFailed", ({ message, foreign }: NamingFailed) =>
+        Effect.catchTag("NamingFailed", ({ message, foreign }) =>
           foreign === undefined
             ? refuse("documents-stopped", { why: message })
             : refuse("documents-not-ours", { path, entries: foreign }),

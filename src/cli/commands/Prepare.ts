@@ -73,8 +73,6 @@ export const validate = command("validate", {
   exit: (checked) => (checked.every(({ errors }) => errors.length === 0) ? exitCodes.ok : exitCodes.usage),
 })
 
-const kinds = { Url: "url", Ping: "ping", Email: "email", Command: "command" } as const
-
 /** How long it took includes resolving the receiver's address. */
 const tryReceiver = Effect.fnUntraced(function* (job: Job, receiver: Receiver, notice: Notice) {
   const { toldWithin, tryOut } = yield* Effect.promise(() => import("../Receivers.ts"))
@@ -89,7 +87,7 @@ const tryReceiver = Effect.fnUntraced(function* (job: Job, receiver: Receiver, n
   const elapsed_ms = (yield* Clock.currentTimeMillis) - begunAt
   const { file, line, column } = job.alarmPlaces?.get(receiver.name) ?? { file: job.path, line: 1, column: 1 }
   const place = `${file}:${line}:${column}`
-  return { receiver: receiver.name, kind: kinds[receiver._tag], place, told, answer, elapsed_ms }
+  return { receiver: receiver.name, kind: receiver._tag.toLowerCase(), place, told, answer, elapsed_ms }
 })
 
 const test = command(
