@@ -12,92 +12,65 @@ import { sourceOf } from "../service/Ids.ts"
 
 const unprovenReason = "LOGIN_UNPROVEN" as const
 
-/** Of the account. released: one more login was allowed, and is not sent yet. */
-type AccountState = "rejected" | "unproven" | "held" | "released"
-
-export interface LoginRow {
-  readonly state: AccountState
-  readonly account: string
-  /** Logins of it that may have failed. */
-  readonly strikes: number
-  /** No login is sent to it. */
-  readonly account_held: boolean
-  /** Why not. */
-  readonly held_by: "rejections" | typeof unprovenReason | undefined
-  /** All customers for whom something was sent to it. */
-  readonly customers: ReadonlyArray<string>
-  readonly last_good_at: string | undefined
-  readonly fingerprint: string | undefined
-  readonly customer_id: string | undefined
-  readonly engine_reference: string
-  /** Why the source rejected this login, or `LOGIN_UNPROVEN`. */
-  readonly reason: string
-  readonly run_id: string
-  readonly task_id: string | undefined
-  /** The rest is of one kind of login only: rejected, or not proved. */
-  readonly rejected_at?: string
-  readonly external_execution_id?: string | undefined
-  readonly attempt?: number
-  readonly sent_at?: string
-  readonly sends?: number
-  /** Absent while the answer is awaited, or its execution is open. */
-  readonly answer?: string | undefined
-}
-
 const timeOf = (at: number): string => new Date(at).toISOString()
 
-export const loginsOf = (accounts: ReadonlyArray<Account>): ReadonlyArray<LoginRow> => {
+export const loginsOf = (accounts: ReadonlyArray<Account>) => {
   const book = new AccountBook(accounts)
   return accounts.flatMap((account) => {
-    const { sent, rejected, good, granted } = account
+    const { sent, rejected } = account
     if (sent.length + rejected.length === 0) return []
-    const whole = { ...account, former: [] }
-    const own = book.of(whole)
-    // As a plan and a start decide it, which no list may contradict.
-    const held = heldOf(own, whole)?.why
-    const isAllowed = held === "unproven" && granted > 0
-    const open = sent.length > 0 ? "unproven" : "rejected"
-    const state: AccountState = isAllowed ? "released" : held === undefined ? open : "held"
-    const names = [...sent, ...rejected].flatMap(({ customer_id }) => customer_id ?? [])
-    const of = {
-      state,
-      account: account.account,
-      strikes: strikesOf(own),
-      account_held: state === "held",
-      held_by: state !== "held" ? undefined : held === "unproven" ? unprovenReason : ("rejections" as const),
-      customers: [...new Set<string>(names)],
-      last_good_at: good === undefined ? undefined : timeOf(good.at),
-    }
-    return [
-      ...rejected.map((login): LoginRow => ({ ...of, ...rejectedRow(login) })),
-      ...sent.map((login): LoginRow => ({ ...of, ...sentRow(login) })),
-    ]
+    const of = accountOf(account, book)
+    return [...rejected, ...sent].map((login) => ({ ...of, ...loginOf(login) }))
   })
 }
+export type LoginRow = ReturnType<typeof loginsOf>[number]
 
-const rejectedRow = ({ fingerprint, customer_id, engine_reference, reason, ...rest }: RejectedLogin) => ({
-  fingerprint,
-  customer_id,
-  engine_reference,
-  reason,
-  run_id: rest.run_id,
-  task_id: rest.task_id,
-  rejected_at: timeOf(rest.at),
-})
+const accountOf = (account: Account, book: AccountBook) => {
+  const { sent, rejected, good, granted } = account
+  const whole = { ...account, former: [] }
+  const own = book.of(whole)
+  // As a plan and a start decide it, which no list may contradict.
+  const held = heldOf(own, whole)?.why
+  const isHeld = held !== undefined && (held !== "unproven" || granted === 0)
+  const open = sent.length > 0 ? "unproven" : "rejected"
+  const names = [...sent, ...rejected].flatMap(({ customer_id }) => customer_id ?? [])
+  return {
+    /** released: one more login was allowed, and is not sent yet. */
+    state: isHeld ? "held" : held === undefined ? open : "released",
+    account: account.account,
+    /** Logins of it that may have failed. */
+    strikes: strikesOf(own),
+    /** No login is sent to it. */
+    account_held: isHeld,
+    /** Why not. */
+    held_by: !isHeld ? undefined : held === "unproven" ? unprovenReason : "rejections",
+    /** All customers for whom something was sent to it. */
+    customers: [...new Set<string>(names)],
+    last_good_at: good === undefined ? undefined : timeOf(good.at),
+  } as const
+}
 
-const sentRow = ({ fingerprint, customer_id, engine_reference, ...rest }: SentLogin) => ({
-  fingerprint,
-  customer_id,
-  engine_reference,
-  reason: unprovenReason,
-  run_id: rest.run_id,
-  task_id: rest.task_id,
-  external_execution_id: rest.external_execution_id,
-  attempt: rest.attempt,
-  sent_at: timeOf(rest.at),
-  sends: rest.sends,
-  answer: rest.answer,
-})
+/** What is of one kind of login only, rejected or not proved, is undefined for the other. */
+const loginOf = (login: RejectedLogin | SentLogin) => {
+  const { fingerprint, customer_id, engine_reference, run_id, task_id, at } = login
+  const sent = "reason" in login ? undefined : login
+  return {
+    fingerprint,
+    customer_id,
+    engine_reference,
+    /** Why the source rejected this login, or `LOGIN_UNPROVEN`. */
+    reason: "reason" in login ? login.reason : unprovenReason,
+    run_id,
+    task_id,
+    rejected_at: sent === undefined ? timeOf(at) : undefined,
+    external_execution_id: sent?.external_execution_id,
+    attempt: sent?.attempt,
+    sent_at: sent && timeOf(at),
+    sends: sent?.sends,
+    /** Undefined while the answer is awaited, or its execution is open. */
+    answer: sent?.answer,
+  }
+}
 
 export const isUnproven = ({ sent_at }: LoginRow): boolean => sent_at !== undefined
 const atOf = ({ sent_at, rejected_at }: LoginRow): string => sent_at ?? rejected_at ?? ""

@@ -135,9 +135,6 @@ const orderOf = ({ account: { account, identity, row }, login }: Counted): Login
   }
 }
 
-/** open, unread: it counts as before. The others are verdicts on the login. */
-type Became = "never_created" | "accepted" | "rejected" | "no_login" | "open" | "unread"
-
 export interface Settled extends Pick<Named, "external_execution_id" | "execution_id"> {
   readonly became: Became
   readonly facts: ReadonlyArray<JudgedLogin>
@@ -204,7 +201,8 @@ const becameTexts = {
   no_login: "that never reached the source",
   open: "whose execution is still open: they count as before",
   unread: "whose execution could not be read: they count as before",
-} satisfies Readonly<Record<Became, string>>
+} as const
+type Became = keyof typeof becameTexts
 
 export const settledText = (all: ReadonlyArray<Settled>): string =>
   Object.entries(becameTexts)
