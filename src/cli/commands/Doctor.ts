@@ -90,12 +90,14 @@ const privateFiles = [
   "documents",
 ]
 
+const modeText = (mode: number): string => (mode & 0o777).toString(8).padStart(4, "0")
+
 /** Who may read what is never shared, whatever the job shares. */
 export const modesCheck = (output: string): Finding => {
   const open = privateFiles.flatMap((name) => {
     const mode = statSync(join(output, name), { throwIfNoEntry: false })?.mode
     if (mode === undefined || (mode & 0o077) === 0) return []
-    return [`${name} (${(mode & 0o777).toString(8).padStart(4, "0")})`]
+    return [`${name} (${modeText(mode)})`]
   })
   return open.length === 0
     ? ok("only their owner can read them")
@@ -212,23 +214,25 @@ export const askService = Effect.fnUntraced(function* (job: Job, output: string)
   }
 })
 
-/** One check: its name, and how it looks. No line without a finding; what mends one is in its message. */
-interface Check<Subject, R> {
-  readonly what: string
-  readonly look: (subject: Subject) => Finding | undefined | Effect.Effect<Finding | undefined, never, R>
-}
+/** By its name, how each check looks. No line without a finding; what mends one is in its message. */
+type Checks<Subject, R> = Readonly<
+  Record<string, (subject: Subject) => Finding | undefined | Effect.Effect<Finding | undefined, never, R>>
+>
 
 /** The lines of these checks, one after another. */
-const lookAt = <Subject, R>(checks: ReadonlyArray<Check<Subject, R>>, subject: Subject, of = "") =>
-  Effect.gen(function* () {
-    const lines: Array<Finding & Pick<Check<Subject, R>, "what">> = []
-    for (const { what, look } of checks) {
-      const looked = look(subject)
-      const finding = Effect.isEffect(looked) ? yield* looked : looked
-      if (finding !== undefined) lines.push({ what: `${of}${what}`, ...finding })
-    }
-    return lines
-  })
+const lookAt = Effect.fnUntraced(function* <Subject, R>(
+  checks: Checks<Subject, R>,
+  subject: Subject,
+  of = "",
+) {
+  const lines: Array<Finding & { readonly what: string }> = []
+  for (const [what, look] of Object.entries(checks)) {
+    const looked = look(subject)
+    const finding = Effect.isEffect(looked) ? yield* looked : looked
+    if (finding !== undefined) lines.push({ what: `${of}${what}`, ...finding })
+  }
+  return lines
+})
 
 const nodeFinding = (): Finding => {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
@@ -240,8 +244,6 @@ const zoneFinding = (): Finding => {
   const zone = knownZone()
   return zone === undefined ? warning("zone-unknown") : ok(`${zone}; a job's \`timezone\` overrides it`)
 }
-
-const modeText = (mode: number): string => (mode & 0o777).toString(8).padStart(4, "0")
 
 const folderFinding = (output: string): Finding => {
   if (!existsSync(output)) return ok(`${output} does not exist yet; the first run creates it`)
@@ -294,31 +296,19 @@ const contentFinding = (output: string) =>
     }),
   )
 
-const folderChecks: ReadonlyArray<Check<Folder, Effect.Services<ReturnType<typeof contentFinding>>>> = [
-  { what: "nightjar", look: () => ok(toolVersion) },
-  { what: "node", look: nodeFinding },
-  { what: "time zone", look: zoneFinding },
-  { what: "output folder", look: ({ finding }) => finding },
-  {
-    what: "private files",
-    look: ({ output, exists, finding }) =>
-      exists && finding.verdict !== "failed" ? modesCheck(output) : undefined,
-  },
-  {
-    what: "free space",
-    look: ({ output, exists, runs }) => (exists ? spaceCheck(output, runs ?? []) : undefined),
-  },
-  { what: "ledger", look: ({ ledger }) => ledger },
-  { what: "left at the service", look: ({ runs }) => runs && leftoversCheck(runs) },
-  {
-    what: "files and tables",
-    look: ({ output, hasLedger }) => (hasLedger ? contentFinding(output) : undefined),
-  },
-  {
-    what: "record schemas",
-    look: ({ output, hasLedger }) => (hasLedger ? schemasCheck(output) : undefined),
-  },
-]
+const folderChecks: Checks<Folder, Effect.Services<ReturnType<typeof contentFinding>>> = {
+  nightjar: () => ok(toolVersion),
+  node: nodeFinding,
+  "time zone": zoneFinding,
+  "output folder": ({ finding }) => finding,
+  "private files": ({ output, exists, finding }) =>
+    exists && finding.verdict !== "failed" ? modesCheck(output) : undefined,
+  "free space": ({ output, exists, runs }) => (exists ? spaceCheck(output, runs ?? []) : undefined),
+  ledger: ({ ledger }) => ledger,
+  "left at the service": ({ runs }) => runs && leftoversCheck(runs),
+  "files and tables": ({ output, hasLedger }) => (hasLedger ? contentFinding(output) : undefined),
+  "record schemas": ({ output, hasLedger }) => (hasLedger ? schemasCheck(output) : undefined),
+}
 
 interface OfJob {
   readonly job: Job
@@ -375,17 +365,14 @@ const tokensCheck = Effect.fnUntraced(function* ({ job, output }: OfJob) {
   )
 })
 
-const jobChecks: ReadonlyArray<Check<OfJob, Secrets | Wiring>> = [
-  { what: "secrets", look: ({ job }) => secretsCheck(job) },
-  { what: "alarms", look: ({ job }) => alarmsCheck(job) },
-  { what: "token store", look: tokensCheck },
-  { what: serviceName, look: ({ service }) => service.answer },
-  { what: "clock", look: ({ service }) => (service.isElsewhere ? clockCheck(service.ahead) : undefined) },
-  {
-    what: "flow events",
-    look: ({ job, service }) => (service.isElsewhere ? subscriptionsCheck(job) : undefined),
-  },
-]
+const jobChecks: Checks<OfJob, Secrets | Wiring> = {
+  secrets: ({ job }) => secretsCheck(job),
+  alarms: ({ job }) => alarmsCheck(job),
+  "token store": tokensCheck,
+  [serviceName]: ({ service }) => service.answer,
+  clock: ({ service }) => (service.isElsewhere ? clockCheck(service.ahead) : undefined),
+  "flow events": ({ job, service }) => (service.isElsewhere ? subscriptionsCheck(job) : undefined),
+}
 
 const canaryLine = Effect.flatMap(
   Effect.promise(() => import("../CanaryNight.ts")),
