@@ -130,8 +130,9 @@ interface ReportedRun {
 /** Fails if the database cannot be read; undefined if nothing is published yet. */
 export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (output: string, run: ReportedRun) {
   const { job, run_id } = run
-  return yield* withPublished(output, (connection) =>
-    Effect.gen(function* () {
+  return yield* withPublished(
+    output,
+    Effect.fnUntraced(function* (connection) {
       const { rows } = connection
       const engines = yield* rowsAs(EngineNight, rows(enginesSql, [job, run_id]))
       const coverage = yield* rowsAs(CoverageCount, rows(coverageSql, [run_id]))
@@ -185,8 +186,9 @@ export const tableFigures = Effect.fn("TableFigures.read")(function* (
   output: string,
   tables: ReadonlyArray<string>,
 ) {
-  return yield* withPublished(output, (connection) =>
-    Effect.gen(function* () {
+  return yield* withPublished(
+    output,
+    Effect.fnUntraced(function* (connection) {
       const { rows } = connection
       const columnsOf = yield* columnsIn(connection, ["nights", "ops"])
       const figures = new Map<string, TableFigures>()
@@ -258,8 +260,9 @@ export const firstRows = Effect.fn("FirstRows.read")(function* (
   tables: ReadonlyArray<Looked>,
   withRows: boolean,
 ) {
-  return yield* withPublished(output, (connection) =>
-    Effect.gen(function* () {
+  return yield* withPublished(
+    output,
+    Effect.fnUntraced(function* (connection) {
       const columnsOf = yield* columnsIn(connection, ["main"])
       const found = new Map<string, TableRows>()
       for (const table of tables) {

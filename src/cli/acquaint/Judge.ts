@@ -42,10 +42,8 @@ interface FitInput {
   readonly acceptUncounted: boolean
 }
 
-type Change = Partial<Pick<ResultsSource, "enabled" | "counts" | "final">>
-
 interface Proposal {
-  readonly change: Change
+  readonly change: Partial<Pick<ResultsSource, "enabled" | "counts" | "final">>
   readonly says: string
   readonly decisions: ReadonlyArray<Decision>
 }
@@ -170,30 +168,19 @@ const fit = (source: ResultsSource, input: FitInput) => {
 }
 export type FittedSource = ReturnType<typeof fit>
 
-interface Explanation {
-  readonly key: string
-  readonly explains: (finding: Finding) => boolean
-}
-
-/** Deviations that are another way to read the reference, once that way was observed. */
-const explanations: ReadonlyArray<Explanation> = [
-  {
-    key: "products_count",
-    explains: ({ route, path }) => route === "readExecution" && /^products_count(?:$|\.|\[)/.test(path),
-  },
-  { key: "flow_error_body", explains: ({ route, http_status }) => isFlowError(route, http_status) },
-  { key: "flow_api", explains: ({ route, http_status }) => isFlowError(route, http_status) },
-  // A 422 of the flow API is one of its own errors, and the reference does not show their body (section 7).
-  { key: "flow_session_ids", explains: ({ route, http_status }) => isFlowError(route, http_status) },
-  { key: "head", explains: ({ route, http_status }) => route === "pollExecution" && http_status === 405 },
-  {
-    key: "tokenized_body",
-    explains: ({ route, http_status }) => route === "startTokenized" && http_status === 405,
-  },
-]
-
-const isFlowError = (route: string, http_status: number): boolean =>
+const isFlowError = ({ route, http_status }: Finding): boolean =>
   route === "readFlowResults" && http_status >= 400
+
+/** Deviations that are another way to read the reference, once that way was observed: by the key of the reading. */
+const explanations: Readonly<Record<string, (finding: Finding) => boolean>> = {
+  products_count: ({ route, path }) => route === "readExecution" && /^products_count(?:$|\.|\[)/.test(path),
+  flow_error_body: isFlowError,
+  flow_api: isFlowError,
+  // A 422 of the flow API is one of its own errors, and the reference does not show their body (section 7).
+  flow_session_ids: isFlowError,
+  head: ({ route, http_status }) => route === "pollExecution" && http_status === 405,
+  tokenized_body: ({ route, http_status }) => route === "startTokenized" && http_status === 405,
+}
 
 /** 4.1: a matching run answers 409 and nothing is created. */
 const probeFindings = (calls: ReadonlyArray<RecordedCall>): ReadonlyArray<Finding> => {
@@ -233,8 +220,7 @@ const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string>
 export const judge = (input: Omit<FitInput, "observed">) => {
   const { observed, changing } = observeReading(input.calls)
   const seen = new Set(observed.map(({ key }) => key))
-  const isExplained = (finding: Finding) =>
-    explanations.some(({ key, explains }) => seen.has(key) && explains(finding))
+  const isExplained = (finding: Finding) => observed.some(({ key }) => explanations[key]?.(finding) === true)
   const findings = [...probeFindings(input.calls), ...compareCalls(input.calls)]
   const fitted = input.sources.map((source) => fit(source, { ...input, observed }))
   const counts = countsIn(input.calls)

@@ -230,9 +230,7 @@ export const observableKeys: ReadonlyArray<string> = Object.keys(looks)
  * Each key by its first evidence. `changing`: keys for which several values were seen; a reading has only
  * one, so they are not written.
  */
-export const observeReading = (
-  calls: ReadonlyArray<RecordedCall>,
-): { readonly observed: ReadonlyArray<Observed>; readonly changing: ReadonlyArray<string> } => {
+export const observeReading = (calls: ReadonlyArray<RecordedCall>) => {
   const observed: Array<Observed> = []
   const changing: Array<string> = []
   for (const [key, look] of Object.entries(looks)) {
@@ -312,7 +310,7 @@ export const shareOf = (
   source: ResultsSource,
   calls: ReadonlyArray<RecordedCall>,
   counts: Readonly<Record<string, number>>,
-): { readonly read: number; readonly counted: number } => {
+) => {
   const tallies = findingsOf(source, calls).map(({ tally }) => [...tally.bySubFamily.values()])
   return {
     read: tallies.flat().reduce((sum, count) => sum + count, 0),
