@@ -3,12 +3,16 @@ import { createServer } from "node:net"
 import type { AddressInfo, Server } from "node:net"
 import { getCACertificates, setDefaultCACertificates } from "node:tls"
 import { afterAll, describe, expect, it, vi } from "vitest"
-import { Effect } from "effect"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Effect, Layer } from "effect"
 import { SMTPServer } from "smtp-server"
 import type { SMTPServerOptions } from "smtp-server"
-import { mail, parseMailServer } from "../../src/cli/Receivers.ts"
+import { sha256Hex } from "../../src/base/Hashes.ts"
+import { mail, parseMailServer, tryOut } from "../../src/cli/Receivers.ts"
+import { NodeClient } from "../../src/client/NodeClient.ts"
 import { lateNotice } from "../../src/report/Notice.ts"
 import { cert, key } from "../client/SelfSigned.ts"
+import { secretsOf } from "../harness/SecretsMemory.ts"
 
 interface Letter {
   readonly from: string
@@ -65,12 +69,28 @@ const notice = lateNotice(
   { host: "etl-1", job: "nightly", run_date: "2026-11-21" },
   Date.UTC(2026, 10, 22, 6),
 )
-const send = (address: string, to = ["ops@example.org", "boss@example.org"], isHere = true) => {
+const [from, everybody] = ["nightjar@example.org", ["ops@example.org", "boss@example.org"]] as const
+/** To a receiver as a job has it: its address is a secret. */
+const sendTo = (address: string) => {
+  const named = { _tag: "Email", name: "notify[0]", on: ["late"], from, to: everybody } as const
+  const services = [
+    secretsOf(new Map([["env:SMTP", address]])),
+    NodeServices.layer,
+    NodeClient.layer(),
+  ] as const
+  return Effect.runPromise(
+    tryOut({ ...named, address: { _tag: "Env", name: "SMTP" } }, notice).pipe(
+      Effect.scoped,
+      Effect.provide(Layer.mergeAll(...services)),
+    ),
+  )
+}
+const send = (address: string, to: ReadonlyArray<string> = everybody, isHere = true) => {
   const parsed = parseMailServer(address)
   const server = parsed && { ...parsed, isHere }
   if (server === undefined) throw new Error("no mail server")
   return Effect.runPromise(
-    mail(server, { from: "nightjar@example.org", to }, notice).pipe(
+    mail(server, { from, to }, notice).pipe(
       Effect.match({ onSuccess: () => "sent", onFailure: (why) => why }),
       Effect.timeoutOrElse({ duration: "2 seconds", orElse: () => Effect.succeed("not in time") }),
     ),
@@ -103,15 +123,17 @@ describe("the address of a mail server", () => {
 describe("an e-mail", () => {
   it("has the notice's words, goes to everybody named, and logs in", async () => {
     const { letters, port } = await mailServer()
-    expect(await send(`smtp://night%40x:p%40ss%2F1@127.0.0.1:${port}`)).toBe("sent")
+    expect(await sendTo(`smtp://night%40x:p%40ss%2F1@127.0.0.1:${port}`)).toBe("the mail server took it")
     const [letter] = letters
     expect(letter).toMatchObject({
-      from: "nightjar@example.org",
-      to: ["ops@example.org", "boss@example.org"],
+      from,
+      to: everybody,
       user: "night@x",
     })
     expect(letter?.text).toContain("Subject: nightjar: nightly: late\r\n")
     expect(letter?.text).toContain("Auto-Submitted: auto-generated\r\n")
+    expect(letter?.text).toContain(`X-Nightjar-Key: ${notice.key}\r\n`)
+    expect(letter?.text).toContain(`References: <${sha256Hex(notice.key).slice(0, 32)}@nightjar.invalid>\r\n`)
     expect(letter?.text).toContain(
       "nightly (late): the run has not ended by 2026-11-22T06:00:00.000Z: no task =",
     )

@@ -6,7 +6,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { hostname, tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { SMTPServer } from "smtp-server"
 import { sha256Hex } from "../../src/base/Hashes.ts"
 import { eventsOf, noticeOf } from "../../src/report/Notice.ts"
 import { summarise } from "../../src/report/Summary.ts"
@@ -246,53 +245,6 @@ Key: ${key}`
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), "latin1"))
     const secrets = /hook-secret-9f|ping-secret-3c|dead-secret-77/
     expect([...written, stdout, stderr].filter((text) => secrets.test(text))).toEqual([])
-  })
-
-  it("get an e-mail each, and a login that is refused costs a line", async () => {
-    const letters: Array<string> = []
-    const post = new SMTPServer({
-      allowInsecureAuth: true,
-      onAuth: ({ username, password }, _, callback) =>
-        password === "letter-secret-41"
-          ? callback(null, { user: username })
-          : callback(new Error(`no login for ${password}`)),
-      onData: (stream, { envelope }, callback) => {
-        let text = envelope.rcptTo.map(({ address }) => address).join(" ")
-        stream.on("data", (chunk: Buffer) => (text += `\n${chunk.toString()}`))
-        stream.on("end", () => {
-          letters.push(text)
-          callback()
-        })
-      },
-    })
-    await new Promise<void>((done) => post.listen(0, "127.0.0.1", done))
-    const { port } = post.server.address() as AddressInfo
-    const mail = (password: string) => `smtp://night:${password}@127.0.0.1:${port}`
-    writeFileSync(join(root, "right.txt"), mail("letter-secret-41"))
-    writeFileSync(join(root, "wrong.txt"), mail("letter-secret-42"))
-    const path = jobFile(
-      "mailed",
-      `  - { on: [new_trouble], email: "file:right.txt", from: night@example.org, to: [ops@example.org] }
-  - { on: [new_trouble], email: "file:wrong.txt", from: night@example.org, to: [ops@example.org] }`,
-      ["end-TIMEOUT+queue-1+run-2"],
-    )
-    const { status, stdout, stderr } = await nightjar("run", path, "--output", "mailed")
-    post.close()
-    expect(status).toBe(3)
-    const lines = stderr.split("\n").filter((line) => line.includes("was not notified"))
-    expect(lines).toEqual([
-      "warning: notify[1] of the job was not notified: the mail server refuses the login [notice-undelivered]",
-    ])
-    expect(letters.length).toBe(1)
-    expect(letters[0]).toMatch(
-      /^ops@example\.org\n[^]*Subject: nightjar: mailed\.\d{4}-\d\d-\d\d: new_trouble\r\n/,
-    )
-    expect(letters[0]).toContain("1 TIMEOUT: action needed from an engineer.")
-    const key = /^X-Nightjar-Key: (nightjar\/mailed\..*)\r$/m.exec(letters[0] ?? "")?.[1]
-    const thread = sha256Hex(key ?? "").slice(0, 32)
-    expect(letters[0]).toContain(`References: <${thread}@nightjar.invalid>\r\n`)
-    expect(/customer-\d|pppp|sandbox-bank/.test(letters.join())).toBe(false)
-    expect(/letter-secret/.test(stdout + stderr)).toBe(false)
   })
 
   it("hear that a run is late once its deadline has passed", async () => {
