@@ -12,6 +12,7 @@ import type { NotStarted, Starts } from "../run/Preview.ts"
 import type { Task } from "../task/Assignment.ts"
 import type { ExpectedEnd } from "../task/ExpectedEnd.ts"
 import type { Conflict, Plan } from "../task/Plan.ts"
+import { localTime } from "../task/ChooseRun.ts"
 import type { Turn, Wait } from "../task/SideBySide.ts"
 
 export interface Preview extends Starts {
@@ -127,19 +128,15 @@ const conflictLines = ({ tasks, conflicts }: Plan, all: boolean): ReadonlyArray<
   return all ? lines : shortened(lines, groupsShownMax)
 }
 
-/** `22:30`, in the job's time zone. */
-const timeOfDay = (atMs: number, timeZone: string | undefined): string =>
-  new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone }).format(atMs)
-
 const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): ReadonlyArray<string> => {
   if (end === undefined) return []
-  const at = (after: Duration.Duration) => timeOfDay(now + Duration.toMillis(after), timezone)
+  const at = (after: Duration.Duration) => localTime(now + Duration.toMillis(after), timezone)
   const { p50, p95, late, maybeLate } = end
   const when =
     `Expected end: ${at(p50)}, in ${span(Duration.toMillis(p50))}; 19 times out of 20 before ${at(p95)}. ` +
     `About ${counted(calls, "request")} to the service.`
   if (deadlineAt === undefined) return [when]
-  const deadline = `Deadline: ${timeOfDay(deadlineAt, timezone)}.`
+  const deadline = `Deadline: ${localTime(deadlineAt, timezone)}.`
   const after =
     maybeLate === 0
       ? "Everything should be finished by then."

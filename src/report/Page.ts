@@ -7,6 +7,7 @@ import { sha256 } from "../base/Hashes.ts"
 import { escapeHtml } from "../base/Text.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { forTerminal } from "./TextTable.ts"
+import { localDate, localTime } from "../task/ChooseRun.ts"
 
 export type Look = "good" | "warn" | "trouble" | "soft" | "running" | "queued" | "waiting" | "bad"
 
@@ -73,6 +74,10 @@ export interface Page {
   }>
   readonly foot: ReadonlyArray<Part>
 }
+
+/** `2026-11-22 23:05`, in the zone. */
+export const momentIn = (timezone: string, at: number): string =>
+  `${localDate(at, timezone)} ${localTime(at, timezone)}`
 
 /** A value of the service may be of any length. */
 const valueMax = 2_000

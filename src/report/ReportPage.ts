@@ -7,12 +7,13 @@ import { exitCodes } from "../messages/ExitCodes.ts"
 import { actings, actionNeeded, outcomes } from "../service/EndTable.ts"
 import { changeKinds, changeTitles, nameOf } from "./Changes.ts"
 import type { ChangeKind, WorkGroup } from "./Changes.ts"
-import { fillPage } from "./Page.ts"
+import { fillPage, momentIn } from "./Page.ts"
 import type { Inline, Look, Page, Part } from "./Page.ts"
 import { capital, meaningOfExit, tellOutcomes } from "./RenderSummary.ts"
 import { dataChanges, loadOver } from "./Report.ts"
 import type { Report, TableChanges } from "./Report.ts"
-import { clockIn, duration, share, sumOf } from "./TextTable.ts"
+import { duration, share, sumOf } from "./TextTable.ts"
+import { localTime } from "../task/ChooseRun.ts"
 
 const outcomeLooks = {
   succeeded: "good",
@@ -29,7 +30,7 @@ const exitLooks: Readonly<Record<number, Look>> = { 0: "good", 3: "warn", 4: "wa
 /** How the run ended, in words that a page without a script shows too. */
 const headlines = ({ summary, timezone }: Report) => {
   const { exit_code, started_at, ended_at, elapsed_ms, parent, part } = summary
-  const momentOf = (iso: string) => clockIn(timezone).moment(Date.parse(iso))
+  const momentOf = (iso: string) => momentIn(timezone, Date.parse(iso))
   const ended =
     ended_at === undefined ? "not ended yet" : `ended ${momentOf(ended_at)}, took ${duration(elapsed_ms)}`
   const rerun = parent === undefined ? "" : ` A rerun of ${parent}.`
@@ -220,12 +221,14 @@ const slices = 240
 const loadPart = ({ timeline: { rows, beginAt, endAt }, timezone }: Report): Part => {
   const load = loadOver(rows, { beginAt, endAt, slices })
   const most = load.reduce((max, counts) => Math.max(max, sumOf(counts)), 0)
-  const { time } = clockIn(timezone)
   return {
     load,
     most,
     label: `At most ${most} executions were waiting, queued or running at the same time.`,
-    ticks: ticksOf(beginAt, endAt).map((at) => [(at - beginAt) / Math.max(1, endAt - beginAt), time(at)]),
+    ticks: ticksOf(beginAt, endAt).map((at) => [
+      (at - beginAt) / Math.max(1, endAt - beginAt),
+      localTime(at, timezone),
+    ]),
   }
 }
 
@@ -268,7 +271,7 @@ const slowestPart = ({ timeline: { rows } }: Report): Part => ({
 const timelineParts = (report: Report): ReadonlyArray<Part> => {
   const { rows, beginAt, endAt } = report.timeline
   if (rows.length === 0) return [{ p: "Nothing was started." }]
-  const { moment } = clockIn(report.timezone)
+  const moment = (at: number) => momentIn(report.timezone, at)
   return [
     { p: `${counted(rows.length, "execution")} from ${moment(beginAt)} to ${moment(endAt)}.` },
     {

@@ -5,9 +5,9 @@
  */
 import { counted } from "../base/Text.ts"
 import type { Reference } from "../tables/Dimensions.ts"
-import { fillPage } from "./Page.ts"
+import { fillPage, momentIn } from "./Page.ts"
 import type { Inline, Page, Part } from "./Page.ts"
-import { clockIn, share } from "./TextTable.ts"
+import { share } from "./TextTable.ts"
 
 /** The first rows of a table of `main`. */
 export interface TableRows {
@@ -305,7 +305,7 @@ const sectionsOf = (all: TablesPage): Page["sections"] => {
 
 const pageOf = (all: TablesPage): Page => {
   const { madeAt, timezone, toolVersion, shows, isPublished } = all
-  const written = `Written ${clockIn(timezone).moment(madeAt)} (${timezone}) by Nightjar ${toolVersion}.`
+  const written = `Written ${momentIn(timezone, madeAt)} (${timezone}) by Nightjar ${toolVersion}.`
   const nothingYet = "Nothing is published in this folder yet: the tables below have no rows."
   return {
     title: "Published tables",

@@ -146,34 +146,7 @@ const quoted = (text: string): string => (/[",\r\n]/.test(text) ? `"${text.repla
 /** One line of CSV (RFC 4180). */
 export const csvLine = (cells: ReadonlyArray<string>): string => `${cells.map(quoted).join(",")}\r\n`
 
-// The words that the report's sections share: times in one zone, durations, shares, and what each change is
-// called.
-
-export const clockIn = (timeZone: string) => {
-  const format = new Intl.DateTimeFormat("en-GB", {
-    timeZone,
-    year: "numeric",
-    month: "2-digit",
-    day: "2-digit",
-    hour: "2-digit",
-    minute: "2-digit",
-    hourCycle: "h23",
-  })
-  const partsAt = (at: number) =>
-    Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]))
-  return {
-    /** `2026-11-22 23:05`. */
-    moment: (at: number) => {
-      const { year, month, day, hour, minute } = partsAt(at)
-      return `${year}-${month}-${day} ${hour}:${minute}`
-    },
-    /** `23:05`. */
-    time: (at: number) => {
-      const { hour, minute } = partsAt(at)
-      return `${hour}:${minute}`
-    },
-  }
-}
+// The words that the report's sections share: durations and shares.
 
 export const duration = (ms: number | undefined): string => (ms === undefined ? "–" : span(ms))
 

@@ -220,10 +220,7 @@ export const problemsText = (problems: ReadonlyArray<string>): string => {
   return [...problems.slice(0, problemsShown), ...more].join("\n")
 }
 
-const logins = Effect.gen(function* () {
-  const ledger = yield* openedLedger
-  return loginsOf(yield* ledger.accounts)
-})
+const logins = Effect.flatMap(openedLedger, ({ accounts }) => Effect.map(accounts, loginsOf))
 
 const heldText =
   `An account is held after ${rejectedInARowMax} rejected logins in a row, or after ${strikesMax} that may ` +
@@ -298,19 +295,6 @@ const timeGiven = Effect.fnUntraced(function* (flag: string, given: Option.Optio
   return Number.isNaN(at) ? yield* refuse("time-unreadable", { flag }) : new Date(at).toISOString()
 })
 
-const releaseFlags = {
-  unproven: switchFlag("unproven", "One login for each account held as LOGIN_UNPROVEN"),
-  source: optionalFlag("source", "SOURCE", "Of --unproven: only of this source or engine"),
-  answer: optionalFlag("answer", "STATUS", "Of --unproven: only with this answer, such as 502"),
-  from: optionalFlag("from", "TIME", "Of --unproven: only if sent then or later (UTC)"),
-  to: optionalFlag("to", "TIME", "Of --unproven: only if sent then or before (UTC)"),
-  run: optionalFlag("run", "RUN", "Of --unproven: only if sent by this run"),
-  reason: optionalFlag("reason", "REASON", "Of --unproven: only if a login was also rejected so"),
-  because: optionalFlag("because", "TEXT", "Why, for the ledger; required with --unproven"),
-  yes: switchFlag("yes", "Release what --unproven names; required with it"),
-  dryRun: switchFlag("dry-run", "Show what would be released"),
-}
-
 const release = command(
   "release",
   {
@@ -327,7 +311,16 @@ const release = command(
         Argument.withDescription("First characters, of a login or account"),
         Argument.variadic({ min: 0 }),
       ),
-      ...releaseFlags,
+      unproven: switchFlag("unproven", "One login for each account held as LOGIN_UNPROVEN"),
+      source: optionalFlag("source", "SOURCE", "Of --unproven: only of this source or engine"),
+      answer: optionalFlag("answer", "STATUS", "Of --unproven: only with this answer, such as 502"),
+      from: optionalFlag("from", "TIME", "Of --unproven: only if sent then or later (UTC)"),
+      to: optionalFlag("to", "TIME", "Of --unproven: only if sent then or before (UTC)"),
+      run: optionalFlag("run", "RUN", "Of --unproven: only if sent by this run"),
+      reason: optionalFlag("reason", "REASON", "Of --unproven: only if a login was also rejected so"),
+      because: optionalFlag("because", "TEXT", "Why, for the ledger; required with --unproven"),
+      yes: switchFlag("yes", "Release what --unproven names; required with it"),
+      dryRun: switchFlag("dry-run", "Show what would be released"),
     },
     run: function* ({ fingerprints, unproven, yes, dryRun, ...given }) {
       const { source, answer, run, reason, because } = Record.map(given, Option.getOrUndefined)
