@@ -24,7 +24,7 @@ import { csvFormat, jsonFormat, tableFormat } from "../../src/cli/commands/Query
 import { harmless } from "../../src/report/TextTable.ts"
 import { selectTasks, tasksMeant, unknownSelected } from "../../src/cli/commands/Run.ts"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
-import { idOf, planned, runOf, settled } from "../report/Samples.ts"
+import { idOf, pictureOf, planned, runOf, settled } from "../report/Samples.ts"
 import { anId } from "../harness/Id.ts"
 
 const signs = [..."=+-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−‐‑–—➕➖"]
@@ -310,28 +310,7 @@ describe("progress", () => {
 
 describe("the desk of a running night", () => {
   const run_id = anId("demo.1")
-  const total = {
-    engine_reference: "total",
-    tasks: 40,
-    queued: 0,
-    waiting: { time: 0, engine: 0, conflict: 0 },
-    running: 1,
-    done: { succeeded: 39, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
-    per_hour: 0,
-  }
-  const limits = { max_in_flight: 10, per_engine: 10 }
-  const picture: NightPicture = {
-    run_id: "demo.1",
-    at: 2_000,
-    began_at: 1_000,
-    stage: "executing",
-    state: "running",
-    service: {},
-    limits,
-    job_limits: limits,
-    total,
-    engines: [],
-  }
+  const picture = pictureOf("demo.1")
   const published: ProgressEvent = {
     _tag: "Noted",
     fact: { _tag: "InterimPublished", run_id, version: 7, tasks: 39, of: 40 },

@@ -19,7 +19,6 @@ import { Output, Settings } from "../../src/cli/Output.ts"
 import { Wiring } from "../../src/cli/Wiring.ts"
 import { NotSent, Service } from "../../src/client/Service.ts"
 import { Steering } from "../../src/task/NightPicture.ts"
-import type { NightPicture } from "../../src/task/NightPicture.ts"
 import { FolderLocked } from "../../src/base/FolderLock.ts"
 import type { Job, Receiver } from "../../src/jobs/Job.ts"
 import { Ledger, append } from "../../src/ledger/Ledger.ts"
@@ -32,7 +31,7 @@ import type { Notice, RunEnding } from "../../src/report/Notice.ts"
 import { newsOf } from "../../src/report/Changes.ts"
 import type { News } from "../../src/report/Changes.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { run_id, runOf } from "./Samples.ts"
+import { engineRow, pictureOf, run_id, runOf } from "./Samples.ts"
 import { worksHere } from "../harness/CommandsHere.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { sharedFolder } from "../harness/Folder.ts"
@@ -344,27 +343,12 @@ describe("receivers", () => {
       night: { starts: "22:00", until: "06:00" },
       timezone: "UTC",
     }
-    const row = (engine_reference: string, queued: number, running: number, conflict: number) => ({
-      engine_reference,
-      tasks: 10,
-      queued,
-      waiting: { time: 0, engine: 0, conflict },
-      running,
-      done: { succeeded: 10, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
-      per_hour: 1,
-    })
-    const picture: NightPicture = {
-      run_id: "nightly.2026-11-21",
-      at: 0,
-      began_at: 0,
-      stage: "executing",
-      state: "running",
-      service: {},
-      limits: { max_in_flight: 1, per_engine: 1 },
-      job_limits: { max_in_flight: 1, per_engine: 1 },
+    const row = (engine_reference: string, queued: number, running: number, conflict: number) =>
+      engineRow(engine_reference, { tasks: 10, queued, running, waiting: { time: 0, engine: 0, conflict } })
+    const picture = pictureOf("nightly.2026-11-21", {
       total: row("total", 4, 5, 6),
       engines: [row("a-bank:api", 1, 0, 0), row("b-bank:api", 0, 0, 0), row("c-bank:api", 3, 5, 6)],
-    }
+    })
     // At the deadline, the run ends what is open.
     const over = { ...picture, engines: [row("c-bank:api", 0, 0, 0)] }
     const clock = yield* Clock.Clock

@@ -2,28 +2,27 @@
 import { describe, expect, it } from "vitest"
 import type { EnginePicture, NightPicture } from "../../src/task/NightPicture.ts"
 import { renderNight, renderNightLine } from "../../src/report/RenderSummary.ts"
+import { engineRow, pictureOf } from "./Samples.ts"
 
 const at = Date.UTC(2026, 10, 21, 23, 30)
 const minute = 60_000
 
-const engine = (engine_reference: string, more: Partial<EnginePicture> = {}): EnginePicture => ({
-  engine_reference,
-  tasks: 1_500,
-  queued: 800,
-  waiting: { time: 3, engine: 0, conflict: 2 },
-  running: 20,
-  done: { succeeded: 650, partial: 5, failed: 20, skipped: 0, unfinished: 0 },
-  per_hour: 610.5,
-  slowest: { task_id: "nightly.2026-11-21/c-0012/es-bank:api", running_ms: 47 * minute },
-  ...more,
-})
+const engine = (engine_reference: string, more: Partial<EnginePicture> = {}) =>
+  engineRow(engine_reference, {
+    tasks: 1_500,
+    queued: 800,
+    waiting: { time: 3, engine: 0, conflict: 2 },
+    running: 20,
+    done: { succeeded: 650, partial: 5, failed: 20, skipped: 0, unfinished: 0 },
+    per_hour: 610.5,
+    slowest: { task_id: "nightly.2026-11-21/c-0012/es-bank:api", running_ms: 47 * minute },
+    ...more,
+  })
 
-const picture: NightPicture = {
-  run_id: "nightly.2026-11-21",
+const waiting = { time: 0, engine: 120, conflict: 0 }
+const picture = pictureOf("nightly.2026-11-21", {
   at,
   began_at: at - 66 * minute,
-  stage: "executing",
-  state: "running",
   deadline_at: at + 450 * minute,
   expected_end_at: at + 90 * minute,
   service: { last_answer_at: at - 3_000 },
@@ -32,18 +31,9 @@ const picture: NightPicture = {
   total: engine("total", { tasks: 1_620, queued: 800, waiting: { time: 3, engine: 120, conflict: 2 } }),
   engines: [
     engine("es-bank:api"),
-    {
-      engine_reference: "es-social-security:website",
-      tasks: 120,
-      queued: 0,
-      waiting: { time: 0, engine: 120, conflict: 0 },
-      running: 0,
-      done: { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
-      per_hour: 0,
-      closed_until: at + 10 * minute,
-    },
+    engineRow("es-social-security:website", { tasks: 120, waiting, closed_until: at + 10 * minute }),
   ],
-}
+})
 const screen = { width: 79, height: 24, colour: false, timezone: "UTC" }
 
 describe("the running night", () => {

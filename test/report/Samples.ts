@@ -6,6 +6,7 @@ import type { Outcome, WhoActs } from "../../src/service/EndTable.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
+import type { EnginePicture, NightPicture } from "../../src/task/NightPicture.ts"
 import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -97,3 +98,28 @@ export const runOf = (...facts: ReadonlyArray<Fact>): RunState => {
   if (run === undefined) throw new Error("the facts hold no beginning")
   return run
 }
+
+/** How a running night looks, with nothing to do but what is given. */
+export const engineRow = (engine_reference: string, more: Partial<EnginePicture> = {}): EnginePicture => ({
+  engine_reference,
+  tasks: 0,
+  queued: 0,
+  waiting: { time: 0, engine: 0, conflict: 0 },
+  running: 0,
+  done: { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
+  per_hour: 0,
+  ...more,
+})
+export const pictureOf = (of: string, more: Partial<NightPicture> = {}): NightPicture => ({
+  run_id: of,
+  at: 2_000,
+  began_at: 1_000,
+  stage: "executing",
+  state: "running",
+  service: {},
+  limits: { max_in_flight: 10, per_engine: 10 },
+  job_limits: { max_in_flight: 10, per_engine: 10 },
+  total: engineRow("total"),
+  engines: [],
+  ...more,
+})

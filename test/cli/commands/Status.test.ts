@@ -11,6 +11,7 @@ import { Ledger } from "../../../src/ledger/Ledger.ts"
 import { commandHere } from "../../harness/CommandsHere.ts"
 import { anId } from "../../harness/Id.ts"
 import { sharedFolder } from "../../harness/Folder.ts"
+import { pictureOf } from "../../report/Samples.ts"
 
 const root = sharedFolder()
 
@@ -56,29 +57,9 @@ const folderWith = async (...facts: ReadonlyArray<Fact>): Promise<string> => {
   return output
 }
 
-const count = { tasks: 1, queued: 0, waiting: { time: 0, engine: 0, conflict: 0 }, running: 1, per_hour: 0 }
-const total = {
-  ...count,
-  engine_reference: "",
-  done: { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
-}
-const limits = { max_in_flight: 1, per_engine: 1 }
-const pictureOf = (run_id: string) => ({
-  run_id,
-  at: 2,
-  began_at: 1,
-  stage: "executing",
-  state: "running",
-  service: {},
-  limits,
-  job_limits: limits,
-  total,
-  engines: [],
-})
-
 /** While another process works in the folder: on these runs, or on none yet. */
 const besideWork = <A>(output: string, runs: ReadonlyArray<string>, ask: () => Promise<A>) => {
-  const [night, ...beside] = runs.map(pictureOf)
+  const [night, ...beside] = runs.map((run_id) => pictureOf(run_id))
   const answer = night === undefined ? { _tag: "NotExecuting" } : { _tag: "Night", night, beside }
   return Effect.gen(function* () {
     yield* lockFolder(join(output, "run.lock"))
