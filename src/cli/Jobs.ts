@@ -11,7 +11,7 @@ import { orderProblems } from "../jobs/Job.ts"
 import type { Job } from "../jobs/Job.ts"
 import { renderProblem } from "../base/DurableFile.ts"
 import type { Problem } from "../base/DurableFile.ts"
-import { EnvFileFlag, note, severalFlag, unknownNames, warn } from "./Output.ts"
+import { EnvFileFlag, note, only, severalFlag, unknownNames, warn } from "./Output.ts"
 import { refuse } from "./Failures.ts"
 import { Wiring } from "./Wiring.ts"
 import { accessKey } from "../service/Ids.ts"
@@ -188,10 +188,7 @@ export const partFlags = {
   first: Flag.Int("first").pipe(
     Flag.withMetavar("N"),
     Flag.withDescription("A part of the job: only its first N customers"),
-    Flag.filter(
-      (first) => first > 0,
-      () => "a number of customers, from 1",
-    ),
+    only((first) => first > 0, "a number of customers, from 1"),
     Flag.optional,
   ),
 }

@@ -157,14 +157,14 @@ export class Settings extends Context.Service<Settings, Config.Success<typeof re
   static readonly layer = Layer.effect(Settings, Effect.orDie(read))
 }
 
+/** The value has to be `expected`, which is said of any other. */
+export const only = <A>(holds: (value: A) => boolean, expected: string) => Flag.filter(holds, () => expected)
+
 export const OutputFlag = GlobalFlag.Setting("output")({
   flag: Flag.String("output").pipe(
     Flag.withMetavar("DIR"),
     Flag.withDescription("The output folder (default: NIGHTJAR_OUTPUT, or output)"),
-    Flag.filter(
-      (path) => path !== "",
-      () => "a folder's name",
-    ),
+    only((path) => path !== "", "a folder's name"),
     Flag.optional,
   ),
 })
@@ -183,6 +183,14 @@ export const switchFlag = (name: string, description: string) =>
 
 export const optionalFlag = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.optional)
+
+/** The first choice is the default. */
+export const choiceFlag = <const Choice extends string>(
+  name: string,
+  choices: readonly [Choice, ...ReadonlyArray<Choice>],
+  description: string,
+) =>
+  Flag.Literals(name, choices).pipe(Flag.withDescription(description), Flag.withDefault<Choice>(choices[0]))
 
 export const severalFlag = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(
@@ -221,12 +229,15 @@ export const namedOutput = (output: string): string | undefined =>
 
 export const jsonFlag = switchFlag("json", "Print JSON")
 
-export const jobArguments = Argument.String("JOB").pipe(
-  Argument.withDescription("A job file, such as jobs/demo.yaml"),
-  Argument.variadic({ min: 1 }),
-)
+export const argument = (name: string, description: string) =>
+  Argument.String(name).pipe(Argument.withDescription(description))
 
-export const runArgument = Argument.String("RUN").pipe(
-  Argument.withDescription("A run_id (default: the newest run)"),
-  Argument.optional,
-)
+export const optionalArgument = (name: string, description: string) =>
+  Argument.optional(argument(name, description))
+
+export const severalArguments = (name: string, description: string, min = 0) =>
+  Argument.variadic(argument(name, description), { min })
+
+export const jobArguments = severalArguments("JOB", "A job file, such as jobs/demo.yaml", 1)
+
+export const runArgument = optionalArgument("RUN", "A run_id (default: the newest run)")

@@ -5,13 +5,12 @@
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { Effect, Exit, Layer, Option, Result, Schema, Stream } from "effect"
-import { Argument } from "effect/cli"
 import { suggestion } from "../../base/Text.ts"
 import { actUnless, command } from "../CommandRow.ts"
 import { endingFor, refuse, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { summarisedNight } from "../Nights.ts"
-import { NoProgressFlag, note, optionalFlag, switchFlag } from "../Output.ts"
+import { NoProgressFlag, argument, note, optionalFlag, switchFlag } from "../Output.ts"
 import { holdOutput, makePrivate, writeWhole } from "../OutputFolder.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
 import { Wiring } from "../Wiring.ts"
@@ -410,7 +409,7 @@ export const acquaint = command("acquaint", {
     something does not fit, or a person has to act; 4: the execution did not end in time.`,
   examples: { "nightjar acquaint jobs/demo.yaml --customer c-003": "Against the embedded service" },
   flags: {
-    path: Argument.String("JOB").pipe(Argument.withDescription("A job file, such as jobs/demo.yaml")),
+    path: argument("JOB", "A job file, such as jobs/demo.yaml"),
     customer: optionalFlag("customer", "ID", "The customer; required if the job has several"),
     engine: optionalFlag("engine", "REF", "The engine; required if that customer has several"),
     write: optionalFlag("write", "DIR", "Folder for results sources (default: beside the calls)"),

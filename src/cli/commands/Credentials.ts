@@ -3,13 +3,13 @@
  * changes or somebody releases it; an account that another login may lock gets none at all.
  */
 import { Clock, Effect, Option, Record, Stream } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Command } from "effect/cli"
 import { readTextFile } from "../../base/DurableFile.ts"
 import { given } from "../../base/Schemas.ts"
 import { counted, listed } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { refuse } from "../Failures.ts"
-import { jobFlags, note, optionalFlag, switchFlag, writeOut } from "../Output.ts"
+import { argument, jobFlags, note, optionalFlag, severalArguments, switchFlag, writeOut } from "../Output.ts"
 import { hasLedger, holdOutput, openedLedger, withLedger } from "../OutputFolder.ts"
 import { Wiring } from "../Wiring.ts"
 import { jobsOf } from "./Forget.ts"
@@ -307,10 +307,7 @@ const release = command(
         "How many accounts an outage has left held",
     },
     flags: {
-      fingerprints: Argument.String("FINGERPRINT").pipe(
-        Argument.withDescription("First characters, of a login or account"),
-        Argument.variadic({ min: 0 }),
-      ),
+      fingerprints: severalArguments("FINGERPRINT", "First characters, of a login or account"),
       unproven: switchFlag("unproven", "One login for each account held as LOGIN_UNPROVEN"),
       source: optionalFlag("source", "SOURCE", "Of --unproven: only of this source or engine"),
       answer: optionalFlag("answer", "STATUS", "Of --unproven: only with this answer, such as 502"),
@@ -427,9 +424,7 @@ const settle = command(
       support writes \`never_created\`, or the id of its execution: that is read, and counts as it ended.
       Rows where the column is empty change nothing. If one row is wrong, nothing is changed.`,
     flags: {
-      file: Argument.String("FILE").pipe(
-        Argument.withDescription("CSV with the columns external_execution_id and execution_id"),
-      ),
+      file: argument("FILE", "CSV with the columns external_execution_id and execution_id"),
       jobs: jobFlags,
       dryRun: switchFlag("dry-run", "Check the file and read the executions, and change nothing"),
     },

@@ -5,7 +5,6 @@
 import { accessSync, constants, existsSync, readdirSync, statSync, statfsSync } from "node:fs"
 import { join } from "node:path"
 import { Clock, Effect, Schema } from "effect"
-import { Argument } from "effect/cli"
 import { HttpClient } from "effect/http"
 import { bytesText, counted } from "../../base/Text.ts"
 import { knownZone } from "../../base/Time.ts"
@@ -14,7 +13,7 @@ import { failed, ok, toolVersion, warning } from "../Failures.ts"
 import type { Finding } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { alarmsCheck } from "../Notices.ts"
-import { switchFlag } from "../Output.ts"
+import { severalArguments, switchFlag } from "../Output.ts"
 import { lostLedger, openedLedger, problemsOf, refusalOf } from "../OutputFolder.ts"
 import { withPublished } from "../PublishedDatabase.ts"
 import { Wiring } from "../Wiring.ts"
@@ -384,10 +383,7 @@ export const doctor = command("doctor", {
     --canary also runs a test night in a temporary folder, against a service that repeats every secret, and
     searches all that it wrote, showed and sent for them.`,
   flags: {
-    jobs: Argument.String("JOB").pipe(
-      Argument.withDescription("Job files whose secrets and services to check"),
-      Argument.variadic(),
-    ),
+    jobs: severalArguments("JOB", "Job files whose secrets and services to check"),
     canary: switchFlag("canary", "Also prove that no secret leaks"),
   },
   run: function* ({ jobs, canary }, output) {

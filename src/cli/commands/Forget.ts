@@ -5,11 +5,10 @@
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import { Clock, Effect, Layer } from "effect"
-import { Argument } from "effect/cli"
 import { given } from "../../base/Schemas.ts"
 import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
-import { jobFlags, note, say, switchFlag, warn } from "../Output.ts"
+import { argument, jobFlags, note, say, switchFlag, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { checkJobs, loadJobs } from "../Jobs.ts"
 import { holdOutput, openedLedger, openedStoreWithKey, shareOf } from "../OutputFolder.ts"
@@ -372,7 +371,7 @@ export const forget = command("forget", {
     "nightjar forget c-0001 --yes": "Remove it",
   },
   flags: {
-    customer: Argument.String("CUSTOMER").pipe(Argument.withDescription("The customer's complete id")),
+    customer: argument("CUSTOMER", "The customer's complete id"),
     yes: switchFlag("yes", "Remove it; without this, nothing is removed"),
     dryRun: switchFlag("dry-run", "Show what would be removed"),
     jobs: jobFlags,

@@ -12,7 +12,7 @@ import type { Style } from "../../report/RenderSummary.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { helped } from "../CommandRow.ts"
 import { refuse } from "../Failures.ts"
-import { Output, sayPainted } from "../Output.ts"
+import { Output, argument, sayPainted } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 
 /** Wider lines are hard to read. */
@@ -109,7 +109,7 @@ export const readPages = (packageFolder: string) =>
 
 export const help = Command.make(
   "help",
-  { topic: Argument.String("TOPIC").pipe(Argument.withDescription("A page"), Argument.withDefault("")) },
+  { topic: Argument.withDefault(argument("TOPIC", "A page"), "") },
   Effect.fn("Help.handle")(function* ({ topic }) {
     const pages = readPages((yield* Wiring).packageFolder)
     const { out } = yield* Output

@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs"
 import { resolve, sep } from "node:path"
 import { Clock, Duration, Effect, Layer, Option } from "effect"
-import { Argument, Flag } from "effect/cli"
+import { Flag } from "effect/cli"
 import { bytesText, counted, isDurationWithin, readDuration } from "../../base/Text.ts"
 import { backup as copy } from "../../folder/Backup.ts"
 import type { PruneResult } from "../../folder/Prune.ts"
@@ -13,7 +13,7 @@ import { table } from "../../report/TextTable.ts"
 import { compact as compactStore } from "../../tables/Compact.ts"
 import type { Compacted } from "../../tables/Compact.ts"
 import { actUnless, command } from "../CommandRow.ts"
-import { optionalFlag, switchFlag } from "../Output.ts"
+import { argument, only, optionalArgument, optionalFlag, severalArguments, switchFlag } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import {
@@ -68,9 +68,7 @@ export const backup = command("backup", {
     "nightjar status --output /backup/monday": "Read the copy",
   },
   flags: {
-    folder: Argument.String("DIR").pipe(
-      Argument.withDescription("A folder that is empty or does not exist yet"),
-    ),
+    folder: argument("DIR", "A folder that is empty or does not exist yet"),
   },
   needs: "ledger",
   run: function* ({ folder: given }, output) {
@@ -117,10 +115,7 @@ export const prune = command("prune", {
     what the ledger knows of old runs goes to \`ledger-archive/\`.`,
   examples: { "nightjar prune --dry-run": "What would be removed, and its size" },
   flags: {
-    paths: Argument.String("JOB").pipe(
-      Argument.withDescription("Job files (default: all jobs that ran here)"),
-      Argument.variadic(),
-    ),
+    paths: severalArguments("JOB", "Job files (default: all jobs that ran here)"),
     isDry: switchFlag("dry-run", "Show what would be removed, without removing it"),
   },
   needs: "ledger",
@@ -187,10 +182,7 @@ export const compact = command("compact", {
     olderThan: Flag.String("older-than").pipe(
       Flag.withMetavar("AGE"),
       Flag.withDescription(`Only months that ended this long ago (default: ${ageDefault})`),
-      Flag.filter(
-        isDurationWithin({ minimum: 0, maximum: "36500 days" }),
-        () => "a number and a unit, such as 35 days",
-      ),
+      only(isDurationWithin({ minimum: 0, maximum: "36500 days" }), "a number and a unit, such as 35 days"),
       Flag.withDefault(ageDefault),
     ),
     isDry: switchFlag("dry-run", "Show what would be compacted, without doing it"),
@@ -254,10 +246,7 @@ export const pseudonyms = command("pseudonyms", {
     "nightjar pseudonyms --value ES9121000418450200051332": "A value of a column",
   },
   flags: {
-    name: Argument.String("NAME").pipe(
-      Argument.withDescription("A customer's id or a pseudonym (default: all)"),
-      Argument.optional,
-    ),
+    name: optionalArgument("NAME", "A customer's id or a pseudonym (default: all)"),
     value: optionalFlag("value", "TEXT", "The pseudonym of this value of a chosen column"),
   },
   needs: "ledger",

@@ -12,7 +12,7 @@ import { exitCodes } from "../../messages/ExitCodes.ts"
 import type { Notice } from "../../report/Notice.ts"
 import { table } from "../../report/TextTable.ts"
 import { command } from "../CommandRow.ts"
-import { jobArguments } from "../Output.ts"
+import { argument, jobArguments } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { checkJobs, loadJobs, tellProblems } from "../Jobs.ts"
 import { Wiring } from "../Wiring.ts"
@@ -24,10 +24,7 @@ const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
  */
 export const init = command("init", {
   flags: {
-    name: Argument.String("NAME").pipe(
-      Argument.withDescription("The job's name: a-z, 0-9 and hyphens"),
-      Argument.withDefault("nightly"),
-    ),
+    name: Argument.withDefault(argument("NAME", "The job's name: a-z, 0-9 and hyphens"), "nightly"),
   },
   run: function* ({ name }) {
     if (!namePattern.test(name)) return yield* refuse("job-name-invalid")
@@ -99,7 +96,7 @@ const test = command(
       address is shown. The exit code is 0 only if all answered well, else 2.`,
     examples: { "nightjar notify test jobs/nightly.yaml": "Before the first night" },
     flags: {
-      path: Argument.String("JOB").pipe(Argument.withDescription("The job file whose receivers are told")),
+      path: argument("JOB", "The job file whose receivers are told"),
     },
     run: function* ({ path }) {
       const [job] = yield* loadJobs([path])

@@ -4,12 +4,22 @@
  */
 import { join } from "node:path"
 import { Effect, Option, Stdio, Stream } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import type { CellValue, XlsxWriteStreamOptions } from "hucre/xlsx"
 import type { Column, Connection, Json, QueryResult } from "../../base/DuckDb.ts"
 import { counted, suggestion } from "../../base/Text.ts"
 import { helped } from "../CommandRow.ts"
-import { Output, outputFolder, say, sayJson, switchFlag, warn, writeOut } from "../Output.ts"
+import {
+  Output,
+  choiceFlag,
+  optionalArgument,
+  outputFolder,
+  say,
+  sayJson,
+  switchFlag,
+  warn,
+  writeOut,
+} from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { withPublished } from "../PublishedDatabase.ts"
 import { refusalOfFile } from "../OutputFolder.ts"
@@ -178,15 +188,9 @@ const listSaved = Effect.fnUntraced(function* (json: boolean) {
 export const query = Command.make(
   "query",
   {
-    sql: Argument.String("SQL").pipe(
-      Argument.withDescription("One statement, in quotes, or @NAME of a saved query"),
-      Argument.optional,
-    ),
+    sql: optionalArgument("SQL", "One statement, in quotes, or @NAME of a saved query"),
     list: switchFlag("list", "List the saved queries"),
-    format: Flag.Literals("format", formats).pipe(
-      Flag.withDescription("Format"),
-      Flag.withDefault("table" as const),
-    ),
+    format: choiceFlag("format", formats, "Format"),
     json: switchFlag("json", "The same as --format json"),
     excelSafe: switchFlag("excel-safe", "In csv, put ' before texts that a spreadsheet would run"),
   },

@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Duration, Effect, Layer, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { counted, isDurationWithin, readDuration, shellWord } from "../../base/Text.ts"
 import { helped } from "../CommandRow.ts"
 import {
@@ -16,6 +16,8 @@ import {
   jsonFlag,
   namedOutput,
   note,
+  only,
+  optionalArgument,
   optionalFlag,
   outputFolder,
   runArgument,
@@ -76,9 +78,9 @@ export const run = Command.make(
     wait: Flag.String("wait").pipe(
       Flag.withMetavar("DURATION"),
       Flag.withDescription("How long to wait for another process in the folder"),
-      Flag.filter(
+      only(
         isDurationWithin({ minimum: "1 second", maximum: "24 hours" }),
-        () => "a number and a unit, such as 8 hours, from 1 second to 24 hours",
+        "a number and a unit, such as 8 hours, from 1 second to 24 hours",
       ),
       Flag.optional,
     ),
@@ -403,10 +405,7 @@ const findHeld = Effect.fnUntraced(function* (named: Option.Option<string>) {
 export const accept = Command.make(
   "accept",
   {
-    run: Argument.String("RUN").pipe(
-      Argument.withDescription("A run_id (default: the newest one that is held back)"),
-      Argument.optional,
-    ),
+    run: optionalArgument("RUN", "A run_id (default: the newest one that is held back)"),
     moved: movedFlag,
     json: jsonFlag,
   },

@@ -5,7 +5,6 @@
 import { statSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { Argument, Flag } from "effect/cli"
 import { counted, suggestion } from "../../base/Text.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
 import type { RunHeader } from "../../ledger/FoldRun.ts"
@@ -19,7 +18,7 @@ import { knownEnd, rowOf } from "../../service/Ends.ts"
 import { TaskId } from "../../service/Ids.ts"
 import type { RunId } from "../../service/Ids.ts"
 import { command } from "../CommandRow.ts"
-import { runArgument, switchFlag } from "../Output.ts"
+import { argument, choiceFlag, optionalArgument, runArgument, switchFlag } from "../Output.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import {
   familiesOf,
@@ -97,14 +96,8 @@ export const runs = command("runs", {
     "nightjar runs nightly-spain.2026-11-20 --format openlineage": "The events of one run",
   },
   flags: {
-    run: Argument.String("RUN").pipe(
-      Argument.withDescription("One run (default: all of them)"),
-      Argument.optional,
-    ),
-    format: Flag.Literals("format", ["text", "openlineage"]).pipe(
-      Flag.withDescription("Events, as JSON lines"),
-      Flag.withDefault("text" as const),
-    ),
+    run: optionalArgument("RUN", "One run (default: all of them)"),
+    format: choiceFlag("format", ["text", "openlineage"], "Events, as JSON lines"),
   },
   run: function* ({ run, format }, output) {
     const known = withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
@@ -207,9 +200,7 @@ export const explain = command("explain", {
     "nightjar explain ledger-damaged": "The id in brackets at the end of a message",
   },
   flags: {
-    id: Argument.String("ID").pipe(
-      Argument.withDescription("A task, customer, execution, session or message id, or a reason"),
-    ),
+    id: argument("ID", "A task, customer, execution, session or message id, or a reason"),
     all: switchFlag("all", "All runs, not only the ten newest that know the id"),
   },
   run: function* ({ id, all }) {

@@ -5,7 +5,7 @@
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { deliveryOrders, readTarget } from "../../sandbox/state/HookState.ts"
-import { optionalFlag, say, switchFlag } from "../Output.ts"
+import { choiceFlag, only, optionalFlag, say, switchFlag } from "../Output.ts"
 import { behaviourWords } from "../../sandbox/executions/Behaviour.ts"
 import { faultHelp } from "../../sandbox/faults/Faults.ts"
 import { sessionHelp } from "../../sandbox/flows/StandingSessions.ts"
@@ -22,16 +22,10 @@ const webhookFlags = {
   webhooks: Flag.String("webhooks").pipe(
     Flag.withMetavar("URL"),
     Flag.withDescription("URL that receives all events of all applications"),
-    Flag.filter(
-      (url) => readTarget(url) !== undefined,
-      () => "an http or https address without a user",
-    ),
+    only((url) => readTarget(url) !== undefined, "an http or https address without a user"),
     Flag.optional,
   ),
-  webhooksOrder: Flag.Literals("webhooks-order", deliveryOrders).pipe(
-    Flag.withDescription("Order of deliveries"),
-    Flag.withDefault("timely"),
-  ),
+  webhooksOrder: choiceFlag("webhooks-order", deliveryOrders, "Order of deliveries"),
   webhooksDuplicates: switchFlag("webhooks-duplicates", "Deliver about half of the events twice"),
 }
 
@@ -63,10 +57,7 @@ export const sandbox = Command.make(
   {
     port: Flag.Int("port").pipe(
       Flag.withDescription("Port on 127.0.0.1; 0 takes any free port"),
-      Flag.filter(
-        (port) => port >= 0 && port <= 65_535,
-        () => "a port from 0 to 65535",
-      ),
+      only((port) => port >= 0 && port <= 65_535, "a port from 0 to 65535"),
       Flag.withDefault(8_730),
     ),
     host: Flag.String("host").pipe(
@@ -75,18 +66,12 @@ export const sandbox = Command.make(
     ),
     seed: Flag.Int("seed").pipe(
       Flag.withDescription("The same seed gives the same data and behaviour"),
-      Flag.filter(
-        (seed) => seed >= 0,
-        () => "a whole number from 0",
-      ),
+      only((seed) => seed >= 0, "a whole number from 0"),
       Flag.withDefault(1),
     ),
     speed: Flag.Finite("speed").pipe(
       Flag.withDescription("Seconds of service time per real second"),
-      Flag.filter(
-        (speed) => speed > 0,
-        () => "a number above 0",
-      ),
+      only((speed) => speed > 0, "a number above 0"),
       Flag.withDefault(1),
     ),
     state: optionalFlag("state", "FILE", "Keep executions across restarts; locks FILE.lock"),

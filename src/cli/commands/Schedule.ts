@@ -17,6 +17,7 @@ import {
   EnvFileFlag,
   jobArguments,
   jsonFlag,
+  only,
   outputFolder,
   say,
   sayJson,
@@ -358,9 +359,9 @@ export const schedule = Command.make(
     at: Flag.String("at").pipe(
       Flag.withMetavar("HH:MM"),
       Flag.withDescription("When a job without `night` runs, in its time zone"),
-      Flag.filter(
+      only(
         (time) => /^(?:[01][0-9]|2[0-3]):[0-5][0-9]$/.test(time),
-        () => "a time of day as HH:MM, from 00:00 to 23:59",
+        "a time of day as HH:MM, from 00:00 to 23:59",
       ),
       Flag.optional,
     ),

@@ -3,12 +3,12 @@
  * application's subscriptions.
  */
 import { Effect, Option, Schema } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { suggestion } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import { Settings, optionalFlag, switchFlag } from "../Output.ts"
+import { Settings, argument, optionalFlag, switchFlag } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 import { FormCache } from "../../client/EngineForms.ts"
 import { retryCall } from "../../client/Pacing.ts"
@@ -130,9 +130,7 @@ const show = command(
   "show",
   {
     flags: {
-      reference: Argument.String("REF").pipe(
-        Argument.withDescription("An engine's reference, such as sandbox-bank:website"),
-      ),
+      reference: argument("REF", "An engine's reference, such as sandbox-bank:website"),
       ...serviceFlags,
     },
     run: ({ reference, ...flags }, output) => withService(flags, output, lookFor(reference)),
@@ -181,12 +179,8 @@ export const engines = Command.make("engines").pipe(Command.withSubcommands([lis
 // Subscriptions belong to everyone who uses the application: an event that goes to another address is only
 // redirected on request, and only those of one address are removed.
 
-const jobArgument = Argument.String("JOB").pipe(
-  Argument.withDescription("The job file that names the service"),
-)
-const urlArgument = Argument.String("URL").pipe(
-  Argument.withDescription("Where the service sends the events"),
-)
+const jobArgument = argument("JOB", "The job file that names the service")
+const urlArgument = argument("URL", "Where the service sends the events")
 
 /** The service's subscriptions, as it listed them. */
 const withSubscriptions = Effect.fnUntraced(function* <A, E, R>(path: string, work: Effect.Effect<A, E, R>) {

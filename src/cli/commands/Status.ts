@@ -3,7 +3,7 @@
  * runs here.
  */
 import { Clock, Effect, Option } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Command } from "effect/cli"
 import { outcomes } from "../../service/EndTable.ts"
 import { actingOf } from "../../service/Ends.ts"
 import { counted, listed } from "../../base/Text.ts"
@@ -29,6 +29,7 @@ import {
   say,
   sayJson,
   sayPainted,
+  severalArguments,
   severalFlag,
   switchFlag,
   unknownNames,
@@ -250,10 +251,7 @@ export const limit = command("limit", {
   more: "The change holds until the night ends, and never exceeds what the job allows.",
   examples: { "nightjar limit max_in_flight=50 per_engine=5": "Both limits" },
   flags: {
-    limits: Argument.String("NAME=N").pipe(
-      Argument.withDescription("max_in_flight=N or per_engine=N"),
-      Argument.variadic({ min: 1 }),
-    ),
+    limits: severalArguments("NAME=N", "max_in_flight=N or per_engine=N", 1),
   },
   run: function* ({ limits }, output) {
     const read = readLimits(limits)

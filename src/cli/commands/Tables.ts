@@ -6,7 +6,6 @@
 import { existsSync, lstatSync, realpathSync } from "node:fs"
 import { dirname, join, resolve, sep } from "node:path"
 import { Clock, Effect, Option, Schema, Stream } from "effect"
-import { Argument, Flag } from "effect/cli"
 import { stringify } from "yaml"
 import type { Connection } from "../../base/DuckDb.ts"
 import { codeOf, durableFiles } from "../../base/DurableFile.ts"
@@ -14,7 +13,7 @@ import { counted, suggestion } from "../../base/Text.ts"
 import { machineZone } from "../../base/Time.ts"
 import { command } from "../CommandRow.ts"
 import { refuse, toolVersion } from "../Failures.ts"
-import { note, optionalFlag, say, switchFlag, warn } from "../Output.ts"
+import { choiceFlag, note, optionalArgument, optionalFlag, say, switchFlag, warn } from "../Output.ts"
 import { familiesOf, policyOf } from "../OutputFolder.ts"
 import { firstRows, ourRows, tableFigures, withPublished } from "../PublishedDatabase.ts"
 import { pageTemplate } from "../RunReport.ts"
@@ -139,14 +138,8 @@ export const tables = command("tables", {
     "nightjar tables --format dbt > models/sources.yml": "For a dbt project",
   },
   flags: {
-    name: Argument.String("TABLE").pipe(
-      Argument.withDescription("One table (default: all of them)"),
-      Argument.optional,
-    ),
-    format: Flag.Literals("format", ["text", "odcs", "dbt"]).pipe(
-      Flag.withDescription("odcs, dbt: as YAML"),
-      Flag.withDefault("text" as const),
-    ),
+    name: optionalArgument("TABLE", "One table (default: all of them)"),
+    format: choiceFlag("format", ["text", "odcs", "dbt"], "odcs, dbt: as YAML"),
     html: optionalFlag("html", "FILE", "Write a page of all tables with some rows (-: to stdout)"),
     noRows: switchFlag("no-rows", "In the page, show no rows"),
   },

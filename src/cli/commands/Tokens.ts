@@ -5,10 +5,10 @@
 import { existsSync } from "node:fs"
 import { Clock, Effect, Option, Redacted, Stdio, Stream } from "effect"
 import type { Context } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
-import { optionalFlag, say, warn } from "../Output.ts"
+import { argument, optionalFlag, say, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { holdOutput } from "../OutputFolder.ts"
@@ -133,9 +133,7 @@ const list = command(
   "Lists the stored tokens without their keys",
 )
 
-const jobArgument = Argument.String("JOB").pipe(
-  Argument.withDescription("The job file that names the service and `tokens.key`"),
-)
+const jobArgument = argument("JOB", "The job file that names the service and `tokens.key`")
 
 const exchange = command(
   "exchange",
@@ -146,9 +144,7 @@ const exchange = command(
     },
     flags: {
       job: jobArgument,
-      execution_id: Argument.String("EXECUTION_ID").pipe(
-        Argument.withDescription("The execution whose start returned the ticket"),
-      ),
+      execution_id: argument("EXECUTION_ID", "The execution whose start returned the ticket"),
       ticket: Flag.String("ticket").pipe(
         Flag.withMetavar("env:NAME|file:PATH|-"),
         Flag.withDescription("Where the ticket is; - reads it from stdin"),
@@ -189,7 +185,7 @@ const revoke = command(
     },
     flags: {
       job: jobArgument,
-      name: Argument.String("NAME").pipe(Argument.withDescription("As `tokens list` shows it")),
+      name: argument("NAME", "As `tokens list` shows it"),
     },
     run: function* ({ job, name }, output) {
       if (!existsSync(`${output}/tokens.sqlite`)) return yield* refuse("token-store-empty", { output })
