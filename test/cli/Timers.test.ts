@@ -357,29 +357,67 @@ describe("a CronJob", () => {
     ])
   })
 
-  it("is YAML, with what the job and its night say in place", () => {
+  it("is a volume for the output and this job, as a YAML parser reads them", () => {
     const [claim, cronJob] = parseAllDocuments(text, { strict: true }).map((one) => {
       expect([...one.errors, ...one.warnings]).toEqual([])
       return one.toJS() as Record<string, unknown>
     })
-    expect(claim).toMatchObject({ metadata: { name: "nightjar-nightly-output" } })
-    expect(cronJob).toMatchObject({
-      metadata: { name: "nightjar-nightly" },
-      spec: { schedule: "30 0,22 * * *", timeZone: "Europe/Lisbon" },
+    expect(claim).toEqual({
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "nightjar-nightly-output" },
+      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "20Gi" } } },
     })
-    const command = expect.stringContaining(
-      "nightjar run /etc/nightjar/nightly.yaml --wait '510 minutes' --output /var/lib/nightjar/output ",
-    )
-    expect(podOf(cronJob)).toMatchObject({
+    expect(cronJob).toEqual({
+      apiVersion: "batch/v1",
+      kind: "CronJob",
+      metadata: { name: "nightjar-nightly" },
+      spec: {
+        schedule: "30 0,22 * * *",
+        timeZone: "Europe/Lisbon",
+        concurrencyPolicy: "Forbid",
+        startingDeadlineSeconds: 7_200,
+        successfulJobsHistoryLimit: 3,
+        failedJobsHistoryLimit: 7,
+        jobTemplate: { spec: { backoffLimit: 0, template: { spec: expect.anything() } } },
+      },
+    })
+    expect(podOf(cronJob)).toEqual({
+      restartPolicy: "Never",
+      terminationGracePeriodSeconds: 30,
+      securityContext: {
+        runAsNonRoot: true,
+        runAsUser: 10_001,
+        runAsGroup: 10_001,
+        fsGroup: 10_001,
+        fsGroupChangePolicy: "OnRootMismatch",
+        seccompProfile: { type: "RuntimeDefault" },
+      },
       containers: [
         {
+          name: "nightjar",
           image: "nightjar:1.2.3",
-          command: ["sh", "-c", command],
+          command: [
+            "sh",
+            "-c",
+            expect.stringContaining("nightjar run /etc/nightjar/nightly.yaml --wait '510 minutes' --output"),
+          ],
           env: [{ name: "TZ", value: "Europe/Lisbon" }, secret("APP"), secret("PASSWORD")],
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ["ALL"] },
+          },
+          volumeMounts: [
+            { name: "job", mountPath: "/etc/nightjar", readOnly: true },
+            { name: "output", mountPath: "/var/lib/nightjar" },
+            { name: "tmp", mountPath: "/tmp" },
+          ],
         },
       ],
       volumes: [
         {
+          name: "job",
           secret: {
             secretName: "nightjar-nightly-files",
             defaultMode: 0o400,
@@ -389,8 +427,8 @@ describe("a CronJob", () => {
             ],
           },
         },
-        { persistentVolumeClaim: { claimName: "nightjar-nightly-output" } },
-        { emptyDir: {} },
+        { name: "output", persistentVolumeClaim: { claimName: "nightjar-nightly-output" } },
+        { name: "tmp", emptyDir: {} },
       ],
     })
   })
