@@ -304,6 +304,8 @@ export const makeValidator = (): Validator => {
     meta: false,
     logger: false,
     ownProperties: true,
+    // 19.99 is a multiple of 0.01, although its quotient is not whole in binary numbers.
+    multipleOfPrecision: 9,
     code: { regExp },
   })
   formats.default(ajv)
@@ -371,6 +373,8 @@ const possibleTypes = (
   const type = schema["type"]
   if (typeof type === "string") return new Set([type])
   if (Array.isArray(type)) return new Set(type.map(String))
+  const listed = Object.hasOwn(schema, "const") ? [schema["const"]] : schema["enum"]
+  if (Array.isArray(listed)) return new Set(listed.map((one) => (Array.isArray(one) ? "array" : typeof one)))
   const reference = schema["$ref"]
   if (typeof reference === "string") {
     const target = Object.keys(definitions).find((name) => reference === definitionPointer(name))

@@ -69,6 +69,20 @@ describe("parameters", () => {
     )
   })
 
+  it("coercion takes the type from the values that a field may have, if the form names none", () => {
+    const form = paramsForm({
+      year: { enum: [2021, 2022] },
+      accepted: { const: true },
+      level: { oneOf: [{ const: 1 }, { const: 2 }] },
+      amount: { type: "number", multipleOf: 0.01 },
+      code: { enum: ["1", 1] },
+    })
+    const texts = { year: "2022", accepted: "true", level: "2", amount: "19.99", code: "1" }
+    const sent = { year: 2022, accepted: true, level: 2, amount: 19.99, code: "1" }
+    expect(fit(form, texts)).toEqual(fine(sent))
+    expect(fit(form, { ...texts, year: "2023", amount: "19.995" }).errors.length).toBe(2)
+  })
+
   it("coercion never changes an encrypted value, whatever the form asks for", () => {
     fc.assert(
       fc.property(
