@@ -44,8 +44,15 @@ const compiled = fileURLToPath(new URL("node_modules/.cache/nightjar-compiled", 
 // What earlier runs left; not by the runs that tests start themselves.
 if (process.env["NODE_COMPILE_CACHE"] === undefined) rmSync(compiled, { recursive: true, force: true })
 
-// Simulated nights make short-lived objects without end: with little room for them, a sixth of the time is collecting.
-setFlagsFromString("--max-semi-space-size=64")
+// Simulated nights make short-lived objects without end, and every file that is read counts as memory that presses: with
+// little room for them, and a collection of everything whenever some databases were read, a fifth of the time is collecting.
+for (const flag of [
+  "--min-semi-space-size=32",
+  "--max-semi-space-size=64",
+  "--initial-old-space-size=512",
+  "--external-memory-accounted-in-global-limit",
+])
+  setFlagsFromString(flag)
 
 /** In seconds, roughly: a clean clone knows no durations, and the size of a file says little about them. */
 const longest = [
