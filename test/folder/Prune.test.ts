@@ -500,12 +500,14 @@ describe("prune", () => {
 describe("a run with `retain`", () => {
   // The first night is lived at the beginning of time: the clock of this test starts there.
   effect(
-    "removes at its end what is old enough, and `prune` finds nothing more; without it, compresses landing",
+    "removes and compacts at its end what is old enough, and `prune` finds nothing more; without it, compresses landing",
     function* () {
       const place = new Workplace()
       yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
       mkdirSync(join(place.output, "runs"), { recursive: true })
-      yield* Effect.provide(night(run_id, "1"), layers(place.output))
+      const old = ["nightly.2025-10-30", "nightly.2025-10-31"]
+      const nights = Effect.forEach(old, (run, at) => night(run, String(at)))
+      yield* Effect.provide(nights, layers(place.output))
       const job = (retain: string) =>
         place.write(
           "job.yaml",
@@ -518,19 +520,21 @@ describe("a run with `retain`", () => {
       assert.deepStrictEqual([unset.code, unset.stderr.includes("[retain-unset]")], [2, true])
       const first = yield* nightjar("run", "job.yaml")
       const landed = (id: string) => readdirSync(join(place.output, "landing", id))
-      const [, today = ""] = readdirSync(join(place.output, "landing")).toSorted()
+      const [, , today = ""] = readdirSync(join(place.output, "landing")).toSorted()
+      const compressed = ["segment-000001.njl.zst"]
       assert.deepStrictEqual(
-        [first.code, first.stderr.includes("ompress"), landed(run_id), landed(today)],
-        [0, false, ["segment-000001.njl.zst"], ["segment-000001.njl"]],
+        [first.code, first.stderr.includes("ompress"), old.map(landed), landed(today)],
+        [0, false, [compressed, compressed], ["segment-000001.njl"]],
       )
-      job("retain: { landing: 30 days, snapshots: 1 }\n")
+      job("retain: { landing: 30 days, snapshots: 1, compact: 1 day }\n")
       const dry = yield* nightjar("prune", "job.yaml", "--dry-run")
-      assert.match(dry.stdout, /^This would be removed, .* bytes:\n[^]*nightly\.2026-11-20 +landing/)
+      assert.match(dry.stdout, /^2025-10: 26 files \(.*\) would become 13 files\.\nThis would be removed, /)
+      assert.match(dry.stdout, /^nightly\.2025-10-30 +landing/m)
       const run = yield* nightjar("run", "job.yaml")
       assert.strictEqual(run.code, 0)
-      assert.match(run.stderr, /Removed by age \(`retain`\): [0-9.]+ bytes of 1 run\.\n$/)
-      assert.notInclude(readdirSync(join(place.output, "landing")), run_id)
-      assert.lengthOf(readdirSync(join(place.output, "landing")), 1)
+      assert.match(run.stderr, /^Removed by age \(`retain`\): [0-9.]+ kB of 2 runs\.$/m)
+      assert.match(run.stderr, /^Compacted 2025-10: from 26 files \(.*\) to 13 files \(/m)
+      assert.deepStrictEqual(readdirSync(join(place.output, "landing")), [today])
       const again = yield* nightjar("prune", "job.yaml")
       assert.deepStrictEqual(
         [again.code, again.stdout],
