@@ -123,7 +123,7 @@ describe("a run of the program", () => {
   ])(
     "sends and receives only what the document has, %s",
     async (_, reading) => {
-      const { log, ends } = await nightsThroughProxy([{ job: "demo.yaml", customersMax: 6 }], reading)
+      const { log, ends } = await nightsThroughProxy([{ job: "demo.yaml", customersMax: 3 }], reading)
       expect(ends.map(({ code, stderr }) => [code, stderr])).toEqual([[0, ""]])
       expect([...log.mismatches.keys()]).toEqual([])
       expect([...log.refused.keys()]).toEqual([])

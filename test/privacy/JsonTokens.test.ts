@@ -106,7 +106,7 @@ describe("tokens of a JSON text", () => {
   })
 
   it("may be as long as a scanned document in base64", () => {
-    const document = `"${"A".repeat(20_000_000)}"`
+    const document = `"${"A".repeat(4_000_000)}"`
     const text = `{"data":[{"pdf":${document}}],"message":${document}}`
     expect([...jsonTokens(text, paths)].map(({ from, to }) => to - from)).toEqual([
       6, 5, 20_000_002, 9, 20_000_002,
@@ -114,8 +114,8 @@ describe("tokens of a JSON text", () => {
   })
 })
 
-it("blanking handles a text of 20 MB, JSON or not", () => {
-  const long = "A".repeat(20_000_000)
+it("blanking handles a text of 4 MB, JSON or not", () => {
+  const long = "A".repeat(4_000_000)
   const known = makeKnownSecrets()
   known.hold("hunter2!", "password")
   const json = Buffer.from(`{"message":"B${long} hunter2!","ticket":"${"C".repeat(long.length)}"}`)

@@ -159,9 +159,9 @@ describe("where a secret counts", () => {
 
   it("no UUID and no hexadecimal id is ever changed by customers' values", () => {
     const known = makeKnownSecrets()
-    for (let digits = 10_000_000; digits < 10_020_000; digits++) known.hold(String(digits), "password")
+    for (let digits = 10_000_000; digits < 10_002_000; digits++) known.hold(String(digits), "password")
     fc.assert(
-      fc.property(fc.uuid(), fc.integer({ min: 10_000_000, max: 10_019_999 }), (uuid, digits) => {
+      fc.property(fc.uuid(), fc.integer({ min: 10_000_000, max: 10_001_999 }), (uuid, digits) => {
         const id = `${digits}${uuid.slice(8)}`
         assert.strictEqual(known.clean(id, "id"), id)
       }),
