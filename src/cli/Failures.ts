@@ -97,8 +97,8 @@ const withCandidates = (text: string): string => {
 }
 
 /**
- * By `_tag`, so that no command loads rooms whose errors it never meets: the message whose detail is the text of
- * the error, or how to say it.
+ * By `_tag`, so that no command loads rooms whose errors it never meets: the message whose detail is the text
+ * of the error, or how to say it.
  */
 const endings = {
   AnswerLost: "service-unavailable",

@@ -74,8 +74,8 @@ const observe = (
 }
 
 /**
- * All times in milliseconds since the epoch, in order: a clock that was set back moves none before another. An
- * execution that was never seen in the queue was at work from the start, as far as anybody knows.
+ * All times in milliseconds since the epoch, in order: a clock that was set back moves none before another.
+ * An execution that was never seen in the queue was at work from the start, as far as anybody knows.
  */
 const spanOf = (open: Open, untilAt: number) => {
   const { task_id, attempt, accepted_at = open.asked_at, queued_at } = open

@@ -193,7 +193,7 @@ export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run],
     misfits: published?.fact.misfits ?? [],
     /** Records of the run that are in `rejected_records`; `table` is where they would have gone. */
     rejected: published?.fact.rejected ?? [],
-    /** Records of the run that are in `other_records`; null if it is not published, or it was not recorded. */
+    /** Records of the run that are in `other_records`; null if it is not published, or nobody recorded it. */
     other_records: published?.fact.other ?? null,
     ...fromTables(run),
     warnings: [...warningsOf(run, tasks, attachments, orphans.length), ...tableWarnings(run)],

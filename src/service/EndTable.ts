@@ -287,7 +287,7 @@ export const ownEnds = {
     "The next run starts it again; `nightjar rerun` starts it now.",
   ),
   RESULTS_PARTIAL: serviceActs(
-    "The results did not become final in time; they are published as they are.",
+    "The results did not become final in time; `nights` has them as they are, `main` what was known before.",
     "`nightjar run JOB` reads them again.",
     { results: "incomplete", isCollected: true },
   ),

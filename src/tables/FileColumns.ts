@@ -212,7 +212,7 @@ const withCells = (rows: string, cells: ReadonlyArray<string>): string =>
  * The rows of a table from files that have these columns; `source` has them, and `_file`. In a row of a
  * record, what has no column any more, or does not fit that which it has, is in `extra` and `misfits`, as if
  * it had just come; what has got a column that it fits is taken from there. Any other column that no file has
- * is NULL. `unfit` is a query for how many values of each changed column do not fit; undefined if none changed.
+ * is NULL. `unfit` is a query for how many values of each changed column do not fit; undefined if none did.
  */
 export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: string) => {
   const found = new Map(files.map(({ name, type }) => [name, shortName(type)]))

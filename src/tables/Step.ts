@@ -122,7 +122,7 @@ const likelySql = ({ table }: Stepping): string => {
     ON ${sameSql("f", "l", ["_scope", ...plain])}`
 }
 
-/** `step_found` and `step_lost`: what came and has no equal hash, and what is missing, as they are compared. */
+/** `step_found` and `step_lost`: what came and has no equal hash, and what is missing, as it is compared. */
 const differingSql = ({ table, run }: Stepping): string => {
   const came = listsOf(
     table,

@@ -1,8 +1,8 @@
 /**
  * Deletes at the service what is safe here: only closed executions of settled tasks whose bodies are in the
  * newest published version, each with its receipt, each intent in the ledger before the request (section
- * 4.5). 204 and 404 count as deleted, 404 only if the execution cannot be read any more; what cannot be deleted
- * now stays pending for the next run.
+ * 4.5). 204 and 404 count as deleted, 404 only if the execution cannot be read any more; what cannot be
+ * deleted now stays pending for the next run.
  */
 import { isDeepStrictEqual } from "node:util"
 import { Clock, Duration, Effect, Option } from "effect"

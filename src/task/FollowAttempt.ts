@@ -31,9 +31,9 @@ import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { judgeEnd } from "./StartAttempt.ts"
 
 /**
- * A 404 counts only once it has been repeated, and for longer than a gateway is usually without a service behind
- * it: whoever believes it too soon leaves the execution there, and logs in once more. In longest pauses between
- * two polls: ten minutes, unless the job says otherwise.
+ * A 404 counts only once it has been repeated, and for longer than a gateway is usually without a service
+ * behind it: whoever believes it too soon leaves the execution there, and logs in once more. In longest
+ * pauses between two polls: ten minutes, unless the job says otherwise.
  */
 const goneReadsMin = 3
 const gonePausesMin = 10

@@ -171,7 +171,7 @@ export type FittedSource = ReturnType<typeof fit>
 const isFlowError = ({ route, http_status }: Finding): boolean =>
   route === "readFlowResults" && http_status >= 400
 
-/** Deviations that are another way to read the reference, once that way was observed: by the key of the reading. */
+/** Deviations that are another way to read the reference, once it was observed: by the key of the reading. */
 const explanations: Readonly<Record<string, (finding: Finding) => boolean>> = {
   products_count: ({ route, path }) => route === "readExecution" && /^products_count(?:$|\.|\[)/.test(path),
   flow_error_body: isFlowError,
