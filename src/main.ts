@@ -8,8 +8,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, Logger } from "effect"
 import { NightjarFlags, Presenter, runNightjar } from "./cli/Nightjar.ts"
 import { Output, Settings, note, wholeStdio } from "./cli/Output.ts"
-import { runProcess, toolVersion } from "./cli/Failures.ts"
-import type { Failure } from "./cli/Failures.ts"
+import { runProcess, toolVersion, type Failure } from "./cli/Failures.ts"
 import {
   EmbeddedClock,
   Wiring,

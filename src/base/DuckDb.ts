@@ -24,19 +24,15 @@ import {
   SQLNULL,
   VARCHAR,
   listValue,
+  type DuckDBConnection,
+  type DuckDBDataChunk,
+  type DuckDBResult,
+  type DuckDBType,
+  type DuckDBValue,
 } from "@duckdb/node-api"
-import type {
-  DuckDBConnection,
-  DuckDBDataChunk,
-  DuckDBResult,
-  DuckDBType,
-  DuckDBValue,
-} from "@duckdb/node-api"
-import { Cause, Context, Effect, Layer, Stream } from "effect"
-import type { Scope } from "effect"
+import { Cause, Context, Effect, Layer, Stream, type Scope } from "effect"
 import pLimit from "p-limit"
-import { failureOf } from "./DuckDbFailed.ts"
-import type { DuckDbFailed } from "./DuckDbFailed.ts"
+import { failureOf, type DuckDbFailed } from "./DuckDbFailed.ts"
 import { durableFiles } from "./DurableFile.ts"
 
 // The settings every database of ours is opened with: closed to the network, bounded, in UTC. Nothing is ever

@@ -4,8 +4,7 @@
  * module.
  */
 import * as fs from "node:fs"
-import { constants } from "node:fs"
-import type { Stats } from "node:fs"
+import { constants, type Stats } from "node:fs"
 import { open, stat } from "node:fs/promises"
 import { dirname } from "node:path"
 import { Context, Effect, Schema, Stream } from "effect"

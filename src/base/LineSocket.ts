@@ -4,8 +4,7 @@
  * socket that a killed process left is replaced, so only the holder of the folder's lock may listen.
  */
 import { closeSync, constants, lstatSync, openSync } from "node:fs"
-import { createConnection, createServer } from "node:net"
-import type { Server, Socket } from "node:net"
+import { createConnection, createServer, type Server, type Socket } from "node:net"
 import { join, resolve } from "node:path"
 import { addAbortSignal } from "node:stream"
 import { Duration, Effect, Schema } from "effect"

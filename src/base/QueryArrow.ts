@@ -45,10 +45,8 @@ import {
 } from "apache-arrow"
 import type { DataType } from "apache-arrow"
 import { Effect, Stream } from "effect"
-import { jsonValue } from "./DuckDb.ts"
-import type { Connection, Parameter } from "./DuckDb.ts"
-import { failureOf } from "./DuckDbFailed.ts"
-import type { DuckDbFailed } from "./DuckDbFailed.ts"
+import { jsonValue, type Connection, type Parameter } from "./DuckDb.ts"
+import { failureOf, type DuckDbFailed } from "./DuckDbFailed.ts"
 
 type Values = ReadonlyArray<DuckDBValue>
 /** An Arrow type together with how DuckDB's values are copied into its buffers. */

@@ -3,8 +3,7 @@
  * value that is wrong, in YAML terms rather than types, and without the value; and a schema of Effect as
  * JSON Schema.
  */
-import { Predicate, Schema, SchemaAST } from "effect"
-import type { SchemaIssue } from "effect"
+import { Predicate, Schema, SchemaAST, type SchemaIssue } from "effect"
 
 type Path = ReadonlyArray<PropertyKey>
 export interface Finding {

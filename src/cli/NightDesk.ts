@@ -15,8 +15,7 @@ import { renderNight, renderNightLine } from "../report/RenderSummary.ts"
 import { localTime } from "../task/ChooseRun.ts"
 import { NightPicture, NotSteered, Order, SteeredNight, Steering, steerAll } from "../task/NightPicture.ts"
 import type { SteerableNight } from "../task/NightPicture.ts"
-import { Progress } from "../task/Progress.ts"
-import type { ProgressEvent } from "../task/Progress.ts"
+import { Progress, type ProgressEvent } from "../task/Progress.ts"
 
 const socketName = "nightjar.sock"
 

@@ -14,10 +14,8 @@ import {
   Stdio,
   Stream,
 } from "effect"
-import type { ProgressEvent } from "../task/Progress.ts"
-import { Progress } from "../task/Progress.ts"
-import { outcomes } from "../service/EndTable.ts"
-import type { Outcome } from "../service/EndTable.ts"
+import { Progress, type ProgressEvent } from "../task/Progress.ts"
+import { outcomes, type Outcome } from "../service/EndTable.ts"
 import { listed } from "../base/Text.ts"
 import type { RunNews } from "../ledger/Fact.ts"
 import { cut, plain, span, sumOf } from "../report/TextTable.ts"

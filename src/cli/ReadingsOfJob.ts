@@ -4,8 +4,7 @@
  */
 import type { Job } from "../jobs/Job.ts"
 import { findEngine } from "../sandbox/engines/EngineCatalogue.ts"
-import { noReadings } from "../records/SchemasInForce.ts"
-import type { Readings } from "../records/SchemasInForce.ts"
+import { noReadings, type Readings } from "../records/SchemasInForce.ts"
 
 /** What a stranger's engine reads by itself, or a customer in a session of their own, is not known before. */
 const any: Readings = { _tag: "Fed", features: undefined }

@@ -3,8 +3,7 @@
  * elsewhere. An error is why not, without the address, which is a secret.
  */
 import { accessSync, constants } from "node:fs"
-import { connect } from "node:net"
-import type { Socket } from "node:net"
+import { connect, type Socket } from "node:net"
 import { delimiter, join } from "node:path"
 import { ConfigProvider, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
@@ -12,12 +11,9 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { sha256Hex } from "../base/Hashes.ts"
 import { isLoopback } from "../base/Text.ts"
 import type { Receiver } from "../jobs/Job.ts"
-import { isSafeAddress } from "../jobs/Scalars.ts"
-import type { SecretReference } from "../jobs/Scalars.ts"
-import { resolveReference } from "../jobs/Secrets.ts"
-import type { Secrets } from "../jobs/Secrets.ts"
-import { slackOf } from "../report/Notice.ts"
-import type { Notice } from "../report/Notice.ts"
+import { isSafeAddress, type SecretReference } from "../jobs/Scalars.ts"
+import { resolveReference, type Secrets } from "../jobs/Secrets.ts"
+import { slackOf, type Notice } from "../report/Notice.ts"
 import { answerOf, answersWithin, pauseBetween, tooSlow } from "../report/Outbound.ts"
 
 /**

@@ -2,8 +2,7 @@
  * What commands request by name: the services of a run, of a plan, of a read of the ledger. `main.ts` builds
  * them, each only when a command needs it.
  */
-import { Clock, Context, Duration, Effect, Layer, RcRef, Redacted } from "effect"
-import type { Scope } from "effect"
+import { Clock, Context, Duration, Effect, Layer, RcRef, Redacted, type Scope } from "effect"
 import type { HttpClient } from "effect/http"
 import type { DuckDb } from "../base/DuckDb.ts"
 import type { FormCache } from "../client/EngineForms.ts"
@@ -11,8 +10,7 @@ import type { Service } from "../client/Service.ts"
 import type { ServicePause } from "../client/ServicePaced.ts"
 import type { Subscriptions } from "../client/Subscriptions.ts"
 import type { Failure } from "./Failures.ts"
-import { embeddedKey } from "../jobs/Job.ts"
-import type { Embedded, Job, ServiceTarget } from "../jobs/Job.ts"
+import { embeddedKey, type Embedded, type Job, type ServiceTarget } from "../jobs/Job.ts"
 import type { Secrets } from "../jobs/Secrets.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"

@@ -2,12 +2,10 @@
  * The bytes of one answer, limited in size, time and memory: a large answer that stalls or does not end is
  * aborted; one that is too large is cut and marked.
  */
-import { Context, Deferred, Duration, Effect, Stream } from "effect"
-import type { Cause } from "effect"
+import { Context, Deferred, Duration, Effect, Stream, type Cause } from "effect"
 import type { HttpClientResponse } from "effect/http"
 import { failedSize, failedTransport } from "./CallFailures.ts"
-import { AnswerLost } from "./Service.ts"
-import type { CallFailure } from "./Service.ts"
+import { AnswerLost, type CallFailure } from "./Service.ts"
 import { harmlessBytes, secretCharactersMax } from "../service/BodyBounds.ts"
 
 // One budget for the memory of all answers that a process handles. Small bodies never wait; a larger one

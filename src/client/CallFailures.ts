@@ -8,8 +8,7 @@ import { HttpBody, HttpClientRequest } from "effect/http"
 import type { Headers, HttpClientError, HttpClientResponse, HttpMethod } from "effect/http"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "./Service.ts"
 import type { CallFailure } from "./Service.ts"
-import { isAddressable } from "../service/FlowResults.ts"
-import type { ResultsSource, SourceIds } from "../service/FlowResults.ts"
+import { isAddressable, type ResultsSource, type SourceIds } from "../service/FlowResults.ts"
 
 /** Longer than any run: a wait this long is left to a later run, so a larger number adds nothing. */
 const retryAfterMaxMs = 30 * 24 * 3_600_000

@@ -4,8 +4,7 @@
  * login is held back because we failed to understand its form. The form decides what compiling costs: the
  * limits are below, and `FormThread.ts` says where it happens.
  */
-import { Ajv } from "ajv"
-import type { ErrorObject } from "ajv"
+import { Ajv, type ErrorObject } from "ajv"
 import formats from "ajv-formats"
 import { Predicate } from "effect"
 import { RE2JS } from "re2js"

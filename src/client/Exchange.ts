@@ -4,13 +4,11 @@
  * every secret that this process knows, so that no code after this can land, log or show one. Errors carry
  * neither request nor body; if nobody reads an answer, its connection is released or closed.
  */
-import { Context, Duration, Effect, Predicate, Result } from "effect"
-import type { Stream } from "effect"
+import { Context, Duration, Effect, Predicate, Result, type Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { measureLargeBody } from "../service/BodyBounds.ts"
-import { cleanBody } from "../privacy/CleanBody.ts"
-import type { Cleaning } from "../privacy/CleanBody.ts"
+import { cleanBody, type Cleaning } from "../privacy/CleanBody.ts"
 import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import {
   CurrentHold,
@@ -26,10 +24,8 @@ import {
 import type { Call, Hold } from "./AnswerBytes.ts"
 import { compileEndpoint, failedStatus, failedTransport, observing } from "./CallFailures.ts"
 import type { AnyParts, CallParts, Endpoint, ObserveCalls } from "./CallFailures.ts"
-import { AnswerLost } from "./Service.ts"
-import type { Body, CallFailure } from "./Service.ts"
-import { readBody, readTextBody } from "./Views.ts"
-import type { TextBody } from "./Views.ts"
+import { AnswerLost, type Body, type CallFailure } from "./Service.ts"
+import { readBody, readTextBody, type TextBody } from "./Views.ts"
 
 /** Limits of one request; each name ends with its unit. */
 export interface ServiceLimits {

@@ -8,8 +8,7 @@ import { beyondBounds, compileForm, makeValidator, toJsonSchema } from "./Compil
 import type { CompiledForm, Validator } from "./CompiledForm.ts"
 import { checkValues, cutSaid, fitParameters } from "./Parameters.ts"
 import type { Findings, FittedParameters, Issue } from "./Parameters.ts"
-import { settingsOf } from "../service/Engine.ts"
-import type { EngineDetails, Setting } from "../service/Engine.ts"
+import { settingsOf, type EngineDetails, type Setting } from "../service/Engine.ts"
 
 // A job's settings against section 4.1, so that no execution is spent on a typing error. Unlisted features
 // and every relative date are accepted: the reference shows no grammar.

@@ -3,8 +3,7 @@
  * stopped at any moment. `FormThread.ts` starts it.
  */
 import { parentPort } from "node:worker_threads"
-import { makeFitter } from "./FitForms.ts"
-import type { FormRequest } from "./FitForms.ts"
+import { makeFitter, type FormRequest } from "./FitForms.ts"
 
 const fit = makeFitter()
 parentPort?.on("message", (request: FormRequest) => parentPort?.postMessage(fit(request)))

@@ -4,8 +4,7 @@
  * hint costs one poll and nothing else. Each watch has one slot: a thousand hints count as one, and hints
  * that nobody watches for leave no trace. Without webhooks there are no hints, and nothing changes.
  */
-import { Clock, Context, Effect, Queue } from "effect"
-import type { Scope } from "effect"
+import { Clock, Context, Effect, Queue, type Scope } from "effect"
 import type { EventView } from "./Views.ts"
 import type { EngineReference } from "../service/Ids.ts"
 

@@ -5,11 +5,9 @@
  * and need not be: a hint only changes when the state is read. It lives as long as its scope.
  */
 import { Context, Duration, Effect, Layer, Schema, Stream } from "effect"
-import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { HttpServerError } from "effect/http"
+import { HttpServer, HttpServerRequest, HttpServerResponse, type HttpServerError } from "effect/http"
 import { LocalServer } from "../base/LocalServer.ts"
-import { eventBytesMax, readEvent, skimEvent } from "./Views.ts"
-import type { EventView } from "./Views.ts"
+import { eventBytesMax, readEvent, skimEvent, type EventView } from "./Views.ts"
 
 /** Webhooks cannot be received at this address; nothing was started. */
 export class ReceiverRefused extends Schema.TaggedError<ReceiverRefused>()("ReceiverRefused", {

@@ -5,8 +5,7 @@
  * that refuses everybody is not called for a while. Which calls a Retry-After holds back is at the end.
  */
 import { Duration, Effect } from "effect"
-import { retrySchedule } from "../base/Time.ts"
-import type { WaitPolicy } from "../base/Time.ts"
+import { retrySchedule, type WaitPolicy } from "../base/Time.ts"
 import type { CallFailure } from "./Service.ts"
 
 /** Limits of a lane's rate in requests per second; from the upper one on, it is not paced. */

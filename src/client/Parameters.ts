@@ -6,8 +6,7 @@ import type { ErrorObject } from "ajv"
 import { suggestion } from "../base/Text.ts"
 import { isEncrypted } from "../service/Execution.ts"
 import { cutText } from "../service/BodyBounds.ts"
-import { comparedMax } from "./CompiledForm.ts"
-import type { CompiledForm } from "./CompiledForm.ts"
+import { comparedMax, type CompiledForm } from "./CompiledForm.ts"
 
 /** `loc` names the field, as the service's validation items do (section 2.4); empty for the whole object. */
 export interface Issue {

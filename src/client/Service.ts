@@ -4,8 +4,7 @@
  * returned as bytes (for landing) with a tolerant reading of them. The HTTP layer is `ServiceHttp.ts`; over
  * an in-process HttpClient it also serves the embedded service and the simulation.
  */
-import { Context, Redacted, Result, Schema } from "effect"
-import type { Duration, Effect, Stream } from "effect"
+import { Context, Redacted, Result, Schema, type Duration, type Effect, type Stream } from "effect"
 import { isLoopback } from "../base/Text.ts"
 import { withoutEnd } from "../service/BodyBounds.ts"
 import type { EngineDetails } from "../service/Engine.ts"

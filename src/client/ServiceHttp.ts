@@ -9,10 +9,8 @@ import { Headers, HttpClient } from "effect/http"
 import type { ExecutionId } from "../service/Ids.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { ExecutionApi, FlowApi, secretHeader } from "../service/Api.ts"
-import { CallObserver, encodeSegment, retryAfter } from "./CallFailures.ts"
-import type { Endpoint } from "./CallFailures.ts"
-import { makeExchange } from "./Exchange.ts"
-import type { Answer, ServiceLimits } from "./Exchange.ts"
+import { CallObserver, encodeSegment, retryAfter, type Endpoint } from "./CallFailures.ts"
+import { makeExchange, type Answer, type ServiceLimits } from "./Exchange.ts"
 import { Service, Throttled, checkAddress, checkSecret } from "./Service.ts"
 import type {
   AbortAnswer,
@@ -27,8 +25,7 @@ import type {
   StateAnswer,
 } from "./Service.ts"
 import { refusalIn } from "../service/Ends.ts"
-import { recordsPlace } from "../service/FlowResults.ts"
-import type { ResultsSource, SourceIds } from "../service/FlowResults.ts"
+import { recordsPlace, type ResultsSource, type SourceIds } from "../service/FlowResults.ts"
 import { answerEngine, answerEngines, answerExchange, answerRevoke, answerStatus } from "./EngineAnswers.ts"
 import { viewAcceptance, viewSessionToken, viewState, viewTicket, withUsableIds } from "./Views.ts"
 

@@ -4,14 +4,11 @@
  * read, empty cells and nulls are absent parameters, and problems are reported with line and column.
  */
 import { Effect, Predicate, Redacted, Result, Stream } from "effect"
-import { checkFile, noSuchFile, streamFile } from "../base/DurableFile.ts"
-import type { Place } from "../base/DurableFile.ts"
+import { checkFile, noSuchFile, streamFile, type Place } from "../base/DurableFile.ts"
 import { counted, nearestName } from "../base/Text.ts"
-import { CsvReader, cellsMax } from "./Csv.ts"
-import type { CsvRow } from "./Csv.ts"
-import type { ParameterSource } from "./Scalars.ts"
+import { CsvReader, cellsMax, type CsvRow } from "./Csv.ts"
 import type { Findings } from "./Problem.ts"
-import { looksLikeReference, parseReference } from "./Scalars.ts"
+import { looksLikeReference, parseReference, type ParameterSource } from "./Scalars.ts"
 import { CustomerId, EngineReference } from "../service/Ids.ts"
 import { repeatsKey } from "../service/ReadJson.ts"
 

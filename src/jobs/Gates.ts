@@ -5,8 +5,7 @@
  */
 import { Effect, FileSystem, Result } from "effect"
 import { join } from "node:path"
-import { readTextFile } from "../base/DurableFile.ts"
-import type { Place } from "../base/DurableFile.ts"
+import { readTextFile, type Place } from "../base/DurableFile.ts"
 import { given } from "../base/Schemas.ts"
 import { suggestion } from "../base/Text.ts"
 import type { Freshness, FreshnessLimits, Gates, SqlFile } from "./Job.ts"

@@ -9,8 +9,7 @@ import { readTextFile } from "../base/DurableFile.ts"
 import { given, missingKey } from "../base/Schemas.ts"
 import { counted } from "../base/Text.ts"
 import * as Assignments from "./Assignments.ts"
-import { bindRow, warnOfResemblance } from "./Assignments.ts"
-import type { Item } from "./Assignments.ts"
+import { bindRow, warnOfResemblance, type Item } from "./Assignments.ts"
 import { makeCells, readCustomersFile } from "./CustomersFile.ts"
 import {
   bindVariables,
@@ -23,8 +22,7 @@ import {
 import type { Environment } from "./EnvFile.ts"
 import { readFreshness, readOwnSql } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
-import { notAsWritten } from "./Job.ts"
-import type { HookPair, Job, ServiceTarget } from "./Job.ts"
+import { notAsWritten, type HookPair, type Job, type ServiceTarget } from "./Job.ts"
 import { alarmPlacesOf, readReceivers, readTelemetry } from "./Notify.ts"
 import { JobInvalid, decodePart, makeFindings, readDocument, unknownKey, variablesIn } from "./Problem.ts"
 import type { Context } from "./Problem.ts"
@@ -38,10 +36,8 @@ import {
   serviceUrlRule,
 } from "./Scalars.ts"
 import type { SecretReference } from "./Scalars.ts"
-import { Sandbox } from "./ServiceSettings.ts"
-import type { Service } from "./ServiceSettings.ts"
-import { JobFile } from "./Settings.ts"
-import type { Settings } from "./Settings.ts"
+import { Sandbox, type Service } from "./ServiceSettings.ts"
+import { JobFile, type Settings } from "./Settings.ts"
 import { isInsideSize } from "../privacy/KnownSecrets.ts"
 import { CustomerId, SessionId } from "../service/Ids.ts"
 

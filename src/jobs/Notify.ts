@@ -9,8 +9,7 @@ import type { Item } from "./Assignments.ts"
 import type { Job, NotifyEvent, Receiver, Telemetry } from "./Job.ts"
 import type { Context } from "./Problem.ts"
 import { beside, parseReference } from "./Scalars.ts"
-import { notifyEvents } from "./Settings.ts"
-import type { Settings } from "./Settings.ts"
+import { notifyEvents, type Settings } from "./Settings.ts"
 
 type Entry = Settings["notify"][number]
 

@@ -5,8 +5,7 @@
  * number is checked before any are read.
  */
 import { Effect } from "effect"
-import { DuckDb } from "../base/DuckDb.ts"
-import type { Connection } from "../base/DuckDb.ts"
+import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier } from "../base/DuckDbFailed.ts"
 
 export interface ParquetBounds {

@@ -2,14 +2,11 @@
  * What is wrong with a job: every problem has a file, a line and a column, and says what to do without ever
  * repeating a value; names of keys, engines and features are not values.
  */
-import { Predicate, Result, Schema } from "effect"
-import type { SchemaAST } from "effect"
-import { Problem, renderProblem } from "../base/DurableFile.ts"
-import type { Place } from "../base/DurableFile.ts"
+import { Predicate, Result, Schema, type SchemaAST } from "effect"
+import { Problem, renderProblem, type Place } from "../base/DurableFile.ts"
 import { findingsOf } from "../base/Schemas.ts"
 import { nearestName, suggestion } from "../base/Text.ts"
-import { readYamlText } from "../base/YamlText.ts"
-import type { Replace, YamlDocument } from "../base/YamlText.ts"
+import { readYamlText, type Replace, type YamlDocument } from "../base/YamlText.ts"
 
 /** The job cannot be run as it is written: every error at once, in the order of the files. */
 export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {

@@ -9,10 +9,8 @@ import { Effect, FileSystem, Result, Schema, Struct } from "effect"
 import { ResultsSource, builtInSources, sourceNamePattern } from "../service/FlowResults.ts"
 import { nearestName } from "../base/Text.ts"
 import { missingKey } from "../base/Schemas.ts"
-import { decodePart, readDocument } from "./Problem.ts"
-import type { Findings } from "./Problem.ts"
-import { readTextFile } from "../base/DurableFile.ts"
-import type { Place } from "../base/DurableFile.ts"
+import { decodePart, readDocument, type Findings } from "./Problem.ts"
+import { readTextFile, type Place } from "../base/DurableFile.ts"
 
 /** Far more than a service has; stops a wrong folder. */
 const filesMax = 100

@@ -7,10 +7,8 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { inMachineTime } from "../base/Time.ts"
 import { withoutEnd } from "../service/BodyBounds.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import { openToOthers, readEnvFile, readProcess } from "./EnvFile.ts"
-import type { EnvFile } from "./EnvFile.ts"
-import type { SecretReference } from "./Scalars.ts"
-import { commandVariables, describeReference, namedIn } from "./Scalars.ts"
+import { openToOthers, readEnvFile, readProcess, type EnvFile } from "./EnvFile.ts"
+import { commandVariables, describeReference, namedIn, type SecretReference } from "./Scalars.ts"
 import { readTextFile } from "../base/DurableFile.ts"
 
 /** A reference that leads nowhere; `reference` is safe to show. */

@@ -4,8 +4,7 @@
  * once its `#` is deleted. It loads as it is.
  */
 import { SchemaAST } from "effect"
-import { used } from "./Scalars.ts"
-import type { Sample } from "./Scalars.ts"
+import { used, type Sample } from "./Scalars.ts"
 import { JobFile } from "./Settings.ts"
 
 export interface Setting {

@@ -3,8 +3,7 @@
  * checksummed and synced before they count as landed. This file is the port; `LandingFiles.ts` writes to the
  * disk.
  */
-import { Context, Schema } from "effect"
-import type { Effect, Stream } from "effect"
+import { Context, Schema, type Effect, type Stream } from "effect"
 import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"
 import { LandedRef } from "../ledger/Fact.ts"
 

@@ -14,8 +14,7 @@ import {
   statSync,
 } from "node:fs"
 import { join } from "node:path"
-import { codeOf } from "../base/DurableFile.ts"
-import type { DurableFiles } from "../base/DurableFile.ts"
+import { codeOf, type DurableFiles } from "../base/DurableFile.ts"
 import { contentBytesMax, pack, unpack } from "../base/Zstd.ts"
 import { isRunId } from "../ledger/RunState.ts"
 import type { RunId } from "../service/Ids.ts"

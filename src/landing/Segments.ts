@@ -6,12 +6,10 @@
  */
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
-import { FileFailed, quietly } from "../base/DurableFile.ts"
-import type { AppendedFile, DurableFiles } from "../base/DurableFile.ts"
+import { FileFailed, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { BodyMeta, LandingFailed } from "./Landing.ts"
-import { openSegment, segmentNames, segmentNumber } from "./SegmentFile.ts"
-import type { SegmentReader } from "./SegmentFile.ts"
+import { openSegment, segmentNames, segmentNumber, type SegmentReader } from "./SegmentFile.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 
 // A frame of a segment, designed to be readable with grep, head and tail: one line of JSON (what is known

@@ -11,8 +11,7 @@ import * as Accounts from "./Accounts.ts"
 import type { Account } from "./Accounts.ts"
 import { StartIntended } from "./Fact.ts"
 import { CredentialRejected, CredentialReleased, LoginAccepted, LoginJudged } from "./LoginFacts.ts"
-import { Damage } from "./LedgerKeys.ts"
-import type { NewFact } from "./LedgerKeys.ts"
+import { Damage, type NewFact } from "./LedgerKeys.ts"
 
 const tables = `
   CREATE TABLE accounts (account TEXT PRIMARY KEY, state TEXT NOT NULL, sha256 BLOB NOT NULL) STRICT;

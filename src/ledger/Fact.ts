@@ -16,8 +16,7 @@ import {
   RunStarted,
 } from "./RunFacts.ts"
 import { actors, outcomes } from "../service/EndTable.ts"
-import { SettledReason, abortCauses } from "../service/Ends.ts"
-import type { Reason } from "../service/Ends.ts"
+import { SettledReason, abortCauses, type Reason } from "../service/Ends.ts"
 import { ResultsSource } from "../service/FlowResults.ts"
 import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../service/Ids.ts"
 

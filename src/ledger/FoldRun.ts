@@ -7,8 +7,7 @@ import { foldDeletion } from "./RunState.ts"
 import type { At, AttemptState, RunState, Stages, TaskState } from "./RunState.ts"
 import type { Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
 import type { RunEnded, RunHeld, RunStarted } from "./RunFacts.ts"
-import { loginKeysOf } from "../privacy/Fingerprint.ts"
-import type { LoginKeys } from "../privacy/Fingerprint.ts"
+import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { builtInSources, withEarlier } from "../service/FlowResults.ts"
 
 // The part of a run's fold that is about one attempt.

@@ -3,8 +3,7 @@
  * thousand nights; of archived runs, the ids stay in the ledger with their tasks.
  */
 import type { DatabaseSync } from "node:sqlite"
-import { CustomerId, RunId, TaskId } from "../service/Ids.ts"
-import type { ExecutionId } from "../service/Ids.ts"
+import { CustomerId, RunId, TaskId, type ExecutionId } from "../service/Ids.ts"
 import { kinds } from "./LedgerArchive.ts"
 import {
   customerIdOf,

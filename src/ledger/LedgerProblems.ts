@@ -4,8 +4,7 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import type { Archive } from "./Fact.ts"
-import { factsIn, idsIn, readFrame } from "./LedgerArchive.ts"
-import type { StoredFact } from "./LedgerArchive.ts"
+import { factsIn, idsIn, readFrame, type StoredFact } from "./LedgerArchive.ts"
 import { beginning, keyDamage, keyDiffers, keyIn } from "./LedgerKeys.ts"
 import { columns, differs, factOf, hasArchive, isChained } from "./LedgerSchema.ts"
 

@@ -6,10 +6,8 @@
 import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
-import { accountsIn, hasAccounts, readAccounts } from "./AccountTables.ts"
-import type { KnownAccounts } from "./AccountTables.ts"
-import { FactsArchived } from "./Fact.ts"
-import type { Archive } from "./Fact.ts"
+import { accountsIn, hasAccounts, readAccounts, type KnownAccounts } from "./AccountTables.ts"
+import { FactsArchived, type Archive } from "./Fact.ts"
 import {
   archivedFacts,
   factsAtOnce,
@@ -19,8 +17,7 @@ import {
   removeArchived,
 } from "./LedgerArchive.ts"
 import type { ArchivedId, StoredFact } from "./LedgerArchive.ts"
-import { customersIn, documentsIn, ownerIn, tasksIn } from "./LedgerIds.ts"
-import type { TaskOfRun } from "./LedgerIds.ts"
+import { customersIn, documentsIn, ownerIn, tasksIn, type TaskOfRun } from "./LedgerIds.ts"
 import { Damage, beginning, fingerprintKeyIn, linkOf, within } from "./LedgerKeys.ts"
 import type { ChainedRow, NewFact } from "./LedgerKeys.ts"
 import { problemsIn } from "./LedgerProblems.ts"

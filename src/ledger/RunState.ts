@@ -19,8 +19,7 @@ import type {
 import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./LoginFacts.ts"
 import type { ChangeCounts, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
-import { own } from "../service/Ends.ts"
-import type { Verdict } from "../service/Ends.ts"
+import { own, type Verdict } from "../service/Ends.ts"
 import type { ResultsSource } from "../service/FlowResults.ts"
 import type { ExecutionId, SessionId } from "../service/Ids.ts"
 

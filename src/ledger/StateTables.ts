@@ -8,8 +8,7 @@ import { isDeepStrictEqual } from "node:util"
 import { sha256 } from "../base/Hashes.ts"
 import { unknownYet } from "./FoldRun.ts"
 import { within } from "./LedgerKeys.ts"
-import { runsLearntFrom } from "./RunState.ts"
-import type { AttemptState, RunState, TaskState } from "./RunState.ts"
+import { runsLearntFrom, type AttemptState, type RunState, type TaskState } from "./RunState.ts"
 import { RunId } from "../service/Ids.ts"
 
 /** Raised whenever a fact comes to something else in a state: `test/ledger/StateTables.test.ts` notices. */

@@ -8,8 +8,7 @@ import { exitOf } from "../service/EndTable.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { RunHeader } from "./FoldRun.ts"
 import type { Ledger } from "./Ledger.ts"
-import { subjectOf, verdictOfTask } from "./RunState.ts"
-import type { RunState, TaskState } from "./RunState.ts"
+import { subjectOf, verdictOfTask, type RunState, type TaskState } from "./RunState.ts"
 
 /** It asks for everything that its job names: neither a rerun nor a part. */
 export const isOfWholeJob = ({

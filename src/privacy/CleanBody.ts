@@ -5,8 +5,7 @@
  * body that is not JSON is searched as text.
  */
 import { isUtf8 } from "node:buffer"
-import { blanked, makeKnownSecrets } from "./KnownSecrets.ts"
-import type { KnownSecrets, Place } from "./KnownSecrets.ts"
+import { blanked, makeKnownSecrets, type KnownSecrets, type Place } from "./KnownSecrets.ts"
 import { measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
 
 // The strings, numbers and words of a JSON text with their places, without parsing it into values, so that

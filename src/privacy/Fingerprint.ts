@@ -3,8 +3,7 @@
  * in. Equal credentials have equal fingerprints, whoever uses them. Without the output folder's key nobody
  * can test a guess against one, so it may appear in the ledger and in reports.
  */
-import { createHmac, createSecretKey } from "node:crypto"
-import type { KeyObject } from "node:crypto"
+import { createHmac, createSecretKey, type KeyObject } from "node:crypto"
 import { isEncrypted } from "../service/Execution.ts"
 import { sourceOf } from "../service/Ids.ts"
 

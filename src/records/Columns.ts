@@ -6,8 +6,7 @@
  */
 import { counted } from "../base/Text.ts"
 import { Data, Field, RecordBatch, Schema, Struct, Table, makeData } from "apache-arrow"
-import { columnData } from "./ColumnData.ts"
-import type { Cell, ColumnType } from "./ColumnData.ts"
+import { columnData, type Cell, type ColumnType } from "./ColumnData.ts"
 
 export type { Cell, ColumnType }
 

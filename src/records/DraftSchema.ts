@@ -9,8 +9,7 @@ import { counted, listed } from "../base/Text.ts"
 import type { ColumnType } from "./ColumnData.ts"
 import { isColumnName, parseRecordSchema, programTables, refuses } from "./RecordSchema.ts"
 import type { Mode, RecordChild, RecordColumn, RecordFamily, RecordSchemaFile } from "./RecordSchema.ts"
-import { SeenField, SeenObject } from "./SeenFields.ts"
-import type { KnownTypes } from "./SeenFields.ts"
+import { SeenField, SeenObject, type KnownTypes } from "./SeenFields.ts"
 
 type Columns = RecordSchemaFile["columns"]
 type Child = NonNullable<RecordSchemaFile["children"]>[string]

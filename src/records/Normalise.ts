@@ -4,12 +4,9 @@
  * it: the whole record, with the reason and the path, and without affecting its neighbours. Rows found =
  * rows written; nothing is dropped.
  */
-import { LongTexts, timestampCell } from "./ColumnData.ts"
-import type { Cell } from "./ColumnData.ts"
-import { TableBuilder } from "./Columns.ts"
-import type { Disguise } from "./Columns.ts"
-import { Routes, isMisfit, lineageCells } from "./CompileFamily.ts"
-import type { Lineage } from "./CompileFamily.ts"
+import { LongTexts, timestampCell, type Cell } from "./ColumnData.ts"
+import { TableBuilder, type Disguise } from "./Columns.ts"
+import { Routes, isMisfit, lineageCells, type Lineage } from "./CompileFamily.ts"
 import {
   findRecords,
   isWithinDepth,
@@ -22,13 +19,10 @@ import {
 } from "./FindRecords.ts"
 import type { Counts, FoundRecord } from "./FindRecords.ts"
 import { jsonText } from "./ExactNumber.ts"
-import { canonicalText, numbered, ownerOf, recordIds } from "./RecordIdentity.ts"
-import type { RecordIds } from "./RecordIdentity.ts"
-import { recordsIn } from "../service/FlowResults.ts"
-import type { ResultsSource } from "../service/FlowResults.ts"
+import { canonicalText, numbered, ownerOf, recordIds, type RecordIds } from "./RecordIdentity.ts"
+import { recordsIn, type ResultsSource } from "../service/FlowResults.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
-import { flushAll, markAll } from "./Flush.ts"
-import type { Flushed } from "./Flush.ts"
+import { flushAll, markAll, type Flushed } from "./Flush.ts"
 import { addUpFamilies, addUpMisfits, addUpRejected } from "./Misfits.ts"
 import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/RunFacts.ts"
 import { otherRecordsTable, recordTables, rejectedRecordsTable } from "./RecordTables.ts"

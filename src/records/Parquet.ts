@@ -3,8 +3,7 @@
  * the run and schema version it belongs to in the file's metadata. DuckDB reads back exactly the declared
  * types, except JSON, which Parquet stores as text.
  */
-import { tableToIPC } from "apache-arrow"
-import type { Table } from "apache-arrow"
+import { tableToIPC, type Table } from "apache-arrow"
 import {
   Compression,
   EnabledStatistics,

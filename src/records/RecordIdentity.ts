@@ -7,8 +7,7 @@
  */
 import { hash } from "node:crypto"
 import type { CustomerId, EngineReference, SessionId } from "../service/Ids.ts"
-import { decimalShape } from "./ColumnData.ts"
-import type { Cell, ColumnType } from "./ColumnData.ts"
+import { decimalShape, type Cell, type ColumnType } from "./ColumnData.ts"
 import { ExactNumber, decimalIdentity, exactNumber } from "./ExactNumber.ts"
 import { readJson } from "../service/ReadJson.ts"
 

@@ -6,12 +6,9 @@
 import { Effect, FileSystem, Result, Schema } from "effect"
 import { readTextFile } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
-import { jsonSchemaOf } from "../base/Schemas.ts"
-import type { Finding } from "../base/Schemas.ts"
-import { decodeYaml, problemLines } from "../base/YamlText.ts"
-import type { YamlKind } from "../base/YamlText.ts"
-import { decimalShape } from "./ColumnData.ts"
-import type { ColumnType } from "./ColumnData.ts"
+import { jsonSchemaOf, type Finding } from "../base/Schemas.ts"
+import { decodeYaml, problemLines, type YamlKind } from "../base/YamlText.ts"
+import { decimalShape, type ColumnType } from "./ColumnData.ts"
 
 const plainColumnTypes = [
   "VARCHAR",

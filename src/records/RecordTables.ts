@@ -3,8 +3,7 @@
  * list, and two for records without a family or with errors. Order of columns: lineage, `position`
  * (children), the record's own fields, `misfits`, `extra`.
  */
-import { column, required, text, time } from "./Columns.ts"
-import type { ColumnSpec, TableSpec } from "./Columns.ts"
+import { column, required, text, time, type ColumnSpec, type TableSpec } from "./Columns.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
 /** Which run read a record, and where. */

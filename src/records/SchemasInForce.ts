@@ -6,8 +6,7 @@
  */
 import { dirname, join } from "node:path"
 import { Effect, FileSystem } from "effect"
-import { decimalShape } from "./ColumnData.ts"
-import type { ColumnType } from "./ColumnData.ts"
+import { decimalShape, type ColumnType } from "./ColumnData.ts"
 import { readRecordSchemas, refuseClashes } from "./RecordSchema.ts"
 import type { ReadSchema, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 

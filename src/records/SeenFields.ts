@@ -4,8 +4,7 @@
  * records. Types are tried with the converters that fill the tables, so a type found here takes those values.
  */
 import { Predicate } from "effect"
-import { converter } from "./ColumnData.ts"
-import type { ColumnType } from "./ColumnData.ts"
+import { converter, type ColumnType } from "./ColumnData.ts"
 import { ExactNumber } from "./ExactNumber.ts"
 
 type Fields = Readonly<Record<string, unknown>>

@@ -5,14 +5,12 @@
  */
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { ChangeCounts } from "../ledger/RunFacts.ts"
-import { subjectOf, verdictOfTask } from "../ledger/RunState.ts"
-import type { RunState } from "../ledger/RunState.ts"
+import { subjectOf, verdictOfTask, type RunState } from "../ledger/RunState.ts"
 import { isOfWholeJob, newestTasks } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { csvLine, harmless, oneLine } from "./TextTable.ts"
 import { cutText } from "../service/BodyBounds.ts"
-import { actings } from "../service/EndTable.ts"
-import type { Outcome, WhoActs } from "../service/EndTable.ts"
+import { actings, type Outcome, type WhoActs } from "../service/EndTable.ts"
 import { actingOf, rowOf } from "../service/Ends.ts"
 
 /** How one customer stands on one engine (or one flow session). */

@@ -3,20 +3,16 @@
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
 import { andMore, counted, listed } from "../base/Text.ts"
-import { isOpenAtService } from "../ledger/RunState.ts"
-import type { RunState, TaskState } from "../ledger/RunState.ts"
+import { isOpenAtService, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { changeTitles, changeKinds } from "./Changes.ts"
-import { nothingLeft } from "./Finish.ts"
-import type { Finish } from "./Finish.ts"
+import { nothingLeft, type Finish } from "./Finish.ts"
 import { cut, oneLine, plain, span, sumOf, table, wrap } from "./TextTable.ts"
 import type { NightSummary, Summary, Trouble } from "./Summary.ts"
-import { actings, actionNeeded, exitOf, outcomes } from "../service/EndTable.ts"
-import type { EndRow } from "../service/EndTable.ts"
+import { actings, actionNeeded, exitOf, outcomes, type EndRow } from "../service/EndTable.ts"
 import { endOfAttempt, isReason } from "../service/Ends.ts"
 import { localTime, resumeAgeMaxMs } from "../task/ChooseRun.ts"
 import type { EnginePicture, NightPicture } from "../task/NightPicture.ts"
-import { next } from "../task/Next.ts"
-import type { Act } from "../task/Next.ts"
+import { next, type Act } from "../task/Next.ts"
 
 export interface Style {
   /** Infinity if the output is not a terminal. */

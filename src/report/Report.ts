@@ -6,11 +6,9 @@
 import { Schema } from "effect"
 import type { Fact, Recorded } from "../ledger/Fact.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
-import { keptOf } from "../ledger/RunState.ts"
-import type { RunState } from "../ledger/RunState.ts"
+import { keptOf, type RunState } from "../ledger/RunState.ts"
 import { compareRun, groupsOf, worklistOf } from "./Changes.ts"
-import { summarise } from "./Summary.ts"
-import type { Summary } from "./Summary.ts"
+import { summarise, type Summary } from "./Summary.ts"
 import { outcomes } from "../service/EndTable.ts"
 import { rowOf } from "../service/Ends.ts"
 

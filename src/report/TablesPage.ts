@@ -5,8 +5,7 @@
  */
 import { counted } from "../base/Text.ts"
 import type { Reference } from "../tables/Dimensions.ts"
-import { fillPage, momentIn } from "./Page.ts"
-import type { Inline, Page, Part } from "./Page.ts"
+import { fillPage, momentIn, type Inline, type Page, type Part } from "./Page.ts"
 import { share } from "./TextTable.ts"
 
 /** The first rows of a table of `main`. */

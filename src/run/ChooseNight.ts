@@ -4,17 +4,14 @@
  */
 import { Clock, Effect, Schema } from "effect"
 import { RunId } from "../service/Ids.ts"
-import { next } from "../task/Next.ts"
-import type { Act } from "../task/Next.ts"
+import { next, type Act } from "../task/Next.ts"
 import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { isOfWholeJob, newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
-import { chooseRun, isResumable, missedBetween, nextRunId } from "../task/ChooseRun.ts"
-import type { RunChoice } from "../task/ChooseRun.ts"
-import { askedAgain, subjectsOf } from "./PlanJob.ts"
-import type { Asked } from "./PlanJob.ts"
+import { chooseRun, isResumable, missedBetween, nextRunId, type RunChoice } from "../task/ChooseRun.ts"
+import { askedAgain, subjectsOf, type Asked } from "./PlanJob.ts"
 
 export interface NightChoice extends RunChoice {
   /** The run that a new one is a rerun of. */

@@ -3,24 +3,19 @@
  * starts once the jobs that it waits for are over, however they ended, and at the latest before its own
  * deadline. Jobs at one service share its slots.
  */
-import { Clock, Deferred, Duration, Effect, Option, Redacted, Result, Semaphore } from "effect"
-import type { Scope } from "effect"
-import { embeddedKey, inOrder } from "../jobs/Job.ts"
-import type { Assignment, Job } from "../jobs/Job.ts"
+import { Clock, Deferred, Duration, Effect, Option, Redacted, Result, Semaphore, type Scope } from "effect"
+import { embeddedKey, inOrder, type Assignment, type Job } from "../jobs/Job.ts"
 import type { ParameterSource } from "../jobs/Scalars.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { mayRun, runsBesideMax } from "../ledger/RunState.ts"
 import { valueKey } from "../privacy/Fingerprint.ts"
 import type { Candidate } from "../service/Execution.ts"
-import { accessKey, accessOf } from "../service/Ids.ts"
-import type { RunId } from "../service/Ids.ts"
-import { resolveReferences } from "../task/Assignment.ts"
-import type { ResolvedReferences } from "../task/Assignment.ts"
+import { accessKey, accessOf, type RunId } from "../service/Ids.ts"
+import { resolveReferences, type ResolvedReferences } from "../task/Assignment.ts"
 import { deadlineOf } from "../task/ChooseRun.ts"
 import { SharedSlots, SlotsBeside, besideOthers } from "../task/SharedSlots.ts"
-import { takeTurns } from "../task/SideBySide.ts"
-import type { TouchedLogin, Touches, Turn } from "../task/SideBySide.ts"
+import { takeTurns, type TouchedLogin, type Touches, type Turn } from "../task/SideBySide.ts"
 
 // Executions that runs left at the service and that may still be open: the ledger knows of no end. No other
 // run starts the same customers and logins meanwhile.

@@ -5,15 +5,13 @@
  */
 import { resolve } from "node:path"
 import { Clock, Effect, Fiber, Schema } from "effect"
-import { retryCall } from "../client/Pacing.ts"
-import type { RetryOptions } from "../client/Pacing.ts"
+import { retryCall, type RetryOptions } from "../client/Pacing.ts"
 import { Service } from "../client/Service.ts"
 import type { Job } from "../jobs/Job.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
-import { keptOf } from "../ledger/RunState.ts"
-import type { RunState } from "../ledger/RunState.ts"
+import { keptOf, type RunState } from "../ledger/RunState.ts"
 import { isOfWholeJob, nightAround, nightExitCode, statesOf } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import {
@@ -28,8 +26,7 @@ import {
 } from "../report/Changes.ts"
 import type { News, Standing } from "../report/Changes.ts"
 import { alarmCodeOf, hasLeftovers } from "../report/Finish.ts"
-import { chooseNight } from "./ChooseNight.ts"
-import type { NightChoice } from "./ChooseNight.ts"
+import { chooseNight, type NightChoice } from "./ChooseNight.ts"
 import { leftOpenBeside } from "./JobTurns.ts"
 import {
   askedBy,

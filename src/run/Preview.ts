@@ -4,8 +4,7 @@
  * why the rest is not started.
  */
 import { Clock, Effect } from "effect"
-import type { Reason, Verdict } from "../service/Ends.ts"
-import { ends, own } from "../service/Ends.ts"
+import { ends, own, type Reason, type Verdict } from "../service/Ends.ts"
 import { obstaclesOf, takeUp, unseenOf } from "../task/Next.ts"
 import type { Act, NotStarted as KeptBack, Obstacles } from "../task/Next.ts"
 import type { Job } from "../jobs/Job.ts"
@@ -18,10 +17,8 @@ import { chanceOf, thirdText } from "../task/LoginHold.ts"
 import { windowOf } from "../task/ChooseRun.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
-import { askedBy, planJob, rulesOf, timesOf } from "./PlanJob.ts"
-import type { JobPlan } from "./PlanJob.ts"
-import { chooseNight } from "./ChooseNight.ts"
-import type { Request } from "./ChooseNight.ts"
+import { askedBy, planJob, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
+import { chooseNight, type Request } from "./ChooseNight.ts"
 import { followedIn, leftOpenBeside } from "./JobTurns.ts"
 
 export type NotStarted = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "message"> &

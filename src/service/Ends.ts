@@ -4,8 +4,7 @@
  * from it. This module also decides what no row says: refused starts, refused logins, unlisted values.
  */
 import { Schema } from "effect"
-import { statusReasonsByCode } from "./Vocabulary.ts"
-import type { StatusCode } from "./Vocabulary.ts"
+import { statusReasonsByCode, type StatusCode } from "./Vocabulary.ts"
 import { featureEnds, ownEnds, serviceEnds, unlisted } from "./EndTable.ts"
 import type { Acting, EndRow, Outcome, ServiceReason, WhoActs } from "./EndTable.ts"
 

@@ -4,8 +4,7 @@
  */
 import { Schema } from "effect"
 import { FeatureCode, FormSchema } from "./Engine.ts"
-import { sourceOf } from "./Ids.ts"
-import type { Access, TaskId } from "./Ids.ts"
+import { sourceOf, type Access, type TaskId } from "./Ids.ts"
 import { nullableOptional, open, openEnum } from "./Open.ts"
 import {
   authOrigins,

@@ -11,8 +11,7 @@ import type { RecordFamily } from "../records/RecordSchema.ts"
 import { features as featureCodes } from "../service/Vocabulary.ts"
 import { productsOf } from "./CoverageRows.ts"
 import { otherRecordsTable } from "../records/RecordTables.ts"
-import { stored } from "./RecordStore.ts"
-import type { KeptTable } from "./RecordStore.ts"
+import { stored, type KeptTable } from "./RecordStore.ts"
 
 export interface SteppedRun {
   readonly run_id: string

@@ -5,11 +5,9 @@
  * rejected is called so.
  */
 import { identifier, literal } from "../base/DuckDbFailed.ts"
-import { column, text } from "../records/Columns.ts"
-import type { ColumnSpec } from "../records/Columns.ts"
+import { column, text, type ColumnSpec } from "../records/Columns.ts"
 import { aloneSql } from "./Answers.ts"
-import { comparable, contentOf, stored } from "./RecordStore.ts"
-import type { KeptTable } from "./RecordStore.ts"
+import { comparable, contentOf, stored, type KeptTable } from "./RecordStore.ts"
 import { customer, engine } from "./SystemTables.ts"
 
 export const changeColumns: ReadonlyArray<ColumnSpec> = [

@@ -11,12 +11,10 @@ import { inMemory } from "./BuildDatabase.ts"
 import { placeIn } from "./KeptVersions.ts"
 import { fileStep, monthPath, nothingPublished, readManifest, temporary } from "./Manifest.ts"
 import type { Manifest, Store } from "./Manifest.ts"
-import { monthFiles, sum, writeShared, Instead } from "./SharedFile.ts"
-import type { Choice, MonthFile } from "./SharedFile.ts"
+import { monthFiles, sum, writeShared, Instead, type Choice, type MonthFile } from "./SharedFile.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
 import { gapsIn } from "./Standing.ts"
-import { change } from "./Version.ts"
-import type { Standing } from "./Version.ts"
+import { change, type Standing } from "./Version.ts"
 
 interface Size {
   readonly files: number

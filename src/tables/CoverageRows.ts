@@ -3,17 +3,14 @@
  * state gave one; otherwise, or if the state only says that the execution stopped, its task's does. Zero
  * records are told from an unknown number: see `recordsOf`.
  */
-import { executionsOf } from "../ledger/RunState.ts"
-import type { TaskState } from "../ledger/RunState.ts"
+import { executionsOf, type TaskState } from "../ledger/RunState.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { featureEnd } from "../service/EndTable.ts"
-import { knownEnd, notInTables, outsideToken, passedOver } from "../service/Ends.ts"
-import type { Verdict } from "../service/Ends.ts"
+import { knownEnd, notInTables, outsideToken, passedOver, type Verdict } from "../service/Ends.ts"
 import type { RunId, SessionId } from "../service/Ids.ts"
 import { features as featureCodes } from "../service/Vocabulary.ts"
 import { settlementOf } from "./RunRows.ts"
-import { productKey, taskCells } from "./ExecutionRows.ts"
-import type { Row } from "./ExecutionRows.ts"
+import { productKey, taskCells, type Row } from "./ExecutionRows.ts"
 
 // Which products a feature feeds: those of the families whose schema names it, and the product with its own
 // name (`labor_check`), without a final `_read` (`accounts_read`, `accounts`). The reference does not say

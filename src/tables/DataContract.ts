@@ -6,10 +6,8 @@
 import { identifier } from "../base/DuckDbFailed.ts"
 import type { ColumnSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { describedTables, nameInSql, placeOf } from "./DataDictionary.ts"
-import type { Described } from "./DataDictionary.ts"
-import { mainReferences, referencesOf } from "./Dimensions.ts"
-import type { Reference } from "./Dimensions.ts"
+import { describedTables, nameInSql, placeOf, type Described } from "./DataDictionary.ts"
+import { mainReferences, referencesOf, type Reference } from "./Dimensions.ts"
 import { coverageTable, runsTable } from "./SystemTables.ts"
 import type { PseudonymPolicy } from "./Treatments.ts"
 

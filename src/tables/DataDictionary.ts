@@ -7,12 +7,9 @@ import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { changeColumns } from "./Changes.ts"
 import { dimensions } from "./Dimensions.ts"
-import { keptTables, recordRelations } from "./RecordStore.ts"
-import type { Relation } from "./RecordStore.ts"
-import { systemTables } from "./SystemTables.ts"
-import type { SystemTable } from "./SystemTables.ts"
-import { shownTable } from "./Treatments.ts"
-import type { PseudonymPolicy } from "./Treatments.ts"
+import { keptTables, recordRelations, type Relation } from "./RecordStore.ts"
+import { systemTables, type SystemTable } from "./SystemTables.ts"
+import { shownTable, type PseudonymPolicy } from "./Treatments.ts"
 
 /** `type` is DuckDB's name of it. */
 type DictionaryColumn = Pick<ColumnSpec, "name" | "comment"> & { readonly type: string }

@@ -3,12 +3,10 @@
  * of each with how old its data is, and the consents and documents of the sessions in use. Views, of what is
  * kept as runs are added, so that they take as long after a year as after a week.
  */
-import { column, required, text, time } from "../records/Columns.ts"
-import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
+import { column, required, text, time, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
-import { ageSql, storeTable } from "./RecordStore.ts"
-import type { Relation, StoreTable } from "./RecordStore.ts"
+import { ageSql, storeTable, type Relation, type StoreTable } from "./RecordStore.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { aloneSql, sameSql, subject, temp } from "./Answers.ts"
 import {

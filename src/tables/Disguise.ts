@@ -12,8 +12,7 @@ import type { Cell, Disguise, Kind, TableSpec, Treatment } from "../records/Colu
 import { isInsideSize } from "../privacy/KnownSecrets.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { ledgerFailed, PublishFailed } from "./Publisher.ts"
-import { shownTable, treatmentOf } from "./Treatments.ts"
-import type { PseudonymKey, PseudonymPolicy } from "./Treatments.ts"
+import { shownTable, treatmentOf, type PseudonymKey, type PseudonymPolicy } from "./Treatments.ts"
 import type { RunPicture } from "./RunPicture.ts"
 import type { Store } from "./Manifest.ts"
 

@@ -12,14 +12,11 @@ import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { TableSpec } from "../records/Columns.ts"
 import { openDatabase, withoutLog } from "./BuildDatabase.ts"
 import { changesSql } from "./Changes.ts"
-import { dataDictionary, operatorTables, publishedViews } from "./DataDictionary.ts"
-import type { DictionaryTable } from "./DataDictionary.ts"
+import { dataDictionary, operatorTables, publishedViews, type DictionaryTable } from "./DataDictionary.ts"
 import { gatheredTables } from "./Dimensions.ts"
-import { fileStep, filesBelow, makeFoldersOf } from "./Manifest.ts"
-import type { Layout, Store } from "./Manifest.ts"
+import { fileStep, filesBelow, makeFoldersOf, type Layout, type Store } from "./Manifest.ts"
 import { inDatabase } from "./Publisher.ts"
-import { keptTables, storeTables } from "./RecordStore.ts"
-import type { StoreTable } from "./RecordStore.ts"
+import { keptTables, storeTables, type StoreTable } from "./RecordStore.ts"
 
 const tableSql = (schema: string, { name, columns }: TableSpec | StoreTable): string => {
   const declared = columns.map((each) => `${identifier(each.name)} ${each.type}`)

@@ -37,8 +37,7 @@ import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
 import { gapsIn } from "./Standing.ts"
 import { runsTable } from "./SystemTables.ts"
-import { change } from "./Version.ts"
-import type { Standing } from "./Version.ts"
+import { change, type Standing } from "./Version.ts"
 
 // Which rows of published Parquet files are about a customer: those of the customer's tasks, and those that
 // name the customer. A file of an older version may lack a column, so each table is asked by the columns that

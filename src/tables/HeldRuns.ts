@@ -13,8 +13,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { isAsked } from "./AskGates.ts"
 import { keptVersions, newestDerived } from "./KeptVersions.ts"
-import { fileStep, filesBelow, makeFoldersOf } from "./Manifest.ts"
-import type { Manifest, Store } from "./Manifest.ts"
+import { fileStep, filesBelow, makeFoldersOf, type Manifest, type Store } from "./Manifest.ts"
 import { databaseFailed, ledgerFailed } from "./Publisher.ts"
 
 /** Why `repair` and `rebuild` leave the tables of a held run as they are, for people. */

@@ -14,8 +14,7 @@ import { keptName, keptOf, schemasOfTables } from "../records/SchemasInForce.ts"
 import { newestDerived } from "./KeptVersions.ts"
 import { fileStep, filesBelow, layoutOf, modesOf, readManifest } from "./Manifest.ts"
 import type { Layout, Manifest, Store } from "./Manifest.ts"
-import type { PublisherOptions } from "./OpenStore.ts"
-import { standingIn } from "./OpenStore.ts"
+import { standingIn, type PublisherOptions } from "./OpenStore.ts"
 
 /** Version by table. */
 type Versions = Readonly<Record<string, number>>

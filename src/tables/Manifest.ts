@@ -7,14 +7,12 @@ import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, rea
 import { join, dirname } from "node:path"
 import { Effect, Schema } from "effect"
 import { beginSha256 } from "../base/Hashes.ts"
-import { parquetFolders } from "../jobs/Scalars.ts"
+import { parquetFolders, type SecretReference } from "../jobs/Scalars.ts"
 import { PublishFailed } from "./Publisher.ts"
-import { PseudonymPolicy } from "./Treatments.ts"
+import { PseudonymPolicy, type PseudonymKey } from "./Treatments.ts"
 import type { DurableFiles } from "../base/DurableFile.ts"
-import type { SecretReference } from "../jobs/Scalars.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { SchemasInForce } from "../records/SchemasInForce.ts"
-import type { PseudonymKey } from "./Treatments.ts"
 
 const ManifestFile = Schema.Struct({
   table: Schema.String,

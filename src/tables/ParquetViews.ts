@@ -18,8 +18,7 @@ import { parquetCells, writeParquet } from "./FileColumns.ts"
 import { fileStep, filesBelow, makeFoldersOf } from "./Manifest.ts"
 import type { Manifest, ParquetFolder, Store } from "./Manifest.ts"
 import { inDatabase } from "./Publisher.ts"
-import { keptTables, seenOf, stored } from "./RecordStore.ts"
-import type { Relation } from "./RecordStore.ts"
+import { keptTables, seenOf, stored, type Relation } from "./RecordStore.ts"
 
 const folderOf = (version: number): string => `published/parquet-v${version}`
 const linkName = "published/parquet"

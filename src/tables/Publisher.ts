@@ -4,8 +4,7 @@
  */
 import { Context, Effect, Schema } from "effect"
 import { DuckDbFailed } from "../base/DuckDbFailed.ts"
-import { RunId } from "../service/Ids.ts"
-import type { ExecutionId } from "../service/Ids.ts"
+import { RunId, type ExecutionId } from "../service/Ids.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
 import type {
   DeliveredFeatures,

@@ -3,8 +3,7 @@
  * the counts of what was found, put into place as a whole (`Commit.ts`). The publisher holds the output
  * folder's lock; readers need none.
  */
-import { Context, Effect, Layer, Semaphore, Struct } from "effect"
-import type { FileSystem } from "effect"
+import { Context, Effect, Layer, Semaphore, Struct, type FileSystem } from "effect"
 import type { RunId } from "../service/Ids.ts"
 import { DuckDb } from "../base/DuckDb.ts"
 import type { Freshness, Job } from "../jobs/Job.ts"
@@ -28,19 +27,15 @@ import {
   withoutInterim,
 } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
-import { withPolicy, fileStep, filesBelow } from "./Manifest.ts"
-import type { Manifest, Layout, Store } from "./Manifest.ts"
-import { keepModels, refuseOutdated } from "./Models.ts"
-import type { SqlOutdated } from "./Models.ts"
+import { withPolicy, fileStep, filesBelow, type Manifest, type Layout, type Store } from "./Manifest.ts"
+import { keepModels, refuseOutdated, type SqlOutdated } from "./Models.ts"
 import { foldersOf, openStoreOfJob, ownSchemasOf, askedBy, checkAgreement } from "./OpenStore.ts"
 import type { PublisherOptions, PseudonymsRefused } from "./OpenStore.ts"
-import { PublicationHeld, Publisher, PublishFailed } from "./Publisher.ts"
-import type { Published, Interim } from "./Publisher.ts"
+import { PublicationHeld, Publisher, PublishFailed, type Published, type Interim } from "./Publisher.ts"
 import { loadPicture } from "./RunPicture.ts"
 import { runsWithout } from "./Standing.ts"
 import { outcomeTables } from "./SystemTables.ts"
-import { change } from "./Version.ts"
-import type { Standing } from "./Version.ts"
+import { change, type Standing } from "./Version.ts"
 import { statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { listed } from "../base/Text.ts"

@@ -7,8 +7,7 @@
  */
 import { join } from "node:path"
 import { Effect } from "effect"
-import { DuckDb } from "../base/DuckDb.ts"
-import type { Connection } from "../base/DuckDb.ts"
+import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { FailedModel } from "../ledger/RunFacts.ts"
@@ -19,15 +18,13 @@ import { parquetRows } from "./FileColumns.ts"
 import { heldText, removeAllAside } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { placeIn } from "./KeptVersions.ts"
-import { filesOf, withPolicy, temporary } from "./Manifest.ts"
-import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
+import { filesOf, withPolicy, temporary, type Manifest, type ManifestFile, type Store } from "./Manifest.ts"
 import { dropKeyPlaces, keepKeyPlace } from "./OpenStore.ts"
 import { inDatabase, ledgerFailed } from "./Publisher.ts"
 import { stageRun } from "./DeriveRun.ts"
 import { gapsIn } from "./Standing.ts"
 import { isSamePolicy } from "./Treatments.ts"
-import { change } from "./Version.ts"
-import type { Standing } from "./Version.ts"
+import { change, type Standing } from "./Version.ts"
 
 // Which rows of one run differ between two sets of its Parquet files, table by table. Values are compared as
 // text, so that a column whose type changed can be compared too; a column that one side lacks is NULL there.

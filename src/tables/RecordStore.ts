@@ -7,10 +7,8 @@
  * sub_family. A version is one content of one record. A reading is one scope in one session of one run.
  */
 import { identifier, literal } from "../base/DuckDbFailed.ts"
-import { column, required, text } from "../records/Columns.ts"
-import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
-import { isColumnName } from "../records/RecordSchema.ts"
-import type { RecordFamily } from "../records/RecordSchema.ts"
+import { column, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
+import { isColumnName, type RecordFamily } from "../records/RecordSchema.ts"
 import {
   childTable,
   familyTable,

@@ -29,8 +29,7 @@ import { damagedHelpers, databaseProblems, keptDatabase } from "./Verify.ts"
 import { isUnchanged } from "./ContinueDatabase.ts"
 import { parquetCells, writeParquet } from "./FileColumns.ts"
 import { placeOf, publishedTables } from "./DataDictionary.ts"
-import { change } from "./Version.ts"
-import type { Standing } from "./Version.ts"
+import { change, type Standing } from "./Version.ts"
 
 /** What was done and to what, and what could not be done. */
 export interface Repaired {

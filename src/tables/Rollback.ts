@@ -5,12 +5,9 @@
  */
 import { Effect } from "effect"
 import { keptVersions, placeIn } from "./KeptVersions.ts"
-import { fileStep, filesOf, readManifest, withPolicy } from "./Manifest.ts"
-import type { Manifest, Store } from "./Manifest.ts"
-import { gapsIn } from "./Standing.ts"
-import type { Gap } from "./Standing.ts"
-import { change } from "./Version.ts"
-import type { Standing } from "./Version.ts"
+import { fileStep, filesOf, readManifest, withPolicy, type Manifest, type Store } from "./Manifest.ts"
+import { gapsIn, type Gap } from "./Standing.ts"
+import { change, type Standing } from "./Version.ts"
 
 /** Rows of a table in `tables/`, of all runs: as published, and as they would be. */
 interface TableRows {

@@ -5,10 +5,8 @@
  */
 import { Effect } from "effect"
 import type { ExecutionId, RunId, SessionId } from "../service/Ids.ts"
-import { Landing } from "../landing/Landing.ts"
-import type { LandedBody } from "../landing/Landing.ts"
-import { sourceNameOf } from "../service/FlowResults.ts"
-import type { ResultsSource } from "../service/FlowResults.ts"
+import { Landing, type LandedBody } from "../landing/Landing.ts"
+import { sourceNameOf, type ResultsSource } from "../service/FlowResults.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { CachedForm } from "../ledger/LedgerTables.ts"

@@ -8,8 +8,7 @@ import { dateCell } from "../records/ColumnData.ts"
 import { outcomes } from "../service/EndTable.ts"
 import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
-import { taskCells, isObject, takeFields } from "./ExecutionRows.ts"
-import type { TableRow, Row } from "./ExecutionRows.ts"
+import { taskCells, isObject, takeFields, type TableRow, type Row } from "./ExecutionRows.ts"
 import {
   attachmentsTable,
   deletionsTable,

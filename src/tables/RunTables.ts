@@ -3,10 +3,8 @@
  * Everything added since a mark can be removed again.
  */
 import { dateCell } from "../records/ColumnData.ts"
-import { TableBuilder } from "../records/Columns.ts"
-import type { Cell, Disguise, TableSpec } from "../records/Columns.ts"
-import { flushAll, flushFull, markAll } from "../records/Flush.ts"
-import type { Flushed } from "../records/Flush.ts"
+import { TableBuilder, type Cell, type Disguise, type TableSpec } from "../records/Columns.ts"
+import { flushAll, flushFull, markAll, type Flushed } from "../records/Flush.ts"
 import { Normaliser } from "../records/Normalise.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { SessionFindings } from "./DeriveSession.ts"

@@ -3,8 +3,7 @@
  * executions and what they said, deletions, coverage, and those about sessions. Names and order are the
  * contract's; columns may be added, never dropped.
  */
-import { column, required, text, time } from "../records/Columns.ts"
-import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
+import { column, required, text, time, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import { actors, outcomes } from "../service/EndTable.ts"
 
 // What the system tables have in common: the columns that name run, task, execution, session, customer and

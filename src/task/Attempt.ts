@@ -3,8 +3,7 @@
  * what follows. Pure, and complete over the port's answers; `StartAttempt.ts` and `FollowAttempt.ts` carry
  * the decisions out.
  */
-import { Predicate } from "effect"
-import type { Duration } from "effect"
+import { Predicate, type Duration } from "effect"
 import type { Access, ExecutionId, SessionId } from "../service/Ids.ts"
 import type {
   AbortAnswer,
@@ -14,8 +13,7 @@ import type {
   StateAnswer,
   StateView,
 } from "../client/Service.ts"
-import { isOpenCode, isRefusedCode, refusalIn } from "../service/Ends.ts"
-import type { Reason } from "../service/Ends.ts"
+import { isOpenCode, isRefusedCode, refusalIn, type Reason } from "../service/Ends.ts"
 
 /**
  * What a start answer means, in the words of its fact (`StartAnswered`). `lost` and `unusable` leave open

@@ -2,19 +2,14 @@
  * What one attempt needs to know, and what all its steps share: the function that lands the bodies of the
  * answers that it gets.
  */
-import { Clock, Effect } from "effect"
-import type { Duration } from "effect"
+import { Clock, Effect, type Duration } from "effect"
 import type { Body, StateView } from "../client/Service.ts"
-import { Landing } from "../landing/Landing.ts"
-import type { BodyMeta } from "../landing/Landing.ts"
+import { Landing, type BodyMeta } from "../landing/Landing.ts"
 import type { AnswerRefused, AttemptObserved } from "../ledger/Fact.ts"
-import { attemptKeys } from "../ledger/FactKeys.ts"
-import type { AttemptKeys } from "../ledger/FactKeys.ts"
-import { keyedHashOf } from "../privacy/Fingerprint.ts"
-import type { LoginKeys } from "../privacy/Fingerprint.ts"
+import { attemptKeys, type AttemptKeys } from "../ledger/FactKeys.ts"
+import { keyedHashOf, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { toldOfLogin } from "../service/Ends.ts"
-import { accessOf } from "../service/Ids.ts"
-import type { Access, ExecutionId, SessionId, TaskId } from "../service/Ids.ts"
+import { accessOf, type Access, type ExecutionId, type SessionId, type TaskId } from "../service/Ids.ts"
 
 /** What an attempt needs to know. */
 export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {

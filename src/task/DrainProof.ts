@@ -6,8 +6,7 @@
 import { isFinal, mayBring, productOf, recordsIn, subFamilyOf } from "../service/FlowResults.ts"
 import type { ProductsCount, ResultsSource } from "../service/FlowResults.ts"
 import type { ProofLine } from "../ledger/Fact.ts"
-import { tallyData } from "../records/FindRecords.ts"
-import type { Tally } from "../records/FindRecords.ts"
+import { tallyData, type Tally } from "../records/FindRecords.ts"
 
 /** The newest body of one source: what it contains, and whether it says that it is final. */
 export interface SourceFinding {

@@ -4,8 +4,7 @@
  * the service for the next run.
  */
 import { Clock, Duration, Effect } from "effect"
-import { AnswerLost, NotSent, everyCall } from "../client/Service.ts"
-import type { CallFailure, Service } from "../client/Service.ts"
+import { AnswerLost, NotSent, everyCall, type CallFailure, type Service } from "../client/Service.ts"
 
 /**
  * How long a run whose time is up may still talk to the service: to stop an execution and see it stopped

@@ -6,8 +6,7 @@
  */
 import { Duration } from "effect"
 import type { EngineReference } from "../service/Ids.ts"
-import { AccountBook, strikesOf } from "../ledger/Accounts.ts"
-import type { Account } from "../ledger/Accounts.ts"
+import { AccountBook, strikesOf, type Account } from "../ledger/Accounts.ts"
 import type { StartGate } from "./OwedProbes.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { TaskWork } from "./Work.ts"

@@ -4,14 +4,10 @@
  * deadline; the estimate for a whole run is for people only.
  */
 import { Duration } from "effect"
-import { planLooks, seenAfterMs } from "../client/Polling.ts"
-import type { PollingRules } from "../client/Polling.ts"
-import { conflictKeys } from "../service/Execution.ts"
-import type { Candidate } from "../service/Execution.ts"
-import { accessKey } from "../service/Ids.ts"
-import type { Access, EngineReference, TaskId } from "../service/Ids.ts"
-import { subjectOf } from "../ledger/RunState.ts"
-import type { RunState } from "../ledger/RunState.ts"
+import { planLooks, seenAfterMs, type PollingRules } from "../client/Polling.ts"
+import { conflictKeys, type Candidate } from "../service/Execution.ts"
+import { accessKey, type Access, type EngineReference, type TaskId } from "../service/Ids.ts"
+import { subjectOf, type RunState } from "../ledger/RunState.ts"
 
 /** What executions of earlier runs would take tonight, from acceptance to closed: milliseconds, ascending. */
 export interface PastDurations {

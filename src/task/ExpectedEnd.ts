@@ -6,14 +6,12 @@
 import { Duration } from "effect"
 import { DelayQueue } from "../base/Time.ts"
 import { sha256Hex } from "../base/Hashes.ts"
-import { nextLookInMs } from "../client/Polling.ts"
-import type { PollingRules } from "../client/Polling.ts"
+import { nextLookInMs, type PollingRules } from "../client/Polling.ts"
 import { accessKey } from "../service/Ids.ts"
 import { Schedule } from "./Schedule.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { Limits } from "./SharedSlots.ts"
-import { quantile } from "./Expectations.ts"
-import type { PastDurations } from "./Expectations.ts"
+import { quantile, type PastDurations } from "./Expectations.ts"
 
 export interface ExpectedEnd {
   /** Half of the rehearsals end within this time, and 95 of a hundred. */

@@ -4,11 +4,9 @@
  */
 import { Predicate, Redacted } from "effect"
 import type { Access, CustomerId, RunId } from "../service/Ids.ts"
-import { own, verdictOfRejected } from "../service/Ends.ts"
-import type { Verdict } from "../service/Ends.ts"
+import { own, verdictOfRejected, type Verdict } from "../service/Ends.ts"
 import type { SeenEngine } from "../client/EngineForms.ts"
-import { rejectedInARowMax } from "../ledger/Accounts.ts"
-import type { AccountBook, Hold } from "../ledger/Accounts.ts"
+import { rejectedInARowMax, type AccountBook, type Hold } from "../ledger/Accounts.ts"
 import { thenUnder } from "../ledger/ForgetCustomer.ts"
 import { accountKeys, noRoles, tokenAccountKeys } from "../privacy/Fingerprint.ts"
 import type { AccountKeys, FieldRoles } from "../privacy/Fingerprint.ts"

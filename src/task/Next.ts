@@ -3,16 +3,13 @@
  * that works on it, for one that resumes it, and for whoever only looks, such as `plan`. Pure.
  */
 import { Duration } from "effect"
-import { endOfAttempt, isAccepted, own } from "../service/Ends.ts"
-import type { Reason, Verdict } from "../service/Ends.ts"
+import { endOfAttempt, isAccepted, own, type Reason, type Verdict } from "../service/Ends.ts"
 import type { AttemptKept } from "../ledger/Fact.ts"
 import { courseOf, isUnseen, remainsOf } from "../ledger/RunState.ts"
 import type { AttemptState, ClosedAttempt, OpenAttempt, TaskState } from "../ledger/RunState.ts"
-import { conflictKeys } from "../service/Execution.ts"
-import type { Candidate } from "../service/Execution.ts"
+import { conflictKeys, type Candidate } from "../service/Execution.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
-import { verdictOf } from "./Verdict.ts"
-import type { Reading } from "./Verdict.ts"
+import { verdictOf, type Reading } from "./Verdict.ts"
 import type { Rules, TaskWork } from "./Work.ts"
 
 /** `night` may start executions; `collect` only follows what an older run left in flight. */

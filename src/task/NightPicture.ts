@@ -3,12 +3,9 @@
  * waiting, running or settled, for each engine. A pure function of the night's state; it contains ids, counts
  * and times, and nothing of a login.
  */
-import { Context, Duration, Effect, Schema } from "effect"
-import type { Scope } from "effect"
-import { outcomes } from "../service/EndTable.ts"
-import type { Outcome } from "../service/EndTable.ts"
-import { estimateNight } from "./Expectations.ts"
-import type { ExpectedTask } from "./Expectations.ts"
+import { Context, Duration, Effect, Schema, type Scope } from "effect"
+import { outcomes, type Outcome } from "../service/EndTable.ts"
+import { estimateNight, type ExpectedTask } from "./Expectations.ts"
 import { courseOf } from "../ledger/RunState.ts"
 import type { Night, NightTask } from "./Night.ts"
 import type { WaitsFor } from "./Schedule.ts"

@@ -3,11 +3,9 @@
  * results, then any other that may hold what was counted and is not here yet (sections 4.10 and 4.12).
  */
 import { Effect } from "effect"
-import { isAddressable } from "../service/FlowResults.ts"
-import type { ProductsCount, ResultsSource } from "../service/FlowResults.ts"
+import { isAddressable, type ProductsCount, type ResultsSource } from "../service/FlowResults.ts"
 import { isWanted } from "./DrainProof.ts"
-import { readSource } from "./ReadSource.ts"
-import type { ReadOrder, SourceReading } from "./ReadSource.ts"
+import { readSource, type ReadOrder, type SourceReading } from "./ReadSource.ts"
 
 export interface PullOrder extends ReadOrder {
   /** What the last state counted; for a session that its customer ran alone, there is no count. */

@@ -12,11 +12,9 @@ import { tokenUse } from "../ledger/FoldRun.ts"
 import type { AttemptState, OpenAttempt } from "../ledger/RunState.ts"
 import { finish } from "./FinishTask.ts"
 import { openWatch, pollOnce } from "./FollowAttempt.ts"
-import { beginStart, heldLogin } from "./HeldLogin.ts"
-import type { Held } from "./HeldLogin.ts"
+import { beginStart, heldLogin, type Held } from "./HeldLogin.ts"
 import { dueOf } from "./LookTurns.ts"
-import { isTokenRefused, verdictLeft } from "./Next.ts"
-import type { StartAct } from "./Next.ts"
+import { isTokenRefused, verdictLeft, type StartAct } from "./Next.ts"
 import {
   candidateOf,
   leave,
@@ -35,8 +33,7 @@ import type { Failure, Needs, Night, Row } from "./Night.ts"
 import { noteAnswered, noteAvailable, noteFailed, noteRefused, noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
-import { askEngine, startAttempt } from "./StartAttempt.ts"
-import type { StartResult } from "./StartAttempt.ts"
+import { askEngine, startAttempt, type StartResult } from "./StartAttempt.ts"
 import { dropToken, tokenEndOfRefusal } from "../tokens/TokenLogin.ts"
 import type { CallParts } from "./Work.ts"
 

@@ -6,12 +6,9 @@
  */
 import type { EngineReference, TaskId } from "../service/Ids.ts"
 import { DelayQueue } from "../base/Time.ts"
-import { hasNext, inLine, lengthOf, newLine, nextOf, shift, sortLine } from "../base/Text.ts"
-import type { Line } from "../base/Text.ts"
-import { conflictKeys } from "../service/Execution.ts"
-import type { Candidate } from "../service/Execution.ts"
-import { openGate, OwedProbes } from "./OwedProbes.ts"
-import type { StartGate } from "./OwedProbes.ts"
+import { hasNext, inLine, lengthOf, newLine, nextOf, shift, sortLine, type Line } from "../base/Text.ts"
+import { conflictKeys, type Candidate } from "../service/Execution.ts"
+import { openGate, OwedProbes, type StartGate } from "./OwedProbes.ts"
 import type { Limits, SlotShare } from "./SharedSlots.ts"
 
 /** Why a candidate is not started yet: no free slot, its time, its engine, or what it conflicts with. */

@@ -4,8 +4,7 @@
  * source, a login, a session. So no two runs that go on together can ever start the same customer on the
  * same engine (section 4.1), and a login that is rejected in one of them is not sent by another.
  */
-import { sourceOf } from "../service/Ids.ts"
-import type { Access } from "../service/Ids.ts"
+import { sourceOf, type Access } from "../service/Ids.ts"
 
 /** What is known of a login before any form is seen: hashes of the values that are sent, by parameter. */
 export interface TouchedLogin {

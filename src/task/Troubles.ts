@@ -5,8 +5,7 @@
  * many calls fail.
  */
 import { Clock, Duration, Effect } from "effect"
-import { everyCall } from "../client/Service.ts"
-import type { CallFailure, Service, Tagged } from "../client/Service.ts"
+import { everyCall, type CallFailure, type Service, type Tagged } from "../client/Service.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import type { EngineReference, RunId } from "../service/Ids.ts"
 import type { Trouble } from "../ledger/Fact.ts"

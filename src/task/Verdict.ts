@@ -2,13 +2,10 @@
  * How a task ends: pure. The end of its last execution, the counts and the answers of its results endpoints
  * become one outcome with a reason and the one who must act, and decide whether the execution may be deleted.
  */
-import { countedTotal, mayBring } from "../service/FlowResults.ts"
-import type { ProductsCount } from "../service/FlowResults.ts"
-import { own } from "../service/Ends.ts"
-import type { Verdict } from "../service/Ends.ts"
+import { countedTotal, mayBring, type ProductsCount } from "../service/FlowResults.ts"
+import { own, type Verdict } from "../service/Ends.ts"
 import type { AttemptDrained, AttemptKept, ProofLine } from "../ledger/Fact.ts"
-import { proveDrain } from "./DrainProof.ts"
-import type { DrainProof, SourceFinding } from "./DrainProof.ts"
+import { proveDrain, type DrainProof, type SourceFinding } from "./DrainProof.ts"
 import type { Pulled } from "./PullResults.ts"
 
 /** The result of reading the results of a closed execution. */

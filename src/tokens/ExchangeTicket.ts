@@ -3,23 +3,19 @@
  * with the answer that contained it, exchanged after AUTH_OK, and tried at most twice, because an exchange
  * whose answer was lost may have used it up. Whatever happens to it, the execution itself is not affected.
  */
-import { Clock, Duration, Effect } from "effect"
-import type { Redacted } from "effect"
+import { Clock, Duration, Effect, type Redacted } from "effect"
 import { waitMs } from "../base/Time.ts"
 import { askedWait, retryWaitMax } from "../client/Pacing.ts"
 import { lookWaits } from "../client/Polling.ts"
 import { Service } from "../client/Service.ts"
 import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../client/Service.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import { attemptKeys, taskKeys } from "../ledger/FactKeys.ts"
-import type { AttemptKeys, TaskKeys } from "../ledger/FactKeys.ts"
+import { attemptKeys, taskKeys, type AttemptKeys, type TaskKeys } from "../ledger/FactKeys.ts"
 import { Ledger, append } from "../ledger/Ledger.ts"
-import { accessOf } from "../service/Ids.ts"
-import type { Access, ExecutionId } from "../service/Ids.ts"
+import { accessOf, type Access, type ExecutionId } from "../service/Ids.ts"
 import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import type { NewToken, PendingTicket } from "./StoredToken.ts"
-import { TokenStore } from "./TokenStore.ts"
-import type { OpenTokenStore } from "./TokenStore.ts"
+import { TokenStore, type OpenTokenStore } from "./TokenStore.ts"
 
 /** The attempt whose start asked for a ticket. */
 export interface TicketOrder extends AttemptKeys, Access {

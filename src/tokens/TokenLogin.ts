@@ -3,24 +3,19 @@
  * has parameters too uses the token that was made with exactly these parameters; other parameters are a new
  * login, which the old token must not replace.
  */
-import { Clock, Effect } from "effect"
-import type { Redacted } from "effect"
+import { Clock, Effect, type Redacted } from "effect"
 import type { StartLogin } from "../client/Service.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
-import { taskKeys } from "../ledger/FactKeys.ts"
-import type { TaskKeys } from "../ledger/FactKeys.ts"
+import { taskKeys, type TaskKeys } from "../ledger/FactKeys.ts"
 import { belongsTo } from "../ledger/ForgetCustomer.ts"
 import { append } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { fingerprintLogin } from "../privacy/Fingerprint.ts"
-import { refusalOf } from "../service/Ends.ts"
-import type { Reason } from "../service/Ends.ts"
+import { refusalOf, type Reason } from "../service/Ends.ts"
 import type { Access, RunId } from "../service/Ids.ts"
-import { defaultTokenName, tokenKeys } from "./StoredToken.ts"
-import type { EndingToken, StoredToken } from "./StoredToken.ts"
-import { TokenStore } from "./TokenStore.ts"
-import type { TokenStoreState } from "./TokenStore.ts"
+import { defaultTokenName, tokenKeys, type EndingToken, type StoredToken } from "./StoredToken.ts"
+import { TokenStore, type TokenStoreState } from "./TokenStore.ts"
 
 /** How a task logs in. */
 export type TaskLogin =

@@ -4,8 +4,7 @@
  * and as cheap with fifty thousand tokens as with one, but in its own file: a copied ledger opens no account.
  * Only the holder of the folder's lock writes; without a key the store can only be listed.
  */
-import { Clock, Context, Effect, Layer } from "effect"
-import type { Redacted } from "effect"
+import { Clock, Context, Effect, Layer, type Redacted } from "effect"
 import type { DatabaseSync } from "node:sqlite"
 import type { Access, ExecutionId } from "../service/Ids.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
@@ -13,8 +12,7 @@ import { LedgerFailed } from "../ledger/Ledger.ts"
 import { isDamage } from "../ledger/LedgerKeys.ts"
 import { TokenStoreRefused } from "./StoredToken.ts"
 import type { NewTicket, NewToken, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
-import { accessStore, openTokenDatabase, readTokens } from "./TokenTables.ts"
-import type { StoreAccess } from "./TokenTables.ts"
+import { accessStore, openTokenDatabase, readTokens, type StoreAccess } from "./TokenTables.ts"
 
 /** A ticket is short-lived: an older one was never exchanged and never will be. */
 const ticketKeptMs = 7 * 24 * 60 * 60_000

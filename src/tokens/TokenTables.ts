@@ -4,13 +4,11 @@
  * overwritten.
  */
 import { chmodSync, existsSync } from "node:fs"
-import { DatabaseSync } from "node:sqlite"
-import type { SQLInputValue } from "node:sqlite"
+import { DatabaseSync, type SQLInputValue } from "node:sqlite"
 import { Effect, Redacted } from "effect"
 import { LedgerFailed } from "../ledger/Ledger.ts"
 import { within } from "../ledger/LedgerKeys.ts"
-import { CustomerId, EngineReference, ExecutionId } from "../service/Ids.ts"
-import type { Access } from "../service/Ids.ts"
+import { CustomerId, EngineReference, ExecutionId, type Access } from "../service/Ids.ts"
 import { deriveKey, makeSalt, malformedKey, readKey } from "./StoredToken.ts"
 import type { PendingTicket, SealingKey, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
 

@@ -4,8 +4,7 @@
  */
 import { Effect, Exit, Scope } from "effect"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { selfSigned } from "../client/SelfSigned.ts"
-import type { SelfSigned } from "../client/SelfSigned.ts"
+import { selfSigned, type SelfSigned } from "../client/SelfSigned.ts"
 import { login, Workplace } from "./Nightjar.ts"
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })

@@ -4,8 +4,7 @@
  */
 import { spawn } from "node:child_process"
 import { chmodSync, globSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
-import { createServer } from "node:http"
-import type { Server } from "node:http"
+import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join, relative } from "node:path"
 import { text } from "node:stream/consumers"

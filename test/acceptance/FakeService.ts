@@ -3,14 +3,12 @@
  * every request. It shares no code with the program under test, and notes each breach of the reference's manners
  * that it sees, so that a check needs only to ask for an empty list.
  */
-import { createServer } from "node:http"
-import type { IncomingMessage, ServerResponse } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { setTimeout as wait } from "node:timers/promises"
-import { engines } from "./FakeEngines.ts"
-import type { Reply } from "./FakeEngines.ts"
+import { engines, type Reply } from "./FakeEngines.ts"
 
 export interface Seen {
   readonly at: number

@@ -4,9 +4,8 @@
  */
 import { setTimeout as wait } from "node:timers/promises"
 import { afterAll, describe, expect, it, vi } from "vitest"
-import { ended, FakeService, profileOf, resultsBody, working } from "./FakeService.ts"
+import { ended, FakeService, profileOf, resultsBody, working, type Script } from "./FakeService.ts"
 import type { Reply } from "./FakeEngines.ts"
-import type { Script } from "./FakeService.ts"
 import { jobText, login, Workplace } from "./Nightjar.ts"
 
 // Processes on a busy machine take their time; what is judged here are minutes against seconds.

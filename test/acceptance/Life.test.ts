@@ -5,8 +5,7 @@
 import { appendFileSync, mkdirSync, readFileSync, renameSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { ended, FakeService } from "./FakeService.ts"
-import type { Script } from "./FakeService.ts"
+import { ended, FakeService, type Script } from "./FakeService.ts"
 import { jobText, login, Workplace } from "./Nightjar.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.

@@ -6,13 +6,11 @@ import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { DuckDBInstance } from "@duckdb/node-api"
-import type { DuckDBConnection } from "@duckdb/node-api"
+import { DuckDBInstance, type DuckDBConnection } from "@duckdb/node-api"
 import { command } from "./BuiltCommand.ts"
 import type { FakeService } from "./FakeService.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
-import { startHere } from "../harness/ProgramHere.ts"
-import type { Ended, Running } from "../harness/ProgramHere.ts"
+import { startHere, type Ended, type Running } from "../harness/ProgramHere.ts"
 
 /** The published database as it was when this file was its newest. */
 interface Opened {

@@ -7,8 +7,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { ended, FakeService, profileOf, resultsBody } from "./FakeService.ts"
-import type { Script } from "./FakeService.ts"
+import { ended, FakeService, profileOf, resultsBody, type Script } from "./FakeService.ts"
 import { jobText, login, Workplace } from "./Nightjar.ts"
 import type { Ended } from "../harness/ProgramHere.ts"
 import {

@@ -4,8 +4,7 @@
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer, Predicate } from "effect"
-import { Service } from "../../src/client/Service.ts"
-import type { Body } from "../../src/client/Service.ts"
+import { Service, type Body } from "../../src/client/Service.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"

@@ -7,8 +7,7 @@ import { join } from "node:path"
 import { command } from "../acceptance/BuiltCommand.ts"
 import { ended, FakeService, profileOf, resultsBody, working } from "../acceptance/FakeService.ts"
 import { jobText, login, Workplace } from "../acceptance/Nightjar.ts"
-import { startMeasured } from "../bench/MeasuredProcess.ts"
-import type { MeasuredEnd } from "../bench/MeasuredProcess.ts"
+import { startMeasured, type MeasuredEnd } from "../bench/MeasuredProcess.ts"
 import { attackBody } from "./AttackBodies.ts"
 
 export interface Attack {

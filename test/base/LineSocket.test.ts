@@ -1,7 +1,6 @@
 /** The private socket: one line in, one line out, for its owner only, whatever callers and dead processes do. */
 import { mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs"
-import { createConnection, createServer } from "node:net"
-import type { Socket } from "node:net"
+import { createConnection, createServer, type Socket } from "node:net"
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"

@@ -1,6 +1,5 @@
 /** A server on this machine over real sockets: nobody who connects can hold it, slow it down or end it. */
-import { connect } from "node:net"
-import type { Socket } from "node:net"
+import { connect, type Socket } from "node:net"
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"

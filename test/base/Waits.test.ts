@@ -3,8 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber } from "effect"
 import * as fc from "fast-check"
 import { TestClock } from "effect/testing"
-import { retrySchedule, waitMs } from "../../src/base/Time.ts"
-import type { RetryBounds, WaitPolicy } from "../../src/base/Time.ts"
+import { retrySchedule, waitMs, type RetryBounds, type WaitPolicy } from "../../src/base/Time.ts"
 import { effect } from "../harness/Steps.ts"
 
 const policy = (jitter: number): WaitPolicy => ({

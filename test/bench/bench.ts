@@ -4,8 +4,7 @@
  * figures without a limit only inform.
  */
 import { parseArgs } from "node:util"
-import { figureLine, isBroken } from "./Figure.ts"
-import type { Benchmark } from "./Figure.ts"
+import { figureLine, isBroken, type Benchmark } from "./Figure.ts"
 import { client } from "./client.ts"
 import { compaction } from "./compaction.ts"
 import { data } from "./data.ts"

@@ -14,8 +14,7 @@ import { layoutOf, readManifest } from "../../src/tables/Manifest.ts"
 import { openStore } from "../../src/tables/OpenStore.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { opened, publish } from "../tables/night.ts"
-import { median } from "./Figure.ts"
-import type { Benchmark, Figure } from "./Figure.ts"
+import { median, type Benchmark, type Figure } from "./Figure.ts"
 import {
   endNight,
   historyLayers,

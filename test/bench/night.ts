@@ -10,12 +10,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Schema } from "effect"
 import type { BenchOptions, Benchmark, Figure } from "./Figure.ts"
-import { installedCommand, startMeasured } from "./MeasuredProcess.ts"
-import type { MeasuredEnd, Usage } from "./MeasuredProcess.ts"
-import { writeNightJob } from "./NightJob.ts"
-import type { NightSize } from "./NightJob.ts"
-import { complaintsAbout, readPublished, readServiceSaw } from "./NightProof.ts"
-import type { ServiceSaw } from "./NightProof.ts"
+import { installedCommand, startMeasured, type MeasuredEnd, type Usage } from "./MeasuredProcess.ts"
+import { writeNightJob, type NightSize } from "./NightJob.ts"
+import { complaintsAbout, readPublished, readServiceSaw, type ServiceSaw } from "./NightProof.ts"
 
 const script = new URL("nightScript.js", import.meta.url).pathname
 

@@ -4,14 +4,12 @@
  */
 import { families } from "../records/families.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
-import { flushFull } from "../../src/records/Flush.ts"
-import type { Flushed } from "../../src/records/Flush.ts"
+import { flushFull, type Flushed } from "../../src/records/Flush.ts"
 import { Normaliser } from "../../src/records/Normalise.ts"
 import { parquetBytes } from "../../src/records/Parquet.ts"
 import { parseBody } from "../../src/records/FindRecords.ts"
-import { median } from "./Figure.ts"
+import { median, type Benchmark } from "./Figure.ts"
 import { profile, resultsBody } from "./ProfileBodies.ts"
-import type { Benchmark } from "./Figure.ts"
 import { anId } from "../harness/Id.ts"
 
 const rounds = 3

@@ -5,8 +5,7 @@
  */
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { isObject } from "../project/schemaNodes.ts"
-import type { Node } from "../project/schemaNodes.ts"
+import { isObject, type Node } from "../project/schemaNodes.ts"
 
 const document: Node = JSON.parse(
   readFileSync(fileURLToPath(new URL("../../schemas/service.openapi.json", import.meta.url)), "utf8"),

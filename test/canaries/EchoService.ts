@@ -5,11 +5,9 @@
  */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { echoOf } from "./Echo.ts"
-import type { Canary } from "./Echo.ts"
+import { echoOf, type Canary } from "./Echo.ts"
 import { isObject } from "../project/schemaNodes.ts"
-import { putEcho, sampleAnswer } from "./EchoPlaces.ts"
-import type { EchoPlace } from "./EchoPlaces.ts"
+import { putEcho, sampleAnswer, type EchoPlace } from "./EchoPlaces.ts"
 
 export interface EchoCase {
   readonly customer_id: string

@@ -5,8 +5,7 @@
 import { globSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { DuckDBInstance } from "@duckdb/node-api"
-import { needlesOf } from "./Echo.ts"
-import type { Canary } from "./Echo.ts"
+import { needlesOf, type Canary } from "./Echo.ts"
 
 export interface Text {
   readonly where: string

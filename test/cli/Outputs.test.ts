@@ -4,8 +4,7 @@
  * the difference is read before it is committed. What depends on the moment or the machine has its kind in its place.
  */
 import { mkdirSync, realpathSync } from "node:fs"
-import { afterAll, beforeAll, describe, it, vi } from "vitest"
-import type { TestContext } from "vitest"
+import { afterAll, beforeAll, describe, it, vi, type TestContext } from "vitest"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import type { Ended } from "../harness/ProgramHere.ts"
 

@@ -1,8 +1,7 @@
 /** A plan as people read it: a large one fits a screen, and everything is there when it is asked for. */
 import { Duration, Redacted } from "effect"
 import { describe, expect, it } from "vitest"
-import { renderPreview, turnLines } from "../../src/cli/PlanText.ts"
-import type { Preview } from "../../src/cli/PlanText.ts"
+import { renderPreview, turnLines, type Preview } from "../../src/cli/PlanText.ts"
 import type { Task, TaskVerdict } from "../../src/task/Assignment.ts"
 import type { WaitReason } from "../../src/task/SideBySide.ts"
 import { anId } from "../harness/Id.ts"

@@ -26,8 +26,7 @@ import { claimFolder } from "../../src/cli/OutputFolder.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
-import { startHere } from "../harness/ProgramHere.ts"
-import type { Ended, Running } from "../harness/ProgramHere.ts"
+import { startHere, type Ended, type Running } from "../harness/ProgramHere.ts"
 import { sharedFolder } from "../harness/Folder.ts"
 
 const root = sharedFolder()

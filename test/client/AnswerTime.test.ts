@@ -1,7 +1,6 @@
 /** How long an answer may take, in virtual time: whole, in pieces, and byte by byte. */
 import { assert, describe } from "@effect/vitest"
-import { Clock, Effect, Fiber, Stream } from "effect"
-import type { Duration } from "effect"
+import { Clock, Effect, Fiber, Stream, type Duration } from "effect"
 import { HttpClient, HttpServerResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Service } from "../../src/client/Service.ts"

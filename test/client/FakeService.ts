@@ -4,12 +4,10 @@
  */
 import * as Http from "node:http"
 import * as Net from "node:net"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted, type Scope } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
-import type { Scope } from "effect"
 import type { ServiceLimits } from "../../src/client/Exchange.ts"
-import { NodeClient } from "../../src/client/NodeClient.ts"
-import type { ConnectionOptions } from "../../src/client/NodeClient.ts"
+import { NodeClient, type ConnectionOptions } from "../../src/client/NodeClient.ts"
 import type { Service, ServiceSettings } from "../../src/client/Service.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 

@@ -2,8 +2,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Service } from "../../src/client/Service.ts"
-import { stageInProcess, stageOverHttp } from "./FakeService.ts"
-import type { MakeStage } from "./FakeService.ts"
+import { stageInProcess, stageOverHttp, type MakeStage } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 

@@ -1,8 +1,7 @@
 /** What every `Service` owes the pipeline, as a suite for any layer behind which a script decides the answers. */
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted, Stream } from "effect"
-import { Service } from "../../src/client/Service.ts"
-import type { CallFailure } from "../../src/client/Service.ts"
+import { Service, type CallFailure } from "../../src/client/Service.ts"
 import { flowResultsSource, profileSource } from "../../src/service/FlowResults.ts"
 import { engineDetails, startCall } from "./Examples.ts"
 import type { Behaviour, MakeStage } from "./FakeService.ts"

@@ -8,8 +8,7 @@ import { fileURLToPath } from "node:url"
 import { Schema } from "effect"
 import { parse } from "yaml"
 import { inventoryParts, readInventory } from "./Inventory.ts"
-import { plantAll } from "./PlantText.ts"
-import type { Change } from "./PlantText.ts"
+import { plantAll, type Change } from "./PlantText.ts"
 
 export interface Bug extends Change {
   readonly id: string

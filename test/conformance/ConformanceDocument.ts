@@ -7,10 +7,8 @@ import { fileURLToPath } from "node:url"
 import { misfits, readBugs } from "./Bugs.ts"
 import { collectAllTests } from "./CollectTests.ts"
 import { compareWithContract, differences } from "./ContractComparison.ts"
-import { coverageOf, plainTitle } from "./Coverage.ts"
-import type { CollectedTest, CoveredRow } from "./Coverage.ts"
-import { readInventory, readPaths, readSilences } from "./Inventory.ts"
-import type { Silence } from "./Inventory.ts"
+import { coverageOf, plainTitle, type CollectedTest, type CoveredRow } from "./Coverage.ts"
+import { readInventory, readPaths, readSilences, type Silence } from "./Inventory.ts"
 
 const testsShown = 2
 

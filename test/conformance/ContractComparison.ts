@@ -9,8 +9,7 @@ import { featureSettings } from "../../src/service/Engine.ts"
 import { serviceOpenApi } from "../project/openapi.ts"
 import { isObject } from "../project/schemaNodes.ts"
 import { contractObjects } from "./ContractObjects.ts"
-import { readPaths } from "./Inventory.ts"
-import type { Row } from "./Inventory.ts"
+import { readPaths, type Row } from "./Inventory.ts"
 
 export interface Comparison {
   readonly subject: string

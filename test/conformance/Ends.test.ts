@@ -7,8 +7,7 @@ import { beforeStart, endOfAttempt, own, isReason, verdictOfRefusal } from "../.
 import type { Verdict } from "../../src/service/Ends.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { exitCodeOf } from "../../src/report/Finish.ts"
-import { contractEnds } from "../service/ContractEnds.ts"
-import type { Promised } from "../service/ContractEnds.ts"
+import { contractEnds, type Promised } from "../service/ContractEnds.ts"
 import { planned, settled, started } from "../report/Samples.ts"
 
 const told = ({ outcome, reason, who_acts }: Verdict) => {

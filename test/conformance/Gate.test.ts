@@ -6,8 +6,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpApi } from "effect/http-api"
 import { ServiceApi } from "../../src/service/Api.ts"
-import { Caller, inProcess } from "../sandbox/server/Caller.ts"
-import type { Answer } from "../sandbox/server/Caller.ts"
+import { Caller, inProcess, type Answer } from "../sandbox/server/Caller.ts"
 
 type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"
 

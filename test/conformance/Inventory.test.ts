@@ -5,8 +5,7 @@
 import { describe, expect, it } from "vitest"
 import { readingChoices } from "../../src/sandbox/state/Reading.ts"
 import { compareWithContract, differences } from "./ContractComparison.ts"
-import { readInventory, readSilences } from "./Inventory.ts"
-import type { Row } from "./Inventory.ts"
+import { readInventory, readSilences, type Row } from "./Inventory.ts"
 
 const inventory = readInventory()
 const silences = readSilences()

@@ -6,8 +6,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { registerHooks } from "node:module"
 import { join } from "node:path"
-import { plantAll, plantedVariable, sourcesVariable } from "./PlantText.ts"
-import type { Change } from "./PlantText.ts"
+import { plantAll, plantedVariable, sourcesVariable, type Change } from "./PlantText.ts"
 
 const planted = process.env[plantedVariable]
 const sources = process.env[sourcesVariable]

@@ -6,10 +6,8 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import type { TestModule, Vitest, VitestPluginContext } from "vitest/node"
-import { createVitest } from "vitest/node"
-import { outsideTests, plantAll, plantedVariable, sourcesVariable } from "./PlantText.ts"
-import type { Change } from "./PlantText.ts"
+import { createVitest, type TestModule, type Vitest, type VitestPluginContext } from "vitest/node"
+import { outsideTests, plantAll, plantedVariable, sourcesVariable, type Change } from "./PlantText.ts"
 
 export interface TestsWanted {
   /** Test files, in the order in which they run; the first one with a failure is the last. */

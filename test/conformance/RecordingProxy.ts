@@ -2,8 +2,7 @@
  * A proxy that changes nothing and hands over every exchange: what a client sent and what the service
  * answered, byte for byte, once both are whole. An exchange that either side breaks off is no exchange.
  */
-import { createServer, request as forward } from "node:http"
-import type { IncomingMessage, ServerResponse } from "node:http"
+import { createServer, request as forward, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Exchange } from "./TrafficCheck.ts"
 
 export interface RecordingProxy {

@@ -3,8 +3,7 @@
  * time limit. Whoever does not answer in time is killed with all that it started, and the next request gets
  * a new one.
  */
-import { fork } from "node:child_process"
-import type { ChildProcess } from "node:child_process"
+import { fork, type ChildProcess } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import type { TestsSeen, TestsWanted } from "./PlantedTests.ts"
 

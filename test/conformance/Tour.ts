@@ -6,8 +6,7 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect } from "effect"
 import { HttpClient } from "effect/http"
-import { callerOf, field, person, textField } from "../sandbox/server/Caller.ts"
-import type { Caller } from "../sandbox/server/Caller.ts"
+import { callerOf, field, person, textField, type Caller } from "../sandbox/server/Caller.ts"
 
 type Guide = Caller["Service"]
 

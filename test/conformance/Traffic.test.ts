@@ -6,8 +6,7 @@ import { Validator } from "@seriousme/openapi-schema-validator"
 import { beforeAll, describe, expect, it } from "vitest"
 import { serviceOpenApi } from "../project/openapi.ts"
 import { isObject } from "../project/schemaNodes.ts"
-import { makeTrafficCheck } from "./TrafficCheck.ts"
-import type { Exchange, TrafficCheck, TrafficLog } from "./TrafficCheck.ts"
+import { makeTrafficCheck, type Exchange, type TrafficCheck, type TrafficLog } from "./TrafficCheck.ts"
 import {
   documentedReading,
   nightsThroughProxy,

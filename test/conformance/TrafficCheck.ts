@@ -4,10 +4,8 @@
  * answered; what that library passes over (a status or a media type that is not documented, a body where
  * there is none, a missing secret) is looked at here. A log counts what was seen, and repeats no complaint.
  */
-import { OpenAPIBackend } from "openapi-backend"
-import type { Document } from "openapi-backend"
-import { isObject, rewrite } from "../project/schemaNodes.ts"
-import type { Node } from "../project/schemaNodes.ts"
+import { OpenAPIBackend, type Document } from "openapi-backend"
+import { isObject, rewrite, type Node } from "../project/schemaNodes.ts"
 
 export interface Exchange {
   readonly method: string

@@ -13,8 +13,7 @@ import { drawn } from "./Draw.ts"
 import { readInventory } from "./Inventory.ts"
 import { controlProblems, controlsFor, figureOf, judge, outcomeOf, wantedFor } from "./PlantedRows.ts"
 import type { Outcome, PlantedRow, Verdict } from "./PlantedRows.ts"
-import { inTurns, openTestProcess } from "./TestProcess.ts"
-import type { TestProcess } from "./TestProcess.ts"
+import { inTurns, openTestProcess, type TestProcess } from "./TestProcess.ts"
 
 const { values } = parseArgs({
   options: {

@@ -5,13 +5,10 @@
 import { cpSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { seeded } from "../../src/sandbox/state/Reading.ts"
-import { callsIn, tellEnd, tracing } from "./Campaign.ts"
-import type { Campaign } from "./Campaign.ts"
-import { awaitMoment, countFacts, deadlyPrefix, describe, hasStrace } from "./KillMoments.ts"
-import type { Moment } from "./KillMoments.ts"
+import { callsIn, tellEnd, tracing, type Campaign } from "./Campaign.ts"
+import { awaitMoment, countFacts, deadlyPrefix, describe, hasStrace, type Moment } from "./KillMoments.ts"
 import type { ProcessEnd, RunningProcess } from "./NightjarCommand.ts"
-import { brokenDatabase } from "./PublishedTables.ts"
-import type { Tables } from "./PublishedTables.ts"
+import { brokenDatabase, type Tables } from "./PublishedTables.ts"
 import type { Verdict } from "./Verdict.ts"
 
 const redrawsMax = 5

@@ -20,8 +20,7 @@ import {
   resultsOf,
   succeed,
 } from "../tables/night.ts"
-import { judgeFolder, nightjar, tellEnd } from "./Campaign.ts"
-import type { Campaign } from "./Campaign.ts"
+import { judgeFolder, nightjar, tellEnd, type Campaign } from "./Campaign.ts"
 import { copyOf, countCalls, killCommand, linesOf, otherTables } from "./KilledCommand.ts"
 import type { KilledCommand, Lines, Place } from "./KilledCommand.ts"
 import { readTables } from "./PublishedTables.ts"

@@ -5,10 +5,8 @@
  */
 import type { Campaign, Stage } from "./Campaign.ts"
 import { judgeEnd, judgeFolder, runNight, setStage, strikeStage, tellEnd } from "./Campaign.ts"
-import { nightJob, nightText } from "./FaultJobs.ts"
-import type { Pace } from "./FaultJobs.ts"
-import { awaitMoment, countFacts, deadlyPrefix, describe, drawMoments } from "./KillMoments.ts"
-import type { Moment } from "./KillMoments.ts"
+import { nightJob, nightText, type Pace } from "./FaultJobs.ts"
+import { awaitMoment, countFacts, deadlyPrefix, describe, drawMoments, type Moment } from "./KillMoments.ts"
 import { deletedTooSoon, factsOf, unknownByMistake } from "./NightChecks.ts"
 import type { ProcessEnd } from "./NightjarCommand.ts"
 import { brokenDatabase } from "./PublishedTables.ts"

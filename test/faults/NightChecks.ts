@@ -10,8 +10,7 @@ import { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { Fact } from "../../src/ledger/Fact.ts"
 import type { ExecutionSeen, Truth } from "../../src/sandbox/admin/Truth.ts"
-import { publishedExecutions } from "./PublishedTables.ts"
-import type { Tables } from "./PublishedTables.ts"
+import { publishedExecutions, type Tables } from "./PublishedTables.ts"
 
 const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(Fact))
 

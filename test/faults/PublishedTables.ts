@@ -5,11 +5,9 @@
 import { existsSync, globSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { DuckDb } from "../../src/base/DuckDb.ts"
-import type { Column, Connection, Json } from "../../src/base/DuckDb.ts"
+import { DuckDb, type Column, type Connection, type Json } from "../../src/base/DuckDb.ts"
 import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
-import { filesBelow, filesOf, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
-import type { Manifest } from "../../src/tables/Manifest.ts"
+import { filesBelow, filesOf, layoutOf, readManifest, type Manifest } from "../../src/tables/Manifest.ts"
 
 export interface TableRows {
   readonly columns: ReadonlyArray<Column>

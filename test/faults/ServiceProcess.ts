@@ -5,8 +5,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { Schema } from "effect"
 import { SandboxEvent, applyEvent, emptyState } from "../../src/sandbox/state/SandboxState.ts"
-import { truthOf } from "../../src/sandbox/admin/Truth.ts"
-import type { Truth } from "../../src/sandbox/admin/Truth.ts"
+import { truthOf, type Truth } from "../../src/sandbox/admin/Truth.ts"
 import { newCallWatch } from "../../src/sandbox/core/SandboxCore.ts"
 import { startProcess } from "./NightjarCommand.ts"
 

@@ -8,8 +8,7 @@
 import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
 import pLimit from "p-limit"
-import { figuresLine } from "../promises/Figure.ts"
-import type { Figure } from "../promises/Figure.ts"
+import { figuresLine, type Figure } from "../promises/Figure.ts"
 import { openCampaign } from "./Campaign.ts"
 import {
   breakDisk,

@@ -9,8 +9,7 @@ import { once } from "node:events"
 import { parseArgs } from "node:util"
 import { figuresLine } from "../promises/Figure.ts"
 import type { ThrowPoint } from "./Probes.ts"
-import { moments, throwingNight } from "./ThrowingNight.ts"
-import type { Moment, NightLeft } from "./ThrowingNight.ts"
+import { moments, throwingNight, type Moment, type NightLeft } from "./ThrowingNight.ts"
 
 const { values } = parseArgs({
   options: {

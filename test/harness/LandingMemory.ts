@@ -7,8 +7,7 @@ import { Effect, Layer, Stream } from "effect"
 import { sha256Hex } from "../../src/base/Hashes.ts"
 import type { RunId } from "../../src/service/Ids.ts"
 import type { LandedRef } from "../../src/ledger/Fact.ts"
-import { Landing, LandingDamaged } from "../../src/landing/Landing.ts"
-import type { BodyMeta, LandedAttachment } from "../../src/landing/Landing.ts"
+import { Landing, LandingDamaged, type BodyMeta, type LandedAttachment } from "../../src/landing/Landing.ts"
 
 interface Stored {
   readonly meta: BodyMeta

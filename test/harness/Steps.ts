@@ -3,8 +3,7 @@
  * of some cases. What a test acquires is released at its end; a step that fails fails the test.
  */
 import { it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import type { Scope } from "effect"
+import { Effect, Layer, type Scope } from "effect"
 
 export type Failure = NonNullable<unknown> | null | void
 type Steps<R, Case extends ReadonlyArray<unknown> = []> = (

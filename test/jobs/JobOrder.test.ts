@@ -1,8 +1,7 @@
 /** The order of jobs that are given together, and what is wrong with one that cannot be kept. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { inOrder, orderProblems } from "../../src/jobs/Job.ts"
-import type { OrderedJob } from "../../src/jobs/Job.ts"
+import { inOrder, orderProblems, type OrderedJob } from "../../src/jobs/Job.ts"
 
 const job = (name: string, ...after: ReadonlyArray<string>): OrderedJob => ({
   name,

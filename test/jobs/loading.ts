@@ -6,8 +6,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ConfigProvider, Duration, Effect, FileSystem, Redacted, Result } from "effect"
 import { builtInSources } from "../../src/service/FlowResults.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
-import { renderProblem } from "../../src/base/DurableFile.ts"
-import type { Problem } from "../../src/base/DurableFile.ts"
+import { renderProblem, type Problem } from "../../src/base/DurableFile.ts"
 
 export interface Surroundings {
   readonly files?: Readonly<Record<string, string | Uint8Array>>

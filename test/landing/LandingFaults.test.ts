@@ -9,8 +9,7 @@ import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { bytesOf, metaOf } from "./landingSuite.ts"
 import { freshFolders } from "../harness/Folder.ts"
-import { effect } from "../harness/Steps.ts"
-import type { Failure } from "../harness/Steps.ts"
+import { effect, type Failure } from "../harness/Steps.ts"
 
 /** What fails while it is named, which files are open, and whose bytes were synced. */
 const disk = { fails: "", open: new Map<number, string>(), data: [] as Array<string> }

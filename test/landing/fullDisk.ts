@@ -2,9 +2,8 @@
 import { rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Console, Effect } from "effect"
-import { Landing } from "../../src/landing/Landing.ts"
+import { Landing, type BodyMeta } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
-import type { BodyMeta } from "../../src/landing/Landing.ts"
 import { anId } from "../harness/Id.ts"
 
 const metaOf = (task_id: string): BodyMeta => ({

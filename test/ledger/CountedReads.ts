@@ -1,6 +1,5 @@
 /** Databases that answer some statements in another way, or whose file was changed since. */
-import { DatabaseSync } from "node:sqlite"
-import type { StatementSync } from "node:sqlite"
+import { DatabaseSync, type StatementSync } from "node:sqlite"
 
 /** The database with its own answer to the statements that are meant. */
 export const preparing = (

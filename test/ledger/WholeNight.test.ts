@@ -13,8 +13,7 @@ import {
 } from "../../src/ledger/WholeNight.ts"
 import { anId } from "../harness/Id.ts"
 import { withLayer } from "../harness/Steps.ts"
-import { factsOf, idOf } from "./ToldRuns.ts"
-import type { Told } from "./ToldRuns.ts"
+import { factsOf, idOf, type Told } from "./ToldRuns.ts"
 
 const night = (...told: ReadonlyArray<Told>): ReadonlyArray<RunState> =>
   told.flatMap((one, index) => {

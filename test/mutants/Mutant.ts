@@ -5,8 +5,7 @@
 import { globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import type { Change } from "../conformance/PlantText.ts"
-import { editsOf } from "./Mutators.ts"
-import type { FoundEdit } from "./Mutators.ts"
+import { editsOf, type FoundEdit } from "./Mutators.ts"
 import { functionBodies, parseSource } from "./Syntax.ts"
 
 export interface Mutant extends FoundEdit {

@@ -2,8 +2,7 @@
  * The small changes that a test should notice: each mutator looks at one node and says what may stand in its place.
  * Pure; whether a change can be planted, and what notices it, is decided elsewhere.
  */
-import { isFunction, nodeIn, nodesIn, walk } from "./Syntax.ts"
-import type { Node } from "./Syntax.ts"
+import { isFunction, nodeIn, nodesIn, walk, type Node } from "./Syntax.ts"
 
 export interface Edit {
   readonly start: number

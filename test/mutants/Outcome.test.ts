@@ -2,8 +2,7 @@
 import { describe, expect, it } from "vitest"
 import { readAccepted, reasonOf, strayEntries } from "./Accepted.ts"
 import { mutantsOf, readMutants } from "./Mutant.ts"
-import { endOfFile, figureLine, figureOf } from "./Outcome.ts"
-import type { End } from "./Outcome.ts"
+import { endOfFile, figureLine, figureOf, type End } from "./Outcome.ts"
 import { reaching, withProbes } from "./Reach.ts"
 import { parseSource } from "./Syntax.ts"
 

@@ -9,10 +9,8 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { Schema } from "effect"
 import { sourcesVariable } from "../conformance/PlantText.ts"
-import { inTurns, openTestProcess } from "../conformance/TestProcess.ts"
-import type { TestProcess } from "../conformance/TestProcess.ts"
-import { filesIn, root, rooms } from "./Mutant.ts"
-import type { Mutant, Room } from "./Mutant.ts"
+import { inTurns, openTestProcess, type TestProcess } from "../conformance/TestProcess.ts"
+import { filesIn, root, rooms, type Mutant, type Room } from "./Mutant.ts"
 import { functionBodies, parseSource } from "./Syntax.ts"
 
 /** The file that functions are told in. */

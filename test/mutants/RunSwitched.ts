@@ -8,13 +8,10 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { sourcesVariable } from "../conformance/PlantText.ts"
-import { openProcessWith } from "../conformance/TestProcess.ts"
-import type { TestProcess } from "../conformance/TestProcess.ts"
+import { openProcessWith, type TestProcess } from "../conformance/TestProcess.ts"
 import type { End } from "./Outcome.ts"
-import { functionOf, switchedSource } from "./Switched.ts"
-import type { Numbered } from "./Switched.ts"
-import { planVariable } from "./SwitchingRunner.ts"
-import type { Plan, Told } from "./SwitchingRunner.ts"
+import { functionOf, switchedSource, type Numbered } from "./Switched.ts"
+import { planVariable, type Plan, type Told } from "./SwitchingRunner.ts"
 
 export interface Switching {
   readonly ends: ReadonlyMap<number, End>

@@ -1,8 +1,7 @@
 /** All mutants of a source in one text: each behaves as if it stood there alone, and the text itself as it was. */
 import { describe, expect, it } from "vitest"
 import { mutantsOf } from "./Mutant.ts"
-import { functionOf, isSwitchable, switchedSource } from "./Switched.ts"
-import type { Switch } from "./Switched.ts"
+import { functionOf, isSwitchable, switchedSource, type Switch } from "./Switched.ts"
 
 const shared = globalThis as typeof globalThis & { nightjarSwitch?: Switch }
 const load = (text: string): Promise<Record<string, unknown>> =>

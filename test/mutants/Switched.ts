@@ -4,8 +4,7 @@
  * it loads has happened by then: mutants outside of functions are not among these.
  */
 import type { Mutant } from "./Mutant.ts"
-import { functionBodies, parseSource } from "./Syntax.ts"
-import type { Node } from "./Syntax.ts"
+import { functionBodies, parseSource, type Node } from "./Syntax.ts"
 
 /** What the running test and its sources share: which mutant is on, and which functions were reached. */
 export interface Switch {

@@ -4,8 +4,7 @@
  * happens is told line by line, so that a test that never ends is known by the line before.
  */
 import { appendFileSync, readFileSync } from "node:fs"
-import { TestRunner } from "vitest"
-import type { RunnerTestCase } from "vitest"
+import { TestRunner, type RunnerTestCase } from "vitest"
 import { codeOf } from "../../src/base/DurableFile.ts"
 import type { Switch } from "./Switched.ts"
 

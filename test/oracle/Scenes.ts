@@ -15,10 +15,8 @@ import type { Ended } from "../harness/CommandsHere.ts"
 import type { PlantedServices } from "../simulation/NightLayers.ts"
 import { seeded } from "../simulation/NightPlan.ts"
 import { behaviour, pick } from "../simulation/SimulatedJob.ts"
-import { FolderNights } from "./FolderNights.ts"
-import type { Step } from "./FolderNights.ts"
-import { lines, normalised } from "./Texts.ts"
-import type { Texts } from "./Texts.ts"
+import { FolderNights, type Step } from "./FolderNights.ts"
+import { lines, normalised, type Texts } from "./Texts.ts"
 
 interface Scene {
   /** What its jobs say beside customers and engines. */

@@ -9,16 +9,14 @@ import { planAccounts } from "../simulation/AccountsPlan.ts"
 import { runsOf } from "../simulation/InvariantsBeside.ts"
 import type { NightPlan } from "../simulation/NightPlan.ts"
 import { planNight } from "../simulation/SeveralJobs.ts"
-import { runSimulatedNight } from "../simulation/SimulatedNight.ts"
-import type { NightOutcome, Plant } from "../simulation/SimulatedNight.ts"
+import { runSimulatedNight, type NightOutcome, type Plant } from "../simulation/SimulatedNight.ts"
 import { Duration } from "effect"
 import { eventsOf, noticeOf } from "../../src/report/Notice.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { renderSummary } from "../../src/report/RenderSummary.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { canonical, lines, normalised } from "./Texts.ts"
-import type { Texts } from "./Texts.ts"
+import { canonical, lines, normalised, type Texts } from "./Texts.ts"
 
 const customersMax = { alone: 4, beside: 3 }
 /** A simulated process takes some sixty steps between two requests. */

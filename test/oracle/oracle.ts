@@ -12,8 +12,7 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
 import { seedNames, textsOf } from "./Seeds.ts"
-import { differences, hashOf, keyOf, packageFolder, parsed, stored } from "./Texts.ts"
-import type { Hashes } from "./Texts.ts"
+import { differences, hashOf, keyOf, packageFolder, parsed, stored, type Hashes } from "./Texts.ts"
 
 const hashesPath = fileURLToPath(new URL("oracle.txt", import.meta.url))
 const workersMax = 2

@@ -1,10 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { bodyBounds } from "../../src/service/BodyBounds.ts"
-import { cleanBody } from "../../src/privacy/CleanBody.ts"
-import type { Cleaning } from "../../src/privacy/CleanBody.ts"
-import { makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
-import type { Grade, KnownSecrets } from "../../src/privacy/KnownSecrets.ts"
+import { cleanBody, type Cleaning } from "../../src/privacy/CleanBody.ts"
+import { makeKnownSecrets, type Grade, type KnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 
 const ofRecords: Cleaning = { records: "data" }
 const encode = (text: string): Uint8Array => Buffer.from(text)

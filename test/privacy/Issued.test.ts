@@ -1,8 +1,7 @@
 /** What an answer issues and repeats is blanked in this very answer, before anybody holds it. */
 import { assert, describe, it } from "@effect/vitest"
 import { secretCharactersMax } from "../../src/service/BodyBounds.ts"
-import { cleanBody } from "../../src/privacy/CleanBody.ts"
-import type { Cleaning } from "../../src/privacy/CleanBody.ts"
+import { cleanBody, type Cleaning } from "../../src/privacy/CleanBody.ts"
 import { makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 
 const ofRecords: Cleaning = { records: "data" }

@@ -1,8 +1,7 @@
 /** Every spelling of a secret, found wherever it begins in a text, and blanked to its last character. */
 import * as fc from "fast-check"
 import { describe, expect, it, vi } from "vitest"
-import { makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
-import type { Place } from "../../src/privacy/KnownSecrets.ts"
+import { makeKnownSecrets, type Place } from "../../src/privacy/KnownSecrets.ts"
 
 const cleaned = (secrets: ReadonlyArray<string>, text: string, place: Place = "free"): string => {
   const known = makeKnownSecrets()

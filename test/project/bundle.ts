@@ -9,8 +9,7 @@
 import { chmodSync, copyFileSync, existsSync, globSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { rolldown } from "rolldown"
-import type { Plugin } from "rolldown"
+import { rolldown, type Plugin } from "rolldown"
 import { helpPages } from "./helpPages.ts"
 import { licencesText, packageFolderOf } from "./licences.ts"
 

@@ -8,8 +8,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
-import { CliOutput, Command } from "effect/cli"
-import type { HelpDoc } from "effect/cli"
+import { CliOutput, Command, type HelpDoc } from "effect/cli"
 
 const formatter = CliOutput.defaultFormatter({ colors: true })
 

@@ -1,6 +1,5 @@
 /** `schemas/metrics.md`: every metric of the table, as it is called by OpenTelemetry and by Prometheus. */
-import { metricTable, prometheusName, rowOf } from "../../src/report/Spans.ts"
-import type { MetricName } from "../../src/report/Spans.ts"
+import { metricTable, prometheusName, rowOf, type MetricName } from "../../src/report/Spans.ts"
 
 const names = Object.keys(metricTable) as ReadonlyArray<MetricName>
 

@@ -6,12 +6,10 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { secretHeader, ServiceApi } from "../../src/service/Api.ts"
-import { contractObjects } from "../conformance/ContractObjects.ts"
-import type { ContractObject } from "../conformance/ContractObjects.ts"
+import { contractObjects, type ContractObject } from "../conformance/ContractObjects.ts"
 import { readInventory } from "../conformance/Inventory.ts"
 import { operations, tags } from "./operations.ts"
-import { canonical, isObject, rewrite, tidy } from "./schemaNodes.ts"
-import type { Json, Node } from "./schemaNodes.ts"
+import { canonical, isObject, rewrite, tidy, type Json, type Node } from "./schemaNodes.ts"
 
 const inventory = new Map(readInventory().map((row) => [row.id, row]))
 const saysOf = (id: string): string | undefined => inventory.get(id)?.says

@@ -2,8 +2,7 @@
 import { SchemaAST } from "effect"
 import { jsonSchemaOf } from "../../src/base/Schemas.ts"
 import { JobFile } from "../../src/jobs/Settings.ts"
-import { jobSettings } from "../../src/jobs/Template.ts"
-import type { Setting } from "../../src/jobs/Template.ts"
+import { jobSettings, type Setting } from "../../src/jobs/Template.ts"
 
 export const jobJsonSchema = () => jsonSchemaOf(JobFile)
 

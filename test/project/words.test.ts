@@ -7,8 +7,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "vitest"
 import { counted } from "../../src/base/Text.ts"
-import type { Node } from "../mutants/Syntax.ts"
-import { isNode, parseSource } from "../mutants/Syntax.ts"
+import { isNode, parseSource, type Node } from "../mutants/Syntax.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 

@@ -3,8 +3,7 @@ import { existsSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { countByPromise, figuresLine, readFigures } from "./Figure.ts"
 import { campaignsFor, decodeTable, promisesIn, readTable, testsOf, wordsOf } from "./PromiseSource.ts"
-import { isSound, renderRows, rowOf, summaryOf } from "./PromiseTable.ts"
-import type { Evidence } from "./PromiseTable.ts"
+import { isSound, renderRows, rowOf, summaryOf, type Evidence } from "./PromiseTable.ts"
 
 const nights = { of: "nights", tried: 2000, failed: 1 }
 const evidence: Evidence = {

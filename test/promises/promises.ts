@@ -12,12 +12,10 @@ import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { Schema } from "effect"
 import pLimit from "p-limit"
-import { countByPromise, readFigures } from "./Figure.ts"
-import type { Count } from "./Figure.ts"
+import { countByPromise, readFigures, type Count } from "./Figure.ts"
 import { campaignsFor, filesNaming, promisesIn, readTable, testsOf, wordsOf } from "./PromiseSource.ts"
 import type { Campaign } from "./PromiseSource.ts"
-import { isSound, renderRows, rowOf, summaryOf } from "./PromiseTable.ts"
-import type { CampaignEnd } from "./PromiseTable.ts"
+import { isSound, renderRows, rowOf, summaryOf, type CampaignEnd } from "./PromiseTable.ts"
 
 const { values } = parseArgs({
   options: {

@@ -21,12 +21,10 @@ import {
   readOwnSchemas,
   schemasOfTables,
   schemasWithKept,
-} from "../../src/records/SchemasInForce.ts"
-import type {
-  NamedSchemas,
-  Readings,
-  SchemaFolders,
-  SchemasInForce,
+  type NamedSchemas,
+  type Readings,
+  type SchemaFolders,
+  type SchemasInForce,
 } from "../../src/records/SchemasInForce.ts"
 import { dimensions } from "../../src/tables/Dimensions.ts"
 import { systemTables } from "../../src/tables/SystemTables.ts"

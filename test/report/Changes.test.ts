@@ -2,8 +2,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { outcomes } from "../../src/service/EndTable.ts"
-import { foldRun } from "../../src/ledger/FoldRun.ts"
-import type { RunHeader } from "../../src/ledger/FoldRun.ts"
+import { foldRun, type RunHeader } from "../../src/ledger/FoldRun.ts"
 import {
   changesBetween,
   compareRun,

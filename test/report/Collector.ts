@@ -2,8 +2,7 @@
  * A collector for tests: a real server that takes OTLP over HTTP and refuses whatever is not OTLP as the published
  * definitions (opentelemetry-proto, v1) have it, unknown fields included. Stored as it came.
  */
-import { createServer } from "node:http"
-import type { IncomingMessage, ServerResponse } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Ajv } from "ajv"
 

@@ -1,6 +1,5 @@
 /** What others are told of a run, by a real process to real servers: in full, in time, and nothing else. */
-import { createServer } from "node:http"
-import type { IncomingMessage, Server } from "node:http"
+import { createServer, type IncomingMessage, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { hostname, tmpdir } from "node:os"

@@ -3,8 +3,7 @@
  */
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
-import type { Layer } from "effect"
+import { Effect, Schema, type Layer } from "effect"
 import { stableUuid } from "../../src/base/Hashes.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"

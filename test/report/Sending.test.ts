@@ -4,8 +4,7 @@ import { Effect, Fiber } from "effect"
 import { HttpBody, HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import type { HttpClientError } from "effect/http"
 import { TestClock } from "effect/testing"
-import { noDeliveries, sendingThrough } from "../../src/report/Outbound.ts"
-import type { Counted } from "../../src/report/Outbound.ts"
+import { noDeliveries, sendingThrough, type Counted } from "../../src/report/Outbound.ts"
 import { effect } from "../harness/Steps.ts"
 
 type Answering = (

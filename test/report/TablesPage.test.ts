@@ -2,8 +2,7 @@
 import { describe, expect, it } from "vitest"
 import { renderTablesPage } from "../../src/report/TablesPage.ts"
 import type { MainTable, NightTable, TableRows, TablesPage } from "../../src/report/TablesPage.ts"
-import { all, linesOf, readPage, template } from "./ReadPage.ts"
-import type { Element } from "./ReadPage.ts"
+import { all, linesOf, readPage, template, type Element } from "./ReadPage.ts"
 import { hostile } from "./NightSamples.ts"
 
 const column = (name: string, comment = `What ${name} is.`) => ({ name, type: "VARCHAR", comment })

@@ -8,8 +8,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { chooseNight } from "../../src/run/ChooseNight.ts"
 import { anId } from "../harness/Id.ts"
 import { customer, jobOf } from "../harness/SmallNights.ts"
-import { factsOf, idOf } from "../ledger/ToldRuns.ts"
-import type { Told } from "../ledger/ToldRuns.ts"
+import { factsOf, idOf, type Told } from "../ledger/ToldRuns.ts"
 import { effect } from "../harness/Steps.ts"
 
 const hour = 60 * 60_000

@@ -4,8 +4,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { Context, Effect, Exit, Layer } from "effect"
-import { acceptRun, runNight } from "../../src/run/Nightly.ts"
-import type { NightOptions, NightResult } from "../../src/run/Nightly.ts"
+import { acceptRun, runNight, type NightOptions, type NightResult } from "../../src/run/Nightly.ts"
 import type { RunId } from "../../src/service/Ids.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"

@@ -9,8 +9,7 @@ import { hour, nightMs, runAccountNights } from "./AccountNights.ts"
 import type { Accident, AccountsOutcome, AccountsPlan, Use } from "./AccountNights.ts"
 import { complaintsOf, useKey } from "./AccountsJudge.ts"
 import { calm } from "./FaultyNetwork.ts"
-import { accountOf } from "./HostileService.ts"
-import type { Storm } from "./HostileService.ts"
+import { accountOf, type Storm } from "./HostileService.ts"
 
 const minute = 60_000
 const account = "es-a/ana"

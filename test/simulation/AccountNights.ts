@@ -4,21 +4,18 @@
  * what the sources saw, what left by the door, and what the ledger says.
  */
 import { Duration, Effect, Exit, Option, Redacted } from "effect"
-import { HttpClient } from "effect/http"
-import type { HttpClientRequest, HttpClientResponse } from "effect/http"
+import { HttpClient, type HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { subjectsOfPart } from "../../src/cli/Jobs.ts"
 import { builtInSources } from "../../src/service/FlowResults.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { LandingMemory } from "../harness/LandingMemory.ts"
 import type { Recorded } from "../../src/ledger/Fact.ts"
 import { subjectOf, verdictOfTask } from "../../src/ledger/RunState.ts"
-import { runNight } from "../../src/run/Nightly.ts"
-import type { NightOptions } from "../../src/run/Nightly.ts"
+import { runNight, type NightOptions } from "../../src/run/Nightly.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { anId } from "../harness/Id.ts"
 import { jobOf } from "../harness/SmallNights.ts"
-import { faultyClient, transportError } from "./FaultyNetwork.ts"
-import type { FaultRates } from "./FaultyNetwork.ts"
+import { faultyClient, transportError, type FaultRates } from "./FaultyNetwork.ts"
 import { encrypt, HostileService, jsonBody, toldHeader } from "./HostileService.ts"
 import type {
   Channel,
@@ -29,8 +26,7 @@ import type {
   Storm,
 } from "./HostileService.ts"
 import { runsOf } from "./InvariantsBeside.ts"
-import { commonOf, layersOf, seededLedger } from "./NightLayers.ts"
-import type { PlantedServices } from "./NightLayers.ts"
+import { commonOf, layersOf, seededLedger, type PlantedServices } from "./NightLayers.ts"
 import { seeded } from "./NightPlan.ts"
 import { expectExpected, readFacts, wait } from "./SimulatedNight.ts"
 import { SimulatedPublisher } from "./SimulatedPublisher.ts"

@@ -5,8 +5,7 @@
  */
 import { accountOf, isRefusal } from "./HostileService.ts"
 import type { ExecutionAtSource, SourceLogin, StartSeen, Storm } from "./HostileService.ts"
-import { firstNightMs, nightMs } from "./AccountNights.ts"
-import type { AccountsOutcome, Use } from "./AccountNights.ts"
+import { firstNightMs, nightMs, type AccountsOutcome, type Use } from "./AccountNights.ts"
 import { startAnswers } from "./StartAnswers.ts"
 
 export const rules = [

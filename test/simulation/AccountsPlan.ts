@@ -4,16 +4,12 @@
  * wrong. The last nights are calm, so that whoever is held by then can be seen.
  */
 import { Duration } from "effect"
-import { calm } from "./FaultyNetwork.ts"
-import type { FaultRates } from "./FaultyNetwork.ts"
-import { hour, nightMs } from "./AccountNights.ts"
-import type { AccountsPlan, Command, Accident, Use } from "./AccountNights.ts"
-import { accountOf } from "./HostileService.ts"
-import type { Channel, Page, Storm } from "./HostileService.ts"
+import { calm, type FaultRates } from "./FaultyNetwork.ts"
+import { hour, nightMs, type AccountsPlan, type Command, type Accident, type Use } from "./AccountNights.ts"
+import { accountOf, type Channel, type Page, type Storm } from "./HostileService.ts"
 import { seeded } from "./NightPlan.ts"
 import { pick } from "./SimulatedJob.ts"
-import { startAnswers } from "./StartAnswers.ts"
-import type { StartAnswerName } from "./StartAnswers.ts"
+import { startAnswers, type StartAnswerName } from "./StartAnswers.ts"
 
 type Random = () => number
 const minute = 60_000

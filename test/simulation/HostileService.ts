@@ -4,13 +4,11 @@
  * source. It judges nothing.
  */
 import { Effect } from "effect"
-import { HttpClient, HttpServerResponse } from "effect/http"
-import type { HttpClientRequest, HttpClientResponse } from "effect/http"
+import { HttpClient, HttpServerResponse, type HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { defineEngine, loginForm, password, text } from "../../src/sandbox/engines/EngineDefinition.ts"
 import { engineDetails, engineView } from "../../src/sandbox/engines/AnswerEngines.ts"
 import { brokenAnswer, transportError } from "./FaultyNetwork.ts"
-import { answerOf, hidesConflict, isMade } from "./StartAnswers.ts"
-import type { StartAnswerName } from "./StartAnswers.ts"
+import { answerOf, hidesConflict, isMade, type StartAnswerName } from "./StartAnswers.ts"
 
 export interface Channel {
   /** `es-a:website` */

@@ -4,8 +4,7 @@
  */
 import type { PublishedBody } from "./SimulatedPublisher.ts"
 import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
-import { runsOf, violationsBeside } from "./InvariantsBeside.ts"
-import type { Violation } from "./InvariantsBeside.ts"
+import { runsOf, violationsBeside, type Violation } from "./InvariantsBeside.ts"
 import { neighbourApplication } from "./Neighbour.ts"
 import type { NightOutcome } from "./SimulatedNight.ts"
 import { anId } from "../harness/Id.ts"

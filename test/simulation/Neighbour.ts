@@ -4,8 +4,7 @@
  * notes everything that one application must never see or suffer of another. It does a bounded number of things.
  */
 import { Effect, Option } from "effect"
-import { HttpClientRequest } from "effect/http"
-import type { HttpMethod } from "effect/http"
+import { HttpClientRequest, type HttpMethod } from "effect/http"
 import { SandboxClient } from "../../src/sandbox/server/SandboxServer.ts"
 import type { SimulatedService } from "./SimulatedService.ts"
 

@@ -8,8 +8,7 @@ import { accessKey } from "../../src/service/Ids.ts"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { anId } from "../harness/Id.ts"
 import { calm } from "./FaultyNetwork.ts"
-import { planOneJob, seeded } from "./NightPlan.ts"
-import type { NightPlan } from "./NightPlan.ts"
+import { planOneJob, seeded, type NightPlan } from "./NightPlan.ts"
 import { makeJob, pick } from "./SimulatedJob.ts"
 
 /** Customers of one job have smaller numbers than those of the next. */

@@ -4,8 +4,7 @@
  * yesterday and of next year, and what is no event at all. None of it may change more than when the state is read.
  */
 import { Effect } from "effect"
-import { HttpClient, HttpClientError, HttpServerResponse } from "effect/http"
-import type { HttpClientRequest } from "effect/http"
+import { HttpClient, HttpClientError, HttpServerResponse, type HttpClientRequest } from "effect/http"
 import { readEvent } from "../../src/client/Views.ts"
 import type { HintBoard } from "../../src/client/Hints.ts"
 import type { Truth } from "../../src/sandbox/admin/Truth.ts"

@@ -12,8 +12,7 @@ import { figuresLine } from "../promises/Figure.ts"
 import { promisesObserved, violationsOf } from "./Invariants.ts"
 import { neighbourApplication } from "./Neighbour.ts"
 import { planNight } from "./SeveralJobs.ts"
-import type { NightOutcome } from "./SimulatedNight.ts"
-import { runSimulatedNight } from "./SimulatedNight.ts"
+import { runSimulatedNight, type NightOutcome } from "./SimulatedNight.ts"
 
 /** What a night was made of, counted. */
 const nothing = {

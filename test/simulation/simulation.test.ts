@@ -11,9 +11,8 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Turn } from "../../src/task/SideBySide.ts"
 import { violationsOf } from "./Invariants.ts"
-import type { NightOutcome, Plant } from "./SimulatedNight.ts"
 import { planNight } from "./SeveralJobs.ts"
-import { runSimulatedNight } from "./SimulatedNight.ts"
+import { runSimulatedNight, type NightOutcome, type Plant } from "./SimulatedNight.ts"
 
 const night = (seed: number, plant?: Plant): NightOutcome => {
   const plan = planNight(seed)

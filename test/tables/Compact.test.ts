@@ -7,11 +7,9 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readParquet } from "parquet-wasm"
-import { DuckDb } from "../../src/base/DuckDb.ts"
-import type { Connection } from "../../src/base/DuckDb.ts"
+import { DuckDb, type Connection } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
-import { compact } from "../../src/tables/Compact.ts"
-import type { CompactedTable } from "../../src/tables/Compact.ts"
+import { compact, type CompactedTable } from "../../src/tables/Compact.ts"
 import {
   filesBelow,
   filesOf,

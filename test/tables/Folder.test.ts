@@ -19,10 +19,8 @@ import { rollback } from "../../src/tables/Rollback.ts"
 import { verify } from "../../src/tables/Verify.ts"
 import { drawing } from "../harness/Drawing.ts"
 import { anId } from "../harness/Id.ts"
-import { check, checkForgotten, versionIn } from "./checkFolder.ts"
-import type { World as Compared } from "./checkFolder.ts"
-import { ModelFolder } from "./modelFolder.ts"
-import type { Known } from "./modelFolder.ts"
+import { check, checkForgotten, versionIn, type World as Compared } from "./checkFolder.ts"
+import { ModelFolder, type Known } from "./modelFolder.ts"
 import {
   beginNight,
   customers,

@@ -30,8 +30,7 @@ import {
   withoutInterim,
 } from "../../src/tables/HeldRuns.ts"
 import { PublishFailed } from "../../src/tables/Publisher.ts"
-import { factsOf, idOf } from "../ledger/ToldRuns.ts"
-import type { Told } from "../ledger/ToldRuns.ts"
+import { factsOf, idOf, type Told } from "../ledger/ToldRuns.ts"
 import { families } from "../records/families.ts"
 import { executed, planned, run_id, settled, started } from "../report/Samples.ts"
 import { folder } from "./night.ts"

@@ -10,11 +10,9 @@ import { DuckDb } from "../../src/base/DuckDb.ts"
 import { dueDeletions } from "../../src/task/DeleteExecutions.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
-import { rebuild } from "../../src/tables/Rebuild.ts"
-import type { Rebuilt } from "../../src/tables/Rebuild.ts"
+import { rebuild, type Rebuilt } from "../../src/tables/Rebuild.ts"
 import { repair } from "../../src/tables/Repair.ts"
-import { listVersions, rollback } from "../../src/tables/Rollback.ts"
-import type { RollbackOptions } from "../../src/tables/Rollback.ts"
+import { listVersions, rollback, type RollbackOptions } from "../../src/tables/Rollback.ts"
 import {
   layers,
   liveNight,

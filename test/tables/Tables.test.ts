@@ -1,7 +1,6 @@
 /** What analysts find without joins: what is current, since when, what changed, who left, and how fresh it is. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import type { Layer } from "effect"
+import { Effect, type Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { changeColumns } from "../../src/tables/Changes.ts"

@@ -13,8 +13,7 @@ import {
   treatmentOf,
 } from "../../src/tables/Treatments.ts"
 import { systemTables } from "../../src/tables/SystemTables.ts"
-import { column } from "../../src/records/Columns.ts"
-import type { TableSpec } from "../../src/records/Columns.ts"
+import { column, type TableSpec } from "../../src/records/Columns.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../../src/records/RecordTables.ts"
 import { families } from "../records/families.ts"
 

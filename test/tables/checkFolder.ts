@@ -9,11 +9,9 @@ import { Effect } from "effect"
 import type { Connection } from "../../src/base/DuckDb.ts"
 import { literal } from "../../src/base/DuckDbFailed.ts"
 import { filesBelow, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
-import { checkChanges, checkVersions, sameItems } from "./model.ts"
-import type { Moment, ToldRun } from "./model.ts"
+import { checkChanges, checkVersions, sameItems, type Moment, type ToldRun } from "./model.ts"
 import type { ModelFolder } from "./modelFolder.ts"
-import { contentText, epoch, saidOf, sessionOf, taskId } from "./modelNights.ts"
-import type { Draw, Schemas } from "./modelNights.ts"
+import { contentText, epoch, saidOf, sessionOf, taskId, type Draw, type Schemas } from "./modelNights.ts"
 import { opened } from "./night.ts"
 
 /** A folder and its model, as one seed goes through its nights. */

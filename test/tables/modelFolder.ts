@@ -3,10 +3,8 @@
  * that are kept, each with the schemas that its rows were derived with; and the runs of the ledger, with those that a
  * gate holds back. `moments` tells from that what its tables have.
  */
-import { moments } from "./model.ts"
-import type { Moment, ToldRun } from "./model.ts"
-import { feedsUnder, kinds, toldOf } from "./modelNights.ts"
-import type { Derivation, Night, Schemas } from "./modelNights.ts"
+import { moments, type Moment, type ToldRun } from "./model.ts"
+import { feedsUnder, kinds, toldOf, type Derivation, type Night, type Schemas } from "./modelNights.ts"
 
 /** A run as a version has it. */
 export interface Entry {

@@ -1,7 +1,6 @@
 /** How many accounts an engine may be tried with while nobody knows whether its starts do what they should. */
 import { describe, expect, it } from "vitest"
-import { EngineBreaker } from "../../src/task/EngineBreaker.ts"
-import type { Standing } from "../../src/task/EngineBreaker.ts"
+import { EngineBreaker, type Standing } from "../../src/task/EngineBreaker.ts"
 import type { Candidate } from "../../src/service/Execution.ts"
 import { anId } from "../harness/Id.ts"
 

@@ -1,8 +1,7 @@
 /** Looks by HEAD in virtual time: what they save, what makes them end, and that they decide nothing. */
 import { describe, expect } from "@effect/vitest"
 import { Duration } from "effect"
-import { hour, makePlace, minute, night, second } from "./ScriptedNight.ts"
-import type { Night, NightEnd } from "./ScriptedNight.ts"
+import { hour, makePlace, minute, night, second, type Night, type NightEnd } from "./ScriptedNight.ts"
 import { challenge, completed, lost, notSent, state, throttled, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"

@@ -2,8 +2,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { append } from "../../src/ledger/Ledger.ts"
-import { idOf, makePlace, night, run_id } from "./ScriptedNight.ts"
-import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
+import { idOf, makePlace, night, run_id, type Night, type NightEnd, type NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, state } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 

@@ -2,8 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { makePlace, night, customers } from "./ScriptedNight.ts"
-import { accepted, completed, lost, results, state, working } from "./ScriptedService.ts"
-import type { Script } from "./ScriptedService.ts"
+import { accepted, completed, lost, results, state, working, type Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE")

@@ -1,9 +1,7 @@
 /** Flow sessions that a job lists, over several processes: watched until final, read again by the next run. */
 import { describe, expect } from "@effect/vitest"
-import { makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
-import type { NightEnd } from "./ScriptedNight.ts"
-import { lost, results, throttled } from "./ScriptedService.ts"
-import type { Script } from "./ScriptedService.ts"
+import { makePlace, minute, night, run_id, second, type NightEnd } from "./ScriptedNight.ts"
+import { lost, results, throttled, type Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
 const verdictOf = (end: NightEnd, session_id: string) => {

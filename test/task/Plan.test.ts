@@ -17,8 +17,7 @@ import {
   noExpectations,
 } from "../../src/task/Expectations.ts"
 import type { EngineFinding } from "../../src/client/EngineForms.ts"
-import { findConflicts, planTasks } from "../../src/task/Plan.ts"
-import type { PlanInput } from "../../src/task/Plan.ts"
+import { findConflicts, planTasks, type PlanInput } from "../../src/task/Plan.ts"
 import { assignment, fitOf, key, known, login, moment, noAccounts } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 

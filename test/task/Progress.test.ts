@@ -1,8 +1,7 @@
 /** What a night tells while it runs: each task from its start to its verdict, and what it waits for meanwhile. */
 import { describe, expect } from "@effect/vitest"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
-import { idOf, night, second } from "./ScriptedNight.ts"
-import type { NightEnd } from "./ScriptedNight.ts"
+import { idOf, night, second, type NightEnd } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, state } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 

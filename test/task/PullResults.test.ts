@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { idOf, makePlace, minute, night, rules, run_id, second } from "./ScriptedNight.ts"
+import { idOf, makePlace, minute, night, rules, run_id, second, type NightEnd } from "./ScriptedNight.ts"
 import {
   accepted,
   bodyOf,
@@ -16,7 +16,6 @@ import {
   throttled,
   unexpected,
 } from "./ScriptedService.ts"
-import type { NightEnd } from "./ScriptedNight.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"

@@ -3,8 +3,7 @@
  * the breaker of that login, and of no other.
  */
 import { describe, expect } from "@effect/vitest"
-import { hour, night, startedBefore } from "./ScriptedNight.ts"
-import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
+import { hour, night, startedBefore, type Night, type NightEnd, type NightTask } from "./ScriptedNight.ts"
 import { conflict, lost, state, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"

@@ -2,8 +2,7 @@
  * A service whose every answer is scripted, in virtual time. Without a script everything goes well: a start is
  * accepted, the second look finds it completed, its results are final.
  */
-import { Clock, Duration, Effect, Layer, Stream } from "effect"
-import type { Redacted } from "effect"
+import { Clock, Duration, Effect, Layer, Stream, type Redacted } from "effect"
 import type { ProductsCount } from "../../src/service/FlowResults.ts"
 import {
   AnswerLost,
@@ -12,22 +11,20 @@ import {
   Service,
   Throttled,
   UnexpectedAnswer,
-} from "../../src/client/Service.ts"
-import type {
-  AbortAnswer,
-  AttachmentAnswer,
-  Body,
-  CallFailure,
-  DeleteAnswer,
-  EngineAnswer,
-  ExchangeAnswer,
-  PollAnswer,
-  ResultsAnswer,
-  RevokeAnswer,
-  StartAnswer,
-  StartCall,
-  StateAnswer,
-  StateView,
+  type AbortAnswer,
+  type AttachmentAnswer,
+  type Body,
+  type CallFailure,
+  type DeleteAnswer,
+  type EngineAnswer,
+  type ExchangeAnswer,
+  type PollAnswer,
+  type ResultsAnswer,
+  type RevokeAnswer,
+  type StartAnswer,
+  type StartCall,
+  type StateAnswer,
+  type StateView,
 } from "../../src/client/Service.ts"
 import type { EngineDetails } from "../../src/service/Engine.ts"
 import { anId } from "../harness/Id.ts"

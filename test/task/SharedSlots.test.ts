@@ -3,8 +3,7 @@ import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { Schedule } from "../../src/task/Schedule.ts"
 import type { Candidate } from "../../src/service/Execution.ts"
-import { SharedSlots } from "../../src/task/SharedSlots.ts"
-import type { Limits } from "../../src/task/SharedSlots.ts"
+import { SharedSlots, type Limits } from "../../src/task/SharedSlots.ts"
 import { anId } from "../harness/Id.ts"
 
 const candidate = (run: number, number: number, engine: string): Candidate => ({

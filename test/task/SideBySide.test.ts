@@ -1,8 +1,7 @@
 /** Which jobs may run side by side: whatever two of them share, they do one after the other. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { takeTurns } from "../../src/task/SideBySide.ts"
-import type { TouchedLogin, Touches } from "../../src/task/SideBySide.ts"
+import { takeTurns, type TouchedLogin, type Touches } from "../../src/task/SideBySide.ts"
 import { anId } from "../harness/Id.ts"
 
 const access = (customer: string, engine: string) => ({

@@ -1,10 +1,9 @@
 /** Starts in virtual time: lost, doubled, refused, throttled, in the way of somebody else. */
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { AnswerLost } from "../../src/client/Service.ts"
-import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Service.ts"
+import { AnswerLost, type CallFailure, type StartAnswer, type StartCall } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { hour, idOf, makePlace, minute, night, run_id, second } from "./ScriptedNight.ts"
+import { hour, idOf, makePlace, minute, night, run_id, second, type NightEnd } from "./ScriptedNight.ts"
 import {
   accepted,
   completed,
@@ -16,7 +15,6 @@ import {
   throttled,
   working,
 } from "./ScriptedService.ts"
-import type { NightEnd } from "./ScriptedNight.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 

@@ -7,8 +7,7 @@ import { NightPicture, Order, Steered, pauseMax } from "../../src/task/NightPict
 import type { EnginePicture, SteerableNight } from "../../src/task/NightPicture.ts"
 import { hour, idOf, makePlace, minute, night, ready, second, customers } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
-import { accepted, completed, conflict, lost, state, working } from "./ScriptedService.ts"
-import type { Script } from "./ScriptedService.ts"
+import { accepted, completed, conflict, lost, state, working, type Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
 /** An execution is looked at each minute, and over after twelve. */

@@ -5,8 +5,7 @@ import type { ResultsSource } from "../../src/service/FlowResults.ts"
 import { findingOf } from "../../src/task/DrainProof.ts"
 import { own } from "../../src/service/Ends.ts"
 import type { SourceReading } from "../../src/task/ReadSource.ts"
-import { judgeReadings, unwanted, verdictOf, verdictOfSession } from "../../src/task/Verdict.ts"
-import type { Reading } from "../../src/task/Verdict.ts"
+import { judgeReadings, unwanted, verdictOf, verdictOfSession, type Reading } from "../../src/task/Verdict.ts"
 
 const pulled = (source: ResultsSource, reading: SourceReading) => ({ source, reading })
 const final = (source: ResultsSource, data: ReadonlyArray<string>) => {

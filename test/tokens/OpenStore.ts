@@ -1,8 +1,7 @@
 /** A token store that a test has opened, and a token to keep in it. */
 import { Effect, Redacted } from "effect"
 import type { NewToken } from "../../src/tokens/StoredToken.ts"
-import { TokenStore } from "../../src/tokens/TokenStore.ts"
-import type { OpenTokenStore } from "../../src/tokens/TokenStore.ts"
+import { TokenStore, type OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { anId } from "../harness/Id.ts"
 
 export const withStore = <A, E, R>(work: (store: OpenTokenStore) => Effect.Effect<A, E, R>) =>

@@ -4,8 +4,7 @@
  */
 import { Predicate } from "effect"
 import { counted } from "../../base/Text.ts"
-import { compareCalls, fieldOf, jsonOf, shapeOf } from "./Compare.ts"
-import type { Finding, RecordedCall } from "./Compare.ts"
+import { compareCalls, fieldOf, jsonOf, shapeOf, type Finding, type RecordedCall } from "./Compare.ts"
 import {
   countsIn,
   lastAnswer,
@@ -18,8 +17,7 @@ import {
 import type { Observed } from "./Observe.ts"
 import { plain, span, wrap } from "../../report/TextTable.ts"
 import { rowOf } from "../../service/Ends.ts"
-import { builtInSources, countedTotal } from "../../service/FlowResults.ts"
-import type { ResultsSource } from "../../service/FlowResults.ts"
+import { builtInSources, countedTotal, type ResultsSource } from "../../service/FlowResults.ts"
 import type { Access, ExecutionId, RunId } from "../../service/Ids.ts"
 import type { DrainProof } from "../../task/DrainProof.ts"
 

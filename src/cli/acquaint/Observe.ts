@@ -3,12 +3,10 @@
  * shows it. A key is reported only if the answer can mean nothing else.
  */
 import { Predicate } from "effect"
-import { fieldOf, idForm, jsonOf } from "./Compare.ts"
-import type { RecordedCall } from "./Compare.ts"
+import { fieldOf, idForm, jsonOf, type RecordedCall } from "./Compare.ts"
 import { countedTotal, mayBring, readProductsCount, subFamilyOf } from "../../service/FlowResults.ts"
 import type { ProductsCount, ResultsSource } from "../../service/FlowResults.ts"
-import { findingOf, proveDrain } from "../../task/DrainProof.ts"
-import type { DrainProof, SourceFinding } from "../../task/DrainProof.ts"
+import { findingOf, proveDrain, type DrainProof, type SourceFinding } from "../../task/DrainProof.ts"
 
 export interface Observed {
   readonly key: string

@@ -9,8 +9,7 @@ import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { ExecutionApi } from "../../service/Api.ts"
 import { cleanBody } from "../../privacy/CleanBody.ts"
 import { KnownSecrets } from "../../privacy/KnownSecrets.ts"
-import { fieldOf } from "./Compare.ts"
-import type { Matcher, RecordedBody, RecordedCall } from "./Compare.ts"
+import { fieldOf, type Matcher, type RecordedBody, type RecordedCall } from "./Compare.ts"
 
 /** Calls beyond this number are made but not kept; a run that polls one execution makes a few hundred. */
 const callsMax = 5_000

@@ -14,8 +14,7 @@ import { NoProgressFlag, argument, note, optionalFlag, switchFlag } from "../Out
 import { holdOutput, makePrivate, writeWhole } from "../OutputFolder.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
 import { Wiring } from "../Wiring.ts"
-import { jsonOf, matcherOf } from "../acquaint/Compare.ts"
-import type { RecordedCall } from "../acquaint/Compare.ts"
+import { jsonOf, matcherOf, type RecordedCall } from "../acquaint/Compare.ts"
 import {
   callLine,
   judge,
@@ -25,10 +24,8 @@ import {
   reportSections,
 } from "../acquaint/Judge.ts"
 import type { About, FittedSource, Picture } from "../acquaint/Judge.ts"
-import { lastAnswer } from "../acquaint/Observe.ts"
-import type { Observed } from "../acquaint/Observe.ts"
-import { makeRecorder } from "../acquaint/Recorder.ts"
-import type { Recorder } from "../acquaint/Recorder.ts"
+import { lastAnswer, type Observed } from "../acquaint/Observe.ts"
+import { makeRecorder, type Recorder } from "../acquaint/Recorder.ts"
 import { Service } from "../../client/Service.ts"
 import type { Assignment, Job } from "../../jobs/Job.ts"
 import { Ledger } from "../../ledger/Ledger.ts"
@@ -39,10 +36,8 @@ import { planJob } from "../../run/PlanJob.ts"
 import { encodeReading } from "../../sandbox/readings/SettingFiles.ts"
 import { Reading, readingChoices } from "../../sandbox/state/Reading.ts"
 import { rowOf } from "../../service/Ends.ts"
-import { isAddressable } from "../../service/FlowResults.ts"
-import type { SourceIds } from "../../service/FlowResults.ts"
-import { RunId } from "../../service/Ids.ts"
-import type { CustomerId, EngineReference, SessionId } from "../../service/Ids.ts"
+import { isAddressable, type SourceIds } from "../../service/FlowResults.ts"
+import { RunId, type CustomerId, type EngineReference, type SessionId } from "../../service/Ids.ts"
 
 // The run of `acquaint`: one assignment through the ordinary pipeline, so that all its promises hold, then a
 // few reads that a normal run has no reason to make. It starts nothing that a normal run would not start.

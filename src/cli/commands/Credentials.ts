@@ -14,10 +14,8 @@ import { hasLedger, holdOutput, openedLedger, withLedger } from "../OutputFolder
 import { Wiring } from "../Wiring.ts"
 import { jobsOf } from "./Forget.ts"
 import { Service } from "../../client/Service.ts"
-import { CsvReader } from "../../jobs/Csv.ts"
-import type { CsvRow } from "../../jobs/Csv.ts"
-import { rejectedInARowMax, strikesMax } from "../../ledger/Accounts.ts"
-import type { Account, SentLogin } from "../../ledger/Accounts.ts"
+import { CsvReader, type CsvRow } from "../../jobs/Csv.ts"
+import { rejectedInARowMax, strikesMax, type Account, type SentLogin } from "../../ledger/Accounts.ts"
 import type { CredentialReleased } from "../../ledger/LoginFacts.ts"
 import type { RunState } from "../../ledger/RunState.ts"
 import { heldAccounts, incidentsText, isUnproven, loginsOf, unprovenCsv } from "../../report/Logins.ts"
@@ -25,8 +23,7 @@ import type { LoginRow } from "../../report/Logins.ts"
 import { ExecutionId } from "../../service/Ids.ts"
 import { isOurs } from "../../task/Attempt.ts"
 import { answeredBy } from "../../task/Ending.ts"
-import { judgeFound } from "../../task/StartAttempt.ts"
-import type { JudgedLogin, LoginOrder } from "../../task/StartAttempt.ts"
+import { judgeFound, type JudgedLogin, type LoginOrder } from "../../task/StartAttempt.ts"
 
 // What the service's support says of logins whose answer nobody read, from a CSV file: each was never
 // created, or has an execution, which is read. Nothing changes if a row is wrong.

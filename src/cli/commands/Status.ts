@@ -8,17 +8,14 @@ import { outcomes } from "../../service/EndTable.ts"
 import { actingOf } from "../../service/Ends.ts"
 import { counted, listed } from "../../base/Text.ts"
 import type { RunHeader } from "../../ledger/FoldRun.ts"
-import { executionsOf } from "../../ledger/RunState.ts"
-import type { RunState, TaskState } from "../../ledger/RunState.ts"
+import { executionsOf, type RunState, type TaskState } from "../../ledger/RunState.ts"
 import { newestTasks } from "../../ledger/WholeNight.ts"
 import { interruptedOf, renderSummary, tellInterrupted } from "../../report/RenderSummary.ts"
 import type { Interrupted } from "../../report/RenderSummary.ts"
-import { summarise } from "../../report/Summary.ts"
-import type { Summary } from "../../report/Summary.ts"
+import { summarise, type Summary } from "../../report/Summary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import type { Order } from "../../task/NightPicture.ts"
-import { command } from "../CommandRow.ts"
-import type { Help } from "../CommandRow.ts"
+import { command, type Help } from "../CommandRow.ts"
 import {
   Output,
   jsonFlag,
@@ -36,8 +33,7 @@ import {
 } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { findNight, openedLedger, withLedger } from "../OutputFolder.ts"
-import { isCutOff, isRunning, steerNight, steered, workIn } from "../NightDesk.ts"
-import type { WorkHere } from "../NightDesk.ts"
+import { isCutOff, isRunning, steerNight, steered, workIn, type WorkHere } from "../NightDesk.ts"
 
 const taskRow = (task: TaskState) => {
   const { planned, settled, attempts } = task

@@ -3,8 +3,7 @@
  * users of the machine can read. `exchange` and `revoke` hold the folder's lock, as a run does.
  */
 import { existsSync } from "node:fs"
-import { Clock, Effect, Option, Redacted, Stdio, Stream } from "effect"
-import type { Context } from "effect"
+import { Clock, Effect, Option, Redacted, Stdio, Stream, type Context } from "effect"
 import { Command, Flag } from "effect/cli"
 import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"

@@ -6,13 +6,10 @@
  */
 import { Struct } from "effect"
 import { escapeHtml } from "../../base/Text.ts"
-import { ownerOf } from "./Truth.ts"
-import type { ExecutionSeen, Truth } from "./Truth.ts"
+import { ownerOf, type ExecutionSeen, type Truth } from "./Truth.ts"
 import { tooSoonMax } from "../core/SandboxCore.ts"
-import { flowMomentOf } from "../state/FlowTimeline.ts"
-import type { FlowSession } from "../state/FlowTimeline.ts"
-import { momentAt } from "../state/SandboxState.ts"
-import type { SandboxState } from "../state/SandboxState.ts"
+import { flowMomentOf, type FlowSession } from "../state/FlowTimeline.ts"
+import { momentAt, type SandboxState } from "../state/SandboxState.ts"
 import { deliveriesSeen } from "../state/HookState.ts"
 
 export interface AdminFilter {

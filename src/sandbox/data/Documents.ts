@@ -4,8 +4,7 @@
  */
 import { Struct } from "effect"
 import { sha256Hex } from "../../base/Hashes.ts"
-import { flowMomentOf } from "../state/FlowTimeline.ts"
-import type { FlowSession } from "../state/FlowTimeline.ts"
+import { flowMomentOf, type FlowSession } from "../state/FlowTimeline.ts"
 import { fingerprint, seeded } from "../state/Reading.ts"
 import { iso } from "../state/Timeline.ts"
 import type { Retrieval } from "../state/ResultsPlan.ts"

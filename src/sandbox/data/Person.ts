@@ -4,10 +4,8 @@
  * person is meant.
  */
 import { given } from "../../base/Schemas.ts"
-import { seeded } from "../state/Reading.ts"
-import type { Draw, SeedInput } from "../state/Reading.ts"
-import { dayNumber, numberedDay } from "../state/ResultsPlan.ts"
-import type { ResolvedSettings } from "../state/ResultsPlan.ts"
+import { seeded, type Draw, type SeedInput } from "../state/Reading.ts"
+import { dayNumber, numberedDay, type ResolvedSettings } from "../state/ResultsPlan.ts"
 
 type AddressPart = "title" | "street" | "municipality" | "city" | "state" | "country" | "zip_code"
 export type Address = Readonly<Record<AddressPart, string> & { street_extra?: string }>

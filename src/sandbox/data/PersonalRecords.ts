@@ -15,8 +15,7 @@ import {
   recurrenceOf,
 } from "./Person.ts"
 import type { Address, Person, RecordBody, RecordContext, RecordFamily } from "./Person.ts"
-import { seeded } from "../state/Reading.ts"
-import type { Draw } from "../state/Reading.ts"
+import { seeded, type Draw } from "../state/Reading.ts"
 
 /** How much a source says is drawn separately from what it says: a missing field changes no other. */
 const shapeOf = ({ seed, customer_id, engine_reference, kind, position }: RecordContext): Draw =>

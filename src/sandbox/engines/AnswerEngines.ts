@@ -2,8 +2,7 @@
  * The two calls of the catalogue (sections 4.8 and 4.9): filters with their own values, and one engine with
  * its forms.
  */
-import { Ajv } from "ajv"
-import type { ErrorObject, ValidateFunction } from "ajv"
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv"
 import ajvFormats from "ajv-formats"
 import { Clock, Effect } from "effect"
 import { engineDefinitions, findEngine } from "./EngineCatalogue.ts"

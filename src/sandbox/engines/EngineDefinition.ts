@@ -3,8 +3,7 @@
  * whose definition does not say otherwise.
  */
 import { given } from "../../base/Schemas.ts"
-import { definedSettings } from "../../service/Engine.ts"
-import type { FormSchema, Setting } from "../../service/Engine.ts"
+import { definedSettings, type FormSchema, type Setting } from "../../service/Engine.ts"
 import { features } from "../../service/Vocabulary.ts"
 import type {
   Feature,

@@ -5,8 +5,7 @@
  */
 import { given } from "../../base/Schemas.ts"
 import { fingerprint, seeded } from "../state/Reading.ts"
-import { isOpenReason, statusCodeOf } from "../state/Timeline.ts"
-import type { AuthenticationStatus, Timeline } from "../state/Timeline.ts"
+import { isOpenReason, statusCodeOf, type AuthenticationStatus, type Timeline } from "../state/Timeline.ts"
 import { featureStatusReasons, statusReasons } from "../../service/Vocabulary.ts"
 import type { FeatureStatusReason, StatusReason } from "../../service/Vocabulary.ts"
 

@@ -5,13 +5,10 @@
  */
 import { Struct } from "effect"
 import { given } from "../../base/Schemas.ts"
-import { answered, decidedBy, noteStateRead, refused } from "../core/SandboxCore.ts"
-import type { Call } from "../core/SandboxCore.ts"
-import { checkForm } from "../engines/AnswerEngines.ts"
-import type { FormFinding } from "../engines/AnswerEngines.ts"
+import { answered, decidedBy, noteStateRead, refused, type Call } from "../core/SandboxCore.ts"
+import { checkForm, type FormFinding } from "../engines/AnswerEngines.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
-import { challengeForm, whyUnavailable } from "../engines/EngineDefinition.ts"
-import type { EngineDefinition } from "../engines/EngineDefinition.ts"
+import { challengeForm, whyUnavailable, type EngineDefinition } from "../engines/EngineDefinition.ts"
 import { challengeHash, endOf, planTimeline, readBehaviour, stillbornTimeline } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
 import {
@@ -24,9 +21,8 @@ import {
   unknownEngine,
 } from "./JudgeRequest.ts"
 import type { Fault, OpenedValues } from "./JudgeRequest.ts"
-import { askedFeatures, planResults } from "./PlanResults.ts"
+import { askedFeatures, planResults, type AskedFeature } from "./PlanResults.ts"
 import { familyBody, profileBody } from "./Results.ts"
-import type { AskedFeature } from "./PlanResults.ts"
 import { acceptanceBody, challengeBody, stateBody, statusMessage } from "./StateBody.ts"
 import { withConflictId } from "../readings/ShapeAnswer.ts"
 import { executionIds, fingerprint } from "../state/Reading.ts"

@@ -5,16 +5,13 @@
  */
 import { constants, createDecipheriv, createPrivateKey, createPublicKey, privateDecrypt } from "node:crypto"
 import { Predicate, Record, Struct } from "effect"
-import { checkForm, featureForm } from "../engines/AnswerEngines.ts"
-import type { FormFinding } from "../engines/AnswerEngines.ts"
+import { checkForm, featureForm, type FormFinding } from "../engines/AnswerEngines.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import type { AskedFeature } from "./PlanResults.ts"
-import { fingerprint } from "../state/Reading.ts"
-import type { FullReading } from "../state/Reading.ts"
+import { fingerprint, type FullReading } from "../state/Reading.ts"
 import { judgeSettings, settleFeature } from "../state/ResultsPlan.ts"
 import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
-import { features } from "../../service/Vocabulary.ts"
-import type { StatusReason } from "../../service/Vocabulary.ts"
+import { features, type StatusReason } from "../../service/Vocabulary.ts"
 
 // Encrypted values (4.1, 4.3, 5). Not shown; own choice: one RSA-2048 pair for all, its public half served.
 

@@ -18,10 +18,8 @@ import {
 } from "./PlanResults.ts"
 import { flowMoves } from "../state/FlowMoves.ts"
 import { sessionEnds } from "../state/FlowTimeline.ts"
-import { dayOf } from "../state/ResultsPlan.ts"
-import type { FeaturePlan, Retrieval } from "../state/ResultsPlan.ts"
-import { closesAt, momentAt } from "../state/SandboxState.ts"
-import type { Execution } from "../state/SandboxState.ts"
+import { dayOf, type FeaturePlan, type Retrieval } from "../state/ResultsPlan.ts"
+import { closesAt, momentAt, type Execution } from "../state/SandboxState.ts"
 import { seeded } from "../state/Reading.ts"
 import { acceptedIn } from "../state/Timeline.ts"
 

@@ -4,8 +4,7 @@
  */
 import { Effect, Schema } from "effect"
 import { given } from "../../base/Schemas.ts"
-import { answered, beginCall, decidedBy, refused, settle } from "../core/SandboxCore.ts"
-import type { Call, Look } from "../core/SandboxCore.ts"
+import { answered, beginCall, decidedBy, refused, settle, type Call, type Look } from "../core/SandboxCore.ts"
 import {
   consentDocuments,
   defaultSignature,
@@ -28,10 +27,8 @@ import { flowEventsOf, flowMomentOf, newFlowSession } from "../state/FlowTimelin
 import type { FlowSession, FlowSource, FlowState } from "../state/FlowTimeline.ts"
 import { fingerprint } from "../state/Reading.ts"
 import type { ErrorItem, Retrieval } from "../state/ResultsPlan.ts"
-import { closesAt, findSession, momentAt } from "../state/SandboxState.ts"
-import type { Execution, SandboxEvent } from "../state/SandboxState.ts"
-import { heldUntil, iso, judgeRead } from "../state/Timeline.ts"
-import type { SessionReads } from "../state/Timeline.ts"
+import { closesAt, findSession, momentAt, type Execution, type SandboxEvent } from "../state/SandboxState.ts"
+import { heldUntil, iso, judgeRead, type SessionReads } from "../state/Timeline.ts"
 import { features as featureCodes } from "../../service/Vocabulary.ts"
 
 /** The sources that were connected by then. */

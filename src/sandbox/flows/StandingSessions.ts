@@ -12,8 +12,7 @@ import { endOf, planTimeline, readBehaviour } from "../executions/Behaviour.ts"
 import { askedFeatures, planResults } from "../executions/PlanResults.ts"
 import type { FlowPlan, FlowSessionCreated, FlowSourcePlan, FlowStep, TakenStep } from "../state/FlowMoves.ts"
 import { recordsCustomerOf } from "../state/FlowTimeline.ts"
-import { fingerprint, seeded } from "../state/Reading.ts"
-import type { Draw } from "../state/Reading.ts"
+import { fingerprint, seeded, type Draw } from "../state/Reading.ts"
 import { firstApplication } from "../state/SandboxState.ts"
 
 type ScriptStep =

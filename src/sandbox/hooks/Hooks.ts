@@ -4,8 +4,7 @@
  * are not shown; own choice: one rule per application and event, and a second replaces the first.
  */
 import { Effect } from "effect"
-import { answered, decidedBy, refused } from "../core/SandboxCore.ts"
-import type { Look } from "../core/SandboxCore.ts"
+import { answered, decidedBy, refused, type Look } from "../core/SandboxCore.ts"
 import { readTarget } from "../state/HookState.ts"
 import type { HookEvent, HookRule, HookState, Webhook } from "../state/HookState.ts"
 import type { FlowHook, ValidationItem } from "../../service/Execution.ts"

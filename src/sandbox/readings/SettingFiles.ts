@@ -3,11 +3,9 @@
  * back to a file, with a comment for each key that says where the reference leaves room and which other
  * values there are.
  */
-import { Effect, Predicate, Record, Schema } from "effect"
-import type { Result } from "effect"
+import { Effect, Predicate, Record, Schema, type Result } from "effect"
 import { Problem } from "../../base/DurableFile.ts"
-import { decodeYaml, problemLines, readYaml, suggest } from "../../base/YamlText.ts"
-import type { YamlKind } from "../../base/YamlText.ts"
+import { decodeYaml, problemLines, readYaml, suggest, type YamlKind } from "../../base/YamlText.ts"
 import { Faults, endpointNames } from "../faults/Faults.ts"
 import { Reading, readingChoices, wrapWords } from "../state/Reading.ts"
 

@@ -20,8 +20,7 @@ import { HttpClientRequest, HttpMethod, HttpRouter, HttpServerRequest, HttpServe
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { readDuration } from "../../base/Text.ts"
 import { AnswerLost, noteFault } from "../core/SandboxCore.ts"
-import { endpointOfRoute, judgeCall } from "../faults/Faults.ts"
-import type { Fault, JudgedCall } from "../faults/Faults.ts"
+import { endpointOfRoute, judgeCall, type Fault, type JudgedCall } from "../faults/Faults.ts"
 import {
   errorBody,
   gatewayAnswer,
@@ -34,8 +33,7 @@ import {
 import type { EdgeAnswer } from "../readings/ShapeAnswer.ts"
 import { Sandbox } from "./Sandbox.ts"
 import type { FullReading } from "../state/Reading.ts"
-import { CallingApplication, firstApplication } from "../state/SandboxState.ts"
-import type { Application } from "../state/SandboxState.ts"
+import { CallingApplication, firstApplication, type Application } from "../state/SandboxState.ts"
 import { secretHeader } from "../../service/Api.ts"
 import { measureBody } from "../../service/BodyBounds.ts"
 

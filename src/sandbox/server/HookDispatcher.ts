@@ -4,8 +4,7 @@
  * time per execution, and records the result of each. It works on whatever Clock and HttpClient it is given.
  */
 import { Clock, Duration, Effect, Latch, Layer, Option, Stream, Tracer } from "effect"
-import { HttpClient, HttpClientRequest } from "effect/http"
-import type { HttpClientError, HttpClientResponse } from "effect/http"
+import { HttpClient, HttpClientRequest, type HttpClientError, type HttpClientResponse } from "effect/http"
 import { codeOf } from "../../base/DurableFile.ts"
 import { DelayQueue } from "../../base/Time.ts"
 import type { Answer, Delivery, Outbox } from "../hooks/Outbox.ts"

@@ -4,22 +4,16 @@
  * time, a scaled clock and the machine's own clock drive it alike. `truth` shows observers what really
  * happened.
  */
-import { Clock, Context, Effect, Layer } from "effect"
-import type { Scope } from "effect"
-import { adminView } from "../admin/AdminPage.ts"
-import type { AdminFilter, AdminView } from "../admin/AdminPage.ts"
-import { ownerOf, truthOf } from "../admin/Truth.ts"
-import type { Ids, Owner, Truth } from "../admin/Truth.ts"
-import { Core, newCallWatch, recordEvents } from "../core/SandboxCore.ts"
-import type { Listener, SandboxCore } from "../core/SandboxCore.ts"
+import { Clock, Context, Effect, Layer, type Scope } from "effect"
+import { adminView, type AdminFilter, type AdminView } from "../admin/AdminPage.ts"
+import { ownerOf, truthOf, type Ids, type Owner, type Truth } from "../admin/Truth.ts"
+import { Core, newCallWatch, recordEvents, type Listener, type SandboxCore } from "../core/SandboxCore.ts"
 import type { Faults } from "../faults/Faults.ts"
 import { decideStartHooks } from "../hooks/Hooks.ts"
 import type { Webhook } from "../state/HookState.ts"
 import { outboxOf } from "../hooks/Outbox.ts"
-import { openJournal } from "../state/Journal.ts"
-import type { JournalFailed } from "../state/Journal.ts"
-import { resolveReading } from "../state/Reading.ts"
-import type { Reading } from "../state/Reading.ts"
+import { openJournal, type JournalFailed } from "../state/Journal.ts"
+import { resolveReading, type Reading } from "../state/Reading.ts"
 import { applyEvent, emptyState } from "../state/SandboxState.ts"
 
 // Reads create no event, but must not become untrue: the journal holds a time later than any shown.

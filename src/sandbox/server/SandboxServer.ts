@@ -3,8 +3,7 @@
  * codecs and behind the gate; as a client in this process, and as a server on this machine. The server binds
  * 127.0.0.1 unless told otherwise, prints nothing, and returns its addresses; port 0 takes any free port.
  */
-import { ByteSize, Context, Duration, Effect, Layer } from "effect"
-import type { Scope } from "effect"
+import { ByteSize, Context, Duration, Effect, Layer, type Scope } from "effect"
 import {
   HttpClient,
   HttpClientError,
@@ -28,8 +27,7 @@ import { downloadAttachment, readFlowResults } from "../flows/FlowSessions.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import { ConnectionLost, FaultGate, ReadingGate, SandboxGate, TimeGate } from "./Gates.ts"
 import { HookRoutes, OpenRoutes, RecordsRoutes, WidgetRoutes } from "./OwnRoutes.ts"
-import { coreOfSandbox } from "./Sandbox.ts"
-import type { Sandbox } from "./Sandbox.ts"
+import { coreOfSandbox, type Sandbox } from "./Sandbox.ts"
 import * as Tokens from "../tokens/Tokens.ts"
 import { ServiceApi } from "../../service/Api.ts"
 

@@ -4,8 +4,7 @@
  * outlive the process. A line is written completely or not at all; one process has it at a time.
  */
 import { existsSync, readFileSync } from "node:fs"
-import { Effect, Layer, Result, Schema } from "effect"
-import type { Scope } from "effect"
+import { Effect, Layer, Result, Schema, type Scope } from "effect"
 import { durableFiles } from "../../base/DurableFile.ts"
 import { lockFolder } from "../../base/FolderLock.ts"
 import { SandboxEvent } from "./SandboxState.ts"

@@ -4,8 +4,7 @@
  */
 import { Schema } from "effect"
 import type { Phases, Timeline } from "./Timeline.ts"
-import { definedSettings } from "../../service/Engine.ts"
-import type { Setting } from "../../service/Engine.ts"
+import { definedSettings, type Setting } from "../../service/Engine.ts"
 import type { ValidationItem } from "../../service/Execution.ts"
 import { featureStatusReasons } from "../../service/Vocabulary.ts"
 

@@ -5,12 +5,9 @@
  */
 import { Context, Schema } from "effect"
 import { flowEventSchemas, isFlowSessionEvent } from "./FlowMoves.ts"
-import { applyFlowEvent } from "./FlowTimeline.ts"
-import type { FlowState } from "./FlowTimeline.ts"
-import { applyHookEvent, hookEventSchemas, isHookEvent } from "./HookState.ts"
-import type { HookState } from "./HookState.ts"
-import { ErrorItem, ResultsPlan } from "./ResultsPlan.ts"
-import type { Retrieval } from "./ResultsPlan.ts"
+import { applyFlowEvent, type FlowState } from "./FlowTimeline.ts"
+import { applyHookEvent, hookEventSchemas, isHookEvent, type HookState } from "./HookState.ts"
+import { ErrorItem, ResultsPlan, type Retrieval } from "./ResultsPlan.ts"
 import { Timeline, afterAsking, isClosedPhase, lifeOf, momentOf, unread } from "./Timeline.ts"
 import type { ChallengeAnswer, Moment, Phases, SessionReads, Stop } from "./Timeline.ts"
 import {

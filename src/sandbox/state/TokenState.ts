@@ -5,8 +5,7 @@
  */
 import { createCipheriv, createDecipheriv, hkdfSync, timingSafeEqual } from "node:crypto"
 import { Schema } from "effect"
-import { isClosedPhase } from "./Timeline.ts"
-import type { Phase } from "./Timeline.ts"
+import { isClosedPhase, type Phase } from "./Timeline.ts"
 import type { StartRequest } from "../../service/Execution.ts"
 
 /** Section 8: 90 days from the exchange; use does not extend it. */

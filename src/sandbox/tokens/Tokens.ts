@@ -4,8 +4,7 @@
  */
 import { Schema, Struct } from "effect"
 import { given } from "../../base/Schemas.ts"
-import { answered, decidedBy, refused } from "../core/SandboxCore.ts"
-import type { Look } from "../core/SandboxCore.ts"
+import { answered, decidedBy, refused, type Look } from "../core/SandboxCore.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
 import { decideStart, invalidStart, t10nForbidden, unknownToken } from "../executions/Executions.ts"
 import type { StartInput } from "../executions/Executions.ts"
@@ -22,16 +21,13 @@ import {
   ticketWindow,
   tokenKeyFor,
   verifierOf,
+  type ExchangeRefused,
+  type PendingTicket,
+  type Seal,
+  type StoredToken,
+  type TicketExchanged,
 } from "../state/TokenState.ts"
-import type {
-  ExchangeRefused,
-  PendingTicket,
-  Seal,
-  StoredToken,
-  TicketExchanged,
-} from "../state/TokenState.ts"
-import { LoginParameters } from "../../service/Execution.ts"
-import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
+import { LoginParameters, type StartRequest, type ValidationItem } from "../../service/Execution.ts"
 import type { TokenizedStartRequest } from "../../service/Token.ts"
 
 /** Form of a token id: not shown; own choice. */

@@ -3,8 +3,7 @@
  * followed as they stand, end every night that can be ended. `recorded/` has what was printed.
  */
 import { afterAll, describe, it, vi } from "vitest"
-import { BadNight, recordsOf, suggested } from "./BadNight.ts"
-import type { Customer, Scene } from "./BadNight.ts"
+import { BadNight, recordsOf, suggested, type Customer, type Scene } from "./BadNight.ts"
 
 // Processes on a busy machine take their time; how long is nothing that these checks judge.
 vi.setConfig({ testTimeout: 600_000 })

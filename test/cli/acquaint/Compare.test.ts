@@ -4,8 +4,7 @@
 import { describe, expect, it } from "vitest"
 import { compareCalls, shapeOf } from "../../../src/cli/acquaint/Compare.ts"
 import { callLine } from "../../../src/cli/acquaint/Judge.ts"
-import { calls, closedState, execution_id, salary } from "./calling.ts"
-import type { Written } from "./calling.ts"
+import { calls, closedState, execution_id, salary, type Written } from "./calling.ts"
 
 const found = (...written: ReadonlyArray<Written>) =>
   compareCalls(calls(...written)).map(({ kind, route, http_status, says }) => [

@@ -5,8 +5,7 @@
 import { describe, expect, it } from "vitest"
 import { observableKeys, observeReading } from "../../../src/cli/acquaint/Observe.ts"
 import { readingChoices } from "../../../src/sandbox/state/Reading.ts"
-import { calls, closedState, execution_id, salary } from "./calling.ts"
-import type { Written } from "./calling.ts"
+import { calls, closedState, execution_id, salary, type Written } from "./calling.ts"
 
 const seen = (key: string, ...written: ReadonlyArray<Written>): string | undefined =>
   observeReading(calls(...written)).observed.find((one) => one.key === key)?.value

@@ -1,10 +1,8 @@
 /**
  * Recorded calls as tests write them down: an address of a service, a status and a body.
  */
-import { matcherOf } from "../../../src/cli/acquaint/Compare.ts"
-import type { RecordedBody, RecordedCall } from "../../../src/cli/acquaint/Compare.ts"
-import { builtInSources } from "../../../src/service/FlowResults.ts"
-import type { ResultsSource } from "../../../src/service/FlowResults.ts"
+import { matcherOf, type RecordedBody, type RecordedCall } from "../../../src/cli/acquaint/Compare.ts"
+import { builtInSources, type ResultsSource } from "../../../src/service/FlowResults.ts"
 
 export const execution_id = "0d4f5dc4-a81e-aff4-159d-1440713a843b"
 export const session_id = "65f0c0ffee65f0c0ffee65f0"

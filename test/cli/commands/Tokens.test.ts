@@ -13,8 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { lockFolder } from "../../../src/base/FolderLock.ts"
 import { TokenStore } from "../../../src/tokens/TokenStore.ts"
 import { plainEnvironment } from "../../harness/Environment.ts"
-import { startHere } from "../../harness/ProgramHere.ts"
-import type { Ended } from "../../harness/ProgramHere.ts"
+import { startHere, type Ended } from "../../harness/ProgramHere.ts"
 
 const root = mkdtempSync(join(tmpdir(), "tokens-cli-"))
 const output = join(root, "output")

@@ -12,9 +12,8 @@ import {
   standingScripts,
   standingSessionId,
 } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { Caller, field, inProcess, textField, ofTheService, truth } from "../server/Caller.ts"
+import { Caller, field, inProcess, textField, ofTheService, truth, type Told } from "../server/Caller.ts"
 import { nightStart, recordsIn, recordTexts, walk, walked } from "./FlowWalk.ts"
-import type { Told } from "../server/Caller.ts"
 import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
 

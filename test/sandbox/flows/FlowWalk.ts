@@ -5,8 +5,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Caller, field, textField } from "../server/Caller.ts"
-import type { Answer } from "../server/Caller.ts"
+import { Caller, field, textField, type Answer } from "../server/Caller.ts"
 
 export const taxes = "es-tax-agency:website"
 export const nightStart = Date.UTC(2026, 10, 21, 1)

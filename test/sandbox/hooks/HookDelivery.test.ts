@@ -1,7 +1,6 @@
 /** How events are delivered: retries and their outcome, extra data, wrong order (sections 2.4, 4.1, 6). */
 import { describe, expect, it } from "vitest"
-import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
+import { Sandbox, type SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import { HookTarget, endHook, pass, run as runWith, told, webhookUrl as url } from "./HookTarget.ts"
 import { field, textField } from "../server/Caller.ts"
 

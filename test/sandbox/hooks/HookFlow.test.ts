@@ -4,8 +4,7 @@ import { describe, expect, it } from "vitest"
 import { standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
 import { FlowEvent } from "../../../src/service/Execution.ts"
 import { flowEvents } from "../../../src/service/Vocabulary.ts"
-import { HookTarget, pass, webhookUrl, run } from "./HookTarget.ts"
-import type { Received } from "./HookTarget.ts"
+import { HookTarget, pass, webhookUrl, run, type Received } from "./HookTarget.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const [started, consent, partial, ended] = flowEvents

@@ -1,8 +1,7 @@
 /** Webhooks over real connections, from `nightjar sandbox --webhooks` to a server of this test. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { spawn } from "node:child_process"
-import type { ChildProcess } from "node:child_process"
+import { spawn, type ChildProcess } from "node:child_process"
 import { createInterface } from "node:readline"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { program } from "../../acceptance/BuiltCommand.ts"

@@ -3,8 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { FlowHook } from "../../../src/service/Execution.ts"
 import { engineEvents, flowEvents } from "../../../src/service/Vocabulary.ts"
-import { Caller, field, ofTheService } from "../server/Caller.ts"
-import type { Told } from "../server/Caller.ts"
+import { Caller, field, ofTheService, type Told } from "../server/Caller.ts"
 
 const app_id = "65f0c0ffee00000000000001"
 const [started, consent, partial, ended] = flowEvents

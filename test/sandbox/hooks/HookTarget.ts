@@ -3,8 +3,7 @@
  * its time, and answers as it is told.
  */
 import { Cause, Clock, Context, Effect, Exit, Layer } from "effect"
-import { HttpClient, HttpClientError, HttpServerResponse } from "effect/http"
-import type { HttpClientRequest } from "effect/http"
+import { HttpClient, HttpClientError, HttpServerResponse, type HttpClientRequest } from "effect/http"
 import { HookDispatcher } from "../../../src/sandbox/server/HookDispatcher.ts"
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import { World } from "../../simulation/World.ts"

@@ -9,8 +9,7 @@ import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
-import { Caller, field, morning, textField, toldAt, truth, itemsOf } from "../server/Caller.ts"
-import type { Steps } from "../server/Caller.ts"
+import { Caller, field, morning, textField, toldAt, truth, itemsOf, type Steps } from "../server/Caller.ts"
 
 const done = "queue-0+run-0"
 const profileOnly = { features: ["customer_information_read"] }

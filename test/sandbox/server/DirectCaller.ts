@@ -1,7 +1,6 @@
 /** Handlers of the service without HTTP, at moments of the test's choosing, with the events they caused. */
 import { Clock, Effect } from "effect"
-import { Core, newCallWatch } from "../../../src/sandbox/core/SandboxCore.ts"
-import type { SandboxCore } from "../../../src/sandbox/core/SandboxCore.ts"
+import { Core, newCallWatch, type SandboxCore } from "../../../src/sandbox/core/SandboxCore.ts"
 import { todaysReading } from "../../../src/sandbox/state/Reading.ts"
 import { CallingApplication, emptyState } from "../../../src/sandbox/state/SandboxState.ts"
 import type { Application, SandboxEvent } from "../../../src/sandbox/state/SandboxState.ts"

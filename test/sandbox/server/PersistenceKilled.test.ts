@@ -1,6 +1,5 @@
 /** The server as a real process: killed while executions are in flight, and started again on its file and port. */
-import { spawn } from "node:child_process"
-import type { ChildProcess } from "node:child_process"
+import { spawn, type ChildProcess } from "node:child_process"
 import { readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"

@@ -6,8 +6,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { judgeSettings, readDate, settleFeature } from "../../../src/sandbox/state/ResultsPlan.ts"
-import { engineOf, readFeature, rowsOf, windows } from "../engines/ReadFeature.ts"
-import type { Row, Settings } from "../engines/ReadFeature.ts"
+import { engineOf, readFeature, rowsOf, windows, type Row, type Settings } from "../engines/ReadFeature.ts"
 import { field, morning, ofTheService } from "../server/Caller.ts"
 
 const dates = (record: Row | undefined) =>

@@ -6,9 +6,8 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
-import { field, textField, shows, usualStart, truth } from "../server/Caller.ts"
+import { field, textField, shows, usualStart, truth, type Told } from "../server/Caller.ts"
 import { midnight, restingToken, tokenFor } from "./TokenSuite.ts"
-import type { Told } from "../server/Caller.ts"
 
 const named = (external_execution_id: string) => ({ external_execution_id })
 const closedWith = (state: unknown) => [

@@ -5,8 +5,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Caller, field, textField, shows, truth, usualStart } from "../server/Caller.ts"
-import type { Told } from "../server/Caller.ts"
+import { Caller, field, textField, shows, truth, usualStart, type Told } from "../server/Caller.ts"
 
 export const midnight = Date.UTC(2026, 10, 21)
 const day = 24 * 3_600_000
