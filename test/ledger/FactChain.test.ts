@@ -139,6 +139,8 @@ describe("a changed ledger", () => {
     )
   })
 
+  // `NIGHTJAR_FUZZ_RUNS` tries more of them.
+  const flipsMax = Number(process.env["NIGHTJAR_FUZZ_RUNS"] ?? 100)
   effect("shows every flipped bit that a reader could see", function* () {
     const path = join(yield* folder, "ledger.sqlite")
     yield* written(path)
@@ -146,7 +148,7 @@ describe("a changed ledger", () => {
     const before = yield* Effect.provide(read, at(path, true))
     const draw = seeded("bits", 1)
     const unnoticed: Array<number> = []
-    for (let flips = 0; flips < 400; flips++) {
+    for (let flips = 0; flips < flipsMax; flips++) {
       const bit = draw.int(0, whole.length * 8 - 1)
       const bytes = Buffer.from(whole)
       bytes[bit >> 3]! ^= 1 << (bit & 7)
