@@ -67,16 +67,13 @@ const longest = [
   "simulation/simulation",
   "conformance/Traffic", // 12
   "tables/PublisherDuckDb",
-  "acceptance/DemoSet",
   "faults/Unusable",
   "acceptance/Life",
   "attack/Attack",
   "cli/Webhooks",
   "report/Telemetry",
-  "acceptance/Ends",
   "jobs/HostileFiles",
   "project/readme",
-  "acceptance/ReadingNights",
   "privacy/JsonTokens", // 5
 ].map((name) => `/test/${name}.test.ts`)
 

@@ -61,7 +61,7 @@ describe("the date of a run", () => {
           const times = { night: { starts, until }, deadline: undefined, timezone: zone }
           for (const [from, to] of changes) {
             const dates: Array<string> = []
-            for (let now = at(from); now < at(to); now += hour) dates.push(runDateAt(now, times))
+            for (let now = at(from); now < at(to); now += 2 * hour) dates.push(runDateAt(now, times))
             expect(dates).toEqual(dates.toSorted())
             const days = (at(dates.at(-1)!) - at(dates[0]!)) / (24 * hour)
             expect(new Set(dates).size).toBe(days + 1)
