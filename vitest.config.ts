@@ -41,11 +41,13 @@ const mayMove = !isList && process.env["TMPDIR"] === undefined && holdsTests(mem
 
 /** Tests start the same programs hundreds of times: Node compiles each of their modules once a run. */
 const compiled = fileURLToPath(new URL("node_modules/.cache/nightjar-compiled", import.meta.url))
-// What earlier runs left; not by the runs that tests start themselves.
-if (process.env["NODE_COMPILE_CACHE"] === undefined) rmSync(compiled, { recursive: true, force: true })
+// What earlier runs left; not by the runs that tests start themselves. Another run may be writing there at the moment.
+if (process.env["NODE_COMPILE_CACHE"] === undefined)
+  rmSync(compiled, { recursive: true, force: true, maxRetries: 5 })
 
-// Simulated nights make short-lived objects without end, and every file that is read counts as memory that presses: with
-// little room for them, and a collection of everything whenever some databases were read, a fifth of the time is collecting.
+// Simulated nights make short-lived objects without end, and each file that is read counts as memory that presses. With
+// little room for them, and a collection of everything whenever a few databases were read, a fifth of the time is
+// collecting.
 for (const flag of [
   "--min-semi-space-size=32",
   "--max-semi-space-size=64",
