@@ -306,8 +306,7 @@ export const familiesOf = Effect.fnUntraced(function* (output: string) {
 /** All problems of a folder that has a ledger. */
 export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
-  const { verify, verifyTables } = yield* Effect.promise(() => import("../tables/Verify.ts"))
-  const { verifyBeside } = yield* Effect.promise(() => import("../tables/Verify.ts"))
+  const { verify, verifyBeside, verifyTables } = yield* Effect.promise(() => import("../tables/Verify.ts"))
   const { layoutOf } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
   const services = Layer.mergeAll(
     wiring.landing(output, "read-only"),

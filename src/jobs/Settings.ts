@@ -19,8 +19,7 @@ import {
   section,
   setting,
 } from "./Scalars.ts"
-import { jobName, reference, text, timeOfDay } from "./Scalars.ts"
-import { alternative, example, gone, used } from "./Scalars.ts"
+import { alternative, example, gone, jobName, reference, text, timeOfDay, used } from "./Scalars.ts"
 
 const Execution = section(
   {

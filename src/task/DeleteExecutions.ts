@@ -153,7 +153,7 @@ const deleteOne = Effect.fnUntraced(function* (run_id: RunId, due: DueDeletion, 
   return typeof answer !== "string"
 })
 
-/** `there`: 404, although the execution can be read. */
+/** `there`: 404, and the execution can be read, or nobody says that it cannot. */
 type Answer = DeleteAnswer | CallFailure | "there"
 
 const deletionOf = (answer: Answer) => {

@@ -316,10 +316,10 @@ const release = command(
       yes: switchFlag("yes", "Release what --unproven names; required with it"),
       dryRun: switchFlag("dry-run", "Show what would be released"),
     },
-    run: function* ({ fingerprints, unproven, yes, dryRun, ...given }) {
-      const { source, answer, run, reason, because } = Record.map(given, Option.getOrUndefined)
-      const from = yield* timeGiven("--from", given.from)
-      const to = yield* timeGiven("--to", given.to)
+    run: function* ({ fingerprints, unproven, yes, dryRun, ...asked }) {
+      const { source, answer, run, reason, because } = Record.map(asked, Option.getOrUndefined)
+      const from = yield* timeGiven("--from", asked.from)
+      const to = yield* timeGiven("--to", asked.to)
       const meant = { source, answer, from, to, run, reason }
       const isNarrowed = Object.values(meant).some((one) => one !== undefined)
       if (unproven === fingerprints.length > 0 || (isNarrowed && !unproven))
