@@ -1,17 +1,21 @@
 /**
  * What a run answers, and what is asked for: the first half of a step (`Step.ts`). A run answers a scope if
  * every requested feature that feeds it succeeded, or if one did and there are records; if no requested
- * feature is known to feed it, any may. What the newest whole run of each job asks for is asked for,
- * beside what runs of a part of it have asked for since.
+ * feature is known to feed it, any may. Records of results that are not whole answer it as long as nothing
+ * whole did. What the newest whole run of each job asks for is asked for, beside what runs of a part of it
+ * have asked for since.
  */
 import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
+import { incompleteReasons } from "../service/Ends.ts"
 import { features as featureCodes } from "../service/Vocabulary.ts"
 import { productsOf } from "./CoverageRows.ts"
 import { otherRecordsTable } from "../records/RecordTables.ts"
 import { stored, type KeptTable } from "./RecordStore.ts"
+
+const incomplete = incompleteReasons.map(literal).join(", ")
 
 export interface SteppedRun {
   readonly run_id: string
@@ -172,7 +176,7 @@ const rowsSql = (tables: ReadonlyArray<KeptTable>, { sources }: SteppedRun): str
     ),
     `INSERT INTO store._scopes SELECT (SELECT coalesce(max(_scope), 0) FROM store._scopes)
         + row_number() OVER (ORDER BY ${names(scopeNames, "p.")}),
-        ${names(scopeNames, "p.")}, NULL, NULL, NULL, false
+        ${names(scopeNames, "p.")}, NULL, NULL, NULL, false, false
       FROM (SELECT DISTINCT ${names(scopeNames)} FROM step_rows) AS p
         ANTI JOIN store._scopes AS s ON ${sameSql("s", "p", scopeNames)};`,
     temp(
@@ -188,7 +192,7 @@ const toldSql = ({ run_id }: SteppedRun): string =>
     temp(
       "told",
       `SELECT c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
-        c.session_id, c.task_id, c.outcome = 'succeeded' AS fine,
+        c.session_id, c.task_id, c.outcome = 'succeeded' AS fine, c.reason IN (${incomplete}) AS lacks,
         len(t.features) = 0 OR list_contains(t.features, c.feature)
           OR EXISTS (SELECT 1 FROM store._asked AS a WHERE a.customer_id IS NOT DISTINCT FROM c.customer_id
             AND a.engine_reference = c.engine_reference
@@ -198,11 +202,12 @@ const toldSql = ({ run_id }: SteppedRun): string =>
     temp(
       "tasks",
       `SELECT ${names(subject)}, any_value(session_id) AS session_id, any_value(task_id) AS task_id,
-        bool_or(fine) AS partly FROM step_told GROUP BY ALL`,
+        bool_or(fine) AS partly, bool_or(lacks) AS lacks FROM step_told GROUP BY ALL`,
     ),
     temp(
       "candidates",
       `SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.session_id, t.task_id,
+        t.lacks, s.seq IS NULL OR s.short AS vacant,
         s.product IS NOT NULL AND s._scope IN (SELECT _scope FROM step_scoped) AS present
       FROM store._scopes AS s JOIN step_tasks AS t ON ${sameSql("s", "t", subject)}`,
     ),
@@ -225,16 +230,17 @@ const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): st
     temp(
       "fed",
       `SELECT c._scope, bool_and(t.fine) AS whole, bool_or(t.fine) AS partly,
-      bool_or(t.requested) AS requested
+      bool_or(t.lacks) AS lacks, bool_or(t.requested) AS requested
     FROM step_candidates AS c JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family
       JOIN step_told AS t ON ${sameSql("c", "t", subject)}
     WHERE t.feature = k.feature OR (k.feature IS NULL AND t.feature IS NOT NULL) GROUP BY c._scope`,
     ),
     temp(
       "answered",
-      `SELECT c._scope, c.session_id, c.task_id, NOT coalesce(f.requested, false) AS loose
+      `SELECT c._scope, c.session_id, c.task_id, NOT coalesce(f.requested, false) AS loose,
+      NOT (coalesce(f.whole, false) OR (c.present AND coalesce(f.partly, c.partly))) AS short
     FROM step_candidates AS c LEFT JOIN step_fed AS f USING (_scope)
-    WHERE (coalesce(f.whole, false) OR (c.present AND coalesce(f.partly, c.partly)))
+    WHERE (NOT short OR (c.present AND c.vacant AND coalesce(f.lacks, c.lacks)))
       AND NOT ${lostSql(families, run)}`,
     ),
     temp(
@@ -255,7 +261,7 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
     `SELECT (SELECT coalesce(max(_reading), 0) FROM store._readings)
         + row_number() OVER (ORDER BY ${names(scopeNames, "s.")}, q.task_id, q.session_id) AS _reading,
       q.*, h._scope IS NOT NULL AND ${ofAnswer("q.session_id")} AS _answered,
-      coalesce(h.loose, false) AS loose
+      coalesce(h.loose, false) AS loose, coalesce(h.short, false) AS short
     FROM (
       SELECT _scope, task_id, session_id, execution_id, product, sub_family FROM step_scoped
       UNION ALL
@@ -265,11 +271,11 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
   )}
   INSERT INTO store._readings SELECT _reading, ${literal(run_id)},
       (SELECT run_date FROM ops.runs WHERE run_id = ${literal(run_id)}), ${sequence}, DATE ${literal(e)},
-      task_id, execution_id, session_id, _scope, _answered, loose
+      task_id, execution_id, session_id, _scope, _answered, loose, short
     FROM step_read ORDER BY _reading;
   UPDATE store._scopes
-    SET seq = ${sequence}, as_of = DATE ${literal(e)}, _reading = q._reading, loose = q.loose
-    FROM (SELECT _scope, max(_reading) AS _reading, bool_or(loose) AS loose
+    SET seq = ${sequence}, as_of = DATE ${literal(e)}, _reading = q._reading, loose = q.loose, short = q.short
+    FROM (SELECT _scope, max(_reading) AS _reading, bool_or(loose) AS loose, bool_or(short) AS short
       FROM step_read WHERE _answered GROUP BY _scope) AS q
     WHERE q._scope = _scopes._scope;`
 }

@@ -69,15 +69,37 @@ export interface TaskFindings {
   readonly retrieved: ReadonlyArray<string> | undefined
   readonly session_id: SessionId | undefined
   readonly as_of: number | undefined
+  /** Products of which records that the newest execution counted are missing; undefined if any may be. */
+  readonly lacking: ReadonlySet<string> | undefined
   /** A body of the task is not in the tables. */
   readonly isLeftOut: boolean
 }
 
 type Settlement = Pick<Verdict, "outcome" | "who_acts"> & { readonly reason: string | undefined }
 
-/** Such an end applies to all features. */
+/** A feature, the others of its task, and the schemas that say what they feed. */
+interface Asked {
+  readonly feature: string
+  readonly others: ReadonlyArray<string>
+  readonly families: ReadonlyArray<RecordFamily>
+}
+
 const isIncomplete = (reason: string | undefined): boolean =>
   reason !== undefined && knownEnd(reason)?.results !== undefined
+
+/**
+ * Such an end applies to all features, unless it is known that all records that are missing belong to others.
+ */
+const isShortOf = (
+  { feature, others, families }: Asked,
+  reason: string | undefined,
+  { lacking }: TaskFindings,
+): boolean => {
+  if (reason !== "RECORDS_SHORT" || lacking === undefined) return isIncomplete(reason)
+  const fedBy = new Set(others.flatMap((other) => productsOf(other, families)))
+  const own = productsOf(feature, families)
+  return [...lacking].some((product) => own.includes(product) || !fedBy.has(product))
+}
 
 const wholeOf = (task: TaskState, { isLeftOut }: TaskFindings): Settlement => {
   const settlement = settlementOf(task)
@@ -93,10 +115,11 @@ const isPassedOver = (feature: string, records: number | undefined, findings: Ta
 /** A task that failed proves only with records that a feature was read. */
 const settle = (
   task: TaskState,
-  feature: string,
+  asked: Asked,
   records: number | undefined,
   findings: TaskFindings,
 ): Settlement => {
+  const { feature } = asked
   const whole = wholeOf(task, findings)
   const reason = findings.featureReasons.get(feature)
   const own = featureEnd(reason)
@@ -105,17 +128,10 @@ const settle = (
   if (own === undefined && (records ?? 0) === 0 && outside?.includes(feature)) return outsideToken
   if (own === undefined)
     return whole.outcome === "succeeded" && isPassedOver(feature, records, findings) ? passedOver : whole
-  if (own.outcome === "succeeded" && isIncomplete(whole.reason)) return whole
+  if (own.outcome === "succeeded" && isShortOf(asked, whole.reason, findings)) return whole
   const isKept = whole.outcome === "succeeded" || whole.outcome === "partial" || (records ?? 0) > 0
   if (own.outcome === "succeeded" && !isKept) return whole
   return { outcome: own.outcome, reason, who_acts: own.who_acts }
-}
-
-/** A feature, the others of its task, and the schemas that say what they feed. */
-interface Asked {
-  readonly feature: string
-  readonly others: ReadonlyArray<string>
-  readonly families: ReadonlyArray<RecordFamily>
 }
 
 /**
@@ -166,7 +182,7 @@ export const coverageRows = (
     return {
       ...first,
       feature,
-      ...cellsOf(settle(task, feature, records, findings)),
+      ...cellsOf(settle(task, asked, records, findings)),
       records,
       counted: countedOf(asked, findings),
       as_of,
@@ -197,8 +213,8 @@ export const deliveredFeatures = (
   if (settled.fact.outcome === "succeeded") return none
   const succeeded = (feature: string) => {
     const others = planned.features.filter((code) => code !== feature)
-    const records = recordsOf({ feature, others, families }, findings)
-    return settle(task, feature, records, findings).outcome === "succeeded"
+    const asked = { feature, others, families }
+    return settle(task, asked, recordsOf(asked, findings), findings).outcome === "succeeded"
   }
   const fedBy = (code: string) => productsOf(code, families)
   const left = new Set(planned.features.filter((code) => !succeeded(code)))

@@ -9,7 +9,7 @@ import { sha256Hex } from "../base/Hashes.ts"
 import type { ExecutionId, RunId } from "../service/Ids.ts"
 import { readProductsCount, type ProductsCount } from "../service/FlowResults.ts"
 import { notInTables } from "../service/Ends.ts"
-import { proveDrain } from "../task/DrainProof.ts"
+import { lackingProducts, proveDrain } from "../task/DrainProof.ts"
 import { executionsOf, isRunId, type AttemptState, type TaskState } from "../ledger/RunState.ts"
 import type { Disguise, TableSpec } from "../records/Columns.ts"
 import { addUpMisfits, addUpRejected, otherRecordsOf } from "../records/Misfits.ts"
@@ -159,7 +159,9 @@ const deriveTask = Effect.fnUntraced(function* (
   const isLeftOut =
     tables.leftOut.hasOneOf(picture.framesByTask.get(task.planned.task_id) ?? []) ||
     (options.findings !== undefined && wasLeftOut(picture, task))
-  const findings = { ...taskFindings(tables, own, states.at(-1)), isLeftOut }
+  const last = executionsOf(task).at(-1)
+  const lacking = last && lackingProducts(countOf(last.execution_id), foundBy(tables, own, last))
+  const findings = { ...taskFindings(tables, own, states.at(-1)), lacking, isLeftOut }
   tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
   return {
     receipts: receiptsOf(picture, task, isWhole),
@@ -272,7 +274,7 @@ export const taskFindings = (
   tables: RunTables,
   sessions: ReadonlyArray<SessionPicture>,
   state: Json | undefined,
-): Omit<TaskFindings, "isLeftOut"> => {
+): Omit<TaskFindings, "isLeftOut" | "lacking"> => {
   const read = sessions.filter(({ body }) => body !== undefined)
   const found = read.flatMap((session) => tables.found.get(findingsKey(session)) ?? [])
   const counts = state?.["products_count"]

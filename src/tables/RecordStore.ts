@@ -133,6 +133,7 @@ const storeColumns = {
   sub_family: ["VARCHAR", "The sub-family."],
   as_of: ["DATE", "When it was answered last."],
   loose: ["BOOLEAN", "No requested feature is known to feed it, so any does."],
+  short: ["BOOLEAN", "It came from results that are not whole: the next ones take its place, whole or not."],
   _scope: ["INTEGER", "What one answer covers: customer, engine or session, product and sub-family."],
   _reading: ["INTEGER", "One scope in one session of one run."],
   _answered: ["BOOLEAN", "It decides what is current in its scope."],
@@ -179,6 +180,7 @@ const ownTables = [
     "as_of",
     "_reading",
     "loose",
+    "short",
   ]),
   storeTable("_asked", "What the newest whole run of each job asks for. Key: all columns.", [
     "job",
@@ -198,6 +200,7 @@ const ownTables = [
     "_scope",
     "_answered",
     "loose",
+    "short",
   ]),
 ]
 

@@ -442,9 +442,11 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
   DELETE FROM store._readings WHERE seq = ${seq};
   DELETE FROM store._scopes WHERE _scope IN (SELECT _scope FROM step_back)
     AND _scope NOT IN (SELECT _scope FROM store._readings);
-  UPDATE store._scopes SET seq = o.seq, as_of = o.e, _reading = o._reading, loose = coalesce(o.loose, false)
+  UPDATE store._scopes SET seq = o.seq, as_of = o.e, _reading = o._reading, loose = coalesce(o.loose, false),
+      short = coalesce(o.short, false)
     FROM (SELECT b._scope, max(r._reading) AS _reading, arg_max(r.seq, r._reading) AS seq,
-        arg_max(r.e, r._reading) AS e, arg_max(r.loose, r._reading) AS loose
+        arg_max(r.e, r._reading) AS e, arg_max(r.loose, r._reading) AS loose,
+        arg_max(r.short, r._reading) AS short
       FROM step_back AS b LEFT JOIN store._readings AS r ON r._scope = b._scope AND r._answered
       GROUP BY b._scope) AS o
     WHERE o._scope = _scopes._scope;

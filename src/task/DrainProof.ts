@@ -36,8 +36,10 @@ const sumOf = (numbers: Iterable<number>): number => {
   return sum
 }
 
+type Counts = Readonly<Record<string, number>>
+
 const countedBy = (
-  counts: Readonly<Record<string, number>>,
+  counts: Counts,
   groupOf: (key: string) => string | undefined,
 ): ReadonlyMap<string, number> => {
   const groups = new Map<string, number>()
@@ -55,7 +57,7 @@ const landedOf = (findings: ReadonlyArray<SourceFinding>, family: string): numbe
 /** Whether one final body of this source contains everything counted of a family. */
 const covers = (
   { source, isFinal: final, tally }: SourceFinding,
-  counts: Readonly<Record<string, number>>,
+  counts: Counts,
   family: string,
   counted: number,
 ): boolean => {
@@ -91,6 +93,26 @@ const uncounted = (
     .map((family) => ({ family, landed: landedOf(findings, family) }))
 }
 
+/** The families with counted records that no final body contains completely. */
+const lackingOf = (counts: Counts, findings: ReadonlyArray<SourceFinding>): ReadonlyArray<string> =>
+  [...countedBy(counts, subFamilyOf)].flatMap(([family, counted]) =>
+    counted === 0 || findings.some((finding) => covers(finding, counts, family, counted)) ? [] : [family],
+  )
+
+/** The products of those families; undefined if the count does not name all of them. */
+export const lackingProducts = (
+  count: ProductsCount,
+  findings: ReadonlyArray<SourceFinding>,
+): ReadonlySet<string> | undefined => {
+  if (count._tag === "Unknown") return undefined
+  const lacking = new Set(lackingOf(count.counts, findings))
+  const products = Object.keys(count.counts).flatMap((key) =>
+    lacking.has(subFamilyOf(key)) ? [productOf(key)] : [],
+  )
+  const named = products.filter((product) => product !== undefined)
+  return named.length < products.length ? undefined : new Set(named)
+}
+
 export const proveDrain = (count: ProductsCount, findings: ReadonlyArray<SourceFinding>): DrainProof => {
   if (count._tag === "Unknown") {
     const families = uncounted(findings, new Set())
@@ -100,10 +122,7 @@ export const proveDrain = (count: ProductsCount, findings: ReadonlyArray<SourceF
   const lines = [...groups].map(([family, counted]): ProofLine => {
     return { family, counted, landed: landedOf(findings, family) }
   })
-  const isWhole = [...groups].every(
-    ([family, counted]) =>
-      counted === 0 || findings.some((finding) => covers(finding, count.counts, family, counted)),
-  )
+  const isWhole = lackingOf(count.counts, findings).length === 0
   return { isWhole, isCounted: true, families: [...lines, ...uncounted(findings, new Set(groups.keys()))] }
 }
 
@@ -114,12 +133,7 @@ export const isWanted = (
   findings: ReadonlyArray<SourceFinding>,
 ): boolean => {
   if (count._tag === "Unknown") return !findings.some((finding) => finding.isFinal)
-  return [...countedBy(count.counts, subFamilyOf)].some(
-    ([family, counted]) =>
-      counted > 0 &&
-      mayBring(source, family) &&
-      !findings.some((finding) => covers(finding, count.counts, family, counted)),
-  )
+  return lackingOf(count.counts, findings).some((family) => mayBring(source, family))
 }
 
 /** More records than were counted; for a family that a readable count does not name, all of them. */

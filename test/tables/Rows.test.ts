@@ -62,6 +62,7 @@ const nothing: TaskFindings = {
   retrieved: undefined,
   session_id: undefined,
   as_of: undefined,
+  lacking: undefined,
   isLeftOut: false,
 }
 
@@ -540,6 +541,37 @@ describe("coverage", () => {
       ["accounts_read", "unfinished", "RESULTS_PARTIAL", "service", undefined, undefined],
       ["x", "failed", "FEATURE_SHINY", "engineer", undefined, undefined],
     ])
+  })
+
+  it("results short of some products fail the features that may feed them [promise 17 short]", () => {
+    const featureReasons = new Map([
+      ["accounts_read", "FEATURE_COMPLETED"],
+      ["x", "FEATURE_COMPLETED"],
+    ])
+    const short = (lacking: ReadonlyArray<string> | undefined, reason = "RECORDS_SHORT") =>
+      outcomes(folded([settled(reason, "partial")]), {
+        featureReasons,
+        lacking: lacking && new Set(lacking),
+      }).map((row) => row[2])
+    assert.deepStrictEqual(
+      [
+        short(["accounts"]),
+        short(["x"]),
+        short(["accounts", "x"]),
+        // Nobody knows whose it is, or what is missing.
+        short(["something"]),
+        short(undefined),
+        short(["accounts"], "RESULTS_PARTIAL"),
+      ],
+      [
+        ["RECORDS_SHORT", "FEATURE_COMPLETED"],
+        ["FEATURE_COMPLETED", "RECORDS_SHORT"],
+        ["RECORDS_SHORT", "RECORDS_SHORT"],
+        ["RECORDS_SHORT", "RECORDS_SHORT"],
+        ["RECORDS_SHORT", "RECORDS_SHORT"],
+        ["RESULTS_PARTIAL", "RESULTS_PARTIAL"],
+      ],
+    )
   })
 
   it("zero records are told from an unknown number", () => {

@@ -115,7 +115,8 @@ const put = (connection: Connection, run: Run, tasks: ReadonlyArray<Task>) => {
       ...(task.told.length + task.features.length === 0 ? [null] : task.told).map(
         (feature) => `INSERT INTO ops.coverage BY NAME SELECT ${ofTask(task)}, ${textOf(feature)} AS feature,
           '${sessionOf(run, task, false)}' AS session_id,
-          '${feature !== null && task.succeeded.includes(feature) ? "succeeded" : "failed"}' AS outcome`,
+          ${feature === null || !task.succeeded.includes(feature) ? "'failed'" : task.isShort ? "'unfinished'" : "'succeeded'"} AS outcome,
+          ${task.isShort && task.succeeded.includes(feature ?? "") ? "'RESULTS_PARTIAL'" : "'SAID'"} AS reason`,
       ),
       ...recordsOf(run, task),
     ]),
@@ -240,7 +241,16 @@ const night = (sequence: number, records: Readonly<Record<string, number>>, job 
       note: undefined,
       lines: undefined,
     }))
-    return { customer, engine: "bank:website", features: ["x"], told: ["x"], succeeded: ["x"], rows }
+    const features = ["x"]
+    return {
+      customer,
+      engine: "bank:website",
+      features,
+      told: features,
+      succeeded: features,
+      isShort: false,
+      rows,
+    }
   }),
   fetched: sequence,
   old: false,
@@ -288,7 +298,7 @@ describe("the history of records", () => {
   )
 
   it.effect(
-    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 unnamed] [promise 18] [decision 10 current]",
+    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 vacant] [promise 17 unnamed] [promise 18] [decision 10 current]",
     () =>
       Effect.forEach(
         Array.from(

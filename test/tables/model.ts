@@ -25,6 +25,8 @@ export interface ToldTask {
   /** Features of which the run tells an outcome, and those among them that succeeded. */
   readonly told: ReadonlyArray<string>
   readonly succeeded: ReadonlyArray<string>
+  /** Features of which records may be missing. */
+  readonly lacking: ReadonlyArray<string>
   readonly rows: ReadonlyArray<Said>
   /** Of a run that goes on: it is planned, and nothing of it is in the tables yet. */
   readonly isOpen?: boolean
@@ -68,6 +70,8 @@ interface Scope {
   readonly as_of: string
   /** No requested feature is known to feed it: any does. */
   readonly loose: boolean
+  /** What answered it last was not whole. */
+  readonly isShort: boolean
   readonly rows: ReadonlyArray<Said>
 }
 
@@ -134,15 +138,19 @@ class Asked {
   }
 }
 
-/** What a run answers: by scope, what is true from now on. `known` are the scopes that ever had a record. */
+/**
+ * What a run answers: by scope, what is true from now on. `known` are the scopes that ever had a record. Results that
+ * are not whole answer a scope that nothing whole ever answered.
+ */
 const answersOf = (
   run: ToldRun,
   kinds: ReadonlyArray<string>,
   feeds: Feeds,
   known: Set<string>,
+  before: ReadonlyMap<string, Scope>,
 ): ReadonlyMap<string, Omit<Scope, "as_of">> => {
   const answers = new Map<string, Omit<Scope, "as_of">>()
-  for (const { subject, told, succeeded, rows: all, isOpen = false } of run.tasks)
+  for (const { subject, told, succeeded, lacking, rows: all, isOpen = false } of run.tasks)
     for (const kind of isOpen ? [] : kinds) {
       const scope = `${subject}|${kind}`
       const rows = all.filter((row) => row.kind === kind)
@@ -153,8 +161,15 @@ const answersOf = (
       const isWhole = feeding.length > 0 && good.length === feeding.length
       const isPartly =
         feeding.length > 0 ? good.length > 0 : succeeded.some((feature) => told.includes(feature))
-      if (isWhole || (rows.length > 0 && isPartly))
-        answers.set(scope, { loose: feeding.length === 0, rows: rows.filter(({ isEarlier }) => !isEarlier) })
+      const isShort = !isWhole && !(rows.length > 0 && isPartly)
+      const mayLack = (feeding.length > 0 ? feeding : told).some((feature) => lacking.includes(feature))
+      const isVacant = before.get(scope)?.isShort ?? true
+      if (!isShort || (rows.length > 0 && mayLack && isVacant))
+        answers.set(scope, {
+          loose: feeding.length === 0,
+          isShort,
+          rows: rows.filter(({ isEarlier }) => !isEarlier),
+        })
     }
   return answers
 }
@@ -176,7 +191,7 @@ export const moments = <R extends ToldRun>(
   for (const run of runs) {
     e = e > run.date ? e : run.date
     asked.add(run)
-    const answers = answersOf(run, kinds, feeds, known)
+    const answers = answersOf(run, kinds, feeds, known, scopes)
     const begun: Array<Current> = []
     const ended: Array<Current & { readonly by: EndedBy }> = []
     for (const scope of new Set([...scopes.keys(), ...answers.keys()])) {

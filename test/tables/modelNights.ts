@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { Landing, type BodyMeta } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import { own } from "../../src/service/Ends.ts"
 import type { drawing } from "../harness/Drawing.ts"
 import { anId } from "../harness/Id.ts"
 import type { Said, ToldRun, ToldTask } from "./model.ts"
@@ -204,6 +205,8 @@ export interface Task {
   readonly features: ReadonlyArray<string>
   readonly told: ReadonlyArray<string>
   readonly succeeded: ReadonlyArray<string>
+  /** Its results did not become final: what did not fail may lack records. */
+  readonly isShort: boolean
   readonly rows: ReadonlyArray<BodyRow>
 }
 
@@ -250,8 +253,9 @@ export const drawTask = (draw: Draw, customer: string, engine: string | null): T
   const succeeded = isFailed ? [] : engine === null ? told : some(told, 0.8)
   const delivered = isFailed ? [] : kinds.filter(() => chance(0.75))
   const rows = delivered.flatMap((kind) => Array.from({ length: int(0, 2) }, () => drawRow(draw, kind)))
-  const own = engine === null ? rows.map((row) => ({ ...row, isEarlier: false })) : rows
-  return { customer, engine, features: asked, told, succeeded, rows: own }
+  const drawn = engine === null ? rows.map((row) => ({ ...row, isEarlier: false })) : rows
+  const isShort = engine !== null && !isFailed && chance(0.15)
+  return { customer, engine, features: asked, told, succeeded, isShort, rows: drawn }
 }
 
 /** The tasks of a night: of some customers, on some engines. */
@@ -281,7 +285,8 @@ export const toldOf = (
     isAlone: task.engine === null,
     features: task.features,
     told: task.told,
-    succeeded: task.succeeded,
+    succeeded: task.isShort ? [] : task.succeeded,
+    lacking: task.isShort ? task.succeeded : [],
     rows: task.rows.map((row) => saidOf(row, derived, now)),
     isOpen: over !== undefined && !over.has(taskId(run, task)),
   })),
@@ -425,5 +430,8 @@ export const doTask = Effect.fnUntraced(function* (run: Night, task: Task) {
   const status = yield* execute(run, task, isRetried ? 2 : 1, false)
   const outcome = status === "COMPLETED" ? "succeeded" : status === "PARTIAL" ? "partial" : "failed"
   const who_acts = outcome === "succeeded" ? "nobody" : "engineer"
-  yield* append([{ _tag: "TaskSettled", ...keys, outcome, reason: anId(status) as never, who_acts }])
+  const end = task.isShort
+    ? own("RESULTS_PARTIAL")
+    : ({ outcome, reason: anId(status) as never, who_acts } as const)
+  yield* append([{ _tag: "TaskSettled", ...keys, ...end }])
 })

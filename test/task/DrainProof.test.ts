@@ -2,7 +2,8 @@
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { flowResultsSource, profileSource, readProductsCount } from "../../src/service/FlowResults.ts"
-import { findingOf, isWanted, proveDrain, shortfallOf, surplusOf } from "../../src/task/DrainProof.ts"
+import { findingOf, isWanted, lackingProducts, proveDrain, shortfallOf } from "../../src/task/DrainProof.ts"
+import { surplusOf, type SourceFinding } from "../../src/task/DrainProof.ts"
 
 const record = (sub_family: string, product = sub_family.split(":")[0] ?? "") => ({ product, sub_family })
 const many = (count: number, sub_family: string) => Array.from({ length: count }, () => record(sub_family))
@@ -11,6 +12,21 @@ const counted = (counts: Readonly<Record<string, number>>) => readProductsCount(
 const two = counted({ "bank:account@accounts": 2 })
 
 describe("a proof", () => {
+  it("names the products that it lacks, if the count does", () => {
+    const keys = counted({
+      "bank:account@accounts": 2,
+      "bank:card@cards": 1,
+      "bank:card@gifts": 0,
+      "a:b@a": 0,
+    })
+    const lacking = (...findings: ReadonlyArray<SourceFinding>) => lackingProducts(keys, findings)
+    expect(lacking(flow(many(2, "bank:account")))).toEqual(new Set(["cards", "gifts"]))
+    expect(lacking(flow(many(2, "bank:account"), false))?.size).toBe(3)
+    expect(lacking(flow([...many(2, "bank:account"), record("bank:card")]))).toEqual(new Set())
+    expect(lackingProducts(counted({ odd: 1 }), [])).toBeUndefined()
+    expect(lackingProducts(readProductsCount(undefined), [])).toBeUndefined()
+  })
+
   it("is complete when every counted family is landed in full, in one final body [promise 5 final]", () => {
     expect(proveDrain(two, [flow(many(2, "bank:account"))])).toEqual({
       isWhole: true,
