@@ -287,8 +287,8 @@ export const ownEnds = {
     "The next run starts it again; `nightjar rerun` starts it now.",
   ),
   RESULTS_PARTIAL: serviceActs(
-    "The results did not become final in time: `nights` has them as they are, and so has `main` where it has " +
-      "no final ones.",
+    "The results did not become final in time: `nights` has them as they are, and so has `main` where it " +
+      "has no final ones.",
     "`nightjar run JOB` reads them again.",
     { results: "incomplete", isCollected: true },
   ),
