@@ -118,13 +118,24 @@ export const customerAccount = (
 ): ReadonlyArray<string> => [keyedHash(key, ["customer", sourceOf(engine_reference), customer_id])]
 
 /**
- * `locking_fields` that are sent, but not those to choose from; if there are none, everything that is sent.
- * Without a readable value, the login is the customer's at this source.
+ * Only the `locking_fields` that say whose login it is: they are sent, and neither secret nor to choose from.
+ * Another channel of the source may name them otherwise.
+ */
+const withLockingIn = (sent: Sent, roles: FieldRoles): FieldRoles => ({
+  ...roles,
+  locking: roles.locking.filter(
+    (name) => !roles.selectors.has(name) && !roles.secret.has(name) && ofFields([name], sent).length > 0,
+  ),
+})
+
+/**
+ * The values of `locking_fields`; if there are none, everything that is sent. Without a readable value, the
+ * login is the customer's at this source.
  */
 const identityOf = (key: Uint8Array, place: LoginPlace, roles: FieldRoles, sent: Sent) => {
   const source = sourceOf(place.engine_reference)
   const isNamed = (name: string) => !roles.selectors.has(name)
-  const locking = ofFields(roles.locking.filter(isNamed), sent)
+  const locking = ofFields(roles.locking, sent)
   const values = locking.length > 0 ? locking : ofFields(Object.keys(sent).filter(isNamed), sent)
   if (values.length === 0 || values.some(isEncrypted)) return { identity: customerAccount(key, place) }
   const hashes = (of: typeof values) =>
@@ -165,13 +176,14 @@ export const accountKeys = (
   login: { readonly sent: Sent; readonly roles: FieldRoles; readonly isByHand: boolean },
   engines: ReadonlyArray<string> = [],
 ): AccountKeys => {
-  const { sent, roles } = login
+  const { sent } = login
+  const roles = withLockingIn(sent, login.roles)
   const { engine_reference } = place
   const source = sourceOf(engine_reference)
   const found = identityOf(key, place, roles, sent)
   const isSealed = Object.values(sent).some(isEncrypted)
   const password = keyedHash(key, ["password", source, writtenValues(roles, sent)])
-  const former = formerAccount(key, place, roles.locking, sent)
+  const former = formerAccount(key, place, login.roles.locking, sent)
   return {
     account: accountOf(key, engine_reference, found.identity),
     ...found,

@@ -252,7 +252,6 @@ const familyIdentity = (
     fetched: ReadonlyArray<string> = [],
   ): ReadonlyArray<ContentColumn> => [
     ...columns.map(({ name, type }, index) => ({ name, type, index: first + index })),
-    { name: "misfits", type: "VARCHAR[]", index: first + columns.length },
     { name: "extra", type: "JSON", index: first + columns.length + 1, fetched },
   ]
   const own = columnsAt(family.columns, 2, family.fetched)

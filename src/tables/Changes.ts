@@ -7,7 +7,7 @@
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { column, text, type ColumnSpec } from "../records/Columns.ts"
 import { aloneSql } from "./Answers.ts"
-import { comparable, contentOf, stored, type KeptTable } from "./RecordStore.ts"
+import { cellsOf, comparable, contentOf, stored, type KeptTable } from "./RecordStore.ts"
 import { customer, engine } from "./SystemTables.ts"
 
 export const changeColumns: ReadonlyArray<ColumnSpec> = [
@@ -59,9 +59,9 @@ const momentSql = (parameter: string): string => `coalesce(
 
 /** The versions that one moment has and the other has not; with each list of the record as a cell. */
 const sideOf = (table: KeptTable, where: string): string => {
-  const lists = table.children.map(({ name, columns, rest }, index) => {
-    const items = `list(struct_pack(${structOf("c", [...columns, ...rest])}) ORDER BY c.position)`
-    return `, (SELECT coalesce(${items}, []) FROM ${stored(name)} AS c
+  const lists = table.children.map((child, index) => {
+    const items = `list(struct_pack(${structOf("c", cellsOf(child))}) ORDER BY c.position)`
+    return `, (SELECT coalesce(${items}, []) FROM ${stored(child.name)} AS c
       WHERE c._version = v._version) AS _list_${index}`
   })
   return `SELECT v.*${lists.join("")} FROM ${stored(table.name)} AS v, moments AS m
@@ -81,11 +81,13 @@ const rejectedSql = `SELECT seq, customer_id, engine_reference, _alone, product,
   GROUP BY ALL`
 
 const changesOf = (table: KeptTable): string => {
-  const content = new Set(contentOf(table))
-  const own = [...table.columns, ...table.rest].filter(({ name }) => content.has(name))
+  const own = [...table.columns, ...table.rest].filter(({ name }) => !table.fetched.includes(name))
   const lists = table.children.map(({ name }, index) => ({ name, cell: `_list_${index}` }))
   const differs = [
-    ...own.map(({ name }) => ["l", "f"].map((side) => comparable(side, name, table.fetched)).concat(name)),
+    ...contentOf(table).map((name) => [
+      ...["l", "f"].map((side) => comparable(side, name, table.fetched)),
+      name,
+    ]),
     ...lists.map((each) => [`l.${each.cell}`, `f.${each.cell}`, each.name]),
   ].map(
     ([before, after, name = ""]) => `CASE WHEN ${before} IS DISTINCT FROM ${after} THEN ${literal(name)} END`,

@@ -87,13 +87,19 @@ export const keptTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray
   },
 ]
 
+/** The columns of a record, or of a list's items, that may be content: what `misfits` names is in `extra`. */
+export const cellsOf = ({ columns, rest }: Pick<KeptChild, "columns" | "rest">): ReadonlyArray<ColumnSpec> =>
+  [...columns, ...rest].filter(({ name }) => name !== "misfits")
+
 /** What counts when two rows are compared. */
-export const contentOf = ({ columns, fetched, rest }: KeptTable): ReadonlyArray<string> =>
-  [...columns, ...rest].map(({ name }) => name).filter((name) => !fetched.includes(name))
+export const contentOf = (table: KeptTable): ReadonlyArray<string> =>
+  cellsOf(table)
+    .map(({ name }) => name)
+    .filter((name) => !table.fetched.includes(name))
 
 /**
- * A cell as it is compared: of `extra` the members in any order, but for those that are times of fetching; as
- * it is written if DuckDB would round one of its numbers.
+ * A cell as it is compared: of `extra` the members in any order that are not empty, but for those that are
+ * times of fetching; as it is written if DuckDB would round one of its numbers.
  */
 export const comparable = (alias: string, name: string, fetched: ReadonlyArray<string> = []): string => {
   const cell = `${alias}.${identifier(name)}`
@@ -101,7 +107,8 @@ export const comparable = (alias: string, name: string, fetched: ReadonlyArray<s
   const member = `json_extract(${cell}, '/' || replace(replace(k, '~', '~0'), '/', '~1'))`
   const left = fetched.map((each) => `k <> ${literal(each)} AND `).join("")
   return `CASE WHEN ${cell} IS NULL THEN [] WHEN CAST(json(${cell}) AS VARCHAR) = CAST(${cell} AS VARCHAR)
-    THEN list_sort(list_transform(list_filter(json_keys(${cell}), lambda k: ${left}true),
+    THEN list_sort(list_transform(list_filter(json_keys(${cell}),
+        lambda k: ${left}CAST(${member} AS VARCHAR) NOT IN ('null', '[]')),
       lambda k: k || ' ' || CAST(${member} AS VARCHAR)))
     ELSE [CAST(${cell} AS VARCHAR)] END`
 }

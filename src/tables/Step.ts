@@ -14,7 +14,7 @@ import type { ColumnSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { answer, askedAnew, kind, names, sameSql, temp, type Meta, type SteppedRun } from "./Answers.ts"
 import { gatherRun, gatherWithout } from "./Dimensions.ts"
-import { comparable, contentOf, fetchedOf, seenOf, stored } from "./RecordStore.ts"
+import { cellsOf, comparable, contentOf, fetchedOf, seenOf, stored } from "./RecordStore.ts"
 import type { KeptChild, KeptTable } from "./RecordStore.ts"
 
 /** What a step needs to know of a table: where it is kept, and what its run has of it. */
@@ -86,9 +86,7 @@ const listName = (index: number): string => `_list_${index}`
 const listsOf = ({ children }: KeptTable, rows: (child: KeptChild) => string, key: string): string =>
   children
     .map((child, index) => {
-      const item = [...child.columns, ...child.rest].map(
-        ({ name }) => `${identifier(name)} := ${comparable("c", name)}`,
-      )
+      const item = cellsOf(child).map(({ name }) => `${identifier(name)} := ${comparable("c", name)}`)
       const list = listName(index)
       return `LEFT JOIN (SELECT c.${key}, list(struct_pack(${item.join(", ")}) ORDER BY c.position) AS items
         FROM (${rows(child)}) AS c GROUP BY c.${key}) AS ${list} ON ${list}.${key} = r.${key}`

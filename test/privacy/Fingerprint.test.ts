@@ -152,6 +152,24 @@ describe("the account that a login opens", () => {
     )
   })
 
+  it("and its password are the same in a channel whose form locks what is secret or not sent [promise 4 locking]", () => {
+    const api = keys({ user: "ana", password: "p" })
+    for (const locking of [
+      ["branch"],
+      ["nosuch"],
+      ["user", "password"],
+      ["password"],
+      [],
+      ["user", "branch"],
+    ]) {
+      const website = keys({ user: "ana", password: "p" }, locking, { engine_reference: "bank:website" })
+      expect([locking, contains(website, api), website.password]).toEqual([locking, true, api.password])
+      const corrected = keys({ user: "ana", password: "q" }, locking)
+      const isSame = contains(website, corrected) || website.row === corrected.row
+      expect([locking, isSame, corrected.password === website.password]).toEqual([locking, true, false])
+    }
+  })
+
   it("is everything that is sent if the form names nothing that is sent, with a row of what is no secret", () => {
     const one = keys({ user: "ana", password: "old" }, ["other"])
     const two = keys({ user: "ANA", password: "new" }, [])

@@ -422,7 +422,7 @@ describe("the normaliser", () => {
     )
   })
 
-  it("gives rows that are equal in their columns one content_id, however their bodies spell them [promise 18 content] [promise 18 fetched]", () => {
+  it("gives rows that are equal in their columns one content_id, however their bodies spell them [promise 18 content] [promise 18 missing] [promise 18 fetched]", () => {
     const typed = (type: "DECIMAL(18,6)" | "INTEGER") =>
       families.map((family) => ({
         ...family,
@@ -443,6 +443,19 @@ describe("the normaliser", () => {
       [{ loyalty: [] }, {}],
     ]
     for (const [one, other] of same) expect(contentOf(one)).toBe(contentOf(other))
+    // A list that has to be there: that it is missing is told, and no other content.
+    const phones = [{ phones: [] }, { phones: null }, { phones: undefined }].map((change) => {
+      const normaliser = new Normaliser(families)
+      normaliser.add(lineage, [{ ...profile, ...change }])
+      const [row] = flushedRows(normaliser)["customer_profiles"] ?? []
+      return [row?.["content_id"], row?.["misfits"] === null]
+    })
+    const [[content] = []] = phones
+    expect(phones).toEqual([
+      [content, true],
+      [content, false],
+      [content, false],
+    ])
     // A time of fetching without a column is kept in `extra`, and is no content there either.
     const bare = (fetched: ReadonlyArray<string>) =>
       typed("INTEGER").map((family) => ({

@@ -304,7 +304,7 @@ describe("the history of records", () => {
         Array.from(
           { length: Number(process.env["SEEDS"] ?? 1) },
           // The fifth has all that the first paragraph names.
-          (_, i) => Number(process.env["FROM"] ?? 5) + i,
+          (_, i) => Number(process.env["FROM"] ?? 2) + i,
         ),
         live,
         { discard: true },
