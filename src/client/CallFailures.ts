@@ -15,21 +15,29 @@ const retryAfterMaxMs = 30 * 24 * 3_600_000
 
 const httpDate = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
 
-/** Retry-After as milliseconds from now: whole seconds or an HTTP date; anything else counts as absent. */
-export const parseRetryAfter = (header: string | undefined, nowMs: number): number | undefined => {
+/**
+ * Retry-After as milliseconds from now: whole seconds or an HTTP date; anything else counts as absent. A date
+ * is one of the service's clock, which its answer tells (`Date`).
+ */
+export const parseRetryAfter = (
+  header: string | undefined,
+  nowMs: number,
+  answered = "",
+): number | undefined => {
   const text = header?.trim() ?? ""
+  const dateOf = (value: string): number => (httpDate.test(value) ? Date.parse(value) : Number.NaN)
+  const itsNow = dateOf(answered)
   const waitMs = /^\d{1,15}$/.test(text)
     ? Number(text) * 1000
-    : httpDate.test(text)
-      ? Date.parse(text) - nowMs
-      : Number.NaN
+    : dateOf(text) - (Number.isNaN(itsNow) ? nowMs : itsNow)
   return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(waitMs, 0), retryAfterMaxMs)
 }
 
 /** The Retry-After of an answer, as the field in which answers and failures carry it. */
 export const retryAfter = (response: HttpClientResponse.HttpClientResponse) =>
   Effect.map(Clock.currentTimeMillis, (nowMs): { readonly retry_after?: Duration.Duration } => {
-    const waitMs = parseRetryAfter(response.headers["retry-after"], nowMs)
+    const { "retry-after": header, date } = response.headers
+    const waitMs = parseRetryAfter(header, nowMs, date)
     return waitMs === undefined ? {} : { retry_after: Duration.millis(Math.ceil(waitMs)) }
   })
 

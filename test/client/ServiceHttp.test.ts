@@ -292,7 +292,7 @@ describe("bounds", () => {
     assert.isBelow(sent, 2 * 1024 * 1024)
   })
 
-  it("Retry-After is seconds or an HTTP date, at most thirty days; anything else counts as absent", () => {
+  it("Retry-After is seconds or an HTTP date, at most thirty days; anything else counts as absent [promise 10 clock]", () => {
     const now = Date.parse("2026-11-21T02:00:00Z")
     const thirtyDays = 30 * 24 * 3_600_000
     const times = [
@@ -310,6 +310,13 @@ describe("bounds", () => {
     )
     for (const absent of ["-1", "1.5", "soon", "1e9", "", undefined, "Sat, 99 Nov 2026 02:00:30 GMT"])
       assert.isUndefined(parseRetryAfter(absent, now), absent)
+    // The clock of the service may be an hour off: its answer says by how much.
+    const at = "Sat, 21 Nov 2026 01:00:30 GMT"
+    const answered = ["Sat, 21 Nov 2026 01:00:00 GMT", "Sat, 99 Nov 2026 01:00:00 GMT", "", undefined]
+    assert.deepStrictEqual(
+      answered.map((date) => parseRetryAfter(at, now, date)),
+      [30_000, 0, 0, 0],
+    )
   })
 
   effect("a Retry-After that cannot be read is reported with the failure", function* () {

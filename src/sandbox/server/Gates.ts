@@ -275,7 +275,9 @@ const withNestedToken = <E, R>(request: Request, route: Effect.Effect<Response, 
 const shaped = (reading: FullReading, endpoint: string, at: number, response: Response): Response => {
   const { status, body } = response
   const after = retryAfter(reading, endpoint, status, at)
-  const timed = after === undefined ? response : HttpServerResponse.setHeader(response, "retry-after", after)
+  // A date is one of the clock here, which need not be the machine's.
+  const told = { "retry-after": after, date: new Date(at).toUTCString() }
+  const timed = after === undefined ? response : HttpServerResponse.setHeaders(response, told)
   const error = errorBody(reading, endpoint, status)
   if (error !== undefined) return withBody(timed, error.text, error.contentType)
   const shape = shapeBody(reading, endpoint, status)
