@@ -96,6 +96,10 @@ export const findingMessages = {
     "{runs} left something at the service; the oldest is {oldest}",
     "Run the job again with `nightjar run JOB`: it collects and deletes what older runs left.",
   ),
+  "runs-keep-executions": finding(
+    "{executions} kept at the service, because records may be missing here; the newest in {newest}",
+    "Each run of the job reads them again; report to the service those that stay (`nightjar status RUN` names them).",
+  ),
   "clock-differs": finding(
     "this machine's clock is {seconds} {way} the service's",
     "Set the clock (`timedatectl set-ntp true`): nights, deadlines and the expiry of tokens depend on it.",

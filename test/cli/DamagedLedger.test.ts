@@ -6,7 +6,9 @@ import { cpSync, existsSync, rmSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
+import { leftoversCheck } from "../../src/cli/commands/Doctor.ts"
 import { toolVersion } from "../../src/cli/Failures.ts"
+import type { RunHeader } from "../../src/ledger/FoldRun.ts"
 import type { Ended } from "../harness/CommandsHere.ts"
 import { startHere } from "../harness/ProgramHere.ts"
 import { sharedFolder } from "../harness/Folder.ts"
@@ -165,6 +167,16 @@ describe("`doctor` over a folder", () => {
       verdict: "warning",
       says: expect.stringMatching(/^1 run left something at the service; the oldest is small\.\S+$/),
       id: "runs-left-open",
+    })
+  })
+
+  it("names executions that are kept, because records of them may be missing", () => {
+    const header = (run_id: string, kept: number) => ({ fact: { run_id }, ended: { leftovers: false, kept } })
+    const headers = [header("small.1", 2), header("small.2", 1), header("small.3", 0)]
+    expect(leftoversCheck(headers as unknown as ReadonlyArray<RunHeader>)).toMatchObject({
+      verdict: "warning",
+      says: expect.stringMatching(/^3 executions kept at the service, .+; the newest in small\.2$/),
+      id: "runs-keep-executions",
     })
   })
 

@@ -118,8 +118,14 @@ export const leftoversCheck = (runs: ReadonlyArray<RunHeader>): Finding => {
   const [oldest] = open
   if (oldest !== undefined)
     return warning("runs-left-open", { runs: counted(open.length, "run"), oldest: oldest.fact.run_id })
-  const kept = newest.reduce((sum, { ended }) => sum + (ended?.kept ?? 0), 0)
-  return ok(kept === 0 ? "nothing" : `${counted(kept, "execution")} kept on purpose`)
+  const keeping = newest.filter(({ ended }) => (ended?.kept ?? 0) > 0)
+  const last = keeping.at(-1)
+  if (last === undefined) return ok("nothing")
+  const kept = keeping.reduce((sum, { ended }) => sum + (ended?.kept ?? 0), 0)
+  return warning("runs-keep-executions", {
+    executions: counted(kept, "execution"),
+    newest: last.fact.run_id,
+  })
 }
 
 /** Of the newest run that is published; the tables say what is so now, also after `rebuild`. */
