@@ -53,6 +53,10 @@ export const findingMessages = {
     "the folder with what is current as Parquet is not there",
     "Run `nightjar repair`, which writes it again. The database does not depend on it.",
   ),
+  "parquet-differs": finding(
+    "a published file is {state}",
+    "Run `nightjar repair`, which writes all of `current/` and `history/` again from the database.",
+  ),
   "file-unlisted": finding("no manifest lists this file", nextRun),
   "database-version": finding("the database {state}, the manifest is version {version}", repair),
   "database-changed": finding("the database is not the file that was published", repair),

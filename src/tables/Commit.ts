@@ -23,7 +23,7 @@ import {
   temporary,
 } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
-import { placeParquet, sweepParquet, writeFolder } from "./ParquetViews.ts"
+import { placeParquet, sweepParquet } from "./ParquetViews.ts"
 import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
 import { databaseFailed } from "./Publisher.ts"
 
@@ -128,18 +128,6 @@ export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: M
   yield* swapDatabase(store)
   yield* replace(store, store.layout.manifest, manifestText(manifest))
   return manifest
-})
-
-/** Writes the folders of Parquet again, with what the database has. */
-export const parquetInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
-  if (before.parquet === undefined) return
-  const { version, holds } = before.parquet
-  const own = yield* withSchemasOf(store, before, before)
-  yield* writeFolder(own, store.layout.database, { version, holds })
-  // What an unfinished run ended is among it: the next version writes all of it.
-  const manifest: Manifest = { ...before, parquet: { version, holds } }
-  yield* fileStep(() => placeParquet(store, manifest))
-  yield* replace(store, store.layout.manifest, manifestText(manifest))
 })
 
 const standingManifest = Effect.fnUntraced(function* (store: Store) {

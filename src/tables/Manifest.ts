@@ -48,6 +48,8 @@ const ParquetFolder = Schema.Struct({
   holds: Schema.Array(Schema.Literals(parquetFolders)),
   /** Of the newest run in them; absent if what they have of ended versions is written anew by the next. */
   seq: Schema.optionalKey(Schema.Int),
+  /** SHA-256 of the list of its files; absent if an earlier version of the program wrote them. */
+  files: Schema.optionalKey(Schema.String),
 })
 export type ParquetFolder = typeof ParquetFolder.Type
 
@@ -246,7 +248,8 @@ const checksumBytes = 8
 /**
  * What a database file is known by: its size, and the SHA-256 of its headers and of the checksums of all
  * blocks. Whatever DuckDB writes changes it, and no other database has the same; it takes one read a block. A
- * bit that flipped within a block does not change it: DuckDB refuses such a block once it is read.
+ * bit that flipped within a block does not change it: DuckDB refuses such a block once it is read. Of other
+ * files it is a sample, so that a larger file hardly takes longer.
  */
 export const markOf = (path: string) => {
   const hash = beginSha256()

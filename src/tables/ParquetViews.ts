@@ -3,25 +3,35 @@
  * whole version has a folder of its own below `published/`, and both names lead into it through one link,
  * which is replaced at once: whoever resolves a folder before reading sees one version. The folder before
  * stays until the next one; files of versions that have ended, and of tables without news, are linked on from
- * folder to folder.
+ * folder to folder. Each folder has a list of what was written: if a file is not that, none is linked on.
  */
-import { existsSync, lstatSync, readdirSync, readlinkSync } from "node:fs"
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Effect } from "effect"
+import { Effect, Option, Schema, Struct } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
+import { sha256Hex } from "../base/Hashes.ts"
 import { parquetFolders } from "../jobs/Scalars.ts"
 import { memoryLimits, openDatabase } from "./BuildDatabase.ts"
 import type { Built } from "./ContinueDatabase.ts"
 import { publishedViews } from "./DataDictionary.ts"
 import { parquetCells, writeParquet } from "./FileColumns.ts"
-import { fileStep, filesBelow, makeFoldersOf } from "./Manifest.ts"
+import { fileStep, filesBelow, fingerprintInTurns, makeFoldersOf, markOf } from "./Manifest.ts"
 import type { Manifest, ParquetFolder, Store } from "./Manifest.ts"
 import { inDatabase } from "./Publisher.ts"
 import { keptTables, seenOf, stored, type Relation } from "./RecordStore.ts"
 
 const folderOf = (version: number): string => `published/parquet-v${version}`
 const linkName = "published/parquet"
+/** Beside both folders, where nobody looks for tables. */
+const listName = "files.json"
+
+const ListedFile = Schema.Struct({ bytes: Schema.Int, mark: Schema.String, sha256: Schema.String })
+type ListedFile = typeof ListedFile.Type
+/** By their paths below the folder of the version. */
+const FileList = Schema.Record(Schema.String, ListedFile)
+type FileList = typeof FileList.Type
+const decodeList = Schema.decodeUnknownOption(Schema.fromJsonString(FileList))
 
 interface Part {
   /** Below the folder of the version. */
@@ -59,14 +69,18 @@ const isEnded = (path: string): boolean => path.includes("/ended-v")
 const tableIn = (path: string): string => path.replace(/\.parquet$/, "").split("/")[1] ?? ""
 
 /** What the folder before has of versions that had ended before, and of tables without news. */
-const linkOn = (store: Store, from: number, to: number, quiet: ReadonlySet<string>): void => {
+const linkOn = (store: Store, before: ParquetFolder, to: number, quiet: ReadonlySet<string>): FileList => {
   const { files, layout } = store
-  for (const path of filesBelow(join(layout.root, folderOf(from)))) {
-    if (!isEnded(path) && !quiet.has(tableIn(path))) continue
+  const from = join(layout.root, folderOf(before.version))
+  const staying = Object.entries(readList(from, before.files) ?? {}).filter(
+    ([path]) => isEnded(path) || quiet.has(tableIn(path)),
+  )
+  for (const [path] of staying) {
     const place = join(layout.root, folderOf(to), path)
     makeFoldersOf(store, place)
-    files.link(join(layout.root, folderOf(from), path), place)
+    files.link(join(from, path), place)
   }
+  return Object.fromEntries(staying)
 }
 
 /** Tables of records of which no run since has read, begun or ended anything. */
@@ -112,26 +126,30 @@ export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
   const { since } = built
   const isAppended = before?.seq !== undefined && since !== undefined && since > before.seq
   const isOther = isAnew || next.returned !== undefined || current.returned !== undefined
-  const isSame = before !== undefined && before.holds.join() === holds.join()
-  if ((next.interim === true && !isAnew) || (isSame && !isOther && since === Infinity)) {
+  const isSame = before?.files !== undefined && before.holds.join() === holds.join() && !isOther
+  const isLeft = next.interim === true && !isAnew
+  const goesOn = isSame && !isLeft && (yield* parquetGaps(store, current, false)).length === 0
+  if (isLeft || (goesOn && since === Infinity)) {
     if (before === undefined || isAppended) return before
-    return { version: before.version, holds: before.holds } satisfies ParquetFolder as ParquetFolder
+    return Struct.omit(before, ["seq"]) satisfies ParquetFolder as ParquetFolder
   }
   const { version } = next
-  const goesOn = isSame && !isOther && isAppended
-  return yield* writeFolder(store, store.layout.build, { version, holds, ...(goesOn && { before }) })
+  return yield* writeFolder(store, {
+    version,
+    holds,
+    ...(goesOn && isAppended && { before }),
+  })
 })
 
 /**
- * The folder of a version, with the rows of this database; it has the ended versions of `before` too. One of
- * a version before there was a history has none.
+ * The folder of a version, with the rows of its database, which is not in place yet, and the ended versions
+ * of `before`. One of a version before there was a history has none.
  */
-export const writeFolder = Effect.fn("Publishing.writeFolder")(function* (
+const writeFolder = Effect.fn("Publishing.writeFolder")(function* (
   store: Store,
-  database: string,
   { version, holds, before }: Pick<ParquetFolder, "version" | "holds"> & { readonly before?: ParquetFolder },
 ) {
-  const connection = yield* openDatabase(database, "read-only", memoryLimits[1])
+  const connection = yield* openDatabase(store.layout.build, "read-only", memoryLimits[1])
   const kept = yield* connection.rows("FROM duckdb_schemas() WHERE schema_name = 'store'")
   if (kept.length === 0) return undefined
   yield* fileStep(() => {
@@ -143,16 +161,24 @@ export const writeFolder = Effect.fn("Publishing.writeFolder")(function* (
   const views = publishedViews(store.families, store.pseudonyms?.policy)
   const since = before?.seq === undefined ? 0 : before.seq + 1
   const quiet = before === undefined ? new Set<string>() : yield* quietSince(connection, store, since)
-  if (before !== undefined) yield* fileStep(() => linkOn(store, before.version, version, quiet))
+  const linked = before && (yield* fileStep(() => linkOn(store, before, version, quiet)))
+  const list: Record<string, ListedFile> = { ...linked }
   for (const part of partsOf(views, { version, since, holds })) {
     const place = join(store.layout.root, folderOf(version), part.path)
-    if (isEnded(part.path) ? quiet.has(tableIn(part.path)) : existsSync(place)) continue
+    if (isEnded(part.path) ? quiet.has(tableIn(part.path)) : list[part.path] !== undefined) continue
     const rows = yield* writeParquet(store, connection, place, { sql: part.sql, version })
     if (rows === 0 && isEnded(part.path)) yield* fileStep(() => store.files.remove(place))
+    else
+      list[part.path] = { ...(yield* fileStep(() => markOf(place))), ...(yield* fingerprintInTurns(place)) }
   }
-  yield* fileStep(() => syncFolders(store, version))
+  const text = `${JSON.stringify(list, null, 1)}\n`
+  yield* fileStep(() => {
+    store.files.write(join(store.layout.root, folderOf(version), listName), text, store.modes.file)
+    syncFolders(store, version)
+  })
   const [row] = yield* connection.rows("SELECT coalesce(max(seq), 0)::INTEGER AS seq FROM store._runs")
-  return { version, holds, seq: Number(row?.["seq"]) } satisfies ParquetFolder as ParquetFolder
+  const files = sha256Hex(text)
+  return { version, holds, seq: Number(row?.["seq"]), files } satisfies ParquetFolder as ParquetFolder
 }, inDatabase)
 
 const syncFolders = ({ files, layout }: Store, version: number): void => {
@@ -199,11 +225,54 @@ export const sweepParquet = (
   }
 }
 
-/** The folder of a version that is not there, or that its names do not lead to. */
-export const lostParquet = (
+// Whether the folder of a version is what the version wrote.
+
+interface ParquetGap {
+  /** As a reader names it: below the output folder. */
+  readonly path: string
+  /** "lost" of a folder, or of a name that leads to none. */
+  readonly state: "lost" | "missing" | "damaged" | "unlisted"
+}
+
+/** Undefined if it is not the list that this is the SHA-256 of. */
+const readList = (folder: string, sha256: string | undefined): FileList | undefined => {
+  const place = join(folder, listName)
+  const text = existsSync(place) ? readFileSync(place, "utf8") : ""
+  return sha256Hex(text) === sha256 ? Option.getOrUndefined(decodeList(text)) : undefined
+}
+
+/** What cannot be read is not what was written. */
+const isAsWritten = Effect.fnUntraced(function* (place: string, file: ListedFile, thoroughly: boolean) {
+  const found = yield* Effect.option(fileStep(() => markOf(place)))
+  if (Option.isNone(found) || found.value.bytes !== file.bytes || found.value.mark !== file.mark) return false
+  if (!thoroughly) return true
+  const whole = yield* Effect.option(fingerprintInTurns(place))
+  return Option.isSome(whole) && whole.value.sha256 === file.sha256
+})
+
+/**
+ * Names that lead nowhere, and files that are not what the version wrote, or that it did not write. In a
+ * large file, a bit that flipped is only found `thoroughly`: all of it is read. A folder that an earlier
+ * version of the program wrote has no list: its files are not judged.
+ */
+export const parquetGaps = Effect.fn("Publishing.parquetGaps")(function* (
   { layout: { root } }: Pick<Store, "layout">,
   { parquet }: Manifest,
-): ReadonlyArray<string> =>
-  parquet === undefined
-    ? []
-    : [folderOf(parquet.version), ...parquet.holds].filter((name) => !existsSync(join(root, name)))
+  thoroughly: boolean,
+) {
+  if (parquet === undefined) return []
+  const name = folderOf(parquet.version)
+  const folder = join(root, name)
+  const gaps = [name, ...parquet.holds]
+    .filter((path) => !existsSync(join(root, path)))
+    .map((path): ParquetGap => ({ path, state: "lost" }))
+  if (parquet.files === undefined || !existsSync(folder)) return gaps
+  const stateOf = (path: string) => (existsSync(join(folder, path)) ? "damaged" : "missing")
+  const list = Option.getOrUndefined(yield* Effect.option(fileStep(() => readList(folder, parquet.files))))
+  if (list === undefined) return [...gaps, { path: `${name}/${listName}`, state: stateOf(listName) }]
+  for (const [path, file] of Object.entries(list))
+    if (!(yield* isAsWritten(join(folder, path), file, thoroughly))) gaps.push({ path, state: stateOf(path) })
+  for (const path of yield* fileStep(() => filesBelow(folder)))
+    if (path.endsWith(".parquet") && list[path] === undefined) gaps.push({ path, state: "unlisted" })
+  return gaps
+})

@@ -13,14 +13,14 @@ import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { Connection } from "../base/DuckDb.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { databaseVersion, openDatabase } from "./BuildDatabase.ts"
-import { buildInPlace, parquetInPlace, recover, strayFiles } from "./Commit.ts"
+import { buildInPlace, recover, strayFiles } from "./Commit.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas, keepsItsSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
 import { fileStep, filesOf, readManifest, fingerprintInTurns, runPath, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
-import { lostParquet } from "./ParquetViews.ts"
+import { parquetGaps } from "./ParquetViews.ts"
 import { withdrawInterim, publishRun } from "./PublisherDuckDb.ts"
 import { ledgerFailed, inDatabase, PublishFailed } from "./Publisher.ts"
 import { publishedRuns } from "./Rebuild.ts"
@@ -78,10 +78,15 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
 
 const parquetAgain = Effect.fnUntraced(function* (store: Store) {
   const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
-  const lost = manifest === undefined ? [] : yield* fileStep(() => lostParquet(store, manifest))
-  if (manifest === undefined || lost.length === 0) return []
-  yield* parquetInPlace(store, manifest)
-  return [`${lost.join(", ")}: written again from nightjar.duckdb`]
+  const gaps = manifest === undefined ? [] : yield* parquetGaps(store, manifest, true)
+  if (gaps.length === 0) return []
+  const anew = { told: undefined, isInstead: true, isParquetAnew: true }
+  yield* change(store, ({ current }) => Effect.succeed({ ...anew, next: current }))
+  const paths = gaps.map(({ path }) => path)
+  return [
+    `${manifest?.parquet?.holds.join(", ")}: written again from nightjar.duckdb, ` +
+      `because not everything was as published: ${listed(paths, namedMax)}`,
+  ]
 })
 
 /** The empty database is made again; without the kept one, a rollback builds it from the files. */
@@ -99,7 +104,7 @@ const helpersAgain = Effect.fnUntraced(function* (store: Store) {
 })
 
 const builtAgain = "nightjar.duckdb: rebuilt from the files of the tables"
-const strangersNamed = 3
+const namedMax = 3
 
 /** What every publication does first, and what that changed. */
 const recovered = Effect.fnUntraced(function* (store: Store) {
@@ -116,7 +121,7 @@ const recovered = Effect.fnUntraced(function* (store: Store) {
   }
   const removed = `${counted(strangers.length, "file")} that no manifest lists removed`
   return [
-    ...(strangers.length === 0 ? [] : [`tables: ${removed}: ${listed(strangers, strangersNamed)}`]),
+    ...(strangers.length === 0 ? [] : [`tables: ${removed}: ${listed(strangers, namedMax)}`]),
     ...(before.version === 0 || version === before.version ? [] : [builtAgain]),
   ]
 })

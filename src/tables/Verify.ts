@@ -22,7 +22,7 @@ import { parseBody, tallyOf } from "../records/FindRecords.ts"
 import { countDifferences, openDatabase, readAll, versionIn } from "./BuildDatabase.ts"
 import { strayFiles } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
-import { lostParquet } from "./ParquetViews.ts"
+import { parquetGaps } from "./ParquetViews.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
@@ -115,8 +115,12 @@ const publishedProblems = Effect.fnUntraced(function* (
   if (yield* isManifestLost(store, manifest)) return [problemOf("tables/manifest.json", "manifest-lost")]
   const standing = manifest ?? nothingPublished
   const problems = [...(yield* fileProblems(store, standing))]
-  for (const where of yield* fileStep(() => lostParquet(store, standing)))
-    problems.push(problemOf(where, "parquet-lost"))
+  for (const { path, state } of yield* parquetGaps(store, standing, true))
+    problems.push(
+      state === "missing" || state === "damaged"
+        ? problemOf(path, "parquet-differs", { state })
+        : problemOf(path, state === "lost" ? "parquet-lost" : "file-unlisted"),
+    )
   for (const where of yield* damagedHelpers(store)) problems.push(problemOf(where, "helper-damaged"))
   if (standing.version > 0) problems.push(...(yield* databaseProblems(store, standing, accepted)))
   return problems

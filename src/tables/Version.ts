@@ -38,6 +38,8 @@ export interface Edit<Told, Settled> {
   readonly isInstead?: boolean
   /** Nothing of the published database may be in the next one. */
   readonly isAnew?: boolean
+  /** No file of the published `current/` and `history/` may be in the next ones. */
+  readonly isParquetAnew?: boolean
   /** The same edit of each kept version, whose new files are in place. */
   readonly every?: (kept: Manifest) => Manifest
   /** Asked of the finished database. If one fails, nothing is published. */
@@ -75,7 +77,7 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
     if (failed.length > 0 && aside !== undefined) yield* aside
     if (failed.length > 0) return { ...unchanged, failed }
     const settled = asked.settled === undefined ? undefined : yield* asked.settled
-    const isAnew = asked.isAnew ?? false
+    const isAnew = asked.isAnew === true || asked.isParquetAnew === true
     const parquet = yield* parquetOf(own, { current, next: whole.next, built, isAnew })
     const named = { ...Struct.omit(whole.next, ["parquet"]), ...(parquet && { parquet }) }
     return { told, asked, built, failed, settled, next: yield* withDatabase(own, named, built) }

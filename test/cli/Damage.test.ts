@@ -9,6 +9,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   truncateSync,
   writeFileSync,
@@ -99,6 +100,7 @@ const segment = () => `landing/${known.first}/segment-000001.njl`
 const accounts = () => firstIn(firstIn("tables/accounts"))
 const profiles = () => firstIn(firstIn("tables/customer_profiles"))
 const strayFile = () => accounts().replace("-v1", "-v0")
+const parquetOf = () => `published/${readlinkSync(join(template, "published/parquet"))}`
 const document = () => firstIn("attachments")
 
 const inDatabase = (sql: string) =>
@@ -130,6 +132,8 @@ const archived = async () => {
 }
 
 const again = "Run `nightjar repair`: it derives the tables from landing again."
+const allAgain =
+  "Run `nightjar repair`, which writes all of `current/` and `history/` again from the database."
 const restore = "Restore a copy of it: it exists nowhere else."
 const sameText = "`nightjar repair` writes it again if the program or a job that ran here has the same text."
 
@@ -243,6 +247,34 @@ const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<strin
     told: () => [`${emptyDatabase()}: ${helperDamaged}`, ...lostDatabase()],
     done: rebuilt,
   },
+  {
+    what: "files of current/ and history/ are missing, emptied or changed by a bit, and one more is there [files verify]",
+    damage: () => {
+      remove("current/accounts.parquet", "history/customer_profiles")
+      truncateSync(at("current/customer_profiles.parquet"), 0)
+      flip("history/accounts/open.parquet")
+      cpSync(at("history/accounts/open.parquet"), at("history/accounts/copy.parquet"))
+    },
+    told: () => [
+      `current/accounts.parquet: a published file is missing [parquet-differs]; ${allAgain}`,
+      `current/customer_profiles.parquet: a published file is damaged [parquet-differs]; ${allAgain}`,
+      `history/accounts/open.parquet: a published file is damaged [parquet-differs]; ${allAgain}`,
+      `history/customer_profiles/open.parquet: a published file is missing [parquet-differs]; ${allAgain}`,
+      "history/accounts/copy.parquet: no manifest lists this file [file-unlisted]; The next publication corrects it",
+    ],
+    done: () => [
+      "current, history: written again from nightjar.duckdb, because not everything was as published: " +
+        "current/accounts.parquet, current/customer_profiles.parquet, history/accounts/open.parquet and 2 more",
+    ],
+  },
+  {
+    what: "the list of what is in current/ and history/ is missing",
+    damage: () => remove(`${parquetOf()}/files.json`),
+    told: () => [`${parquetOf()}/files.json: a published file is missing [parquet-differs]; ${allAgain}`],
+    done: () => [
+      `current, history: written again from nightjar.duckdb, because not everything was as published: ${parquetOf()}/files.json`,
+    ],
+  },
 ]
 
 const landingLost = () =>
@@ -328,7 +360,7 @@ const refused: ReadonlyArray<Damage & { readonly says: string }> = [
 /** The template once more, damaged; `told` is asked when it is, and before it is repaired. */
 const damaged = async ({ damage, told }: Damage) => {
   rmSync(root, { recursive: true, force: true })
-  cpSync(template, root, { recursive: true })
+  cpSync(template, root, { recursive: true, verbatimSymlinks: true })
   writeFileSync(ownSchema, ownText)
   await damage()
   const expected = told()

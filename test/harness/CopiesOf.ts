@@ -19,7 +19,7 @@ export const copiesOf = <E>(live: (root: string) => Effect.Effect<unknown, E>) =
   )
   const copy = (lived: string) => {
     const root = mkdtempSync(join(base, "nightjar-copy-"))
-    cpSync(lived, root, { recursive: true })
+    cpSync(lived, root, { recursive: true, verbatimSymlinks: true })
     return root
   }
   return Effect.acquireRelease(Effect.map(lived, copy), (root) =>

@@ -16,6 +16,8 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
+import { sha256Hex } from "../../src/base/Hashes.ts"
+import { backup } from "../../src/folder/Backup.ts"
 import { forgetRows } from "../../src/tables/ForgetRows.ts"
 import { filesBelow, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
@@ -29,6 +31,7 @@ import {
   begin,
   engine,
   folder,
+  foundation,
   layers,
   problemsIn,
   profileOf,
@@ -221,11 +224,87 @@ describe("current/ and history/", () => {
           ["an older night again", "v5", "parquet-v3,parquet-v5", "ended-v5.parquet"],
           ["rollback", "v6", "parquet-v5,parquet-v6", "ended-v6.parquet"],
           ["the night after it", "v7", "parquet-v6,parquet-v7", "ended-v7.parquet"],
-          ["repair", "v7", "parquet-v6,parquet-v7", "ended-v7.parquet"],
+          ["repair", "v8", "parquet-v8", "ended-v8.parquet"],
         ])
         assert.strictEqual(statSync(join(root, "current/customer_profiles.parquet")).mode & 0o777, 0o600)
       }).pipe(Effect.provide(inFolder(root)))
     }).pipe(Effect.scoped),
+  )
+
+  const threeNights = copiesOf((root) =>
+    Effect.gen(function* () {
+      yield* night(20, { "c-1": "Ana", "c-2": "Bea" })
+      yield* night(21, { "c-1": "Anna", "c-2": "Bea" })
+      yield* night(22, { "c-1": "Anne", "c-2": "Bea" })
+    }).pipe(Effect.provide(inFolder(root))),
+  )
+  /** What `verify` names then, and which ended versions have files of their own after the next night. */
+  const afterBreaking = (wrong: (root: string) => void) =>
+    Effect.gen(function* () {
+      const root = yield* threeNights
+      return yield* Effect.gen(function* () {
+        wrong(root)
+        const named = (yield* problemsIn(root)).map(({ where }) => where)
+        yield* night(23, { "c-1": "Anni", "c-2": "Bea" })
+        assert.deepStrictEqual([yield* problemsIn(root), yield* differences(root)], [[], []])
+        return { named, ended: endedIn(root) }
+      }).pipe(Effect.provide(inFolder(root)))
+    }).pipe(Effect.scoped)
+  const ended = "history/customer_profiles/ended-v2.parquet"
+  const allAnew = ["ended-v4.parquet"]
+
+  it.live("are written anew by the next night if a file is missing or another one [files next]", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* afterBreaking(() => {}), {
+        named: [],
+        ended: ["ended-v2.parquet", "ended-v3.parquet", ...allAnew],
+      })
+      const missing = (root: string) => rmSync(join(root, ended))
+      const other = (root: string) =>
+        writeFileSync(join(root, ended), readFileSync(join(root, ended)).fill(0, 100, 200))
+      for (const wrong of [missing, other])
+        assert.deepStrictEqual(yield* afterBreaking(wrong), { named: [ended], ended: allAnew })
+    }),
+  )
+
+  it.live(
+    "of an earlier version, which has no list, are not judged, and written anew once [files earlier]",
+    () =>
+      Effect.gen(function* () {
+        const earlier = (root: string) => {
+          const { manifest: path } = layoutOf(root)
+          rmSync(join(root, "published", `parquet-${versionIn(root)}`, "files.json"))
+          writeFileSync(path, readFileSync(path, "utf8").replace(/,\s+"files": "\w+"/, ""))
+        }
+        assert.deepStrictEqual(yield* afterBreaking(earlier), { named: [], ended: allAnew })
+      }),
+  )
+
+  it.live(
+    "are written again by a repair if a bit flipped, which a copy has too [files hash][files repair][files copy]",
+    () =>
+      Effect.gen(function* () {
+        const [root, copy] = [yield* folder, yield* folder]
+        yield* Effect.gen(function* () {
+          // So long that it is not read whole by a night.
+          const long = Array.from({ length: 600 }, (_, index) => sha256Hex(`${index}`)).join("")
+          yield* night(20, { "c-1": long })
+          const path = "current/customer_profiles.parquet"
+          const bytes = readFileSync(join(root, path))
+          bytes[12_500]! ^= 1
+          writeFileSync(join(root, path), bytes)
+          yield* backup(root, copy)
+          const wrong = [{ where: path, problem: "a published file is damaged" }]
+          const found = (of: string) =>
+            Effect.map(problemsIn(of), (all) => all.map(({ where, problem }) => ({ where, problem })))
+          assert.deepStrictEqual(
+            [yield* found(root), yield* Effect.provide(found(copy), foundation(copy))],
+            [wrong, wrong],
+          )
+          yield* Effect.flatMap(storeOf(root), (store) => repair(store))
+          assert.deepStrictEqual([yield* problemsIn(root), yield* differences(root)], [[], []])
+        }).pipe(Effect.provide(inFolder(root)))
+      }).pipe(Effect.scoped),
   )
 
   it.live("have the files before of tables without news, and others of those in which rows only ended", () =>
