@@ -204,11 +204,14 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   ENGINE_UNAVAILABLE: temporary("The engine is offline or in maintenance.", later, {
     preview: "the engine is not available now; it starts once it is, if that is in time",
   }),
-  ALREADY_EXECUTING: temporary("Another execution of this customer or with this login was running.", later),
+  ALREADY_EXECUTING: temporary(
+    "Another execution of this customer or with this login was running, or may have been.",
+    later,
+    { preview: "another run has an execution open with this customer or this login" },
+  ),
   ENGINE_BANNED: temporary(
     "The source has banned the engine's address.",
     "`nightjar run JOB` tries again; report it if this continues.",
-    { preview: "another run may have an execution open with this customer or this login" },
   ),
   AUTO_CAPTCHA_ERROR: temporary("The engine did not solve a captcha.", later),
   PROXY_ERROR: temporary("The service's proxy failed.", later),
@@ -250,12 +253,16 @@ export const ownEnds = {
     "`nightjar run JOB` starts it.",
   ),
   START_UNKNOWN: unknown(
-    "The answer to the start was lost twice, so it is not known whether it ran.",
+    "No answer says whether a start of this customer or with this login ran.",
     "The next night's run starts it again, once it cannot be open any more.",
+    {
+      preview:
+        "an earlier start of this customer or with this login may be open; no answer says whether it ran",
+    },
   ),
   /** Decision 3: sources lock an account after a few logins that fail. */
   LOGIN_UNPROVEN: engineerActs(
-    "Several logins to this account were sent and nobody knows how they ended, so no further one is sent.",
+    "Several logins to this account failed or nobody knows how they ended, so no further one is sent.",
     "`nightjar credentials list` names them; ask the service's support, then `nightjar credentials settle` " +
       "or `release`. A corrected password is sent once.",
   ),
