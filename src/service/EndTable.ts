@@ -277,6 +277,12 @@ export const ownEnds = {
     "`nightjar run JOB` resumes it.",
     { isCollected: true },
   ),
+  /** Also for reads (401, 403). The run goes on from its facts once the secret is right. */
+  SECRET_REFUSED: correctable(
+    "The service refuses the application's secret; an execution that is running there continues.",
+    "Set the right one (`nightjar doctor JOB` checks it), then `nightjar run JOB` goes on with the task.",
+    { isCollected: true },
+  ),
   /** The service did not abort an execution whose time was up. */
   NOT_STOPPABLE: serviceActs(
     "The service did not stop the execution when its time was up.",

@@ -245,7 +245,7 @@ const probeAfterMs = 1_000
 /** No start is sent any more in this run: every one of them would be refused. */
 const stopStarts = Effect.fnUntraced(function* (night: Night, row: Row) {
   const waiting = night.schedule.drain()
-  yield* settleWaiting(night, [candidateOf(row), ...waiting], "SERVICE_UNREACHABLE")
+  yield* settleWaiting(night, [candidateOf(row), ...waiting], "SECRET_REFUSED")
   yield* leave(night, row)
 })
 
