@@ -99,7 +99,8 @@ type ClosedCode = Exclude<StatusCode, "ONGOING" | "ACTION_REQUIRED">
 export type ServiceReason = (typeof statusReasonsByCode)[ClosedCode][number]
 
 const later = "`nightjar run JOB` tries again."
-const sameLogin = "The login is not sent again until it changes or `nightjar credentials release` allows it."
+const sameLogin =
+  "Unchanged, or after two rejections, a login is sent only after `nightjar credentials release`."
 const nextLogin = "The next run logs in with the job's parameters; if it has none, exchange a new ticket."
 const interactive = "Run it in an interactive session with the customer."
 
