@@ -274,6 +274,10 @@ export interface RetryOptions {
   readonly lostAnswers?: "repeat" | "return"
 }
 
+/** However long it is tried, it fails in the same way until a person acts. */
+export const isHopeless = ({ _tag }: CallFailure): boolean =>
+  _tag === "SecretRefused" || _tag === "UnexpectedAnswer"
+
 /** How often a call that failed in this way may be made in total. */
 const triesAllowed = (failure: CallFailure, options: RetryOptions): number => {
   switch (failure._tag) {

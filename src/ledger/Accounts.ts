@@ -131,13 +131,20 @@ const rejectedLogins = (accounts: ReadonlyArray<Account>): number => {
 export const strikesOf = (accounts: ReadonlyArray<Account>): number =>
   unproven(accounts) + rejectedLogins(accounts)
 
+/** Whether one more login that may have failed holds the account; `accounts` as in `holdOf`. */
+export const isNextTheLast = (accounts: ReadonlyArray<Account>, login: Named): boolean =>
+  strikesOf(accounts.filter((account) => isOf(account, login))) >= strikesMax - 1
+
 export type Hold =
   /** This very login was rejected; or so many of the account were that another one might lock it. */
   | { readonly why: "rejected" | "rejections"; readonly by: RejectedLogin }
   /** `LOGIN_UNPROVEN` */
   | { readonly why: "unproven"; readonly strikes: number; readonly last: SentLogin | RejectedLogin }
-  /** Another login of the account may be open at the service until then (milliseconds). */
-  | { readonly why: "busy"; readonly until: number }
+  /**
+   * Another login of the account may be open at the service until then (milliseconds). `isUnknown`: the
+   * answers to it have come, and none says whether it runs.
+   */
+  | { readonly why: "busy"; readonly until: number; readonly isUnknown: boolean }
   /** The third strike, after those of these runs: it waits until the engine accepts other accounts. */
   | { readonly why: "third"; readonly runs: ReadonlyArray<RunId> }
 
@@ -188,12 +195,15 @@ export const holdOf = (
   const over = own.map((one) => ({ ...one, sent: one.sent.filter(({ answer }) => answer !== undefined) }))
   const isOpen = isBusy && held?.why === "unproven" && strikesOf(over) < strikesMax
   if (held !== undefined && !isOpen && (held.why === "rejections" || !mayExceed(own, login))) return held
-  if (isBusy) return { why: "busy", until }
+  if (isBusy) return { why: "busy", until, isUnknown: busyUntil(unanswered(own), moment) <= moment.now }
   if (strikesOf(own) !== strikesMax - 1) return undefined
   const sent = own.flatMap((one) => one.sent.flatMap(({ run_id, sends }) => Array(sends).fill(run_id)))
   const refused = countedRejections(own).flatMap(({ run_id, logins = 1 }) => Array(logins).fill(run_id))
   return { why: "third", runs: [...sent, ...refused] }
 }
+
+const unanswered = (accounts: ReadonlyArray<Account>): ReadonlyArray<Account> =>
+  accounts.map((one) => ({ ...one, sent: one.sent.filter(({ answer }) => answer === undefined) }))
 
 /** Until when a login that was sent may be open at the service (milliseconds). */
 export const busyUntil = (accounts: ReadonlyArray<Account>, { now, maxWaitMs, self }: Moment): number =>

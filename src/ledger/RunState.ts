@@ -33,6 +33,8 @@ export interface AttemptState {
   /** The login that was sent, as the breaker identifies it. */
   readonly fingerprint: string | undefined
   readonly account?: AccountKeys | undefined
+  /** As in the fact of its newest request. */
+  readonly holds_account?: true
   /** The stored token that logged in; absent if parameters did. */
   readonly token_id?: string
   /** Features of the task that were not requested, because the token does not cover them. */

@@ -234,7 +234,7 @@ export const loginText = (fact: LoginFact): string => {
     case "CredentialRejected":
       return (
         `login ${fact.fingerprint.slice(0, 12)} was rejected with ${fact.reason}; ` +
-        "it is not sent again until it changes"
+        "it is sent again only once it is released"
       )
     case "CredentialReleased": {
       const why = fact.because === undefined ? "" : `: ${fact.because}`

@@ -10,22 +10,20 @@ import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { mayRun, runsBesideMax } from "../ledger/RunState.ts"
 import { valueKey } from "../privacy/Fingerprint.ts"
-import type { Candidate } from "../service/Execution.ts"
 import { accessKey, accessOf, type RunId } from "../service/Ids.ts"
 import { resolveReferences, type ResolvedReferences } from "../task/Assignment.ts"
 import { deadlineOf } from "../task/ChooseRun.ts"
+import type { MaybeOpen } from "../task/Next.ts"
 import { SharedSlots, SlotsBeside, besideOthers } from "../task/SharedSlots.ts"
 import { takeTurns, type TouchedLogin, type Touches, type Turn } from "../task/SideBySide.ts"
 
 // Executions that runs left at the service and that may still be open: the ledger knows of no end. No other
 // run starts the same customers and logins meanwhile.
 
-interface LeftOpen extends Candidate {
+interface LeftOpen extends MaybeOpen {
   readonly job: string
   /** When its start was sent, or it was last found open: milliseconds since the epoch. */
   readonly since: number
-  /** Whoever collects its run learns how it ends, and what the source says to its login. */
-  readonly isFollowed: boolean
 }
 
 const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean) {
@@ -44,8 +42,8 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
         const { fingerprint, account, intended_at, seen_at = intended_at } = attempt
         const since = Math.max(intended_at, seen_at, lookedAt)
         const login = { fingerprint, account: account?.account }
-        const isFollowed = attempt.execution_id !== undefined
-        open.push({ job, task_id, customer_id, engine_reference, ...login, since, isFollowed })
+        const isSeen = attempt.execution_id !== undefined
+        open.push({ job, task_id, customer_id, engine_reference, ...login, since, isSeen })
       }
     }
   }
@@ -59,7 +57,8 @@ export const leftOpenBy = (job: Job) => openIn(({ fact }) => fact.job === job.na
 export const followedIn = (collect: ReadonlyArray<RunId>) =>
   Effect.map(
     openIn(({ fact }) => collect.includes(fact.run_id)),
-    (open) => open.filter(({ isFollowed }) => isFollowed),
+    // Whoever collects its run learns how it ends, and what the source says to its login.
+    (open) => open.filter(({ isSeen }) => isSeen),
   )
 
 /**

@@ -5,7 +5,7 @@
  */
 import { resolve } from "node:path"
 import { Clock, Effect, Fiber, Schema } from "effect"
-import { retryCall, type RetryOptions } from "../client/Pacing.ts"
+import { isHopeless, retryCall } from "../client/Pacing.ts"
 import { Service } from "../client/Service.ts"
 import type { Job } from "../jobs/Job.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
@@ -142,13 +142,6 @@ export class ServiceRefused extends Schema.TaggedError<ServiceRefused>()("Servic
   message: Schema.String,
 }) {}
 
-const callService = Effect.fnUntraced(function* (bounds: RetryOptions) {
-  const service = yield* Service
-  yield* retryCall(service.listEngines, bounds).pipe(
-    Effect.mapError((failure) => new ServiceRefused({ message: failure.message })),
-  )
-})
-
 /** Returns whether `begun`, the beginning of the run, is in the ledger. */
 export const reachService = Effect.fn("ReachService.reach")(function* <E, R>({
   untilAt,
@@ -162,18 +155,21 @@ export const reachService = Effect.fn("ReachService.reach")(function* <E, R>({
   /** Ends such a run. */
   readonly giveUp: Effect.Effect<void, E, R>
 }) {
-  const first = yield* Effect.result(callService({ triesMax: 4 }))
+  const { listEngines } = yield* Service
+  const first = yield* Effect.result(retryCall(listEngines, { triesMax: 4 }))
   if (first._tag === "Success") return false
   const { message } = first.failure
   if (begun !== undefined) yield* (yield* Ledger).append([begun])
   const waiting =
-    untilAt === undefined
+    untilAt === undefined || isHopeless(first.failure)
       ? Effect.fail(first.failure)
       : Effect.andThen(
           tell({ _tag: "ServiceAway", message, until: untilAt }),
-          callService({ triesMax: Infinity, untilAt }),
+          retryCall(listEngines, { triesMax: Infinity, untilAt }),
         )
-  yield* Effect.tapError(waiting, () => (begun === undefined ? Effect.void : giveUp))
+  yield* Effect.mapError(waiting, (failure) => new ServiceRefused({ message: failure.message })).pipe(
+    Effect.tapError(() => (begun === undefined ? Effect.void : giveUp)),
+  )
   return begun !== undefined
 })
 

@@ -13,7 +13,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { isOfWholeJob } from "../ledger/WholeNight.ts"
 import type { Task, TaskVerdict } from "../task/Assignment.ts"
-import { chanceOf, thirdText } from "../task/LoginHold.ts"
+import { busyText, chanceOf, thirdText } from "../task/LoginHold.ts"
 import { windowOf } from "../task/ChooseRun.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
@@ -37,8 +37,9 @@ export interface Starts {
   readonly notStarted: ReadonlyArray<NotStarted>
 }
 
-const busyText = (until: string): string =>
-  `a login to this account may be open until ${until}; another one is sent then, if the run still has work`
+const openText = (until: number): string =>
+  `a login to this account may be open until ${new Date(until).toISOString()}; another one is sent then, ` +
+  "if the run still has work"
 
 const notStarted = (
   task: Task,
@@ -130,7 +131,11 @@ const withoutHeld = (
     const isSent =
       chance === undefined || chance === "alone" || (chance === "with_others" && shows.some(isBeside))
     if (hold?.why === "busy")
-      kept.push(notStarted(task, "ALREADY_EXECUTING", busyText(new Date(hold.until).toISOString())))
+      kept.push(
+        hold.isUnknown
+          ? notStarted(task, "START_UNKNOWN", busyText(hold.until))
+          : notStarted(task, "ALREADY_EXECUTING", openText(hold.until)),
+      )
     else if (isSent) sent.push(task)
     else kept.push(notStarted(task, "START_UNKNOWN", thirdText))
   }

@@ -99,7 +99,8 @@ type ClosedCode = Exclude<StatusCode, "ONGOING" | "ACTION_REQUIRED">
 export type ServiceReason = (typeof statusReasonsByCode)[ClosedCode][number]
 
 const later = "`nightjar run JOB` tries again."
-const sameLogin = "The login is not sent again until it changes or `nightjar credentials release` allows it."
+const sameLogin =
+  "Unchanged, or after two rejections, a login is sent only after `nightjar credentials release`."
 const nextLogin = "The next run logs in with the job's parameters; if it has none, exchange a new ticket."
 const interactive = "Run it in an interactive session with the customer."
 
@@ -204,11 +205,14 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   ENGINE_UNAVAILABLE: temporary("The engine is offline or in maintenance.", later, {
     preview: "the engine is not available now; it starts once it is, if that is in time",
   }),
-  ALREADY_EXECUTING: temporary("Another execution of this customer or with this login was running.", later),
+  ALREADY_EXECUTING: temporary(
+    "Another execution of this customer or with this login was running, or may have been.",
+    later,
+    { preview: "another run has an execution open with this customer or this login" },
+  ),
   ENGINE_BANNED: temporary(
     "The source has banned the engine's address.",
     "`nightjar run JOB` tries again; report it if this continues.",
-    { preview: "another run may have an execution open with this customer or this login" },
   ),
   AUTO_CAPTCHA_ERROR: temporary("The engine did not solve a captcha.", later),
   PROXY_ERROR: temporary("The service's proxy failed.", later),
@@ -250,12 +254,16 @@ export const ownEnds = {
     "`nightjar run JOB` starts it.",
   ),
   START_UNKNOWN: unknown(
-    "The answer to the start was lost twice, so it is not known whether it ran.",
+    "No answer says whether a start of this customer or with this login ran.",
     "The next night's run starts it again, once it cannot be open any more.",
+    {
+      preview:
+        "an earlier start of this customer or with this login may be open; no answer says whether it ran",
+    },
   ),
   /** Decision 3: sources lock an account after a few logins that fail. */
   LOGIN_UNPROVEN: engineerActs(
-    "Several logins to this account were sent and nobody knows how they ended, so no further one is sent.",
+    "Several logins to this account failed or nobody knows how they ended, so no further one is sent.",
     "`nightjar credentials list` names them; ask the service's support, then `nightjar credentials settle` " +
       "or `release`. A corrected password is sent once.",
   ),
@@ -268,6 +276,12 @@ export const ownEnds = {
   SERVICE_UNREACHABLE: serviceActs(
     "The service did not answer in time; an execution that is running there continues.",
     "`nightjar run JOB` resumes it.",
+    { isCollected: true },
+  ),
+  /** Also for reads (401, 403). The run goes on from its facts once the secret is right. */
+  SECRET_REFUSED: correctable(
+    "The service refuses the application's secret; an execution that is running there continues.",
+    "Set the right one (`nightjar doctor JOB` checks it), then `nightjar run JOB` goes on with the task.",
     { isCollected: true },
   ),
   /** The service did not abort an execution whose time was up. */

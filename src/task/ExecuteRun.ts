@@ -10,7 +10,6 @@ import { tokenUse } from "../ledger/FoldRun.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { Schedule } from "./Schedule.ts"
-import type { Candidate } from "../service/Execution.ts"
 import { SlotsBeside, type Limits } from "./SharedSlots.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { EngineBreaker, standingsOf } from "./EngineBreaker.ts"
@@ -29,7 +28,7 @@ import {
   wake,
 } from "./Night.ts"
 import type { Failure, Needs, Night, NightTask, Row } from "./Night.ts"
-import { attemptsToReadAgain, obstaclesOf, takeUp, unseenOf } from "./Next.ts"
+import { attemptsToReadAgain, obstaclesOf, takeUp, unseenOf, type MaybeOpen } from "./Next.ts"
 import type { Act, Mode, NotStarted } from "./Next.ts"
 import { noteAnswered } from "./Outage.ts"
 import { Steering, endLongPause, steer, takePicture } from "./NightPicture.ts"
@@ -52,7 +51,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly rules: Rules
   readonly mode: Mode
   /** What other runs may still have open: nothing that conflicts with it is started. */
-  readonly elsewhere: ReadonlyArray<Candidate>
+  readonly elsewhere: ReadonlyArray<MaybeOpen>
 }) {
   const ledger = yield* Ledger
   const service = yield* Service
@@ -196,7 +195,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
 const enlistAll = Effect.fnUntraced(function* (
   night: Night,
   works: ReadonlyArray<TaskWork>,
-  elsewhere: ReadonlyArray<Candidate>,
+  elsewhere: ReadonlyArray<MaybeOpen>,
 ) {
   const { begunAt, mode, rules } = night
   const [open, read] = [[...elsewhere], new Array<TaskWork>()]

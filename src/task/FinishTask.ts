@@ -16,7 +16,7 @@ import { endOfAttempt, own } from "../service/Ends.ts"
 import { exchangeTicket, forgetTicket } from "../tokens/ExchangeTicket.ts"
 import { guardedReading, keptWhereUnusable } from "./SettleUnusable.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
-import { triesOf, type KeptAttempt } from "./Next.ts"
+import { triesOf, verdictOfEnd, type KeptAttempt } from "./Next.ts"
 import { noteWait, occupied, orderOf, settle, taskOf, type Night, type Row } from "./Night.ts"
 import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
@@ -72,7 +72,7 @@ export const finish = Effect.fnUntraced(function* (night: Night, row: Row, last:
     prepare !== undefined &&
     until < (night.rules.deadlineAt ?? Infinity)
   if (again) yield* noteWait(night, task_id, { reason, until }, proof)
-  else yield* settle(night, task_id, verdictOf(end.verdict, reading), proof)
+  else yield* settle(night, task_id, verdictOfEnd(last, reading), proof)
 })
 
 /**

@@ -5,12 +5,12 @@
 import { Clock, Duration, Effect } from "effect"
 import { cutText } from "../service/BodyBounds.ts"
 import { own, type Verdict } from "../service/Ends.ts"
-import { holdOf, type Account, type Hold } from "../ledger/Accounts.ts"
+import { holdOf, isNextTheLast, type Account, type Hold } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { isOfWholeJob } from "../ledger/WholeNight.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
-import { holdText, chanceOf, isLasting, thirdText, verdictOfHold } from "./LoginHold.ts"
+import { busyText, holdText, chanceOf, isLasting, thirdText, verdictOfHold } from "./LoginHold.ts"
 import { candidateOf, type Night, type Row } from "./Night.ts"
 import type { StartAct } from "./Next.ts"
 import { SlotsBeside } from "./SharedSlots.ts"
@@ -31,7 +31,7 @@ export const heldLogin = Effect.fnUntraced(function* (night: Night, row: Row, ac
   if (hold === undefined) return undefined
   const { customer_id } = row.work
   if (isLasting(hold)) return ended({ ...verdictOfHold(hold), message: cutText(holdText(hold, customer_id)) })
-  if (hold.why !== "third") return yield* waitOthers(night)
+  if (hold.why === "busy") return yield* waitOthers(night, hold)
   const held = thirdLogin(night, row, { hold, now, probe: act.probe })
   if (held === undefined) row.risks = hold.why
   return held
@@ -67,7 +67,8 @@ export const beginStart = Effect.fnUntraced(function* (
     const hold = holdNow(night, row, act, accounts, now)
     if (hold !== undefined && hold.why !== row.risks) return { facts: [], answer: undefined }
     const own = absorbing(order, accounts)
-    return { facts: [intentOf(own, act.probe)], answer: own }
+    const holdsAccount = order.account !== undefined && isNextTheLast(accounts, order.account)
+    return { facts: [intentOf(own, act.probe, holdsAccount)], answer: own }
   })
   if (begun === undefined) return yield* new LoginOvertaken()
   row.keys = loginKeysOf(begun)
@@ -84,10 +85,14 @@ const absorbing = (order: AttemptOrder, accounts: ReadonlyArray<Account>): Attem
 }
 
 /** Another login of the account is waited for as long as this run, or one beside it, has executions open. */
-const waitOthers = Effect.fnUntraced(function* ({ active, restingCount }: Night) {
+const waitOthers = Effect.fnUntraced(function* (
+  { active, restingCount }: Night,
+  { until, isUnknown }: Extract<Hold, { readonly why: "busy" }>,
+) {
   const beside = yield* SlotsBeside
   const isWorthIt = active + restingCount > 1 || beside?.areOpen() === true
-  return isWorthIt ? ({ _tag: "Waits" } satisfies Held as Held) : ended(own("ALREADY_EXECUTING"))
+  if (isWorthIt) return { _tag: "Waits" } satisfies Held as Held
+  return ended(isUnknown ? { ...own("START_UNKNOWN"), message: busyText(until) } : own("ALREADY_EXECUTING"))
 })
 
 const ended = (verdict: Verdict): Held => ({ _tag: "Ended", verdict })

@@ -59,6 +59,11 @@ export const isLasting = (hold: Hold): hold is LastingHold => hold.why !== "busy
 export const verdictOfHold = (hold: LastingHold): Verdict =>
   hold.why === "unproven" ? own("LOGIN_UNPROVEN") : verdictOfRejected(hold.by.reason)
 
+/** Why no other login is sent yet: the last one may be open until then. */
+export const busyText = (until: number): string =>
+  `a login to this account may be open until ${timeText(until)}: no answer to its start says whether ` +
+  "it ran, and no other one is sent before then"
+
 export const thirdText =
   "two logins to this account failed or nobody knows how they ended; a third one is sent on another date, " +
   "once its engine accepts other accounts or, in a run of the whole job, none of them is left to try it"
@@ -99,6 +104,6 @@ export const holdText = (hold: LastingHold, customer_id: CustomerId): string => 
     ? `the source rejected these credentials with ${by.reason} at ${timeText(by.at)}${whose}, ` +
         `so they are not sent again unchanged; ${releases}`
     : `the source rejected the last ${rejectedInARowMax} logins to this account, the last one with ` +
-        `${by.reason} at ${timeText(by.at)}; another rejection may lock it, so ` +
-        `this login is not sent until ${releases}`
+        `${by.reason} at ${timeText(by.at)}; another rejection may lock it, so no login is sent, ` +
+        `not even a corrected one, until ${releases}`
 }

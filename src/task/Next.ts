@@ -41,7 +41,7 @@ export type Act =
 /** Nothing is wrong with the task, but it cannot be started in this run. */
 export interface NotStarted {
   readonly _tag: "NotStarted"
-  readonly reason: "ALREADY_EXECUTING" | "DEADLINE_REACHED"
+  readonly reason: "ALREADY_EXECUTING" | "START_UNKNOWN" | "DEADLINE_REACHED"
 }
 
 const done: Act = { _tag: "Done" }
@@ -89,14 +89,23 @@ const afterUnknown = (
   if (last.answer?.answer === "taken") return settle("NOT_OURS")
   if (last.answer?.answer === "unusable") return { _tag: "Unusable", last }
   // A collected run only follows: another night's login may be sent to the account by now.
-  if (owesProbe && mode === "collect") return settle("START_UNKNOWN")
-  if (!owesProbe) return { _tag: "Settle", verdict: lost(last) }
+  if (!owesProbe || mode === "collect") return { _tag: "Settle", verdict: lost(last) }
   return { ...startOf(task, last.attempt), probe: true, byParameters: last.token_id === undefined }
 }
 
-/** Whatever it did with the login, what a 503 said is that the engine is not available. */
-const lost = ({ answer }: AttemptState): Verdict =>
-  own(answer?.answer === "lost" && answer.http_status === 503 ? "ENGINE_UNAVAILABLE" : "START_UNKNOWN")
+/** Where its login holds the account, no run starts it again before a person acts. */
+const lost = ({ answer, holds_account }: AttemptState): Verdict => {
+  // A probe that created nothing is no login.
+  const mayHaveFailed = answer === undefined || answer.answer === "lost"
+  return own(holds_account === true && mayHaveFailed ? "LOGIN_UNPROVEN" : "START_UNKNOWN")
+}
+
+/** What a closed execution ends its task with. One that the service forgot may have had its login refused. */
+export const verdictOfEnd = ({ closed, abort, holds_account }: ClosedAttempt, reading: Reading): Verdict => {
+  const { verdict, rejection } = endOfAttempt(closed.fact, abort)
+  const isUnproven = reading._tag === "Gone" && rejection === undefined && !isAccepted(closed.fact)
+  return holds_account === true && isUnproven ? own("LOGIN_UNPROVEN") : verdictOf(verdict, reading)
+}
 
 /** An earlier process settled it. One that is unfinished goes on, and its attempts count anew. */
 const afterVerdict = (task: TaskState, { outcome, reason }: Verdict, mode: Mode): Act => {
@@ -172,7 +181,7 @@ export const verdictLeft = (task: TaskState | undefined): Verdict | undefined =>
   const ended = task.attempts
     .slice(task.attemptsBefore)
     .findLast((one): one is ClosedAttempt => one.closed !== undefined)
-  return ended && verdictOf(endOfAttempt(ended.closed.fact, ended.abort).verdict, readingOf(ended))
+  return ended && verdictOfEnd(ended, readingOf(ended))
 }
 
 /** What a task that is not over is settled with when its run ends. */
@@ -186,7 +195,7 @@ export const cutVerdict = (task: TaskState | undefined): Verdict => {
     case "Starting":
       return own(course.last.probed ? "START_UNKNOWN" : "SERVICE_UNREACHABLE")
     case "Unknown":
-      return own("START_UNKNOWN")
+      return lost(course.last)
     case "Running":
       return own("SERVICE_UNREACHABLE")
     case "Reading":
@@ -201,14 +210,27 @@ export interface Obstacles {
   readonly deadlineAt: number | undefined
   /** The conflict keys of executions that may be open and that this run does not follow to their end. */
   readonly taken: ReadonlySet<string>
+  /** Those of them that are known to have been created. */
+  readonly seen: ReadonlySet<string>
+}
+
+/** What may be open at the service. */
+export interface MaybeOpen extends Candidate {
+  /** The service named its execution; otherwise it may never have been created. */
+  readonly isSeen: boolean
 }
 
 /** `open`: what other runs, and dead processes of this one (`unseenOf`), may still have open. */
 export const obstaclesOf = (
-  open: ReadonlyArray<Candidate>,
+  open: ReadonlyArray<MaybeOpen>,
   deadlineAt: number | undefined,
   now: number,
-): Obstacles => ({ now, deadlineAt, taken: new Set(open.flatMap(conflictKeys)) })
+): Obstacles => ({
+  now,
+  deadlineAt,
+  taken: new Set(open.flatMap(conflictKeys)),
+  seen: new Set(open.filter(({ isSeen }) => isSeen).flatMap(conflictKeys)),
+})
 
 /**
  * What an earlier process started without knowing the execution may still run, as long as one is waited for:
@@ -218,7 +240,7 @@ export const unseenOf = (
   task: TaskState | undefined,
   max_wait: Rules["max_wait"],
   now: number,
-): ReadonlyArray<Candidate> => {
+): ReadonlyArray<MaybeOpen> => {
   if (task === undefined) return []
   const course = courseOf(task)
   const isUnfound = isUnseen(course) && !course.owesProbe
@@ -227,7 +249,8 @@ export const unseenOf = (
   if (customer_id === undefined || engine_reference === undefined) return []
   const { fingerprint, account, intended_at } = course.last
   if (intended_at + Duration.toMillis(max_wait) <= now) return []
-  return [{ task_id, customer_id, engine_reference, fingerprint, account: account?.account }]
+  const isSeen = course._tag === "Running" || course.last.answer?.answer === "taken"
+  return [{ task_id, customer_id, engine_reference, fingerprint, account: account?.account, isSeen }]
 }
 
 /**
@@ -245,14 +268,17 @@ export const takeUp = (
   },
   task: TaskState | undefined,
   mode: Mode,
-  { now, deadlineAt = Infinity, taken }: Obstacles,
+  { now, deadlineAt = Infinity, taken, seen }: Obstacles,
 ): Act | NotStarted => {
   const act = next(task, mode)
   // A probe finds what may be running.
   if (act._tag !== "Start" || act.probe) return act
   if (!work.isPlanned) return task?.settled === undefined ? act : done
-  if (conflictKeys({ ...work, account: work.account?.account }).some((key) => taken.has(key)))
-    return { _tag: "NotStarted", reason: "ALREADY_EXECUTING" }
+  const inTheWay = conflictKeys({ ...work, account: work.account?.account }).filter((key) => taken.has(key))
+  if (inTheWay.length > 0) {
+    const reason = inTheWay.some((key) => seen.has(key)) ? "ALREADY_EXECUTING" : "START_UNKNOWN"
+    return { _tag: "NotStarted", reason }
+  }
   const overAt = now + Duration.toMillis(work.needs ?? Duration.zero)
   return overAt > deadlineAt ? { _tag: "NotStarted", reason: "DEADLINE_REACHED" } : act
 }

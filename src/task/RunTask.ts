@@ -125,7 +125,8 @@ export const startTask = Effect.fnUntraced(function* (
   const prepared = yield* work.prepare ?? notQueued
   if (prepared._tag === "Verdict") {
     // A start that was never answered may be running, whatever happens to a further one.
-    yield* settle(night, work.task_id, act.probe ? own("START_UNKNOWN") : prepared.verdict)
+    const left = act.probe ? verdictLeft(taskOf(night, row)) : undefined
+    yield* settle(night, work.task_id, left ?? prepared.verdict)
     return yield* leave(night, row)
   }
   if (prepared._tag === "Unavailable")
@@ -182,7 +183,8 @@ const obeyHold = Effect.fnUntraced(function* (night: Night, row: Row, { probe }:
   const { task_id } = row.work
   if (held._tag === "Ended") {
     // A start that may be running unseen stays unknown, whatever is in the way of its probe.
-    yield* settle(night, task_id, verdictLeft(taskOf(night, row)) ?? held.verdict)
+    const left = verdictLeft(taskOf(night, row)) ?? held.verdict
+    yield* settle(night, task_id, left.reason === held.verdict.reason ? held.verdict : left)
     return yield* leave(night, row)
   }
   if (held.until === undefined) return yield* defer(night, row, "foreign")
@@ -243,7 +245,7 @@ const probeAfterMs = 1_000
 /** No start is sent any more in this run: every one of them would be refused. */
 const stopStarts = Effect.fnUntraced(function* (night: Night, row: Row) {
   const waiting = night.schedule.drain()
-  yield* settleWaiting(night, [candidateOf(row), ...waiting], "SERVICE_UNREACHABLE")
+  yield* settleWaiting(night, [candidateOf(row), ...waiting], "SECRET_REFUSED")
   yield* leave(night, row)
 })
 

@@ -131,7 +131,11 @@ export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { 
 const identifyTriesMax = 4
 
 /** Written just before a start leaves: a start that still waits for its turn has not been sent. */
-export const intentOf = (order: AttemptOrder, probe: boolean): typeof StartIntended.Type => {
+export const intentOf = (
+  order: AttemptOrder,
+  probe: boolean,
+  holdsAccount: boolean,
+): typeof StartIntended.Type => {
   const { external_execution_id, fingerprint } = order
   return {
     _tag: "StartIntended",
@@ -142,6 +146,7 @@ export const intentOf = (order: AttemptOrder, probe: boolean): typeof StartInten
     ...sentKeys(order),
     ...tokenUse(order),
     probe,
+    ...(holdsAccount ? { holds_account: true } : {}),
   }
 }
 

@@ -28,12 +28,15 @@ export const factsOf = (output: string, job: string): ReadonlyArray<Fact> => {
   }
 }
 
+const unknown: ReadonlySet<string> = new Set(["START_UNKNOWN", "LOGIN_UNPROVEN"])
+
 /** Tasks for which the ledger says that an execution may have been lost from sight. */
 export const orphanedTasks = (facts: ReadonlyArray<Fact>): ReadonlySet<string> =>
   new Set(
     facts.flatMap((fact) => {
       if (fact._tag === "OrphanSuspected") return [fact.task_id]
-      return fact._tag === "TaskSettled" && fact.reason === "START_UNKNOWN" ? [fact.task_id] : []
+      const isUnknown = fact._tag === "TaskSettled" && unknown.has(fact.reason)
+      return isUnknown ? [fact.task_id] : []
     }),
   )
 

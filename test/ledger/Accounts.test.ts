@@ -205,12 +205,15 @@ describe("an account", () => {
       const accounts = yield* ledger.accountsOf(keys())
       const at = (now: number, self = of(9)) => holdOf(accounts, keys(), { now, maxWaitMs: hour, self })
       expect([at(0), at(hour - 1)?.why, at(hour), at(0, of(1)), at(-48 * hour)]).toEqual([
-        { why: "busy", until: hour },
+        { why: "busy", until: hour, isUnknown: false },
         "busy",
         undefined,
         undefined,
-        { why: "busy", until: -47 * hour },
+        { why: "busy", until: -47 * hour, isUnknown: false },
       ])
+      yield* ledger.append([judged(1, "unproven")])
+      const unknown = { why: "busy", until: hour, isUnknown: true }
+      expect(holdOf(yield* ledger.accountsOf(keys()), keys(), { now: 0, maxWaitMs: hour })).toEqual(unknown)
     },
   )
 

@@ -327,7 +327,7 @@ describe("a third login to an account of which nobody knows how the last two end
 })
 
 describe("an account whose login may still be open at the service", () => {
-  it("gets no other one, as the preview says: its start was answered 405, and the run is over [promise 20]", () => {
+  it("gets no other one, as the preview says: its start was answered 405, and the run is over [promise 20] [end START_UNKNOWN busy]", () => {
     const told = { engine: "sandbox-bank:website", change: "nothing" } as const
     const job = jobFor([{ ...told, words: "ok" }], false)
     let isLost = false
@@ -344,7 +344,7 @@ describe("an account whose login may still be open at the service", () => {
     })
     const { said, done } = live(makeNights({}, { through }), nights)
     expect(said).toEqual(done)
-    expect(said.why).toEqual([["c-0/sandbox-bank:website", "ALREADY_EXECUTING"]])
+    expect(said.why).toEqual([["c-0/sandbox-bank:website", "START_UNKNOWN"]])
   })
 })
 

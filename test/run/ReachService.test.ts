@@ -123,10 +123,15 @@ describe("a service that is away", () => {
   )
 })
 
-effect("a refused application secret is not sent four times, nor all night long", function* () {
-  const failure = new SecretRefused({ http_status: 401, message: "wrong secret" })
-  const plain = yield* reach({ awayUntil: Infinity, failure })
-  expect([plain.outcome, plain.tries]).toEqual(["ServiceRefused: wrong secret", 2])
-  const nightly = yield* reach({ awayUntil: Infinity, failure, untilAt: 3 * hour, leavesTrace: true })
-  expect([nightly.outcome, nightly.tries, nightly.gaveUp]).toEqual(["ServiceRefused: wrong secret", 4, 1])
-})
+effect(
+  "a refused application secret is not sent again and again, nor waited for [run refused secret]",
+  function* () {
+    const failure = new SecretRefused({ http_status: 401, message: "wrong secret" })
+    const plain = yield* reach({ awayUntil: Infinity, failure })
+    expect([plain.outcome, plain.tries]).toEqual(["ServiceRefused: wrong secret", 2])
+    const nightly = yield* reach({ awayUntil: Infinity, failure, untilAt: 3 * hour, leavesTrace: true })
+    expect([nightly.outcome, nightly.tries, nightly.gaveUp]).toEqual(["ServiceRefused: wrong secret", 2, 1])
+    // It ends at once: nobody is told that it waits.
+    expect([nightly.told, nightly.facts]).toEqual([[], ["RunStarted"]])
+  },
+)

@@ -158,6 +158,7 @@ describe("one of our own ends", () => {
       LOGIN_UNPROVEN: engineer,
       UNEXPECTED_ANSWER: engineer,
       SERVICE_UNREACHABLE: service,
+      SECRET_REFUSED: ["unfinished", "engineer"],
       NOT_STOPPABLE: service,
       NOT_OURS: engineer,
       EXECUTION_GONE: service,

@@ -352,6 +352,21 @@ describe("the sources see", () => {
     expect(seen(played(nights, given))).toEqual(expected)
   })
 
+  it.each([
+    ["1 a lost answer", "lost: reset", ["START_UNKNOWN", "LOGIN_UNPROVEN", "LOGIN_UNPROVEN"]],
+    ["3 a 503 of an engine that is available", "503", ["START_UNKNOWN", "LOGIN_UNPROVEN", "LOGIN_UNPROVEN"]],
+    [
+      "15 an execution that is never found",
+      "never found",
+      ["EXECUTION_GONE", "EXECUTION_GONE", "LOGIN_UNPROVEN"],
+    ],
+  ] as const)(
+    "%s is told as LOGIN_UNPROVEN by the run that sends the third login [promise 4 third]",
+    (_, answer, ends) => {
+      expect(endsOf(played(3, { storms: [storm(answer)] }))).toEqual(ends)
+    },
+  )
+
   it("4 dozens of starts at most, and no login, in three hours of a maintenance that says so", () => {
     const span = { fromMs: nightMs(0), untilMs: nightMs(0) + 3 * hour }
     const outcome = played(1, {
@@ -446,7 +461,7 @@ describe("the sources see", () => {
       one.join() < other.join() ? -1 : 1,
     )
     expect(ends).toEqual([
-      ["START_UNKNOWN", "START_UNKNOWN", "LOGIN_UNPROVEN", "LOGIN_UNPROVEN"],
+      ["START_UNKNOWN", "LOGIN_UNPROVEN", "LOGIN_UNPROVEN", "LOGIN_UNPROVEN"],
       ["START_UNKNOWN", "START_UNKNOWN", "succeeded", "succeeded"],
     ])
     expect(complaintsOf(outcome)).toEqual([])

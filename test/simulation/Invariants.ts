@@ -51,13 +51,13 @@ const startsOnce = (night: NightOutcome): ReadonlyArray<Violation> => {
   return [...violations, ...answeredOnce(night)]
 }
 
-/** Both answers were lost: the second execution is as unknown as the first, and START_UNKNOWN says so. */
+/** Both answers were lost: the second execution is as unknown as the first, and the verdict says so. */
 const isUnknown = (night: NightOutcome, external: string): boolean =>
   runsOf(night).some((run) =>
     [...run.tasks.values()].some(
       (task) =>
         task.attempts.some((attempt) => attempt.external_execution_id === external && attempt.probed) &&
-        task.settled?.fact.reason === "START_UNKNOWN",
+        ["START_UNKNOWN", "LOGIN_UNPROVEN"].includes(task.settled?.fact.reason ?? ""),
     ),
   )
 

@@ -189,7 +189,7 @@ describe("an account of which two logins in a row were rejected", () => {
       who_acts: "customer",
       message:
         "the source rejected the last 2 logins to this account, the last one with BLOCKED_USER at " +
-        "2026-11-19T03:00:00.000Z; another rejection may lock it, so this login is not sent until `nightjar credentials " +
+        "2026-11-19T03:00:00.000Z; another rejection may lock it, so no login is sent, not even a corrected one, until `nightjar credentials " +
         "release f2` allows it",
     })
   })

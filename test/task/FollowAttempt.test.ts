@@ -1,6 +1,7 @@
 /** Executions in virtual time: how they are looked at, aborted and closed. */
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
+import { SecretRefused } from "../../src/client/Service.ts"
 import type { StartAnswer, StateAnswer, StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, second, sharing, startedBefore } from "./ScriptedNight.ts"
@@ -372,6 +373,20 @@ describe("an execution that cannot continue", () => {
     const next = yield* night({ facts: stuck.facts.slice(2), script: { state: () => completed } })
     expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
   })
+
+  effect(
+    "of a service that refuses the secret is an engineer's, and followed by the next run [end SECRET_REFUSED open]",
+    function* () {
+      const refused = new SecretRefused({ http_status: 401, message: "no such application" })
+      const end = yield* night({
+        rules: { max_wait: Duration.millis(minute) },
+        script: { state: () => refused, abort: () => refused },
+      })
+      expect(end.verdict("c-1")).toBe("unfinished SECRET_REFUSED engineer")
+      const next = yield* night({ facts: end.facts.slice(2), script: { state: () => completed } })
+      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    },
+  )
 
   effect("of an unreachable service is left as it is, and reported", function* () {
     const end = yield* night({

@@ -49,13 +49,17 @@ describe("an account", () => {
     "c-1 bank:mobile": blocked("BLOCKED_USER"),
   }
   effect(
-    "is sent no third login after two rejected ones, in this run or a later one, until a release [promise 4 accounts]",
+    "is sent no third login after two rejected ones, in this run or a later one, until a release [promise 4 accounts] [promise 4 told]",
     function* () {
       const place = makePlace()
       const { script, seen } = source(rejecting)
       const end = yield* night({ place, tasks, script })
       expect(seen).toEqual({ most: 1, starts: ["c-2 bank:api", "c-1 bank:website", "c-1 bank:mobile"] })
       expect(end.verdict("c-1", "bank:api")).toBe("failed BLOCKED_USER customer")
+      // A corrected login would not be sent either.
+      expect(end.state.tasks.get(idOf("c-1", "bank:api"))?.settled?.fact.message).toMatch(
+        /no login is sent, not even a corrected one, until `nightjar credentials release two` allows it$/,
+      )
       const changed: ReadonlyArray<NightTask> = [
         { customer: "c-1", engine: "bank:api", fingerprint: "five", account: "A" },
       ]

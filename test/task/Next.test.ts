@@ -6,6 +6,7 @@ import { attemptsToReadAgain, cutVerdict, next, triesOf, unseenOf, verdictLeft }
 import type { Mode } from "../../src/task/Next.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { courseOf } from "../../src/ledger/RunState.ts"
+import { own } from "../../src/service/Ends.ts"
 import {
   answered,
   closed,
@@ -213,10 +214,35 @@ describe("resuming", () => {
       undefined,
       "START_UNKNOWN",
       "START_UNKNOWN",
-      "ENGINE_UNAVAILABLE",
+      "START_UNKNOWN",
       "OUT_OF_SERVICE",
       undefined,
     ])
+  })
+
+  it("is unproven if its login holds the account, wherever its process ended [promise 4 third] [promise 4 gone third]", () => {
+    const third = (probe = false): Fact => ({ ...intended(1, probe), holds_account: true }) as Fact
+    const [lost, none] = [answered(1, "lost"), answered(1, "not_created")]
+    const probed = [intended(1), lost, third(true)]
+    const gone = { ...closed(1, "UNKNOWN", "EXECUTION_GONE") } as Extract<Fact, { _tag: "AttemptClosed" }>
+    const { landed: _, ...forgotten } = gone
+    const left = (...facts: ReadonlyArray<Fact>) => verdictLeft(taskOf(facts))
+    expect(left(third(), lost)).toEqual(own("LOGIN_UNPROVEN"))
+    expect([
+      left(third())?.reason,
+      told([third(), lost], "collect"),
+      cutVerdict(taskOf([third(), lost])).reason,
+      told(probed),
+      told([...probed, lost]),
+      left(third(), answered(1, "accepted"), forgotten)?.reason,
+    ]).toEqual(Array.from({ length: 6 }, () => "LOGIN_UNPROVEN"))
+    // Its probe is still looked for, and one that created nothing was no login.
+    expect([told([third(), lost]), left(...probed, none)?.reason]).toEqual(["probe 1", "START_UNKNOWN"])
+    // An answer to the cut request may still come: its execution is not forgotten.
+    expect(cutVerdict(taskOf([third()])).reason).toBe("SERVICE_UNREACHABLE")
+    expect(told([third(), lost, settled("failed", "LOGIN_UNPROVEN")])).toBe("Done")
+    const accepted = { ...forgotten, authentication_status: "AUTH_OK" } as Fact
+    expect(left(third(), answered(1, "accepted"), accepted)?.reason).toBe("EXECUTION_GONE")
   })
 
   it("is cut off with what its facts show", () => {

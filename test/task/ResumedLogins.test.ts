@@ -76,7 +76,7 @@ describe("credentials that changed while an execution was in flight", () => {
     expect(end.rejections).toEqual([])
     // What may run unseen keeps its own login, and no other one, for the rest of the run.
     expect([verdicts(end), end.countOf("start", "c-2")]).toEqual([
-      ["failed ANSWER_UNUSABLE engineer", "unfinished ALREADY_EXECUTING service", succeeded],
+      ["failed ANSWER_UNUSABLE engineer", "unfinished START_UNKNOWN engineer", succeeded],
       0,
     ])
   })

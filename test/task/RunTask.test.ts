@@ -4,6 +4,7 @@
  */
 import { describe, expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
+import { SecretRefused } from "../../src/client/Service.ts"
 import { own } from "../../src/service/Ends.ts"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
 import type { Prepared } from "../../src/task/Work.ts"
@@ -483,6 +484,26 @@ describe("every request of a task", () => {
 })
 
 describe("a start", () => {
+  effect(
+    "that is refused with the secret ends all that wait, and the next run starts them [end SECRET_REFUSED]",
+    function* () {
+      const secret = new SecretRefused({ http_status: 401, message: "no such application" })
+      const tasks = ["c-1", "c-2", "c-3"].map((customer) => ({ customer }))
+      const end = yield* night({
+        tasks,
+        rules: { limits: oneSlot },
+        script: { start: () => secret, list: () => secret },
+      })
+      const verdicts = (of: NightEnd) => tasks.map(({ customer }) => of.verdict(customer))
+      expect([end.countOf("start"), verdicts(end)]).toEqual([
+        1,
+        tasks.map(() => "unfinished SECRET_REFUSED engineer"),
+      ])
+      const next = yield* night({ tasks, facts: end.facts.slice(2) })
+      expect(verdicts(next)).toEqual(tasks.map(() => "succeeded COMPLETED nobody"))
+    },
+  )
+
   effect("that is refused, unknown or a mistake in the job gives its slot to the next task", function* () {
     const end = yield* night({
       tasks: [

@@ -219,9 +219,19 @@ export const problemsText = (problems: ReadonlyArray<string>): string => {
 
 const logins = Effect.flatMap(openedLedger, ({ accounts }) => Effect.map(accounts, loginsOf))
 
-const heldText =
-  `An account is held after ${rejectedInARowMax} rejected logins in a row, or after ${strikesMax} that may ` +
-  "have failed: another one may lock it. Only changed credentials or a release send one again."
+const heldTexts = {
+  rejections:
+    `An account is held after ${rejectedInARowMax} rejected logins in a row: another one may lock it. ` +
+    "Correct the login, then release it; until then nothing is sent, not even a corrected login.",
+  LOGIN_UNPROVEN:
+    `An account is held LOGIN_UNPROVEN after ${strikesMax} logins in a row that may have failed: ` +
+    "another one may lock it. A corrected password is sent once; otherwise nothing is sent until a release.",
+} as const
+
+const heldText = (rows: ReadonlyArray<LoginRow>): ReadonlyArray<string> =>
+  Record.toEntries(heldTexts).flatMap(([why, text]) =>
+    rows.some(({ held_by }) => held_by === why) ? [text] : [],
+  )
 
 const list = command(
   "list",
@@ -241,7 +251,7 @@ const list = command(
         return unproven ? "No login is unproven." : "No credentials are rejected, held or unproven."
       return [
         ...incidentsText(rows, out.width),
-        ...(rows.some(({ account_held }) => account_held) ? [heldText] : []),
+        ...heldText(rows),
         "`nightjar credentials release FINGERPRINT` lets the next run send a login again.",
         ...(rows.some(isUnproven)
           ? ["`nightjar credentials list --unproven --csv` is for the service's support."]

@@ -144,12 +144,30 @@ describe("credentials list", () => {
         account-4-of-alp  held LOGIN_UNPROVEN  c-4        2026-11-20 22:31:00  x-4-2        no good login
         account-4-of-alp  held LOGIN_UNPROVEN  c-4        2026-11-20 22:31:00  x-4-3        no good login
 
-      An account is held after 2 rejected logins in a row, or after 3 that may have failed: another one may lock it. Only changed credentials or a release send one again.
+      An account is held LOGIN_UNPROVEN after 3 logins in a row that may have failed: another one may lock it. A corrected password is sent once; otherwise nothing is sent until a release.
       \`nightjar credentials release FINGERPRINT\` lets the next run send a login again.
       \`nightjar credentials list --unproven --csv\` is for the service's support.
       ",
       ]
     `)
+  })
+
+  it("says of each kind of hold what a person can do, and nothing of a kind that is not there [promise 4 told list]", async () => {
+    const second: Fact = {
+      ...(rejected(3) as Extract<Fact, { _tag: "CredentialRejected" }>),
+      fingerprint: "another-login",
+      login: { ...keysOf(3), password: "another" },
+    }
+    const twice = [started, planned(3), rejected(3), second]
+    const heldIn = async (written: ReadonlyArray<Fact>) =>
+      (await credentials(await folderOf(written), "list")).stdout
+        .split("\n")
+        .filter((line) => line.startsWith("An account is held"))
+    expect(await heldIn(twice)).toEqual([
+      "An account is held after 2 rejected logins in a row: another one may lock it. Correct the login, then release it; until then nothing is sent, not even a corrected login.",
+    ])
+    expect((await heldIn([...twice, ...facts.slice(1)])).length).toBe(2)
+    expect(await heldIn([started, planned(3), rejected(3)])).toEqual([])
   })
 
   it("has every login in JSON, rejected ones under the keys that they had", async () => {
