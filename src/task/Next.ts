@@ -93,11 +93,18 @@ const afterUnknown = (
   return { ...startOf(task, last.attempt), probe: true, byParameters: last.token_id === undefined }
 }
 
+const unprovenText =
+  "its start was answered 503 although the engine says that it is available, so nobody knows whether it logged " +
+  "in; no further login of this account is sent in this night"
+
 /** Where its login holds the account, no run starts it again before a person acts. */
 const lost = ({ answer, holds_account }: AttemptState): Verdict => {
   // A probe that created nothing is no login.
-  const mayHaveFailed = answer === undefined || answer.answer === "lost"
-  return own(holds_account === true && mayHaveFailed ? "LOGIN_UNPROVEN" : "START_UNKNOWN")
+  const isLost = answer?.answer === "lost"
+  if (holds_account === true && (answer === undefined || isLost)) return own("LOGIN_UNPROVEN")
+  return isLost && answer.http_status === 503
+    ? { ...own("ENGINE_UNAVAILABLE"), message: unprovenText }
+    : own("START_UNKNOWN")
 }
 
 /** What a closed execution ends its task with. One that the service forgot may have had its login refused. */

@@ -354,7 +354,7 @@ describe("the sources see", () => {
 
   it.each([
     ["1 a lost answer", "lost: reset", ["START_UNKNOWN", "LOGIN_UNPROVEN", "LOGIN_UNPROVEN"]],
-    ["3 a 503 of an engine that is available", "503", ["START_UNKNOWN", "LOGIN_UNPROVEN", "LOGIN_UNPROVEN"]],
+    ["3 a 503 of an available engine", "503", ["ENGINE_UNAVAILABLE", "LOGIN_UNPROVEN", "LOGIN_UNPROVEN"]],
     [
       "15 an execution that is never found",
       "never found",

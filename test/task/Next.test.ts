@@ -214,7 +214,7 @@ describe("resuming", () => {
       undefined,
       "START_UNKNOWN",
       "START_UNKNOWN",
-      "START_UNKNOWN",
+      "ENGINE_UNAVAILABLE",
       "OUT_OF_SERVICE",
       undefined,
     ])

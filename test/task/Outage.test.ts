@@ -46,7 +46,7 @@ describe("an engine that refuses starts", () => {
     const counted = customers.map((customer) => starts.filter((of) => of === customer).length)
     expect(counted).toEqual([4, 4, 4])
     expect(customers.map((customer) => end.verdict(customer))).toEqual(
-      customers.map(() => "unfinished START_UNKNOWN engineer"),
+      customers.map(() => "unfinished ENGINE_UNAVAILABLE service"),
     )
   })
 
