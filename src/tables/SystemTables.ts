@@ -135,7 +135,7 @@ export const consentDocumentsTable = table(
 )
 
 /** What may become of a download. */
-const downloads = ["downloaded", "missing", "refused", "failed"]
+const downloads = ["downloaded", "missing", "refused", "not_delivered", "failed"]
 
 export const attachmentsTable = table(
   "attachments",
@@ -148,7 +148,15 @@ export const attachmentsTable = table(
     column("bytes", "BIGINT", "own", "Size."),
     text("sha256", "own", "SHA-256 of the content."),
     text("path", "own", "Where the document is, relative to the output folder."),
-    oneOf(text("status", "clear", "downloaded, missing, refused or failed."), downloads),
+    oneOf(
+      text(
+        "status",
+        "clear",
+        "downloaded, missing (404), refused (not an identifier that may be requested), not_delivered (the " +
+          "service answers, but not with the document) or failed (the next request may bring it).",
+      ),
+      downloads,
+    ),
   ],
 )
 
@@ -174,7 +182,7 @@ export const documentsTable = table(
     column("bytes", "BIGINT", "own", "Size; NULL if it was not downloaded."),
     text("sha256", "own", "SHA-256 of the content."),
     text("path", "own", "Where the document is, relative to the output folder."),
-    oneOf(text("status", "clear", "downloaded, missing, refused, failed or not_requested."), [
+    oneOf(text("status", "clear", "downloaded, missing, refused, not_delivered, failed or not_requested."), [
       ...downloads,
       "not_requested",
     ]),
