@@ -87,7 +87,12 @@ export const sessionsTable = table(
     ...ofSession,
     text("status_code", "clear", "Final status of the session, recognised by its value."),
     text("cursor", "clear", "Last screen with user interaction, recognised by its value."),
-    column("is_closed", "BOOLEAN", "own", "False: the results were partial when they were last read."),
+    column(
+      "is_closed",
+      "BOOLEAN",
+      "own",
+      "False: the results were partial when they were last read. NULL if none came.",
+    ),
     column("retrieved_features", "VARCHAR[]", "clear", "Features that were retrieved."),
     time("pulled_at", "own", "When the newest body arrived, or was last requested."),
     column("records", "INTEGER", "own", "Number of records in the newest body; NULL if there is none."),
