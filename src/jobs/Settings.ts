@@ -78,7 +78,7 @@ const Retry = section(
     max_attempts: setting(
       count(1, 100),
       3,
-      "The most executions of a task in one run; one that ended `unfinished` counts anew when its run is resumed.",
+      "The most executions of a task in one run. If it ended `unfinished`, a resumed run counts anew.",
     ),
     base: setting(interval, "30 seconds", "The wait before the second attempt; it doubles each time."),
     max: setting(interval, "15 minutes", "The longest wait between two attempts."),

@@ -11,8 +11,8 @@ import { gapsIn, type Gap } from "./Standing.ts"
 import { change, type Standing } from "./Version.ts"
 
 /**
- * Rows of a table in `tables/`, of all runs: as published, and as they would be. What `main` would show of them
- * is known only once the version is built.
+ * Rows of a table in `tables/`, of all runs: as published, and as they would be. What `main` would show of
+ * them is known only once the version is built.
  */
 interface TableRows {
   /** With its schema, `nights` or `ops`. */

@@ -189,10 +189,7 @@ export const query = Command.make(
   {
     sql: optionalArgument("SQL", "One statement, in quotes, or @NAME of a saved query"),
     list: switchFlag("list", "List the saved queries"),
-    format: Flag.Literals("format", formats).pipe(
-      Flag.withDescription("Format (default: table)"),
-      Flag.optional,
-    ),
+    format: Flag.Literals("format", formats).pipe(Flag.withDescription("Format"), Flag.optional),
     json: switchFlag("json", "The same as --format json"),
     excelSafe: switchFlag("excel-safe", "In csv, put ' before texts that a spreadsheet would run"),
   },

@@ -200,7 +200,7 @@ export const explain = command("explain", {
     "nightjar explain ledger-damaged": "The id in brackets at the end of a message",
   },
   flags: {
-    id: argument("ID", "A task, customer, execution, session or message id, a receipt, or a reason"),
+    id: argument("ID", "A task, customer, execution, session, message, receipt or reason"),
     all: switchFlag("all", "All runs, not only the ten newest that know the id"),
   },
   run: function* ({ id, all }) {
