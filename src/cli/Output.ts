@@ -8,6 +8,7 @@ import { Config, Context, Effect, Layer, Option, PlatformError, Ref, Sink, Stdio
 import { Argument, Flag, GlobalFlag } from "effect/cli"
 import { codeOf, machineCalls } from "../base/DurableFile.ts"
 import { suggestion } from "../base/Text.ts"
+import { cutText } from "../service/BodyBounds.ts"
 import { told, type MessageId, type ValuesOf } from "../messages/Catalogue.ts"
 import { cleanValue } from "../privacy/CleanBody.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
@@ -200,7 +201,7 @@ export const severalFlag = (name: string, metavar: string, description: string) 
 
 export const jobFlags = severalFlag("job", "FILE", "Where a job file is now, if it was moved")
 
-/** What was given with flags and is not known, with its flag; such a name would silently select nothing. */
+/** What was given with flags and is not known, as it was given; such a name would silently select nothing. */
 export const unknownNames = (
   run_id: string,
   flags: Readonly<Record<string, readonly [given: ReadonlyArray<string>, known: ReadonlyArray<unknown>]>>,
@@ -209,7 +210,7 @@ export const unknownNames = (
     const known = [...new Set(names)].filter((name) => typeof name === "string")
     return given
       .filter((name) => !known.includes(name))
-      .map((name) => `--${flag} in ${run_id}${suggestion(name, known)}`)
+      .map((name) => `--${flag} ${cutText(name, 80)} in ${run_id}${suggestion(name, known)}`)
   })
 
 export const NoProgressFlag = GlobalFlag.Setting("no-progress")({

@@ -75,7 +75,11 @@ const Polling = section(
 
 const Retry = section(
   {
-    max_attempts: setting(count(1, 100), 3, "The most executions per task in one run."),
+    max_attempts: setting(
+      count(1, 100),
+      3,
+      "The most executions of a task in one run. If it ended `unfinished`, a resumed run counts anew.",
+    ),
     base: setting(interval, "30 seconds", "The wait before the second attempt; it doubles each time."),
     max: setting(interval, "15 minutes", "The longest wait between two attempts."),
   },

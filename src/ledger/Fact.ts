@@ -306,6 +306,7 @@ export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
 const keptReasons = [
   "RECORDS_SHORT",
   "RECORDS_UNREACHABLE",
+  "DOCUMENTS_SHORT",
   "ANSWER_UNUSABLE",
 ] as const satisfies ReadonlyArray<Reason>
 /** It is not proved that all of this closed execution is here: it stays at the service and is read again. */
@@ -347,8 +348,11 @@ export const AttachmentRead = Schema.TaggedStruct("AttachmentRead", {
   ...task,
   session_id: SessionId,
   attachment_id: Schema.String,
-  /** downloaded, missing (404), refused (not an identifier that may be requested), failed. */
-  status: Schema.Literals(["downloaded", "missing", "refused", "failed"]),
+  /**
+   * downloaded, missing (404), refused (not an identifier that may be requested), not_delivered (the service
+   * answers, but not with the document), failed (no answer, or one that says nothing about it).
+   */
+  status: Schema.Literals(["downloaded", "missing", "refused", "not_delivered", "failed"]),
   media_type: Schema.optionalKey(Schema.String),
   bytes: Schema.optionalKey(Schema.Int),
   sha256: Schema.optionalKey(Schema.String),

@@ -233,6 +233,10 @@ export const isToDelete = (attempt: AttemptState): boolean => remainsAny(attempt
 export const keptOf = ({ settled, attempts }: TaskState): ReadonlyArray<AttemptState> =>
   settled === undefined ? [] : attempts.filter((one) => remainsAny(one, "unread", "kept"))
 
+/** The service did not say that a document of the task cannot be had: asking again may bring it. */
+export const awaitsDocuments = ({ attachments }: Pick<TaskState, "attachments">): boolean =>
+  attachments.some(({ status }) => status === "failed")
+
 /** What a task is settled with; one that is not settled is in progress. */
 export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")
 

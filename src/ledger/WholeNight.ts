@@ -8,7 +8,7 @@ import { exitOf } from "../service/EndTable.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { RunHeader } from "./FoldRun.ts"
 import type { Ledger } from "./Ledger.ts"
-import { subjectOf, verdictOfTask, type RunState, type TaskState } from "./RunState.ts"
+import { awaitsDocuments, subjectOf, verdictOfTask, type RunState, type TaskState } from "./RunState.ts"
 
 /** It asks for everything that its job names: neither a rerun nor a part. */
 export const isOfWholeJob = ({
@@ -75,6 +75,10 @@ const isWhole = (runs: ReadonlyArray<RunState>): boolean => {
   )
 }
 
+/** What a task adds to the exit code of its run: also of one that succeeded, a document may be left. */
+export const exitOfTask = (task: TaskState): ReturnType<typeof exitOf> =>
+  awaitsDocuments(task) ? exitCodes.leftovers : exitOf(verdictOfTask(task).outcome)
+
 /** A publication found data that is older than `error_after` of its job. */
 export const isTooOld = ({ published }: RunState): boolean => published?.fact.stale?.failed !== undefined
 
@@ -83,7 +87,7 @@ export const nightExitCode = (runs: ReadonlyArray<RunState>): number | undefined
   const ends = runs.flatMap(({ ended }) => ended ?? [])
   if (ends.length < runs.length) return undefined
   if (ends.length === 1) return ends[0]?.exit_code
-  const codes = [...newestTasks(runs).values()].map((task) => exitOf(verdictOfTask(task).outcome))
+  const codes = [...newestTasks(runs).values()].map(exitOfTask)
   // What is held back waits for a person: no rerun finishes it.
   const isLeft = ({ ended, held }: RunState) =>
     ended?.leftovers === true && (held === undefined || ended.exit_code === exitCodes.leftovers)

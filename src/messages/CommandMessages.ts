@@ -123,7 +123,7 @@ export const commandMessages = {
     "Run `nightjar verify` to see what is damaged.",
   ),
   "id-unknown": refusal(
-    "no task, customer, execution, session, reason or message has this id",
+    "no task, customer, execution, session, receipt, reason or message has this id",
     "`nightjar status` lists tasks; schemas/ends.md lists reasons, and schemas/messages.md messages.",
   ),
   "topic-unknown": nothing.changed(
@@ -176,6 +176,10 @@ export const commandMessages = {
   "saved-query-unknown": nothing.read(
     "there is no such saved query{suggestion}",
     "`nightjar query --list` lists the saved queries.",
+  ),
+  "query-formats": nothing.written(
+    "--json is --format json, and --format {format} was given too",
+    "Leave one of the two out.",
   ),
   "excel-safe-without-csv": nothing.written(
     "--excel-safe is for --format csv, not for {format}",

@@ -22,6 +22,8 @@ const checkService =
   "`nightjar doctor JOB` checks the address, the secret and the network; then run the command again."
 const explained = "`nightjar explain TASK` shows each attempt."
 const readAgain = "The executions are kept at the service; the next run reads them again."
+const documentsKept =
+  "The records are in the tables; an execution whose documents are not here stays at the service. "
 const signIn = "Ask the customer to sign in again, then run `nightjar tokens exchange`."
 
 export const nightMessages = {
@@ -168,7 +170,7 @@ export const nightMessages = {
     explained,
   ),
   "executions-kept": warning(
-    "{executions} kept at the service, because records may be missing here{missing}",
+    "{executions} kept at the service, because {what} may be missing here{missing}",
     readAgain,
   ),
   "records-surplus": warning(
@@ -180,7 +182,16 @@ export const nightMessages = {
     "{attachments} not requested: the identifier is not a text, or is not safe to use",
     "Report the identifiers to the service; they are in the landed results.",
   ),
-  "attachments-failed": warning("{attachments} could not be downloaded", readAgain),
+  "attachments-not-delivered": warning(
+    "{attachments} not delivered: the service answers, but not with the document",
+    "Ask the service for them: `ops.attachments` names them. Runs of the next 30 days request them again.",
+    documentsKept + "The exit code does not change.",
+  ),
+  "attachments-failed": warning(
+    "{attachments} could not be downloaded: there was no usable answer in time",
+    "`nightjar run JOB` requests them again.",
+    documentsKept + "The exit code is 4.",
+  ),
   "gate-failed": warning(
     "the gate {gate} did not pass: {found}; expected: {expected}",
     "Look at the version that was set aside. If it is right, `nightjar accept` publishes it; " +

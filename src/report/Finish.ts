@@ -7,10 +7,10 @@ import { shellWord } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
 import { isOpenAtService, subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
-import { isTooOld, newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
+import { exitOfTask, isTooOld, newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { RunChanges } from "./Changes.ts"
-import { exitOf, type Outcome } from "../service/EndTable.ts"
+import type { exitOf, Outcome } from "../service/EndTable.ts"
 import { rowOf } from "../service/Ends.ts"
 import { pendingDeletions } from "../task/DeleteExecutions.ts"
 
@@ -24,7 +24,7 @@ import { pendingDeletions } from "../task/DeleteExecutions.ts"
 type RunExitCode = ReturnType<typeof exitOf>
 
 export const exitCodeOf = (run: RunState, after_export: "delete" | "keep"): RunExitCode => {
-  const codes = [...run.tasks.values()].map((task) => exitOf(verdictOfTask(task).outcome))
+  const codes = [...run.tasks.values()].map(exitOfTask)
   if (codes.includes(4)) return 4
   if (after_export === "delete" && pendingDeletions(run) > 0) return 4
   return isPublishedWhole(run) && codes.every((code) => code === 0) ? 0 : 3

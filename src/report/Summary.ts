@@ -9,7 +9,7 @@ import type { MisfitCount, OtherRecords, RejectedCount, StaleData } from "../led
 import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
-import { told } from "../messages/Catalogue.ts"
+import { told, type MessageId } from "../messages/Catalogue.ts"
 import { messageMax, nameOf, reasonMax } from "./Changes.ts"
 import { finishOf } from "./Finish.ts"
 import { cutText } from "../service/BodyBounds.ts"
@@ -162,7 +162,7 @@ export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run],
   const orphans = attempts.filter(({ attempt }) => attempt.orphanSuspected)
   const attachments = countBy(
     tasks.flatMap((task) => task.attachments.map(({ status }) => status)),
-    { downloaded: 0, missing: 0, refused: 0, failed: 0 },
+    { downloaded: 0, missing: 0, refused: 0, not_delivered: 0, failed: 0 },
   )
   const { started, started_at, ended, published } = run
   const { run_id, job, job_path, run_date, parent, part } = started
@@ -281,7 +281,7 @@ const deletionsOf = (tasks: ReadonlyArray<TaskState>) => {
   return { done, pending: pending - kept, kept }
 }
 
-/** Differences between counts and records, for executions that are kept and for those that are not. */
+/** What executions are kept for, and differences between counts and records of those that are not. */
 const recordWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> => {
   const kept = tasks.flatMap(keptOf)
   const missing = sumOf(kept.map((one) => shortfallOf(one.kept?.families ?? [])))
@@ -291,7 +291,11 @@ const recordWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> 
   const surplus = sumOf(whole.map(({ proof }) => surplusOf(proof?.families ?? [])))
   return [
     ...ifAny(kept, () => {
-      return told("executions-kept", { executions: counted(kept.length, "execution"), missing: short })
+      const documents = kept.filter((one) => one.kept?.reason === "DOCUMENTS_SHORT").length
+      const what =
+        documents === 0 ? "records" : documents < kept.length ? "records or documents" : "documents"
+      const executions = counted(kept.length, "execution")
+      return told("executions-kept", { executions, what, missing: short })
     }),
     ...ifAny(whole, () => {
       const executions = counted(whole.length, "execution")
@@ -303,12 +307,13 @@ const recordWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> 
 const warningsOf = (
   { started: { missed = [] } }: RunState,
   tasks: ReadonlyArray<TaskState>,
-  { missing, refused, failed }: Readonly<Record<"missing" | "refused" | "failed", number>>,
+  documents: Readonly<Record<"missing" | "refused" | "not_delivered" | "failed", number>>,
   orphans: number,
 ): ReadonlyArray<string> => {
   const attempts = tasks.flatMap((task) => task.attempts)
   const open = attempts.filter(isOpenAtService).length
-  const files = (id: "attachments-missing" | "attachments-refused" | "attachments-failed", count: number) =>
+  const { missing, refused, not_delivered, failed } = documents
+  const files = (id: Extract<MessageId, `attachments-${string}`>, count: number) =>
     count > 0 ? [told(id, { attachments: counted(count, "attachment") })] : []
   return [
     // Nights before this one that had no run.
@@ -322,6 +327,7 @@ const warningsOf = (
     ...recordWarnings(tasks),
     ...files("attachments-missing", missing),
     ...files("attachments-refused", refused),
+    ...files("attachments-not-delivered", not_delivered),
     ...files("attachments-failed", failed),
   ]
 }

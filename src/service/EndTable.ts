@@ -315,6 +315,8 @@ export const ownEnds = {
   RECORDS_SHORT: partial("The final results contain fewer records than the service counted.", isKept, {
     results: "incomplete",
   }),
+  /** Only of an execution: its task ends as its records say. */
+  DOCUMENTS_SHORT: succeeded("The records are here, but not all the documents that they name.", isKept),
   /** Only of a feature, in `coverage`: its records of earlier nights stay as they were. */
   FEATURE_NOT_RETRIEVED: engineerActs(
     "The service neither returned the feature nor says why.",

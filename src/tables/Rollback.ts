@@ -4,13 +4,18 @@
  * service depends on what is published here, because every deletion follows a publication of its run.
  */
 import { Effect } from "effect"
+import { placeOf } from "./DataDictionary.ts"
 import { keptVersions, placeIn } from "./KeptVersions.ts"
 import { fileStep, filesOf, readManifest, withPolicy, type Manifest, type Store } from "./Manifest.ts"
 import { gapsIn, type Gap } from "./Standing.ts"
 import { change, type Standing } from "./Version.ts"
 
-/** Rows of a table in `tables/`, of all runs: as published, and as they would be. */
+/**
+ * Rows of a table in `tables/`, of all runs: as published, and as they would be. What `main` would show of
+ * them is known only once the version is built.
+ */
 interface TableRows {
+  /** With its schema, `nights` or `ops`. */
   readonly table: string
   readonly before: number
   readonly after: number
@@ -46,7 +51,7 @@ const differing = (before: Manifest, after: Manifest): ReadonlyArray<TableRows> 
   const [one, other] = [rowsByTable(before), rowsByTable(after)]
   return [...new Set([...one.keys(), ...other.keys()])]
     .toSorted()
-    .map((table) => ({ table, before: one.get(table) ?? 0, after: other.get(table) ?? 0 }))
+    .map((table) => ({ table: placeOf(table), before: one.get(table) ?? 0, after: other.get(table) ?? 0 }))
     .filter((each) => each.before !== each.after)
 }
 

@@ -85,7 +85,9 @@ const sessionsOf = (state: RunState, frames: ReadonlyArray<LandedBody>): Readonl
       const [body] = bodies
       const read = task.results.findLast(({ fact }) => fact.session_id === session_id)
       const execution_id = body?.meta.execution_id ?? read?.fact.execution_id ?? executionOf(task, session_id)
-      const known = { read_at: read?.at, is_closed: read?.fact.is_closed }
+      // An answer without results, which ends the reading, does not say so of the session.
+      const is_closed = read?.fact.landed === undefined ? undefined : read.fact.is_closed
+      const known = { read_at: read?.at, is_closed }
       return { task, session_id, execution_id, body, bodies, ...known }
     })
   })

@@ -87,7 +87,12 @@ export const sessionsTable = table(
     ...ofSession,
     text("status_code", "clear", "Final status of the session, recognised by its value."),
     text("cursor", "clear", "Last screen with user interaction, recognised by its value."),
-    column("is_closed", "BOOLEAN", "own", "False: the results were partial when they were last read."),
+    column(
+      "is_closed",
+      "BOOLEAN",
+      "own",
+      "False: the results were partial when they were last read. NULL if none came.",
+    ),
     column("retrieved_features", "VARCHAR[]", "clear", "Features that were retrieved."),
     time("pulled_at", "own", "When the newest body arrived, or was last requested."),
     column("records", "INTEGER", "own", "Number of records in the newest body; NULL if there is none."),
@@ -135,7 +140,7 @@ export const consentDocumentsTable = table(
 )
 
 /** What may become of a download. */
-const downloads = ["downloaded", "missing", "refused", "failed"]
+const downloads = ["downloaded", "missing", "refused", "not_delivered", "failed"]
 
 export const attachmentsTable = table(
   "attachments",
@@ -148,7 +153,15 @@ export const attachmentsTable = table(
     column("bytes", "BIGINT", "own", "Size."),
     text("sha256", "own", "SHA-256 of the content."),
     text("path", "own", "Where the document is, relative to the output folder."),
-    oneOf(text("status", "clear", "downloaded, missing, refused or failed."), downloads),
+    oneOf(
+      text(
+        "status",
+        "clear",
+        "downloaded, missing (404), refused (not an identifier that may be requested), not_delivered (the " +
+          "service answers, but not with the document) or failed (the next request may bring it).",
+      ),
+      downloads,
+    ),
   ],
 )
 
@@ -174,7 +187,7 @@ export const documentsTable = table(
     column("bytes", "BIGINT", "own", "Size; NULL if it was not downloaded."),
     text("sha256", "own", "SHA-256 of the content."),
     text("path", "own", "Where the document is, relative to the output folder."),
-    oneOf(text("status", "clear", "downloaded, missing, refused, failed or not_requested."), [
+    oneOf(text("status", "clear", "downloaded, missing, refused, not_delivered, failed or not_requested."), [
       ...downloads,
       "not_requested",
     ]),

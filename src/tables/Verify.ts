@@ -54,6 +54,7 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const [damage, runs] = looked.success
   const problems = damage.map((detail) => problemOf(ledgerName, "facts-damaged", { detail }))
   const accepted = new Map<string, string>()
+  const documents = new Set<string>()
   const pruned = yield* ledger.pruned
   const newest = manifest && (yield* fileStep(() => newestDerived(store, manifest)))
   for (const { fact } of runs) {
@@ -64,7 +65,8 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
       : yield* runProblems(fact.run_id)
     problems.push(...found.problems)
     if (found.state === undefined) continue
-    if (!pruned.attachments.has(fact.run_id)) problems.push(...(yield* documentProblems(store, found.state)))
+    if (!pruned.attachments.has(fact.run_id))
+      problems.push(...(yield* documentProblems(store, found.state, documents)))
     // A run in progress has nothing published yet.
     if (newest?.runs[fact.run_id] === undefined) {
       if (!isLost && found.state.published !== undefined)
@@ -142,12 +144,13 @@ const runProblems = Effect.fnUntraced(function* (run_id: RunId) {
   return { problems, state: picture.state }
 })
 
-/** Every document that was downloaded exists and matches its name. */
-const documentProblems = ({ layout }: Store, { tasks }: RunState) =>
+/** Every document that was downloaded exists and matches its name; checked once, whichever runs have it. */
+const documentProblems = ({ layout }: Store, { tasks }: RunState, checked: Set<string>) =>
   fileStep(() =>
     [...tasks.values()].flatMap(({ attachments }) =>
       attachments.flatMap(({ status, path, sha256 }): ReadonlyArray<Problem> => {
-        if (status !== "downloaded" || path === undefined) return []
+        if (status !== "downloaded" || path === undefined || checked.has(path)) return []
+        checked.add(path)
         const stands = join(layout.root, path)
         if (!existsSync(stands)) return [problemOf(path, "document-missing")]
         const isWhole = sha256Hex(readFileSync(stands)) === sha256

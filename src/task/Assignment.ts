@@ -17,6 +17,7 @@ import { Secrets, resolveReference, type SecretUnavailable } from "../jobs/Secre
 import { holdOf, type AccountBook, type Moment } from "../ledger/Accounts.ts"
 import { fingerprintLogin, type AccountKeys } from "../privacy/Fingerprint.ts"
 import { beforeStart, type Reason, type Verdict } from "../service/Ends.ts"
+import { isEncrypted } from "../service/Execution.ts"
 import { TaskId, type Access, type EngineReference, type RunId } from "../service/Ids.ts"
 import { accountOf, holdText, isLasting, verdictOfHold } from "./LoginHold.ts"
 import * as Tokens from "../tokens/TokenLogin.ts"
@@ -37,7 +38,7 @@ const cautionsOf = (
     // A literal id was reported when the job was loaded, with its place.
     if (source._tag === "Reference")
       return Object.hasOwn(values, name) && isSameText(customer_id, values[name]) ? [tellLoginId(name)] : []
-    return secret?.has(name) === true
+    return secret?.has(name) === true && !isEncrypted(Redacted.value(source.value))
       ? [`${name} is a secret written out in a file: use env:, file: or exec:`]
       : []
   })

@@ -8,7 +8,7 @@ import { attemptKeys } from "../ledger/FactKeys.ts"
 import type { CustomerId, EngineReference, SessionId, TaskId } from "../service/Ids.ts"
 import { countedTotal, sourceNameOf, type ProductsCount } from "../service/FlowResults.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
-import type { ClosedAttempt } from "../ledger/RunState.ts"
+import { awaitsDocuments, type ClosedAttempt } from "../ledger/RunState.ts"
 import { waitMs } from "../base/Time.ts"
 import { attemptWaits } from "../client/Polling.ts"
 import { append } from "../ledger/Ledger.ts"
@@ -33,14 +33,14 @@ const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionW
   yield* settle(night, session.task_id, verdictOfSession(pulled))
 })
 
-/** A session that is not settled yet is read again. */
+/** A session that is not settled yet is read again, and one of which a document may still come. */
 export const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
   const state = night.run.tasks.get(session.task_id)
-  const settled = state?.settled?.fact
-  if (settled !== undefined && settled.outcome !== "unfinished") return
-  night.ends.delete(session.task_id)
+  const isOver = state?.settled !== undefined && state.settled.fact.outcome !== "unfinished"
+  if (isOver && !awaitsDocuments(state)) return
+  if (!isOver) night.ends.delete(session.task_id)
   const partial = Effect.suspend(() =>
-    night.settledHere.has(session.task_id)
+    isOver || night.settledHere.has(session.task_id)
       ? Effect.void
       : settle(night, session.task_id, own("RESULTS_PARTIAL")),
   )
@@ -179,10 +179,8 @@ const pull = (
     readBefore: new Map(
       state?.results.flatMap(({ fact }) => (ofSession(fact) ? [[sourceNameOf(fact), fact]] : [])),
     ),
-    attachmentsKnown: new Set(
-      state?.attachments
-        .filter((one) => ofSession(one) && one.status !== "failed")
-        .map((one) => one.attachment_id),
+    attachmentsBefore: new Map(
+      state?.attachments.filter(ofSession).map(({ attachment_id, status }) => [attachment_id, status]),
     ),
     min_interval: flow_results.min_interval,
     wait_final: quick ? Duration.zero : flow_results.wait_final,

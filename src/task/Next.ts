@@ -294,12 +294,12 @@ export const takeUp = (
 export interface KeptAttempt {
   readonly last: ClosedAttempt
   readonly kept: typeof AttemptKept.Type
-  /** It is what its task ended with: what becomes of it becomes of the task. */
+  /** Its task ended with it, or with its records: what becomes of it becomes of the task. */
   readonly isEnd: boolean
 }
 
 /**
- * Closed executions of a settled task that are kept at the service because not all of their records are here:
+ * Closed executions of a settled task that are kept at the service because not all of it is here:
  * they are read again whenever the run is resumed. Those that `next` reads anyway are not included.
  */
 export const attemptsToReadAgain = (task: TaskState | undefined): ReadonlyArray<KeptAttempt> => {
@@ -309,7 +309,11 @@ export const attemptsToReadAgain = (task: TaskState | undefined): ReadonlyArray<
     const { attempt, closed, kept, deletion } = one
     if (remainsOf(one) !== "kept" || deletion !== undefined) return []
     if (closed === undefined || kept === undefined) return []
-    const isEnd = reason === kept.reason && attempt === task.attempts.at(-1)?.attempt
+    // Missing documents leave a task the end of its records; one that goes on gets its verdict from there.
+    const end = endOfAttempt(closed.fact, one.abort).verdict
+    const isOver = end.outcome !== "unfinished" && reason === end.reason
+    const isOwn = kept.reason === "DOCUMENTS_SHORT" ? isOver : reason === kept.reason
+    const isEnd = isOwn && attempt === task.attempts.at(-1)?.attempt
     return [{ last: { ...one, closed }, kept, isEnd }]
   })
 }

@@ -9,9 +9,9 @@ import { isSendable } from "../client/CallFailures.ts"
 import { Hints, type HintWatch } from "../client/Hints.ts"
 import { askedWait, retryCall } from "../client/Pacing.ts"
 import { nextLookInMs } from "../client/Polling.ts"
-import { AnswerLost, Service, type Body, type CallFailure, type ResultsAnswer } from "../client/Service.ts"
+import { Service, type Body, type CallFailure, type ResultsAnswer } from "../client/Service.ts"
 import { Landing } from "../landing/Landing.ts"
-import type { AnswerRefused, Fact, LandedRef, ResultsRead } from "../ledger/Fact.ts"
+import type { AnswerRefused, AttachmentRead, Fact, LandedRef, ResultsRead } from "../ledger/Fact.ts"
 import { taskKeys, type TaskKeys } from "../ledger/FactKeys.ts"
 import { append } from "../ledger/Ledger.ts"
 import { attachmentIds, type AttachmentIds } from "../records/ExactNumber.ts"
@@ -23,50 +23,59 @@ import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
 // Downloads the documents that final results name (section 4.12), each once: a document that is missing at
 // the service, or that may not be requested, becomes a fact. If the disk does not accept a document, the
-// run ends; if the service does not deliver it, or not in time, it is only marked.
+// run ends; if the service does not deliver it, or not in time, it is only marked, and its execution is kept.
 
 const attachmentTriesMax = 6
-/** A document that the results name and the service does not find is asked for this often. */
+/** A document that the service does not find, or sends something else for, is asked for this often. */
 const absentFetchesMin = 3
 /** All documents of one session; those not downloaded by then are requested again by the next run. */
 const attachmentsWithin = Duration.hours(1)
 
+type DocumentStatus = (typeof AttachmentRead.Type)["status"]
+
+/** These may still come: they are requested again. */
+const isOutstanding = (status: DocumentStatus | undefined): boolean =>
+  status === undefined || status === "failed" || status === "not_delivered"
+
 interface AttachmentsOrder extends TaskKeys {
   readonly session_id: SessionId
-  /** Documents that need no further request. */
-  readonly attachmentsKnown: ReadonlySet<string>
+  /** What became of the session's documents before. */
+  readonly attachmentsBefore: ReadonlyMap<string, DocumentStatus>
   readonly min_interval: Duration.Duration
   /** Clock time after which this run reads nothing more. */
   readonly lastAnswerAt: number
 }
 
-/** False if a document could not be downloaded although the service has it. */
+/** False if a document is not here that the service may have. */
 const pullAttachments = Effect.fnUntraced(function* (
   order: AttachmentsOrder,
   { requestable, refused, textual }: AttachmentIds,
 ) {
   const about = { ...taskKeys(order), session_id: order.session_id }
+  const before = order.attachmentsBefore
   for (const attachment_id of refused)
-    if (!order.attachmentsKnown.has(attachment_id))
+    if (!before.has(attachment_id))
       yield* append({ _tag: "AttachmentRead", ...about, attachment_id, status: "refused" })
   const untilAt = Math.min(
     order.lastAnswerAt,
     (yield* Clock.currentTimeMillis) + Duration.toMillis(attachmentsWithin),
   )
   let all = true
-  let left = requestable.filter((attachment_id) => !order.attachmentsKnown.has(attachment_id))
+  let left = requestable.filter((attachment_id) => isOutstanding(before.get(attachment_id)))
   for (let reads = 1; left.length > 0; reads++) {
     const nextAt = (yield* Clock.currentTimeMillis) + Duration.toMillis(order.min_interval)
     const absent: Array<string> = []
     for (const attachment_id of left) {
       const fact = yield* downloadAttachment(order, attachment_id, textual.has(attachment_id), untilAt)
-      const status = fact.status === "page" ? "failed" : fact.status
+      const status = fact.status === "instead" ? "not_delivered" : fact.status
       // It may take a moment to make: what is believed to be missing is deleted with its execution.
-      const isAbsent = fact.status === "missing" || fact.status === "page"
+      const isAbsent = fact.status === "missing" || fact.status === "instead"
       if (isAbsent && reads < absentFetchesMin && nextAt < untilAt) absent.push(attachment_id)
       else {
-        yield* append({ _tag: "AttachmentRead", ...about, attachment_id, ...fact, status })
-        if (status === "failed") all = false
+        // A repeated answer is not news.
+        if (status !== before.get(attachment_id))
+          yield* append({ _tag: "AttachmentRead", ...about, attachment_id, ...fact, status })
+        if (isOutstanding(status)) all = false
       }
     }
     left = absent
@@ -105,11 +114,10 @@ const downloadAttachment = Effect.fnUntraced(function* (
     const isDoubtful = !mayBeText && pageTypes.test(answer.media_type ?? "")
     const stored = yield* landing.landAttachment(isDoubtful ? refusePage(answer.bytes) : answer.bytes)
     // No document has no bytes: it is not made yet, or was not sent.
-    if (stored.bytes === 0)
-      return yield* new AnswerLost({ message: "downloadAttachment: a document without a byte" })
+    if (stored.bytes === 0) return { status: "instead" } as const
     const { media_type } = answer
     return { status: "downloaded", ...stored, ...(media_type === undefined ? {} : { media_type }) } as const
-  }).pipe(Effect.catchTag("PageInstead", () => Effect.succeed({ status: "page" } as const)))
+  }).pipe(Effect.catchTag("PageInstead", () => Effect.succeed({ status: "instead" } as const)))
   return yield* retryDownload(download, untilAt)
 })
 
@@ -130,9 +138,13 @@ const retryDownload = <A, E extends { readonly _tag: string }, R>(
     Effect.matchEffect({
       onSuccess: (result) =>
         result._tag === "Stored" ? Effect.succeed(result.stored) : Effect.fail(result.failure),
-      onFailure: () => Effect.succeed({ status: "failed" } as const),
+      onFailure: (failure) =>
+        Effect.succeed({ status: isAnswered(failure) ? "not_delivered" : "failed" } as const),
     }),
   )
+
+/** Asking again in the same night changes nothing. Any other failure may pass. */
+const isAnswered = ({ _tag }: CallFailure): boolean => _tag === "SecretRefused" || _tag === "UnexpectedAnswer"
 
 const callFailureTags: ReadonlySet<string> = new Set([
   "NotSent",
@@ -155,8 +167,8 @@ export interface ReadOrder extends TaskKeys {
   readonly mayHaveBeenRead: boolean
   /** The newest answer of each source for this session in the ledger, by the source's name. */
   readonly readBefore: ReadonlyMap<string, typeof ResultsRead.Type>
-  /** Documents that need no further request. */
-  readonly attachmentsKnown: ReadonlySet<string>
+  /** What became of the session's documents before. */
+  readonly attachmentsBefore: AttachmentsOrder["attachmentsBefore"]
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   readonly min_interval: Duration.Duration
@@ -169,7 +181,8 @@ export interface ReadOrder extends TaskKeys {
 
 /** The result of reading one endpoint. */
 export type SourceReading =
-  | { readonly _tag: "Final"; readonly finding: SourceFinding }
+  /** `lacksDocuments`: not every document that they name is here, and the service may have it. */
+  | { readonly _tag: "Final"; readonly finding: SourceFinding; readonly lacksDocuments?: true }
   /** Still partial when its time was up, or the service did not answer; then with its last answer. */
   | { readonly _tag: "Unfinished"; readonly message?: string }
   /** A status that its row lists as "nothing here". */
@@ -251,7 +264,6 @@ interface Reads {
   empty: number
 }
 
-/** Final results also become `Unfinished` if one of their documents could not be downloaded. */
 export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrder, source: ResultsSource) {
   if (!isSendable(source, order)) return refusedUnasked
   const hintsOf = yield* Hints
@@ -273,8 +285,10 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
       ),
     )
     readAt = look.readAt
-    if (look.documents !== undefined && !(yield* pullAttachments(order, look.documents))) return undelivered
-    if (look.reading !== undefined) return look.reading
+    const { reading, documents } = look
+    const isHere = documents === undefined || (yield* pullAttachments(order, documents))
+    if (reading?._tag === "Final" && !isHere) return { ...reading, lacksDocuments: true } as const
+    if (reading !== undefined) return reading
     const later = yield* Clock.currentTimeMillis
     const wait = Math.max(look.askedMs, nextLookInMs(pace, later - startedAt))
     // There is no time for another read: the last answer is believed.
@@ -324,10 +338,6 @@ const saidOf = (answer: Answered): Said => ({
 
 const refusedUnasked: SourceReading = { _tag: "Refused", http_status: undefined }
 const unfinished: SourceReading = { _tag: "Unfinished" }
-const undelivered: SourceReading = {
-  _tag: "Unfinished",
-  message: "the results are final, but a document that they name could not be downloaded",
-}
 
 /** The result that an answer makes certain; undefined while another read may show more. */
 const takeAnswer = Effect.fnUntraced(function* (

@@ -75,6 +75,9 @@ export const judgeReadings = (count: ProductsCount, pulled: Pulled): Reading => 
     findings.length === 0 &&
     pulled.some(({ reading }) => reading._tag === "Refused")
   if (isRefused) return kept("RECORDS_UNREACHABLE", proof, [answers])
+  const lacksDocuments = pulled.some(({ reading }) => reading._tag === "Final" && reading.lacksDocuments)
+  if (proof.isWhole && lacksDocuments)
+    return kept("DOCUMENTS_SHORT", proof, ["a document that the results name is not here"])
   if (proof.isWhole) {
     const isCounted = proof.isCounted && proof.families.every(({ counted = 0, landed }) => landed >= counted)
     return { _tag: "Drained", basis: isCounted ? "counted" : "final", families: proof.families }
@@ -84,10 +87,11 @@ export const judgeReadings = (count: ProductsCount, pulled: Pulled): Reading => 
   return kept(reason, proof, [missingText(proof.families), answers])
 }
 
-/** How the task ends once its results were read. */
+/** How the task ends once its results were read: by its records, whatever became of their documents. */
 export const verdictOf = (end: Verdict, reading: Reading): Verdict => {
   if (reading._tag === "Partial") return partial(reading)
-  if (reading._tag === "Kept" && (end.outcome === "succeeded" || end.outcome === "partial"))
+  const isShort = reading._tag === "Kept" && reading.reason !== "DOCUMENTS_SHORT"
+  if (isShort && (end.outcome === "succeeded" || end.outcome === "partial"))
     return { ...own(reading.reason), message: reading.message }
   return end
 }

@@ -124,6 +124,7 @@ describe.concurrent("after a night", () => {
     'query "SELECT customer_id, outcome, reason FROM ops.tasks ORDER BY ALL" --format csv',
     'query "SELECT nothing FROM nowhere"',
     "query @missing",
+    'query "SELECT 1 AS one" --json --format csv',
     "query --list",
     "tables nothing",
     "tables emails",
@@ -174,4 +175,11 @@ describe("what changes the folder after a night", () => {
     "forget nobody --yes",
     "status --json --night",
   ])("`nightjar %s` prints what it did", compared)
+
+  it("`nightjar explain RECEIPT` shows the removal whose receipt `forget` names", async ({ expect }) => {
+    const forgotten = await place.nightjar("forget", "ben", "--yes")
+    const [receipt = ""] = /forgotten-[0-9a-f]+/.exec(forgotten.stdout) ?? []
+    const told = `${shown("forget ben --yes", forgotten)}\n${shown("explain RECEIPT", await place.nightjar("explain", receipt))}`
+    await expect(told).toMatchFileSnapshot("outputs/explain-receipt.txt")
+  })
 })

@@ -130,14 +130,16 @@ const ofTasks: ReadonlyArray<Fact> = [
     execution_id,
     proof: { basis, families },
   })),
-  ...(["RECORDS_SHORT", "RECORDS_UNREACHABLE", "ANSWER_UNUSABLE"] as const).map((reason): Fact => ({
-    _tag: "AttemptKept",
-    ...attempt,
-    execution_id,
-    reason,
-    families,
-    message: "a:b 1 of 2",
-  })),
+  ...(["RECORDS_SHORT", "RECORDS_UNREACHABLE", "DOCUMENTS_SHORT", "ANSWER_UNUSABLE"] as const).map(
+    (reason): Fact => ({
+      _tag: "AttemptKept",
+      ...attempt,
+      execution_id,
+      reason,
+      families,
+      message: "a:b 1 of 2",
+    }),
+  ),
   { _tag: "AttemptDisowned", ...attempt, execution_id },
   { _tag: "AnswerRefused", ...task, execution_id, what: "state", why: "too deep", landed },
   ...(["results", "profile"] as const).map((kind): Fact => ({
@@ -151,7 +153,7 @@ const ofTasks: ReadonlyArray<Fact> = [
     is_closed: true,
     landed,
   })),
-  ...(["downloaded", "missing", "refused", "failed"] as const).map((status): Fact => ({
+  ...(["downloaded", "missing", "refused", "not_delivered", "failed"] as const).map((status): Fact => ({
     _tag: "AttachmentRead",
     ...task,
     session_id,

@@ -57,6 +57,23 @@ describe("what finishes a night of two runs", () => {
     expect(finishes([...both, ended(4)], rest)).toEqual([nothing, nothing])
   })
 
+  it("is the run again for a document that may still come, also if its task succeeded [exit 4 documents]", () => {
+    const ids = { run_id, task_id: idOf("b"), session_id: anId("s-b"), attachment_id: "d-1" }
+    const first = (status: "failed" | "not_delivered"): ReadonlyArray<Fact> => [
+      planned("b"),
+      { _tag: "AttachmentRead", ...ids, status },
+      ok("b"),
+    ]
+    expect(exitCodeOf(runOf(...first("not_delivered")), "keep")).toBe(0)
+    expect(exitCodeOf(runOf(...first("failed")), "keep")).toBe(4)
+    const again = {
+      command: "nightjar run jobs/demo.yaml",
+      why: "This command collects, publishes and deletes what is still at the service:",
+    }
+    const rerun = [planned("c"), ok("c"), ended(0)]
+    expect(finishes([...first("failed"), ended(4)], rerun)).toEqual([again, again])
+  })
+
   it("is nothing yet while logins may be open, and the others meanwhile", () => {
     const waits = (id: string, not_before: number | "next_date") => ({
       ...settled(id, "unfinished", "START_UNKNOWN", "engineer"),

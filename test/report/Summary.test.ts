@@ -60,7 +60,7 @@ describe("summary", () => {
       outcomes: { succeeded: 1, partial: 0, failed: 4, skipped: 1, unfinished: 0 },
       executions: 1,
       records_counted: 5,
-      attachments: { downloaded: 0, missing: 0, refused: 0, failed: 0 },
+      attachments: { downloaded: 0, missing: 0, refused: 0, not_delivered: 0, failed: 0 },
       troubles: [
         {
           who_acts: "customer",
@@ -124,6 +124,42 @@ describe("summary", () => {
       ["RECORDS_UNREACHABLE", "engineer"],
       ["IN_PROGRESS", "nobody"],
     ])
+  })
+
+  it("tells of documents that are not here, and for what executions are kept", () => {
+    const keptFor = (customer: string, reason: "DOCUMENTS_SHORT" | "RECORDS_SHORT"): Fact => ({
+      _tag: "AttemptKept",
+      run_id,
+      task_id: idOf(customer),
+      attempt: 1,
+      execution_id: anId(`e-${customer}`),
+      reason,
+      families: [],
+      message: "",
+    })
+    const read = (attachment_id: string, status: "not_delivered" | "failed"): Fact => {
+      const ids = { run_id, task_id: idOf("a"), session_id: anId("s-a"), attachment_id }
+      return { _tag: "AttachmentRead", ...ids, status }
+    }
+    const of = (customer: string, ...facts: ReadonlyArray<Fact>) => [
+      planned(customer),
+      ...executed(customer, {}),
+      ...facts,
+      settled(customer, "succeeded", "COMPLETED", "nobody"),
+    ]
+    const a = of("a", read("d-1", "not_delivered"), read("d-2", "failed"), keptFor("a", "DOCUMENTS_SHORT"))
+    const { warnings, deletions } = summarise(runOf(...a))
+    expect([warnings, deletions]).toEqual([
+      [
+        "1 execution kept at the service, because documents may be missing here [executions-kept]",
+        "1 attachment not delivered: the service answers, but not with the document [attachments-not-delivered]",
+        "1 attachment could not be downloaded: there was no usable answer in time [attachments-failed]",
+      ],
+      { done: 0, pending: 0, kept: 1 },
+    ])
+    expect(summarise(runOf(...a, ...of("b", keptFor("b", "RECORDS_SHORT")))).warnings[0]).toBe(
+      "2 executions kept at the service, because records or documents may be missing here [executions-kept]",
+    )
   })
 })
 

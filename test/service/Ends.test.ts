@@ -165,6 +165,7 @@ describe("one of our own ends", () => {
       RESULTS_PARTIAL: service,
       RECORDS_UNREACHABLE: ["partial", "engineer"],
       RECORDS_SHORT: ["partial", "engineer"],
+      DOCUMENTS_SHORT: ["succeeded", "nobody"],
       FEATURE_NOT_RETRIEVED: engineer,
       ANSWER_UNUSABLE: engineer,
       ENGINE_UNKNOWN: ["skipped", "engineer"],

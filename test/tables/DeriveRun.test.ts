@@ -237,7 +237,7 @@ const shownColumns = {
   tasks: ["customer_id", "outcome"],
   executions: ["customer_id", "execution_id", "status_code", "extra"],
   execution_features: ["execution_id", "code", "position"],
-  sessions: ["session_id", "records"],
+  sessions: ["session_id", "records", "is_closed"],
   coverage: ["customer_id", "feature", "outcome", "reason", "records", "counted"],
   customer_profiles: ["customer_id", "name"],
 }
@@ -279,7 +279,7 @@ describe("the rows of a run", () => {
         session_id: anId("s-4"),
         http_status: 404,
         kind: "results",
-        is_closed: false,
+        is_closed: true,
       },
     ])
   })
@@ -311,31 +311,33 @@ describe("the rows of a run", () => {
     ...["3", "4", "5"].map((id) => [`c-${id}`, "unfinished"]),
   ]
 
-  it.effect("say of every task what ledger and bodies say of it, as far as they can be read", () =>
-    inFolder((picture) =>
-      Effect.gen(function* () {
-        const { derived, rows } = yield* derivedRows(picture, shownColumns)
-        assert.deepStrictEqual(rows, {
-          tasks,
-          executions,
-          execution_features: [["e-1", code, 0]],
-          sessions: [
-            ["s-1", 1],
-            ["s-2", 1],
-            ["s-4", null],
-          ],
-          coverage,
-          customer_profiles: [
-            ["c-1", "Ana"],
-            ["c-2", "Bob"],
-          ],
-        })
-        assert.deepStrictEqual(
-          [derived.brought.left_out, derived.brought.delivered, derived.brought.misfits],
-          [[], [], []],
-        )
-      }),
-    ),
+  it.effect(
+    "say of every task what ledger and bodies say of it, as far as they can be read [decision 10 session closed]",
+    () =>
+      inFolder((picture) =>
+        Effect.gen(function* () {
+          const { derived, rows } = yield* derivedRows(picture, shownColumns)
+          assert.deepStrictEqual(rows, {
+            tasks,
+            executions,
+            execution_features: [["e-1", code, 0]],
+            sessions: [
+              ["s-1", 1, true],
+              ["s-2", 1, true],
+              ["s-4", null, null],
+            ],
+            coverage,
+            customer_profiles: [
+              ["c-1", "Ana"],
+              ["c-2", "Bob"],
+            ],
+          })
+          assert.deepStrictEqual(
+            [derived.brought.left_out, derived.brought.delivered, derived.brought.misfits],
+            [[], [], []],
+          )
+        }),
+      ),
   )
 
   it.effect("are the same without reading the results again, if it is known what is in them", () =>
@@ -535,8 +537,8 @@ describe("the rows of a run", () => {
           tasks,
           executions: [["c-1", "e-1", null, null], ...executions.slice(1)],
           sessions: [
-            ["s-2", 1],
-            ["s-4", null],
+            ["s-2", 1, true],
+            ["s-4", null, null],
           ],
           coverage: [["c-1", null, "partial", "ANSWER_UNUSABLE", null, null], ...coverage.slice(1)],
           customer_profiles: [["c-2", "Bob"]],

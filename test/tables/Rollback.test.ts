@@ -115,7 +115,7 @@ describe("rollback", () => {
         const to = { to: 1, from: 3, without: [runOf(21), runOf(22)] }
         assert.deepStrictEqual(told, { ...rolledBack, version: undefined, ...to })
         const { tables = [] } = shown._tag === "RolledBack" ? shown : {}
-        assert.deepInclude(tables, { table: "runs", before: 3, after: 1 })
+        assert.deepInclude(tables, { table: "ops.runs", before: 3, after: 1 })
         assert.deepStrictEqual([yield* listed, yield* joined(root)], [before, "Ana Bea Cleo"])
         assert.deepStrictEqual(yield* back(root, { to: 7, isDry: false }), { _tag: "NotKept", kept: [1, 2] })
         assert.deepStrictEqual(yield* back(root, { to: 1, isDry: false }), {

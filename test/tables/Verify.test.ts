@@ -226,18 +226,26 @@ describe("what is verified of deletions", () => {
             mkdirSync(dirname(path), { recursive: true })
             writeFileSync(path, name === "whole" ? "hello" : "hullo")
           }
-          const read = (name: string, status: "downloaded" | "missing", more: object = {}): Fact => ({
+          const read = (
+            name: string,
+            status: "downloaded" | "missing",
+            more: object = {},
+            of = "1",
+          ): Fact => ({
             _tag: "AttachmentRead",
-            ...taskOf("1"),
+            ...taskOf(of),
             session_id: anId("s-1"),
             attachment_id: name,
             status,
             ...more,
           })
-          const kept = (name: string) =>
-            read(name, "downloaded", { path: `landing/attachments/${name}`, sha256, bytes: 5 })
+          const kept = (name: string, of?: string) =>
+            read(name, "downloaded", { path: `landing/attachments/${name}`, sha256, bytes: 5 }, of)
           yield* append([
-            ...["whole", "changed", "lost"].map(kept),
+            ...["whole", "changed", "lost"].map((name) => kept(name)),
+            // What another task has too is named once.
+            { _tag: "TaskPlanned", ...taskOf("2"), features: [] },
+            kept("lost", "2"),
             read("never", "missing", { path: "landing/attachments/never", sha256 }),
             read("nowhere", "downloaded"),
           ])

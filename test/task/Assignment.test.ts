@@ -394,6 +394,15 @@ describe("an assignment", () => {
     ])
   })
 
+  it("takes a value that only the service can read for no secret that is written out", () => {
+    const warningsFor = (password: string) => {
+      const parameters = { username: literal("user"), password: literal(password) }
+      const subject = assignment({ login: { _tag: "Parameters", tokenized_access: false, parameters } })
+      return planOn(subject, good, known(), grounds()).warnings.length
+    }
+    expect(["rsa::YWJj", "hybrid::YQ==.Yg==.Yw==", "rsa:YWJj"].map(warningsFor)).toEqual([0, 0, 1])
+  })
+
   it("warns about an id that the customer also logs in with, once the reference is resolved", () => {
     const subject = assignment({ customer_id: anId("User") })
     const decision = planOn(subject, good, known(), grounds())

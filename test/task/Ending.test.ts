@@ -23,7 +23,10 @@ const stateOf = (state: NonNullable<Script["state"]>): Script => ({
   state: (id, times) => (isOurs(id) ? state(id, times) : well(times)),
 })
 const unusable = { bytes: new Uint8Array([91]), json: undefined, unusable: "it is nested too deeply" }
-const document = results(true, { accounts: [{}], a: [{ attachment_id: "doc-1" }] })
+const account = { product: "accounts", sub_family: "bank:account", attachment_id: "doc-1" }
+const document = results(true, { accounts: [account] })
+/** The records decide, whatever became of a document. */
+const outcomeOf = (reason: string) => (reason === "COMPLETED" ? "succeeded" : "unfinished")
 
 /** What is said of `c-1`, and what is to come of it; `c-2` is to be as if nothing were. */
 const hostile: ReadonlyArray<readonly [string, Script, string, NightTask["prepare"]?]> = [
@@ -62,7 +65,7 @@ const hostile: ReadonlyArray<readonly [string, Script, string, NightTask["prepar
       results: (id) => (isOurs(id) ? document : results(true)),
       attachment: () => "drips",
     },
-    "RESULTS_PARTIAL",
+    "COMPLETED",
   ],
 ]
 
@@ -83,7 +86,7 @@ describe("the deadline", () => {
     const { end, tookMs } = yield* nightOf(script, { rules: { deadlineAt: hour }, tasks })
     expect([end.isOver, end.verdict("c-1")?.split(" ").slice(0, 2), end.verdict("c-2", "tax")]).toEqual([
       true,
-      ["unfinished", reason],
+      [outcomeOf(reason), reason],
       "succeeded COMPLETED nobody",
     ])
     expect(tookMs).toBeLessThanOrEqual(hour + Duration.toMillis(cutWithin))
@@ -238,14 +241,14 @@ describe("an absurd Retry-After", () => {
     [
       "a document",
       { results: (id) => (isOurs(id) ? document : results(true)), attachment: () => absurd },
-      "RESULTS_PARTIAL",
+      "COMPLETED",
     ],
   ])(
     "to %s leaves its task for the next run at once, and is obeyed until then",
     function* ([, script, reason]) {
       const { end, tookMs } = yield* nightOf(script)
       expect([end.verdict("c-1"), end.verdict("c-2"), end.countOf("abort")]).toEqual([
-        `unfinished ${reason} service`,
+        `${outcomeOf(reason)} ${reason} ${reason === "COMPLETED" ? "nobody" : "service"}`,
         "succeeded COMPLETED nobody",
         0,
       ])

@@ -1,5 +1,6 @@
 /** Flow sessions that a job lists, over several processes: watched until final, read again by the next run. */
 import { describe, expect } from "@effect/vitest"
+import { exitCodeOf } from "../../src/report/Finish.ts"
 import { makePlace, minute, night, run_id, second, type NightEnd } from "./ScriptedNight.ts"
 import { lost, results, throttled, type Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
@@ -27,6 +28,22 @@ describe("a flow session that a job lists", () => {
     expect(landed.map(({ meta }) => [meta.kind, meta.session_id, meta.execution_id])).toEqual([
       ["results", "s-9", undefined],
       ["results", "s-9", undefined],
+    ])
+  })
+
+  effect("of which a document did not come is read again for it, and a success meanwhile", function* () {
+    const place = makePlace()
+    const script = (answer: "document" | typeof lost): Script => ({
+      results: () => results(true, named),
+      attachment: () => answer,
+    })
+    const ends = [
+      yield* night({ place, tasks: [], sessions: ["s-9"], script: script(lost) }),
+      yield* night({ place, tasks: [], sessions: ["s-9"], script: script("document") }),
+    ]
+    expect(ends.map((end) => [verdictOf(end, "s-9"), exitCodeOf(end.state, "keep")])).toEqual([
+      ["succeeded COMPLETED nobody", 4],
+      ["succeeded COMPLETED nobody", 0],
     ])
   })
 

@@ -292,6 +292,19 @@ describe("resuming", () => {
     ]).toEqual([["e-1"], [], [], [], [], [], []])
   })
 
+  it("takes a task for ended without its documents only if it is over, with the end of that execution", () => {
+    const isEnd = (code: string, reason: string, ...verdict: Parameters<typeof settled>) => {
+      const kept = { ...drained(1), _tag: "AttemptKept", reason: "DOCUMENTS_SHORT", families: [] } as Fact
+      const facts = [intended(1), answered(1, "accepted"), closed(1, code, reason), kept, settled(...verdict)]
+      return attemptsToReadAgain(taskOf(facts)).map((one) => one.isEnd)
+    }
+    expect([
+      isEnd("COMPLETED", "COMPLETED", "succeeded", "COMPLETED"),
+      isEnd("COMPLETED", "COMPLETED", "skipped", "NOT_IN_JOB"),
+      isEnd("TEMPORARY_ERROR", "OUT_OF_SERVICE", "unfinished", "OUT_OF_SERVICE"),
+    ]).toEqual([[true], [false], [false]])
+  })
+
   it("starts unfinished tasks again, and nothing that is settled for good", () => {
     const temporary = [
       intended(1),

@@ -3,6 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
+import { exitCodeOf } from "../../src/report/Finish.ts"
 import { idOf, makePlace, minute, night, rules, run_id, second, type NightEnd } from "./ScriptedNight.ts"
 import {
   accepted,
@@ -375,34 +376,56 @@ describe("documents", () => {
     expect(Math.max(...asked) - Math.min(...asked)).toBeGreaterThanOrEqual(10_000)
   })
 
-  it.effect(
-    "that the service does not deliver, without a byte or as a page, leave the results partial; only they are requested again [promise 5 empty] [promise 5 page]",
-    () =>
-      Effect.forEach([lost, "empty", "page"] as const, (undelivered) =>
-        Effect.gen(function* () {
-          const script = (attachment: NonNullable<Script["attachment"]>): Script => ({
-            ...over,
-            results: () => results(true, named),
-            attachment,
-          })
-          const first = yield* night({ script: script((id) => (id === "doc-3" ? undelivered : "document")) })
-          expect([statuses(first)["doc-3"], first.verdict("c-1"), isDrained(first)]).toEqual([
-            "failed",
-            partial,
-            false,
-          ])
-          expect(first.state.tasks.get(idOf("c-1"))?.settled?.fact.message).toBe(
-            "the results are final, but a document that they name could not be downloaded",
-          )
-          const next = yield* night({ facts: first.facts.slice(2), script: script(() => "document") })
-          expect([next.verdict("c-1"), isDrained(next), next.countOf("attachment")]).toEqual([
-            succeeded,
-            true,
-            1,
-          ])
-          expect(statuses(next)["doc-3"]).toBe("downloaded")
-        }),
-      ),
+  const answers = [
+    { name: "no answer", answer: lost, status: "failed", exit: 4 },
+    { name: "503", answer: throttled(503), status: "failed", exit: 4 },
+    {
+      name: "403",
+      answer: new SecretRefused({ http_status: 403, message: "no" }),
+      status: "not_delivered",
+      exit: 0,
+    },
+    {
+      name: "302",
+      answer: new UnexpectedAnswer({ http_status: 302, message: "no" }),
+      status: "not_delivered",
+      exit: 0,
+    },
+    { name: "no bytes", answer: "empty", status: "not_delivered", exit: 0 },
+    { name: "a page", answer: "page", status: "not_delivered", exit: 0 },
+  ] as const
+  const newsOf = (end: NightEnd) =>
+    end.facts.filter(({ _tag }) => /^(?:AttachmentRead|AttemptKept|TaskSettled)$/.test(_tag)).length
+  const foundOf = (end: NightEnd) => {
+    const kept = end.state.tasks.get(idOf("c-1"))?.attempts[0]?.kept?.reason
+    const exit = exitCodeOf(end.state, "keep")
+    return {
+      verdict: end.verdict("c-1"),
+      status: statuses(end)["doc-3"],
+      kept,
+      exit,
+      drained: isDrained(end),
+    }
+  }
+  it.effect.each(answers)(
+    "that do not come keep the execution; the records decide the end, and only they are requested again: $name [promise 5 empty] [promise 5 page] [promise 5 documents] [exit 0 documents] [end DOCUMENTS_SHORT]",
+    ({ answer, status, exit }) =>
+      Effect.gen(function* () {
+        const script = (attachment: NonNullable<Script["attachment"]>): Script => ({
+          ...over,
+          results: () => results(true, named),
+          attachment,
+        })
+        const first = yield* night({ script: script((id) => (id === "doc-3" ? answer : "document")) })
+        const short = { verdict: succeeded, status, kept: "DOCUMENTS_SHORT", exit, drained: false }
+        expect(foundOf(first)).toEqual(short)
+        const facts = first.facts.slice(2)
+        const still = yield* night({ facts, script: script(() => answer) })
+        expect([foundOf(still), newsOf(still)]).toEqual([short, newsOf(first)])
+        const next = yield* night({ facts, script: script(() => "document") })
+        const whole = { verdict: succeeded, status: "downloaded", kept: undefined, exit: 0, drained: true }
+        expect([foundOf(next), next.countOf("attachment")]).toEqual([whole, 1])
+      }),
   )
 
   effect("that a record calls pages are downloaded as pages", function* () {

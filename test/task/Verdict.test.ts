@@ -48,6 +48,21 @@ describe("the readings of an execution", () => {
     })
   })
 
+  it("keep the execution if only a document is not here, and for its records if they are short, too", () => {
+    const lacking = (data: ReadonlyArray<string>) => {
+      const { source, reading } = final(flowResultsSource, data)
+      return pulled(source, { ...reading, lacksDocuments: true } as SourceReading)
+    }
+    const reasonOf = (data: ReadonlyArray<string>) => {
+      const reading = judgeReadings(counts({ "a:b@p": 2 }), [lacking(data)])
+      return reading._tag === "Kept" ? [reading.reason, reading.message] : reading._tag
+    }
+    expect([reasonOf(["a:b", "a:b"]), reasonOf(["a:b"])]).toEqual([
+      ["DOCUMENTS_SHORT", "a document that the results name is not here"],
+      ["RECORDS_SHORT", "a:b 1 of 2"],
+    ])
+  })
+
   it("prove nothing while one of them is partial, whatever the others are", () => {
     expect(
       judgeReadings(counts({ "a:b@p": 1 }), [final(flowResultsSource, ["a:b"]), unfinished(profileSource)]),
@@ -156,6 +171,9 @@ describe("the verdict", () => {
       reason: "RESULTS_PARTIAL",
       who_acts: "service",
     })
+    const withoutDocuments: Reading = { ...kept, reason: "DOCUMENTS_SHORT" }
+    for (const reason of ["COMPLETED", "PARTIAL", "FAILED"] as const)
+      expect(verdictOf(own(reason), withoutDocuments)).toEqual(own(reason))
     const short = { outcome: "partial", reason: "RECORDS_SHORT", who_acts: "engineer", message: "a:b 1 of 2" }
     expect(verdictOf(own("COMPLETED"), kept)).toEqual(short)
     // An end that is partial itself (section 3.1).

@@ -5,12 +5,11 @@
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { Effect, Exit, Layer, Option, Result, Schema, Stream } from "effect"
-import { suggestion } from "../../base/Text.ts"
 import { actUnless, command } from "../CommandRow.ts"
 import { endingFor, refuse, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import { summarisedNight } from "../Nights.ts"
-import { NoProgressFlag, argument, note, optionalFlag, switchFlag } from "../Output.ts"
+import { NoProgressFlag, argument, note, optionalFlag, switchFlag, unknownNames } from "../Output.ts"
 import { holdOutput, makePrivate, writeWhole } from "../OutputFolder.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
 import { Wiring } from "../Wiring.ts"
@@ -161,8 +160,8 @@ const pick = Effect.fnUntraced(function* (
 ) {
   if (Option.isSome(given)) {
     if (names.includes(given.value)) return given.value
-    const detail = `--${flag} in ${whose}${suggestion(given.value, names)}`
-    return yield* refuse("name-unknown", { detail })
+    const unknown = unknownNames(whose, { [flag]: [[given.value], names] })
+    return yield* refuse("name-unknown", { detail: unknown.join("; ") })
   }
   const [only] = names
   if (only === undefined) return yield* refuse("names-missing", { where: whose, what: flag })

@@ -351,7 +351,7 @@ const removedLines = (result: Effect.Success<ReturnType<typeof forgets>>): Reado
     ...lines(result),
     ...told.flatMap(([count, text]) => (count > 0 ? [text] : [])),
     elsewhere,
-    `Receipt: ${result.receipt}, in the ledger and without the customer's id.`,
+    `Receipt: ${result.receipt}, without the customer's id; \`nightjar explain ${result.receipt}\` shows it.`,
   ]
 }
 

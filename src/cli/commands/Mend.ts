@@ -167,7 +167,7 @@ const tellRolledBack = (
       : `Version ${version} is published: it has the tables of version ${to}.`,
     ...(without.length > 0 ? [`Runs that are not in it: ${listed(without, runsTold)}.`] : []),
     ...(isDry && rows.length > 0
-      ? [table(["table", "rows now", "then"], rows, { width: out.width, right: new Set([1, 2]) })]
+      ? [table(["table", "rows of all runs now", "then"], rows, { width: out.width, right: new Set([1, 2]) })]
       : []),
     `Version ${from} ${kept}: the next publication continues from it and ends the rollback.`,
   ]
@@ -214,10 +214,14 @@ export const rollback = command("rollback", {
   text: (done, out) =>
     "versions" in done
       ? [
-          table(["version", "state", "runs", "newest run", "rows"], done.versions.map(versionRow), {
-            width: out.width,
-            right: new Set([0, 2, 4]),
-          }),
+          table(
+            ["version", "state", "runs", "newest run", "rows of all runs"],
+            done.versions.map(versionRow),
+            {
+              width: out.width,
+              right: new Set([0, 2, 4]),
+            },
+          ),
         ]
       : tellRolledBack(done, out),
 })

@@ -4,14 +4,13 @@
  */
 import { join } from "node:path"
 import { Effect, Option, Stdio, Stream } from "effect"
-import { Command } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import type { CellValue, XlsxWriteStreamOptions } from "hucre/xlsx"
 import type { Column, Connection, Json, QueryResult } from "../../base/DuckDb.ts"
 import { counted, suggestion } from "../../base/Text.ts"
 import { helped } from "../CommandRow.ts"
 import {
   Output,
-  choiceFlag,
   optionalArgument,
   outputFolder,
   say,
@@ -190,12 +189,14 @@ export const query = Command.make(
   {
     sql: optionalArgument("SQL", "One statement, in quotes, or @NAME of a saved query"),
     list: switchFlag("list", "List the saved queries"),
-    format: choiceFlag("format", formats, "Format"),
+    format: Flag.Literals("format", formats).pipe(Flag.withDescription("Format"), Flag.optional),
     json: switchFlag("json", "The same as --format json"),
     excelSafe: switchFlag("excel-safe", "In csv, put ' before texts that a spreadsheet would run"),
   },
   Effect.fn("Query.handle")(function* ({ sql: given, list, format: named, json, excelSafe }) {
-    const format = json ? "json" : named
+    const format = json ? "json" : Option.getOrElse(named, () => "table" as const)
+    if (json && Option.isSome(named) && named.value !== format)
+      return yield* refuse("query-formats", { format: named.value })
     if (list) return yield* listSaved(format === "json")
     if (Option.isNone(given) || /^[\s;]*$/.test(given.value)) return yield* refuse("query-missing")
     const sql = yield* sqlOf(given.value)

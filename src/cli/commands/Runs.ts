@@ -160,6 +160,8 @@ const gather = Effect.fnUntraced(function* (id: string, all: boolean) {
   }
   const byHand = (yield* ledger.byHand).filter(({ fact }) => "customer_id" in fact && fact.customer_id === id)
   if (byHand.length > 0) found.push({ run_id: undefined, task_id: `by hand: ${id}`, facts: byHand })
+  const removal = (yield* ledger.receipts).filter(({ fact }) => "receipt" in fact && fact.receipt === id)
+  if (removal.length > 0) found.push({ run_id: undefined, task_id: `receipt: ${id}`, facts: removal })
   return { found, older: runs.length - newest.size }
 })
 
@@ -198,7 +200,7 @@ export const explain = command("explain", {
     "nightjar explain ledger-damaged": "The id in brackets at the end of a message",
   },
   flags: {
-    id: argument("ID", "A task, customer, execution, session or message id, or a reason"),
+    id: argument("ID", "A task, customer, execution, session, message, receipt or reason"),
     all: switchFlag("all", "All runs, not only the ten newest that know the id"),
   },
   run: function* ({ id, all }) {
