@@ -38,7 +38,7 @@ export interface Edit<Told, Settled> {
   readonly fresh?: ReadonlySet<string>
   /** The version before is not kept: this one stands instead of it. */
   readonly isInstead?: boolean
-  /** Nothing of the published database may be in the next one. */
+  /** The database is built of files alone, and does not continue the published one. */
   readonly isAnew?: boolean
   /** Its files that take the place of lost ones, also in kept versions. */
   readonly restored?: ReadonlyArray<Restored>

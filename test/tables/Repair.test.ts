@@ -89,26 +89,45 @@ describe("a later run", () => {
       damage: (root) => [gone(profiles)(root), gone("nightjar.duckdb")(root)],
     },
   ]
-  it.live.each(damages)("writes $how again, with all rows [promise 7 restored]", ({ damage, runs }) =>
+  it.live.each(damages)(
+    "writes $how again, with all rows [promise 7 restored] [promise 6 restored] [promise 7 kept]",
+    ({ damage, runs }) =>
+      Effect.gen(function* () {
+        const root = yield* afterNights
+        yield* Effect.gen(function* () {
+          yield* pruneAll(root)
+          const before = [yield* everyRow(root), yield* contentOf(join(root, profiles))]
+          damage(root)
+          const { without, restored } = yield* thirdNight
+          assert.deepStrictEqual([without, restored], [[], runs])
+          assert.strictEqual(yield* names(root), "Ana+Bea+Cid")
+          const written = join(root, profiles.replace("-v1", "-v3"))
+          assert.deepStrictEqual([yield* everyRow(root), yield* contentOf(written)], before)
+          const publisher = yield* Publisher
+          yield* publisher.publishOutcome(third)
+          assert.deepStrictEqual(yield* problemsIn(root), [])
+          assert.deepStrictEqual(yield* mend(root), { done: [], left: [] })
+          // Versions that are kept name the new file too.
+          yield* Effect.flatMap(storeOf(root), (store) => rollback(store))
+          assert.strictEqual(yield* names(root), "Ana+Bea")
+          assert.deepStrictEqual(yield* problemsIn(root), [])
+        }).pipe(Effect.provide(layers(root)))
+      }).pipe(Effect.scoped),
+  )
+
+  it.live("takes no rows from a database that somebody changed [promise 7 whole]", () =>
     Effect.gen(function* () {
       const root = yield* afterNights
       yield* Effect.gen(function* () {
-        yield* pruneAll(root)
-        const before = [yield* everyRow(root), yield* contentOf(join(root, profiles))]
-        damage(root)
-        const { without, restored } = yield* thirdNight
-        assert.deepStrictEqual([without, restored], [[], runs])
-        assert.strictEqual(yield* names(root), "Ana+Bea+Cid")
-        const written = join(root, profiles.replace("-v1", "-v3"))
-        assert.deepStrictEqual([yield* everyRow(root), yield* contentOf(written)], before)
-        const publisher = yield* Publisher
-        yield* publisher.publishOutcome(third)
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-        assert.deepStrictEqual(yield* mend(root), { done: [], left: [] })
-        // Versions that are kept name the new file too.
-        yield* Effect.flatMap(storeOf(root), (store) => rollback(store))
-        assert.strictEqual(yield* names(root), "Ana+Bea")
-        assert.deepStrictEqual(yield* problemsIn(root), [])
+        gone("published/previous/nightjar.duckdb")(root)
+        const duckdb = yield* DuckDb
+        const change = duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
+        yield* Effect.scoped(
+          Effect.flatMap(change, ({ run }) => run("UPDATE store.customer_profiles SET name = 'Eve'")),
+        )
+        gone(profiles)(root)
+        assert.deepStrictEqual((yield* thirdNight).without, [first])
+        assert.strictEqual(yield* names(root), "Bea+Cid")
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
@@ -152,26 +171,28 @@ describe("a rollback", () => {
 })
 
 describe("a table of a run that lacks a file", () => {
-  it.live("can be restored if the database has it from that file, in the schema that it had", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNights
-      const { families } = yield* storeOf(root)
-      const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
-      const gaps = Object.values(current.runs).flatMap(({ files }) =>
-        files.map(({ path }) => ({ path, state: "missing" as const })),
-      )
-      const tablesFrom = (of: Manifest) =>
-        restorable(families, { next: current, gaps }, of, new Instead())
-          .filter(({ run_id }) => run_id === first)
-          .map(({ table }) => table)
-      const all = tablesFrom(current)
-      const schemas = { ...current.schemas, customer_profiles: 7 }
-      const unknown = { ...current, runs: {} }
-      assert.include(all, "customer_profiles")
-      assert.deepStrictEqual(
-        [tablesFrom({ ...current, schemas }), tablesFrom(unknown)],
-        [all.filter((table) => table !== "customer_profiles" && table !== "emails"), []],
-      )
-    }).pipe((work) => Effect.flatMap(folder, (root) => Effect.provide(work, layers(root))), Effect.scoped),
+  it.live(
+    "can be restored if the database has it from that file, in the schema that it had [promise 7 schema]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* afterNights
+        const { families } = yield* storeOf(root)
+        const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
+        const gaps = Object.values(current.runs).flatMap(({ files }) =>
+          files.map(({ path }) => ({ path, state: "missing" as const })),
+        )
+        const tablesFrom = (of: Manifest) =>
+          restorable(families, { next: current, gaps }, of, new Instead())
+            .filter(({ run_id }) => run_id === first)
+            .map(({ table }) => table)
+        const all = tablesFrom(current)
+        const schemas = { ...current.schemas, customer_profiles: 7 }
+        const unknown = { ...current, runs: {} }
+        assert.include(all, "customer_profiles")
+        assert.deepStrictEqual(
+          [tablesFrom({ ...current, schemas }), tablesFrom(unknown)],
+          [all.filter((table) => table !== "customer_profiles" && table !== "emails"), []],
+        )
+      }).pipe((work) => Effect.flatMap(folder, (root) => Effect.provide(work, layers(root))), Effect.scoped),
   )
 })
