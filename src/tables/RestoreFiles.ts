@@ -73,7 +73,7 @@ const readableRows = Effect.fnUntraced(
     const found = new Map(
       (yield* connection.columnTypes(`SELECT * FROM ${place}`)).map((each) => [each.name, each]),
     )
-    // All that it has, though another version of the program may have made it, and in the order that files have.
+    // All that it has, though another version of the program may have made it, in the order of the files.
     const { columns: spec = [] } = publishedTables(families).find(({ name }) => name === table) ?? {}
     const names = new Set([...spec.map(({ name }) => name), ...found.keys()])
     const columns = [...names].flatMap((name) => found.get(name) ?? [])

@@ -43,8 +43,8 @@ export interface Edit<Told, Settled> {
   /** Its files that take the place of lost ones, also in kept versions. */
   readonly restored?: ReadonlyArray<Restored>
   /**
-   * The same edit of each kept version, whose new files are in place. Nothing that is lost is restored then: a
-   * database still has the rows that are being removed.
+   * The same edit of each kept version, whose new files are in place. Nothing that is lost is restored then:
+   * a database still has the rows that are being removed.
    */
   readonly every?: (kept: Manifest) => Manifest
   /** Asked of the finished database. If one fails, nothing is published. */
