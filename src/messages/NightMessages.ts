@@ -208,7 +208,7 @@ export const nightMessages = {
   ),
   "tables-incomplete": warning(
     "files of {runs} were missing or changed and are not in the tables",
-    "`nightjar repair` derives them again where the landed bodies still exist; otherwise copy the files back " +
+    "`nightjar repair` derives them again where landed bodies still exist; otherwise copy the files back " +
       "from a backup.",
     "The run was published without them.",
   ),
