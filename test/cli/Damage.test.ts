@@ -129,7 +129,7 @@ const archived = async () => {
   return firstIn("ledger-archive", root)
 }
 
-const again = "Run `nightjar repair`: it derives the tables from landing again."
+const again = "Run `nightjar repair`; copy what it cannot restore from a backup."
 const restore = "Restore a copy of it: it exists nowhere else."
 const sameText = "`nightjar repair` writes it again if the program or a job that ran here has the same text."
 
