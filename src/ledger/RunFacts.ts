@@ -130,6 +130,8 @@ export const RunPublished = Schema.TaggedStruct("RunPublished", {
   version: Schema.Int,
   /** Earlier runs with rows missing from this version, because files of theirs are missing or changed. */
   without: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Earlier runs whose missing or changed files were written again, with all of their rows. */
+  restored: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Per execution whose bodies were read back and published; `whole`: they alone prove every count. */
   receipts: Schema.Array(
     Schema.Struct({

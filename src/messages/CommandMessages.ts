@@ -67,7 +67,7 @@ export const commandMessages = {
   ),
   "earlier-version-incomplete": nothing.published(
     "a file of version {version} is {state}: {path}",
-    "Restore a copy of the file, or run `nightjar rebuild`: it derives all tables again from landing.",
+    "Copy the file back from a backup, or put another version back: `nightjar rollback --list` shows them.",
   ),
   "retain-unset": nothing.removed(
     "no job has `retain`, which says how long files are kept",

@@ -4,7 +4,7 @@
  */
 import { finding, nothing, refusal, stopped, warning } from "./Message.ts"
 
-const repair = "Run `nightjar repair`: it derives the tables from landing again."
+const repair = "Run `nightjar repair`; copy what it cannot restore from a backup."
 const restore = "Restore a copy of it: it exists nowhere else."
 const nextRun = "The next publication corrects it, and so does `nightjar repair`."
 const sameText =

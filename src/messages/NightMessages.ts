@@ -219,8 +219,14 @@ export const nightMessages = {
   ),
   "tables-incomplete": warning(
     "files of {runs} were missing or changed and are not in the tables",
-    "`nightjar repair` derives them again from landing.",
+    "`nightjar repair` derives them again where landed bodies still exist; otherwise copy the files back " +
+      "from a backup.",
     "The run was published without them.",
+  ),
+  "tables-restored": warning(
+    "files of {runs} were missing or changed, and were written again with the same rows",
+    "Check the disk, and that nothing changes or removes files below `tables/`.",
+    "No row is lost: they were still in the database.",
   ),
   "values-misfit": warning(
     "{values} did not fit the record schema: {columns}",

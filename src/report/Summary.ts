@@ -83,7 +83,7 @@ const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) 
 
 const tableWarnings = ({ started, held, published }: RunState): ReadonlyArray<string> => {
   const { without = [], misfits = [], rejected = [], other, unfit = [], gone = [] } = published?.fact ?? {}
-  const { models = [], stale, left_out = [] } = published?.fact ?? {}
+  const { models = [], stale, left_out = [], restored = [] } = published?.fact ?? {}
   return [
     ...(held?.fact.gates ?? []).map(({ gate, expected, found }) =>
       told("gate-failed", { gate, expected, found }),
@@ -94,6 +94,7 @@ const tableWarnings = ({ started, held, published }: RunState): ReadonlyArray<st
     ...(stale?.unknown === undefined ? [] : [told("freshness-unknown", { why: stale.unknown })]),
     // Tables of earlier runs that could not be published again completely.
     ...ifAny(without, () => told("tables-incomplete", { runs: listed(without, namedMax) })),
+    ...ifAny(restored, () => told("tables-restored", { runs: listed(restored, namedMax) })),
     ...left_out.slice(0, 1).map(({ where, reason }) => {
       const answers = counted(left_out.length, "answer")
       return told("answers-left-out", { answers, where: `landing/${started.run_id}/${where}`, reason })

@@ -151,10 +151,12 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
       ),
     )
   if (published === undefined) return []
-  const { version, unfit = [], gone = [], models = [], without = [], stale, released = [] } = published
+  const { version, unfit = [], gone = [], models = [], without = [], restored = [] } = published
+  const { stale, released = [] } = published
   const own: Fact = {
     ...publishedFact(run_id, version, published),
     ...(without.length === 0 ? {} : { without }),
+    ...(restored.length === 0 ? {} : { restored }),
     ...(unfit.length === 0 ? {} : { unfit }),
     ...(models.length === 0 ? {} : { models }),
     ...(gone.length === 0 ? {} : { gone }),

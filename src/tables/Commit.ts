@@ -123,7 +123,8 @@ const hasDatabase = Effect.fnUntraced(function* ({ layout }: Store, { database, 
 /** Builds the database of the manifest anew from its files; the manifest that it returns says what it is. */
 export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
   const own = yield* withSchemasOf(store, before, before)
-  const built = yield* buildStanding(own, before, new Set())
+  // The next edit restores what is lost.
+  const built = yield* buildStanding(own, { next: before, fresh: new Set() }, Effect.succeed)
   const manifest = yield* withDatabase(own, before, built)
   yield* swapDatabase(store)
   yield* replace(store, store.layout.manifest, manifestText(manifest))

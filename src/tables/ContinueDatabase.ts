@@ -15,7 +15,8 @@ import { fileStep, filesOf, isThatDatabase, markOf, temporary } from "./Manifest
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { inDatabase } from "./Publisher.ts"
-import { buildStanding } from "./Standing.ts"
+import { restoreFiles } from "./RestoreFiles.ts"
+import { buildStanding, type Sought } from "./Standing.ts"
 
 /**
  * Rows that are added night by night take more space than rows that are written at once: a file that has
@@ -57,6 +58,8 @@ export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
 
 /** What a database was built with, and what it lacks. */
 export type Built = Pick<Effect.Success<ReturnType<typeof buildStanding>>, "gaps" | "unfit" | "models"> & {
+  /** Files of earlier runs that were lost, and what the version has instead of them; absent if none were. */
+  readonly restored?: Sought["restored"]
   /** Its size when it was last built of all files; absent if it was now. */
   readonly builtBytes?: number
   /** The first run, by its number, whose records are other ones; absent if all may be. */
@@ -151,12 +154,13 @@ const keptAgain = Effect.fnUntraced(function* (store: Store, next: Manifest) {
 /** The database of the next version, and what it lacks: one that is there is continued if it can be. */
 export const nextDatabase = Effect.fnUntraced(function* (
   store: Store,
-  making: Making & { readonly isAnew: boolean },
+  making: Making & { readonly isAnew: boolean; readonly restores: boolean },
 ) {
-  const { next, fresh, isAnew } = making
+  const { current, next, fresh, isAnew, restores } = making
   const again = next.returned === undefined ? continueDatabase(store, making) : keptAgain(store, next)
   const continued = isAnew ? undefined : yield* Effect.result(again)
   // Whatever kept it from being continued: if something is wrong, building it anew says what.
   if (continued?._tag === "Success" && continued.success !== undefined) return continued.success
-  return yield* buildStanding(store, next, fresh)
+  const restore = (lost: Sought) => (restores ? restoreFiles(store, current, lost) : Effect.succeed(lost))
+  return yield* buildStanding(store, { next, fresh }, restore)
 })

@@ -39,7 +39,7 @@ export const parquetRows = (paths: ReadonlyArray<string>, more = ""): string =>
 
 const cellsWith =
   (typeOfJson: string) =>
-  (columns: ReadonlyArray<ColumnSpec>): string =>
+  (columns: ReadonlyArray<Column>): string =>
     columns
       .map(({ name, type }) =>
         type === "JSON"
@@ -92,7 +92,7 @@ export const filesAlike = (
 
 /** The version of the schema that a run's rows of a table were derived with; undefined if it has none. */
 export const schemaVersionOf = (
-  { schemas }: Manifest["runs"][string],
+  { schemas }: Pick<Manifest, "schemas">,
   families: ReadonlyArray<RecordFamily>,
   table: string,
 ): number | undefined => {

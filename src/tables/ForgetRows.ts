@@ -119,7 +119,8 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (store: S
     const sought = yield* forgottenInTables(store, forgotten)
     const instead = yield* writeAgain(store, sought, { current, kept, version })
     const every = (manifest: Manifest) => instead.in(manifest)
-    if (![current, ...kept].some((one) => instead.isIn(one))) return { told: current.version, every }
+    if ([current, ...kept].every((one) => instead.runsIn(one).length === 0))
+      return { told: current.version, every }
     // Also if only kept versions had rows: their new files have its number, which no other may have then.
     return { told: version, every, next: every(current), isInstead: true, isAnew: true }
   })

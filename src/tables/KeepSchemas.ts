@@ -141,11 +141,6 @@ export const isOfOtherSchemas = (run: { readonly schemas?: Versions }, inForce: 
   return [...tables].some((table) => schemas[table] !== inForce[table])
 }
 
-/** Whether each table that a run could have rows in has the schema that it had then; others came since. */
-export const keepsItsSchemas = (run: { readonly schemas?: Versions }, inForce: Versions | undefined) =>
-  inForce === undefined ||
-  Object.entries(run.schemas ?? {}).every(([table, version]) => inForce[table] === version)
-
 // Kept record schemas that are missing or damaged, written again with the text that they had: the manifest
 // has its hash, and the program or a job of this folder often still has the text. Comes before anything is
 // derived or read: what is published is read with the kept schemas.

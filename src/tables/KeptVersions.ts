@@ -1,7 +1,7 @@
 /**
  * Earlier versions that `nightjar rollback` can put back, under `published/previous/`: their manifests, and
  * the Parquet files that the current version no longer has. A file that both have is kept once, so a version
- * costs what was replaced since. Only the newest of them keeps its database; others are built from files.
+ * costs what was replaced since. Only the newest whole one keeps its database; others are built from files.
  */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -101,8 +101,11 @@ export const keepVersion = (store: Store, current: Manifest) =>
     const path = join(layout.previous, `${current.version}.json`)
     if (readManifest(path) !== undefined) return
     makeFoldersOf(store, path)
-    files.remove(layout.previousDatabase)
-    if (existsSync(layout.database)) files.link(layout.database, layout.previousDatabase)
+    // One that lacks rows of its files is of no use; the one before may have them.
+    if (current.database !== undefined) {
+      files.remove(layout.previousDatabase)
+      if (existsSync(layout.database)) files.link(layout.database, layout.previousDatabase)
+    }
     files.replace(path, manifestText(current), modes.file)
   })
 

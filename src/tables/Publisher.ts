@@ -81,6 +81,8 @@ export interface Published extends Brought {
   readonly rows: Readonly<Record<string, number>>
   /** Earlier runs with missing or changed files: the version does not contain all of their rows. */
   readonly without?: ReadonlyArray<string>
+  /** Earlier runs whose missing or changed files were written again, with all of their rows. */
+  readonly restored?: ReadonlyArray<string>
   /** Values of earlier runs that do not fit a type that has changed since. */
   readonly unfit?: ReadonlyArray<MisfitCount>
   /** Tables whose record schema is in no folder any more; the kept one was used. */

@@ -108,6 +108,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     gone: store.schemas.gone,
     ...(Object.keys(stale).length === 0 ? {} : { stale }),
     without: [...runsWithout(next, built.gaps), ...lost],
+    restored: changed.restored,
   } satisfies Published as Published
 })
 

@@ -1,7 +1,7 @@
 /**
  * Repairs a published folder as far as possible: finishes what was cut off, rebuilds a lost manifest from
  * the files, derives a run again from its landed bodies if its files are missing or changed, or takes its
- * rows from the database if those are gone by age, rebuilds the database from the files. What only a backup
+ * rows from a database if those are gone by age, rebuilds the database from the files. What only a backup
  * can restore is named. Makes no call to the service.
  */
 import { existsSync } from "node:fs"
@@ -10,25 +10,21 @@ import { Effect } from "effect"
 import { RunId } from "../service/Ids.ts"
 import { counted, listed } from "../base/Text.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import type { Connection } from "../base/DuckDb.ts"
-import { literal } from "../base/DuckDbFailed.ts"
-import { databaseVersion, openDatabase } from "./BuildDatabase.ts"
+import { databaseVersion } from "./BuildDatabase.ts"
 import { buildInPlace, recover, strayFiles } from "./Commit.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { heldText } from "./HeldRuns.ts"
-import { isOfOtherSchemas, keepsItsSchemas } from "./KeepSchemas.ts"
+import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { newestDerived, placeIn } from "./KeptVersions.ts"
-import { fileStep, filesOf, readManifest, fingerprintInTurns, runPath, temporary } from "./Manifest.ts"
-import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
+import { fileStep, filesOf, readManifest } from "./Manifest.ts"
+import type { Manifest, Store } from "./Manifest.ts"
 import { parquetGaps } from "./ParquetViews.ts"
 import { withdrawInterim, publishRun } from "./PublisherDuckDb.ts"
-import { ledgerFailed, inDatabase, PublishFailed } from "./Publisher.ts"
+import { ledgerFailed } from "./Publisher.ts"
 import { publishedRuns } from "./Rebuild.ts"
+import { restoreFiles } from "./RestoreFiles.ts"
 import { clearBuild, gapsIn } from "./Standing.ts"
 import { damagedHelpers, databaseProblems, keptDatabase } from "./Verify.ts"
-import { isUnchanged } from "./ContinueDatabase.ts"
-import { parquetCells, writeParquet } from "./FileColumns.ts"
-import { placeOf, publishedTables } from "./DataDictionary.ts"
 import { change, type Standing } from "./Version.ts"
 
 /** What was done and to what, and what could not be done. */
@@ -47,12 +43,12 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
   if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
   done.push(...(yield* recovered(store)))
   const stands = yield* fileStep(() => readManifest(layout.manifest))
+  for (const run_id of yield* restoredRuns(store))
+    done.push(`${run_id}: its lost files were written again with their rows in the database`)
   for (const run_id of yield* brokenInterims(store)) {
     yield* withdrawInterim(store, run_id)
     done.push(`${run_id}: taken out of the tables, since files of it were gone: \`nightjar run\` resumes it`)
   }
-  for (const run_id of yield* restoredRuns(store))
-    done.push(`${run_id}: its files were written again from nightjar.duckdb: its bodies are gone by age`)
   const standing = yield* fileStep(() => readManifest(layout.manifest))
   const newest = standing && newestDerived(store, standing)
   for (const { run_id, isHeld } of yield* runsToDerive(store, newest)) {
@@ -150,9 +146,9 @@ const restoredRuns = Effect.fnUntraced(function* (store: Store) {
   if (pruned.size === 0) return []
   const broken = yield* brokenIn(store, manifest)
   const lost = Object.entries(manifest.runs).flatMap(([run_id, { files }]) =>
-    pruned.has(RunId.make(run_id)) && files.some(({ path }) => broken.has(path)) ? [RunId.make(run_id)] : [],
+    pruned.has(RunId.make(run_id)) ? files.flatMap(({ path }) => (broken.has(path) ? [path] : [])) : [],
   )
-  return yield* restoreRows(store, lost, broken)
+  return lost.length === 0 ? [] : yield* restoreRows(store, lost)
 })
 
 /** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */
@@ -183,90 +179,19 @@ const buildAgain = Effect.fnUntraced(function* (store: Store) {
   return true
 })
 
-// Tables of runs whose landed bodies are gone by age, and whose files are lost: their rows are in the
-// database, if that is the one that was published with the files. They are written as files of the run again,
-// in a version with the same rows.
-
-/** The runs among these whose files the database has the rows of, as they were published. */
-const restorable = (manifest: Manifest, runs: ReadonlyArray<RunId>): ReadonlyArray<RunId> =>
-  runs.filter((run_id) => {
-    const run = manifest.runs[run_id]
-    return run !== undefined && run.interim !== true && keepsItsSchemas(run, manifest.schemas)
-  })
-
-/** All rows of a run in a table, in a file of its own. */
-const writeRows = Effect.fnUntraced(function* (
-  store: Store,
-  connection: Connection,
-  { table, rows }: ManifestFile,
-  {
-    run_id,
-    run_date,
-    version,
-  }: { readonly run_id: RunId; readonly run_date: string; readonly version: number },
-) {
-  const path = runPath({ table, run_id, run_date }, version, new Set())
-  const place = join(store.layout.root, temporary(path))
-  const { columns = [] } = publishedTables(store.families).find(({ name }) => name === table) ?? {}
-  // In the order that files have: of customers and tasks, and of a record's list as it is.
-  const order = ["customer_id", "task_id", "session_id", "record_id", "position"].filter((each) =>
-    columns.some(({ name }) => name === each),
-  )
-  const sql = `SELECT ${parquetCells(columns)} FROM ${placeOf(table)} WHERE run_id = ${literal(run_id)}
-    ${order.length === 0 ? "" : `ORDER BY ${order.join(", ")}`}`
-  const written = yield* writeParquet(store, connection, place, { sql, run_id, version })
-  if (written !== rows)
-    return yield* new PublishFailed({ message: `${path}: the database has ${written} rows, not ${rows}` })
-  const file: ManifestFile = { table, path, rows, ...(yield* fingerprintInTurns(place)) }
-  return file
-})
-
-/** Rows of a run by table, of those of its tables that lack a file. */
-const tablesLacking = (files: ReadonlyArray<ManifestFile>, broken: ReadonlySet<string>) =>
-  [...Map.groupBy(files, ({ table }) => table).values()].flatMap((ofTable): ReadonlyArray<ManifestFile> => {
-    const [first] = ofTable
-    if (first === undefined || !ofTable.some(({ path }) => broken.has(path))) return []
-    return [{ ...first, rows: ofTable.reduce((sum, { rows }) => sum + rows, 0) }]
-  })
-
-/** The runs of a version in which these have files of their own for what is lost. */
-const writeRuns = Effect.fnUntraced(function* (
-  store: Store,
-  { current, version }: Standing,
-  runs: ReadonlyArray<RunId>,
-  broken: ReadonlySet<string>,
-) {
-  const connection = yield* openDatabase(store.layout.database, "read-only")
-  const restored: Record<string, Manifest["runs"][string]> = { ...current.runs }
-  const fresh = new Set<string>()
-  for (const run_id of runs) {
-    const run = current.runs[run_id]
-    if (run === undefined) continue
-    const lost = tablesLacking(run.files, broken)
-    const tables = new Set(lost.map(({ table }) => table))
-    const files: Array<ManifestFile> = run.files.filter(({ table }) => !tables.has(table))
-    for (const one of lost) {
-      const file = yield* writeRows(store, connection, one, { run_id, run_date: run.run_date, version })
-      files.push(file)
-      fresh.add(file.path)
-    }
-    restored[run_id] = { ...run, files }
-  }
-  return { told: runs, next: { ...current, runs: restored }, fresh, isInstead: true }
-}, inDatabase)
-
-/** Returns the runs whose files were written again; `broken` are the paths of files that are lost. */
+/**
+ * Returns the runs whose lost files were written again from a database that has their rows, in a version with
+ * the same rows; `broken` are paths of lost files.
+ */
 export const restoreRows = Effect.fn("Publishing.restoreRows")(function* (
   store: Store,
-  runs: ReadonlyArray<RunId>,
-  broken: ReadonlySet<string>,
+  broken: ReadonlyArray<string>,
 ) {
-  const put = Effect.fnUntraced(function* (standing: Standing) {
-    const { current } = standing
-    const due = restorable(current, runs)
-    if (due.length === 0 || !(yield* isUnchanged(store, current)))
-      return { told: [] satisfies ReadonlyArray<RunId> as ReadonlyArray<RunId> }
-    return yield* writeRuns(store, standing, due, broken)
+  const put = Effect.fnUntraced(function* ({ current, version }: Standing) {
+    const gaps = broken.map((path) => ({ path, state: "damaged" as const }))
+    const sought = { next: { ...current, version }, fresh: new Set<string>(), gaps, restored: [] }
+    const { next, fresh, restored } = yield* restoreFiles(store, current, sought)
+    return { told: undefined, ...(fresh.size > 0 && { next, fresh, restored, isInstead: true }) }
   })
-  return (yield* change(store, put)).told
+  return (yield* change(store, put)).restored
 })

@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import { placeOf } from "./DataDictionary.ts"
 import { keptVersions, placeIn } from "./KeptVersions.ts"
 import { fileStep, filesOf, readManifest, withPolicy, type Manifest, type Store } from "./Manifest.ts"
+import { restoreFiles } from "./RestoreFiles.ts"
 import { gapsIn, type Gap } from "./Standing.ts"
 import { change, type Standing } from "./Version.ts"
 
@@ -109,11 +110,15 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (
           : { _tag: "NotKept", kept: kept.map((one) => one.version) }
       return { told }
     }
-    const [gap] = yield* fileStep(() => gapsIn(store, filesOf(target), true, placeIn(store)))
     const to = target.version
+    const gaps = yield* fileStep(() => gapsIn(store, filesOf(target), true, placeIn(store)))
+    const sought = { next: { ...target, version }, fresh: new Set<string>(), gaps, restored: [] }
+    const found = yield* restoreFiles(store, current, sought)
+    const [gap] = found.gaps
     if (gap !== undefined)
       return { told: { _tag: "Incomplete", version: to, gap } satisfies RolledBack as RolledBack }
-    const { runs, schemas, pseudonyms } = target
+    const { fresh, restored } = found
+    const { runs, schemas, pseudonyms } = found.next
     // A version of a run that was not over is not kept: the run is published again when it is.
     const from = newest.interim === true ? to : newest.version
     const without = Object.keys(newest.runs).filter((run_id) => runs[run_id] === undefined)
@@ -127,6 +132,8 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (
     return {
       told: { _tag: "RolledBack", version, ...told } satisfies RolledBack as RolledBack,
       next: { ...(schemas && { schemas }), ...withPolicy(pseudonyms), runs, returned: { to, from } },
+      fresh,
+      restored,
     }
   })
   return (yield* change(store, put)).told

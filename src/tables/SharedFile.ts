@@ -243,9 +243,10 @@ export class Instead {
     return this.#files.has(this.#key(run_id, path))
   }
 
-  isIn({ runs }: Manifest): boolean {
-    return Object.entries(runs).some(([run_id, { files }]) =>
-      files.some(({ path }) => this.has(run_id, path)),
+  /** The runs of a version that have other files with it. */
+  runsIn({ runs }: Manifest): ReadonlyArray<string> {
+    return Object.entries(runs).flatMap(([run_id, { files }]) =>
+      files.some(({ path }) => this.has(run_id, path)) ? [run_id] : [],
     )
   }
 

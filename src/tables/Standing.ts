@@ -1,7 +1,7 @@
 /**
  * What is still intact of what was published. If a file of an earlier run is missing or changed, later runs
- * must still be published: the file is left out and reported, and `nightjar repair` derives it again. A
- * lost manifest is rebuilt from the files themselves.
+ * must still be published: the file is restored (`RestoreFiles.ts`), or else left out and reported. A lost
+ * manifest is rebuilt from the files themselves.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -16,7 +16,7 @@ import { placeIn } from "./KeptVersions.ts"
 import { fileStep, filesBelow, filesOf, readPath, withPolicy, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
-import { ledgerFailed } from "./Publisher.ts"
+import { ledgerFailed, type PublishFailed } from "./Publisher.ts"
 import { runsTable } from "./SystemTables.ts"
 import { PseudonymPolicy, isSamePolicy, policyInFile } from "./Treatments.ts"
 
@@ -166,49 +166,69 @@ export const clearBuild = ({ layout, files }: Store): void => {
   for (const ending of ["", ".wal", ".tmp"]) files.remove(`${layout.build}${ending}`)
 }
 
+/** A version that is to be built. */
+export interface Sought {
+  readonly next: Manifest
+  /** Its files that still have temporary names: without them there is nothing to publish. */
+  readonly fresh: ReadonlySet<string>
+  /** Its files that are lost. */
+  readonly gaps: ReadonlyArray<Gap>
+  readonly restored: ReadonlyArray<Restored>
+}
+
+/** New files that hold the rows of lost ones. */
+export interface Restored {
+  /** A version that names them in place of the lost ones. */
+  readonly in: (manifest: Manifest) => Manifest
+  /** The runs of a version whose files they replace. */
+  readonly runsIn: (manifest: Manifest) => ReadonlyArray<string>
+}
+
 /**
- * Builds the database from all intact files of a manifest, and returns what had to be left out: files, and
- * values that do not fit a type that has changed. `fresh` are files that still have temporary names: without
- * them there is nothing to publish.
+ * Builds the database from all intact files of a version, and returns what had to be left out: files, and
+ * values that do not fit a type that has changed. What is lost is restored first, as far as `restore` can.
  */
-export const buildStanding = Effect.fnUntraced(function* (
+export const buildStanding = Effect.fnUntraced(function* <R>(
   store: Store,
-  manifest: Manifest,
-  fresh: ReadonlySet<string>,
+  sought: Pick<Sought, "next" | "fresh">,
+  restore: (lost: Sought) => Effect.Effect<Sought, PublishFailed, R>,
 ) {
   const ledger = yield* Ledger
   const runs = yield* Effect.mapError(ledger.runs, ledgerFailed)
   const standsAt = placeIn(store)
-  const earlier = filesOf(manifest).filter(({ path }) => !fresh.has(path))
-  const buildWithin = Effect.fnUntraced(function* (gaps: ReadonlyArray<Gap>, memoryLimit: MemoryLimit) {
+  const buildWithin = Effect.fnUntraced(function* ({ next, fresh, gaps }: Sought, memoryLimit: MemoryLimit) {
     yield* fileStep(() => clearBuild(store))
     yield* placeEmptyDatabase(store)
-    const lost = lostTables(manifest, gaps, store.families)
+    const lost = lostTables(next, gaps, store.families)
     return yield* buildDatabase({
       lost,
       memoryLimit,
       path: store.layout.build,
       root: store.layout.root,
-      manifest: withoutTables(manifest, lost),
+      manifest: withoutTables(next, lost),
       families: store.families,
       standsAt: (file) => (fresh.has(file.path) ? temporary(file.path) : standsAt(file)),
       sequences: new Map(runs.map(({ seq, fact }) => [fact.run_id, seq])),
     })
   })
-  const build = (gaps: ReadonlyArray<Gap>) =>
+  const build = (whole: Sought) =>
     memoryLimits
       .slice(1)
       .reduce(
-        (building, more) => Effect.catchIf(building, isOutOfMemory, () => buildWithin(gaps, more)),
-        buildWithin(gaps, memoryLimits[0]),
+        (building, more) => Effect.catchIf(building, isOutOfMemory, () => buildWithin(whole, more)),
+        buildWithin(whole, memoryLimits[0]),
       )
-  const missing = yield* fileStep(() => gapsIn(store, earlier, false, standsAt))
-  const built = yield* Effect.result(build(missing))
-  if (built._tag === "Success")
-    return { gaps: missing, unfit: built.success, models: yield* makeModels(store) }
+  const restoredIn = Effect.fnUntraced(function* (seen: Omit<Sought, "gaps">, thoroughly: boolean) {
+    const earlier = filesOf(seen.next).filter(({ path }) => !seen.fresh.has(path))
+    const gaps = yield* fileStep(() => gapsIn(store, earlier, thoroughly, standsAt))
+    return yield* restore({ ...seen, gaps })
+  })
+  const there = yield* restoredIn({ ...sought, restored: [] }, false)
+  const built = yield* Effect.result(build(there))
+  if (built._tag === "Success") return { ...there, unfit: built.success, models: yield* makeModels(store) }
   // The empty database that it began with may lack something, or an existing file may contain something other
   // than what was published.
   yield* fileStep(() => store.files.remove(store.layout.empty))
-  const gaps = yield* fileStep(() => gapsIn(store, earlier, true, standsAt))
-  return { gaps, unfit: yield* build(gaps), models: yield* makeModels(store) }
+  const intact = yield* restoredIn(there, true)
+  return { ...intact, unfit: yield* build(intact), models: yield* makeModels(store) }
 })

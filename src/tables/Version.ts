@@ -15,7 +15,9 @@ import { filesNeededBy, keptVersions, newestNamed, replaceKept, sweepKept } from
 import { fileStep, type Manifest, type Store } from "./Manifest.ts"
 import { parquetOf, sweepParquet } from "./ParquetViews.ts"
 import type { PublishFailed } from "./Publisher.ts"
+import { restoreKept, withRestored } from "./RestoreFiles.ts"
 import { takeOut } from "./SharedFile.ts"
+import type { Restored } from "./Standing.ts"
 
 /** What stands when an edit begins. */
 export interface Standing {
@@ -36,11 +38,16 @@ export interface Edit<Told, Settled> {
   readonly fresh?: ReadonlySet<string>
   /** The version before is not kept: this one stands instead of it. */
   readonly isInstead?: boolean
-  /** Nothing of the published database may be in the next one. */
+  /** The database is built of files alone, and does not continue the published one. */
   readonly isAnew?: boolean
   /** No file of the published `current/` and `history/` may be in the next ones. */
   readonly isParquetAnew?: boolean
-  /** The same edit of each kept version, whose new files are in place. */
+  /** Its files that take the place of lost ones, also in kept versions. */
+  readonly restored?: ReadonlyArray<Restored>
+  /**
+   * The same edit of each kept version, whose new files are in place. Nothing that is lost is restored then:
+   * a database still has the rows that are being removed.
+   */
   readonly every?: (kept: Manifest) => Manifest
   /** Asked of the finished database. If one fails, nothing is published. */
   readonly gates?: Effect.Effect<ReadonlyArray<FailedGate>, PublishFailed, Ledger | DuckDb>
@@ -67,28 +74,36 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
     const { told, next, every, gates, aside } = asked
     if (every !== undefined)
       for (const kept of yield* fileStep(() => keptVersions(store))) yield* replaceKept(store, every(kept))
-    const unchanged = { told, asked, next: undefined, settled: undefined, built: nothingBuilt, failed: [] }
+    const nothing = { next: undefined, settled: undefined, built: nothingBuilt, failed: [], restored: [] }
+    const unchanged = { told, asked, ...nothing }
     if (next === undefined) return unchanged
     const of = { ...next, version, amends: asked.isInstead ?? false }
     const whole = yield* takeOut(store, of, asked.fresh ?? new Set())
     const own = yield* withSchemasOf(store, next, current)
-    const built = yield* nextDatabase(own, { current, ...whole, isAnew: asked.isAnew ?? false })
+    const isAnew = asked.isAnew ?? false
+    const restores = every === undefined
+    const built = yield* nextDatabase(own, { current, ...whole, isAnew, restores })
+    const restored = [...(asked.restored ?? []), ...(built.restored ?? [])]
     const failed = gates === undefined ? [] : yield* gates
     if (failed.length > 0 && aside !== undefined) yield* aside
     if (failed.length > 0) return { ...unchanged, failed }
     const settled = asked.settled === undefined ? undefined : yield* asked.settled
-    const isAnew = asked.isAnew === true || asked.isParquetAnew === true
-    const parquet = yield* parquetOf(own, { current, next: whole.next, built, isAnew })
-    const named = { ...Struct.omit(whole.next, ["parquet"]), ...(parquet && { parquet }) }
-    return { told, asked, built, failed, settled, next: yield* withDatabase(own, named, built) }
+    const complete = withRestored(whole.next, built.restored ?? [])
+    const mayLink = !isAnew && asked.isParquetAnew !== true
+    const parquet = yield* parquetOf(own, { current, next: complete, built, isAnew: !mayLink })
+    const named = { ...Struct.omit(complete, ["parquet"]), ...(parquet && { parquet }) }
+    return { told, asked, built, failed, settled, restored, next: yield* withDatabase(own, named, built) }
   })
-  const { told, asked, next, built, failed, settled } = yield* discarding(store, current)(staging)
+  const { told, asked, next, built, failed, settled, restored } = yield* discarding(store, current)(staging)
   if (next !== undefined) yield* commit(store, next)
+  yield* restoreKept(store, restored)
   if (next === undefined || asked.leaves === true) yield* clearStrays(store, next ?? current)
   if (asked.every !== undefined) {
     yield* sweepKept(store, filesNeededBy(yield* fileStep(() => keptVersions(store))))
     yield* fileStep(() => sweepParquet(store, (one) => one === (next ?? current).parquet?.version))
   }
   // No version, if nothing was published.
-  return { told, settled, version: next?.version, next, built, failedGates: failed }
+  const others = new Set(restored.flatMap((files) => files.runsIn(current)))
+  const mended = Object.keys(current.runs).filter((run_id) => others.has(run_id))
+  return { told, settled, version: next?.version, next, built, failedGates: failed, restored: mended }
 })

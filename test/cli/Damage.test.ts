@@ -131,7 +131,7 @@ const archived = async () => {
   return firstIn("ledger-archive", root)
 }
 
-const again = "Run `nightjar repair`: it derives the tables from landing again."
+const again = "Run `nightjar repair`; copy what it cannot restore from a backup."
 const allAgain =
   "Run `nightjar repair`, which writes all of `current/` and `history/` again from the database."
 const restore = "Restore a copy of it: it exists nowhere else."

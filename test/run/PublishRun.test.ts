@@ -91,6 +91,7 @@ describe("a publication", () => {
       expect([quiet.added, quiet.told]).toEqual([[fact()], [{ _tag: "Stage", run_id, stage: "publishing" }]])
       const notes = {
         without: ["demo.2026-11-20"],
+        restored: ["demo.2026-11-19"],
         unfit: [{ table: "t", column: "c", count: 2 }],
         models: [{ name: "m", why: "no" }],
         gone: ["old"],

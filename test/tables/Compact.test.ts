@@ -229,7 +229,7 @@ describe("compact", () => {
           [repaired.done.map((text) => text.replace(/[:;].*/, "")), repaired.left],
           [[runOf(dates[0]), runOf(dates[1])], []],
         )
-        assert.match(repaired.done[0] ?? "", /from nightjar\.duckdb/)
+        assert.match(repaired.done[0] ?? "", /with their rows in the database/)
         const after = yield* readingOf(root, "asFiles")
         const profiles = (all: ReadonlyArray<string>) => all.filter((text) => text.includes("of 2025-10-30"))
         assert.deepStrictEqual([profiles(after), yield* problemsIn(root)], [profiles(before.asFiles), []])

@@ -248,7 +248,7 @@ describe("the database of the next version", () => {
       const run = { run_date: dateOf(2), version: 3, files: [] }
       const next = { ...current, version: 3, runs: { ...current.runs, [`nightly.${dateOf(2)}`]: run } }
       const made = Effect.fnUntraced(function* (now: Manifest) {
-        const making = { current: now, next, fresh: new Set<string>(), isAnew: false }
+        const making = { current: now, next, fresh: new Set<string>(), isAnew: false, restores: false }
         const build = Effect.flatMap(store, (one) => nextDatabase(one, making))
         yield* within(Effect.provideService(build, FileCalls, calls))
         return seen.continued
@@ -288,7 +288,9 @@ describe("a version that lacks a run of the one before", () => {
       const other = { run_date: dateOf(1), version: 2, files: [] }
       const next = { ...current, version: 2, runs: { [`nightly.${dateOf(1)}`]: other } }
       yield* within(
-        Effect.flatMap(store, (one) => nextDatabase(one, { current, next, fresh: new Set(), isAnew: false })),
+        Effect.flatMap(store, (one) =>
+          nextDatabase(one, { current, next, fresh: new Set(), isAnew: false, restores: false }),
+        ),
       )
       const duckdb = yield* DuckDb
       const { rows } = yield* duckdb.open({ path: layoutOf(root).build, access: "read-only" })

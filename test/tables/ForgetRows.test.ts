@@ -339,6 +339,15 @@ describe("the rows of a customer who is removed", () => {
       }).pipe(Effect.scoped),
   )
 
+  it.live("do not come back from the database where a file of theirs is lost [promise 15 restored]", () =>
+    Effect.gen(function* () {
+      const root = yield* three
+      rmSync(join(root, fileOf(manifestOf(root), "customer_profiles", second)))
+      yield* forgetIn(root, "c-2")
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Cy"])
+    }).pipe(Effect.scoped),
+  )
+
   it.live("are none where nothing was published yet", () =>
     Effect.gen(function* () {
       const root = yield* folder

@@ -8,7 +8,6 @@ import { sha256Hex } from "../../src/base/Hashes.ts"
 import {
   isOfOtherSchemas,
   keepSchemas,
-  keepsItsSchemas,
   lostSchemas,
   namingSchemaFiles,
   repairSchemas,
@@ -182,13 +181,8 @@ describe("the schemas of a run", () => {
         isOfOtherSchemas({ schemas }, { ...schemas, bikes: 1 }),
         isOfOtherSchemas({}, schemas),
         isOfOtherSchemas({ schemas }, undefined),
-        // Rows of a run are as they were while no table of its own has another schema.
-        !keepsItsSchemas({ schemas }, { ...schemas, vans: 3 }),
-        !keepsItsSchemas({ schemas }, { ...schemas, bikes: 1 }),
-        !keepsItsSchemas({}, schemas),
-        !keepsItsSchemas({ schemas }, undefined),
       ],
-      [false, true, true, true, false, false, true, false, false, false],
+      [false, true, true, true, false, false],
     )
   })
 })

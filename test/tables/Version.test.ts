@@ -114,14 +114,18 @@ const cases: ReadonlyArray<EditCase> = [
   },
   { edit: "forget", work: inStore((store) => forgetRows(store, forgotten)), leaves: ["e-3"] },
   {
+    edit: "publish where a file is lost",
+    prepare: (root) => Effect.sync(() => rmSync(join(root, lostFile(root)))),
+    work: publisher((one) => one.publish(anId(next))),
+  },
+  {
     edit: "restore",
     prepare: (root) =>
       Effect.gen(function* () {
         yield* append([{ _tag: "LandingPruned", run_id: anId(first), bytes: 1 }])
         rmSync(join(root, lostFile(root)))
       }),
-    work: (root) =>
-      Effect.flatMap(storeOf(root), (store) => restoreRows(store, [anId(first)], new Set([lostFile(root)]))),
+    work: (root) => Effect.flatMap(storeOf(root), (store) => restoreRows(store, [lostFile(root)])),
   },
 ]
 

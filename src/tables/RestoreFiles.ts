@@ -1,0 +1,148 @@
+/**
+ * Lost Parquet files of earlier runs, written again from a database that still has their rows: the published
+ * one, or the newest that is kept, if it is the very file that was put into place with its version. Landing
+ * may be gone by age, so these rows may be nowhere else. Rows that were brought to another schema since are
+ * not those of the file, which stays lost then.
+ */
+import { join } from "node:path"
+import { Effect } from "effect"
+import type { DuckDb } from "../base/DuckDb.ts"
+import { literal } from "../base/DuckDbFailed.ts"
+import { databaseVersion, openDatabase } from "./BuildDatabase.ts"
+import { placeOf, publishedTables } from "./DataDictionary.ts"
+import { parquetCells, schemaVersionOf, writeParquet } from "./FileColumns.ts"
+import { filesNeededBy, keptVersions, replaceKept, sweepKept } from "./KeptVersions.ts"
+import { fileStep, fingerprintInTurns, isThatDatabase, runPath, temporary } from "./Manifest.ts"
+import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
+import { inDatabase, PublishFailed } from "./Publisher.ts"
+import { Instead, sum } from "./SharedFile.ts"
+import type { Restored, Sought } from "./Standing.ts"
+
+/** A database, and the version that it was put into place with. */
+interface Source {
+  readonly path: string
+  readonly of: Manifest
+}
+
+const sourcesOf = Effect.fnUntraced(function* (store: Store, current: Manifest) {
+  const { database, previousDatabase } = store.layout
+  const version = yield* databaseVersion(previousDatabase)
+  return yield* fileStep((): ReadonlyArray<Source> => {
+    const kept = keptVersions(store).filter((one) => one.version === version)
+    const all = [{ path: database, of: current }, ...kept.map((of) => ({ path: previousDatabase, of }))]
+    return all.filter(({ path, of }) => isThatDatabase(path, of.database))
+  })
+})
+
+/** All rows of a run in a table that lacks a file. */
+interface LostTable {
+  readonly run_id: string
+  readonly run_date: string
+  readonly table: string
+  readonly files: ReadonlyArray<ManifestFile>
+}
+
+/** Those whose rows a version has from the very files that are lost, in the schema that they had then. */
+export const restorable = (
+  families: Store["families"],
+  { next, gaps }: Pick<Sought, "next" | "gaps">,
+  of: Manifest,
+  restored: Instead,
+): ReadonlyArray<LostTable> => {
+  const lost = new Set(gaps.map(({ path }) => path))
+  const known = new Set(publishedTables(families).map(({ name }) => name))
+  return Object.entries(next.runs).flatMap(([run_id, run]) => {
+    const had = new Set(of.runs[run_id]?.files.map(({ path }) => path))
+    const tables = [...Map.groupBy(run.files, ({ table }) => table)]
+    return tables.flatMap(([table, files]): ReadonlyArray<LostTable> => {
+      const isLost = files.some(({ path }) => lost.has(path) && !restored.has(run_id, path))
+      if (!isLost || !known.has(table) || !files.every(({ path }) => had.has(path))) return []
+      const schema = schemaVersionOf(run, families, table)
+      const inForce = of.schemas && schemaVersionOf(of, families, table)
+      const isOwn = schema === undefined || of.schemas === undefined || schema === inForce
+      return isOwn ? [{ run_id, run_date: run.run_date, table, files }] : []
+    })
+  })
+}
+
+/** The query for these rows; undefined if the database cannot be read, or has another number of them. */
+const readableRows = Effect.fnUntraced(
+  function* ({ families }: Store, { path }: Source, { run_id, table, files }: LostTable) {
+    const connection = yield* openDatabase(path, "read-only")
+    const place = placeOf(table)
+    const found = new Map(
+      (yield* connection.columnTypes(`SELECT * FROM ${place}`)).map((each) => [each.name, each]),
+    )
+    // All that it has, though another version of the program may have made it, in the order of the files.
+    const { columns: spec = [] } = publishedTables(families).find(({ name }) => name === table) ?? {}
+    const names = new Set([...spec.map(({ name }) => name), ...found.keys()])
+    const columns = [...names].flatMap((name) => found.get(name) ?? [])
+    // The rows too: of customers and tasks, and of a record's list as it is.
+    const order = ["customer_id", "task_id", "session_id", "record_id", "position"].filter((each) =>
+      found.has(each),
+    )
+    const rows = `SELECT ${parquetCells(columns)} FROM ${place} WHERE run_id = ${literal(run_id)}`
+    const [read] = yield* connection.rows(
+      `SELECT count(*)::INTEGER AS n, bit_xor(hash(one)) AS h FROM (${rows}) AS one`,
+    )
+    if (Number(read?.["n"]) !== sum(files.map((file) => file.rows))) return undefined
+    return order.length === 0 ? rows : `${rows} ORDER BY ${order.join(", ")}`
+  },
+  Effect.scoped,
+  Effect.orElseSucceed(() => undefined),
+)
+
+/** The rows in a file of their own, under a temporary name. */
+const writeRows = Effect.fnUntraced(function* (
+  store: Store,
+  source: Source,
+  { run_id, run_date, table }: LostTable,
+  { version, sql }: { readonly version: number; readonly sql: string },
+) {
+  const connection = yield* openDatabase(source.path, "read-only")
+  const path = runPath({ table, run_id, run_date }, version, new Set())
+  const place = join(store.layout.root, temporary(path))
+  const rows = yield* writeParquet(store, connection, place, { sql, run_id, version })
+  const file: ManifestFile = { table, path, rows, ...(yield* fingerprintInTurns(place)) }
+  return file
+}, inDatabase)
+
+/**
+ * What is sought with new files, under temporary names, for what is lost and can be restored; `gaps` are the
+ * files that stay lost. Fails only if a file cannot be written.
+ */
+export const restoreFiles = Effect.fn("Publishing.restoreFiles")(function* (
+  store: Store,
+  current: Manifest,
+  sought: Sought,
+): Effect.fn.Return<Sought, PublishFailed, DuckDb> {
+  if (sought.gaps.length === 0) return sought
+  const restored = new Instead()
+  const fresh = new Set(sought.fresh)
+  const { version } = sought.next
+  for (const source of yield* sourcesOf(store, current))
+    for (const lost of restorable(store.families, sought, source.of, restored)) {
+      const sql = yield* readableRows(store, source, lost)
+      if (sql === undefined) continue
+      const file = yield* writeRows(store, source, lost, { version, sql })
+      for (const { path } of lost.files) restored.set(lost.run_id, path, file)
+      fresh.add(file.path)
+    }
+  const next = restored.in(sought.next)
+  const named = filesNeededBy([next])
+  const gaps = sought.gaps.filter(({ path }) => named.has(path))
+  if (fresh.size === sought.fresh.size) return sought
+  return { next, fresh, gaps, restored: [...sought.restored, restored] }
+})
+
+export const withRestored = (manifest: Manifest, restored: ReadonlyArray<Restored>): Manifest =>
+  restored.reduce((version, files) => files.in(version), manifest)
+
+/** The versions that `rollback` can put back name the new files too. */
+export const restoreKept = Effect.fnUntraced(function* (store: Store, restored: ReadonlyArray<Restored>) {
+  if (restored.length === 0) return
+  const kept = yield* fileStep(() => keptVersions(store))
+  const all = kept.map((one) => withRestored(one, restored))
+  for (const one of all) yield* replaceKept(store, one)
+  yield* sweepKept(store, filesNeededBy(all))
+})
