@@ -272,7 +272,7 @@ export const resolveFingerprint = (given: string, known: ReadonlyArray<string>):
 
 type Released = typeof CredentialReleased.Type
 
-/** Each as it was named: a login by its fingerprint, or all of an account. */
+/** Each login that was named, by its fingerprint or by its account; an account without one as it is. */
 const releasedOnes = Effect.fnUntraced(function* (
   rows: ReadonlyArray<LoginRow>,
   given: ReadonlyArray<string>,
@@ -284,11 +284,18 @@ const releasedOnes = Effect.fnUntraced(function* (
   const missing = resolved.indexOf(undefined)
   if (missing >= 0) return yield* refuse("credentials-unknown", { position: missing + 1 })
   const why = because === undefined ? {} : { because }
-  return [...new Set(resolved.filter((one) => one !== undefined))].map((one): Released => ({
-    _tag: "CredentialReleased",
-    ...(fingerprints.has(one) ? { fingerprint: one } : { account: one }),
-    ...why,
-  }))
+  const loginsIn = (named: string): ReadonlyArray<string> =>
+    fingerprints.has(named)
+      ? [named]
+      : rows.flatMap(({ account, fingerprint }) => (account === named ? (fingerprint ?? []) : []))
+  return [...new Set(resolved.filter((one) => one !== undefined))].flatMap((one): ReadonlyArray<Released> => {
+    const own = [...new Set(loginsIn(one))].map((fingerprint) => ({ fingerprint }))
+    return (own.length > 0 ? own : [{ account: one }]).map((which) => ({
+      _tag: "CredentialReleased",
+      ...which,
+      ...why,
+    }))
+  })
 })
 
 const isoTime = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?$/
@@ -306,8 +313,8 @@ const release = command(
   "release",
   {
     more: `
-      By name: nothing that was sent to the account counts against it any more, and the named login may be
-      sent again. With --unproven: each account that is held gets one login, and only if the source accepts
+      By name: nothing that was sent to the account counts against it any more, and the named login, or each
+      of a named account, may be sent again. With --unproven: each account that is held gets one login, and only if the source accepts
       it, nothing counts any more.`,
     examples: {
       "nightjar credentials release --unproven --answer 502 --dry-run":

@@ -258,8 +258,19 @@ describe("credentials release", () => {
   it("of a fingerprint or an account: nothing counts any more", async () => {
     const output = await folderOf()
     const { code, stdout } = await credentials(output, "release", fingerprintOf(1), "account-4", "--json")
-    expect([code, JSON.parse(stdout)]).toEqual([0, [fingerprintOf(1), keysOf(4).account]])
+    expect([code, JSON.parse(stdout)]).toEqual([0, [fingerprintOf(1), fingerprintOf(4)]])
     expect(await strikesIn(output)).toBe("0/0 1/0 0/0 0/0")
+  })
+
+  it("of an account lets the login that was rejected be sent again, as of its fingerprint", async () => {
+    const output = await folderOf()
+    const rejections = async () => (await accountsIn(output)).flatMap((one) => one.rejected).length
+    const before = await rejections()
+    expect((await credentials(output, "release", keysOf(3).account)).stdout).toMatch(/^1 login released/)
+    expect([before - (await rejections()), await credentials(output, "release", keysOf(3).account)]).toEqual([
+      1,
+      expect.objectContaining({ code: 2 }),
+    ])
   })
 
   it("of many says how many, asks for --yes, and gives each account that is held one login", async () => {
