@@ -84,6 +84,16 @@ export const commandMessages = {
       "everything that is damaged.",
     "Nothing more was started, and everything landed is kept.",
   ),
+  "ledger-older": refusal(
+    "the ledger of {output} is older than the folder: it does not know {runs}",
+    "Restore the newer ledger.sqlite, with `ledger-archive/` if there is one. If there is no copy of it, " +
+      "compare the reports of these runs, runs/RUN/report.html, with `nightjar credentials list`: take " +
+      "customers whose login they call rejected, and the list does not, out of the job. Then move the " +
+      "folders landing/RUN of these runs elsewhere and run `nightjar rebuild`, which takes their rows out of " +
+      "the tables. What they left at the service stays there.",
+    "Nothing was started: which logins were rejected in these runs, and what they left at the service, is no " +
+      "longer known.",
+  ),
   "ledger-newer": refusal(
     "the ledger was written by a newer nightjar than this one, {version}: {detail}",
     "Use that version, or a newer one, with this output folder.",
