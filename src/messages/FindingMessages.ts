@@ -28,7 +28,7 @@ export const findingMessages = {
   "run-not-in-manifest": finding("published, but not in the manifest", repair),
   "run-not-in-ledger": finding(
     "published or landed, but not in the ledger",
-    "Restore the newer ledger.sqlite. If there is no copy of it, `nightjar explain ledger-older` says how to " +
+    "Restore the newer ledger.sqlite. Without a copy of it, `nightjar explain ledger-older` says how to " +
       "go on.",
   ),
   "table-without-schema": finding(
@@ -95,8 +95,8 @@ export const findingMessages = {
   ),
   "runs-left-open": finding(
     "{runs} left something at the service; the oldest is {oldest}",
-    "Run the job again with `nightjar run JOB`, or one that `replaces` it: it collects and deletes what older " +
-      "runs left.",
+    "Run the job again with `nightjar run JOB`, or one that `replaces` it: that collects and deletes what " +
+      "older runs left.",
   ),
   "clock-differs": finding(
     "this machine's clock is {seconds} {way} the service's",

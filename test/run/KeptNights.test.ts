@@ -298,7 +298,7 @@ describe("an older run with a damaged body", () => {
       const deleted = executions.map(({ customer_id, deleted_at }) => [customer_id, deleted_at !== undefined])
       // A copy of the body is there again.
       const { exit_code, others } = yield* runNight(job, options)
-      return { first, deleted, then: [exit_code, others.map(({ run_id }) => run_id)] }
+      return { first, deleted, next: [exit_code, others.map(({ run_id }) => run_id)] }
     })
 
   it("is told and stays at the service, and the night takes place and ends with 4 [run unpublished]", () => {
@@ -313,7 +313,7 @@ describe("an older run with a damaged body", () => {
         ["c-1", false],
         ["c-2", true],
       ],
-      then: [0, ["tokens.2026-11-21"]],
+      next: [0, ["tokens.2026-11-21"]],
     })
     expect([warning.warnings[0], warning.finish]).toEqual([
       `tokens.2026-11-21 could not be published: ${why} [run-unpublished]`,
