@@ -23,7 +23,7 @@ import {
 import type { Common, PlanServices, RemoteTarget, SandboxServing, Through } from "./cli/Wiring.ts"
 import type { Job, ServiceTarget } from "./jobs/Job.ts"
 import type { Landing, LandingFailed } from "./landing/Landing.ts"
-import type { Ledger, LedgerFailed } from "./ledger/Ledger.ts"
+import type { Ledger } from "./ledger/Ledger.ts"
 import type { LedgerCopy } from "./ledger/LedgerSchema.ts"
 import { forTerminal } from "./report/TextTable.ts"
 import { processSecrets } from "./privacy/KnownSecrets.ts"
@@ -48,6 +48,14 @@ const ledger = (output: string, access: "read-only" | "read-write") =>
     const { Ledger } = await import("./ledger/Ledger.ts")
     return Ledger.layer({ path: ledgerPath(output), readOnly: access === "read-only", tell: tellCopy })
   })
+
+/** For whoever starts or deletes anything at the service: not with less than the folder knows. */
+const ledgerInForce = (output: string) =>
+  lazily(async () => {
+    const { Ledger } = await import("./ledger/Ledger.ts")
+    const { refuseOlderLedger } = await import("./cli/OutputFolder.ts")
+    return Layer.effect(Ledger, Effect.tap(Ledger, refuseOlderLedger(output)))
+  }).pipe(Layer.provide(ledger(output, "read-write")))
 
 /** Before the first run with a new version. */
 const tellCopy = ({ format, path }: LedgerCopy) =>
@@ -145,12 +153,12 @@ const telemetry = (job: Job, output: string) => {
 
 /** What runs in one output folder share: files that only one may write. */
 interface Folder {
-  readonly ledger: Layer.Layer<Ledger, LedgerFailed>
+  readonly ledger: Layer.Layer<Ledger, Failure>
   readonly landing: Layer.Layer<Landing, LandingFailed>
 }
 
 const folderAlone = (output: string): Folder => ({
-  ledger: ledger(output, "read-write"),
+  ledger: ledgerInForce(output),
   landing: landing(output, "read-write"),
 })
 
@@ -181,7 +189,7 @@ const nights: Wiring["Service"]["nights"] = Effect.fnUntraced(function* (jobs, o
 const tokens = (job: Job, output: string) =>
   serviceOf(job.service, alone(journalPath(output))).pipe(
     Layer.provideMerge(tokenStore(job, output, "write")),
-    Layer.provideMerge(Layer.mergeAll(ledger(output, "read-write"), secrets)),
+    Layer.provideMerge(Layer.mergeAll(ledgerInForce(output), secrets)),
   )
 
 const sandboxServer = ({ port, host, speed, ...options }: SandboxServing) =>

@@ -28,10 +28,11 @@ import { Wiring, type NightsBeside } from "./Wiring.ts"
 import { Hints } from "../client/Hints.ts"
 import type { ListenAt } from "../client/HookReceiver.ts"
 import type { Job } from "../jobs/Job.ts"
+import { nightExitCode } from "../ledger/WholeNight.ts"
 import { toldWhole } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
-import { summarise, type Summary } from "../report/Summary.ts"
+import { summarise, withUnpublished, type Summary } from "../report/Summary.ts"
 import { inTurns, turnsOf, type Place } from "../run/JobTurns.ts"
 import { runNight, type NightOptions, type NightResult } from "../run/Nightly.ts"
 import type { Progress } from "../task/Progress.ts"
@@ -45,7 +46,8 @@ import type { Turn } from "../task/SideBySide.ts"
 const folderOf = ({ share }: Job, output: string, { run_id }: NightResult) => ({ output, run_id, share })
 
 const writeOne = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
-  const summary = summarise(result.state, result.night, namedOutput(output))
+  const ownSummary = summarise(result.state, result.night, namedOutput(output))
+  const summary = withUnpublished(ownSummary, result.unpublished)
   yield* writeRunFile(folderOf(job, output, result), "summary.json", `${JSON.stringify(summary, null, 2)}\n`)
   return summary
 })
@@ -284,7 +286,7 @@ const tellNight = Effect.fnUntraced(function* ({ ofRun }: ToldNight, json: boole
   const { out } = yield* Output
   if (result.nothingToDo)
     yield* say(
-      result.exit_code === exitCodes.leftovers
+      (nightExitCode(result.night) ?? exitCodes.leftovers) === exitCodes.leftovers
         ? `${result.run_id} starts nothing more: \`nightjar rerun\` starts what is left of its night.`
         : `${result.run_id} is already finished: nothing to do (\`--new\` forces a further run).`,
     )

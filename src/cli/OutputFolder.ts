@@ -346,6 +346,21 @@ export const refuseLostLedger = Effect.fnUntraced(function* (output: string) {
   if (found !== undefined) return yield* refuse("ledger-missing", { output, found })
 })
 
+const runsTold = 5
+
+/**
+ * Refuses an older copy of the ledger: with it, logins that were rejected since would be sent again, and what
+ * is open at the service would never be found.
+ */
+export const refuseOlderLedger = Effect.fnUntraced(function* (output: string) {
+  const { runsHere } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
+  const { layout, manifest } = yield* publishedIn(output)
+  const here = yield* Effect.sync(() => runsHere(layout, manifest))
+  const known = new Set<string>((yield* (yield* openedLedger).runs).map(({ fact }) => fact.run_id))
+  const unknown = here.filter((run_id) => !known.has(run_id))
+  if (unknown.length > 0) return yield* refuse("ledger-older", { output, runs: listed(unknown, runsTold) })
+})
+
 export const hasLedger = Effect.flatMap(outputFolder, (output) =>
   Effect.as(refuseLostLedger(output), existsSync(`${output}/ledger.sqlite`)),
 )

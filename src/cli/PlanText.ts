@@ -184,6 +184,8 @@ const reasonText = (wait: Wait): string => {
       return "as `after` asks"
     case "time":
       return "they do not run on the same clock"
+    case "replaces":
+      return `both collect what runs of ${wait.replaced} left`
     case "customer": {
       const { customer_id, engine_reference } = wait.example
       const others = wait.shared > 1 ? ` and ${wait.shared - 1} more` : ""

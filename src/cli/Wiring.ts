@@ -74,7 +74,7 @@ export class Wiring extends Context.Service<
 >()("nightjar/cli/Wiring") {}
 
 export interface NightsBeside {
-  readonly ledger: Layer.Layer<Ledger, LedgerFailed>
+  readonly ledger: Layer.Layer<Ledger, Failure>
   readonly night: (job: Job) => Layer.Layer<NightServices, Failure>
 }
 
@@ -249,7 +249,7 @@ export const beside = Effect.fnUntraced(function* (
   targets: ReadonlyArray<ServiceTarget>,
   journal: string,
   hooksUrl: string | undefined,
-  ledger: Layer.Layer<Ledger, LedgerFailed>,
+  ledger: Layer.Layer<Ledger, Failure>,
 ): Effect.fn.Return<Common, never, Scope.Scope> {
   const checked = yield* inCommon(connectionsTo({}))
   const unchecked = yield* inCommon(connectionsTo({ accept_any_certificate: true }))

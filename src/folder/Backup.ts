@@ -1,7 +1,8 @@
 /**
  * A copy of an output folder while a run works in it. The ledger is copied first and what it refers to
  * afterwards: bodies only grow, so whatever the copied ledger calls landed, published or deleted is in the
- * copy. Tables and ledger must belong together, so a round during which a version was published is repeated.
+ * copy. Tables, bodies and ledger must belong together, so a round during which a version was published, or
+ * a run began that the copied ledger may not know, is repeated.
  */
 import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -10,7 +11,14 @@ import { copyDatabase } from "../base/FolderLock.ts"
 import { codeOf, durableFiles, quietly, type DurableFiles } from "../base/DurableFile.ts"
 import { archiveName } from "../ledger/LedgerArchive.ts"
 import { replacedFiles } from "../tables/KeptVersions.ts"
-import { filesBelow, filesOf, layoutOf, nothingPublished, readManifest } from "../tables/Manifest.ts"
+import {
+  filesBelow,
+  filesOf,
+  layoutOf,
+  nothingPublished,
+  readManifest,
+  runsHere,
+} from "../tables/Manifest.ts"
 import type { Manifest } from "../tables/Manifest.ts"
 import { placeParquet, sweepParquet } from "../tables/ParquetViews.ts"
 
@@ -62,15 +70,19 @@ const copyAll = Effect.fnUntraced(function* (place: Place) {
   return holdsOf(to, manifest.version)
 })
 
-/** Copies ledger, bodies and tables until no version was published meanwhile. */
+/** Copies ledger, bodies and tables until no version was published, and no run landed its first body. */
 const settledCopy = Effect.fnUntraced(function* (place: Place) {
   for (let round = 1; round <= roundsMax; round += 1) {
     const before = yield* step(() => versionStanding(place.from))
+    const landed = new Set(yield* step(() => runsHere({ root: place.from }, undefined)))
     yield* copyDatabases(place)
     yield* copyFiles(place, below(place.from, "landing"))
     yield* copyFiles(place, below(place.from, archiveName))
     yield* copyFiles(place, below(place.from, "attachments").filter(isFinished))
-    const after = before === undefined ? undefined : yield* copyTables(place, before)
+    const isBegun = (yield* step(() => runsHere({ root: place.from }, undefined))).some(
+      (run_id) => !landed.has(run_id),
+    )
+    const after = before === undefined || isBegun ? undefined : yield* copyTables(place, before)
     if (after !== undefined) return after
     yield* Effect.sleep(betweenRounds)
   }

@@ -425,7 +425,8 @@ export const JobFile = Schema.Struct({
   ),
   replaces: optional(
     Schema.Array(jobName),
-    "Jobs that this one takes the place of: what only they asked for is no longer current.",
+    "Jobs at the same service that this one takes the place of: its runs collect what theirs left there, " +
+      "and what only they asked for is no longer current.",
     example("[nightly-iberia]"),
   ),
   min_customers: optional(MinCustomers, "With fewer customers nothing starts."),

@@ -84,6 +84,16 @@ export const commandMessages = {
       "everything that is damaged.",
     "Nothing more was started, and everything landed is kept.",
   ),
+  "ledger-older": refusal(
+    "the ledger of {output} is older than the folder: it does not know {runs}",
+    "Restore the newer ledger.sqlite, with `ledger-archive/` if there is one. Without a copy of it: the " +
+      "reports of these runs, runs/RUN/report.html, name the logins that were rejected, and those that " +
+      "`nightjar credentials list` does not show would be tried once more, so take their customers out of " +
+      "the job. Then move the folders landing/RUN of these runs out of the output folder, and run " +
+      "`nightjar rebuild`: it takes their rows out of the tables. What they left at the service stays there.",
+    "Nothing was started: which logins were rejected in these runs, and what they left at the service, is " +
+      "no longer known.",
+  ),
   "ledger-newer": refusal(
     "the ledger was written by a newer nightjar than this one, {version}: {detail}",
     "Use that version, or a newer one, with this output folder.",

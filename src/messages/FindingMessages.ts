@@ -27,8 +27,9 @@ export const findingMessages = {
   "document-changed": finding("the document has changed since it was downloaded", restore),
   "run-not-in-manifest": finding("published, but not in the manifest", repair),
   "run-not-in-ledger": finding(
-    "published, but not in the ledger",
-    "Restore the copy of ledger.sqlite that belongs to these tables.",
+    "published or landed, but not in the ledger",
+    "Restore the newer ledger.sqlite. Without a copy of it, `nightjar explain ledger-older` says how to " +
+      "go on.",
   ),
   "table-without-schema": finding(
     "published, but its record schema is gone: its rows are not in the database",
@@ -98,7 +99,8 @@ export const findingMessages = {
   ),
   "runs-left-open": finding(
     "{runs} left something at the service; the oldest is {oldest}",
-    "Run the job again with `nightjar run JOB`: it collects and deletes what older runs left.",
+    "Run the job again with `nightjar run JOB`, or one that `replaces` it: that collects and deletes what " +
+      "older runs left.",
   ),
   "runs-keep-executions": finding(
     "{executions} kept at the service, because records may be missing here; the newest in {newest}",

@@ -17,7 +17,8 @@ import {
 const freeSpace =
   "Check the free space and the permissions of the output folder; then run `nightjar run JOB` to resume."
 const putBack =
-  "Run `nightjar verify` to see what is damaged, restore copies of it, then run `nightjar repair`."
+  "Run `nightjar verify` to see what is damaged, and restore copies of it; then `nightjar repair` derives " +
+  "tables that were published, and `nightjar run JOB` publishes the rest."
 const checkService =
   "`nightjar doctor JOB` checks the address, the secret and the network; then run the command again."
 const explained = "`nightjar explain TASK` shows each attempt."
@@ -106,6 +107,12 @@ export const nightMessages = {
   "port-unavailable": unserved(
     "the server cannot listen on this address and port",
     "Give --port another number; 0 takes any free port.",
+  ),
+  "run-unpublished": warning(
+    "{run_id} could not be published: {why}",
+    "Restore a copy of what `nightjar verify` names: the job's next run then publishes and deletes what is " +
+      "left of that older run. Without a copy its results stay at the service.",
+    "Nothing of it was deleted at the service. The run continues, and its exit code is 4.",
   ),
   "prune-failed": warning(
     "data older than `retain` allows was not removed: {why}",

@@ -9,9 +9,9 @@ import type { MisfitCount, OtherRecords, RejectedCount, StaleData } from "../led
 import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
-import { told, type MessageId } from "../messages/Catalogue.ts"
+import { messageOf, told, type MessageId } from "../messages/Catalogue.ts"
 import { messageMax, nameOf, reasonMax } from "./Changes.ts"
-import { finishOf } from "./Finish.ts"
+import { finishOf, nothingLeft } from "./Finish.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { actings } from "../service/EndTable.ts"
 import { actingOf, rowOf } from "../service/Ends.ts"
@@ -205,6 +205,18 @@ export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run],
   }
 }
 export type Summary = ReturnType<typeof summarise>
+
+/** With what a run could not publish of older ones: then something is left, whatever it did itself. */
+export const withUnpublished = (
+  summary: Summary,
+  unpublished: ReadonlyArray<{ readonly run_id: string; readonly why: string }>,
+): Summary => {
+  if (unpublished.length === 0) return summary
+  const { finish, warnings } = summary
+  const why = finish.why === nothingLeft ? messageOf("run-unpublished").next : finish.why
+  const left = unpublished.slice(0, namedMax).map((one) => told("run-unpublished", one))
+  return { ...summary, warnings: [...left, ...warnings], finish: { ...finish, why } }
+}
 
 /** All runs of a night together, oldest first: each task as the newest run that had it left it. */
 const summariseNight = (night: ReadonlyArray<RunState>) => {

@@ -12,7 +12,7 @@ import { mayRun, runsBesideMax } from "../ledger/RunState.ts"
 import { valueKey } from "../privacy/Fingerprint.ts"
 import { accessKey, accessOf, type RunId } from "../service/Ids.ts"
 import { resolveReferences, type ResolvedReferences } from "../task/Assignment.ts"
-import { deadlineOf } from "../task/ChooseRun.ts"
+import { deadlineOf, isCollectedBy } from "../task/ChooseRun.ts"
 import type { MaybeOpen } from "../task/Next.ts"
 import { SharedSlots, SlotsBeside, besideOthers } from "../task/SharedSlots.ts"
 import { takeTurns, type TouchedLogin, type Touches, type Turn } from "../task/SideBySide.ts"
@@ -50,8 +50,8 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
   return open as ReadonlyArray<LeftOpen>
 })
 
-/** What earlier runs of the job may still have open. */
-export const leftOpenBy = (job: Job) => openIn(({ fact }) => fact.job === job.name)
+/** What earlier runs of the job, and of jobs that it replaces, may still have open. */
+export const leftOpenBy = (job: Job) => openIn(({ fact }) => isCollectedBy(job, fact.job))
 
 /** What is followed to its end when these runs are collected. */
 export const followedIn = (collect: ReadonlyArray<RunId>) =>
@@ -133,6 +133,7 @@ export const touchesOf = Effect.fn("JobTouches.of")(function* (job: Job) {
   return {
     job: job.name,
     after: (job.after ?? []).map((one) => one.job),
+    collects: [job.name, ...(job.replaces ?? [])],
     time: timeOf(job),
     accesses: [...job.assignments, ...left].map(accessOf),
     sessions: job.sessions.map(({ session_id }) => session_id),

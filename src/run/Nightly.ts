@@ -41,7 +41,7 @@ import {
 import type { JobPlan } from "./PlanJob.ts"
 import { mayHaveInterims, publishMeanwhile, publishStage, runIn } from "./PublishMeanwhile.ts"
 import { RunId } from "../service/Ids.ts"
-import { Publisher } from "../tables/Publisher.ts"
+import { Publisher, PublishFailed } from "../tables/Publisher.ts"
 import { deleteExecutions } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
@@ -200,8 +200,15 @@ export interface NightResult {
   /** Trouble that nobody was told of before. */
   readonly news: ReadonlyArray<News>
   readonly nothingToDo: boolean
+  /** Older runs whose landed bodies are damaged: they are not published, and nothing of them is deleted. */
+  readonly unpublished: ReadonlyArray<Unpublished>
   /** Older runs that came to their end on the way: collected, or no longer held back. */
   readonly others: ReadonlyArray<NightResult>
+}
+
+export interface Unpublished {
+  readonly run_id: RunId
+  readonly why: string
 }
 
 /**
@@ -222,21 +229,43 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
     ...(leavesTrace ? { begun } : {}),
     giveUp: endUnserved(chosen.run_id),
   })
-  const ended: Array<RunId> = []
-  for (const run_id of collect) {
-    const { others, nothingToDo } = yield* runStages(job, run_id, "collect")
-    ended.push(...others.map((one) => one.run_id), ...(nothingToDo ? [] : [run_id]))
-  }
-  if (chosen._tag === "NothingToDo") return yield* withOthers(yield* finished(chosen.run_id), ended)
+  const { ended, unpublished } = yield* collectRuns(job, collect)
+  const withOlder = (result: NightResult) =>
+    Effect.map(withOthers(result, [...ended, ...result.others.map((one) => one.run_id)]), (whole) => ({
+      ...whole,
+      unpublished,
+      exit_code: unpublished.length === 0 ? whole.exit_code : exitCodes.leftovers,
+    }))
+  if (chosen._tag === "NothingToDo") return yield* withOlder(yield* finished(chosen.run_id))
   // All that a rerun was asked for was still going on: now it is collected.
-  if (parent !== undefined && only?.size === 0)
-    return yield* withOthers(yield* finished(RunId.make(parent)), ended)
+  if (parent !== undefined && only?.size === 0) return yield* withOlder(yield* finished(RunId.make(parent)))
   const plan = chosen._tag === "New" && !isRecorded ? yield* beginRun(job, begun, only) : undefined
   if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
   const result = yield* runStages(job, chosen.run_id, "night", plan)
-  const whole = yield* withOthers(result, [...ended, ...result.others.map((one) => one.run_id)])
-  return further ? { ...whole, exit_code: ownExitCode(result.state) } : whole
+  return yield* withOlder(further ? { ...result, exit_code: ownExitCode(result.state) } : result)
 })
+
+/**
+ * What older runs left is followed, published and deleted. One with a damaged body waits for a copy of it,
+ * with all that it has at the service: the run of this night does not.
+ */
+const collectRuns = Effect.fnUntraced(function* (job: Job, collect: ReadonlyArray<RunId>) {
+  const ended: Array<RunId> = []
+  const unpublished: Array<Unpublished> = []
+  for (const run_id of collect) {
+    const collected = yield* Effect.result(runStages(job, run_id, "collect"))
+    if (collected._tag === "Success") {
+      const { others, nothingToDo } = collected.success
+      ended.push(...others.map((one) => one.run_id), ...(nothingToDo ? [] : [run_id]))
+    } else if (isBodyDamaged(collected.failure)) unpublished.push({ run_id, why: collected.failure.message })
+    else return yield* collected.failure
+  }
+  return { ended, unpublished }
+})
+
+/** A full disk or a damaged ledger must not look like it. */
+const isBodyDamaged = (failure: { readonly _tag: string }): boolean =>
+  failure instanceof PublishFailed && failure.damaged === true && failure.isLedger !== true
 
 const loadRun = (run_id: RunId) => Effect.flatMap(Ledger, (ledger) => runIn(ledger, run_id))
 
@@ -270,6 +299,7 @@ const resultOf = Effect.fnUntraced(function* (
     recovered,
     news,
     nothingToDo,
+    unpublished: [],
     others: [],
   } satisfies NightResult as NightResult
 })

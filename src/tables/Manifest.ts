@@ -118,6 +118,19 @@ export const readManifest = (path: string): Manifest | undefined => {
   return decoded._tag === "Some" ? decoded.value : undefined
 }
 
+/** As runs are called; any other name below `landing/` is not a run's. */
+const runName = /^[a-z0-9-]+\.\d{4}-\d{2}-\d{2}(?:\.\d+)?$/
+
+/**
+ * Runs that are published or landed here. Their beginning was in the ledger before, so that a ledger that is
+ * read afterwards knows them all, unless it is an older copy.
+ */
+export const runsHere = ({ root }: Pick<Layout, "root">, manifest: Manifest | undefined) => {
+  const landing = join(root, "landing")
+  const landed = existsSync(landing) ? readdirSync(landing).filter((name) => runName.test(name)) : []
+  return [...new Set([...Object.keys(manifest?.runs ?? {}), ...landed])].toSorted()
+}
+
 export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 1)}\n`
 
 /** Each file once, with all of its rows. */

@@ -176,6 +176,8 @@ export interface PublisherOptions {
   readonly ownSchemas?: string
   /** Which of the program's readings the job has; none if it is not given. */
   readonly readings?: Readings
+  /** Whose gates and models these are; the job of each run that is published if it is not given. */
+  readonly job?: string
   /** What a version must pass to become current. */
   readonly gates?: Gates
   /** How old its data may get. */

@@ -23,6 +23,8 @@ export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishF
   message: Schema.String,
   /** Landing or ledger has changed since it was written: neither waiting nor free space helps. */
   damaged: Schema.optionalKey(Schema.Boolean),
+  /** It is the ledger: nothing more may be decided on it. */
+  isLedger: Schema.optionalKey(Schema.Boolean),
 }) {}
 
 /**
@@ -47,7 +49,7 @@ export const inDatabase = <A, E, R>(work: Effect.Effect<A, E, R>) =>
 
 /** A ledger that cannot be read now may be read later, unless it is damaged. */
 export const ledgerFailed = ({ message, damaged = false }: LedgerFailed) =>
-  new PublishFailed({ message: `the ledger: ${message}`, damaged })
+  new PublishFailed({ message: `the ledger: ${message}`, damaged, isLedger: true })
 
 /** What one run brought into a version. */
 export interface Brought {

@@ -59,7 +59,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
   store: Store,
   memory: Memory,
   run_id: RunId,
-  gating: Pick<PublisherOptions, "gates" | "freshness" | "models"> | undefined,
+  gating: Pick<PublisherOptions, "job" | "gates" | "freshness" | "models"> | undefined,
 ) {
   const put = Effect.fnUntraced(function* ({ current, newest, version }: Standing) {
     yield* checkAgreement(store, current)
@@ -69,7 +69,11 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     const own = yield* stageRun(store, run_id, version)
     const held = gating === undefined ? [] : yield* heldBefore(own.state)
     const also = yield* stageHeld(store, held, version)
-    if (gating !== undefined) yield* keepModels(store, own.state.started.job, gating.models ?? [])
+    if (gating !== undefined) {
+      // A run of a job that this one replaces leaves that job's models as they are.
+      const { job = own.state.started.job, models = [] } = gating
+      yield* keepModels(store, job, models)
+    }
     const staged = [...also, own]
     const derived = staged.map((one) => [one.run_id, { ...one.entry, schemas }] as const)
     const runs = { ...newest.runs, ...Object.fromEntries(derived) }
@@ -286,6 +290,7 @@ export const publisherOfJob = (
   const { retain, pseudonyms: chosen } = job
   const options: PublisherOptions = {
     ...folders,
+    job: job.name,
     ...Struct.pick(job, ["share", "parquet", "gates", "freshness", "models"]),
     ...ownSchemasOf(job),
     versionsKept: retain?.snapshots,

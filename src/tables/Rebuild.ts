@@ -5,6 +5,7 @@
  * asked for it, and nothing is deleted at the service because of it. If the pseudonyms change, no row may
  * stay: runs that cannot be derived are left out, once a person says so, or nothing is published.
  */
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"
@@ -18,7 +19,15 @@ import { parquetRows } from "./FileColumns.ts"
 import { heldText, removeAllAside } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { placeIn } from "./KeptVersions.ts"
-import { filesOf, withPolicy, temporary, type Manifest, type ManifestFile, type Store } from "./Manifest.ts"
+import {
+  fileStep,
+  filesOf,
+  withPolicy,
+  temporary,
+  type Manifest,
+  type ManifestFile,
+  type Store,
+} from "./Manifest.ts"
 import { dropKeyPlaces, keepKeyPlace } from "./OpenStore.ts"
 import { inDatabase, ledgerFailed } from "./Publisher.ts"
 import { stageRun } from "./DeriveRun.ts"
@@ -115,6 +124,8 @@ export interface Rebuilt {
    * why there is none.
    */
   readonly left_out: ReadonlyArray<{ readonly run_id: string; readonly reason: string }>
+  /** Runs that the ledger does not know and of which nothing is landed: taken out of the tables. */
+  readonly unknown: ReadonlyArray<string>
   /** Models of jobs that could not be made with the tables as they are now. */
   readonly models: ReadonlyArray<FailedModel>
 }
@@ -133,16 +144,17 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     Effect.fnUntraced(function* (standing: Standing) {
       // A comparison leaves no trace, not even of schemas.
       const schemas = publishes ? yield* keepSchemas(store, standing.current) : {}
-      const { runs, fresh, kept, left_out, isOther } = yield* deriveAll(store, schemas, standing)
-      const changes = yield* changesOf(store, standing, { runs, fresh })
+      const { runs, fresh, kept, left_out, unknown, isOther } = yield* deriveAll(store, schemas, standing)
+      const changes = yield* changesOf(store, standing, { runs, fresh, unknown })
       const derived = Object.values(runs).filter((run) => run.left_out !== true)
       const told = {
         runs: derived.filter((run) => run.version === standing.version).length,
         changes,
         kept,
         left_out,
+        unknown,
       }
-      const isReady = publishes && fresh.size > 0 && (leavesOut || left_out.length === 0)
+      const isReady = publishes && fresh.size + unknown.length > 0 && (leavesOut || left_out.length === 0)
       if (!isReady) return { told }
       return {
         told,
@@ -166,11 +178,13 @@ const deriveAll = Effect.fnUntraced(function* (
   schemas: NonNullable<Manifest["schemas"]>,
   { current, newest, version }: Standing,
 ) {
-  const base = newest.runs
+  const { landed, unknown } = yield* unknownRuns(store, newest)
+  const base = Object.fromEntries(Object.entries(newest.runs).filter(([run_id]) => !unknown.includes(run_id)))
   const policy = store.pseudonyms?.policy
   const isOther = current.version > 0 && !isSamePolicy(current.pseudonyms, policy)
   const runs: Record<string, Manifest["runs"][string]> = isOther ? {} : { ...base }
-  const kept: Array<Rebuilt["kept"][number]> = []
+  const reason = "the ledger does not know it, and `nightjar explain ledger-older` says how to go on"
+  const kept = landed.map((run_id): Rebuilt["kept"][number] => ({ run_id, reason, pruned: false }))
   const fresh = new Set<string>()
   const ledger = yield* Ledger
   const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
@@ -194,11 +208,26 @@ const deriveAll = Effect.fnUntraced(function* (
   for (const [run_id, run] of isOther ? Object.entries(base) : []) {
     // What was published of a run that goes on is published again at its end.
     if (runs[run_id] !== undefined || run.interim === true) continue
-    const reason = kept.find((one) => one.run_id === run_id)?.reason ?? "the ledger does not know it"
-    left_out.push({ run_id, reason })
+    left_out.push({ run_id, reason: kept.find((one) => one.run_id === run_id)?.reason ?? reason })
     runs[run_id] = { run_date: run.run_date, version, left_out: true, schemas, files: [] }
   }
-  return { runs, fresh, kept: isOther ? [] : kept, left_out, isOther }
+  return { runs, fresh, kept: isOther ? [] : kept, left_out, unknown, isOther }
+})
+
+/**
+ * Published runs whose beginning is not in the ledger. Those whose bodies a person has moved away nobody can
+ * derive, and the next run may have their name: they leave the tables.
+ */
+const unknownRuns = Effect.fnUntraced(function* ({ layout: { root } }: Store, { runs }: Manifest) {
+  const ledger = yield* Ledger
+  const headers = yield* Effect.mapError(ledger.runs, ledgerFailed)
+  const known = new Set<string>(headers.map(({ fact }) => fact.run_id))
+  const isLanded = (run_id: string) => existsSync(join(root, "landing", run_id))
+  const lost = Object.keys(runs).filter((run_id) => !known.has(run_id))
+  return yield* fileStep(() => ({
+    landed: lost.filter(isLanded),
+    unknown: lost.filter((run_id) => !isLanded(run_id)),
+  }))
 })
 
 /** All runs that the ledger calls published, oldest first. */
@@ -216,13 +245,23 @@ export const publishedRuns = Effect.gen(function* () {
 const changesOf = Effect.fnUntraced(function* (
   store: Store,
   { newest: base, version: own }: Standing,
-  { runs, fresh }: { readonly runs: Manifest["runs"]; readonly fresh: ReadonlySet<string> },
+  {
+    runs,
+    fresh,
+    unknown,
+  }: {
+    readonly runs: Manifest["runs"]
+    readonly fresh: ReadonlySet<string>
+    readonly unknown: ReadonlyArray<string>
+  },
 ) {
   const standsAt = placeIn(store)
   const gaps = new Set(gapsIn(store, filesOf(base), false, standsAt).map(({ path }) => path))
   const changes: Array<Rebuilt["changes"][number]> = []
-  for (const [run_id, { files, version, left_out }] of Object.entries(runs)) {
-    if (version !== own || left_out === true) continue
+  const derived = Object.entries(runs).flatMap(([run_id, { files, version, left_out }]) =>
+    version === own && left_out !== true ? [{ run_id, files }] : [],
+  )
+  for (const { run_id, files } of [...unknown.map((id) => ({ run_id: id, files: [] })), ...derived]) {
     const before = (base.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))
     const differ = yield* compareRows(store.layout.root, store.families, run_id, {
       before: { files: before, standsAt },

@@ -34,6 +34,7 @@ import {
   isOtherDatabase,
   nothingPublished,
   readManifest,
+  runsHere,
   temporary,
 } from "./Manifest.ts"
 import type { Manifest, Layout, Store } from "./Manifest.ts"
@@ -49,6 +50,7 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const ledger = yield* Ledger
   const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
   const isLost = yield* isManifestLost(store, manifest)
+  const here = yield* fileStep(() => runsHere(store.layout, manifest))
   const looked = yield* Effect.result(Effect.all([ledger.problems, ledger.runs]))
   if (looked._tag === "Failure") return yield* verifyTables(store, looked.failure.message)
   const [damage, runs] = looked.success
@@ -76,8 +78,7 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
       for (const id of acceptedOf(found.state)) accepted.set(id, fact.run_id)
   }
   const known = new Set<string>(runs.map(({ fact }) => fact.run_id))
-  for (const run_id of Object.keys(manifest?.runs ?? {}))
-    if (!known.has(run_id)) problems.push(problemOf(run_id, "run-not-in-ledger"))
+  for (const run_id of here) if (!known.has(run_id)) problems.push(problemOf(run_id, "run-not-in-ledger"))
   problems.push(...(yield* publishedProblems(store, manifest, accepted)))
   problems.push(...(yield* removalProblems(store)))
   return problems as ReadonlyArray<Problem>

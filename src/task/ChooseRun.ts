@@ -154,7 +154,10 @@ export interface RunChoice {
   readonly chosen: ChosenRun
   /** The run that its part of the job began with; undefined if it is of a night. */
   readonly part: string | undefined
-  /** Runs of the job that start nothing more but have something still at the service, oldest first. */
+  /**
+   * Runs of the job, and of jobs that it replaces, that start nothing more but have something still at the
+   * service, oldest first.
+   */
   readonly collect: ReadonlyArray<RunId>
 }
 
@@ -185,7 +188,7 @@ const isPastDeadline = (job: JobTimes, started_at: number, now: number): boolean
 
 export const chooseRun = (input: {
   readonly runs: ReadonlyArray<RunHeader>
-  readonly job: JobTimes & Pick<Job, "name">
+  readonly job: JobTimes & Pick<Job, "name" | "replaces">
   readonly now: number
   /** For how long the command waited for the folder: it means the night in which it was given. */
   readonly waitedMs?: number | undefined
@@ -221,11 +224,15 @@ export const chooseRun = (input: {
         : { _tag: "New", run_id: nextRunId(job.name, run_date, ofDate) }
   const startsNothing = (run: RunHeader) =>
     run.fact.run_id !== chosen.run_id || (chosen._tag === "NothingToDo" && isUnfinished(run))
-  const collect = ofJob
-    .filter((run) => startsNothing(run) && isToCollect(run, now))
+  const collect = input.runs
+    .filter((run) => isCollectedBy(job, run.fact.job) && startsNothing(run) && isToCollect(run, now))
     .map((run) => run.fact.run_id)
   return { run_date, part: undefined, chosen, collect }
 }
+
+/** Whether a job collects what runs of another one left: its own, and those of jobs that it replaces. */
+export const isCollectedBy = ({ name, replaces = [] }: Pick<Job, "name" | "replaces">, of: string): boolean =>
+  of === name || replaces.includes(of)
 
 /** Finished, or nothing more of it can start. */
 const isOver = (job: JobTimes, run: RunHeader, now: number): boolean =>

@@ -1,8 +1,9 @@
 /**
  * Which of the jobs that are given together run side by side, and which wait for an earlier one: pure, and
  * decided before any of them starts. What two jobs share they do one after the other: a customer at a
- * source, a login, a session. So no two runs that go on together can ever start the same customer on the
- * same engine (section 4.1), and a login that is rejected in one of them is not sent by another.
+ * source, a login, a session, the runs of a job that one of them replaces. So no two runs that go on
+ * together can ever start the same customer on the same engine (section 4.1), and a login that is rejected
+ * in one of them is not sent by another.
  */
 import { sourceOf, type Access } from "../service/Ids.ts"
 
@@ -19,6 +20,8 @@ export interface Touches {
   readonly job: string
   /** Jobs that it follows. */
   readonly after: ReadonlyArray<string>
+  /** Jobs whose earlier runs it collects: itself, and those that it replaces. */
+  readonly collects: ReadonlyArray<string>
   /** Jobs that do not keep the same time are not side by side: an embedded service has a clock of its own. */
   readonly time: string
   readonly accesses: ReadonlyArray<Access>
@@ -31,6 +34,7 @@ export interface Touches {
 export type WaitReason =
   | { readonly why: "after" }
   | { readonly why: "time" }
+  | { readonly why: "replaces"; readonly replaced: string }
   | { readonly why: "customer"; readonly shared: number; readonly example: Access }
   | { readonly why: "session"; readonly shared: number; readonly example: string }
   | { readonly why: "login"; readonly engine_reference: string }
@@ -118,6 +122,8 @@ const knownOf = (touches: Touches): Known => ({
 const reasonOf = (earlier: Known, later: Known): WaitReason | undefined => {
   if (later.touches.after.includes(earlier.touches.job)) return { why: "after" }
   if (earlier.touches.time !== later.touches.time) return { why: "time" }
+  const replaced = later.touches.collects.find((name) => earlier.touches.collects.includes(name))
+  if (replaced !== undefined) return { why: "replaces", replaced }
   const accesses = [...later.accesses].filter(([key]) => earlier.accesses.has(key))
   const [first] = accesses
   if (first !== undefined) return { why: "customer", shared: accesses.length, example: first[1] }

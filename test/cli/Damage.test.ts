@@ -328,7 +328,9 @@ const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string>
   {
     what: "the ledger has lost all facts of the newest run",
     damage: () => withoutFacts(`run_id = '${known.second}'`),
-    told: () => [`${known.second}: published, but not in the ledger [run-not-in-ledger]; Restore the copy`],
+    told: () => [
+      `${known.second}: published or landed, but not in the ledger [run-not-in-ledger]; Restore the newer`,
+    ],
   },
 ]
 

@@ -2,7 +2,7 @@
  * A ledger that is damaged, or lost beside what was landed, as the commands meet it: named with what to do, never a
  * defect, never replaced.
  */
-import { cpSync, existsSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
@@ -105,6 +105,80 @@ describe("a ledger that is", () => {
     expect(existsSync(join(folder, "ledger.sqlite"))).toBe(false)
     cpSync(join(template, "ledger.sqlite"), join(folder, "ledger.sqlite"))
     expect((await nightjar(folder, "verify")).stdout).toBe("Files, ledger and tables agree.\n")
+  })
+})
+
+describe("a ledger that is older than its folder", () => {
+  const newer = join(root, "newer.sqlite")
+
+  /** The ledger of one night, beside what two nights left; returns the name of the second one. */
+  const older = async () => {
+    rmSync(output, { recursive: true, force: true })
+    cpSync(template, output, { recursive: true })
+    expect((await nightjar(output, "run", job, "--new")).code).toBe(0)
+    renameSync(join(output, "ledger.sqlite"), newer)
+    for (const name of readdirSync(output).filter((one) => one.startsWith("ledger.sqlite-")))
+      rmSync(join(output, name))
+    cpSync(join(template, "ledger.sqlite"), join(output, "ledger.sqlite"))
+    return readdirSync(join(output, "landing")).toSorted().at(-1) ?? ""
+  }
+  const verified = async () =>
+    JSON.parse((await nightjar(output, "verify", "--json")).stdout).map(
+      ({ id, where }: Readonly<Record<"id" | "where", string>>) => [id, where],
+    )
+
+  it("starts nothing, until the newer one is back or what it does not know is gone [ledger older] [ledger older rebuild]", async () => {
+    const second = await older()
+    const refused = async () => {
+      for (const command of [
+        ["run", job, "--new"],
+        ["plan", job],
+      ])
+        expect([command, await nightjar(output, ...command)]).toEqual([
+          command,
+          {
+            code: 2,
+            stdout: "",
+            stderr: expect.stringMatching(
+              `older than the folder: it does not know ${second} \\[ledger-older`,
+            ),
+          },
+        ])
+    }
+    await refused()
+    expect(await verified()).toEqual([["run-not-in-ledger", second]])
+    expect(await nightjar(output, "rebuild")).toMatchObject({
+      code: 3,
+      stdout: expect.stringContaining(`${second} keeps its tables: the ledger does not know it`),
+    })
+    renameSync(join(output, "landing", second), join(root, second))
+    // Its rows are still in the tables.
+    await refused()
+    expect(await nightjar(output, "rebuild")).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`${second} is taken out of the tables`),
+    })
+    expect(await verified()).toEqual([])
+    expect((await nightjar(output, "run", job, "--new")).code).toBe(0)
+    expect(await verified()).toEqual([])
+    await older()
+    cpSync(newer, join(output, "ledger.sqlite"))
+    expect((await nightjar(output, "run", job, "--new")).code).toBe(0)
+  })
+
+  it("does not know a run that landed and was never published [ledger older landed]", async () => {
+    await older()
+    cpSync(newer, join(output, "ledger.sqlite"))
+    cpSync(join(template, "landing"), join(output, "landing"), { recursive: true })
+    const [first = ""] = readdirSync(join(template, "landing"))
+    const other = first.replace("small", "other")
+    renameSync(join(output, "landing", first), join(output, "landing", other))
+    cpSync(join(template, "landing"), join(output, "landing"), { recursive: true })
+    expect(await verified()).toEqual([["run-not-in-ledger", other]])
+    expect((await nightjar(output, "run", job, "--new")).code).toBe(2)
+    // Whatever else somebody puts there is no run.
+    renameSync(join(output, "landing", other), join(output, "landing", `${other}.aside`))
+    expect((await nightjar(output, "run", job, "--new")).code).toBe(0)
   })
 })
 

@@ -79,7 +79,8 @@ describe("exit codes", () => {
         "nightjar: damaged data prevents publishing: segment-000001.njl: wrong checksum " +
           "[publishing-damaged]",
         "Everything landed and recorded is kept; only what was already published was deleted at the service. Run `nightjar " +
-          "verify` to see what is damaged, restore copies of it, then run `nightjar repair`.",
+          "verify` to see what is damaged, and restore copies of it; then `nightjar repair` derives tables that " +
+          "were published, and `nightjar run JOB` publishes the rest.",
       ],
     })
     expect(lines(new LandingDamaged({ path: "p", message: "m" }))?.[1]).toBe(lines(damaged)?.[1])

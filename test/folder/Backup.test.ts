@@ -107,6 +107,24 @@ describe("a copy of an output folder", () => {
       }).pipe(Effect.scoped),
   )
 
+  it.live("has no bodies of a run that began once its ledger was copied [promise 6 copy begun]", () =>
+    Effect.gen(function* () {
+      const at = yield* moments
+      let isDue = true
+      const calls: FileCalls = {
+        ...machineCalls,
+        // The ledger is copied before the token store.
+        remove: (path) => {
+          machineCalls.remove(path)
+          if (isDue && path.endsWith("tokens.sqlite.partial")) become(at("published"), at("landed"))
+          if (path.endsWith("tokens.sqlite.partial")) isDue = false
+        },
+      }
+      yield* Effect.provideService(backup(at("published"), at("copy")), FileCalls, calls)
+      assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
+    }).pipe(Effect.scoped),
+  )
+
   it.live("of which a version is published meanwhile has the tables that belong to its ledger", () =>
     Effect.gen(function* () {
       const at = yield* moments

@@ -8,6 +8,7 @@ import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { inTurns, turnsOf } from "../../src/run/JobTurns.ts"
 import { runNight } from "../../src/run/Nightly.ts"
+import { previewNight } from "../../src/run/Preview.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 
@@ -221,5 +222,42 @@ describe("jobs given together", () => {
       ])
       expect(starts).toBe(1)
     }
+  })
+})
+
+describe("a job that replaces another", () => {
+  it("reads, publishes and deletes what a run of that one had open when it was killed [run replaced]", () => {
+    const both = [customer("c-1", short), customer("c-2", short)]
+    const old = named("old", both)
+    const heir = named("heir", both.slice(0, 1), { replaces: ["old"] })
+    const told = live(makeNights(), function* () {
+      const killed = yield* Effect.forkChild(runNight(old, options))
+      yield* Effect.sleep(5 * minute)
+      yield* Fiber.interrupt(killed)
+      const asked = { further: false, parent: undefined, only: undefined }
+      const { collect } = yield* previewNight(heir, asked)
+      const { exit_code, others } = yield* runNight(heir, options)
+      const { executions } = yield* (yield* Sandbox).truth
+      return {
+        collect,
+        exit_code,
+        others: others.map(({ run_id, state }) => [run_id, state.ended?.exit_code, state.ended?.leftovers]),
+        executions: executions
+          .map((one) => `${one.customer_id} ${one.deleted_at === undefined ? "left" : "deleted"}`)
+          .toSorted(),
+        atOnce: mostAtOnce(
+          executions
+            .filter((one) => String(one.customer_id) === "c-1")
+            .map((one) => ({ ...one, from: one.started_at, to: one.closes_at })),
+        ),
+      }
+    })
+    expect(told).toEqual({
+      collect: ["old.2026-11-21"],
+      exit_code: 0,
+      others: [["old.2026-11-21", 0, false]],
+      executions: ["c-1 deleted", "c-1 deleted", "c-2 deleted"],
+      atOnce: 1,
+    })
   })
 })

@@ -3,14 +3,15 @@
  * that can be read, or refuses to say, and the nights after them.
  */
 import { describe, expect, it } from "vitest"
-import { Effect } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import { runNight } from "../../src/run/Nightly.ts"
 import { builtInSources, type ResultsSource } from "../../src/service/FlowResults.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
-import { Ledger } from "../../src/ledger/Ledger.ts"
-import { summarise } from "../../src/report/Summary.ts"
+import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { summarise, withUnpublished } from "../../src/report/Summary.ts"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
+import { ledgerFailed, Publisher, PublishFailed } from "../../src/tables/Publisher.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { anId } from "../harness/Id.ts"
@@ -270,5 +271,61 @@ describe("a source that sends another type than the schema expects", () => {
       rejected: [{ table: "customer_profiles", count: 3 }],
       warnings: ["3 records rejected by the record schema of customer_profiles (3) [records-rejected]"],
     })
+  })
+})
+
+describe("an older run with a damaged body", () => {
+  const told = (failure: PublishFailed) =>
+    live(makeNights(), function* () {
+      const cut = yield* Effect.forkChild(runNight(jobOf([customer("c-1", "queue-1+run-600")]), options))
+      yield* Effect.sleep("1 minute")
+      yield* Fiber.interrupt(cut)
+      yield* wait(1)
+      const real = yield* Publisher
+      const publish: (typeof real)["publish"] = (run_id) =>
+        run_id === "tokens.2026-11-21" ? Effect.fail(failure) : real.publish(run_id)
+      const damaged = { ...real, publish }
+      const job: Job = jobOf([customer("c-2", "queue-1+run-1")])
+      const night = Effect.exit(
+        Effect.map(runNight(job, options), ({ run_id, exit_code, state, night, unpublished }) => ({
+          told: [run_id, exit_code, state.ended?.exit_code],
+          unpublished,
+          warning: withUnpublished(summarise(state, night), unpublished),
+        })),
+      )
+      const first = yield* Effect.provideService(night, Publisher, damaged)
+      const { executions } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
+      const deleted = executions.map(({ customer_id, deleted_at }) => [customer_id, deleted_at !== undefined])
+      // A copy of the body is there again.
+      const { exit_code, others } = yield* runNight(job, options)
+      return { first, deleted, next: [exit_code, others.map(({ run_id }) => run_id)] }
+    })
+
+  it("is told and stays at the service, and the night takes place and ends with 4 [run unpublished]", () => {
+    const why = "landing/tokens.2026-11-21/segment-000001.njl: the body at offset 7 is not what was landed"
+    const { first, ...rest } = told(new PublishFailed({ message: why, damaged: true }))
+    if (Exit.isFailure(first)) throw new Error(String(first.cause))
+    const { warning, ...night } = first.value
+    expect({ ...night, ...rest }).toEqual({
+      told: ["tokens.2026-11-22", 4, 0],
+      unpublished: [{ run_id: "tokens.2026-11-21", why }],
+      deleted: [
+        ["c-1", false],
+        ["c-2", true],
+      ],
+      next: [0, ["tokens.2026-11-21"]],
+    })
+    expect([warning.warnings[0], warning.finish]).toEqual([
+      `tokens.2026-11-21 could not be published: ${why} [run-unpublished]`,
+      { command: undefined, why: expect.stringMatching(/^Restore a copy of what `nightjar verify` names/) },
+    ])
+  })
+
+  it("is another thing than a damaged ledger or a full disk, which stop the night [run unpublished ledger]", () => {
+    const isFailed = (failure: PublishFailed) => Exit.isFailure(told(failure).first)
+    expect([
+      isFailed(ledgerFailed(new LedgerFailed({ message: "fact 7 has changed", damaged: true }))),
+      isFailed(new PublishFailed({ message: "no space left on device" })),
+    ]).toEqual([true, true])
   })
 })

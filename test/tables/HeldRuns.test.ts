@@ -171,8 +171,8 @@ describe("a version contains the runs that were held back before it", () => {
           yield* told(new LedgerFailed({ message })),
           yield* told(new LedgerFailed({ message, damaged: true })),
         ]).toEqual([
-          new PublishFailed({ message: "the ledger: disk gone", damaged: false }),
-          new PublishFailed({ message: "the ledger: disk gone", damaged: true }),
+          new PublishFailed({ message: "the ledger: disk gone", damaged: false, isLedger: true }),
+          new PublishFailed({ message: "the ledger: disk gone", damaged: true, isLedger: true }),
         ])
       }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" }))),
   )

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SqlFile } from "../../src/jobs/Job.ts"
-import { publishedModels } from "../../src/tables/Models.ts"
+import { keptModels, publishedModels } from "../../src/tables/Models.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { anId } from "../harness/Id.ts"
@@ -139,5 +139,25 @@ describe("a job's models", () => {
           ])
         }).pipe(Effect.provide(foundation(root)))
       }),
+  )
+})
+
+describe("the models of a job that another replaces", () => {
+  it.live("stay when that one publishes what one of its runs left [run replaced models]", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const modelsOf = (name: string) => [{ name, sql: "SELECT count(*) AS customers FROM customers" }]
+      yield* Effect.provide(night("old", 20), layers(root, { job: "old", models: modelsOf("people") }))
+      const heir = layers(root, { job: "heir", models: modelsOf("others") })
+      yield* Effect.provide(night("old", 21), heir)
+      const kept = yield* Effect.provide(Effect.flatMap(storeOf(root), keptModels), foundation(root))
+      assert.deepStrictEqual(
+        kept.map(({ job, name }) => [job, name]),
+        [
+          ["heir", "others"],
+          ["old", "people"],
+        ],
+      )
+    }).pipe(Effect.scoped),
   )
 })

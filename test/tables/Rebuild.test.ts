@@ -80,6 +80,7 @@ describe("rebuild", () => {
           changes: [],
           kept: [],
           left_out: [],
+          unknown: [],
           models: [],
         })
         assert.deepStrictEqual(yield* everything(root), before)
@@ -120,6 +121,7 @@ describe("rebuild", () => {
             changes,
             kept: [],
             left_out: [],
+            unknown: [],
             models: [],
           })
           assert.deepStrictEqual(yield* everything(root), before)
@@ -129,6 +131,7 @@ describe("rebuild", () => {
             changes,
             kept: [],
             left_out: [],
+            unknown: [],
             models: [],
           })
           assert.deepStrictEqual(

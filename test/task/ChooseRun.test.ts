@@ -89,6 +89,22 @@ describe("run", () => {
     expect(choose([left])).toEqual(anew(today, "job.2026-09-01"))
   })
 
+  it("collects what runs of jobs that it replaces left, and resumes none of them [run replaced]", () => {
+    const runs = [
+      run("old.2026-11-19", 2 * day, 0),
+      run("old.2026-11-20", hour, undefined, { job: "old" }),
+      run("mid.2026-11-20", day, 3, { job: "mid", leftovers: true }),
+      run("own.2026-11-20", day, undefined, { job: "own" }),
+    ]
+    const chosen = (...replaces: ReadonlyArray<string>) =>
+      chooseRun({ runs, job: { ...job, replaces }, now, further: false })
+    expect(chosen()).toEqual({ run_date: "2026-11-21", ...anew(today) })
+    expect(chosen("old", "mid")).toEqual({
+      run_date: "2026-11-21",
+      ...anew(today, "old.2026-11-20", "mid.2026-11-20"),
+    })
+  })
+
   it.each([0, 3])("does nothing where the run of the date is finished with %i", (exit_code) => {
     expect(choose([run(yesterday, day, undefined), run(today, 30 * hour, exit_code)])).toEqual({
       chosen: { _tag: "NothingToDo", run_id: today },

@@ -16,6 +16,7 @@ const login = (engine_reference: string, values: Readonly<Record<string, string>
 const job = (name: string, touches: Partial<Touches> = {}): Touches => ({
   job: name,
   after: [],
+  collects: [name],
   time: "machine",
   accesses: [],
   sessions: [],
@@ -28,6 +29,15 @@ const why = (first: Partial<Touches>, second: Partial<Touches>) =>
   takeTurns([job("a", first), job("b", second)])[1]?.waits
 
 describe("a job waits for an earlier one", () => {
+  it("that collects what runs of the same job left, as both may then have the same run [run replaced turns]", () => {
+    const replaced = [{ why: "replaces", replaced: "old", job: "a" }]
+    expect(why({ collects: ["a", "old"] }, { collects: ["b", "old"] })).toEqual(replaced)
+    expect(why({ job: "old", collects: ["old"] }, { collects: ["b", "old"] })).toEqual([
+      { why: "replaces", replaced: "old", job: "old" },
+    ])
+    expect(why({ collects: ["a", "old"] }, { collects: ["b", "other"] })).toEqual([])
+  })
+
   it("that it names, that lives in another time, or that shares a customer on an engine or a session", () => {
     expect([
       why({}, { after: ["a", "elsewhere"] }),

@@ -96,7 +96,8 @@ export const rebuild = command("rebuild", {
     schemas describe them, such as after a schema was added or changed; \`nightjar repair\` is for tables
     that are missing or damaged, and derives only those. A run whose landed bodies were pruned or cannot be
     read keeps its tables as they are, and so does one that a gate holds back; unless bodies were pruned,
-    the exit code is 3. No gate is asked: --dry-run shows what would change.
+    the exit code is 3. A run that the ledger does not know and of which nothing is landed is taken out of
+    the tables. No gate is asked: --dry-run shows what would change.
 
     --job brings \`pseudonyms\` of a job into force, or ends them: no row and no kept version of before
     stays. If the landed bodies of a run are gone, nothing is published, unless --leave-out gives up its
@@ -118,7 +119,7 @@ export const rebuild = command("rebuild", {
     )
   },
   json: (rebuilt) => ({ ...rebuilt, version: rebuilt.version ?? null }),
-  text: ({ version, runs, changes, kept, left_out, models }, out) => {
+  text: ({ version, runs, changes, kept, left_out, unknown, models }, out) => {
     const differ = changes.length === 0 ? "every row is as before" : "these tables differ"
     const published = version === undefined ? "Nothing was published" : `Version ${version} is published`
     const rows = changes.map(({ run_id, table: name, ...counts }) => [
@@ -127,12 +128,16 @@ export const rebuild = command("rebuild", {
       ...[counts.before, counts.after, counts.added, counts.gone].map(String),
     ])
     const columns = ["run", "table", "rows before", "after", "added", "gone"]
+    const takenOut = version === undefined ? "would be taken out of the tables" : "is taken out of the tables"
     const notIn = version === undefined ? "cannot be in the new version" : "is not in the version"
     return [
       `The tables of ${counted(runs, "run")} were derived again from landing: ${differ}. ${published}.`,
       ...(rows.length > 0 ? [table(columns, rows, out)] : []),
       ...kept.map(({ run_id, reason }) => `${run_id} keeps its tables: ${reason}`),
       ...left_out.map(({ run_id, reason }) => `${run_id} ${notIn}: ${reason}`),
+      ...unknown.map(
+        (run_id) => `${run_id} ${takenOut}: the ledger does not know it, and nothing of it is landed`,
+      ),
       ...models.map(({ name, why }) => told("model-failed", { name, why })),
     ]
   },

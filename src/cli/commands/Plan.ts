@@ -8,10 +8,10 @@ import { nightAround, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { accessKey } from "../../service/Ids.ts"
 import { command } from "../CommandRow.ts"
-import { jobArguments, switchFlag } from "../Output.ts"
+import { jobArguments, outputFolder, switchFlag } from "../Output.ts"
 import { refuseSilent } from "../Notices.ts"
 import { isPartial, loadJobs, partFlags, partsOf } from "../Jobs.ts"
-import { openedLedger, refuseLostLedger } from "../OutputFolder.ts"
+import { openedLedger, refuseLostLedger, refuseOlderLedger } from "../OutputFolder.ts"
 import { renderPreview, tokenName, turnLines, type Preview } from "../PlanText.ts"
 import type { Task } from "../../task/Assignment.ts"
 import { wrap } from "../../report/TextTable.ts"
@@ -27,6 +27,7 @@ const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
 const previewJob = Effect.fnUntraced(function* (job: Job, part: ReadonlySet<string> | undefined) {
   const ledger = yield* openedLedger
+  yield* refuseOlderLedger(yield* outputFolder)
   const isPart = part !== undefined
   const asked = { further: isPart, parent: undefined, only: part, isPart }
   const preview = yield* previewNight(job, asked)

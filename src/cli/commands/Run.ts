@@ -40,7 +40,7 @@ import {
   takeJobs,
   untold,
 } from "../Jobs.ts"
-import { findNight, findRun, holdOutput, withLedger } from "../OutputFolder.ts"
+import { findNight, findRun, holdOutput, refuseOlderLedger, withLedger } from "../OutputFolder.ts"
 import {
   readWebhooksFlag,
   reportNight,
@@ -253,7 +253,7 @@ const previewOf = Effect.fnUntraced(function* (job: Job, asked: Request) {
   const wiring = yield* Wiring
   const output = yield* outputFolder
   return yield* Effect.provide(
-    previewNight(job, asked),
+    Effect.andThen(refuseOlderLedger(output), previewNight(job, asked)),
     Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output)),
   )
 })
