@@ -49,13 +49,11 @@ const ledger = (output: string, access: "read-only" | "read-write") =>
     return Ledger.layer({ path: ledgerPath(output), readOnly: access === "read-only", tell: tellCopy })
   })
 
-/** For whoever starts or deletes anything at the service: not with less than the folder knows. */
+/** For whoever starts or deletes anything at the service. */
 const ledgerInForce = (output: string) =>
-  lazily(async () => {
-    const { Ledger } = await import("./ledger/Ledger.ts")
-    const { refuseOlderLedger } = await import("./cli/OutputFolder.ts")
-    return Layer.effect(Ledger, Effect.tap(Ledger, refuseOlderLedger(output)))
-  }).pipe(Layer.provide(ledger(output, "read-write")))
+  lazily(async () => (await import("./cli/RunReport.ts")).ledgerInForce(output)).pipe(
+    Layer.provide(ledger(output, "read-write")),
+  )
 
 /** Before the first run with a new version. */
 const tellCopy = ({ format, path }: LedgerCopy) =>

@@ -9,7 +9,8 @@ import { durableFiles, type AppendedFile } from "../base/DurableFile.ts"
 import { machineZone } from "../base/Time.ts"
 import { namedOutput, warn } from "./Output.ts"
 import { reasonOfCause, refuse } from "./Failures.ts"
-import { fileMode, folderMode, openedLedger, policyOf, runFolder, writeRunFile } from "./OutputFolder.ts"
+import { fileMode, folderMode, openedLedger, policyOf } from "./OutputFolder.ts"
+import { refuseOlderLedger, runFolder, writeRunFile } from "./OutputFolder.ts"
 import type { FilesOfRun, Share } from "./OutputFolder.ts"
 import { publishedFacts } from "./PublishedDatabase.ts"
 import { Wiring } from "./Wiring.ts"
@@ -118,6 +119,10 @@ export const reportAfterRun = Effect.fnUntraced(function* (target: FilesOfRun) {
 
 // Every fact of the run as a line of its `log.ndjson`, once the ledger has it. The ledger is authoritative:
 // if a line cannot be written, only that line is lost. Secrets are removed as in the ledger.
+
+/** The ledger of a run, with which nothing starts if it knows less than the folder. */
+export const ledgerInForce = (output: string) =>
+  Layer.effect(Ledger, Effect.tap(Ledger, refuseOlderLedger(output)))
 
 /** The ledger that is there, with the log beside it. */
 export const NightLog = {

@@ -103,8 +103,8 @@ export const findingMessages = {
       "older runs left.",
   ),
   "runs-keep-executions": finding(
-    "{executions} kept at the service, because records may be missing here; the newest in {newest}",
-    "Each run of the job reads them again; report to the service those that stay (`nightjar status RUN` names them).",
+    "{executions} kept at the service, as records or documents may be missing; the newest in {newest}",
+    "Each run of the job reads them again; `nightjar status RUN` names those that stay: report them.",
   ),
   "clock-differs": finding(
     "this machine's clock is {seconds} {way} the service's",

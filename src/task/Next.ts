@@ -94,8 +94,8 @@ const afterUnknown = (
 }
 
 const unprovenText =
-  "its start was answered 503 although the engine says that it is available, so nobody knows whether it logged " +
-  "in; no further login of this account is sent in this night"
+  "its start was answered 503 although the engine says that it is available, so nobody knows whether it " +
+  "logged in; no further login of this account is sent in this night"
 
 /** Where its login holds the account, no run starts it again before a person acts. */
 const lost = ({ answer, holds_account }: AttemptState): Verdict => {

@@ -142,7 +142,7 @@ describe("rerun", () => {
   it("suggests names for a misspelt one", () => {
     expect(
       unknownSelected(run.started.run_id, tasks, { ...all, only: ["TIMEOT"], customers: ["a"] }),
-    ).toEqual(["--only in demo.2026-11-21; did you mean `TIMEOUT`?"])
+    ).toEqual(["--only TIMEOT in demo.2026-11-21; did you mean `TIMEOUT`?"])
   })
 })
 

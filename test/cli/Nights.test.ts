@@ -100,7 +100,9 @@ customers:
     const unknown = await some("run", "some.yaml", "--customer", "k-1", "--customer", "k-4")
     expect([unknown.code, unknown.stderr]).toEqual([
       2,
-      expect.stringMatching(/there is no such name: --customer in job some; did you mean `k-\d`/) as unknown,
+      expect.stringMatching(
+        /there is no such name: --customer k-\d in job some; did you mean `k-\d`/,
+      ) as unknown,
     ])
     const none = await some("plan", "some.yaml", "--first", "0")
     expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("from 1") as unknown])

@@ -314,8 +314,8 @@ const release = command(
   {
     more: `
       By name: nothing that was sent to the account counts against it any more, and the named login, or each
-      of a named account, may be sent again. With --unproven: each account that is held gets one login, and only if the source accepts
-      it, nothing counts any more.`,
+      of a named account, may be sent again. With --unproven: each account that is held gets one login, and
+      only if the source accepts it, nothing counts any more.`,
     examples: {
       "nightjar credentials release --unproven --answer 502 --dry-run":
         "How many accounts an outage has left held",
