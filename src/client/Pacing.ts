@@ -272,11 +272,9 @@ export interface RetryOptions {
   readonly untilAt?: number
   /** `return` is for a start: only what certainly created nothing (NotSent, Throttled) is sent again. */
   readonly lostAnswers?: "repeat" | "return"
+  /** The service may be away, and what answers in its place, such as a gateway with a 404, is not it. */
+  readonly isAway?: boolean
 }
-
-/** However long it is tried, it fails in the same way until a person acts. */
-export const isHopeless = ({ _tag }: CallFailure): boolean =>
-  _tag === "SecretRefused" || _tag === "UnexpectedAnswer"
 
 /** How often a call that failed in this way may be made in total. */
 const triesAllowed = (failure: CallFailure, options: RetryOptions): number => {
@@ -289,6 +287,7 @@ const triesAllowed = (failure: CallFailure, options: RetryOptions): number => {
       return options.lostAnswers === "return" ? 1 : options.triesMax
     case "SecretRefused":
     case "UnexpectedAnswer":
+      if (options.isAway === true && failure._tag === "UnexpectedAnswer") return options.triesMax
       return options.lostAnswers === "return" ? 1 : Math.min(options.triesMax, hopelessTriesMax)
   }
 }

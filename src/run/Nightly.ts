@@ -5,7 +5,7 @@
  */
 import { resolve } from "node:path"
 import { Clock, Effect, Fiber, Schema } from "effect"
-import { isHopeless, retryCall } from "../client/Pacing.ts"
+import { retryCall } from "../client/Pacing.ts"
 import { Service } from "../client/Service.ts"
 import type { Job } from "../jobs/Job.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
@@ -161,11 +161,11 @@ export const reachService = Effect.fn("ReachService.reach")(function* <E, R>({
   const { message } = first.failure
   if (begun !== undefined) yield* (yield* Ledger).append([begun])
   const waiting =
-    untilAt === undefined || isHopeless(first.failure)
+    untilAt === undefined || first.failure._tag === "SecretRefused"
       ? Effect.fail(first.failure)
       : Effect.andThen(
           tell({ _tag: "ServiceAway", message, until: untilAt }),
-          retryCall(listEngines, { triesMax: Infinity, untilAt }),
+          retryCall(listEngines, { triesMax: Infinity, untilAt, isAway: true }),
         )
   yield* Effect.mapError(waiting, (failure) => new ServiceRefused({ message: failure.message })).pipe(
     Effect.tapError(() => (begun === undefined ? Effect.void : giveUp)),

@@ -2,7 +2,13 @@
 import { describe, expect } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { NotSent, SecretRefused, Service, type CallFailure } from "../../src/client/Service.ts"
+import {
+  NotSent,
+  SecretRefused,
+  Service,
+  UnexpectedAnswer,
+  type CallFailure,
+} from "../../src/client/Service.ts"
 import { Progress, type ProgressEvent } from "../../src/task/Progress.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { reachService } from "../../src/run/Nightly.ts"
@@ -99,6 +105,17 @@ describe("a service that is away", () => {
       expect([endedAt >= hour, endedAt < hour + 2 * 60_000, tries > 50]).toEqual([true, true, true])
     },
   )
+
+  effect("is waited for whatever a gateway answers in its place [run gateway]", function* () {
+    const failure = new UnexpectedAnswer({ http_status: 404, message: "not found" })
+    const seen = yield* reach({ awayUntil: hour, untilAt: 3 * hour, failure })
+    expect([seen.outcome, seen.tries > 50, seen.told]).toEqual([
+      false,
+      true,
+      [{ _tag: "ServiceAway", message: "not found", until: 3 * hour }],
+    ])
+    expect((yield* reach({ awayUntil: hour, failure })).tries).toBe(2)
+  })
 
   effect("is waited for in the same way by a run that leaves no trace", function* () {
     const { outcome, gaveUp, facts } = yield* reach({ awayUntil: hour, untilAt: 3 * hour })
