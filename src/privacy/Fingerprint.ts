@@ -118,15 +118,15 @@ export const customerAccount = (
 ): ReadonlyArray<string> => [keyedHash(key, ["customer", sourceOf(engine_reference), customer_id])]
 
 /**
- * Only the `locking_fields` that say whose login it is: they are sent, and neither secret nor to choose from.
- * Another channel of the source may name them otherwise.
+ * Only the `locking_fields` that say whose login it is: they are sent, and neither secret nor to choose from,
+ * unless all that is sent is secret. Another channel of the source may name them otherwise.
  */
-const withLockingIn = (sent: Sent, roles: FieldRoles): FieldRoles => ({
-  ...roles,
-  locking: roles.locking.filter(
-    (name) => !roles.selectors.has(name) && !roles.secret.has(name) && ofFields([name], sent).length > 0,
-  ),
-})
+const withLockingIn = (sent: Sent, roles: FieldRoles): FieldRoles => {
+  const isSent = (name: string) => !roles.selectors.has(name) && ofFields([name], sent).length > 0
+  const isOpen = (name: string) => isSent(name) && !roles.secret.has(name)
+  const tells = Object.keys(sent).some(isOpen) ? isOpen : isSent
+  return { ...roles, locking: roles.locking.filter(tells) }
+}
 
 /**
  * The values of `locking_fields`; if there are none, everything that is sent. Without a readable value, the

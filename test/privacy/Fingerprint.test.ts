@@ -168,6 +168,15 @@ describe("the account that a login opens", () => {
       const isSame = contains(website, corrected) || website.row === corrected.row
       expect([locking, isSame, corrected.password === website.password]).toEqual([locking, true, false])
     }
+    // If all that is sent is secret, the form alone says which of it is the user.
+    const sealed = (of: object) =>
+      accountKeys(key, place, {
+        sent: { access_key: "k", pin: "1", ...of },
+        roles: { locking: ["access_key"], selectors: new Set(), secret: new Set(["access_key", "pin"]) },
+        isByHand: true,
+      })
+    const [one, other] = [sealed({}), sealed({ pin: "2" })]
+    expect([one.account === other.account, one.password === other.password]).toEqual([true, false])
   })
 
   it("is everything that is sent if the form names nothing that is sent, with a row of what is no secret", () => {
