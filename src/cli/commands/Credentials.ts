@@ -224,7 +224,7 @@ const heldTexts = {
     `An account is held after ${rejectedInARowMax} rejected logins in a row: another one may lock it. ` +
     "Correct the login, then release it; until then nothing is sent, not even a corrected login.",
   LOGIN_UNPROVEN:
-    `An account is held LOGIN_UNPROVEN after ${strikesMax} logins in a row that may have failed: ` +
+    `An account is held as LOGIN_UNPROVEN after ${strikesMax} logins in a row that may have failed: ` +
     "another one may lock it. A corrected password is sent once; otherwise nothing is sent until a release.",
 } as const
 
@@ -284,18 +284,15 @@ const releasedOnes = Effect.fnUntraced(function* (
   const missing = resolved.indexOf(undefined)
   if (missing >= 0) return yield* refuse("credentials-unknown", { position: missing + 1 })
   const why = because === undefined ? {} : { because }
-  const loginsIn = (named: string): ReadonlyArray<string> =>
-    fingerprints.has(named)
-      ? [named]
-      : rows.flatMap(({ account, fingerprint }) => (account === named ? (fingerprint ?? []) : []))
-  return [...new Set(resolved.filter((one) => one !== undefined))].flatMap((one): ReadonlyArray<Released> => {
-    const own = [...new Set(loginsIn(one))].map((fingerprint) => ({ fingerprint }))
-    return (own.length > 0 ? own : [{ account: one }]).map((which) => ({
-      _tag: "CredentialReleased",
-      ...which,
-      ...why,
-    }))
-  })
+  const loginsOfIt = (named: string | undefined): ReadonlyArray<string> => {
+    const own = rows.flatMap(({ account, fingerprint }) => (account === named ? (fingerprint ?? []) : []))
+    return own.length > 0 || named === undefined ? own : [named]
+  }
+  return [...new Set(resolved.flatMap(loginsOfIt))].map((one): Released => ({
+    _tag: "CredentialReleased",
+    ...(fingerprints.has(one) ? { fingerprint: one } : { account: one }),
+    ...why,
+  }))
 })
 
 const isoTime = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?$/

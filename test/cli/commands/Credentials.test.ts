@@ -144,7 +144,7 @@ describe("credentials list", () => {
         account-4-of-alp  held LOGIN_UNPROVEN  c-4        2026-11-20 22:31:00  x-4-2        no good login
         account-4-of-alp  held LOGIN_UNPROVEN  c-4        2026-11-20 22:31:00  x-4-3        no good login
 
-      An account is held LOGIN_UNPROVEN after 3 logins in a row that may have failed: another one may lock it. A corrected password is sent once; otherwise nothing is sent until a release.
+      An account is held as LOGIN_UNPROVEN after 3 logins in a row that may have failed: another one may lock it. A corrected password is sent once; otherwise nothing is sent until a release.
       \`nightjar credentials release FINGERPRINT\` lets the next run send a login again.
       \`nightjar credentials list --unproven --csv\` is for the service's support.
       ",
