@@ -246,15 +246,9 @@ const familyIdentity = (
   family: RecordFamily,
   fetchedOf: FetchedOf,
 ): ((cells: RecordCells) => { readonly key: string | undefined; readonly content: string }) => {
-  const columnsAt = (
-    columns: ReadonlyArray<RecordColumn>,
-    first: number,
-    fetched: ReadonlyArray<string> = [],
-  ): ReadonlyArray<ContentColumn> => [
-    ...columns.map(({ name, type }, index) => ({ name, type, index: first + index })),
-    { name: "extra", type: "JSON", index: first + columns.length + 1, fetched },
-  ]
-  const own = columnsAt(family.columns, 2, family.fetched)
+  const columnsAt = (columns: ReadonlyArray<RecordColumn>, first: number): ReadonlyArray<ContentColumn> =>
+    columns.map(({ name, type }, index) => ({ name, type, index: first + index }))
+  const own = columnsAt(family.columns, 2)
   const isKey = ({ name }: ContentColumn) => family.key.includes(name)
   const keyOf = contentWriter(own.filter(isKey), fetchedOf)
   const contentOf = contentWriter(

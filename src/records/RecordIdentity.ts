@@ -1,7 +1,7 @@
 /**
  * What makes a record the same record, and two contents the same content, from its typed cells: what an
- * analyst sees equal is equal. `content_id` is a hash of all cells but the times of fetching, with the lists
- * of the record: NULL and an empty list count as missing, numbers by their value, JSON by its members.
+ * analyst sees equal is equal. `content_id` is a hash of all columns but the times of fetching, with the
+ * lists of the record: NULL and an empty list count as missing, numbers by their value, JSON by its members.
  * `record_id` is a hash of customer and engine (or session), product, sub_family and business key; without a
  * key, of the content in its place. A further record of one key in a body gets a number.
  */
@@ -46,7 +46,8 @@ export type FetchedOf = (value: Json) => ReadonlyArray<string>
 const nothingFetched: FetchedOf = () => []
 
 /** What counts as missing. */
-const isNothing = (value: unknown): boolean => value === null || (Array.isArray(value) && value.length === 0)
+const isNothing = (cell: Cell, type: ColumnType): boolean =>
+  cell === null || (Array.isArray(cell) ? cell.length === 0 : type === "JSON" && cell === "[]")
 
 /**
  * One text per JSON value: keys sorted, members that are null left out, strings with their length before them
@@ -72,23 +73,14 @@ export const canonicalText = (value: unknown, fetchedOf = nothingFetched): strin
 }
 
 /** A cell that is not NULL as one text per value, whatever the type of a number is. */
-const writerOf = (
-  { type, fetched }: ContentColumn,
-  fetchedOf: FetchedOf,
-): ((cell: NonNullable<Cell>) => string) => {
+const writerOf = (type: ColumnType, fetchedOf: FetchedOf): ((cell: NonNullable<Cell>) => string) => {
   switch (type) {
     case "VARCHAR":
       return (cell) => labelOf(cell as string)
     case "VARCHAR[]":
       return (cell) => `[${(cell as ReadonlyArray<string>).map(labelOf).join("")}]`
     case "JSON":
-      return (cell) => {
-        const value = readJson(cell as string, exactNumber)
-        if (fetched === undefined) return canonicalText(value, fetchedOf)
-        const told = Object.entries(value as Json).filter(([, member]) => !isNothing(member))
-        const extra = Object.fromEntries(told)
-        return canonicalText(extra, (each) => (each === extra ? fetched : fetchedOf(each)))
-      }
+      return (cell) => canonicalText(readJson(cell as string, exactNumber), fetchedOf)
     case "BOOLEAN":
       return (cell) => (cell === true ? "!t" : "!f")
     case "DATE":
@@ -111,8 +103,6 @@ export interface ContentColumn {
   readonly name: string
   readonly type: ColumnType
   readonly index: number
-  /** Only of `extra`, which is missing if no other member is left: those that are times of fetching. */
-  readonly fetched?: ReadonlyArray<string>
 }
 
 /** The cells of a row as one text, in the order of the columns' names; what is NULL or empty is left out. */
@@ -122,15 +112,13 @@ export const contentWriter = (
 ): ((cells: ReadonlyArray<Cell>) => string) => {
   const parts = columns
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
-    .map((each) => ({ ...each, label: labelOf(each.name), write: writerOf(each, fetchedOf) }))
+    .map((each) => ({ ...each, label: labelOf(each.name), write: writerOf(each.type, fetchedOf) }))
   return (cells) => {
     let text = "{"
     for (let i = 0; i < parts.length; i++) {
-      const { label, index, write, fetched } = parts[i]!
+      const { label, index, type, write } = parts[i]!
       const cell = cells[index] ?? null
-      if (cell === null || isNothing(cell)) continue
-      const written = write(cell)
-      if (fetched === undefined || written !== "{}") text += label + written
+      if (cell !== null && !isNothing(cell, type)) text += label + write(cell)
     }
     return `${text}}`
   }

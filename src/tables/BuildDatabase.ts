@@ -99,8 +99,9 @@ interface Filling {
 }
 
 /**
- * A query for rows with exactly the columns of a table. A file may hold rows of further runs: those of `only`
- * these are taken, if they are given. A run's file that has just been written has the columns of its table.
+ * A query for rows with exactly the columns of a table, and whether they take something out of `extra`. A
+ * file may hold rows of further runs: those of `only` these are taken, if they are given. A run's file that
+ * has just been written has the columns of its table.
  */
 const rowsFrom = Effect.fnUntraced(function* (
   { connection, options: { root, standsAt }, unfit }: Filling,
@@ -110,13 +111,14 @@ const rowsFrom = Effect.fnUntraced(function* (
 ) {
   const rows = parquetRows(files.map((file) => join(root, standsAt(file))))
   if (files.every((file) => standsAt(file) === temporary(file.path) && file.file_rows === undefined))
-    return `SELECT ${tableCells(spec.columns)} FROM ${rows}`
+    return { sql: `SELECT ${tableCells(spec.columns)} FROM ${rows}`, takes: false }
   const source = `(SELECT *, filename AS _file FROM ${rows}${ofRuns(only)})`
   const cast = castRows(spec, yield* connection.columnTypes(`SELECT * FROM ${rows}`), source)
   const [lost = {}] = cast.unfit === undefined ? [] : yield* connection.rows(cast.unfit)
   for (const [column, count] of Object.entries(lost))
     if (Number(count) > 0) unfit.push({ table: spec.name, column, count: Number(count) })
-  return cast.sql
+  const [taken] = cast.taken === undefined ? [] : yield* connection.rows(cast.taken)
+  return { sql: cast.sql, takes: Number(taken?.["taken"]) > 0 }
 })
 
 const ofRuns = (only: ReadonlyArray<string> | undefined): string =>
@@ -215,7 +217,7 @@ const putRows = Effect.fnUntraced(function* (
   if (only !== undefined && hasSome) yield* connection.run(`DELETE FROM ${place}${ofRuns(only)}`)
   const entries = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
   for (const files of filesAlike({ ...manifest, runs: Object.fromEntries(entries) }, families, spec.name)) {
-    yield* connection.run(`INSERT INTO ${place} ${yield* rowsFrom(filling, spec, files, only)}`)
+    yield* connection.run(`INSERT INTO ${place} ${(yield* rowsFrom(filling, spec, files, only)).sql}`)
   }
 })
 
@@ -228,16 +230,20 @@ const step = Effect.fnUntraced(function* (
   const { families, manifest } = filling.options
   const { interim = false, files = [] } = manifest.runs[run_id] ?? {}
   const sources = new Map<string, string>()
+  const taking = new Set<string>()
   for (const { spec } of recordTables(families)) {
     const own = files.filter(({ table }) => table === spec.name)
     if (own.length === 0 || spec.name === rejectedRecordsTable.name) continue
-    sources.set(spec.name, yield* rowsFrom(filling, spec, own, [run_id]))
+    const { sql, takes } = yield* rowsFrom(filling, spec, own, [run_id])
+    sources.set(spec.name, sql)
+    if (takes) taking.add(spec.name)
   }
   yield* stepRun(filling.connection, keptTables(families), families, {
     run_id,
     sequence,
     interim,
     sources,
+    taking,
     lost,
   })
 })

@@ -7,7 +7,7 @@
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { column, text, type ColumnSpec } from "../records/Columns.ts"
 import { aloneSql } from "./Answers.ts"
-import { cellsOf, comparable, contentOf, stored, type KeptTable } from "./RecordStore.ts"
+import { asLastRead, contentOf, listName, stored, type KeptTable } from "./RecordStore.ts"
 import { customer, engine } from "./SystemTables.ts"
 
 export const changeColumns: ReadonlyArray<ColumnSpec> = [
@@ -60,11 +60,11 @@ const momentSql = (parameter: string): string => `coalesce(
 /** The versions that one moment has and the other has not; with each list of the record as a cell. */
 const sideOf = (table: KeptTable, where: string): string => {
   const lists = table.children.map((child, index) => {
-    const items = `list(struct_pack(${structOf("c", cellsOf(child))}) ORDER BY c.position)`
+    const items = `list(struct_pack(${structOf("c", child.columns)}) ORDER BY c.position)`
     return `, (SELECT coalesce(${items}, []) FROM ${stored(child.name)} AS c
-      WHERE c._version = v._version) AS _list_${index}`
+      WHERE c._version = v._version) AS ${listName(index)}`
   })
-  return `SELECT v.*${lists.join("")} FROM ${stored(table.name)} AS v, moments AS m
+  return `SELECT ${asLastRead("v", table)}${lists.join("")} FROM ${stored(table.name)} AS v, moments AS m
     WHERE v.valid_from IS NOT NULL AND ${where}`
 }
 
@@ -82,16 +82,19 @@ const rejectedSql = `SELECT seq, customer_id, engine_reference, _alone, product,
 
 const changesOf = (table: KeptTable): string => {
   const own = [...table.columns, ...table.rest].filter(({ name }) => !table.fetched.includes(name))
-  const lists = table.children.map(({ name }, index) => ({ name, cell: `_list_${index}` }))
-  const differs = [
-    ...contentOf(table).map((name) => [
-      ...["l", "f"].map((side) => comparable(side, name, table.fetched)),
-      name,
-    ]),
+  const lists = table.children.map(({ name }, index) => ({ name, cell: listName(index) }))
+  const sides = [
+    ...contentOf(table).map((name) => [`l.${identifier(name)}`, `f.${identifier(name)}`, name]),
     ...lists.map((each) => [`l.${each.cell}`, `f.${each.cell}`, each.name]),
-  ].map(
-    ([before, after, name = ""]) => `CASE WHEN ${before} IS DISTINCT FROM ${after} THEN ${literal(name)} END`,
-  )
+  ]
+  const differs = [
+    // Of a table whose only column is a time of fetching nothing differs.
+    "CAST(NULL AS VARCHAR)",
+    ...sides.map(
+      ([before, after, name = ""]) =>
+        `CASE WHEN ${before} IS DISTINCT FROM ${after} THEN ${literal(name)} END`,
+    ),
+  ]
   const record = (alias: string) =>
     `CASE WHEN ${alias}._version IS NOT NULL THEN to_json(struct_pack(${[
       structOf(alias, own),

@@ -210,7 +210,8 @@ const withCells = (rows: string, cells: ReadonlyArray<string>): string =>
  * The rows of a table from files that have these columns; `source` has them, and `_file`. In a row of a
  * record, what has no column any more, or does not fit that which it has, is in `extra` and `misfits`, as if
  * it had just come; what has got a column that it fits is taken from there. Any other column that no file has
- * is NULL. `unfit` is a query for how many values of each changed column do not fit; undefined if none did.
+ * is NULL. `unfit` is a query for how many values of each changed column do not fit, `taken` for whether any
+ * was in `extra`; undefined where there can be none.
  */
 export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: string) => {
   const found = new Map(files.map(({ name, type }) => [name, shortName(type)]))
@@ -266,6 +267,12 @@ export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: 
   return {
     sql: `SELECT ${cells.join(", ")} FROM ${rows}`,
     unfit: counts.length === 0 ? undefined : `SELECT ${counts.join(", ")} FROM ${rows}`,
+    taken:
+      taken.length === 0
+        ? undefined
+        : `SELECT EXISTS (FROM ${rows} WHERE coalesce(${taken
+            .map((each) => `${takenFrom(each)} IS NOT NULL`)
+            .join(" OR ")}))::INTEGER AS taken`,
   }
 }
 

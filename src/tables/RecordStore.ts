@@ -4,9 +4,11 @@
  * that, so they cannot disagree. `Step.ts` adds a run to it.
  *
  * A scope is what one answer covers: customer, engine (or a session that was only read), product and
- * sub_family. A version is one content of one record. A reading is one scope in one session of one run.
+ * sub_family. A version is one content of one record. A reading is one scope in one session of one run. What
+ * is no content (times of fetching, `misfits`, `extra`) is the newest reading's in `main`, each one's in
+ * `nights`.
  */
-import { identifier, literal } from "../base/DuckDbFailed.ts"
+import { identifier } from "../base/DuckDbFailed.ts"
 import { column, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import { isColumnName, type RecordFamily } from "../records/RecordSchema.ts"
 import {
@@ -87,38 +89,47 @@ export const keptTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray
   },
 ]
 
-/** The columns of a record, or of a list's items, that may be content: what `misfits` names is in `extra`. */
-export const cellsOf = ({ columns, rest }: Pick<KeptChild, "columns" | "rest">): ReadonlyArray<ColumnSpec> =>
-  [...columns, ...rest].filter(({ name }) => name !== "misfits")
-
 /** What counts when two rows are compared. */
-export const contentOf = (table: KeptTable): ReadonlyArray<string> =>
-  cellsOf(table)
-    .map(({ name }) => name)
-    .filter((name) => !table.fetched.includes(name))
+export const contentOf = ({ columns, fetched }: KeptTable): ReadonlyArray<string> =>
+  columns.map(({ name }) => name).filter((name) => !fetched.includes(name))
+
+/** A list of a record as a cell: the name of its column. */
+export const listName = (index: number): string => `_list_${index}`
 
 /**
- * A cell as it is compared: of `extra` the members in any order that are not empty, but for those that are
- * times of fetching; as it is written if DuckDB would round one of its numbers.
+ * `misfits` and `extra` of a record and of the items of its lists, where they are not what the first reading
+ * of its version had: the version has those.
  */
-export const comparable = (alias: string, name: string, fetched: ReadonlyArray<string> = []): string => {
-  const cell = `${alias}.${identifier(name)}`
-  if (name !== "extra") return cell
-  const member = `json_extract(${cell}, '/' || replace(replace(k, '~', '~0'), '/', '~1'))`
-  const left = fetched.map((each) => `k <> ${literal(each)} AND `).join("")
-  return `CASE WHEN ${cell} IS NULL THEN [] WHEN CAST(json(${cell}) AS VARCHAR) = CAST(${cell} AS VARCHAR)
-    THEN list_sort(list_transform(list_filter(json_keys(${cell}),
-        lambda k: ${left}CAST(${member} AS VARCHAR) NOT IN ('null', '[]')),
-      lambda k: k || ' ' || CAST(${member} AS VARCHAR)))
-    ELSE [CAST(${cell} AS VARCHAR)] END`
+const restColumn = ({ rest, children }: KeptTable): StoreTable["columns"] => {
+  if (rest.length === 0) return []
+  const own = rest.map(({ name, type }) => `${name} ${type}`).join(", ")
+  const lists = children.map((_, index) => `, ${listName(index)} STRUCT(${own})[]`)
+  const comment = "misfits and extra, its lists' too, where they are not as when the version was first read."
+  return [{ name: "_rest", type: `STRUCT(${own}${lists.join("")})`, comment }]
+}
+
+/** A cell of `misfits` or `extra` as the reading `of` has it; of the item of a list, if it is one. */
+const restCell = (alias: string, of: string, name: string, list?: number): string => {
+  const place = list === undefined ? "" : `.${listName(list)}[${alias}.position + 1]`
+  const cell = identifier(name)
+  return `CASE WHEN ${of}._rest IS NULL THEN ${alias}.${cell} ELSE ${of}._rest${place}.${cell} END AS ${cell}`
+}
+
+/** All of a version, `misfits` and `extra` as they were read last. */
+export const asLastRead = (alias: string, { rest }: KeptTable): string => {
+  const cells = rest.map(({ name }) => restCell(alias, alias, name))
+  return cells.length === 0 ? `${alias}.*` : `${alias}.* REPLACE (${cells.join(", ")})`
 }
 
 export const stored = (name: string): string => `store.${identifier(name)}`
 /** No table of records has a name that begins so. */
 export const seenOf = (name: string): string => stored(`_seen_${name}`)
 
-export const fetchedOf = ({ columns, fetched }: KeptTable): ReadonlyArray<ColumnSpec> =>
-  columns.filter(({ name }) => fetched.includes(name))
+/** What each reading has of its own: the times of fetching, and `_rest`. */
+export const ofReading = (table: KeptTable): StoreTable["columns"] => [
+  ...table.columns.filter(({ name }) => table.fetched.includes(name)),
+  ...restColumn(table),
+]
 
 /** What only `store` has. Its own columns begin with an underscore, as no field of a schema does. */
 const storeColumns = {
@@ -218,6 +229,7 @@ const keptAs = (table: KeptTable): ReadonlyArray<StoreTable> => [
     "record_id",
     ...table.columns,
     ...table.rest,
+    ...restColumn(table),
     ...ofVersion,
     "_since_seq",
     "_until_seq",
@@ -225,7 +237,7 @@ const keptAs = (table: KeptTable): ReadonlyArray<StoreTable> => [
   storeTable(`_seen_${table.name}`, "Which versions were read. Key: _reading, _version.", [
     "_reading",
     "_version",
-    ...fetchedOf(table),
+    ...ofReading(table),
   ]),
   ...table.children.map((child) =>
     storeTable(child.name, `The lists of ${table.name}. Key: _version, position.`, [
@@ -257,7 +269,7 @@ const contentId = required(
   "content_id",
   "VARCHAR",
   "content_id",
-  "Hash of the row without its times of fetching: rows with the same content have the same one.",
+  "Hash of the row's and its lists' own columns without times of fetching: equal for equal content.",
 )
 const validFrom = required("valid_from", "DATE", "own", "Since when the record has had this content.")
 const asOf = required("as_of", "DATE", "own", "Date of the newest run that confirmed it.")
@@ -323,13 +335,14 @@ const relationsOf = (table: KeptTable): ReadonlyArray<Relation> => {
     key,
   })
   const night = columns.map((each) => from(fetched.includes(each.name) ? "n" : "v", each))
+  const restOf = (of: string) => rest.map((each): Cell => [each, restCell("v", of, each.name)])
   return [
     relation(
       "main",
       described("What is true now. Key: record_id.", ["record_id"]),
       [
         [...subject, ...from("v", uniqueRecordId, ...columns), ...kind, ...from("v", validFrom)],
-        [...from("s", asOf), [ageDays, `${ageSql("s.as_of")} AS age_days`], ...origin, ...from("v", ...rest)],
+        [...from("s", asOf), [ageDays, `${ageSql("s.as_of")} AS age_days`], ...origin, ...restOf("v")],
       ],
       `${versions(name)} ${isCurrent}`,
     ),
@@ -340,45 +353,49 @@ const relationsOf = (table: KeptTable): ReadonlyArray<Relation> => {
           "(valid_to is NULL or day < valid_to).",
         [],
       ),
-      [subject, from("v", recordId, ...columns), kind, validity, origin, from("v", ...rest)],
+      [subject, from("v", recordId, ...columns), kind, validity, origin, restOf("v")],
       `${versions(name)} ${wasCurrent}`,
     ),
     relation(
       "nights",
       described(`What each run read. Key: ${nightKey.join(", ")}.`, nightKey),
-      [read, subject, from("v", recordId, contentId), kind, ...night, from("v", ...rest)],
+      [read, subject, from("v", recordId, contentId), kind, ...night, restOf("n")],
       `${readings(name)} JOIN ${versions(name)} ON v._version = n._version`,
     ),
-    ...table.children.flatMap((child) => listRelations(table, child)),
+    ...table.children.flatMap((child, index) => listRelations(table, child, index)),
   ]
 }
 
-const listRelations = (table: KeptTable, { name, columns, rest, ...list }: KeptChild) => {
+const listRelations = (table: KeptTable, { name, columns, rest, ...list }: KeptChild, index: number) => {
   const described = (comment: string, key: ReadonlyArray<string>) => ({
     name,
     comment: `${list.comment} ${comment}`,
     key,
   })
   const items = `JOIN ${stored(name)} AS c ON c._version = v._version`
-  const [place, cells] = [from("c", position), from("c", ...columns, ...rest)]
+  const place = from("c", position)
+  const cellsOf = (of: string) => [
+    ...from("c", ...columns),
+    ...rest.map((each): Cell => [each, restCell("c", of, each.name, index)]),
+  ]
   const key = [...nightKey, "position"]
   return [
     relation(
       "main",
       described(`Of the rows of ${table.name}. Key: record_id, position.`, ["record_id", "position"]),
-      [subject, from("v", recordId), place, cells],
+      [subject, from("v", recordId), place, cellsOf("v")],
       `${versions(table.name)} ${items} ${isCurrent}`,
     ),
     relation(
       "history",
       described(`Of the versions in history.${table.name}, with the same validity.`, []),
-      [subject, from("v", recordId), place, validity, cells],
+      [subject, from("v", recordId), place, validity, cellsOf("v")],
       `${versions(table.name)} ${items} ${wasCurrent}`,
     ),
     relation(
       "nights",
       described(`Of the rows of nights.${table.name}. Key: ${key.join(", ")}.`, key),
-      [read, subject, from("v", recordId, contentId), place, cells],
+      [read, subject, from("v", recordId, contentId), place, cellsOf("n")],
       `${readings(table.name)} JOIN ${versions(table.name)} ON v._version = n._version ${items}`,
     ),
   ]

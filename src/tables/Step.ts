@@ -10,11 +10,10 @@ import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { sha256Hex } from "../base/Hashes.ts"
-import type { ColumnSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { answer, askedAnew, kind, names, sameSql, temp, type Meta, type SteppedRun } from "./Answers.ts"
 import { gatherRun, gatherWithout } from "./Dimensions.ts"
-import { cellsOf, comparable, contentOf, fetchedOf, seenOf, stored } from "./RecordStore.ts"
+import { contentOf, listName, ofReading, seenOf, stored } from "./RecordStore.ts"
 import type { KeptChild, KeptTable } from "./RecordStore.ts"
 
 /** What a step needs to know of a table: where it is kept, and what its run has of it. */
@@ -26,25 +25,25 @@ interface Stepping {
   readonly meta: Meta
 }
 
-/** Further columns of a list: the times of fetching. */
-const fetchedIn = (alias: string, table: KeptTable): string =>
-  fetchedOf(table)
+/** Further columns of a list: what each reading has of its own. */
+const readIn = (alias: string, table: KeptTable): string =>
+  ofReading(table)
     .map(({ name }) => `, ${alias}.${identifier(name)}`)
     .join("")
-
-const quoted = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<string> =>
-  columns.map(({ name }) => identifier(name))
 
 /**
  * `step_inc`: what came, by scope and reading, without its cells, of which most are known; `step_same`: which
  * open version each is, by its hash.
  */
-const matchSql = ({ table, index }: Stepping): string =>
-  [
+const matchSql = ({ table, index }: Stepping): string => {
+  const own = ofReading(table).map(({ name, type }) =>
+    name === "_rest" ? `, NULL::${type} AS _rest` : `, s.${identifier(name)}`,
+  )
+  return [
     temp(
       "inc",
-      `SELECT ${names(["_ord", "task_id", "session_id", "record_id", "content_id"], "s.")}
-        ${fetchedIn("s", table)}, q._scope, q._reading, q._answered,
+      `SELECT ${names(["_ord", "task_id", "session_id", "record_id", "content_id"], "s.")}${own.join("")},
+        q._scope, q._reading, q._answered,
         row_number() OVER (PARTITION BY q._reading, s.content_id ORDER BY s._ord) AS _nth
       FROM step_src_${index} AS s JOIN step_read AS q
         ON q.task_id = s.task_id AND ${sameSql("q", "s", ["session_id", ...kind])}`,
@@ -74,24 +73,61 @@ const matchSql = ({ table, index }: Stepping): string =>
       WHERE o._version NOT IN (SELECT _version FROM step_same WHERE _answered)`,
     ),
   ].join("\n")
+}
 
 /** A file of an older version may name no task. */
 const isItemOf = (item: string, record: string, id: string): string =>
   `${item}.record_id = ${record}.${id} AND ${item}.session_id IS NOT DISTINCT FROM ${record}.session_id
     AND coalesce(${item}.task_id, ${record}.task_id) = ${record}.task_id`
 
-const listName = (index: number): string => `_list_${index}`
+const namesOf = (columns: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<string> =>
+  columns.map(({ name }) => name)
+
+/** These columns as members of a struct. */
+const packed = (alias: string, columns: ReadonlyArray<string>): ReadonlyArray<string> =>
+  columns.map((name) => `${identifier(name)} := ${alias}.${identifier(name)}`)
+
+/** What is compared of a record and of its lists. */
+type Compared = "columns" | "rest"
 
 /** Each list of a record as a cell, to be compared with another's: `rows` is where its items are. */
-const listsOf = ({ children }: KeptTable, rows: (child: KeptChild) => string, key: string): string =>
+const listsOf = (
+  { children }: KeptTable,
+  what: Compared,
+  rows: (child: KeptChild) => string,
+  key: string,
+): string =>
   children
     .map((child, index) => {
-      const item = cellsOf(child).map(({ name }) => `${identifier(name)} := ${comparable("c", name)}`)
       const list = listName(index)
-      return `LEFT JOIN (SELECT c.${key}, list(struct_pack(${item.join(", ")}) ORDER BY c.position) AS items
+      const item = `struct_pack(${packed("c", namesOf(child[what])).join(", ")})`
+      return `LEFT JOIN (SELECT c.${key}, list(${item} ORDER BY c.position) AS items
         FROM (${rows(child)}) AS c GROUP BY c.${key}) AS ${list} ON ${list}.${key} = r.${key}`
     })
     .join(" ")
+
+/** The same of the rows of the run that are in `of`, a table of the step with a column `_ord`. */
+const listsCome = ({ table, run }: Stepping, what: Compared, of: string): string =>
+  listsOf(
+    table,
+    what,
+    (child) => {
+      const source = run.sources.get(child.name)
+      return source === undefined
+        ? `SELECT u._ord, x.* FROM ${stored(child.name)} AS x JOIN ${of} AS u ON false`
+        : `SELECT u._ord, x.* FROM (${source}) AS x JOIN ${of} AS u ON ${isItemOf("x", "u", "record_id")}`
+    },
+    "_ord",
+  )
+
+/** The same of the versions in `of`, a table of the step with a column `_version`. */
+const listsStored = (table: KeptTable, what: Compared, of: string): string =>
+  listsOf(
+    table,
+    what,
+    (child) => `SELECT x.* FROM ${stored(child.name)} AS x SEMI JOIN ${of} USING (_version)`,
+    "_version",
+  )
 
 /** The columns, and lists, that decide whether two rows are equal. */
 const decisive = (table: KeptTable): ReadonlyArray<string> => [
@@ -100,53 +136,47 @@ const decisive = (table: KeptTable): ReadonlyArray<string> => [
 ]
 
 /** All of them as one cell, so that a statement names two cells and not two of each column. */
-const allOf = (table: KeptTable): string => {
-  const own = contentOf(table).map((name) => `${identifier(name)} := ${comparable("r", name, table.fetched)}`)
+const allOf = (table: KeptTable, what: Compared): string => {
+  const own = what === "columns" ? contentOf(table) : namesOf(table.rest)
   const lists = table.children.map(
     (_, index) => `${listName(index)} := coalesce(${listName(index)}.items, [])`,
   )
-  return `struct_pack(${[...own, ...lists].join(", ")}) AS _all`
+  return `struct_pack(${["_ := 0", ...packed("r", own), ...lists].join(", ")})`
+}
+
+/** New hashes for rows into whose columns something was taken out of `extra`: theirs are of fewer columns. */
+const hashSql = (stepping: Stepping): string => {
+  const rows = `step_src_${stepping.index}`
+  return `UPDATE ${rows} SET content_id = h.hash
+    FROM (SELECT r._ord, md5(CAST(${allOf(stepping.table, "columns")} AS VARCHAR)) AS hash
+      FROM ${rows} AS r ${listsCome(stepping, "columns", rows)}) AS h
+    WHERE h._ord = ${rows}._ord`
 }
 
 /**
  * How many pairs of what came and what is missing may be equal, whatever made their hashes: they differ in
- * their lists or in `extra` at most, which take long to compare.
+ * their lists at most, which take long to compare.
  */
-const likelySql = ({ table }: Stepping): string => {
-  const plain = contentOf(table).filter((name) => name !== "extra")
-  return `SELECT count(*)::INTEGER AS likely FROM step_unmatched AS f
+const likelySql = ({ table }: Stepping): string =>
+  `SELECT count(*)::INTEGER AS likely FROM step_unmatched AS f
     JOIN (FROM ${stored(table.name)} WHERE rowid IN (SELECT id FROM step_unseen)) AS l
-    ON ${sameSql("f", "l", ["_scope", ...plain])}`
-}
+    ON ${sameSql("f", "l", ["_scope", ...contentOf(table)])}`
 
 /** `step_found` and `step_lost`: what came and has no equal hash, and what is missing, as it is compared. */
-const differingSql = ({ table, run }: Stepping): string => {
-  const came = listsOf(
-    table,
-    (child) => {
-      const source = run.sources.get(child.name)
-      return source === undefined
-        ? `SELECT u._ord, x.* FROM ${stored(child.name)} AS x JOIN step_unmatched AS u ON false`
-        : `SELECT u._ord, x.* FROM (${source}) AS x
-          JOIN step_unmatched AS u ON ${isItemOf("x", "u", "record_id")}`
-    },
-    "_ord",
-  )
-  const were = listsOf(
-    table,
-    (child) => `SELECT x.* FROM ${stored(child.name)} AS x SEMI JOIN step_unseen USING (_version)`,
-    "_version",
-  )
+const differingSql = (stepping: Stepping): string => {
+  const { table } = stepping
   return [
     temp(
       "found",
       `SELECT r._ord, r._reading, r._answered, r._scope, r.task_id, r.session_id, r.record_id, r.content_id,
-        ${allOf(table)} FROM step_unmatched AS r ${came}`,
+        ${allOf(table, "columns")} AS _all
+      FROM step_unmatched AS r ${listsCome(stepping, "columns", "step_unmatched")}`,
     ),
     temp(
       "lost",
-      `SELECT u.id AS _id, r._version, r._scope, r.record_id, ${allOf(table)}
-      FROM step_unseen AS u JOIN ${stored(table.name)} AS r ON r.rowid = u.id ${were}`,
+      `SELECT u.id AS _id, r._version, r._scope, r.record_id, ${allOf(table, "columns")} AS _all
+      FROM step_unseen AS u JOIN ${stored(table.name)} AS r ON r.rowid = u.id
+        ${listsStored(table, "columns", "step_unseen")}`,
     ),
   ].join("\n")
 }
@@ -256,12 +286,46 @@ const endSql = ({ table, run, meta }: Stepping): string => `UPDATE ${stored(tabl
       ended_by = CASE WHEN _version IN (SELECT _version FROM step_pairs) THEN 'changed' ELSE 'gone' END
     WHERE rowid IN (SELECT id FROM step_unseen);`
 
-/** What was found again was fetched now. */
-const fetchSql = ({ table }: Stepping): string => {
-  const fetched = quoted(fetchedOf(table))
-  if (fetched.length === 0) return ""
-  return `UPDATE ${stored(table.name)} SET ${fetched.map((name) => `${name} = i.${name}`).join(", ")}
-    FROM (SELECT s.id, ${fetched.map((name) => `any_value(i.${name}) AS ${name}`).join(", ")}
+/**
+ * Adds `_rest` to `step_inc`: `misfits` and `extra` of what was found again, if they are others than when its
+ * version was first read. They are no content, and usually nothing has any.
+ */
+const restSql = (stepping: Stepping): string => {
+  const { table, index } = stepping
+  return `UPDATE step_inc SET _rest = n.rest FROM (
+    SELECT m._ord, c.rest
+    FROM step_same AS m
+      JOIN (SELECT r._ord, ${allOf(table, "rest")} AS rest FROM step_src_${index} AS r
+        ${listsCome(stepping, "rest", "step_inc")}) AS c USING (_ord)
+      JOIN (SELECT r._version, ${allOf(table, "rest")} AS rest
+        FROM (FROM ${stored(table.name)} WHERE rowid IN (SELECT id FROM step_same)) AS r
+        ${listsStored(table, "rest", "step_same")}) AS w USING (_version)
+    WHERE c.rest IS DISTINCT FROM w.rest) AS n
+  WHERE n._ord = step_inc._ord`
+}
+
+/** Whether anything that came, or that is current, has `misfits` or `extra`. */
+const hasRestSql = ({ table, index, run }: Stepping): string => {
+  const has = (rows: string, columns: ReadonlyArray<string>, where = "") =>
+    columns.map((name) => `EXISTS (FROM ${rows} WHERE ${identifier(name)} IS NOT NULL${where})`)
+  const rest = namesOf(table.rest)
+  const parts = [
+    ...has(`step_src_${index}`, rest),
+    ...has(stored(table.name), [...rest, "_rest"], " AND _until_seq IS NULL"),
+    ...table.children.flatMap((child) => {
+      const source = run.sources.get(child.name)
+      return [...has(stored(child.name), rest), ...(source === undefined ? [] : has(`(${source})`, rest))]
+    }),
+  ]
+  return `SELECT (${parts.join(" OR ")})::INTEGER AS rest`
+}
+
+/** What was found again is as it was read now, but for its content. */
+const readAgainSql = ({ table }: Stepping): string => {
+  const cells = ofReading(table).map(({ name }) => identifier(name))
+  if (cells.length === 0) return ""
+  return `UPDATE ${stored(table.name)} SET ${cells.map((name) => `${name} = i.${name}`).join(", ")}
+    FROM (SELECT s.id, ${cells.map((name) => `arg_max_null(i.${name}, s._reading) AS ${name}`).join(", ")}
       FROM step_same AS s JOIN step_inc AS i USING (_ord) WHERE s._answered GROUP BY s.id) AS i
     WHERE ${stored(table.name)}.rowid = i.id;`
 }
@@ -326,11 +390,11 @@ const renumber = Effect.fnUntraced(function* (connection: Connection) {
 
 /** The versions that begin, with their lists. */
 const addSql = ({ table, run, meta }: Stepping): string => {
-  const cells = [...table.columns, ...table.rest].map(({ name }) => name)
+  const cells = namesOf([...table.columns, ...table.rest])
   const lists = table.children.flatMap((child) => {
     const source = run.sources.get(child.name)
     if (source === undefined) return []
-    const own = [...child.columns, ...child.rest].map(({ name }) => name)
+    const own = namesOf([...child.columns, ...child.rest])
     return [
       `INSERT INTO ${stored(child.name)} SELECT n._version, c.position, ${names(own, "c.")}
       FROM step_new AS n JOIN (${source}) AS c ON ${isItemOf("c", "n", "read_id")}
@@ -338,7 +402,7 @@ const addSql = ({ table, run, meta }: Stepping): string => {
     ]
   })
   return `INSERT INTO ${stored(table.name)} SELECT n._version, n._scope, n.record_id, ${names(cells, "u.")},
-      u.content_id, u.session_id, u.execution_id,
+      ${table.rest.length > 0 ? "NULL, " : ""}u.content_id, u.session_id, u.execution_id,
       CASE WHEN n._answered THEN DATE ${literal(meta.e)} END, NULL, NULL,
       ${run.sequence}, CASE WHEN n._answered THEN NULL ELSE ${run.sequence} END
     FROM step_new AS n JOIN step_unmatched AS u USING (_ord) ORDER BY n._version;
@@ -358,7 +422,7 @@ const seeSql = ({ table, run, meta }: Stepping, hasNew: boolean): string => {
     FROM (${of("task_id, session_id, read_id, record_id", " WHERE record_id <> read_id")}) AS m
     WHERE documents.run_id = ${literal(run.run_id)} AND documents.task_id = m.task_id
       AND documents.session_id = m.session_id AND documents.record_id = m.read_id;`
-  return `INSERT INTO ${seenOf(table.name)} SELECT m._reading, m._version${fetchedIn("i", table)}
+  return `INSERT INTO ${seenOf(table.name)} SELECT m._reading, m._version${readIn("i", table)}
     FROM (${of("_ord, _reading, _version")}) AS m JOIN step_inc AS i USING (_ord)
     ORDER BY m._reading, m._version;
   ${meta.hasDocuments ? documents : ""}`
@@ -372,6 +436,8 @@ const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping:
       WHERE _until_seq IS NULL AND _scope IN (SELECT _scope FROM step_here)`)
     return
   }
+  if ([table, ...table.children].some(({ name }) => run.taking.has(name)))
+    yield* connection.run(hashSql(stepping))
   yield* connection.run(matchSql(stepping))
   const countOf = (name: string): string => `(SELECT count(*) FROM step_${name})::INTEGER AS ${name}`
   const [left] = yield* connection.rows(`SELECT ${countOf("unmatched")}, ${countOf("unseen")}`)
@@ -384,7 +450,9 @@ const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping:
   if (hasNew && hasLost && table.key.length > 0) yield* pair(connection, stepping, isCompared)
   else yield* connection.run(noPairs)
   if (hasLost) yield* connection.run(endSql(stepping))
-  yield* connection.run(fetchSql(stepping))
+  const [rest] = table.rest.length > 0 ? yield* connection.rows(hasRestSql(stepping)) : []
+  if (isSome(rest, "rest")) yield* connection.run(restSql(stepping))
+  yield* connection.run(readAgainSql(stepping))
   if (hasNew) {
     yield* connection.run(beginSql(stepping))
     yield* renumber(connection)
@@ -414,7 +482,7 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
   const readings = `SELECT _reading FROM store._readings WHERE seq = ${seq}`
   for (const table of tables) {
     const place = stored(table.name)
-    const fetched = fetchedOf(table).map(({ name }) => identifier(name))
+    const fetched = ofReading(table).map(({ name }) => identifier(name))
     const begun = `SELECT _version FROM ${place} WHERE _since_seq = ${seq}`
     yield* connection.run(`
     ${table.children
@@ -429,7 +497,7 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
         ? ""
         : `UPDATE ${place} SET ${fetched.map((name) => `${name} = o.${name}`).join(", ")}
       FROM (SELECT n._version,
-          ${fetched.map((name) => `arg_max(n.${name}, n._reading) AS ${name}`).join(", ")}
+          ${fetched.map((name) => `arg_max_null(n.${name}, n._reading) AS ${name}`).join(", ")}
         FROM ${seenOf(table.name)} AS n SEMI JOIN step_again USING (_version)
           JOIN store._readings AS r USING (_reading)
         WHERE r._answered GROUP BY n._version) AS o WHERE ${place}._version = o._version;`

@@ -413,6 +413,56 @@ describe("a record schema", () => {
           { ...row, extra: JSON.parse(String(row?.["extra"])) },
           { balance, misfits: null, extra: { ...kept, holders }, ...ofOne },
         )
+        const nights = yield* rowsOf(root, "SELECT balance, extra FROM nights.accounts").pipe(
+          Effect.provide(DuckDb.layer),
+        )
+        assert.deepStrictEqual(
+          nights.map((each) => [each["balance"], JSON.parse(String(each["extra"]))]),
+          nights.map(() => [balance, { ...kept, holders }]),
+        )
+      }),
+  )
+
+  it.live(
+    "makes no change of what has no column; one that gives it a column tells it from the beginning [decision 10 taken]",
+    () =>
+      Effect.gen(function* () {
+        const { root, file, record, write } = yield* place
+        write("VARCHAR")
+        const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
+        const versions = (columns: string) =>
+          query(
+            `SELECT valid_from::VARCHAR AS since, ${columns}, extra FROM history.accounts ORDER BY valid_from`,
+          )
+        for (const [day, limit] of [1, 2, 2, undefined].entries())
+          yield* record(`2026-11-2${day}`, limit === undefined ? {} : { limit })
+        assert.deepStrictEqual(yield* versions("balance"), [
+          { since: "2026-11-20", balance: "0", extra: null },
+        ])
+        assert.deepStrictEqual(
+          yield* query("SELECT extra FROM nights.accounts ORDER BY run_date"),
+          [1, 2, 2, undefined].map((limit) => ({ extra: limit === undefined ? null : `{"limit":${limit}}` })),
+        )
+        writeFileSync(
+          file,
+          readFileSync(file, "utf8").replace(
+            "columns:\n",
+            "columns:\n  limit: { type: INTEGER, comment: l }\n",
+          ),
+        )
+        yield* record("2026-11-24", { limit: 3 })
+        assert.deepStrictEqual(
+          yield* versions('"limit"'),
+          [20, 21, 23, 24].map((day, at) => ({
+            since: `2026-11-${day}`,
+            limit: [1, 2, null, 3][at]!,
+            extra: null,
+          })),
+        )
+        assert.deepStrictEqual(
+          yield* query("SELECT changed_columns AS c FROM changes('2026-11-20', '2026-11-22')"),
+          [{ c: ["limit"] }],
+        )
       }),
   )
 

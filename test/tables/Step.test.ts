@@ -70,8 +70,9 @@ const recordsOf = (run: Run, task: Task): ReadonlyArray<string> => {
   const seen = new Map<string, number>()
   return task.rows.flatMap((row) => {
     const session = sessionOf(run, task, row.isEarlier)
-    const { content } = saidOf(row, derived, schemas)
-    const [, type, name, amount, , lines, members, misfits] = JSON.parse(content)
+    const { content, beside } = saidOf(row, derived, schemas)
+    const [, type, name, amount, , lines] = JSON.parse(content)
+    const [members, misfits, asides] = JSON.parse(beside)
     const base = row.kind === "paper" ? [type] : [name]
     const key = JSON.stringify([session, row.kind, base])
     const nth = seen.get(key) ?? 0
@@ -89,7 +90,7 @@ const recordsOf = (run: Run, task: Task): ReadonlyArray<string> => {
       `INSERT INTO files.papers VALUES (${kept}, ${textOf(type)}, '${name}', ${amount ?? "NULL"}, ${unfit}, ${textOf(extra)})`,
       ...lines.map(
         (line: string, position: number) =>
-          `INSERT INTO files.lines VALUES (${first}, ${position}, '${line}', NULL, NULL)`,
+          `INSERT INTO files.lines VALUES (${first}, ${position}, '${line}', NULL, ${asides[position] === null ? "NULL" : `'{"aside":${asides[position]}}'`})`,
       ),
     ]
   })
@@ -140,6 +141,7 @@ const step = Effect.fnUntraced(function* (connection: Connection, run: Run, inte
     sequence: run.sequence,
     interim,
     sources,
+    taking: new Set(),
     lost: new Set(),
   })
 })
@@ -240,6 +242,7 @@ const night = (sequence: number, records: Readonly<Record<string, number>>, job 
       amount: undefined,
       note: undefined,
       lines: undefined,
+      aside: undefined,
     }))
     const features = ["x"]
     return {
@@ -298,7 +301,7 @@ describe("the history of records", () => {
   )
 
   it.effect(
-    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 vacant] [promise 17 unnamed] [promise 18] [decision 10 current]",
+    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 vacant] [promise 17 unnamed] [promise 18] [promise 18 beside] [decision 10 current]",
     () =>
       Effect.forEach(
         Array.from(
@@ -401,6 +404,7 @@ const stepMany = (connection: Connection, night: number, names: ReadonlyArray<st
     sequence: night,
     interim: false,
     lost: new Set(),
+    taking: new Set(),
     sources: new Map(
       names.map((name) => [name, `SELECT * FROM files.${name} WHERE run_id = 'r-${night}'`] as const),
     ),

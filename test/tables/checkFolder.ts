@@ -11,7 +11,16 @@ import { literal } from "../../src/base/DuckDbFailed.ts"
 import { filesBelow, layoutOf, readManifest } from "../../src/tables/Manifest.ts"
 import { checkChanges, checkVersions, sameItems, type Moment, type ToldRun } from "./model.ts"
 import type { ModelFolder } from "./modelFolder.ts"
-import { contentText, epoch, saidOf, sessionOf, taskId, type Draw, type Schemas } from "./modelNights.ts"
+import {
+  besideText,
+  contentText,
+  epoch,
+  saidOf,
+  sessionOf,
+  taskId,
+  type Draw,
+  type Schemas,
+} from "./modelNights.ts"
 import { opened } from "./night.ts"
 
 /** A folder and its model, as one seed goes through its nights. */
@@ -37,13 +46,14 @@ const cellsOf = ({ amount, note }: Schemas): string =>
     ${note ? "v.note" : "NULL"} AS note, v.extra, v.misfits`
 const othersCells = (name: string, product: string): string =>
   `'${name}' AS "table", ${product} AS type, ${name === "odds" ? "v.name" : "v.record ->> 'name'"} AS name,
-    NULL AS amount, NULL AS note, ${name === "odds" ? "v.extra" : "NULL"} AS extra, NULL AS misfits, NULL AS lines`
+    NULL AS amount, NULL AS note, ${name === "odds" ? "v.extra" : "NULL"} AS extra, NULL AS misfits, NULL AS lines, NULL AS asides`
 const othersOf = ({ odds }: Schemas): ReadonlyArray<string> => ["other_records", ...(odds ? ["odds"] : [])]
 
 const versionsSql = (schemas: Schemas): string => {
   const first = `${placeText} AS place, s.product, s.as_of::VARCHAR AS as_of, v.record_id, v.valid_from::VARCHAR AS valid_from,
     v.valid_to::VARCHAR AS valid_to, v.ended_by, v._since_seq AS since, v._until_seq AS until`
-  const lines = `(SELECT list(l.line ORDER BY l.position) FROM store.lines AS l WHERE l._version = v._version) AS lines`
+  const lines = `(SELECT list(l.line ORDER BY l.position) FROM store.lines AS l WHERE l._version = v._version) AS lines,
+    NULL AS asides`
   const from = (name: string) =>
     `FROM store.${name} AS v JOIN store._scopes AS s USING (_scope) WHERE v.valid_from IS NOT NULL`
   return [
@@ -54,8 +64,29 @@ const versionsSql = (schemas: Schemas): string => {
 
 type Row = Readonly<Record<string, unknown>>
 const textOr = (value: unknown): string | undefined => (value === null ? undefined : String(value))
-const contentOf = ({ extra, ...row }: Row): string =>
-  contentText({ ...row, extra: typeof extra === "string" ? JSON.parse(extra) : extra } as never)
+const contentOf = (row: Row): string => contentText(row as never)
+const besideOf = ({ extra, ...row }: Row): string =>
+  besideText({ ...row, extra: typeof extra === "string" ? JSON.parse(extra) : extra })
+
+/** The lines of the rows `v` of a view, and what has no column in them. */
+const linesIn = (schema: string, on: ReadonlyArray<string>): string =>
+  [`l.line`, `l.extra ->> 'aside'`]
+    .map(
+      (cell, index) => `(SELECT list(${cell} ORDER BY l.position) FROM ${schema}.lines AS l
+        WHERE ${on.map((name) => `l.${name} = v.${name}`).join(" AND ")}) AS ${index === 0 ? "lines" : "asides"}`,
+    )
+    .join(", ")
+
+const mainSql = (schemas: Schemas): string => {
+  const place = `CASE WHEN v.engine_reference IS NULL THEN 'session ' || v.session_id || '|' || v.customer_id
+    ELSE v.customer_id || '|' || v.engine_reference END || '|' || v.product AS place`
+  return [
+    `SELECT ${place}, ${cellsOf(schemas)}, ${linesIn("main", ["record_id"])} FROM main.papers AS v`,
+    ...othersOf(schemas).map(
+      (name) => `SELECT ${place}, ${othersCells(name, "v.product")} FROM main.${name} AS v`,
+    ),
+  ].join(" UNION ALL ")
+}
 
 const checkRecords = Effect.fnUntraced(function* (
   world: World,
@@ -76,6 +107,15 @@ const checkRecords = Effect.fnUntraced(function* (
     as_of: String(row["as_of"]),
   }))
   checkVersions(found, expected, sequenceOf, world.what)
+  sameItems(
+    (yield* connection.rows(mainSql(current.schemas))).map((row) => [
+      row["place"],
+      contentOf(row),
+      besideOf(row),
+    ]),
+    (expected.at(-1)?.current ?? []).map(({ scope, content, beside }) => [scope, content, beside]),
+    `${world.what}: main, with what is no content`,
+  )
   const tables = ["papers", ...othersOf(current.schemas)]
   const [sizes] = yield* connection.rows(
     `SELECT ${["main", "history"]
@@ -96,8 +136,7 @@ const checkRecords = Effect.fnUntraced(function* (
 const checkNights = Effect.fnUntraced(function* (world: World, connection: Connection) {
   const { current } = world.model
   const first = `v.run_id, v.record_id, v.run_date::VARCHAR AS date, v.task_id, v.session_id, epoch(v.fetch_date)::INTEGER AS fetched`
-  const lines = `(SELECT list(l.line ORDER BY l.position) FROM nights.lines AS l WHERE l.run_id = v.run_id
-    AND l.task_id = v.task_id AND l.session_id = v.session_id AND l.record_id = v.record_id) AS lines`
+  const lines = linesIn("nights", ["run_id", "task_id", "session_id", "record_id"])
   const rows = yield* connection.rows(
     [
       `SELECT ${first}, ${cellsOf(current.schemas)}, ${lines} FROM nights.papers AS v`,
@@ -109,23 +148,19 @@ const checkNights = Effect.fnUntraced(function* (world: World, connection: Conne
   const cells = ({ run_id, date, task_id, session_id, fetched }: Row) =>
     [run_id, date, task_id, session_id, fetched] as const
   sameItems(
-    rows.map((row) => [...cells(row), contentOf(row)]),
-    world.model
-      .entries()
-      .flatMap(({ run, derived, over }) =>
-        run.tasks
-          .filter((task) => over?.has(taskId(run, task)) ?? true)
-          .flatMap((task) =>
-            task.rows.map((row) => [
-              run.run_id,
-              run.date,
-              taskId(run, task),
-              sessionOf(run, task, row.isEarlier),
-              epoch / 1000 + run.fetched,
-              saidOf(row, derived, current.schemas).content,
-            ]),
-          ),
-      ),
+    rows.map((row) => [...cells(row), contentOf(row), besideOf(row)]),
+    world.model.entries().flatMap(({ run, derived, over }) =>
+      run.tasks
+        .filter((task) => over?.has(taskId(run, task)) ?? true)
+        .flatMap((task) =>
+          task.rows.map((row) => {
+            const { content, beside } = saidOf(row, derived, current.schemas)
+            const session = sessionOf(run, task, row.isEarlier)
+            const at = epoch / 1000 + run.fetched
+            return [run.run_id, run.date, taskId(run, task), session, at, content, beside]
+          }),
+        ),
+    ),
     `${world.what}: nights`,
   )
   const keys = new Set(

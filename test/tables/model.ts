@@ -12,6 +12,8 @@ export interface Said {
   readonly key: string | undefined
   /** Everything of it that counts, as text: equal texts are equal rows. */
   readonly content: string
+  /** What does not count, and is as the last run that read it had it. */
+  readonly beside: string
   /** Of a session that is not the newest of its task. */
   readonly isEarlier: boolean
 }

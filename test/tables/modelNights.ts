@@ -67,7 +67,9 @@ export interface BodyRow {
   readonly name: string
   readonly amount: string | number | null | undefined
   readonly note: string | null | undefined
-  readonly lines: ReadonlyArray<string> | undefined
+  readonly lines: ReadonlyArray<{ readonly line: string; readonly aside: number | undefined }> | undefined
+  /** No schema has a column for it; in a line neither. */
+  readonly aside: number | undefined
   readonly isEarlier: boolean
 }
 
@@ -113,6 +115,7 @@ const derive = ({ amount: type, note, takesNumbers }: Derivation, row: BodyRow):
     extra: present({
       ...(type === undefined || isUnfit ? { amount: row.amount } : {}),
       ...(note ? {} : { note: row.note }),
+      aside: row.aside,
     }),
     misfits: isUnfit ? ["amount"] : [],
   }
@@ -165,35 +168,39 @@ interface Shown {
   readonly amount?: unknown
   readonly note?: unknown
   readonly lines?: ReadonlyArray<unknown>
+}
+interface Beside {
   readonly extra?: Readonly<Record<string, unknown>> | null
   readonly misfits?: ReadonlyArray<unknown> | null
+  readonly asides?: ReadonlyArray<unknown> | null
 }
 
+const text = (value: unknown) => (value === undefined || value === null ? null : String(value))
+
 /** Everything of a record that counts, as one text: from the model, and from a row of the tables. */
-export const contentText = ({ table, type, name, amount, note, lines, extra, misfits }: Shown): string => {
-  const members = Object.entries(present(extra ?? {})).toSorted(([one], [other]) => (one < other ? -1 : 1))
-  const text = (value: unknown) => (value === undefined || value === null ? null : String(value))
-  return JSON.stringify([
-    table,
-    text(type),
-    text(name),
-    text(amount),
-    text(note),
-    lines ?? [],
-    members,
+export const contentText = ({ table, type, name, amount, note, lines }: Shown): string =>
+  JSON.stringify([table, text(type), text(name), text(amount), text(note), lines ?? []])
+
+/** The rest of it, likewise. */
+export const besideText = ({ extra, misfits, asides }: Beside): string =>
+  JSON.stringify([
+    Object.entries(present(extra ?? {})).toSorted(([one], [other]) => (one < other ? -1 : 1)),
     (misfits ?? []).map((misfit) => String(misfit).split(":", 1)[0]),
+    (asides ?? []).map(text),
   ])
-}
 
 export const saidOf = (row: BodyRow, derived: Derivation, now: Schemas): Said => {
   const { kind, isEarlier, type, name } = row
   if (kind !== "paper") {
     const table = kind === "odd" && derived.odds ? "odds" : "other_records"
-    return { kind, key: undefined, isEarlier, content: contentText({ table, name, type: kind }) }
+    const content = contentText({ table, name, type: kind })
+    return { kind, key: undefined, isEarlier, content, beside: besideText({}) }
   }
   const cells = bring(derive(derived, row), derived, now)
-  const content = contentText({ table: "papers", type, name, lines: row.lines ?? [], ...cells })
-  return { kind, key: String(type), isEarlier, content }
+  const [lines, asides] = [row.lines?.map(({ line }) => line), row.lines?.map(({ aside }) => aside)]
+  const content = contentText({ table: "papers", type, name, ...(lines && { lines }), ...cells })
+  const beside = besideText({ ...cells, ...(asides && { asides }) })
+  return { kind, key: String(type), isEarlier, content, beside }
 }
 
 // Runs, as they are drawn.
@@ -234,16 +241,26 @@ export type Draw = ReturnType<typeof drawing>
 
 const drawRow = ({ pick, chance, some }: Draw, kind: Kind): BodyRow => {
   const isPaper = kind === "paper"
+  // Half of them are the same in most nights, but for how they are spelled and what does not count.
+  const isUsual = chance(0.5)
   return {
     kind,
-    type: isPaper ? pick(["person", "company", null]) : null,
-    name: pick(["Ana", "Bea"]),
-    amount: isPaper ? pick(["1.00", "1.0", 1, "2.50", 2.5, "2.505", "none", null, undefined]) : undefined,
-    note: isPaper ? pick(["n", "m", null, undefined]) : undefined,
-    lines: isPaper && chance(0.8) ? some(["x", "y"], 0.4) : undefined,
+    type: isPaper ? (isUsual ? "person" : pick(["person", "company", null])) : null,
+    name: isUsual ? "Ana" : pick(["Ana", "Bea"]),
+    amount: isPaper
+      ? pick(isUsual ? ["1.00", "1.0", 1] : ["1.00", "2.50", 2.5, "2.505", "none", null, undefined])
+      : undefined,
+    note: isPaper ? (isUsual ? "n" : pick(["n", "m", null, undefined])) : undefined,
+    lines:
+      isPaper && (isUsual || chance(0.8))
+        ? (isUsual ? ["x"] : some(["x", "y"], 0.4)).map((line) => ({ line, aside: drawAside(pick) }))
+        : undefined,
+    aside: isPaper ? drawAside(pick) : undefined,
     isEarlier: chance(0.08),
   }
 }
+
+const drawAside = (pick: Draw["pick"]): number | undefined => pick([1, 2, undefined, undefined])
 
 export const drawTask = (draw: Draw, customer: string, engine: string | null): Task => {
   const { chance, int, some } = draw
@@ -298,12 +315,12 @@ const encoder = new TextEncoder()
 export const epoch = Date.parse("2026-01-01T00:00:00Z")
 export const subFamilies = { paper: "paper:id", labor_check: "labor_check:x", odd: "odd:x" }
 
-const recordOf = ({ kind, type, name, amount, note, lines }: BodyRow, fetched: number) => ({
+const recordOf = ({ kind, type, name, amount, note, lines, aside }: BodyRow, fetched: number) => ({
   product: kind,
   sub_family: subFamilies[kind],
   fetch_date: new Date(epoch + fetched * 1000).toISOString(),
   name,
-  ...(kind === "paper" ? { type, amount, note, lines: lines?.map((line) => ({ line })) } : {}),
+  ...(kind === "paper" ? { type, amount, note, lines, aside } : {}),
 })
 
 const land = Effect.fnUntraced(function* (
