@@ -29,7 +29,7 @@ export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | 
 })
 
 /** What nobody knows of an attempt before its first answer. */
-export const unknownYet = {
+const unknownYet = {
   answer: undefined,
   accepted_at: undefined,
   execution_id: undefined,

@@ -157,7 +157,7 @@ const isSameAttempt = (one: AttemptOf, other: AttemptOf): boolean =>
 
 /**
  * The states of runs: those asked for last are in memory, the others in the file. Only the facts since then
- * are folded; many of them at once are kept in the file, too, so that nobody folds them again.
+ * are folded; many of them at once, and what ends a run, are kept in the file: nobody folds them again.
  */
 const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedger>) => {
   // In the order in which they were last asked for; `kept` is what the file has.
@@ -183,7 +183,9 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
     if (state === undefined) return undefined
     const now = { state, kept: known?.kept, unkept: (known?.unkept ?? 0) + folded }
     carried.set(run_id, now)
-    if (now.unkept < factsUnkept || tables.isArchived(run_id)) return state
+    // One that has ended is read for days, and mostly by who cannot write: what is left to fold would stay.
+    const enough = state.ended === undefined ? factsUnkept : 1
+    if (now.unkept < enough || tables.isArchived(run_id)) return state
     // What could not be kept is folded again by whoever asks next; a ledger may be open for reading only.
     quietly(() => {
       tables.states?.write(state, now.kept)

@@ -6,9 +6,8 @@
 import type { DatabaseSync } from "node:sqlite"
 import { isDeepStrictEqual } from "node:util"
 import { sha256 } from "../base/Hashes.ts"
-import { unknownYet } from "./FoldRun.ts"
 import { within } from "./LedgerKeys.ts"
-import { runsLearntFrom, type AttemptState, type RunState, type TaskState } from "./RunState.ts"
+import { runsLearntFrom, type RunState, type TaskState } from "./RunState.ts"
 import { RunId } from "../service/Ids.ts"
 
 /** Raised whenever a fact comes to something else in a state: `test/ledger/StateTables.test.ts` notices. */
@@ -38,17 +37,6 @@ interface Head {
 const headOf = ({ tasks, ...run }: RunState): Head => ({ fold: foldVersion, tasks: tasks.size, run })
 
 const hashOf = (run_id: RunId, place: number, body: string): Buffer => sha256(`${run_id} ${place} ${body}`)
-
-// What JSON leaves out because it is undefined.
-const absentOfRun = { published: undefined, ended: undefined }
-const absentOfTask = { settled: undefined }
-const absentOfAttempt = { fingerprint: undefined, ...unknownYet }
-
-const taskIn = (body: string): TaskState => {
-  const task: TaskState = JSON.parse(body)
-  const attempts = task.attempts.map((one): AttemptState => ({ ...absentOfAttempt, ...one }))
-  return { ...absentOfTask, ...task, attempts }
-}
 
 /** A ledger of an older version that is only read has none. */
 const hasStates = (database: DatabaseSync): boolean =>
@@ -89,10 +77,10 @@ export const statesIn = (database: DatabaseSync) => {
       const { fold, tasks, run }: Head = JSON.parse(first)
       if (fold !== foldVersion || tasks !== bodies.length) return undefined
       const found = bodies.map((body) => {
-        const task = taskIn(body)
+        const task: TaskState = JSON.parse(body)
         return [task.planned.task_id, task] as const
       })
-      return { ...absentOfRun, ...run, tasks: new Map(found) }
+      return { ...run, tasks: new Map(found) }
     },
     /** `before` is the state that was last read or written: what it shares with the new one is there. */
     write: (after: RunState, before: RunState | undefined): void => {

@@ -115,6 +115,21 @@ describe("the state that a file keeps", () => {
     expect(yield* stateIn(database)).toEqual(yield* foldIn(database))
   })
 
+  effect(
+    "is kept once its run has ended, however little is left to fold [decision 10 ended state]",
+    function* () {
+      const database = openLedger({ path: ":memory:" })
+      const end: Fact = { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false }
+      yield* within(database, (ledger) => ledger.append([...begun, planned(1), settled(1)]))
+      yield* stateIn(database)
+      expect(rowsIn(database)).toBe(0)
+      yield* within(database, (ledger) => ledger.append([end]))
+      yield* stateIn(database)
+      expect(yield* foldedBy(database)).toBe(0)
+      expect(yield* stateIn(database)).toEqual(yield* foldIn(database))
+    },
+  )
+
   effect("is there after a process that was killed before it asked for one", function* () {
     const database = openLedger({ path: ":memory:" })
     yield* within(database, (ledger) =>
