@@ -337,6 +337,8 @@ export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {
 export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   ...task,
   session_id: SessionId,
+  /** The id that was sent, if it was one that the service called the session by before. */
+  asked_as: Schema.optionalKey(SessionId),
   execution_id: Schema.optionalKey(ExecutionId),
   http_status: Schema.Int,
   kind: Schema.Literals(["results", "profile"]),

@@ -31,6 +31,7 @@ export const keptFields: ReadonlySet<string> = new Set([
   "external_execution_id",
   "execution_id",
   "session_id",
+  "asked_as",
   "attachment_id",
   "fingerprint",
   "account",

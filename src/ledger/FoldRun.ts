@@ -9,6 +9,7 @@ import type { Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.
 import type { RunEnded, RunHeld, RunStarted } from "./RunFacts.ts"
 import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { builtInSources, withEarlier } from "../service/FlowResults.ts"
+import type { SessionId } from "../service/Ids.ts"
 
 // The part of a run's fold that is about one attempt.
 
@@ -62,7 +63,20 @@ const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type):
   return { ...rest, answer: undefined, ...login, probed: attempt.probed || intended.probe }
 }
 
-/** The result of a poll; once a session is known, it stays known. */
+/** So many ids of one session are remembered: a service that gives it a new one each time is not followed. */
+const sessionsBeforeMax = 3
+
+/** Once a session is known, it stays known, and so does what it was called before. */
+const calledSession = (
+  { session_id: before, sessions_before = [] }: AttemptState,
+  session_id: SessionId | undefined = before,
+): Pick<AttemptState, "session_id" | "sessions_before"> => {
+  if (before === undefined || session_id === before) return { session_id }
+  const others = [before, ...sessions_before.filter((id) => id !== session_id && id !== before)]
+  return { session_id, sessions_before: others.slice(0, sessionsBeforeMax) }
+}
+
+/** The result of a poll. */
 const told = (
   attempt: AttemptState,
   fact: Extract<Fact, { _tag: "AttemptObserved" | "AttemptClosed" }>,
@@ -71,7 +85,7 @@ const told = (
   status_code: fact.status_code,
   status_reason: fact.status_reason,
   authentication_status: fact.authentication_status,
-  session_id: fact.session_id ?? attempt.session_id,
+  ...calledSession(attempt, fact.session_id),
 })
 
 const foldAttempt = (
@@ -86,7 +100,7 @@ const foldAttempt = (
       if (attempt.answer !== undefined) return attempt
       const answered = { ...attempt, answer: fact }
       return answer === "accepted" || answer === "adopted"
-        ? { ...answered, accepted_at: place.at, execution_id, session_id }
+        ? { ...answered, accepted_at: place.at, execution_id, ...calledSession(attempt, session_id) }
         : answered
     }
     case "OrphanSuspected":

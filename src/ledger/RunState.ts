@@ -49,6 +49,8 @@ export interface AttemptState {
   readonly seen_at?: number
   readonly execution_id: ExecutionId | undefined
   readonly session_id: SessionId | undefined
+  /** What the service called its session before, newest first; absent if it was never called otherwise. */
+  readonly sessions_before?: ReadonlyArray<SessionId>
   readonly status_code: string | undefined
   readonly status_reason: string | undefined
   readonly authentication_status: string | undefined
