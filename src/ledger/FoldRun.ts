@@ -180,12 +180,16 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
 /** What a run that ended before only adds later, when it is collected, does not move its end. */
 const endedBy = (
   before: RunState["ended"],
-  { at, fact: { exit_code, leftovers, kept = 0, changes } }: Omit<At<typeof RunEnded.Type>, "seq">,
+  {
+    at,
+    fact: { exit_code, leftovers, kept = 0, kept_before, changes },
+  }: Omit<At<typeof RunEnded.Type>, "seq">,
 ): RunState["ended"] => ({
   at: before?.at ?? at,
   exit_code,
   leftovers,
   kept,
+  ...(kept_before === undefined ? {} : { kept_before }),
   ...(changes === undefined ? {} : { changes }),
 })
 

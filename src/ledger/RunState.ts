@@ -17,7 +17,7 @@ import type {
   TaskSettled,
 } from "./Fact.ts"
 import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./LoginFacts.ts"
-import type { ChangeCounts, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
+import type { ChangeCounts, KeptBefore, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import { own, type Verdict } from "../service/Ends.ts"
 import type { ResultsSource } from "../service/FlowResults.ts"
@@ -177,6 +177,7 @@ export interface RunState {
         readonly exit_code: number
         readonly leftovers: boolean
         readonly kept: number
+        readonly kept_before?: typeof KeptBefore.Type
         readonly changes?: typeof ChangeCounts.Type
       }
     | undefined

@@ -45,7 +45,7 @@ import { Publisher, PublishFailed } from "../tables/Publisher.ts"
 import { deleteExecutions } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
-import { waitsUntil } from "../task/ChooseRun.ts"
+import { keptByEarlierNights, waitsUntil } from "../task/ChooseRun.ts"
 import { tell } from "../task/Progress.ts"
 import type { Mode } from "../task/Next.ts"
 import { endTokens } from "../tokens/TokenLogin.ts"
@@ -460,16 +460,14 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   // Until it is published after all, later runs of the job look at a run that is held back.
   const leftovers = isHeld || hasLeftovers(state, job.after_export)
   const kept = [...state.tasks.values()].flatMap(keptOf).length
+  const before = keptByEarlierNights(yield* ledger.runs, job, state.started.run_date)
+  const end = { _tag: "RunEnded", run_id, kept, ...before } as const
   const compared = changes === undefined ? {} : { changes }
-  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept, ...compared }])
+  yield* ledger.append([{ ...end, exit_code, leftovers, ...compared }])
   if (!isHeld)
     yield* publisher
       .publishOutcome(run_id)
-      .pipe(
-        Effect.tapError(() =>
-          ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true, kept }]),
-        ),
-      )
+      .pipe(Effect.tapError(() => ledger.append([{ ...end, exit_code: 4, leftovers: true }])))
   yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
   yield* tell({ _tag: "Stage", run_id, stage: "ended" })
   return yield* resultOf(yield* loadRun(run_id), false, told)
