@@ -43,6 +43,7 @@ export const keptFields: ReadonlySet<string> = new Set([
   "_tag",
   "job",
   "job_path",
+  "service",
   "run_date",
   "missed",
   "tool_version",

@@ -116,6 +116,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   parent: Schema.optionalKey(Schema.String),
   /** The run that this part of the job, which is not the night, began with: itself, or what it reruns. */
   part: Schema.optionalKey(Schema.String),
+  /** The address of its service, or `sandbox`; absent in ledgers from before it was recorded. */
+  service: Schema.optionalKey(Schema.String),
   /** Jobs that its job takes the place of. */
   replaces: Schema.optionalKey(Schema.Array(Schema.String)),
   tool_version: Schema.String,

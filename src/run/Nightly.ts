@@ -7,7 +7,7 @@ import { resolve } from "node:path"
 import { Clock, Effect, Fiber, Schema } from "effect"
 import { retryCall } from "../client/Pacing.ts"
 import { Service } from "../client/Service.ts"
-import type { Job } from "../jobs/Job.ts"
+import { serviceNameOf, type Job } from "../jobs/Job.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
@@ -321,6 +321,7 @@ const startedFact = (
   job_path: resolve(job.path),
   run_date,
   tool_version: options.toolVersion,
+  service: serviceNameOf(job.service),
   ...(options.parent === undefined ? {} : { parent: options.parent }),
   ...(part === undefined ? {} : { part }),
   ...(job.replaces === undefined || job.replaces.length === 0 ? {} : { replaces: job.replaces }),

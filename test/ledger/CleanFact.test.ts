@@ -79,6 +79,7 @@ describe("a fact", () => {
       "run_date",
       "run_id",
       "segment",
+      "service",
       "session_id",
       "sha256",
       "source",
