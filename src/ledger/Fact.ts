@@ -222,6 +222,8 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   probe: Schema.Boolean,
   /** So many logins of the account may have failed that this one holds it, unless its end becomes known. */
   holds_account: Schema.optionalKey(Schema.Literal(true)),
+  /** The process that sends it; absent in ledgers from before it was recorded. */
+  worker: Schema.optionalKey(Schema.String),
 })
 const startAnswers = [
   "accepted",

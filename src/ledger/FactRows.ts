@@ -47,6 +47,7 @@ export const keptFields: ReadonlySet<string> = new Set([
   "run_date",
   "missed",
   "tool_version",
+  "worker",
   "answer",
   "kind",
   "outcome",

@@ -20,8 +20,11 @@ const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
     account: login && { ...login, former: login.former ?? [], isByHand: false },
   })
 
-const holdOf = ({ holds_account }: typeof StartIntended.Type): Pick<AttemptState, "holds_account"> =>
-  holds_account === undefined ? {} : { holds_account }
+/** Both absent if there is nothing to say. */
+const holdOf = ({ holds_account, worker }: typeof StartIntended.Type) => ({
+  ...(holds_account === undefined ? {} : { holds_account }),
+  ...(worker === undefined ? {} : { worker }),
+})
 
 /** The stored token that logs in, and what it does not cover; both absent if there is nothing to say. */
 export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | "outside">) => ({
@@ -58,7 +61,7 @@ const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptS
 
 /** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */
 const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => {
-  const { token_id: _, outside: __, account: ___, holds_account: ____, ...rest } = attempt
+  const { token_id: _, outside: __, account: ___, holds_account: ____, worker: _____, ...rest } = attempt
   const login = { ...keysOf(intended), ...tokenUse(intended), ...holdOf(intended) }
   return { ...rest, answer: undefined, ...login, probed: attempt.probed || intended.probe }
 }

@@ -35,6 +35,7 @@ export interface AttemptState {
   readonly account?: AccountKeys | undefined
   /** As in the fact of its newest request. */
   readonly holds_account?: true
+  readonly worker?: string
   /** The stored token that logged in; absent if parameters did. */
   readonly token_id?: string
   /** Features of the task that were not requested, because the token does not cover them. */

@@ -87,6 +87,7 @@ describe("a fact", () => {
       "token_id",
       "tool_version",
       "why",
+      "worker",
     ])
   })
 
