@@ -262,6 +262,12 @@ const contentId = required(
 const validFrom = required("valid_from", "DATE", "own", "Since when the record has had this content.")
 const asOf = required("as_of", "DATE", "own", "Date of the newest run that confirmed it.")
 const ageDays = column("age_days", "INTEGER", "own", "Days from `as_of` to today.")
+const sinceSequence = required(
+  "since_sequence",
+  "BIGINT",
+  "own",
+  "`sequence` in ops.runs of the run that brought this content; with record_id, the key of the version.",
+)
 const validTo = column("valid_to", "DATE", "own", "Until when, exclusive; NULL while it is current.")
 const endedBy = text(
   "ended_by",
@@ -301,6 +307,9 @@ const versions = (name: string): string =>
   `${stored(name)} AS v JOIN store._scopes AS s ON s._scope = v._scope`
 const readings = (name: string): string => `${seenOf(name)} AS n JOIN store._readings AS r USING (_reading)`
 const read = from("r", ...readBy)
+/** Several versions of a record may begin on one day, but not with one run. */
+const versionKey = ["record_id", "since_sequence"]
+const since: Cell = [sinceSequence, "v._since_seq AS since_sequence"]
 const isCurrent = "WHERE v._until_seq IS NULL"
 const wasCurrent = "WHERE v.valid_from IS NOT NULL"
 
@@ -337,10 +346,10 @@ const relationsOf = (table: KeptTable): ReadonlyArray<Relation> => {
       "history",
       described(
         "Every version of every record; content of a day: valid_from <= day and " +
-          "(valid_to is NULL or day < valid_to).",
-        [],
+          `(valid_to is NULL or day < valid_to). Key: ${versionKey.join(", ")}.`,
+        versionKey,
       ),
-      [subject, from("v", recordId, ...columns), kind, validity, origin, from("v", ...rest)],
+      [subject, from("v", recordId, ...columns), kind, validity, origin, from("v", ...rest), [since]],
       `${versions(name)} ${wasCurrent}`,
     ),
     relation(
@@ -362,6 +371,7 @@ const listRelations = (table: KeptTable, { name, columns, rest, ...list }: KeptC
   const items = `JOIN ${stored(name)} AS c ON c._version = v._version`
   const [place, cells] = [from("c", position), from("c", ...columns, ...rest)]
   const key = [...nightKey, "position"]
+  const ofVersions = [...versionKey, "position"]
   return [
     relation(
       "main",
@@ -371,8 +381,11 @@ const listRelations = (table: KeptTable, { name, columns, rest, ...list }: KeptC
     ),
     relation(
       "history",
-      described(`Of the versions in history.${table.name}, with the same validity.`, []),
-      [subject, from("v", recordId), place, validity, cells],
+      described(
+        `Of the versions in history.${table.name}, with the same validity. Key: ${ofVersions.join(", ")}.`,
+        ofVersions,
+      ),
+      [subject, from("v", recordId), place, validity, cells, [since]],
       `${versions(table.name)} ${items} ${wasCurrent}`,
     ),
     relation(

@@ -83,7 +83,7 @@ const promisedOps: Columns = {
   ),
 }
 
-const validity = words("valid_from, valid_to, ended_by")
+const validity = words("valid_from, valid_to, ended_by, since_sequence")
 const within = (
   schema: string,
   tables: Columns,
