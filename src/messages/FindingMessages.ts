@@ -168,9 +168,9 @@ export const jobMessages = {
     "Check the customers of the job. If they are right, lower `of_last_night` for one run.",
   ),
   "job-replaced-elsewhere": refusal(
-    "`replaces` names {job}, whose last run {run_id} was at another service ({there}; this job: {here})",
-    "Remove it from `replaces`: what that run left can only be collected at its own service. If this is the " +
-      "same service under a new address, run that job once with the new address.",
+    "{job}, which `replaces` names, was last run at another service: {run_id} at {there}, not at {here}",
+    "Remove it from `replaces`: what its runs left can only be collected at their own service. If it is " +
+      "the same service under a new address, run that job once with the new address.",
   ),
   "job-name-taken": refusal(
     "{path} and {other} both define the job `{name}`",

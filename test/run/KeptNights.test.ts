@@ -228,7 +228,7 @@ describe("a kept execution", () => {
       "2 counted records not returned [executions-kept]"
     const before = (executions: string) =>
       `${executions} of earlier nights kept at the service, as data may be missing here; ` +
-      "the oldest in tokens.2026-11-21 [executions-kept-before]"
+      "oldest: tokens.2026-11-21 [executions-kept-before]"
     expect(told).toEqual([[own], [own, before("1 execution")], [before("2 executions")]])
   })
 
