@@ -83,10 +83,6 @@ const publisher = (output: string, job: Job) =>
     return publisherOfJob(job, { root: output, schemasFolder: recordSchemas, readings, toolVersion })
   }).pipe(Layer.provide(Layer.merge(database, NodeServices.layer)))
 
-/** The name under which the tokens of a service are kept: each service has its own. */
-const tokenServiceOf = (target: ServiceTarget): string =>
-  target._tag === "Embedded" ? "sandbox" : new URL(target.base_url).origin
-
 /** The token store of a job that has a key; a plan does not create the file. */
 const tokenStore = (job: Job, output: string, access: "write" | "look") => {
   const key = job.tokens_key
@@ -94,11 +90,12 @@ const tokenStore = (job: Job, output: string, access: "write" | "look") => {
   return lazily(async () => {
     const { existsSync } = await import("node:fs")
     const { Secrets } = await import("./jobs/Secrets.ts")
+    const { serviceNameOf } = await import("./jobs/Job.ts")
     const { TokenStore } = await import("./tokens/TokenStore.ts")
     const path = tokensPath(output)
     const opened = Effect.gen(function* () {
       const { resolve } = yield* Secrets
-      const options = { key: yield* resolve(key), service: tokenServiceOf(job.service) }
+      const options = { key: yield* resolve(key), service: serviceNameOf(job.service) }
       return TokenStore.layer(access === "write" || existsSync(path) ? path : ":memory:", options)
     })
     return Layer.unwrap(opened)

@@ -23,7 +23,7 @@ import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { processSecrets } from "../privacy/KnownSecrets.ts"
 import { forTerminal } from "../report/TextTable.ts"
-import type { TooFewCustomers } from "../run/ChooseNight.ts"
+import type { ReplacedElsewhere, TooFewCustomers } from "../run/ChooseNight.ts"
 import type { JournalInUse } from "../sandbox/state/Journal.ts"
 import type { PublishFailed } from "../tables/Publisher.ts"
 
@@ -132,6 +132,8 @@ const endings = {
       before: counted(before, "customer"),
       share: `${Math.round(share * 100)}%`,
     }),
+  ReplacedElsewhere: ({ job, run_id, there, here }: ReplacedElsewhere) =>
+    endingFor("job-replaced-elsewhere", { job, run_id, there, here }),
   FolderLocked: ({ holder }: FolderLocked) => endingFor("output-locked", { holder }),
   JournalInUse: ({ path }: JournalInUse) => endingFor("journal-locked", { path }),
   ServeError: () => endingFor("port-unavailable"),

@@ -2,6 +2,7 @@
  * Runs the nights of jobs in a locked output folder, side by side as far as they share nothing, and writes
  * and prints each summary. `run`, `rerun` and `demo` are this with different options.
  */
+import { hostname } from "node:os"
 import { Cause, Clock, Duration, Effect, Layer, Option, type Context } from "effect"
 import type { HeldLock } from "../base/FolderLock.ts"
 import {
@@ -38,6 +39,7 @@ import { runNight, type NightOptions, type NightResult } from "../run/Nightly.ts
 import type { Progress } from "../task/Progress.ts"
 import { startsPossibleUntil } from "../task/ChooseRun.ts"
 import type { Turn } from "../task/SideBySide.ts"
+import { Worker } from "../task/StartAttempt.ts"
 
 // What follows a night, whether `run` or `accept` ended it: its summary is written, then come the report,
 // names for new documents and what `retain` says. Nothing but the summary can fail. Older runs that came to
@@ -252,7 +254,7 @@ const tellFailure =
 
 /** A run with its summary written; nothing is printed yet. */
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
-  const result = yield* runNight(job, options)
+  const result = yield* Effect.provideService(runNight(job, options), Worker, `${hostname()}:${process.pid}`)
   return { result, summary: yield* writeSummary(job, output, result) }
 })
 

@@ -54,6 +54,10 @@ export type ServiceTarget =
       readonly reading?: string | undefined
     }
 
+/** What a service is known by, in the ledger and where its tokens are kept: a host, without any secret. */
+export const serviceNameOf = (target: ServiceTarget): string =>
+  target._tag === "Embedded" ? "sandbox" : new URL(target.base_url).origin
+
 /** One pair of `hooks_extra_data` as written in the file, to compare with secrets that are resolved later. */
 export interface HookPair {
   readonly key: string

@@ -222,6 +222,8 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   probe: Schema.Boolean,
   /** So many logins of the account may have failed that this one holds it, unless its end becomes known. */
   holds_account: Schema.optionalKey(Schema.Literal(true)),
+  /** The process that sends it; absent in ledgers from before it was recorded. */
+  worker: Schema.optionalKey(Schema.String),
 })
 const startAnswers = [
   "accepted",
@@ -337,6 +339,8 @@ export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {
 export const ResultsRead = Schema.TaggedStruct("ResultsRead", {
   ...task,
   session_id: SessionId,
+  /** The id that was sent, if it was one that the service called the session by before. */
+  asked_as: Schema.optionalKey(SessionId),
   execution_id: Schema.optionalKey(ExecutionId),
   http_status: Schema.Int,
   kind: Schema.Literals(["results", "profile"]),

@@ -9,6 +9,7 @@ import type { Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.
 import type { RunEnded, RunHeld, RunStarted } from "./RunFacts.ts"
 import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { builtInSources, withEarlier } from "../service/FlowResults.ts"
+import type { SessionId } from "../service/Ids.ts"
 
 // The part of a run's fold that is about one attempt.
 
@@ -19,8 +20,11 @@ const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
     account: login && { ...login, former: login.former ?? [], isByHand: false },
   })
 
-const holdOf = ({ holds_account }: typeof StartIntended.Type): Pick<AttemptState, "holds_account"> =>
-  holds_account === undefined ? {} : { holds_account }
+/** Both absent if there is nothing to say. */
+const holdOf = ({ holds_account, worker }: typeof StartIntended.Type) => ({
+  ...(holds_account === undefined ? {} : { holds_account }),
+  ...(worker === undefined ? {} : { worker }),
+})
 
 /** The stored token that logs in, and what it does not cover; both absent if there is nothing to say. */
 export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | "outside">) => ({
@@ -57,12 +61,25 @@ const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptS
 
 /** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */
 const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => {
-  const { token_id: _, outside: __, account: ___, holds_account: ____, ...rest } = attempt
+  const { token_id: _, outside: __, account: ___, holds_account: ____, worker: _____, ...rest } = attempt
   const login = { ...keysOf(intended), ...tokenUse(intended), ...holdOf(intended) }
   return { ...rest, answer: undefined, ...login, probed: attempt.probed || intended.probe }
 }
 
-/** The result of a poll; once a session is known, it stays known. */
+/** So many ids of one session are remembered: a service that gives it a new one each time is not followed. */
+const sessionsBeforeMax = 3
+
+/** Once a session is known, it stays known, and so does what it was called before. */
+const calledSession = (
+  { session_id: before, sessions_before = [] }: AttemptState,
+  session_id: SessionId | undefined = before,
+): Pick<AttemptState, "session_id" | "sessions_before"> => {
+  if (before === undefined || session_id === before) return { session_id }
+  const others = [before, ...sessions_before.filter((id) => id !== session_id && id !== before)]
+  return { session_id, sessions_before: others.slice(0, sessionsBeforeMax) }
+}
+
+/** The result of a poll. */
 const told = (
   attempt: AttemptState,
   fact: Extract<Fact, { _tag: "AttemptObserved" | "AttemptClosed" }>,
@@ -71,7 +88,7 @@ const told = (
   status_code: fact.status_code,
   status_reason: fact.status_reason,
   authentication_status: fact.authentication_status,
-  session_id: fact.session_id ?? attempt.session_id,
+  ...calledSession(attempt, fact.session_id),
 })
 
 const foldAttempt = (
@@ -86,7 +103,7 @@ const foldAttempt = (
       if (attempt.answer !== undefined) return attempt
       const answered = { ...attempt, answer: fact }
       return answer === "accepted" || answer === "adopted"
-        ? { ...answered, accepted_at: place.at, execution_id, session_id }
+        ? { ...answered, accepted_at: place.at, execution_id, ...calledSession(attempt, session_id) }
         : answered
     }
     case "OrphanSuspected":
@@ -166,12 +183,16 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
 /** What a run that ended before only adds later, when it is collected, does not move its end. */
 const endedBy = (
   before: RunState["ended"],
-  { at, fact: { exit_code, leftovers, kept = 0, changes } }: Omit<At<typeof RunEnded.Type>, "seq">,
+  {
+    at,
+    fact: { exit_code, leftovers, kept = 0, kept_before, changes },
+  }: Omit<At<typeof RunEnded.Type>, "seq">,
 ): RunState["ended"] => ({
   at: before?.at ?? at,
   exit_code,
   leftovers,
   kept,
+  ...(kept_before === undefined ? {} : { kept_before }),
   ...(changes === undefined ? {} : { changes }),
 })
 

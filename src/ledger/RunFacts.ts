@@ -100,6 +100,13 @@ const tableNotes = {
   gone: Schema.optionalKey(Schema.Array(Schema.String)),
 }
 
+/** What earlier nights of a job keep at the service when a run ends. */
+export const KeptBefore = Schema.Struct({
+  executions: Schema.Int,
+  /** The oldest of their runs. */
+  oldest: Schema.String,
+})
+
 /** A run began; `job_path` is where `rerun` finds the job again. */
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
   run_id: RunId,
@@ -109,6 +116,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   parent: Schema.optionalKey(Schema.String),
   /** The run that this part of the job, which is not the night, began with: itself, or what it reruns. */
   part: Schema.optionalKey(Schema.String),
+  /** The address of its service, or `sandbox`; absent in ledgers from before it was recorded. */
+  service: Schema.optionalKey(Schema.String),
   /** Jobs that its job takes the place of. */
   replaces: Schema.optionalKey(Schema.Array(Schema.String)),
   tool_version: Schema.String,
@@ -173,6 +182,8 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   leftovers: Schema.Boolean,
   /** Executions that are kept at the service because it is not proved that all of them is here. */
   kept: Schema.optionalKey(Schema.Int),
+  /** The same of earlier nights of its job, as of this end; absent if there are none. */
+  kept_before: Schema.optionalKey(KeptBefore),
   /** Absent for the first run of a job, and in ledgers from before it was recorded. */
   changes: Schema.optionalKey(ChangeCounts),
 })

@@ -17,7 +17,7 @@ import type {
   TaskSettled,
 } from "./Fact.ts"
 import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./LoginFacts.ts"
-import type { ChangeCounts, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
+import type { ChangeCounts, KeptBefore, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import { own, type Verdict } from "../service/Ends.ts"
 import type { ResultsSource } from "../service/FlowResults.ts"
@@ -35,6 +35,7 @@ export interface AttemptState {
   readonly account?: AccountKeys | undefined
   /** As in the fact of its newest request. */
   readonly holds_account?: true
+  readonly worker?: string
   /** The stored token that logged in; absent if parameters did. */
   readonly token_id?: string
   /** Features of the task that were not requested, because the token does not cover them. */
@@ -49,6 +50,8 @@ export interface AttemptState {
   readonly seen_at?: number
   readonly execution_id: ExecutionId | undefined
   readonly session_id: SessionId | undefined
+  /** What the service called its session before, newest first; absent if it was never called otherwise. */
+  readonly sessions_before?: ReadonlyArray<SessionId>
   readonly status_code: string | undefined
   readonly status_reason: string | undefined
   readonly authentication_status: string | undefined
@@ -175,6 +178,7 @@ export interface RunState {
         readonly exit_code: number
         readonly leftovers: boolean
         readonly kept: number
+        readonly kept_before?: typeof KeptBefore.Type
         readonly changes?: typeof ChangeCounts.Type
       }
     | undefined

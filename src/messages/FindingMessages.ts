@@ -167,6 +167,11 @@ export const jobMessages = {
     "the job names {customers}; `min_customers` requires {share} of the {before} in {run_id}",
     "Check the customers of the job. If they are right, lower `of_last_night` for one run.",
   ),
+  "job-replaced-elsewhere": refusal(
+    "{job}, which `replaces` names, was last run at another service: {run_id} at {there}, not at {here}",
+    "Remove it from `replaces`: what its runs left can only be collected at their own service. If it is " +
+      "the same service under a new address, run that job once with the new address.",
+  ),
   "job-name-taken": refusal(
     "{path} and {other} both define the job `{name}`",
     "Rename one of them: a job's name is the first part of its run ids.",

@@ -180,6 +180,11 @@ export const nightMessages = {
     "{executions} kept at the service, because {what} may be missing here{missing}",
     readAgain,
   ),
+  "executions-kept-before": warning(
+    "{executions} of earlier nights kept at the service, as data may be missing here; oldest: {oldest}",
+    "For 30 days after its own run, each run of the job reads such an execution again. `nightjar status " +
+      "RUN` says what is missing there: report it to the service.",
+  ),
   "records-surplus": warning(
     "{executions} returned {records} more than counted",
     "No action needed: all of them are published.",

@@ -184,6 +184,7 @@ const lineageNames = [
   "valid_from",
   "valid_to",
   "ended_by",
+  "since_sequence",
   "as_of",
   "age_days",
 ]

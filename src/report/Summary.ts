@@ -317,8 +317,15 @@ const recordWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> 
   ]
 }
 
+/** Executions that earlier nights keep: they stay, also where nothing more can come. */
+const keptBefore = (ended: RunState["ended"]): ReadonlyArray<string> => {
+  if (ended?.kept_before === undefined) return []
+  const { executions, oldest } = ended.kept_before
+  return [told("executions-kept-before", { executions: counted(executions, "execution"), oldest })]
+}
+
 const warningsOf = (
-  { started: { missed = [] } }: RunState,
+  { started: { missed = [] }, ended }: RunState,
   tasks: ReadonlyArray<TaskState>,
   documents: Readonly<Record<"missing" | "refused" | "not_delivered" | "failed", number>>,
   orphans: number,
@@ -338,6 +345,7 @@ const warningsOf = (
     ...(orphans > 0 ? [told("start-repeated", { starts: counted(orphans, "start") })] : []),
     ...tokenWarnings(tasks),
     ...recordWarnings(tasks),
+    ...keptBefore(ended),
     ...files("attachments-missing", missing),
     ...files("attachments-refused", refused),
     ...files("attachments-not-delivered", not_delivered),

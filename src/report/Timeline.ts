@@ -96,10 +96,11 @@ const sentences: Sentences = {
     `planned: ${features.join(", ") || "the engine's default features"}` +
     maybe("; login %", short(fingerprint)),
   ResultsRead: (fact) => {
-    const { session_id, http_status, is_closed } = fact
+    const { session_id, asked_as, http_status, is_closed } = fact
     const state = is_closed ? "final" : "not final"
     const said = http_status === 200 ? `read (200, ${state})` : `requested: answered ${http_status}`
-    return `${sourceNameOf(fact)} of session ${session_id} ${said}${landed(fact.landed)}`
+    const session = `${session_id}${maybe(", asked for as %,", asked_as)}`
+    return `${sourceNameOf(fact)} of session ${session} ${said}${landed(fact.landed)}`
   },
   AnswerRefused: (fact) => `the answer (${fact.what}) cannot be used: ${fact.why}${landed(fact.landed)}`,
   AttachmentRead: ({ attachment_id, status, bytes, path }) =>

@@ -5,7 +5,7 @@
 import { Clock, Effect, Schema } from "effect"
 import { RunId } from "../service/Ids.ts"
 import { next, type Act } from "../task/Next.ts"
-import type { Job } from "../jobs/Job.ts"
+import { serviceNameOf, type Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
@@ -85,6 +85,25 @@ const checkShare = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray<Ru
   }
 })
 
+/** A job that this one replaces was last run at another service: what it left there is not to be had here. */
+export class ReplacedElsewhere extends Schema.TaggedError<ReplacedElsewhere>()("ReplacedElsewhere", {
+  job: Schema.String,
+  run_id: RunId,
+  there: Schema.String,
+  here: Schema.String,
+}) {}
+
+/** Runs of earlier versions do not say where they were: they may be replaced. */
+const checkReplaced = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray<RunHeader>) {
+  const here = serviceNameOf(job.service)
+  for (const replaced of job.replaces ?? []) {
+    const last = runs.findLast(({ fact }) => fact.job === replaced)?.fact
+    if (last?.service === undefined || last.service === here) continue
+    const { run_id, service: there } = last
+    return yield* new ReplacedElsewhere({ job: replaced, run_id, there, here })
+  }
+})
+
 export interface Request extends Pick<NightChoice, "parent"> {
   /** What a rerun or a part is limited to, as `subjectOf` names it. */
   readonly only: ReadonlySet<string> | undefined
@@ -98,6 +117,7 @@ export interface Request extends Pick<NightChoice, "parent"> {
 export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, request: Request) {
   const ledger = yield* Ledger
   const runs = yield* ledger.runs
+  yield* checkReplaced(job, runs)
   const now = yield* Clock.currentTimeMillis
   const { further, parent, waitedMs, isPart } = request
   const choice = chooseRun({ runs, job, now, waitedMs, further, parent, isPart })

@@ -7,7 +7,7 @@ import { resolve } from "node:path"
 import { Clock, Effect, Fiber, Schema } from "effect"
 import { retryCall } from "../client/Pacing.ts"
 import { Service } from "../client/Service.ts"
-import type { Job } from "../jobs/Job.ts"
+import { serviceNameOf, type Job } from "../jobs/Job.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
@@ -45,7 +45,7 @@ import { Publisher, PublishFailed } from "../tables/Publisher.ts"
 import { deleteExecutions } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
-import { waitsUntil } from "../task/ChooseRun.ts"
+import { keptByEarlierNights, waitsUntil } from "../task/ChooseRun.ts"
 import { tell } from "../task/Progress.ts"
 import type { Mode } from "../task/Next.ts"
 import { endTokens } from "../tokens/TokenLogin.ts"
@@ -321,6 +321,7 @@ const startedFact = (
   job_path: resolve(job.path),
   run_date,
   tool_version: options.toolVersion,
+  service: serviceNameOf(job.service),
   ...(options.parent === undefined ? {} : { parent: options.parent }),
   ...(part === undefined ? {} : { part }),
   ...(job.replaces === undefined || job.replaces.length === 0 ? {} : { replaces: job.replaces }),
@@ -460,16 +461,14 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   // Until it is published after all, later runs of the job look at a run that is held back.
   const leftovers = isHeld || hasLeftovers(state, job.after_export)
   const kept = [...state.tasks.values()].flatMap(keptOf).length
+  const before = keptByEarlierNights(yield* ledger.runs, job, state.started.run_date)
+  const end = { _tag: "RunEnded", run_id, kept, ...before } as const
   const compared = changes === undefined ? {} : { changes }
-  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code, leftovers, kept, ...compared }])
+  yield* ledger.append([{ ...end, exit_code, leftovers, ...compared }])
   if (!isHeld)
     yield* publisher
       .publishOutcome(run_id)
-      .pipe(
-        Effect.tapError(() =>
-          ledger.append([{ _tag: "RunEnded", run_id, exit_code: 4, leftovers: true, kept }]),
-        ),
-      )
+      .pipe(Effect.tapError(() => ledger.append([{ ...end, exit_code: 4, leftovers: true }])))
   yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
   yield* tell({ _tag: "Stage", run_id, stage: "ended" })
   return yield* resultOf(yield* loadRun(run_id), false, told)

@@ -108,6 +108,7 @@ export const executionRow = ({ run_id, task, attempt }: AttemptFacts, body: Json
     run_id,
     task_id: task.planned.task_id,
     attempt: attempt.attempt,
+    worker: attempt.worker,
     external_execution_id: attempt.external_execution_id,
   }
   if (attempt.execution_id === undefined) return own

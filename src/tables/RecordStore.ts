@@ -274,6 +274,12 @@ const contentId = required(
 const validFrom = required("valid_from", "DATE", "own", "Since when the record has had this content.")
 const asOf = required("as_of", "DATE", "own", "Date of the newest run that confirmed it.")
 const ageDays = column("age_days", "INTEGER", "own", "Days from `as_of` to today.")
+const sinceSequence = required(
+  "since_sequence",
+  "BIGINT",
+  "own",
+  "`sequence` in ops.runs of the run that brought this content; with record_id, the key of the version.",
+)
 const validTo = column("valid_to", "DATE", "own", "Until when, exclusive; NULL while it is current.")
 const endedBy = text(
   "ended_by",
@@ -313,6 +319,9 @@ const versions = (name: string): string =>
   `${stored(name)} AS v JOIN store._scopes AS s ON s._scope = v._scope`
 const readings = (name: string): string => `${seenOf(name)} AS n JOIN store._readings AS r USING (_reading)`
 const read = from("r", ...readBy)
+/** Several versions of a record may begin on one day, but not with one run. */
+const versionKey = ["record_id", "since_sequence"]
+const since: Cell = [sinceSequence, "v._since_seq AS since_sequence"]
 const isCurrent = "WHERE v._until_seq IS NULL"
 const wasCurrent = "WHERE v.valid_from IS NOT NULL"
 
@@ -350,10 +359,10 @@ const relationsOf = (table: KeptTable): ReadonlyArray<Relation> => {
       "history",
       described(
         "Every version of every record; content of a day: valid_from <= day and " +
-          "(valid_to is NULL or day < valid_to).",
-        [],
+          `(valid_to is NULL or day < valid_to). Key: ${versionKey.join(", ")}.`,
+        versionKey,
       ),
-      [subject, from("v", recordId, ...columns), kind, validity, origin, restOf("v")],
+      [subject, from("v", recordId, ...columns), kind, validity, origin, restOf("v"), [since]],
       `${versions(name)} ${wasCurrent}`,
     ),
     relation(
@@ -379,6 +388,7 @@ const listRelations = (table: KeptTable, { name, columns, rest, ...list }: KeptC
     ...rest.map((each): Cell => [each, restCell("c", of, each.name, index)]),
   ]
   const key = [...nightKey, "position"]
+  const ofVersions = [...versionKey, "position"]
   return [
     relation(
       "main",
@@ -388,8 +398,11 @@ const listRelations = (table: KeptTable, { name, columns, rest, ...list }: KeptC
     ),
     relation(
       "history",
-      described(`Of the versions in history.${table.name}, with the same validity.`, []),
-      [subject, from("v", recordId), place, validity, cellsOf("v")],
+      described(
+        `Of the versions in history.${table.name}, with the same validity. Key: ${ofVersions.join(", ")}.`,
+        ofVersions,
+      ),
+      [subject, from("v", recordId), place, validity, cellsOf("v"), [since]],
       `${versions(table.name)} ${items} ${wasCurrent}`,
     ),
     relation(

@@ -298,6 +298,7 @@ export const executionsTable = table(
   [
     task,
     required("attempt", "INTEGER", "own", "Number of the attempt within the task, from 1."),
+    text("worker", "own", "Host name and process id of who sent its start; NULL if an earlier version did."),
     ...stateColumns,
     time("deleted_at", "own", "When the service said that the execution was deleted or gone."),
     extra,

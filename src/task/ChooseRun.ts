@@ -242,6 +242,22 @@ const isOver = (job: JobTimes, run: RunHeader, now: number): boolean =>
 export const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
   ended === undefined || ended.leftovers || (ended.kept > 0 && now - at < keptReadMaxMs)
 
+/** What nights before a date keep at the service of those that the job collects. */
+export const keptByEarlierNights = (
+  runs: ReadonlyArray<RunHeader>,
+  job: Pick<Job, "name" | "replaces">,
+  run_date: string,
+) => {
+  const keeping = runs.filter(
+    ({ fact, ended }) =>
+      isCollectedBy(job, fact.job) && fact.run_date < run_date && ended !== undefined && ended.kept > 0,
+  )
+  const [oldest] = keeping
+  if (oldest === undefined) return {}
+  const executions = keeping.reduce((sum, { ended }) => sum + (ended?.kept ?? 0), 0)
+  return { kept_before: { executions, oldest: oldest.fact.run_id } }
+}
+
 /** `<job>.<date>`, then `.2`, `.3` …; the first one is the night's, whatever ran before it. */
 export const nextRunId = (
   job: string,

@@ -29,7 +29,11 @@ const uncounted: ProductsCount = { _tag: "Unknown", why: "no execution counts it
 
 const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
   const about = { ...session, engine_reference: undefined }
-  const pulled = yield* pull(night, about, undefined, { count: uncounted, quick: false })
+  const pulled = yield* pull(night, about, undefined, {
+    count: uncounted,
+    quick: false,
+    sessions_before: [],
+  })
   yield* settle(night, session.task_id, verdictOfSession(pulled))
 })
 
@@ -135,7 +139,7 @@ const mayHold = (closed: typeof AttemptClosed.Type, count: ProductsCount): boole
 const readClosed = Effect.fnUntraced(function* (
   night: Night,
   row: Row,
-  { closed }: ClosedAttempt,
+  { closed, sessions_before = [] }: ClosedAttempt,
   quick: boolean,
 ) {
   // Nothing of it is landed, so nothing of it is deleted either.
@@ -145,7 +149,7 @@ const readClosed = Effect.fnUntraced(function* (
   const { session_id } = closed.fact
   if (session_id === undefined || !mayHold(closed.fact, count)) return judgeReadings(count, [])
   const about = { ...row.work, session_id }
-  return judgeReadings(count, yield* pull(night, about, closed, { count, quick }))
+  return judgeReadings(count, yield* pull(night, about, closed, { count, quick, sessions_before }))
 })
 
 const pull = (
@@ -157,7 +161,15 @@ const pull = (
     readonly engine_reference: EngineReference | undefined
   },
   closed: ClosedAttempt["closed"] | undefined,
-  { count, quick }: { readonly count: ProductsCount; readonly quick: boolean },
+  {
+    count,
+    quick,
+    sessions_before,
+  }: {
+    readonly count: ProductsCount
+    readonly quick: boolean
+    readonly sessions_before: ReadonlyArray<SessionId>
+  },
 ) => {
   const state = night.states.get(about.task_id)
   const ofSession = <R extends { readonly session_id: SessionId }>(one: R) =>
@@ -167,6 +179,7 @@ const pull = (
     run_id: night.run_id,
     task_id: about.task_id,
     session_id: about.session_id,
+    sessionsBefore: sessions_before,
     customer_id: about.customer_id,
     engine_reference: about.engine_reference,
     refused: state?.refused ?? [],

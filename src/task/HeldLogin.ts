@@ -14,7 +14,7 @@ import { busyText, holdText, chanceOf, isLasting, thirdText, verdictOfHold } fro
 import { candidateOf, type Night, type Row } from "./Night.ts"
 import type { StartAct } from "./Next.ts"
 import { SlotsBeside } from "./SharedSlots.ts"
-import { intentOf, LoginOvertaken } from "./StartAttempt.ts"
+import { intentOf, LoginOvertaken, Worker } from "./StartAttempt.ts"
 
 export type Held =
   | { readonly _tag: "Ended"; readonly verdict: Verdict }
@@ -61,6 +61,7 @@ export const beginStart = Effect.fnUntraced(function* (
   order: AttemptOrder,
 ) {
   const ledger = yield* Ledger
+  const worker = yield* Worker
   const now = yield* Clock.currentTimeMillis
   const begun = yield* ledger.decide(({ ofLogin }) => {
     const accounts = order.account === undefined ? [] : ofLogin(order.account)
@@ -68,7 +69,7 @@ export const beginStart = Effect.fnUntraced(function* (
     if (hold !== undefined && hold.why !== row.risks) return { facts: [], answer: undefined }
     const own = absorbing(order, accounts)
     const holdsAccount = order.account !== undefined && isNextTheLast(accounts, order.account)
-    return { facts: [intentOf(own, act.probe, holdsAccount)], answer: own }
+    return { facts: [intentOf(own, act.probe, holdsAccount, worker)], answer: own }
   })
   if (begun === undefined) return yield* new LoginOvertaken()
   row.keys = loginKeysOf(begun)

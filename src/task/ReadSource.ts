@@ -39,6 +39,8 @@ const isOutstanding = (status: DocumentStatus | undefined): boolean =>
 
 interface AttachmentsOrder extends TaskKeys {
   readonly session_id: SessionId
+  /** What the service is asked for: the session's id, or one that it had before. */
+  readonly asked_as: SessionId
   /** What became of the session's documents before. */
   readonly attachmentsBefore: ReadonlyMap<string, DocumentStatus>
   readonly min_interval: Duration.Duration
@@ -109,7 +111,7 @@ const downloadAttachment = Effect.fnUntraced(function* (
   const service = yield* Service
   const landing = yield* Landing
   const download = Effect.gen(function* () {
-    const answer = yield* service.downloadAttachment(order.session_id, attachment_id)
+    const answer = yield* service.downloadAttachment(order.asked_as, attachment_id)
     if (answer._tag === "Missing") return { status: "missing" } as const
     const isDoubtful = !mayBeText && pageTypes.test(answer.media_type ?? "")
     const stored = yield* landing.landAttachment(isDoubtful ? refusePage(answer.bytes) : answer.bytes)
@@ -159,6 +161,7 @@ const isCallFailure = (failure: { readonly _tag: string }): failure is CallFailu
 /** The session of an execution, or one that a customer ran alone. */
 export interface ReadOrder extends TaskKeys {
   readonly session_id: SessionId
+  readonly asked_as: AttachmentsOrder["asked_as"]
   readonly attempt: number | undefined
   readonly execution_id: ExecutionId | undefined
   readonly customer_id: CustomerId | undefined
@@ -235,6 +238,7 @@ const resultsRead = (
   run_id: order.run_id,
   task_id: order.task_id,
   session_id: order.session_id,
+  ...(order.asked_as === order.session_id ? {} : { asked_as: order.asked_as }),
   ...(order.execution_id === undefined ? {} : { execution_id: order.execution_id }),
   http_status,
   kind: kindOf(source),
@@ -265,9 +269,9 @@ interface Reads {
 }
 
 export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrder, source: ResultsSource) {
-  if (!isSendable(source, order)) return refusedUnasked
+  if (!isSendable(source, idsIn(order))) return refusedUnasked
   const hintsOf = yield* Hints
-  const hints = yield* hintsOf.watch({ ids: [order.session_id], engine_reference: undefined })
+  const hints = yield* hintsOf.watch({ ids: [order.session_id, order.asked_as], engine_reference: undefined })
   const startedAt = yield* Clock.currentTimeMillis
   const pace = { min: order.min_interval, max: Duration.max(intervalMax, order.min_interval) }
   const intervalMs = Duration.toMillis(order.min_interval)
@@ -407,11 +411,11 @@ const awaitRead = Effect.fnUntraced(function* (
   }
 })
 
+const idsIn = ({ execution_id, asked_as }: ReadOrder) => ({ execution_id, session_id: asked_as })
+
 const readOnce = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource) {
   const service = yield* Service
-  const { execution_id, session_id } = order
-  return yield* Effect.catch(
-    service.readResults(source, { execution_id, session_id }),
-    (failure): Effect.Effect<Answered> => Effect.succeed(failure),
+  return yield* Effect.catch(service.readResults(source, idsIn(order)), (failure): Effect.Effect<Answered> =>
+    Effect.succeed(failure),
   )
 })

@@ -3,7 +3,7 @@
  * what it says of the login. A request that was sent is never abandoned, so an interrupted run does not
  * lose its answer.
  */
-import { Data, Effect, Option, Result } from "effect"
+import { Context, Data, Effect, Option, Result } from "effect"
 import { retrySchedule } from "../base/Time.ts"
 import { isAvailable } from "../client/EngineForms.ts"
 import { lookWaits } from "../client/Polling.ts"
@@ -130,11 +130,17 @@ export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { 
 
 const identifyTriesMax = 4
 
+/** The process that sends the starts, for people; undefined where nobody has to know. */
+export const Worker = Context.Reference<string | undefined>("nightjar/execution/Worker", {
+  defaultValue: () => undefined,
+})
+
 /** Written just before a start leaves: a start that still waits for its turn has not been sent. */
 export const intentOf = (
   order: AttemptOrder,
   probe: boolean,
   holdsAccount: boolean,
+  worker: string | undefined,
 ): typeof StartIntended.Type => {
   const { external_execution_id, fingerprint } = order
   return {
@@ -147,6 +153,7 @@ export const intentOf = (
     ...tokenUse(order),
     probe,
     ...(holdsAccount ? { holds_account: true } : {}),
+    ...(worker === undefined ? {} : { worker }),
   }
 }
 

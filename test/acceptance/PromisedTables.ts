@@ -55,7 +55,7 @@ const promisedOps: Columns = {
       "session_id, started_at, closed_at",
   ),
   executions: words(
-    "run_id, task_id, attempt, deleted_at, extra, execution_id, session_id, app_id, customer_id, " +
+    "run_id, task_id, attempt, worker, deleted_at, extra, execution_id, session_id, app_id, customer_id, " +
       "external_execution_id, engine_reference, auth_origin, status_code, status_reason, status_message, " +
       "authentication_status, is_closed, end_hook, warnings_count, errors_count, locking_hash, date_created, " +
       "date_started, date_ended, execution_time, running_time, total_elapsed_time, action_required_expires, " +
@@ -83,7 +83,7 @@ const promisedOps: Columns = {
   ),
 }
 
-const validity = words("valid_from, valid_to, ended_by")
+const validity = words("valid_from, valid_to, ended_by, since_sequence")
 const within = (
   schema: string,
   tables: Columns,

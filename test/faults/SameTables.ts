@@ -19,8 +19,8 @@ const emptyTable: TableRows = { columns: [], rows: [] }
 const documentTables: ReadonlySet<string> = new Set(["ops.attachments", "ops.documents"])
 /** Whose content depends on the session's id at the embedded service. */
 const documentColumns: ReadonlySet<string> = new Set(["attachment_id", "bytes", "sha256", "path"])
-/** Hashes over what the service sent, times included; and our own ids, which hang on the folder's key. */
-const receiptColumns: ReadonlySet<string> = new Set(["landed_sha256", "external_execution_id"])
+/** Hashes over what the service sent, times included; our own ids, which hang on the folder's key; the process. */
+const receiptColumns: ReadonlySet<string> = new Set(["landed_sha256", "external_execution_id", "worker"])
 /** A deletion whose answer was lost is asked for again: the service then knows the execution no more. */
 const answerColumns: ReadonlySet<string> = new Set(["http_status", "outcome"])
 const away: ReadonlySet<Json> = new Set(["deleted", "gone", 204, 404])

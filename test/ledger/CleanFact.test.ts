@@ -57,6 +57,7 @@ describe("a fact", () => {
     const own = [...new Set(elsewhere.map((path) => path.split(".").at(-1) ?? ""))].toSorted()
     assert.deepStrictEqual(own, [
       "account",
+      "asked_as",
       "attachment_id",
       "customer_id",
       "engine_reference",
@@ -78,6 +79,7 @@ describe("a fact", () => {
       "run_date",
       "run_id",
       "segment",
+      "service",
       "session_id",
       "sha256",
       "source",
@@ -85,6 +87,7 @@ describe("a fact", () => {
       "token_id",
       "tool_version",
       "why",
+      "worker",
     ])
   })
 

@@ -227,6 +227,7 @@ describe("the state of a run", () => {
       status_reason: "RUNNING",
       authentication_status: "AUTH_OK",
       session_id: anId("s-2"),
+      sessions_before: [anId("s-1")],
     }
     const steps: ReadonlyArray<readonly [Fact, object]> = [
       [intended(1), bare],
@@ -261,6 +262,7 @@ describe("the state of a run", () => {
       ...seen,
       seen_at: 10_000,
       session_id: anId("s-1"),
+      sessions_before: [anId("s-2")],
       abort: "max_wait",
       status_code: "ABORTED",
       status_reason: "TIMEOUT",

@@ -127,7 +127,7 @@ describe("record schemas", () => {
       /^f\.yaml:7:\d+: expected a name in snake_case$/,
     )
     expect(wrong(good.replace("plate:", "run_id:"))).toMatch(/^f\.yaml:7:\d+: run_id is a column that every/)
-    for (const name of ["valid_from", "valid_to", "ended_by", "as_of", "age_days"])
+    for (const name of ["valid_from", "valid_to", "ended_by", "since_sequence", "as_of", "age_days"])
       expect(wrong(good.replace("plate:", `${name}:`))).toBe(
         `f.yaml:7:${name.length + 5}: ${name} is a column that every record table has`,
       )

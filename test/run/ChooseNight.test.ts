@@ -2,7 +2,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import type { Job } from "../../src/jobs/Job.ts"
+import { serviceNameOf, type Job } from "../../src/jobs/Job.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { chooseNight } from "../../src/run/ChooseNight.ts"
@@ -60,6 +60,34 @@ const chosen = (_tag: "New" | "Resume" | "NothingToDo", run_id: string, run_date
   parent: undefined,
   only: undefined,
   missed: [],
+})
+
+describe("a job that replaces another", () => {
+  const replacing: Job = { ...two, replaces: ["other"] }
+  const here = serviceNameOf(replacing.service)
+  const other = (number: number, service: string | undefined) => {
+    const run_id = anId(`other.2026-11-${number}`)
+    const begun = { _tag: "RunStarted", run_id, job: "other", job_path: "o", tool_version: "0" } as const
+    const at = service === undefined ? {} : { service }
+    return { ...begun, run_date: `2026-11-${number}`, ...at } satisfies Fact
+  }
+  const there = "https://other.example"
+
+  effect("begins nothing where that was last run at another service [run replaced elsewhere]", function* () {
+    const elsewhere = choose([], { job: replacing, more: [other(18, here), other(19, there)] })
+    expect(yield* Effect.flip(elsewhere)).toMatchObject({
+      _tag: "ReplacedElsewhere",
+      job: "other",
+      run_id: "other.2026-11-19",
+      there,
+      here,
+    })
+    for (const last of [here, undefined]) {
+      const more = [other(18, there), other(19, last)]
+      expect((yield* choose([], { job: replacing, more })).chosen._tag).toBe("New")
+    }
+    expect((yield* choose([], { job: two, more: [other(19, there)] })).chosen._tag).toBe("New")
+  })
 })
 
 describe("the rest of a night whose newest run is a rerun", () => {

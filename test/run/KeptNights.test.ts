@@ -213,6 +213,25 @@ describe("a kept execution", () => {
     expect(nights.ended).toMatchObject({ exit_code: 0, leftovers: false, kept: 0 })
   })
 
+  it("is told by the nights after it, too, whatever they keep themselves [decision kept before]", () => {
+    const told = live(makeNights(), function* () {
+      const warnings: Array<ReadonlyArray<string>> = []
+      for (const words of ["noflow+records-3", "noflow+records-3", "records-1"]) {
+        const night = yield* nightOf(jobFor(words))
+        warnings.push(night.warnings.filter((one) => /executions-kept/.test(one)))
+        yield* wait(1)
+      }
+      return warnings
+    })
+    const own =
+      "1 execution kept at the service, because records may be missing here; " +
+      "2 counted records not returned [executions-kept]"
+    const before = (executions: string) =>
+      `${executions} of earlier nights kept at the service, as data may be missing here; ` +
+      "oldest: tokens.2026-11-21 [executions-kept-before]"
+    expect(told).toEqual([[own], [own, before("1 execution")], [before("2 executions")]])
+  })
+
   it("is not published again while there is nothing new [run nothing new]", () => {
     const job = jobFor("noflow+records-3")
     const place = makeNights()

@@ -140,11 +140,12 @@ describe("the data contract", () => {
     const of = (key: string) => key.split(" ").map((name, at) => `${at + 1} ${name}`)
     const [execution, session] = ["run_id execution_id", "run_id task_id session_id"]
     const record = `${session} record_id`
+    const version = "record_id since_sequence position"
     const now = { customer_profiles: ["record_id"], emails: ["record_id", "position"] }
     const found = Object.fromEntries(keys.filter(([, key]) => key.length > 0))
     assert.deepStrictEqual(
       [found["customer_profiles"], found["emails"], found["customers"], found["history.emails"]],
-      [...Object.values(now).map((key) => of(key.join(" "))), of("customer_id"), undefined],
+      [...Object.values(now).map((key) => of(key.join(" "))), of("customer_id"), of(version)],
     )
     const ofNights = Object.entries(found).filter(([name]) => /^(?:ops|nights)\./.test(name))
     assert.deepStrictEqual(Object.fromEntries(ofNights), {
@@ -380,6 +381,7 @@ describe("the sources of dbt", () => {
           ),
           [
             'main.emails unique row("record_id", "position")',
+            'history.emails unique row("record_id", "since_sequence", "position")',
             'nights.customer_profiles relationships row("run_id", "task_id", "session_id")',
             'nights.emails unique row("run_id", "task_id", "session_id", "record_id", "position")',
             "ops.runs not_null job",

@@ -67,9 +67,11 @@ const nothing: TaskFindings = {
 }
 
 describe("executions", () => {
-  it("an attempt that was never accepted has only its number and its external id", () => {
+  it("an attempt that was never accepted has its number, its external id and who sent it [ops worker]", () => {
+    const intended = { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: "x-1" } as const
     const refused = folded([
-      { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: "x-1", probe: false },
+      { ...intended, worker: "a:1", probe: false },
+      { ...intended, worker: "b:2", probe: true },
       { _tag: "StartAnswered", ...task, attempt: 1, answer: "refused", http_status: 400 },
     ])
     const [attempt] = refused.attempts
@@ -77,6 +79,7 @@ describe("executions", () => {
     assert.deepStrictEqual(executionRow({ run_id, task: refused, attempt }, undefined), {
       ...task,
       attempt: 1,
+      worker: "b:2",
       external_execution_id: "x-1",
     })
   })

@@ -110,6 +110,25 @@ describe("published tables and views", () => {
       }),
   )
 
+  it.live("join versions that begin and end on one day with their lists [decision 10 version key]", () =>
+    inTables((root) =>
+      Effect.gen(function* () {
+        const day = "2026-11-20"
+        const runs = ["", ".2", ".3"].map((number) => `nightly.${day}${number}`)
+        for (const run of runs) yield* night(run, { "c-1": ["COMPLETED", { ...ana, emails: [`${run}@x`] }] })
+        assert.deepStrictEqual(
+          yield* cellsOf(
+            root,
+            `SELECT email, v.valid_from, v.valid_to, run_id FROM history.customer_profiles AS v
+             JOIN history.emails USING (record_id, since_sequence)
+             JOIN ops.runs ON sequence = since_sequence ORDER BY sequence`,
+          ),
+          runs.map((run, index) => [`${run}@x`, day, index < 2 ? day : null, run]),
+        )
+      }),
+    ),
+  )
+
   it.live("tell since when a record is as it is, and what changed between two nights, but for times", () =>
     inNights((root) =>
       Effect.gen(function* () {

@@ -122,6 +122,8 @@ const checkRecords = Effect.fnUntraced(function* (
       .flatMap((schema) => tables.map((name) => `(SELECT count(*) FROM ${schema}.${name})`))
       .join(" + ")} AS rows, ${tables
       .map((name) => `(SELECT count(*) - count(DISTINCT record_id) FROM main.${name})`)
+      .join(" + ")} + ${tables
+      .map((name) => `(SELECT count(*) - count(DISTINCT (record_id, since_sequence)) FROM history.${name})`)
       .join(" + ")} AS twice`,
   )
   const open = found.filter(({ until }) => until === undefined).length

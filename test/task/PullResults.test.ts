@@ -1,7 +1,7 @@
 /** Results in virtual time: partial, final, absent, locked, with documents, without an execution. */
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
+import { SecretRefused, UnexpectedAnswer, type StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { exitCodeOf } from "../../src/report/Finish.ts"
 import { idOf, makePlace, minute, night, rules, run_id, second, type NightEnd } from "./ScriptedNight.ts"
@@ -71,6 +71,78 @@ describe("results", () => {
     const landed = (place.store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "results")
     expect(landed.length).toBe(3)
   })
+
+  const renamed = (session_id: string, more: Partial<StateView> = {}): Script => ({
+    state: () =>
+      state("COMPLETED", "COMPLETED", {
+        authentication_status: "AUTH_OK",
+        products_count: counted({ "bank:account@accounts": 1 }),
+        session_id: anId(session_id),
+        ...more,
+      }),
+  })
+
+  effect(
+    "[decision session ids] are asked for by each id that the service gave their session, until one brings them",
+    function* () {
+      const [place, id] = [makePlace(), "s-c-1-1"]
+      const script: Script = {
+        ...renamed("S-C-1-1"),
+        results: (asked) => (asked === id ? results(true, [accountRecord]) : absent),
+      }
+      const end = yield* night({ place, script })
+      const asked = end.facts.flatMap((fact) =>
+        fact._tag === "ResultsRead" ? [[fact.session_id, fact.asked_as, fact.http_status]] : [],
+      )
+      const landed = (place.store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "results")
+      expect([end.verdict("c-1"), isDrained(end), asked, landed.map(({ meta }) => meta.session_id)]).toEqual([
+        succeeded,
+        true,
+        [
+          ["S-C-1-1", undefined, 404],
+          ["S-C-1-1", id, 200],
+        ],
+        ["S-C-1-1"],
+      ])
+      for (const gap of gaps(end)) expect(gap).toBeGreaterThanOrEqual(5 * second)
+    },
+  )
+
+  effect("are read again by the id that brought them; what is as it was is no fact", function* () {
+    const place = makePlace()
+    const script: Script = {
+      ...renamed("S-C-1-1", { products_count: counted({ "bank:account@accounts": 2 }) }),
+      results: (asked) => (asked === "s-c-1-1" ? results(true, [accountRecord]) : absent),
+    }
+    const before = yield* night({ place, script })
+    const asked = before.countOf("results")
+    const after = yield* night({ place, script, mode: "collect" })
+    expect([before.verdict("c-1"), after.facts.length - before.facts.length]).toEqual([
+      "partial RECORDS_SHORT engineer",
+      0,
+    ])
+    expect([isDrained(after), after.countOf("results") - asked]).toEqual([false, 1])
+  })
+
+  effect.each<readonly [string, ReturnType<Extract<Script["results"], object>>]>([
+    ["has nothing", absent],
+    ["answers with an error", throttled(504)],
+  ])(
+    "[decision session ids nothing] prove nothing where the newest id refuses and one of before %s",
+    function* ([, older]) {
+      const end = yield* night({
+        script: {
+          ...renamed("S-C-1-1", { products_count: counted({}) }),
+          results: (asked) => (asked === "S-C-1-1" ? unexpected : older),
+        },
+      })
+      expect([end.verdict("c-1"), isDrained(end), end.countOf("delete")]).toEqual([
+        "partial RECORDS_UNREACHABLE engineer",
+        false,
+        0,
+      ])
+    },
+  )
 
   effect("are not asked for by an id that no address can carry, and nothing is deleted", function* () {
     const start = ({ customer_id }: { readonly customer_id: string }) => {
