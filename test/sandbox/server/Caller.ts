@@ -61,6 +61,20 @@ const parse = (text: string): unknown => {
   }
 }
 
+/** These fields of an answer's body, by their names or paths with dots. */
+export const pick = (answer: Answer | unknown, ...paths: ReadonlyArray<string>): ReadonlyArray<unknown> =>
+  paths.map((path) => field(answer, ...path.split(".")))
+
+/** How a run stands. */
+export const stateOf = (state: unknown) => pick(state, "status_code", "status_reason")
+
+/** Rows of the inventory for a title: the fields of one object, `a b` of `token` as `[field token.a] [field token.b]`. */
+export const fieldsOf = (object: string, names: string): string =>
+  names
+    .split(" ")
+    .map((name) => `[field ${object}.${name}]`)
+    .join(" ")
+
 /** Of a start: a person is there to answer. */
 export const person = { base_configurations: { customer_interaction_available: true } }
 
@@ -118,6 +132,9 @@ export const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress)
     resultsUrl: (id: string) => `${flows_url}/es-public-administration/v1/manager/${id}/results`,
     attachmentUrl: (session: string, id: string) => `${flows_url}/attachments/${session}/${id}`,
     start,
+    /** The id of the run that such a start began. */
+    begin: (username: string, more: Readonly<Record<string, unknown>> = {}) =>
+      Effect.map(start(username, more), (answer) => textField(answer, "execution_id")),
     read: (execution_id: string) => call("GET", executionUrl(execution_id)),
     resume: (execution_id: string, body: unknown) => call("PUT", executionUrl(execution_id), { body }),
     abort: (execution_id: string) => call("DELETE", `${executionUrl(execution_id)}/abort`),
@@ -226,3 +243,19 @@ export const inBothWays = (subject: string, suite: (told: Told) => void): void =
   describe(`${subject}, in-process`, () => suite(toldOver(inProcess)))
   describe(`${subject}, over HTTP`, () => suite(toldOver(overHttp)))
 }
+
+/** Starts, waits for the login to be accepted (two seconds) and exchanges the ticket. */
+export const tokenFor = Effect.fnUntraced(function* (
+  words: string,
+  more: Readonly<Record<string, unknown>> = {},
+) {
+  const caller = yield* Caller
+  const started = yield* caller.startTicketed(`queue-1+run-10+${words}`, more)
+  yield* TestClock.adjust(2_000)
+  const execution_id = textField(started, "execution_id")
+  const ticket = textField(started, "ticket")
+  const exchanged = yield* caller.exchange(execution_id, ticket)
+  expect(exchanged.status).toBe(200)
+  const token_id = textField(exchanged, "token", "token_id")
+  return { exchanged, execution_id, ticket, token: field(exchanged, "token"), token_id }
+})

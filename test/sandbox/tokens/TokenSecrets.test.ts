@@ -17,8 +17,7 @@ import {
   verifierOf,
 } from "../../../src/sandbox/state/TokenState.ts"
 import type { Seal } from "../../../src/sandbox/state/TokenState.ts"
-import { Caller, field, inProcess, textField, toldAt, shows, truth } from "../server/Caller.ts"
-import { tokenFor } from "./TokenSuite.ts"
+import { Caller, field, inProcess, textField, toldAt, tokenFor, shows, truth } from "../server/Caller.ts"
 import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
 
