@@ -2,11 +2,13 @@
  * A bare caller of the service for tests: plain requests, plain answers, no client of ours in between, so
  * that what is compared is what travels. It serves the in-process service and a real server alike.
  */
+import { constants, publicEncrypt } from "node:crypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest, type HttpServerError } from "effect/http"
 import { TestClock } from "effect/testing"
+import { encryptionKey } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import { Sandbox, type SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient, SandboxServer } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { SandboxAddress } from "../../../src/sandbox/server/SandboxServer.ts"
@@ -74,6 +76,14 @@ export const fieldsOf = (object: string, names: string): string =>
     .split(" ")
     .map((name) => `[field ${object}.${name}]`)
     .join(" ")
+
+/** Bytes for the service's eyes alone, as it documents; in base64. */
+export const wrapped = (bytes: Buffer, key: string = encryptionKey.public_key): string =>
+  publicEncrypt({ key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" }, bytes).toString(
+    "base64",
+  )
+/** A value that came encrypted. */
+export const sealed = (text: string): string => `rsa::${wrapped(Buffer.from(text))}`
 
 /** Of a start: a person is there to answer. */
 export const person = { base_configurations: { customer_interaction_available: true } }
