@@ -14,80 +14,64 @@ const colours = {
 
 const invented = "Datos inventados: ninguna persona real."
 
-const common = {
-  engine_version: "2026.11.0",
-  environment: "sandbox",
-  status: "published",
-  color_primary: colours,
-  languages: ["es"],
-  engine_issues: [],
-  live: { last_ping_date: "2026-11-21T09:00:00.000Z" },
-  is_online: true,
+const engine = (reference: string, name: string, more: Readonly<Record<string, unknown>>) => {
+  const [engine_code = "", engine_alternative] = reference.split(":")
+  return {
+    reference,
+    engine_code,
+    engine_alternative,
+    engine_version: "2026.11.0",
+    environment: "sandbox",
+    status: "published",
+    keywords: [engine_code, ...name.toLowerCase().split(" ")],
+    color_primary: colours,
+    name,
+    description: `${name}, simulada por el servicio embebido.`,
+    markets: ["ES"],
+    languages: ["es"],
+    engine_restrictions: [invented, "La fuente guarda 120 meses."],
+    engine_issues: [],
+    live: { last_ping_date: "2026-11-21T09:00:00.000Z" },
+    is_online: true,
+    website: `https://${engine_code}.invalid`,
+    ...more,
+  }
 }
 
 /** At nine in the morning of 21 November 2026. */
 export const shownEngines: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
-  "es-bank:api": {
-    ...common,
-    reference: "es-bank:api",
-    engine_code: "es-bank",
-    engine_alternative: "api",
+  "es-bank:api": engine("es-bank:api", "Banco Ejemplo", {
     priority: 92,
-    keywords: ["es-bank", "banco", "ejemplo"],
     main_category: "financial",
     sub_categories: ["financial:bank", "financial:investment"],
-    name: "Banco Ejemplo",
-    description: "Banco Ejemplo, simulada por el servicio embebido.",
-    markets: ["ES"],
     engine_restrictions: [
       invented,
       "La fuente guarda 24 meses.",
       "Con datos protegidos: accounts_read, cards_read.",
     ],
     action_required_frequency: "on_first_use",
-    website: "https://es-bank.invalid",
     features: [
       "accounts_read cards_read customer_information_read deposits_read loans_read credits_read",
       "investment_accounts_read funds_read stocks_read pensions_read accounts_certificates",
       "direct_debits_read source_contracts_read credit_registry_data",
     ].flatMap((codes) => codes.split(" ")),
-  },
-  "es-university:website": {
-    ...common,
-    reference: "es-university:website",
-    engine_code: "es-university",
-    engine_alternative: "website",
+  }),
+  "es-university:website": engine("es-university:website", "Universidad de Ejemplo", {
     priority: 94,
-    keywords: ["es-university", "universidad", "de", "ejemplo"],
     main_category: "public",
     sub_categories: ["public:education"],
-    name: "Universidad de Ejemplo",
-    description: "Universidad de Ejemplo, simulada por el servicio embebido.",
-    markets: ["ES"],
     languages: ["es", "ca"],
-    engine_restrictions: [invented, "La fuente guarda 120 meses."],
     action_required_frequency: "never",
-    website: "https://es-university.invalid",
     features: ["academic_data", "customer_information_read"],
-  },
-  "sandbox-window:website": {
-    ...common,
-    reference: "sandbox-window:website",
-    engine_code: "sandbox-window",
-    engine_alternative: "website",
+  }),
+  "sandbox-window:website": engine("sandbox-window:website", "Banco con Horario", {
     priority: 82,
-    keywords: ["sandbox-window", "banco", "con", "horario"],
     main_category: "financial",
     sub_categories: ["financial:bank"],
-    name: "Banco con Horario",
-    description: "Banco con Horario, simulada por el servicio embebido.",
-    markets: ["ES"],
-    engine_restrictions: [invented, "La fuente guarda 120 meses."],
     engine_issues: ["En mantenimiento del minuto 50 al 60 de cada hora (UTC)."],
     action_required_frequency: "rarely",
-    website: "https://sandbox-window.invalid",
     features: ["accounts_read", "cards_read", "customer_information_read"],
-  },
+  }),
 }
 
 /** The login form of `es-bank:api`, which has everything that a form may have but hidden fields. */
@@ -120,8 +104,6 @@ export const bankForm = {
     lazy_fields: ["signature"],
   },
 }
-
-const outside = { type: "string", title: "Fuera de límites" }
 
 /** What the detail view of `cloud-hosting:api` adds to the list view. */
 export const cloudDetails = {
@@ -157,7 +139,12 @@ export const cloudDetails = {
         properties: {
           from_date: { type: "string", title: "Desde", default: "30 days ago" },
           to_date: { type: "string", title: "Hasta", default: "today" },
-          limits_behaviour: { ...outside, enum: ["error", "adapt"], default: "error" },
+          limits_behaviour: {
+            type: "string",
+            title: "Fuera de límites",
+            enum: ["error", "adapt"],
+            default: "error",
+          },
         },
       },
     },
