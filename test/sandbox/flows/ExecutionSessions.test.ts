@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { recordsIn, recordTexts } from "./FlowWalk.ts"
-import { Caller, field, ofTheService, textField, truth } from "../server/Caller.ts"
+import { Caller, field, ofTheService, pick, shows, textField, truth } from "../server/Caller.ts"
 
 const finished = Effect.fnUntraced(function* (words: string, more: Readonly<Record<string, unknown>> = {}) {
   const caller = yield* Caller
@@ -23,17 +23,16 @@ ofTheService("the results of an execution", (told) => {
       })
       expect([results.status, recordsIn(field(results, "data")).length]).toEqual([200, 12])
       expect(results.text).toContain('"serial":9007199254740993')
-      const names = ["retrieved_features", "is_closed", "session_status", "session_cursor"]
-      expect(names.map((name) => field(results, name))).toEqual([
-        ["academic_data", "customer_information_read", "vehicles_data"],
-        true,
-        "COMPLETED",
-        "es-public-administration:bye:completed",
-      ])
+      shows(results, {
+        retrieved_features: ["academic_data", "customer_information_read", "vehicles_data"],
+        is_closed: true,
+        session_status: "COMPLETED",
+        session_cursor: "es-public-administration:bye:completed",
+      })
       const documents = Object.keys(Object(field(results, "consent", "accepted_documents")))
       expect(documents).toEqual(["terms-es", "privacy-es"])
       const broken = yield* finished("end-TIMEOUT+records-6", { customer_id: "c-broken" })
-      expect(["session_status", "session_cursor"].map((name) => field(broken.results, name))).toEqual([
+      expect(pick(broken.results, "session_status", "session_cursor")).toEqual([
         "TIMED_OUT",
         "es-public-administration:bye:failure",
       ])
@@ -52,18 +51,14 @@ ofTheService("the results of an execution", (told) => {
   })
 
   told("are there from the accepted login on, unless words hide, lock or never finish them", function* () {
-    const statuses = []
-    for (const words of ["end-BLOCKED_USER", "noflow", "unstarted", "locked-9", "neverfinal"]) {
-      const { results } = yield* finished(words, { customer_id: words })
-      statuses.push([results.status, field(results, "is_closed")])
-    }
-    expect(statuses).toEqual([
-      [412, undefined],
-      [404, undefined],
-      [412, undefined],
-      [504, undefined],
-      [200, false],
-    ])
+    for (const [words, status, is_closed] of [
+      ["end-BLOCKED_USER", 412],
+      ["noflow", 404],
+      ["unstarted", 412],
+      ["locked-9", 504],
+      ["neverfinal", 200, false],
+    ] as const)
+      shows((yield* finished(words, { customer_id: words })).results, { status, is_closed })
     const caller = yield* Caller
     const session_id = textField(yield* caller.start("queue-10+run-100+records-10+late-60"), "session_id")
     const seen = []
@@ -102,18 +97,18 @@ ofTheService("the results of an execution", (told) => {
 
   told("and everything else of it are unknown to another application", function* () {
     const { caller, session_id, execution_id } = yield* finished("attach-1")
-    for (const [method, url] of [
-      ["GET", caller.executionUrl(execution_id)],
-      ["HEAD", caller.executionUrl(execution_id)],
-      ["PUT", caller.executionUrl(execution_id)],
-      ["DELETE", `${caller.executionUrl(execution_id)}/abort`],
-      ["DELETE", `${caller.executionUrl(execution_id)}/delete`],
+    const execution = caller.executionUrl(execution_id)
+    for (const [method, url, body] of [
+      ["GET", execution],
+      ["HEAD", execution],
+      ["PUT", execution, { code: "1" }],
+      ["DELETE", `${execution}/abort`],
+      ["DELETE", `${execution}/delete`],
       ["GET", caller.profileUrl(execution_id)],
       ["GET", caller.resultsUrl(session_id)],
       ["GET", caller.attachmentUrl(session_id, "x")],
     ] as const) {
-      const body = method === "PUT" ? { body: { code: "1" } } : {}
-      const stranger = yield* caller.call(method, url, { secret: "sandbox-app-2", ...body })
+      const stranger = yield* caller.call(method, url, { secret: "sandbox-app-2", body })
       expect([method, url, stranger.status]).toEqual([method, url, 404])
     }
   })
