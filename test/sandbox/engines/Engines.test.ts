@@ -48,8 +48,8 @@ const runnable = engineDefinitions
   .map(({ reference }) => reference)
   .filter((reference) => !reserved.some(([hidden]) => hidden === reference))
 
-ofTheService("the engines", (told) => {
-  told("are listed if the application can run them now, and only then [listEngines 200]", function* () {
+ofTheService("the engines", (it) => {
+  it("are listed if the application can run them now, and only then [listEngines 200]", function* () {
     expect(yield* listed()).toEqual(runnable)
     const without = (hidden: string) => runnable.filter((reference) => reference !== hidden)
     expect(yield* listed("", "sandbox-app-2")).toEqual(without("sandbox-private:website"))
@@ -64,17 +64,17 @@ ofTheService("the engines", (told) => {
     Object.keys(shownEngines).map((reference) => itemsOf(answer)[runnable.indexOf(reference)]),
   )
   for (const name of Object.keys(shownEngines["es-bank:api"] ?? {}))
-    told(`carry ${name} as the reference has it [field engine.${name}]`, function* () {
+    it(`carry ${name} as the reference has it [field engine.${name}]`, function* () {
       const wanted = Object.values(shownEngines).map((engine) => engine[name])
       expect((yield* shown).map((engine) => field(engine, name))).toEqual(wanted)
     })
   for (const color of "lighter light main dark darker contrast_text contrastText".split(" "))
-    told(`carry the colour ${color} [field color.${color}]`, function* () {
+    it(`carry the colour ${color} [field color.${color}]`, function* () {
       const wanted = Object.values(shownEngines).map((engine) => field(engine, "color_primary", color))
       expect((yield* shown).map((engine) => field(engine, "color_primary", color))).toEqual(wanted)
     })
 
-  told("say when the platform last checked their source [field live.last_ping_date]", function* () {
+  it("say when the platform last checked their source [field live.last_ping_date]", function* () {
     const pinged = Effect.map(list(), (answer) => field(itemsOf(answer)[0], "live", "last_ping_date"))
     expect(yield* pinged).toBe("2026-11-21T09:00:00.000Z")
     yield* TestClock.adjust("9 minutes")
@@ -82,14 +82,14 @@ ofTheService("the engines", (told) => {
   })
 
   for (const code of features)
-    told(`offer ${code} somewhere, and the filter finds it [code ${code}] [filter features]`, function* () {
+    it(`offer ${code} somewhere, and the filter finds it [code ${code}] [filter features]`, function* () {
       const found = itemsOf(yield* list(`?features=${code}`))
       const offering = itemsOf(yield* list()).filter((one) => itemsOf(one, "features").includes(code))
       expect(found).toEqual(offering)
       expect(found.length).toBeGreaterThan(0)
     })
 
-  told("are found by their main category [filter main_category]", function* () {
+  it("are found by their main category [filter main_category]", function* () {
     const all = itemsOf(yield* list())
     for (const category of mainCategories) {
       const found = itemsOf(yield* list(`?main_category=${category}`))
@@ -110,12 +110,12 @@ ofTheService("the engines", (told) => {
     ...["true", "True", "1"].map((yes) => ["is_online", `is_online=${yes}`, runnable] as const),
     ...["false", "FALSE", "0"].map((no) => ["is_online", `is_online=${no}`, []] as const),
   ] as const)
-    told(`are found by ${query} [filter ${filter}]`, function* () {
+    it(`are found by ${query} [filter ${filter}]`, function* () {
       const answer = yield* list(`?${query}`)
       expect([answer.status, references(answer)]).toEqual([200, found])
     })
 
-  told("refuse values outside their vocabulary, each by name [listEngines 422] [error 17]", function* () {
+  it("refuse values outside their vocabulary, each by name [listEngines 422] [error 17]", function* () {
     const wrong = {
       "markets.1": "es",
       "features.1": "loans",
@@ -140,145 +140,114 @@ ofTheService("the engines", (told) => {
 const xMeta =
   "instructions_title instructions_text submit_button_text locking_fields hidden_fields lazy_fields"
 
-ofTheService("one engine", (told) => {
-  told(
-    `shows its events, its forms and its features' settings [showEngine 200] ` +
-      `${fieldsOf("engine-details", "events parameters configurations features")} ` +
-      fieldsOf("engine-feature", "code configurations"),
-    function* () {
-      const none = { type: "object", format: "cg-configs", properties: {} }
-      const bank = yield* details("sandbox-bank:website")
-      shows(bank, {
-        status: 200,
-        events: ["started", "action_required", "ended", "auth_ended"],
-        "parameters.format": "cg-params",
-        configurations: none,
-        "features.0.code": "accounts_read",
-        "features.0.configurations.properties.from_date.default": "30 days ago",
-        "features.1.code": "cards_read",
-        "features.2": { code: "customer_information_read", configurations: none },
-      })
-      shows(yield* details("cloud-hosting:api"), cloudDetails)
-    },
-  )
+ofTheService("one engine", (it) => {
+  it(`shows its events, its forms and its features' settings [showEngine 200] ${fieldsOf("engine-details", "events parameters configurations features")} ${fieldsOf("engine-feature", "code configurations")}`, function* () {
+    const none = { type: "object", format: "cg-configs", properties: {} }
+    const bank = yield* details("sandbox-bank:website")
+    shows(bank, {
+      status: 200,
+      events: ["started", "action_required", "ended", "auth_ended"],
+      "parameters.format": "cg-params",
+      configurations: none,
+      "features.0.code": "accounts_read",
+      "features.0.configurations.properties.from_date.default": "30 days ago",
+      "features.1.code": "cards_read",
+      "features.2": { code: "customer_information_read", configurations: none },
+    })
+    shows(yield* details("cloud-hosting:api"), cloudDetails)
+  })
 
-  told(
-    `has a form with everything that a form may have ${fieldsOf("x-meta", xMeta)} ` +
-      fieldsOf("form", "properties type format $defs required x-meta"),
-    function* () {
-      shows(yield* details("es-bank:api"), { parameters: bankForm })
-      shows(yield* details("es-traffic:website"), {
-        "parameters.x-meta": {
-          instructions_title: "Acceso",
-          instructions_text: "Sandbox: behaviour words are read from alias.",
-          submit_button_text: "Continuar",
-          locking_fields: ["nif"],
-          hidden_fields: ["alias"],
-          lazy_fields: ["contact_date"],
-        },
-      })
-    },
-  )
+  it(`has a form with everything that a form may have ${fieldsOf("x-meta", xMeta)} ${fieldsOf("form", "properties type format $defs required x-meta")}`, function* () {
+    shows(yield* details("es-bank:api"), { parameters: bankForm })
+    shows(yield* details("es-traffic:website"), {
+      "parameters.x-meta": {
+        instructions_title: "Acceso",
+        instructions_text: "Sandbox: behaviour words are read from alias.",
+        submit_button_text: "Continuar",
+        locking_fields: ["nif"],
+        hidden_fields: ["alias"],
+        lazy_fields: ["contact_date"],
+      },
+    })
+  })
 
   for (const [reference, detail] of reserved)
-    told(
-      `that cannot be run, ${reference}, is unavailable in details and at start, never unknown ` +
-        "[showEngine 503] [startExecution 503] [error 4]",
-      function* (caller) {
-        shows(yield* details(reference), { status: 503, json: { detail } })
-        const started = yield* caller.start("ok", { engine_reference: reference })
-        shows(started, { status: 503, json: { detail } })
-      },
-    )
+    it(`that cannot be run, ${reference}, is unavailable in details and at start, never unknown [showEngine 503] [startExecution 503] [error 4]`, function* (caller) {
+      shows(yield* details(reference), { status: 503, json: { detail } })
+      const started = yield* caller.start("ok", { engine_reference: reference })
+      shows(started, { status: 503, json: { detail } })
+    })
 
-  told("that is enabled for one application is unavailable for another [showEngine 503]", function* () {
+  it("that is enabled for one application is unavailable for another [showEngine 503]", function* () {
     shows(yield* details("sandbox-private:website"), { status: 200 })
     const theirs = yield* details("sandbox-private:website", "sandbox-app-2")
     shows(theirs, { status: 503, json: { detail: "engine not enabled for this application" } })
   })
 
-  told(
-    "closes for its maintenance window, for starts but not for runs in flight [error 4]",
-    function* (caller) {
-      const engine = { engine_reference: "sandbox-window:website" }
-      shows(yield* details("sandbox-window:website"), {
-        engine_issues: ["En mantenimiento del minuto 50 al 60 de cada hora (UTC)."],
-      })
-      const base_configurations = { execution_timeout: 1200 }
-      const id = yield* caller.begin("queue-0+run-3300", { ...engine, base_configurations })
-      const start = caller.start("ok", { ...engine, customer_id: "c-2" })
-      yield* TestClock.adjust("50 minutes")
-      shows(yield* details("sandbox-window:website"), { status: 503 })
-      shows(yield* start, { status: 503, json: { detail: "engine in maintenance" } })
-      shows(yield* caller.read(id), { status: 200, status_reason: "TIMEOUT" })
-      yield* TestClock.adjust("10 minutes")
-      shows(yield* start, { status: 202 })
-    },
-  )
+  it("closes for its maintenance window, for starts but not for runs in flight [error 4]", function* (caller) {
+    const engine = { engine_reference: "sandbox-window:website" }
+    shows(yield* details("sandbox-window:website"), {
+      engine_issues: ["En mantenimiento del minuto 50 al 60 de cada hora (UTC)."],
+    })
+    const base_configurations = { execution_timeout: 1200 }
+    const id = yield* caller.begin("queue-0+run-3300", { ...engine, base_configurations })
+    const start = caller.start("ok", { ...engine, customer_id: "c-2" })
+    yield* TestClock.adjust("50 minutes")
+    shows(yield* details("sandbox-window:website"), { status: 503 })
+    shows(yield* start, { status: 503, json: { detail: "engine in maintenance" } })
+    shows(yield* caller.read(id), { status: 200, status_reason: "TIMEOUT" })
+    yield* TestClock.adjust("10 minutes")
+    shows(yield* start, { status: 202 })
+  })
 
-  told(
-    "that does not exist, or not on that channel, is unknown; what is no reference is malformed " +
-      "[showEngine 404] [showEngine 422] [error 15] [error 16] [error-body 1] [error-body 2]",
-    function* () {
-      shows(yield* details("nobody:website"), { status: 404, json: { detail: "no such engine" } })
-      const detail = "no such channel of this engine"
-      shows(yield* details("sandbox-bank:mobile"), { status: 404, json: { detail } })
-      const loc = ["path", "engine_reference"]
-      const items = [{ loc, msg: "not an engine reference", type: "value_error" }]
-      for (const text of ["sandbox-bank", "Sandbox-Bank:website", "a b:website", "x:"])
-        shows(yield* details(text), { status: 422, json: { detail: items } })
-    },
-  )
+  it("that does not exist, or not on that channel, is unknown; what is no reference is malformed [showEngine 404] [showEngine 422] [error 15] [error 16] [error-body 1] [error-body 2]", function* () {
+    shows(yield* details("nobody:website"), { status: 404, json: { detail: "no such engine" } })
+    const detail = "no such channel of this engine"
+    shows(yield* details("sandbox-bank:mobile"), { status: 404, json: { detail } })
+    const loc = ["path", "engine_reference"]
+    const items = [{ loc, msg: "not an engine reference", type: "value_error" }]
+    for (const text of ["sandbox-bank", "Sandbox-Bank:website", "a b:website", "x:"])
+      shows(yield* details(text), { status: 422, json: { detail: items } })
+  })
 
-  told(
-    "that needs a person at every run is not started without one [startExecution 400] [error 1]",
-    function* (caller) {
-      const engine_reference = "sandbox-always:website"
-      shows(yield* caller.start("ok", { engine_reference }), {
-        status: 400,
-        json: {
-          app_id: "65f0c0ffee00000000000001",
-          auth_origin: "app-secret",
-          customer_id: "c-1",
-          engine_reference,
-          status_code: "ABORTED",
-          status_reason: "CUSTOMER_INTERVENTION_REQUIRED",
-        },
-      })
-    },
-  )
+  it("that needs a person at every run is not started without one [startExecution 400] [error 1]", function* (caller) {
+    const engine_reference = "sandbox-always:website"
+    shows(yield* caller.start("ok", { engine_reference }), {
+      status: 400,
+      json: {
+        app_id: "65f0c0ffee00000000000001",
+        auth_origin: "app-secret",
+        customer_id: "c-1",
+        engine_reference,
+        status_code: "ABORTED",
+        status_reason: "CUSTOMER_INTERVENTION_REQUIRED",
+      },
+    })
+  })
 
-  told(
-    "with settings of its own closes a run that lacks them [field start.configurations] " +
-      "[reason BAD_CONFIGURATIONS] [field execution.configurations_errors]",
-    function* (caller) {
-      const engine = { engine_reference: "sandbox-settings:website" }
-      const lacking = { loc: ["branch"], msg: "must have required property 'branch'", type: "missing" }
-      const bare = yield* caller.read(yield* caller.begin("queue-0+run-0", engine))
-      shows(bare, { status: 200, configurations_errors: [lacking] })
-      const good = yield* caller.begin("queue-0+run-0", { ...engine, configurations: { branch: "0049" } })
-      expect(stateOf(yield* caller.read(good))).toEqual(["COMPLETED", "COMPLETED"])
-    },
-  )
+  it("with settings of its own closes a run that lacks them [field start.configurations] [reason BAD_CONFIGURATIONS] [field execution.configurations_errors]", function* (caller) {
+    const engine = { engine_reference: "sandbox-settings:website" }
+    const lacking = { loc: ["branch"], msg: "must have required property 'branch'", type: "missing" }
+    const bare = yield* caller.read(yield* caller.begin("queue-0+run-0", engine))
+    shows(bare, { status: 200, configurations_errors: [lacking] })
+    const good = yield* caller.begin("queue-0+run-0", { ...engine, configurations: { branch: "0049" } })
+    expect(stateOf(yield* caller.read(good))).toEqual(["COMPLETED", "COMPLETED"])
+  })
 
-  told(
-    "judges its features by its own forms, after the acceptance [field engine-feature.configurations] " +
-      "[readExecution 200] [state CONFIGURATION_ERROR] [field execution.configurations_errors]",
-    function* (caller) {
-      shows(yield* details("es-tax-agency:website"), {
-        "features.1.code": "yearly_individual_tax",
-        "features.1.configurations.properties.last_n_years.maximum": 5,
-        "features.1.configurations.properties.filing.enum": ["individual", "joint", "any"],
-      })
-      const tax = { code: "yearly_individual_tax", configurations: { last_n_years: 6, filing: "alone" } }
-      const asked = { engine_reference: "es-tax-agency:website", features: ["properties_data", tax] }
-      const state = yield* caller.read(yield* caller.begin("queue-0+run-0", asked))
-      expect(stateOf(state)).toEqual(["CONFIGURATION_ERROR", "BAD_CONFIGURATIONS"])
-      expect(pick(state, "configurations_errors.0.loc", "configurations_errors.1.loc")).toEqual(
-        ["last_n_years", "filing"].map((name) => ["features", 1, "configurations", name]),
-      )
-    },
-  )
+  it("judges its features by its own forms, after the acceptance [field engine-feature.configurations] [readExecution 200] [state CONFIGURATION_ERROR] [field execution.configurations_errors]", function* (caller) {
+    shows(yield* details("es-tax-agency:website"), {
+      "features.1.code": "yearly_individual_tax",
+      "features.1.configurations.properties.last_n_years.maximum": 5,
+      "features.1.configurations.properties.filing.enum": ["individual", "joint", "any"],
+    })
+    const tax = { code: "yearly_individual_tax", configurations: { last_n_years: 6, filing: "alone" } }
+    const asked = { engine_reference: "es-tax-agency:website", features: ["properties_data", tax] }
+    const state = yield* caller.read(yield* caller.begin("queue-0+run-0", asked))
+    expect(stateOf(state)).toEqual(["CONFIGURATION_ERROR", "BAD_CONFIGURATIONS"])
+    expect(pick(state, "configurations_errors.0.loc", "configurations_errors.1.loc")).toEqual(
+      ["last_n_years", "filing"].map((name) => ["features", 1, "configurations", name]),
+    )
+  })
 })
 
 describe("the catalogue", () => {

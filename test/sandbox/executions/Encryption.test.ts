@@ -40,86 +40,73 @@ const stateOf = Effect.fnUntraced(function* (parameters: unknown, customer_id = 
 
 const words = "queue-1+run-2+records-2+end-PARTIAL"
 
-ofTheService("encrypted parameters", (told) => {
+ofTheService("encrypted parameters", (it) => {
   for (const [name, seal] of Object.entries(seals)) {
-    told(
-      `are decrypted one by one or as a whole, ${name}:: [field start.parameters] [auth-rule 7]`,
-      function* () {
-        const key = yield* servedKey
-        const login = { username: words, password: "correct" }
-        const each = { username: seal(key, words), password: seal(key, "correct") }
-        for (const parameters of [each, seal(key, JSON.stringify(login))])
-          shows(yield* stateOf(parameters), { status_reason: "PARTIAL", execution_time: 2 })
-      },
-    )
+    it(`are decrypted one by one or as a whole, ${name}:: [field start.parameters] [auth-rule 7]`, function* () {
+      const key = yield* servedKey
+      const login = { username: words, password: "correct" }
+      const each = { username: seal(key, words), password: seal(key, "correct") }
+      for (const parameters of [each, seal(key, JSON.stringify(login))])
+        shows(yield* stateOf(parameters), { status_reason: "PARTIAL", execution_time: 2 })
+    })
 
-    told(
-      `that were encrypted for somebody else end the run at once, each by name, ${name}:: ` +
-        "[reason ENCRYPTION_ERROR] [field execution.parameters_errors] [auth-rule 7]",
-      function* () {
-        const key = yield* servedKey
-        const lost = seal(stranger, "correct")
-        shows(yield* stateOf({ username: seal(key, words), password: lost }), {
-          status: 200,
-          status_code: "CONFIGURATION_ERROR",
-          status_reason: "ENCRYPTION_ERROR",
-          total_elapsed_time: 0,
-          authentication_status: "not-performed",
-          "parameters_errors.0.loc": ["password"],
-          "parameters_errors.0.type": "encryption_error",
-          "parameters_errors.1": undefined,
-        })
-        const whole = yield* stateOf(seal(stranger, JSON.stringify({ username: words })), "c-2")
-        shows(whole, { status_reason: "ENCRYPTION_ERROR", "parameters_errors.0.loc": [] })
-      },
-    )
+    it(`that were encrypted for somebody else end the run at once, each by name, ${name}:: [reason ENCRYPTION_ERROR] [field execution.parameters_errors] [auth-rule 7]`, function* () {
+      const key = yield* servedKey
+      const lost = seal(stranger, "correct")
+      shows(yield* stateOf({ username: seal(key, words), password: lost }), {
+        status: 200,
+        status_code: "CONFIGURATION_ERROR",
+        status_reason: "ENCRYPTION_ERROR",
+        total_elapsed_time: 0,
+        authentication_status: "not-performed",
+        "parameters_errors.0.loc": ["password"],
+        "parameters_errors.0.type": "encryption_error",
+        "parameters_errors.1": undefined,
+      })
+      const whole = yield* stateOf(seal(stranger, JSON.stringify({ username: words })), "c-2")
+      shows(whole, { status_reason: "ENCRYPTION_ERROR", "parameters_errors.0.loc": [] })
+    })
   }
 
-  told(
-    "are judged by the form once decrypted, and never shown in clear text [reason INCORRECT_PARAMETERS_FORMAT]",
-    function* () {
-      const key = yield* servedKey
-      for (const parameters of [
-        { username: words, password: rsa(key, "zyx") },
-        hybrid(key, JSON.stringify({ username: words, password: "zyx" })),
-      ]) {
-        const state = yield* stateOf(parameters)
-        const msg = "must NOT have fewer than 4 characters"
-        const parameters_errors = [{ loc: ["password"], msg, type: "value_error.minLength" }]
-        shows(state, { status_reason: "INCORRECT_PARAMETERS_FORMAT", parameters_errors })
-        expect(state.text).not.toContain("zyx")
-      }
-    },
-  )
+  it("are judged by the form once decrypted, and never shown in clear text [reason INCORRECT_PARAMETERS_FORMAT]", function* () {
+    const key = yield* servedKey
+    for (const parameters of [
+      { username: words, password: rsa(key, "zyx") },
+      hybrid(key, JSON.stringify({ username: words, password: "zyx" })),
+    ]) {
+      const state = yield* stateOf(parameters)
+      const msg = "must NOT have fewer than 4 characters"
+      const parameters_errors = [{ loc: ["password"], msg, type: "value_error.minLength" }]
+      shows(state, { status_reason: "INCORRECT_PARAMETERS_FORMAT", parameters_errors })
+      expect(state.text).not.toContain("zyx")
+    }
+  })
 
-  told(
-    "of one login are recognised as that login, however they were encrypted [field execution.locking_hash]",
-    function* () {
-      const key = yield* servedKey
-      const login = { username: "queue-1+run-2", password: "correct" }
-      const hashes = []
-      for (const parameters of [
-        login,
-        { ...login, password: rsa(key, "correct") },
-        hybrid(key, JSON.stringify(login)),
-        { ...login, password: rsa(key, "another") },
-        { ...login, username: "queue-1+run-2+ok" },
-      ]) {
-        hashes.push(field(yield* stateOf(parameters), "locking_hash"))
-      }
-      const { truth } = yield* Sandbox
-      const keys = (yield* truth).executions.map(({ login_key }) => login_key)
-      const groups = (values: ReadonlyArray<unknown>) => values.map((value) => values.indexOf(value))
-      expect([groups(hashes), groups(keys)]).toEqual([
-        [0, 0, 0, 0, 4],
-        [0, 0, 0, 3, 4],
-      ])
-      expect(String(hashes[0])).toMatch(/^v1\.[0-9a-f]{64}$/)
-    },
-  )
+  it("of one login are recognised as that login, however they were encrypted [field execution.locking_hash]", function* () {
+    const key = yield* servedKey
+    const login = { username: "queue-1+run-2", password: "correct" }
+    const hashes = []
+    for (const parameters of [
+      login,
+      { ...login, password: rsa(key, "correct") },
+      hybrid(key, JSON.stringify(login)),
+      { ...login, password: rsa(key, "another") },
+      { ...login, username: "queue-1+run-2+ok" },
+    ]) {
+      hashes.push(field(yield* stateOf(parameters), "locking_hash"))
+    }
+    const { truth } = yield* Sandbox
+    const keys = (yield* truth).executions.map(({ login_key }) => login_key)
+    const groups = (values: ReadonlyArray<unknown>) => values.map((value) => values.indexOf(value))
+    expect([groups(hashes), groups(keys)]).toEqual([
+      [0, 0, 0, 0, 4],
+      [0, 0, 0, 3, 4],
+    ])
+    expect(String(hashes[0])).toMatch(/^v1\.[0-9a-f]{64}$/)
+  })
 })
 
-ofTheService("an encrypted answer to a challenge", (told) => {
+ofTheService("an encrypted answer to a challenge", (it) => {
   const answered = (body: unknown) =>
     Effect.gen(function* () {
       const caller = yield* Caller
@@ -132,24 +119,21 @@ ofTheService("an encrypted answer to a challenge", (told) => {
   const whole = JSON.stringify({ code: "4711" })
 
   for (const [name, seal] of Object.entries(seals)) {
-    told(`is decrypted, by value or as a whole, ${name}:: [resume-rule 2] [auth-rule 7]`, function* () {
+    it(`is decrypted, by value or as a whole, ${name}:: [resume-rule 2] [auth-rule 7]`, function* () {
       const key = yield* servedKey
       for (const body of [{ code: seal(key, "4711") }, seal(key, whole)])
         shows(yield* answered(body), { status_reason: "COMPLETED" })
     })
 
-    told(
-      `that cannot be decrypted is accepted and ends the run, ${name}:: [reason ENCRYPTION_ERROR]`,
-      function* () {
-        for (const [body, loc] of [
-          [{ code: seal(stranger, "4711") }, ["code"]],
-          [seal(stranger, whole), []],
-        ] as const) {
-          const error = { loc, msg: "value cannot be decrypted", type: "encryption_error" }
-          shows(yield* answered(body), { status_reason: "ENCRYPTION_ERROR", parameters_errors: [error] })
-        }
-      },
-    )
+    it(`that cannot be decrypted is accepted and ends the run, ${name}:: [reason ENCRYPTION_ERROR]`, function* () {
+      for (const [body, loc] of [
+        [{ code: seal(stranger, "4711") }, ["code"]],
+        [seal(stranger, whole), []],
+      ] as const) {
+        const error = { loc, msg: "value cannot be decrypted", type: "encryption_error" }
+        shows(yield* answered(body), { status_reason: "ENCRYPTION_ERROR", parameters_errors: [error] })
+      }
+    })
   }
 })
 

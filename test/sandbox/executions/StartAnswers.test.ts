@@ -11,26 +11,22 @@ const names = (value: unknown): ReadonlyArray<string> =>
 /** 2.5 */
 const requiredNames = "app_id auth_origin customer_id engine_reference status_code status_reason".split(" ")
 
-ofTheService("a start that is refused", (told) => {
-  told(
-    "has no field that is there only when an execution exists [startExecution 400] [startTokenized 400] " +
-      "[field acceptance.external_execution_id]",
-    function* (caller) {
-      const external_execution_id = "x-1"
-      const always = { engine_reference: "sandbox-always:website", external_execution_id }
-      const ticket = { base_configurations: { tokenized_access: true }, external_execution_id }
-      const token = { token_id: `t10n-${"0".repeat(32)}`, token_key: "k" }
-      const answers = [
-        yield* caller.start("ok", always),
-        yield* caller.start("ok", ticket, "sandbox-app-2"),
-        yield* caller.startTokenized(token, { external_execution_id }, "sandbox-app-2"),
-      ]
-      expect(answers.map(({ status, json }) => [status, names(json)])).toEqual(
-        answers.map(() => [400, requiredNames]),
-      )
-      expect((yield* truth).executions).toEqual([])
-    },
-  )
+ofTheService("a start that is refused", (it) => {
+  it("has no field that is there only when an execution exists [startExecution 400] [startTokenized 400] [field acceptance.external_execution_id]", function* (caller) {
+    const external_execution_id = "x-1"
+    const always = { engine_reference: "sandbox-always:website", external_execution_id }
+    const ticket = { base_configurations: { tokenized_access: true }, external_execution_id }
+    const token = { token_id: `t10n-${"0".repeat(32)}`, token_key: "k" }
+    const answers = [
+      yield* caller.start("ok", always),
+      yield* caller.start("ok", ticket, "sandbox-app-2"),
+      yield* caller.startTokenized(token, { external_execution_id }, "sandbox-app-2"),
+    ]
+    expect(answers.map(({ status, json }) => [status, names(json)])).toEqual(
+      answers.map(() => [400, requiredNames]),
+    )
+    expect((yield* truth).executions).toEqual([])
+  })
 })
 
 /** 4.1, in the order of its table; what has no default has none in its form. */
@@ -49,35 +45,31 @@ const settings = {
   yearly_individual_tax: { last_n_years: 3 },
 }
 
-ofTheService("the form of a feature", (told) => {
-  told(
-    "shows the default of every setting, and nothing where there is none, at every engine " +
-      "[setting cards_read.filter_by_type] [settings none]",
-    function* (caller) {
-      const engines = yield* caller.call("GET", `${caller.base_url}/config/engines/list`)
-      const seen = new Set<string>()
-      const empty = { type: "object", format: "cg-configs", properties: {} }
-      for (const engine of itemsOf(engines.json)) {
-        const url = `${caller.base_url}/config/engines/${textField(engine, "reference")}`
-        for (const feature of itemsOf(yield* caller.call("GET", url), "features")) {
-          const code = textField(feature, "code")
-          seen.add(code)
-          const expected: object | undefined = Object.entries(settings).find(([known]) => known === code)?.[1]
-          const form = field(feature, "configurations")
-          const shown = Object.keys(expected ?? {}).map((name) => [
-            name,
-            field(form, "properties", name, "default"),
-          ])
-          if (expected === undefined) expect([url, code, form]).toEqual([url, code, empty])
-          else expect([url, code, Object.fromEntries(shown)]).toEqual([url, code, expected])
-        }
+ofTheService("the form of a feature", (it) => {
+  it("shows the default of every setting, and nothing where there is none, at every engine [setting cards_read.filter_by_type] [settings none]", function* (caller) {
+    const engines = yield* caller.call("GET", `${caller.base_url}/config/engines/list`)
+    const seen = new Set<string>()
+    const empty = { type: "object", format: "cg-configs", properties: {} }
+    for (const engine of itemsOf(engines.json)) {
+      const url = `${caller.base_url}/config/engines/${textField(engine, "reference")}`
+      for (const feature of itemsOf(yield* caller.call("GET", url), "features")) {
+        const code = textField(feature, "code")
+        seen.add(code)
+        const expected: object | undefined = Object.entries(settings).find(([known]) => known === code)?.[1]
+        const form = field(feature, "configurations")
+        const shown = Object.keys(expected ?? {}).map((name) => [
+          name,
+          field(form, "properties", name, "default"),
+        ])
+        if (expected === undefined) expect([url, code, form]).toEqual([url, code, empty])
+        else expect([url, code, Object.fromEntries(shown)]).toEqual([url, code, expected])
       }
-      expect(Object.keys(settings).filter((code) => !seen.has(code))).toEqual([])
-    },
-  )
+    }
+    expect(Object.keys(settings).filter((code) => !seen.has(code))).toEqual([])
+  })
 })
 
-ofTheService("the state of a run whose request is at fault", (told) => {
+ofTheService("the state of a run whose request is at fault", (it) => {
   const ended = (words: string, more: Readonly<Record<string, unknown>>) =>
     Effect.gen(function* () {
       const caller = yield* Caller
@@ -110,38 +102,32 @@ ofTheService("the state of a run whose request is at fault", (told) => {
     ],
     ["BAD_PROXY_CONFIGURATION", "which is the platform's fault", {}, [[], []]],
   ] as const)
-    told(
-      `names what its source refused once it ends with ${reason} ${tag} [reason ${reason}] [readExecution 200]`,
-      function* () {
-        expect(yield* ended(reason, more)).toEqual(expected)
-      },
-    )
+    it(`names what its source refused once it ends with ${reason} ${tag} [reason ${reason}] [readExecution 200]`, function* () {
+      expect(yield* ended(reason, more)).toEqual(expected)
+    })
 })
 
-ofTheService("the fingerprint of a login", (told) => {
-  told(
-    `stands beside a verdict and never beside \`not-performed\` ${fieldsOf("execution", "locking_hash authentication_status")}`,
-    function* (caller) {
-      for (const [words, interaction, seconds, ...expected] of [
-        ["challenge-1", false, 10, "CUSTOMER_INTERVENTION_REQUIRED", "not-performed"],
-        ["challenge-1+by-accounts_read", false, 10, "CUSTOMER_INTERVENTION_REQUIRED", "AUTH_OK"],
-        ["challenge-1+expire-5", true, 20, "ACTION_TIMEOUT", "not-performed"],
-        ["challenge-1", true, 4, "CLIENT_CANCELLED", "not-performed"],
-        ["end-BLOCKED_USER", false, 10, "BLOCKED_USER", "BLOCKED_USER"],
-        ["ok", false, 10, "COMPLETED", "AUTH_OK"],
-      ] as const) {
-        const id = yield* caller.begin(`queue-1+run-2+${words}`, {
-          customer_id: `${words}-${interaction}`,
-          base_configurations: { customer_interaction_available: interaction },
-        })
-        yield* TestClock.adjust(`${seconds} seconds`)
-        if (seconds === 4) yield* caller.abort(id)
-        const state = yield* caller.read(id)
-        expect(pick(state, "status_reason", "authentication_status")).toEqual(expected)
-        expect(field(state, "locking_hash") === undefined).toBe(expected[1] === "not-performed")
-      }
-    },
-  )
+ofTheService("the fingerprint of a login", (it) => {
+  it(`stands beside a verdict and never beside \`not-performed\` ${fieldsOf("execution", "locking_hash authentication_status")}`, function* (caller) {
+    for (const [words, interaction, seconds, ...expected] of [
+      ["challenge-1", false, 10, "CUSTOMER_INTERVENTION_REQUIRED", "not-performed"],
+      ["challenge-1+by-accounts_read", false, 10, "CUSTOMER_INTERVENTION_REQUIRED", "AUTH_OK"],
+      ["challenge-1+expire-5", true, 20, "ACTION_TIMEOUT", "not-performed"],
+      ["challenge-1", true, 4, "CLIENT_CANCELLED", "not-performed"],
+      ["end-BLOCKED_USER", false, 10, "BLOCKED_USER", "BLOCKED_USER"],
+      ["ok", false, 10, "COMPLETED", "AUTH_OK"],
+    ] as const) {
+      const id = yield* caller.begin(`queue-1+run-2+${words}`, {
+        customer_id: `${words}-${interaction}`,
+        base_configurations: { customer_interaction_available: interaction },
+      })
+      yield* TestClock.adjust(`${seconds} seconds`)
+      if (seconds === 4) yield* caller.abort(id)
+      const state = yield* caller.read(id)
+      expect(pick(state, "status_reason", "authentication_status")).toEqual(expected)
+      expect(field(state, "locking_hash") === undefined).toBe(expected[1] === "not-performed")
+    }
+  })
 })
 
 // Everything that breaks the reference's own types, enumerations or limits is named with its place.
@@ -171,45 +157,37 @@ const malformed: ReadonlyArray<readonly [string, string, unknown, string]> = [
   ["yearly_individual_tax", "last_n_years", "3", "type_error.integer"],
 ]
 
-ofTheService("a start", (told) => {
+ofTheService("a start", (it) => {
   for (const [code, name, value, type] of malformed) {
-    told(
-      `whose ${code}.${name} is ${JSON.stringify(value)} is malformed [startExecution 422] ` +
-        `[setting ${code}.${name}]${name === "filter_by_type" ? " [limit 8]" : ""}`,
-      function* (caller) {
-        const features = ["loans_read", { code, configurations: { [name]: value } }]
-        const refused = yield* caller.start("ok", { engine_reference: engineOf(code), features })
-        const loc = ["body", "features", 1, "configurations", name]
-        shows(refused, { status: 422, detail: [{ loc, msg: expect.any(String), type, input: value }] })
-      },
-    )
+    it(`whose ${code}.${name} is ${JSON.stringify(value)} is malformed [startExecution 422] [setting ${code}.${name}]${name === "filter_by_type" ? " [limit 8]" : ""}`, function* (caller) {
+      const features = ["loans_read", { code, configurations: { [name]: value } }]
+      const refused = yield* caller.start("ok", { engine_reference: engineOf(code), features })
+      const loc = ["body", "features", 1, "configurations", name]
+      shows(refused, { status: 422, detail: [{ loc, msg: expect.any(String), type, input: value }] })
+    })
   }
 
-  told(
-    "names every wrong feature: codes outside of the enumeration, items of a list [startExecution 422] [error 17] " +
-      `[error-body 2] ${fieldsOf("validation", "loc msg type input")} [field start.features]`,
-    function* (caller) {
-      const card = { filter_by_type: ["financial_card:debit", "gold"] }
-      const wrong = (loc: ReadonlyArray<string | number>, msg: string, input: string) => ({
-        loc: ["body", "features", ...loc],
-        msg,
-        type: "type_error.enum",
-        input,
-      })
-      const features = [
-        "accounts",
-        { code: "cards", configurations: {} },
-        { code: "cards_read", configurations: card },
-      ]
-      expect((yield* caller.start("ok", { features })).json).toEqual({
-        detail: [
-          wrong([0], "accounts is not a feature code", "accounts"),
-          wrong([1, "code"], "cards is not a feature code", "cards"),
-          wrong([2, "configurations", "filter_by_type", 1], `not one of ${cards.join(", ")}`, "gold"),
-        ],
-      })
-    },
-  )
+  it(`names every wrong feature: codes outside of the enumeration, items of a list [startExecution 422] [error 17] [error-body 2] ${fieldsOf("validation", "loc msg type input")} [field start.features]`, function* (caller) {
+    const card = { filter_by_type: ["financial_card:debit", "gold"] }
+    const wrong = (loc: ReadonlyArray<string | number>, msg: string, input: string) => ({
+      loc: ["body", "features", ...loc],
+      msg,
+      type: "type_error.enum",
+      input,
+    })
+    const features = [
+      "accounts",
+      { code: "cards", configurations: {} },
+      { code: "cards_read", configurations: card },
+    ]
+    expect((yield* caller.start("ok", { features })).json).toEqual({
+      detail: [
+        wrong([0], "accounts is not a feature code", "accounts"),
+        wrong([1, "code"], "cards is not a feature code", "cards"),
+        wrong([2, "configurations", "filter_by_type", 1], `not one of ${cards.join(", ")}`, "gold"),
+      ],
+    })
+  })
 
   for (const [field_, body] of [
     ["engine_reference", { engine_reference: 7 }],
@@ -226,49 +204,39 @@ ofTheService("a start", (told) => {
     ["hooks_extra_data", { hooks_extra_data: { a: 1 } }],
     ["configurations", { configurations: [] }],
   ] as const) {
-    told(
-      `is malformed where ${JSON.stringify(body)} [startExecution 422] [field start.${field_}]`,
-      function* (caller) {
-        const refused = yield* caller.start("ok", body)
-        const [first] = itemsOf(refused, "detail")
-        expect([refused.status, itemsOf(first, "loc").slice(0, 2)]).toEqual([422, ["body", field_]])
-        expect(pick(first, "msg", "type").map((one) => typeof one)).toEqual(["string", "string"])
-      },
-    )
+    it(`is malformed where ${JSON.stringify(body)} [startExecution 422] [field start.${field_}]`, function* (caller) {
+      const refused = yield* caller.start("ok", body)
+      const [first] = itemsOf(refused, "detail")
+      expect([refused.status, itemsOf(first, "loc").slice(0, 2)]).toEqual([422, ["body", field_]])
+      expect(pick(first, "msg", "type").map((one) => typeof one)).toEqual(["string", "string"])
+    })
   }
 
-  told(
-    "may set what has no settings: no object, an empty one, or names that nobody knows " +
-      "[settings empty] [settings unlisted]",
-    function* () {
-      for (const [code, engine_reference] of [
-        ["customer_information_read", "sandbox-tax:website"],
-        ["academic_data", "sandbox-tax:website"],
-        ["properties_data", "sandbox-tax:website"],
-        ["accounts_certificates", "es-bank:api"],
-      ] as const) {
-        const plain = yield* readFeature(code, {}, { engine_reference })
-        const set = yield* readFeature(code, { from_date: "whenever" }, { engine_reference })
-        expect(field(set.state, "status_reason")).toBe("COMPLETED")
-        expect(set.records).toEqual(plain.records)
-      }
-    },
-  )
+  it("may set what has no settings: no object, an empty one, or names that nobody knows [settings empty] [settings unlisted]", function* () {
+    for (const [code, engine_reference] of [
+      ["customer_information_read", "sandbox-tax:website"],
+      ["academic_data", "sandbox-tax:website"],
+      ["properties_data", "sandbox-tax:website"],
+      ["accounts_certificates", "es-bank:api"],
+    ] as const) {
+      const plain = yield* readFeature(code, {}, { engine_reference })
+      const set = yield* readFeature(code, { from_date: "whenever" }, { engine_reference })
+      expect(field(set.state, "status_reason")).toBe("COMPLETED")
+      expect(set.records).toEqual(plain.records)
+    }
+  })
 
-  told(
-    "without features runs the engine's defaults, and shows no trace of what the engine lacks [field start.features]",
-    function* (caller) {
-      for (const [more, codes] of [
-        [{}, ["customer_information_read", "yearly_individual_tax"]],
-        [{ features: ["cloud_resource_read", "driver_data"] }, ["driver_data"]],
-        [{ features: ["driver_data", { code: "driver_data" }] }, ["driver_data"]],
-        [{ features: [] }, []],
-      ] as const) {
-        const tax = { engine_reference: "sandbox-tax:website", ...more }
-        const state = yield* caller.read(yield* caller.begin("queue-0+run-0", tax))
-        expect(itemsOf(state, "features").map((one) => field(one, "code"))).toEqual(codes)
-        expect(state.text).not.toContain("cloud_resource_read")
-      }
-    },
-  )
+  it("without features runs the engine's defaults, and shows no trace of what the engine lacks [field start.features]", function* (caller) {
+    for (const [more, codes] of [
+      [{}, ["customer_information_read", "yearly_individual_tax"]],
+      [{ features: ["cloud_resource_read", "driver_data"] }, ["driver_data"]],
+      [{ features: ["driver_data", { code: "driver_data" }] }, ["driver_data"]],
+      [{ features: [] }, []],
+    ] as const) {
+      const tax = { engine_reference: "sandbox-tax:website", ...more }
+      const state = yield* caller.read(yield* caller.begin("queue-0+run-0", tax))
+      expect(itemsOf(state, "features").map((one) => field(one, "code"))).toEqual(codes)
+      expect(state.text).not.toContain("cloud_resource_read")
+    }
+  })
 })

@@ -60,7 +60,7 @@ const alsoShown: Readonly<Record<string, string>> = {
   messages: ` ${fieldsOf("message", "date type id loc message")}`,
 }
 
-ofTheService("a closed run", (told) => {
+ofTheService("a closed run", (it) => {
   const closedRun = Effect.gen(function* () {
     const caller = yield* Caller
     const words = "queue-1+run-2+async-3+records-3+partial"
@@ -68,46 +68,39 @@ ofTheService("a closed run", (told) => {
     yield* TestClock.adjust(10_000)
     return yield* caller.read(id)
   })
-  told("shows these fields and no others", function* () {
+  it("shows these fields and no others", function* () {
     expect((yield* closedRun).json).toEqual(fields)
   })
   for (const [name, value] of Object.entries(fields))
-    told(`shows its ${name} [field execution.${name}]${alsoShown[name] ?? ""}`, function* () {
+    it(`shows its ${name} [field execution.${name}]${alsoShown[name] ?? ""}`, function* () {
       expect(field(yield* closedRun, name)).toEqual(value)
     })
-  told(
-    "has a notice for the end user where the person has to act, and no place where it concerns all of it " +
-      "[field message.type] [field message.loc] [field execution.errors_count]",
-    function* (caller) {
-      const state = yield* caller.read(yield* caller.begin("queue-0+run-0+end-BLOCKED_USER"))
-      expect(itemsOf(state, "messages").map((one) => pick(one, "type", "id", "loc"))).toEqual([
-        ["error", "auth_error.blocked_user", []],
-        ["notification", "auth_error.blocked_user.notice", []],
-      ])
-      shows(state, { errors_count: 1, warnings_count: 0 })
-    },
-  )
-  told(
-    `echoes what was wrong with its parameters [field execution.parameters_errors] ${fieldsOf("validation", "ctx input")}`,
-    function* (caller) {
-      const id = yield* caller.begin("", { parameters: { username: "", password: "abc" } })
-      const short = (name: string, given: string, least: string) => ({
-        loc: [name],
-        msg: `"${given}" must NOT have fewer than ${least}`,
-        type: "value_error.minLength",
-        input: given,
-        ctx: { given },
-      })
-      shows(yield* caller.read(id), {
-        status: 200,
-        parameters_errors: [short("username", "", "1 characters"), short("password", "abc", "4 characters")],
-      })
-    },
-  )
+  it("has a notice for the end user where the person has to act, and no place where it concerns all of it [field message.type] [field message.loc] [field execution.errors_count]", function* (caller) {
+    const state = yield* caller.read(yield* caller.begin("queue-0+run-0+end-BLOCKED_USER"))
+    expect(itemsOf(state, "messages").map((one) => pick(one, "type", "id", "loc"))).toEqual([
+      ["error", "auth_error.blocked_user", []],
+      ["notification", "auth_error.blocked_user.notice", []],
+    ])
+    shows(state, { errors_count: 1, warnings_count: 0 })
+  })
+  it(`echoes what was wrong with its parameters [field execution.parameters_errors] ${fieldsOf("validation", "ctx input")}`, function* (caller) {
+    const id = yield* caller.begin("", { parameters: { username: "", password: "abc" } })
+    const short = (name: string, given: string, least: string) => ({
+      loc: [name],
+      msg: `"${given}" must NOT have fewer than ${least}`,
+      type: "value_error.minLength",
+      input: given,
+      ctx: { given },
+    })
+    shows(yield* caller.read(id), {
+      status: 200,
+      parameters_errors: [short("username", "", "1 characters"), short("password", "abc", "4 characters")],
+    })
+  })
 })
 
-ofTheService("a running execution", (told) => {
-  told("shows what it can and no more [readExecution 202]", function* (caller) {
+ofTheService("a running execution", (it) => {
+  it("shows what it can and no more [readExecution 202]", function* (caller) {
     const id = yield* caller.begin("queue-60")
     yield* TestClock.adjust("30 seconds")
     const same = "execution_id session_id app_id customer_id auth_origin engine_reference end_hook".split(" ")
@@ -136,91 +129,80 @@ ofTheService("a running execution", (told) => {
   })
 })
 
-ofTheService("an acceptance", (told) => {
+ofTheService("an acceptance", (it) => {
   const shown =
     "app_id customer_id auth_origin engine_reference status_reason status_code execution_id session_id external_execution_id"
-  told(
-    `carries these fields [startExecution 202] [move 1] [auth-rule 6] ${fieldsOf("acceptance", shown)} ` +
-      fieldsOf("start", "customer_id external_execution_id engine_reference"),
-    function* (caller) {
-      const asked = { external_execution_id: "x-1", customer_id: "" }
-      shows(yield* caller.start("queue-60", asked), {
-        status: 202,
-        json: {
-          ...usualStart,
-          ...asked,
-          status_reason: "ACCEPTED",
-          status_code: "ONGOING",
-          execution_id: fields["execution_id"],
-          session_id: fields["session_id"],
-        },
-      })
-    },
-  )
-  told("carries a session_token on request only [field acceptance.session_token]", function* (caller) {
+  it(`carries these fields [startExecution 202] [move 1] [auth-rule 6] ${fieldsOf("acceptance", shown)} ${fieldsOf("start", "customer_id external_execution_id engine_reference")}`, function* (caller) {
+    const asked = { external_execution_id: "x-1", customer_id: "" }
+    shows(yield* caller.start("queue-60", asked), {
+      status: 202,
+      json: {
+        ...usualStart,
+        ...asked,
+        status_reason: "ACCEPTED",
+        status_code: "ONGOING",
+        execution_id: fields["execution_id"],
+        session_id: fields["session_id"],
+      },
+    })
+  })
+  it("carries a session_token on request only [field acceptance.session_token]", function* (caller) {
     shows(yield* caller.start("queue-60"), { session_token: undefined })
     const asked = yield* caller.start("queue-60+session-token", { customer_id: "c-2" })
     shows(asked, { session_token: expect.stringMatching(/^[0-9a-f]{64}$/) })
   })
-  told(
-    "of a run in flight is its own, and nothing is created [startExecution 409] [error 3] [limit 6] " +
-      "[reason ALREADY_EXECUTING] [state TEMPORARY_ERROR]",
-    function* (caller) {
-      const first = yield* caller.start("queue-60", { external_execution_id: "x-1" })
-      const tax = { engine_reference: "sandbox-tax:website" }
-      const same = [{}, { external_execution_id: "x-1" }, { external_execution_id: "x-1", ...tax }]
-      for (const more of same)
-        shows(yield* caller.start("queue-60", more), {
-          status: 409,
-          json: {
-            ...usualStart,
-            execution_id: field(first, "execution_id"),
-            session_id: field(first, "session_id"),
-            external_execution_id: "x-1",
-            status_code: "TEMPORARY_ERROR",
-            status_reason: "ALREADY_EXECUTING",
-          },
-        })
-      const statuses = []
-      for (const [more, secret] of [
-        [{ external_execution_id: "x-2" }],
-        [{ customer_id: "c-2" }],
-        [{ customer_id: "c-2", external_execution_id: "x-9" }],
-        [tax],
-        [{}, "sandbox-app-2"],
-      ] as const)
-        statuses.push((yield* caller.start("queue-60", more, secret)).status)
-      expect(statuses).toEqual([202, 202, 409, 202, 202])
-    },
-  )
-})
-
-ofTheService("the profile of a run", (told) => {
-  told(
-    "is available as soon as it was read, in this service's own shape [readProfile 200] [readProfile 404]",
-    function* (caller) {
-      const profileOf = (id: string) => caller.call("GET", caller.profileUrl(id))
-      const started = yield* caller.start("queue-10+run-10+records-3")
-      const id = textField(started, "execution_id")
-      const early = yield* profileOf(id)
-      yield* TestClock.adjust(30_000)
-      const without = yield* caller.begin("queue-0+run-0", { features: ["accounts_read"] })
-      const none = [early, yield* profileOf(without), yield* profileOf("nobody")]
-      expect(none.map(({ status }) => status)).toEqual([404, 404, 404])
-      const results = yield* caller.results(textField(started, "session_id"))
-      shows(yield* profileOf(id), {
-        status: 200,
+  it("of a run in flight is its own, and nothing is created [startExecution 409] [error 3] [limit 6] [reason ALREADY_EXECUTING] [state TEMPORARY_ERROR]", function* (caller) {
+    const first = yield* caller.start("queue-60", { external_execution_id: "x-1" })
+    const tax = { engine_reference: "sandbox-tax:website" }
+    const same = [{}, { external_execution_id: "x-1" }, { external_execution_id: "x-1", ...tax }]
+    for (const more of same)
+      shows(yield* caller.start("queue-60", more), {
+        status: 409,
         json: {
-          shape: "nightjar-sandbox",
-          execution_id: id,
-          session_id: field(started, "session_id"),
-          customer_id: "c-1",
-          is_closed: true,
-          profile: field(results, "data", "customer_information", 0),
+          ...usualStart,
+          execution_id: field(first, "execution_id"),
+          session_id: field(first, "session_id"),
+          external_execution_id: "x-1",
+          status_code: "TEMPORARY_ERROR",
+          status_reason: "ALREADY_EXECUTING",
         },
       })
-    },
-  )
+    const statuses = []
+    for (const [more, secret] of [
+      [{ external_execution_id: "x-2" }],
+      [{ customer_id: "c-2" }],
+      [{ customer_id: "c-2", external_execution_id: "x-9" }],
+      [tax],
+      [{}, "sandbox-app-2"],
+    ] as const)
+      statuses.push((yield* caller.start("queue-60", more, secret)).status)
+    expect(statuses).toEqual([202, 202, 409, 202, 202])
+  })
+})
+
+ofTheService("the profile of a run", (it) => {
+  it("is available as soon as it was read, in this service's own shape [readProfile 200] [readProfile 404]", function* (caller) {
+    const profileOf = (id: string) => caller.call("GET", caller.profileUrl(id))
+    const started = yield* caller.start("queue-10+run-10+records-3")
+    const id = textField(started, "execution_id")
+    const early = yield* profileOf(id)
+    yield* TestClock.adjust(30_000)
+    const without = yield* caller.begin("queue-0+run-0", { features: ["accounts_read"] })
+    const none = [early, yield* profileOf(without), yield* profileOf("nobody")]
+    expect(none.map(({ status }) => status)).toEqual([404, 404, 404])
+    const results = yield* caller.results(textField(started, "session_id"))
+    shows(yield* profileOf(id), {
+      status: 200,
+      json: {
+        shape: "nightjar-sandbox",
+        execution_id: id,
+        session_id: field(started, "session_id"),
+        customer_id: "c-1",
+        is_closed: true,
+        profile: field(results, "data", "customer_information", 0),
+      },
+    })
+  })
 })
 
 // Counts of a state are counts of what is there (section 2.4), whatever was asked for and whenever it is looked

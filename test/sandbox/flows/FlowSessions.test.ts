@@ -45,11 +45,11 @@ const idsIn = (answer: { readonly text: string }) =>
 
 ofTheService(
   "flow sessions",
-  (told) => {
+  (it) => {
     for (const [words, steps, status, cursor, is_closed] of walks) {
       const session_cursor = `es-public-administration:${cursor}`
       const title = [words, ...steps].filter(Boolean).join(", ")
-      told(`[session ${status}] [cursor ${session_cursor}] ${title}`, function* () {
+      it(`[session ${status}] [cursor ${session_cursor}] ${title}`, function* () {
         const { caller, session_id } = yield* walked(words, steps)
         shows(yield* caller.results(session_id), {
           status: 200,
@@ -60,83 +60,68 @@ ofTheService(
       })
     }
 
-    told(
-      "[readFlowResults 404] [flow-error 1] nobody's session, and another application's, are not found",
-      function* () {
-        const { caller, session_id } = yield* walked("", ["start"])
-        const unknown = yield* caller.results("65f0c0ffee65f0c0ffee65f0")
-        shows(unknown, { status: 404, json: { detail: "session not found" } })
-        for (const answer of [
-          yield* caller.call("GET", caller.resultsUrl(session_id), { secret: stranger }),
-          yield* caller.viewSession(session_id, stranger),
-          yield* caller.step(session_id, "client-cancel", undefined, stranger),
-        ])
-          shows(answer, { status: 404, text: unknown.text })
-      },
-    )
+    it("[readFlowResults 404] [flow-error 1] nobody's session, and another application's, are not found", function* () {
+      const { caller, session_id } = yield* walked("", ["start"])
+      const unknown = yield* caller.results("65f0c0ffee65f0c0ffee65f0")
+      shows(unknown, { status: 404, json: { detail: "session not found" } })
+      for (const answer of [
+        yield* caller.call("GET", caller.resultsUrl(session_id), { secret: stranger }),
+        yield* caller.viewSession(session_id, stranger),
+        yield* caller.step(session_id, "client-cancel", undefined, stranger),
+      ])
+        shows(answer, { status: 404, text: unknown.text })
+    })
 
-    told(
-      "[readFlowResults 412] [readFlowResults 200] [flow-error 2] [flow-rule 1] can be read once the customer has started",
-      function* () {
-        const { caller, session_id } = yield* walked("", [])
-        const detail = "the customer never started this session"
-        shows(yield* caller.results(session_id), { status: 412, json: { detail } })
-        yield* walk(session_id, ["start"])
-        shows(yield* caller.results(session_id), { status: 200 })
-        const cancelled = yield* walked("", ["client-cancel"])
-        shows(yield* caller.results(cancelled.session_id), { status: 412 })
-      },
-    )
+    it("[readFlowResults 412] [readFlowResults 200] [flow-error 2] [flow-rule 1] can be read once the customer has started", function* () {
+      const { caller, session_id } = yield* walked("", [])
+      const detail = "the customer never started this session"
+      shows(yield* caller.results(session_id), { status: 412, json: { detail } })
+      yield* walk(session_id, ["start"])
+      shows(yield* caller.results(session_id), { status: 200 })
+      const cancelled = yield* walked("", ["client-cancel"])
+      shows(yield* caller.results(cancelled.session_id), { status: 412 })
+    })
 
-    told(
-      "[readFlowResults 422] [flow-error 3] an id that is not an ObjectId is malformed",
-      function* (caller) {
-        const detail = [{ loc: ["path", "session_id"], msg: "not an ObjectId", type: "value_error" }]
-        for (const id of ["nobody", "5e550000000000000000000g", "5e55", "5e5500000000000000000000ff"])
-          shows(yield* caller.results(id), { status: 422, json: { detail } })
-      },
-    )
+    it("[readFlowResults 422] [flow-error 3] an id that is not an ObjectId is malformed", function* (caller) {
+      const detail = [{ loc: ["path", "session_id"], msg: "not an ObjectId", type: "value_error" }]
+      for (const id of ["nobody", "5e550000000000000000000g", "5e55", "5e5500000000000000000000ff"])
+        shows(yield* caller.results(id), { status: 422, json: { detail } })
+    })
 
-    told(
-      "[readFlowResults 429] [flow-error 4] [limit 1] one request per five seconds for each session separately",
-      function* () {
-        const { caller, session_id } = yield* walked("", ["start"])
-        const other = yield* walked("", ["start"])
-        const statuses: Array<number> = []
-        for (const millis of [0, 0, 4_999, 1, 5_000, 2_500, 2_500]) {
-          yield* TestClock.adjust(millis)
-          statuses.push((yield* caller.results(session_id)).status)
-        }
-        expect(statuses).toEqual([200, 429, 429, 200, 200, 429, 200])
-        shows(yield* caller.results(other.session_id), { status: 200 })
-        yield* TestClock.adjust(5_000)
-        const theirs = caller.call("GET", caller.resultsUrl(other.session_id), { secret: stranger })
-        shows(yield* theirs, { status: 404 })
-        shows(yield* caller.results(other.session_id), { status: 200 })
-      },
-    )
+    it("[readFlowResults 429] [flow-error 4] [limit 1] one request per five seconds for each session separately", function* () {
+      const { caller, session_id } = yield* walked("", ["start"])
+      const other = yield* walked("", ["start"])
+      const statuses: Array<number> = []
+      for (const millis of [0, 0, 4_999, 1, 5_000, 2_500, 2_500]) {
+        yield* TestClock.adjust(millis)
+        statuses.push((yield* caller.results(session_id)).status)
+      }
+      expect(statuses).toEqual([200, 429, 429, 200, 200, 429, 200])
+      shows(yield* caller.results(other.session_id), { status: 200 })
+      yield* TestClock.adjust(5_000)
+      const theirs = caller.call("GET", caller.resultsUrl(other.session_id), { secret: stranger })
+      shows(yield* theirs, { status: 404 })
+      shows(yield* caller.results(other.session_id), { status: 200 })
+    })
 
-    told(
-      "[flow-rule 2] [field results.is_closed] [field results.data] partial results lose and gain records",
-      function* () {
-        const late = "connect queue-0+run-100+records-12+late-60"
-        const { caller, session_id } = yield* walked("", ["start", "consent", late, "leave"])
-        const bodies = []
-        for (const seconds of [30, 40, 40, 60, 600]) {
-          yield* TestClock.adjust(`${seconds} seconds`)
-          bodies.push(yield* caller.results(session_id))
-        }
-        expect(bodies.map((body) => field(body, "is_closed"))).toEqual([false, false, false, true, true])
-        const [early = [], later = [], settling = [], final = []] = bodies.map(recordTexts)
-        const without = (one: ReadonlyArray<string>, other: ReadonlyArray<string>) =>
-          one.filter((record) => !other.includes(record)).length
-        expect([without(early, later), later.length > early.length]).toEqual([0, true])
-        expect([without(settling, final), without(final, settling), final.length]).toEqual([1, 1, 12])
-        expect(bodies[4]?.text).toBe(bodies[3]?.text)
-      },
-    )
+    it("[flow-rule 2] [field results.is_closed] [field results.data] partial results lose and gain records", function* () {
+      const late = "connect queue-0+run-100+records-12+late-60"
+      const { caller, session_id } = yield* walked("", ["start", "consent", late, "leave"])
+      const bodies = []
+      for (const seconds of [30, 40, 40, 60, 600]) {
+        yield* TestClock.adjust(`${seconds} seconds`)
+        bodies.push(yield* caller.results(session_id))
+      }
+      expect(bodies.map((body) => field(body, "is_closed"))).toEqual([false, false, false, true, true])
+      const [early = [], later = [], settling = [], final = []] = bodies.map(recordTexts)
+      const without = (one: ReadonlyArray<string>, other: ReadonlyArray<string>) =>
+        one.filter((record) => !other.includes(record)).length
+      expect([without(early, later), later.length > early.length]).toEqual([0, true])
+      expect([without(settling, final), without(final, settling), final.length]).toEqual([1, 1, 12])
+      expect(bodies[4]?.text).toBe(bodies[3]?.text)
+    })
 
-    told("[field results.retrieved_features] grows with the sources, each feature once", function* () {
+    it("[field results.retrieved_features] grows with the sources, each feature once", function* () {
       const { caller, session_id } = yield* walked("", ["start", "consent"])
       const own = ["yearly_individual_tax", "properties_data"]
       for (const [steps, ...codes] of [
@@ -144,7 +129,9 @@ ofTheService(
         [["university queue-0+run-1+records-4"], "customer_information_read", "academic_data"],
         [
           ["connect queue-0+run-1+records-3", "wait 5", "leave"],
-          ...["customer_information_read", "academic_data", ...own],
+          "customer_information_read",
+          "academic_data",
+          ...own,
         ],
       ] as ReadonlyArray<readonly [ReadonlyArray<string>, ...Array<string>]>) {
         yield* walk(session_id, [...steps, "wait 5"])
@@ -152,84 +139,73 @@ ofTheService(
       }
     })
 
-    told(
-      `[field results.consent] ${fieldsOf("consent", "accepted_date accepted_features user_ip user_agent origin")} ` +
-        `[field consent.accepted_documents] ${fieldsOf("document", "version hash sign_date signature_provider")} ` +
-        "[field document.signature_metadata] show what the customer accepted, where and signed how, with the SHA-256",
-      function* (caller) {
-        const created = yield* caller.createSession({ features: ["academic_data", "properties_data"] })
-        const session_id = textField(created, "session_id")
-        const browser = { user_ip: "198.51.100.9", user_agent: "Browser/1", origin: "https://shop.invalid" }
-        yield* caller.step(session_id, "start", browser)
-        yield* TestClock.adjust("7 seconds")
-        shows(yield* caller.results(session_id), { consent: undefined })
-        yield* TestClock.adjust("5 seconds")
-        const signature = { signature_provider: "signer", signature_metadata: { pages: 2, method: "otp" } }
-        const documents = ["terms-es", { document_id: "privacy-es", ...signature }]
-        yield* caller.step(session_id, "consent", { features: ["academic_data"], documents })
-        const [terms, privacy] = [0, 1].map((index) => ({
-          version: textField(created, "documents", index, "version"),
-          hash: createHash("sha256")
-            .update(textField(created, "documents", index, "content"))
-            .digest("hex"),
-        }))
-        const accepted_date = new Date(nightStart + 12_000).toISOString()
-        yield* TestClock.adjust("9 seconds")
-        shows(yield* caller.results(session_id), {
-          consent: {
-            accepted_date,
-            accepted_features: ["academic_data"],
-            ...browser,
-            accepted_documents: {
-              "terms-es": terms,
-              "privacy-es": { ...privacy, sign_date: accepted_date, ...signature },
-            },
+    it(`[field results.consent] ${fieldsOf("consent", "accepted_date accepted_features user_ip user_agent origin")} [field consent.accepted_documents] ${fieldsOf("document", "version hash sign_date signature_provider")} [field document.signature_metadata] show what the customer accepted, where and signed how, with the SHA-256`, function* (caller) {
+      const created = yield* caller.createSession({ features: ["academic_data", "properties_data"] })
+      const session_id = textField(created, "session_id")
+      const browser = { user_ip: "198.51.100.9", user_agent: "Browser/1", origin: "https://shop.invalid" }
+      yield* caller.step(session_id, "start", browser)
+      yield* TestClock.adjust("7 seconds")
+      shows(yield* caller.results(session_id), { consent: undefined })
+      yield* TestClock.adjust("5 seconds")
+      const signature = { signature_provider: "signer", signature_metadata: { pages: 2, method: "otp" } }
+      const documents = ["terms-es", { document_id: "privacy-es", ...signature }]
+      yield* caller.step(session_id, "consent", { features: ["academic_data"], documents })
+      const [terms, privacy] = [0, 1].map((index) => ({
+        version: textField(created, "documents", index, "version"),
+        hash: createHash("sha256")
+          .update(textField(created, "documents", index, "content"))
+          .digest("hex"),
+      }))
+      const accepted_date = new Date(nightStart + 12_000).toISOString()
+      yield* TestClock.adjust("9 seconds")
+      shows(yield* caller.results(session_id), {
+        consent: {
+          accepted_date,
+          accepted_features: ["academic_data"],
+          ...browser,
+          accepted_documents: {
+            "terms-es": terms,
+            "privacy-es": { ...privacy, sign_date: accepted_date, ...signature },
           },
-        })
-      },
-    )
+        },
+      })
+    })
 
-    told(
-      "[field consent.accepted_features] an empty list, and no browser fields, if nothing was accepted",
-      function* () {
-        const { caller, session_id } = yield* walked("", ["start"])
-        yield* caller.step(session_id, "consent", { features: [] })
-        expect(field(yield* caller.results(session_id), "consent")).toEqual({
-          accepted_date: expect.any(String),
-          accepted_documents: expect.any(Object),
-          accepted_features: [],
-        })
-        const detail = "the source offers nothing that the customer accepted"
-        shows(yield* caller.step(session_id, "connect", connection("ok")), { status: 409, detail })
-        const without = yield* walked("noconsent", ["start", quick, "leave", "wait 9"])
-        expect((yield* caller.results(without.session_id)).json).not.toHaveProperty("consent")
-      },
-    )
+    it("[field consent.accepted_features] an empty list, and no browser fields, if nothing was accepted", function* () {
+      const { caller, session_id } = yield* walked("", ["start"])
+      yield* caller.step(session_id, "consent", { features: [] })
+      expect(field(yield* caller.results(session_id), "consent")).toEqual({
+        accepted_date: expect.any(String),
+        accepted_documents: expect.any(Object),
+        accepted_features: [],
+      })
+      const detail = "the source offers nothing that the customer accepted"
+      shows(yield* caller.step(session_id, "connect", connection("ok")), { status: 409, detail })
+      const without = yield* walked("noconsent", ["start", quick, "leave", "wait 9"])
+      expect((yield* caller.results(without.session_id)).json).not.toHaveProperty("consent")
+    })
 
-    told(
-      "[downloadAttachment 200] [downloadAttachment 404] documents of a source, once its records are whole",
-      function* () {
-        const words = "connect queue-0+run-20+records-4+attach-2"
-        const { caller, session_id } = yield* walked("", ["start", "consent", words, "wait 10"])
-        const download = (session: string, id: string, secret = "sandbox-app-1") =>
-          caller.call("GET", caller.attachmentUrl(session, id), { secret })
-        expect(idsIn(yield* caller.results(session_id))).toEqual([])
-        yield* walk(session_id, ["wait 10", "leave"])
-        const ids = idsIn(yield* caller.results(session_id))
-        expect(new Set(ids).size).toBe(2)
-        for (const id of ids) {
-          const { status, contentType, text } = yield* download(session_id, id)
-          expect([status, contentType, text.slice(0, 8)]).toEqual([200, "application/pdf", "%PDF-1.4"])
-          shows(yield* download(session_id, id, stranger), { status: 404 })
-        }
-        const university = "university queue-0+run-1+records-4+attach-2"
-        const other = yield* walked("", ["start", "consent", words, university, "wait 20", "leave"])
-        expect(new Set(idsIn(yield* caller.results(other.session_id))).size).toBe(4)
-        for (const id of ["nobody", ...ids]) shows(yield* download(other.session_id, id), { status: 404 })
-      },
-    )
+    it("[downloadAttachment 200] [downloadAttachment 404] documents of a source, once its records are whole", function* () {
+      const words = "connect queue-0+run-20+records-4+attach-2"
+      const { caller, session_id } = yield* walked("", ["start", "consent", words, "wait 10"])
+      const download = (session: string, id: string, secret = "sandbox-app-1") =>
+        caller.call("GET", caller.attachmentUrl(session, id), { secret })
+      expect(idsIn(yield* caller.results(session_id))).toEqual([])
+      yield* walk(session_id, ["wait 10", "leave"])
+      const ids = idsIn(yield* caller.results(session_id))
+      expect(new Set(ids).size).toBe(2)
+      for (const id of ids) {
+        const { status, contentType, text } = yield* download(session_id, id)
+        expect([status, contentType, text.slice(0, 8)]).toEqual([200, "application/pdf", "%PDF-1.4"])
+        shows(yield* download(session_id, id, stranger), { status: 404 })
+      }
+      const university = "university queue-0+run-1+records-4+attach-2"
+      const other = yield* walked("", ["start", "consent", words, university, "wait 20", "leave"])
+      expect(new Set(idsIn(yield* caller.results(other.session_id))).size).toBe(4)
+      for (const id of ["nobody", ...ids]) shows(yield* download(other.session_id, id), { status: 404 })
+    })
 
-    told("a cancelled session keeps what its sources had returned by then, for good", function* () {
+    it("a cancelled session keeps what its sources had returned by then, for good", function* () {
       const { caller, session_id } = yield* walked("", ["start", "consent", slow, "wait 50"])
       const before = recordTexts(yield* caller.results(session_id))
       yield* walk(session_id, ["wait 5", "client-cancel"])
@@ -258,7 +234,7 @@ ofTheService(
       ["", ["client-cancel"], "start", "the session is over"],
       ["", ["start", "wait 1800"], "consent", "the session is over"],
     ]
-    told("steps that a session does not allow are conflicts and change nothing", function* () {
+    it("steps that a session does not allow are conflicts and change nothing", function* () {
       for (const [words, steps, name, detail] of rows) {
         const { caller, session_id } = yield* walked(words, steps)
         const before = yield* caller.viewSession(session_id)
@@ -272,7 +248,7 @@ ofTheService(
       }
     })
 
-    told("a step that does not fit the session is invalid, and no answer repeats a parameter", function* () {
+    it("a step that does not fit the session is invalid, and no answer repeats a parameter", function* () {
       const { caller, session_id } = yield* walked("", ["start"], { features: ["properties_data"] })
       const refuses = Effect.fnUntraced(function* (
         name: string,
@@ -315,7 +291,7 @@ ofTheService(
       shows(yield* caller.step("nobody", "start", {}), { status: 404 })
     })
 
-    told("a source in the widget may ask for a second factor, again after a wrong code", function* () {
+    it("a source in the widget may ask for a second factor, again after a wrong code", function* () {
       const words = "connect queue-0+run-10+records-2+challenge-4711"
       const { caller, session_id } = yield* walked("", ["start", "consent", words, "wait 5"])
       const view = caller.viewSession(session_id)
@@ -332,7 +308,7 @@ ofTheService(
       expect([field(results, "session_status"), recordTexts(results).length]).toEqual(["COMPLETED", 2])
     })
 
-    told("no call of the widget is answered without the application secret", function* () {
+    it("no call of the widget is answered without the application secret", function* () {
       const { caller, session_id } = yield* walked("", ["start"])
       const steps = ["start", "consent", "connect", "answer", "leave", "cancel", "client-cancel"]
       for (const [method, url] of [

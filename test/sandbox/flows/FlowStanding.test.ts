@@ -57,8 +57,8 @@ const firstLooks = {
 const cursorIn = (answer: unknown) =>
   textField(answer, "session_cursor").slice("es-public-administration:".length)
 
-const standingSuite = (told: Told) => {
-  told("every script shows at the first read what its line says", function* (caller) {
+const standingSuite = (it: Told) => {
+  it("every script shows at the first read what its line says", function* (caller) {
     const seen: Record<string, ReadonlyArray<unknown>> = {}
     for (const { name } of standingScripts) {
       const results = yield* caller.results(idOf(name))
@@ -69,49 +69,43 @@ const standingSuite = (told: Told) => {
     expect(seen).toEqual(firstLooks)
   })
 
-  told(
-    "a life counts from the first read, whenever that is: partial, settling, final, then the same forever",
-    function* (caller) {
-      yield* TestClock.adjust("3 hours")
-      const bodies = []
-      for (const seconds of [0, 120, 150, 89, 5, 86_400]) {
-        yield* TestClock.adjust(`${seconds} seconds`)
-        bodies.push(yield* caller.results(idOf("partial")))
-      }
-      expect(bodies.map((body) => field(body, "is_closed"))).toEqual([false, false, false, false, true, true])
-      const [first = [], second = [], settling = [], , final = []] = bodies.map(recordTexts)
-      expect(first.filter((record) => !second.includes(record))).toEqual([])
-      expect(second.length).toBeGreaterThan(first.length)
-      expect(settling.filter((record) => !final.includes(record)).length).toBe(1)
-      expect(final.length).toBe(24)
-      expect(bodies[5]?.text).toBe(bodies[4]?.text)
-    },
-  )
+  it("a life counts from the first read, whenever that is: partial, settling, final, then the same forever", function* (caller) {
+    yield* TestClock.adjust("3 hours")
+    const bodies = []
+    for (const seconds of [0, 120, 150, 89, 5, 86_400]) {
+      yield* TestClock.adjust(`${seconds} seconds`)
+      bodies.push(yield* caller.results(idOf("partial")))
+    }
+    expect(bodies.map((body) => field(body, "is_closed"))).toEqual([false, false, false, false, true, true])
+    const [first = [], second = [], settling = [], , final = []] = bodies.map(recordTexts)
+    expect(first.filter((record) => !second.includes(record))).toEqual([])
+    expect(second.length).toBeGreaterThan(first.length)
+    expect(settling.filter((record) => !final.includes(record)).length).toBe(1)
+    expect(final.length).toBe(24)
+    expect(bodies[5]?.text).toBe(bodies[4]?.text)
+  })
 
-  told(
-    "a live one goes from READY to COMPLETED by itself, and can also be driven by the widget",
-    function* (caller) {
-      const seen: Array<string> = []
-      for (const seconds of [0, 60, 35, 55, 20, 200]) {
-        yield* TestClock.adjust(`${seconds} seconds`)
-        const results = yield* caller.results(idOf("live"))
-        seen.push(`${textField(results, "session_status")} ${cursorIn(results)}`)
-      }
-      expect(seen).toEqual([
-        "READY welcome:init",
-        "READY welcome:consent",
-        "WAITING connect:source",
-        "WAITING connect:wait",
-        "WAITING connect:wait",
-        "COMPLETED bye:completed",
-      ])
-      const other = idOf("unstarted")
-      yield* walk(other, ["start", "consent", "connect queue-0+run-1+records-3", "wait 5", "leave"])
-      expect(recordTexts(yield* caller.results(other)).length).toBe(3)
-    },
-  )
+  it("a live one goes from READY to COMPLETED by itself, and can also be driven by the widget", function* (caller) {
+    const seen: Array<string> = []
+    for (const seconds of [0, 60, 35, 55, 20, 200]) {
+      yield* TestClock.adjust(`${seconds} seconds`)
+      const results = yield* caller.results(idOf("live"))
+      seen.push(`${textField(results, "session_status")} ${cursorIn(results)}`)
+    }
+    expect(seen).toEqual([
+      "READY welcome:init",
+      "READY welcome:consent",
+      "WAITING connect:source",
+      "WAITING connect:wait",
+      "WAITING connect:wait",
+      "COMPLETED bye:completed",
+    ])
+    const other = idOf("unstarted")
+    yield* walk(other, ["start", "consent", "connect queue-0+run-1+records-3", "wait 5", "leave"])
+    expect(recordTexts(yield* caller.results(other)).length).toBe(3)
+  })
 
-  told("a step that a test takes in a live one comes before the steps still to come", function* (caller) {
+  it("a step that a test takes in a live one comes before the steps still to come", function* (caller) {
     yield* walk(idOf("live"), ["consent"])
     const cursorNow = Effect.map(caller.viewSession(idOf("live")), cursorIn)
     expect(yield* cursorNow).toBe("welcome:consent")
@@ -122,7 +116,7 @@ const standingSuite = (told: Told) => {
     expect(recordTexts(yield* caller.results(idOf("live"))).length).toBe(3)
   })
 
-  told("they belong to one application, and numbers without a script are nobody's", function* (caller) {
+  it("they belong to one application, and numbers without a script are nobody's", function* (caller) {
     const id = idOf("completed")
     const stranger = yield* caller.call("GET", caller.resultsUrl(id), { secret: "sandbox-app-2" })
     expect([stranger.status, (yield* truth).sessions]).toEqual([404, []])
@@ -133,7 +127,7 @@ const standingSuite = (told: Told) => {
     expect((yield* caller.results(standingSessionId(firstDrawnScript))).status).not.toBe(404)
   })
 
-  told("the truth shows each session's states, reads, locks and early reads", function* (caller) {
+  it("the truth shows each session's states, reads, locks and early reads", function* (caller) {
     yield* caller.results(idOf("company"))
     yield* TestClock.adjust("2 seconds")
     yield* caller.results(idOf("company"))

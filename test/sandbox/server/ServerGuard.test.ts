@@ -150,8 +150,8 @@ describe("a server on this machine", () => {
 const nested = (depth: number, isList: boolean): unknown =>
   Array.from({ length: depth }).reduce<unknown>((inner) => (isList ? [inner] : { a: inner }), 1)
 
-inBothWays("an absurd body", (told) => {
-  told("is invalid if it is nested too deeply, at every endpoint that accepts one", function* () {
+inBothWays("an absurd body", (it) => {
+  it("is invalid if it is nested too deeply, at every endpoint that accepts one", function* () {
     const { call, startUrl, base_url, flows_url, executionUrl } = yield* Caller
     const widget = `${flows_url}/es-public-administration/v1/widget`
     const calls = [
@@ -227,8 +227,8 @@ describe("a start", () => {
   })
 })
 
-inBothWays("the application secret", (told) => {
-  told("is never in an answer [auth-rule 2]", function* (caller) {
+inBothWays("the application secret", (it) => {
+  it("is never in an answer [auth-rule 2]", function* (caller) {
     const started = yield* caller.start("queue-0+run-0")
     const answers = [
       started,

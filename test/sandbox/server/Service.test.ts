@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Caller, field, inBothWays, inProcess, textField } from "./Caller.ts"
 
-inBothWays("the embedded service", (told) => {
-  told("a run queues, works and ends when its words say so", function* (caller) {
+inBothWays("the embedded service", (it) => {
+  it("a run queues, works and ends when its words say so", function* (caller) {
     const started = yield* caller.start("queue-10+run-20+async-5+records-3", {
       external_execution_id: "x-1",
     })
