@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { FlowHook } from "../../../src/service/Execution.ts"
 import { engineEvents, flowEvents } from "../../../src/service/Vocabulary.ts"
-import { itemsOf, ofTheService, type Caller, type Told } from "../server/Caller.ts"
+import { itemsOf, ofTheService, type Caller } from "../server/Caller.ts"
 
 const app_id = "65f0c0ffee00000000000001"
 const [started, consent, partial, ended] = flowEvents
@@ -40,7 +40,7 @@ const what = ([status, json]: readonly [number, unknown] = [0, []]) => [
   itemsOf(json, "detail").map((item) => itemsOf(item, "loc").join(".")),
 ]
 
-const flowSubscriptions = (it: Told) => {
+ofTheService("subscriptions to flow events", (it) => {
   it("[createFlowHooks 200] [listFlowHooks 200] [field subscription.app_id] [field subscription.producer] [field subscription.event] [field subscription.enabled] [field subscription.base_url] [field hook-change.events] a plural `events` makes one subscription each, listed singular and without query parameters", function* (caller) {
     const { list, create } = flowCalls(caller)
     expect(yield* list()).toEqual([200, []])
@@ -127,9 +127,9 @@ const flowSubscriptions = (it: Told) => {
       [flowHook(partial, "https://a.invalid/"), flowHook(ended, "https://a.invalid/")],
     ])
   })
-}
+})
 
-const ownSubscriptions = (it: Told) => {
+ofTheService("subscriptions to execution events", (it) => {
   it("execution events are bound to targets for an application, one each, replaced by the next and removed", function* (caller) {
     const call = (method: Method, more = "", body?: unknown, secret?: string) =>
       ask(caller, method, caller.hooksUrl + more)(body, secret)
@@ -170,7 +170,4 @@ const ownSubscriptions = (it: Told) => {
       expect(what(yield* refused)).toEqual([422, [place]])
     expect((yield* call("GET", "", undefined, "wrong"))[0]).toBe(403)
   })
-}
-
-ofTheService("subscriptions to flow events", flowSubscriptions)
-ofTheService("subscriptions to execution events", ownSubscriptions)
+})
