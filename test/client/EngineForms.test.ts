@@ -78,26 +78,23 @@ describe("forms of engines", () => {
     assert.strictEqual(asked.length, 3)
   })
 
-  effect(
-    "an engine that answers but is offline or in maintenance is not available, and is asked again [decision 3 away]",
-    function* () {
-      const offline: EngineAnswer = { _tag: "Known", details: engineDetails({ is_online: false }) }
-      const maintained: EngineAnswer = { _tag: "Known", details: engineDetails({ status: "maintenance" }) }
-      const { cache } = yield* withAnswers([offline, maintained, maintained, here])
-      const findings = [yield* cache.look(bank), yield* cache.look(bank)]
-      assert.deepStrictEqual(findings.map(seen), [
-        { available: false, name: "Bank" },
-        { available: false, name: "Bank" },
-      ])
-      // In the next run, too, whose plan would else start logins.
-      const planned = [yield* cache.find(bank), yield* cache.find(bank), yield* cache.find(bank)]
-      assert.deepStrictEqual(planned.map(seen), [
-        { available: false, name: "Bank" },
-        { available: true, name: "Bank" },
-        { available: true, name: "Bank" },
-      ])
-    },
-  )
+  effect("an engine that is offline or in maintenance is asked again [decision 3 away]", function* () {
+    const offline: EngineAnswer = { _tag: "Known", details: engineDetails({ is_online: false }) }
+    const maintained: EngineAnswer = { _tag: "Known", details: engineDetails({ status: "maintenance" }) }
+    const { cache } = yield* withAnswers([offline, maintained, maintained, here])
+    const findings = [yield* cache.look(bank), yield* cache.look(bank)]
+    assert.deepStrictEqual(findings.map(seen), [
+      { available: false, name: "Bank" },
+      { available: false, name: "Bank" },
+    ])
+    // In the next run, too, whose plan would else start logins.
+    const planned = [yield* cache.find(bank), yield* cache.find(bank), yield* cache.find(bank)]
+    assert.deepStrictEqual(planned.map(seen), [
+      { available: false, name: "Bank" },
+      { available: true, name: "Bank" },
+      { available: true, name: "Bank" },
+    ])
+  })
 
   effect("each engine of a job is read once, and a catalogue that fails ends planning", function* () {
     const { asked, cache } = yield* withAnswers([here, unknown])

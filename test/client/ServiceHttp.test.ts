@@ -220,37 +220,34 @@ describe("the requests", () => {
     assert.deepStrictEqual(untried, [])
   })
 
-  effect(
-    "go to the contract's paths under the configured roots, with the secret and without compression",
-    function* () {
-      const seen: Array<readonly [string, string]> = []
-      for (const call of Object.values(calls)) {
-        const stage = yield* stageOverHttp({ status: 404, body: "{}" })
-        yield* Effect.ignore(Effect.provide(call as Call, stage.layer))
-        const request = stage.requests[0]
-        seen.push([request?.method ?? "", request?.url ?? ""])
-        assert.deepStrictEqual(
-          [request?.headers["x-app-secret"], request?.headers["accept-encoding"], request?.headers["b3"]],
-          [secret, "identity", undefined],
-        )
-      }
-      assert.deepStrictEqual(seen, [
-        ["POST", "/api/executions/init/v1/parametrized"],
-        ["GET", "/api/executions/handler/v1/e-1"],
-        ["DELETE", "/api/executions/handler/v1/e-1/abort"],
-        ["DELETE", "/api/executions/handler/v1/e-1/delete"],
-        ["GET", "/flows/es-public-administration/v1/manager/s-1/results"],
-        ["GET", "/api/executions/results/e-1/customer/v1/profile"],
-        ["GET", "/documents/attachments/s-1/a-1"],
-        ["PUT", "/api/executions/t10n"],
-        ["POST", "/api/executions/init/v1/tokenized"],
-        ["HEAD", "/api/executions/handler/v1/e-1"],
-        ["DELETE", "/api/executions/t10n/t-1"],
-        ["GET", "/api/config/engines/list"],
-        ["GET", "/api/config/engines/sandbox-bank%3Awebsite"],
-      ])
-    },
-  )
+  effect("go to the contract's paths under the configured roots, with the secret", function* () {
+    const seen: Array<readonly [string, string]> = []
+    for (const call of Object.values(calls)) {
+      const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+      yield* Effect.ignore(Effect.provide(call as Call, stage.layer))
+      const request = stage.requests[0]
+      seen.push([request?.method ?? "", request?.url ?? ""])
+      assert.deepStrictEqual(
+        [request?.headers["x-app-secret"], request?.headers["accept-encoding"], request?.headers["b3"]],
+        [secret, "identity", undefined],
+      )
+    }
+    assert.deepStrictEqual(seen, [
+      ["POST", "/api/executions/init/v1/parametrized"],
+      ["GET", "/api/executions/handler/v1/e-1"],
+      ["DELETE", "/api/executions/handler/v1/e-1/abort"],
+      ["DELETE", "/api/executions/handler/v1/e-1/delete"],
+      ["GET", "/flows/es-public-administration/v1/manager/s-1/results"],
+      ["GET", "/api/executions/results/e-1/customer/v1/profile"],
+      ["GET", "/documents/attachments/s-1/a-1"],
+      ["PUT", "/api/executions/t10n"],
+      ["POST", "/api/executions/init/v1/tokenized"],
+      ["HEAD", "/api/executions/handler/v1/e-1"],
+      ["DELETE", "/api/executions/t10n/t-1"],
+      ["GET", "/api/config/engines/list"],
+      ["GET", "/api/config/engines/sandbox-bank%3Awebsite"],
+    ])
+  })
 
   effect("leave the newest answer, with its status, to whoever saves what met a defect", function* () {
     const stage = yield* stageInProcess({ status: 423, body: '{"challenge":1}' })
@@ -263,47 +260,41 @@ describe("the requests", () => {
     })
   })
 
-  effect(
-    "a start sends its call as JSON, with the parameters in clear text or the token's pair",
-    function* () {
-      const { login, ...call } = startCall()
-      const parameters = login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined
-      for (const [start, how] of [
-        [calls.startExecution, { parameters }],
-        [calls.startTokenized, { token: { token_id: "t-1", token_key: "token-key-canary-1" } }],
-      ] as const) {
-        const stage = yield* stageOverHttp({ status: 202, body: "{}" })
-        yield* Effect.provide(start, stage.layer)
-        assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...call, ...how })
-        assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
-      }
-    },
-  )
+  effect("a start sends its call as JSON, with parameters or the token's pair", function* () {
+    const { login, ...call } = startCall()
+    const parameters = login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined
+    for (const [start, how] of [
+      [calls.startExecution, { parameters }],
+      [calls.startTokenized, { token: { token_id: "t-1", token_key: "token-key-canary-1" } }],
+    ] as const) {
+      const stage = yield* stageOverHttp({ status: 202, body: "{}" })
+      yield* Effect.provide(start, stage.layer)
+      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...call, ...how })
+      assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
+    }
+  })
 
-  effect(
-    "a hostile id fills one path segment or no request is made [promise 13 addresses] [decision 9]",
-    function* () {
-      const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
-      for (const id of sent) {
-        const stage = yield* stageOverHttp({ status: 404, body: "{}" })
-        const remove = Effect.flatMap(Service, (service) => service.deleteExecution(anId(id)))
-        yield* Effect.provide(remove, stage.layer)
-        const urls = stage.requests.map(({ url }) => url)
-        assert.deepStrictEqual(urls, [`/api/executions/handler/v1/${encodeURIComponent(id)}/delete`])
-      }
-      for (const id of ["", ".", "..", "\ud800"]) {
-        const stage = yield* stageInProcess({ status: 204 })
-        const service = yield* Effect.provide(Service, stage.layer)
-        const failure = yield* Effect.flip(service.deleteExecution(anId(id)))
-        const engine = yield* service.showEngine(anId(id))
-        assert.deepStrictEqual(
-          [failure._tag, engine, stage.requests],
-          ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
-        )
-      }
-      assert.strictEqual(encodeSegment(".."), undefined)
-    },
-  )
+  effect("a hostile id fills one path segment or none [promise 13 addresses] [decision 9]", function* () {
+    const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
+    for (const id of sent) {
+      const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+      const remove = Effect.flatMap(Service, (service) => service.deleteExecution(anId(id)))
+      yield* Effect.provide(remove, stage.layer)
+      const urls = stage.requests.map(({ url }) => url)
+      assert.deepStrictEqual(urls, [`/api/executions/handler/v1/${encodeURIComponent(id)}/delete`])
+    }
+    for (const id of ["", ".", "..", "\ud800"]) {
+      const stage = yield* stageInProcess({ status: 204 })
+      const service = yield* Effect.provide(Service, stage.layer)
+      const failure = yield* Effect.flip(service.deleteExecution(anId(id)))
+      const engine = yield* service.showEngine(anId(id))
+      assert.deepStrictEqual(
+        [failure._tag, engine, stage.requests],
+        ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
+      )
+    }
+    assert.strictEqual(encodeSegment(".."), undefined)
+  })
 })
 
 describe("a start that is answered", () => {
@@ -371,70 +362,64 @@ describe("the settings", () => {
 })
 
 describe("secrets", () => {
-  effect(
-    "no failure, cause or span of a call shows the application secret or the parameters [promise 12 errors]",
-    function* () {
-      const spans: Array<unknown> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        },
-      })
-      const broken = HttpClient.make((request) =>
-        Effect.fail(
-          new HttpClientError.HttpClientError({
-            reason: new HttpClientError.TransportError({
-              request,
-              cause: new Error(`echo ${secret} password-canary-2`),
-            }),
+  effect("no failure, cause or span shows secret or parameters [promise 12 errors]", function* () {
+    const spans: Array<unknown> = []
+    const tracer = Tracer.make({
+      span: (options) => {
+        const span = new Tracer.NativeSpan(options)
+        spans.push(span)
+        return span
+      },
+    })
+    const broken = HttpClient.make((request) =>
+      Effect.fail(
+        new HttpClientError.HttpClientError({
+          reason: new HttpClientError.TransportError({
+            request,
+            cause: new Error(`echo ${secret} password-canary-2`),
           }),
-        ),
-      )
-      const exit = yield* calls.startExecution.pipe(
-        Effect.provide(serviceOver(broken)),
-        Effect.withSpan("outer"),
-        Effect.provideService(Tracer.Tracer, tracer),
-        Effect.exit,
-      )
-      const stage = yield* stageInProcess({ status: 400, body: "{}" })
-      yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
-      assert.isTrue(Exit.isFailure(exit))
-      const shown = [
-        Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
-        inspect(exit, { depth: 20 }),
-        JSON.stringify(exit),
-        ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
-      ].join("\n")
-      assert.include(shown, "startExecution")
-      assert.notInclude(shown, "canary")
-      assert.strictEqual(spans.length, 1)
-    },
-  )
+        }),
+      ),
+    )
+    const exit = yield* calls.startExecution.pipe(
+      Effect.provide(serviceOver(broken)),
+      Effect.withSpan("outer"),
+      Effect.provideService(Tracer.Tracer, tracer),
+      Effect.exit,
+    )
+    const stage = yield* stageInProcess({ status: 400, body: "{}" })
+    yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
+    assert.isTrue(Exit.isFailure(exit))
+    const shown = [
+      Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
+      inspect(exit, { depth: 20 }),
+      JSON.stringify(exit),
+      ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
+    ].join("\n")
+    assert.include(shown, "startExecution")
+    assert.notInclude(shown, "canary")
+    assert.strictEqual(spans.length, 1)
+  })
 })
 
 describe("bounds", () => {
-  effect(
-    "an answer larger than its limit is not read to its end; its beginning is returned, and says so",
-    function* () {
-      const client = fakeHttpClient({ status: 200, body: `{"x": "${"y".repeat(5000)}"}` }, [])
-      const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
-      const service = yield* Effect.provide(Service, serviceOver(client, limits))
-      const read = yield* service.readExecution(anId("e"))
-      const document = yield* service.downloadAttachment(anId("s"), "a")
-      const bytes = document._tag === "Document" ? document.bytes : Stream.empty
-      const download = yield* Effect.flip(Stream.runDrain(bytes))
-      const kept = new TextEncoder().encode(`{"x": "${"y".repeat(993)}`)
-      const unusable = "it is larger than 1000 bytes"
-      assert.deepStrictEqual(read, {
-        _tag: "Closed",
-        body: { bytes: kept, json: undefined, unusable },
-        view: {},
-      })
-      assert.strictEqual(download._tag, "UnexpectedAnswer")
-    },
-  )
+  effect("an answer larger than its limit is not read to its end, and says so", function* () {
+    const client = fakeHttpClient({ status: 200, body: `{"x": "${"y".repeat(5000)}"}` }, [])
+    const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
+    const service = yield* Effect.provide(Service, serviceOver(client, limits))
+    const read = yield* service.readExecution(anId("e"))
+    const document = yield* service.downloadAttachment(anId("s"), "a")
+    const bytes = document._tag === "Document" ? document.bytes : Stream.empty
+    const download = yield* Effect.flip(Stream.runDrain(bytes))
+    const kept = new TextEncoder().encode(`{"x": "${"y".repeat(993)}`)
+    const unusable = "it is larger than 1000 bytes"
+    assert.deepStrictEqual(read, {
+      _tag: "Closed",
+      body: { bytes: kept, json: undefined, unusable },
+      view: {},
+    })
+    assert.strictEqual(download._tag, "UnexpectedAnswer")
+  })
 
   effect("a document that comes encoded, although it was asked for as it is, is none", function* () {
     const headers = { "content-type": "application/pdf", "content-encoding": "gzip" }

@@ -77,21 +77,19 @@ const faultsSuite = (reach: Reach): void => {
     ),
   )
 
-  it.effect(
-    "they belong to the whole service: every endpoint of the contract, and to nothing beside it",
-    () =>
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const origin = caller.origin
-        for (const [route, name] of endpointOfRoute) {
-          const [method = "GET", path = ""] = route.split(" ")
-          const url = origin + path.replaceAll(/:[a-z_]+/g, "x")
-          const { status } = yield* caller.call(method as Parameters<typeof caller.call>[0], url)
-          expect([name, status]).toEqual([name, 599])
-        }
-        expect((yield* caller.call("GET", `${origin}/api/nothing`)).status).toBe(404)
-        expect((yield* caller.call("GET", `${origin}/admin/truth`)).status).toBe(200)
-      }).pipe(under({ on: "*", status: 599 })),
+  it.effect("they belong to every endpoint of the contract, and to nothing beside it", () =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const origin = caller.origin
+      for (const [route, name] of endpointOfRoute) {
+        const [method = "GET", path = ""] = route.split(" ")
+        const url = origin + path.replaceAll(/:[a-z_]+/g, "x")
+        const { status } = yield* caller.call(method as Parameters<typeof caller.call>[0], url)
+        expect([name, status]).toEqual([name, 599])
+      }
+      expect((yield* caller.call("GET", `${origin}/api/nothing`)).status).toBe(404)
+      expect((yield* caller.call("GET", `${origin}/admin/truth`)).status).toBe(200)
+    }).pipe(under({ on: "*", status: 599 })),
   )
 
   it.effect("a rule knows whose a call is: by the body, by the path and by the secret", () =>

@@ -130,34 +130,31 @@ describe("the state file", () => {
 const deleted = (execution_id: string) => ({ _tag: "Deleted", at: 0, execution_id }) as const
 
 describe("the journal", () => {
-  effect(
-    "keeps every event on a disk that accepts a few bytes at once, and no half of one that it refuses",
-    function* () {
-      const path = yield* journalIn
-      const disk = { isFull: false }
-      const { calls } = faultyCalls({
-        writeBytesMax: 10,
-        refuse: (name, nth) =>
-          disk.isFull && name === "write" && nth % 3 === 0 ? refusal("ENOSPC", name) : undefined,
-      })
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const journal = yield* withCalls(calls)(openJournal(path))
-          journal.append([deleted("e-1"), deleted("e-2")])
-          disk.isFull = true
-          assert.throws(
-            () => journal.append([deleted("e-3")]),
-            `${path}: cannot write: no space left on device`,
-          )
-          disk.isFull = false
-          journal.append([deleted("e-4")])
-        }),
-      )
-      assert.isTrue(readFileSync(path, "utf8").endsWith("\n"))
-      const { events } = yield* Effect.scoped(openJournal(path))
-      assert.deepStrictEqual(events, ["e-1", "e-2", "e-4"].map(deleted))
-    },
-  )
+  effect("keeps every event on a disk that accepts a few bytes at once, and no half of one", function* () {
+    const path = yield* journalIn
+    const disk = { isFull: false }
+    const { calls } = faultyCalls({
+      writeBytesMax: 10,
+      refuse: (name, nth) =>
+        disk.isFull && name === "write" && nth % 3 === 0 ? refusal("ENOSPC", name) : undefined,
+    })
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const journal = yield* withCalls(calls)(openJournal(path))
+        journal.append([deleted("e-1"), deleted("e-2")])
+        disk.isFull = true
+        assert.throws(
+          () => journal.append([deleted("e-3")]),
+          `${path}: cannot write: no space left on device`,
+        )
+        disk.isFull = false
+        journal.append([deleted("e-4")])
+      }),
+    )
+    assert.isTrue(readFileSync(path, "utf8").endsWith("\n"))
+    const { events } = yield* Effect.scoped(openJournal(path))
+    assert.deepStrictEqual(events, ["e-1", "e-2", "e-4"].map(deleted))
+  })
 })
 
 // A restart forgets nothing of what a start decided: settings, moved dates, protected fields, challenges of

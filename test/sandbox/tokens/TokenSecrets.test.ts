@@ -54,32 +54,29 @@ describe("the journal", () => {
     expect(found('{"a":"canary-pass"}', [secret])).toEqual([])
   })
 
-  effect(
-    "contains neither ticket nor token_key nor a value of the login, in any form [auth-rule 5] [token-rule 2]",
-    function* () {
-      const journal = join(yield* folder, "journal.ndjson")
-      yield* Effect.gen(function* () {
-        const caller = yield* Caller
-        const { ticket, token, token_id } = yield* tokenFor("", { parameters: login })
-        const token_key = textField(token, "token_key")
-        yield* TestClock.adjust("1 minute")
-        yield* caller.startTokenized(token)
-        yield* caller.startTokenized({ token_id, token_key: "canary-wrong-key" })
-        yield* caller.exchange(token_key, ticket)
-        yield* caller.exchange("canary-id", "canary-ticket")
-        yield* caller.revoke(token_id)
-        const text = readFileSync(journal, "utf8")
-        const secrets = [ticket, token_key, login.username, login.password, "canary"]
-        expect(found(text, secrets)).toEqual([])
-        const tags = text.match(/(?<="_tag":")(Started|StartRefused|(Ticket|Token|Exchange)[A-Za-z]+)/g)
-        expect(tags?.join(" ")).toBe(
-          "Started TicketIssued TicketExchanged Started StartRefused ExchangeRefused ExchangeRefused TokenRevoked",
-        )
-        expect(found(text, [token_id])).toEqual([token_id])
-        expect(found(JSON.stringify(yield* truth), secrets)).toEqual([])
-      }).pipe(Effect.provide(inProcess({ seed: 7, journal })))
-    },
-  )
+  effect("contains no ticket, token_key or login, in any form [auth-rule 5] [token-rule 2]", function* () {
+    const journal = join(yield* folder, "journal.ndjson")
+    yield* Effect.gen(function* () {
+      const caller = yield* Caller
+      const { ticket, token, token_id } = yield* tokenFor("", { parameters: login })
+      const token_key = textField(token, "token_key")
+      yield* TestClock.adjust("1 minute")
+      yield* caller.startTokenized(token)
+      yield* caller.startTokenized({ token_id, token_key: "canary-wrong-key" })
+      yield* caller.exchange(token_key, ticket)
+      yield* caller.exchange("canary-id", "canary-ticket")
+      yield* caller.revoke(token_id)
+      const text = readFileSync(journal, "utf8")
+      const secrets = [ticket, token_key, login.username, login.password, "canary"]
+      expect(found(text, secrets)).toEqual([])
+      const tags = text.match(/(?<="_tag":")(Started|StartRefused|(Ticket|Token|Exchange)[A-Za-z]+)/g)
+      expect(tags?.join(" ")).toBe(
+        "Started TicketIssued TicketExchanged Started StartRefused ExchangeRefused ExchangeRefused TokenRevoked",
+      )
+      expect(found(text, [token_id])).toEqual([token_id])
+      expect(found(JSON.stringify(yield* truth), secrets)).toEqual([])
+    }).pipe(Effect.provide(inProcess({ seed: 7, journal })))
+  })
 
   effect("lets a restarted service honour tickets and tokens, whatever its seed", function* () {
     const journal = join(yield* folder, "journal.ndjson")
