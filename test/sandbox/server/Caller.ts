@@ -245,9 +245,12 @@ const toldOver =
   (title, steps) =>
     toldAt(morning, title, steps, {}, reach)
 
-export const ofTheService = (subject: string, suite: (told: Told) => void, at = morning): void => {
-  describe(subject, () => suite((title, steps) => toldAt(at, title, steps)))
-}
+export const ofTheServiceAt =
+  (at: number) =>
+  (subject: string, suite: (told: Told) => void): void => {
+    describe(subject, () => suite((title, steps) => toldAt(at, title, steps)))
+  }
+export const ofTheService = ofTheServiceAt(morning)
 
 export const inBothWays = (subject: string, suite: (told: Told) => void): void => {
   describe(`${subject}, in-process`, () => suite(toldOver(inProcess)))
