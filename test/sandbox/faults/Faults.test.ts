@@ -6,8 +6,8 @@ import { TestClock } from "effect/testing"
 import { endpointOfRoute, type Fault } from "../../../src/sandbox/faults/Faults.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
-import { Caller, inProcess, overHttp, textField, truth } from "../server/Caller.ts"
-import type { Answer, Reach } from "../server/Caller.ts"
+import { Caller, inProcess, overHttp, textField, toldAt, truth } from "../server/Caller.ts"
+import type { Answer, Reach, Steps } from "../server/Caller.ts"
 
 // What a caller sees of faults, the same over every way to reach the service.
 
@@ -20,45 +20,49 @@ const outcomeOf = (call: Effect.Effect<Answer>): Effect.Effect<string | number> 
   })
 
 const faultsSuite = (reach: Reach): void => {
-  const under = (...faults: ReadonlyArray<Fault>) => Effect.provide(reach({ seed: 7, faults: { faults } }))
+  const under = (title: string, faults: ReadonlyArray<Fault>, steps: Steps) =>
+    toldAt(0, title, steps, { faults: { faults } }, reach)
 
-  it.effect("a status replaces the call, or follows it if the fault says so", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  under(
+    "a status replaces the call, or follows it if the fault says so",
+    [
+      { on: "startExecution", script: [1], status: 503, retry_after: "30 seconds" },
+      { on: "startExecution", script: [2], status: 502, body: "<html>" },
+      { on: "startExecution", script: [3], status: 504, applied: true },
+    ],
+    function* (caller) {
       const first = yield* caller.start("queue-60")
       expect(first).toMatchObject({ status: 503, json: { detail: "an injected fault" } })
       expect(yield* caller.start("queue-60")).toMatchObject({ status: 502, text: "<html>" })
       // Neither of them started anything; the third took effect before its answer was replaced.
       expect((yield* caller.start("queue-60")).status).toBe(504)
       expect((yield* caller.start("queue-60")).status).toBe(409)
-    }).pipe(
-      under(
-        { on: "startExecution", script: [1], status: 503, retry_after: "30 seconds" },
-        { on: "startExecution", script: [2], status: 502, body: "<html>" },
-        { on: "startExecution", script: [3], status: 504, applied: true },
-      ),
-    ),
+    },
   )
 
-  it.effect("a connection that breaks before leaves nothing, one that breaks after has taken effect", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  under(
+    "a connection that breaks before leaves nothing, one that breaks after has taken effect",
+    [
+      { on: "startExecution", script: [1], reset: "before" },
+      { on: "startExecution", script: [2], reset: "after" },
+    ],
+    function* (caller) {
       expect(yield* outcomeOf(caller.start("queue-60"))).toBe("TransportError")
       expect((yield* truth).executions).toEqual([])
       expect(yield* outcomeOf(caller.start("queue-60"))).toBe("TransportError")
       expect((yield* truth).executions).toHaveLength(1)
       expect((yield* caller.start("queue-60")).status).toBe(409)
-    }).pipe(
-      under(
-        { on: "startExecution", script: [1], reset: "before" },
-        { on: "startExecution", script: [2], reset: "after" },
-      ),
-    ),
+    },
   )
 
-  it.effect("a body is cut or is not JSON, and the call has taken effect", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  under(
+    "a body is cut or is not JSON, and the call has taken effect",
+    [
+      { on: "readExecution", script: [1], cut: 0.5 },
+      { on: "readExecution", script: [2], malformed: true },
+      { on: "readExecution", script: [3], body: "not this time" },
+    ],
+    function* (caller) {
       const id = yield* caller.begin("queue-60")
       expect(["DecodeError", "TransportError"]).toContain(yield* outcomeOf(caller.read(id)))
       const malformed = yield* caller.read(id)
@@ -68,18 +72,13 @@ const faultsSuite = (reach: Reach): void => {
       expect((yield* caller.read(id)).json).toMatchObject({ execution_id: id })
       const seen = (yield* truth).executions[0]
       expect(seen?.state_reads?.count).toBe(4)
-    }).pipe(
-      under(
-        { on: "readExecution", script: [1], cut: 0.5 },
-        { on: "readExecution", script: [2], malformed: true },
-        { on: "readExecution", script: [3], body: "not this time" },
-      ),
-    ),
+    },
   )
 
-  it.effect("they belong to every endpoint of the contract, and to nothing beside it", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  under(
+    "they belong to every endpoint of the contract, and to nothing beside it",
+    [{ on: "*", status: 599 }],
+    function* (caller) {
       const origin = caller.origin
       for (const [route, name] of endpointOfRoute) {
         const [method = "GET", path = ""] = route.split(" ")
@@ -89,12 +88,17 @@ const faultsSuite = (reach: Reach): void => {
       }
       expect((yield* caller.call("GET", `${origin}/api/nothing`)).status).toBe(404)
       expect((yield* caller.call("GET", `${origin}/admin/truth`)).status).toBe(200)
-    }).pipe(under({ on: "*", status: 599 })),
+    },
   )
 
-  it.effect("a rule knows whose a call is: by the body, by the path and by the secret", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  under(
+    "a rule knows whose a call is: by the body, by the path and by the secret",
+    [
+      { on: "*", customer: "c-2", script: [2, 3], status: 599 },
+      { on: "*", engine: "sandbox-tax:website", status: 598 },
+      { on: "startExecution", application: "65f0c0ffee00000000000002", status: 597 },
+    ],
+    function* (caller) {
       const mine = yield* caller.begin("queue-60", { customer_id: "c-1" })
       const other = yield* caller.start("queue-60", { customer_id: "c-2" })
       const tax = { customer_id: "c-3", engine_reference: "sandbox-tax:website" }
@@ -120,13 +124,7 @@ const faultsSuite = (reach: Reach): void => {
           { at: 0, endpoint: "startExecution", fault: "status: 597", customer_id: "c-1" },
         ],
       })
-    }).pipe(
-      under(
-        { on: "*", customer: "c-2", script: [2, 3], status: 599 },
-        { on: "*", engine: "sandbox-tax:website", status: 598 },
-        { on: "startExecution", application: "65f0c0ffee00000000000002", status: 597 },
-      ),
-    ),
+    },
   )
 }
 
