@@ -1,6 +1,4 @@
-/**
- * The cache of engine forms: half a day, never for unknown engines, and of use while an engine is away.
- */
+/** The cache of engine forms: half a day, never for unknown engines, and of use while an engine is away. */
 import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,7 +1,4 @@
-/**
- * What planning makes of an engine's answer, from the bytes on: one that a client can survive, one that holds
- * no form, and one that only says to come back.
- */
+/** What planning makes of an engine's answer, from the bytes on: of a form, of none, and of one that says to come back. */
 import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,7 +1,4 @@
-/**
- * The inventory and the contract agree, and the comparison would notice if they did not. Every key of a reading stands
- * where the reference is silent, with all its values, and nowhere else.
- */
+/** Inventory and contract agree, else it would be noticed; a key of a reading stands where the reference is silent. */
 import { describe, expect, it } from "vitest"
 import { readingChoices } from "../../src/sandbox/state/Reading.ts"
 import { compareWithContract, differences } from "./ContractComparison.ts"

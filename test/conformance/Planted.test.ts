@@ -1,7 +1,4 @@
-/**
- * Planted bugs: how they are written down, that they exist in memory only and are gone afterwards, and what the
- * command makes of what the tests showed.
- */
+/** Planted bugs: how they are written down, that they exist in memory only, and what the command makes of the tests. */
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
