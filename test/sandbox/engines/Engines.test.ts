@@ -253,7 +253,7 @@ ofTheService("the engines", (it) => {
     ["markets", "markets=PT", ["cloud-hosting:api"]],
     ["markets", "markets=PT&markets=CO", ["sandbox-bank:website", "cloud-hosting:api"]],
     ["markets", "markets=FR", []],
-    ["features", two, []],
+    ["features_mode", two, []],
     ["features_mode", `${two}&features_mode=and`, []],
     ["features_mode", `${two}&features_mode=or`, ["es-bank:api", "cloud-hosting:api"]],
     ["features_mode", "features_mode=or", runnable],

@@ -34,7 +34,23 @@ describe("deliveries", () => {
       { webhooks: [{ url, events: ["auth_ended"] }] },
     ))
 
-  it("[end_hook failed] [end_hook re_delivered] [delivery-rule 2] [delivery-rule 3] a refused delivery is tried again in the background, after events that came later", () =>
+  it("[delivery-rule 3] a retried delivery arrives after later events of the same run", () =>
+    run(
+      function* (caller, target) {
+        target.answerWith(500)
+        yield* caller.start("queue-10+run-5")
+        yield* pass(60)
+        expect(target.news().map(told)).toEqual([
+          [10, "started", "WAITING"],
+          [10.5, "auth_ended", "AUTH_OK"],
+          [15, "ended", "COMPLETED"],
+          [20, "started", "WAITING"],
+        ])
+      },
+      { webhooks: [{ url }] },
+    ))
+
+  it("[end_hook failed] [end_hook re_delivered] [delivery-rule 2] a refused delivery is tried again in the background, after events that came later", () =>
     run(function* (caller, target) {
       target.answerWith(500, 302)
       const first = yield* caller.start("queue-10+run-20")
