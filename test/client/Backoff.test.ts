@@ -61,20 +61,14 @@ describe("repeated calls", () => {
     )
   const counted = (...counts: ReadonlyArray<number>) => counts.map((count) => [count, true])
 
-  effect(
-    "what a retry can fix is tried as often as allowed; the rest twice; the last failure remains",
-    function* () {
-      assert.deepStrictEqual(yield* countsOf({ triesMax: 5 }), counted(5, 5, 5, 2, 2))
-    },
-  )
+  effect("what a retry can fix is tried as often as allowed, the rest twice", function* () {
+    assert.deepStrictEqual(yield* countsOf({ triesMax: 5 }), counted(5, 5, 5, 2, 2))
+  })
 
-  effect(
-    "a start is sent again only when certainly nothing was created [promise 1] [decision 2]",
-    function* () {
-      const counts = yield* countsOf({ triesMax: 5, lostAnswers: "return" })
-      assert.deepStrictEqual(counts, counted(5, 1, 5, 1, 1))
-    },
-  )
+  effect("a start is sent again only if nothing was created [promise 1] [decision 2]", function* () {
+    const counts = yield* countsOf({ triesMax: 5, lostAnswers: "return" })
+    assert.deepStrictEqual(counts, counted(5, 1, 5, 1, 1))
+  })
 
   const asking = (ms: number) =>
     new Throttled({ http_status: 429, retry_after: Duration.millis(ms), message })

@@ -30,7 +30,7 @@ export interface Stage {
   readonly requests: ReadonlyArray<SeenRequest>
 }
 
-export type MakeStage = (behaviour: Behaviour) => Effect.Effect<Stage, never, Scope.Scope>
+type MakeStage = (behaviour: Behaviour) => Effect.Effect<Stage, never, Scope.Scope>
 
 export const secret = "app-secret-canary-1"
 

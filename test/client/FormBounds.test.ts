@@ -1,6 +1,4 @@
-/**
- * What a form may cost, counted with its references followed, however small it is written.
- */
+/** What a form may cost, counted with its references followed, however small it is written. */
 import { describe, expect, it } from "vitest"
 import { beyondBounds, beyondText, toJsonSchema } from "../../src/client/CompiledForm.ts"
 import { loginForm, paramsForm } from "../task/Samples.ts"

@@ -1,7 +1,4 @@
-/**
- * The checker's thread: bounds of time and memory that end it and not this process, and the next form
- * answered as if nothing had been.
- */
+/** The checker's thread: bounds of time and memory that end it and not this process; the next form is answered. */
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { FormChecker, FormThread } from "../../src/client/FormThread.ts"

@@ -4,10 +4,9 @@
  */
 import { Duration, Effect, Exit, Random } from "effect"
 import { callWaits } from "../../src/client/Pacing.ts"
-import { EngineOfCalls, Throttled } from "../../src/client/Service.ts"
+import { Throttled } from "../../src/client/Service.ts"
 import { ServicePause } from "../../src/client/ServicePaced.ts"
 import { waitMs } from "../../src/base/Time.ts"
-import { anId } from "../harness/Id.ts"
 import { World } from "../simulation/World.ts"
 
 export interface Host {
@@ -17,7 +16,7 @@ export interface Host {
   readonly latencyMs?: number
   readonly retryAfterMs?: number
   /** The answer to a request, where it is not decided by how many the host takes. */
-  readonly says?: (elapsedMs: number, engine: string | undefined) => 429 | 503 | undefined
+  readonly says?: (elapsedMs: number) => 429 | undefined
 }
 
 /** What the host saw, in all and in each second. */
@@ -48,8 +47,8 @@ const requestOf = (host: Host, world: World, seen: Seen) => {
   const wait = retryAfterMs === undefined ? {} : { retry_after: Duration.millis(retryAfterMs) }
   let window = -1
   let left = 0
-  const statusAt = (elapsedMs: number, engine: string | undefined) => {
-    const said = host.says?.(elapsedMs, engine)
+  const statusAt = (elapsedMs: number) => {
+    const said = host.says?.(elapsedMs)
     if (said !== undefined) return said
     if (Math.floor(elapsedMs / windowMs) > window) {
       window = Math.floor(elapsedMs / windowMs)
@@ -57,22 +56,21 @@ const requestOf = (host: Host, world: World, seen: Seen) => {
     }
     return left-- > 0 ? 200 : 429
   }
-  return (engine: string | undefined) =>
-    Effect.gen(function* () {
-      yield* Effect.sleep(latencyMs / 2)
-      const elapsedMs = world.now() - startMs
-      const status = statusAt(elapsedMs, engine)
-      const what = status === 200 ? "taken" : "refused"
-      seen[what] += 1
-      const second = (seen.seconds[Math.floor(elapsedMs / 1000)] ??= { taken: 0, refused: 0 })
-      second[what] += 1
-      yield* Effect.sleep(latencyMs / 2)
-      if (status !== 200) return yield* new Throttled({ http_status: status, message: "m", ...wait })
-    })
+  return Effect.gen(function* () {
+    yield* Effect.sleep(latencyMs / 2)
+    const elapsedMs = world.now() - startMs
+    const status = statusAt(elapsedMs)
+    const what = status === 200 ? "taken" : "refused"
+    seen[what] += 1
+    const second = (seen.seconds[Math.floor(elapsedMs / 1000)] ??= { taken: 0, refused: 0 })
+    second[what] += 1
+    yield* Effect.sleep(latencyMs / 2)
+    if (status !== 200) return yield* new Throttled({ http_status: status, message: "m", ...wait })
+  })
 }
 
 /** Makes one call, again and again until it is answered. */
-type Call = (subject: string, engine?: string) => Effect.Effect<void>
+type Call = (subject: string) => Effect.Effect<void>
 export type Demand = (call: Call) => Effect.Effect<void>
 
 const each = (
@@ -81,14 +79,13 @@ const each = (
   one: (index: number) => Effect.Effect<void>,
 ) => Effect.forEach(Array.from({ length: count }).keys(), one, { concurrency, discard: true })
 
-/** So many calls, evenly over time; every so many of them are about the same engine. */
+/** So many calls, evenly over time. */
 export const evenly =
-  (calls: number, perSecond: number, engines?: number): Demand =>
+  (calls: number, perSecond: number): Demand =>
   (call) =>
-    each(calls, "unbounded", (index) => {
-      const engine = engines === undefined ? undefined : `bank-${index % engines}:website`
-      return Effect.andThen(Effect.sleep((1000 * index) / perSecond), call(`${index}`, engine))
-    })
+    each(calls, "unbounded", (index) =>
+      Effect.andThen(Effect.sleep((1000 * index) / perSecond), call(`${index}`)),
+    )
 
 /** So many executions, a hundred and twenty at once, each with six calls and a quarter of a second between them. */
 export const executions =
@@ -127,18 +124,17 @@ export const play = (host: Host, demand: Demand, { forMs = Infinity, jumps = [] 
   const request = requestOf(host, world, seen)
   const program = Effect.gen(function* () {
     const pause = yield* ServicePause
-    const call = (subject: string, engine: string | undefined, failures: number): Effect.Effect<void> =>
-      pause.call({ host: "h", endpoint: "readExecution", subject }, request(engine)).pipe(
-        Effect.provideService(EngineOfCalls, engine === undefined ? undefined : anId(engine)),
+    const call = (subject: string, failures: number): Effect.Effect<void> =>
+      pause.call({ host: "h", endpoint: "readExecution", subject }, request).pipe(
         Effect.catch((failure) =>
           Effect.flatMap(Random.next, (random) => {
             const asked = failure._tag === "Throttled" ? failure.retry_after : undefined
             const wait = Effect.sleep(waitMs(callWaits, failures, random, asked))
-            return Effect.andThen(wait, call(subject, engine, failures + 1))
+            return Effect.andThen(wait, call(subject, failures + 1))
           }),
         ),
       )
-    const all = demand((subject, engine) => call(subject, engine, 1))
+    const all = demand((subject) => call(subject, 1))
     yield* forMs === Infinity ? all : Effect.ignore(Effect.timeout(all, forMs))
     seen.endedMs = world.now() - startMs
   })

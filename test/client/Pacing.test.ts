@@ -101,26 +101,19 @@ describe("the pace of a host that complains", () => {
 })
 
 describe("a night with two early 429s", () => {
-  const host: Host = { takes: () => 500, retryAfterMs: second }
-  const nights: ReadonlyArray<readonly [string, Demand]> = [
-    ["9,000 requests, 474 a second", evenly(9_000, 474)],
-    ["1,500 quick executions", executions(1_500)],
-  ]
-  for (const [name, demand] of nights)
-    it(`of ${name} takes at most a tenth longer than one without`, () => {
-      const { endedMs, refused } = play(host, demand)
-      expect(refused).toBe(0)
-      for (const fromMs of [0, 200]) {
-        const disturbed = play({ ...host, says: twoRefused(fromMs) }, demand)
-        expect(disturbed.refused).toBe(2)
-        expect(disturbed.endedMs / endedMs).toBeLessThan(1.1)
-      }
-    })
+  it("of 1,500 quick executions takes at most a tenth longer than one without", () => {
+    const host: Host = { takes: () => 500, retryAfterMs: second }
+    const undisturbed = play(host, executions(1_500))
+    const disturbed = play({ ...host, says: twoRefused(200) }, executions(1_500))
+    expect([undisturbed.refused, disturbed.refused]).toEqual([0, 2])
+    expect(disturbed.endedMs / undisturbed.endedMs).toBeLessThan(1.1)
+  })
 })
 
 describe("a host that bears so many requests, and says so by 429", () => {
   const second20: Host = { takes: () => 20 }
   const tenSeconds = { takes: () => 200, windowMs: 10 * second }
+  const aMinute = { takes: () => 1_200, windowMs: minute }
   const hosts: ReadonlyArray<readonly [string, Host, Demand, used: number, minutes?: number]> = [
     ["20 a second", { ...second20, retryAfterMs: second }, callers(100), 0.9],
     ["20 a second, answering late", { ...second20, latencyMs: 400, retryAfterMs: second }, callers(100), 0.9],
@@ -132,12 +125,7 @@ describe("a host that bears so many requests, and says so by 429", () => {
       0.4,
       20,
     ],
-    [
-      "1,200 a minute, but names a second",
-      { takes: () => 1_200, windowMs: minute, retryAfterMs: second },
-      callers(100),
-      0.9,
-    ],
+    ["1,200 a minute, but names a second", { ...aMinute, retryAfterMs: second }, callers(100), 0.9],
   ]
   for (const [name, host, demand, used, minutes = 10] of hosts)
     it(`sees at most 3 % complaints and is well used: ${name} [promise 10]`, () => {
@@ -146,15 +134,11 @@ describe("a host that bears so many requests, and says so by 429", () => {
       expect(seen.taken / (minutes * 1_200)).toBeGreaterThan(used)
     })
 
-  for (const [limit, forMs] of [
-    [2, hour / 2],
-    [200, 80 * second],
-  ] as const)
-    it(`is well used at ${limit} a second`, () => {
-      const seen = play({ takes: () => limit }, callers(100), { forMs })
-      expect(shareRefused(seen)).toBeLessThan(0.03)
-      expect(takenPerSecond(seen, 60, forMs / second) / limit).toBeGreaterThan(0.85)
-    })
+  it("is well used at 2 a second", () => {
+    const seen = play({ takes: () => 2 }, callers(100), { forMs: hour / 2 })
+    expect(shareRefused(seen)).toBeLessThan(0.03)
+    expect(takenPerSecond(seen, 60, 1_800) / 2).toBeGreaterThan(0.85)
+  })
 
   it("is followed when its limit falls and rises", () => {
     const takes = (elapsedMs: number) => (elapsedMs < minute || elapsedMs >= 2 * minute ? 80 : 20)
@@ -165,44 +149,11 @@ describe("a host that bears so many requests, and says so by 429", () => {
   })
 })
 
-describe("a 503", () => {
-  const ofEngines = (isAway: (elapsedMs: number, engine: string) => boolean): Host => ({
-    takes: () => 500,
-    says: (elapsedMs, engine = "") => (isAway(elapsedMs, engine) ? 503 : undefined),
-  })
-
-  it("of one engine, to 2 % of the calls, leaves the rate of the host alone", () => {
-    const host = ofEngines((_, engine) => engine === "bank-7:website")
-    const seen = play(host, evenly(465 * 10, 465, 50), { forMs: 10 * second })
-    expect(takenPerSecond(seen, 0, 10)).toBeGreaterThan(0.975 * 465)
-  })
-
-  it("of many engines is the host's", () => {
-    const host = ofEngines((elapsedMs) => elapsedMs >= 2 * second && elapsedMs < 6 * second)
-    const seen = play(host, evenly(465 * 10, 465, 50), { forMs: minute })
-    expect(seen.refused).toBeLessThan(100)
-    expect(seen.taken).toBe(465 * 10)
-  })
-})
-
 describe("a hostile host", () => {
   it("that answers 429 to everything gets few requests [promise 10]", () => {
-    const { taken, refused } = play({ takes: () => 0, retryAfterMs: second }, callers(100), {
-      forMs: 10 * minute,
-    })
-    expect(taken).toBe(0)
-    expect(refused).toBeLessThan(100)
-  })
-
-  it("that refuses the first calls and asks for years holds back the others for half a minute", () => {
-    let left = 4
-    const host: Host = {
-      takes: () => Infinity,
-      retryAfterMs: 99_999_999 * second,
-      says: () => (left-- > 0 ? 429 : undefined),
-    }
-    const seen = play(host, evenly(4_500, 474), { forMs: minute })
-    expect({ taken: seen.taken, refused: seen.refused }).toEqual({ taken: 4_496, refused: 4 })
+    const host: Host = { takes: () => 0, retryAfterMs: second }
+    const { taken, refused } = play(host, callers(100), { forMs: 10 * minute })
+    expect([taken, refused < 100]).toEqual([0, true])
   })
 
   it("that refuses everything for ten seconds delays the night by less than half a minute [promise 10]", () => {

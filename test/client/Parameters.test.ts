@@ -1,6 +1,4 @@
-/**
- * Login parameters against forms: what is accepted, coerced, exempt and refused, and that no value is ever told.
- */
+/** Login parameters against forms: what is accepted, coerced, exempt and refused, and that no value is ever told. */
 import { Ajv } from "ajv"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"

@@ -1,7 +1,4 @@
-/**
- * Patterns in linear time: the same answers as the language's own regular expressions, whatever the text, in
- * time that grows with the text alone; what cannot be matched so is named and refuses nobody.
- */
+/** Patterns in linear time: the answers of the language's own; what cannot be matched so is named and refuses nobody. */
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { comparedMax, linearPattern } from "../../src/client/CompiledForm.ts"

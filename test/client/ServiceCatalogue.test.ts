@@ -1,7 +1,4 @@
-/**
- * What planning makes of an engine's answer, from the bytes on: one that a client can survive, one that holds
- * no form, and one that only says to come back.
- */
+/** What planning makes of an engine's answer, from the bytes on: of a form, of none, and of one that says to come back. */
 import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -77,15 +74,12 @@ describe("an engine in planning", () => {
     expect(yield* decisionFor(200, "{}")).toEqual(verdict(`${cannot}: \`reference\` is not a string (200)`))
   })
 
-  effect(
-    "needs an engineer if it alone is refused, and ends planning if the list is, too [run refused engine]",
-    function* () {
-      const alone = yield* decisionFor(403, "", 200)
-      expect(alone).toEqual(verdict("the service does not show this engine to the application (403)"))
-      const whole = yield* Effect.exit(decisionFor(403, ""))
-      expect(String(whole)).toContain("the service refuses the application secret (403)")
-    },
-  )
+  effect("needs an engineer if it alone is refused, not the list [run refused engine]", function* () {
+    const alone = yield* decisionFor(403, "", 200)
+    expect(alone).toEqual(verdict("the service does not show this engine to the application (403)"))
+    const whole = yield* Effect.exit(decisionFor(403, ""))
+    expect(String(whole)).toContain("the service refuses the application secret (403)")
+  })
 
   effect("is waited for if there is no answer, or one that asks to wait", function* () {
     const away = { availability: "unavailable", fitted: false }

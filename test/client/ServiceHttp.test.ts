@@ -1,14 +1,16 @@
+/** What the service owes the pipeline: every status of every call, its requests, its settings, its bounds. */
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Layer, Redacted, Result, Stream, Tracer } from "effect"
+import { Cause, Duration, Effect, Exit, Layer, Redacted, Result, Stream, Tracer } from "effect"
 import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
 import { ExecutionApi, FlowApi } from "../../src/service/Api.ts"
+import { flowResultsSource, profileSource } from "../../src/service/FlowResults.ts"
 import { encodeSegment, parseRetryAfter } from "../../src/client/CallFailures.ts"
 import { whileHandled } from "../../src/client/AnswerBytes.ts"
 import { defaultLimits } from "../../src/client/Exchange.ts"
 import { Service, checkAddress, checkSecret, type CallFailure } from "../../src/client/Service.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
-import { startCall } from "./Examples.ts"
+import { engineDetails, startCall } from "./Examples.ts"
 import {
   fakeHttpClient,
   secret,
@@ -17,13 +19,184 @@ import {
   stageInProcess,
   stageOverHttp,
 } from "./FakeService.ts"
-import type { SeenRequest } from "./FakeService.ts"
-import { calls, describeStatuses, documented } from "./ServiceContract.ts"
+import type { Behaviour, SeenRequest } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
-describeStatuses("any service, in the process", stageInProcess)
-describeStatuses("any service, over a socket", stageOverHttp)
+const summarise = (answer: unknown): string =>
+  typeof answer === "object" && answer !== null && "_tag" in answer ? String(answer._tag) : String(answer)
+
+type Call = Effect.Effect<unknown, CallFailure, Service>
+
+const use = <A>(f: (service: Service["Service"]) => Effect.Effect<A, CallFailure>) =>
+  Effect.flatMap(Service, f)
+
+const withToken = startCall({
+  login: { _tag: "Token", token_id: "t-1", token_key: Redacted.make("token-key-canary-1") },
+})
+
+/** Every call of the port by its endpoint's name. */
+const calls = {
+  startExecution: use((service) => service.startExecution(startCall(), Effect.void)),
+  readExecution: use((service) => service.readExecution(anId("e-1"))),
+  abortExecution: use((service) => service.abortExecution(anId("e-1"))),
+  deleteExecution: use((service) => service.deleteExecution(anId("e-1"))),
+  readFlowResults: use((service) => service.readResults(flowResultsSource, { session_id: anId("s-1") })),
+  readProfile: use((service) => service.readResults(profileSource, { execution_id: anId("e-1") })),
+  downloadAttachment: use((service) =>
+    Effect.flatMap(service.downloadAttachment(anId("s-1"), "a-1"), (answer) =>
+      Effect.as(answer._tag === "Document" ? Stream.runDrain(answer.bytes) : Effect.void, answer._tag),
+    ),
+  ),
+  exchangeTicket: use((service) => service.exchangeTicket(anId("e-1"), Redacted.make("ticket-canary-1"))),
+  startTokenized: use((service) => service.startExecution(withToken, Effect.void)),
+  pollExecution: use((service) => service.pollExecution(anId("e-1"))),
+  revokeToken: use((service) => service.revokeToken("t-1")),
+  listEngines: use((service) => Effect.as(service.listEngines, "listed")),
+  showEngine: use((service) => service.showEngine(anId("sandbox-bank:website"))),
+} satisfies Record<string, Call>
+type CallName = keyof typeof calls
+
+const goodBody = (call: CallName): string => {
+  if (call === "listEngines") return "[]"
+  if (call === "exchangeTicket")
+    return JSON.stringify({ token: { token_id: "t-1", token_key: "token-key-canary-1" }, context: {} })
+  return JSON.stringify(call === "showEngine" ? engineDetails : { execution_id: anId("e-1") })
+}
+
+const started = {
+  202: "Accepted",
+  400: "Refused",
+  409: "AlreadyExecuting",
+  422: "Refused",
+  503: "EngineUnavailable",
+}
+
+/** Documented statuses: what each becomes, by the tag of the answer or of the failure. */
+const documented: { readonly [K in CallName]: Readonly<Record<number, string>> } = {
+  startExecution: started,
+  startTokenized: { ...started, 404: "UnexpectedAnswer" },
+  readExecution: { 200: "Closed", 202: "Working", 423: "ActionRequired", 404: "NotFound" },
+  pollExecution: { 200: "changed", 202: "working", 404: "changed", 423: "changed" },
+  abortExecution: {
+    204: "aborted",
+    304: "already_closed",
+    404: "not_found",
+    409: "not_stoppable",
+    422: "UnexpectedAnswer",
+  },
+  deleteExecution: { 204: "deleted", 404: "gone", 409: "still_running", 422: "UnexpectedAnswer" },
+  readFlowResults: {
+    200: "Results",
+    404: "NothingThere",
+    412: "NothingThere",
+    422: "UnexpectedAnswer",
+    504: "Throttled",
+  },
+  readProfile: { 200: "Results", 404: "NothingThere" },
+  downloadAttachment: { 200: "Document", 404: "Missing" },
+  exchangeTicket: { 200: "Exchanged", 403: "Refused", 422: "UnexpectedAnswer" },
+  revokeToken: { 204: "revoked", 304: "already_revoked", 404: "not_found", 422: "UnexpectedAnswer" },
+  listEngines: { 200: "listed", 422: "UnexpectedAnswer" },
+  showEngine: { 200: "Engine", 404: "EngineUnknown", 422: "EngineUnknown", 503: "EngineUnavailable" },
+}
+
+const starts = new Set<CallName>(["startExecution", "startTokenized"])
+const effectful = new Set<CallName>([
+  ...starts,
+  "abortExecution",
+  "deleteExecution",
+  "exchangeTicket",
+  "revokeToken",
+])
+
+/** What a status becomes that the call's own section does not list. */
+const otherwise = (call: CallName, status: number): string => {
+  if (call === "pollExecution") return status === 429 || status === 503 ? "Throttled" : "unanswered"
+  if (status === 401 || status === 403) return "SecretRefused"
+  if (status === 429 || status === 503) return "Throttled"
+  if (status >= 500 || status === 408) return "AnswerLost"
+  // 4.1 lists 202; an acceptance body is an acceptance all the same.
+  if (starts.has(call) && (status === 200 || status === 201)) return "Accepted"
+  return effectful.has(call) && status < 300 ? "AnswerLost" : "UnexpectedAnswer"
+}
+
+// Those of the HTTP standard that matter here, and those that proxies and gateways answer.
+const otherStatuses =
+  "200 201 202 203 204 206 300 301 302 303 304 307 308 400 401 402 403 404 405 408 409 410 412 413 418 422 423 425 429 " +
+  "431 451 499 500 501 502 503 504 507 520 522 524 599"
+
+const seenOf = (call: Call, behaviour: Behaviour): Effect.Effect<unknown> =>
+  Effect.flatMap(Effect.scoped(stageInProcess(behaviour)), ({ layer }) =>
+    Effect.match(Effect.provide(call, layer), {
+      onFailure: (failure): unknown => failure,
+      onSuccess: (answer) => answer,
+    }),
+  )
+const outcomeOf = (call: CallName, behaviour: Behaviour) =>
+  Effect.map(seenOf(calls[call], behaviour), summarise)
+
+describe("any service", () => {
+  for (const call of Object.keys(documented) as ReadonlyArray<CallName>) {
+    const tag = call === "pollExecution" ? " [pollExecution 202]" : ""
+    effect(`${call}: every status becomes the port's answer or failure${tag}`, function* () {
+      const own = Object.keys(documented[call])
+      for (const status of new Set([...own, ...otherStatuses.split(" ")].map(Number))) {
+        const behaviour = { status, body: goodBody(call), headers: { location: "/elsewhere" } }
+        const expected = documented[call][status] ?? otherwise(call, status)
+        assert.strictEqual(yield* outcomeOf(call, behaviour), expected, String(status))
+      }
+    })
+  }
+
+  effect("HEAD is sent once if it is not answered, and again if the service asks to wait", function* () {
+    const times = { 405: 1, 500: 1, 401: 1, 202: 3, 429: 3, 503: 3 }
+    for (const [status, count] of Object.entries(times)) {
+      const stage = yield* stageInProcess({ status: Number(status) })
+      const poll = Effect.ignore(calls.pollExecution)
+      yield* Effect.provide(Effect.all([poll, poll, poll]), stage.layer)
+      const sent = stage.requests.map(({ method, url, body }) => `${method} ${url}${body}`)
+      const expected = Array.from({ length: count }, () => "HEAD /api/executions/handler/v1/e-1")
+      assert.deepStrictEqual(sent, expected, status)
+    }
+  })
+
+  effect("a success without JSON of the needed kind is a lost answer", function* () {
+    const broken = ["<html>Bad gateway</html>", "", '{"execution_id": "e-1", "sta']
+    const wrong = [...broken, "[1]"]
+    const cases: ReadonlyArray<readonly [CallName, number, ReadonlyArray<string>]> = [
+      ["startExecution", 202, wrong],
+      ["readExecution", 200, wrong],
+      ["readExecution", 202, wrong],
+      ["readFlowResults", 200, wrong],
+      ["showEngine", 200, wrong],
+      ["listEngines", 200, [...broken, "{}"]],
+      ["readProfile", 200, broken],
+    ]
+    for (const [call, status, bodies] of cases)
+      for (const body of bodies)
+        assert.strictEqual(yield* outcomeOf(call, { status, body }), "AnswerLost", `${call} ${body}`)
+  })
+
+  effect("the body's bytes are kept exactly, whatever they are", function* () {
+    const text = '\uFEFF{ "is_closed" : true,\r\n "big": 12345678901234567890, "x": "\\u00e9é" }'
+    const stage = yield* stageOverHttp({ status: 200, body: Buffer.from(text) })
+    const answer = yield* Effect.provide(calls.readFlowResults, stage.layer)
+    assert.isTrue(answer._tag === "Results" && Buffer.from(text).equals(answer.body.bytes))
+  })
+
+  effect("a Retry-After arrives with every answer that asks us to wait", function* () {
+    for (const [call, status] of [
+      ["startExecution", 503],
+      ["showEngine", 503],
+      ["readExecution", 429],
+      ["readFlowResults", 504],
+    ] as const) {
+      const got = yield* seenOf(calls[call], { status, headers: { "retry-after": "7" }, body: "{}" })
+      assert.deepPropertyVal(got, "retry_after", Duration.seconds(7), call)
+    }
+  })
+})
 
 const endpoints = [
   ...Object.values(ExecutionApi.groups.executions.endpoints),
@@ -47,37 +220,34 @@ describe("the requests", () => {
     assert.deepStrictEqual(untried, [])
   })
 
-  effect(
-    "go to the contract's paths under the configured roots, with the secret and without compression",
-    function* () {
-      const seen: Array<readonly [string, string]> = []
-      for (const call of Object.values(calls)) {
-        const stage = yield* stageOverHttp({ status: 404, body: "{}" })
-        yield* Effect.ignore(
-          Effect.provide(call as Effect.Effect<unknown, CallFailure, Service>, stage.layer),
-        )
-        const request = stage.requests[0]
-        seen.push([request?.method ?? "", request?.url ?? ""])
-        assert.deepStrictEqual(
-          [request?.headers["x-app-secret"], request?.headers["accept-encoding"], request?.headers["b3"]],
-          [secret, "identity", undefined],
-        )
-      }
-      assert.deepStrictEqual(seen, [
-        ["POST", "/api/executions/init/v1/parametrized"],
-        ["GET", "/api/executions/handler/v1/e-1"],
-        ["DELETE", "/api/executions/handler/v1/e-1/abort"],
-        ["DELETE", "/api/executions/handler/v1/e-1/delete"],
-        ["GET", "/flows/es-public-administration/v1/manager/s-1/results"],
-        ["GET", "/api/executions/results/e-1/customer/v1/profile"],
-        ["GET", "/documents/attachments/s-1/a-1"],
-        ["PUT", "/api/executions/t10n"],
-        ["DELETE", "/api/executions/t10n/t-1"],
-        ["GET", "/api/config/engines/list"],
-        ["GET", "/api/config/engines/sandbox-bank%3Awebsite"],
-      ])
-    },
-  )
+  effect("go to the contract's paths under the configured roots, with the secret", function* () {
+    const seen: Array<readonly [string, string]> = []
+    for (const call of Object.values(calls)) {
+      const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+      yield* Effect.ignore(Effect.provide(call as Call, stage.layer))
+      const request = stage.requests[0]
+      seen.push([request?.method ?? "", request?.url ?? ""])
+      assert.deepStrictEqual(
+        [request?.headers["x-app-secret"], request?.headers["accept-encoding"], request?.headers["b3"]],
+        [secret, "identity", undefined],
+      )
+    }
+    assert.deepStrictEqual(seen, [
+      ["POST", "/api/executions/init/v1/parametrized"],
+      ["GET", "/api/executions/handler/v1/e-1"],
+      ["DELETE", "/api/executions/handler/v1/e-1/abort"],
+      ["DELETE", "/api/executions/handler/v1/e-1/delete"],
+      ["GET", "/flows/es-public-administration/v1/manager/s-1/results"],
+      ["GET", "/api/executions/results/e-1/customer/v1/profile"],
+      ["GET", "/documents/attachments/s-1/a-1"],
+      ["PUT", "/api/executions/t10n"],
+      ["POST", "/api/executions/init/v1/tokenized"],
+      ["HEAD", "/api/executions/handler/v1/e-1"],
+      ["DELETE", "/api/executions/t10n/t-1"],
+      ["GET", "/api/config/engines/list"],
+      ["GET", "/api/config/engines/sandbox-bank%3Awebsite"],
+    ])
+  })
 
   effect("leave the newest answer, with its status, to whoever saves what met a defect", function* () {
     const stage = yield* stageInProcess({ status: 423, body: '{"challenge":1}' })
@@ -90,56 +260,48 @@ describe("the requests", () => {
     })
   })
 
-  effect("a start sends its call as JSON, with the parameters in clear text", function* () {
-    const stage = yield* stageOverHttp({ status: 202, body: "{}" })
-    yield* Effect.provide(calls.startExecution, stage.layer)
+  effect("a start sends its call as JSON, with parameters or the token's pair", function* () {
     const { login, ...call } = startCall()
-    assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), {
-      ...call,
-      parameters: login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined,
-    })
-    assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
+    const parameters = login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined
+    for (const [start, how] of [
+      [calls.startExecution, { parameters }],
+      [calls.startTokenized, { token: { token_id: "t-1", token_key: "token-key-canary-1" } }],
+    ] as const) {
+      const stage = yield* stageOverHttp({ status: 202, body: "{}" })
+      yield* Effect.provide(start, stage.layer)
+      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...call, ...how })
+      assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
+    }
   })
 
-  effect(
-    "a hostile id fills one path segment or no request is made [promise 13 addresses] [decision 9]",
-    function* () {
-      const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
-      for (const id of sent) {
-        const stage = yield* stageOverHttp({ status: 404, body: "{}" })
-        const remove = Effect.flatMap(Service, (service) => service.deleteExecution(anId(id)))
-        yield* Effect.provide(remove, stage.layer)
-        const url = `/api/executions/handler/v1/${encodeURIComponent(id)}/delete`
-        assert.deepStrictEqual(
-          stage.requests.map((request) => request.url),
-          [url],
-        )
-      }
-      for (const id of ["", ".", "..", "\ud800"]) {
-        const stage = yield* stageInProcess({ status: 204 })
-        const service = yield* Effect.provide(Service, stage.layer)
-        const failure = yield* Effect.flip(service.deleteExecution(anId(id)))
-        const engine = yield* service.showEngine(anId(id))
-        assert.deepStrictEqual(
-          [failure._tag, engine, stage.requests],
-          ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
-        )
-      }
-      assert.strictEqual(encodeSegment(".."), undefined)
-    },
-  )
+  effect("a hostile id fills one path segment or none [promise 13 addresses] [decision 9]", function* () {
+    const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
+    for (const id of sent) {
+      const stage = yield* stageOverHttp({ status: 404, body: "{}" })
+      const remove = Effect.flatMap(Service, (service) => service.deleteExecution(anId(id)))
+      yield* Effect.provide(remove, stage.layer)
+      const urls = stage.requests.map(({ url }) => url)
+      assert.deepStrictEqual(urls, [`/api/executions/handler/v1/${encodeURIComponent(id)}/delete`])
+    }
+    for (const id of ["", ".", "..", "\ud800"]) {
+      const stage = yield* stageInProcess({ status: 204 })
+      const service = yield* Effect.provide(Service, stage.layer)
+      const failure = yield* Effect.flip(service.deleteExecution(anId(id)))
+      const engine = yield* service.showEngine(anId(id))
+      assert.deepStrictEqual(
+        [failure._tag, engine, stage.requests],
+        ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
+      )
+    }
+    assert.strictEqual(encodeSegment(".."), undefined)
+  })
 })
 
 describe("a start that is answered", () => {
   effect("with a refused login is refused, whatever the status; other bodies change nothing", function* () {
     const refusal = '{"status_code":"AUTH_ERROR","status_reason":"INCORRECT_CREDENTIALS"}'
-    const tagOf = Effect.fnUntraced(function* (status: number, body: string) {
-      const stage = yield* stageInProcess({ status, body })
-      const answer = Effect.flatMap(Service, (service) => service.startExecution(startCall(), Effect.void))
-      const told = yield* Effect.provide(Effect.result(answer), stage.layer)
-      return Result.isSuccess(told) ? told.success._tag : told.failure._tag
-    })
-    for (const [status, otherwise] of [
+    const tagOf = (status: number, body: string) => outcomeOf("startExecution", { status, body })
+    for (const [status, other] of [
       [401, "SecretRefused"],
       [403, "SecretRefused"],
       [429, "Throttled"],
@@ -149,7 +311,7 @@ describe("a start that is answered", () => {
     ] as const) {
       assert.strictEqual(yield* tagOf(status, refusal), "Refused", String(status))
       for (const body of ['{"status_reason":"INTERNAL_ERROR"}', "[]", "<html>", ""])
-        assert.strictEqual(yield* tagOf(status, body), otherwise, `${status} ${body}`)
+        assert.strictEqual(yield* tagOf(status, body), other, `${status} ${body}`)
     }
   })
 })
@@ -200,70 +362,64 @@ describe("the settings", () => {
 })
 
 describe("secrets", () => {
-  effect(
-    "no failure, cause or span of a call shows the application secret or the parameters [promise 12 errors]",
-    function* () {
-      const spans: Array<unknown> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          const span = new Tracer.NativeSpan(options)
-          spans.push(span)
-          return span
-        },
-      })
-      const broken = HttpClient.make((request) =>
-        Effect.fail(
-          new HttpClientError.HttpClientError({
-            reason: new HttpClientError.TransportError({
-              request,
-              cause: new Error(`echo ${secret} password-canary-2`),
-            }),
+  effect("no failure, cause or span shows secret or parameters [promise 12 errors]", function* () {
+    const spans: Array<unknown> = []
+    const tracer = Tracer.make({
+      span: (options) => {
+        const span = new Tracer.NativeSpan(options)
+        spans.push(span)
+        return span
+      },
+    })
+    const broken = HttpClient.make((request) =>
+      Effect.fail(
+        new HttpClientError.HttpClientError({
+          reason: new HttpClientError.TransportError({
+            request,
+            cause: new Error(`echo ${secret} password-canary-2`),
           }),
-        ),
-      )
-      const exit = yield* calls.startExecution.pipe(
-        Effect.provide(serviceOver(broken)),
-        Effect.withSpan("outer"),
-        Effect.provideService(Tracer.Tracer, tracer),
-        Effect.exit,
-      )
-      const stage = yield* stageInProcess({ status: 400, body: "{}" })
-      yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
-      assert.isTrue(Exit.isFailure(exit))
-      const shown = [
-        Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
-        inspect(exit, { depth: 20 }),
-        JSON.stringify(exit),
-        ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
-      ].join("\n")
-      assert.include(shown, "startExecution")
-      assert.notInclude(shown, "canary")
-      assert.strictEqual(spans.length, 1)
-    },
-  )
+        }),
+      ),
+    )
+    const exit = yield* calls.startExecution.pipe(
+      Effect.provide(serviceOver(broken)),
+      Effect.withSpan("outer"),
+      Effect.provideService(Tracer.Tracer, tracer),
+      Effect.exit,
+    )
+    const stage = yield* stageInProcess({ status: 400, body: "{}" })
+    yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
+    assert.isTrue(Exit.isFailure(exit))
+    const shown = [
+      Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
+      inspect(exit, { depth: 20 }),
+      JSON.stringify(exit),
+      ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
+    ].join("\n")
+    assert.include(shown, "startExecution")
+    assert.notInclude(shown, "canary")
+    assert.strictEqual(spans.length, 1)
+  })
 })
 
 describe("bounds", () => {
-  effect(
-    "an answer larger than its limit is not read to its end; its beginning is returned, and says so",
-    function* () {
-      const client = fakeHttpClient({ status: 200, body: `{"x": "${"y".repeat(5000)}"}` }, [])
-      const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
-      const service = yield* Effect.provide(Service, serviceOver(client, limits))
-      const read = yield* service.readExecution(anId("e"))
-      const document = yield* service.downloadAttachment(anId("s"), "a")
-      const bytes = document._tag === "Document" ? document.bytes : Stream.empty
-      const download = yield* Effect.flip(Stream.runDrain(bytes))
-      const kept = new TextEncoder().encode(`{"x": "${"y".repeat(993)}`)
-      const unusable = "it is larger than 1000 bytes"
-      assert.deepStrictEqual(read, {
-        _tag: "Closed",
-        body: { bytes: kept, json: undefined, unusable },
-        view: {},
-      })
-      assert.strictEqual(download._tag, "UnexpectedAnswer")
-    },
-  )
+  effect("an answer larger than its limit is not read to its end, and says so", function* () {
+    const client = fakeHttpClient({ status: 200, body: `{"x": "${"y".repeat(5000)}"}` }, [])
+    const limits = { answerBytesMax: 1000, resultsBytesMax: 1000, attachmentBytesMax: 1000 }
+    const service = yield* Effect.provide(Service, serviceOver(client, limits))
+    const read = yield* service.readExecution(anId("e"))
+    const document = yield* service.downloadAttachment(anId("s"), "a")
+    const bytes = document._tag === "Document" ? document.bytes : Stream.empty
+    const download = yield* Effect.flip(Stream.runDrain(bytes))
+    const kept = new TextEncoder().encode(`{"x": "${"y".repeat(993)}`)
+    const unusable = "it is larger than 1000 bytes"
+    assert.deepStrictEqual(read, {
+      _tag: "Closed",
+      body: { bytes: kept, json: undefined, unusable },
+      view: {},
+    })
+    assert.strictEqual(download._tag, "UnexpectedAnswer")
+  })
 
   effect("a document that comes encoded, although it was asked for as it is, is none", function* () {
     const headers = { "content-type": "application/pdf", "content-encoding": "gzip" }
@@ -320,17 +476,16 @@ describe("bounds", () => {
   })
 
   effect("a Retry-After that cannot be read is reported with the failure", function* () {
-    const messages = yield* Effect.forEach(["-1", "soon", "99999999"], (value) =>
-      Effect.flatMap(
-        stageInProcess({ status: 429, headers: { "retry-after": value }, body: "{}" }),
-        ({ layer }) => Effect.flip(Effect.provide(calls.readExecution, layer)),
-      ),
-    )
     const start = "readExecution: the service asks to retry later (429"
     const unread = `${start}; its Retry-After cannot be read)`
-    assert.deepStrictEqual(
-      messages.map(({ message }) => message),
-      [unread, unread, `${start})`],
-    )
+    for (const [value, message] of [
+      ["-1", unread],
+      ["soon", unread],
+      ["99999999", `${start})`],
+    ] as const) {
+      const headers = { "retry-after": value }
+      const failure = yield* seenOf(calls.readExecution, { status: 429, headers, body: "{}" })
+      assert.propertyVal(failure, "message", message)
+    }
   })
 })

@@ -1,4 +1,4 @@
-/** Starts with tokens, exchanges and revocations as requests, and what their answers must never let out. */
+/** Exchanges and revocations as requests, and what the answers about tokens must never let out. */
 import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Redacted } from "effect"
@@ -26,51 +26,13 @@ const context = {
   locking_hash: "v1.x",
 }
 
-describe("a start with a token", () => {
-  effect(
-    "goes to the tokenized endpoint with the pair instead of parameters [field token.token_key]",
-    function* () {
-      const stage = yield* stageOverHttp({ status: 202, body: "{}" })
-      const answer = yield* at(stage, (service) => service.startExecution(withToken, Effect.void))
-      const { login: _, ...rest } = withToken
-      assert.deepStrictEqual(
-        [answer._tag, stage.requests[0]?.method, stage.requests[0]?.url],
-        ["Accepted", "POST", "/api/executions/init/v1/tokenized"],
-      )
-      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...rest, token: pair })
-    },
-  )
-
-  effect("is answered as any start is; 404 is left to the caller", function* () {
-    const tags = {
-      202: "Accepted",
-      400: "Refused",
-      409: "AlreadyExecuting",
-      422: "Refused",
-      503: "EngineUnavailable",
-      404: "UnexpectedAnswer",
-      403: "SecretRefused",
-      500: "AnswerLost",
-    }
-    for (const [status, tag] of Object.entries(tags)) {
-      const stage = yield* stageInProcess({ status: Number(status), body: "{}" })
-      const started = at(stage, (service) => service.startExecution(withToken, Effect.void))
-      const seen = yield* Effect.match(started, {
-        onFailure: ({ _tag }): string => _tag,
-        onSuccess: ({ _tag }) => _tag,
-      })
-      assert.strictEqual(seen, tag, status)
-    }
-  })
-})
-
 describe("an exchange", () => {
   effect("sends the ticket in its body, and returns the token with its context", function* () {
     const stage = yield* stageOverHttp({ status: 200, body: JSON.stringify({ token: pair, context }) })
     const answer = yield* at(stage, (service) => service.exchangeTicket(anId("e-1"), Redacted.make(ticket)))
     assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { execution_id: anId("e-1"), ticket })
-    assert.isTrue(answer._tag === "Exchanged" && Redacted.value(answer.token.token_key) === token_key)
-    assert.deepStrictEqual(answer._tag === "Exchanged" ? answer.context : undefined, context)
+    if (answer._tag !== "Exchanged") return assert.fail(answer._tag)
+    assert.deepStrictEqual([Redacted.value(answer.token.token_key), answer.context], [token_key, context])
   })
 
   it("is read tolerantly except the pair itself: without it there is no token", () => {
@@ -85,17 +47,12 @@ describe("an exchange", () => {
       features: ["a"],
     })
     assert.deepStrictEqual([read({ token: pair }), read({ token: pair, context: [] })], [{}, {}])
-    const unreadable = [
-      undefined,
-      [],
-      {},
-      { token: token_key },
-      { token: { token_id: "t-1" } },
-      ...[{ token_key: 5 }, { token_key: "" }, { token_id: "" }].map((odd) => ({
-        token: { ...pair, ...odd },
-      })),
-    ]
-    for (const json of unreadable) assert.isUndefined(viewExchanged(json, json))
+    const halves = [{ token_key: 5 }, { token_key: "" }, { token_id: "" }].map((half) => ({
+      ...pair,
+      ...half,
+    }))
+    const tokens = [token_key, { token_id: "t-1" }, ...halves].map((token) => ({ token }))
+    for (const json of [undefined, [], {}, ...tokens]) assert.isUndefined(viewExchanged(json, json))
   })
 
   it("begins with a ticket that only a start's answer shows", () => {
@@ -124,12 +81,10 @@ describe("an error with tokens", () => {
           yield* Effect.exit(Effect.asVoid(service.startExecution(withToken, Effect.void))),
           yield* Effect.exit(service.revokeToken("t-1")),
         ]
-        for (const exit of exits)
-          shown.push(
-            inspect(exit, { depth: 20 }),
-            JSON.stringify(exit),
-            Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
-          )
+        for (const exit of exits) {
+          const cause = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : ""
+          shown.push(inspect(exit, { depth: 20 }), JSON.stringify(exit), cause)
+        }
       }
     assert.isAbove(shown.length, 100)
     assert.deepStrictEqual(

@@ -49,27 +49,16 @@ const keptTitles = (of: string): ReadonlyArray<CollectedTest> | undefined => {
   }
 }
 
-/** All tests of all files. */
-export const collectAllTests = (): ReadonlyArray<CollectedTest> => {
-  const of = stateOfTests()
-  const known = keptTitles(of)
-  if (known !== undefined) return known
-  const titles = collectTests([])
-  mkdirSync(dirname(kept), { recursive: true })
-  writeFileSync(kept, JSON.stringify({ of, titles }))
-  return titles
-}
-
-export const collectTests = (folders: ReadonlyArray<string>): ReadonlyArray<CollectedTest> => {
+const collectTests = (): ReadonlyArray<CollectedTest> => {
   const folder = mkdtempSync(join(tmpdir(), "titles-"))
   const path = join(folder, "titles.json")
   try {
     const runner = join(root, "node_modules/vitest/vitest.mjs")
-    const { status, stderr } = spawnSync(
-      process.execPath,
-      [runner, "list", ...folders, ...flags, `--json=${path}`],
-      { cwd: root, encoding: "utf8", env: { ...process.env, NO_COLOR: "1" } },
-    )
+    const { status, stderr } = spawnSync(process.execPath, [runner, "list", ...flags, `--json=${path}`], {
+      cwd: root,
+      encoding: "utf8",
+      env: { ...process.env, NO_COLOR: "1" },
+    })
     if (status !== 0) throw new Error(`the tests cannot be collected: ${stderr.trim().slice(0, 2000)}`)
     return Schema.decodeUnknownSync(Listing)(readFileSync(path, "utf8")).map(({ name, file }) => ({
       file: relative(root, file),
@@ -78,4 +67,15 @@ export const collectTests = (folders: ReadonlyArray<string>): ReadonlyArray<Coll
   } finally {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
+}
+
+/** All tests of all files. */
+export const collectAllTests = (): ReadonlyArray<CollectedTest> => {
+  const of = stateOfTests()
+  const known = keptTitles(of)
+  if (known !== undefined) return known
+  const titles = collectTests()
+  mkdirSync(dirname(kept), { recursive: true })
+  writeFileSync(kept, JSON.stringify({ of, titles }))
+  return titles
 }

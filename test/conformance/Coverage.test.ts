@@ -1,6 +1,5 @@
 /** The checker itself, on an inventory of three rows: it must see what is missing and what is too much. */
 import { describe, expect, it } from "vitest"
-import { collectTests } from "./CollectTests.ts"
 import { coverageOf, plainTitle, tagsOf } from "./Coverage.ts"
 import { renderConformance } from "./ConformanceDocument.ts"
 
@@ -67,16 +66,4 @@ describe("the checker of the inventory", () => {
     )
     expect(text).toContain("| 2.6 | the lifetime of a ticket | an hour | guesses nothing |")
   })
-
-  it("collects the titles that a test has for each value of a list, and those of a suite in another file", () => {
-    const titles = collectTests(["test/conformance/Gate.test.ts", "test/sandbox/tokens/Tokens.test.ts"])
-    const gate = titles.filter(({ title }) => tagsOf(title).some((id) => id.endsWith(" 401")))
-    expect(gate.map(({ file }) => file)).toEqual(
-      Array.from({ length: 19 }, () => "test/conformance/Gate.test.ts"),
-    )
-    expect(gate.map(({ title }) => plainTitle(title))).toContain(
-      "the gate > answers 401 without an application secret",
-    )
-    expect(titles.filter(({ title }) => title.includes("[ticket-rule 3]")).length).toBe(1)
-  }, 60_000)
 })

@@ -1,11 +1,8 @@
-/**
- * What the service sends by itself, held against the OpenAPI document's webhooks by a validator that knows
- * nothing of the code: execution events and flow events, and the proof that a wrong one would be noticed.
- */
+/** What the service sends by itself, held against the document's webhooks; and that a wrong one would be noticed. */
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { describe, expect, it } from "vitest"
 import { serviceOpenApi } from "../project/openapi.ts"
-import { textField } from "../sandbox/server/Caller.ts"
+import { person, textField } from "../sandbox/server/Caller.ts"
 import { HookTarget, pass, run } from "../sandbox/hooks/HookTarget.ts"
 import { closeEnumerations } from "./TrafficCheck.ts"
 
@@ -17,8 +14,6 @@ const complaintsOf = (component: string, body: unknown): ReadonlyArray<string> =
     ? []
     : (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)
 }
-
-const person = { base_configurations: { customer_interaction_available: true } }
 
 const delivered = run(function* (caller) {
   yield* caller.start("queue-10+run-20+challenge-1", { ...person, external_execution_id: "x" })

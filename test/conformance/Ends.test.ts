@@ -1,7 +1,4 @@
-/**
- * What happens with each end, line by line of the contract's own table: outcome, who acts, whether the night tries a
- * second time, whether the login is sent again, and the exit code of a run with that task alone.
- */
+/** Each end, line by line of the contract's own table: outcome, who acts, second try, login, exit code of a run with it. */
 import { describe, expect, it } from "vitest"
 import { beforeStart, endOfAttempt, own, isReason, verdictOfRefusal } from "../../src/service/Ends.ts"
 import type { Verdict } from "../../src/service/Ends.ts"

@@ -1,12 +1,10 @@
-/**
- * The gate before every endpoint (sections 5, 7 and 8), for each endpoint of the contract: without the
- * application secret, with a wrong one, and when the service asks to wait.
- */
+/** The gate before every endpoint of the contract (5, 7, 8): without a secret, with a wrong one, and when it asks to wait. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { HttpApi } from "effect/http-api"
+import type { Fault } from "../../src/sandbox/faults/Faults.ts"
 import { ServiceApi } from "../../src/service/Api.ts"
-import { Caller, inProcess, type Answer } from "../sandbox/server/Caller.ts"
+import { Caller, inProcess } from "../sandbox/server/Caller.ts"
 
 type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"
 
@@ -16,31 +14,32 @@ interface Endpoint {
   readonly path: string
 }
 
-const endpoints: ReadonlyArray<Endpoint> = (() => {
-  const found: Array<Endpoint> = []
-  HttpApi.reflect(ServiceApi, {
-    onGroup: () => {},
-    onEndpoint: ({ endpoint }) =>
-      void found.push({
-        name: endpoint.identifier,
-        method: endpoint.method as Method,
-        path: endpoint.path.replaceAll(/:[a-z_]+/g, "65f0c0ffee65f0c0ffee65f0"),
-      }),
-  })
-  return found
-})()
+const endpoints: Array<Endpoint> = []
+HttpApi.reflect(ServiceApi, {
+  onGroup: () => {},
+  onEndpoint: ({ endpoint: { identifier: name, method, path } }) =>
+    void endpoints.push({
+      name,
+      method: method as Method,
+      path: path.replaceAll(/:[a-z_]+/g, "65f0c0ffee65f0c0ffee65f0"),
+    }),
+})
 
-const ask = ({ method, path }: Endpoint, secret: string | undefined) =>
-  Effect.flatMap(Caller, ({ call, base_url }) =>
-    call(method, `${base_url.replace(/\/api$/, "")}${path}`, { secret }),
-  )
-
-/** Status and body; a HEAD has none. */
-const told = ({ status, json }: Answer) => [status, json]
-const expected = (method: Method, status: number, detail: string) => [
-  status,
-  method === "HEAD" ? undefined : { detail },
-]
+/** The service refuses this endpoint so, to each of these secrets. */
+const refuses = (
+  { method, path }: Endpoint,
+  secrets: ReadonlyArray<string | undefined>,
+  [status, detail]: readonly [number, string],
+  faults: ReadonlyArray<Fault> = [],
+) =>
+  Effect.gen(function* () {
+    const { call, origin } = yield* Caller
+    for (const secret of secrets) {
+      const answer = yield* call(method, `${origin}${path}`, { secret })
+      // A HEAD has no body.
+      expect([answer.status, answer.json]).toEqual([status, method === "HEAD" ? undefined : { detail }])
+    }
+  }).pipe(Effect.provide(inProcess({ seed: 7, faults: { faults } })))
 
 describe("the gate", () => {
   it("is in front of all endpoints of the contract", () => {
@@ -49,23 +48,12 @@ describe("the gate", () => {
 
   it.effect.each(endpoints)(
     "[auth-rule 1] [$name 401] answers 401 without an application secret",
-    (endpoint) =>
-      Effect.gen(function* () {
-        expect(told(yield* ask(endpoint, undefined))).toEqual(
-          expected(endpoint.method, 401, "X-APP-SECRET is missing"),
-        )
-      }).pipe(Effect.provide(inProcess({ seed: 7 }))),
+    (endpoint) => refuses(endpoint, [undefined], [401, "X-APP-SECRET is missing"]),
   )
 
+  const strangers = ["sandbox-app-9", "SANDBOX-APP-1", "sandbox-app-1x", ""]
   const knowsNobody = (endpoint: Endpoint) =>
-    Effect.gen(function* () {
-      for (const secret of ["sandbox-app-9", "SANDBOX-APP-1", "sandbox-app-1x", ""]) {
-        expect(told(yield* ask(endpoint, secret))).toEqual(
-          expected(endpoint.method, 403, "unknown application secret"),
-        )
-      }
-    }).pipe(Effect.provide(inProcess({ seed: 7 })))
-
+    refuses(endpoint, strangers, [403, "unknown application secret"])
   it.effect.each(endpoints.filter(({ name }) => name !== "exchangeTicket"))(
     "[$name 403] answers 403 to an unknown application secret",
     knowsNobody,
@@ -78,10 +66,6 @@ describe("the gate", () => {
   )
 
   it.effect.each(endpoints)("[any 429] $name may ask to wait", (endpoint) =>
-    Effect.gen(function* () {
-      expect(told(yield* ask(endpoint, "sandbox-app-1"))).toEqual(
-        expected(endpoint.method, 429, "an injected fault"),
-      )
-    }).pipe(Effect.provide(inProcess({ seed: 7, faults: { faults: [{ on: endpoint.name, status: 429 }] } }))),
+    refuses(endpoint, ["sandbox-app-1"], [429, "an injected fault"], [{ on: endpoint.name, status: 429 }]),
   )
 })

@@ -1,7 +1,4 @@
-/**
- * The inventory and the contract agree, and the comparison would notice if they did not. Every key of a reading stands
- * where the reference is silent, with all its values, and nowhere else.
- */
+/** Inventory and contract agree, else it would be noticed; a key of a reading stands where the reference is silent. */
 import { describe, expect, it } from "vitest"
 import { readingChoices } from "../../src/sandbox/state/Reading.ts"
 import { compareWithContract, differences } from "./ContractComparison.ts"
@@ -23,24 +20,17 @@ describe("the inventory and the contract", () => {
   const said = (id: string, from: string, to: string): ReadonlyArray<Row> =>
     inventory.map((row) => (row.id === id ? { ...row, says: row.says.replace(from, to) } : row))
 
+  const lacks = (what: string) => `the inventory lacks ${what} of the contract`
+  const mood: Row = { id: "field execution.mood", section: "2.4", says: "Not there.", part: "resources" }
   it.each([
-    [
-      without("field address.zip_code"),
-      "the fields of the record address: the inventory lacks zip_code of the contract",
-    ],
-    [
-      without("field x-meta.lazy_fields"),
-      "the fields of x-meta: the inventory lacks lazy_fields of the contract",
-    ],
-    [without("end_hook ko"), "each end_hook: the inventory lacks ko of the contract"],
+    [without("field address.zip_code"), `the fields of the record address: ${lacks("zip_code")}`],
+    [without("field x-meta.lazy_fields"), `the fields of x-meta: ${lacks("lazy_fields")}`],
+    [without("end_hook ko"), `each end_hook: ${lacks("ko")}`],
     [
       without("setting cards_read.filter_by_type"),
-      "the settings of each feature: the inventory lacks cards_read.filter_by_type of the contract",
+      `the settings of each feature: ${lacks("cards_read.filter_by_type")}`,
     ],
-    [
-      without("startExecution 409"),
-      "endpoints and statuses: the inventory lacks startExecution 409 of the contract",
-    ],
+    [without("startExecution 409"), `endpoints and statuses: ${lacks("startExecution 409")}`],
     [
       renamed("filter markets", "filter countries"),
       "the filters of the catalogue: the contract lacks countries of the inventory",
@@ -49,10 +39,7 @@ describe("the inventory and the contract", () => {
       said("state TEMPORARY_ERROR", "`PROXY_ERROR`", "`PROXI_ERROR`"),
       "the reasons of TEMPORARY_ERROR: the contract lacks PROXI_ERROR of the inventory",
     ],
-    [
-      [...inventory, { id: "field execution.mood", section: "2.4", says: "Not there.", part: "resources" }],
-      "the fields of execution: the contract lacks mood of the inventory",
-    ],
+    [[...inventory, mood], "the fields of execution: the contract lacks mood of the inventory"],
   ] as const)("a difference is named (%#)", (rows, problem) => {
     expect(differences(compareWithContract(rows))).toContain(problem)
   })

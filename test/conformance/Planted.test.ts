@@ -1,7 +1,4 @@
-/**
- * Planted bugs: how they are written down, that they exist in memory only and are gone afterwards, and what the
- * command makes of what the tests showed.
- */
+/** Planted bugs: how they are written down, that they exist in memory only, and what the command makes of the tests. */
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -57,30 +54,19 @@ describe("a bug", () => {
 
 describe("a row", () => {
   it("is caught if one of its own tests fails, and survives if all of them pass", () => {
-    expect(
-      [
-        { ...seen, failed: ["it [move 1] fails"] },
-        { ...seen, failed: ["outside any test: Error: x"] },
-        "late" as const,
-        { ...seen, passed: ["it [move 1] passes"], planted: ["src/a.ts"] },
-        { ...seen, passed: ["it [move 1] passes"] },
-        { ...seen, failed: ["it [move 2] fails"] },
-        { ...seen, failed: ["it [move 1] fails"], broken: ["a.test.ts: a syntax error"] },
-        seen,
-      ].map((one) => {
-        const { id, ...verdict } = judge("move 1", one)
-        return { id, ...verdict }
-      }),
-    ).toEqual([
-      { id: "move 1", end: "caught", by: "it [move 1] fails" },
-      { id: "move 1", end: "caught", by: "outside any test: Error: x" },
-      { id: "move 1", end: "caught", by: "the time limit" },
-      { id: "move 1", end: "survived", why: "all of its tests pass" },
-      { id: "move 1", end: "survived", why: "its tests do not load the changed source" },
-      { id: "move 1", end: "error", why: "failed elsewhere: it [move 2] fails" },
-      { id: "move 1", end: "error", why: "a.test.ts: a syntax error" },
-      { id: "move 1", end: "error", why: "none of its tests ran" },
-    ])
+    const passed = ["it [move 1] passes"]
+    const failed = ["it [move 1] fails"]
+    for (const [one, end, said] of [
+      [{ ...seen, failed }, "caught", failed[0]],
+      [{ ...seen, failed: ["outside any test: Error: x"] }, "caught", "outside any test: Error: x"],
+      ["late", "caught", "the time limit"],
+      [{ ...seen, passed, planted: ["src/a.ts"] }, "survived", "all of its tests pass"],
+      [{ ...seen, passed }, "survived", "its tests do not load the changed source"],
+      [{ ...seen, failed: ["it [move 2] fails"] }, "error", "failed elsewhere: it [move 2] fails"],
+      [{ ...seen, failed, broken: ["a.test.ts: a syntax error"] }, "error", "a.test.ts: a syntax error"],
+      [seen, "error", "none of its tests ran"],
+    ] as const)
+      expect(judge("move 1", one)).toEqual({ id: "move 1", end, [end === "caught" ? "by" : "why"]: said })
   })
 
   it("fails the command if it survives without being accepted, or is accepted and caught after all", () => {
@@ -123,10 +109,8 @@ describe("planting", () => {
     const process = openTestProcess()
     try {
       const run = async (changes: ReadonlyArray<typeof change>) => {
-        const answer = await process.run(
-          { files: ["test/conformance/Gate.test.ts"], ids: ["readToken 401"], changes },
-          50_000,
-        )
+        const wanted = { files: ["test/conformance/Gate.test.ts"], ids: ["readToken 401"], changes }
+        const answer = await process.run(wanted, 50_000)
         if (answer === "late") return answer
         return [answer.passed.length, answer.failed.length, answer.broken.length, answer.planted]
       }
@@ -143,27 +127,18 @@ describe("planting", () => {
 
   it("reaches processes that tests start, through the preload that they inherit", () => {
     const preload = new URL("PlantedSource.ts", import.meta.url).href
+    const code = 'console.log((await import("./src/messages/ExitCodes.ts")).exitCodes.usage)'
     const shown = (changes: ReadonlyArray<object>) =>
-      execFileSync(
-        process.execPath,
-        [
-          "--input-type=module",
-          "-e",
-          'console.log((await import("./src/messages/ExitCodes.ts")).exitCodes.usage)',
-        ],
-        {
-          cwd: root,
-          encoding: "utf8",
-          env: {
-            PATH: process.env["PATH"] ?? "",
-            NODE_OPTIONS: `--import=${preload}`,
-            [plantedVariable]: JSON.stringify(changes),
-          },
+      execFileSync(process.execPath, ["--input-type=module", "-e", code], {
+        cwd: root,
+        encoding: "utf8",
+        env: {
+          PATH: process.env["PATH"] ?? "",
+          NODE_OPTIONS: `--import=${preload}`,
+          [plantedVariable]: JSON.stringify(changes),
         },
-      )
-    expect([
-      shown([]),
-      shown([{ in: "src/messages/ExitCodes.ts", replace: "usage: 2,", by: "usage: 9," }]),
-    ]).toEqual(["2\n", "9\n"])
+      })
+    expect(shown([])).toBe("2\n")
+    expect(shown([{ in: "src/messages/ExitCodes.ts", replace: "usage: 2,", by: "usage: 9," }])).toBe("9\n")
   })
 })

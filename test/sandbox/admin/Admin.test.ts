@@ -5,7 +5,16 @@ import { HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
-import { Caller, field, textField, toldAt, shows, truth, itemsOf, type Answer } from "../server/Caller.ts"
+import {
+  Caller,
+  field,
+  ofTheServiceAt,
+  textField,
+  shows,
+  truth,
+  itemsOf,
+  type Answer,
+} from "../server/Caller.ts"
 
 // What observers read over the service's own address, the same over every way to reach it.
 
@@ -16,164 +25,143 @@ const look = (caller: Caller["Service"], path: string) =>
 const rules = (seen: Answer) =>
   itemsOf(seen, "rule_breaks", "rows").map((row) => [field(row, "rule"), field(row, "customer_id")])
 
-const adminSuite = () => {
-  toldAt(
-    0,
-    "the truth is read without a secret: executions, their states, refused starts",
-    function* (caller) {
-      const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x-1" })
-      yield* caller.start("ok", { external_execution_id: "x-1" })
-      yield* TestClock.adjust(12_000)
-      yield* caller.read(textField(first, "execution_id"))
-      const truth = yield* look(caller, "/truth")
-      shows(truth, {
-        status: 200,
-        open: 1,
-        "executions.total": 1,
-        "executions.rows.0": {
-          execution_id: field(first, "execution_id"),
-          session_id: field(first, "session_id"),
+ofTheServiceAt(0)("the truth and its page", (it) => {
+  it("the truth is read without a secret: executions, their states, refused starts", function* (caller) {
+    const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x-1" })
+    yield* caller.start("ok", { external_execution_id: "x-1" })
+    yield* TestClock.adjust(12_000)
+    yield* caller.read(textField(first, "execution_id"))
+    const truth = yield* look(caller, "/truth")
+    shows(truth, {
+      status: 200,
+      open: 1,
+      "executions.total": 1,
+      "executions.rows.0": {
+        execution_id: field(first, "execution_id"),
+        session_id: field(first, "session_id"),
+        application: "65f0c0ffee00000000000001",
+        customer_id: "c-1",
+        engine_reference: "sandbox-bank:website",
+        external_execution_id: "x-1",
+        token_id: null,
+        foreign: false,
+        status_code: "ONGOING",
+        status_reason: "RUNNING",
+        authentication_status: "AUTH_OK",
+        is_closed: false,
+        date_created: "1970-01-01T00:00:00.000Z",
+        closes_at: "1970-01-01T00:00:30.000Z",
+        state_reads: { count: 1, too_soon: 0 },
+        final_state_read_at: null,
+        results_reads: 0,
+        retrieved: {
+          "account:checking": 1,
+          "account:savings": 1,
+          "customer_information:user_profile": 1,
+          "financial_card:debit": 1,
+        },
+        delivered: {},
+        aborted_at: null,
+        deleted_at: null,
+      },
+      "refused_starts.rows": [
+        {
+          at: "1970-01-01T00:00:00.000Z",
           application: "65f0c0ffee00000000000001",
           customer_id: "c-1",
           engine_reference: "sandbox-bank:website",
           external_execution_id: "x-1",
-          token_id: null,
-          foreign: false,
-          status_code: "ONGOING",
-          status_reason: "RUNNING",
-          authentication_status: "AUTH_OK",
-          is_closed: false,
-          date_created: "1970-01-01T00:00:00.000Z",
-          closes_at: "1970-01-01T00:00:30.000Z",
-          state_reads: { count: 1, too_soon: 0 },
-          final_state_read_at: null,
-          results_reads: 0,
-          retrieved: {
-            "account:checking": 1,
-            "account:savings": 1,
-            "customer_information:user_profile": 1,
-            "financial_card:debit": 1,
-          },
-          delivered: {},
-          aborted_at: null,
-          deleted_at: null,
+          outcome: "conflict",
+          execution_id: field(first, "execution_id"),
         },
-        "refused_starts.rows": [
-          {
-            at: "1970-01-01T00:00:00.000Z",
-            application: "65f0c0ffee00000000000001",
-            customer_id: "c-1",
-            engine_reference: "sandbox-bank:website",
-            external_execution_id: "x-1",
-            outcome: "conflict",
-            execution_id: field(first, "execution_id"),
-          },
-        ],
+      ],
+    })
+  })
+
+  it("polling is too fast after more than five reads less than a second apart, and not before", function* (caller) {
+    const read = (customer_id: string, times: number, everyMs: number, how: "GET" | "HEAD" = "GET") =>
+      Effect.gen(function* () {
+        const url = caller.executionUrl(yield* caller.begin("queue-3600", { customer_id }))
+        for (let n = 0; n < times; n += 1) {
+          yield* caller.call(how, url)
+          yield* TestClock.adjust(everyMs)
+        }
       })
-    },
-  )
+    yield* read("c-patient", 20, 1_000)
+    yield* read("c-at-the-limit", 6, 999)
+    yield* read("c-hasty", 7, 999)
+    yield* read("c-head", 7, 10, "HEAD")
+    const truth = yield* look(caller, "/truth")
+    expect(rules(truth)).toEqual([
+      ["state_polled_too_fast", "c-head"],
+      ["state_polled_too_fast", "c-hasty"],
+    ])
+    expect(itemsOf(truth, "executions", "rows").map((row) => field(row, "state_reads"))).toEqual([
+      { count: 7, shortest_ms: 10, too_soon: 6 },
+      { count: 7, shortest_ms: 999, too_soon: 6 },
+      { count: 6, shortest_ms: 999, too_soon: 5 },
+      { count: 20, shortest_ms: 1_000, too_soon: 0 },
+    ])
+  })
 
-  toldAt(
-    0,
-    "polling is too fast after more than five reads less than a second apart, and not before",
-    function* (caller) {
-      const read = (customer_id: string, times: number, everyMs: number, how: "GET" | "HEAD" = "GET") =>
-        Effect.gen(function* () {
-          const started = yield* caller.start("queue-3600", { customer_id })
-          const url = caller.executionUrl(textField(started, "execution_id"))
-          for (let n = 0; n < times; n += 1) {
-            yield* caller.call(how, url)
-            yield* TestClock.adjust(everyMs)
-          }
-        })
-      yield* read("c-patient", 20, 1_000)
-      yield* read("c-at-the-limit", 6, 999)
-      yield* read("c-hasty", 7, 999)
-      yield* read("c-head", 7, 10, "HEAD")
-      const truth = yield* look(caller, "/truth")
-      expect(rules(truth)).toEqual([
-        ["state_polled_too_fast", "c-head"],
-        ["state_polled_too_fast", "c-hasty"],
-      ])
-      expect(itemsOf(truth, "executions", "rows").map((row) => field(row, "state_reads"))).toEqual([
-        { count: 7, shortest_ms: 10, too_soon: 6 },
-        { count: 7, shortest_ms: 999, too_soon: 6 },
-        { count: 6, shortest_ms: 999, too_soon: 5 },
-        { count: 20, shortest_ms: 1_000, too_soon: 0 },
-      ])
-    },
-  )
+  it("the catalogue is polled in a loop after more than sixty lists in an hour [limit 10]", function* (caller) {
+    const list = (times: number, secret: string) =>
+      Effect.forEach(Array.from({ length: times }), () =>
+        caller.call("GET", `${caller.base_url}/config/engines/list`, { secret }),
+      )
+    yield* list(60, "sandbox-app-1")
+    yield* TestClock.adjust("1 hour")
+    yield* list(60, "sandbox-app-1")
+    expect(rules(yield* look(caller, "/truth"))).toEqual([])
+    yield* list(61, "sandbox-app-2")
+    const truth = yield* look(caller, "/truth")
+    expect(rules(truth)).toEqual([["catalogue_polled_in_loop", undefined]])
+    shows(truth, {
+      catalogue_reads: [
+        { application: "65f0c0ffee00000000000001", count: 120 },
+        { application: "65f0c0ffee00000000000002", count: 61 },
+      ],
+    })
+  })
 
-  toldAt(
-    0,
-    "the catalogue is polled in a loop after more than sixty lists in an hour [limit 10]",
-    function* (caller) {
-      const list = (times: number, secret: string) =>
-        Effect.forEach(Array.from({ length: times }), () =>
-          caller.call("GET", `${caller.base_url}/config/engines/list`, { secret }),
-        )
-      yield* list(60, "sandbox-app-1")
-      yield* TestClock.adjust("1 hour")
-      yield* list(60, "sandbox-app-1")
-      expect(rules(yield* look(caller, "/truth"))).toEqual([])
-      yield* list(61, "sandbox-app-2")
-      const truth = yield* look(caller, "/truth")
-      expect(rules(truth)).toEqual([["catalogue_polled_in_loop", undefined]])
-      shows(truth, {
-        catalogue_reads: [
-          { application: "65f0c0ffee00000000000001", count: 120 },
-          { application: "65f0c0ffee00000000000002", count: 61 },
-        ],
+  it("lists show the newest entries of a customer or an application, as many as requested", function* (caller) {
+    for (const customer_id of ["c-1", "c-2", "c-3"]) yield* caller.start("queue-60", { customer_id })
+    yield* caller.start("queue-60", { customer_id: "c-3" }, "sandbox-app-2")
+    const customers = (path: string) =>
+      Effect.map(look(caller, path), (truth) => {
+        const rows = itemsOf(truth, "executions", "rows")
+        return [field(truth, "executions", "total"), rows.map((row) => field(row, "customer_id"))]
       })
-    },
-  )
+    for (const [query, total, ...shown] of [
+      ["", 4, "c-3", "c-3", "c-2", "c-1"],
+      ["?limit=2", 4, "c-3", "c-3"],
+      ["?customer=c-1", 1, "c-1"],
+      ["?customer=c-3&application=65f0c0ffee00000000000002&limit=9", 1, "c-3"],
+    ] as const)
+      expect(yield* customers(`/truth${query}`)).toEqual([total, shown])
+    for (const wrong of ["limit=0", "limit=1001", "limit=1.5", "limit=x", "customer=a&customer=b"])
+      expect([wrong, (yield* look(caller, `/truth?${wrong}`)).status]).toEqual([wrong, 422])
+  })
 
-  toldAt(
-    0,
-    "lists show the newest entries of a customer or an application, as many as requested",
-    function* (caller) {
-      for (const customer_id of ["c-1", "c-2", "c-3"]) yield* caller.start("queue-60", { customer_id })
-      yield* caller.start("queue-60", { customer_id: "c-3" }, "sandbox-app-2")
-      const customers = (path: string) =>
-        Effect.map(look(caller, path), (truth) => {
-          const rows = itemsOf(truth, "executions", "rows")
-          return [field(truth, "executions", "total"), rows.map((row) => field(row, "customer_id"))]
-        })
-      expect(yield* customers("/truth")).toEqual([4, ["c-3", "c-3", "c-2", "c-1"]])
-      expect(yield* customers("/truth?limit=2")).toEqual([4, ["c-3", "c-3"]])
-      expect(yield* customers("/truth?customer=c-1")).toEqual([1, ["c-1"]])
-      expect(yield* customers("/truth?customer=c-3&application=65f0c0ffee00000000000002&limit=9")).toEqual([
-        1,
-        ["c-3"],
-      ])
-      for (const wrong of ["limit=0", "limit=1001", "limit=1.5", "limit=x", "customer=a&customer=b"])
-        expect([wrong, (yield* look(caller, `/truth?${wrong}`)).status]).toEqual([wrong, 422])
-    },
-  )
+  it("neither page nor truth contains a login, a secret, a ticket or a token's key", function* (caller) {
+    const started = yield* caller.startTicketed("queue-0+run-0+ok", {
+      parameters: { username: "queue-0+run-0+canaryuser", password: "canarypassword" },
+      hooks_extra_data: { note: "canaryextra" },
+    })
+    const ticket = textField(started, "ticket")
+    const exchanged = yield* caller.exchange(textField(started, "execution_id"), ticket)
+    expect(exchanged.status).toBe(200)
+    const key = textField(exchanged, "token", "token_key")
+    for (const path of ["", "/truth"]) {
+      const { status, text } = yield* look(caller, path)
+      expect(status).toBe(200)
+      expect(text).toContain(textField(exchanged, "token", "token_id"))
+      for (const canary of ["canary", ticket, key, "sandbox-app-", "login_key", "locking_hash"])
+        expect(text).not.toContain(canary)
+    }
+  })
 
-  toldAt(
-    0,
-    "neither page nor truth contains a login, a secret, a ticket or a token's key",
-    function* (caller) {
-      const started = yield* caller.startTicketed("queue-0+run-0+ok", {
-        parameters: { username: "queue-0+run-0+canaryuser", password: "canarypassword" },
-        hooks_extra_data: { note: "canaryextra" },
-      })
-      const ticket = textField(started, "ticket")
-      const exchanged = yield* caller.exchange(textField(started, "execution_id"), ticket)
-      expect(exchanged.status).toBe(200)
-      const key = textField(exchanged, "token", "token_key")
-      for (const path of ["", "/truth"]) {
-        const { status, text } = yield* look(caller, path)
-        expect(status).toBe(200)
-        expect(text).toContain(textField(exchanged, "token", "token_id"))
-        for (const canary of ["canary", ticket, key, "sandbox-app-", "login_key", "locking_hash"])
-          expect(text).not.toContain(canary)
-      }
-    },
-  )
-
-  toldAt(0, "the page escapes whatever callers sent, runs no script and loads nothing", function* (caller) {
+  it("the page escapes whatever callers sent, runs no script and loads nothing", function* (caller) {
     const hostile = `<script>alert(1)</script>"'&<img src=x onerror=alert(1)>`
     yield* caller.start("queue-60", { customer_id: hostile, external_execution_id: `x${hostile}` })
     yield* caller.start("queue-60", { customer_id: hostile, external_execution_id: `x${hostile}` })
@@ -189,9 +177,7 @@ const adminSuite = () => {
         .split(" "),
     )
   })
-}
-
-describe("the truth and its page", adminSuite)
+})
 
 describe("the admin page", () => {
   it.effect("tells the browser to load and run nothing", () =>
@@ -207,8 +193,8 @@ describe("the admin page", () => {
 
 // What observers see, and what survives a restart.
 
-describe("the truth", () => {
-  toldAt(0, "names every rule that the caller broke, and nothing if there is none", function* (caller) {
+ofTheServiceAt(0)("the truth", (it) => {
+  it("names every rule that the caller broke, and nothing if there is none", function* (caller) {
     const start = (words: string, customer_id: string, external_execution_id: string) =>
       caller.start(`queue-0+run-0+${words}`, { customer_id, external_execution_id })
     const good = yield* start("ok", "c-good", "1")
@@ -239,7 +225,7 @@ describe("the truth", () => {
     ])
   })
 
-  toldAt(0, "records every start with its outcome, and when the source judged the login", function* (caller) {
+  it("records every start with its outcome, and when the source judged the login", function* (caller) {
     const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x" })
     yield* TestClock.adjust(1_000)
     yield* caller.start("ok", { external_execution_id: "x" })

@@ -1,7 +1,4 @@
-/**
- * The list of engines as the service shows it (sections 2.2 and 4.8), over both ways to reach it, and what
- * the catalogue behind it has.
- */
+/** The engines as the service lists and shows them, and when one cannot be run (2.2, 2.3, 4.1, 4.8, 4.9); their catalogue. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
@@ -26,218 +23,400 @@ import {
   features,
   mainCategories,
 } from "../../../src/service/Vocabulary.ts"
-import { isAmong, isText, isTexts, list, references, reserved } from "./ReadEngines.ts"
-import { shownEngines } from "./ShownEngines.ts"
-import { field, ofTheService, shows, itemsOf } from "../server/Caller.ts"
+import { Caller, field, fieldsOf, itemsOf, ofTheService, pick, shows, stateOf } from "../server/Caller.ts"
 
-const engineFields: Readonly<Record<string, (value: unknown) => boolean>> = {
-  reference: (value) => /^[a-z0-9-]+:[a-z]+$/.test(String(value)),
-  engine_code: isText,
-  engine_alternative: isAmong(engineAlternatives),
-  engine_version: isText,
-  environment: isAmong(["sandbox"]),
-  status: isAmong(["published"]),
-  priority: Number.isInteger,
-  keywords: isTexts,
-  color_primary: (value) => typeof value === "object",
-  main_category: isAmong(mainCategories),
-  sub_categories: (value) =>
-    Array.isArray(value) &&
-    value.every((name) => mainCategories.some((category) => String(name).startsWith(`${category}:`))),
-  name: isText,
-  description: isText,
-  markets: (value) => Array.isArray(value) && value.every((market) => /^[A-Z]{2}$/.test(String(market))),
-  languages: isTexts,
-  engine_restrictions: (value) => isTexts(value) && Array.isArray(value) && value.length > 0,
-  engine_issues: isTexts,
-  action_required_frequency: isAmong(actionRequiredFrequencies),
-  features: (value) => Array.isArray(value) && value.every(isAmong(features)),
-  live: (value) => isText(field(value, "last_ping_date")),
-  is_online: (value) => value === true,
-  website: isText,
+const get = (path: string, secret = "sandbox-app-1") =>
+  Effect.flatMap(Caller, ({ base_url, call }) =>
+    call("GET", `${base_url}/config/engines/${path}`, { secret }),
+  )
+const list = (query = "", secret?: string) => get(`list${query}`, secret)
+const details = (reference: string, secret?: string) => get(encodeURIComponent(reference), secret)
+const references = (answer: unknown) => itemsOf(answer).map((engine) => field(engine, "reference"))
+const listed = (query = "", secret?: string) => Effect.map(list(query, secret), references)
+
+/** Engines that are there and cannot be run by anybody, with what the service says of each. */
+const reserved = [
+  ["sandbox-draft:website", "engine not published (draft)"],
+  ["sandbox-implementing:api", "engine not published (implementing)"],
+  ["sandbox-partial:mobile", "engine not published (partial)"],
+  ["sandbox-maintenance:website", "engine in maintenance"],
+  ["sandbox-production:website", "engine of the production environment"],
+  ["sandbox-offline:other", "the source is not answering"],
+] as const
+const runnable = engineDefinitions
+  .map(({ reference }) => reference)
+  .filter((reference) => !reserved.some(([hidden]) => hidden === reference))
+
+// Three engines that differ in every field of the list view, in full: a wrong value of the right type is noticed.
+
+const colours = {
+  lighter: "#f4f7f9",
+  light: "#c7d8e0",
+  main: "#1f6f8b",
+  dark: "#143c4c",
+  darker: "#0a1e26",
+  contrast_text: "#ffffff",
+  contrastText: "#ffffff",
 }
-/** Where the list has an engine: by the order of the catalogue, so that no field is needed to find it. */
-const placeOf = (reference: string): number =>
-  engineDefinitions
-    .filter((engine) => !reserved.some(([hidden]) => hidden === engine.reference))
-    .findIndex((engine) => engine.reference === reference)
 
-const colors = ["lighter", "light", "main", "dark", "darker", "contrast_text", "contrastText"]
+const invented = "Datos inventados: ninguna persona real."
 
-ofTheService("the engines", (told) => {
-  told("are listed if the application can run them now, and only then [listEngines 200]", function* () {
-    const first = yield* list()
-    const second = yield* list("", "sandbox-app-2")
-    const hidden: ReadonlyArray<unknown> = reserved.map(([reference]) => reference)
-    expect(references(first)).toEqual(
-      engineDefinitions.map(({ reference }) => reference).filter((reference) => !hidden.includes(reference)),
-    )
-    expect(references(first).filter((reference) => !references(second).includes(reference))).toEqual([
-      "sandbox-private:website",
-    ])
+const engine = (reference: string, name: string, more: Readonly<Record<string, unknown>>) => {
+  const [engine_code = "", engine_alternative] = reference.split(":")
+  return {
+    reference,
+    engine_code,
+    engine_alternative,
+    engine_version: "2026.11.0",
+    environment: "sandbox",
+    status: "published",
+    keywords: [engine_code, ...name.toLowerCase().split(" ")],
+    color_primary: colours,
+    name,
+    description: `${name}, simulada por el servicio embebido.`,
+    markets: ["ES"],
+    languages: ["es"],
+    engine_restrictions: [invented, "La fuente guarda 120 meses."],
+    engine_issues: [],
+    live: { last_ping_date: "2026-11-21T09:00:00.000Z" },
+    is_online: true,
+    website: `https://${engine_code}.invalid`,
+    ...more,
+  }
+}
+
+/** At nine in the morning of 21 November 2026. */
+const shownEngines: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  "es-bank:api": engine("es-bank:api", "Banco Ejemplo", {
+    priority: 92,
+    main_category: "financial",
+    sub_categories: ["financial:bank", "financial:investment"],
+    engine_restrictions: [
+      invented,
+      "La fuente guarda 24 meses.",
+      "Con datos protegidos: accounts_read, cards_read.",
+    ],
+    action_required_frequency: "on_first_use",
+    features: [
+      "accounts_read cards_read customer_information_read deposits_read loans_read credits_read",
+      "investment_accounts_read funds_read stocks_read pensions_read accounts_certificates",
+      "direct_debits_read source_contracts_read credit_registry_data",
+    ].flatMap((codes) => codes.split(" ")),
+  }),
+  "es-university:website": engine("es-university:website", "Universidad de Ejemplo", {
+    priority: 94,
+    main_category: "public",
+    sub_categories: ["public:education"],
+    languages: ["es", "ca"],
+    action_required_frequency: "never",
+    features: ["academic_data", "customer_information_read"],
+  }),
+  "sandbox-window:website": engine("sandbox-window:website", "Banco con Horario", {
+    priority: 82,
+    main_category: "financial",
+    sub_categories: ["financial:bank"],
+    engine_issues: ["En mantenimiento del minuto 50 al 60 de cada hora (UTC)."],
+    action_required_frequency: "rarely",
+    features: ["accounts_read", "cards_read", "customer_information_read"],
+  }),
+}
+
+/** The login form of `es-bank:api`, which has everything that a form may have but hidden fields. */
+const bankForm = {
+  type: "object",
+  format: "cg-params",
+  properties: {
+    document_type: { $ref: "#/$defs/document_type" },
+    username: { type: "string", title: "Usuario o documento", minLength: 1, maxLength: 256 },
+    password: { $ref: "#/$defs/secret" },
+    signature: {
+      type: "string",
+      title: "Firma",
+      format: "password",
+      minLength: 4,
+      maxLength: 128,
+      nullable: true,
+    },
+  },
+  required: ["username", "password"],
+  $defs: {
+    document_type: { type: "string", enum: ["dni", "nie", "passport", "cif"], default: "dni" },
+    secret: { type: "string", format: "password", minLength: 4, maxLength: 64 },
+  },
+  "x-meta": {
+    instructions_title: "Acceso",
+    instructions_text: "Introduzca sus datos de acceso.",
+    submit_button_text: "Continuar",
+    locking_fields: ["username", "document_type"],
+    lazy_fields: ["signature"],
+  },
+}
+
+/** What the detail view of `cloud-hosting:api` adds to the list view. */
+const cloudDetails = {
+  events: ["started", "ended", "auth_ended"],
+  parameters: {
+    type: "object",
+    format: "cg-params",
+    properties: {
+      tenant: { type: "string", title: "Cuenta", minLength: 1, maxLength: 256 },
+      api_key: { type: "string", title: "Clave de API", format: "password", minLength: 8, maxLength: 128 },
+      region: { type: "string", title: "Región", enum: ["eu-south", "eu-west", "sa-east"] },
+    },
+    required: ["tenant", "api_key"],
+    "x-meta": {
+      instructions_title: "Acceso",
+      instructions_text: "Sandbox: behaviour words are read from tenant.",
+      submit_button_text: "Continuar",
+      locking_fields: ["tenant"],
+    },
+  },
+  configurations: {
+    type: "object",
+    format: "cg-configs",
+    properties: { project: { type: "string", title: "Proyecto", pattern: "^[a-z0-9-]{1,40}$" } },
+  },
+  features: [
+    { code: "cloud_resource_read", configurations: { type: "object", format: "cg-configs", properties: {} } },
+    {
+      code: "supplier_invoices_read",
+      configurations: {
+        type: "object",
+        format: "cg-configs",
+        properties: {
+          from_date: { type: "string", title: "Desde", default: "30 days ago" },
+          to_date: { type: "string", title: "Hasta", default: "today" },
+          limits_behaviour: {
+            type: "string",
+            title: "Fuera de límites",
+            enum: ["error", "adapt"],
+            default: "error",
+          },
+        },
+      },
+    },
+  ],
+}
+
+ofTheService("the engines", (it) => {
+  it("are listed if the application can run them now, and only then [listEngines 200]", function* () {
+    expect(yield* listed()).toEqual(runnable)
+    const without = (hidden: string) => runnable.filter((reference) => reference !== hidden)
+    expect(yield* listed("", "sandbox-app-2")).toEqual(without("sandbox-private:website"))
     yield* TestClock.adjust("50 minutes")
-    const inWindow = yield* list()
-    expect(references(first).filter((reference) => !references(inWindow).includes(reference))).toEqual([
-      "sandbox-window:website",
-    ])
+    expect(yield* listed()).toEqual(without("sandbox-window:website"))
     yield* TestClock.adjust("10 minutes")
-    expect(references(yield* list())).toEqual(references(first))
+    expect(yield* listed()).toEqual(runnable)
   })
 
-  for (const [name, check] of Object.entries(engineFields)) {
-    told(`all carry ${name} as the reference has it [field engine.${name}]`, function* () {
-      const listed = itemsOf(yield* list())
-      expect(listed.filter((engine) => !check(field(engine, name)))).toEqual([])
-      expect(listed.length).toBeGreaterThan(8)
-      const places = Object.entries(shownEngines).map(([reference, engine]) => ({
-        shown: field(listed[placeOf(reference)], name),
-        wanted: engine[name],
-      }))
-      expect(places.map(({ shown }) => shown)).toEqual(places.map(({ wanted }) => wanted))
+  // By their places in the list, so that no field is needed to find an engine.
+  const shown = Effect.map(list(), (answer) =>
+    Object.keys(shownEngines).map((reference) => itemsOf(answer)[runnable.indexOf(reference)]),
+  )
+  for (const name of Object.keys(shownEngines["es-bank:api"] ?? {}))
+    it(`carry ${name} as the reference has it [field engine.${name}]`, function* () {
+      const wanted = Object.values(shownEngines).map((engine) => engine[name])
+      expect((yield* shown).map((engine) => field(engine, name))).toEqual(wanted)
     })
-  }
-
-  for (const color of colors) {
-    told(`carry the colour ${color} [field color.${color}]`, function* () {
-      const listed = itemsOf(yield* list())
-      expect(listed.map((engine) => field(engine, "color_primary", color)).filter(isText)).toHaveLength(
-        listed.length,
-      )
-      const shown = field(listed[placeOf("es-bank:api")], "color_primary", color)
-      expect(shown).toBe(field(shownEngines["es-bank:api"], "color_primary", color))
+  for (const color of "lighter light main dark darker contrast_text contrastText".split(" "))
+    it(`carry the colour ${color} [field color.${color}]`, function* () {
+      const wanted = Object.values(shownEngines).map((engine) => field(engine, "color_primary", color))
+      expect((yield* shown).map((engine) => field(engine, "color_primary", color))).toEqual(wanted)
     })
-  }
 
-  told("say when the platform last checked their source [field live.last_ping_date]", function* () {
-    const [engine] = itemsOf(yield* list())
-    expect(field(engine, "live", "last_ping_date")).toBe("2026-11-21T09:00:00.000Z")
+  it("say when the platform last checked their source [field live.last_ping_date]", function* () {
+    const pinged = Effect.map(list(), (answer) => field(itemsOf(answer)[0], "live", "last_ping_date"))
+    expect(yield* pinged).toBe("2026-11-21T09:00:00.000Z")
     yield* TestClock.adjust("9 minutes")
-    expect(field(itemsOf(yield* list())[0], "live", "last_ping_date")).toBe("2026-11-21T09:05:00.000Z")
+    expect(yield* pinged).toBe("2026-11-21T09:05:00.000Z")
   })
 
-  for (const code of features) {
-    told(`offer ${code} somewhere, and the filter finds it [code ${code}] [filter features]`, function* () {
-      const all = itemsOf(yield* list())
+  for (const code of features)
+    it(`offer ${code} somewhere, and the filter finds it [code ${code}] [filter features]`, function* () {
       const found = itemsOf(yield* list(`?features=${code}`))
+      const offering = itemsOf(yield* list()).filter((one) => itemsOf(one, "features").includes(code))
+      expect(found).toEqual(offering)
       expect(found.length).toBeGreaterThan(0)
-      for (const engine of found) expect(field(engine, "features")).toContain(code)
-      const others = all.filter((engine) => !references({ json: found }).includes(field(engine, "reference")))
-      for (const engine of others) expect(field(engine, "features")).not.toContain(code)
     })
-  }
 
-  for (const category of mainCategories) {
-    told(`are found by their main category ${category} [filter main_category]`, function* () {
-      const all = itemsOf(yield* list())
+  it("are found by their main category [filter main_category]", function* () {
+    const all = itemsOf(yield* list())
+    for (const category of mainCategories) {
       const found = itemsOf(yield* list(`?main_category=${category}`))
       expect(found).toEqual(all.filter((engine) => field(engine, "main_category") === category))
       expect(found.length).toBeGreaterThan(0)
-    })
-  }
-
-  told(
-    "are found by market, by any of several, and by all or any of several features " +
-      "[filter markets] [filter features] [filter features_mode]",
-    function* () {
-      expect(references(yield* list("?markets=PT"))).toEqual(["cloud-hosting:api"])
-      expect(references(yield* list("?markets=PT&markets=CO"))).toEqual([
-        "sandbox-bank:website",
-        "cloud-hosting:api",
-      ])
-      expect(references(yield* list("?markets=FR"))).toEqual([])
-      const two = "features=loans_read&features=cloud_resource_read"
-      expect(references(yield* list(`?${two}`))).toEqual([])
-      expect(references(yield* list(`?${two}&features_mode=and`))).toEqual([])
-      expect(references(yield* list(`?${two}&features_mode=or`))).toEqual([
-        "es-bank:api",
-        "cloud-hosting:api",
-      ])
-      expect(references(yield* list("?features_mode=or"))).toEqual(references(yield* list()))
-    },
-  )
-
-  told("are all online if they are listed, in every spelling of a boolean [filter is_online]", function* () {
-    const all = references(yield* list())
-    for (const yes of ["true", "True", "1"]) {
-      expect(references(yield* list(`?is_online=${yes}`))).toEqual(all)
-    }
-    for (const no of ["false", "FALSE", "0"]) {
-      const none = yield* list(`?is_online=${no}`)
-      expect([none.status, none.json]).toEqual([200, []])
     }
   })
 
-  told(
-    "refuse filter values outside their vocabulary, each by name [listEngines 422] [error 17]",
-    function* () {
-      const refused = yield* list(
-        "?markets=ES&markets=es&features=loans_read&features=loans&features=x&features_mode=xor" +
-          "&main_category=banks&is_online=perhaps",
-      )
-      const item = (loc: ReadonlyArray<string | number>, input: string) => ({
-        loc: ["query", ...loc],
-        msg: `${input} is not a permitted value`,
-        type: "type_error.enum",
-        input,
-      })
-      shows(refused, {
-        status: 422,
-        json: {
-          detail: [
-            item(["markets", 1], "es"),
-            item(["features", 1], "loans"),
-            item(["features", 2], "x"),
-            item(["features_mode", 0], "xor"),
-            item(["main_category", 0], "banks"),
-            item(["is_online", 0], "perhaps"),
-          ],
-        },
-      })
-    },
-  )
+  const two = "features=loans_read&features=cloud_resource_read"
+  for (const [filter, query, found] of [
+    ["markets", "markets=PT", ["cloud-hosting:api"]],
+    ["markets", "markets=PT&markets=CO", ["sandbox-bank:website", "cloud-hosting:api"]],
+    ["markets", "markets=FR", []],
+    ["features_mode", two, []],
+    ["features_mode", `${two}&features_mode=and`, []],
+    ["features_mode", `${two}&features_mode=or`, ["es-bank:api", "cloud-hosting:api"]],
+    ["features_mode", "features_mode=or", runnable],
+    ...["true", "True", "1"].map((yes) => ["is_online", `is_online=${yes}`, runnable] as const),
+    ...["false", "FALSE", "0"].map((no) => ["is_online", `is_online=${no}`, []] as const),
+  ] as const)
+    it(`are found by ${query} [filter ${filter}]`, function* () {
+      const answer = yield* list(`?${query}`)
+      expect([answer.status, references(answer)]).toEqual([200, found])
+    })
+
+  it("refuse values outside their vocabulary, each by name [listEngines 422] [error 17]", function* () {
+    const wrong = {
+      "markets.1": "es",
+      "features.1": "loans",
+      "features.2": "x",
+      "features_mode.0": "xor",
+      "main_category.0": "banks",
+      "is_online.0": "perhaps",
+    }
+    const detail = Object.entries(wrong).map(([place, input]) => ({
+      loc: ["query", place.slice(0, -2), Number(place.slice(-1))],
+      msg: `${input} is not a permitted value`,
+      type: "type_error.enum",
+      input,
+    }))
+    const query =
+      "?markets=ES&markets=es&features=loans_read&features=loans&features=x&features_mode=xor" +
+      "&main_category=banks&is_online=perhaps"
+    shows(yield* list(query), { status: 422, json: { detail } })
+  })
 })
 
-ofTheService("the catalogue", (told) => {
-  told(
-    "has engines of every status, alternative, main category, frequency and event",
-    Effect.sync(() => {
-      const has = (values: ReadonlyArray<string>) => new Set(values)
-      expect(has(engineDefinitions.map(({ status }) => status))).toEqual(has(engineStatuses))
-      expect(has(engineDefinitions.map(({ reference }) => reference.split(":")[1] ?? ""))).toEqual(
-        has(engineAlternatives),
-      )
-      expect(has(engineDefinitions.map(({ frequency }) => frequency))).toEqual(has(actionRequiredFrequencies))
-      expect(has(engineDefinitions.map(({ environment }) => environment))).toEqual(
-        has(["sandbox", "production"]),
-      )
-      expect(has(engineDefinitions.flatMap(({ events }) => [...events]))).toEqual(has(engineEvents))
-      expect(has(engineDefinitions.map(({ events }) => events.join())).size).toBeGreaterThan(3)
-      for (const { reference, events } of engineDefinitions.slice(0, 4)) {
-        expect([reference, events]).toEqual([reference, engineEvents])
-      }
-    }),
-  )
+const xMeta =
+  "instructions_title instructions_text submit_button_text locking_fields hidden_fields lazy_fields"
 
-  told(
-    "depends only on the time for a maintenance window, before 1970 too",
-    Effect.sync(() => {
-      const at = (minutes: number) => isInMaintenance(minutes * 60_000)
-      expect([49.99, 50, 59.99, 60, -10, -10.01, -0.01].map(at)).toEqual([
-        false,
-        true,
-        true,
-        false,
-        true,
-        false,
-        true,
-      ])
-    }),
-  )
+ofTheService("one engine", (it) => {
+  it(`shows its events, its forms and its features' settings [showEngine 200] ${fieldsOf("engine-details", "events parameters configurations features")} ${fieldsOf("engine-feature", "code configurations")}`, function* () {
+    const none = { type: "object", format: "cg-configs", properties: {} }
+    const bank = yield* details("sandbox-bank:website")
+    shows(bank, {
+      status: 200,
+      events: ["started", "action_required", "ended", "auth_ended"],
+      "parameters.format": "cg-params",
+      configurations: none,
+      "features.0.code": "accounts_read",
+      "features.0.configurations.properties.from_date.default": "30 days ago",
+      "features.1.code": "cards_read",
+      "features.2": { code: "customer_information_read", configurations: none },
+    })
+    shows(yield* details("cloud-hosting:api"), cloudDetails)
+  })
+
+  it(`has a form with everything that a form may have ${fieldsOf("x-meta", xMeta)} ${fieldsOf("form", "properties type format $defs required x-meta")}`, function* () {
+    shows(yield* details("es-bank:api"), { parameters: bankForm })
+    shows(yield* details("es-traffic:website"), {
+      "parameters.x-meta": {
+        instructions_title: "Acceso",
+        instructions_text: "Sandbox: behaviour words are read from alias.",
+        submit_button_text: "Continuar",
+        locking_fields: ["nif"],
+        hidden_fields: ["alias"],
+        lazy_fields: ["contact_date"],
+      },
+    })
+  })
+
+  for (const [reference, detail] of reserved)
+    it(`that cannot be run, ${reference}, is unavailable in details and at start, never unknown [showEngine 503] [startExecution 503] [error 4]`, function* (caller) {
+      shows(yield* details(reference), { status: 503, json: { detail } })
+      const started = yield* caller.start("ok", { engine_reference: reference })
+      shows(started, { status: 503, json: { detail } })
+    })
+
+  it("that is enabled for one application is unavailable for another [showEngine 503]", function* () {
+    shows(yield* details("sandbox-private:website"), { status: 200 })
+    const theirs = yield* details("sandbox-private:website", "sandbox-app-2")
+    shows(theirs, { status: 503, json: { detail: "engine not enabled for this application" } })
+  })
+
+  it("closes for its maintenance window, for starts but not for runs in flight [error 4]", function* (caller) {
+    const engine = { engine_reference: "sandbox-window:website" }
+    shows(yield* details("sandbox-window:website"), {
+      engine_issues: ["En mantenimiento del minuto 50 al 60 de cada hora (UTC)."],
+    })
+    const base_configurations = { execution_timeout: 1200 }
+    const id = yield* caller.begin("queue-0+run-3300", { ...engine, base_configurations })
+    const start = caller.start("ok", { ...engine, customer_id: "c-2" })
+    yield* TestClock.adjust("50 minutes")
+    shows(yield* details("sandbox-window:website"), { status: 503 })
+    shows(yield* start, { status: 503, json: { detail: "engine in maintenance" } })
+    shows(yield* caller.read(id), { status: 200, status_reason: "TIMEOUT" })
+    yield* TestClock.adjust("10 minutes")
+    shows(yield* start, { status: 202 })
+  })
+
+  it("that does not exist, or not on that channel, is unknown; what is no reference is malformed [showEngine 404] [showEngine 422] [error 15] [error 16] [error-body 1] [error-body 2]", function* () {
+    shows(yield* details("nobody:website"), { status: 404, json: { detail: "no such engine" } })
+    const detail = "no such channel of this engine"
+    shows(yield* details("sandbox-bank:mobile"), { status: 404, json: { detail } })
+    const loc = ["path", "engine_reference"]
+    const items = [{ loc, msg: "not an engine reference", type: "value_error" }]
+    for (const text of ["sandbox-bank", "Sandbox-Bank:website", "a b:website", "x:"])
+      shows(yield* details(text), { status: 422, json: { detail: items } })
+  })
+
+  it("that needs a person at every run is not started without one [startExecution 400] [error 1]", function* (caller) {
+    const engine_reference = "sandbox-always:website"
+    shows(yield* caller.start("ok", { engine_reference }), {
+      status: 400,
+      json: {
+        app_id: "65f0c0ffee00000000000001",
+        auth_origin: "app-secret",
+        customer_id: "c-1",
+        engine_reference,
+        status_code: "ABORTED",
+        status_reason: "CUSTOMER_INTERVENTION_REQUIRED",
+      },
+    })
+  })
+
+  it("with settings of its own closes a run that lacks them [field start.configurations] [reason BAD_CONFIGURATIONS] [field execution.configurations_errors]", function* (caller) {
+    const engine = { engine_reference: "sandbox-settings:website" }
+    const lacking = { loc: ["branch"], msg: "must have required property 'branch'", type: "missing" }
+    const bare = yield* caller.read(yield* caller.begin("queue-0+run-0", engine))
+    shows(bare, { status: 200, configurations_errors: [lacking] })
+    const good = yield* caller.begin("queue-0+run-0", { ...engine, configurations: { branch: "0049" } })
+    expect(stateOf(yield* caller.read(good))).toEqual(["COMPLETED", "COMPLETED"])
+  })
+
+  it("judges its features by its own forms, after the acceptance [field engine-feature.configurations] [readExecution 200] [state CONFIGURATION_ERROR] [field execution.configurations_errors]", function* (caller) {
+    shows(yield* details("es-tax-agency:website"), {
+      "features.1.code": "yearly_individual_tax",
+      "features.1.configurations.properties.last_n_years.maximum": 5,
+      "features.1.configurations.properties.filing.enum": ["individual", "joint", "any"],
+    })
+    const tax = { code: "yearly_individual_tax", configurations: { last_n_years: 6, filing: "alone" } }
+    const asked = { engine_reference: "es-tax-agency:website", features: ["properties_data", tax] }
+    const state = yield* caller.read(yield* caller.begin("queue-0+run-0", asked))
+    expect(stateOf(state)).toEqual(["CONFIGURATION_ERROR", "BAD_CONFIGURATIONS"])
+    expect(pick(state, "configurations_errors.0.loc", "configurations_errors.1.loc")).toEqual(
+      ["last_n_years", "filing"].map((name) => ["features", 1, "configurations", name]),
+    )
+  })
 })
-
-// The catalogue covers the reference, and what it invents is well formed.
 
 describe("the catalogue", () => {
+  it("has engines of every status, alternative, frequency and event", () => {
+    const has = (values: ReadonlyArray<string>) => new Set(values)
+    expect(has(engineDefinitions.map(({ status }) => status))).toEqual(has(engineStatuses))
+    const channels = engineDefinitions.map(({ reference }) => reference.split(":")[1] ?? "")
+    expect(has(channels)).toEqual(has(engineAlternatives))
+    expect(has(engineDefinitions.map(({ frequency }) => frequency))).toEqual(has(actionRequiredFrequencies))
+    expect(has(engineDefinitions.map(({ environment }) => environment)).size).toBe(2)
+    for (const { events } of engineDefinitions.slice(0, 4)) expect(events).toEqual(engineEvents)
+    expect(has(engineDefinitions.map(({ events }) => events.join())).size).toBeGreaterThan(3)
+  })
+
+  it("depends only on the time for a maintenance window, before 1970 too", () => {
+    const minutes = [49.99, 50, 59.99, 60, -10, -10.01, -0.01]
+    expect(minutes.filter((minute) => isInMaintenance(minute * 60_000))).toEqual([50, 59.99, -10, -0.01])
+  })
+
   it("decodes by the contract in both views", () => {
     for (const engine of engineDefinitions) {
       expect(isEngineReference(engine.reference)).toBe(true)
@@ -248,49 +427,36 @@ describe("the catalogue", () => {
       expect(wanted).toEqual(engine.reference === "sandbox-settings:website" ? [["branch"]] : [])
       const view = engineView(engine, 1_000_000)
       expect(Schema.decodeUnknownSync(Engine)(JSON.parse(JSON.stringify(view)))).toEqual(view)
-      const details = engineDetails(engine, 1_000_000)
-      expect(Schema.decodeUnknownSync(EngineDetails)(JSON.parse(JSON.stringify(details)))).toEqual(details)
+      const whole = engineDetails(engine, 1_000_000)
+      expect(Schema.decodeUnknownSync(EngineDetails)(JSON.parse(JSON.stringify(whole)))).toEqual(whole)
     }
   })
 
   it("has what the product's contract says about its engines", () => {
-    const bank = findEngine("sandbox-bank:website")
-    expect([bank?.category, bank?.features, bank?.defaults, bank?.parameters.required]).toEqual([
-      "financial",
-      ["accounts_read", "cards_read", "customer_information_read"],
-      ["accounts_read", "cards_read", "customer_information_read"],
-      ["username", "password"],
-    ])
+    const codes = ["accounts_read", "cards_read", "customer_information_read"]
+    const bank = { category: "financial", features: codes, defaults: codes }
+    expect(findEngine("sandbox-bank:website")).toMatchObject(bank)
+    expect(findEngine("sandbox-bank:website")?.parameters.required).toEqual(["username", "password"])
     expect(findEngine("sandbox-tax:website")?.category).toBe("public")
   })
 
-  it("has forms with patterns, enumerations, definitions and settings that refuse what does not fit", () => {
-    const complaints = (reference: string, values: unknown) => {
-      const form = findEngine(reference)?.parameters
-      return form === undefined ? undefined : checkForm(form, values).map(({ error }) => error.loc.join("."))
-    }
-    expect(complaints("es-social-security:website", { nif: "12345678Z", pin: "1234" })).toEqual([])
-    expect(complaints("es-social-security:website", { nif: "12345678", pin: "1" })).toEqual(["nif", "pin"])
-    expect(complaints("es-bank:api", { username: "u", password: "abcd", signature: null })).toEqual([])
-    expect(complaints("es-bank:api", { username: "u", password: "abc", document_type: "x" })).toEqual([
-      "document_type",
-      "password",
-    ])
-    expect(complaints("cloud-hosting:api", { tenant: "t", api_key: "12345678", region: "moon" })).toEqual([
-      "region",
-    ])
+  it.each([
+    ["es-social-security:website", { nif: "12345678Z", pin: "1234" }, []],
+    ["es-social-security:website", { nif: "12345678", pin: "1" }, ["nif", "pin"]],
+    ["es-bank:api", { username: "u", password: "abcd", signature: null }, []],
+    ["es-bank:api", { username: "u", password: "abc", document_type: "x" }, ["document_type", "password"]],
+    ["cloud-hosting:api", { tenant: "t", api_key: "12345678", region: "moon" }, ["region"]],
+  ])("has forms that refuse what does not fit: %s, %j", (reference, values, complaints) => {
+    const form = findEngine(reference)?.parameters
+    const found = form && checkForm(form, values).map(({ error }) => error.loc.join("."))
+    expect(found).toEqual(complaints)
   })
-})
 
-describe("invented numbers", () => {
-  it("have the right check digits", () => {
+  it("invents IBANs with the right check digits, and the same person on every engine", () => {
     for (let seed = 0; seed < 200; seed += 1) {
       const iban = ibanOf(seeded("numbers", seed))
       expect(BigInt(`${iban.slice(4)}1428${iban.slice(2, 4)}`) % 97n).toBe(1n)
     }
-  })
-
-  it("belong to the same person on every engine", () => {
     expect(personOf(7, "c-1")).toEqual(personOf(7, "c-1"))
     expect(personOf(7, "c-1")).not.toEqual(personOf(8, "c-1"))
   })

@@ -1,45 +1,32 @@
-/**
- * What a start and its state say and do not say: no external id where nothing exists, defaults of every setting
- * in its form, the fields that are at fault, and a fingerprint only beside a verdict.
- */
+/** What a start may not carry (4.1), and what it and its state say and do not say. */
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { engineOf, readFeature, rowsOf, windows } from "../engines/ReadFeature.ts"
-import { Caller, field, ofTheService, textField, shows, truth, itemsOf } from "../server/Caller.ts"
+import { engineOf, readFeature, windows } from "../engines/ReadFeature.ts"
+import { Caller, field, fieldsOf, itemsOf, ofTheService, pick } from "../server/Caller.ts"
+import { shows, textField, truth } from "../server/Caller.ts"
 
 const names = (value: unknown): ReadonlyArray<string> =>
   typeof value === "object" && value !== null ? Object.keys(value).toSorted() : []
 /** 2.5 */
-const requiredNames = [
-  "app_id",
-  "auth_origin",
-  "customer_id",
-  "engine_reference",
-  "status_code",
-  "status_reason",
-]
+const requiredNames = "app_id auth_origin customer_id engine_reference status_code status_reason".split(" ")
 
-ofTheService("a start that is refused", (told) => {
-  told(
-    "has no field that is there only when an execution exists [startExecution 400] [startTokenized 400] " +
-      "[field acceptance.external_execution_id]",
-    function* (caller) {
-      const external_execution_id = "x-1"
-      const always = { engine_reference: "sandbox-always:website", external_execution_id }
-      const ticket = { base_configurations: { tokenized_access: true }, external_execution_id }
-      const token = { token_id: `t10n-${"0".repeat(32)}`, token_key: "k" }
-      const answers = [
-        yield* caller.start("ok", always),
-        yield* caller.start("ok", ticket, "sandbox-app-2"),
-        yield* caller.startTokenized(token, { external_execution_id }, "sandbox-app-2"),
-      ]
-      expect(answers.map(({ status, json }) => [status, names(json)])).toEqual(
-        answers.map(() => [400, requiredNames]),
-      )
-      expect((yield* truth).executions).toEqual([])
-    },
-  )
+ofTheService("a start that is refused", (it) => {
+  it("has no field that is there only when an execution exists [startExecution 400] [startTokenized 400] [field acceptance.external_execution_id]", function* (caller) {
+    const external_execution_id = "x-1"
+    const always = { engine_reference: "sandbox-always:website", external_execution_id }
+    const ticket = { base_configurations: { tokenized_access: true }, external_execution_id }
+    const token = { token_id: `t10n-${"0".repeat(32)}`, token_key: "k" }
+    const answers = [
+      yield* caller.start("ok", always),
+      yield* caller.start("ok", ticket, "sandbox-app-2"),
+      yield* caller.startTokenized(token, { external_execution_id }, "sandbox-app-2"),
+    ]
+    expect(answers.map(({ status, json }) => [status, names(json)])).toEqual(
+      answers.map(() => [400, requiredNames]),
+    )
+    expect((yield* truth).executions).toEqual([])
+  })
 })
 
 /** 4.1, in the order of its table; what has no default has none in its form. */
@@ -58,146 +45,98 @@ const settings = {
   yearly_individual_tax: { last_n_years: 3 },
 }
 
-ofTheService("the form of a feature", (told) => {
-  told(
-    "shows the default of every setting, and nothing where there is none, at every engine " +
-      "[setting cards_read.filter_by_type] [settings none]",
-    function* (caller) {
-      const engines = yield* caller.call("GET", `${caller.base_url}/config/engines/list`)
-      const seen = new Set<string>()
-      for (const engine of itemsOf(engines.json)) {
-        const url = `${caller.base_url}/config/engines/${textField(engine, "reference")}`
-        for (const feature of itemsOf(yield* caller.call("GET", url), "features")) {
-          const code = textField(feature, "code")
-          seen.add(code)
-          const expected = Object.entries(settings).find(([known]) => known === code)?.[1]
-          if (expected === undefined) {
-            const empty = { type: "object", format: "cg-configs", properties: {} }
-            expect([url, code, field(feature, "configurations")]).toEqual([url, code, empty])
-            continue
-          }
-          const shown = Object.keys(expected).map((name) => [
-            name,
-            field(feature, "configurations", "properties", name, "default"),
-          ])
-          expect([url, code, Object.fromEntries(shown)]).toEqual([url, code, expected])
-        }
+ofTheService("the form of a feature", (it) => {
+  it("shows the default of every setting, and nothing where there is none, at every engine [setting cards_read.filter_by_type] [settings none]", function* (caller) {
+    const engines = yield* caller.call("GET", `${caller.base_url}/config/engines/list`)
+    const seen = new Set<string>()
+    const empty = { type: "object", format: "cg-configs", properties: {} }
+    for (const engine of itemsOf(engines.json)) {
+      const url = `${caller.base_url}/config/engines/${textField(engine, "reference")}`
+      for (const feature of itemsOf(yield* caller.call("GET", url), "features")) {
+        const code = textField(feature, "code")
+        seen.add(code)
+        const expected: object | undefined = Object.entries(settings).find(([known]) => known === code)?.[1]
+        const form = field(feature, "configurations")
+        const shown = Object.keys(expected ?? {}).map((name) => [
+          name,
+          field(form, "properties", name, "default"),
+        ])
+        if (expected === undefined) expect([url, code, form]).toEqual([url, code, empty])
+        else expect([url, code, Object.fromEntries(shown)]).toEqual([url, code, expected])
       }
-      expect(Object.keys(settings).filter((code) => !seen.has(code))).toEqual([])
-    },
-  )
-})
-
-ofTheService("the state of a run whose request is at fault", (told) => {
-  const ended = (words: string, more: Readonly<Record<string, unknown>>) =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const id = textField(yield* caller.start(`queue-1+run-1+${words}`, more), "execution_id")
-      const working = yield* caller.read(id)
-      yield* TestClock.adjust("2 seconds")
-      const state = yield* caller.read(id)
-      const located = (kind: string) => itemsOf(state, kind).map((item) => field(item, "loc"))
-      return {
-        working: names(working.json).filter((name) => name.endsWith("_errors")),
-        state: [state.status, field(state, "status_reason")],
-        parameters: located("parameters_errors"),
-        configurations: located("configurations_errors"),
-      }
-    })
-  const features = ["customer_information_read", { code: "accounts_read", configurations: {} }]
-
-  told(
-    "names every field of the login once its source refused their format " +
-      "[reason INCORRECT_PARAMETERS_FORMAT] [field execution.parameters_errors] [readExecution 200]",
-    function* () {
-      expect(yield* ended("end-INCORRECT_PARAMETERS_FORMAT", { features })).toEqual({
-        working: [],
-        state: [200, "INCORRECT_PARAMETERS_FORMAT"],
-        parameters: [["username"], ["password"]],
-        configurations: [],
-      })
-    },
-  )
-  told(
-    "names the settings that its source refused [reason BAD_CONFIGURATIONS] " +
-      "[field execution.configurations_errors] [readExecution 200]",
-    function* () {
-      expect(yield* ended("end-BAD_CONFIGURATIONS", { features })).toEqual({
-        working: [],
-        state: [200, "BAD_CONFIGURATIONS"],
-        parameters: [],
-        configurations: [
-          ["features", 0, "configurations"],
-          ["features", 1, "configurations"],
-        ],
-      })
-      expect((yield* ended("end-BAD_CONFIGURATIONS", { customer_id: "c-2" })).configurations).toEqual([
-        ["features", "accounts_read", "configurations"],
-        ["features", "cards_read", "configurations"],
-        ["features", "customer_information_read", "configurations"],
-      ])
-    },
-  )
-  told("names nothing if the fault is the platform's [reason BAD_PROXY_CONFIGURATION]", function* () {
-    const { parameters, configurations } = yield* ended("end-BAD_PROXY_CONFIGURATION", {})
-    expect([parameters, configurations]).toEqual([[], []])
+    }
+    expect(Object.keys(settings).filter((code) => !seen.has(code))).toEqual([])
   })
 })
 
-ofTheService("the fingerprint of a login", (told) => {
-  told(
-    "stands beside a verdict and never beside `not-performed` [field execution.locking_hash] " +
-      "[field execution.authentication_status]",
-    function* (caller) {
-      const look = (words: string, interaction: boolean, seconds: number) =>
-        Effect.gen(function* () {
-          const started = yield* caller.start(`queue-1+run-2+${words}`, {
-            customer_id: `${words}-${interaction}`,
-            base_configurations: { customer_interaction_available: interaction },
-          })
-          const id = textField(started, "execution_id")
-          yield* TestClock.adjust(`${seconds} seconds`)
-          if (seconds === 4) yield* caller.abort(id)
-          const state = yield* caller.read(id)
-          return [
-            field(state, "status_reason"),
-            field(state, "authentication_status"),
-            field(state, "locking_hash") === undefined ? "none" : "there",
-          ]
-        })
-      expect([
-        yield* look("challenge-1", false, 10),
-        yield* look("challenge-1+by-accounts_read", false, 10),
-        yield* look("challenge-1+expire-5", true, 20),
-        yield* look("challenge-1", true, 4),
-        yield* look("end-BLOCKED_USER", false, 10),
-        yield* look("ok", false, 10),
-      ]).toEqual([
-        ["CUSTOMER_INTERVENTION_REQUIRED", "not-performed", "none"],
-        ["CUSTOMER_INTERVENTION_REQUIRED", "AUTH_OK", "there"],
-        ["ACTION_TIMEOUT", "not-performed", "none"],
-        ["CLIENT_CANCELLED", "not-performed", "none"],
-        ["BLOCKED_USER", "BLOCKED_USER", "there"],
-        ["COMPLETED", "AUTH_OK", "there"],
-      ])
-    },
-  )
+ofTheService("the state of a run whose request is at fault", (it) => {
+  const ended = (words: string, more: Readonly<Record<string, unknown>>) =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const id = yield* caller.begin(`queue-1+run-1+end-${words}`, more)
+      expect((yield* caller.read(id)).text).not.toContain("_errors")
+      yield* TestClock.adjust("2 seconds")
+      const state = yield* caller.read(id)
+      shows(state, { status: 200, status_reason: words })
+      return ["parameters_errors", "configurations_errors"].map((kind) =>
+        itemsOf(state, kind).map((item) => field(item, "loc")),
+      )
+    })
+  const features = ["customer_information_read", { code: "accounts_read", configurations: {} }]
+  const settingsOf = (...of: ReadonlyArray<string | number>) =>
+    of.map((feature) => ["features", feature, "configurations"])
+
+  for (const [reason, tag, more, expected] of [
+    [
+      "INCORRECT_PARAMETERS_FORMAT",
+      "[field execution.parameters_errors]",
+      { features },
+      [[["username"], ["password"]], []],
+    ],
+    ["BAD_CONFIGURATIONS", "[field execution.configurations_errors]", { features }, [[], settingsOf(0, 1)]],
+    [
+      "BAD_CONFIGURATIONS",
+      "where it names no features",
+      {},
+      [[], settingsOf("accounts_read", "cards_read", "customer_information_read")],
+    ],
+    ["BAD_PROXY_CONFIGURATION", "which is the platform's fault", {}, [[], []]],
+  ] as const)
+    it(`names what its source refused once it ends with ${reason} ${tag} [reason ${reason}] [readExecution 200]`, function* () {
+      expect(yield* ended(reason, more)).toEqual(expected)
+    })
 })
 
-// What a start may not carry (section 4.1): everything that breaks the reference's own types, enumerations or
-// limits is named with its place, and creates nothing.
+ofTheService("the fingerprint of a login", (it) => {
+  it(`stands beside a verdict and never beside \`not-performed\` ${fieldsOf("execution", "locking_hash authentication_status")}`, function* (caller) {
+    for (const [words, interaction, seconds, ...expected] of [
+      ["challenge-1", false, 10, "CUSTOMER_INTERVENTION_REQUIRED", "not-performed"],
+      ["challenge-1+by-accounts_read", false, 10, "CUSTOMER_INTERVENTION_REQUIRED", "AUTH_OK"],
+      ["challenge-1+expire-5", true, 20, "ACTION_TIMEOUT", "not-performed"],
+      ["challenge-1", true, 4, "CLIENT_CANCELLED", "not-performed"],
+      ["end-BLOCKED_USER", false, 10, "BLOCKED_USER", "BLOCKED_USER"],
+      ["ok", false, 10, "COMPLETED", "AUTH_OK"],
+    ] as const) {
+      const id = yield* caller.begin(`queue-1+run-2+${words}`, {
+        customer_id: `${words}-${interaction}`,
+        base_configurations: { customer_interaction_available: interaction },
+      })
+      yield* TestClock.adjust(`${seconds} seconds`)
+      if (seconds === 4) yield* caller.abort(id)
+      const state = yield* caller.read(id)
+      expect(pick(state, "status_reason", "authentication_status")).toEqual(expected)
+      expect(field(state, "locking_hash") === undefined).toBe(expected[1] === "not-performed")
+    }
+  })
+})
 
-const flags = [
-  ["accounts_read", "read_transactions"],
-  ["accounts_read", "read_holders"],
-  ["credits_read", "read_transactions"],
-  ["credits_read", "read_holders"],
-  ["cards_read", "read_transactions"],
-  ["driver_data", "read_point_movements"],
-  ["labor_check", "work_life_report"],
-  ["labor_check", "contribution_base_report"],
-  ["vehicles_data", "simple_vehicle_report"],
-] as const
+// Everything that breaks the reference's own types, enumerations or limits is named with its place.
+
+const flags = Object.entries(settings).flatMap(([code, names_]) =>
+  Object.entries(names_).flatMap(([name, value]) =>
+    typeof value === "boolean" ? [[code, name] as const] : [],
+  ),
+)
 
 const malformed: ReadonlyArray<readonly [string, string, unknown, string]> = [
   ...windows.flatMap(
@@ -218,71 +157,37 @@ const malformed: ReadonlyArray<readonly [string, string, unknown, string]> = [
   ["yearly_individual_tax", "last_n_years", "3", "type_error.integer"],
 ]
 
-ofTheService("a start", (told) => {
+ofTheService("a start", (it) => {
   for (const [code, name, value, type] of malformed) {
-    told(
-      `whose ${code}.${name} is ${JSON.stringify(value)} is malformed [startExecution 422] ` +
-        `[setting ${code}.${name}]${name === "filter_by_type" ? " [limit 8]" : ""}`,
-      function* (caller) {
-        const features = ["loans_read", { code, configurations: { [name]: value } }]
-        const refused = yield* caller.start("ok", { engine_reference: engineOf(code), features })
-        shows(refused, {
-          status: 422,
-          detail: [
-            {
-              loc: ["body", "features", 1, "configurations", name],
-              msg: expect.any(String),
-              type,
-              input: value,
-            },
-          ],
-        })
-      },
-    )
+    it(`whose ${code}.${name} is ${JSON.stringify(value)} is malformed [startExecution 422] [setting ${code}.${name}]${name === "filter_by_type" ? " [limit 8]" : ""}`, function* (caller) {
+      const features = ["loans_read", { code, configurations: { [name]: value } }]
+      const refused = yield* caller.start("ok", { engine_reference: engineOf(code), features })
+      const loc = ["body", "features", 1, "configurations", name]
+      shows(refused, { status: 422, detail: [{ loc, msg: expect.any(String), type, input: value }] })
+    })
   }
 
-  told(
-    "names every wrong feature: codes outside of the enumeration, items of a list [startExecution 422] " +
-      "[error 17] [error-body 2] " +
-      "[field validation.loc] [field validation.msg] [field validation.type] [field validation.input] " +
-      "[field start.features]",
-    function* (caller) {
-      const refused = yield* caller.start("ok", {
-        features: [
-          "accounts",
-          { code: "cards", configurations: {} },
-          { code: "cards_read", configurations: { filter_by_type: ["financial_card:debit", "gold"] } },
-        ],
-      })
-      shows(refused, {
-        status: 422,
-        json: {
-          detail: [
-            {
-              loc: ["body", "features", 0],
-              msg: "accounts is not a feature code",
-              type: "type_error.enum",
-              input: "accounts",
-            },
-            {
-              loc: ["body", "features", 1, "code"],
-              msg: "cards is not a feature code",
-              type: "type_error.enum",
-              input: "cards",
-            },
-            {
-              loc: ["body", "features", 2, "configurations", "filter_by_type", 1],
-              msg:
-                "not one of financial_card:debit, financial_card:credit, financial_card:prepaid, " +
-                "financial_card:mixed",
-              type: "type_error.enum",
-              input: "gold",
-            },
-          ],
-        },
-      })
-    },
-  )
+  it(`names every wrong feature: codes outside of the enumeration, items of a list [startExecution 422] [error 17] [error-body 2] ${fieldsOf("validation", "loc msg type input")} [field start.features]`, function* (caller) {
+    const card = { filter_by_type: ["financial_card:debit", "gold"] }
+    const wrong = (loc: ReadonlyArray<string | number>, msg: string, input: string) => ({
+      loc: ["body", "features", ...loc],
+      msg,
+      type: "type_error.enum",
+      input,
+    })
+    const features = [
+      "accounts",
+      { code: "cards", configurations: {} },
+      { code: "cards_read", configurations: card },
+    ]
+    expect((yield* caller.start("ok", { features })).json).toEqual({
+      detail: [
+        wrong([0], "accounts is not a feature code", "accounts"),
+        wrong([1, "code"], "cards is not a feature code", "cards"),
+        wrong([2, "configurations", "filter_by_type", 1], `not one of ${cards.join(", ")}`, "gold"),
+      ],
+    })
+  })
 
   for (const [field_, body] of [
     ["engine_reference", { engine_reference: 7 }],
@@ -299,55 +204,39 @@ ofTheService("a start", (told) => {
     ["hooks_extra_data", { hooks_extra_data: { a: 1 } }],
     ["configurations", { configurations: [] }],
   ] as const) {
-    told(
-      `is malformed where ${JSON.stringify(body)} [startExecution 422] [field start.${field_}]`,
-      function* (caller) {
-        const refused = yield* caller.start("ok", body)
-        const [first] = rowsOf(field(refused, "detail"))
-        const loc = first?.["loc"]
-        expect([refused.status, Array.isArray(loc) ? loc.slice(0, 2) : loc]).toEqual([422, ["body", field_]])
-        expect([typeof first?.["msg"], typeof first?.["type"]]).toEqual(["string", "string"])
-      },
-    )
+    it(`is malformed where ${JSON.stringify(body)} [startExecution 422] [field start.${field_}]`, function* (caller) {
+      const refused = yield* caller.start("ok", body)
+      const [first] = itemsOf(refused, "detail")
+      expect([refused.status, itemsOf(first, "loc").slice(0, 2)]).toEqual([422, ["body", field_]])
+      expect(pick(first, "msg", "type").map((one) => typeof one)).toEqual(["string", "string"])
+    })
   }
 
-  told(
-    "may set what has no settings: no object, an empty one, or names that nobody knows " +
-      "[settings empty] [settings unlisted]",
-    function* () {
-      for (const [code, engine_reference] of [
-        ["customer_information_read", "sandbox-tax:website"],
-        ["academic_data", "sandbox-tax:website"],
-        ["properties_data", "sandbox-tax:website"],
-        ["accounts_certificates", "es-bank:api"],
-      ] as const) {
-        const plain = yield* readFeature(code, {}, { engine_reference })
-        const set = yield* readFeature(code, { from_date: "whenever" }, { engine_reference })
-        expect(field(set.state, "status_reason")).toBe("COMPLETED")
-        expect(set.records).toEqual(plain.records)
-      }
-    },
-  )
+  it("may set what has no settings: no object, an empty one, or names that nobody knows [settings empty] [settings unlisted]", function* () {
+    for (const [code, engine_reference] of [
+      ["customer_information_read", "sandbox-tax:website"],
+      ["academic_data", "sandbox-tax:website"],
+      ["properties_data", "sandbox-tax:website"],
+      ["accounts_certificates", "es-bank:api"],
+    ] as const) {
+      const plain = yield* readFeature(code, {}, { engine_reference })
+      const set = yield* readFeature(code, { from_date: "whenever" }, { engine_reference })
+      expect(field(set.state, "status_reason")).toBe("COMPLETED")
+      expect(set.records).toEqual(plain.records)
+    }
+  })
 
-  told(
-    "without features runs the engine's defaults, and lacks no trace of what the engine lacks " +
-      "[field start.features]",
-    function* (caller) {
-      const codesOf = Effect.fnUntraced(function* (more: Readonly<Record<string, unknown>>) {
-        const started = yield* caller.start("queue-0+run-0", {
-          engine_reference: "sandbox-tax:website",
-          ...more,
-        })
-        const state = yield* caller.read(textField(started, "execution_id"))
-        const text = JSON.stringify(state.json)
-        expect(text).not.toContain("cloud_resource_read")
-        return rowsOf(field(state, "features")).map(({ code }) => code)
-      })
-      expect(yield* codesOf({})).toEqual(["customer_information_read", "yearly_individual_tax"])
-      expect(yield* codesOf({ features: ["cloud_resource_read", "driver_data"] })).toEqual(["driver_data"])
-      const twice = ["driver_data", { code: "driver_data" }]
-      expect(yield* codesOf({ features: twice })).toEqual(["driver_data"])
-      expect(yield* codesOf({ features: [] })).toEqual([])
-    },
-  )
+  it("without features runs the engine's defaults, and shows no trace of what the engine lacks [field start.features]", function* (caller) {
+    for (const [more, codes] of [
+      [{}, ["customer_information_read", "yearly_individual_tax"]],
+      [{ features: ["cloud_resource_read", "driver_data"] }, ["driver_data"]],
+      [{ features: ["driver_data", { code: "driver_data" }] }, ["driver_data"]],
+      [{ features: [] }, []],
+    ] as const) {
+      const tax = { engine_reference: "sandbox-tax:website", ...more }
+      const state = yield* caller.read(yield* caller.begin("queue-0+run-0", tax))
+      expect(itemsOf(state, "features").map((one) => field(one, "code"))).toEqual(codes)
+      expect(state.text).not.toContain("cloud_resource_read")
+    }
+  })
 })

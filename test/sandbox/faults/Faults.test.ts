@@ -6,8 +6,8 @@ import { TestClock } from "effect/testing"
 import { endpointOfRoute, type Fault } from "../../../src/sandbox/faults/Faults.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
-import { Caller, field, inProcess, overHttp, textField, toldAt, truth, itemsOf } from "../server/Caller.ts"
-import type { Answer, Reach } from "../server/Caller.ts"
+import { Caller, inProcess, overHttp, textField, toldAt, truth } from "../server/Caller.ts"
+import type { Answer, Reach, Steps } from "../server/Caller.ts"
 
 // What a caller sees of faults, the same over every way to reach the service.
 
@@ -20,46 +20,50 @@ const outcomeOf = (call: Effect.Effect<Answer>): Effect.Effect<string | number> 
   })
 
 const faultsSuite = (reach: Reach): void => {
-  const under = (...faults: ReadonlyArray<Fault>) => Effect.provide(reach({ seed: 7, faults: { faults } }))
+  const under = (title: string, faults: ReadonlyArray<Fault>, steps: Steps) =>
+    toldAt(0, title, steps, { faults: { faults } }, reach)
 
-  it.effect("a status replaces the call, or follows it if the fault says so", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  under(
+    "a status replaces the call, or follows it if the fault says so",
+    [
+      { on: "startExecution", script: [1], status: 503, retry_after: "30 seconds" },
+      { on: "startExecution", script: [2], status: 502, body: "<html>" },
+      { on: "startExecution", script: [3], status: 504, applied: true },
+    ],
+    function* (caller) {
       const first = yield* caller.start("queue-60")
       expect(first).toMatchObject({ status: 503, json: { detail: "an injected fault" } })
       expect(yield* caller.start("queue-60")).toMatchObject({ status: 502, text: "<html>" })
       // Neither of them started anything; the third took effect before its answer was replaced.
       expect((yield* caller.start("queue-60")).status).toBe(504)
       expect((yield* caller.start("queue-60")).status).toBe(409)
-    }).pipe(
-      under(
-        { on: "startExecution", script: [1], status: 503, retry_after: "30 seconds" },
-        { on: "startExecution", script: [2], status: 502, body: "<html>" },
-        { on: "startExecution", script: [3], status: 504, applied: true },
-      ),
-    ),
+    },
   )
 
-  it.effect("a connection that breaks before leaves nothing, one that breaks after has taken effect", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
+  under(
+    "a connection that breaks before leaves nothing, one that breaks after has taken effect",
+    [
+      { on: "startExecution", script: [1], reset: "before" },
+      { on: "startExecution", script: [2], reset: "after" },
+    ],
+    function* (caller) {
       expect(yield* outcomeOf(caller.start("queue-60"))).toBe("TransportError")
       expect((yield* truth).executions).toEqual([])
       expect(yield* outcomeOf(caller.start("queue-60"))).toBe("TransportError")
       expect((yield* truth).executions).toHaveLength(1)
       expect((yield* caller.start("queue-60")).status).toBe(409)
-    }).pipe(
-      under(
-        { on: "startExecution", script: [1], reset: "before" },
-        { on: "startExecution", script: [2], reset: "after" },
-      ),
-    ),
+    },
   )
 
-  it.effect("a body is cut or is not JSON, and the call has taken effect", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const id = textField(yield* caller.start("queue-60"), "execution_id")
+  under(
+    "a body is cut or is not JSON, and the call has taken effect",
+    [
+      { on: "readExecution", script: [1], cut: 0.5 },
+      { on: "readExecution", script: [2], malformed: true },
+      { on: "readExecution", script: [3], body: "not this time" },
+    ],
+    function* (caller) {
+      const id = yield* caller.begin("queue-60")
       expect(["DecodeError", "TransportError"]).toContain(yield* outcomeOf(caller.read(id)))
       const malformed = yield* caller.read(id)
       expect([malformed.status, malformed.json]).toEqual([202, undefined])
@@ -68,56 +72,45 @@ const faultsSuite = (reach: Reach): void => {
       expect((yield* caller.read(id)).json).toMatchObject({ execution_id: id })
       const seen = (yield* truth).executions[0]
       expect(seen?.state_reads?.count).toBe(4)
-    }).pipe(
-      under(
-        { on: "readExecution", script: [1], cut: 0.5 },
-        { on: "readExecution", script: [2], malformed: true },
-        { on: "readExecution", script: [3], body: "not this time" },
-      ),
-    ),
+    },
   )
 
-  it.effect(
-    "they belong to the whole service: every endpoint of the contract, and to nothing beside it",
-    () =>
-      Effect.gen(function* () {
-        const caller = yield* Caller
-        const origin = caller.origin
-        const methods = {
-          GET: "GET",
-          HEAD: "HEAD",
-          POST: "POST",
-          PUT: "PUT",
-          PATCH: "PATCH",
-          DELETE: "DELETE",
-        } as const
-        const statuses = yield* Effect.forEach(endpointOfRoute, ([route, name]) => {
-          const [method = "GET", path = ""] = route.split(" ")
-          const known = method in methods ? methods[method as keyof typeof methods] : "GET"
-          const call = caller.call(known, origin + path.replaceAll(/:[a-z_]+/g, "x"))
-          return Effect.map(call, ({ status }) => [name, status])
-        })
-        expect(statuses).toEqual([...endpointOfRoute.values()].map((name) => [name, 599]))
-        expect((yield* caller.call("GET", `${origin}/api/nothing`)).status).toBe(404)
-        expect((yield* caller.call("GET", `${origin}/admin/truth`)).status).toBe(200)
-      }).pipe(under({ on: "*", status: 599 })),
+  under(
+    "they belong to every endpoint of the contract, and to nothing beside it",
+    [{ on: "*", status: 599 }],
+    function* (caller) {
+      const origin = caller.origin
+      for (const [route, name] of endpointOfRoute) {
+        const [method = "GET", path = ""] = route.split(" ")
+        const url = origin + path.replaceAll(/:[a-z_]+/g, "x")
+        const { status } = yield* caller.call(method as Parameters<typeof caller.call>[0], url)
+        expect([name, status]).toEqual([name, 599])
+      }
+      expect((yield* caller.call("GET", `${origin}/api/nothing`)).status).toBe(404)
+      expect((yield* caller.call("GET", `${origin}/admin/truth`)).status).toBe(200)
+    },
   )
 
-  it.effect("a rule knows whose a call is: by the body, by the path and by the secret", () =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const mine = yield* caller.start("queue-60", { customer_id: "c-1" })
+  under(
+    "a rule knows whose a call is: by the body, by the path and by the secret",
+    [
+      { on: "*", customer: "c-2", script: [2, 3], status: 599 },
+      { on: "*", engine: "sandbox-tax:website", status: 598 },
+      { on: "startExecution", application: "65f0c0ffee00000000000002", status: 597 },
+    ],
+    function* (caller) {
+      const mine = yield* caller.begin("queue-60", { customer_id: "c-1" })
       const other = yield* caller.start("queue-60", { customer_id: "c-2" })
-      const reads = [mine, other].map((started) => caller.read(textField(started, "execution_id")))
-      expect((yield* Effect.all(reads)).map(({ status }) => status)).toEqual([202, 599])
-      expect((yield* caller.results(textField(other, "session_id"))).status).toBe(599)
-      const third = yield* caller.start("queue-60", {
-        customer_id: "c-3",
-        engine_reference: "sandbox-tax:website",
-      })
-      expect(third.status).toBe(598)
-      const foreign = yield* caller.start("queue-60", { customer_id: "c-1" }, "sandbox-app-2")
-      expect(foreign.status).toBe(597)
+      const tax = { customer_id: "c-3", engine_reference: "sandbox-tax:website" }
+      const foreign = caller.start("queue-60", { customer_id: "c-1" }, "sandbox-app-2")
+      for (const [call, status] of [
+        [caller.read(mine), 202],
+        [caller.read(textField(other, "execution_id")), 599],
+        [caller.results(textField(other, "session_id")), 599],
+        [caller.start("queue-60", tax), 598],
+        [foreign, 597],
+      ] as const)
+        expect((yield* call).status).toBe(status)
       expect((yield* truth).faults).toEqual({
         injected: [
           { fault: "status: 599", on: ["*"], count: 2 },
@@ -131,55 +124,31 @@ const faultsSuite = (reach: Reach): void => {
           { at: 0, endpoint: "startExecution", fault: "status: 597", customer_id: "c-1" },
         ],
       })
-      expect(field(foreign, "detail")).toBe("an injected fault")
-    }).pipe(
-      under(
-        { on: "*", customer: "c-2", script: [2, 3], status: 599 },
-        { on: "*", engine: "sandbox-tax:website", status: 598 },
-        { on: "startExecution", application: "65f0c0ffee00000000000002", status: 597 },
-      ),
-    ),
+    },
   )
 }
 
-for (const [name, reach] of [
-  ["in-process", inProcess],
-  ["over HTTP", overHttp],
-] as const) {
-  describe(`faults, ${name}`, () => {
-    faultsSuite(reach)
-  })
-}
+describe("faults, in-process", () => faultsSuite(inProcess))
+describe("faults, over HTTP", () => faultsSuite(overHttp))
 
 describe("a fault of status", () => {
+  const faults: ReadonlyArray<Fault> = [
+    { on: "listEngines", script: [1], status: 429, retry_after: "2100 millis" },
+    { on: "listEngines", script: [2], status: 503, body: "<html>" },
+    { on: "listEngines", script: [3], status: 204 },
+  ]
   it.effect("says when to come back in whole seconds, and JSON only of what is JSON", () =>
     Effect.gen(function* () {
-      const url = `${SandboxClient.base_url}/config/engines/list`
-      const answers = yield* Effect.forEach([1, 2, 3], () => HttpClient.get(url))
-      expect(
-        answers.map(({ status, headers }) => [status, headers["retry-after"], headers["content-type"]]),
-      ).toEqual([
+      for (const expected of [
         [429, "3", "application/json"],
         [503, undefined, "text/plain"],
         [204, undefined, undefined],
-      ])
+      ]) {
+        const { status, headers } = yield* HttpClient.get(`${SandboxClient.base_url}/config/engines/list`)
+        expect([status, headers["retry-after"], headers["content-type"]]).toEqual(expected)
+      }
     }).pipe(
-      Effect.provide(
-        SandboxClient.layer.pipe(
-          Layer.provide(
-            Sandbox.layer({
-              seed: 7,
-              faults: {
-                faults: [
-                  { on: "listEngines", script: [1], status: 429, retry_after: "2100 millis" },
-                  { on: "listEngines", script: [2], status: 503, body: "<html>" },
-                  { on: "listEngines", script: [3], status: 204 },
-                ],
-              },
-            }),
-          ),
-        ),
-      ),
+      Effect.provide(SandboxClient.layer.pipe(Layer.provide(Sandbox.layer({ seed: 7, faults: { faults } })))),
     ),
   )
 })
@@ -210,27 +179,4 @@ describe("time faults", () => {
       expect(yield* Fiber.join(never)).toEqual(Option.none())
     }).pipe(Effect.provide(slow)),
   )
-})
-
-// A body that is wrong in several places is told all of them at once (section 7).
-
-describe("a malformed start", () => {
-  toldAt(0, "names every wrong field, in a list of validation items", function* (caller) {
-    const answer = yield* caller.call("POST", caller.startUrl, {
-      body: {
-        engine_reference: "sandbox-bank:website",
-        customer_id: 5,
-        parameters: { username: "ok", password: "correct" },
-        external_execution_id: false,
-        base_configurations: { execution_timeout: 5, tokenized_access: "yes" },
-      },
-    })
-    expect(answer.status).toBe(422)
-    expect(itemsOf(answer, "detail").map((item) => field(item, "loc"))).toEqual([
-      ["body", "customer_id"],
-      ["body", "external_execution_id"],
-      ["body", "base_configurations", "execution_timeout"],
-      ["body", "base_configurations", "tokenized_access"],
-    ])
-  })
 })

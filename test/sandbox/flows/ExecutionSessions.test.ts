@@ -3,7 +3,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { recordsIn, recordTexts } from "./FlowWalk.ts"
-import { Caller, field, ofTheService, textField, truth } from "../server/Caller.ts"
+import { Caller, field, ofTheService, pick, shows, textField, truth } from "../server/Caller.ts"
 
 const finished = Effect.fnUntraced(function* (words: string, more: Readonly<Record<string, unknown>> = {}) {
   const caller = yield* Caller
@@ -12,35 +12,30 @@ const finished = Effect.fnUntraced(function* (words: string, more: Readonly<Reco
   return { caller, session_id, execution_id, results: yield* caller.results(session_id) }
 })
 
-ofTheService("the results of an execution", (told) => {
-  told(
-    "hold every record, the consent and the session's own state [field results.session_status] " +
-      "[field results.session_cursor]",
-    function* () {
-      const { results } = yield* finished("records-9+odd", {
-        engine_reference: "sandbox-tax:website",
-        features: ["academic_data", "customer_information_read", "vehicles_data"],
-      })
-      expect([results.status, recordsIn(field(results, "data")).length]).toEqual([200, 12])
-      expect(results.text).toContain('"serial":9007199254740993')
-      const names = ["retrieved_features", "is_closed", "session_status", "session_cursor"]
-      expect(names.map((name) => field(results, name))).toEqual([
-        ["academic_data", "customer_information_read", "vehicles_data"],
-        true,
-        "COMPLETED",
-        "es-public-administration:bye:completed",
-      ])
-      const documents = Object.keys(Object(field(results, "consent", "accepted_documents")))
-      expect(documents).toEqual(["terms-es", "privacy-es"])
-      const broken = yield* finished("end-TIMEOUT+records-6", { customer_id: "c-broken" })
-      expect(["session_status", "session_cursor"].map((name) => field(broken.results, name))).toEqual([
-        "TIMED_OUT",
-        "es-public-administration:bye:failure",
-      ])
-    },
-  )
+ofTheService("the results of an execution", (it) => {
+  it("hold every record, the consent and the session's own state [field results.session_status] [field results.session_cursor]", function* () {
+    const { results } = yield* finished("records-9+odd", {
+      engine_reference: "sandbox-tax:website",
+      features: ["academic_data", "customer_information_read", "vehicles_data"],
+    })
+    expect([results.status, recordsIn(field(results, "data")).length]).toEqual([200, 12])
+    expect(results.text).toContain('"serial":9007199254740993')
+    shows(results, {
+      retrieved_features: ["academic_data", "customer_information_read", "vehicles_data"],
+      is_closed: true,
+      session_status: "COMPLETED",
+      session_cursor: "es-public-administration:bye:completed",
+    })
+    const documents = Object.keys(Object(field(results, "consent", "accepted_documents")))
+    expect(documents).toEqual(["terms-es", "privacy-es"])
+    const broken = yield* finished("end-TIMEOUT+records-6", { customer_id: "c-broken" })
+    expect(pick(broken.results, "session_status", "session_cursor")).toEqual([
+      "TIMED_OUT",
+      "es-public-administration:bye:failure",
+    ])
+  })
 
-  told("are the same in another run of the customer and engine, whatever came before", function* () {
+  it("are the same in another run of the customer and engine, whatever came before", function* () {
     const runs = []
     for (const words of ["end-TIMEOUT+records-6", "records-6", "records-6"]) {
       const { results } = yield* finished(words)
@@ -51,19 +46,15 @@ ofTheService("the results of an execution", (told) => {
     expect([third?.length, second, broken]).toEqual([6, third, third?.slice(0, 3)])
   })
 
-  told("are there from the accepted login on, unless words hide, lock or never finish them", function* () {
-    const statuses = []
-    for (const words of ["end-BLOCKED_USER", "noflow", "unstarted", "locked-9", "neverfinal"]) {
-      const { results } = yield* finished(words, { customer_id: words })
-      statuses.push([results.status, field(results, "is_closed")])
-    }
-    expect(statuses).toEqual([
-      [412, undefined],
-      [404, undefined],
-      [412, undefined],
-      [504, undefined],
-      [200, false],
-    ])
+  it("are there from the accepted login on, unless words hide, lock or never finish them", function* () {
+    for (const [words, status, is_closed] of [
+      ["end-BLOCKED_USER", 412],
+      ["noflow", 404],
+      ["unstarted", 412],
+      ["locked-9", 504],
+      ["neverfinal", 200, false],
+    ] as const)
+      shows((yield* finished(words, { customer_id: words })).results, { status, is_closed })
     const caller = yield* Caller
     const session_id = textField(yield* caller.start("queue-10+run-100+records-10+late-60"), "session_id")
     const seen = []
@@ -80,40 +71,37 @@ ofTheService("the results of an execution", (told) => {
     ])
   })
 
-  told(
-    "name documents that can be downloaded until the execution is deleted [attachment-rule 1]",
-    function* () {
-      const { caller, session_id, execution_id, results } = yield* finished("attach-2+records-3")
-      const ids = [
-        textField(results, "data", "documents", 0, "attachment_id"),
-        textField(results, "data", "cards", 0, "report_attachments", 0),
-      ]
-      const download = (id: string) => caller.call("GET", caller.attachmentUrl(session_id, id))
-      for (const id of ids) {
-        const { status, contentType, text } = yield* download(id)
-        expect([status, contentType, text.slice(0, 8)]).toEqual([200, "application/pdf", "%PDF-1.4"])
-      }
-      expect((yield* download("nobody")).status).toBe(404)
-      yield* caller.remove(execution_id)
-      expect((yield* download(ids[0] ?? "")).status).toBe(404)
-      expect((yield* caller.results(session_id)).status).toBe(404)
-    },
-  )
+  it("name documents that can be downloaded until the execution is deleted [attachment-rule 1]", function* () {
+    const { caller, session_id, execution_id, results } = yield* finished("attach-2+records-3")
+    const ids = [
+      textField(results, "data", "documents", 0, "attachment_id"),
+      textField(results, "data", "cards", 0, "report_attachments", 0),
+    ]
+    const download = (id: string) => caller.call("GET", caller.attachmentUrl(session_id, id))
+    for (const id of ids) {
+      const { status, contentType, text } = yield* download(id)
+      expect([status, contentType, text.slice(0, 8)]).toEqual([200, "application/pdf", "%PDF-1.4"])
+    }
+    expect((yield* download("nobody")).status).toBe(404)
+    yield* caller.remove(execution_id)
+    expect((yield* download(ids[0] ?? "")).status).toBe(404)
+    expect((yield* caller.results(session_id)).status).toBe(404)
+  })
 
-  told("and everything else of it are unknown to another application", function* () {
+  it("and everything else of it are unknown to another application", function* () {
     const { caller, session_id, execution_id } = yield* finished("attach-1")
-    for (const [method, url] of [
-      ["GET", caller.executionUrl(execution_id)],
-      ["HEAD", caller.executionUrl(execution_id)],
-      ["PUT", caller.executionUrl(execution_id)],
-      ["DELETE", `${caller.executionUrl(execution_id)}/abort`],
-      ["DELETE", `${caller.executionUrl(execution_id)}/delete`],
+    const execution = caller.executionUrl(execution_id)
+    for (const [method, url, body] of [
+      ["GET", execution],
+      ["HEAD", execution],
+      ["PUT", execution, { code: "1" }],
+      ["DELETE", `${execution}/abort`],
+      ["DELETE", `${execution}/delete`],
       ["GET", caller.profileUrl(execution_id)],
       ["GET", caller.resultsUrl(session_id)],
       ["GET", caller.attachmentUrl(session_id, "x")],
     ] as const) {
-      const body = method === "PUT" ? { body: { code: "1" } } : {}
-      const stranger = yield* caller.call(method, url, { secret: "sandbox-app-2", ...body })
+      const stranger = yield* caller.call(method, url, { secret: "sandbox-app-2", body })
       expect([method, url, stranger.status]).toEqual([method, url, 404])
     }
   })
@@ -135,24 +123,21 @@ const readAfter = (words: string, seconds: ReadonlyArray<number>) =>
     return { statuses, seen }
   })
 
-ofTheService("the session of an execution", (told) => {
-  told(
-    "[readFlowResults 504] [flow-error 5] [limit 2] is locked for a while, and a read then counts as a request",
-    function* () {
-      const { statuses, seen } = yield* readAfter("locked-30", [0, 4, 1, 20, 5, 3, 2])
-      expect(statuses).toEqual([504, 429, 504, 504, 200, 429, 200])
-      const start = seen?.started_at ?? 0
-      expect(seen?.results_locked_at.map((at) => at - start)).toEqual([0, 5_000, 25_000])
-      expect(seen?.results_reads.map(({ at }) => at - start)).toEqual([30_000, 35_000])
-      const { ruleBreaks } = yield* truth
-      expect(ruleBreaks.map(({ rule, at }) => [rule, at - start])).toEqual([
-        ["results_read_too_soon", 4_000],
-        ["results_read_too_soon", 33_000],
-      ])
-    },
-  )
+ofTheService("the session of an execution", (it) => {
+  it("[readFlowResults 504] [flow-error 5] [limit 2] is locked for a while, and a read then counts as a request", function* () {
+    const { statuses, seen } = yield* readAfter("locked-30", [0, 4, 1, 20, 5, 3, 2])
+    expect(statuses).toEqual([504, 429, 504, 504, 200, 429, 200])
+    const start = seen?.started_at ?? 0
+    expect(seen?.results_locked_at.map((at) => at - start)).toEqual([0, 5_000, 25_000])
+    expect(seen?.results_reads.map(({ at }) => at - start)).toEqual([30_000, 35_000])
+    const { ruleBreaks } = yield* truth
+    expect(ruleBreaks.map(({ rule, at }) => [rule, at - start])).toEqual([
+      ["results_read_too_soon", 4_000],
+      ["results_read_too_soon", 33_000],
+    ])
+  })
 
-  told("[readFlowResults 504] holds its lock for a millisecond per record that is read", function* () {
+  it("[readFlowResults 504] holds its lock for a millisecond per record that is read", function* () {
     expect((yield* readAfter("records-8000", [0, 7, 1, 5])).statuses).toEqual([200, 504, 429, 200])
   })
 })

@@ -1,6 +1,4 @@
-/** Sessions that are there without anybody driving a widget, and what of a session outlives the process. */
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
+/** Sessions that are there without anybody driving a widget. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -12,11 +10,10 @@ import {
   standingScripts,
   standingSessionId,
 } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { Caller, field, inProcess, textField, ofTheService, truth, type Told } from "../server/Caller.ts"
+import { field, ofTheServiceAt, pick, textField, truth } from "../server/Caller.ts"
 import { nightStart, recordsIn, recordTexts, walk, walked } from "./FlowWalk.ts"
-import { folder } from "../../harness/Folder.ts"
-import { effect } from "../../harness/Steps.ts"
 
+const atNight = ofTheServiceAt(nightStart)
 const idOf = (name: string) => standingSessionId(standingScripts.findIndex((script) => script.name === name))
 /** What the first look at each script finds: HTTP status, session status, cursor, is_closed, records. */
 const firstLooks = {
@@ -44,66 +41,60 @@ const firstLooks = {
   abandoned: [200, "COMPLETED", "bye:completed", true, 4],
 } as const
 
-const standingSuite = (told: Told) => {
-  told("every script shows at the first read what its line says", function* (caller) {
+const cursorIn = (answer: unknown) =>
+  textField(answer, "session_cursor").slice("es-public-administration:".length)
+
+atNight("standing sessions", (it) => {
+  it("every script shows at the first read what its line says", function* (caller) {
     const seen: Record<string, ReadonlyArray<unknown>> = {}
     for (const { name } of standingScripts) {
       const results = yield* caller.results(idOf(name))
-      const { status } = results
-      const cursor = textField(results, "session_cursor").replace("es-public-administration:", "")
-      const shown = [field(results, "session_status"), cursor, field(results, "is_closed")]
-      seen[name] = status === 200 ? [status, ...shown, recordsIn(field(results, "data")).length] : [status]
+      const [status, is_closed] = pick(results, "session_status", "is_closed")
+      const shown = [status, cursorIn(results), is_closed, recordsIn(field(results, "data")).length]
+      seen[name] = results.status === 200 ? [200, ...shown] : [results.status]
     }
     expect(seen).toEqual(firstLooks)
   })
 
-  told(
-    "a life counts from the first read, whenever that is: partial, settling, final, then the same forever",
-    function* (caller) {
-      yield* TestClock.adjust("3 hours")
-      const bodies = []
-      for (const seconds of [0, 120, 150, 89, 5, 86_400]) {
-        yield* TestClock.adjust(`${seconds} seconds`)
-        bodies.push(yield* caller.results(idOf("partial")))
-      }
-      expect(bodies.map((body) => field(body, "is_closed"))).toEqual([false, false, false, false, true, true])
-      const [first = [], second = [], settling = [], , final = []] = bodies.map(recordTexts)
-      expect(first.filter((record) => !second.includes(record))).toEqual([])
-      expect(second.length).toBeGreaterThan(first.length)
-      expect(settling.filter((record) => !final.includes(record)).length).toBe(1)
-      expect(final.length).toBe(24)
-      expect(bodies[5]?.text).toBe(bodies[4]?.text)
-    },
-  )
+  it("a life counts from the first read, whenever that is: partial, settling, final, then the same forever", function* (caller) {
+    yield* TestClock.adjust("3 hours")
+    const bodies = []
+    for (const seconds of [0, 120, 150, 89, 5, 86_400]) {
+      yield* TestClock.adjust(`${seconds} seconds`)
+      bodies.push(yield* caller.results(idOf("partial")))
+    }
+    expect(bodies.map((body) => field(body, "is_closed"))).toEqual([false, false, false, false, true, true])
+    const [first = [], second = [], settling = [], , final = []] = bodies.map(recordTexts)
+    expect(first.filter((record) => !second.includes(record))).toEqual([])
+    expect(second.length).toBeGreaterThan(first.length)
+    expect(settling.filter((record) => !final.includes(record)).length).toBe(1)
+    expect(final.length).toBe(24)
+    expect(bodies[5]?.text).toBe(bodies[4]?.text)
+  })
 
-  told(
-    "a live one goes from READY to COMPLETED by itself, and can also be driven by the widget",
-    function* (caller) {
-      const seen: Array<string> = []
-      for (const seconds of [0, 60, 35, 55, 20, 200]) {
-        yield* TestClock.adjust(`${seconds} seconds`)
-        const results = yield* caller.results(idOf("live"))
-        seen.push(`${textField(results, "session_status")} ${textField(results, "session_cursor").slice(25)}`)
-      }
-      expect(seen).toEqual([
-        "READY welcome:init",
-        "READY welcome:consent",
-        "WAITING connect:source",
-        "WAITING connect:wait",
-        "WAITING connect:wait",
-        "COMPLETED bye:completed",
-      ])
-      const other = idOf("unstarted")
-      yield* walk(other, ["start", "consent", "connect queue-0+run-1+records-3", "wait 5", "leave"])
-      expect(recordTexts(yield* caller.results(other)).length).toBe(3)
-    },
-  )
+  it("a live one goes from READY to COMPLETED by itself, and can also be driven by the widget", function* (caller) {
+    const seen: Array<string> = []
+    for (const seconds of [0, 60, 35, 55, 20, 200]) {
+      yield* TestClock.adjust(`${seconds} seconds`)
+      const results = yield* caller.results(idOf("live"))
+      seen.push(`${textField(results, "session_status")} ${cursorIn(results)}`)
+    }
+    expect(seen).toEqual([
+      "READY welcome:init",
+      "READY welcome:consent",
+      "WAITING connect:source",
+      "WAITING connect:wait",
+      "WAITING connect:wait",
+      "COMPLETED bye:completed",
+    ])
+    const other = idOf("unstarted")
+    yield* walk(other, ["start", "consent", "connect queue-0+run-1+records-3", "wait 5", "leave"])
+    expect(recordTexts(yield* caller.results(other)).length).toBe(3)
+  })
 
-  told("a step that a test takes in a live one comes before the steps still to come", function* (caller) {
+  it("a step that a test takes in a live one comes before the steps still to come", function* (caller) {
     yield* walk(idOf("live"), ["consent"])
-    const cursorNow = Effect.map(caller.viewSession(idOf("live")), (view) =>
-      textField(view, "session_cursor").slice(25),
-    )
+    const cursorNow = Effect.map(caller.viewSession(idOf("live")), cursorIn)
     expect(yield* cursorNow).toBe("welcome:consent")
     yield* walk(idOf("live"), ["wait 10", "connect queue-0+run-300+records-3", "wait 10"])
     expect(yield* cursorNow).toBe("connect:wait")
@@ -112,7 +103,7 @@ const standingSuite = (told: Told) => {
     expect(recordTexts(yield* caller.results(idOf("live"))).length).toBe(3)
   })
 
-  told("they belong to one application, and numbers without a script are nobody's", function* (caller) {
+  it("they belong to one application, and numbers without a script are nobody's", function* (caller) {
     const id = idOf("completed")
     const stranger = yield* caller.call("GET", caller.resultsUrl(id), { secret: "sandbox-app-2" })
     expect([stranger.status, (yield* truth).sessions]).toEqual([404, []])
@@ -123,53 +114,39 @@ const standingSuite = (told: Told) => {
     expect((yield* caller.results(standingSessionId(firstDrawnScript))).status).not.toBe(404)
   })
 
-  told("the truth shows each session's states, reads, locks and early reads", function* (caller) {
+  it("the truth shows each session's states, reads, locks and early reads", function* (caller) {
     yield* caller.results(idOf("company"))
     yield* TestClock.adjust("2 seconds")
     yield* caller.results(idOf("company"))
     yield* caller.results(idOf("locked"))
     yield* walked("", ["start", "cancel"])
     const { sessions, ruleBreaks } = yield* truth
+    const application = "65f0c0ffee00000000000001"
+    const unseen = { application, results_reads: [], locked_at: [], too_soon_at: [] }
     expect(sessions.map(({ phases: _phases, events: _events, ...session }) => session)).toEqual([
       {
+        ...unseen,
         session_id: idOf("company"),
-        application: "65f0c0ffee00000000000001",
         customer_id: "standing-8",
         found_at: nightStart,
         results_reads: [{ at: nightStart, is_closed: true }],
-        locked_at: [],
         too_soon_at: [nightStart + 2_000],
       },
       {
+        ...unseen,
         session_id: idOf("locked"),
-        application: "65f0c0ffee00000000000001",
         customer_id: "standing-6",
         found_at: nightStart + 2_000,
-        results_reads: [],
         locked_at: [nightStart + 2_000],
-        too_soon_at: [],
       },
-      {
-        session_id: expect.stringMatching(/^[0-9a-f]{24}$/),
-        application: "65f0c0ffee00000000000001",
-        customer_id: "c-1",
-        results_reads: [],
-        locked_at: [],
-        too_soon_at: [],
-      },
+      { ...unseen, session_id: expect.stringMatching(/^[0-9a-f]{24}$/), customer_id: "c-1" },
     ])
-    expect(ruleBreaks.map(({ at, rule }) => [at, rule])).toEqual([
-      [nightStart + 2_000, "results_read_too_soon"],
-    ])
-    expect(sessions.at(-1)?.phases.map(({ status }) => status)).toEqual([
-      "READY",
-      "READY",
-      "CUSTOMER_CANCELLED",
-    ])
+    expect(ruleBreaks).toMatchObject([{ at: nightStart + 2_000, rule: "results_read_too_soon" }])
+    expect(sessions.at(-1)?.phases).toMatchObject(
+      ["READY", "READY", "CUSTOMER_CANCELLED"].map((status) => ({ status })),
+    )
   })
-}
-
-ofTheService("standing sessions", standingSuite, nightStart)
+})
 
 describe("the standing sessions", () => {
   it("have their own names, a meaning each, and ids that the service accepts as ObjectIds", () => {
@@ -193,67 +170,9 @@ describe("the standing sessions", () => {
     const draw = (seed: number) =>
       Array.from({ length: 400 }, (_, index) => standingScriptOf(seed, standingSessionId(256 + index)))
     const names = draw(7).map((script) => script?.name)
-    expect(new Set(names)).toEqual(
-      new Set([
-        "drawn_completed",
-        "drawn_partial",
-        "drawn_unstarted",
-        "drawn_failed",
-        "drawn_cancelled",
-        "drawn_timed_out",
-      ]),
-    )
+    const kinds = "completed partial unstarted failed cancelled timed_out".split(" ")
+    expect(new Set(names)).toEqual(new Set(kinds.map((kind) => `drawn_${kind}`)))
     expect(draw(7)).toEqual(draw(7))
     expect(draw(8).map((script) => script?.name)).not.toEqual(names)
   })
-})
-
-describe("a journal", () => {
-  effect(
-    "keeps sessions across a restart, with their lives and their five seconds, and no parameter",
-    function* () {
-      yield* TestClock.setTime(nightStart)
-      const journal = join(yield* folder, "journal.ndjson")
-      const night = inProcess({ seed: 7, journal })
-      const words = "connect queue-0+run-100+records-9+challenge-4711"
-      const session_id = yield* walked("", ["start", "consent", words, "wait 20", "answer 4711"]).pipe(
-        Effect.map(({ session_id: id }) => id),
-        Effect.provide(night),
-      )
-      const first = yield* Effect.gen(function* () {
-        const caller = yield* Caller
-        yield* walk(session_id, ["wait 30", "leave"])
-        return {
-          own: yield* caller.results(session_id),
-          standing: yield* caller.results(idOf("partial")),
-          seen: (yield* truth).sessions,
-        }
-      }).pipe(Effect.provide(night))
-      const again = yield* Effect.gen(function* () {
-        const caller = yield* Caller
-        const { sessions } = yield* truth
-        const soon = yield* caller.results(session_id)
-        yield* TestClock.adjust("1 hour")
-        return {
-          sessions,
-          soon: soon.status,
-          own: yield* caller.results(session_id),
-          standing: yield* caller.results(idOf("partial")),
-        }
-      }).pipe(Effect.provide(night))
-      expect(again.sessions).toEqual(first.seen)
-      expect([field(first.own, "is_closed"), again.soon, field(again.own, "is_closed")]).toEqual([
-        false,
-        429,
-        true,
-      ])
-      expect(recordTexts(again.own).slice(0, 2)).toEqual(recordTexts(first.own).slice(0, 2))
-      expect([field(first.standing, "is_closed"), field(again.standing, "is_closed")]).toEqual([false, true])
-      const text = readFileSync(journal, "utf8")
-      expect(text).toContain("FlowStepTaken")
-      for (const secret of ["correct horse", "challenge-4711", "4711", "sandbox-app-1"]) {
-        expect([secret, text.includes(`"${secret}"`) || text.includes(`${secret}+`)]).toEqual([secret, false])
-      }
-    },
-  )
 })

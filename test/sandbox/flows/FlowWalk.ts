@@ -30,19 +30,17 @@ export const walk = (session_id: string, steps: ReadonlyArray<string>) =>
         yield* TestClock.adjust(`${Number(words)} seconds`)
         continue
       }
-      const body =
-        name === "connect"
-          ? connection(words)
-          : name === "university"
-            ? {
-                engine_reference: "es-university:website",
-                parameters: { campus_user: words, campus_password: "correct horse" },
-              }
-            : name === "answer"
-              ? { code: words }
-              : name === "start" || name === "consent"
-                ? {}
-                : undefined
+      const bodies: Readonly<Record<string, object>> = {
+        start: {},
+        consent: {},
+        connect: connection(words),
+        university: {
+          engine_reference: "es-university:website",
+          parameters: { campus_user: words, campus_password: "correct horse" },
+        },
+        answer: { code: words },
+      }
+      const body = bodies[name]
       last = yield* caller.step(session_id, name === "university" ? "connect" : name, body)
       expect([step, last.status, field(last, "detail")]).toEqual([step, 200, undefined])
     }

@@ -4,37 +4,42 @@ import { describe, expect, it } from "vitest"
 import { standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
 import { FlowEvent } from "../../../src/service/Execution.ts"
 import { flowEvents } from "../../../src/service/Vocabulary.ts"
+import { recordsIn } from "../flows/FlowWalk.ts"
 import { HookTarget, pass, webhookUrl, run, type Received } from "./HookTarget.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const [started, consent, partial, ended] = flowEvents
 const decodeEvent = Schema.decodeUnknownSync(FlowEvent)
 
-const taxes = (username: string) => ({
+const taxes = {
   engine_reference: "sandbox-tax:website",
-  parameters: { username, password: "correct" },
-})
+  parameters: { username: "queue-0+run-60+records-10", password: "correct" },
+}
+/** What every event of a flow session says. */
+const common = {
+  app_id: "65f0c0ffee00000000000001",
+  customer_id: "c-1",
+  event_class: "FlowEvent",
+  producer: "es-public-administration",
+}
 
 /** Seconds, event and session status of a delivery. */
 const seen = ({ at, body }: Received) => [at / 1000, field(body, "event"), field(body, "session_status")]
-const recordsIn = (received: Received | undefined): number =>
-  Object.values((field(received?.body, "results", "data") ?? {}) as Record<string, ReadonlyArray<unknown>>)
-    .map((records) => records.length)
-    .reduce((total, count) => total + count, 0)
 
 describe("flow events", () => {
   it("[event es-public-administration:started] [event es-public-administration:consent] [event es-public-administration:partial] [event es-public-administration:ended] a customer who leaves while a source works gives all four, the results partial and then final", () =>
     run(function* (caller, target) {
       const created = yield* caller.createSession({ customer_id: "c-1" })
       const session_id = textField(created, "session_id")
-      yield* pass(10)
-      yield* caller.step(session_id, "start", {})
-      yield* pass(10)
-      yield* caller.step(session_id, "consent", {})
-      yield* pass(10)
-      yield* caller.step(session_id, "connect", taxes("queue-0+run-60+records-10"))
-      yield* pass(30)
-      yield* caller.step(session_id, "leave")
+      for (const [seconds, step, body] of [
+        [10, "start", {}],
+        [10, "consent", {}],
+        [10, "connect", taxes],
+        [30, "leave"],
+      ] as const) {
+        yield* pass(seconds)
+        yield* caller.step(session_id, step, body)
+      }
       yield* pass(3600)
       const news = target.news()
       expect(news.map(seen)).toEqual([
@@ -44,22 +49,15 @@ describe("flow events", () => {
         [90, ended, "COMPLETED"],
       ])
       expect(news[0]?.body).toEqual({
-        app_id: "65f0c0ffee00000000000001",
+        ...common,
         session_id,
-        customer_id: "c-1",
         event: started,
-        event_class: "FlowEvent",
-        producer: "es-public-administration",
         date: "1970-01-01T00:00:10.000Z",
         session_status: "READY",
       })
-      expect(news.map(({ body }) => field(body, "results", "is_closed"))).toEqual([
-        undefined,
-        undefined,
-        false,
-        true,
-      ])
-      const [some, all] = [recordsIn(news[2]), recordsIn(news[3])]
+      const closed = news.map(({ body }) => field(body, "results", "is_closed"))
+      expect(closed).toEqual([undefined, undefined, false, true])
+      const [some = 0, all = 0] = news.slice(2).map(({ body }) => recordsIn(field(body, "results")).length)
       expect([some > 0, some < all]).toEqual([true, true])
       for (const { body } of news) expect(decodeEvent(body)).toEqual(body)
       expect(field(news[3]?.body, "results")).toEqual((yield* caller.results(session_id)).json)
@@ -134,12 +132,9 @@ describe("flow events of the session of an execution", () => {
         "?run=x-1&why=COMPLETED",
       ])
       expect(news[1]?.body).toEqual({
-        app_id: "65f0c0ffee00000000000001",
+        ...common,
         session_id,
-        customer_id: "c-1",
         event: ended,
-        event_class: "FlowEvent",
-        producer: "es-public-administration",
         date: "1970-01-01T00:01:30.000Z",
         session_status: "COMPLETED",
         results: results.json,
@@ -163,9 +158,8 @@ describe("flow events of the session of an execution", () => {
   )
 
   it("come after an abort as after any end, and not after a deletion", () =>
-    runFlowOnly(function* (caller) {
-      const { news } = yield* HookTarget
-      const id = textField(yield* caller.start("queue-10+run-20+late-60", atTaxes), "execution_id")
+    runFlowOnly(function* (caller, { news }) {
+      const id = yield* caller.begin("queue-10+run-20+late-60", atTaxes)
       yield* pass(15)
       yield* caller.abort(id)
       yield* pass(100)
@@ -173,9 +167,9 @@ describe("flow events of the session of an execution", () => {
         [12, started, "WAITING"],
         [75, ended, "CLIENT_CANCELLED"],
       ])
-      const other = yield* caller.start("queue-0+run-0+late-60", { ...atTaxes, customer_id: "c-2" })
+      const other = yield* caller.begin("queue-0+run-0+late-60", { ...atTaxes, customer_id: "c-2" })
       yield* pass(5)
-      yield* caller.remove(textField(other, "execution_id"))
+      yield* caller.remove(other)
       yield* pass(100)
       expect(news().map(({ body }) => field(body, "event"))).toEqual([started])
     }))

@@ -1,7 +1,4 @@
-/**
- * Which endpoints a reading has, and what the flow API and the tokens look like under one, in process and
- * over HTTP.
- */
+/** Which endpoints a reading has, and what the flow API and the tokens look like under one. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
@@ -9,7 +6,18 @@ import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
-import { Caller, field, morning, textField, toldAt, truth, itemsOf, type Steps } from "../server/Caller.ts"
+import {
+  Caller,
+  field,
+  itemsOf,
+  morning,
+  pick,
+  shows,
+  textField,
+  toldAt,
+  truth,
+  type Steps,
+} from "../server/Caller.ts"
 
 const done = "queue-0+run-0"
 const profileOnly = { features: ["customer_information_read"] }
@@ -19,22 +27,17 @@ const told = (title: string, reading: Reading, steps: Steps) => toldAt(morning, 
 describe("the flow API of a reading", () => {
   const everyFlowCall = Effect.gen(function* () {
     const caller = yield* Caller
-    const started = yield* caller.start(`${done}+attach-1`)
-    expect((yield* caller.read(textField(started, "execution_id"))).status).toBe(200)
+    const session = textField(yield* caller.start(`${done}+attach-1`), "session_id")
     return [
-      yield* caller.results(textField(started, "session_id")),
-      yield* caller.call("GET", caller.attachmentUrl(textField(started, "session_id"), "a"), {
-        secret: undefined,
-      }),
+      yield* caller.results(session),
+      yield* caller.call("GET", caller.attachmentUrl(session, "a"), { secret: undefined }),
       yield* caller.call("GET", `${caller.flows_url}/hooks/list`),
       yield* caller.createSession(),
     ]
   })
   told("is absent: a gateway's page answers every call", { flow_api: "absent" }, function* () {
-    const answers = yield* everyFlowCall
-    expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404])
-    for (const { contentType, text } of answers) {
-      expect(contentType).toContain("text/html")
+    for (const { status, contentType, text } of yield* everyFlowCall) {
+      expect([status, contentType]).toEqual([404, expect.stringContaining("text/html")])
       expect(text).toContain("<title>404 Not Found</title>")
     }
     expect((yield* truth).executions.map((seen) => seen.results_reads)).toEqual([[]])
@@ -44,61 +47,47 @@ describe("the flow API of a reading", () => {
     const detail = "the flow API is not enabled for this account"
     expect(answers.map(({ status, json }) => [status, json])).toEqual(answers.map(() => [403, { detail }]))
   })
-  const errorOf = (words: string) =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const session = textField(yield* caller.start(words, { customer_id: words }), "session_id")
-      return yield* caller.results(session)
-    })
-  const errors = (expected: (status: number) => unknown) =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const session = textField(yield* caller.start(done), "session_id")
-      yield* caller.results(session)
-      const answers = [
-        yield* errorOf(`${done}+noflow`),
-        yield* errorOf(`${done}+unstarted`),
-        yield* caller.results(session),
-        yield* errorOf(`${done}+locked-60`),
-      ]
-      expect(answers.map(({ status }) => status)).toEqual([404, 412, 429, 504])
-      expect(answers.map(({ text, contentType }) => [text, contentType?.split(";")[0]])).toEqual(
-        [404, 412, 429, 504].map(expected),
-      )
-      const invalid = yield* caller.results("7")
-      expect([invalid.status, field(invalid, "detail", 0, "loc")]).toEqual([422, ["path", "session_id"]])
-    })
-  const codes: Readonly<Record<number, string>> = {
+  const codes = {
     404: "NOT_FOUND",
     412: "SESSION_NOT_STARTED",
     429: "TOO_MANY_REQUESTS",
     504: "SESSION_LOCKED",
   }
-  told(
-    "reports its errors by code",
-    { flow_error_body: "code" },
-    errors((status) => [
-      JSON.stringify({ error: { code: codes[status], message: `the session answers ${status}` } }),
-      "application/json",
-    ]),
-  )
-  told(
-    "reports its errors as pages",
-    { flow_error_body: "html" },
-    errors((status) => [`<html><body><h1>${status}</h1></body></html>`, "text/html"]),
-  )
-  told(
-    "reports its errors without a body",
-    { flow_error_body: "empty" },
-    errors(() => ["", "text/plain"]),
-  )
+  const byCode = (status: number, code: string) =>
+    JSON.stringify({ error: { code, message: `the session answers ${status}` } })
+  for (const [flow_error_body, type, expected] of [
+    ["code", "application/json", byCode],
+    ["html", "text/html", (status: number) => `<html><body><h1>${status}</h1></body></html>`],
+    ["empty", "text/plain", () => ""],
+  ] as const)
+    told(`reports its errors as ${flow_error_body}`, { flow_error_body }, function* (caller) {
+      const sessionOf = (words: string) =>
+        Effect.map(caller.start(`${done}+${words}`, { customer_id: words }), (answer) =>
+          textField(answer, "session_id"),
+        )
+      const read = yield* sessionOf("ok")
+      yield* caller.results(read)
+      const sessions = [
+        yield* sessionOf("noflow"),
+        yield* sessionOf("unstarted"),
+        read,
+        yield* sessionOf("locked-60"),
+      ]
+      for (const [index, [status, code]] of Object.entries(codes).entries()) {
+        const answer = yield* caller.results(sessions[index] ?? "")
+        shows(answer, { status: Number(status), text: expected(Number(status), code) })
+        expect(answer.contentType?.split(";")[0]).toBe(type)
+      }
+      shows(yield* caller.results("7"), { status: 422, "detail.0.loc": ["path", "session_id"] })
+    })
   told("has its records in one list", { flow_data: "list" }, function* (caller) {
     const started = yield* caller.start(`${done}+records-3+attach-1`, profileOnly)
     const answer = yield* caller.results(textField(started, "session_id"))
+    const profile = "customer_information:user_profile"
     expect(itemsOf(answer, "data").map((one) => field(one, "sub_family"))).toEqual([
-      "customer_information:user_profile",
-      "customer_information:user_profile",
-      "customer_information:user_profile",
+      profile,
+      profile,
+      profile,
       undefined,
     ])
     expect(field(answer, "data", 3, "attachment_id")).toBeTypeOf("string")
@@ -140,40 +129,27 @@ describe("endpoints of a reading", () => {
     "return the records of one family and say whether they are final",
     { result_kinds: "present", flow_api: "absent" },
     function* (caller) {
-      const started = yield* caller.start(`${done}+records-4+late-60`, {
-        features: ["customer_information_read", "accounts_read"],
-      })
-      const id = textField(started, "execution_id")
+      const features = ["customer_information_read", "accounts_read"]
+      const id = yield* caller.begin(`${done}+records-4+late-60`, { features })
       const records = (family: string, secret: string | undefined = "sandbox-app-1") =>
         caller.call("GET", `${caller.base_url}/executions/results/${id}/${family}/v1/records`, { secret })
-      const told = (family: string) =>
-        Effect.map(records(family), (answer) => [
-          itemsOf(answer, "records").map((one) => textField(one, "product")),
-          field(answer, "is_final"),
-        ])
-      expect(yield* told("customer_information")).toEqual([
-        ["customer_information", "customer_information", "customer_information"],
-        false,
+      const seen = Effect.map(records("customer_information"), (answer) => [
+        itemsOf(answer, "records").map((one) => field(one, "product")),
+        field(answer, "is_final"),
       ])
+      const products = (count: number) => Array.from({ length: count }, () => "customer_information")
+      expect(yield* seen).toEqual([products(3), false])
       yield* TestClock.adjust("60 seconds")
-      expect(yield* told("customer_information")).toEqual([
-        ["customer_information", "customer_information"],
-        true,
-      ])
-      const families = yield* Effect.map(caller.read(id), (state) =>
-        Object.keys(Object(field(state, "products_count"))).map((key) => key.split(":")[0] ?? ""),
-      )
-      for (const family of families) expect((yield* records(family)).status).toBe(200)
-      expect(new Set(families).size).toBe(2)
-      expect((yield* records("customer")).status).toBe(404)
-      expect((yield* records("customer_information", "sandbox-app-2")).status).toBe(404)
-      expect((yield* records("customer_information", "no")).status).toBe(403)
-      const anonymous = yield* caller.call(
-        "GET",
-        `${caller.base_url}/executions/results/${id}/customer_information/v1/records`,
-        { secret: undefined },
-      )
-      expect(anonymous.status).toBe(401)
+      expect(yield* seen).toEqual([products(2), true])
+      for (const [family, secret, status] of [
+        ["account", "sandbox-app-1", 200],
+        ["customer", "sandbox-app-1", 404],
+        ["customer_information", "sandbox-app-2", 404],
+        ["customer_information", "no", 403],
+      ] as const)
+        expect([family, secret, (yield* records(family, secret)).status]).toEqual([family, secret, status])
+      const url = `${caller.base_url}/executions/results/${id}/customer_information/v1/records`
+      expect((yield* caller.call("GET", url, { secret: undefined })).status).toBe(401)
     },
   )
 })
@@ -189,13 +165,8 @@ describe("a start with a token under a reading", () => {
   })
   const one = (title: string, reading: Reading, expected: readonly [nested: unknown, flat: unknown]) =>
     told(title, reading, function* () {
-      const answers = yield* both
-      expect(
-        answers.map((answer) => [
-          answer.status,
-          ...[0, 1].map((index) => field(answer, "detail", index, "loc")),
-        ]),
-      ).toEqual(expected)
+      const seen = (yield* both).map((one) => [one.status, ...pick(one, "detail.0.loc", "detail.1.loc")])
+      expect(seen).toEqual(expected)
     })
   const missing = (...fields: ReadonlyArray<string | undefined>) => [
     422,
@@ -254,15 +225,11 @@ describe("Retry-After of a reading", () => {
     // A fault is not the service's own answer.
     [503, undefined],
   ]
-  it.effect("is absent", () =>
-    Effect.map(under({}), (seen) => expect(seen).toEqual(expected(undefined, undefined))),
-  )
-  it.effect("is in seconds", () =>
-    Effect.map(under({ retry_after: "seconds" }), (seen) => expect(seen).toEqual(expected("30", "5"))),
-  )
-  it.effect("is a date", () =>
-    Effect.map(under({ retry_after: "date" }), (seen) =>
-      expect(seen).toEqual(expected("Sat, 21 Nov 2026 09:00:30 GMT", "Sat, 21 Nov 2026 09:00:05 GMT")),
-    ),
+  it.effect.each([
+    ["absent", {}, undefined, undefined],
+    ["in seconds", { retry_after: "seconds" }, "30", "5"],
+    ["a date", { retry_after: "date" }, "Sat, 21 Nov 2026 09:00:30 GMT", "Sat, 21 Nov 2026 09:00:05 GMT"],
+  ] as const)("is %s", ([, reading, after30, after5]) =>
+    Effect.map(under(reading), (seen) => expect(seen).toEqual(expected(after30, after5))),
   )
 })

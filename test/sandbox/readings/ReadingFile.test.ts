@@ -3,7 +3,6 @@ import { writeFileSync } from "node:fs"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
-import { TestClock } from "effect/testing"
 import * as fc from "fast-check"
 import { renderProblem } from "../../../src/base/DurableFile.ts"
 import { checkJobs } from "../../../src/cli/Jobs.ts"
@@ -21,7 +20,6 @@ import {
   resolveReading,
   todaysReading,
 } from "../../../src/sandbox/state/Reading.ts"
-import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
 
@@ -49,12 +47,8 @@ describe("a file of a reading", () => {
   })
 
   it("with several mistakes gets all of them reported, each with its place and the nearest word", () => {
-    const source = `heads: answers
-optionals: nul
-products_count: { text: true }
-flow_api: null
-messages:
-`
+    const source =
+      "heads: answers\noptionals: nul\nproducts_count: { text: true }\nflow_api: null\nmessages:\n"
     expect(told(source)).toEqual([
       "1:1: unknown key `heads`; did you mean `head`?",
       "2:12: `optionals` cannot be `nul`; did you mean `null`?",
@@ -78,12 +72,8 @@ messages:
       }),
     )
     expect(encodeReading({ flow_session_ids: "any" })).toBe(
-      [
-        "# 4.10: Which session ids the flow API takes: ObjectIds only (any other answers",
-        "# 422), or any text. (object_id | any)",
-        "flow_session_ids: any",
-        "",
-      ].join("\n"),
+      "# 4.10: Which session ids the flow API takes: ObjectIds only (any other answers\n" +
+        "# 422), or any text. (object_id | any)\nflow_session_ids: any\n",
     )
   })
 
@@ -159,40 +149,5 @@ describe.each(settings)("a file of $kind", ({ kind, read, wrong, problems, right
     expect([yield* read(path), valid?.name, errors]).toEqual([content, "small", []])
     const service = { _tag: "Embedded", seed: 1, speed: 1, faults: undefined, reading: undefined }
     expect(valid?.service).toEqual({ ...service, [kind]: path })
-  })
-})
-
-describe("a service with a reading and a journal", () => {
-  effect("continues after a restart: ids, ends and an abort that does not show yet", function* () {
-    const journal = `${yield* folder}/journal.ndjson`
-    const reading = {
-      execution_id_form: "hex",
-      session_id_form: "execution_id",
-      abort_effect: "late",
-      limits_behaviour_error: "aborted",
-      conflict_external_id: "request",
-    } as const
-    const beyond = {
-      customer_id: "c-2",
-      features: [{ code: "accounts_read", configurations: { from_date: "2001-01-01" } }],
-    }
-    const [running, rejected] = yield* Effect.gen(function* () {
-      const caller = yield* Caller
-      const started = textField(yield* caller.start("queue-0+run-60"), "execution_id")
-      yield* TestClock.adjust("5 seconds")
-      expect((yield* caller.abort(started)).status).toBe(204)
-      return [started, textField(yield* caller.start("ok", beyond), "execution_id")] as const
-    }).pipe(Effect.provide(inProcess({ seed: 7, journal, reading })))
-    yield* Effect.gen(function* () {
-      const caller = yield* Caller
-      const reason = (id: string) =>
-        Effect.map(caller.read(id), (answer) => [field(answer, "status_reason"), field(answer, "session_id")])
-      expect(yield* reason(running)).toEqual(["RUNNING", running])
-      const conflict = yield* caller.start("ok", { external_execution_id: "mine" })
-      expect([conflict.status, field(conflict, "execution_id")]).toEqual([409, running])
-      yield* TestClock.adjust("1 second")
-      expect(yield* reason(running)).toEqual(["CLIENT_CANCELLED", running])
-      expect(yield* reason(rejected)).toEqual(["SYSTEM_CANCELLED", rejected])
-    }).pipe(Effect.provide(inProcess({ seed: 7, journal, reading })))
   })
 })

@@ -1,7 +1,4 @@
-/**
- * What each key of a reading does to the service's answers, in process and over HTTP: every value that is not
- * today's is seen once, beside what stays as it was.
- */
+/** What each key of a reading does to the answers: every value that is not today's once, beside what stays as it was. */
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -15,80 +12,54 @@ const told = (title: string, reading: Reading, steps: Steps, more: Partial<Sandb
 const done = "queue-0+run-0"
 
 describe("ids of a reading", () => {
-  const conflictId = (external_execution_id: string | undefined, id: unknown) =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const running = yield* caller.start("foreign-60", { external_execution_id: "mine" })
-      yield* TestClock.adjust("61 seconds")
-      yield* caller.start("run-60", { external_execution_id: "theirs" })
-      const more = external_execution_id === undefined ? {} : { external_execution_id }
-      const refused = yield* caller.start("ok", { external_execution_id: "theirs" })
-      const own = yield* caller.start("ok", more)
-      expect([running.status, refused.status, own.status]).toEqual([409, 409, 409])
-      expect(field(own, "external_execution_id")).toBe(id)
-      expect(field(own, "execution_id")).toBe(field(refused, "execution_id"))
+  for (const [conflict_external_id, unnamed, named] of [
+    ["running", "theirs", "theirs"],
+    ["request", undefined, "theirs"],
+    ["absent", undefined, undefined],
+    ["null", null, null],
+  ] as const)
+    told(`a 409 names ${conflict_external_id} as external id`, { conflict_external_id }, function* (caller) {
+      const running = yield* caller.begin("run-60", { external_execution_id: "theirs" })
+      for (const [more, id] of [
+        [{}, unnamed],
+        [{ external_execution_id: "theirs" }, named],
+      ] as const) {
+        const refused = yield* caller.start("ok", more)
+        shows(refused, { status: 409, execution_id: running, external_execution_id: id })
+      }
     })
-  told("a 409 names the run in flight's external id", {}, conflictId(undefined, "theirs"))
-  told(
-    "a 409 echoes the request's external id, or has none",
-    { conflict_external_id: "request" },
-    function* (caller) {
-      yield* caller.start("run-60")
-      expect(field(yield* caller.start("ok"), "external_execution_id")).toBeUndefined()
-      const echoed = yield* caller.start("ok", { external_execution_id: "mine" })
-      expect([echoed.status, field(echoed, "external_execution_id")]).toEqual([409, "mine"])
-    },
-  )
-  told("a 409 has no external id", { conflict_external_id: "absent" }, conflictId(undefined, undefined))
-  told("a 409 has null for an external id", { conflict_external_id: "null" }, conflictId(undefined, null))
 
-  const forms = (execution: RegExp, session: RegExp, results: number) =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const started = yield* caller.start(done)
-      const [execution_id, session_id] = [
-        textField(started, "execution_id"),
-        textField(started, "session_id"),
-      ]
-      expect(execution_id).toMatch(execution)
-      expect(session_id).toMatch(session)
-      expect((yield* caller.read(execution_id)).status).toBe(200)
-      expect((yield* caller.results(session_id)).status).toBe(results)
-      const foreign = yield* caller.start("foreign-9", { customer_id: "c-2" })
-      expect(textField(foreign, "execution_id")).toMatch(execution)
-      expect(textField(foreign, "session_id")).toMatch(session)
-    })
   const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
   const objectId = /^[0-9a-f]{24}$/
-  told("ids are a UUID and an ObjectId", {}, forms(uuid, objectId, 200))
-  told("an execution id is hex", { execution_id_form: "hex" }, forms(/^[0-9a-f]{32}$/, objectId, 200))
-  told("an execution id is an ObjectId", { execution_id_form: "object_id" }, forms(objectId, objectId, 200))
-  told(
-    "a session id that is not an ObjectId answers 422",
-    { session_id_form: "uuid" },
-    forms(uuid, uuid, 422),
-  )
-  told(
-    "any session id is accepted",
-    { session_id_form: "uuid", flow_session_ids: "any" },
-    forms(uuid, uuid, 200),
-  )
-  told(
-    "a session id is the execution's",
-    { session_id_form: "execution_id", execution_id_form: "object_id" },
-    Effect.gen(function* () {
-      const started = yield* (yield* Caller).start(done)
-      expect(field(started, "session_id")).toBe(field(started, "execution_id"))
-      yield* forms(objectId, objectId, 200)
-    }).pipe(Effect.orDie),
-  )
+  const own = { session_id_form: "execution_id", execution_id_form: "object_id" } as const
+  const anyId = { session_id_form: "uuid", flow_session_ids: "any" } as const
+  for (const [title, reading, execution, session, status] of [
+    ["ids are a UUID and an ObjectId", {}, uuid, objectId, 200],
+    ["an execution id is hex", { execution_id_form: "hex" }, /^[0-9a-f]{32}$/, objectId, 200],
+    ["an execution id is an ObjectId", { execution_id_form: "object_id" }, objectId, objectId, 200],
+    ["a session id that is not an ObjectId answers 422", { session_id_form: "uuid" }, uuid, uuid, 422],
+    ["any session id is accepted", anyId, uuid, uuid, 200],
+    ["a session id is the execution's", own, objectId, objectId, 200],
+  ] as const)
+    told(title, reading, function* (caller) {
+      const started = yield* caller.start(done)
+      const foreign = yield* caller.start("foreign-9", { customer_id: "c-2" })
+      for (const answer of [started, foreign]) {
+        expect(textField(answer, "execution_id")).toMatch(execution)
+        expect(textField(answer, "session_id")).toMatch(session)
+      }
+      shows(yield* caller.read(textField(started, "execution_id")), { status: 200 })
+      shows(yield* caller.results(textField(started, "session_id")), { status })
+      const isOwn = field(started, "session_id") === field(started, "execution_id")
+      expect(isOwn).toBe(reading === own)
+    })
 })
 
 describe("states of a reading", () => {
   const state = (words: string, more: Readonly<Record<string, unknown>> = {}) =>
     Effect.gen(function* () {
       const caller = yield* Caller
-      return yield* caller.read(textField(yield* caller.start(words, more), "execution_id"))
+      return yield* caller.read(yield* caller.begin(words, more))
     })
   const names = (value: unknown) =>
     typeof value === "object" && value !== null ? Object.keys(value).toSorted() : []
@@ -120,15 +91,12 @@ describe("states of a reading", () => {
       const accepted = yield* caller.start(words, { external_execution_id: "x" })
       const shown = yield* caller.read(textField(accepted, "execution_id"))
       expect(shown.status).toBe(200)
-      expect(optional.map((part) => field(shown, part))).toEqual([expected, expected, expected])
-      expect(optional.map((part) => (names(shown.json).includes(part) ? "there" : "absent"))).toEqual(
-        optional.map(() => (expected === null ? "there" : "absent")),
+      const there = expected === null ? Object.fromEntries(optional.map((part) => [part, null])) : {}
+      const all = Object.entries(Object(shown.json)).filter(([name]) =>
+        optional.some((part) => part === name),
       )
-      expect(itemsOf(shown, "features").map((one) => field(one, "status_message"))).toEqual([
-        expected,
-        expected,
-        expected,
-      ])
+      expect(Object.fromEntries(all)).toEqual(there)
+      for (const one of itemsOf(shown, "features")) expect(field(one, "status_message")).toBe(expected)
       expect(field(accepted, "external_execution_id")).toBe(expected)
       const asked = yield* caller.start(`${done}+challenge-1`, { ...asking, customer_id: "c-2" })
       const resumed = yield* caller.resume(textField(asked, "execution_id"), { code: "1" })
@@ -155,11 +123,14 @@ describe("states of a reading", () => {
       expect(field(answer, "products_count")).toEqual(expected)
     })
   const key = "customer_information:user_profile@customer_information"
-  told("products_count is absent", { products_count: "absent" }, counted(undefined))
-  told("products_count is null", { products_count: "null" }, counted(null))
-  told("products_count contains strings", { products_count: "text" }, counted({ [key]: "3" }))
-  told("products_count contains halves", { products_count: "float" }, counted({ [key]: 3.5 }))
-  told("products_count is a list", { products_count: "list" }, counted([{ key, count: 3 }]))
+  for (const [products_count, shown] of [
+    ["absent", undefined],
+    ["null", null],
+    ["text", { [key]: "3" }],
+    ["float", { [key]: 3.5 }],
+    ["list", [{ key, count: 3 }]],
+  ] as const)
+    told(`products_count is ${products_count}`, { products_count }, counted(shown))
 
   const dated = (date: string) =>
     Effect.gen(function* () {
@@ -175,7 +146,7 @@ describe("states of a reading", () => {
     { rejected_state: "open" },
     function* (caller) {
       const bad = yield* state(done, { parameters: {} })
-      expect([bad.status, field(bad, "is_closed"), field(bad, "date_ended")]).toEqual([200, false, undefined])
+      shows(bad, { status: 200, is_closed: false, date_ended: undefined })
       expect((yield* caller.remove(textField(bad, "execution_id"))).status).toBe(204)
       expect(field(yield* state(`${done}+end-BAD_PROXY_CONFIGURATION`), "is_closed")).toBe(true)
     },
@@ -199,7 +170,7 @@ describe("states of a reading", () => {
     "an abort shows a second later, and another abort does not delay it",
     { abort_effect: "late" },
     function* (caller) {
-      const id = textField(yield* caller.start("queue-0+run-60"), "execution_id")
+      const id = yield* caller.begin("queue-0+run-60")
       const reason = Effect.map(caller.read(id), (answer) => field(answer, "status_reason"))
       yield* TestClock.adjust("10 seconds")
       expect((yield* caller.abort(id)).status).toBe(204)

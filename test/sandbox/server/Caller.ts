@@ -2,11 +2,13 @@
  * A bare caller of the service for tests: plain requests, plain answers, no client of ours in between, so
  * that what is compared is what travels. It serves the in-process service and a real server alike.
  */
+import { constants, publicEncrypt } from "node:crypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest, type HttpServerError } from "effect/http"
 import { TestClock } from "effect/testing"
+import { encryptionKey } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import { Sandbox, type SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient, SandboxServer } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { SandboxAddress } from "../../../src/sandbox/server/SandboxServer.ts"
@@ -60,6 +62,28 @@ const parse = (text: string): unknown => {
     return undefined
   }
 }
+
+/** These fields of an answer's body, by their names or paths with dots. */
+export const pick = (answer: Answer | unknown, ...paths: ReadonlyArray<string>): ReadonlyArray<unknown> =>
+  paths.map((path) => field(answer, ...path.split(".")))
+
+/** How a run stands. */
+export const stateOf = (state: unknown) => pick(state, "status_code", "status_reason")
+
+/** Rows of the inventory for a title: the fields of one object, `a b` of `token` as `[field token.a] [field token.b]`. */
+export const fieldsOf = (object: string, names: string): string =>
+  names
+    .split(" ")
+    .map((name) => `[field ${object}.${name}]`)
+    .join(" ")
+
+/** Bytes for the service's eyes alone, as it documents; in base64. */
+export const wrapped = (bytes: Buffer, key: string = encryptionKey.public_key): string =>
+  publicEncrypt({ key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" }, bytes).toString(
+    "base64",
+  )
+/** A value that came encrypted. */
+export const sealed = (text: string): string => `rsa::${wrapped(Buffer.from(text))}`
 
 /** Of a start: a person is there to answer. */
 export const person = { base_configurations: { customer_interaction_available: true } }
@@ -118,6 +142,9 @@ export const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress)
     resultsUrl: (id: string) => `${flows_url}/es-public-administration/v1/manager/${id}/results`,
     attachmentUrl: (session: string, id: string) => `${flows_url}/attachments/${session}/${id}`,
     start,
+    /** The id of the run that such a start began. */
+    begin: (username: string, more: Readonly<Record<string, unknown>> = {}) =>
+      Effect.map(start(username, more), (answer) => textField(answer, "execution_id")),
     read: (execution_id: string) => call("GET", executionUrl(execution_id)),
     resume: (execution_id: string, body: unknown) => call("PUT", executionUrl(execution_id), { body }),
     abort: (execution_id: string) => call("DELETE", `${executionUrl(execution_id)}/abort`),
@@ -218,11 +245,30 @@ const toldOver =
   (title, steps) =>
     toldAt(morning, title, steps, {}, reach)
 
-export const ofTheService = (subject: string, suite: (told: Told) => void, at = morning): void => {
-  describe(subject, () => suite((title, steps) => toldAt(at, title, steps)))
-}
+export const ofTheServiceAt =
+  (at: number) =>
+  (subject: string, suite: (told: Told) => void): void => {
+    describe(subject, () => suite((title, steps) => toldAt(at, title, steps)))
+  }
+export const ofTheService = ofTheServiceAt(morning)
 
 export const inBothWays = (subject: string, suite: (told: Told) => void): void => {
   describe(`${subject}, in-process`, () => suite(toldOver(inProcess)))
   describe(`${subject}, over HTTP`, () => suite(toldOver(overHttp)))
 }
+
+/** Starts, waits for the login to be accepted (two seconds) and exchanges the ticket. */
+export const tokenFor = Effect.fnUntraced(function* (
+  words: string,
+  more: Readonly<Record<string, unknown>> = {},
+) {
+  const caller = yield* Caller
+  const started = yield* caller.startTicketed(`queue-1+run-10+${words}`, more)
+  yield* TestClock.adjust(2_000)
+  const execution_id = textField(started, "execution_id")
+  const ticket = textField(started, "ticket")
+  const exchanged = yield* caller.exchange(execution_id, ticket)
+  expect(exchanged.status).toBe(200)
+  const token_id = textField(exchanged, "token", "token_id")
+  return { exchanged, execution_id, ticket, token: field(exchanged, "token"), token_id }
+})

@@ -1,15 +1,13 @@
 /** What outlives the service: nothing that a caller was told becomes untrue by a restart. */
-import { constants, publicEncrypt } from "node:crypto"
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { encryptionKey } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { newestEventAt, openJournal } from "../../../src/sandbox/state/Journal.ts"
 import { faultyCalls, refusal, withCalls } from "../../base/FaultyCalls.ts"
-import { Caller, field, inProcess, morning, textField, truth, person } from "./Caller.ts"
+import { Caller, field, inProcess, morning, person, sealed, textField, truth } from "./Caller.ts"
 import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
 
@@ -87,11 +85,7 @@ describe("the state file", () => {
       const read = Effect.flatMap(Caller, (caller) => caller.read(textField(started, "execution_id")))
       expect((yield* Effect.provide(read, inProcess({ seed: 7, journal }))).status).toBe(202)
       expect(readFileSync(journal, "utf8").startsWith(whole)).toBe(true)
-      expect(
-        linesOf(journal)
-          .slice(0, -1)
-          .map((line) => JSON.parse(line) as unknown),
-      ).not.toEqual([])
+      for (const line of linesOf(journal).slice(0, -1)) JSON.parse(line)
     }
   })
 
@@ -101,14 +95,11 @@ describe("the state file", () => {
       Effect.provide(inProcess({ seed: 7, journal })),
     )
     const lines = linesOf(journal).slice(0, -1)
-    for (const [damage, number] of [
-      ['{"_tag":"Aborted","at":1', lines.length + 1],
-      ["canary", lines.length + 1],
-      ['{"_tag":"Exploded","at":1}', lines.length + 1],
-    ] as const) {
+    for (const damage of ['{"_tag":"Aborted","at":1', "canary", '{"_tag":"Exploded","at":1}']) {
       const text = [...lines, damage, ...lines, ""].join("\n")
       writeFileSync(journal, text)
-      expect(yield* failureWith(journal)).toBe(`${journal}: line ${number} is not an event of this service`)
+      const problem = `line ${lines.length + 1} is not an event of this service`
+      expect(yield* failureWith(journal)).toBe(`${journal}: ${problem}`)
       expect(readFileSync(journal, "utf8")).toBe(text)
     }
   })
@@ -139,43 +130,36 @@ describe("the state file", () => {
 const deleted = (execution_id: string) => ({ _tag: "Deleted", at: 0, execution_id }) as const
 
 describe("the journal", () => {
-  effect(
-    "keeps every event on a disk that accepts a few bytes at once, and no half of one that it refuses",
-    function* () {
-      const path = yield* journalIn
-      const disk = { isFull: false }
-      const { calls } = faultyCalls({
-        writeBytesMax: 10,
-        refuse: (name, nth) =>
-          disk.isFull && name === "write" && nth % 3 === 0 ? refusal("ENOSPC", name) : undefined,
-      })
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const journal = yield* withCalls(calls)(openJournal(path))
-          journal.append([deleted("e-1"), deleted("e-2")])
-          disk.isFull = true
-          assert.throws(
-            () => journal.append([deleted("e-3")]),
-            `${path}: cannot write: no space left on device`,
-          )
-          disk.isFull = false
-          journal.append([deleted("e-4")])
-        }),
-      )
-      assert.isTrue(readFileSync(path, "utf8").endsWith("\n"))
-      const { events } = yield* Effect.scoped(openJournal(path))
-      assert.deepStrictEqual(events, ["e-1", "e-2", "e-4"].map(deleted))
-    },
-  )
+  effect("keeps every event on a disk that accepts a few bytes at once, and no half of one", function* () {
+    const path = yield* journalIn
+    const disk = { isFull: false }
+    const { calls } = faultyCalls({
+      writeBytesMax: 10,
+      refuse: (name, nth) =>
+        disk.isFull && name === "write" && nth % 3 === 0 ? refusal("ENOSPC", name) : undefined,
+    })
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const journal = yield* withCalls(calls)(openJournal(path))
+        journal.append([deleted("e-1"), deleted("e-2")])
+        disk.isFull = true
+        assert.throws(
+          () => journal.append([deleted("e-3")]),
+          `${path}: cannot write: no space left on device`,
+        )
+        disk.isFull = false
+        journal.append([deleted("e-4")])
+      }),
+    )
+    assert.isTrue(readFileSync(path, "utf8").endsWith("\n"))
+    const { events } = yield* Effect.scoped(openJournal(path))
+    assert.deepStrictEqual(events, ["e-1", "e-2", "e-4"].map(deleted))
+  })
 })
 
 // A restart forgets nothing of what a start decided: settings, moved dates, protected fields, challenges of
 // features and answers to them; and the file holds no value that came encrypted (sections 2.4, 4.1 and 5).
 
-const sealed = (text: string): string => {
-  const key = { key: encryptionKey.public_key, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" }
-  return `rsa::${publicEncrypt(key, Buffer.from(text)).toString("base64")}`
-}
 const canary = "canary-of-a-password"
 const readings = {
   engine_reference: "es-bank:api",
@@ -224,25 +208,15 @@ effect("what a start decided survives a restart, and no decrypted value is writt
     )
     return [known, yield* lookAt(known)] as const
   }).pipe(Effect.provide(service()))
-  expect(before.map(([state, results]) => [state.status, results.status])).toEqual([
-    [202, 200],
-    [202, 200],
-    [423, 200],
-    [423, 412],
-    [423, 412],
-  ])
+  const statuses = before.map(([state, results]) => `${state.status} ${results.status}`)
+  expect(statuses).toEqual(["202 200", "202 200", "423 200", "423 412", "423 412"])
   yield* TestClock.adjust(60_000)
   const [undisturbed, again] = [
     yield* lookAt(ids).pipe(Effect.provide(service())),
     yield* TestClock.adjust(6_000).pipe(Effect.andThen(lookAt(ids)), Effect.provide(service())),
   ]
-  expect(undisturbed.map(([state]) => [state.status, textField(state, "status_reason")])).toEqual([
-    [200, "COMPLETED"],
-    [200, "PARTIAL"],
-    [423, "undefined"],
-    [200, "USER_CANCELLED"],
-    [423, "undefined"],
-  ])
+  const reasons = undisturbed.map(([state]) => textField(state, "status_reason"))
+  expect(reasons).toEqual(["COMPLETED", "PARTIAL", "undefined", "USER_CANCELLED", "undefined"])
   expect(again).toEqual(undisturbed)
   expect(undisturbed[0]?.[0].text).toContain("feature.dates_adapted")
   expect(undisturbed[4]?.[0].text).toContain("payload_errors")

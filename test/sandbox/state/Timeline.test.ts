@@ -1,23 +1,6 @@
 /** What the behaviour words plan, and what the seed plans where they say nothing. */
 import { describe, expect, it } from "@effect/vitest"
-import fc from "fast-check"
-import { statusReasons } from "../../../src/service/Vocabulary.ts"
 import { behaviourWords, planTimeline, readBehaviour } from "../../../src/sandbox/executions/Behaviour.ts"
-
-const seconds = fc.integer({ min: 0, max: 5_000 })
-const words = fc
-  .tuple(
-    fc.option(fc.record({ queue: seconds, run: seconds, async: seconds })),
-    fc.constantFrom(...statusReasons),
-    fc.boolean(),
-  )
-  .map(([times, end, challenge]) =>
-    [
-      ...(times === null ? [] : [`queue-${times.queue}`, `run-${times.run}`, `async-${times.async}`]),
-      `end-${end}`,
-      ...(challenge ? ["challenge-1", "expire-60"] : []),
-    ].join("+"),
-  )
 
 const inputOf = (text: string, seed: number, interaction: boolean) => ({
   seed,
@@ -31,15 +14,10 @@ const inputOf = (text: string, seed: number, interaction: boolean) => ({
 })
 
 describe("the life of an execution", () => {
-  it("is the same for the same seed and words, and different for another seed", () => {
-    fc.assert(
-      fc.property(words, fc.nat(), fc.boolean(), (text, seed, interaction) => {
-        expect(planTimeline(inputOf(text, seed, interaction))).toEqual(
-          planTimeline(inputOf(text, seed, interaction)),
-        )
-      }),
-    )
-    expect(planTimeline(inputOf("ok", 1, false))).not.toEqual(planTimeline(inputOf("ok", 2, false)))
+  it("is the same for the same seed, and different for another", () => {
+    const [first, again, other] = [1, 1, 2].map((seed) => planTimeline(inputOf("ok", seed, false)))
+    expect(again).toEqual(first)
+    expect(other).not.toEqual(first)
   })
 
   it("takes minutes to hours if no word says otherwise, at most three in the queue, and seconds there with a person [limit 4]", () => {
@@ -69,7 +47,7 @@ describe("the behaviour words", () => {
       runMs: 2_500,
       end: "BLOCKED_USER",
     })
-    for (const text of [
+    const meaningless = [
       "",
       "ana.garcía",
       "end-NOTHING",
@@ -78,8 +56,7 @@ describe("the behaviour words", () => {
       "queue-1e9",
       "__proto__-1",
       "toString",
-    ]) {
-      expect(readBehaviour(text)).toEqual({})
-    }
+    ]
+    for (const text of meaningless) expect(readBehaviour(text)).toEqual({})
   })
 })
