@@ -32,8 +32,8 @@ interface Asked {
   readonly more?: ReadonlyArray<Fact>
 }
 
-/** Number and story of each run, oldest first. */
-type Runs = ReadonlyArray<readonly [number, Told]>
+/** Number and story of each run, oldest first; one of a part of the job says so. */
+type Runs = ReadonlyArray<readonly [number, Told & { readonly part?: string }]>
 
 const choose = (runs: Runs, { job = two, hours = 1, further = false, parent, only, more = [] }: Asked = {}) =>
   Effect.gen(function* () {
@@ -41,7 +41,11 @@ const choose = (runs: Runs, { job = two, hours = 1, further = false, parent, onl
     yield* TestClock.setTime(begunAt)
     for (const [number, told] of runs) {
       yield* TestClock.adjust(60_000)
-      yield* ledger.append(factsOf(number, told))
+      const { part } = told
+      const ofPart = part === undefined ? {} : { part }
+      yield* ledger.append(
+        factsOf(number, told).map((fact) => (fact._tag === "RunStarted" ? { ...fact, ...ofPart } : fact)),
+      )
     }
     if (more.length > 0) yield* ledger.append(more)
     yield* TestClock.adjust(hours * hour)
@@ -114,7 +118,7 @@ describe("the rest of a night whose newest run is a rerun", () => {
   })
 
   effect(
-    "is nothing where every task is finished, or the one that is not may not be started again",
+    "is nothing where all is finished, or may not be started again [run rest of the night]",
     function* () {
       const over = chosen("NothingToDo", idOf(2))
       expect(
@@ -177,12 +181,13 @@ describe("a night that was missed", () => {
   })
 
   effect(
-    "is counted from the job's own newest night: not from another job's, and not from a rerun",
+    "is counted from the job's own newest night, not a rerun or a part [run missed] [part missed]",
     function* () {
       const others: Runs = [
         ...before,
         [2, on("2026-11-17", { ...succeeded, parent: "job.2026-11-17" })],
         [1, on("2026-11-20", { ...succeeded, job: "other" })],
+        [3, { ...on("2026-11-20", succeeded), part: "job.2026-11-20.3" }],
       ]
       expect((yield* choose(others, { job: nightly })).missed).toEqual(missed)
     },
@@ -215,13 +220,14 @@ describe("a job that names far fewer customers than the night before", () => {
     expect(yield* choose(before, { job: jobFor("c-1") })).toEqual(today)
   })
 
-  effect("is compared with its own newest night that planned customers, and with no rerun", function* () {
+  effect("is compared with its own newest night that planned customers [part share]", function* () {
     const night: Runs = [
       ...before,
       [2, on("2026-11-20", { tasks: { "c-1": "succeeded" }, exit_code: 0, parent: "job.2026-11-20" })],
       [3, on("2026-11-20", { exit_code: 6, tasks: {} })],
       [4, on("2026-11-20", { tasks: { "session/s-1": "succeeded", "session/s-2": "failed" }, exit_code: 0 })],
       [5, on("2026-11-20", { job: "other", tasks: { "c-1": "succeeded" }, exit_code: 0 })],
+      [6, { ...on("2026-11-20", { tasks: { "c-1": "succeeded" }, exit_code: 0 }), part: "job.2026-11-20.6" }],
     ]
     expect(yield* Effect.flip(choose(night, { job: few(4) }))).toMatchObject(refused)
     const smaller: Runs = [...before, [2, on("2026-11-20", { tasks: { "c-1": "succeeded" }, exit_code: 0 })]]

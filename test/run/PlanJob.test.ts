@@ -291,18 +291,6 @@ describe("a start", () => {
     expect(calls[0]?.at).toBeGreaterThanOrEqual(7 * 60_000)
   })
 
-  it("never comes where the form, once it is known, refuses the login", () => {
-    const one = customer("c-1", "run-1")
-    const { username } = one.login._tag === "Parameters" ? one.login.parameters : {}
-    const login = {
-      _tag: "Parameters",
-      parameters: username === undefined ? {} : { username },
-      tokenized_access: false,
-    } as const
-    const { ends, calls } = startsOf(jobOf([{ ...one, login }]), { finds: { _tag: "Unavailable" } })
-    expect([ends, calls]).toEqual([["INCORRECT_PARAMETERS_FORMAT"], []])
-  })
-
   it("never comes where the engine turns out to be unknown", () => {
     expect(startsOf(job, { finds: { _tag: "Unavailable" }, looks: [{ _tag: "Unknown" }] })).toEqual({
       ends: ["ENGINE_UNKNOWN"],
@@ -342,7 +330,7 @@ describe("what a rerun asks for", () => {
       ["accounts_read", "cards_read", "tax_read"].filter((code) => isAsked(code)),
     ])
 
-  it("is what is not in the tables after the night", () => {
+  it("is what is not in the tables after the night [rerun features]", () => {
     const published: Fact = {
       _tag: "RunPublished",
       run_id,

@@ -401,8 +401,8 @@ describe("a preview", () => {
         started += said.starts.length
         others += said.why.length
       }),
-      { numRuns: 20, seed: 20 },
+      { numRuns: 12, seed: 20 },
     )
-    expect(Math.min(started, others)).toBeGreaterThan(12)
+    expect(Math.min(started, others)).toBeGreaterThan(7)
   })
 })

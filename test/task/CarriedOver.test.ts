@@ -66,7 +66,7 @@ describe("what a night leaves to the next one", () => {
     ).toBe("c/bank a/bank d/bank")
   })
 
-  it("is no longer what a later run finished, and waits longest from the oldest run", () => {
+  it("is no longer what a later run finished, and waits longest from the oldest run [night carry]", () => {
     expect(
       carried(
         { a: "DEADLINE_REACHED", b: "DEADLINE_REACHED", c: "DEADLINE_REACHED" },
