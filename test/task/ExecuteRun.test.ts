@@ -17,6 +17,7 @@ import {
   second,
   sharing,
   customers,
+  succeeded,
 } from "./ScriptedNight.ts"
 import { accepted, challenge, completed, results, state, working } from "./ScriptedService.ts"
 import type { NightTask } from "./ScriptedNight.ts"
@@ -49,7 +50,7 @@ describe("a temporary error", () => {
       true,
     ])
     const rerun = yield* night({ facts: end.facts.slice(2) })
-    expect([rerun.countOf("start"), rerun.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+    expect([rerun.countOf("start"), rerun.verdict("c-1")]).toEqual([1, succeeded])
   })
 })
 
@@ -69,10 +70,10 @@ describe("a rejected login", () => {
         0,
         [["one", "BLOCKED_USER"]],
       ])
-      expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
+      expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([
         "failed BLOCKED_USER customer",
         "failed BLOCKED_USER customer",
-        "succeeded COMPLETED nobody",
+        succeeded,
       ])
     },
   )
@@ -84,7 +85,7 @@ describe("a rejected login", () => {
       script: { state: (_, times) => (times === 1 ? challenge : aborted) },
     })
     expect([end.countOf("start"), end.rejections]).toEqual([1, [["one", "INCORRECT_MFA"]]])
-    expect(["c-1", "c-2"].map((customer) => end.verdict(customer))).toEqual([
+    expect(end.verdicts("c-1", "c-2")).toEqual([
       "failed CUSTOMER_INTERVENTION_REQUIRED customer",
       "failed INCORRECT_MFA customer",
     ])
@@ -115,11 +116,11 @@ describe("a rejected login", () => {
       script: { state: (id) => (id.startsWith("e-c-4") ? completed : blocked) },
     })
     expect(end.isOver).toBe(true)
-    expect(["c-1", "c-2", "c-3", "c-4"].map((customer) => end.verdict(customer))).toEqual([
+    expect(end.verdicts("c-1", "c-2", "c-3", "c-4")).toEqual([
       "failed BLOCKED_USER customer",
       "failed BLOCKED_USER customer",
       "failed BLOCKED_USER customer",
-      "succeeded COMPLETED nobody",
+      succeeded,
     ])
     expect([end.countOf("start"), end.countOf("start", "c-4")]).toEqual([2, 1])
   })
@@ -141,7 +142,7 @@ describe("a rejected login", () => {
       tasks,
       facts: [refusedBefore, { _tag: "CredentialReleased", fingerprint: "one" }],
     })
-    expect(released.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(released.verdict("c-1")).toBe(succeeded)
   })
 
   effect("opens the breaker with an unknown value too, together with its closing", function* () {
@@ -191,7 +192,7 @@ describe("a run", () => {
       },
     })
     expect([end.isOver, most]).toEqual([true, 7])
-    for (const { customer } of customers(40)) expect(end.verdict(customer)).toBe("succeeded COMPLETED nobody")
+    for (const { customer } of customers(40)) expect(end.verdict(customer)).toBe(succeeded)
   })
 
   effect("frees the slot when an execution closes, not when its results are read", function* () {
@@ -216,7 +217,7 @@ describe("a run", () => {
     const end = yield* night({
       tasks: [{ customer: "c-1", prepare: (times) => (times < 4 ? { _tag: "Unavailable" } : ready("one")) }],
     })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, succeeded])
     expect(end.timesOf("start")[0]).toBeGreaterThan(2 * minute)
   })
 
@@ -226,7 +227,7 @@ describe("a run", () => {
     expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "unfinished NIGHT_OVER service"])
     const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })
     const next = yield* night({ tasks, facts: cut.facts.slice(2) })
-    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
   })
 
   effect("that is resumed shows what is over, and the tasks that its job has named since", function* () {
@@ -290,7 +291,7 @@ describe("a run", () => {
     })
     expect(next.countOf("start")).toBe(0)
     expect(customers(3).map(({ customer }) => next.verdict(customer))).toEqual(
-      Array.from({ length: 3 }, () => "succeeded COMPLETED nobody"),
+      Array.from({ length: 3 }, () => succeeded),
     )
     expect(next.verdict("late")).toBe("unfinished NIGHT_OVER service")
   })

@@ -8,7 +8,7 @@ import type { StateView } from "../../src/client/Service.ts"
 import { own } from "../../src/service/Ends.ts"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
 import { lastAnswerWithin } from "../../src/task/Ending.ts"
-import { hour, idOf, makePlace, night, rules, run_id, second } from "./ScriptedNight.ts"
+import { hour, idOf, makePlace, night, rules, run_id, second, succeeded } from "./ScriptedNight.ts"
 import type { Night, NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, bodyOf, counted, nothing, results, state, unexpected } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
@@ -230,7 +230,7 @@ describe("results of an execution", () => {
     const resumedAt = place.world.now()
     const last = yield* over({ place, script })
     const waited = (last.timesOf("results").at(-1) ?? 0) - resumedAt
-    expect([last.verdict("c-1"), Math.floor(waited / second)]).toEqual(["succeeded COMPLETED nobody", 5])
+    expect([last.verdict("c-1"), Math.floor(waited / second)]).toEqual([succeeded, 5])
   })
 
   effect(
@@ -363,9 +363,7 @@ describe("a flow session that its customer ran alone", () => {
       const place = makePlace()
       yield* over({ place })
       const end = yield* over({ place, tasks: [{ customer: "c-2" }], sessions: ["s-9"] })
-      const verdicts = end.facts.flatMap((fact) =>
-        fact._tag === "TaskSettled" ? [[fact.task_id, fact.reason]] : [],
-      )
+      const verdicts = end.of("TaskSettled").map((fact) => [fact.task_id, fact.reason])
       expect(verdicts.slice(1).toSorted()).toEqual([
         [idOf("c-2"), "COMPLETED"],
         [`${run_id}/session/s-9`, "COMPLETED"],

@@ -3,14 +3,22 @@ import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { SecretRefused } from "../../src/client/Service.ts"
 import type { StartAnswer, StateAnswer, StateView } from "../../src/client/Service.ts"
-import type { Fact } from "../../src/ledger/Fact.ts"
-import { hour, idOf, makePlace, minute, night, second, sharing, startedBefore } from "./ScriptedNight.ts"
+import {
+  hour,
+  idOf,
+  makePlace,
+  minute,
+  night,
+  second,
+  sharing,
+  startedBefore,
+  succeeded,
+  unusable,
+} from "./ScriptedNight.ts"
 import { bodyOf, challenge, completed, counted, lost, state, throttled, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
-const tagged = <T extends Fact["_tag"]>(facts: ReadonlyArray<Fact>, tag: T) =>
-  facts.filter((fact): fact is Extract<Fact, { _tag: T }> => fact._tag === tag)
 const after =
   (looks: number, then = completed) =>
   (_: string, times: number) =>
@@ -35,8 +43,8 @@ describe("an execution whose id belongs to somebody else", () => {
       const end = yield* night({ script: { state: () => strange(fields) } })
       expect([end.verdict("c-1"), end.countOf("state")]).toEqual(["failed NOT_OURS engineer", 3])
       for (const verb of ["abort", "results", "delete"]) expect(end.countOf(verb)).toBe(0)
-      expect(tagged(end.facts, "AttemptDisowned").length).toBe(1)
-      expect(tagged(end.facts, "AttemptObserved")).toEqual([])
+      expect(end.of("AttemptDisowned").length).toBe(1)
+      expect(end.of("AttemptObserved")).toEqual([])
     },
   )
 
@@ -49,10 +57,7 @@ describe("an execution whose id belongs to somebody else", () => {
   ])("counts as a mixed-up answer %s", function* ([, answer]) {
     const stranger = strange({ customer_id: anId("c-other") })
     const end = yield* night({ script: { state: (_, times) => answer(times) ?? stranger } })
-    expect([end.verdict("c-1"), tagged(end.facts, "AttemptDisowned")]).toEqual([
-      "succeeded COMPLETED nobody",
-      [],
-    ])
+    expect([end.verdict("c-1"), end.of("AttemptDisowned")]).toEqual([succeeded, []])
   })
 
   effect("is not aborted when its time is up either", function* () {
@@ -71,14 +76,14 @@ describe("following an execution", () => {
     function* () {
       const place = makePlace()
       const end = yield* night({ script: { state: after(30) }, place })
-      expect(tagged(end.facts, "AttemptObserved").map(({ status_reason }) => status_reason)).toEqual([
+      expect(end.of("AttemptObserved").map(({ status_reason }) => status_reason)).toEqual([
         "RUNNING",
         "COMPLETED",
       ])
       const landed = place.store.bodies.get(end.state.started.run_id) ?? []
       expect(landed.map(({ meta }) => meta.kind)).toEqual(["start", "state", "results"])
-      expect(tagged(end.facts, "AttemptClosed")[0]?.landed).toEqual(landed[1]?.ref)
-      expect(tagged(end.facts, "AttemptClosed")[0]?.products_count).toEqual({ "bank:account@accounts": 1 })
+      expect(end.of("AttemptClosed")[0]?.landed).toEqual(landed[1]?.ref)
+      expect(end.of("AttemptClosed")[0]?.products_count).toEqual({ "bank:account@accounts": 1 })
     },
   )
 
@@ -94,7 +99,7 @@ describe("following an execution", () => {
         script: { state: (_, times) => (times === 1 ? working : ended) },
       })
       expect(end.timesOf("state")).toEqual([60_200, 70_200])
-      expect(tagged(end.facts, "AttemptClosed")[0]?.took).toBe(68_500)
+      expect(end.of("AttemptClosed")[0]?.took).toBe(68_500)
     },
   )
 
@@ -108,10 +113,7 @@ describe("following an execution", () => {
     ]
     const end = yield* night({ script: { state: (_, times) => states[times - 1] ?? completed } })
     expect(
-      tagged(end.facts, "AttemptObserved").map(({ status_code, status_reason }) => [
-        status_code,
-        status_reason,
-      ]),
+      end.of("AttemptObserved").map(({ status_code, status_reason }) => [status_code, status_reason]),
     ).toEqual([
       ["UNKNOWN", "UNKNOWN"],
       ["ONGOING", "A B"],
@@ -151,11 +153,11 @@ describe("following an execution", () => {
       const late = yield* night({
         script: { ...script, state: (_, times) => (times === 1 ? named : completed) },
       })
-      const sessions = [...tagged(late.facts, "AttemptObserved"), ...tagged(late.facts, "AttemptClosed")]
+      const sessions = [...late.of("AttemptObserved"), ...late.of("AttemptClosed")]
       expect(sessions.map(({ session_id }) => session_id)).toEqual(["s-late", "s-late", "s-late"])
       expect(late.countOf("results", "s-late")).toBe(1)
       const never = yield* night({ script })
-      const closed = tagged(never.facts, "AttemptClosed").map((fact) => "session_id" in fact)
+      const closed = never.of("AttemptClosed").map((fact) => "session_id" in fact)
       expect([closed, never.countOf("results")]).toEqual([[false], 0])
     },
   )
@@ -190,7 +192,7 @@ describe("following an execution", () => {
       const execution_id = anId("e".repeat(9_000))
       const facts = startedBefore("c-1", { answer: "accepted", http_status: 202, execution_id })
       const end = yield* night({ facts })
-      expect([end.verdict("c-1"), end.calls]).toEqual(["failed ANSWER_UNUSABLE engineer", []])
+      expect([end.verdict("c-1"), end.calls]).toEqual([unusable, []])
     },
   )
 
@@ -202,7 +204,7 @@ describe("following an execution", () => {
       state("ONGOING", "RUNNING", { next_kick_date: "soon" }),
     ]
     const end = yield* night({ script: { state: (_, times) => answers[times - 1] ?? completed } })
-    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.verdict("c-1")).toBe(succeeded)
     const [, second1 = 0, third = 0] = end.timesOf("state")
     expect(third - second1).toBeGreaterThanOrEqual(30 * second)
   })
@@ -217,7 +219,7 @@ describe("following an execution", () => {
         place,
         script: { state: () => (place.world.now() < 9.9 * minute ? gone : completed) },
       })
-      expect([blink.countOf("start"), blink.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+      expect([blink.countOf("start"), blink.verdict("c-1")]).toEqual([1, succeeded])
       const away = yield* night({
         tasks: [{ customer: "c-1", fingerprint: "f-1" }],
         script: { state: (_, times) => (times === 3 ? working : gone) },
@@ -227,7 +229,7 @@ describe("following an execution", () => {
       // Once it was found, they count anew.
       expect((reads.at(-1) ?? 0) - (reads[3] ?? 0)).toBeGreaterThanOrEqual(10 * minute)
       expect((reads.at(-2) ?? 0) - (reads[3] ?? 0)).toBeLessThan(10 * minute)
-      expect(tagged(away.facts, "CredentialRejected")).toEqual([])
+      expect(away.of("CredentialRejected")).toEqual([])
     },
   )
 })
@@ -248,7 +250,7 @@ describe("an execution that cannot continue", () => {
           abort: () => ((aborted = true), "aborted"),
         },
       })
-      expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["challenge"])
+      expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["challenge"])
       expect([end.countOf("start"), end.verdict("c-1")]).toEqual([
         1,
         "failed CUSTOMER_INTERVENTION_REQUIRED customer",
@@ -297,7 +299,7 @@ describe("an execution that cannot continue", () => {
     "because the source asks for a person is the customer's, whichever process aborted it",
     function* () {
       const asked = yield* night({ script: { state: () => challenge }, cutAfter: "10 seconds" })
-      expect(tagged(asked.facts, "AbortIntended").length).toBe(1)
+      expect(asked.of("AbortIntended").length).toBe(1)
       const script = { state: () => cancelled }
       // The abort had its effect while no process was there, or the process died right after the closing.
       const next = yield* night({ facts: asked.facts.slice(2), script })
@@ -320,7 +322,7 @@ describe("an execution that cannot continue", () => {
         abort: () => ((aborted = true), "aborted"),
       },
     })
-    expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["max_wait"])
+    expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["max_wait"])
     expect(end.timesOf("abort")[0]).toBeGreaterThanOrEqual(3.5 * hour)
     expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "unfinished CLIENT_CANCELLED service"])
     const order = end.facts.map(({ _tag }) => _tag)
@@ -337,7 +339,7 @@ describe("an execution that cannot continue", () => {
         abort: () => (aborted++, "aborted"),
       },
     })
-    expect(tagged(end.facts, "AbortIntended").map(({ why }) => why)).toEqual(["deadline"])
+    expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["deadline"])
     expect([end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
       1,
       "unfinished CLIENT_CANCELLED service",
@@ -354,7 +356,7 @@ describe("an execution that cannot continue", () => {
         abort: (_, times) => ((timesAborted = times), times < 3 ? "not_stoppable" : "already_closed"),
       },
     })
-    expect([end.countOf("abort"), end.verdict("c-1")]).toEqual([3, "succeeded COMPLETED nobody"])
+    expect([end.countOf("abort"), end.verdict("c-1")]).toEqual([3, succeeded])
   })
 
   effect("stays in flight if it cannot be stopped, and the next process follows it", function* () {
@@ -371,7 +373,7 @@ describe("an execution that cannot continue", () => {
     ])
     expect([stuck.countOf("start"), stuck.countOf("abort") > 3]).toEqual([1, true])
     const next = yield* night({ facts: stuck.facts.slice(2), script: { state: () => completed } })
-    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
   })
 
   effect(
@@ -384,7 +386,7 @@ describe("an execution that cannot continue", () => {
       })
       expect(end.verdict("c-1")).toBe("unfinished SECRET_REFUSED engineer")
       const next = yield* night({ facts: end.facts.slice(2), script: { state: () => completed } })
-      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
     },
   )
 

@@ -1,7 +1,16 @@
 /** Looks by HEAD in virtual time: what they save, what makes them end, and that they decide nothing. */
 import { describe, expect } from "@effect/vitest"
 import { Duration } from "effect"
-import { hour, makePlace, minute, night, second, type Night, type NightEnd } from "./ScriptedNight.ts"
+import {
+  hour,
+  makePlace,
+  minute,
+  night,
+  second,
+  type Night,
+  type NightEnd,
+  succeeded,
+} from "./ScriptedNight.ts"
 import { challenge, completed, lost, notSent, state, throttled, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
@@ -14,7 +23,6 @@ const looks = (end: NightEnd, id = "e-c-1-1") =>
 /** Looks every ten seconds; after a minute the interval has stopped growing, and HEAD may be tried. */
 const rules = { polling: { min: Duration.millis(10 * second), max: Duration.millis(10 * second) } }
 const before = "ggggg"
-const succeeded = "succeeded COMPLETED nobody"
 
 /** An execution that works until a time; HEAD says what `poll` makes of that. */
 const until = (
@@ -41,7 +49,7 @@ describe("a service that answers HEAD", () => {
       expect(all.slice(0, 17)).toBe(`${before}hghhhghhhghh`)
       expect([all.slice(-2), all.length, all.replaceAll("h", "").length]).toEqual(["hg", 61, 20])
       expect(end.verdict("c-1")).toBe(succeeded)
-      expect(end.facts.filter(({ _tag }) => _tag === "AttemptObserved").length).toBe(2)
+      expect(end.of("AttemptObserved").length).toBe(2)
     },
   )
 
@@ -105,7 +113,7 @@ describe("a HEAD", () => {
     const gone = yield* until(Infinity, (_, times) => (times < 5 ? "working" : "changed"), {
       rules: { max_wait: Duration.millis(hour) },
     })
-    const closings = gone.facts.flatMap((fact) => (fact._tag === "AttemptClosed" ? [fact.status_code] : []))
+    const closings = gone.of("AttemptClosed").map((fact) => fact.status_code)
     expect([closings, gone.facts.some(({ _tag }) => _tag === "AbortIntended")]).toEqual([[], true])
   })
 

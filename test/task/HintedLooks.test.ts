@@ -7,7 +7,7 @@ import { Duration, Effect } from "effect"
 import type { EventView } from "../../src/client/Views.ts"
 import { makeHintBoard } from "../../src/client/Hints.ts"
 import type { StartAnswer, StateAnswer } from "../../src/client/Service.ts"
-import { hour, makePlace, minute, night, ready, run_id, second } from "./ScriptedNight.ts"
+import { hour, makePlace, minute, night, ready, run_id, second, succeeded } from "./ScriptedNight.ts"
 import type { Night, NightEnd } from "./ScriptedNight.ts"
 import { accepted as startAccepted, bodyOf, completed, results, state, throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
@@ -50,11 +50,7 @@ describe("an execution with a hint", () => {
     expect(looksOf(silent).at(-1)).toBeGreaterThan(40 * minute + 5 * second)
     for (const id of ["e-c-1-1", "s-c-1-1"]) {
       const end = yield* story({ "c-1": 40 * minute }, [[40 * minute, naming(id)]])
-      expect([id, looksOf(end).at(-1), end.verdict("c-1")]).toEqual([
-        id,
-        40 * minute,
-        "succeeded COMPLETED nobody",
-      ])
+      expect([id, looksOf(end).at(-1), end.verdict("c-1")]).toEqual([id, 40 * minute, succeeded])
     }
     const place = makePlace()
     const board = makeHintBoard()
@@ -128,9 +124,9 @@ describe("forged, repeated and late events", () => {
     }))
     const end = yield* story({ "c-1": 8 * minute }, forged)
     const looks = looksOf(end)
-    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.verdict("c-1")).toBe(succeeded)
     expect([(looks.at(-1) ?? 0) >= 8 * minute, shortestGap(looks) >= 2 * second]).toEqual([true, true])
-    const closings = end.facts.filter(({ _tag }) => _tag === "AttemptClosed")
+    const closings = end.of("AttemptClosed")
     expect(closings.length).toBe(1)
   })
 
@@ -258,7 +254,7 @@ describe("a service that asks us to wait", () => {
       })
       const [aborted = 0] = end.timesOf("abort")
       expect(aborted - 10 * minute).toBeLessThan(second)
-      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+      expect(end.verdict("c-1")).toBe(succeeded)
     },
   )
 })

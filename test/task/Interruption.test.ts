@@ -1,7 +1,7 @@
 /** Processes that are interrupted or killed at any moment, and the next ones that finish their run. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { makePlace, night, customers } from "./ScriptedNight.ts"
+import { makePlace, night, customers, succeeded } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, state, working, type Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -65,7 +65,7 @@ describe("an interruption", () => {
       count: service.made.length,
     }).toEqual({
       cut,
-      verdicts: tasks.map(() => "succeeded COMPLETED nobody"),
+      verdicts: tasks.map(() => succeeded),
       known: service.made.map((id) => `e-${id}`).toSorted(),
       count: 4,
     })

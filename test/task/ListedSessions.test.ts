@@ -1,7 +1,7 @@
 /** Flow sessions that a job lists, over several processes: watched until final, read again by the next run. */
 import { describe, expect } from "@effect/vitest"
 import { exitCodeOf } from "../../src/report/Finish.ts"
-import { makePlace, minute, night, run_id, second, type NightEnd } from "./ScriptedNight.ts"
+import { makePlace, minute, night, run_id, second, type NightEnd, succeeded } from "./ScriptedNight.ts"
 import { lost, results, throttled, type Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -19,7 +19,7 @@ describe("a flow session that a job lists", () => {
         times === 1 ? throttled(504, 20 * second) : times === 2 ? lost : results(times > 6, named),
     }
     const end = yield* night({ place, tasks: [], sessions: ["s-9"], script })
-    expect(verdictOf(end, "s-9")).toBe("succeeded COMPLETED nobody")
+    expect(verdictOf(end, "s-9")).toBe(succeeded)
     const counts = ["start", "state", "results", "attachment", "profile", "delete"].map((verb) =>
       end.countOf(verb),
     )
@@ -42,8 +42,8 @@ describe("a flow session that a job lists", () => {
       yield* night({ place, tasks: [], sessions: ["s-9"], script: script("document") }),
     ]
     expect(ends.map((end) => [verdictOf(end, "s-9"), exitCodeOf(end.state, "keep")])).toEqual([
-      ["succeeded COMPLETED nobody", 4],
-      ["succeeded COMPLETED nobody", 0],
+      [succeeded, 4],
+      [succeeded, 0],
     ])
   })
 
@@ -53,7 +53,7 @@ describe("a flow session that a job lists", () => {
     const slow: Script = { results: (id) => results(id === "s-8") }
     const first = yield* night({ place, tasks: [], sessions, script: slow })
     expect(sessions.map((id) => verdictOf(first, id))).toEqual([
-      "succeeded COMPLETED nobody",
+      succeeded,
       "unfinished RESULTS_PARTIAL service",
     ])
     const readsBefore = first.countOf("results", "s-8")
@@ -62,10 +62,7 @@ describe("a flow session that a job lists", () => {
     const lastRead = first.calls.at(-1)?.[0] ?? 0
     expect(lastRead).toBeGreaterThan(8 * minute)
     const next = yield* night({ place, tasks: [], sessions, script: {} })
-    expect(sessions.map((id) => verdictOf(next, id))).toEqual([
-      "succeeded COMPLETED nobody",
-      "succeeded COMPLETED nobody",
-    ])
+    expect(sessions.map((id) => verdictOf(next, id))).toEqual([succeeded, succeeded])
     expect([next.countOf("results", "s-8"), next.countOf("results", "s-9")]).toEqual([1, firstReads + 1])
   })
 })

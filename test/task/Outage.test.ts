@@ -3,7 +3,7 @@ import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { StartAnswer } from "../../src/client/Service.ts"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
-import { hour, idOf, makePlace, minute, night } from "./ScriptedNight.ts"
+import { hour, idOf, makePlace, minute, night, succeeded } from "./ScriptedNight.ts"
 import { accepted, completed, state, throttled, working } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -21,10 +21,8 @@ describe("an engine that refuses starts", () => {
             call.engine_reference === "tax" ? accepted("tax") : { _tag: "EngineUnavailable" },
         },
       })
-      expect([...new Set(customers.map((customer) => end.verdict(customer)))]).toEqual([
-        "unfinished ENGINE_UNAVAILABLE service",
-      ])
-      expect(end.verdict("c-0", "tax")).toBe("succeeded COMPLETED nobody")
+      expect([...new Set(end.verdicts(...customers))]).toEqual(["unfinished ENGINE_UNAVAILABLE service"])
+      expect(end.verdict("c-0", "tax")).toBe(succeeded)
       const looks = end.timesOf("start")
       expect(Math.max(...looks)).toBeLessThanOrEqual(3.5 * hour)
       expect(Math.max(...looks)).toBeGreaterThan(3 * hour)
@@ -45,9 +43,7 @@ describe("an engine that refuses starts", () => {
     // Two that are believed to have created nothing, then the start and the probe that count.
     const counted = customers.map((customer) => starts.filter((of) => of === customer).length)
     expect(counted).toEqual([4, 4, 4])
-    expect(customers.map((customer) => end.verdict(customer))).toEqual(
-      customers.map(() => "unfinished ENGINE_UNAVAILABLE service"),
-    )
+    expect(end.verdicts(...customers)).toEqual(customers.map(() => "unfinished ENGINE_UNAVAILABLE service"))
   })
 
   effect("is not called again before its Retry-After, whichever of its tasks received it", function* () {
@@ -64,9 +60,7 @@ describe("an engine that refuses starts", () => {
     })
     const [, , , ...later] = end.timesOf("start")
     expect(Math.min(...later)).toBeGreaterThanOrEqual(20 * minute)
-    expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual(
-      Array.from({ length: 3 }, () => "succeeded COMPLETED nobody"),
-    )
+    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual(Array.from({ length: 3 }, () => succeeded))
   })
 
   effect(
@@ -78,10 +72,10 @@ describe("an engine that refuses starts", () => {
         tasks,
         script: { start: (call) => (call.customer_id === "c-1" ? years : accepted(call.customer_id)) },
       })
-      expect(["c-1", "c-2", "c-3"].map((customer) => one.verdict(customer))).toEqual([
+      expect(one.verdicts("c-1", "c-2", "c-3")).toEqual([
         "unfinished ENGINE_UNAVAILABLE service",
-        "succeeded COMPLETED nobody",
-        "succeeded COMPLETED nobody",
+        succeeded,
+        succeeded,
       ])
       const all = yield* night({ tasks, script: { start: () => years }, rules: { limits: oneByOne } })
       // The second one that is told so is believed for all of them.
@@ -135,7 +129,7 @@ describe("an engine that refuses starts", () => {
       script: { start: (call) => (call.customer_id === "c-1" ? years : accepted(call.customer_id)) },
     })
     const [, next = 0] = end.timesOf("start")
-    expect([end.verdict("c-2"), next >= 20_000]).toEqual(["succeeded COMPLETED nobody", true])
+    expect([end.verdict("c-2"), next >= 20_000]).toEqual([succeeded, true])
   })
 
   effect("in maintenance gets no start at all", function* () {
@@ -169,10 +163,10 @@ describe("an engine that refuses starts", () => {
               : asks(call.customer_id === "c-1" ? 3 * hour : 99_999_999_000),
         },
       })
-      expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
-        "succeeded COMPLETED nobody",
+      expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([
+        succeeded,
         "unfinished ENGINE_UNAVAILABLE service",
-        "succeeded COMPLETED nobody",
+        succeeded,
       ])
     },
   )
@@ -193,7 +187,7 @@ describe("an engine that refuses starts", () => {
     expect([end.countOf("start", "c-1"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
       2,
       "unfinished ENGINE_UNAVAILABLE service",
-      "succeeded COMPLETED nobody",
+      succeeded,
     ])
   })
 
@@ -238,10 +232,7 @@ describe("an engine that refuses starts", () => {
               : state("TEMPORARY_ERROR", "OUT_OF_SERVICE"),
       },
     })
-    expect([end.verdict("c-1"), end.verdict("c-2")]).toEqual([
-      "succeeded COMPLETED nobody",
-      "unfinished ENGINE_UNAVAILABLE service",
-    ])
+    expect(end.verdicts("c-1", "c-2")).toEqual([succeeded, "unfinished ENGINE_UNAVAILABLE service"])
     expect(end.timesOf("start").at(-1)).toBeLessThan(10 * minute)
   })
 })

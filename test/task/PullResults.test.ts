@@ -4,7 +4,17 @@ import { Duration, Effect } from "effect"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { exitCodeOf } from "../../src/report/Finish.ts"
-import { idOf, makePlace, minute, night, rules, run_id, second, type NightEnd } from "./ScriptedNight.ts"
+import {
+  idOf,
+  makePlace,
+  minute,
+  night,
+  rules,
+  run_id,
+  second,
+  type NightEnd,
+  succeeded,
+} from "./ScriptedNight.ts"
 import {
   accepted,
   bodyOf,
@@ -44,7 +54,6 @@ const gaps = (end: NightEnd) => {
   const times = end.timesOf("results")
   return times.slice(1).map((at, index) => at - (times[index] ?? 0))
 }
-const succeeded = "succeeded COMPLETED nobody"
 const partial = "unfinished RESULTS_PARTIAL service"
 
 describe("results", () => {

@@ -21,6 +21,8 @@ import {
   second,
   sharing,
   startedBefore,
+  succeeded,
+  unknown,
 } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import {
@@ -90,8 +92,8 @@ describe("a start that created nothing", () => {
     expect(waits.map((share) => share >= 0.8 && share <= 1)).toEqual([true, true, true])
     expect([startsOf(end, "c-2")[0], end.verdict("c-1"), end.verdict("c-2")]).toEqual([
       200,
-      "succeeded COMPLETED nobody",
-      "succeeded COMPLETED nobody",
+      succeeded,
+      succeeded,
     ])
   })
 
@@ -101,10 +103,7 @@ describe("a start that created nothing", () => {
       rules: { max_wait },
       script: { start: answers(throttled(429, 10 * minute)) },
     })
-    expect([startsOf(end), end.verdict("c-1")]).toEqual([
-      [0, 10 * minute + 200],
-      "succeeded COMPLETED nobody",
-    ])
+    expect([startsOf(end), end.verdict("c-1")]).toEqual([[0, 10 * minute + 200], succeeded])
     const late = yield* night({
       rules: { max_wait },
       script: { start: () => throttled(429, 10 * minute + 1) },
@@ -134,10 +133,7 @@ describe("a start that created nothing", () => {
       rules: { limits: oneSlot, max_wait: Duration.millis(20 * second) },
       script: { start: answers(notSent) },
     })
-    expect([endOf(end), end.verdict("c-2")]).toEqual([
-      settledWith("SERVICE_UNREACHABLE"),
-      "succeeded COMPLETED nobody",
-    ])
+    expect([endOf(end), end.verdict("c-2")]).toEqual([settledWith("SERVICE_UNREACHABLE"), succeeded])
   })
 
   effect("is somebody else's matter no longer than the task may wait", function* () {
@@ -180,7 +176,7 @@ describe("a further attempt", () => {
       [2, false],
       [2, true],
     ])
-    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.verdict("c-1")).toBe(succeeded)
     const starts = startsOf(end)
     const [again = 0, once = 0, twice = 0] = starts.slice(4, 7)
     const shares = [(once - again - 200) / (30 * second), (twice - once - 200) / minute]
@@ -209,7 +205,7 @@ describe("a further attempt", () => {
         state: (id) => (id === "e-1" ? temporary : completed),
       },
     })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([6, "succeeded COMPLETED nobody"])
+    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([6, succeeded])
     expect(startsOf(end).at(-1)).toBeGreaterThan(3 * minute)
   })
 
@@ -266,11 +262,7 @@ describe("a further attempt", () => {
       script: { state: (id) => (id.startsWith("e-c-1") ? temporary : completed) },
     })
     // The first one ended just in time, had it been as long as expected.
-    expect([startsOf(end).length, startsOf(end, "c-2").length, end.verdict("c-3")]).toEqual([
-      1,
-      0,
-      "succeeded COMPLETED nobody",
-    ])
+    expect([startsOf(end).length, startsOf(end, "c-2").length, end.verdict("c-3")]).toEqual([1, 0, succeeded])
     expect([endOf(end), endOf(end, "c-2")]).toEqual([
       settledWith("OUT_OF_SERVICE"),
       settledWith("DEADLINE_REACHED", undefined, "c-2"),
@@ -291,7 +283,7 @@ describe("a probe that is owed", () => {
         [1, true],
         [1, true],
       ],
-      "succeeded COMPLETED nobody",
+      succeeded,
     ])
   })
 
@@ -342,10 +334,10 @@ describe("a login of which nobody knows whether it is in use", () => {
       0,
       [["one", "BLOCKED_USER"]],
     ])
-    expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
+    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([
       "failed BLOCKED_USER customer",
       "failed BLOCKED_USER customer",
-      "succeeded COMPLETED nobody",
+      succeeded,
     ])
   })
 
@@ -373,10 +365,10 @@ describe("a login of which nobody knows whether it is in use", () => {
   ])("is not sent for another customer in this night where the probe %s", function* ([, answer]) {
     const end = yield* night({ tasks, rules: { limits: oneSlot }, script: finding(lost, answer) })
     expect([end.isOver, startsOf(end).length, startsOf(end, "c-2").length]).toEqual([true, 2, 0])
-    expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
-      "unfinished START_UNKNOWN engineer",
+    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([
+      unknown,
       "unfinished ALREADY_EXECUTING service",
-      "succeeded COMPLETED nobody",
+      succeeded,
     ])
   })
 })
@@ -426,7 +418,7 @@ describe("a defect of ours", () => {
       expect([end.isOver, startsOf(end), startsOf(end, "c-2").length]).toEqual([true, [0], 2])
       expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([
         "failed ANSWER_UNUSABLE engineer",
-        "succeeded COMPLETED nobody",
+        succeeded,
         [],
       ])
     },
@@ -455,7 +447,7 @@ describe("a refused start", () => {
     })
     expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([
       "failed ANSWER_UNUSABLE engineer",
-      "succeeded COMPLETED nobody",
+      succeeded,
       [],
     ])
   })
@@ -500,7 +492,7 @@ describe("a start", () => {
         tasks.map(() => "unfinished SECRET_REFUSED engineer"),
       ])
       const next = yield* night({ tasks, facts: end.facts.slice(2) })
-      expect(verdicts(next)).toEqual(tasks.map(() => "succeeded COMPLETED nobody"))
+      expect(verdicts(next)).toEqual(tasks.map(() => succeeded))
     },
   )
 
@@ -518,11 +510,11 @@ describe("a start", () => {
           call.customer_id === "c-1" ? refused(400) : call.customer_id === "c-2" ? lost : accepted("1"),
       },
     })
-    expect(["c-1", "c-2", "c-3", "c-4"].map((customer) => end.verdict(customer))).toEqual([
+    expect(end.verdicts("c-1", "c-2", "c-3", "c-4")).toEqual([
       "failed UNEXPECTED_ANSWER engineer",
-      "unfinished START_UNKNOWN engineer",
+      unknown,
       "skipped ENGINE_UNKNOWN engineer",
-      "succeeded COMPLETED nobody",
+      succeeded,
     ])
   })
 })
@@ -541,7 +533,7 @@ describe("an execution", () => {
       })
       expect([end.verdict("c-1"), end.verdict("c-2"), end.verdict("c-1", "bank:app")]).toEqual([
         "unfinished NOT_STOPPABLE service",
-        "succeeded COMPLETED nobody",
+        succeeded,
         "unfinished ALREADY_EXECUTING service",
       ])
       expect(startsOf(end).length).toBe(1)
@@ -562,7 +554,7 @@ describe("an execution", () => {
       )
       expect([until.length, startsOf(killed).length, killed.countOf("results")]).toEqual([1, 1, 1])
       const end = yield* night({ place, script })
-      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+      expect(end.verdict("c-1")).toBe(succeeded)
       // One read of each execution, and the second start not before its time.
       expect(end.countOf("results")).toBe(2)
       expect(startsOf(end).slice(1)).toEqual(until)

@@ -3,7 +3,17 @@ import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { AnswerLost, type CallFailure, type StartAnswer, type StartCall } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { hour, idOf, makePlace, minute, night, run_id, second, type NightEnd } from "./ScriptedNight.ts"
+import {
+  hour,
+  idOf,
+  makePlace,
+  minute,
+  night,
+  run_id,
+  second,
+  type NightEnd,
+  succeeded,
+} from "./ScriptedNight.ts"
 import {
   accepted,
   completed,
@@ -44,7 +54,7 @@ describe("a lost start", () => {
       },
     })
     expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "adopted"])
-    expect([new Set(ids).size, end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+    expect([new Set(ids).size, end.verdict("c-1")]).toEqual([1, succeeded])
     const [first = 0, probe = 0] = end.timesOf("start")
     // Soon enough to find a short execution before it is over: a later probe would run its login again.
     // The lost request itself took 200 ms.
@@ -68,7 +78,7 @@ describe("a lost start", () => {
         ),
       },
     })
-    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.verdict("c-1")).toBe(succeeded)
     expect(startFacts(end.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
     expect(startFacts(end.facts).slice(-3)).toEqual(["probe", "accepted", "orphan"])
     const touched = end.calls.filter(([, verb, id]) => id.includes("stranger") && verb !== "state")
@@ -114,7 +124,7 @@ describe("a lost start", () => {
     for (let kills = 0; kills < 8; kills++) yield* night({ place, script: waiting, killAfter: 3 * second })
     const end = yield* night({ place, script: {} })
     expect(startFacts(end.facts)).toEqual(["start", "accepted"])
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, succeeded])
   })
 
   effect("is unknown only if both of its requests were sent", function* () {
@@ -169,7 +179,7 @@ describe("a lost start", () => {
       script: { start: answers((call) => conflict("1", call.external_execution_id)) },
     })
     expect(startFacts(again.facts).slice(-2)).toEqual(["probe", "adopted"])
-    expect(again.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(again.verdict("c-1")).toBe(succeeded)
   })
 
   effect(
@@ -208,10 +218,7 @@ describe("two starts that are answered with one id", () => {
       },
     })
     const [first = "", other = ""] = answered.map(({ customer_id }) => customer_id)
-    expect([end.verdict(first), end.verdict(other)]).toEqual([
-      "succeeded COMPLETED nobody",
-      "failed NOT_OURS engineer",
-    ])
+    expect([end.verdict(first), end.verdict(other)]).toEqual([succeeded, "failed NOT_OURS engineer"])
     const landed = (place.store.bodies.get(run_id) ?? []).map(({ meta }) => meta.task_id)
     expect([...new Set(landed)]).toEqual([idOf(first)])
     const second = end.facts.filter((fact) => "task_id" in fact && fact.task_id === idOf(other))
@@ -246,7 +253,7 @@ describe("somebody else's execution", () => {
         ),
       },
     })
-    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.verdict("c-1")).toBe(succeeded)
     expect(end.state.tasks.get(idOf("c-1"))?.attempts.length).toBe(1)
     expect(end.calls.filter(([, , id]) => id.includes("theirs"))).toEqual([])
     const [first = 0, ...later] = end.timesOf("start")
@@ -315,7 +322,7 @@ describe("an interrupted start", () => {
     const cut = yield* night({ cutAfter: "100 millis", script: { state: () => working } })
     expect([cut.isOver, startFacts(cut.facts)]).toEqual([false, ["start", "accepted"]])
     const next = yield* night({ facts: cut.facts.slice(2), script: { state: () => completed } })
-    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
     expect(cut.facts[0]).toMatchObject({ run_id })
   })
 })

@@ -5,7 +5,7 @@ import * as fc from "fast-check"
 import { outcomes } from "../../src/service/EndTable.ts"
 import { NightPicture, Order, Steered, pauseMax } from "../../src/task/NightPicture.ts"
 import type { EnginePicture, SteerableNight } from "../../src/task/NightPicture.ts"
-import { hour, idOf, makePlace, minute, night, ready, second, customers } from "./ScriptedNight.ts"
+import { hour, idOf, makePlace, minute, night, ready, second, customers, succeeded } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, state, working, type Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
@@ -68,13 +68,8 @@ describe("an order", () => {
       expect(times.slice(0, 2).every((ms) => ms < minute)).toBe(true)
       expect(times.slice(2).every((ms) => ms >= 3 * hour && ms < 3 * hour + minute)).toBe(true)
       expect(times.length).toBe(4)
-      expect(end.facts.filter(({ _tag }) => _tag === "RunSteered")).toMatchObject([
-        { order: "pause" },
-        { order: "resume" },
-      ])
-      expect(new Set(customers(4).map(({ customer }) => end.verdict(customer)))).toEqual(
-        new Set(["succeeded COMPLETED nobody"]),
-      )
+      expect(end.of("RunSteered")).toMatchObject([{ order: "pause" }, { order: "resume" }])
+      expect(new Set(customers(4).map(({ customer }) => end.verdict(customer)))).toEqual(new Set([succeeded]))
     },
   )
 
@@ -105,7 +100,7 @@ describe("an order", () => {
     ])
     const settled = end.state.tasks.get(idOf("c-2"))?.settled
     expect(settled?.at).toBe(minute + Duration.toMillis(pauseMax))
-    expect(end.facts.filter(({ _tag }) => _tag === "RunSteered")).toMatchObject([
+    expect(end.of("RunSteered")).toMatchObject([
       { order: "pause" },
       { order: "drain", because: "pause_over" },
     ])
@@ -143,7 +138,7 @@ describe("an order", () => {
       expect([end.isOver, end.countOf("start")]).toEqual([true, 2])
       expect(customers(4).map(({ customer }) => end.verdict(customer))).toEqual([
         "unfinished OUT_OF_SERVICE service",
-        "succeeded COMPLETED nobody",
+        succeeded,
         "unfinished RUN_DRAINED engineer",
         "unfinished RUN_DRAINED engineer",
       ])
@@ -174,7 +169,7 @@ describe("an order", () => {
       expect(changes(answers)).toEqual([true, false, true, "above_job", "above_job"])
       const [first, ...later] = running
       expect([first, new Set(later.slice(1, 10)), later[12]]).toEqual([4, new Set([1]), 4])
-      expect(end.facts.filter(({ _tag }) => _tag === "RunSteered")).toMatchObject([
+      expect(end.of("RunSteered")).toMatchObject([
         { order: "limit", max_in_flight: 1, per_engine: 20 },
         { order: "limit", max_in_flight: 4, per_engine: 20 },
       ])

@@ -5,7 +5,7 @@ import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Servi
 import type { Prepared } from "../../src/task/Work.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import { makePlace, night, ready, second, type Place } from "./ScriptedNight.ts"
+import { makePlace, night, ready, second, type Place, succeeded } from "./ScriptedNight.ts"
 import { accepted, lost, refused, state as stateOf, throttled, type Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -62,8 +62,6 @@ const startsOf = (
     return { starts: sent, verdict: end.verdict("c-1") }
   })
 
-const succeeded = "succeeded COMPLETED nobody"
-
 describe("a start with a token that the service refuses", () => {
   effect("is sent with the parameters behind it, as another attempt [decision 2 token]", function* () {
     expect(yield* startsOf([refused(422)])).toEqual({
@@ -110,7 +108,7 @@ describe("a start with a token that the service refuses", () => {
     const facts = first.facts.slice(2, answeredAt + 1)
     const next = yield* night({ tasks, place: yield* placeWithToken, facts })
     const dropped = [first, next].map((end) =>
-      end.facts.flatMap((fact) => (fact._tag === "TokenDropped" ? [[fact.token_id, fact.reason]] : [])),
+      end.of("TokenDropped").map((fact) => [fact.token_id, fact.reason]),
     )
     expect(dropped).toEqual([[["t-1", "T10N_REJECTED"]], [["t-1", "T10N_REJECTED"]]])
     expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "failed T10N_REJECTED engineer"])

@@ -4,7 +4,7 @@ import { Duration } from "effect"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { noteAnswer, noteFailure, noTroubles } from "../../src/task/Troubles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { night, type Night } from "./ScriptedNight.ts"
+import { night, type Night, succeeded } from "./ScriptedNight.ts"
 import { accepted, completed, notSent, throttled, working, type Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -39,7 +39,7 @@ describe("the log of a night", () => {
       { _tag: "TroubleEnded", run_id: end.state.started.run_id, trouble: "silent", since, failures: 9 },
     ])
     expect(told.flatMap((event) => (event._tag === "Noted" ? event.fact : []))).toEqual(troublesIn(end.facts))
-    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.verdict("c-1")).toBe(succeeded)
   })
 
   effect("does not show single calls that fail while others are answered", function* () {
