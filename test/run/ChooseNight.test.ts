@@ -74,21 +74,18 @@ describe("the rest of a night whose newest run is a rerun", () => {
     only: new Set(only),
   })
 
-  effect(
-    "is a further run of the tasks that none of its runs has finished, and of nothing else",
-    function* () {
-      const night: Runs = [
-        [1, { tasks: { "c-1": "failed", "c-2": "unfinished", "c-3": undefined, gone: "unfinished" } }],
-        [2, rerun],
-        [4, { job: "other", tasks: { "c-1": "unfinished" }, exit_code: 4 }],
-      ]
-      const job = jobFor("c-1", "c-2", "c-3")
-      expect(yield* choose(night, { job })).toEqual({
-        ...rest(idOf(3), idOf(2), "c-2/bank", "c-3/bank"),
-        collect: [idOf(1)],
-      })
-    },
-  )
+  effect("is a further run of what none of its runs has finished [run rest of the night]", function* () {
+    const night: Runs = [
+      [1, { tasks: { "c-1": "failed", "c-2": "unfinished", "c-3": undefined, gone: "unfinished" } }],
+      [2, rerun],
+      [4, { job: "other", tasks: { "c-1": "unfinished" }, exit_code: 4 }],
+    ]
+    const job = jobFor("c-1", "c-2", "c-3")
+    expect(yield* choose(night, { job })).toEqual({
+      ...rest(idOf(3), idOf(2), "c-2/bank", "c-3/bank"),
+      collect: [idOf(1)],
+    })
+  })
 
   effect("is a run of the rerun's own night, also where the next date has begun", function* () {
     const night: Runs = [
@@ -117,36 +114,27 @@ describe("the rest of a night whose newest run is a rerun", () => {
     expect(yield* choose(night, { hours: 23, job: nightly })).toEqual(next)
   })
 
-  effect(
-    "is nothing where all is finished, or may not be started again [run rest of the night]",
-    function* () {
-      const over = chosen("NothingToDo", idOf(2))
-      expect(
-        yield* choose([
-          [1, unfinished],
-          [2, { ...rerun, tasks: { "c-2": "succeeded" } }],
-        ]),
-      ).toEqual(over)
-      const task = { run_id: idOf(1), task_id: anId(`${idOf(1)}/c-2/bank`) }
-      const start = { ...task, attempt: 1, external_execution_id: "nj-1" }
-      const unknown: ReadonlyArray<Fact> = [
-        { _tag: "StartIntended", ...start, probe: false },
-        { _tag: "StartIntended", ...start, probe: true },
-        {
-          _tag: "TaskSettled",
-          ...task,
-          outcome: "unfinished",
-          reason: "START_UNKNOWN",
-          who_acts: "engineer",
-        },
-      ]
-      const night: Runs = [
+  effect("is nothing where all is finished, or may not be started again", function* () {
+    const over = chosen("NothingToDo", idOf(2))
+    expect(
+      yield* choose([
         [1, unfinished],
-        [2, rerun],
-      ]
-      expect((yield* choose(night, { more: unknown })).chosen).toEqual(over.chosen)
-    },
-  )
+        [2, { ...rerun, tasks: { "c-2": "succeeded" } }],
+      ]),
+    ).toEqual(over)
+    const task = { run_id: idOf(1), task_id: anId(`${idOf(1)}/c-2/bank`) }
+    const start = { ...task, attempt: 1, external_execution_id: "nj-1" }
+    const unknown: ReadonlyArray<Fact> = [
+      { _tag: "StartIntended", ...start, probe: false },
+      { _tag: "StartIntended", ...start, probe: true },
+      { _tag: "TaskSettled", ...task, outcome: "unfinished", reason: "START_UNKNOWN", who_acts: "engineer" },
+    ]
+    const night: Runs = [
+      [1, unfinished],
+      [2, rerun],
+    ]
+    expect((yield* choose(night, { more: unknown })).chosen).toEqual(over.chosen)
+  })
 
   effect("is not begun beside a rerun that can be resumed, nor where another run is asked for", function* () {
     const { exit_code: _, ...cut } = rerun
@@ -180,18 +168,15 @@ describe("a night that was missed", () => {
     expect(yield* choose([], { job: nightly })).toEqual(chosen("New", idOf(1)))
   })
 
-  effect(
-    "is counted from the job's own newest night, not a rerun or a part [run missed] [part missed]",
-    function* () {
-      const others: Runs = [
-        ...before,
-        [2, on("2026-11-17", { ...succeeded, parent: "job.2026-11-17" })],
-        [1, on("2026-11-20", { ...succeeded, job: "other" })],
-        [3, { ...on("2026-11-20", succeeded), part: "job.2026-11-20.3" }],
-      ]
-      expect((yield* choose(others, { job: nightly })).missed).toEqual(missed)
-    },
-  )
+  effect("is counted from the newest night, no rerun or part [run missed] [part missed]", function* () {
+    const others: Runs = [
+      ...before,
+      [2, on("2026-11-17", { ...succeeded, parent: "job.2026-11-17" })],
+      [1, on("2026-11-20", { ...succeeded, job: "other" })],
+      [3, { ...on("2026-11-20", succeeded), part: "job.2026-11-20.3" }],
+    ]
+    expect((yield* choose(others, { job: nightly })).missed).toEqual(missed)
+  })
 
   effect("is told once: not by a run that is resumed, and not by a rerun", function* () {
     const cut: Runs = [...before, [1, { tasks: { "c-1": undefined } }]]

@@ -96,36 +96,9 @@ describe("a count that cannot be read is unknown, never zero:", () => {
       ])
     },
   )
-
-  it("unless the job accepts the results as complete", () => {
-    const sources = builtInSources.map((source): ResultsSource => ({ ...source, counts: "none" }))
-    const job = { ...jobFor("records-2"), sources }
-    const night = one(job, { products_count: "absent" })
-    expect([night.verdict, night.exit_code, night.deleted, night.broken]).toEqual([
-      "succeeded COMPLETED nobody",
-      0,
-      [true],
-      [],
-    ])
-    // What the flow API does not know says nothing, whatever the job accepts.
-    const absent = one({ ...jobFor("noflow+records-2"), sources }, { products_count: "absent" })
-    expect([absent.verdict, absent.deleted]).toEqual([unreachable, [false]])
-  })
 })
 
-describe("an answer other than the documented `nothing here`", () => {
-  it("costs nothing if another endpoint has everything that was counted", () => {
-    const night = one(jobFor("records-1"), { session_id_form: "uuid" })
-    expect([night.verdict, night.deleted, night.asked]).toEqual([
-      "succeeded COMPLETED nobody",
-      [true],
-      [
-        ["flow_results", 422],
-        ["profile", 200],
-      ],
-    ])
-  })
-})
+describe("an answer other than the documented `nothing here`", () => {})
 
 describe("a kept execution", () => {
   const kindSource = (name: string, family: string): ResultsSource => ({

@@ -184,16 +184,6 @@ describe("what a night leaves in the ledger and tells", () => {
     expect(told).toEqual(["job.2026-11-21 0", "job.2026-11-21 0 again", 0])
   })
 
-  it("is nothing deleted at the service if its job keeps what it exports", () => {
-    const keeping: Job = { ...named(ok("c-1")), after_export: "keep" }
-    const told = live(makeNights(), function* () {
-      const kept = yield* night(keeping)
-      const { executions } = yield* Effect.flatMap(Sandbox, ({ truth }) => truth)
-      return [kept, executions.map(({ deleted_at }) => deleted_at)]
-    })
-    expect(told).toEqual(["job.2026-11-21 0", [undefined]])
-  })
-
   it("is exit code 4 as long as one of its reruns has not ended, whatever else is accepted", () => {
     const told = live(makeNights(), function* () {
       yield* night(named(ok("c-1"), away("c-2")))

@@ -163,10 +163,6 @@ describe("a run of a part of a job", () => {
       const { news, exit_code } = yield* runNight(failing(1), options)
       return { runs, exit_code, news: news.map(({ reason }) => reason) }
     })
-    expect(seen).toEqual({
-      runs: ["job.2026-11-21 0", "job.2026-11-22.2 3"],
-      exit_code: 3,
-      news: ["FAILED"],
-    })
+    expect(seen).toEqual({ runs: ["job.2026-11-21 0", "job.2026-11-22.2 3"], exit_code: 3, news: ["FAILED"] })
   })
 })

@@ -10,19 +10,8 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { runNight } from "../../src/run/Nightly.ts"
-import {
-  askedAgain,
-  askedBy,
-  narrowed,
-  planJob,
-  planningFacts,
-  removedFacts,
-  rulesOf,
-  sessionsToPull,
-  sourceFacts,
-  subjectsOf,
-  worksOf,
-} from "../../src/run/PlanJob.ts"
+import { askedAgain, askedBy, narrowed, planJob, planningFacts, removedFacts } from "../../src/run/PlanJob.ts"
+import { rulesOf, sessionsToPull, sourceFacts, subjectsOf, worksOf } from "../../src/run/PlanJob.ts"
 import type { Asked, JobPlan } from "../../src/run/PlanJob.ts"
 import { noExpectations } from "../../src/task/Expectations.ts"
 import { planTasks } from "../../src/task/Plan.ts"

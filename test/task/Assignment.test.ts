@@ -11,20 +11,8 @@ import { accountKeys, fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import type { ParameterSource } from "../../src/jobs/Scalars.ts"
 import { said } from "../service/Said.ts"
-import {
-  assignment,
-  configsForm,
-  grounds,
-  key,
-  known,
-  literal,
-  login,
-  paramsForm,
-  planOn,
-  refitOn,
-  rejectedAccount,
-  unknownAccount,
-} from "./Samples.ts"
+import { assignment, configsForm, grounds, key, known, literal, login, paramsForm } from "./Samples.ts"
+import { planOn, refitOn, rejectedAccount, unknownAccount } from "./Samples.ts"
 import { AccountBook, newAccount } from "../../src/ledger/Accounts.ts"
 import { anId } from "../harness/Id.ts"
 

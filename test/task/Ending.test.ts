@@ -8,7 +8,7 @@ import { LandingMemory } from "../harness/LandingMemory.ts"
 import type { SteerableNight } from "../../src/task/NightPicture.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { hour, idOf, makePlace, minute, night, ready, second, succeeded } from "./ScriptedNight.ts"
+import { hour, idOf, makePlace, minute, night, second, succeeded } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask, Place } from "./ScriptedNight.ts"
 import { accepted, completed, lost, results, silent, throttled, working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
@@ -99,12 +99,6 @@ describe("the deadline", () => {
     expect(told?.map(({ attachment_id, status }) => [attachment_id, status])).toEqual([["doc-1", "failed"]])
   })
 
-  effect("leaves what was cut off to the next run, which reads it", function* () {
-    const { end } = yield* nightOf({ results: () => silent }, { rules: { deadlineAt: hour } })
-    const next = yield* night({ facts: end.facts.slice(2), rules: { deadlineAt: hour } })
-    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
-  })
-
   effect("that is over when a run is resumed gives each task its own time", function* () {
     const { end } = yield* nightOf({ results: () => results(false) }, { rules: { deadlineAt: hour } })
     const place = makePlace()
@@ -192,23 +186,6 @@ describe("a task that is cut off while the disk stalls", () => {
     const next = yield* night({ facts: end.facts.slice(2) })
     expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
   })
-
-  effect("is left partial if it is a session whose results are being landed", function* () {
-    const place = withSlowLanding(makePlace(), "results")
-    const end = yield* night({ place, tasks: [], sessions: ["s-9"], rules: { deadlineAt } })
-    expect([end.isOver, verdictsOf(end)]).toEqual([true, ["unfinished RESULTS_PARTIAL"]])
-  })
-
-  effect("may be running if its start was lost and the next one is being prepared", function* () {
-    const end = yield* night({
-      tasks: [
-        { customer: "c-1", fingerprint: "one", prepare: (times) => (times === 1 ? ready("one") : silent) },
-      ],
-      script: { start: (_, times) => (times === 1 ? lost : throttled()) },
-      rules: { deadlineAt: hour },
-    })
-    expect([end.isOver, verdictsOf(end)]).toEqual([true, ["unfinished START_UNKNOWN"]])
-  })
 })
 
 effect.each([
@@ -228,44 +205,20 @@ effect.each([
 })
 
 describe("an absurd Retry-After", () => {
-  const asked = { message: "later" }
-
-  effect.each<readonly [string, Script, string]>([
-    [
-      "a start",
-      { start: (call) => (isOurs(call.customer_id) ? absurd : accepted("c-2-1")) },
-      "SERVICE_UNREACHABLE",
-    ],
-    ["a state", stateOf(() => absurd), "SERVICE_UNREACHABLE"],
-    ["results", { results: (id) => (isOurs(id) ? absurd : results(true)) }, "RESULTS_PARTIAL"],
-    [
-      "a document",
-      { results: (id) => (isOurs(id) ? document : results(true)), attachment: () => absurd },
-      "COMPLETED",
-    ],
-  ])(
-    "to %s leaves its task for the next run at once, and is obeyed until then",
-    function* ([, script, reason]) {
-      const { end, tookMs } = yield* nightOf(script)
-      expect([end.verdict("c-1"), end.verdict("c-2"), end.countOf("abort")]).toEqual([
-        `${outcomeOf(reason)} ${reason} ${reason === "COMPLETED" ? "nobody" : "service"}`,
-        succeeded,
-        0,
-      ])
-      expect(tookMs).toBeLessThan(minute)
-    },
-  )
-
-  effect("is reported with the task", function* () {
-    const scripts: ReadonlyArray<Script> = [
-      stateOf(() => absurd),
-      { results: () => absurd },
-      { start: (call) => (isOurs(call.customer_id) ? absurd : accepted("c-2-1")) },
-    ]
-    const messages = yield* Effect.forEach(scripts, (script) =>
-      Effect.map(nightOf(script), ({ end }) => messageOf(end)),
-    )
-    expect(messages).toEqual([asked.message, asked.message, "the service asked to wait 1157d 9h 46m 39s"])
+  const start: Script["start"] = (call) => (isOurs(call.customer_id) ? absurd : accepted("c-2-1"))
+  const ofResults: Script["results"] = (id) => (isOurs(id) ? document : results(true))
+  effect.each<readonly [string, Script, string, string | undefined]>([
+    ["a start", { start }, "SERVICE_UNREACHABLE", "the service asked to wait 1157d 9h 46m 39s"],
+    ["a state", stateOf(() => absurd), "SERVICE_UNREACHABLE", "later"],
+    ["results", { results: (id) => (isOurs(id) ? absurd : results(true)) }, "RESULTS_PARTIAL", "later"],
+    ["a document", { results: ofResults, attachment: () => absurd }, "COMPLETED", undefined],
+  ])("to %s leaves its task for the next run at once, and is obeyed until then", function* (row) {
+    const [, script, reason, message] = row
+    const { end, tookMs } = yield* nightOf(script)
+    const verdict = `${outcomeOf(reason)} ${reason} ${reason === "COMPLETED" ? "nobody" : "service"}`
+    expect([end.verdicts("c-1", "c-2"), end.countOf("abort")]).toEqual([[verdict, succeeded], 0])
+    expect(messageOf(end)).toBe(message)
+    expect(tookMs).toBeLessThan(minute)
   })
 })
 

@@ -10,16 +10,8 @@ import { fitAssignments, fitTask } from "../../src/task/Assignment.ts"
 import { FormChecker } from "../../src/client/FormThread.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import { planTasks } from "../../src/task/Plan.ts"
-import {
-  assignment,
-  configsForm,
-  engineDetails,
-  key,
-  login,
-  paramsForm,
-  moment,
-  noAccounts,
-} from "./Samples.ts"
+import { assignment, configsForm, engineDetails, key, login, paramsForm, moment } from "./Samples.ts"
+import { noAccounts } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 import { withLayer } from "../harness/Steps.ts"
 

@@ -3,18 +3,8 @@ import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { SecretRefused } from "../../src/client/Service.ts"
 import type { StartAnswer, StateAnswer, StateView } from "../../src/client/Service.ts"
-import {
-  hour,
-  idOf,
-  makePlace,
-  minute,
-  night,
-  second,
-  sharing,
-  startedBefore,
-  succeeded,
-  unusable,
-} from "./ScriptedNight.ts"
+import { hour, makePlace, minute, night, second, sharing, startedBefore, succeeded } from "./ScriptedNight.ts"
+import { unusable } from "./ScriptedNight.ts"
 import { bodyOf, challenge, completed, counted, lost, state, throttled, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -71,37 +61,31 @@ describe("an execution whose id belongs to somebody else", () => {
 })
 
 describe("following an execution", () => {
-  effect(
-    "records what is new and nothing twice, and lands the last state before its end is a fact",
-    function* () {
-      const place = makePlace()
-      const end = yield* night({ script: { state: after(30) }, place })
-      expect(end.of("AttemptObserved").map(({ status_reason }) => status_reason)).toEqual([
-        "RUNNING",
-        "COMPLETED",
-      ])
-      const landed = place.store.bodies.get(end.state.started.run_id) ?? []
-      expect(landed.map(({ meta }) => meta.kind)).toEqual(["start", "state", "results"])
-      expect(end.of("AttemptClosed")[0]?.landed).toEqual(landed[1]?.ref)
-      expect(end.of("AttemptClosed")[0]?.products_count).toEqual({ "bank:account@accounts": 1 })
-    },
-  )
+  effect("records what is new, once, and lands the last state before its end is a fact", function* () {
+    const place = makePlace()
+    const end = yield* night({ script: { state: after(30) }, place })
+    expect(end.of("AttemptObserved").map(({ status_reason }) => status_reason)).toEqual([
+      "RUNNING",
+      "COMPLETED",
+    ])
+    const landed = place.store.bodies.get(end.state.started.run_id) ?? []
+    expect(landed.map(({ meta }) => meta.kind)).toEqual(["start", "state", "results"])
+    expect(end.of("AttemptClosed")[0]?.landed).toEqual(landed[1]?.ref)
+    expect(end.of("AttemptClosed")[0]?.products_count).toEqual({ "bank:account@accounts": 1 })
+  })
 
-  effect(
-    "looks when earlier executions had ended, and records how long this one took by its own dates",
-    function* () {
-      // Its start is answered after 200 ms.
-      const looks = [60 * second, 70 * second, 80 * second]
-      const view = { date_created: "2026-11-21T00:00:00Z", date_ended: "2026-11-21T00:01:08.500Z" }
-      const ended = state("COMPLETED", "COMPLETED", view)
-      const end = yield* night({
-        tasks: [{ customer: "c-1", looks }],
-        script: { state: (_, times) => (times === 1 ? working : ended) },
-      })
-      expect(end.timesOf("state")).toEqual([60_200, 70_200])
-      expect(end.of("AttemptClosed")[0]?.took).toBe(68_500)
-    },
-  )
+  effect("looks when earlier ones had ended, and records how long this one took by its dates", function* () {
+    // Its start is answered after 200 ms.
+    const looks = [60 * second, 70 * second, 80 * second]
+    const view = { date_created: "2026-11-21T00:00:00Z", date_ended: "2026-11-21T00:01:08.500Z" }
+    const ended = state("COMPLETED", "COMPLETED", view)
+    const end = yield* night({
+      tasks: [{ customer: "c-1", looks }],
+      script: { state: (_, times) => (times === 1 ? working : ended) },
+    })
+    expect(end.timesOf("state")).toEqual([60_200, 70_200])
+    expect(end.of("AttemptClosed")[0]?.took).toBe(68_500)
+  })
 
   effect("records a state that says nothing as unknown, and each change of one word of it", function* () {
     const { body } = plainEnd
@@ -139,62 +123,32 @@ describe("following an execution", () => {
     expect(landed).toEqual([[202], [200]])
   })
 
-  effect(
-    "reads the results of the session that any of its states named, and of none if none did",
-    function* () {
-      const unnamed: StartAnswer = {
-        _tag: "Accepted",
-        http_status: 202,
-        body: { bytes: new Uint8Array(), json: {} },
-        view: { execution_id: anId("e-1") },
-      }
-      const named = state("ONGOING", "RUNNING", { session_id: anId("s-late") })
-      const script = { start: () => unnamed, state: after(1) }
-      const late = yield* night({
-        script: { ...script, state: (_, times) => (times === 1 ? named : completed) },
-      })
-      const sessions = [...late.of("AttemptObserved"), ...late.of("AttemptClosed")]
-      expect(sessions.map(({ session_id }) => session_id)).toEqual(["s-late", "s-late", "s-late"])
-      expect(late.countOf("results", "s-late")).toBe(1)
-      const never = yield* night({ script })
-      const closed = never.of("AttemptClosed").map((fact) => "session_id" in fact)
-      expect([closed, never.countOf("results")]).toEqual([[false], 0])
-    },
-  )
+  effect("reads the results of the session that any of its states named, else of none", function* () {
+    const unnamed: StartAnswer = {
+      _tag: "Accepted",
+      http_status: 202,
+      body: { bytes: new Uint8Array(), json: {} },
+      view: { execution_id: anId("e-1") },
+    }
+    const named = state("ONGOING", "RUNNING", { session_id: anId("s-late") })
+    const script = { start: () => unnamed, state: after(1) }
+    const late = yield* night({
+      script: { ...script, state: (_, times) => (times === 1 ? named : completed) },
+    })
+    const sessions = [...late.of("AttemptObserved"), ...late.of("AttemptClosed")]
+    expect(sessions.map(({ session_id }) => session_id)).toEqual(["s-late", "s-late", "s-late"])
+    expect(late.countOf("results", "s-late")).toBe(1)
+    const never = yield* night({ script })
+    const closed = never.of("AttemptClosed").map((fact) => "session_id" in fact)
+    expect([closed, never.countOf("results")]).toEqual([[false], 0])
+  })
 
-  effect(
-    "is left to a later run if little time is left, and the service asks for more than that",
-    function* () {
-      const place = makePlace()
-      let asked = 0
-      const end = yield* night({
-        place,
-        rules: { max_wait: Duration.minutes(12) },
-        script: {
-          state: () => {
-            if (place.world.now() < 5 * minute) return working
-            asked += 1
-            return asked === 1 ? throttled(429, 11 * minute) : completed
-          },
-        },
-      })
-      expect([end.verdict("c-1"), asked, end.countOf("abort")]).toEqual([
-        "unfinished SERVICE_UNREACHABLE service",
-        1,
-        0,
-      ])
-    },
-  )
-
-  effect(
-    "does not begin with an id that is too long for a path, which an older ledger may hold",
-    function* () {
-      const execution_id = anId("e".repeat(9_000))
-      const facts = startedBefore("c-1", { answer: "accepted", http_status: 202, execution_id })
-      const end = yield* night({ facts })
-      expect([end.verdict("c-1"), end.calls]).toEqual([unusable, []])
-    },
-  )
+  effect("does not begin with an id of an older ledger that is too long for a path", function* () {
+    const execution_id = anId("e".repeat(9_000))
+    const facts = startedBefore("c-1", { answer: "accepted", http_status: 202, execution_id })
+    const end = yield* night({ facts })
+    expect([end.verdict("c-1"), end.calls]).toEqual([unusable, []])
+  })
 
   effect("continues through lost answers, storms and an invalid date", function* () {
     const answers = [
@@ -210,7 +164,7 @@ describe("following an execution", () => {
   })
 
   effect(
-    "believes that an execution is gone only after ten minutes of such answers [promise 4 gone]",
+    "believes that an execution is gone after ten minutes of such answers [promise 4 gone]",
     function* () {
       const gone = { _tag: "NotFound" } as const
       const place = makePlace()
@@ -245,10 +199,7 @@ describe("an execution that cannot continue", () => {
       let aborted = false
       const end = yield* night({
         place,
-        script: {
-          state: () => (aborted ? cancelled : asked),
-          abort: () => ((aborted = true), "aborted"),
-        },
+        script: { state: () => (aborted ? cancelled : asked), abort: () => ((aborted = true), "aborted") },
       })
       expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["challenge"])
       expect([end.countOf("start"), end.verdict("c-1")]).toEqual([
@@ -261,66 +212,51 @@ describe("an execution that cannot continue", () => {
     },
   )
 
-  effect(
-    "because the source asks for a person is looked at until it is closed, and landed once",
-    function* () {
-      const place = makePlace()
-      const script = { state: (_: string, times: number) => (times <= 10 ? challenge : cancelled) }
-      const end = yield* night({ place, script })
-      expect([end.verdict("c-1"), end.countOf("state"), end.countOf("abort")]).toEqual([
-        "failed CUSTOMER_INTERVENTION_REQUIRED customer",
-        11,
-        1,
-      ])
-      const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta.kind)
-      expect(bodies).toEqual(["start", "challenge", "state"])
-    },
-  )
+  effect("because the source asks for a person is looked at until closed, and landed once", function* () {
+    const place = makePlace()
+    const script = { state: (_: string, times: number) => (times <= 10 ? challenge : cancelled) }
+    const end = yield* night({ place, script })
+    expect([end.verdict("c-1"), end.countOf("state"), end.countOf("abort")]).toEqual([
+      "failed CUSTOMER_INTERVENTION_REQUIRED customer",
+      11,
+      1,
+    ])
+    const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta.kind)
+    expect(bodies).toEqual(["start", "challenge", "state"])
+  })
 
-  effect(
-    "is left in flight after eight aborts in vain, or twenty looks after one that was accepted",
-    function* () {
-      const vain = yield* night({ script: { state: () => challenge, abort: () => "not_stoppable" } })
-      const stuck = yield* night({ script: { state: () => challenge, abort: () => "aborted" } })
-      expect(
-        [vain, stuck].map((end) => [end.verdict("c-1"), end.countOf("abort"), end.countOf("state")]),
-      ).toEqual([
-        ["unfinished NOT_STOPPABLE service", 8, 9],
-        ["unfinished NOT_STOPPABLE service", 1, 21],
-      ])
-      // Each is longer waited for than the one before, up to the longest wait between two looks.
-      const asked = vain.timesOf("abort")
-      const waits = asked.slice(1).map((ms, index) => Math.round((ms - (asked[index] ?? 0)) / second))
-      expect(waits).toEqual([2, 4, 8, 16, 32, 60, 60])
-    },
-  )
+  effect("is left in flight after eight aborts in vain, or twenty looks after an accepted one", function* () {
+    const vain = yield* night({ script: { state: () => challenge, abort: () => "not_stoppable" } })
+    const stuck = yield* night({ script: { state: () => challenge, abort: () => "aborted" } })
+    expect(
+      [vain, stuck].map((end) => [end.verdict("c-1"), end.countOf("abort"), end.countOf("state")]),
+    ).toEqual([
+      ["unfinished NOT_STOPPABLE service", 8, 9],
+      ["unfinished NOT_STOPPABLE service", 1, 21],
+    ])
+    // Each is longer waited for than the one before, up to the longest wait between two looks.
+    const asked = vain.timesOf("abort")
+    const waits = asked.slice(1).map((ms, index) => Math.round((ms - (asked[index] ?? 0)) / second))
+    expect(waits).toEqual([2, 4, 8, 16, 32, 60, 60])
+  })
 
-  effect(
-    "because the source asks for a person is the customer's, whichever process aborted it",
-    function* () {
-      const asked = yield* night({ script: { state: () => challenge }, cutAfter: "10 seconds" })
-      expect(asked.of("AbortIntended").length).toBe(1)
-      const script = { state: () => cancelled }
-      // The abort had its effect while no process was there, or the process died right after the closing.
-      const next = yield* night({ facts: asked.facts.slice(2), script })
-      const upToClosing = next.facts.slice(
-        2,
-        next.facts.findIndex(({ _tag }) => _tag === "AttemptClosed") + 1,
-      )
-      const last = yield* night({ facts: upToClosing, script })
-      const told = [next, last].map((end) => [end.countOf("start"), end.countOf("abort"), end.verdict("c-1")])
-      const customers = [0, 0, "failed CUSTOMER_INTERVENTION_REQUIRED customer"]
-      expect(told).toEqual([customers, customers])
-    },
-  )
+  effect("because the source asks for a person is the customer's, whoever aborted it", function* () {
+    const asked = yield* night({ script: { state: () => challenge }, cutAfter: "10 seconds" })
+    expect(asked.of("AbortIntended").length).toBe(1)
+    const script = { state: () => cancelled }
+    // The abort had its effect while no process was there, or the process died right after the closing.
+    const next = yield* night({ facts: asked.facts.slice(2), script })
+    const upToClosing = next.facts.slice(2, next.facts.findIndex(({ _tag }) => _tag === "AttemptClosed") + 1)
+    const last = yield* night({ facts: upToClosing, script })
+    const told = [next, last].map((end) => [end.countOf("start"), end.countOf("abort"), end.verdict("c-1")])
+    const customers = [0, 0, "failed CUSTOMER_INTERVENTION_REQUIRED customer"]
+    expect(told).toEqual([customers, customers])
+  })
 
   effect("within max_wait is aborted, intent first, and does not count as a second try", function* () {
     let aborted = false
     const end = yield* night({
-      script: {
-        state: () => (aborted ? cancelled : working),
-        abort: () => ((aborted = true), "aborted"),
-      },
+      script: { state: () => (aborted ? cancelled : working), abort: () => ((aborted = true), "aborted") },
     })
     expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["max_wait"])
     expect(end.timesOf("abort")[0]).toBeGreaterThanOrEqual(3.5 * hour)
@@ -334,10 +270,7 @@ describe("an execution that cannot continue", () => {
     const end = yield* night({
       tasks: sharing("one", "c-1", "c-2"),
       rules: { deadlineAt: hour },
-      script: {
-        state: () => (aborted > 0 ? cancelled : working),
-        abort: () => (aborted++, "aborted"),
-      },
+      script: { state: () => (aborted > 0 ? cancelled : working), abort: () => (aborted++, "aborted") },
     })
     expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["deadline"])
     expect([end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
@@ -347,37 +280,8 @@ describe("an execution that cannot continue", () => {
     ])
   })
 
-  effect("is aborted again if it was not stoppable, and closes by itself meanwhile", function* () {
-    let timesAborted = 0
-    const end = yield* night({
-      rules: { max_wait: Duration.millis(minute) },
-      script: {
-        state: () => (timesAborted < 3 ? working : completed),
-        abort: (_, times) => ((timesAborted = times), times < 3 ? "not_stoppable" : "already_closed"),
-      },
-    })
-    expect([end.countOf("abort"), end.verdict("c-1")]).toEqual([3, succeeded])
-  })
-
-  effect("stays in flight if it cannot be stopped, and the next process follows it", function* () {
-    const stuck = yield* night({
-      tasks: sharing("one", "c-1", "c-2"),
-      rules: { max_wait: Duration.millis(minute) },
-      script: { state: () => working, abort: () => "not_stoppable" },
-    })
-    expect([stuck.isOver, stuck.verdict("c-1"), stuck.verdict("c-2")]).toEqual([
-      true,
-      "unfinished NOT_STOPPABLE service",
-      // Its login is still in flight.
-      "unfinished ALREADY_EXECUTING service",
-    ])
-    expect([stuck.countOf("start"), stuck.countOf("abort") > 3]).toEqual([1, true])
-    const next = yield* night({ facts: stuck.facts.slice(2), script: { state: () => completed } })
-    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
-  })
-
   effect(
-    "of a service that refuses the secret is an engineer's, and followed by the next run [end SECRET_REFUSED open]",
+    "whose service refuses the secret is followed by the next run [end SECRET_REFUSED open]",
     function* () {
       const refused = new SecretRefused({ http_status: 401, message: "no such application" })
       const end = yield* night({
@@ -389,13 +293,4 @@ describe("an execution that cannot continue", () => {
       expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
     },
   )
-
-  effect("of an unreachable service is left as it is, and reported", function* () {
-    const end = yield* night({
-      rules: { max_wait: Duration.millis(minute) },
-      script: { state: () => lost, abort: () => lost },
-    })
-    expect(end.verdict("c-1")).toBe("unfinished SERVICE_UNREACHABLE service")
-    expect(end.state.tasks.get(idOf("c-1"))?.attempts[0]?.closed).toBeUndefined()
-  })
 })

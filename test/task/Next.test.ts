@@ -7,18 +7,8 @@ import type { Mode } from "../../src/task/Next.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { courseOf } from "../../src/ledger/RunState.ts"
 import { own } from "../../src/service/Ends.ts"
-import {
-  answered,
-  closed,
-  drained,
-  fold,
-  intended,
-  lives,
-  observed,
-  run_id,
-  settled,
-  task_id,
-} from "./Lives.ts"
+import { answered, closed, drained, fold, intended, lives, observed, run_id, settled } from "./Lives.ts"
+import { task_id } from "./Lives.ts"
 import { anId } from "../harness/Id.ts"
 
 const taskOf = (facts: ReadonlyArray<Fact>) => fold(facts).tasks.get(task_id)

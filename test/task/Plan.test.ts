@@ -7,15 +7,8 @@ import { describe, expect } from "vitest"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import {
-  estimateNight,
-  expectedDurations,
-  neededBefore,
-  tailsOf,
-  takesOf,
-  expectedDuration,
-  noExpectations,
-} from "../../src/task/Expectations.ts"
+import { estimateNight, expectedDurations, neededBefore, tailsOf } from "../../src/task/Expectations.ts"
+import { takesOf, expectedDuration, noExpectations } from "../../src/task/Expectations.ts"
 import type { EngineFinding } from "../../src/client/EngineForms.ts"
 import { findConflicts, planTasks, type PlanInput } from "../../src/task/Plan.ts"
 import { assignment, fitOf, key, known, login, moment, noAccounts } from "./Samples.ts"
@@ -114,13 +107,6 @@ describe("a plan", () => {
       expired: [],
       conflicts: [{ why: "same_credentials", task_ids: [idOf("1"), idOf("3")] }],
     })
-  })
-
-  it("names a session's customer only where one is known", () => {
-    const { sessions } = planTasks(
-      input({ job: job([], [{ session_id: anId("s2"), customer_id: undefined }]), logins: [] }),
-    )
-    expect(sessions).toStrictEqual([{ task_id: anId("n.2026-11-21/session/s2"), session_id: anId("s2") }])
   })
 
   it("says what is odd about an engine's own forms", () => {

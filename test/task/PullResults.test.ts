@@ -4,29 +4,10 @@ import { Duration, Effect } from "effect"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { exitCodeOf } from "../../src/report/Finish.ts"
-import {
-  idOf,
-  makePlace,
-  minute,
-  night,
-  rules,
-  run_id,
-  second,
-  type NightEnd,
-  succeeded,
-} from "./ScriptedNight.ts"
-import {
-  accepted,
-  bodyOf,
-  completed,
-  counted,
-  lost,
-  nothing,
-  results,
-  state,
-  throttled,
-  unexpected,
-} from "./ScriptedService.ts"
+import { idOf, makePlace, minute, night, rules, run_id, second, succeeded } from "./ScriptedNight.ts"
+import type { NightEnd } from "./ScriptedNight.ts"
+import { accepted, bodyOf, completed, counted, lost, nothing, results, state } from "./ScriptedService.ts"
+import { throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -34,7 +15,6 @@ import { effect } from "../harness/Steps.ts"
 const over: Script = { state: () => completed }
 const accountRecord = { product: "accounts", sub_family: "bank:account" }
 const absent = nothing(404)
-const neverStarted = nothing(412)
 const counting = (products_count: Readonly<Record<string, number>>): Script => ({
   state: () =>
     state("COMPLETED", "COMPLETED", {
@@ -148,93 +128,34 @@ describe("results", () => {
     expect([yield* reads(5_204), yield* reads(5_205)]).toEqual([1, 2])
   })
 
-  effect(
-    "that are not final after wait_final leave the task unfinished, and are read again later",
-    function* () {
-      const first = yield* night({ script: { ...over, results: () => results(false) } })
-      expect([first.verdict("c-1"), isDrained(first)]).toEqual([partial, false])
-      const read = first.timesOf("results")
-      expect(Math.max(...read) - Math.min(...read)).toBeLessThanOrEqual(10 * minute)
-      for (const mode of ["night", "collect"] as const) {
-        const next = yield* night({ facts: first.facts.slice(2), mode, script: over })
-        expect([next.countOf("start"), next.verdict("c-1"), isDrained(next)]).toEqual([0, succeeded, true])
-        // The process before it may have asked a moment ago.
-        expect(next.calls[0]?.[0]).toBeGreaterThanOrEqual(5 * second)
-      }
-    },
-  )
-
-  effect("wait for locks and limits at least as long as the service asks", function* () {
-    const end = yield* night({
-      script: {
-        ...over,
-        results: (_, times) =>
-          [throttled(504), throttled(429, 30 * second), lost][times - 1] ?? results(true),
-      },
-    })
-    expect([end.verdict("c-1"), end.countOf("results")]).toEqual([succeeded, 4])
-    expect(gaps(end)[1]).toBeGreaterThanOrEqual(30 * second)
+  effect("that are not final after wait_final leave the task unfinished, to be read later", function* () {
+    const first = yield* night({ script: { ...over, results: () => results(false) } })
+    expect([first.verdict("c-1"), isDrained(first)]).toEqual([partial, false])
+    const read = first.timesOf("results")
+    expect(Math.max(...read) - Math.min(...read)).toBeLessThanOrEqual(10 * minute)
+    for (const mode of ["night", "collect"] as const) {
+      const next = yield* night({ facts: first.facts.slice(2), mode, script: over })
+      expect([next.countOf("start"), next.verdict("c-1"), isDrained(next)]).toEqual([0, succeeded, true])
+      // The process before it may have asked a moment ago.
+      expect(next.calls[0]?.[0]).toBeGreaterThanOrEqual(5 * second)
+    }
   })
 })
 
 describe("missing results", () => {
-  effect("are no loss if nothing was counted", function* () {
-    const none = { "bank:account@accounts": 0 }
-    const end = yield* night({ script: { ...counting(none), results: () => absent } })
-    expect([end.verdict("c-1"), isDrained(end), end.countOf("results"), reads(end.facts)]).toEqual([
-      succeeded,
-      true,
-      3,
-      [["results", 404, true, false]],
-    ])
-  })
-
-  effect("that come a moment later are read, although nothing was counted until then", function* () {
-    const late: Script = {
+  effect("that were there a moment ago prove nothing [promise 5 absence]", function* () {
+    const record = [accountRecord]
+    const script = (gone: number): Script => ({
       ...counting({}),
-      results: (_, times) => (times < 3 ? absent : results(true, [accountRecord])),
-    }
-    const end = yield* night({ script: late })
-    expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
-      succeeded,
-      true,
-      [["results", 200, true, true]],
-    ])
-  })
-
-  effect(
-    "that were there a moment ago prove nothing, not even if nothing was counted [promise 5 absence]",
-    function* () {
-      const record = [accountRecord]
-      const script = (gone: number): Script => ({
-        ...counting({}),
-        results: (_, times) =>
-          times === 1 ? results(false, record) : times <= gone ? absent : results(true),
-      })
-      const ends = [yield* night({ script: script(2) }), yield* night({ script: script(6) })]
-      expect(ends.map((end) => [end.verdict("c-1"), isDrained(end), end.countOf("results")])).toEqual([
-        [succeeded, true, 3],
-        [succeeded, true, 7],
-      ])
-      const gone = yield* night({ script: script(Infinity) })
-      expect([gone.verdict("c-1"), isDrained(gone)]).toEqual([partial, false])
-    },
-  )
-
-  effect("are kept at the service if something was counted and nothing can be read", function* () {
-    for (const script of [{ results: () => absent }, { results: () => neverStarted }]) {
-      const end = yield* night({ script: { ...over, ...script } })
-      // The profile brings no accounts, so that nobody asks for it.
-      expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([
-        "partial RECORDS_UNREACHABLE engineer",
-        false,
-        0,
-      ])
-    }
-    const strange = yield* night({
-      script: { ...counting(oneProfile), results: () => absent, profile: () => unexpected },
+      results: (_, times) => (times === 1 ? results(false, record) : times <= gone ? absent : results(true)),
     })
-    expect(strange.verdict("c-1")).toBe("partial RECORDS_UNREACHABLE engineer")
+    const ends = [yield* night({ script: script(2) }), yield* night({ script: script(6) })]
+    expect(ends.map((end) => [end.verdict("c-1"), isDrained(end), end.countOf("results")])).toEqual([
+      [succeeded, true, 3],
+      [succeeded, true, 7],
+    ])
+    const gone = yield* night({ script: script(Infinity) })
+    expect([gone.verdict("c-1"), isDrained(gone)]).toEqual([partial, false])
   })
 
   effect("are replaced by the profile if it contains every family that was counted", function* () {
@@ -256,28 +177,17 @@ describe("missing results", () => {
     expect([more.verdict("c-1"), isDrained(more)]).toEqual(["partial RECORDS_UNREACHABLE engineer", false])
   })
 
-  effect(
-    "are not asked of an endpoint that the job turned off, nor of any other while one is not final",
-    function* () {
-      const sources = rules.sources.map((one) => ({ ...one, enabled: one.name !== "profile" }))
-      const off = yield* night({
-        script: { ...counting(oneProfile), results: () => absent },
-        rules: { sources },
-      })
-      const waiting = yield* night({ script: { ...counting(oneProfile), results: () => results(false) } })
-      expect([off, waiting].map((end) => [end.verdict("c-1"), end.countOf("profile")])).toEqual([
-        ["partial RECORDS_UNREACHABLE engineer", 0],
-        [partial, 0],
-      ])
-    },
-  )
-
-  effect("alone make us ask for the profile: what is here already is not read twice", function* () {
-    const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
-    const end = yield* night({
-      script: { ...counting(oneProfile), results: () => results(true, [profile]) },
+  effect("are not asked of an endpoint that is off, nor of another while one is not final", function* () {
+    const sources = rules.sources.map((one) => ({ ...one, enabled: one.name !== "profile" }))
+    const off = yield* night({
+      script: { ...counting(oneProfile), results: () => absent },
+      rules: { sources },
     })
-    expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([succeeded, true, 0])
+    const waiting = yield* night({ script: { ...counting(oneProfile), results: () => results(false) } })
+    expect([off, waiting].map((end) => [end.verdict("c-1"), end.countOf("profile")])).toEqual([
+      ["partial RECORDS_UNREACHABLE engineer", 0],
+      [partial, 0],
+    ])
   })
 
   effect("are partial, not lost, while the profile does not answer", function* () {
@@ -289,38 +199,25 @@ describe("missing results", () => {
 })
 
 describe("an answer without results", () => {
-  effect(
-    "is believed at once if it is permanent, and after three reads if it may pass [decision 10 sources]",
-    function* () {
-      const refusedWith = (http_status: number) => new UnexpectedAnswer({ http_status, message: "no" })
-      const secret = new SecretRefused({ http_status: 403, message: "no" })
-      const asked = (answer: ReturnType<NonNullable<Script["results"]>>) =>
-        Effect.map(night({ script: { ...over, results: () => answer } }), (end) => end.countOf("results"))
-      const answers = [
-        refusedWith(422),
-        nothing(412),
-        nothing(404),
-        refusedWith(400),
-        refusedWith(405),
-        secret,
-      ]
-      expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3, 3])
-    },
-  )
+  effect("is believed at once if permanent, else after three reads [decision 10 sources]", function* () {
+    const refusedWith = (http_status: number) => new UnexpectedAnswer({ http_status, message: "no" })
+    const secret = new SecretRefused({ http_status: 403, message: "no" })
+    const asked = (answer: ReturnType<NonNullable<Script["results"]>>) =>
+      Effect.map(night({ script: { ...over, results: () => answer } }), (end) => end.countOf("results"))
+    const answers = [refusedWith(422), nothing(412), nothing(404), refusedWith(400), refusedWith(405), secret]
+    expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3, 3])
+  })
 
-  effect(
-    "that the reference does not list is no refusal unless it is a 4xx: the results may still come",
-    function* () {
-      const statuses = [302, 399, 500, 507]
-      const ends = yield* Effect.forEach(statuses, (http_status) => {
-        const strange = new UnexpectedAnswer({ http_status, message: "no" })
-        return night({ script: { ...over, results: (_, times) => (times < 5 ? strange : results(true)) } })
-      })
-      expect(ends.map((end) => [end.verdict("c-1"), end.countOf("results")])).toEqual(
-        statuses.map(() => [succeeded, 5]),
-      )
-    },
-  )
+  effect("that the reference does not list is no refusal unless it is a 4xx", function* () {
+    const statuses = [302, 399, 500, 507]
+    const ends = yield* Effect.forEach(statuses, (http_status) => {
+      const strange = new UnexpectedAnswer({ http_status, message: "no" })
+      return night({ script: { ...over, results: (_, times) => (times < 5 ? strange : results(true)) } })
+    })
+    expect(ends.map((end) => [end.verdict("c-1"), end.countOf("results")])).toEqual(
+      statuses.map(() => [succeeded, 5]),
+    )
+  })
 
   effect("counts only if the reads before it had none either, with nothing else in between", function* () {
     const answers = [absent, absent, lost, absent, absent]
@@ -348,25 +245,22 @@ describe("documents", () => {
         ?.attachments.map(({ attachment_id, status }) => [attachment_id, status]) ?? [],
     )
 
-  effect(
-    "are downloaded once the results are final; missing or refused ones are reported, not requested again",
-    function* () {
-      const end = yield* night({
-        script: {
-          ...over,
-          results: (_, times) => results(times > 1, named),
-          attachment: (id, times) =>
-            id === "doc-2" ? "missing" : id === "doc-3" && times < 3 ? lost : "document",
-        },
-      })
-      expect([statuses(end), end.verdict("c-1"), isDrained(end)]).toEqual([
-        { "../etc": "refused", "doc-1": "downloaded", "doc-2": "missing", "doc-3": "downloaded" },
-        succeeded,
-        true,
-      ])
-      expect([end.countOf("attachment", "../etc"), end.countOf("attachment", "doc-1")]).toEqual([0, 1])
-    },
-  )
+  effect("are downloaded once the results are final; missing or refused ones are reported", function* () {
+    const end = yield* night({
+      script: {
+        ...over,
+        results: (_, times) => results(times > 1, named),
+        attachment: (id, times) =>
+          id === "doc-2" ? "missing" : id === "doc-3" && times < 3 ? lost : "document",
+      },
+    })
+    expect([statuses(end), end.verdict("c-1"), isDrained(end)]).toEqual([
+      { "../etc": "refused", "doc-1": "downloaded", "doc-2": "missing", "doc-3": "downloaded" },
+      succeeded,
+      true,
+    ])
+    expect([end.countOf("attachment", "../etc"), end.countOf("attachment", "doc-1")]).toEqual([0, 1])
+  })
 
   effect("that the service finds only at the third request are downloaded", function* () {
     const end = yield* night({
@@ -460,22 +354,5 @@ describe("documents", () => {
       rules: { flow_results },
     })
     expect([end.countOf("attachment"), statuses(end), isDrained(end)]).toEqual([0, {}, true])
-  })
-})
-
-describe("a flow session that its customer ran alone", () => {
-  const verdict = (end: NightEnd) => {
-    const settled = end.state.tasks.get(`${run_id}/session/s-9`)?.settled?.fact
-    return `${settled?.outcome} ${settled?.reason} ${settled?.who_acts}`
-  }
-  const pull = (script: Script) => Effect.map(night({ tasks: [], sessions: ["s-9"], script }), verdict)
-
-  effect("is read without an execution, and distinguished from one that does not exist", function* () {
-    expect([
-      yield* pull({}),
-      yield* pull({ results: () => results(false) }),
-      yield* pull({ results: () => absent }),
-      yield* pull({ results: () => neverStarted }),
-    ]).toEqual([succeeded, partial, "failed SESSION_UNKNOWN engineer", "failed SESSION_UNKNOWN engineer"])
   })
 })

@@ -7,23 +7,13 @@ import { Cause, Effect, Exit } from "effect"
 import type { Body } from "../../src/client/Service.ts"
 import { BoundBroken } from "../../src/service/BodyBounds.ts"
 import { dueDeletions, pendingDeletions } from "../../src/task/DeleteExecutions.ts"
-import type { Fact } from "../../src/ledger/Fact.ts"
 import { AnswerUnusable, defectOf, defectText } from "../../src/task/Quarantine.ts"
 import { keptWhereUnusable } from "../../src/task/SettleUnusable.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
-import { foldRun } from "../../src/ledger/FoldRun.ts"
-import {
-  idOf,
-  makePlace,
-  night,
-  run_id,
-  startedBefore,
-  type NightEnd,
-  type Place,
-  succeeded,
-} from "./ScriptedNight.ts"
-import { accepted, completed, lost, results, state, working, type Script } from "./ScriptedService.ts"
+import { idOf, makePlace, night, run_id, startedBefore, succeeded } from "./ScriptedNight.ts"
+import type { NightEnd, Place } from "./ScriptedNight.ts"
+import { accepted, completed, results, state, working, type Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -61,71 +51,65 @@ describe("results that cannot be used", () => {
       /^its body could not be kept$/,
     ],
   ] as const) {
-    effect(
-      `settle their own task when they ${name}, and nothing of it is deleted [end ANSWER_UNUSABLE]`,
-      function* () {
-        const place = makePlace()
-        const script = {
-          results: (session_id: string) =>
-            session_id === "s-c-2-1" ? ({ _tag: "Results", body: body() } as const) : results(true),
-        }
-        const end = yield* night({ tasks: all, script, place })
-        const alone = yield* night({ tasks: others })
-        expect(others.map(({ customer }) => settledOf(end, customer))).toEqual(
-          others.map(({ customer }) => settledOf(alone, customer)),
-        )
-        expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-        const [refused] = end.of("AnswerRefused")
-        expect(refused).toMatchObject({ what: "flow_results", execution_id: anId("e-c-2-1") })
-        const said = refused?._tag === "AnswerRefused" ? refused.why : ""
-        if (typeof why === "string") expect(said).toBe(why)
-        else expect(said).toMatch(why)
-        expect(said).not.toContain("secret")
-        const [what, kept] = settledOf(end, "c-2")?.message?.split("; ") ?? []
-        expect(what).toBe(`the answer (flow_results) cannot be used: ${said}`)
-        expect(kept).toMatch(where)
-        expect(end.of("AttemptKept")).toMatchObject([
-          { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE", families: [] },
-        ])
-        // The login was accepted and its end was read: it may be sent again.
-        expect(end.of("CredentialRejected")).toEqual([])
-        expect(end.countOf("start", "c-2")).toBe(1)
-        expect(pendingDeletions(end.state)).toBe(2)
-        expect(end.isOver).toBe(true)
-      },
-    )
+    effect(`settle their own task when they ${name}, undeleted [end ANSWER_UNUSABLE]`, function* () {
+      const place = makePlace()
+      const script = {
+        results: (session_id: string) =>
+          session_id === "s-c-2-1" ? ({ _tag: "Results", body: body() } as const) : results(true),
+      }
+      const end = yield* night({ tasks: all, script, place })
+      const alone = yield* night({ tasks: others })
+      expect(others.map(({ customer }) => settledOf(end, customer))).toEqual(
+        others.map(({ customer }) => settledOf(alone, customer)),
+      )
+      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      const [refused] = end.of("AnswerRefused")
+      expect(refused).toMatchObject({ what: "flow_results", execution_id: anId("e-c-2-1") })
+      const said = refused?._tag === "AnswerRefused" ? refused.why : ""
+      if (typeof why === "string") expect(said).toBe(why)
+      else expect(said).toMatch(why)
+      expect(said).not.toContain("secret")
+      const [what, kept] = settledOf(end, "c-2")?.message?.split("; ") ?? []
+      expect(what).toBe(`the answer (flow_results) cannot be used: ${said}`)
+      expect(kept).toMatch(where)
+      expect(end.of("AttemptKept")).toMatchObject([
+        { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE", families: [] },
+      ])
+      // The login was accepted and its end was read: it may be sent again.
+      expect(end.of("CredentialRejected")).toEqual([])
+      expect(end.countOf("start", "c-2")).toBe(1)
+      expect(pendingDeletions(end.state)).toBe(2)
+      expect(end.isOver).toBe(true)
+    })
   }
 
-  effect(
-    "are read again by the next process, and if they can be used by then, settle the task",
-    function* () {
-      const place = makePlace()
-      const tasks = [{ customer: "c-2" }]
-      const broken = { results: () => ({ _tag: "Results", body: unusable }) as const }
-      yield* night({ tasks, place, script: broken })
-      const still = yield* night({ tasks, place, script: broken })
-      expect(still.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-      // Nothing new was learnt: one fact, one body.
-      expect(still.of("AnswerRefused")).toHaveLength(1)
-      expect(still.of("AttemptKept")).toHaveLength(1)
-      expect(asideIn(place)).toHaveLength(1)
-      const reads = (body: Body) => ({ results: () => ({ _tag: "Results", body }) as const })
-      // Another reason is news, and so is another body.
-      yield* night({ tasks, place, script: reads({ ...unusable, unusable: "it is too long" }) })
-      expect(asideIn(place)).toHaveLength(1)
-      const other = yield* night({ tasks, place, script: reads({ ...unusable, bytes: bytes.subarray(1) }) })
-      expect(asideIn(place)).toHaveLength(2)
-      expect(other.of("AnswerRefused").map((one) => [one.why, one.landed?.bytes])).toEqual([
-        [unusable.unusable, 4],
-        ["it is too long", 4],
-        [unusable.unusable, 3],
-      ])
-      const healed = yield* night({ tasks, place, mode: "collect" })
-      expect(healed.verdict("c-2")).toBe(succeeded)
-      expect(healed.countOf("start")).toBe(1)
-      expect(pendingDeletions(healed.state)).toBe(1)
-    },
-  )
+  effect("are read again by the next process, and settle the task if they can be used", function* () {
+    const place = makePlace()
+    const tasks = [{ customer: "c-2" }]
+    const broken = { results: () => ({ _tag: "Results", body: unusable }) as const }
+    yield* night({ tasks, place, script: broken })
+    const still = yield* night({ tasks, place, script: broken })
+    expect(still.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    // Nothing new was learnt: one fact, one body.
+    expect(still.of("AnswerRefused")).toHaveLength(1)
+    expect(still.of("AttemptKept")).toHaveLength(1)
+    expect(asideIn(place)).toHaveLength(1)
+    const reads = (body: Body) => ({ results: () => ({ _tag: "Results", body }) as const })
+    // Another reason is news, and so is another body.
+    yield* night({ tasks, place, script: reads({ ...unusable, unusable: "it is too long" }) })
+    expect(asideIn(place)).toHaveLength(1)
+    const other = yield* night({ tasks, place, script: reads({ ...unusable, bytes: bytes.subarray(1) }) })
+    expect(asideIn(place)).toHaveLength(2)
+    expect(other.of("AnswerRefused").map((one) => [one.why, one.landed?.bytes])).toEqual([
+      [unusable.unusable, 4],
+      ["it is too long", 4],
+      [unusable.unusable, 3],
+    ])
+    const healed = yield* night({ tasks, place, mode: "collect" })
+    expect(healed.verdict("c-2")).toBe(succeeded)
+    expect(healed.countOf("start")).toBe(1)
+    expect(pendingDeletions(healed.state)).toBe(1)
+  })
 })
 
 describe("a state that cannot be used", () => {
@@ -165,26 +149,23 @@ describe("a state that cannot be used", () => {
     expect(next.countOf("start", "c-2")).toBe(1)
   })
 
-  effect(
-    "rejects no login that was accepted before, and keeps it taken: its execution may be running",
-    function* () {
-      const script = {
-        state: (_: string, times: number) =>
-          times === 1 ? working : ({ _tag: "Working", body: unusable, view: {} } as const),
-      }
-      const place = makePlace()
-      const tasks = ["c-2", "c-9"].map((customer) => ({ customer, fingerprint: "f-2" }))
-      const end = yield* night({ tasks: [...tasks, { customer: "c-3" }], script, place })
-      expect(end.verdicts("c-2", "c-9", "c-3")).toEqual([
-        "failed ANSWER_UNUSABLE engineer",
-        "unfinished ALREADY_EXECUTING service",
-        "failed ANSWER_UNUSABLE engineer",
-      ])
-      expect([end.countOf("start"), end.countOf("start", "c-9")]).toEqual([2, 0])
-      expect(end.of("CredentialRejected")).toEqual([])
-      expect(asideIn(place).map(({ meta }) => meta.http_status)).toEqual([202, 202])
-    },
-  )
+  effect("rejects no login that was accepted before, and keeps it: it may be in use", function* () {
+    const script = {
+      state: (_: string, times: number) =>
+        times === 1 ? working : ({ _tag: "Working", body: unusable, view: {} } as const),
+    }
+    const place = makePlace()
+    const tasks = ["c-2", "c-9"].map((customer) => ({ customer, fingerprint: "f-2" }))
+    const end = yield* night({ tasks: [...tasks, { customer: "c-3" }], script, place })
+    expect(end.verdicts("c-2", "c-9", "c-3")).toEqual([
+      "failed ANSWER_UNUSABLE engineer",
+      "unfinished ALREADY_EXECUTING service",
+      "failed ANSWER_UNUSABLE engineer",
+    ])
+    expect([end.countOf("start"), end.countOf("start", "c-9")]).toEqual([2, 0])
+    expect(end.of("CredentialRejected")).toEqual([])
+    expect(asideIn(place).map(({ meta }) => meta.http_status)).toEqual([202, 202])
+  })
 })
 
 effect("an answer that a defect of ours hides is recorded by what was asked for", function* () {
@@ -250,10 +231,7 @@ describe("a start whose answer cannot be used", () => {
       "StartAnswered",
       "LoginJudged",
     ])
-    expect(known[2]).toMatchObject({
-      what: "start",
-      why: expect.stringMatching(/^a defect in the program/),
-    })
+    expect(known[2]).toMatchObject({ what: "start", why: expect.stringMatching(/^a defect in the program/) })
     const next = yield* night({ tasks: [{ customer: "c-2" }], facts: known.slice(1, 4) })
     expect([next.countOf("start"), next.verdict("c-2")]).toEqual([0, "failed ANSWER_UNUSABLE engineer"])
   })
@@ -273,26 +251,23 @@ describe("a task whose past meets a defect of ours", () => {
       return { ...state, tasks: new Map([...state.tasks, [idOf("c-2"), broken]]) }
     }
 
-  effect(
-    "is settled alone: not started again, its login not sent for anybody else [promise 11 past]",
-    function* () {
-      const place = makePlace()
-      const tasks = [...all, { customer: "c-4", fingerprint: "f-2" }]
-      yield* night({ tasks, place, script: { state: () => working }, cutAfter: "1 minute" })
-      const end = yield* night({ tasks, place, misread: misreading("attempts") })
-      expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
-        succeeded,
-        "failed ANSWER_UNUSABLE engineer",
-        succeeded,
-        "unfinished ALREADY_EXECUTING service",
-      ])
-      expect(settledOf(end, "c-2")?.message).toMatch(
-        /^the answer \(task\) cannot be used: a defect in the program \(TypeError in \w.*\); its body could/,
-      )
-      expect([end.countOf("start", "c-2"), end.countOf("start", "c-4")]).toEqual([1, 0])
-      expect(end.isOver).toBe(true)
-    },
-  )
+  effect("is settled alone, and its login is not sent for anybody else [promise 11 past]", function* () {
+    const place = makePlace()
+    const tasks = [...all, { customer: "c-4", fingerprint: "f-2" }]
+    yield* night({ tasks, place, script: { state: () => working }, cutAfter: "1 minute" })
+    const end = yield* night({ tasks, place, misread: misreading("attempts") })
+    expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
+      succeeded,
+      "failed ANSWER_UNUSABLE engineer",
+      succeeded,
+      "unfinished ALREADY_EXECUTING service",
+    ])
+    expect(settledOf(end, "c-2")?.message).toMatch(
+      /^the answer \(task\) cannot be used: a defect in the program \(TypeError in \w.*\); its body could/,
+    )
+    expect([end.countOf("start", "c-2"), end.countOf("start", "c-4")]).toEqual([1, 0])
+    expect(end.isOver).toBe(true)
+  })
 
   effect("holds the login that its execution was started with, whatever the job says by now", function* () {
     const place = makePlace()
@@ -319,25 +294,6 @@ describe("a task whose past meets a defect of ours", () => {
       succeeded,
     ])
     expect([end.countOf("start", "c-2"), end.of("CredentialRejected")]).toEqual([0, []])
-  })
-
-  effect("keeps nothing of an execution that is deleted", function* () {
-    const { facts } = yield* night({ tasks: all })
-    const ids = { run_id, task_id: idOf("c-2"), execution_id: anId("e-c-2-1") }
-    const deletion: ReadonlyArray<Fact> = [
-      { _tag: "DeleteIntended", ...ids, landed_sha256: "x" },
-      { _tag: "DeleteAnswered", ...ids, http_status: 204, outcome: "deleted" },
-    ]
-    const past = facts
-      .filter(({ _tag }) => _tag !== "RunStarted" && _tag !== "TaskPlanned")
-      .map((fact): Fact => (fact._tag === "TaskSettled" ? { ...fact, outcome: "unfinished" } : fact))
-    const end = yield* night({
-      tasks: all,
-      facts: [...past, ...deletion],
-      misread: misreading("attemptsBefore"),
-    })
-    expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-    expect(end.of("AttemptKept")).toEqual([])
   })
 
   effect("gets no second verdict if the run is drained while it waits for its next try", function* () {
@@ -376,30 +332,7 @@ describe("a task whose past meets a defect of ours", () => {
   })
 })
 
-describe("records proved before their task went wrong", () => {
-  effect("are not deleted: the newest fact about an execution counts", function* () {
-    const end = yield* night({ tasks: [{ customer: "c-2" }] })
-    expect(pendingDeletions(end.state)).toBe(1)
-    const keys = { run_id, task_id: idOf("c-2"), attempt: 1, execution_id: anId("e-c-2-1") }
-    const kept: Fact = {
-      _tag: "AttemptKept",
-      ...keys,
-      reason: "ANSWER_UNUSABLE",
-      families: [],
-      message: "m",
-    }
-    const run = foldRun([...end.facts, kept].map((fact, seq) => ({ seq, at: seq, fact })))
-    expect(run && pendingDeletions(run)).toBe(0)
-  })
-})
-
 describe("a failure that is not about an answer", () => {
-  effect("an interruption passes through: the next process continues", function* () {
-    const cut = yield* night({ script: { state: () => lost }, cutAfter: "1 minute" })
-    expect(cut.isOver).toBe(false)
-    expect(cut.of("TaskSettled")).toEqual([])
-  })
-
   effect("an interruption passes through, whatever failed beside it [promise 11 interruption]", function* () {
     const failure = new AnswerUnusable({ what: "state", why: "w" })
     const cause = Cause.combine(Cause.fail(failure), Cause.interrupt(1))

@@ -3,17 +3,8 @@
  * the breaker of that login, and of no other.
  */
 import { describe, expect } from "@effect/vitest"
-import {
-  hour,
-  night,
-  startedBefore,
-  type Night,
-  type NightEnd,
-  type NightTask,
-  succeeded,
-  unusable,
-  unknown,
-} from "./ScriptedNight.ts"
+import { hour, night, startedBefore, succeeded, unusable, unknown } from "./ScriptedNight.ts"
+import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
 import { conflict, lost, state, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -40,15 +31,6 @@ describe("credentials that changed while an execution was in flight", () => {
     expect(end.rejections).toEqual([["old", "BLOCKED_USER"]])
     expect(verdicts(end)).toEqual([refused, refused, succeeded])
     expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
-  })
-
-  effect("nor where the process died after its end, before the verdict", function* () {
-    const done = yield* night({ tasks: [sent], script })
-    const past = done.facts.slice(2).filter(({ _tag }) => _tag !== "TaskSettled")
-    const end = yield* night({ tasks, facts: past, script })
-    expect(end.rejections).toEqual([["old", "BLOCKED_USER"]])
-    expect(verdicts(end)).toEqual([refused, refused, succeeded])
-    expect(end.countOf("start", "c-2")).toBe(0)
   })
 
   effect("keep the old ones from being sent while it is open", function* () {

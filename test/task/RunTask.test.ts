@@ -10,41 +10,17 @@ import type { ProgressEvent } from "../../src/task/Progress.ts"
 import type { Prepared } from "../../src/task/Work.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import {
-  hour,
-  idOf,
-  makePlace,
-  minute,
-  night,
-  ready,
-  run_id,
-  second,
-  sharing,
-  startedBefore,
-  succeeded,
-  unknown,
-} from "./ScriptedNight.ts"
+import { hour, idOf, makePlace, minute, night, ready, run_id, second, sharing } from "./ScriptedNight.ts"
+import { startedBefore, succeeded, unknown } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
-import {
-  accepted,
-  bodyOf,
-  completed,
-  conflict,
-  lost,
-  notSent,
-  refused,
-  silent,
-  state,
-  throttled,
-  working,
-} from "./ScriptedService.ts"
+import { accepted, completed, conflict, lost, notSent, refused, state, throttled } from "./ScriptedService.ts"
+import { working } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE", { authentication_status: "AUTH_OK" })
 const oneSlot = { max_in_flight: 1, per_engine: 1 }
 const away = { _tag: "EngineUnavailable" } as const
-const unreadable = { _tag: "Closed", body: { ...bodyOf({}), unusable: "it is no JSON" }, view: {} } as const
 
 type Start = ReturnType<NonNullable<Script["start"]>>
 /** The answers to all starts in their order; whatever follows is accepted. */
@@ -99,10 +75,7 @@ describe("a start that created nothing", () => {
 
   effect("is tried until the very moment at which the task has waited for long enough", function* () {
     const max_wait = Duration.millis(10 * minute)
-    const end = yield* night({
-      rules: { max_wait },
-      script: { start: answers(throttled(429, 10 * minute)) },
-    })
+    const end = yield* night({ rules: { max_wait }, script: { start: answers(throttled(429, 10 * minute)) } })
     expect([startsOf(end), end.verdict("c-1")]).toEqual([[0, 10 * minute + 200], succeeded])
     const late = yield* night({
       rules: { max_wait },
@@ -114,18 +87,15 @@ describe("a start that created nothing", () => {
     ])
   })
 
-  effect(
-    "is given up at once where its next try would lie past the deadline, with no word that was not said",
-    function* () {
-      const end = yield* night({ rules: { deadlineAt: 20 * second }, script: { start: () => notSent } })
-      expect([startsOf(end), endOf(end)]).toEqual([[0], settledWith("SERVICE_UNREACHABLE")])
-      const asked = yield* night({
-        rules: { deadlineAt: 20 * second },
-        script: { start: () => throttled(429, 2 * second) },
-      })
-      expect([startsOf(asked), endOf(asked)]).toEqual([[0], settledWith("SERVICE_UNREACHABLE")])
-    },
-  )
+  effect("is given up at once where its next try would lie past the deadline", function* () {
+    const end = yield* night({ rules: { deadlineAt: 20 * second }, script: { start: () => notSent } })
+    expect([startsOf(end), endOf(end)]).toEqual([[0], settledWith("SERVICE_UNREACHABLE")])
+    const asked = yield* night({
+      rules: { deadlineAt: 20 * second },
+      script: { start: () => throttled(429, 2 * second) },
+    })
+    expect([startsOf(asked), endOf(asked)]).toEqual([[0], settledWith("SERVICE_UNREACHABLE")])
+  })
 
   effect("and is given up gives its slot and its login to the next task", function* () {
     const end = yield* night({
@@ -134,14 +104,6 @@ describe("a start that created nothing", () => {
       script: { start: answers(notSent) },
     })
     expect([endOf(end), end.verdict("c-2")]).toEqual([settledWith("SERVICE_UNREACHABLE"), succeeded])
-  })
-
-  effect("is somebody else's matter no longer than the task may wait", function* () {
-    const end = yield* night({
-      rules: { max_wait: Duration.millis(20 * second) },
-      script: { start: () => conflict("theirs", "x") },
-    })
-    expect([startsOf(end), endOf(end)]).toEqual([[0], settledWith("ALREADY_EXECUTING")])
   })
 })
 
@@ -195,62 +157,6 @@ describe("a further attempt", () => {
     expect(end.verdict("c-1")).toBe("unfinished OUT_OF_SERVICE service")
   })
 
-  effect("finds an engine away as if it had not been so before", function* () {
-    const told: Array<ProgressEvent> = []
-    const end = yield* night({
-      told,
-      rules: { max_wait: Duration.millis(3 * minute) },
-      script: {
-        start: answers(away, away, accepted("1"), away, away, accepted("2")),
-        state: (id) => (id === "e-1" ? temporary : completed),
-      },
-    })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([6, succeeded])
-    expect(startsOf(end).at(-1)).toBeGreaterThan(3 * minute)
-  })
-
-  effect(
-    "whose state cannot be used tells nothing of a login that an earlier one was allowed: it is not sent",
-    function* () {
-      const end = yield* night({
-        tasks: [{ customer: "c-1", fingerprint: "one" }],
-        script: {
-          start: answers(accepted("1"), accepted("2")),
-          state: (id) => (id === "e-1" ? temporary : unreadable),
-        },
-      })
-      expect([end.verdict("c-1"), end.rejections]).toEqual(["failed ANSWER_UNUSABLE engineer", []])
-    },
-  )
-
-  effect("whose start cannot be used leaves what was proved of the one before it", function* () {
-    const end = yield* night({
-      script: {
-        start: answers(accepted("1"), {
-          _tag: "Accepted",
-          http_status: 202,
-          body: { ...bodyOf({}), unusable: "it is no JSON" },
-          view: {},
-        }),
-        state: () => temporary,
-      },
-    })
-    expect(end.verdict("c-1")).toBe("failed ANSWER_UNUSABLE engineer")
-    expect(end.state.tasks.get(idOf("c-1"))?.attempts.map(({ drained, kept }) => [drained, kept])).toEqual([
-      [true, undefined],
-      [false, undefined],
-    ])
-  })
-
-  effect("that is still prepared when the night is over leaves the end of the one before it", function* () {
-    const end = yield* night({
-      tasks: [{ customer: "c-1", prepare: (times) => (times === 1 ? ready(undefined) : silent) }],
-      rules: { deadlineAt: hour },
-      script: { state: () => temporary },
-    })
-    expect(endOf(end)).toEqual(settledWith("OUT_OF_SERVICE"))
-  })
-
   effect("that would end after the deadline leaves the end of the one before it, and its slot", function* () {
     const end = yield* night({
       tasks: [
@@ -286,25 +192,6 @@ describe("a probe that is owed", () => {
       succeeded,
     ])
   })
-
-  effect(
-    "and cannot be prepared leaves a login of which nobody knows what became of it: it is not sent",
-    function* () {
-      const prepare = (times: number) => {
-        if (times === 2) throw new Error("a defect of ours")
-        return ready("one")
-      }
-      const end = yield* night({
-        tasks: [{ customer: "c-1", fingerprint: "one", prepare }],
-        script: { start: answers(lost) },
-      })
-      expect([startsOf(end).length, end.verdict("c-1"), end.rejections]).toEqual([
-        1,
-        "failed ANSWER_UNUSABLE engineer",
-        [],
-      ])
-    },
-  )
 })
 
 describe("a login of which nobody knows whether it is in use", () => {
@@ -341,23 +228,20 @@ describe("a login of which nobody knows whether it is in use", () => {
     ])
   })
 
-  effect(
-    "is not sent for another customer before the probe that an earlier process owed, whoever is planned first",
-    function* () {
-      const facts = startedBefore("c-1", { answer: "lost" }, "one")
-      const [first, other, third] = tasks
-      const end = yield* night({
-        tasks: [other, third, first].filter((one) => one !== undefined),
-        facts,
-        script: finding(),
-      })
-      expect([startsOf(end).length, startsOf(end, "c-2").length, end.rejections]).toEqual([
-        1,
-        0,
-        [["one", "BLOCKED_USER"]],
-      ])
-    },
-  )
+  effect("is not sent for another customer before the probe of an earlier process", function* () {
+    const facts = startedBefore("c-1", { answer: "lost" }, "one")
+    const [first, other, third] = tasks
+    const end = yield* night({
+      tasks: [other, third, first].filter((one) => one !== undefined),
+      facts,
+      script: finding(),
+    })
+    expect([startsOf(end).length, startsOf(end, "c-2").length, end.rejections]).toEqual([
+      1,
+      0,
+      [["one", "BLOCKED_USER"]],
+    ])
+  })
 
   effect.each<readonly [string, Start]>([
     ["was lost too", lost],
@@ -404,25 +288,20 @@ describe("a defect of ours", () => {
       throw new Error("a defect of ours")
   }
 
-  effect(
-    "while a task waits to be started again ends it: nothing is sent later, and its login may be",
-    function* () {
-      const end = yield* night({
-        tasks,
-        hear: failing("Waiting"),
-        rules: { limits: oneSlot },
-        script: {
-          start: (call, times) => (times === 1 ? notSent : accepted(`${call.customer_id}-1`)),
-        },
-      })
-      expect([end.isOver, startsOf(end), startsOf(end, "c-2").length]).toEqual([true, [0], 2])
-      expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([
-        "failed ANSWER_UNUSABLE engineer",
-        succeeded,
-        [],
-      ])
-    },
-  )
+  effect("while a task waits to be started again ends it, and its login may be sent", function* () {
+    const end = yield* night({
+      tasks,
+      hear: failing("Waiting"),
+      rules: { limits: oneSlot },
+      script: { start: (call, times) => (times === 1 ? notSent : accepted(`${call.customer_id}-1`)) },
+    })
+    expect([end.isOver, startsOf(end), startsOf(end, "c-2").length]).toEqual([true, [0], 2])
+    expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([
+      "failed ANSWER_UNUSABLE engineer",
+      succeeded,
+      [],
+    ])
+  })
 })
 
 describe("a refused start", () => {
@@ -463,38 +342,26 @@ describe("every request of a task", () => {
     expect([...heard].filter((text) => !text.startsWith("profile")).toSorted()).toEqual(
       [...of("bank"), ...of("shop")].toSorted(),
     )
-    const place = makePlace()
-    heard.clear()
-    yield* night({ place, tasks, script: { hear, state: () => working }, killAfter: minute })
-    heard.clear()
-    yield* night({ place, tasks, script: { hear } })
-    expect([...heard].filter((text) => text.startsWith("state")).toSorted()).toEqual([
-      "state bank",
-      "state shop",
-    ])
   })
 })
 
 describe("a start", () => {
-  effect(
-    "that is refused with the secret ends all that wait, and the next run starts them [end SECRET_REFUSED]",
-    function* () {
-      const secret = new SecretRefused({ http_status: 401, message: "no such application" })
-      const tasks = ["c-1", "c-2", "c-3"].map((customer) => ({ customer }))
-      const end = yield* night({
-        tasks,
-        rules: { limits: oneSlot },
-        script: { start: () => secret, list: () => secret },
-      })
-      const verdicts = (of: NightEnd) => tasks.map(({ customer }) => of.verdict(customer))
-      expect([end.countOf("start"), verdicts(end)]).toEqual([
-        1,
-        tasks.map(() => "unfinished SECRET_REFUSED engineer"),
-      ])
-      const next = yield* night({ tasks, facts: end.facts.slice(2) })
-      expect(verdicts(next)).toEqual(tasks.map(() => succeeded))
-    },
-  )
+  effect("that is refused with the secret ends all that wait [end SECRET_REFUSED]", function* () {
+    const secret = new SecretRefused({ http_status: 401, message: "no such application" })
+    const tasks = ["c-1", "c-2", "c-3"].map((customer) => ({ customer }))
+    const end = yield* night({
+      tasks,
+      rules: { limits: oneSlot },
+      script: { start: () => secret, list: () => secret },
+    })
+    const verdicts = (of: NightEnd) => tasks.map(({ customer }) => of.verdict(customer))
+    expect([end.countOf("start"), verdicts(end)]).toEqual([
+      1,
+      tasks.map(() => "unfinished SECRET_REFUSED engineer"),
+    ])
+    const next = yield* night({ tasks, facts: end.facts.slice(2) })
+    expect(verdicts(next)).toEqual(tasks.map(() => succeeded))
+  })
 
   effect("that is refused, unknown or a mistake in the job gives its slot to the next task", function* () {
     const end = yield* night({
@@ -520,44 +387,30 @@ describe("a start", () => {
 })
 
 describe("an execution", () => {
-  effect(
-    "that cannot be stopped leaves its slot to others, but not its customer [decision 2 slot]",
-    function* () {
-      const end = yield* night({
-        tasks: [{ customer: "c-1" }, { customer: "c-2" }, { customer: "c-1", engine: "bank:app" }],
-        rules: { limits: oneSlot, max_wait: Duration.minutes(5) },
-        script: {
-          state: (id) => (id === "e-c-1-1" ? working : completed),
-          abort: () => "not_stoppable",
-        },
-      })
-      expect([end.verdict("c-1"), end.verdict("c-2"), end.verdict("c-1", "bank:app")]).toEqual([
-        "unfinished NOT_STOPPABLE service",
-        succeeded,
-        "unfinished ALREADY_EXECUTING service",
-      ])
-      expect(startsOf(end).length).toBe(1)
-    },
-  )
+  effect("that cannot be stopped leaves its slot, but not its customer [decision 2 slot]", function* () {
+    const end = yield* night({
+      tasks: [{ customer: "c-1" }, { customer: "c-2" }, { customer: "c-1", engine: "bank:app" }],
+      rules: { limits: oneSlot, max_wait: Duration.minutes(5) },
+      script: { state: (id) => (id === "e-c-1-1" ? working : completed), abort: () => "not_stoppable" },
+    })
+    expect([end.verdict("c-1"), end.verdict("c-2"), end.verdict("c-1", "bank:app")]).toEqual([
+      "unfinished NOT_STOPPABLE service",
+      succeeded,
+      "unfinished ALREADY_EXECUTING service",
+    ])
+    expect(startsOf(end).length).toBe(1)
+  })
 
-  effect(
-    "whose task waits for its next start is not read again by the next process [decision 2 wait]",
-    function* () {
-      const place = makePlace()
-      const script: Script = {
-        start: answers(),
-        state: (id) => (id === "e-c-1-1" ? temporary : completed),
-      }
-      const killed = yield* night({ place, script, killAfter: 10 * second })
-      const until = killed.facts.flatMap((fact) =>
-        fact._tag === "TaskWaits" ? [Date.parse(fact.until)] : [],
-      )
-      expect([until.length, startsOf(killed).length, killed.countOf("results")]).toEqual([1, 1, 1])
-      const end = yield* night({ place, script })
-      expect(end.verdict("c-1")).toBe(succeeded)
-      // One read of each execution, and the second start not before its time.
-      expect(end.countOf("results")).toBe(2)
-      expect(startsOf(end).slice(1)).toEqual(until)
-    },
-  )
+  effect("whose task waits is not read again by the next process [decision 2 wait]", function* () {
+    const place = makePlace()
+    const script: Script = { start: answers(), state: (id) => (id === "e-c-1-1" ? temporary : completed) }
+    const killed = yield* night({ place, script, killAfter: 10 * second })
+    const until = killed.facts.flatMap((fact) => (fact._tag === "TaskWaits" ? [Date.parse(fact.until)] : []))
+    expect([until.length, startsOf(killed).length, killed.countOf("results")]).toEqual([1, 1, 1])
+    const end = yield* night({ place, script })
+    expect(end.verdict("c-1")).toBe(succeeded)
+    // One read of each execution, and the second start not before its time.
+    expect(end.countOf("results")).toBe(2)
+    expect(startsOf(end).slice(1)).toEqual(until)
+  })
 })

@@ -121,13 +121,10 @@ describe("a start with a token that the service refuses", () => {
     })
   })
 
-  effect(
-    "leaves a probe of the parameters to log in as they did, in this process and the next [decision 2 token probe]",
-    function* () {
-      const answers = [refused(422), lost, throttled(429, 600 * second)]
-      const starts = ["Token 1", "Parameters 2", "Parameters 2", "Parameters 2"]
-      expect(yield* startsOf(answers)).toEqual({ starts, verdict: succeeded })
-      expect(yield* startsOf(answers, { cutAfter: 60 * second })).toEqual({ starts, verdict: succeeded })
-    },
-  )
+  effect("leaves a probe of the parameters to log in as they did [decision 2 token probe]", function* () {
+    const answers = [refused(422), lost, throttled(429, 600 * second)]
+    const starts = ["Token 1", "Parameters 2", "Parameters 2", "Parameters 2"]
+    expect(yield* startsOf(answers)).toEqual({ starts, verdict: succeeded })
+    expect(yield* startsOf(answers, { cutAfter: 60 * second })).toEqual({ starts, verdict: succeeded })
+  })
 })

@@ -42,39 +42,6 @@ describe("the log of a night", () => {
     expect(end.verdict("c-1")).toBe(succeeded)
   })
 
-  effect("does not show single calls that fail while others are answered", function* () {
-    const end = yield* seen((_, times) => (times % 3 === 0 ? notSent : working))
-    expect(troublesIn(end.facts)).toEqual([])
-  })
-
-  effect("shows two calls without an answer as an outage if nothing was answered between them", function* () {
-    const end = yield* seen((_, times) => (times === 10 || times === 11 ? notSent : working))
-    expect(troublesIn(end.facts)).toMatchObject([
-      { _tag: "TroubleBegan", trouble: "silent" },
-      { _tag: "TroubleEnded", trouble: "silent", failures: 2 },
-    ])
-  })
-
-  effect(
-    "shows throttling once, however often the service asks, until it has been quiet for a minute",
-    function* () {
-      const end = yield* seen((_, times) =>
-        (times >= 10 && times < 20 && times % 2 === 0) || times === 100 ? throttled(429) : working,
-      )
-      expect(troublesIn(end.facts)).toMatchObject([
-        { _tag: "TroubleBegan", trouble: "throttled", message: "later" },
-        { _tag: "TroubleEnded", trouble: "throttled", failures: 5 },
-        { _tag: "TroubleBegan", trouble: "throttled" },
-        { _tag: "TroubleEnded", trouble: "throttled", failures: 1 },
-      ])
-    },
-  )
-
-  effect("does not take the lock of one flow session for throttling", function* () {
-    const end = yield* seen((_, times) => (times === 10 ? throttled(504) : working))
-    expect(troublesIn(end.facts)).toEqual([])
-  })
-
   effect("shows an engine that takes no start, and when it takes starts again", function* () {
     const end = yield* night({
       tasks: [{ customer: "c-1" }, { customer: "c-2" }],
