@@ -3,9 +3,8 @@
  * shares nothing, one after the other what does, and each with what it would have got alone.
  */
 import { describe, expect, it } from "vitest"
-import { Clock, Duration, Effect, Fiber } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
-import { Ledger } from "../../src/ledger/Ledger.ts"
 import { inTurns, turnsOf } from "../../src/run/JobTurns.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
@@ -96,24 +95,6 @@ describe("jobs given together", () => {
     expect([mostAtOnce(spans), spans.length]).toEqual([4, 16])
     const firstHalf = spans.toSorted((one, other) => one.from - other.from).slice(0, 8)
     expect(firstHalf.filter(({ customer_id }) => customer_id.startsWith("b")).length).toBe(4)
-  })
-
-  it("are all stopped by a signal, and all finished by the next run", () => {
-    const jobs = [named("a", some("a", 2, long)), named("b", some("b", 2, short))]
-    const { cut, again, executions } = live(makeNights(), function* () {
-      const first = yield* Effect.forkChild(together(jobs))
-      yield* Effect.sleep(Duration.minutes(15))
-      yield* Fiber.interrupt(first)
-      const ledger = yield* Ledger
-      const open = (yield* ledger.runs).filter(({ ended }) => ended === undefined).length
-      const { told, spans } = yield* together(jobs)
-      return { cut: open, again: told, executions: spans.length }
-    })
-    expect({ cut, codes: again.map(({ exit_code }) => exit_code), executions }).toEqual({
-      cut: 2,
-      codes: [0, 0],
-      executions: 4,
-    })
   })
 
   it("follow those that they name however these end, but not beyond their own deadline [run after]", () => {

@@ -7,7 +7,6 @@ import { Effect, Exit, Fiber } from "effect"
 import { runNight } from "../../src/run/Nightly.ts"
 import { builtInSources, type ResultsSource } from "../../src/service/FlowResults.ts"
 import type { Job } from "../../src/jobs/Job.ts"
-import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { summarise, withUnpublished } from "../../src/report/Summary.ts"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
@@ -15,7 +14,6 @@ import { ledgerFailed, Publisher, PublishFailed } from "../../src/tables/Publish
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { anId } from "../harness/Id.ts"
-import { families } from "../records/families.ts"
 
 /** A job of one customer without tokens. */
 const jobFor = (words: string, ...codes: ReadonlyArray<string>): Job => {
@@ -162,31 +160,6 @@ describe("a kept execution", () => {
     })
     expect(looks.seen).toEqual([looks.before, looks.before])
     expect(looks.starts).toBe(3)
-  })
-})
-
-describe("a source that sends another type than the schema expects", () => {
-  /** What the schema expects of the genders that the service sends. */
-  const nightWith = (change: Partial<RecordFamily["columns"][number]>) => {
-    const changed = families.map((family) => ({
-      ...family,
-      columns: family.columns.map((each) => (each.name === "gender" ? { ...each, ...change } : each)),
-    }))
-    const night = Effect.map(runNight(jobFor("records-3"), options), ({ exit_code, state }) => {
-      const { outcomes, misfits, rejected, warnings } = summarise(state)
-      return { exit_code, succeeded: outcomes.succeeded, misfits, rejected, warnings }
-    })
-    return live(makeNights({}, { families: changed }), night)
-  }
-
-  it("is a warning that names table, column and count, for people and programs, and nothing else", () => {
-    expect(nightWith({ type: "INTEGER" })).toEqual({
-      exit_code: 0,
-      succeeded: 1,
-      misfits: [{ table: "customer_profiles", column: "gender", count: 3 }],
-      rejected: [],
-      warnings: ["3 values did not fit the record schema: customer_profiles.gender (3) [values-misfit]"],
-    })
   })
 })
 

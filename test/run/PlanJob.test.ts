@@ -382,40 +382,6 @@ describe("the plan of a job", () => {
     ])
   })
 
-  it("makes every literal login a secret, and a password of what the engine's form says is one", () => {
-    const password = "S3cret-0f-c1"
-    const job = jobOf([customer("c-1", "run-1", password)])
-    const username = "run-1+customer-c-1"
-    const formed = (secret: ReadonlyArray<string>): EngineFinding => {
-      const finding = known()
-      return finding._tag === "Known"
-        ? { ...finding, engine: { ...finding.engine, secret: new Set(secret) } }
-        : finding
-    }
-    const cleaned = (secret: ReadonlyArray<string>) =>
-      live(makeNights(), function* () {
-        yield* planJob(job, run_id, undefined).pipe(
-          Effect.updateService(FormCache, (forms) => ({
-            ...forms,
-            findAll: (engines) =>
-              Effect.succeed(new Map([...engines].map((engine) => [engine, formed(secret)]))),
-          })),
-        )
-        const { clean } = yield* KnownSecrets
-        return [
-          clean(password, "own"),
-          clean(username, "echo"),
-          clean(username, "own"),
-          clean("sandbox-bank:website", "echo"),
-        ]
-      })
-    const engine = "sandbox-bank:website"
-    expect([cleaned(["password"]), cleaned(["username", "password"])]).toEqual([
-      ["[blanked]", "[blanked]", username, engine],
-      ["[blanked]", "[blanked]", "[blanked]", engine],
-    ])
-  })
-
   it("gives every task of the run what starts it, if the job still names it, and its usual duration", () => {
     const planned1 = planOf(["c-1"])
     const run = fold([planned("c-1"), planned("c-9"), plannedSession("s-1", { customer_id: anId("c-7") })])

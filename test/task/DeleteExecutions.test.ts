@@ -86,9 +86,10 @@ describe("an execution may be deleted", () => {
   })
 
   it("not again once the service said 204 or 404, but again while it is pending", () => {
+    const of = { run_id, task_id, execution_id: anId("e-1") }
     const answer = (outcome: "deleted" | "gone" | "pending"): ReadonlyArray<Fact> => [
-      { _tag: "DeleteIntended", run_id, task_id, execution_id: anId("e-1"), landed_sha256: "ab" },
-      { _tag: "DeleteAnswered", run_id, task_id, execution_id: anId("e-1"), http_status: 1, outcome },
+      { _tag: "DeleteIntended", ...of, landed_sha256: "ab" },
+      { _tag: "DeleteAnswered", ...of, http_status: 1, outcome },
     ]
     const ready = [...done, published("e-1")]
     const both = (facts: ReadonlyArray<Fact>) => [dueOf(facts), pendingDeletions(fold(facts))]

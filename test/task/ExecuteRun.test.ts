@@ -5,6 +5,7 @@ import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
 import type { NightPicture } from "../../src/task/NightPicture.ts"
 import { hour, idOf, makePlace, minute, night, ready, second, sharing, customers } from "./ScriptedNight.ts"
+import { outOfService, blockedUser } from "./ScriptedNight.ts"
 import { succeeded } from "./ScriptedNight.ts"
 import type { NightTask, NightEnd } from "./ScriptedNight.ts"
 import { accepted, completed, results, state, working, lost } from "./ScriptedService.ts"
@@ -25,11 +26,7 @@ describe("a temporary error", () => {
         state: () => temporary,
       },
     })
-    expect([end.countOf("start"), external.size, end.verdict("c-1")]).toEqual([
-      3,
-      3,
-      "unfinished OUT_OF_SERVICE service",
-    ])
+    expect([end.countOf("start"), external.size, end.verdict("c-1")]).toEqual([3, 3, outOfService])
     const [first = 0, next = 0, last = 0] = end.timesOf("start")
     expect(next - first).toBeGreaterThanOrEqual(24 * second)
     expect(last - next).toBeGreaterThanOrEqual(48 * second)
@@ -45,10 +42,8 @@ describe("a temporary error", () => {
 
 describe("a rejected login", () => {
   effect("is sent once, and no other task with the same login starts", function* () {
-    const place = makePlace()
     const tasks = [...sharing("one", "c-1", "c-2"), { customer: "c-3", fingerprint: "two" }]
     const end = yield* night({
-      place,
       tasks,
       script: { state: (id) => (id.startsWith("e-c-3") ? completed : blocked) },
     })
@@ -57,11 +52,7 @@ describe("a rejected login", () => {
       0,
       [["one", "BLOCKED_USER"]],
     ])
-    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([
-      "failed BLOCKED_USER customer",
-      "failed BLOCKED_USER customer",
-      succeeded,
-    ])
+    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([blockedUser, blockedUser, succeeded])
   })
 
   effect("releases the slot of a task that is not sent, so that others run", function* () {
@@ -78,9 +69,9 @@ describe("a rejected login", () => {
     })
     expect(end.isOver).toBe(true)
     expect(end.verdicts("c-1", "c-2", "c-3", "c-4")).toEqual([
-      "failed BLOCKED_USER customer",
-      "failed BLOCKED_USER customer",
-      "failed BLOCKED_USER customer",
+      blockedUser,
+      blockedUser,
+      blockedUser,
       succeeded,
     ])
     expect([end.countOf("start"), end.countOf("start", "c-4")]).toEqual([2, 1])
@@ -110,8 +101,8 @@ describe("a rejected login", () => {
     })
     expect([end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
       1,
-      "failed BLOCKED_USER customer",
-      "failed BLOCKED_USER customer",
+      blockedUser,
+      blockedUser,
     ])
   })
 })
@@ -168,7 +159,7 @@ describe("a run", () => {
       script: { state: () => temporary },
       rules: { deadlineAt: 20 * second },
     })
-    expect(before.verdict("c-0")).toBe("unfinished OUT_OF_SERVICE service")
+    expect(before.verdict("c-0")).toBe(outOfService)
     let picture: NightPicture | undefined
     yield* night({
       tasks,
@@ -200,7 +191,7 @@ describe("a run", () => {
     expect([collected.isOver, collected.countOf("start"), collected.verdict("c-1")]).toEqual([
       true,
       0,
-      "unfinished OUT_OF_SERVICE service",
+      outOfService,
     ])
     // The night itself would have gone on.
     expect((yield* night(tried)).countOf("start")).toBe(2)

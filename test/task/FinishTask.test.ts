@@ -9,6 +9,7 @@ import { own } from "../../src/service/Ends.ts"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
 import { lastAnswerWithin } from "../../src/task/Ending.ts"
 import { hour, idOf, makePlace, night, rules, run_id, second, succeeded, minute } from "./ScriptedNight.ts"
+import { outOfService } from "./ScriptedNight.ts"
 import type { Night, NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, bodyOf, counted, nothing, results, state, unexpected, lost } from "./ScriptedService.ts"
 import { throttled } from "./ScriptedService.ts"
@@ -165,11 +166,7 @@ describe("a temporary error", () => {
       const deadlineAt = readAt + ms
       const end = yield* over({ told, script, rules: { retry, deadlineAt } })
       const late = told.filter((event) => event._tag === "Waiting" && event.until >= deadlineAt)
-      expect([deadlineAt, late, end.verdict("c-1")]).toEqual([
-        deadlineAt,
-        [],
-        "unfinished OUT_OF_SERVICE service",
-      ])
+      expect([deadlineAt, late, end.verdict("c-1")]).toEqual([deadlineAt, [], outOfService])
       starts.push(end.countOf("start"))
     }
     expect([starts[0], starts.at(-1)]).toEqual([1, 2])
@@ -196,7 +193,7 @@ describe("results of an execution", () => {
     const script: Script = { state: (id) => (id === "e-1" ? temporary() : completedWith()) }
     const first = yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
     expect([first.verdict("c-1"), first.timesOf("results").map((at) => Math.floor(at / second))]).toEqual([
-      "unfinished OUT_OF_SERVICE service",
+      outOfService,
       [2],
     ])
     // A second attempt, of another process: that the first one was read says nothing of it.
@@ -228,7 +225,7 @@ describe("results of an execution", () => {
       ["ResultsRead", "s-2", "e-2"],
       ["AttachmentRead", "s-2", undefined],
     ])
-    const landed = place.store.bodies.get(run_id) ?? []
+    const landed = end.landed
     expect(landed.flatMap(({ meta }) => (meta.kind === "results" ? [meta.session_id] : []))).toEqual([
       "s-1",
       "s-2",
@@ -329,18 +326,17 @@ const named = [{ attachment_id: "doc-1" }]
 
 describe("a flow session that a job lists", () => {
   effect("is read until its results are final, with its documents, and nothing is executed", function* () {
-    const place = makePlace()
     const script: Script = {
       results: (_, times) =>
         times === 1 ? throttled(504, 20 * second) : times === 2 ? lost : results(times > 6, named),
     }
-    const end = yield* night({ place, tasks: [], sessions: ["s-9"], script })
+    const end = yield* night({ tasks: [], sessions: ["s-9"], script })
     expect(verdictOf(end, "s-9")).toBe(succeeded)
     const counts = ["start", "state", "results", "attachment", "profile", "delete"].map((verb) =>
       end.countOf(verb),
     )
     expect(counts).toEqual([0, 0, 7, 1, 0, 0])
-    const landed = place.store.bodies.get(run_id) ?? []
+    const landed = end.landed
     expect(landed.map(({ meta }) => [meta.kind, meta.session_id, meta.execution_id])).toEqual([
       ["results", "s-9", undefined],
       ["results", "s-9", undefined],

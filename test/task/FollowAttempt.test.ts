@@ -68,7 +68,7 @@ describe("following an execution", () => {
       "RUNNING",
       "COMPLETED",
     ])
-    const landed = place.store.bodies.get(end.state.started.run_id) ?? []
+    const landed = end.landed
     expect(landed.map(({ meta }) => meta.kind)).toEqual(["start", "state", "results"])
     expect(end.of("AttemptClosed")[0]?.landed).toEqual(landed[1]?.ref)
     expect(end.of("AttemptClosed")[0]?.products_count).toEqual({ "bank:account@accounts": 1 })
@@ -114,9 +114,8 @@ describe("following an execution", () => {
     ]
     const landed = yield* Effect.forEach(answers, (answer) =>
       Effect.gen(function* () {
-        const place = makePlace()
-        const end = yield* night({ place, script: { state: () => answer } })
-        const bodies = place.store.bodies.get(end.state.started.run_id) ?? []
+        const end = yield* night({ script: { state: () => answer } })
+        const bodies = end.landed
         return bodies.flatMap(({ meta }) => (meta.kind === "state" ? [meta.http_status] : []))
       }),
     )
@@ -195,10 +194,8 @@ describe("an execution that cannot continue", () => {
   ] as const)(
     "because the source asks for a person (%i) is aborted at once, and the customer must act",
     function* ([http_status, asked]) {
-      const place = makePlace()
       let aborted = false
       const end = yield* night({
-        place,
         script: { state: () => (aborted ? cancelled : asked), abort: () => ((aborted = true), "aborted") },
       })
       expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["challenge"])
@@ -206,22 +203,21 @@ describe("an execution that cannot continue", () => {
         1,
         "failed CUSTOMER_INTERVENTION_REQUIRED customer",
       ])
-      const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta)
+      const bodies = end.landed.map(({ meta }) => meta)
       expect(bodies.map(({ kind }) => kind)).toEqual(["start", "challenge", "state"])
       expect(bodies[1]).toMatchObject({ http_status, execution_id: "e-c-1-1", session_id: "s-c-1-1" })
     },
   )
 
   effect("because the source asks for a person is looked at until closed, and landed once", function* () {
-    const place = makePlace()
     const script = { state: (_: string, times: number) => (times <= 10 ? challenge : cancelled) }
-    const end = yield* night({ place, script })
+    const end = yield* night({ script })
     expect([end.verdict("c-1"), end.countOf("state"), end.countOf("abort")]).toEqual([
       "failed CUSTOMER_INTERVENTION_REQUIRED customer",
       11,
       1,
     ])
-    const bodies = (place.store.bodies.get(end.state.started.run_id) ?? []).map(({ meta }) => meta.kind)
+    const bodies = end.landed.map(({ meta }) => meta.kind)
     expect(bodies).toEqual(["start", "challenge", "state"])
   })
 

@@ -2,7 +2,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { append } from "../../src/ledger/Ledger.ts"
-import { idOf, makePlace, night, run_id, succeeded } from "./ScriptedNight.ts"
+import { idOf, makePlace, night, run_id, succeeded, blockedUser } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, state } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
@@ -54,7 +54,7 @@ describe("an account", () => {
     const { script, seen } = source(rejecting)
     const end = yield* night({ place, tasks, script })
     expect(seen).toEqual({ most: 1, starts: ["c-2 bank:api", "c-1 bank:website", "c-1 bank:mobile"] })
-    expect(end.verdict("c-1", "bank:api")).toBe("failed BLOCKED_USER customer")
+    expect(end.verdict("c-1", "bank:api")).toBe(blockedUser)
     // A corrected login would not be sent either.
     expect(end.state.tasks.get(idOf("c-1", "bank:api"))?.settled?.fact.message).toMatch(
       /no login is sent, not even a corrected one, until `nightjar credentials release two` allows it$/,

@@ -346,22 +346,6 @@ describe("a session with a hint", () => {
     expect(shortestGap(asked.timesOf("results"))).toBeGreaterThanOrEqual(40 * second)
     expect(end.state.tasks.get(`${run_id}/session/s-9`)?.settled?.fact.outcome).toBe("succeeded")
   })
-
-  effect("is not read sooner because of events older than one that led to new results", function* () {
-    const readsWith = Effect.fnUntraced(function* (late: Events) {
-      const place = makePlace()
-      const script: Script = {
-        results: () => results(place.world.now() >= 9 * minute, [place.world.now() < 6 * minute ? 1 : 2]),
-      }
-      const events: Events = [[6 * minute, naming("s-9", 6 * minute)], ...late]
-      const about = { tasks: [], sessions: ["s-9"], place, script, board: makeHintBoard() }
-      return (yield* night({ ...about, events })).timesOf("results")
-    })
-    const late = every(second, 6.2 * minute, 8 * minute, () => naming("s-9", 5 * minute))
-    const reads = yield* readsWith([])
-    expect(reads).toContain(6 * minute)
-    expect(yield* readsWith(late)).toEqual(reads)
-  })
 })
 
 describe("a start with webhooks on", () => {

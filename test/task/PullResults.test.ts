@@ -4,7 +4,7 @@ import { Duration, Effect } from "effect"
 import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { exitCodeOf } from "../../src/report/Finish.ts"
-import { idOf, makePlace, minute, night, rules, run_id, second, succeeded } from "./ScriptedNight.ts"
+import { idOf, minute, night, rules, run_id, second, succeeded } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import { accepted, bodyOf, completed, counted, lost, nothing, results, state } from "./ScriptedService.ts"
 import { throttled } from "./ScriptedService.ts"
@@ -38,9 +38,7 @@ const partial = "unfinished RESULTS_PARTIAL service"
 
 describe("results", () => {
   effect("are read until they are final; every new body is landed, an unchanged one is not", function* () {
-    const place = makePlace()
     const end = yield* night({
-      place,
       script: {
         ...over,
         results: (_, times) =>
@@ -57,7 +55,7 @@ describe("results", () => {
       ],
     ])
     for (const gap of gaps(end)) expect(gap).toBeGreaterThanOrEqual(5 * second)
-    const landed = (place.store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "results")
+    const landed = end.landed.filter(({ meta }) => meta.kind === "results")
     expect(landed.length).toBe(3)
   })
 
@@ -78,11 +76,10 @@ describe("results", () => {
   })
 
   effect("are landed with everything that says whose they are; the same ones are landed once", function* () {
-    const place = makePlace()
     const answers = [results(false, [1]), throttled(504), results(false, [1]), absent, results(false, [1])]
     const script = { ...over, results: (_: string, times: number) => answers[times - 1] ?? results(true) }
-    const end = yield* night({ place, script, sessions: ["s-9"] })
-    const landed = (place.store.bodies.get(run_id) ?? []).flatMap(({ meta, bytes }) =>
+    const end = yield* night({ script, sessions: ["s-9"] })
+    const landed = end.landed.flatMap(({ meta, bytes }) =>
       meta.kind === "results" ? [[{ ...meta, received_at: 0 }, new TextDecoder().decode(bytes)]] : [],
     )
     const common = { kind: "results", source: "flow_results", run_id, http_status: 200, received_at: 0 }

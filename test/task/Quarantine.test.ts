@@ -11,14 +11,14 @@ import { AnswerUnusable, defectOf, defectText } from "../../src/task/Quarantine.
 import { keptWhereUnusable } from "../../src/task/SettleUnusable.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
-import { idOf, makePlace, night, run_id, startedBefore, succeeded } from "./ScriptedNight.ts"
+import { idOf, makePlace, night, run_id, succeeded, busy, unusable } from "./ScriptedNight.ts"
 import type { NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, completed, results, state, working, type Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
 const bytes = new TextEncoder().encode("[[[[")
-const unusable: Body = { bytes, json: undefined, unusable: "it is nested deeper than 250000 levels" }
+const nested: Body = { bytes, json: undefined, unusable: "it is nested deeper than 250000 levels" }
 /** Whoever reads its records finds a defect. */
 const trap = (): Body => ({
   bytes,
@@ -40,7 +40,7 @@ describe("results that cannot be used", () => {
   for (const [name, body, why, where] of [
     [
       "break a bound",
-      () => unusable,
+      () => nested,
       "it is nested deeper than 250000 levels",
       /^the part kept is landing\/job\.2026-11-21\/segment-000001\.njl at \d+, 4 bytes$/,
     ],
@@ -52,17 +52,16 @@ describe("results that cannot be used", () => {
     ],
   ] as const) {
     effect(`settle their own task when they ${name}, undeleted [end ANSWER_UNUSABLE]`, function* () {
-      const place = makePlace()
       const script = {
         results: (session_id: string) =>
           session_id === "s-c-2-1" ? ({ _tag: "Results", body: body() } as const) : results(true),
       }
-      const end = yield* night({ tasks: all, script, place })
+      const end = yield* night({ tasks: all, script })
       const alone = yield* night({ tasks: others })
       expect(others.map(({ customer }) => settledOf(end, customer))).toEqual(
         others.map(({ customer }) => settledOf(alone, customer)),
       )
-      expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+      expect(end.verdict("c-2")).toBe(unusable)
       const [refused] = end.of("AnswerRefused")
       expect(refused).toMatchObject({ what: "flow_results", execution_id: anId("e-c-2-1") })
       const said = refused?._tag === "AnswerRefused" ? refused.why : ""
@@ -86,24 +85,24 @@ describe("results that cannot be used", () => {
   effect("are read again by the next process, and settle the task if they can be used", function* () {
     const place = makePlace()
     const tasks = [{ customer: "c-2" }]
-    const broken = { results: () => ({ _tag: "Results", body: unusable }) as const }
+    const broken = { results: () => ({ _tag: "Results", body: nested }) as const }
     yield* night({ tasks, place, script: broken })
     const still = yield* night({ tasks, place, script: broken })
-    expect(still.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect(still.verdict("c-2")).toBe(unusable)
     // Nothing new was learnt: one fact, one body.
     expect(still.of("AnswerRefused")).toHaveLength(1)
     expect(still.of("AttemptKept")).toHaveLength(1)
     expect(asideIn(place)).toHaveLength(1)
     const reads = (body: Body) => ({ results: () => ({ _tag: "Results", body }) as const })
     // Another reason is news, and so is another body.
-    yield* night({ tasks, place, script: reads({ ...unusable, unusable: "it is too long" }) })
+    yield* night({ tasks, place, script: reads({ ...nested, unusable: "it is too long" }) })
     expect(asideIn(place)).toHaveLength(1)
-    const other = yield* night({ tasks, place, script: reads({ ...unusable, bytes: bytes.subarray(1) }) })
+    const other = yield* night({ tasks, place, script: reads({ ...nested, bytes: bytes.subarray(1) }) })
     expect(asideIn(place)).toHaveLength(2)
     expect(other.of("AnswerRefused").map((one) => [one.why, one.landed?.bytes])).toEqual([
-      [unusable.unusable, 4],
+      [nested.unusable, 4],
       ["it is too long", 4],
-      [unusable.unusable, 3],
+      [nested.unusable, 3],
     ])
     const healed = yield* night({ tasks, place, mode: "collect" })
     expect(healed.verdict("c-2")).toBe(succeeded)
@@ -119,7 +118,7 @@ describe("a state that cannot be used", () => {
     const script = {
       state: (id: string, times: number) =>
         id === "e-c-2-1"
-          ? ({ _tag: "Closed", body: unusable, view } as const)
+          ? ({ _tag: "Closed", body: nested, view } as const)
           : times === 1
             ? working
             : completed,
@@ -127,11 +126,7 @@ describe("a state that cannot be used", () => {
     const tasks = [{ customer: "c-2", fingerprint: "f-2" }, ...others]
     const limits = { max_in_flight: 1, per_engine: 1 }
     const end = yield* night({ tasks, script, place, rules: { limits } })
-    expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
-      "failed ANSWER_UNUSABLE engineer",
-      succeeded,
-      succeeded,
-    ])
+    expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([unusable, succeeded, succeeded])
     // Nobody knows how its login ended: it counts as one that may have failed, and is not rejected.
     expect(end.of("LoginJudged")).not.toMatchObject([{ task_id: idOf("c-2") }])
     expect(end.of("CredentialRejected")).toEqual([])
@@ -142,7 +137,7 @@ describe("a state that cannot be used", () => {
     expect(aside).toEqual([[{ kind: "unusable", ...ids, http_status: 200, received_at: 0 }, bytes]])
     const still = yield* night({ tasks, script, place, rules: { limits } })
     expect([still.of("AnswerRefused").length, asideIn(place).length]).toEqual([1, 1])
-    expect(still.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect(still.verdict("c-2")).toBe(unusable)
     expect([still.countOf("start", "c-2"), still.of("CredentialRejected")]).toEqual([1, []])
     const next = yield* night({ tasks, place, rules: { limits } })
     expect(next.verdict("c-2")).toBe(succeeded)
@@ -152,16 +147,12 @@ describe("a state that cannot be used", () => {
   effect("rejects no login that was accepted before, and keeps it: it may be in use", function* () {
     const script = {
       state: (_: string, times: number) =>
-        times === 1 ? working : ({ _tag: "Working", body: unusable, view: {} } as const),
+        times === 1 ? working : ({ _tag: "Working", body: nested, view: {} } as const),
     }
     const place = makePlace()
     const tasks = ["c-2", "c-9"].map((customer) => ({ customer, fingerprint: "f-2" }))
     const end = yield* night({ tasks: [...tasks, { customer: "c-3" }], script, place })
-    expect(end.verdicts("c-2", "c-9", "c-3")).toEqual([
-      "failed ANSWER_UNUSABLE engineer",
-      "unfinished ALREADY_EXECUTING service",
-      "failed ANSWER_UNUSABLE engineer",
-    ])
+    expect(end.verdicts("c-2", "c-9", "c-3")).toEqual([unusable, busy, unusable])
     expect([end.countOf("start"), end.countOf("start", "c-9")]).toEqual([2, 0])
     expect(end.of("CredentialRejected")).toEqual([])
     expect(asideIn(place).map(({ meta }) => meta.http_status)).toEqual([202, 202])
@@ -185,28 +176,16 @@ effect("an answer that a defect of ours hides is recorded by what was asked for"
 describe("a start whose answer cannot be used", () => {
   effect("is never sent again, neither by a probe nor by a later process", function* () {
     const place = makePlace()
-    const script = {
-      start: () => ({ _tag: "Accepted", http_status: 202, body: unusable, view: {} }) as const,
-    }
+    const script = { start: () => ({ _tag: "Accepted", http_status: 202, body: nested, view: {} }) as const }
     const tasks = [{ customer: "c-2", fingerprint: "f-2" }]
     yield* night({ tasks, place, script })
     const next = yield* night({ tasks, place, script })
-    expect(next.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect(next.verdict("c-2")).toBe(unusable)
     expect(next.countOf("start")).toBe(1)
     expect(next.of("StartAnswered")).toMatchObject([{ answer: "unusable", http_status: 202 }])
     expect(next.of("LoginJudged")).toMatchObject([{ account: "f-2", verdict: "unproven", said: "202" }])
-    expect(next.of("AnswerRefused")).toMatchObject([{ what: "start", why: unusable.unusable }])
+    expect(next.of("AnswerRefused")).toMatchObject([{ what: "start", why: nested.unusable }])
     expect(asideIn(place).map(({ meta, bytes: kept }) => [meta.http_status, kept])).toEqual([[202, bytes]])
-  })
-
-  effect("is not sent again by a process that follows one that died because of it", function* () {
-    const facts = startedBefore("c-2", { answer: "unusable", http_status: 202 })
-    const end = yield* night({ tasks: [{ customer: "c-2" }], facts })
-    expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
-    expect(settledOf(end, "c-2")?.message).toBe(
-      "the answer (start) cannot be used: an earlier process could not use it; its body could not be kept",
-    )
-    expect(end.countOf("start")).toBe(0)
   })
 
   effect("counts as answered when a defect of ours hid the answer", function* () {
@@ -217,7 +196,7 @@ describe("a start whose answer cannot be used", () => {
       tasks: all,
       script: { start: (call) => (call.customer_id === "c-2" ? start() : accepted(call.customer_id)) },
     })
-    expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect(end.verdict("c-2")).toBe(unusable)
     expect(end.countOf("start", "c-2")).toBe(1)
     expect(others.map(({ customer }) => end.verdict(customer))).toEqual([succeeded, succeeded])
     // Its process may have died before the verdict: the next one sends nothing either.
@@ -233,7 +212,7 @@ describe("a start whose answer cannot be used", () => {
     ])
     expect(known[2]).toMatchObject({ what: "start", why: expect.stringMatching(/^a defect in the program/) })
     const next = yield* night({ tasks: [{ customer: "c-2" }], facts: known.slice(1, 4) })
-    expect([next.countOf("start"), next.verdict("c-2")]).toEqual([0, "failed ANSWER_UNUSABLE engineer"])
+    expect([next.countOf("start"), next.verdict("c-2")]).toEqual([0, unusable])
   })
 })
 
@@ -256,12 +235,7 @@ describe("a task whose past meets a defect of ours", () => {
     const tasks = [...all, { customer: "c-4", fingerprint: "f-2" }]
     yield* night({ tasks, place, script: { state: () => working }, cutAfter: "1 minute" })
     const end = yield* night({ tasks, place, misread: misreading("attempts") })
-    expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
-      succeeded,
-      "failed ANSWER_UNUSABLE engineer",
-      succeeded,
-      "unfinished ALREADY_EXECUTING service",
-    ])
+    expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([succeeded, unusable, succeeded, busy])
     expect(settledOf(end, "c-2")?.message).toMatch(
       /^the answer \(task\) cannot be used: a defect in the program \(TypeError in \w.*\); its body could/,
     )
@@ -274,7 +248,7 @@ describe("a task whose past meets a defect of ours", () => {
     yield* night({ tasks: all, place, script: { state: () => working }, cutAfter: "1 minute" })
     const tasks = all.map((one) => (one.customer === "c-2" ? { ...one, fingerprint: "f-new" } : one))
     const end = yield* night({ tasks, place, misread: misreading("attemptsBefore") })
-    expect(end.verdict("c-2")).toBe("failed ANSWER_UNUSABLE engineer")
+    expect(end.verdict("c-2")).toBe(unusable)
     const known = yield* Effect.provide(
       Effect.flatMap(Ledger, ({ accounts }) => accounts),
       place.ledger,
@@ -289,7 +263,7 @@ describe("a task whose past meets a defect of ours", () => {
     const end = yield* night({ tasks, misread: misreading("attemptsBefore") })
     expect(tasks.map(({ customer }) => end.verdict(customer))).toEqual([
       succeeded,
-      "failed ANSWER_UNUSABLE engineer",
+      unusable,
       succeeded,
       succeeded,
     ])
@@ -310,25 +284,6 @@ describe("a task whose past meets a defect of ours", () => {
     })
     const verdicts = end.of("TaskSettled").map((fact) => ("reason" in fact ? fact.reason : ""))
     expect([end.isOver, verdicts]).toEqual([true, ["ANSWER_UNUSABLE", "COMPLETED"]])
-  })
-
-  effect("keeps an execution that is closed, and its login stays as it was", function* () {
-    const place = makePlace()
-    yield* night({ tasks: all, place, script: { results: () => results(false) }, cutAfter: "1 minute" })
-    const end = yield* night({ tasks: all, place, misread: misreading("attemptsBefore") })
-    expect(all.map(({ customer }) => end.verdict(customer))).toEqual([
-      succeeded,
-      "failed ANSWER_UNUSABLE engineer",
-      succeeded,
-    ])
-    expect(end.of("AttemptKept")).toMatchObject([
-      { execution_id: anId("e-c-2-1"), reason: "ANSWER_UNUSABLE" },
-    ])
-    expect(end.of("CredentialRejected")).toEqual([])
-    // Once the program is mended, what was kept is read again, and settles the task.
-    const mended = yield* night({ tasks: all, place })
-    expect(mended.verdict("c-2")).toBe(succeeded)
-    expect(mended.countOf("start", "c-2")).toBe(1)
   })
 })
 

@@ -3,7 +3,7 @@
  * the breaker of that login, and of no other.
  */
 import { describe, expect } from "@effect/vitest"
-import { hour, night, startedBefore, succeeded, unusable, unknown } from "./ScriptedNight.ts"
+import { hour, night, startedBefore, succeeded, unusable, unknown, blockedUser } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
 import { conflict, lost, state, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
@@ -22,7 +22,7 @@ const script: Night["script"] = {
     id === "e-c-1-1" ? blocked : state(times > 1 ? "COMPLETED" : "ONGOING", "COMPLETED"),
 }
 const verdicts = (end: NightEnd) => tasks.map(({ customer }) => end.verdict(customer))
-const refused = "failed BLOCKED_USER customer"
+const refused = blockedUser
 
 describe("credentials that changed while an execution was in flight", () => {
   effect("are not rejected by it: those that were sent are, for everybody, and only those", function* () {

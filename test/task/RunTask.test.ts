@@ -11,6 +11,7 @@ import type { Prepared } from "../../src/task/Work.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { hour, idOf, makePlace, minute, night, ready, run_id, second, sharing } from "./ScriptedNight.ts"
+import { outOfService, busy, blockedUser, unusable } from "./ScriptedNight.ts"
 import { startedBefore, succeeded, unknown } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, notSent, refused, state, throttled } from "./ScriptedService.ts"
@@ -154,7 +155,7 @@ describe("a further attempt", () => {
       },
     })
     expect(intentsOf(end).map(([attempt]) => attempt)).toEqual([1, 1, 2, 2, 2, 3])
-    expect(end.verdict("c-1")).toBe("unfinished OUT_OF_SERVICE service")
+    expect(end.verdict("c-1")).toBe(outOfService)
   })
 
   effect("that would end after the deadline leaves the end of the one before it, and its slot", function* () {
@@ -221,11 +222,7 @@ describe("a login of which nobody knows whether it is in use", () => {
       0,
       [["one", "BLOCKED_USER"]],
     ])
-    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([
-      "failed BLOCKED_USER customer",
-      "failed BLOCKED_USER customer",
-      succeeded,
-    ])
+    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([blockedUser, blockedUser, succeeded])
   })
 
   effect("is not sent for another customer before the probe of an earlier process", function* () {
@@ -249,11 +246,7 @@ describe("a login of which nobody knows whether it is in use", () => {
   ])("is not sent for another customer in this night where the probe %s", function* ([, answer]) {
     const end = yield* night({ tasks, rules: { limits: oneSlot }, script: finding(lost, answer) })
     expect([end.isOver, startsOf(end).length, startsOf(end, "c-2").length]).toEqual([true, 2, 0])
-    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([
-      unknown,
-      "unfinished ALREADY_EXECUTING service",
-      succeeded,
-    ])
+    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([unknown, busy, succeeded])
   })
 })
 
@@ -296,11 +289,7 @@ describe("a defect of ours", () => {
       script: { start: (call, times) => (times === 1 ? notSent : accepted(`${call.customer_id}-1`)) },
     })
     expect([end.isOver, startsOf(end), startsOf(end, "c-2").length]).toEqual([true, [0], 2])
-    expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([
-      "failed ANSWER_UNUSABLE engineer",
-      succeeded,
-      [],
-    ])
+    expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([unusable, succeeded, []])
   })
 })
 
@@ -324,11 +313,7 @@ describe("a refused start", () => {
       ],
       script: { start: answers(refused(400, "T10N_REJECTED")) },
     })
-    expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([
-      "failed ANSWER_UNUSABLE engineer",
-      succeeded,
-      [],
-    ])
+    expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([unusable, succeeded, []])
   })
 })
 
@@ -396,7 +381,7 @@ describe("an execution", () => {
     expect([end.verdict("c-1"), end.verdict("c-2"), end.verdict("c-1", "bank:app")]).toEqual([
       "unfinished NOT_STOPPABLE service",
       succeeded,
-      "unfinished ALREADY_EXECUTING service",
+      busy,
     ])
     expect(startsOf(end).length).toBe(1)
   })

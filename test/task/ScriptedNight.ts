@@ -30,6 +30,10 @@ export const idOf = (customer_id: string, engine = "bank") => anId(`${run_id}/${
 export const succeeded = "succeeded COMPLETED nobody"
 export const unusable = "failed ANSWER_UNUSABLE engineer"
 export const unknown = "unfinished START_UNKNOWN engineer"
+export const outOfService = "unfinished OUT_OF_SERVICE service"
+export const engineAway = "unfinished ENGINE_UNAVAILABLE service"
+export const busy = "unfinished ALREADY_EXECUTING service"
+export const blockedUser = "failed BLOCKED_USER customer"
 
 export const second = 1_000
 export const minute = 60 * second
@@ -221,6 +225,8 @@ export interface NightEnd {
   readonly verdict: (customer: string, engine?: string) => string | undefined
   /** Those of these customers, or of all its tasks. */
   readonly verdicts: (...customers: ReadonlyArray<string>) => ReadonlyArray<string | undefined>
+  /** What has landed, and is known of each body. */
+  readonly landed: NonNullable<ReturnType<LandingStore["bodies"]["get"]>>
   /** The facts of one kind. */
   readonly of: <T extends Fact["_tag"]>(tag: T) => ReadonlyArray<Extract<Fact, { _tag: T }>>
   /** When the service was asked for that, about this id or about any. */
@@ -265,6 +271,7 @@ export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
         state: end,
         facts,
         calls: place.calls,
+        landed: place.store.bodies.get(run_id) ?? [],
         verdict,
         verdicts: (...chosen) =>
           chosen.length === 0

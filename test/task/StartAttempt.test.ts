@@ -7,6 +7,7 @@ import { AnswerLost } from "../../src/client/Service.ts"
 import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, run_id, second, succeeded, keysOf } from "./ScriptedNight.ts"
+import { busy } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, notSent, refused, state, throttled } from "./ScriptedService.ts"
 import { working } from "./ScriptedService.ts"
@@ -126,9 +127,7 @@ describe("a lost start", () => {
 describe("two starts that are answered with one id", () => {
   effect("leave the execution to the first: the second has none, and changes nothing", function* () {
     const answered: Array<StartCall> = []
-    const place = makePlace()
     const end = yield* night({
-      place,
       tasks: [{ customer: "c-1" }, { customer: "c-2" }],
       script: {
         whose: () => answered[0]?.external_execution_id,
@@ -137,7 +136,7 @@ describe("two starts that are answered with one id", () => {
     })
     const [first = "", other = ""] = answered.map(({ customer_id }) => customer_id)
     expect([end.verdict(first), end.verdict(other)]).toEqual([succeeded, "failed NOT_OURS engineer"])
-    const landed = (place.store.bodies.get(run_id) ?? []).map(({ meta }) => meta.task_id)
+    const landed = end.landed.map(({ meta }) => meta.task_id)
     expect([...new Set(landed)]).toEqual([idOf(first)])
     const second = end.facts.filter((fact) => "task_id" in fact && fact.task_id === idOf(other))
     expect(second.map(({ _tag }) => _tag)).toEqual([
@@ -184,7 +183,7 @@ describe("somebody else's execution", () => {
 
   effect("that does not end is given up after max_wait", function* () {
     const end = yield* night({ script: { start: answers(() => conflict("theirs", "x")) } })
-    expect(end.verdict("c-1")).toBe("unfinished ALREADY_EXECUTING service")
+    expect(end.verdict("c-1")).toBe(busy)
     expect(Math.max(...end.timesOf("start"))).toBeGreaterThan(3 * hour)
     expect(Math.max(...end.timesOf("start"))).toBeLessThanOrEqual(3.5 * hour)
   })
@@ -293,11 +292,10 @@ describe("the fact of a start", () => {
   ])(
     "that is %s: its answer with its status, and its body if it is ours",
     function* ([, start, answer, bodies]) {
-      const place = makePlace()
-      const end = yield* night({ place, script: { start }, cutAfter: "1 second" })
+      const end = yield* night({ script: { start }, cutAfter: "1 second" })
       const [first] = end.facts.flatMap((fact) => (fact._tag === "StartAnswered" ? [fact] : []))
       expect(first).toEqual({ _tag: "StartAnswered", run_id, task_id: idOf("c-1"), attempt: 1, ...answer })
-      const metas = (place.store.bodies.get(run_id) ?? []).map(({ meta }) => meta)
+      const metas = end.landed.map(({ meta }) => meta)
       expect(
         metas
           .filter(({ kind }) => kind === "start")

@@ -6,6 +6,7 @@ import { outcomes } from "../../src/service/EndTable.ts"
 import { NightPicture, Order, Steered, pauseMax } from "../../src/task/NightPicture.ts"
 import type { EnginePicture, SteerableNight } from "../../src/task/NightPicture.ts"
 import { hour, idOf, makePlace, minute, night, ready, second, customers, succeeded } from "./ScriptedNight.ts"
+import { outOfService } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, state, working, type Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
@@ -132,7 +133,7 @@ describe("an order", () => {
     expect([paused !== undefined, new Set(drained)]).toEqual([true, new Set([undefined])])
     expect([end.isOver, end.countOf("start")]).toEqual([true, 2])
     expect(customers(4).map(({ customer }) => end.verdict(customer))).toEqual([
-      "unfinished OUT_OF_SERVICE service",
+      outOfService,
       succeeded,
       "unfinished RUN_DRAINED engineer",
       "unfinished RUN_DRAINED engineer",

@@ -90,13 +90,6 @@ describe("a start with a token that the service refuses", () => {
     })
   })
 
-  effect("is refused if the refusal is about the token itself", function* () {
-    expect(yield* startsOf([refused(400, "T10N_REJECTED")])).toEqual({
-      starts: ["Token 1"],
-      verdict: "failed T10N_REJECTED engineer",
-    })
-  })
-
   effect("ends the token, also where the process died before it could say so", function* () {
     const tasks = [{ customer: "c-1", fingerprint: "login", prepare: () => withToken(false) }]
     const first = yield* night({

@@ -93,21 +93,3 @@ describe("what becomes known of the service", () => {
     ])
   })
 })
-
-effect("an outage in a busy night is one outage, whichever of its calls failed first", function* () {
-  let calls = 0
-  const end = yield* night({
-    tasks: Array.from({ length: 20 }, (_, index) => ({ customer: `c-${index}` })),
-    rules: { polling },
-    script: {
-      state: (_, times) => {
-        calls += 1
-        return times >= 5 && times < 12 ? notSent : times < 30 ? working : completed
-      },
-    },
-  })
-  expect(calls).toBeGreaterThan(500)
-  const [began, over, ...more] = troublesIn(end.facts)
-  expect([began?._tag, over?._tag, more]).toEqual(["TroubleBegan", "TroubleEnded", []])
-  expect(end.isOver).toBe(true)
-})
