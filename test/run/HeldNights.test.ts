@@ -1,7 +1,4 @@
-/**
- * Nights whose tables a gate holds back, in virtual time: what is deleted at the service, and when, however often the
- * process is killed between the steps, and until the next night, or a person, lets them through.
- */
+/** Nights whose tables a gate holds back: what is deleted at the service, however often it is killed. */
 import { describe, expect, it } from "vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { acceptRun, runNight, type NightOptions, type NightResult } from "../../src/run/Nightly.ts"
@@ -200,11 +197,8 @@ describe("a night that a gate holds back", () => {
     const place = makePlace(0)
     const first = place.night()
     place.trust()
-    const rerun = place.night({
-      further: true,
-      parent: first?.run_id,
-      only: new Set(["c-2/sandbox-bank:website"]),
-    })
+    const only = new Set(["c-2/sandbox-bank:website"])
+    const rerun = place.night({ further: true, parent: first?.run_id, only })
     expect([rerun?.exit_code, place.deleted()]).toEqual([0, [true, true, true]])
     expect(over(place)).toEqual(allOver(2))
   })

@@ -1,7 +1,4 @@
-/**
- * Jobs that are given together, as whole nights against the embedded service in virtual time: side by side what
- * shares nothing, one after the other what does, and each with what it would have got alone.
- */
+/** Jobs that are given together: side by side what shares nothing, one after the other what does. */
 import { describe, expect, it } from "vitest"
 import { Clock, Duration, Effect } from "effect"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"

@@ -1,7 +1,4 @@
-/**
- * What is counted and not here is not deleted: nights in which the service counts more than it gives, counts nothing
- * that can be read, or refuses to say, and the nights after them.
- */
+/** What is counted and not here is not deleted: nights that keep it, and the nights after them. */
 import { describe, expect, it } from "vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { runNight } from "../../src/run/Nightly.ts"
@@ -95,8 +92,6 @@ describe("a count that cannot be read is unknown, never zero:", () => {
     },
   )
 })
-
-describe("an answer other than the documented `nothing here`", () => {})
 
 describe("a kept execution", () => {
   const kindSource = (name: string, family: string): ResultsSource => ({

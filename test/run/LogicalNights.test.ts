@@ -20,11 +20,8 @@ const hour = 60 * minute
 const first = Date.UTC(2026, 10, 21, 22)
 const at = (day: number, hours: number) => first + (day - 21) * 24 * hour + (hours - 22) * hour
 
-const job: Job = {
-  ...jobOf([customer("c-1", "run-1")]),
-  name: "job",
-  night: { starts: "21:00", until: "05:00" },
-}
+const night_ = { starts: "21:00", until: "05:00" }
+const job: Job = { ...jobOf([customer("c-1", "run-1")]), name: "job", night: night_ }
 const plain: Job = { ...job, night: undefined }
 
 const ok = (id: string) => customer(id, "run-1")
@@ -127,18 +124,6 @@ describe("a night", () => {
       "job.2026-11-21 0",
       1,
     ])
-  })
-})
-
-describe("a job without a night", () => {
-  it("tells the end of an older one, whose results were not final then", () => {
-    const told = live(makeNights(), function* () {
-      const begun = yield* night({ ...plain, assignments: [customer("c-2", "late-3600+run-1")] })
-      yield* wait(1)
-      const { run_id, others } = yield* runNight(plain, options)
-      return [begun, run_id, others.map((one) => `${one.run_id} ${one.state.ended?.exit_code}`)]
-    })
-    expect(told).toEqual(["job.2026-11-21 4", "job.2026-11-22", ["job.2026-11-21 0"]])
   })
 })
 

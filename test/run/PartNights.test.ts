@@ -1,7 +1,4 @@
-/**
- * Runs of a part of a job beside its nights, in virtual time: what they start and leave alone, and that the night takes
- * place as if they had not been.
- */
+/** Runs of a part of a job: what they start, and that the night takes place as if they had not been. */
 import { describe, expect, it } from "vitest"
 import { Effect, Fiber, Option } from "effect"
 import { subjectsOfPart } from "../../src/cli/Jobs.ts"

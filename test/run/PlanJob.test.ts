@@ -45,13 +45,8 @@ const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = [
     moment,
     expectations: noExpectations,
   })
-  return {
-    job: jobOf([]),
-    plan,
-    grounds,
-    learnt: { expectations: noExpectations, carried: [] },
-    partly: new Set(),
-  }
+  const learnt = { expectations: noExpectations, carried: [] }
+  return { job: jobOf([]), plan, grounds, learnt, partly: new Set() }
 }
 const fold = (facts: ReadonlyArray<Fact>): RunState => {
   const run = foldRun([started, ...facts].map((fact, seq) => ({ seq, at: seq, fact })))
@@ -416,12 +411,5 @@ describe("the plan of a job", () => {
       [started, work("c-9")].map((one) => ({ ...one, looks: [], takesMs: undefined, tailMs: 0 })),
     )
     expect(shown).toEqual(["c-9", "bank:website"])
-  })
-
-  it("asks for no token where the job does not want one", () => {
-    const one = customer("c-1", "run-1")
-    const login = one.login._tag === "Parameters" ? { ...one.login, tokenized_access: false } : one.login
-    const { calls } = startsOf(jobOf([{ ...one, login }]))
-    expect(calls.map(({ base_configurations }) => base_configurations.tokenized_access)).toEqual([false])
   })
 })

@@ -1,7 +1,4 @@
-/**
- * When a version is published while a run goes on, in virtual time: as often as the job says, only for what is new,
- * never so often that it takes the run's time, and whatever becomes of it, the run is as if there had been none.
- */
+/** When a version is published while a run goes on, and that the run is as if there had been none. */
 import { describe, expect, it } from "vitest"
 import { Duration, Effect } from "effect"
 import { Progress } from "../../src/task/Progress.ts"

@@ -42,14 +42,10 @@ const plain: Published = {
   delivered: [],
   other,
 }
-const fact = (more: object = {}) => ({
-  _tag: "RunPublished",
-  run_id,
-  version: 7,
-  receipts: plain.receipts,
-  other,
-  ...more,
-})
+const fact = (more: object = {}) => {
+  const { receipts } = plain
+  return { _tag: "RunPublished", run_id, version: 7, receipts, other, ...more }
+}
 const kept = (customer: string, reason = "it is no JSON") => ({
   _tag: "AttemptKept",
   run_id,

@@ -1,7 +1,4 @@
-/**
- * Whole nights with tokens against the embedded service, in virtual time: parameters and a ticket on the first
- * night, the token on the later ones, and what follows when the token is at its end.
- */
+/** Whole nights with tokens: parameters and a ticket first, then the token, and what follows its end. */
 import { describe, expect, it } from "vitest"
 import { Effect, Redacted } from "effect"
 import { runNight } from "../../src/run/Nightly.ts"
@@ -141,11 +138,8 @@ describe("runs with tokens", () => {
     })
     const refused = "the service refused 1 start with a stored token [token-start-refused]"
     const fallen = { logins: ["token", "parameters"], verdicts: ["COMPLETED"], warnings: [refused] }
-    expect(nights).toEqual([
-      { logins: ["parameters"], verdicts: ["COMPLETED"], warnings: [] },
-      fallen,
-      fallen,
-    ])
+    const plain = { logins: ["parameters"], verdicts: ["COMPLETED"], warnings: [] }
+    expect(nights).toEqual([plain, fallen, fallen])
   })
 
   it("start nothing with a token that cannot be decrypted any more", () => {

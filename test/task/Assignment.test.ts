@@ -1,6 +1,4 @@
-/**
- * Every verdict before a start, one by one, and the tasks that may start; no parameter value is ever told.
- */
+/** Every verdict before a start, and the tasks that may start; no parameter value is ever told. */
 import { Duration, Redacted } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"

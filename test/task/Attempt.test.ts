@@ -149,12 +149,8 @@ describe("the answer to a start", () => {
   })
 
   it("nothing was created by an unsent request or a 429, nor by a 503 or a refused secret that was asked about", () => {
-    const none = {
-      answer: "not_created",
-      http_status: undefined,
-      retry_after: undefined,
-      isEngineAway: false,
-    }
+    const unsaid = { http_status: undefined, retry_after: undefined }
+    const none = { answer: "not_created", ...unsaid, isEngineAway: false }
     const isAway = { isEngineAway: true, isSecretRefused: false }
     const away = { ...none, http_status: 503, isEngineAway: true }
     expect([
@@ -256,11 +252,8 @@ describe("a read of the state", () => {
 })
 
 it("the answer to an abort asks for another abort only if nothing was stopped", () => {
-  expect((["aborted", "already_closed", "not_found"] as const).map(readAbort)).toEqual([
-    "look",
-    "look",
-    "look",
-  ])
+  const stopped = ["aborted", "already_closed", "not_found"] as const
+  expect(stopped.map(readAbort)).toEqual(["look", "look", "look"])
   expect([
     readAbort("not_stoppable"),
     readAbort(new AnswerLost({ message })),

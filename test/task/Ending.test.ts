@@ -103,13 +103,8 @@ describe("the deadline", () => {
     const { end } = yield* nightOf({ results: () => results(false) }, { rules: { deadlineAt: hour } })
     const place = makePlace()
     const script: Script = { results: (_, times) => results(times > 20) }
-    const next = yield* night({
-      facts: end.facts.slice(2),
-      rules: { deadlineAt: -hour },
-      script,
-      place,
-      mode: "collect",
-    })
+    const rules = { deadlineAt: -hour }
+    const next = yield* night({ facts: end.facts.slice(2), rules, script, place, mode: "collect" })
     expect(next.verdict("c-1")).toBe(succeeded)
     expect(place.world.now()).toBeGreaterThan(Duration.toMillis(cutWithin))
   })
@@ -160,20 +155,17 @@ describe("a task that is cut off while the disk stalls", () => {
       "is a session with an answer that cannot be used",
       { tasks: [], sessions: ["s-9"], script: { results: () => ({ _tag: "Results", body: unusable }) } },
     ],
-  ])(
-    "is settled once if its verdict is being written: one that %s [promise 11 cut off]",
-    function* ([, given]) {
-      const well = verdictsOf(yield* night(given))
-      const place = withSlowLedger(makePlace(), "TaskSettled")
-      let held: SteerableNight | undefined
-      const hold = (one: SteerableNight) => void (held = one)
-      const end = yield* night({ ...given, place, hold, rules: { deadlineAt } })
-      expect([end.isOver, verdictsOf(end), well.length]).toEqual([true, well, 1])
-      const { running, done } = held!.look().total
-      expect([running, done.succeeded + done.failed]).toEqual([0, 1])
-      expect(place.world.now()).toBeGreaterThan(deadlineAt + Duration.toMillis(cutWithin))
-    },
-  )
+  ])("is settled once if its verdict is being written: it %s [promise 11 cut off]", function* ([, given]) {
+    const well = verdictsOf(yield* night(given))
+    const place = withSlowLedger(makePlace(), "TaskSettled")
+    let held: SteerableNight | undefined
+    const hold = (one: SteerableNight) => void (held = one)
+    const end = yield* night({ ...given, place, hold, rules: { deadlineAt } })
+    expect([end.isOver, verdictsOf(end), well.length]).toEqual([true, well, 1])
+    const { running, done } = held!.look().total
+    expect([running, done.succeeded + done.failed]).toEqual([0, 1])
+    expect(place.world.now()).toBeGreaterThan(deadlineAt + Duration.toMillis(cutWithin))
+  })
 
   effect.each<readonly [string, string]>([
     ["start", "SERVICE_UNREACHABLE"],
@@ -184,7 +176,7 @@ describe("a task that is cut off while the disk stalls", () => {
     const end = yield* night({ place, rules: { deadlineAt } })
     expect([end.isOver, verdictsOf(end)]).toEqual([true, [`unfinished ${reason}`]])
     const next = yield* night({ facts: end.facts.slice(2) })
-    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
+    expect([next.starts, next.verdict("c-1")]).toEqual([0, succeeded])
   })
 })
 

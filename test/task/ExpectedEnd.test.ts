@@ -1,7 +1,4 @@
-/**
- * When a run will end: by its limits, its conflicts and its slowest executions, and as nights in virtual time then
- * really end. With NIGHTJAR_SEEDS=N the nights of so many seeds are compared.
- */
+/** When a run will end, and how nights really end; NIGHTJAR_SEEDS=N compares the nights of so many seeds. */
 import { describe, expect, it } from "vitest"
 import { Clock, Duration, Effect } from "effect"
 import type { Job } from "../../src/jobs/Job.ts"

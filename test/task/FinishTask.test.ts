@@ -1,7 +1,4 @@
-/**
- * What follows once an execution is closed: whether its results are asked for and when, what is recorded of them, and
- * what is read again of an execution that an earlier process kept at the service.
- */
+/** What is asked for and recorded once an execution is closed, and read again of one that was kept. */
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { StateView } from "../../src/client/Service.ts"
@@ -139,18 +136,14 @@ describe("a closed execution", () => {
 describe("a temporary error", () => {
   effect("whose results are still partial is not tried again: they are read to the end first", function* () {
     const end = yield* over({ script: { state: () => temporary(), results: () => results(false) } })
-    expect([end.countOf("start"), recorded(end)]).toEqual([1, [settled("RESULTS_PARTIAL")]])
+    expect([end.starts, recorded(end)]).toEqual([1, [settled("RESULTS_PARTIAL")]])
   })
 
   effect("that could not be tried again before the deadline is settled at once", function* () {
     const place = makePlace()
     const told: Array<ProgressEvent> = []
-    const end = yield* over({
-      place,
-      told,
-      rules: { deadlineAt: 20 * second },
-      script: { state: () => temporary() },
-    })
+    const rules = { deadlineAt: 20 * second }
+    const end = yield* over({ place, told, rules, script: { state: () => temporary() } })
     expect([recorded(end).at(-1), place.world.now() < 10 * second]).toEqual([settled("OUT_OF_SERVICE"), true])
     expect(told.map(({ _tag }) => _tag)).toEqual(["Started", "Closed", "Settled"])
   })
@@ -167,7 +160,7 @@ describe("a temporary error", () => {
       const end = yield* over({ told, script, rules: { retry, deadlineAt } })
       const late = told.filter((event) => event._tag === "Waiting" && event.until >= deadlineAt)
       expect([deadlineAt, late, end.verdict("c-1")]).toEqual([deadlineAt, [], outOfService])
-      starts.push(end.countOf("start"))
+      starts.push(end.starts)
     }
     expect([starts[0], starts.at(-1)]).toEqual([1, 2])
   })
@@ -198,7 +191,7 @@ describe("results of an execution", () => {
     ])
     // A second attempt, of another process: that the first one was read says nothing of it.
     const next = yield* over({ place, script, cutAfter: 2_500 })
-    expect([next.countOf("start"), next.countOf("results"), next.isOver]).toEqual([2, 2, false])
+    expect([next.starts, next.countOf("results"), next.isOver]).toEqual([2, 2, false])
     const resumedAt = place.world.now()
     const last = yield* over({ place, script })
     const waited = (last.timesOf("results").at(-1) ?? 0) - resumedAt

@@ -1,6 +1,4 @@
-/**
- * One engine's form among those of others: whatever it does, the others' customers are planned.
- */
+/** One engine's form among those of others: whatever it does, the others' customers are planned. */
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { Ledger } from "../../src/ledger/Ledger.ts"

@@ -27,16 +27,13 @@ describe("an execution whose id belongs to somebody else", () => {
     ["external id", { external_execution_id: "x-of-somebody-else" }],
     ["customer", { customer_id: anId("c-other") }],
     ["engine", { engine_reference: anId("tax") }],
-  ])(
-    "by its %s is left alone: not read, not aborted, not deleted [promise 2 strangers]",
-    function* ([, fields]) {
-      const end = yield* night({ script: { state: () => strange(fields) } })
-      expect([end.verdict("c-1"), end.countOf("state")]).toEqual(["failed NOT_OURS engineer", 3])
-      for (const verb of ["abort", "results", "delete"]) expect(end.countOf(verb)).toBe(0)
-      expect(end.of("AttemptDisowned").length).toBe(1)
-      expect(end.of("AttemptObserved")).toEqual([])
-    },
-  )
+  ])("by its %s is left alone, neither read nor aborted [promise 2 strangers]", function* ([, fields]) {
+    const end = yield* night({ script: { state: () => strange(fields) } })
+    expect([end.verdict("c-1"), end.countOf("state")]).toEqual(["failed NOT_OURS engineer", 3])
+    for (const verb of ["abort", "results", "delete"]) expect(end.countOf(verb)).toBe(0)
+    expect(end.of("AttemptDisowned").length).toBe(1)
+    expect(end.of("AttemptObserved")).toEqual([])
+  })
 
   effect.each<readonly [string, (times: number) => StateAnswer | undefined]>([
     ["if only once", (times) => (times <= 2 ? undefined : times === 3 ? working : completed)],
@@ -150,12 +147,8 @@ describe("following an execution", () => {
   })
 
   effect("continues through lost answers, storms and an invalid date", function* () {
-    const answers = [
-      lost,
-      throttled(429, 30 * second),
-      lost,
-      state("ONGOING", "RUNNING", { next_kick_date: "soon" }),
-    ]
+    const dated = state("ONGOING", "RUNNING", { next_kick_date: "soon" })
+    const answers = [lost, throttled(429, 30 * second), lost, dated]
     const end = yield* night({ script: { state: (_, times) => answers[times - 1] ?? completed } })
     expect(end.verdict("c-1")).toBe(succeeded)
     const [, second1 = 0, third = 0] = end.timesOf("state")
@@ -172,13 +165,13 @@ describe("following an execution", () => {
         place,
         script: { state: () => (place.world.now() < 9.9 * minute ? gone : completed) },
       })
-      expect([blink.countOf("start"), blink.verdict("c-1")]).toEqual([1, succeeded])
+      expect([blink.starts, blink.verdict("c-1")]).toEqual([1, succeeded])
       const away = yield* night({
         tasks: [{ customer: "c-1", fingerprint: "f-1" }],
         script: { state: (_, times) => (times === 3 ? working : gone) },
       })
       const reads = away.timesOf("state")
-      expect([away.countOf("start"), away.verdict("c-1")]).toEqual([1, "unfinished EXECUTION_GONE service"])
+      expect([away.starts, away.verdict("c-1")]).toEqual([1, "unfinished EXECUTION_GONE service"])
       // Once it was found, they count anew.
       expect((reads.at(-1) ?? 0) - (reads[3] ?? 0)).toBeGreaterThanOrEqual(10 * minute)
       expect((reads.at(-2) ?? 0) - (reads[3] ?? 0)).toBeLessThan(10 * minute)
@@ -192,17 +185,14 @@ describe("an execution that cannot continue", () => {
     [423, challenge],
     [202, { _tag: "Working", body: bodyOf({}), view: { status_code: "ACTION_REQUIRED" } }],
   ] as const)(
-    "because the source asks for a person (%i) is aborted at once, and the customer must act",
+    "because the source asks for a person (%i) is aborted at once",
     function* ([http_status, asked]) {
       let aborted = false
       const end = yield* night({
         script: { state: () => (aborted ? cancelled : asked), abort: () => ((aborted = true), "aborted") },
       })
       expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["challenge"])
-      expect([end.countOf("start"), end.verdict("c-1")]).toEqual([
-        1,
-        "failed CUSTOMER_INTERVENTION_REQUIRED customer",
-      ])
+      expect([end.starts, end.verdict("c-1")]).toEqual([1, "failed CUSTOMER_INTERVENTION_REQUIRED customer"])
       const bodies = end.landed.map(({ meta }) => meta)
       expect(bodies.map(({ kind }) => kind)).toEqual(["start", "challenge", "state"])
       expect(bodies[1]).toMatchObject({ http_status, execution_id: "e-c-1-1", session_id: "s-c-1-1" })
@@ -244,7 +234,7 @@ describe("an execution that cannot continue", () => {
     const next = yield* night({ facts: asked.facts.slice(2), script })
     const upToClosing = next.facts.slice(2, next.facts.findIndex(({ _tag }) => _tag === "AttemptClosed") + 1)
     const last = yield* night({ facts: upToClosing, script })
-    const told = [next, last].map((end) => [end.countOf("start"), end.countOf("abort"), end.verdict("c-1")])
+    const told = [next, last].map((end) => [end.starts, end.countOf("abort"), end.verdict("c-1")])
     const customers = [0, 0, "failed CUSTOMER_INTERVENTION_REQUIRED customer"]
     expect(told).toEqual([customers, customers])
   })
@@ -256,7 +246,7 @@ describe("an execution that cannot continue", () => {
     })
     expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["max_wait"])
     expect(end.timesOf("abort")[0]).toBeGreaterThanOrEqual(3.5 * hour)
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "unfinished CLIENT_CANCELLED service"])
+    expect([end.starts, end.verdict("c-1")]).toEqual([1, "unfinished CLIENT_CANCELLED service"])
     const order = end.facts.map(({ _tag }) => _tag)
     expect(order.indexOf("AbortIntended")).toBeLessThan(order.indexOf("AttemptClosed"))
   })
@@ -269,7 +259,7 @@ describe("an execution that cannot continue", () => {
       script: { state: () => (aborted > 0 ? cancelled : working), abort: () => (aborted++, "aborted") },
     })
     expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["deadline"])
-    expect([end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
+    expect([end.starts, end.verdict("c-1"), end.verdict("c-2")]).toEqual([
       1,
       "unfinished CLIENT_CANCELLED service",
       "unfinished DEADLINE_REACHED service",
@@ -286,7 +276,7 @@ describe("an execution that cannot continue", () => {
       })
       expect(end.verdict("c-1")).toBe("unfinished SECRET_REFUSED engineer")
       const next = yield* night({ facts: end.facts.slice(2), script: { state: () => completed } })
-      expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
+      expect([next.starts, next.verdict("c-1")]).toEqual([0, succeeded])
     },
   )
 })

@@ -63,13 +63,7 @@ describe("an account", () => {
       { customer: "c-1", engine: "bank:api", fingerprint: "five", account: "A" },
     ]
     const later = (on: typeof place) =>
-      night({
-        place: on,
-        tasks: changed,
-        facts: [],
-        script,
-        misread: (run) => ({ ...run, tasks: new Map() }),
-      })
+      night({ place: on, tasks: changed, facts: [], script, misread: (of) => ({ ...of, tasks: new Map() }) })
     yield* later(place)
     expect(seen.starts.length).toBe(3)
     yield* Effect.provide(append({ _tag: "CredentialReleased", fingerprint: "one" }), place.ledger)

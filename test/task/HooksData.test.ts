@@ -1,7 +1,4 @@
-/**
- * The pairs of `hooks_extra_data` once every secret of the job is resolved: a job that would send one of them
- * starts nothing.
- */
+/** A job whose `hooks_extra_data` would send one of its secrets starts nothing. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { HookPair, Job } from "../../src/jobs/Job.ts"

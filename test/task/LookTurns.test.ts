@@ -1,7 +1,4 @@
-/**
- * When an execution or a session is looked at, in virtual time: by a HEAD where that is trusted, and at once where an event
- * names it. Whatever a HEAD or an event says, true or forged, only a read decides.
- */
+/** When a state is looked at: by a HEAD, or because of an event. Whatever those say, only a read decides. */
 import * as fc from "fast-check"
 import { afterHead, afterNothing, afterRead, beforeHead, mayHead } from "../../src/task/LookTurns.ts"
 import type { HeadTrial } from "../../src/task/LookTurns.ts"
@@ -265,12 +262,6 @@ describe("an execution with a hint", () => {
 })
 
 describe("forged, repeated and late events", () => {
-  effect("that lead to a read without news earn no trust", function* () {
-    const events = [5, 6, 7].map((at) => [at * minute, naming("e-c-1-1")] as const)
-    const polls = looksOf(yield* story({ "c-1": 3 * hour }, events)).length
-    expect(polls).toBeGreaterThanOrEqual(looksOf(yield* story({ "c-1": 3 * hour }, [])).length)
-  })
-
   effect("end nothing and cause no poll sooner than polling.min", function* () {
     const forged = every(50, 0, 10 * minute, () => ({
       texts: new Set(["ended", "COMPLETED", "e-c-1-1", "s-c-1-1"]),

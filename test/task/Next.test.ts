@@ -84,11 +84,7 @@ describe("resuming", () => {
   })
 
   it("starts nothing again, and holds the login, if the answer could not be used or named another one's", () => {
-    const over = (answer: "taken" | "unusable") => [
-      intended(1),
-      answered(1, answer),
-      settled("failed", "NOT_OURS"),
-    ]
+    const over = (how: "taken" | "unusable") => [intended(1), answered(1, how), settled("failed", "NOT_OURS")]
     expect([told(over("taken")), told(over("unusable"))]).toEqual(["Done", "Done"])
     // Its customer and its login stay held.
     const held = (facts: ReadonlyArray<Fact>, now: number) =>
@@ -119,13 +115,7 @@ describe("resuming", () => {
   })
 
   it("waits for its next start until the time that was said, without reading its last end again", () => {
-    const waits: Fact = {
-      _tag: "TaskWaits",
-      run_id,
-      task_id,
-      reason: "OUT_OF_SERVICE",
-      until: "2026-11-21T02:00:00Z",
-    }
+    const waits: Fact = { _tag: "TaskWaits", run_id, task_id, reason: "x", until: "2026-11-21T02:00:00Z" }
     const until = Date.parse("2026-11-21T02:00:00Z")
     const waiting = [...ended, drained(1), waits]
     expect([told(waiting), told(waiting, "collect")]).toEqual(["start 2", "OUT_OF_SERVICE"])
@@ -216,13 +206,8 @@ describe("resuming", () => {
     const kept = { ...drained(1), _tag: "AttemptKept", reason: "RECORDS_SHORT", families: [] } as Fact
     const open = [intended(1), answered(1, "accepted")]
     const verdict = settled("failed", "RECORDS_SHORT")
-    const deletion: Fact = {
-      _tag: "DeleteIntended",
-      run_id,
-      task_id,
-      execution_id: anId("e-1"),
-      landed_sha256: "ab",
-    }
+    const { attempt: _, ...of } = ids
+    const deletion: Fact = { _tag: "DeleteIntended", ...of, landed_sha256: "ab" }
     const read = (...facts: ReadonlyArray<Fact>) =>
       attemptsToReadAgain(taskOf(facts)).map(({ last }) => last.execution_id)
     expect([
@@ -279,12 +264,8 @@ describe("resuming", () => {
   })
 
   it("continues to read partial results instead of starting again", () => {
-    const partial = [
-      intended(1),
-      answered(1, "accepted"),
-      closed(1),
-      settled("unfinished", "RESULTS_PARTIAL"),
-    ]
+    const begun = [intended(1), answered(1, "accepted"), closed(1)]
+    const partial = [...begun, settled("unfinished", "RESULTS_PARTIAL")]
     expect([told(partial), told(partial, "collect")]).toEqual(["read e-1", "read e-1"])
   })
 

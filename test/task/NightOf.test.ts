@@ -23,15 +23,7 @@ describe("the date of a run", () => {
         "2026-11-21T21:29:59Z",
         "2026-11-21T21:30:00Z",
       ].map((time) => runDateAt(at(time), job)),
-    ).toEqual([
-      "2026-11-19",
-      "2026-11-20",
-      "2026-11-20",
-      "2026-11-20",
-      "2026-11-20",
-      "2026-11-20",
-      "2026-11-21",
-    ])
+    ).toEqual([19, 20, 20, 20, 20, 20, 21].map((day) => `2026-11-${day}`))
   })
 
   it("is the calendar's for a job without a night", () => {

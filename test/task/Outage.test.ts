@@ -3,7 +3,7 @@ import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { StartAnswer } from "../../src/client/Service.ts"
 import { hour, makePlace, minute, night, succeeded, engineAway } from "./ScriptedNight.ts"
-import { accepted, completed, state, throttled, working } from "./ScriptedService.ts"
+import { accepted, completed, state, working } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
 const oneByOne = { max_in_flight: 1, per_engine: 1 }
@@ -68,7 +68,7 @@ describe("an engine that refuses starts", () => {
     expect(one.verdicts("c-1", "c-2", "c-3")).toEqual([engineAway, succeeded, succeeded])
     const all = yield* night({ tasks, script: { start: () => years }, rules: { limits: oneByOne } })
     // The second one that is told so is believed for all of them.
-    expect([all.countOf("start"), all.verdict("c-3")]).toEqual([2, engineAway])
+    expect([all.starts, all.verdict("c-3")]).toEqual([2, engineAway])
   })
 
   effect("counts as found once, however many starts were under way", function* () {
@@ -103,12 +103,12 @@ describe("an engine that refuses starts", () => {
       rules: { deadlineAt: 40 * minute },
       script: { start: () => late },
     })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, engineAway])
+    expect([end.starts, end.verdict("c-1")]).toEqual([1, engineAway])
   })
 
   effect("in maintenance gets no start at all", function* () {
     const away = yield* night({ tasks: [{ customer: "c-1", prepare: () => ({ _tag: "Unavailable" }) }] })
-    expect([away.countOf("start"), away.verdict("c-1")]).toEqual([0, engineAway])
+    expect([away.starts, away.verdict("c-1")]).toEqual([0, engineAway])
   })
 
   effect("is waited for to the last, also beside a task that was asked to wait for years", function* () {
@@ -124,26 +124,6 @@ describe("an engine that refuses starts", () => {
       },
     })
     expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([succeeded, engineAway, succeeded])
-  })
-
-  effect("is waited for by each task as long as max_wait allows that one", function* () {
-    const end = yield* night({
-      tasks: [{ customer: "c-1" }, { customer: "c-2" }],
-      rules: { limits: oneByOne, max_wait: Duration.millis(10 * minute) },
-      script: {
-        start: (call, times) =>
-          times === 1
-            ? throttled(429, 8 * minute)
-            : times === 2 && call.customer_id === "c-1"
-              ? { _tag: "EngineUnavailable", retry_after: Duration.millis(10 * minute) }
-              : accepted(call.customer_id),
-      },
-    })
-    expect([end.countOf("start", "c-1"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
-      2,
-      engineAway,
-      succeeded,
-    ])
   })
 
   effect("that was given up is tried at once by a task whose execution ends later", function* () {

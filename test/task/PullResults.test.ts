@@ -132,7 +132,7 @@ describe("results", () => {
     expect(Math.max(...read) - Math.min(...read)).toBeLessThanOrEqual(10 * minute)
     for (const mode of ["night", "collect"] as const) {
       const next = yield* night({ facts: first.facts.slice(2), mode, script: over })
-      expect([next.countOf("start"), next.verdict("c-1"), isDrained(next)]).toEqual([0, succeeded, true])
+      expect([next.starts, next.verdict("c-1"), isDrained(next)]).toEqual([0, succeeded, true])
       // The process before it may have asked a moment ago.
       expect(next.calls[0]?.[0]).toBeGreaterThanOrEqual(5 * second)
     }
@@ -276,21 +276,13 @@ describe("documents", () => {
     expect(Math.max(...asked) - Math.min(...asked)).toBeGreaterThanOrEqual(10_000)
   })
 
+  const forbidden = new SecretRefused({ http_status: 403, message: "no" })
+  const moved = new UnexpectedAnswer({ http_status: 302, message: "no" })
   const answers = [
     { name: "no answer", answer: lost, status: "failed", exit: 4 },
     { name: "503", answer: throttled(503), status: "failed", exit: 4 },
-    {
-      name: "403",
-      answer: new SecretRefused({ http_status: 403, message: "no" }),
-      status: "not_delivered",
-      exit: 0,
-    },
-    {
-      name: "302",
-      answer: new UnexpectedAnswer({ http_status: 302, message: "no" }),
-      status: "not_delivered",
-      exit: 0,
-    },
+    { name: "403", answer: forbidden, status: "not_delivered", exit: 0 },
+    { name: "302", answer: moved, status: "not_delivered", exit: 0 },
     { name: "no bytes", answer: "empty", status: "not_delivered", exit: 0 },
     { name: "a page", answer: "page", status: "not_delivered", exit: 0 },
   ] as const
@@ -299,13 +291,8 @@ describe("documents", () => {
   const foundOf = (end: NightEnd) => {
     const kept = end.state.tasks.get(idOf("c-1"))?.attempts[0]?.kept?.reason
     const exit = exitCodeOf(end.state, "keep")
-    return {
-      verdict: end.verdict("c-1"),
-      status: statuses(end)["doc-3"],
-      kept,
-      exit,
-      drained: isDrained(end),
-    }
+    const status = statuses(end)["doc-3"]
+    return { verdict: end.verdict("c-1"), status, kept, exit, drained: isDrained(end) }
   }
   it.effect.each(answers)(
     "that do not come keep the execution; the records decide the end, and only they are requested again: $name [promise 5 empty] [promise 5 page] [promise 5 documents] [exit 0 documents] [end DOCUMENTS_SHORT]",

@@ -1,7 +1,4 @@
-/**
- * What a process follows or finishes belongs to the login that was sent, whatever the job says by now: a refusal opens
- * the breaker of that login, and of no other.
- */
+/** A refusal belongs to the login that was sent, whatever the job says by now. */
 import { describe, expect } from "@effect/vitest"
 import { hour, night, startedBefore, succeeded, unusable, unknown, blockedUser } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
@@ -127,7 +124,7 @@ describe("a refusal that a state showed while its execution went on", () => {
     const past = done.facts.slice(2, adopted + 1)
     const end = yield* night({ tasks: twice, facts: past, script: { state: () => gone } })
     expect(past.map(({ _tag }) => _tag)).toContain("StartAnswered")
-    expect([end.rejections, end.countOf("start")]).toEqual([[["old", "INCORRECT_CREDENTIALS"]], 0])
+    expect([end.rejections, end.starts]).toEqual([[["old", "INCORRECT_CREDENTIALS"]], 0])
   })
 
   effect("does not count once a state says that the login was accepted", function* () {

@@ -1,7 +1,4 @@
-/**
- * One task from the slot it was given to its execution: what is sent and recorded, how long a start is put off and
- * when it is given up, and which slots, logins and tries are free afterwards.
- */
+/** One task from its slot to its execution: what is sent, put off and given up, and what is free then. */
 import { describe, expect } from "@effect/vitest"
 import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { SecretRefused } from "../../src/client/Service.ts"
@@ -42,7 +39,9 @@ const settledWith = (reason: Parameters<typeof own>[0], message?: string, custom
   ...(message === undefined ? {} : { message }),
 })
 const intentsOf = ({ facts }: NightEnd) =>
-  facts.flatMap((fact) => (fact._tag === "StartIntended" ? [[fact.attempt, fact.probe]] : []))
+  facts.flatMap((fact) =>
+    fact._tag === "StartIntended" ? [`${fact.attempt}${fact.probe ? " probe" : ""}`] : [],
+  )
 const waitsOf = (told: ReadonlyArray<ProgressEvent>) =>
   told.flatMap((event) => (event._tag === "Waiting" ? [[event.why, event.until] as const] : []))
 
@@ -67,11 +66,7 @@ describe("a start that created nothing", () => {
       .slice(1)
       .map((at, index) => (at - (starts[index] ?? 0) - 200) / (30 * second * 2 ** index))
     expect(waits.map((share) => share >= 0.8 && share <= 1)).toEqual([true, true, true])
-    expect([startsOf(end, "c-2")[0], end.verdict("c-1"), end.verdict("c-2")]).toEqual([
-      200,
-      succeeded,
-      succeeded,
-    ])
+    expect([startsOf(end, "c-2")[0], ...end.verdicts()]).toEqual([200, succeeded, succeeded])
   })
 
   effect("is tried until the very moment at which the task has waited for long enough", function* () {
@@ -110,35 +105,17 @@ describe("a start that created nothing", () => {
 
 describe("a further attempt", () => {
   effect("waits, is put off and is probed as if it were the first", function* () {
-    const told: Array<ProgressEvent> = []
+    const first = [lost, throttled(429, 100 * second), notSent, accepted("1")]
+    const next = [notSent, notSent, lost, accepted("2")]
     const end = yield* night({
-      told,
       rules: { max_wait: Duration.millis(4 * minute) },
       script: {
         // The first is owed its probe for three minutes, and found; the second is put off twice and lost once.
-        start: answers(
-          lost,
-          throttled(429, 100 * second),
-          notSent,
-          accepted("1"),
-          notSent,
-          notSent,
-          lost,
-          accepted("2"),
-        ),
+        start: answers(...first, ...next),
         state: (id) => (id === "e-1" ? temporary : completed),
       },
     })
-    expect(intentsOf(end)).toEqual([
-      [1, false],
-      [1, true],
-      [1, true],
-      [1, true],
-      [2, false],
-      [2, false],
-      [2, false],
-      [2, true],
-    ])
+    expect(intentsOf(end)).toEqual(["1", "1 probe", "1 probe", "1 probe", "2", "2", "2", "2 probe"])
     expect(end.verdict("c-1")).toBe(succeeded)
     const starts = startsOf(end)
     const [again = 0, once = 0, twice = 0] = starts.slice(4, 7)
@@ -154,7 +131,7 @@ describe("a further attempt", () => {
         state: () => temporary,
       },
     })
-    expect(intentsOf(end).map(([attempt]) => attempt)).toEqual([1, 1, 2, 2, 2, 3])
+    expect(intentsOf(end)).toEqual(["1", "1", "2", "2", "2", "3"])
     expect(end.verdict("c-1")).toBe(outOfService)
   })
 
@@ -184,14 +161,7 @@ describe("a probe that is owed", () => {
       rules: { deadlineAt: hour },
       script: { start: answers(lost, throttled(429, 20 * minute)) },
     })
-    expect([intentsOf(end), end.verdict("c-1")]).toEqual([
-      [
-        [1, false],
-        [1, true],
-        [1, true],
-      ],
-      succeeded,
-    ])
+    expect([intentsOf(end), end.verdict("c-1")]).toEqual([["1", "1 probe", "1 probe"], succeeded])
   })
 })
 
@@ -228,11 +198,8 @@ describe("a login of which nobody knows whether it is in use", () => {
   effect("is not sent for another customer before the probe of an earlier process", function* () {
     const facts = startedBefore("c-1", { answer: "lost" }, "one")
     const [first, other, third] = tasks
-    const end = yield* night({
-      tasks: [other, third, first].filter((one) => one !== undefined),
-      facts,
-      script: finding(),
-    })
+    const planned = [other, third, first].filter((one) => one !== undefined)
+    const end = yield* night({ tasks: planned, facts, script: finding() })
     expect([startsOf(end).length, startsOf(end, "c-2").length, end.rejections]).toEqual([
       1,
       0,
@@ -334,16 +301,10 @@ describe("a start", () => {
   effect("that is refused with the secret ends all that wait [end SECRET_REFUSED]", function* () {
     const secret = new SecretRefused({ http_status: 401, message: "no such application" })
     const tasks = ["c-1", "c-2", "c-3"].map((customer) => ({ customer }))
-    const end = yield* night({
-      tasks,
-      rules: { limits: oneSlot },
-      script: { start: () => secret, list: () => secret },
-    })
+    const script = { start: () => secret, list: () => secret }
+    const end = yield* night({ tasks, rules: { limits: oneSlot }, script })
     const verdicts = (of: NightEnd) => tasks.map(({ customer }) => of.verdict(customer))
-    expect([end.countOf("start"), verdicts(end)]).toEqual([
-      1,
-      tasks.map(() => "unfinished SECRET_REFUSED engineer"),
-    ])
+    expect([end.starts, verdicts(end)]).toEqual([1, tasks.map(() => "unfinished SECRET_REFUSED engineer")])
     const next = yield* night({ tasks, facts: end.facts.slice(2) })
     expect(verdicts(next)).toEqual(tasks.map(() => succeeded))
   })

@@ -1,7 +1,4 @@
-/**
- * The schedule against a plain model of its rules: what may run together, whose turn it is, and that nobody
- * is forgotten, for any order of arrivals, takings and releases.
- */
+/** The schedule against a plain model of its rules: what may run together, and that nobody is forgotten. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { DelayQueue } from "../../src/base/Time.ts"

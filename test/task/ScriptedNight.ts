@@ -232,6 +232,8 @@ export interface NightEnd {
   /** When the service was asked for that, about this id or about any. */
   readonly timesOf: (verb: string, id?: string) => ReadonlyArray<number>
   readonly countOf: (verb: string, id?: string) => number
+  /** How many starts were sent. */
+  readonly starts: number
   /** Fingerprints that were rejected, with the reasons. */
   readonly rejections: ReadonlyArray<readonly [fingerprint: string, reason: string]>
 }
@@ -280,6 +282,7 @@ export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
         of,
         timesOf,
         countOf: (verb, id) => timesOf(verb, id).length,
+        starts: timesOf("start").length,
         rejections: of("CredentialRejected").map(({ fingerprint, reason }) => [fingerprint, reason] as const),
       }
     })

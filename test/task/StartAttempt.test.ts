@@ -1,7 +1,4 @@
-/**
- * Starts in virtual time: lost, doubled, refused, throttled, in the way of somebody else; and what the end of an
- * execution says of the login that it was started with.
- */
+/** Starts: lost, doubled, refused, throttled, in the way of others; and what an end says of the login. */
 import { describe, expect, it } from "@effect/vitest"
 import { AnswerLost } from "../../src/client/Service.ts"
 import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Service.ts"
@@ -80,7 +77,7 @@ describe("a lost start", () => {
     // Each request needs a fifth of a second: killed in the middle of it, the start and then its probe.
     yield* night({ place, tasks, killAfter: 100 })
     yield* night({ place, tasks, killAfter: 100 })
-    const verdicts = (end: NightEnd) => [end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]
+    const verdicts = (end: NightEnd) => [end.starts, end.verdict("c-1"), end.verdict("c-2")]
     const unknown = [2, "unfinished START_UNKNOWN engineer", "unfinished START_UNKNOWN engineer"]
     expect(verdicts(yield* night({ place, tasks }))).toEqual(unknown)
     expect(verdicts(yield* night({ place, tasks }))).toEqual(unknown)
@@ -101,7 +98,7 @@ describe("a lost start", () => {
     for (let kills = 0; kills < 8; kills++) yield* night({ place, script: waiting, killAfter: 3 * second })
     const end = yield* night({ place, script: {} })
     expect(startFacts(end.facts)).toEqual(["start", "accepted"])
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, succeeded])
+    expect([end.starts, end.verdict("c-1")]).toEqual([1, succeeded])
   })
 
   effect("whose probe was held back is probed by the next process [decision 2 held back]", function* () {
@@ -109,12 +106,8 @@ describe("a lost start", () => {
     const one = { customer: "c-1", fingerprint: "f-1" }
     let starts = 0
     const held = () => (starts++ === 0 ? undefined : throttled(429, 20 * minute))
-    const before = yield* night({
-      place,
-      tasks: [one],
-      script: { start: () => lost, held },
-      killAfter: minute,
-    })
+    const script = { start: () => lost, held }
+    const before = yield* night({ place, tasks: [one], script, killAfter: minute })
     const judged = (facts: ReadonlyArray<Fact>) =>
       facts.flatMap((fact) => (fact._tag === "LoginJudged" ? [fact.verdict] : []))
     // What was not sent is in no fact: neither an answer to it, nor anything of its login.
@@ -139,12 +132,8 @@ describe("two starts that are answered with one id", () => {
     const landed = end.landed.map(({ meta }) => meta.task_id)
     expect([...new Set(landed)]).toEqual([idOf(first)])
     const second = end.facts.filter((fact) => "task_id" in fact && fact.task_id === idOf(other))
-    expect(second.map(({ _tag }) => _tag)).toEqual([
-      "TaskPlanned",
-      "StartIntended",
-      "StartAnswered",
-      "TaskSettled",
-    ])
+    const tags = ["TaskPlanned", "StartIntended", "StartAnswered", "TaskSettled"]
+    expect(second.map(({ _tag }) => _tag)).toEqual(tags)
     expect(second[2]).toEqual({
       _tag: "StartAnswered",
       run_id,
@@ -153,7 +142,7 @@ describe("two starts that are answered with one id", () => {
       answer: "taken",
       http_status: 202,
     })
-    expect([end.countOf("start"), end.countOf("abort"), end.countOf("delete")]).toEqual([2, 0, 0])
+    expect([end.starts, end.countOf("abort"), end.countOf("delete")]).toEqual([2, 0, 0])
   })
 })
 
@@ -194,7 +183,7 @@ describe("an interrupted start", () => {
     const cut = yield* night({ cutAfter: "100 millis", script: { state: () => working } })
     expect([cut.isOver, startFacts(cut.facts)]).toEqual([false, ["start", "accepted"]])
     const next = yield* night({ facts: cut.facts.slice(2), script: { state: () => completed } })
-    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, succeeded])
+    expect([next.starts, next.verdict("c-1")]).toEqual([0, succeeded])
     expect(cut.facts[0]).toMatchObject({ run_id })
   })
 })
@@ -241,7 +230,7 @@ describe("the record of a start", () => {
     const answer: StartAnswer = { ...accepted("1"), view: { execution_id: anId("e-1") } } as StartAnswer
     const end = yield* night({ script: { start: () => answer } })
     const fact = factOf(end.facts, "StartAnswered")
-    expect([end.countOf("start"), fact && "session_id" in fact]).toEqual([1, false])
+    expect([end.starts, fact && "session_id" in fact]).toEqual([1, false])
   })
 })
 
@@ -283,31 +272,23 @@ describe("the fact of a start", () => {
       { answer: "lost", http_status: 502 },
       [],
     ],
-    [
-      "somebody else's",
-      () => conflict("stranger", "x-of-somebody-else"),
-      { answer: "foreign", http_status: 409 },
-      [],
-    ],
-  ])(
-    "that is %s: its answer with its status, and its body if it is ours",
-    function* ([, start, answer, bodies]) {
-      const end = yield* night({ script: { start }, cutAfter: "1 second" })
-      const [first] = end.facts.flatMap((fact) => (fact._tag === "StartAnswered" ? [fact] : []))
-      expect(first).toEqual({ _tag: "StartAnswered", run_id, task_id: idOf("c-1"), attempt: 1, ...answer })
-      const metas = end.landed.map(({ meta }) => meta)
-      expect(
-        metas
-          .filter(({ kind }) => kind === "start")
-          .map(({ kind, http_status, execution_id, session_id }) => ({
-            kind,
-            http_status,
-            execution_id,
-            session_id,
-          })),
-      ).toEqual(bodies)
-    },
-  )
+    ["somebody else's", () => conflict("stranger", "x"), { answer: "foreign", http_status: 409 }, []],
+  ])("that is %s: its answer, and its body if it is ours", function* ([, start, answer, bodies]) {
+    const end = yield* night({ script: { start }, cutAfter: "1 second" })
+    const [first] = end.facts.flatMap((fact) => (fact._tag === "StartAnswered" ? [fact] : []))
+    expect(first).toEqual({ _tag: "StartAnswered", run_id, task_id: idOf("c-1"), attempt: 1, ...answer })
+    const metas = end.landed.map(({ meta }) => meta)
+    expect(
+      metas
+        .filter(({ kind }) => kind === "start")
+        .map(({ kind, http_status, execution_id, session_id }) => ({
+          kind,
+          http_status,
+          execution_id,
+          session_id,
+        })),
+    ).toEqual(bodies)
+  })
 })
 
 const order = {

@@ -104,7 +104,7 @@ describe("a start with a token that the service refuses", () => {
       end.of("TokenDropped").map((fact) => [fact.token_id, fact.reason]),
     )
     expect(dropped).toEqual([[["t-1", "T10N_REJECTED"]], [["t-1", "T10N_REJECTED"]]])
-    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "failed T10N_REJECTED engineer"])
+    expect([next.starts, next.verdict("c-1")]).toEqual([0, "failed T10N_REJECTED engineer"])
   })
 
   effect("does not count as unsent if an earlier request of it was lost", function* () {

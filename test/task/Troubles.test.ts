@@ -4,9 +4,8 @@ import { Duration } from "effect"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { noteAnswer, noteFailure, noTroubles } from "../../src/task/Troubles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { night, type Night, succeeded } from "./ScriptedNight.ts"
+import { night, run_id, type Night, succeeded } from "./ScriptedNight.ts"
 import { accepted, completed, notSent, throttled, working, type Script } from "./ScriptedService.ts"
-import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
 const troublesIn = (facts: ReadonlyArray<Fact>) =>
@@ -29,13 +28,7 @@ describe("the log of a night", () => {
     const looks = end.calls.filter(([, verb]) => verb === "state").map(([ms]) => ms + 200)
     const since = at(looks[9] ?? 0)
     expect(troublesIn(end.facts)).toEqual([
-      {
-        _tag: "TroubleBegan",
-        run_id: end.state.started.run_id,
-        trouble: "silent",
-        since,
-        message: "refused connection",
-      },
+      { _tag: "TroubleBegan", run_id, trouble: "silent", since, message: "refused connection" },
       { _tag: "TroubleEnded", run_id: end.state.started.run_id, trouble: "silent", since, failures: 9 },
     ])
     expect(told.flatMap((event) => (event._tag === "Noted" ? event.fact : []))).toEqual(troublesIn(end.facts))
@@ -51,19 +44,13 @@ describe("the log of a night", () => {
       },
     })
     expect(troublesIn(end.facts)).toMatchObject([
-      {
-        _tag: "TroubleBegan",
-        trouble: "engine",
-        engine_reference: "bank",
-        message: "no execution can be started",
-      },
+      { _tag: "TroubleBegan", trouble: "engine", message: "no execution can be started" },
       { _tag: "TroubleEnded", trouble: "engine", engine_reference: "bank" },
     ])
   })
 })
 
 describe("what becomes known of the service", () => {
-  const run_id = anId("job.2026-11-21")
   it("is told at once when it begins and when it is over, and only then", () => {
     const troubles = noTroubles()
     const answered = (now: number) => noteAnswer(troubles, run_id, now)
