@@ -276,7 +276,11 @@ describe("resuming", () => {
       told([intended(1)], "collect"),
       told([intended(1), answered(1, "accepted")], "collect"),
       told([settled("unfinished", "NIGHT_OVER")], "collect"),
-    ]).toEqual(["NIGHT_OVER", "NIGHT_OVER", "START_UNKNOWN", "follow e-1", "Done"])
+      told(
+        [intended(1), answered(1, "refused"), settled("unfinished", "BAD_PROXY_CONFIGURATION")],
+        "collect",
+      ),
+    ]).toEqual(["NIGHT_OVER", "NIGHT_OVER", "START_UNKNOWN", "follow e-1", "Done", "Done"])
     expect(next(undefined, "collect")).toEqual({ _tag: "Done" })
   })
 
