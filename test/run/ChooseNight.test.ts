@@ -32,8 +32,8 @@ interface Asked {
   readonly more?: ReadonlyArray<Fact>
 }
 
-/** Number and story of each run, oldest first. */
-type Runs = ReadonlyArray<readonly [number, Told]>
+/** Number and story of each run, oldest first; one of a part of the job says so. */
+type Runs = ReadonlyArray<readonly [number, Told & { readonly part?: string }]>
 
 const choose = (runs: Runs, { job = two, hours = 1, further = false, parent, only, more = [] }: Asked = {}) =>
   Effect.gen(function* () {
@@ -41,7 +41,11 @@ const choose = (runs: Runs, { job = two, hours = 1, further = false, parent, onl
     yield* TestClock.setTime(begunAt)
     for (const [number, told] of runs) {
       yield* TestClock.adjust(60_000)
-      yield* ledger.append(factsOf(number, told))
+      const { part } = told
+      const ofPart = part === undefined ? {} : { part }
+      yield* ledger.append(
+        factsOf(number, told).map((fact) => (fact._tag === "RunStarted" ? { ...fact, ...ofPart } : fact)),
+      )
     }
     if (more.length > 0) yield* ledger.append(more)
     yield* TestClock.adjust(hours * hour)
@@ -98,21 +102,18 @@ describe("the rest of a night whose newest run is a rerun", () => {
     only: new Set(only),
   })
 
-  effect(
-    "is a further run of the tasks that none of its runs has finished, and of nothing else",
-    function* () {
-      const night: Runs = [
-        [1, { tasks: { "c-1": "failed", "c-2": "unfinished", "c-3": undefined, gone: "unfinished" } }],
-        [2, rerun],
-        [4, { job: "other", tasks: { "c-1": "unfinished" }, exit_code: 4 }],
-      ]
-      const job = jobFor("c-1", "c-2", "c-3")
-      expect(yield* choose(night, { job })).toEqual({
-        ...rest(idOf(3), idOf(2), "c-2/bank", "c-3/bank"),
-        collect: [idOf(1)],
-      })
-    },
-  )
+  effect("is a further run of what none of its runs has finished [run rest of the night]", function* () {
+    const night: Runs = [
+      [1, { tasks: { "c-1": "failed", "c-2": "unfinished", "c-3": undefined, gone: "unfinished" } }],
+      [2, rerun],
+      [4, { job: "other", tasks: { "c-1": "unfinished" }, exit_code: 4 }],
+    ]
+    const job = jobFor("c-1", "c-2", "c-3")
+    expect(yield* choose(night, { job })).toEqual({
+      ...rest(idOf(3), idOf(2), "c-2/bank", "c-3/bank"),
+      collect: [idOf(1)],
+    })
+  })
 
   effect("is a run of the rerun's own night, also where the next date has begun", function* () {
     const night: Runs = [
@@ -141,36 +142,27 @@ describe("the rest of a night whose newest run is a rerun", () => {
     expect(yield* choose(night, { hours: 23, job: nightly })).toEqual(next)
   })
 
-  effect(
-    "is nothing where every task is finished, or the one that is not may not be started again",
-    function* () {
-      const over = chosen("NothingToDo", idOf(2))
-      expect(
-        yield* choose([
-          [1, unfinished],
-          [2, { ...rerun, tasks: { "c-2": "succeeded" } }],
-        ]),
-      ).toEqual(over)
-      const task = { run_id: idOf(1), task_id: anId(`${idOf(1)}/c-2/bank`) }
-      const start = { ...task, attempt: 1, external_execution_id: "nj-1" }
-      const unknown: ReadonlyArray<Fact> = [
-        { _tag: "StartIntended", ...start, probe: false },
-        { _tag: "StartIntended", ...start, probe: true },
-        {
-          _tag: "TaskSettled",
-          ...task,
-          outcome: "unfinished",
-          reason: "START_UNKNOWN",
-          who_acts: "engineer",
-        },
-      ]
-      const night: Runs = [
+  effect("is nothing where all is finished, or may not be started again", function* () {
+    const over = chosen("NothingToDo", idOf(2))
+    expect(
+      yield* choose([
         [1, unfinished],
-        [2, rerun],
-      ]
-      expect((yield* choose(night, { more: unknown })).chosen).toEqual(over.chosen)
-    },
-  )
+        [2, { ...rerun, tasks: { "c-2": "succeeded" } }],
+      ]),
+    ).toEqual(over)
+    const task = { run_id: idOf(1), task_id: anId(`${idOf(1)}/c-2/bank`) }
+    const start = { ...task, attempt: 1, external_execution_id: "nj-1" }
+    const unknown: ReadonlyArray<Fact> = [
+      { _tag: "StartIntended", ...start, probe: false },
+      { _tag: "StartIntended", ...start, probe: true },
+      { _tag: "TaskSettled", ...task, outcome: "unfinished", reason: "START_UNKNOWN", who_acts: "engineer" },
+    ]
+    const night: Runs = [
+      [1, unfinished],
+      [2, rerun],
+    ]
+    expect((yield* choose(night, { more: unknown })).chosen).toEqual(over.chosen)
+  })
 
   effect("is not begun beside a rerun that can be resumed, nor where another run is asked for", function* () {
     const { exit_code: _, ...cut } = rerun
@@ -204,17 +196,15 @@ describe("a night that was missed", () => {
     expect(yield* choose([], { job: nightly })).toEqual(chosen("New", idOf(1)))
   })
 
-  effect(
-    "is counted from the job's own newest night: not from another job's, and not from a rerun",
-    function* () {
-      const others: Runs = [
-        ...before,
-        [2, on("2026-11-17", { ...succeeded, parent: "job.2026-11-17" })],
-        [1, on("2026-11-20", { ...succeeded, job: "other" })],
-      ]
-      expect((yield* choose(others, { job: nightly })).missed).toEqual(missed)
-    },
-  )
+  effect("is counted from the newest night, no rerun or part [run missed] [part missed]", function* () {
+    const others: Runs = [
+      ...before,
+      [2, on("2026-11-17", { ...succeeded, parent: "job.2026-11-17" })],
+      [1, on("2026-11-20", { ...succeeded, job: "other" })],
+      [3, { ...on("2026-11-20", succeeded), part: "job.2026-11-20.3" }],
+    ]
+    expect((yield* choose(others, { job: nightly })).missed).toEqual(missed)
+  })
 
   effect("is told once: not by a run that is resumed, and not by a rerun", function* () {
     const cut: Runs = [...before, [1, { tasks: { "c-1": undefined } }]]
@@ -243,13 +233,14 @@ describe("a job that names far fewer customers than the night before", () => {
     expect(yield* choose(before, { job: jobFor("c-1") })).toEqual(today)
   })
 
-  effect("is compared with its own newest night that planned customers, and with no rerun", function* () {
+  effect("is compared with its own newest night that planned customers [part share]", function* () {
     const night: Runs = [
       ...before,
       [2, on("2026-11-20", { tasks: { "c-1": "succeeded" }, exit_code: 0, parent: "job.2026-11-20" })],
       [3, on("2026-11-20", { exit_code: 6, tasks: {} })],
       [4, on("2026-11-20", { tasks: { "session/s-1": "succeeded", "session/s-2": "failed" }, exit_code: 0 })],
       [5, on("2026-11-20", { job: "other", tasks: { "c-1": "succeeded" }, exit_code: 0 })],
+      [6, { ...on("2026-11-20", { tasks: { "c-1": "succeeded" }, exit_code: 0 }), part: "job.2026-11-20.6" }],
     ]
     expect(yield* Effect.flip(choose(night, { job: few(4) }))).toMatchObject(refused)
     const smaller: Runs = [...before, [2, on("2026-11-20", { tasks: { "c-1": "succeeded" }, exit_code: 0 })]]

@@ -1,7 +1,4 @@
-/**
- * Nights whose tables a gate holds back, in virtual time: what is deleted at the service, and when, however often the
- * process is killed between the steps, and until the next night, or a person, lets them through.
- */
+/** Nights whose tables a gate holds back: what is deleted at the service, however often it is killed. */
 import { describe, expect, it } from "vitest"
 import { Context, Effect, Exit, Layer } from "effect"
 import { acceptRun, runNight, type NightOptions, type NightResult } from "../../src/run/Nightly.ts"
@@ -170,10 +167,10 @@ const over = (place: Place) =>
   place.states().map(({ held, accepted, ended }) => [held, accepted, ended?.exit_code, ended?.leftovers])
 const allOver = (runs: number) => Array.from({ length: runs }, () => [undefined, undefined, 0, false])
 
-/** Returns how many steps there are: a kill at every fifth is tried, or at each with NIGHTJAR_CUTS_EVERY=1. */
+/** Returns how many steps there are: a kill at every seventh is tried, or at each with NIGHTJAR_CUTS_EVERY=1. */
 const killedAtEach = (life: (killAt: number) => Place): number => {
   const steps = life(Number.POSITIVE_INFINITY).steps()
-  const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 5)
+  const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 7)
   for (let killAt = 1; killAt <= steps; killAt += every) life(killAt)
   return steps
 }
@@ -200,11 +197,8 @@ describe("a night that a gate holds back", () => {
     const place = makePlace(0)
     const first = place.night()
     place.trust()
-    const rerun = place.night({
-      further: true,
-      parent: first?.run_id,
-      only: new Set(["c-2/sandbox-bank:website"]),
-    })
+    const only = new Set(["c-2/sandbox-bank:website"])
+    const rerun = place.night({ further: true, parent: first?.run_id, only })
     expect([rerun?.exit_code, place.deleted()]).toEqual([0, [true, true, true]])
     expect(over(place)).toEqual(allOver(2))
   })

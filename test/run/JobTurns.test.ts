@@ -1,14 +1,9 @@
-/**
- * Jobs that are given together, as whole nights against the embedded service in virtual time: side by side what
- * shares nothing, one after the other what does, and each with what it would have got alone.
- */
+/** Jobs that are given together: side by side what shares nothing, one after the other what does. */
 import { describe, expect, it } from "vitest"
-import { Clock, Duration, Effect, Fiber } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
-import { Ledger } from "../../src/ledger/Ledger.ts"
 import { inTurns, turnsOf } from "../../src/run/JobTurns.ts"
 import { runNight } from "../../src/run/Nightly.ts"
-import { previewNight } from "../../src/run/Preview.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 
@@ -99,54 +94,6 @@ describe("jobs given together", () => {
     expect(firstHalf.filter(({ customer_id }) => customer_id.startsWith("b")).length).toBe(4)
   })
 
-  it("never run a shared customer twice at once, and do not send a login that another had rejected [promise 3 jobs]", () => {
-    const wrong = "end-INCORRECT_CREDENTIALS+queue-600+run-60"
-    const shared = customer("c-1", wrong)
-    // The same login under another customer, and a job that shares nothing.
-    const jobs = [
-      named("a", [shared, ...some("a", 1, long)]),
-      named("b", [shared, ...some("b", 1, short)]),
-      named("c", [{ ...shared, customer_id: customer("c-9", "").customer_id }]),
-      named("d", some("d", 1, short)),
-    ]
-    const { turns, told, spans } = live(makeNights(), together(jobs))
-    expect(turns.map(({ job, waits }) => [job, ...waits.map((wait) => `${wait.job}: ${wait.why}`)])).toEqual([
-      ["a"],
-      ["b", "a: customer"],
-      ["c", "a: login", "b: login"],
-      ["d"],
-    ])
-    expect(told.flatMap(({ verdicts }) => verdicts)).toEqual([
-      "a-0 COMPLETED",
-      "c-1 INCORRECT_CREDENTIALS",
-      "b-0 COMPLETED",
-      "c-1 INCORRECT_CREDENTIALS",
-      "c-9 INCORRECT_CREDENTIALS",
-      "d-0 COMPLETED",
-    ])
-    const rejected = spans.filter(({ customer_id }) => customer_id.startsWith("c-"))
-    expect(rejected.map(({ customer_id }) => customer_id)).toEqual(["c-1"])
-    expect(told[1]!.from).toBeGreaterThanOrEqual(told[0]!.to)
-  })
-
-  it("are all stopped by a signal, and all finished by the next run", () => {
-    const jobs = [named("a", some("a", 2, long)), named("b", some("b", 2, short))]
-    const { cut, again, executions } = live(makeNights(), function* () {
-      const first = yield* Effect.forkChild(together(jobs))
-      yield* Effect.sleep(Duration.minutes(15))
-      yield* Fiber.interrupt(first)
-      const ledger = yield* Ledger
-      const open = (yield* ledger.runs).filter(({ ended }) => ended === undefined).length
-      const { told, spans } = yield* together(jobs)
-      return { cut: open, again: told, executions: spans.length }
-    })
-    expect({ cut, codes: again.map(({ exit_code }) => exit_code), executions }).toEqual({
-      cut: 2,
-      codes: [0, 0],
-      executions: 4,
-    })
-  })
-
   it("follow those that they name however these end, but not beyond their own deadline [run after]", () => {
     const place = { file: "b.yaml", line: 1, column: 1 }
     const after = [{ job: "a", place }]
@@ -206,7 +153,7 @@ describe("jobs given together", () => {
     for (const stuck of [plain, hasty]) {
       const { nights, starts } = live(makeNights(), function* () {
         const nights: Array<ReadonlyArray<string>> = []
-        for (let count = 0; count < 3; count++) {
+        for (let count = 0; count < 2; count++) {
           nights.push((yield* nightOf(stuck)).verdicts)
           yield* wait(1)
         }
@@ -218,46 +165,9 @@ describe("jobs given together", () => {
       })
       expect(nights.map(([, first]) => first)).toEqual([
         "c-1 NOT_STOPPABLE",
-        ...Array.from({ length: stuck === plain ? 4 : 3 }, () => "c-1 ALREADY_EXECUTING"),
+        ...Array.from({ length: stuck === plain ? 3 : 2 }, () => "c-1 ALREADY_EXECUTING"),
       ])
       expect(starts).toBe(1)
     }
-  })
-})
-
-describe("a job that replaces another", () => {
-  it("reads, publishes and deletes what a run of that one had open when it was killed [run replaced]", () => {
-    const both = [customer("c-1", short), customer("c-2", short)]
-    const old = named("old", both)
-    const heir = named("heir", both.slice(0, 1), { replaces: ["old"] })
-    const told = live(makeNights(), function* () {
-      const killed = yield* Effect.forkChild(runNight(old, options))
-      yield* Effect.sleep(5 * minute)
-      yield* Fiber.interrupt(killed)
-      const asked = { further: false, parent: undefined, only: undefined }
-      const { collect } = yield* previewNight(heir, asked)
-      const { exit_code, others } = yield* runNight(heir, options)
-      const { executions } = yield* (yield* Sandbox).truth
-      return {
-        collect,
-        exit_code,
-        others: others.map(({ run_id, state }) => [run_id, state.ended?.exit_code, state.ended?.leftovers]),
-        executions: executions
-          .map((one) => `${one.customer_id} ${one.deleted_at === undefined ? "left" : "deleted"}`)
-          .toSorted(),
-        atOnce: mostAtOnce(
-          executions
-            .filter((one) => String(one.customer_id) === "c-1")
-            .map((one) => ({ ...one, from: one.started_at, to: one.closes_at })),
-        ),
-      }
-    })
-    expect(told).toEqual({
-      collect: ["old.2026-11-21"],
-      exit_code: 0,
-      others: [["old.2026-11-21", 0, false]],
-      executions: ["c-1 deleted", "c-1 deleted", "c-2 deleted"],
-      atOnce: 1,
-    })
   })
 })

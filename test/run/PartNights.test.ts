@@ -1,14 +1,10 @@
-/**
- * Runs of a part of a job beside its nights, in virtual time: what they start and leave alone, and that the night takes
- * place as if they had not been.
- */
+/** Runs of a part of a job: what they start, and that the night takes place as if they had not been. */
 import { describe, expect, it } from "vitest"
 import { Effect, Fiber, Option } from "effect"
 import { subjectsOfPart } from "../../src/cli/Jobs.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { verdictOfTask } from "../../src/ledger/RunState.ts"
-import { TooFewCustomers } from "../../src/run/ChooseNight.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { previewNight } from "../../src/run/Preview.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
@@ -111,23 +107,6 @@ describe("a run of a part of a job", () => {
     })
   })
 
-  it("does not stand in for a missed night, nor does the night stand in for it [part missed]", () => {
-    const nightly: Job = { ...three, night: { starts: "21:00", until: "05:00" } }
-    const seen = live(makeNights(), function* () {
-      yield* night(nightly)
-      yield* wait(2)
-      yield* part(nightly, "c-1")
-      yield* wait(1)
-      yield* night(nightly)
-      return yield* headers
-    })
-    expect(seen).toEqual([
-      ["job.2026-11-21", undefined, undefined],
-      ["job.2026-11-23.2", "job.2026-11-23.2", undefined],
-      ["job.2026-11-24", undefined, ["2026-11-22", "2026-11-23"]],
-    ])
-  })
-
   it("leaves an unfinished night as it is, and starts nothing beside its open logins [part starts]", () => {
     const nights = makeNights()
     const seen = live(nights, function* () {
@@ -158,84 +137,14 @@ describe("a run of a part of a job", () => {
     })
   })
 
-  it("sends no login that the night has open under another customer", () => {
-    const [first] = of("c-1").assignments
-    const job: Job = { ...of("c-2"), assignments: [first!, { ...first!, customer_id: anId("c-9") }] }
-    const seen = live(makeNights(), function* () {
-      yield* cutOff(night(job), 120)
-      const [open] = yield* startedFor
-      const other = open === "c-1" ? "c-9" : "c-1"
-      const beside = yield* part(job, other)
-      const waited = yield* verdicts("job.2026-11-21.2")
-      return [beside, waited[0]?.replace(other, "the other"), yield* overlaps, (yield* spans).length]
-    })
-    expect(seen).toEqual(["job.2026-11-21.2 4", "the other unfinished ALREADY_EXECUTING", [], 1])
-  })
-
   it("that was cut off is not resumed: whatever runs next collects it, and logs in only after that [part cut]", () => {
-    const story = (isNight: boolean) =>
-      live(makeNights(), function* () {
-        yield* cutOff(part(three, "c-1", "c-2"), 120)
-        const next = isNight ? yield* night() : yield* part(three, "c-1")
-        const cut = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(anId("job.2026-11-21.2")))
-        return [next, cut?.ended?.exit_code, cut?.stages.resumed, yield* startedFor, yield* overlaps]
-      })
-    expect(story(true)).toEqual(["job.2026-11-21 0", 0, undefined, ["c-1", "c-1", "c-2", "c-2", "c-3"], []])
-    expect(story(false)).toEqual(["job.2026-11-21.3 0", 0, undefined, ["c-1", "c-1", "c-2"], []])
-  })
-
-  it("sends no login that was rejected before, and the night sends none that it saw rejected", () => {
-    const wrong: Job = {
-      ...jobOf([customer("c-1", "end-INCORRECT_CREDENTIALS+run-60"), customer("c-2", words)]),
-      name: "job",
-    }
     const seen = live(makeNights(), function* () {
-      const runs = [yield* part(wrong, "c-1"), yield* part(wrong, "c-1"), yield* night(wrong)]
-      return { runs, started: yield* startedFor }
+      yield* cutOff(part(three, "c-1", "c-2"), 120)
+      const next = yield* part(three, "c-1")
+      const cut = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(anId("job.2026-11-21.2")))
+      return [next, cut?.ended?.exit_code, cut?.stages.resumed, yield* startedFor, yield* overlaps]
     })
-    expect(seen).toEqual({
-      runs: ["job.2026-11-21.2 3", "job.2026-11-21.3 3", "job.2026-11-21 3"],
-      started: ["c-1", "c-2"],
-    })
-  })
-
-  it("is rerun as a part: the rest of the night waits for the night [part rerun]", () => {
-    const away = (words_: string): Job => ({
-      ...jobOf([customer("c-1", words_), customer("c-2", words)]),
-      name: "job",
-    })
-    const seen = live(makeNights(), function* () {
-      const begun = yield* part(away("end-FAILED+run-60"), "c-1")
-      const job = away("run-60")
-      const only = new Set(["c-1/sandbox-bank:website"])
-      const again = yield* told(
-        runNight(job, { ...options, further: true, parent: "job.2026-11-21.2", only }),
-      )
-      return [begun, again, yield* night(job), yield* headers]
-    })
-    expect(seen).toEqual([
-      "job.2026-11-21.2 3",
-      "job.2026-11-21.3 0",
-      "job.2026-11-21 0",
-      [
-        ["job.2026-11-21.2", "job.2026-11-21.2", undefined],
-        ["job.2026-11-21.3", "job.2026-11-21.2", undefined],
-        ["job.2026-11-21", undefined, undefined],
-      ],
-    ])
-  })
-
-  it("is held against no number of customers, and no night is held against it [part share]", () => {
-    const ids = Array.from({ length: 10 }, (_, n) => `c-${n}`)
-    const job: Job = { ...of(...ids), customersShareMin: 0.5 }
-    const fewer: Job = { ...of("c-1"), customersShareMin: 0.5 }
-    const seen = live(makeNights(), function* () {
-      const runs = [yield* night(job), yield* part(job, "c-1")]
-      yield* wait(1)
-      const refused = yield* Effect.flip(runNight(fewer, options))
-      return [...runs, refused instanceof TooFewCustomers ? [refused.run_id, refused.before] : refused]
-    })
-    expect(seen).toEqual(["job.2026-11-21 0", "job.2026-11-21.2 0", ["job.2026-11-21", 10]])
+    expect(seen).toEqual(["job.2026-11-21.3 0", 0, undefined, ["c-1", "c-1", "c-2"], []])
   })
 
   it("is no night that trouble is compared with: what it saw is new in the night after it [part news]", () => {
@@ -251,10 +160,6 @@ describe("a run of a part of a job", () => {
       const { news, exit_code } = yield* runNight(failing(1), options)
       return { runs, exit_code, news: news.map(({ reason }) => reason) }
     })
-    expect(seen).toEqual({
-      runs: ["job.2026-11-21 0", "job.2026-11-22.2 3"],
-      exit_code: 3,
-      news: ["FAILED"],
-    })
+    expect(seen).toEqual({ runs: ["job.2026-11-21 0", "job.2026-11-22.2 3"], exit_code: 3, news: ["FAILED"] })
   })
 })

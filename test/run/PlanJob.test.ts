@@ -10,19 +10,8 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { runNight } from "../../src/run/Nightly.ts"
-import {
-  askedAgain,
-  askedBy,
-  narrowed,
-  planJob,
-  planningFacts,
-  removedFacts,
-  rulesOf,
-  sessionsToPull,
-  sourceFacts,
-  subjectsOf,
-  worksOf,
-} from "../../src/run/PlanJob.ts"
+import { askedAgain, askedBy, narrowed, planJob, planningFacts, removedFacts } from "../../src/run/PlanJob.ts"
+import { rulesOf, sessionsToPull, sourceFacts, subjectsOf, worksOf } from "../../src/run/PlanJob.ts"
 import type { Asked, JobPlan } from "../../src/run/PlanJob.ts"
 import { noExpectations } from "../../src/task/Expectations.ts"
 import { planTasks } from "../../src/task/Plan.ts"
@@ -56,13 +45,8 @@ const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = [
     moment,
     expectations: noExpectations,
   })
-  return {
-    job: jobOf([]),
-    plan,
-    grounds,
-    learnt: { expectations: noExpectations, carried: [] },
-    partly: new Set(),
-  }
+  const learnt = { expectations: noExpectations, carried: [] }
+  return { job: jobOf([]), plan, grounds, learnt, partly: new Set() }
 }
 const fold = (facts: ReadonlyArray<Fact>): RunState => {
   const run = foldRun([started, ...facts].map((fact, seq) => ({ seq, at: seq, fact })))
@@ -291,18 +275,6 @@ describe("a start", () => {
     expect(calls[0]?.at).toBeGreaterThanOrEqual(7 * 60_000)
   })
 
-  it("never comes where the form, once it is known, refuses the login", () => {
-    const one = customer("c-1", "run-1")
-    const { username } = one.login._tag === "Parameters" ? one.login.parameters : {}
-    const login = {
-      _tag: "Parameters",
-      parameters: username === undefined ? {} : { username },
-      tokenized_access: false,
-    } as const
-    const { ends, calls } = startsOf(jobOf([{ ...one, login }]), { finds: { _tag: "Unavailable" } })
-    expect([ends, calls]).toEqual([["INCORRECT_PARAMETERS_FORMAT"], []])
-  })
-
   it("never comes where the engine turns out to be unknown", () => {
     expect(startsOf(job, { finds: { _tag: "Unavailable" }, looks: [{ _tag: "Unknown" }] })).toEqual({
       ends: ["ENGINE_UNKNOWN"],
@@ -342,7 +314,7 @@ describe("what a rerun asks for", () => {
       ["accounts_read", "cards_read", "tax_read"].filter((code) => isAsked(code)),
     ])
 
-  it("is what is not in the tables after the night", () => {
+  it("is what is not in the tables after the night [rerun features]", () => {
     const published: Fact = {
       _tag: "RunPublished",
       run_id,
@@ -405,40 +377,6 @@ describe("the plan of a job", () => {
     ])
   })
 
-  it("makes every literal login a secret, and a password of what the engine's form says is one", () => {
-    const password = "S3cret-0f-c1"
-    const job = jobOf([customer("c-1", "run-1", password)])
-    const username = "run-1+customer-c-1"
-    const formed = (secret: ReadonlyArray<string>): EngineFinding => {
-      const finding = known()
-      return finding._tag === "Known"
-        ? { ...finding, engine: { ...finding.engine, secret: new Set(secret) } }
-        : finding
-    }
-    const cleaned = (secret: ReadonlyArray<string>) =>
-      live(makeNights(), function* () {
-        yield* planJob(job, run_id, undefined).pipe(
-          Effect.updateService(FormCache, (forms) => ({
-            ...forms,
-            findAll: (engines) =>
-              Effect.succeed(new Map([...engines].map((engine) => [engine, formed(secret)]))),
-          })),
-        )
-        const { clean } = yield* KnownSecrets
-        return [
-          clean(password, "own"),
-          clean(username, "echo"),
-          clean(username, "own"),
-          clean("sandbox-bank:website", "echo"),
-        ]
-      })
-    const engine = "sandbox-bank:website"
-    expect([cleaned(["password"]), cleaned(["username", "password"])]).toEqual([
-      ["[blanked]", "[blanked]", username, engine],
-      ["[blanked]", "[blanked]", "[blanked]", engine],
-    ])
-  })
-
   it("gives every task of the run what starts it, if the job still names it, and its usual duration", () => {
     const planned1 = planOf(["c-1"])
     const run = fold([planned("c-1"), planned("c-9"), plannedSession("s-1", { customer_id: anId("c-7") })])
@@ -473,12 +411,5 @@ describe("the plan of a job", () => {
       [started, work("c-9")].map((one) => ({ ...one, looks: [], takesMs: undefined, tailMs: 0 })),
     )
     expect(shown).toEqual(["c-9", "bank:website"])
-  })
-
-  it("asks for no token where the job does not want one", () => {
-    const one = customer("c-1", "run-1")
-    const login = one.login._tag === "Parameters" ? { ...one.login, tokenized_access: false } : one.login
-    const { calls } = startsOf(jobOf([{ ...one, login }]))
-    expect(calls.map(({ base_configurations }) => base_configurations.tokenized_access)).toEqual([false])
   })
 })

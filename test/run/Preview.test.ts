@@ -1,8 +1,4 @@
-/**
- * Promise 20: what a preview says would be started is what is started, and what it says would not be started is not,
- * for that reason. Nights of every kind against the embedded service, cut off at any moment, changed in between,
- * previewed, and then run on the same state.
- */
+/** Promise 20: what a preview says is what the run then does, in nights of every kind. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Clock, Duration, Effect, Option } from "effect"
@@ -116,14 +112,8 @@ type Command =
   | { readonly _tag: "run" | "new" | "tomorrow" }
   | { readonly _tag: "part"; readonly customers: ReadonlyArray<string> }
   | ({ readonly _tag: "rerun" } & Partial<Selection>)
-const nothingSelected: Selection = {
-  failed: false,
-  only: [],
-  never: [],
-  customers: [],
-  engines: [],
-  features: [],
-}
+const none = { only: [], never: [], customers: [], engines: [], features: [] }
+const nothingSelected: Selection = { failed: false, ...none }
 
 const requestOf = Effect.fnUntraced(function* (job: Job, command: Command) {
   if (command._tag === "part") {
@@ -288,29 +278,11 @@ describe("a third login to an account of which nobody knows how the last two end
   const older = ["2026-11-19", "2026-11-20"]
   it.each([
     ["is sent where nobody else could show that the engine is well", 1, ["c-0"], older, ["c-0"]],
-    [
-      "waits for another night if one of them was lost in this one",
-      1,
-      ["c-0"],
-      ["2026-11-20", "2026-11-21"],
-      [],
-    ],
+    ["waits for another night if one was lost in this one", 1, ["c-0"], ["2026-11-20", "2026-11-21"], []],
     ["is sent after another account was accepted", 2, ["c-0"], ["2026-11-20", "2026-11-21"], ["c-0", "c-1"]],
-    [
-      "waits for another night if both were lost in this one",
-      2,
-      ["c-0"],
-      ["2026-11-21", "2026-11-21.2"],
-      ["c-1"],
-    ],
+    ["waits for another night if both were of this one", 2, ["c-0"], ["2026-11-21", "2026-11-21.2"], ["c-1"]],
     ["is sent by one account first if all wait for it", 2, ["c-0", "c-1"], older, ["c-0", "c-1"]],
-    [
-      "waits if all wait for it, each with one of this night",
-      2,
-      ["c-0", "c-1"],
-      ["2026-11-20", "2026-11-21"],
-      [],
-    ],
+    ["waits if all wait, each with one of this night", 2, ["c-0", "c-1"], ["2026-11-20", "2026-11-21"], []],
   ])("%s, as the preview says [promise 20]", (_, count, lost, dates, starts) => {
     const { said, done } = after(count, lost, dates)
     expect({ said, starts: said.starts }).toEqual({ said: done, starts: starts.map(bank) })
@@ -401,8 +373,8 @@ describe("a preview", () => {
         started += said.starts.length
         others += said.why.length
       }),
-      { numRuns: 20, seed: 20 },
+      { numRuns: 12, seed: 20 },
     )
-    expect(Math.min(started, others)).toBeGreaterThan(12)
+    expect(Math.min(started, others)).toBeGreaterThan(7)
   })
 })

@@ -1,7 +1,4 @@
-/**
- * When a version is published while a run goes on, in virtual time: as often as the job says, only for what is new,
- * never so often that it takes the run's time, and whatever becomes of it, the run is as if there had been none.
- */
+/** When a version is published while a run goes on, and that the run is as if there had been none. */
 import { describe, expect, it } from "vitest"
 import { Duration, Effect } from "effect"
 import { Progress } from "../../src/task/Progress.ts"
@@ -99,14 +96,6 @@ describe("a night that publishes while it goes on", () => {
       ),
     })
     expect(acts(nightOf(jobFor([5, 6, 35, 75])))).toEqual(acts(nightOf({ ...without })))
-  })
-
-  it("leaves the run most of the time, however long a version takes", () => {
-    const slow: (real: Publish) => Publish = (real) => (run_id, over) =>
-      Effect.andThen(Effect.sleep("8 minutes"), real(run_id, over))
-    const { facts } = nightOf(jobFor([5, 35, 75, 110, 150]), slow)
-    // Begun after 10 minutes, over after 18: nothing before minute 50.
-    expect(minutesOf(facts, "InterimPublished")).toEqual([18, 58, 98, 138])
   })
 
   it("interrupts a version that is being made when the run is over, and publishes the run", () => {

@@ -42,14 +42,10 @@ const plain: Published = {
   delivered: [],
   other,
 }
-const fact = (more: object = {}) => ({
-  _tag: "RunPublished",
-  run_id,
-  version: 7,
-  receipts: plain.receipts,
-  other,
-  ...more,
-})
+const fact = (more: object = {}) => {
+  const { receipts } = plain
+  return { _tag: "RunPublished", run_id, version: 7, receipts, other, ...more }
+}
 const kept = (customer: string, reason = "it is no JSON") => ({
   _tag: "AttemptKept",
   run_id,
@@ -84,28 +80,25 @@ const publish = (
   }).pipe(Effect.provide(Ledger.layer({ path: ":memory:" })))
 
 describe("a publication", () => {
-  effect(
-    "records its receipts, and what it says about the tables only where there is something",
-    function* () {
-      const quiet = yield* publish(whole("c"), Effect.succeed(plain))
-      expect([quiet.added, quiet.told]).toEqual([[fact()], [{ _tag: "Stage", run_id, stage: "publishing" }]])
-      const notes = {
-        without: ["demo.2026-11-20"],
-        restored: ["demo.2026-11-19"],
-        unfit: [{ table: "t", column: "c", count: 2 }],
-        models: [{ name: "m", why: "no" }],
-        gone: ["old"],
-        misfits: [{ table: "t", column: "extra", count: 1 }],
-        rejected: [{ table: null, count: 3 }],
-        other: { records: 2, families: 1, most: [{ product: "a", sub_family: "b", records: 2 }] },
-      }
-      const { added } = yield* publish(whole("c"), Effect.succeed({ ...plain, ...notes }))
-      expect(added).toEqual([fact(notes)])
-    },
-  )
+  effect("records its receipts, and what it says about the tables where there is something", function* () {
+    const quiet = yield* publish(whole("c"), Effect.succeed(plain))
+    expect([quiet.added, quiet.told]).toEqual([[fact()], [{ _tag: "Stage", run_id, stage: "publishing" }]])
+    const notes = {
+      without: ["demo.2026-11-20"],
+      restored: ["demo.2026-11-19"],
+      unfit: [{ table: "t", column: "c", count: 2 }],
+      models: [{ name: "m", why: "no" }],
+      gone: ["old"],
+      misfits: [{ table: "t", column: "extra", count: 1 }],
+      rejected: [{ table: null, count: 3 }],
+      other: { records: 2, families: 1, most: [{ product: "a", sub_family: "b", records: 2 }] },
+    }
+    const { added } = yield* publish(whole("c"), Effect.succeed({ ...plain, ...notes }))
+    expect(added).toEqual([fact(notes)])
+  })
 
   effect(
-    "keeps each execution with a body that is not in the tables, once, for the last reason",
+    "keeps each execution with a body that is not in the tables once, for the last reason",
     function* () {
       const left_out = [body("c"), body("d"), body("c", { reason: "too deep" })]
       const { added } = yield* publish([...whole("c"), ...whole("d")], Effect.succeed({ ...plain, left_out }))
@@ -148,7 +141,7 @@ describe("a publication", () => {
   })
 
   inLedger.effect(
-    "publishes the runs that were held back before it with receipts and kept executions of their own",
+    "publishes the runs that were held back before it with receipts of their own",
     function* () {
       const earlier = anId("demo.2026-11-20")
       const move = (one: Fact): Fact =>

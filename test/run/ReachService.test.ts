@@ -2,13 +2,8 @@
 import { describe, expect } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import {
-  NotSent,
-  SecretRefused,
-  Service,
-  UnexpectedAnswer,
-  type CallFailure,
-} from "../../src/client/Service.ts"
+import { NotSent, SecretRefused, Service, UnexpectedAnswer } from "../../src/client/Service.ts"
+import type { CallFailure } from "../../src/client/Service.ts"
 import { Progress, type ProgressEvent } from "../../src/task/Progress.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { reachService } from "../../src/run/Nightly.ts"
@@ -92,19 +87,16 @@ describe("a service that is away", () => {
     expect(endedAt).toBeLessThan(60_000)
   })
 
-  effect(
-    "is waited for until the night ends; the run is recorded as soon as it fails, and not given up",
-    function* () {
-      const { endedAt, tries, ...seen } = yield* reach({
-        awayUntil: hour,
-        untilAt: 3 * hour,
-        leavesTrace: true,
-      })
-      const told = [{ _tag: "ServiceAway", message: "no connection", until: 3 * hour }]
-      expect(seen).toEqual({ outcome: true, told, gaveUp: 0, facts: ["RunStarted"] })
-      expect([endedAt >= hour, endedAt < hour + 2 * 60_000, tries > 50]).toEqual([true, true, true])
-    },
-  )
+  effect("is waited for until the night ends; the run is recorded at once, and not given up", function* () {
+    const { endedAt, tries, ...seen } = yield* reach({
+      awayUntil: hour,
+      untilAt: 3 * hour,
+      leavesTrace: true,
+    })
+    const told = [{ _tag: "ServiceAway", message: "no connection", until: 3 * hour }]
+    expect(seen).toEqual({ outcome: true, told, gaveUp: 0, facts: ["RunStarted"] })
+    expect([endedAt >= hour, endedAt < hour + 2 * 60_000, tries > 50]).toEqual([true, true, true])
+  })
 
   effect("is waited for whatever a gateway answers in its place [run gateway]", function* () {
     const failure = new UnexpectedAnswer({ http_status: 404, message: "not found" })
@@ -117,38 +109,25 @@ describe("a service that is away", () => {
     expect((yield* reach({ awayUntil: hour, failure })).tries).toBe(2)
   })
 
-  effect("is waited for in the same way by a run that leaves no trace", function* () {
-    const { outcome, gaveUp, facts } = yield* reach({ awayUntil: hour, untilAt: 3 * hour })
-    expect([outcome, gaveUp, facts]).toEqual([false, 0, []])
-    const never = yield* reach({ awayUntil: Infinity, untilAt: 3 * hour })
-    expect([never.outcome, never.gaveUp, never.facts]).toEqual([refused, 0, []])
+  effect("until the night ends costs the run, which is given up once, and recorded", function* () {
+    const { endedAt, outcome, gaveUp, facts } = yield* reach({
+      awayUntil: Infinity,
+      untilAt: 3 * hour,
+      leavesTrace: true,
+    })
+    expect([outcome, gaveUp, facts]).toEqual([refused, 1, ["RunStarted"]])
+    expect([endedAt <= 3 * hour, endedAt > 3 * hour - 5 * 60_000]).toEqual([true, true])
+    const late = yield* reach({ awayUntil: Infinity, leavesTrace: true })
+    expect([late.outcome, late.tries, late.gaveUp, late.facts]).toEqual([refused, 4, 1, ["RunStarted"]])
   })
-
-  effect(
-    "until the night ends costs the run, which is given up once, and recorded also if it cannot wait",
-    function* () {
-      const { endedAt, outcome, gaveUp, facts } = yield* reach({
-        awayUntil: Infinity,
-        untilAt: 3 * hour,
-        leavesTrace: true,
-      })
-      expect([outcome, gaveUp, facts]).toEqual([refused, 1, ["RunStarted"]])
-      expect([endedAt <= 3 * hour, endedAt > 3 * hour - 5 * 60_000]).toEqual([true, true])
-      const late = yield* reach({ awayUntil: Infinity, leavesTrace: true })
-      expect([late.outcome, late.tries, late.gaveUp, late.facts]).toEqual([refused, 4, 1, ["RunStarted"]])
-    },
-  )
 })
 
-effect(
-  "a refused application secret is not sent again and again, nor waited for [run refused secret]",
-  function* () {
-    const failure = new SecretRefused({ http_status: 401, message: "wrong secret" })
-    const plain = yield* reach({ awayUntil: Infinity, failure })
-    expect([plain.outcome, plain.tries]).toEqual(["ServiceRefused: wrong secret", 2])
-    const nightly = yield* reach({ awayUntil: Infinity, failure, untilAt: 3 * hour, leavesTrace: true })
-    expect([nightly.outcome, nightly.tries, nightly.gaveUp]).toEqual(["ServiceRefused: wrong secret", 2, 1])
-    // It ends at once: nobody is told that it waits.
-    expect([nightly.told, nightly.facts]).toEqual([[], ["RunStarted"]])
-  },
-)
+effect("a refused application secret is not sent again, nor waited for [run refused secret]", function* () {
+  const failure = new SecretRefused({ http_status: 401, message: "wrong secret" })
+  const plain = yield* reach({ awayUntil: Infinity, failure })
+  expect([plain.outcome, plain.tries]).toEqual(["ServiceRefused: wrong secret", 2])
+  const nightly = yield* reach({ awayUntil: Infinity, failure, untilAt: 3 * hour, leavesTrace: true })
+  expect([nightly.outcome, nightly.tries, nightly.gaveUp]).toEqual(["ServiceRefused: wrong secret", 2, 1])
+  // It ends at once: nobody is told that it waits.
+  expect([nightly.told, nightly.facts]).toEqual([[], ["RunStarted"]])
+})

@@ -1,9 +1,4 @@
-/**
- * Nights after each other in virtual time, as cron and a machine's own troubles give it: the clocks change, the machine is
- * off for days, the service is down in the evening, deadlines pass, people rerun at noon, and the machine's clock is
- * set forward and back. Each night takes place exactly once, or the next one says that it was missed. With
- * NIGHTJAR_YEAR=1 it is a whole year.
- */
+/** Nights after each other, as cron and a machine's troubles give it; NIGHTJAR_YEAR=1 makes it a year. */
 import { describe, expect, it } from "vitest"
 import { Clock, Duration, Effect, Exit } from "effect"
 import { NotSent, Service } from "../../src/client/Service.ts"

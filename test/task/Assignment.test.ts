@@ -1,6 +1,4 @@
-/**
- * Every verdict before a start, one by one, and the tasks that may start; no parameter value is ever told.
- */
+/** Every verdict before a start, and the tasks that may start; no parameter value is ever told. */
 import { Duration, Redacted } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
@@ -11,20 +9,8 @@ import { accountKeys, fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import type { ParameterSource } from "../../src/jobs/Scalars.ts"
 import { said } from "../service/Said.ts"
-import {
-  assignment,
-  configsForm,
-  grounds,
-  key,
-  known,
-  literal,
-  login,
-  paramsForm,
-  planOn,
-  refitOn,
-  rejectedAccount,
-  unknownAccount,
-} from "./Samples.ts"
+import { assignment, configsForm, grounds, key, known, literal, login, paramsForm } from "./Samples.ts"
+import { planOn, refitOn, rejectedAccount, unknownAccount } from "./Samples.ts"
 import { AccountBook, newAccount } from "../../src/ledger/Accounts.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -42,12 +28,30 @@ const rejectedMessage = (reason: string, whose = "") =>
   `unchanged; \`nightjar credentials release ${fingerprint}\` allows it`
 const badFeature = [{ code: "accounts_read", configurations: { read_holders: "yes" } }]
 
-interface Case {
-  readonly title: string
+interface Given {
   readonly assignment?: Partial<Assignment>
   readonly login?: ResolvedLogin
   readonly finding?: EngineFinding
   readonly grounds?: Partial<Grounds>
+}
+/** What is decided of the plainest assignment, login and engine but for these. */
+const decide = (given: Given) =>
+  planOn(assignment(given.assignment), given.login ?? good, given.finding ?? known(), grounds(given.grounds))
+const settled = (given: Given) => {
+  const decision = decide(given)
+  return decision._tag === "Settled" ? decision.verdict : undefined
+}
+const taskOf = (given: Given) => {
+  const decision = decide(given)
+  if (decision._tag !== "Task") throw new Error(decision.verdict.message)
+  return decision.task
+}
+const loggingInWith = (parameters: Readonly<Record<string, ParameterSource>>): Partial<Assignment> => ({
+  login: { _tag: "Parameters", parameters, tokenized_access: false },
+})
+
+interface Case extends Given {
+  readonly title: string
   readonly verdict: Pick<TaskVerdict, "outcome" | "reason" | "who_acts" | "message"> & {
     readonly fingerprint?: string
   }
@@ -73,7 +77,8 @@ const cases: ReadonlyArray<Case> = [
     verdict: tokens,
   },
   {
-    title: "an unknown engine",
+    title: "an unknown engine, before anything is said about its login",
+    login: { _tag: "Unresolved", missing: ["password: it is not known"] },
     finding: { _tag: "Unknown" },
     verdict: skipped("ENGINE_UNKNOWN", "the service has no such engine: see `nightjar engines list`"),
   },
@@ -101,7 +106,7 @@ const cases: ReadonlyArray<Case> = [
     verdict: skipped("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person in every run"),
   },
   {
-    title: "a missing secret",
+    title: "a missing secret [secret missing]",
     login: { _tag: "Unresolved", missing: ["password: env:P: the environment has no such variable"] },
     verdict: correctable(
       "SECRET_UNAVAILABLE",
@@ -177,8 +182,7 @@ describe("an account of which two logins in a row were rejected", () => {
   const held = rejectedAccount(keysOf({ username: " USER " }), ...rejections)
 
   it("is sent none, not even a changed one, and the message names the login to release", () => {
-    const decision = planOn(assignment(), good, known({ parameters: form }), grounds({ accounts: held }))
-    expect(decision._tag === "Settled" ? decision.verdict : decision).toEqual({
+    expect(settled({ finding: known({ parameters: form }), grounds: { accounts: held } })).toEqual({
       task_id,
       customer_id: "c-1",
       engine_reference: "bank:website",
@@ -195,9 +199,9 @@ describe("an account of which two logins in a row were rejected", () => {
   })
 
   it("is sent one if only one was rejected, and the task knows its account", () => {
-    const one = rejectedAccount(keysOf({ username: "user" }), ...rejections.slice(1))
-    const decision = planOn(assignment(), good, known({ parameters: form }), grounds({ accounts: one }))
-    expect(decision._tag === "Task" && decision.task.account.account).toBe(keysOf(values).account)
+    const accounts = rejectedAccount(keysOf({ username: "user" }), ...rejections.slice(1))
+    const { account } = taskOf({ finding: known({ parameters: form }), grounds: { accounts } })
+    expect(account.account).toBe(keysOf(values).account)
   })
 
   it("is sent no login that was encrypted anew, which would look like a changed one every night", () => {
@@ -210,9 +214,10 @@ describe("an account of which two logins in a row were rejected", () => {
       form,
       paramsForm({ username: { type: "string" }, password: { type: "string" } }),
     ])
-      expect(planOn(assignment(), sent, known({ parameters }), grounds({ accounts }))).toMatchObject({
-        _tag: "Settled",
-        verdict: { outcome: "failed", reason: "BLOCKED_USER", who_acts: "customer" },
+      expect(settled({ login: sent, finding: known({ parameters }), grounds: { accounts } })).toMatchObject({
+        outcome: "failed",
+        reason: "BLOCKED_USER",
+        who_acts: "customer",
       })
   })
 
@@ -220,13 +225,8 @@ describe("an account of which two logins in a row were rejected", () => {
     const named = { locking: [], selectors: new Set<string>(), secret: new Set(["password"]) }
     const other = { username: "user", password: "another" }
     const keys = accountKeys(key, place, { sent: other, roles: named, isByHand: true })
-    const decision = planOn(
-      assignment(),
-      good,
-      known(),
-      grounds({ accounts: rejectedAccount(keys, ...rejections) }),
-    )
-    expect(decision).toMatchObject({ _tag: "Settled", verdict: { reason: "BLOCKED_USER" } })
+    const accounts = rejectedAccount(keys, ...rejections)
+    expect(settled({ grounds: { accounts } })?.reason).toBe("BLOCKED_USER")
   })
 
   it("of which nobody knows how three logins ended is sent none: an engineer acts [promise 4]", () => {
@@ -236,18 +236,11 @@ describe("an account of which two logins in a row were rejected", () => {
       { ...newAccount(keys), sent: [{ ...sent, password: keysOf({ ...values, password: "x" }).password }] },
     ])
     const [plain, byCommand] = [literal("pass word"), exec("print")].map((password) =>
-      planOn(
-        assignment({
-          login: {
-            _tag: "Parameters",
-            parameters: { username: literal("user"), password },
-            tokenized_access: false,
-          },
-        }),
-        good,
-        known({ parameters: form }),
-        grounds({ accounts }),
-      ),
+      decide({
+        assignment: loggingInWith({ username: literal("user"), password }),
+        finding: known({ parameters: form }),
+        grounds: { accounts },
+      }),
     )
     // The password was corrected: that buys one login. What a command prints is no correction.
     expect(plain?._tag).toBe("Task")
@@ -264,27 +257,32 @@ describe("an assignment", () => {
   it("is described in few words, however long the names in a form are", () => {
     const long = "n".repeat(100_000)
     const form = paramsForm({ [long]: { type: "string" } }, { required: [long], additionalProperties: false })
-    const decision = planOn(assignment(), login({ other: "x" }), known({ parameters: form }), grounds())
-    expect(decision._tag === "Settled" && decision.verdict.message.length < 1_000).toBe(true)
     const feature = {
       code: long,
       configurations: { ...configsForm({ a: { $ref: "#/$defs/A" } }), $defs: cycle },
     }
-    const refused = planOn(assignment(), good, known({ features: [feature] }), grounds())
-    expect(refused._tag === "Settled" && refused.verdict.message.length < 1_000).toBe(true)
+    const refused = [
+      settled({ login: login({ other: "x" }), finding: known({ parameters: form }) }),
+      settled({ finding: known({ features: [feature] }) }),
+    ]
+    expect(refused.map((verdict) => verdict && verdict.message.length < 1_000)).toEqual([true, true])
   })
 
-  it("is not ready to start before its engine's forms have checked it", () => {
-    const decision = planAssignment(assignment(), good, seeEngine(known(), undefined), grounds())
-    expect(decision).toMatchObject({ _tag: "Task", task: { availability: "unavailable", fitted: false } })
+  it("is ready to start once its engine's forms have checked it, and the engine is there", () => {
+    const decisions = [
+      planAssignment(assignment(), good, seeEngine(known(), undefined), grounds()),
+      decide({ finding: known({}, false) }),
+    ]
+    expect(decisions).toMatchObject([
+      { _tag: "Task", task: { availability: "unavailable", fitted: false } },
+      { _tag: "Task", task: { availability: "unavailable", fitted: true } },
+    ])
   })
 
   for (const { title, verdict, ...given } of cases) {
     it(`is settled before any start: ${title}`, () => {
-      const subject = assignment(given.assignment)
-      const decision = planOn(subject, given.login ?? good, given.finding ?? known(), grounds(given.grounds))
-      const { customer_id, engine_reference, features } = subject
-      expect(decision).toEqual({
+      const { customer_id, engine_reference, features } = assignment(given.assignment)
+      expect(decide(given)).toEqual({
         _tag: "Settled",
         warnings: [],
         verdict: { task_id, customer_id, engine_reference, features, ...verdict },
@@ -293,9 +291,7 @@ describe("an assignment", () => {
   }
 
   it("becomes a task with what a start sends, fitted to the form", () => {
-    const decision = planOn(assignment(), login({ ...values, branch: "12" }), known(), grounds())
-    if (decision._tag !== "Task") throw new Error(decision.verdict.message)
-    const { start, account, ...task } = decision.task
+    const { start, account, ...task } = taskOf({ login: login({ ...values, branch: "12" }) })
     expect(account).toMatchObject({ isByHand: true, former: [task.fingerprint] })
     expect(task).toEqual({
       task_id,
@@ -323,68 +319,31 @@ describe("an assignment", () => {
     })
   })
 
-  it("the same credentials under two customers have one fingerprint", () => {
-    const of = (customer_id: string) => {
-      const decision = planOn(
-        assignment({ customer_id: anId(customer_id) }),
-        login({ ...values }),
-        known(),
-        grounds(),
-      )
-      return decision._tag === "Task" ? [decision.task.task_id, decision.task.fingerprint] : []
-    }
-    expect([of("c-1"), of("c-2")]).toEqual([
-      [task_id, fingerprint],
-      ["nightly.2026-11-21/c-2/bank:website", fingerprint],
-    ])
-  })
-
   it("is told with its first twenty faults, and how many more there are", () => {
     const fields = Array.from({ length: 25 }, (_, index) => `field${index + 10}`)
     const form = paramsForm(Object.fromEntries(fields.map((name) => [name, { type: "string" }])))
     const wrong = login(Object.fromEntries(fields.map((name) => [name, 5])))
-    const decision = planOn(assignment(), wrong, known({ parameters: form }), grounds())
-    const message = decision._tag === "Settled" ? decision.verdict.message : ""
+    const message = settled({ login: wrong, finding: known({ parameters: form }) })?.message
     const named = fields.filter((name) => message?.includes(`${name} `))
     expect([named, message?.endsWith("; and 5 more")]).toEqual([fields.slice(0, 20), true])
   })
 
-  it("is settled for its unknown engine before anything is said about its login", () => {
-    const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["password: it is not known"] }
-    const decision = planOn(assignment(), unresolved, { _tag: "Unknown" }, grounds())
-    expect(decision._tag === "Settled" && decision.verdict.reason).toBe("ENGINE_UNKNOWN")
-  })
-
   it("waits unfitted for an engine that has not been seen yet, and is decided when it is", () => {
     const given = login({ ...values, branch: "12" })
-    const decision = planOn(assignment(), given, away, grounds())
-    if (decision._tag !== "Task") throw new Error(decision.verdict.message)
-    const { fitted, availability } = decision.task
-    expect({ fitted, availability }).toEqual({ fitted: false, availability: "unavailable" })
-    expect(refitOn(decision.task, known(), grounds())).toEqual(
-      planOn(assignment(), given, known(), grounds()),
-    )
-    const always = refitOn(decision.task, known({ action_required_frequency: "always" }), grounds())
-    expect(always._tag === "Settled" ? always.verdict.reason : "").toBe("CUSTOMER_INTERVENTION_REQUIRED")
-  })
-
-  it("is checked with the known form while its engine is away", () => {
-    const decision = planOn(assignment(), good, known({}, false), grounds())
-    if (decision._tag !== "Task") throw new Error(decision.verdict.message)
-    const { fitted, availability } = decision.task
-    expect({ fitted, availability }).toEqual({ fitted: true, availability: "unavailable" })
+    const task = taskOf({ login: given, finding: away })
+    expect(task).toMatchObject({ fitted: false, availability: "unavailable" })
+    expect(refitOn(task, known(), grounds())).toEqual(decide({ login: given }))
+    const always = refitOn(task, known({ action_required_frequency: "always" }), grounds())
+    expect(always).toMatchObject({ verdict: { reason: "CUSTOMER_INTERVENTION_REQUIRED" } })
   })
 
   it("warns about features that the engine lacks and about literal secrets", () => {
-    const subject = assignment({
-      features: [{ code: "loans_read", configurations: undefined }],
-      login: {
-        _tag: "Parameters",
-        tokenized_access: false,
-        parameters: { username: literal("user"), password: literal("x") },
+    const decision = decide({
+      assignment: {
+        features: [{ code: "loans_read", configurations: undefined }],
+        ...loggingInWith({ username: literal("user"), password: literal("x") }),
       },
     })
-    const decision = planOn(subject, good, known(), grounds())
     expect(decision._tag === "Task" ? [decision.task.lacking, decision.warnings] : []).toEqual([
       ["loans_read"],
       [
@@ -397,16 +356,13 @@ describe("an assignment", () => {
   it("takes a value that only the service can read for no secret that is written out", () => {
     const warningsFor = (password: string) => {
       const parameters = { username: literal("user"), password: literal(password) }
-      const subject = assignment({ login: { _tag: "Parameters", tokenized_access: false, parameters } })
-      return planOn(subject, good, known(), grounds()).warnings.length
+      return decide({ assignment: loggingInWith(parameters) }).warnings.length
     }
     expect(["rsa::YWJj", "hybrid::YQ==.Yg==.Yw==", "rsa:YWJj"].map(warningsFor)).toEqual([0, 0, 1])
   })
 
   it("warns about an id that the customer also logs in with, once the reference is resolved", () => {
-    const subject = assignment({ customer_id: anId("User") })
-    const decision = planOn(subject, good, known(), grounds())
-    expect(decision.warnings).toEqual([
+    expect(decide({ assignment: { customer_id: anId("User") } }).warnings).toEqual([
       "this customer_id is also the value of the parameter `username`; the service stores it and may put it " +
         "into webhook addresses: use an id that says nothing about the person",
     ])
@@ -422,14 +378,10 @@ describe("an assignment", () => {
     const finding = fc.constantFrom<EngineFinding>(known(), known({}, false), away, { _tag: "Unknown" })
     fc.assert(
       fc.property(parameters, finding, (given, engine) => {
-        const subject = assignment({
-          login: {
-            _tag: "Parameters",
-            tokenized_access: false,
-            parameters: Object.fromEntries(Object.entries(given).map(([name, one]) => [name, literal(one)])),
-          },
-        })
-        expect(JSON.stringify(planOn(subject, login(given), engine, grounds()))).not.toContain(canary)
+        const literals = Object.entries(given).map(([name, one]) => [name, literal(one)] as const)
+        const subject = loggingInWith(Object.fromEntries(literals))
+        const decision = decide({ assignment: subject, login: login(given), finding: engine })
+        expect(JSON.stringify(decision)).not.toContain(canary)
       }),
     )
   })

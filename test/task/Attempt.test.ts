@@ -149,12 +149,8 @@ describe("the answer to a start", () => {
   })
 
   it("nothing was created by an unsent request or a 429, nor by a 503 or a refused secret that was asked about", () => {
-    const none = {
-      answer: "not_created",
-      http_status: undefined,
-      retry_after: undefined,
-      isEngineAway: false,
-    }
+    const unsaid = { http_status: undefined, retry_after: undefined }
+    const none = { answer: "not_created", ...unsaid, isEngineAway: false }
     const isAway = { isEngineAway: true, isSecretRefused: false }
     const away = { ...none, http_status: 503, isEngineAway: true }
     expect([
@@ -199,49 +195,51 @@ describe("a read of the state", () => {
     return looked._tag === "Closed" ? [looked._tag, looked.status_code, looked.status_reason] : [looked._tag]
   }
 
-  it("follows is_closed, whichever status carries it", () => {
-    const done = { status_code: "COMPLETED", status_reason: "COMPLETED" }
-    expect(told("Closed", { ...done, is_closed: true })).toEqual(["Closed", "COMPLETED", "COMPLETED"])
-    expect(told("Working", { ...done, is_closed: true })).toEqual(["Closed", "COMPLETED", "COMPLETED"])
-    expect(told("Working", { ...done, is_closed: false })).toEqual(["Working"])
-    expect(told("Working", done)).toEqual(["Working"])
-  })
+  const done = { status_code: "COMPLETED", status_reason: "COMPLETED" }
+  const strange = { status_code: "PAUSED", status_reason: "OF_TOMORROW" }
+  const running = { status_code: "ONGOING", status_reason: "RUNNING" }
+  const wrong = { status_code: "CONFIGURATION_ERROR", status_reason: "INCORRECT_PARAMETERS_FORMAT" }
+  const blocked = { status_code: "AUTH_ERROR", status_reason: "BLOCKED_USER" }
 
-  it("treats a 200 as the end if the family says so: a rejected request is over, is_closed or not", () => {
-    for (const wrong of [
-      { status_code: "CONFIGURATION_ERROR", status_reason: "INCORRECT_PARAMETERS_FORMAT" },
-      { status_code: "AUTH_ERROR", status_reason: "BLOCKED_USER" },
-    ]) {
-      const over = ["Closed", wrong.status_code, wrong.status_reason]
-      expect([told("Closed", wrong), told("Closed", { ...wrong, is_closed: false })]).toEqual([over, over])
-    }
+  it("ends with is_closed, whichever status carries it, else with a 200 that says so", () => {
+    const ends: ReadonlyArray<readonly ["Closed" | "Working", StateView]> = [
+      ["Closed", { ...done, is_closed: true }],
+      ["Working", { ...done, is_closed: true }],
+      ["Closed", { ...strange, is_closed: true }],
+      ["Closed", strange],
+      // A rejected request is over, is_closed or not.
+      ...[wrong, blocked].flatMap((view) => [
+        ["Closed", view] as const,
+        ["Closed", { ...view, is_closed: false }] as const,
+      ]),
+    ]
+    for (const [tag, view] of ends)
+      expect(told(tag, view)).toEqual(["Closed", view.status_code, view.status_reason])
+    expect(told("Closed", { is_closed: true })).toEqual(["Closed", "UNKNOWN", "UNKNOWN"])
   })
 
   it("waits for more where a 200 with records says that it is not closed [promise 5 open]", () => {
     for (const code of ["COMPLETED", "PARTIAL", "FAILED", "ABORTED", "TEMPORARY_ERROR"]) {
-      expect(told("Closed", { status_code: code, status_reason: code })).toEqual(["Closed", code, code])
-      expect(told("Closed", { status_code: code, status_reason: code, is_closed: false })).toEqual([
-        "Working",
+      const view = { status_code: code, status_reason: code }
+      expect([told("Closed", view), told("Closed", { ...view, is_closed: false })]).toEqual([
+        ["Closed", code, code],
+        ["Working"],
       ])
     }
   })
 
-  it("keeps a value that the reference does not list, but ends nothing because of it alone", () => {
-    const strange = { status_code: "PAUSED", status_reason: "OF_TOMORROW" }
-    expect(told("Closed", { ...strange, is_closed: true })).toEqual(["Closed", "PAUSED", "OF_TOMORROW"])
-    expect(told("Closed", strange)).toEqual(["Closed", "PAUSED", "OF_TOMORROW"])
-    expect(told("Closed", { ...strange, is_closed: false })).toEqual(["Working"])
-    expect(told("Working", strange)).toEqual(["Working"])
-    expect(told("Closed", { is_closed: true })).toEqual(["Closed", "UNKNOWN", "UNKNOWN"])
-  })
-
-  it("does not end on a 200 that says nothing, or that the execution is still running", () => {
-    expect([
-      told("Closed", {}),
-      told("Closed", { is_closed: false }),
-      told("Closed", { status_code: "ONGOING", status_reason: "RUNNING" }),
-      told("Closed", { status_code: "ONGOING", status_reason: "RUNNING", is_closed: false }),
-    ]).toEqual([["Working"], ["Working"], ["Working"], ["Working"]])
+  it("ends with nothing else: a 202, a 200 that says nothing, or that the execution is running", () => {
+    const open: ReadonlyArray<readonly ["Closed" | "Working", StateView]> = [
+      ["Working", { ...done, is_closed: false }],
+      ["Working", done],
+      ["Working", strange],
+      ["Closed", { ...strange, is_closed: false }],
+      ["Closed", {}],
+      ["Closed", { is_closed: false }],
+      ["Closed", running],
+      ["Closed", { ...running, is_closed: false }],
+    ]
+    expect(open.map(([tag, view]) => told(tag, view))).toEqual(open.map(() => ["Working"]))
   })
 
   it("recognises a question to the customer, and an execution that is gone", () => {
@@ -254,11 +252,8 @@ describe("a read of the state", () => {
 })
 
 it("the answer to an abort asks for another abort only if nothing was stopped", () => {
-  expect((["aborted", "already_closed", "not_found"] as const).map(readAbort)).toEqual([
-    "look",
-    "look",
-    "look",
-  ])
+  const stopped = ["aborted", "already_closed", "not_found"] as const
+  expect(stopped.map(readAbort)).toEqual(["look", "look", "look"])
   expect([
     readAbort("not_stoppable"),
     readAbort(new AnswerLost({ message })),

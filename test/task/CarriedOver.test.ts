@@ -14,14 +14,7 @@ type End = Parameters<typeof own>[0] | "succeeded" | "aborted" | "open"
 const runOf = (run: string, ends: Readonly<Record<string, End>>): RunState => {
   const run_id = anId(run)
   const facts: Array<Fact> = [
-    {
-      _tag: "RunStarted",
-      run_id,
-      job: "job",
-      job_path: "job.yaml",
-      run_date: "2026-11-20",
-      tool_version: "0",
-    },
+    { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-20", tool_version: "0" },
   ]
   for (const [customer, end] of Object.entries(ends)) {
     const task = { run_id, task_id: anId(`${run}/${customer}/bank`) }
@@ -35,15 +28,10 @@ const runOf = (run: string, ends: Readonly<Record<string, End>>): RunState => {
       facts.push({ _tag: "StartAnswered", ...one, answer: "accepted", execution_id })
       facts.push({ _tag: "AbortIntended", ...one, execution_id, why: "deadline" })
       facts.push({ _tag: "TaskSettled", ...task, ...own("NOT_STOPPABLE") })
-    } else if (end === "succeeded")
-      facts.push({
-        _tag: "TaskSettled",
-        ...task,
-        outcome: "succeeded",
-        reason: "COMPLETED",
-        who_acts: "nobody",
-      })
-    else facts.push({ _tag: "TaskSettled", ...task, ...own(end) })
+    } else if (end === "succeeded") {
+      const well = { outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" } as const
+      facts.push({ _tag: "TaskSettled", ...task, ...well })
+    } else facts.push({ _tag: "TaskSettled", ...task, ...own(end) })
   }
   const state = foldRun(facts.map((fact, index) => ({ fact, seq: index + 1, at: index, night: undefined })))
   if (state === undefined) throw new Error("no run")
@@ -66,7 +54,7 @@ describe("what a night leaves to the next one", () => {
     ).toBe("c/bank a/bank d/bank")
   })
 
-  it("is no longer what a later run finished, and waits longest from the oldest run", () => {
+  it("is no longer what a later run finished, and waits longest from the oldest run [night carry]", () => {
     expect(
       carried(
         { a: "DEADLINE_REACHED", b: "DEADLINE_REACHED", c: "DEADLINE_REACHED" },

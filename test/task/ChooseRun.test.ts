@@ -15,6 +15,7 @@ const run = (
   end: number | undefined,
   more: {
     readonly parent?: string
+    readonly part?: string
     readonly leftovers?: boolean
     readonly kept?: number
     readonly job?: string
@@ -30,6 +31,7 @@ const run = (
     run_date: run_id.slice(4, 14),
     tool_version: "0.1.0",
     ...(more.parent === undefined ? {} : { parent: more.parent }),
+    ...(more.part === undefined ? {} : { part: more.part }),
   },
   ended:
     end === undefined
@@ -150,7 +152,7 @@ describe("a rerun", () => {
     expect(choose(further)).toEqual(resume(`${yesterday}.2`))
   })
 
-  it("has the date of the run that it repeats, and the next free number of that night", () => {
+  it("has the date of the run that it repeats, and the next free number of that night [run rerun date]", () => {
     const runs = [run(yesterday, day, 3), run(today, hour, 0)]
     const input = { runs, job, now, further: true }
     expect(chooseRun({ ...input, parent: yesterday })).toEqual({
@@ -164,6 +166,28 @@ describe("a rerun", () => {
   })
 })
 
+describe("a run of a part of a job", () => {
+  const part = `${today}.2`
+  const cut = run(part, hour, undefined, { part })
+  const ofPart = (runs: ReadonlyArray<RunHeader>, parent?: string) =>
+    chooseRun({ runs, job, now, further: true, parent, isPart: parent === undefined })
+
+  it("leaves the night its name, and an unfinished one as it is [part night] [part starts]", () => {
+    const night = { run_date: "2026-11-21", ...anew(part), part }
+    expect([ofPart([]), ofPart([run(today, hour, undefined)])]).toEqual([night, night])
+    expect(choose([run(part, hour, 0, { part })])).toEqual(anew(today))
+  })
+
+  it("that was cut off is collected by whatever runs next, and resumed by nothing [part cut]", () => {
+    expect(choose([cut])).toEqual(anew(today, part))
+    expect(ofPart([cut])).toMatchObject(anew(`${today}.3`, part))
+  })
+
+  it("is rerun as a part: the rest of the night waits for the night [part rerun]", () => {
+    expect(ofPart([run(part, hour, 3, { part })], part)).toMatchObject({ ...anew(`${today}.3`), part })
+  })
+})
+
 describe("run with a deadline", () => {
   const timed = { ...job, deadline: "07:00" }
   const chooseTimed = (runs: ReadonlyArray<RunHeader>, hours: number) => {
@@ -171,7 +195,7 @@ describe("run with a deadline", () => {
     return { chosen, collect }
   }
 
-  it("resumes until the deadline of the run, and only collects after it", () => {
+  it("resumes until the deadline of the run, and only collects after it [run deadline]", () => {
     const begun = run(today, hour, undefined)
     expect(chooseTimed([begun], 4)).toEqual(resume(today))
     expect(chooseTimed([begun], 5)).toEqual({

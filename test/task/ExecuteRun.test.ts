@@ -1,27 +1,18 @@
-/** Whole runs in virtual time: tries, breaker, limits, deadline, interruption at any moment. */
+/** Whole runs in virtual time: tries, limits, deadline, what is told meanwhile, interruption at any moment. */
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
 import type { NightPicture } from "../../src/task/NightPicture.ts"
-import type { Fact } from "../../src/ledger/Fact.ts"
-import {
-  hour,
-  idOf,
-  makePlace,
-  minute,
-  night,
-  ready,
-  rules,
-  run_id,
-  second,
-  sharing,
-  customers,
-} from "./ScriptedNight.ts"
-import { accepted, challenge, completed, results, state, working } from "./ScriptedService.ts"
-import type { NightTask } from "./ScriptedNight.ts"
-import { anId } from "../harness/Id.ts"
+import { hour, idOf, makePlace, minute, night, ready, second, sharing, customers } from "./ScriptedNight.ts"
+import { outOfService, blockedUser } from "./ScriptedNight.ts"
+import { succeeded } from "./ScriptedNight.ts"
+import type { NightTask, NightEnd } from "./ScriptedNight.ts"
+import { accepted, completed, results, state, working, lost } from "./ScriptedService.ts"
+import type { Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
+import type { ProgressEvent } from "../../src/task/Progress.ts"
+import { anId } from "../harness/Id.ts"
 
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
 const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
@@ -35,72 +26,31 @@ describe("a temporary error", () => {
         state: () => temporary,
       },
     })
-    expect([end.countOf("start"), external.size, end.verdict("c-1")]).toEqual([
-      3,
-      3,
-      "unfinished OUT_OF_SERVICE service",
-    ])
+    expect([end.starts, external.size, end.verdict("c-1")]).toEqual([3, 3, outOfService])
     const [first = 0, next = 0, last = 0] = end.timesOf("start")
     expect(next - first).toBeGreaterThanOrEqual(24 * second)
     expect(last - next).toBeGreaterThanOrEqual(48 * second)
-    expect(end.state.tasks.get(idOf("c-1"))?.attempts.map(({ drained }) => drained)).toEqual([
-      true,
-      true,
-      true,
-    ])
+    const attempts = end.state.tasks.get(idOf("c-1"))?.attempts ?? []
+    expect(attempts.map(({ drained }) => drained)).toEqual([true, true, true])
     const rerun = yield* night({ facts: end.facts.slice(2) })
-    expect([rerun.countOf("start"), rerun.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+    expect([rerun.starts, rerun.verdict("c-1")]).toEqual([1, succeeded])
   })
 })
 
 describe("a rejected login", () => {
-  effect(
-    "is sent once, and no other task with the same login starts, in this run or a later one",
-    function* () {
-      const place = makePlace()
-      const tasks = [...sharing("one", "c-1", "c-2"), { customer: "c-3", fingerprint: "two" }]
-      const end = yield* night({
-        place,
-        tasks,
-        script: { state: (id) => (id.startsWith("e-c-3") ? completed : blocked) },
-      })
-      expect([end.countOf("start", "c-1"), end.countOf("start", "c-2"), end.rejections]).toEqual([
-        1,
-        0,
-        [["one", "BLOCKED_USER"]],
-      ])
-      expect(["c-1", "c-2", "c-3"].map((customer) => end.verdict(customer))).toEqual([
-        "failed BLOCKED_USER customer",
-        "failed BLOCKED_USER customer",
-        "succeeded COMPLETED nobody",
-      ])
-    },
-  )
-
-  effect("because of a challenge that we aborted is sent only once in the same run, too", function* () {
-    const aborted = state("ABORTED", "CLIENT_CANCELLED", { authentication_status: "INCORRECT_MFA" })
+  effect("is sent once, and no other task with the same login starts", function* () {
+    const tasks = [...sharing("one", "c-1", "c-2"), { customer: "c-3", fingerprint: "two" }]
     const end = yield* night({
-      tasks: sharing("one", "c-1", "c-2"),
-      script: { state: (_, times) => (times === 1 ? challenge : aborted) },
+      tasks,
+      script: { state: (id) => (id.startsWith("e-c-3") ? completed : blocked) },
     })
-    expect([end.countOf("start"), end.rejections]).toEqual([1, [["one", "INCORRECT_MFA"]]])
-    expect(["c-1", "c-2"].map((customer) => end.verdict(customer))).toEqual([
-      "failed CUSTOMER_INTERVENTION_REQUIRED customer",
-      "failed INCORRECT_MFA customer",
+    expect([end.countOf("start", "c-1"), end.countOf("start", "c-2"), end.rejections]).toEqual([
+      1,
+      0,
+      [["one", "BLOCKED_USER"]],
     ])
+    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([blockedUser, blockedUser, succeeded])
   })
-
-  effect(
-    "is not sent again if the service uses one of our own reasons for an execution that it forgot",
-    function* () {
-      const end = yield* night({
-        tasks: sharing("one", "c-1", "c-2"),
-        script: { state: () => state("UNKNOWN", "EXECUTION_GONE") },
-      })
-      expect([end.countOf("start"), end.rejections]).toEqual([1, [["one", "EXECUTION_GONE"]]])
-      expect(end.verdict("c-1")).toBe("failed EXECUTION_GONE engineer")
-    },
-  )
 
   effect("releases the slot of a task that is not sent, so that others run", function* () {
     const end = yield* night({
@@ -115,33 +65,8 @@ describe("a rejected login", () => {
       script: { state: (id) => (id.startsWith("e-c-4") ? completed : blocked) },
     })
     expect(end.isOver).toBe(true)
-    expect(["c-1", "c-2", "c-3", "c-4"].map((customer) => end.verdict(customer))).toEqual([
-      "failed BLOCKED_USER customer",
-      "failed BLOCKED_USER customer",
-      "failed BLOCKED_USER customer",
-      "succeeded COMPLETED nobody",
-    ])
-    expect([end.countOf("start"), end.countOf("start", "c-4")]).toEqual([2, 1])
-  })
-
-  effect("that was refused in an earlier run is not sent", function* () {
-    const refusedBefore: Fact = {
-      _tag: "CredentialRejected",
-      run_id,
-      task_id: anId("older"),
-      fingerprint: "one",
-      customer_id: anId("c-9"),
-      engine_reference: anId("bank"),
-      reason: "UNHANDLED_AUTH_ERROR",
-    }
-    const tasks = [{ customer: "c-1", fingerprint: "one" }]
-    const end = yield* night({ tasks, facts: [refusedBefore] })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "failed UNHANDLED_AUTH_ERROR engineer"])
-    const released = yield* night({
-      tasks,
-      facts: [refusedBefore, { _tag: "CredentialReleased", fingerprint: "one" }],
-    })
-    expect(released.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.verdicts()).toEqual([blockedUser, blockedUser, blockedUser, succeeded])
+    expect([end.starts, end.countOf("start", "c-4")]).toEqual([2, 1])
   })
 
   effect("opens the breaker with an unknown value too, together with its closing", function* () {
@@ -166,34 +91,11 @@ describe("a rejected login", () => {
       ],
       script: { state: () => blocked },
     })
-    expect([end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]).toEqual([
-      1,
-      "failed BLOCKED_USER customer",
-      "failed BLOCKED_USER customer",
-    ])
+    expect([end.starts, end.verdict("c-1"), end.verdict("c-2")]).toEqual([1, blockedUser, blockedUser])
   })
 })
 
 describe("a run", () => {
-  effect("respects its limits, and still ends every task", function* () {
-    const open = new Set<string>()
-    let most = 0
-    const end = yield* night({
-      tasks: customers(40),
-      rules: { limits: { max_in_flight: 9, per_engine: 7 } },
-      script: {
-        start: (call) => (
-          open.add(`e-${call.customer_id}`),
-          (most = Math.max(most, open.size)),
-          accepted(call.customer_id)
-        ),
-        state: (id, times) => (times < 5 ? working : (open.delete(id), completed)),
-      },
-    })
-    expect([end.isOver, most]).toEqual([true, 7])
-    for (const { customer } of customers(40)) expect(end.verdict(customer)).toBe("succeeded COMPLETED nobody")
-  })
-
   effect("frees the slot when an execution closes, not when its results are read", function* () {
     const end = yield* night({
       tasks: customers(2),
@@ -212,21 +114,13 @@ describe("a run", () => {
     )
   })
 
-  effect("checks an engine again until it is available", function* () {
-    const end = yield* night({
-      tasks: [{ customer: "c-1", prepare: (times) => (times < 4 ? { _tag: "Unavailable" } : ready("one")) }],
-    })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
-    expect(end.timesOf("start")[0]).toBeGreaterThan(2 * minute)
-  })
-
   effect("settles a task that its job no longer names, but follows its execution in flight", function* () {
     const tasks: ReadonlyArray<NightTask> = [{ customer: "c-1", dropped: true }]
     const end = yield* night({ tasks })
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([0, "unfinished NIGHT_OVER service"])
+    expect([end.starts, end.verdict("c-1")]).toEqual([0, "unfinished NIGHT_OVER service"])
     const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })
     const next = yield* night({ tasks, facts: cut.facts.slice(2) })
-    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    expect([next.starts, next.verdict("c-1")]).toEqual([0, succeeded])
   })
 
   effect("that is resumed shows what is over, and the tasks that its job has named since", function* () {
@@ -246,24 +140,6 @@ describe("a run", () => {
     expect(picture?.total).toMatchObject({ tasks: 3, running: 2, queued: 0, done: { succeeded: 1 } })
   })
 
-  effect("that is resumed counts a task as running, whatever its last end was", function* () {
-    const tasks = customers(1)
-    const before = yield* night({
-      tasks,
-      script: { state: () => temporary },
-      rules: { deadlineAt: 20 * second },
-    })
-    expect(before.verdict("c-0")).toBe("unfinished OUT_OF_SERVICE service")
-    let picture: NightPicture | undefined
-    yield* night({
-      tasks,
-      facts: before.facts.slice(2),
-      acts: [[100, (held) => void (picture = held.look())]],
-    })
-    const done = { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 }
-    expect(picture?.total).toMatchObject({ tasks: 1, running: 1, done })
-  })
-
   effect("that sleeps wakes in time, however long it has been running", function* () {
     const place = makePlace()
     const end = yield* night({
@@ -274,25 +150,7 @@ describe("a run", () => {
       },
     })
     const [, next = 0] = end.timesOf("start")
-    expect([end.countOf("start"), next < hour + 2 * minute]).toEqual([2, true])
-  })
-
-  effect("of an older date is collected: followed, probed and read, but nothing is started", function* () {
-    const cut = yield* night({
-      tasks: customers(3),
-      cutAfter: "1 second",
-      script: { state: () => working },
-    })
-    const next = yield* night({
-      tasks: [...customers(3), { customer: "late" }],
-      facts: cut.facts.slice(4),
-      mode: "collect",
-    })
-    expect(next.countOf("start")).toBe(0)
-    expect(customers(3).map(({ customer }) => next.verdict(customer))).toEqual(
-      Array.from({ length: 3 }, () => "succeeded COMPLETED nobody"),
-    )
-    expect(next.verdict("late")).toBe("unfinished NIGHT_OVER service")
+    expect([end.starts, next < hour + 2 * minute]).toEqual([2, true])
   })
 
   effect("of an older date is not retried if it ends in a temporary error", function* () {
@@ -300,11 +158,7 @@ describe("a run", () => {
     const again = ({ customer_id }: StartCall, times: number) => accepted(`${customer_id}-again-${times}`)
     const tried = { facts: cut.facts.slice(2), script: { start: again, state: () => temporary } }
     const collected = yield* night({ ...tried, mode: "collect" })
-    expect([collected.isOver, collected.countOf("start"), collected.verdict("c-1")]).toEqual([
-      true,
-      0,
-      "unfinished OUT_OF_SERVICE service",
-    ])
+    expect([collected.isOver, collected.starts, collected.verdict("c-1")]).toEqual([true, 0, outOfService])
     // The night itself would have gone on.
     expect((yield* night(tried)).countOf("start")).toBe(2)
   })
@@ -325,6 +179,121 @@ effect("a ledger or a landing that cannot be written stops the run", function* (
   expect(failure).toBe(full)
 })
 
-it("runs by the rules that a job has by default", () => {
-  expect(rules.polling).toEqual({ min: Duration.millis(2 * second), max: Duration.millis(minute) })
+const task_id = idOf("c-1")
+const settled = { _tag: "Settled", task_id, outcome: "succeeded", reason: "COMPLETED" } as const
+/** Without the moments, of which each lies ahead of the one before. */
+const withoutTimes = (told: ReadonlyArray<ProgressEvent>) =>
+  told.map((event) => (event._tag === "Waiting" ? { ...event, until: 0 } : event))
+const timesIn = (told: ReadonlyArray<ProgressEvent>) =>
+  told.flatMap((event) => (event._tag === "Waiting" ? [event.until] : []))
+
+/** The last start came when the first wait was over, and within a second of it. */
+const expectStartAfterWait = ({ timesOf }: NightEnd, told: ReadonlyArray<ProgressEvent>): void => {
+  const next = timesOf("start").at(-1) ?? 0
+  const [until = 0] = timesIn(told)
+  expect(next - until).toBeGreaterThanOrEqual(0)
+  expect(next - until).toBeLessThan(second)
+}
+
+describe("a run reports", () => {
+  effect("when a task starts, closes, waits for another try and is settled", function* () {
+    const told: Array<ProgressEvent> = []
+    const end = yield* night({
+      told,
+      script: {
+        start: (_, times) => accepted(`${times}`),
+        state: (id) => (id === "e-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : completed),
+      },
+    })
+    expect(withoutTimes(told)).toEqual([
+      { _tag: "Started", task_id },
+      { _tag: "Closed", task_id, status_reason: "OUT_OF_SERVICE" },
+      { _tag: "Waiting", task_id, why: "OUT_OF_SERVICE", until: 0 },
+      { _tag: "Started", task_id },
+      { _tag: "Closed", task_id, status_reason: "COMPLETED" },
+      settled,
+    ])
+    expectStartAfterWait(end, told)
+    // The ledger has the same of the wait.
+    const waits = end.facts.flatMap((fact) => (fact._tag === "TaskWaits" ? fact : []))
+    expect(waits).toMatchObject([{ reason: "OUT_OF_SERVICE" }])
+    expect(waits.map(({ until }) => Date.parse(until))).toEqual(timesIn(told).map(Math.trunc))
+  })
+})
+
+/** A service that remembers what it runs, and answers a second start of the same customer with a conflict. */
+const remembering = (mood: (times: number) => boolean) => {
+  const open = new Map<string, string>()
+  const made: Array<string> = []
+  const script: Script = {
+    start: (call, times) => {
+      const external = open.get(call.customer_id)
+      const id = `${call.customer_id}-${made.length}`
+      if (external !== undefined)
+        return {
+          _tag: "AlreadyExecuting",
+          body: { bytes: new Uint8Array(), json: undefined },
+          view: {
+            execution_id: anId(`e-${made.findLast((one) => one.startsWith(call.customer_id))}`),
+            session_id: anId("s"),
+            external_execution_id: external,
+          },
+        }
+      open.set(call.customer_id, call.external_execution_id)
+      made.push(id)
+      return mood(times) ? lost : accepted(id)
+    },
+    state: (id, times) => {
+      if (times < 4) return working
+      open.delete(id.split("-").slice(1, 3).join("-"))
+      return id.endsWith("-0") ? temporary : completed
+    },
+    results: (_, times) => results(times > 2),
+  }
+  return { script, made }
+}
+
+describe("an interruption", () => {
+  /** One for each state of the three tasks that a process can leave, cut off or killed, and a few in between. */
+  const cuts = [
+    37, 98, 205, 231, 426, 888, 2_088, 3_848, 4_348, 7_089, 9_052, 10_228, 18_845, 21_295, 24_064, 27_192,
+    30_727, 39_235, 44_335,
+  ]
+
+  /** Three tasks, and a second try for the one whose first execution met a temporary error. */
+  const finish = Effect.fnUntraced(function* (
+    cut: number,
+    isLost: boolean,
+    ends: ReadonlyArray<{ readonly killAfter: number } | { readonly cutAfter: number }>,
+  ) {
+    const place = makePlace()
+    const service = remembering((times) => isLost && times === 1)
+    const tasks = customers(3)
+    for (const end of ends) yield* night({ place, tasks, script: service.script, ...end })
+    const end = yield* night({ place, tasks, script: service.script })
+    const attempts = [...end.state.tasks.values()].flatMap((task) => task.attempts)
+    expect({
+      cut,
+      verdicts: tasks.map(({ customer }) => end.verdict(customer)),
+      known: attempts.flatMap(({ execution_id }) => execution_id ?? []).toSorted(),
+      count: service.made.length,
+    }).toEqual({
+      cut,
+      verdicts: tasks.map(() => succeeded),
+      known: service.made.map((id) => `e-${id}`).toSorted(),
+      count: 4,
+    })
+    for (const attempt of attempts)
+      expect([attempt.closed !== undefined, attempt.drained]).toEqual([true, true])
+  })
+
+  it.effect("at any moment leaves a ledger that the next process finishes, without an extra start", () =>
+    Effect.forEach(cuts, (cut) => finish(cut, true, [{ cutAfter: cut }, { cutAfter: 2 * cut }]), {
+      discard: true,
+    }),
+  )
+
+  it.effect("by a kill does so too", () =>
+    Effect.forEach(cuts, (cut) => finish(cut, false, [{ killAfter: cut }]), { discard: true }),
+  )
 })

@@ -1,7 +1,4 @@
-/**
- * When a run will end: by its limits, its conflicts and its slowest executions, and as nights in virtual time then
- * really end. With NIGHTJAR_SEEDS=N the nights of so many seeds are compared.
- */
+/** When a run will end, and how nights really end; NIGHTJAR_SEEDS=N compares the nights of so many seeds. */
 import { describe, expect, it } from "vitest"
 import { Clock, Duration, Effect } from "effect"
 import type { Job } from "../../src/jobs/Job.ts"
@@ -35,7 +32,7 @@ const endOf = (...of: Parameters<typeof expectEnd>) => {
 const wide = { max_in_flight: 100, per_engine: 100 }
 
 describe("the expected end", () => {
-  it("is limited by all slots, by those of one engine, and by executions that wait for each other", () => {
+  it("is limited by all slots, by those of one engine, and by those that wait for each other [plan expected end]", () => {
     expect(endOf(tasks(6), wide, past([10]), undefined)).toEqual([10, 10, 0, 0])
     expect(endOf(tasks(6), { ...wide, max_in_flight: 2 }, past([10]), undefined)).toEqual([30, 30, 0, 0])
     expect(endOf(tasks(6), { ...wide, per_engine: 3 }, past([10], 5), undefined)).toEqual([25, 25, 0, 0])
@@ -135,7 +132,7 @@ const errorOf = (seed: number): number => {
 }
 
 it.each(Array.from({ length: seeds }, (_, index) => index + 1))(
-  "the expected end after three nights is within 15 % of the real one, seed %i [plan expected end]",
+  "the expected end after three nights is within 15 % of the real one, seed %i",
   (seed) => {
     expect(Math.abs(errorOf(seed))).toBeLessThan(0.15)
   },

@@ -1,19 +1,19 @@
-/**
- * What follows once an execution is closed: whether its results are asked for and when, what is recorded of them, and
- * what is read again of an execution that an earlier process kept at the service.
- */
+/** What is asked for and recorded once an execution is closed, and read again of one that was kept. */
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { StateView } from "../../src/client/Service.ts"
 import { own } from "../../src/service/Ends.ts"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
 import { lastAnswerWithin } from "../../src/task/Ending.ts"
-import { hour, idOf, makePlace, night, rules, run_id, second } from "./ScriptedNight.ts"
+import { hour, idOf, makePlace, night, rules, run_id, second, succeeded, minute } from "./ScriptedNight.ts"
+import { outOfService } from "./ScriptedNight.ts"
 import type { Night, NightEnd, Place } from "./ScriptedNight.ts"
-import { accepted, bodyOf, counted, nothing, results, state, unexpected } from "./ScriptedService.ts"
+import { accepted, bodyOf, counted, nothing, results, state, unexpected, lost } from "./ScriptedService.ts"
+import { throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { exitCodeOf } from "../../src/report/Finish.ts"
 
 const account = { product: "accounts", sub_family: "bank:account" }
 const accounts = (count: number) => counted({ "bank:account@accounts": count })
@@ -127,57 +127,26 @@ describe("a closed execution", () => {
     ])
   })
 
-  effect("whose login was not tried, and whose results cannot be used, costs no login", function* () {
-    const closed = state("FAILED", "FAILED", { ...nothingHeld, products_count: accounts(1) })
-    const unusable = { _tag: "Results", body: { ...bodyOf({}), unusable: "it is no JSON" } } as const
-    const end = yield* over({
-      tasks: [{ customer: "c-1", fingerprint: "one" }],
-      script: { state: () => closed, results: () => unusable },
-    })
-    expect(recorded(end).map(({ _tag }) => _tag)).toEqual([
-      "LoginJudged",
-      "AnswerRefused",
-      "AttemptKept",
-      "TaskSettled",
-    ])
+  effect("that the service forgot is not asked for anything, and nothing of it is recorded", function* () {
+    const end = yield* over({ script: { state: () => ({ _tag: "NotFound" }) } })
+    expect([end.countOf("results"), recorded(end)]).toEqual([0, [settled("EXECUTION_GONE")]])
   })
-
-  effect(
-    "that the service forgot is not asked for anything, and nothing is recorded of what it held",
-    function* () {
-      const end = yield* over({ script: { state: () => ({ _tag: "NotFound" }) } })
-      expect([end.countOf("results"), recorded(end)]).toEqual([0, [settled("EXECUTION_GONE")]])
-    },
-  )
 })
 
 describe("a temporary error", () => {
-  effect(
-    "whose results are still partial is not tried again: they are read to their end first",
-    function* () {
-      const end = yield* over({ script: { state: () => temporary(), results: () => results(false) } })
-      expect([end.countOf("start"), recorded(end)]).toEqual([1, [settled("RESULTS_PARTIAL")]])
-    },
-  )
+  effect("whose results are still partial is not tried again: they are read to the end first", function* () {
+    const end = yield* over({ script: { state: () => temporary(), results: () => results(false) } })
+    expect([end.starts, recorded(end)]).toEqual([1, [settled("RESULTS_PARTIAL")]])
+  })
 
-  effect(
-    "that could not be tried again before the deadline is settled at once, not when it comes",
-    function* () {
-      const place = makePlace()
-      const told: Array<ProgressEvent> = []
-      const end = yield* over({
-        place,
-        told,
-        rules: { deadlineAt: 20 * second },
-        script: { state: () => temporary() },
-      })
-      expect([recorded(end).at(-1), place.world.now() < 10 * second]).toEqual([
-        settled("OUT_OF_SERVICE"),
-        true,
-      ])
-      expect(told.map(({ _tag }) => _tag)).toEqual(["Started", "Closed", "Settled"])
-    },
-  )
+  effect("that could not be tried again before the deadline is settled at once", function* () {
+    const place = makePlace()
+    const told: Array<ProgressEvent> = []
+    const rules = { deadlineAt: 20 * second }
+    const end = yield* over({ place, told, rules, script: { state: () => temporary() } })
+    expect([recorded(end).at(-1), place.world.now() < 10 * second]).toEqual([settled("OUT_OF_SERVICE"), true])
+    expect(told.map(({ _tag }) => _tag)).toEqual(["Started", "Closed", "Settled"])
+  })
 
   effect("is not tried again at the very moment of the deadline, only before it", function* () {
     const retry = { max_attempts: 2, base: Duration.zero, max: Duration.zero }
@@ -190,12 +159,8 @@ describe("a temporary error", () => {
       const deadlineAt = readAt + ms
       const end = yield* over({ told, script, rules: { retry, deadlineAt } })
       const late = told.filter((event) => event._tag === "Waiting" && event.until >= deadlineAt)
-      expect([deadlineAt, late, end.verdict("c-1")]).toEqual([
-        deadlineAt,
-        [],
-        "unfinished OUT_OF_SERVICE service",
-      ])
-      starts.push(end.countOf("start"))
+      expect([deadlineAt, late, end.verdict("c-1")]).toEqual([deadlineAt, [], outOfService])
+      starts.push(end.starts)
     }
     expect([starts[0], starts.at(-1)]).toEqual([1, 2])
   })
@@ -221,47 +186,44 @@ describe("results of an execution", () => {
     const script: Script = { state: (id) => (id === "e-1" ? temporary() : completedWith()) }
     const first = yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
     expect([first.verdict("c-1"), first.timesOf("results").map((at) => Math.floor(at / second))]).toEqual([
-      "unfinished OUT_OF_SERVICE service",
+      outOfService,
       [2],
     ])
     // A second attempt, of another process: that the first one was read says nothing of it.
     const next = yield* over({ place, script, cutAfter: 2_500 })
-    expect([next.countOf("start"), next.countOf("results"), next.isOver]).toEqual([2, 2, false])
+    expect([next.starts, next.countOf("results"), next.isOver]).toEqual([2, 2, false])
     const resumedAt = place.world.now()
     const last = yield* over({ place, script })
     const waited = (last.timesOf("results").at(-1) ?? 0) - resumedAt
-    expect([last.verdict("c-1"), Math.floor(waited / second)]).toEqual(["succeeded COMPLETED nobody", 5])
+    expect([last.verdict("c-1"), Math.floor(waited / second)]).toEqual([succeeded, 5])
   })
 
-  effect(
-    "are those of its own session, with its own documents, however alike those of another one are",
-    function* () {
-      const place = makePlace()
-      const data = { accounts: [account], document: { attachment_id: "doc-1" } }
-      const script: Script = {
-        state: (id) => (id === "e-1" ? temporary() : completedWith()),
-        results: () => results(true, data),
-      }
-      yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
-      const end = yield* over({ place, script })
-      const reads = end.facts.flatMap((fact) =>
-        fact._tag === "ResultsRead" || fact._tag === "AttachmentRead"
-          ? [[fact._tag, fact.session_id, "execution_id" in fact ? fact.execution_id : undefined]]
-          : [],
-      )
-      expect(reads).toEqual([
-        ["ResultsRead", "s-1", "e-1"],
-        ["AttachmentRead", "s-1", undefined],
-        ["ResultsRead", "s-2", "e-2"],
-        ["AttachmentRead", "s-2", undefined],
-      ])
-      const landed = place.store.bodies.get(run_id) ?? []
-      expect(landed.flatMap(({ meta }) => (meta.kind === "results" ? [meta.session_id] : []))).toEqual([
-        "s-1",
-        "s-2",
-      ])
-    },
-  )
+  effect("are those of its own session, however alike those of another one are", function* () {
+    const place = makePlace()
+    const data = { accounts: [account], document: { attachment_id: "doc-1" } }
+    const script: Script = {
+      state: (id) => (id === "e-1" ? temporary() : completedWith()),
+      results: () => results(true, data),
+    }
+    yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
+    const end = yield* over({ place, script })
+    const reads = end.facts.flatMap((fact) =>
+      fact._tag === "ResultsRead" || fact._tag === "AttachmentRead"
+        ? [[fact._tag, fact.session_id, "execution_id" in fact ? fact.execution_id : undefined]]
+        : [],
+    )
+    expect(reads).toEqual([
+      ["ResultsRead", "s-1", "e-1"],
+      ["AttachmentRead", "s-1", undefined],
+      ["ResultsRead", "s-2", "e-2"],
+      ["AttachmentRead", "s-2", undefined],
+    ])
+    const landed = end.landed
+    expect(landed.flatMap(({ meta }) => (meta.kind === "results" ? [meta.session_id] : []))).toEqual([
+      "s-1",
+      "s-2",
+    ])
+  })
 })
 
 describe("an execution that is kept at the service", () => {
@@ -334,42 +296,78 @@ describe("an execution that is kept at the service", () => {
     )
     expect([recorded(before).at(-1), facts]).toEqual([settled("FAILED"), [drained(1, "counted", [line(3)])]])
   })
-
-  effect(
-    "says nothing of a task that a later one ended, though that was kept for the same reason",
-    function* () {
-      const of = (id: string) => (id === "e-1" ? temporary({ products_count: accounts(3) }) : three)
-      const given = (first: number, last: number): Script => ({
-        state: of,
-        results: (id) =>
-          results(
-            true,
-            Array.from({ length: id === "s-1" ? first : last }, () => account),
-          ),
-      })
-      const { before, facts } = yield* twice(given(1, 2), given(3, 2))
-      expect([recorded(before), facts]).toEqual([
-        [kept(2, "RECORDS_SHORT", [line(2)], short(2)), settled("RECORDS_SHORT", short(2))],
-        [drained(1, "counted", [line(3)])],
-      ])
-    },
-  )
 })
 
 describe("a flow session that its customer ran alone", () => {
-  effect(
-    "is read by a run that did not plan it either, and a task is started that was not planned",
-    function* () {
-      const place = makePlace()
-      yield* over({ place })
-      const end = yield* over({ place, tasks: [{ customer: "c-2" }], sessions: ["s-9"] })
-      const verdicts = end.facts.flatMap((fact) =>
-        fact._tag === "TaskSettled" ? [[fact.task_id, fact.reason]] : [],
-      )
-      expect(verdicts.slice(1).toSorted()).toEqual([
-        [idOf("c-2"), "COMPLETED"],
-        [`${run_id}/session/s-9`, "COMPLETED"],
-      ])
-    },
-  )
+  effect("is read by a run that did not plan it, and a task is started likewise", function* () {
+    const place = makePlace()
+    yield* over({ place })
+    const end = yield* over({ place, tasks: [{ customer: "c-2" }], sessions: ["s-9"] })
+    const verdicts = end.of("TaskSettled").map((fact) => [fact.task_id, fact.reason])
+    expect(verdicts.slice(1).toSorted()).toEqual([
+      [idOf("c-2"), "COMPLETED"],
+      [`${run_id}/session/s-9`, "COMPLETED"],
+    ])
+  })
+})
+
+const verdictOf = (end: NightEnd, session_id: string) => {
+  const settled = end.state.tasks.get(`${run_id}/session/${session_id}`)?.settled?.fact
+  return `${settled?.outcome} ${settled?.reason} ${settled?.who_acts}`
+}
+const named = [{ attachment_id: "doc-1" }]
+
+describe("a flow session that a job lists", () => {
+  effect("is read until its results are final, with its documents, and nothing is executed", function* () {
+    const script: Script = {
+      results: (_, times) =>
+        times === 1 ? throttled(504, 20 * second) : times === 2 ? lost : results(times > 6, named),
+    }
+    const end = yield* night({ tasks: [], sessions: ["s-9"], script })
+    expect(verdictOf(end, "s-9")).toBe(succeeded)
+    const counts = ["start", "state", "results", "attachment", "profile", "delete"].map((verb) =>
+      end.countOf(verb),
+    )
+    expect(counts).toEqual([0, 0, 7, 1, 0, 0])
+    const landed = end.landed
+    expect(landed.map(({ meta }) => [meta.kind, meta.session_id, meta.execution_id])).toEqual([
+      ["results", "s-9", undefined],
+      ["results", "s-9", undefined],
+    ])
+  })
+
+  effect("of which a document did not come is read again for it, and a success meanwhile", function* () {
+    const place = makePlace()
+    const script = (answer: "document" | typeof lost): Script => ({
+      results: () => results(true, named),
+      attachment: () => answer,
+    })
+    const ends = [
+      yield* night({ place, tasks: [], sessions: ["s-9"], script: script(lost) }),
+      yield* night({ place, tasks: [], sessions: ["s-9"], script: script("document") }),
+    ]
+    expect(ends.map((end) => [verdictOf(end, "s-9"), exitCodeOf(end.state, "keep")])).toEqual([
+      [succeeded, 4],
+      [succeeded, 0],
+    ])
+  })
+
+  effect("is read again by the next run while it is partial, and never again once it is final", function* () {
+    const place = makePlace()
+    const sessions = ["s-8", "s-9"]
+    const slow: Script = { results: (id) => results(id === "s-8") }
+    const first = yield* night({ place, tasks: [], sessions, script: slow })
+    expect(sessions.map((id) => verdictOf(first, id))).toEqual([
+      succeeded,
+      "unfinished RESULTS_PARTIAL service",
+    ])
+    const readsBefore = first.countOf("results", "s-8")
+    const firstReads = first.countOf("results", "s-9")
+    expect([readsBefore, firstReads > 10]).toEqual([1, true])
+    const lastRead = first.calls.at(-1)?.[0] ?? 0
+    expect(lastRead).toBeGreaterThan(8 * minute)
+    const next = yield* night({ place, tasks: [], sessions, script: {} })
+    expect(sessions.map((id) => verdictOf(next, id))).toEqual([succeeded, succeeded])
+    expect([next.countOf("results", "s-8"), next.countOf("results", "s-9")]).toEqual([1, firstReads + 1])
+  })
 })

@@ -1,6 +1,4 @@
-/**
- * One engine's form among those of others: whatever it does, the others' customers are planned.
- */
+/** One engine's form among those of others: whatever it does, the others' customers are planned. */
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -10,16 +8,9 @@ import { fitAssignments, fitTask } from "../../src/task/Assignment.ts"
 import { FormChecker } from "../../src/client/FormThread.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import { planTasks } from "../../src/task/Plan.ts"
-import {
-  assignment,
-  configsForm,
-  engineDetails,
-  key,
-  login,
-  paramsForm,
-  moment,
-  noAccounts,
-} from "./Samples.ts"
+import { assignment, configsForm, engineDetails, key, login, paramsForm, moment, planOn } from "./Samples.ts"
+import { grounds } from "./Samples.ts"
+import { noAccounts } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 import { withLayer } from "../harness/Steps.ts"
 
@@ -127,26 +118,11 @@ describe("a plan over several engines", () => {
   })
 
   effect("checks an engine again before a start, when its form may have become unusable", function* () {
-    const task = (engine_reference: string) => ({
-      task_id: anId("t"),
-      customer_id: anId("c"),
-      engine_reference: anId(engine_reference),
-      features: [],
-      lacking: [],
-      outside: [],
-      start: {
-        login: { _tag: "Parameters" as const, parameters: good.parameters, tokenized_access: false },
-        configurations: {},
-        hooks_extra_data: {},
-      },
-      fingerprint: "f",
-      account: { account: "a", identity: ["a"], password: "f", former: [], isByHand: true },
-      isByHand: true,
-      fitted: false,
-      availability: "unavailable" as const,
-      expected: Duration.millis(1),
-      source: "",
-    })
+    const task = (engine_reference: string) => {
+      const of = assignment({ engine_reference: anId(engine_reference) })
+      const decision = planOn(of, good, { _tag: "Unavailable" }, grounds())
+      return decision._tag === "Task" ? decision.task : assert.fail("it is no task")
+    }
     assert.deepStrictEqual(yield* fitTask(task("slow:api")), {
       finding: { _tag: "Unusable", why: "checking it takes longer than 5s" },
     })

@@ -1,17 +1,10 @@
-/**
- * The pairs of `hooks_extra_data` once every secret of the job is resolved: a job that would send one of them
- * starts nothing.
- */
+/** A job whose `hooks_extra_data` would send one of its secrets starts nothing. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import type { HookPair, Job } from "../../src/jobs/Job.ts"
 import { secretsOf } from "../harness/SecretsMemory.ts"
-import {
-  assignmentsBehind,
-  checkedLogins,
-  holdsSecret,
-  resolveReferences,
-} from "../../src/task/Assignment.ts"
+import { assignmentsBehind, checkedLogins, holdsSecret } from "../../src/task/Assignment.ts"
+import { resolveReferences } from "../../src/task/Assignment.ts"
 import { assignment, known, literal, paramsForm } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -108,18 +101,12 @@ describe("a job with hooks_extra_data", () => {
     ])
   })
 
-  effect(
-    "also compares the secrets of customers that this run leaves out, and parts of a login",
-    function* () {
-      expect([
-        yield* check([pair("hunter22")], {}, [first]),
-        yield* check([pair("9090")], {}, [second]),
-      ]).toEqual([
-        refused(parameter("word", "jobs/a.yaml:9:1")),
-        refused(parameter("pin", "jobs/a.yaml:1:1")),
-      ])
-    },
-  )
+  effect("also compares the secrets of customers that are left out, and parts of a login", function* () {
+    expect([
+      yield* check([pair("hunter22")], {}, [first]),
+      yield* check([pair("9090")], {}, [second]),
+    ]).toEqual([refused(parameter("word", "jobs/a.yaml:9:1")), refused(parameter("pin", "jobs/a.yaml:1:1"))])
+  })
 
   effect("resolves the requested logins if no pair contains a secret", function* () {
     expect([

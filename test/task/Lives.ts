@@ -13,14 +13,7 @@ export const task_id = anId(`${run_id}/c-1/bank:website`)
 const task = { run_id, task_id }
 
 export const begun: ReadonlyArray<Fact> = [
-  {
-    _tag: "RunStarted",
-    run_id,
-    job: "job",
-    job_path: "job.yaml",
-    run_date: "2026-11-21",
-    tool_version: "0.1.0",
-  },
+  { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
   {
     _tag: "TaskPlanned",
     ...task,

@@ -1,7 +1,8 @@
-/** A night keeps its date from one evening to the next, whatever the calendar and the clocks do in between. */
+/** Dates and times of a night in its zone, whatever the calendar and the clocks do in between. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { deadlineOf, runDateAt, startsPossibleUntil, waitsUntil, windowOf } from "../../src/task/ChooseRun.ts"
+import { localDate, localTime, nextTimeOfDay } from "../../src/task/ChooseRun.ts"
 import type { JobTimes } from "../../src/task/ChooseRun.ts"
 
 const timezone = "Europe/Madrid"
@@ -11,7 +12,7 @@ const at = (time: string) => Date.parse(time)
 const iso = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString())
 
 describe("the date of a run", () => {
-  it("is that of the evening on which its night started, until the next one starts", () => {
+  it("is that of the evening on which its night started, until the next one starts [run night]", () => {
     expect(
       [
         "2026-11-20T21:29:59Z",
@@ -22,15 +23,7 @@ describe("the date of a run", () => {
         "2026-11-21T21:29:59Z",
         "2026-11-21T21:30:00Z",
       ].map((time) => runDateAt(at(time), job)),
-    ).toEqual([
-      "2026-11-19",
-      "2026-11-20",
-      "2026-11-20",
-      "2026-11-20",
-      "2026-11-20",
-      "2026-11-20",
-      "2026-11-21",
-    ])
+    ).toEqual([19, 20, 20, 20, 20, 20, 21].map((day) => `2026-11-${day}`))
   })
 
   it("is the calendar's for a job without a night", () => {
@@ -68,13 +61,13 @@ describe("the date of a run", () => {
           }
         },
       ),
-      { numRuns: 12, seed: 7 },
+      { numRuns: 6, seed: 7 },
     )
   })
 })
 
 describe("a night", () => {
-  it("waits for its service until it ends, and not outside its hours", () => {
+  it("waits for its service until it ends, and not outside its hours [run night waits]", () => {
     expect(
       ["2026-11-20T21:30:00Z", "2026-11-21T05:59:59Z", "2026-11-21T06:00:00Z", "2026-11-21T12:00:00Z"].map(
         (time) => iso(waitsUntil(at(time), job)),
@@ -149,5 +142,63 @@ describe("a start that finds the folder in use", () => {
       "2026-11-21T04:00:00.000Z",
       "for ever",
     ])
+  })
+})
+
+const next = (iso: string, timeOfDay: string) =>
+  new Date(nextTimeOfDay(at(iso), timeOfDay, timezone)).toISOString()
+
+describe("the date of a run", () => {
+  it("is the date in the job's time zone", () => {
+    expect(localDate(at("2026-11-20T22:59:59Z"), timezone)).toBe("2026-11-20")
+    expect(localDate(at("2026-11-20T23:00:00Z"), timezone)).toBe("2026-11-21")
+    expect(localDate(at("2026-07-20T22:00:00Z"), timezone)).toBe("2026-07-21")
+    expect(localDate(at("2026-11-20T23:30:00Z"), "America/Bogota")).toBe("2026-11-20")
+  })
+
+  it("is told beside the time of day, with two digits each", () => {
+    expect(localTime(at("2026-11-20T08:03:59Z"), timezone)).toBe("09:03")
+  })
+
+  it("is the machine's if the zone is missing or unknown", () => {
+    const noon = at("2026-11-20T12:00:00Z")
+    const machine = new Intl.DateTimeFormat("en-CA", { dateStyle: "short" }).format(noon)
+    expect([localDate(noon, undefined), localDate(noon, "No/Where")]).toEqual([machine, machine])
+  })
+})
+
+describe("the deadline of a run", () => {
+  it("is today if it is yet to come, otherwise tomorrow; a run that begins on it has a day", () => {
+    expect(next("2026-11-21T01:00:00Z", "07:00")).toBe("2026-11-21T06:00:00.000Z")
+    expect(next("2026-11-21T06:00:01Z", "07:00")).toBe("2026-11-22T06:00:00.000Z")
+    expect(next("2026-11-21T06:00:00Z", "07:00")).toBe("2026-11-22T06:00:00.000Z")
+    expect(next("2026-12-31T23:30:00Z", "07:00")).toBe("2027-01-01T06:00:00.000Z")
+  })
+
+  it("is what the clocks show, even on nights when they change [promise 9 daylight saving]", () => {
+    expect(next("2026-03-28T23:00:00Z", "07:00")).toBe("2026-03-29T05:00:00.000Z")
+    expect(next("2026-10-24T22:00:00Z", "07:00")).toBe("2026-10-25T06:00:00.000Z")
+  })
+
+  it("is an hour later if the clocks skip it, and the first one if they show it twice [promise 9 daylight saving]", () => {
+    expect(next("2026-03-28T23:00:00Z", "02:30")).toBe("2026-03-29T01:30:00.000Z")
+    expect(next("2026-10-24T22:00:00Z", "02:30")).toBe("2026-10-25T00:30:00.000Z")
+    expect(next("2026-10-25T00:45:00Z", "02:30")).toBe("2026-10-26T01:30:00.000Z")
+  })
+
+  it("is always within the next 26 hours, whatever the moment and the zone", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: at("2026-01-01"), max: at("2027-12-31") }),
+        fc.integer({ min: 0, max: 1_439 }),
+        fc.constantFrom(timezone, "America/Bogota", "Australia/Lord_Howe", "Pacific/Apia", "UTC"),
+        (moment, minute, zone) => {
+          const text = new Date(minute * 60_000).toISOString().slice(11, 16)
+          const wait = nextTimeOfDay(moment, text, zone) - moment
+          expect(wait).toBeGreaterThan(0)
+          expect(wait).toBeLessThanOrEqual(26 * 60 * 60_000)
+        },
+      ),
+    )
   })
 })

@@ -1,22 +1,12 @@
-/**
- * Whole plans: order, sessions, warnings, conflicts, expected time, and the look-up of secrets before them.
- */
+/** Whole plans: order, sessions, warnings, conflicts, and how long tasks are expected to take. */
 import { it } from "@effect/vitest"
 import { Duration } from "effect"
 import { describe, expect } from "vitest"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import {
-  estimateNight,
-  expectedDurations,
-  neededBefore,
-  tailsOf,
-  takesOf,
-  expectedDuration,
-  noExpectations,
-} from "../../src/task/Expectations.ts"
-import type { EngineFinding } from "../../src/client/EngineForms.ts"
+import { estimateNight, expectedDurations, neededBefore, tailsOf } from "../../src/task/Expectations.ts"
+import { takesOf, expectedDuration, noExpectations } from "../../src/task/Expectations.ts"
 import { findConflicts, planTasks, type PlanInput } from "../../src/task/Plan.ts"
 import { assignment, fitOf, key, known, login, moment, noAccounts } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
@@ -52,13 +42,10 @@ const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">):
 const customer = (id: string, changes: Partial<Assignment> = {}) =>
   assignment({ customer_id: anId(id), source: `a.csv:${id}`, ...changes })
 
-const accountNamed = (account: string) => ({
-  account,
-  identity: [account],
-  password: account,
-  former: [],
-  isByHand: true,
-})
+const accountNamed = (account: string) => {
+  const keys = { account, identity: [account], password: account }
+  return { ...keys, former: [], isByHand: true }
+}
 
 describe("a plan", () => {
   it("contains every assignment once, as task or verdict, with sessions, warnings and conflicts", () => {
@@ -114,31 +101,6 @@ describe("a plan", () => {
       expired: [],
       conflicts: [{ why: "same_credentials", task_ids: [idOf("1"), idOf("3")] }],
     })
-  })
-
-  it("names a session's customer only where one is known", () => {
-    const { sessions } = planTasks(
-      input({ job: job([], [{ session_id: anId("s2"), customer_id: undefined }]), logins: [] }),
-    )
-    expect(sessions).toStrictEqual([{ task_id: anId("n.2026-11-21/session/s2"), session_id: anId("s2") }])
-  })
-
-  it("says what is odd about an engine's own forms", () => {
-    const finding = known()
-    const odd: EngineFinding =
-      finding._tag === "Known"
-        ? { ...finding, engine: { ...finding.engine, warnings: ["the form repeats a name"] } }
-        : finding
-    const plan = planTasks(
-      input({
-        job: job([customer("1"), customer("2")]),
-        logins: [login({ username: "one", password: "pass" }), login({ username: "two", password: "pass" })],
-        engines: new Map([["bank:website", odd]]),
-      }),
-    )
-    expect(plan.warnings).toEqual([
-      { engine_reference: "bank:website", message: "the form repeats a name", source: "a.csv:1", count: 2 },
-    ])
   })
 
   it("names tasks of one customer and engine across several jobs, and each group only once", () => {
@@ -291,14 +253,8 @@ describe("expected durations", () => {
       ],
       7,
     )
-    expect(Object.fromEntries(tails)).toEqual({
-      alone: 50,
-      short: 10,
-      long: 70,
-      middle: 30,
-      other: 120,
-      new: 7,
-    })
+    const rows = { alone: 50, short: 10, long: 70, middle: 30, other: 120, new: 7 }
+    expect(Object.fromEntries(tails)).toEqual(rows)
   })
 
   it("are not those of executions that were open when their run was resumed", () => {
@@ -315,14 +271,8 @@ describe("expected durations", () => {
         polling,
       ).past.all
     // Accepted at 1,000, over at 1,010 and 1,030.
-    expect([1_000, 1_001, 1_010, 1_011, 1_030, 1_031].map(taken)).toEqual([
-      [10, 30],
-      [],
-      [],
-      [10],
-      [10],
-      [10, 30],
-    ])
+    const times = [1_000, 1_001, 1_010, 1_011, 1_030, 1_031]
+    expect(times.map(taken)).toEqual([[10, 30], [], [], [10], [10], [10, 30]])
   })
 
   it("leave room for 19 of 20 before a deadline, or for half where a whole night is too short for those", () => {
@@ -380,12 +330,8 @@ describe("expected durations", () => {
       engine_reference: anId(engine),
       account: accountNamed(`${customer} ${engine}`),
     })
-    const tasks = [
-      task("1", "bank:website"),
-      task("1", "tax:website"),
-      task("1", "bank:api"),
-      task("2", "bank:api"),
-    ]
+    const [website, api, other] = ["bank:website", "bank:api", "tax:website"] as const
+    const tasks = [task("1", website), task("1", other), task("1", api), task("2", api)]
     expect(findConflicts(tasks)).toEqual([
       { why: "same_customer_and_source", task_ids: ["1 bank:website", "1 bank:api"] },
     ])

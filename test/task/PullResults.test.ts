@@ -4,19 +4,10 @@ import { Duration, Effect } from "effect"
 import { SecretRefused, UnexpectedAnswer, type StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { exitCodeOf } from "../../src/report/Finish.ts"
-import { idOf, makePlace, minute, night, rules, run_id, second, type NightEnd } from "./ScriptedNight.ts"
-import {
-  accepted,
-  bodyOf,
-  completed,
-  counted,
-  lost,
-  nothing,
-  results,
-  state,
-  throttled,
-  unexpected,
-} from "./ScriptedService.ts"
+import { idOf, minute, night, rules, run_id, second, succeeded } from "./ScriptedNight.ts"
+import type { NightEnd } from "./ScriptedNight.ts"
+import { accepted, bodyOf, completed, counted, lost, nothing, results, state } from "./ScriptedService.ts"
+import { throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -24,7 +15,6 @@ import { effect } from "../harness/Steps.ts"
 const over: Script = { state: () => completed }
 const accountRecord = { product: "accounts", sub_family: "bank:account" }
 const absent = nothing(404)
-const neverStarted = nothing(412)
 const counting = (products_count: Readonly<Record<string, number>>): Script => ({
   state: () =>
     state("COMPLETED", "COMPLETED", {
@@ -44,14 +34,11 @@ const gaps = (end: NightEnd) => {
   const times = end.timesOf("results")
   return times.slice(1).map((at, index) => at - (times[index] ?? 0))
 }
-const succeeded = "succeeded COMPLETED nobody"
 const partial = "unfinished RESULTS_PARTIAL service"
 
 describe("results", () => {
   effect("are read until they are final; every new body is landed, an unchanged one is not", function* () {
-    const place = makePlace()
     const end = yield* night({
-      place,
       script: {
         ...over,
         results: (_, times) =>
@@ -68,7 +55,7 @@ describe("results", () => {
       ],
     ])
     for (const gap of gaps(end)) expect(gap).toBeGreaterThanOrEqual(5 * second)
-    const landed = (place.store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "results")
+    const landed = end.landed.filter(({ meta }) => meta.kind === "results")
     expect(landed.length).toBe(3)
   })
 
@@ -161,11 +148,10 @@ describe("results", () => {
   })
 
   effect("are landed with everything that says whose they are; the same ones are landed once", function* () {
-    const place = makePlace()
     const answers = [results(false, [1]), throttled(504), results(false, [1]), absent, results(false, [1])]
     const script = { ...over, results: (_: string, times: number) => answers[times - 1] ?? results(true) }
-    const end = yield* night({ place, script, sessions: ["s-9"] })
-    const landed = (place.store.bodies.get(run_id) ?? []).flatMap(({ meta, bytes }) =>
+    const end = yield* night({ script, sessions: ["s-9"] })
+    const landed = end.landed.flatMap(({ meta, bytes }) =>
       meta.kind === "results" ? [[{ ...meta, received_at: 0 }, new TextDecoder().decode(bytes)]] : [],
     )
     const common = { kind: "results", source: "flow_results", run_id, http_status: 200, received_at: 0 }
@@ -211,93 +197,34 @@ describe("results", () => {
     expect([yield* reads(5_204), yield* reads(5_205)]).toEqual([1, 2])
   })
 
-  effect(
-    "that are not final after wait_final leave the task unfinished, and are read again later",
-    function* () {
-      const first = yield* night({ script: { ...over, results: () => results(false) } })
-      expect([first.verdict("c-1"), isDrained(first)]).toEqual([partial, false])
-      const read = first.timesOf("results")
-      expect(Math.max(...read) - Math.min(...read)).toBeLessThanOrEqual(10 * minute)
-      for (const mode of ["night", "collect"] as const) {
-        const next = yield* night({ facts: first.facts.slice(2), mode, script: over })
-        expect([next.countOf("start"), next.verdict("c-1"), isDrained(next)]).toEqual([0, succeeded, true])
-        // The process before it may have asked a moment ago.
-        expect(next.calls[0]?.[0]).toBeGreaterThanOrEqual(5 * second)
-      }
-    },
-  )
-
-  effect("wait for locks and limits at least as long as the service asks", function* () {
-    const end = yield* night({
-      script: {
-        ...over,
-        results: (_, times) =>
-          [throttled(504), throttled(429, 30 * second), lost][times - 1] ?? results(true),
-      },
-    })
-    expect([end.verdict("c-1"), end.countOf("results")]).toEqual([succeeded, 4])
-    expect(gaps(end)[1]).toBeGreaterThanOrEqual(30 * second)
+  effect("that are not final after wait_final leave the task unfinished, to be read later", function* () {
+    const first = yield* night({ script: { ...over, results: () => results(false) } })
+    expect([first.verdict("c-1"), isDrained(first)]).toEqual([partial, false])
+    const read = first.timesOf("results")
+    expect(Math.max(...read) - Math.min(...read)).toBeLessThanOrEqual(10 * minute)
+    for (const mode of ["night", "collect"] as const) {
+      const next = yield* night({ facts: first.facts.slice(2), mode, script: over })
+      expect([next.starts, next.verdict("c-1"), isDrained(next)]).toEqual([0, succeeded, true])
+      // The process before it may have asked a moment ago.
+      expect(next.calls[0]?.[0]).toBeGreaterThanOrEqual(5 * second)
+    }
   })
 })
 
 describe("missing results", () => {
-  effect("are no loss if nothing was counted", function* () {
-    const none = { "bank:account@accounts": 0 }
-    const end = yield* night({ script: { ...counting(none), results: () => absent } })
-    expect([end.verdict("c-1"), isDrained(end), end.countOf("results"), reads(end.facts)]).toEqual([
-      succeeded,
-      true,
-      3,
-      [["results", 404, true, false]],
-    ])
-  })
-
-  effect("that come a moment later are read, although nothing was counted until then", function* () {
-    const late: Script = {
+  effect("that were there a moment ago prove nothing [promise 5 absence]", function* () {
+    const record = [accountRecord]
+    const script = (gone: number): Script => ({
       ...counting({}),
-      results: (_, times) => (times < 3 ? absent : results(true, [accountRecord])),
-    }
-    const end = yield* night({ script: late })
-    expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
-      succeeded,
-      true,
-      [["results", 200, true, true]],
-    ])
-  })
-
-  effect(
-    "that were there a moment ago prove nothing, not even if nothing was counted [promise 5 absence]",
-    function* () {
-      const record = [accountRecord]
-      const script = (gone: number): Script => ({
-        ...counting({}),
-        results: (_, times) =>
-          times === 1 ? results(false, record) : times <= gone ? absent : results(true),
-      })
-      const ends = [yield* night({ script: script(2) }), yield* night({ script: script(6) })]
-      expect(ends.map((end) => [end.verdict("c-1"), isDrained(end), end.countOf("results")])).toEqual([
-        [succeeded, true, 3],
-        [succeeded, true, 7],
-      ])
-      const gone = yield* night({ script: script(Infinity) })
-      expect([gone.verdict("c-1"), isDrained(gone)]).toEqual([partial, false])
-    },
-  )
-
-  effect("are kept at the service if something was counted and nothing can be read", function* () {
-    for (const script of [{ results: () => absent }, { results: () => neverStarted }]) {
-      const end = yield* night({ script: { ...over, ...script } })
-      // The profile brings no accounts, so that nobody asks for it.
-      expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([
-        "partial RECORDS_UNREACHABLE engineer",
-        false,
-        0,
-      ])
-    }
-    const strange = yield* night({
-      script: { ...counting(oneProfile), results: () => absent, profile: () => unexpected },
+      results: (_, times) => (times === 1 ? results(false, record) : times <= gone ? absent : results(true)),
     })
-    expect(strange.verdict("c-1")).toBe("partial RECORDS_UNREACHABLE engineer")
+    const ends = [yield* night({ script: script(2) }), yield* night({ script: script(6) })]
+    expect(ends.map((end) => [end.verdict("c-1"), isDrained(end), end.countOf("results")])).toEqual([
+      [succeeded, true, 3],
+      [succeeded, true, 7],
+    ])
+    const gone = yield* night({ script: script(Infinity) })
+    expect([gone.verdict("c-1"), isDrained(gone)]).toEqual([partial, false])
   })
 
   effect("are replaced by the profile if it contains every family that was counted", function* () {
@@ -319,28 +246,17 @@ describe("missing results", () => {
     expect([more.verdict("c-1"), isDrained(more)]).toEqual(["partial RECORDS_UNREACHABLE engineer", false])
   })
 
-  effect(
-    "are not asked of an endpoint that the job turned off, nor of any other while one is not final",
-    function* () {
-      const sources = rules.sources.map((one) => ({ ...one, enabled: one.name !== "profile" }))
-      const off = yield* night({
-        script: { ...counting(oneProfile), results: () => absent },
-        rules: { sources },
-      })
-      const waiting = yield* night({ script: { ...counting(oneProfile), results: () => results(false) } })
-      expect([off, waiting].map((end) => [end.verdict("c-1"), end.countOf("profile")])).toEqual([
-        ["partial RECORDS_UNREACHABLE engineer", 0],
-        [partial, 0],
-      ])
-    },
-  )
-
-  effect("alone make us ask for the profile: what is here already is not read twice", function* () {
-    const profile = { product: "customer_information", sub_family: "customer_information:user_profile" }
-    const end = yield* night({
-      script: { ...counting(oneProfile), results: () => results(true, [profile]) },
+  effect("are not asked of an endpoint that is off, nor of another while one is not final", function* () {
+    const sources = rules.sources.map((one) => ({ ...one, enabled: one.name !== "profile" }))
+    const off = yield* night({
+      script: { ...counting(oneProfile), results: () => absent },
+      rules: { sources },
     })
-    expect([end.verdict("c-1"), isDrained(end), end.countOf("profile")]).toEqual([succeeded, true, 0])
+    const waiting = yield* night({ script: { ...counting(oneProfile), results: () => results(false) } })
+    expect([off, waiting].map((end) => [end.verdict("c-1"), end.countOf("profile")])).toEqual([
+      ["partial RECORDS_UNREACHABLE engineer", 0],
+      [partial, 0],
+    ])
   })
 
   effect("are partial, not lost, while the profile does not answer", function* () {
@@ -352,38 +268,25 @@ describe("missing results", () => {
 })
 
 describe("an answer without results", () => {
-  effect(
-    "is believed at once if it is permanent, and after three reads if it may pass [decision 10 sources]",
-    function* () {
-      const refusedWith = (http_status: number) => new UnexpectedAnswer({ http_status, message: "no" })
-      const secret = new SecretRefused({ http_status: 403, message: "no" })
-      const asked = (answer: ReturnType<NonNullable<Script["results"]>>) =>
-        Effect.map(night({ script: { ...over, results: () => answer } }), (end) => end.countOf("results"))
-      const answers = [
-        refusedWith(422),
-        nothing(412),
-        nothing(404),
-        refusedWith(400),
-        refusedWith(405),
-        secret,
-      ]
-      expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3, 3])
-    },
-  )
+  effect("is believed at once if permanent, else after three reads [decision 10 sources]", function* () {
+    const refusedWith = (http_status: number) => new UnexpectedAnswer({ http_status, message: "no" })
+    const secret = new SecretRefused({ http_status: 403, message: "no" })
+    const asked = (answer: ReturnType<NonNullable<Script["results"]>>) =>
+      Effect.map(night({ script: { ...over, results: () => answer } }), (end) => end.countOf("results"))
+    const answers = [refusedWith(422), nothing(412), nothing(404), refusedWith(400), refusedWith(405), secret]
+    expect(yield* Effect.forEach(answers, asked)).toEqual([1, 1, 3, 3, 3, 3])
+  })
 
-  effect(
-    "that the reference does not list is no refusal unless it is a 4xx: the results may still come",
-    function* () {
-      const statuses = [302, 399, 500, 507]
-      const ends = yield* Effect.forEach(statuses, (http_status) => {
-        const strange = new UnexpectedAnswer({ http_status, message: "no" })
-        return night({ script: { ...over, results: (_, times) => (times < 5 ? strange : results(true)) } })
-      })
-      expect(ends.map((end) => [end.verdict("c-1"), end.countOf("results")])).toEqual(
-        statuses.map(() => [succeeded, 5]),
-      )
-    },
-  )
+  effect("that the reference does not list is no refusal unless it is a 4xx", function* () {
+    const statuses = [302, 399, 500, 507]
+    const ends = yield* Effect.forEach(statuses, (http_status) => {
+      const strange = new UnexpectedAnswer({ http_status, message: "no" })
+      return night({ script: { ...over, results: (_, times) => (times < 5 ? strange : results(true)) } })
+    })
+    expect(ends.map((end) => [end.verdict("c-1"), end.countOf("results")])).toEqual(
+      statuses.map(() => [succeeded, 5]),
+    )
+  })
 
   effect("counts only if the reads before it had none either, with nothing else in between", function* () {
     const answers = [absent, absent, lost, absent, absent]
@@ -411,25 +314,22 @@ describe("documents", () => {
         ?.attachments.map(({ attachment_id, status }) => [attachment_id, status]) ?? [],
     )
 
-  effect(
-    "are downloaded once the results are final; missing or refused ones are reported, not requested again",
-    function* () {
-      const end = yield* night({
-        script: {
-          ...over,
-          results: (_, times) => results(times > 1, named),
-          attachment: (id, times) =>
-            id === "doc-2" ? "missing" : id === "doc-3" && times < 3 ? lost : "document",
-        },
-      })
-      expect([statuses(end), end.verdict("c-1"), isDrained(end)]).toEqual([
-        { "../etc": "refused", "doc-1": "downloaded", "doc-2": "missing", "doc-3": "downloaded" },
-        succeeded,
-        true,
-      ])
-      expect([end.countOf("attachment", "../etc"), end.countOf("attachment", "doc-1")]).toEqual([0, 1])
-    },
-  )
+  effect("are downloaded once the results are final; missing or refused ones are reported", function* () {
+    const end = yield* night({
+      script: {
+        ...over,
+        results: (_, times) => results(times > 1, named),
+        attachment: (id, times) =>
+          id === "doc-2" ? "missing" : id === "doc-3" && times < 3 ? lost : "document",
+      },
+    })
+    expect([statuses(end), end.verdict("c-1"), isDrained(end)]).toEqual([
+      { "../etc": "refused", "doc-1": "downloaded", "doc-2": "missing", "doc-3": "downloaded" },
+      succeeded,
+      true,
+    ])
+    expect([end.countOf("attachment", "../etc"), end.countOf("attachment", "doc-1")]).toEqual([0, 1])
+  })
 
   effect("that the service finds only at the third request are downloaded", function* () {
     const end = yield* night({
@@ -448,21 +348,13 @@ describe("documents", () => {
     expect(Math.max(...asked) - Math.min(...asked)).toBeGreaterThanOrEqual(10_000)
   })
 
+  const forbidden = new SecretRefused({ http_status: 403, message: "no" })
+  const moved = new UnexpectedAnswer({ http_status: 302, message: "no" })
   const answers = [
     { name: "no answer", answer: lost, status: "failed", exit: 4 },
     { name: "503", answer: throttled(503), status: "failed", exit: 4 },
-    {
-      name: "403",
-      answer: new SecretRefused({ http_status: 403, message: "no" }),
-      status: "not_delivered",
-      exit: 0,
-    },
-    {
-      name: "302",
-      answer: new UnexpectedAnswer({ http_status: 302, message: "no" }),
-      status: "not_delivered",
-      exit: 0,
-    },
+    { name: "403", answer: forbidden, status: "not_delivered", exit: 0 },
+    { name: "302", answer: moved, status: "not_delivered", exit: 0 },
     { name: "no bytes", answer: "empty", status: "not_delivered", exit: 0 },
     { name: "a page", answer: "page", status: "not_delivered", exit: 0 },
   ] as const
@@ -471,13 +363,8 @@ describe("documents", () => {
   const foundOf = (end: NightEnd) => {
     const kept = end.state.tasks.get(idOf("c-1"))?.attempts[0]?.kept?.reason
     const exit = exitCodeOf(end.state, "keep")
-    return {
-      verdict: end.verdict("c-1"),
-      status: statuses(end)["doc-3"],
-      kept,
-      exit,
-      drained: isDrained(end),
-    }
+    const status = statuses(end)["doc-3"]
+    return { verdict: end.verdict("c-1"), status, kept, exit, drained: isDrained(end) }
   }
   it.effect.each(answers)(
     "that do not come keep the execution; the records decide the end, and only they are requested again: $name [promise 5 empty] [promise 5 page] [promise 5 documents] [exit 0 documents] [end DOCUMENTS_SHORT]",
@@ -523,22 +410,5 @@ describe("documents", () => {
       rules: { flow_results },
     })
     expect([end.countOf("attachment"), statuses(end), isDrained(end)]).toEqual([0, {}, true])
-  })
-})
-
-describe("a flow session that its customer ran alone", () => {
-  const verdict = (end: NightEnd) => {
-    const settled = end.state.tasks.get(`${run_id}/session/s-9`)?.settled?.fact
-    return `${settled?.outcome} ${settled?.reason} ${settled?.who_acts}`
-  }
-  const pull = (script: Script) => Effect.map(night({ tasks: [], sessions: ["s-9"], script }), verdict)
-
-  effect("is read without an execution, and distinguished from one that does not exist", function* () {
-    expect([
-      yield* pull({}),
-      yield* pull({ results: () => results(false) }),
-      yield* pull({ results: () => absent }),
-      yield* pull({ results: () => neverStarted }),
-    ]).toEqual([succeeded, partial, "failed SESSION_UNKNOWN engineer", "failed SESSION_UNKNOWN engineer"])
   })
 })

@@ -27,6 +27,14 @@ import { anId } from "../harness/Id.ts"
 export const run_id = anId("job.2026-11-21")
 export const idOf = (customer_id: string, engine = "bank") => anId(`${run_id}/${customer_id}/${engine}`)
 
+export const succeeded = "succeeded COMPLETED nobody"
+export const unusable = "failed ANSWER_UNUSABLE engineer"
+export const unknown = "unfinished START_UNKNOWN engineer"
+export const outOfService = "unfinished OUT_OF_SERVICE service"
+export const engineAway = "unfinished ENGINE_UNAVAILABLE service"
+export const busy = "unfinished ALREADY_EXECUTING service"
+export const blockedUser = "failed BLOCKED_USER customer"
+
 export const second = 1_000
 export const minute = 60 * second
 export const hour = 60 * minute
@@ -215,9 +223,17 @@ export interface NightEnd {
   readonly calls: ReadonlyArray<Call>
   /** `outcome reason who_acts` of a customer's task, as settled. */
   readonly verdict: (customer: string, engine?: string) => string | undefined
+  /** Those of these customers, or of all its tasks. */
+  readonly verdicts: (...customers: ReadonlyArray<string>) => ReadonlyArray<string | undefined>
+  /** What has landed, and is known of each body. */
+  readonly landed: NonNullable<ReturnType<LandingStore["bodies"]["get"]>>
+  /** The facts of one kind. */
+  readonly of: <T extends Fact["_tag"]>(tag: T) => ReadonlyArray<Extract<Fact, { _tag: T }>>
   /** When the service was asked for that, about this id or about any. */
   readonly timesOf: (verb: string, id?: string) => ReadonlyArray<number>
   readonly countOf: (verb: string, id?: string) => number
+  /** How many starts were sent. */
+  readonly starts: number
   /** Fingerprints that were rejected, with the reasons. */
   readonly rejections: ReadonlyArray<readonly [fingerprint: string, reason: string]>
 }
@@ -245,21 +261,31 @@ export const night = (given: Night): Effect.Effect<NightEnd, Failure> =>
       place.calls.flatMap(([at, what, whom]) =>
         what === verb && (id === undefined || whom === id) ? [at] : [],
       )
-    return Effect.map(loadRun(place), ({ state: end, facts }) => ({
-      isOver: exit?.value === true,
-      state: end,
-      facts,
-      calls: place.calls,
-      verdict: (customer, engine) => {
+    return Effect.map(loadRun(place), ({ state: end, facts }) => {
+      const verdict: NightEnd["verdict"] = (customer, engine) => {
         const settled = end.tasks.get(idOf(customer, engine))?.settled?.fact
         return settled && `${settled.outcome} ${settled.reason} ${settled.who_acts}`
-      },
-      timesOf,
-      countOf: (verb, id) => timesOf(verb, id).length,
-      rejections: facts.flatMap((fact) =>
-        fact._tag === "CredentialRejected" ? [[fact.fingerprint, fact.reason] as const] : [],
-      ),
-    }))
+      }
+      const of: NightEnd["of"] = (tag) =>
+        facts.filter((fact): fact is Extract<Fact, { _tag: typeof tag }> => fact._tag === tag)
+      return {
+        isOver: exit?.value === true,
+        state: end,
+        facts,
+        calls: place.calls,
+        landed: place.store.bodies.get(run_id) ?? [],
+        verdict,
+        verdicts: (...chosen) =>
+          chosen.length === 0
+            ? (given.tasks ?? []).map((task) => verdict(task.customer, task.engine))
+            : chosen.map((customer) => verdict(customer)),
+        of,
+        timesOf,
+        countOf: (verb, id) => timesOf(verb, id).length,
+        starts: timesOf("start").length,
+        rejections: of("CredentialRejected").map(({ fingerprint, reason }) => [fingerprint, reason] as const),
+      }
+    })
   })
 
 const loadRun = (place: Place) =>

@@ -4,28 +4,12 @@
  */
 import { Clock, Duration, Effect, Layer, Stream, type Redacted } from "effect"
 import type { ProductsCount } from "../../src/service/FlowResults.ts"
-import {
-  AnswerLost,
-  EngineOfCalls,
-  NotSent,
-  Service,
-  Throttled,
-  UnexpectedAnswer,
-  type AbortAnswer,
-  type AttachmentAnswer,
-  type Body,
-  type CallFailure,
-  type DeleteAnswer,
-  type EngineAnswer,
-  type ExchangeAnswer,
-  type PollAnswer,
-  type ResultsAnswer,
-  type RevokeAnswer,
-  type StartAnswer,
-  type StartCall,
-  type StateAnswer,
-  type StateView,
-} from "../../src/client/Service.ts"
+import { AnswerLost, EngineOfCalls, NotSent, Service, Throttled } from "../../src/client/Service.ts"
+import { UnexpectedAnswer } from "../../src/client/Service.ts"
+import type { AbortAnswer, AttachmentAnswer, Body, CallFailure } from "../../src/client/Service.ts"
+import type { DeleteAnswer, EngineAnswer, ExchangeAnswer, PollAnswer } from "../../src/client/Service.ts"
+import type { ResultsAnswer, RevokeAnswer, StartAnswer, StartCall } from "../../src/client/Service.ts"
+import type { StateAnswer, StateView } from "../../src/client/Service.ts"
 import type { EngineDetails } from "../../src/service/Engine.ts"
 import { anId } from "../harness/Id.ts"
 

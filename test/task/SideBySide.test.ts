@@ -127,7 +127,7 @@ const riskyKeys = (logins: ReadonlyArray<Sent>): ReadonlySet<string> =>
   )
 
 describe("jobs that run side by side", () => {
-  it("share no customer on an engine and no login, whatever is known of the logins before", () => {
+  it("share no customer on an engine and no login, whatever is known of the logins before [promise 3 jobs]", () => {
     const jobs = fc.array(fc.array(sent, { maxLength: 4 }), { minLength: 2, maxLength: 4 })
     fc.assert(
       fc.property(jobs, (given) => {

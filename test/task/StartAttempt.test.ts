@@ -1,22 +1,18 @@
-/** Starts in virtual time: lost, doubled, refused, throttled, in the way of somebody else. */
-import { describe, expect } from "@effect/vitest"
-import { Duration, Effect } from "effect"
-import { AnswerLost, type CallFailure, type StartAnswer, type StartCall } from "../../src/client/Service.ts"
+/** Starts: lost, doubled, refused, throttled, in the way of others; and what an end says of the login. */
+import { describe, expect, it } from "@effect/vitest"
+import { AnswerLost } from "../../src/client/Service.ts"
+import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { hour, idOf, makePlace, minute, night, run_id, second, type NightEnd } from "./ScriptedNight.ts"
-import {
-  accepted,
-  completed,
-  conflict,
-  lost,
-  notSent,
-  refused,
-  state,
-  throttled,
-  working,
-} from "./ScriptedService.ts"
+import { hour, idOf, makePlace, minute, night, run_id, second, succeeded, keysOf } from "./ScriptedNight.ts"
+import { busy } from "./ScriptedNight.ts"
+import type { NightEnd } from "./ScriptedNight.ts"
+import { accepted, completed, conflict, lost, notSent, refused, state, throttled } from "./ScriptedService.ts"
+import { working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { landed } from "./Lives.ts"
+import { Duration } from "effect"
+import { judgeEnd } from "../../src/task/StartAttempt.ts"
 
 /** The answers to a customer's starts one after another; the last one goes on. */
 const answers =
@@ -44,7 +40,7 @@ describe("a lost start", () => {
       },
     })
     expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "adopted"])
-    expect([new Set(ids).size, end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+    expect([new Set(ids).size, end.verdict("c-1")]).toEqual([1, succeeded])
     const [first = 0, probe = 0] = end.timesOf("start")
     // Soon enough to find a short execution before it is over: a later probe would run its login again.
     // The lost request itself took 200 ms.
@@ -68,45 +64,33 @@ describe("a lost start", () => {
         ),
       },
     })
-    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.verdict("c-1")).toBe(succeeded)
     expect(startFacts(end.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
     expect(startFacts(end.facts).slice(-3)).toEqual(["probe", "accepted", "orphan"])
     const touched = end.calls.filter(([, verb, id]) => id.includes("stranger") && verb !== "state")
     expect(touched).toEqual([])
   })
 
-  effect("whose probe is lost too is unknown, and stays so when the run is resumed", function* () {
-    const script = { start: answers(() => lost) }
-    const end = yield* night({ script })
-    expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "lost"])
-    expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
-    const again = yield* night({ script, facts: end.facts.slice(2) })
-    expect([again.countOf("start"), again.verdict("c-1")]).toEqual([0, "unfinished START_UNKNOWN engineer"])
+  effect("that stays unknown keeps its login in the next process [end START_UNKNOWN open]", function* () {
+    const place = makePlace()
+    const tasks = ["c-1", "c-2"].map((customer) => ({ customer, fingerprint: "one" }))
+    // Each request needs a fifth of a second: killed in the middle of it, the start and then its probe.
+    yield* night({ place, tasks, killAfter: 100 })
+    yield* night({ place, tasks, killAfter: 100 })
+    const verdicts = (end: NightEnd) => [end.starts, end.verdict("c-1"), end.verdict("c-2")]
+    const unknown = [2, "unfinished START_UNKNOWN engineer", "unfinished START_UNKNOWN engineer"]
+    expect(verdicts(yield* night({ place, tasks }))).toEqual(unknown)
+    expect(verdicts(yield* night({ place, tasks }))).toEqual(unknown)
+    let isLater = false
+    place.world.at(place.world.now() + 4 * hour, () => (isLater = true))
+    place.world.runUntil(() => isLater)
+    // Two logins of which nobody knows the end: a third one is not sent on the same date without need.
+    expect(verdicts(yield* night({ place, tasks }))).toEqual([
+      2,
+      "unfinished START_UNKNOWN engineer",
+      "unfinished START_UNKNOWN engineer",
+    ])
   })
-
-  effect(
-    "that stays unknown keeps its login from others when the run is resumed, while it may run [end START_UNKNOWN open]",
-    function* () {
-      const place = makePlace()
-      const tasks = ["c-1", "c-2"].map((customer) => ({ customer, fingerprint: "one" }))
-      // Each request needs a fifth of a second: killed in the middle of it, the start and then its probe.
-      yield* night({ place, tasks, killAfter: 100 })
-      yield* night({ place, tasks, killAfter: 100 })
-      const verdicts = (end: NightEnd) => [end.countOf("start"), end.verdict("c-1"), end.verdict("c-2")]
-      const unknown = [2, "unfinished START_UNKNOWN engineer", "unfinished START_UNKNOWN engineer"]
-      expect(verdicts(yield* night({ place, tasks }))).toEqual(unknown)
-      expect(verdicts(yield* night({ place, tasks }))).toEqual(unknown)
-      let isLater = false
-      place.world.at(place.world.now() + 4 * hour, () => (isLater = true))
-      place.world.runUntil(() => isLater)
-      // Two logins of which nobody knows the end: a third one is not sent on the same date without need.
-      expect(verdicts(yield* night({ place, tasks }))).toEqual([
-        2,
-        "unfinished START_UNKNOWN engineer",
-        "unfinished START_UNKNOWN engineer",
-      ])
-    },
-  )
 
   effect("was never sent while it waited for its turn: any number of kills then costs nothing", function* () {
     const place = makePlace()
@@ -114,93 +98,29 @@ describe("a lost start", () => {
     for (let kills = 0; kills < 8; kills++) yield* night({ place, script: waiting, killAfter: 3 * second })
     const end = yield* night({ place, script: {} })
     expect(startFacts(end.facts)).toEqual(["start", "accepted"])
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([1, "succeeded COMPLETED nobody"])
+    expect([end.starts, end.verdict("c-1")]).toEqual([1, succeeded])
   })
 
-  effect("is unknown only if both of its requests were sent", function* () {
+  effect("whose probe was held back is probed by the next process [decision 2 held back]", function* () {
     const place = makePlace()
-    // Each request needs a fifth of a second: killed in the middle of it.
-    yield* night({ place, killAfter: 100 })
-    for (let kills = 0; kills < 3; kills++)
-      yield* night({ place, script: { turnMs: minute }, killAfter: second })
-    yield* night({ place, killAfter: 100 })
-    const end = yield* night({ place })
-    expect(startFacts(end.facts)).toEqual(["start", "probe"])
-    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([2, "unfinished START_UNKNOWN engineer"])
+    const one = { customer: "c-1", fingerprint: "f-1" }
+    let starts = 0
+    const held = () => (starts++ === 0 ? undefined : throttled(429, 20 * minute))
+    const script = { start: () => lost, held }
+    const before = yield* night({ place, tasks: [one], script, killAfter: minute })
+    const judged = (facts: ReadonlyArray<Fact>) =>
+      facts.flatMap((fact) => (fact._tag === "LoginJudged" ? [fact.verdict] : []))
+    // What was not sent is in no fact: neither an answer to it, nor anything of its login.
+    expect([startFacts(before.facts), judged(before.facts)]).toEqual([["start", "lost"], ["unproven"]])
+    const end = yield* night({ place, tasks: [one], script: { start: () => accepted("1") } })
+    expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "accepted", "orphan"])
   })
-
-  effect("is still probed once after its probe was throttled, however often", function* () {
-    const end = yield* night({
-      script: {
-        start: answers(
-          () => lost,
-          () => throttled(429, 40 * second),
-          () => notSent,
-          (call) => conflict("1", call.external_execution_id),
-        ),
-      },
-    })
-    expect(startFacts(end.facts)).toEqual([
-      "start",
-      "lost",
-      "probe",
-      "not_created",
-      "probe",
-      "not_created",
-      "probe",
-      "adopted",
-    ])
-    const [, throttledAt = 0, laterAt = 0] = end.timesOf("start")
-    expect(laterAt - throttledAt).toBeGreaterThanOrEqual(40 * second)
-  })
-
-  effect("whose probe never got through is probed when the run is resumed", function* () {
-    const place = makePlace()
-    const script = {
-      start: answers(
-        () => lost,
-        () => throttled(),
-      ),
-    }
-    const end = yield* night({ place, script })
-    expect(end.verdict("c-1")).toBe("unfinished START_UNKNOWN engineer")
-    const again = yield* night({
-      place,
-      script: { start: answers((call) => conflict("1", call.external_execution_id)) },
-    })
-    expect(startFacts(again.facts).slice(-2)).toEqual(["probe", "adopted"])
-    expect(again.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-  })
-
-  effect(
-    "whose probe was held back before it was sent is probed by the next process [decision 2 held back]",
-    function* () {
-      const place = makePlace()
-      const one = { customer: "c-1", fingerprint: "f-1" }
-      let starts = 0
-      const held = () => (starts++ === 0 ? undefined : throttled(429, 20 * minute))
-      const before = yield* night({
-        place,
-        tasks: [one],
-        script: { start: () => lost, held },
-        killAfter: minute,
-      })
-      const judged = (facts: ReadonlyArray<Fact>) =>
-        facts.flatMap((fact) => (fact._tag === "LoginJudged" ? [fact.verdict] : []))
-      // What was not sent is in no fact: neither an answer to it, nor anything of its login.
-      expect([startFacts(before.facts), judged(before.facts)]).toEqual([["start", "lost"], ["unproven"]])
-      const end = yield* night({ place, tasks: [one], script: { start: () => accepted("1") } })
-      expect(startFacts(end.facts)).toEqual(["start", "lost", "probe", "accepted", "orphan"])
-    },
-  )
 })
 
 describe("two starts that are answered with one id", () => {
   effect("leave the execution to the first: the second has none, and changes nothing", function* () {
     const answered: Array<StartCall> = []
-    const place = makePlace()
     const end = yield* night({
-      place,
       tasks: [{ customer: "c-1" }, { customer: "c-2" }],
       script: {
         whose: () => answered[0]?.external_execution_id,
@@ -208,19 +128,12 @@ describe("two starts that are answered with one id", () => {
       },
     })
     const [first = "", other = ""] = answered.map(({ customer_id }) => customer_id)
-    expect([end.verdict(first), end.verdict(other)]).toEqual([
-      "succeeded COMPLETED nobody",
-      "failed NOT_OURS engineer",
-    ])
-    const landed = (place.store.bodies.get(run_id) ?? []).map(({ meta }) => meta.task_id)
+    expect([end.verdict(first), end.verdict(other)]).toEqual([succeeded, "failed NOT_OURS engineer"])
+    const landed = end.landed.map(({ meta }) => meta.task_id)
     expect([...new Set(landed)]).toEqual([idOf(first)])
     const second = end.facts.filter((fact) => "task_id" in fact && fact.task_id === idOf(other))
-    expect(second.map(({ _tag }) => _tag)).toEqual([
-      "TaskPlanned",
-      "StartIntended",
-      "StartAnswered",
-      "TaskSettled",
-    ])
+    const tags = ["TaskPlanned", "StartIntended", "StartAnswered", "TaskSettled"]
+    expect(second.map(({ _tag }) => _tag)).toEqual(tags)
     expect(second[2]).toEqual({
       _tag: "StartAnswered",
       run_id,
@@ -229,7 +142,7 @@ describe("two starts that are answered with one id", () => {
       answer: "taken",
       http_status: 202,
     })
-    expect([end.countOf("start"), end.countOf("abort"), end.countOf("delete")]).toEqual([2, 0, 0])
+    expect([end.starts, end.countOf("abort"), end.countOf("delete")]).toEqual([2, 0, 0])
   })
 })
 
@@ -246,7 +159,7 @@ describe("somebody else's execution", () => {
         ),
       },
     })
-    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.verdict("c-1")).toBe(succeeded)
     expect(end.state.tasks.get(idOf("c-1"))?.attempts.length).toBe(1)
     expect(end.calls.filter(([, , id]) => id.includes("theirs"))).toEqual([])
     const [first = 0, ...later] = end.timesOf("start")
@@ -259,54 +172,9 @@ describe("somebody else's execution", () => {
 
   effect("that does not end is given up after max_wait", function* () {
     const end = yield* night({ script: { start: answers(() => conflict("theirs", "x")) } })
-    expect(end.verdict("c-1")).toBe("unfinished ALREADY_EXECUTING service")
+    expect(end.verdict("c-1")).toBe(busy)
     expect(Math.max(...end.timesOf("start"))).toBeGreaterThan(3 * hour)
     expect(Math.max(...end.timesOf("start"))).toBeLessThanOrEqual(3.5 * hour)
-  })
-
-  effect("is distinguished from our own by its state if the conflict names no external id", function* () {
-    let ours = ""
-    const script = (external: () => string | undefined) => ({
-      start: answers(
-        (call) => ((ours = call.external_execution_id), lost),
-        () => conflict("found"),
-        () => refused(400),
-      ),
-      state: (_: string, times: number) => {
-        const external_execution_id = external()
-        const more = external_execution_id === undefined ? {} : { external_execution_id }
-        if (times === 1) return throttled()
-        return times < 4 ? state("ONGOING", "RUNNING", more) : state("FAILED", "FAILED", more)
-      },
-    })
-    const adopted = yield* night({ script: script(() => ours) })
-    expect([startFacts(adopted.facts).at(-1), adopted.verdict("c-1")]).toEqual([
-      "adopted",
-      "failed FAILED engineer",
-    ])
-    for (const external of ["theirs", undefined]) {
-      const foreign = yield* night({
-        script: script(() => external),
-        rules: { max_wait: Duration.millis(minute) },
-      })
-      expect(startFacts(foreign.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
-      expect([foreign.countOf("abort"), foreign.countOf("results")]).toEqual([0, 0])
-    }
-  })
-})
-
-describe("a start that created nothing", () => {
-  effect("because of a refusal is over at once, and reported as the contract says", function* () {
-    const verdict = (answer: StartAnswer) =>
-      Effect.map(night({ script: { start: () => answer } }), (end) => [
-        end.countOf("start"),
-        end.verdict("c-1"),
-      ])
-    expect(yield* verdict(refused(400, "CUSTOMER_INTERVENTION_REQUIRED"))).toEqual([
-      1,
-      "failed CUSTOMER_INTERVENTION_REQUIRED engineer",
-    ])
-    expect(yield* verdict(refused(422))).toEqual([1, "failed BAD_CONFIGURATIONS engineer"])
   })
 })
 
@@ -315,7 +183,7 @@ describe("an interrupted start", () => {
     const cut = yield* night({ cutAfter: "100 millis", script: { state: () => working } })
     expect([cut.isOver, startFacts(cut.facts)]).toEqual([false, ["start", "accepted"]])
     const next = yield* night({ facts: cut.facts.slice(2), script: { state: () => completed } })
-    expect([next.countOf("start"), next.verdict("c-1")]).toEqual([0, "succeeded COMPLETED nobody"])
+    expect([next.starts, next.verdict("c-1")]).toEqual([0, succeeded])
     expect(cut.facts[0]).toMatchObject({ run_id })
   })
 })
@@ -341,31 +209,28 @@ describe("the record of a start", () => {
     expect(factOf(end.facts, "StartIntended")).toMatchObject({ fingerprint: "f-1", probe: false })
   })
 
-  effect(
-    "has the session that the execution's state names, or that of the 409 if it names none",
-    function* () {
-      for (const session_id of ["s-of-the-state", undefined]) {
-        const named = session_id === undefined ? {} : { session_id: anId(session_id) }
-        const end = yield* night({
-          script: {
-            start: (call) => conflict("1", call.external_execution_id),
-            state: (_, times) =>
-              times === 1 ? state("ONGOING", "RUNNING", named) : state("FAILED", "FAILED", named),
-          },
-        })
-        expect(factOf(end.facts, "StartAnswered")).toMatchObject({
-          answer: "adopted",
-          session_id: session_id ?? "s-1",
-        })
-      }
-    },
-  )
+  effect("has the session that the execution's state names, else that of the 409", function* () {
+    for (const session_id of ["s-of-the-state", undefined]) {
+      const named = session_id === undefined ? {} : { session_id: anId(session_id) }
+      const end = yield* night({
+        script: {
+          start: (call) => conflict("1", call.external_execution_id),
+          state: (_, times) =>
+            times === 1 ? state("ONGOING", "RUNNING", named) : state("FAILED", "FAILED", named),
+        },
+      })
+      expect(factOf(end.facts, "StartAnswered")).toMatchObject({
+        answer: "adopted",
+        session_id: session_id ?? "s-1",
+      })
+    }
+  })
 
   effect("may have only its execution: what the answer does not name is not recorded", function* () {
     const answer: StartAnswer = { ...accepted("1"), view: { execution_id: anId("e-1") } } as StartAnswer
     const end = yield* night({ script: { start: () => answer } })
     const fact = factOf(end.facts, "StartAnswered")
-    expect([end.countOf("start"), fact && "session_id" in fact]).toEqual([1, false])
+    expect([end.starts, fact && "session_id" in fact]).toEqual([1, false])
   })
 })
 
@@ -407,30 +272,112 @@ describe("the fact of a start", () => {
       { answer: "lost", http_status: 502 },
       [],
     ],
+    ["somebody else's", () => conflict("stranger", "x"), { answer: "foreign", http_status: 409 }, []],
+  ])("that is %s: its answer, and its body if it is ours", function* ([, start, answer, bodies]) {
+    const end = yield* night({ script: { start }, cutAfter: "1 second" })
+    const [first] = end.facts.flatMap((fact) => (fact._tag === "StartAnswered" ? [fact] : []))
+    expect(first).toEqual({ _tag: "StartAnswered", run_id, task_id: idOf("c-1"), attempt: 1, ...answer })
+    const metas = end.landed.map(({ meta }) => meta)
+    expect(
+      metas
+        .filter(({ kind }) => kind === "start")
+        .map(({ kind, http_status, execution_id, session_id }) => ({
+          kind,
+          http_status,
+          execution_id,
+          session_id,
+        })),
+    ).toEqual(bodies)
+  })
+})
+
+const order = {
+  run_id,
+  task_id: anId("t-1"),
+  customer_id: anId("c-1"),
+  engine_reference: anId("bank"),
+  attempt: 1,
+  external_execution_id: "x-1",
+  ...keysOf("f-1"),
+  refused: [],
+  login: { status: undefined },
+  polling: { min: Duration.millis(1), max: Duration.millis(1) },
+  max_wait: Duration.millis(1),
+  deadlineAt: undefined,
+}
+const { task_id, customer_id, engine_reference } = order
+/** A closing with just what says what became of the login. */
+const closed = (status_code: string, status_reason: string, authentication_status?: string) => ({
+  _tag: "AttemptClosed" as const,
+  run_id,
+  task_id,
+  attempt: 1,
+  execution_id: anId("e-1"),
+  status_code,
+  status_reason,
+  ...(authentication_status === undefined ? {} : { authentication_status }),
+})
+const login = { account: "f-1", identity: ["f-1"], password: "f-1" }
+const opened = (reason: string) => [
+  {
+    _tag: "CredentialRejected",
+    run_id,
+    task_id,
+    of_attempt: 1,
+    fingerprint: "f-1",
+    login,
+    customer_id,
+    engine_reference,
+    reason,
+  },
+]
+const verdictsOf = (facts: ReturnType<typeof judgeEnd>) =>
+  facts.map((fact) => (fact._tag === "LoginJudged" ? fact.verdict : fact.reason))
+const began = { date_started: "2026-11-21T22:31:00Z" }
+
+describe("the end of an execution", () => {
+  it("rejects a refused login, with the refusal itself as its reason if the service names it", () => {
+    expect([
+      judgeEnd(order, closed("AUTH_ERROR", "BLOCKED_USER"), {}),
+      judgeEnd(order, closed("FAILED", "FAILED", "CHANGE_PASSWORD"), {}),
+      judgeEnd(order, closed("AUTH_ERROR", "BLOCKED_USER", "CHANGE_PASSWORD"), {}),
+      judgeEnd(order, closed("ABORTED", "CLIENT_CANCELLED", "INCORRECT_MFA"), {}),
+    ]).toEqual(["BLOCKED_USER", "CHANGE_PASSWORD", "CHANGE_PASSWORD", "INCORRECT_MFA"].map(opened))
+  })
+
+  it("says nothing of a login that is not known", () => {
+    const unknown = { ...order, fingerprint: undefined, account: undefined }
+    expect([
+      judgeEnd(unknown, closed("AUTH_ERROR", "BLOCKED_USER"), {}),
+      judgeEnd(unknown, closed("COMPLETED", "COMPLETED", "AUTH_OK"), {}),
+    ]).toEqual([[], []])
+  })
+
+  it.each([
+    ["accepted", closed("COMPLETED", "COMPLETED", "AUTH_OK"), {}, "good"],
+    ["accepted, and then aborted", closed("ABORTED", "TIMEOUT", "AUTH_OK"), {}, "good"],
+    ["accepted, with an unlisted end", closed("FAILED", "NEW_WORD", "AUTH_OK"), {}, "good"],
+    ["accepted, and then gone", closed("UNKNOWN", "EXECUTION_GONE", "AUTH_OK"), undefined, "good"],
+    ["not mentioned, with results", closed("PARTIAL", "PARTIAL"), {}, "good"],
+    ["not mentioned, without", closed("FAILED", "FAILED"), began, "neutral"],
+    ["unlisted", closed("FAILED", "NEW_WORD"), began, "NEW_WORD"],
+    ["told gone in a word of ours", { ...closed("UNKNOWN", "EXECUTION_GONE"), landed }, {}, "EXECUTION_GONE"],
+    ["gone before anything was said", closed("UNKNOWN", "EXECUTION_GONE"), undefined, "unproven"],
+    ["not tried", closed("TEMPORARY_ERROR", "NETWORK_ERROR", "not-performed"), began, "neutral"],
     [
-      "somebody else's",
-      () => conflict("stranger", "x-of-somebody-else"),
-      { answer: "foreign", http_status: 409 },
-      [],
+      "not tried, with a hash of what was sent",
+      closed("ABORTED", "SYSTEM_CANCELLED", "not-performed"),
+      { locking_hash: "v1.x" },
+      "neutral",
     ],
-  ])(
-    "that is %s: its answer with its status, and its body if it is ours",
-    function* ([, start, answer, bodies]) {
-      const place = makePlace()
-      const end = yield* night({ place, script: { start }, cutAfter: "1 second" })
-      const [first] = end.facts.flatMap((fact) => (fact._tag === "StartAnswered" ? [fact] : []))
-      expect(first).toEqual({ _tag: "StartAnswered", run_id, task_id: idOf("c-1"), attempt: 1, ...answer })
-      const metas = (place.store.bodies.get(run_id) ?? []).map(({ meta }) => meta)
-      expect(
-        metas
-          .filter(({ kind }) => kind === "start")
-          .map(({ kind, http_status, execution_id, session_id }) => ({
-            kind,
-            http_status,
-            execution_id,
-            session_id,
-          })),
-      ).toEqual(bodies)
-    },
-  )
+    ["cancelled in the queue", closed("ABORTED", "SYSTEM_CANCELLED", "not-performed"), {}, "not_sent"],
+    [
+      "a form at fault",
+      closed("CONFIGURATION_ERROR", "INCORRECT_PARAMETERS_FORMAT", "not-performed"),
+      began,
+      "not_sent",
+    ],
+  ] as const)("judges a login that was %s", (_, end, seen, verdict) => {
+    expect(verdictsOf(judgeEnd(order, end, seen))).toEqual([verdict])
+  })
 })

@@ -1,18 +1,169 @@
-/**
- * Executions and sessions in virtual time while events come in: true ones, forged ones, floods, late ones and
- * none at all. Whatever they say, only a read decides.
- */
-import { describe, expect } from "@effect/vitest"
+/** When a state is looked at: by a HEAD, or because of an event. Whatever those say, only a read decides. */
+import * as fc from "fast-check"
+import { afterHead, afterNothing, afterRead, beforeHead, mayHead } from "../../src/task/LookTurns.ts"
+import type { HeadTrial } from "../../src/task/LookTurns.ts"
+import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
+import { hour, makePlace, minute, night, second, succeeded, ready, run_id } from "./ScriptedNight.ts"
+import type { Night, NightEnd } from "./ScriptedNight.ts"
+import { completed, lost, notSent, state, throttled, working } from "./ScriptedService.ts"
+import { accepted as startAccepted, bodyOf, results } from "./ScriptedService.ts"
+import type { Script } from "./ScriptedService.ts"
+import { effect } from "../harness/Steps.ts"
 import type { EventView } from "../../src/client/Views.ts"
 import { makeHintBoard } from "../../src/client/Hints.ts"
 import type { StartAnswer, StateAnswer } from "../../src/client/Service.ts"
-import { hour, makePlace, minute, night, ready, run_id, second } from "./ScriptedNight.ts"
-import type { Night, NightEnd } from "./ScriptedNight.ts"
-import { accepted as startAccepted, bodyOf, completed, results, state, throttled } from "./ScriptedService.ts"
-import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
-import { effect } from "../harness/Steps.ts"
+
+const going = { ongoing: true, settled: true, headsInARow: 0 }
+
+describe("a HEAD", () => {
+  it("needs an earlier read that showed the execution running, and a read after every third", () => {
+    expect(mayHead("untried", going)).toBe(true)
+    expect(mayHead("proven", { ...going, headsInARow: 2 })).toBe(true)
+    expect(mayHead("proven", { ...going, headsInARow: 3 })).toBe(false)
+    expect(mayHead("proven", { ...going, ongoing: false })).toBe(false)
+    expect(mayHead("off", going)).toBe(false)
+    // While the first one is under way nobody else sends one.
+    expect([beforeHead("untried"), mayHead("trying", going)]).toEqual(["trying", false])
+    // A run that may end soon would cost a HEAD and a read.
+    expect(mayHead("proven", { ...going, settled: false })).toBe(false)
+  })
+
+  it("is checked by a read until one has agreed, and always if it says that something changed", () => {
+    expect(afterHead("trying", "working")).toEqual({ trial: "trying", next: "read" })
+    expect(afterHead("proven", "working")).toEqual({ trial: "proven", next: "rest" })
+    expect(afterHead("proven", "changed")).toEqual({ trial: "proven", next: "read" })
+  })
+
+  it("that is not answered, or that a read contradicts, is the last one", () => {
+    for (const trial of ["trying", "proven"] as const) {
+      expect(afterHead(trial, "unanswered")).toEqual({ trial: "off", next: "read" })
+      expect(afterRead(trial, "working", "changed")).toBe("off")
+      expect(afterRead(trial, "changed", "working")).toBe("off")
+    }
+    expect(afterRead("trying", "working", "working")).toBe("proven")
+    expect(afterRead("proven", "changed", "changed")).toBe("proven")
+    expect([afterRead("trying", "changed", "changed"), afterNothing("trying")]).toEqual([
+      "untried",
+      "untried",
+    ])
+  })
+
+  it("never replaces a read unless a read has agreed before, and never again once it is off", () => {
+    const step = fc.tuple(
+      fc.constantFrom("working", "changed", "unanswered" as const),
+      fc.constantFrom("working", "changed" as const),
+    )
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 50 }), (steps) => {
+        let trial: HeadTrial = "untried"
+        let agreed = false
+        for (const [head, read] of steps) {
+          const before: HeadTrial = trial
+          if (!mayHead(before, going)) {
+            expect(before).toBe("off")
+            continue
+          }
+          const { trial: seen, next } = afterHead(beforeHead(before), head)
+          if (next === "rest") expect([agreed, head]).toEqual([true, "working"])
+          trial = next === "rest" || head === "unanswered" ? seen : afterRead(seen, head, read)
+          agreed ||= trial === "proven"
+        }
+      }),
+    )
+  })
+})
+
+/** `g` for each read of the state, `h` for each HEAD, in order. */
+const looks = (end: NightEnd, id = "e-c-1-1") =>
+  end.calls
+    .flatMap(([, verb, whom]) => (whom !== id ? [] : verb === "state" ? ["g"] : verb === "poll" ? ["h"] : []))
+    .join("")
+/** Looks every ten seconds; after a minute the interval has stopped growing, and HEAD may be tried. */
+const rules = { polling: { min: Duration.millis(10 * second), max: Duration.millis(10 * second) } }
+const before = "ggggg"
+
+/** An execution that works until a time; HEAD says what `poll` makes of that. */
+const until = (
+  ms: number,
+  poll: (works: boolean, times: number) => ReturnType<NonNullable<Script["poll"]>>,
+  more: Omit<Night, "script"> = {},
+) => {
+  const place = makePlace()
+  const works = () => place.world.now() < ms
+  const script: Script = {
+    state: () => (works() ? working : completed),
+    poll: (_, times) => poll(works(), times),
+  }
+  return night({ place, script, ...more, rules: { ...rules, ...more.rules } })
+}
+const truly = (works: boolean): "working" | "changed" => (works ? "working" : "changed")
+
+describe("a service that answers HEAD", () => {
+  effect("is read first, to check the first HEAD, at every fourth poll and at the end", function* () {
+    const end = yield* until(10 * minute, truly)
+    const all = looks(end)
+    expect(all.slice(0, 17)).toBe(`${before}hghhhghhhghh`)
+    expect([all.slice(-2), all.length, all.replaceAll("h", "").length]).toEqual(["hg", 61, 20])
+    expect(end.verdict("c-1")).toBe(succeeded)
+    expect(end.of("AttemptObserved").length).toBe(2)
+  })
+
+  effect("needs to prove it only once for all executions of a run", function* () {
+    const end = yield* until(10 * minute, truly, { tasks: [{ customer: "c-1" }, { customer: "c-2" }] })
+    const checks = ["e-c-1-1", "e-c-2-1"].map((id) => looks(end, id).slice(0, 9))
+    expect(checks.toSorted()).toEqual([`${before}ghhh`, `${before}hghh`])
+  })
+
+  effect("is not polled more often: two requests of one poll are one poll", function* () {
+    const end = yield* until(hour, truly)
+    const starts = end.calls.flatMap(([at, verb]) => (verb === "state" || verb === "poll" ? [at] : []))
+    const rests = starts.slice(1).map((at, index) => at - (starts[index] ?? 0) - 200)
+    const short = rests.filter((ms) => ms < 2 * second)
+    // The check of the first HEAD and the read of the end belong to the looks before them.
+    expect(short).toEqual([0, 0])
+  })
+
+  effect("gets a read, not a HEAD, before the date that it named itself", function* () {
+    const place = makePlace()
+    const kick = new Date(10 * minute).toISOString()
+    const asleep = state("ONGOING", "ASYNC_WAIT", { next_kick_date: kick })
+    const script: Script = {
+      state: () => (place.world.now() < 10 * minute ? asleep : completed),
+      poll: () => "working",
+    }
+    const end = yield* night({ place, script })
+    expect([looks(end), end.verdict("c-1")]).toEqual(["gg", succeeded])
+  })
+})
+
+describe("a HEAD", () => {
+  effect("alone closes nothing and hides nothing for long", function* () {
+    const blind = yield* until(10 * minute, () => "working")
+    expect([looks(blind).slice(-2), blind.verdict("c-1")]).toEqual(["hg", succeeded])
+    const closedAt = blind.calls.findLast(([, verb]) => verb === "state")?.[0] ?? 0
+    expect(closedAt - 10 * minute).toBeLessThan(4 * minute + second)
+    const gone = yield* until(Infinity, (_, times) => (times < 5 ? "working" : "changed"), {
+      rules: { max_wait: Duration.millis(hour) },
+    })
+    const closings = gone.of("AttemptClosed").map((fact) => fact.status_code)
+    expect([closings, gone.facts.some(({ _tag }) => _tag === "AbortIntended")]).toEqual([[], true])
+  })
+
+  effect("that fails or is throttled is a poll without a result, and says nothing about HEAD", function* () {
+    const answers = [lost, notSent, throttled(429, 5 * minute)]
+    const end = yield* until(20 * minute, (works, times) => answers[times - 1] ?? truly(works))
+    expect([looks(end).slice(0, 11), end.verdict("c-1")]).toEqual([`${before}hhhghg`, succeeded])
+    const times = end.calls.flatMap(([at, verb]) => (verb === "state" || verb === "poll" ? [at] : []))
+    expect((times[8] ?? 0) - (times[7] ?? 0)).toBeGreaterThan(5 * minute)
+  })
+
+  effect("is never the last poll before an execution is given up: that is a read", function* () {
+    const end = yield* until(10 * minute, truly, { rules: { max_wait: Duration.millis(10 * minute) } })
+    expect([looks(end).at(-1), end.countOf("abort"), end.verdict("c-1")]).toEqual(["g", 0, succeeded])
+  })
+})
 
 type Events = ReadonlyArray<readonly [ms: number, event: EventView]>
 const naming = (text: string, dateMs?: number): EventView => ({ texts: new Set([text]), dateMs })
@@ -50,11 +201,7 @@ describe("an execution with a hint", () => {
     expect(looksOf(silent).at(-1)).toBeGreaterThan(40 * minute + 5 * second)
     for (const id of ["e-c-1-1", "s-c-1-1"]) {
       const end = yield* story({ "c-1": 40 * minute }, [[40 * minute, naming(id)]])
-      expect([id, looksOf(end).at(-1), end.verdict("c-1")]).toEqual([
-        id,
-        40 * minute,
-        "succeeded COMPLETED nobody",
-      ])
+      expect([id, looksOf(end).at(-1), end.verdict("c-1")]).toEqual([id, 40 * minute, succeeded])
     }
     const place = makePlace()
     const board = makeHintBoard()
@@ -115,12 +262,6 @@ describe("an execution with a hint", () => {
 })
 
 describe("forged, repeated and late events", () => {
-  effect("that lead to a read without news earn no trust", function* () {
-    const events = [5, 6, 7].map((at) => [at * minute, naming("e-c-1-1")] as const)
-    const polls = looksOf(yield* story({ "c-1": 3 * hour }, events)).length
-    expect(polls).toBeGreaterThanOrEqual(looksOf(yield* story({ "c-1": 3 * hour }, [])).length)
-  })
-
   effect("end nothing and cause no poll sooner than polling.min", function* () {
     const forged = every(50, 0, 10 * minute, () => ({
       texts: new Set(["ended", "COMPLETED", "e-c-1-1", "s-c-1-1"]),
@@ -128,9 +269,9 @@ describe("forged, repeated and late events", () => {
     }))
     const end = yield* story({ "c-1": 8 * minute }, forged)
     const looks = looksOf(end)
-    expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
+    expect(end.verdict("c-1")).toBe(succeeded)
     expect([(looks.at(-1) ?? 0) >= 8 * minute, shortestGap(looks) >= 2 * second]).toEqual([true, true])
-    const closings = end.facts.filter(({ _tag }) => _tag === "AttemptClosed")
+    const closings = end.of("AttemptClosed")
     expect(closings.length).toBe(1)
   })
 
@@ -191,28 +332,10 @@ describe("a session with a hint", () => {
     expect((reads.at(-1) ?? 0) - (reads[0] ?? 0)).toBeLessThan(70 * second)
     const asked = yield* pulled(
       every(100, 0, minute, () => naming("s-9")),
-      {
-        results: (_, times) => (times === 1 ? throttled(504, 40 * second) : results(true)),
-      },
+      { results: (_, times) => (times === 1 ? throttled(504, 40 * second) : results(true)) },
     )
     expect(shortestGap(asked.timesOf("results"))).toBeGreaterThanOrEqual(40 * second)
     expect(end.state.tasks.get(`${run_id}/session/s-9`)?.settled?.fact.outcome).toBe("succeeded")
-  })
-
-  effect("is not read sooner because of events older than one that led to new results", function* () {
-    const readsWith = Effect.fnUntraced(function* (late: Events) {
-      const place = makePlace()
-      const script: Script = {
-        results: () => results(place.world.now() >= 9 * minute, [place.world.now() < 6 * minute ? 1 : 2]),
-      }
-      const events: Events = [[6 * minute, naming("s-9", 6 * minute)], ...late]
-      const about = { tasks: [], sessions: ["s-9"], place, script, board: makeHintBoard() }
-      return (yield* night({ ...about, events })).timesOf("results")
-    })
-    const late = every(second, 6.2 * minute, 8 * minute, () => naming("s-9", 5 * minute))
-    const reads = yield* readsWith([])
-    expect(reads).toContain(6 * minute)
-    expect(yield* readsWith(late)).toEqual(reads)
   })
 })
 
@@ -237,7 +360,7 @@ describe("a start with webhooks on", () => {
     })
 
   effect(
-    "asks for deliveries that name it, unless the job has a pair of that name [field start.hooks_extra_data]",
+    "asks for deliveries that name it, unless the job does [field start.hooks_extra_data]",
     function* () {
       const pair = { nightjar_execution: "{external_execution_id}" }
       expect(yield* sent(true, {})).toEqual(pair)
@@ -249,16 +372,13 @@ describe("a start with webhooks on", () => {
 })
 
 describe("a service that asks us to wait", () => {
-  effect(
-    "a little longer than the execution may wait is obeyed until then; then the execution is aborted",
-    function* () {
-      const end = yield* night({
-        rules: { max_wait: Duration.millis(10 * minute) },
-        script: { state: (_, times) => (times < 3 ? throttled(429, 10 * minute) : completed) },
-      })
-      const [aborted = 0] = end.timesOf("abort")
-      expect(aborted - 10 * minute).toBeLessThan(second)
-      expect(end.verdict("c-1")).toBe("succeeded COMPLETED nobody")
-    },
-  )
+  effect("a little longer than the execution may wait is obeyed; then it is aborted", function* () {
+    const end = yield* night({
+      rules: { max_wait: Duration.millis(10 * minute) },
+      script: { state: (_, times) => (times < 3 ? throttled(429, 10 * minute) : completed) },
+    })
+    const [aborted = 0] = end.timesOf("abort")
+    expect(aborted - 10 * minute).toBeLessThan(second)
+    expect(end.verdict("c-1")).toBe(succeeded)
+  })
 })
