@@ -306,8 +306,8 @@ describe("the history of records", () => {
       Effect.forEach(
         Array.from(
           { length: Number(process.env["SEEDS"] ?? 1) },
-          // The fifth has all that the first paragraph names.
-          (_, i) => Number(process.env["FROM"] ?? 2) + i,
+          // The first has all that the first paragraph names.
+          (_, i) => Number(process.env["FROM"] ?? 1) + i,
         ),
         live,
         { discard: true },
