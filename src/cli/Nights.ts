@@ -181,9 +181,9 @@ const notBegun = ({ name }: Job): string => `job ${name}, without a run yet`
 const awaitOutput = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, options: NightsOptions) {
   const { output, wait: longest = Duration.zero } = options
   const now = yield* Clock.currentTimeMillis
-  const holding = { works: jobs.map(notBegun), longest, until: startsPossibleUntil(jobs, now) }
   const shares = jobs.map(({ share }) => share)
-  const held = holdOutput(output, shares, holding).pipe(
+  const until = startsPossibleUntil(jobs, now)
+  const held = holdOutput(output, shares, jobs.map(notBegun), longest, until).pipe(
     Effect.onInterrupt(() => note(toldWhole("interrupted-waiting"))),
   )
   yield* refuseSilent(jobs).pipe(toldUnbegun(jobs, output))
