@@ -6,8 +6,8 @@ import { existsSync, readdirSync, rmSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { Effect, Exit, Layer, Option, Result, Schema, Stream } from "effect"
 import { actUnless, command } from "../CommandRow.ts"
-import { endingFor, refuse, toolVersion } from "../Failures.ts"
-import { loadJobs } from "../Jobs.ts"
+import { endingFor, refuse, refuseUnknown, toolVersion } from "../Failures.ts"
+import { loadOne } from "../Jobs.ts"
 import { summarisedNight } from "../Nights.ts"
 import { NoProgressFlag, argument, note, optionalFlag, switchFlag, unknownNames } from "../Output.ts"
 import { holdOutput, makePrivate, writeWhole } from "../OutputFolder.ts"
@@ -176,8 +176,7 @@ const narrowed = Effect.fnUntraced(function* (
   if (Option.isNone(given) && names.length > 1)
     return yield* refuse("names-ambiguous", { where, count: names.length, what, names: some(names) })
   const name = Option.getOrElse(given, () => names[0] ?? "")
-  const unknown = unknownNames(where, { [what]: [[name], names] })
-  if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
+  yield* refuseUnknown(unknownNames(where, { [what]: [[name], names] }))
   return of.filter((one) => one[keys[what]] === name)
 })
 
@@ -378,8 +377,7 @@ export const acquaint = command("acquaint", {
     remove: switchFlag("delete", "Delete the execution once all of it has been read"),
   },
   run: function* ({ path, customer, engine, write, probeConflict, acceptUncounted, remove }, output) {
-    const [whole] = yield* loadJobs([path])
-    if (whole === undefined) return yield* Effect.die("a command line names a job")
+    const whole = yield* loadOne(path)
     const assignment = yield* chooseAssignment(whole, customer, engine)
     const job = cutDown(whole, assignment, remove)
     const recorder = makeRecorder({ match: matcherOf(job.sources), probeConflict })
