@@ -18,7 +18,7 @@ import {
 import { endingOfCause, refuse, toolVersion } from "./Failures.ts"
 import { openDesk } from "./NightDesk.ts"
 import { announced, endingWithoutRun, refuseSilent, toldUnbegun, watchedForLate } from "./Notices.ts"
-import type { Ending } from "./Notices.ts"
+import type { ToldEnd } from "./Notices.ts"
 import { ProgressDisplay, type Display } from "./ProgressDisplay.ts"
 import { applyRetain, nameDocumentsAfterNight } from "./PruneJobs.ts"
 import { holdOutput, writeRunFile } from "./OutputFolder.ts"
@@ -225,9 +225,7 @@ interface OverRun {
   readonly summary: Summary
 }
 
-interface ToldNight {
-  readonly exit_code: number
-  readonly ending: Ending
+interface ToldNight extends ToldEnd {
   /** Absent if there was no run that came to its end. */
   readonly ofRun?: OverRun
 }
@@ -241,13 +239,12 @@ const tellFailure =
       const ended = endingOfCause(cause)
       const { exit_code, lines } = ended
       const heading = name === undefined || lines.length === 0 ? [] : [`${name}:`]
-      return display.quietly(Effect.forEach([...heading, ...lines], note, { discard: true })).pipe(
-        Effect.andThen(Effect.logDebug(cause)),
-        Effect.as<ToldNight>({
-          exit_code,
-          ending: endingWithoutRun(job, ended),
-        }),
-      )
+      return display
+        .quietly(Effect.forEach([...heading, ...lines], note, { discard: true }))
+        .pipe(
+          Effect.andThen(Effect.logDebug(cause)),
+          Effect.as<ToldNight>({ exit_code, ending: endingWithoutRun(job, ended) }),
+        )
     })
 
 /** A run with its summary written; nothing is printed yet. */

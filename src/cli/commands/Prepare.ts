@@ -81,7 +81,8 @@ const tryReceiver = Effect.fnUntraced(function* (job: Job, receiver: Receiver, n
   const told = Result.isSuccess(answered)
   const answer = Result.merge(answered)
   const elapsed_ms = (yield* Clock.currentTimeMillis) - begunAt
-  const { file, line, column } = job.alarmPlaces?.get(receiver.name) ?? { file: job.path, line: 1, column: 1 }
+  const { alarmPlace } = yield* Effect.promise(() => import("../Notices.ts"))
+  const { file, line, column } = alarmPlace(job, receiver.name)
   const place = `${file}:${line}:${column}`
   return { receiver: receiver.name, kind: receiver._tag.toLowerCase(), place, told, answer, elapsed_ms }
 })
