@@ -118,9 +118,6 @@ export const note = Effect.fnUntraced(function* (text: string) {
   yield* Effect.ignore(Stream.run(Stream.make(`${shown}\n`), stdio.stderr()))
 })
 
-// The flags that every command has, and the pieces that several commands share: the output folder, the
-// progress switch, `--json`, and the rule for naming a run.
-
 // What the environment says about commands; flags take precedence. Variables about a job's service are read
 // when the job is loaded.
 
