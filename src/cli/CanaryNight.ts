@@ -227,7 +227,6 @@ type CanaryService = Effect.Success<ReturnType<typeof openCanaryService>>
 const commandTime = Duration.seconds(60)
 /** Of each stream of a command; a night shows some kilobytes. */
 const shownBytesMax = 16_000_000
-/** Findings that are named. */
 const told = 5
 
 const jobText = (origin: string): string => `name: canary

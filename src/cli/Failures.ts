@@ -59,7 +59,6 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
 export const refuse = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>) =>
   new Refused({ id, message: happened(id, ...values) })
 
-/** Names that were given with flags and that nothing has. */
 export const refuseUnknown = (names: ReadonlyArray<string>) =>
   names.length === 0 ? Effect.void : Effect.fail(refuse("name-unknown", { detail: names.join("; ") }))
 

@@ -45,7 +45,6 @@ const problemOfLine = (text: string): Problem => {
   return { file, line: Number(line), column: Number(column), message }
 }
 
-/** Problems in a job's own record schemas. */
 const problemsOfSchemas = Effect.fnUntraced(function* ({ schemas }: Job) {
   if (schemas === undefined) return []
   const { readOwnSchemas } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))

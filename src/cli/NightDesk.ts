@@ -230,7 +230,6 @@ export const steerNight = Effect.fnUntraced(function* (output: string, order: Or
 
 type Steered = Effect.Success<ReturnType<typeof steerNight>>
 
-/** How commands tell what came of an order. */
 export const steered = {
   json: ({ nights }: Steered) => {
     const [first, ...beside] = nights.map(({ changed, night }) => ({ changed, ...night }))

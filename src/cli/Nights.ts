@@ -76,9 +76,6 @@ export const tidyAfterNight = Effect.fnUntraced(function* (job: Job, output: str
   )
 })
 
-// `--webhooks [HOST:]PORT`: receives the service's events during runs, as hints to poll sooner. The
-// receiver listens before anything is started and closes after the last run.
-
 export const webhooksFlag = optionalFlag(
   "webhooks",
   "[HOST:]PORT",
@@ -88,12 +85,13 @@ export const webhooksFlag = optionalFlag(
 export const readWebhooksFlag = Effect.fnUntraced(function* (written: Option.Option<string>) {
   if (Option.isNone(written)) return undefined
   const { parseListenAt } = yield* Effect.promise(() => import("../client/HookReceiver.ts"))
-  const at = parseListenAt(written.value)
-  if (at !== undefined) return at
-  return yield* refuse("webhooks-address-invalid")
+  return parseListenAt(written.value) ?? (yield* refuse("webhooks-address-invalid"))
 })
 
-/** What runs need from their receiver; empty without webhooks. */
+/**
+ * What runs need from their receiver of the service's events, which are hints to poll sooner: it listens before
+ * anything is started and closes after the last run. Empty without webhooks.
+ */
 const openWebhooks = Effect.fnUntraced(function* (at: ListenAt | undefined) {
   const { Hints, makeHintBoard } = yield* Effect.promise(() => import("../client/Hints.ts"))
   if (at === undefined) return { source: yield* Hints, url: undefined }
@@ -148,10 +146,10 @@ export const runNights = Effect.fn("Nights.run")(function* (
       )
     })
     // Only now: what is removed by age, or named for people, may be what another run is writing.
-    for (const { ofRun } of told)
-      if (ofRun !== undefined) yield* tidyAfterNight(ofRun.job, output, ofRun.result)
+    const over = told.flatMap(({ ofRun }) => ofRun ?? [])
+    for (const { job, result } of over) yield* tidyAfterNight(job, output, result)
     if (options.json)
-      yield* sayJson(told.flatMap(({ ofRun }) => (ofRun === undefined ? [] : [jsonOf(ofRun)])))
+      yield* sayJson(over.map(({ result, summary }) => ({ ...summary, nothing_to_do: result.nothingToDo })))
     return joinedExitCode(told.map(({ exit_code }) => exit_code))
   })
   return yield* Effect.scoped(
@@ -274,8 +272,6 @@ const oneNight = Effect.fnUntraced(function* (
     ofRun: { job, result, summary },
   } satisfies ToldNight as ToldNight
 })
-
-const jsonOf = ({ result, summary }: OverRun) => ({ ...summary, nothing_to_do: result.nothingToDo })
 
 const tellNight = Effect.fnUntraced(function* ({ ofRun }: ToldNight, json: boolean) {
   if (ofRun === undefined || json) return

@@ -113,7 +113,6 @@ export interface ToldEnd {
   readonly ending: RunEnding | undefined
 }
 
-/** The end of something that has no summary. */
 export const endingWithoutRun = (job: Job, ended: CommandEnding): RunEnding => ({
   job: job.name,
   exit_code: ended.exit_code,

@@ -109,7 +109,6 @@ export const sayJson = Effect.fnUntraced(function* (value: unknown) {
 export const warn = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>) =>
   note(`warning: ${told(id, ...values)}`)
 
-/** A line on stderr. */
 export const note = Effect.fnUntraced(function* (text: string) {
   const stdio = yield* Stdio.Stdio
   const { clean } = yield* KnownSecrets
@@ -214,7 +213,6 @@ export const NoProgressFlag = GlobalFlag.Setting("no-progress")({
   flag: switchFlag("no-progress", "Show no progress on stderr"),
 })
 
-/** The output folder of this call. */
 export const outputFolder = Effect.gen(function* () {
   const { output } = yield* Settings
   return Option.getOrElse(yield* OutputFlag, () => output)

@@ -93,11 +93,9 @@ const changesSql = `
 
 const Since = Schema.Struct({ since: Schema.NullOr(Schema.String) })
 
-/** The rows of a statement, as they are described. */
 const rowsAs = <A>(row: Schema.ConstraintDecoder<A>, rows: Effect.Effect<unknown, DuckDbFailed>) =>
   Effect.flatMap(rows, Schema.decodeUnknownEffect(Schema.Array(row)))
 
-/** Undefined if the run is not in the tables. */
 const nightChanges = Effect.fnUntraced(function* (
   { rows }: Connection,
   { job, run_id, hasPseudonyms }: ReportedRun,

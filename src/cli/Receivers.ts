@@ -81,7 +81,6 @@ const runCommand = Effect.fnUntraced(function* (argv: ReadonlyArray<string>, inp
   return "the command ended with exit code 0"
 }, Effect.scoped)
 
-/** A delivery to an address that is known. */
 type Delivery = Effect.Effect<string, string, HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner>
 
 /** Resolves the address; the delivery is what it returns. */
@@ -123,7 +122,6 @@ const once = <R>(opened: Effect.Effect<Delivery, string, R>) =>
     Effect.timeoutOrElse(delivery, { duration: answersWithin, orElse: () => Effect.fail(tooSlow) }),
   )
 
-/** A second try after a pause. */
 const twice = <R>(opened: Effect.Effect<Delivery, string, R>) =>
   Effect.catch(once(opened), () => Effect.andThen(Effect.sleep(pauseBetween), once(opened)))
 

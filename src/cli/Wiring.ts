@@ -112,7 +112,6 @@ const newestFactAt = Effect.gen(function* () {
   return Math.max(0, ...ends, ...facts.map((ofRun) => ofRun.at(-1)?.at ?? 0))
 })
 
-/** For the service as a server. */
 const layerServer = (speed: number, journal: string | undefined) =>
   Layer.unwrap(
     Effect.gen(function* () {

@@ -104,7 +104,6 @@ const shapeAt = (value: unknown, key: string, record: boolean, depth: number): u
   return Object.fromEntries([...shown, ...more])
 }
 
-/** The shape of a body, as JSON. */
 export const shapeOf = (json: unknown): unknown => shapeAt(json, "", false, 0)
 
 /** The kind of a value, for people: never the value itself. */

@@ -59,7 +59,6 @@ const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string 
   return call.http_status === 422 ? "the flow API refuses this service's session ids (422)" : undefined
 }
 
-/** What such a line does. */
 const onItsWordAlone = "a final answer counts as complete, and executions are deleted without a count"
 
 /** Without a count, only a source that may return everything can be trusted to be complete. */

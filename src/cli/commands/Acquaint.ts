@@ -220,7 +220,6 @@ const claimSchemas = Effect.fnUntraced(function* (folder: string, isOurs: boolea
     return yield* refuse("results-sources-exist", { folder: results })
 })
 
-/** Returns the results source files that were written. */
 const writeSources = Effect.fnUntraced(function* (folder: string, fitted: ReadonlyArray<FittedSource>) {
   const results = join(folder, "results")
   const texts = fitted.flatMap(({ name, text }) =>

@@ -197,7 +197,6 @@ type Checks<Subject, R> = Readonly<
   Record<string, (subject: Subject) => Finding | undefined | Effect.Effect<Finding | undefined, never, R>>
 >
 
-/** The lines of these checks, one after another. */
 const lookAt = Effect.fnUntraced(function* <Subject, R>(
   checks: Checks<Subject, R>,
   subject: Subject,

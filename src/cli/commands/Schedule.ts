@@ -100,16 +100,15 @@ const whyOf = ({ exit_code, stderr }: Called): string => {
 const unitsFolder = (): string =>
   join(process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config"), "systemd/user")
 
-const isOurs = (path: string): boolean =>
-  !existsSync(path) || readFileSync(path, "utf8").startsWith(`${mark}\n`)
-
 export const installUnits = Effect.fnUntraced(function* (
   timer: Timer,
   files: ReadonlyArray<TimerFile>,
   folder: string,
 ) {
   const written = files.map(({ name, text }) => ({ path: join(folder, name), text }))
-  const foreign = written.find(({ path }) => !isOurs(path))
+  const foreign = written.find(
+    ({ path }) => existsSync(path) && !readFileSync(path, "utf8").startsWith(`${mark}\n`),
+  )
   if (foreign !== undefined) return yield* refuse("timer-not-ours", { path: foreign.path })
   const durable = yield* durableFiles
   yield* Effect.try({

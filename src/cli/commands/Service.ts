@@ -173,7 +173,6 @@ export const engines = Command.make("engines").pipe(Command.withSubcommands([lis
 const jobArgument = argument("JOB", "The job file that names the service")
 const urlArgument = argument("URL", "Where the service sends the events")
 
-/** The service's subscriptions, as it listed them. */
 const withSubscriptions = Effect.fnUntraced(function* <A, E, R>(path: string, work: Effect.Effect<A, E, R>) {
   const { service } = yield* loadOne(path)
   if (service._tag === "Embedded") return yield* refuse("hooks-embedded", { path })
