@@ -17,7 +17,8 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { Compacted } from "../tables/Compact.ts"
 
 /** After a year without `retain`, the first night must not spend its morning on it. */
-const [monthsAtNightMax, runsAtNightMax] = [3, 100]
+const monthsAtNightMax = 3
+const runsAtNightMax = 100
 
 /**
  * Combines the nightly Parquet files of each table by month. The folder is already held. Undefined if the job

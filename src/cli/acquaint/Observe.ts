@@ -167,8 +167,6 @@ const readable = (name: string): Look => {
   return (call, calls) => (loggedInBefore(call, calls) ? look(call, calls) : undefined)
 }
 
-const answers = "answers"
-
 const looks: Readonly<Record<string, Look>> = {
   // If both requests carry the same external id, an echo and the running execution's id are the same text.
   conflict_external_id: (call) => {
@@ -216,13 +214,11 @@ const looks: Readonly<Record<string, Look>> = {
   tokenized_body: byStatus("startTokenized", { 202: "token", 405: "absent" }),
   // Only a ticket exchange reads it, and this run asks for no ticket.
   token_status: () => undefined,
-  head: byStatus("pollExecution", {
-    200: answers,
-    202: answers,
-    404: answers,
-    423: answers,
-    405: "not_allowed",
-  }),
+  head: (call) => {
+    if (!named(call, "pollExecution")) return undefined
+    if (call.http_status === 405) return "not_allowed"
+    return [200, 202, 404, 423].includes(call.http_status ?? 0) ? "answers" : undefined
+  },
 }
 
 export const observableKeys: ReadonlyArray<string> = Object.keys(looks)

@@ -48,16 +48,12 @@ const nameMax = 64
  * they are answered; all are needed only before a deletion.
  */
 const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job => {
-  const { login } = assignment
+  const { login: given } = assignment
+  const login = given._tag === "Parameters" ? { ...given, tokenized_access: false } : given
   return {
     ...job,
     name: `acquaint-${job.name}`.slice(0, nameMax),
-    assignments: [
-      {
-        ...assignment,
-        login: login._tag === "Parameters" ? { ...login, tokenized_access: false } : login,
-      },
-    ],
+    assignments: [{ ...assignment, login }],
     sessions: [],
     retry: { ...job.retry, max_attempts: 1 },
     flow_results: { ...job.flow_results, attachments: remove && job.flow_results.attachments },
@@ -86,10 +82,9 @@ const extraWithin = "2 minutes"
 /** One document shows how documents are answered; the others are not downloaded. */
 const readAttachment = Effect.fnUntraced(function* (job: Job, recorder: Recorder, session_id: SessionId) {
   const service = yield* Service
-  const bodies = job.sources
-    .filter(({ attachments }) => attachments)
-    .map((source) => lastAnswer(source, recorder.calls))
-  const [id] = bodies.flatMap((call) => (call === undefined ? [] : attachmentIds(jsonOf(call)).requestable))
+  const withDocuments = job.sources.filter(({ attachments }) => attachments)
+  const bodies = withDocuments.flatMap((source) => lastAnswer(source, recorder.calls) ?? [])
+  const [id] = bodies.flatMap((call) => attachmentIds(jsonOf(call)).requestable)
   if (id === undefined) return
   const answer = yield* service.downloadAttachment(session_id, id)
   if (answer._tag === "Document") yield* Stream.runDrain(Stream.take(answer.bytes, 1))
@@ -154,9 +149,6 @@ const acquaintedNight = Effect.fn("Acquaint.night")(function* (asked: Acquaintin
   return { _tag: "Ran" as const, result, summary, task, attempt, isKept }
 })
 
-// Which assignment of a job `acquaint` runs: the only one, or the one that its flags name. It never sends a
-// login for a customer who was not chosen.
-
 const namesMax = 5
 
 const some = (names: ReadonlyArray<string>): string =>
@@ -180,6 +172,7 @@ const narrowed = Effect.fnUntraced(function* (
   return of.filter((one) => one[keys[what]] === name)
 })
 
+/** No login is sent for a customer who was not chosen. */
 const chooseAssignment = Effect.fnUntraced(function* (
   { assignments, path }: Job,
   customer: Option.Option<string>,
@@ -236,15 +229,13 @@ const writeCalls = Effect.fnUntraced(function* (folder: string, calls: ReadonlyA
   yield* writeWhole(folder, "calls.ndjson", calls.map((call) => `${callLine(call)}\n`).join(""), "none")
 })
 
-// How `acquaint` ends: it judges the run, writes the files, and tells people and programs the same. The
-// exit code says whether a normal run can follow.
-
 type Ran = Extract<Effect.Success<ReturnType<typeof acquaintedNight>>, { _tag: "Ran" }>
 
 /** Other ends mean, by the reference, that nothing was retrieved, or that somebody has to act first. */
 const isDone = ({ attempt }: Ran): boolean =>
   ["COMPLETED", "PARTIAL"].includes(attempt?.closed?.fact.status_code ?? "")
 
+/** It says whether a normal run can follow. */
 const exitCodeOf = (ran: Ran, { misfits, changing, proof }: Picture): number => {
   const isUnfinished = ran.task?.settled?.fact.outcome === "unfinished"
   if (isUnfinished && !isDone(ran)) return exitCodes.leftovers
@@ -267,10 +258,7 @@ const sourcesLine = (
     return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
   }
   if (!proof.isWhole && decisions.length === 0)
-    return (
-      "Ask the service how to tell that all records have been read; until then, a run " +
-      "keeps every execution."
-    )
+    return "Ask the service how to tell that all records have been read; until then, a run keeps every execution."
   if (files.length === 0) return "The job's results sources fit as they are."
   return decisions.length === 0
     ? `P${put.slice(1)}`

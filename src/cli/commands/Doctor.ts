@@ -74,7 +74,14 @@ const spaceCheck = (output: string, runs: ReadonlyArray<RunHeader>): Finding => 
     : ok(`${space} free, enough for ${nights > 1_000 ? "more than 1000 nights" : `${nights} nights`}`)
 }
 
-const privateFiles = "ledger.sqlite ledger-archive tokens.sqlite landing attachments documents".split(" ")
+const privateFiles = [
+  "ledger.sqlite",
+  "ledger-archive",
+  "tokens.sqlite",
+  "landing",
+  "attachments",
+  "documents",
+]
 
 const modeText = (mode: number): string => (mode & 0o777).toString(8).padStart(4, "0")
 
