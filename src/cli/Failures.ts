@@ -30,7 +30,7 @@ import type { PublishFailed } from "../tables/Publisher.ts"
 const Package = Schema.Struct({ name: Schema.Literal("nightjar"), version: Schema.String })
 const readPackage = Schema.decodeUnknownSync(Schema.fromJsonString(Package))
 
-/** From the program's package: the bundle is in dist/, the sources in src/cli/, one or two levels below it. */
+/** From the program's package: the bundle is in dist/, the sources in src/cli/, which are below it. */
 const readVersion = (): string => {
   for (const above of ["../package.json", "../../package.json"]) {
     try {
@@ -209,7 +209,7 @@ const endingOfExit = <A, E>(exit: Exit.Exit<A, E>): Ending => {
   return endingOfCause(exit.cause)
 }
 
-/** A stack trace is shown only then. The flag is parsed inside the program, which may have ended before it was. */
+/** For a stack trace. The flag is parsed inside the program, which may have ended before it was. */
 const asksForStacks = (args: ReadonlyArray<string>): boolean =>
   /(?:^| )--log-level[= ](?:debug|trace|all)(?: |$)/.test(args.join(" "))
 

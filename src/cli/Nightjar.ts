@@ -150,8 +150,9 @@ const nightCommands = marked("night")
 const smallMachineBytes = 2 * 1024 ** 3
 
 /**
- * On a small machine (or container), V8 keeps the heap small. By its own rules the garbage of a thousand waiting
- * executions grows to three times what is alive: 535 MB instead of 349 MB at the peak, in a tenth less CPU time.
+ * On a small machine or in a small container, V8 keeps the heap small. By its own rules the garbage of a
+ * thousand waiting executions grows to three times what is alive: 535 MB instead of 349 MB at the peak, in a
+ * tenth less CPU time.
  */
 const keepHeapSmall = (): void => {
   if (Math.min(totalmem(), process.constrainedMemory() || Infinity) >= smallMachineBytes) return

@@ -89,7 +89,7 @@ export const readWebhooksFlag = Effect.fnUntraced(function* (written: Option.Opt
 })
 
 /**
- * What runs need from their receiver of the service's events, which are hints to poll sooner: it listens before
+ * What runs need from the receiver of the service's events, which are hints to poll sooner: it listens before
  * anything is started and closes after the last run. Empty without webhooks.
  */
 const openWebhooks = Effect.fnUntraced(function* (at: ListenAt | undefined) {

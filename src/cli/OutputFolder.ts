@@ -197,7 +197,7 @@ export const writeRunFile = ({ output, run_id, share }: FilesOfRun, name: string
 /** What is shared with the group stays shared. */
 export const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
 
-/** Changes what is published, in a folder that is held; `opens` the store with what the work needs of its pseudonyms. */
+/** Holds the folder and changes what is published; `opens` the store with the pseudonyms that this needs. */
 export const inHeldStore = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   output: string,
   work: (store: Store) => Effect.Effect<A, E, R | Landing | DuckDb | Ledger>,

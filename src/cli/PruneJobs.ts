@@ -68,7 +68,7 @@ const compactAfterNight = (output: string, job: Job) =>
     Effect.catch(({ message }) => warn("compact-failed", { why: message })),
   )
 
-/** Until the scope ends, nothing is pruned in this folder: whoever copies it or removes from it holds this lock. */
+/** Until the scope ends, nothing is pruned: whoever copies the folder or removes from it holds this lock. */
 export const keepUnpruned = Effect.fnUntraced(function* (output: string) {
   const { lockFolder } = yield* Effect.promise(() => import("../base/FolderLock.ts"))
   return yield* lockFolder(`${output}/prune.lock`)
@@ -142,7 +142,7 @@ const pruneAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
   yield* warnOfSize(pruned)
 })
 
-/** Names new documents in `documents/<customer>/`. The folder is held; undefined if nothing is published yet. */
+/** Names new documents in `documents/<customer>/`. The folder is held; undefined if nothing is published. */
 export const nameDocumentsIn = Effect.fn("NameDocuments.name")(function* (output: string) {
   const { nameDocuments } = yield* Effect.promise(() => import("../folder/NamedDocuments.ts"))
   const wiring = yield* Wiring

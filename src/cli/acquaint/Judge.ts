@@ -89,7 +89,8 @@ const proposeFinal = (source: ResultsSource, call: RecordedCall): Proposal["deci
   const json = jsonOf(call)
   const { final } = source
   if (final === "always" || !Predicate.isObject(json) || fieldOf(json, final) !== undefined) return []
-  const why = `the answer has no \`${final}\`, although the execution is closed, so a run treats it as partial`
+  const closed = "although the execution is closed, so a run treats it as partial"
+  const why = `the answer has no \`${final}\`, ${closed}`
   return [{ line: "final: always", why }]
 }
 
@@ -184,7 +185,8 @@ const probeFindings = (calls: ReadonlyArray<RecordedCall>): ReadonlyArray<Findin
   const aborted = calls.find((call) => call.probe && call.route.name === "abortExecution")
   const stopped = aborted && `; the second execution was stopped (answer: ${aborted.http_status ?? "none"})`
   const { http_status } = probe
-  const says = `the same start, sent again while its execution was open, was not refused with 409${stopped ?? ""}`
+  const again = "the same start, sent again while its execution was open, was not refused with 409"
+  const says = `${again}${stopped ?? ""}`
   return [{ kind: "value", route: "startExecution", http_status, path: "", says, calls: [probe.number] }]
 }
 

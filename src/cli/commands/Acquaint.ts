@@ -258,7 +258,10 @@ const sourcesLine = (
     return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
   }
   if (!proof.isWhole && decisions.length === 0)
-    return "Ask the service how to tell that all records have been read; until then, a run keeps every execution."
+    return (
+      "Ask the service how to tell that all records have been read; until then, a run keeps every " +
+      "execution."
+    )
   if (files.length === 0) return "The job's results sources fit as they are."
   return decisions.length === 0
     ? `P${put.slice(1)}`

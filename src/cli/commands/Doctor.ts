@@ -177,7 +177,7 @@ const subscriptionsCheck = Effect.fnUntraced(function* (job: Job) {
   )
 })
 
-/** Asked once: whether it answers, and, if it is another machine, how many seconds its clock is behind ours. */
+/** Asked once: whether it answers, and by how many seconds our clock is ahead of another machine's. */
 const askService = Effect.fnUntraced(function* (job: Job, output: string) {
   const wiring = yield* Wiring
   const { Service } = yield* Effect.promise(() => import("../../client/Service.ts"))

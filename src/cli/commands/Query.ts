@@ -86,7 +86,7 @@ export const tableFormat = (columns: ReadonlyArray<Column>, width: number): Text
   }
 }
 
-/** The queries that come with the program: SQL files, whose first line says in a comment what each answers. */
+/** The queries that come with the program: SQL files, whose first line says in a comment what it answers. */
 export const readSavedQueries = (packageFolder: string) =>
   readShipped(join(packageFolder, "schemas/queries"), ".sql").map(({ name, text }) => {
     const [first = "", ...rest] = text.split("\n")
@@ -105,7 +105,7 @@ const sqlOf = Effect.fnUntraced(function* (text: string) {
   return yield* refuse("saved-query-unknown", { suggestion: suggestion(text, names) })
 })
 
-/** The bytes of one Parquet file, zstd, of an Arrow stream; the writer costs more to load than most queries. */
+/** An Arrow stream as one Parquet file, with zstd; the writer costs more to load than most queries. */
 export const parquetOf = async (arrow: Uint8Array): Promise<Uint8Array> => {
   const { Compression, Table, WriterPropertiesBuilder, writeParquet } = await import("parquet-wasm")
   return writeParquet(
