@@ -119,7 +119,7 @@ const ordersOf = ({ logins }: Named) =>
     if (task_id === undefined || customer_id === undefined) return []
     const of = { account, identity, password, former: [], isByHand: true, ...given({ row }) }
     const order = { run_id, task_id, attempt, customer_id, engine_reference, fingerprint, account: of }
-    return [order satisfies LoginOrder as LoginOrder & { readonly account: typeof of }]
+    return [order satisfies LoginOrder]
   })
 
 interface Settled extends Pick<Named, "external_execution_id" | "execution_id"> {
