@@ -18,7 +18,7 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { identifier } from "../base/DuckDbFailed.ts"
 import { LocalServer } from "../base/LocalServer.ts"
 import { bytesText, counted } from "../base/Text.ts"
-import { failed, ok, type Finding as CheckFinding } from "./Failures.ts"
+import { failed, ok, type Finding } from "./Failures.ts"
 import { Wiring } from "./Wiring.ts"
 import { SandboxServer } from "../sandbox/server/SandboxServer.ts"
 import { secretHeader } from "../service/Api.ts"
@@ -98,13 +98,10 @@ export interface Written {
   readonly text: string
 }
 
-export interface Finding {
-  readonly is: string
-  readonly where: string
-}
+const latin1 = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString("latin1")
 
 /** Each canary once for each place that has it, in whatever spelling. */
-export const findIn = ({ where, text }: Written, canaries: ReadonlyArray<Canary>): ReadonlyArray<Finding> =>
+const findIn = ({ where, text }: Written, canaries: ReadonlyArray<Canary>) =>
   canaries
     .filter((canary) => needlesOf(canary).some((needle) => text.includes(needle)))
     .map(({ is }) => ({ is, where }))
@@ -141,26 +138,18 @@ const withEcho = (value: unknown, echo: string): unknown => {
 }
 
 /** The records with the control in each. */
-const withControl = (value: unknown, control: string): unknown => {
-  if (Array.isArray(value)) return value.map((item) => withControl(item, control))
-  if (!Predicate.isObject(value)) return value
-  const inner = Object.entries(value).map(([key, one]) => [key, withControl(one, control)] as const)
-  const isRecord = "product" in value && "sub_family" in value
-  return { ...Object.fromEntries(inner), ...(isRecord ? { said: control } : {}) }
-}
+const withControl = (records: unknown, control: string): unknown =>
+  JSON.parse(JSON.stringify(records), (_, one: unknown) =>
+    Predicate.isObject(one) && "product" in one && "sub_family" in one ? { ...one, said: control } : one,
+  )
 
-const issuedIn = (value: unknown): ReadonlyArray<Canary> => {
-  if (Array.isArray(value)) return value.flatMap(issuedIn)
-  if (!Predicate.isObject(value)) return []
-  return Object.entries(value).flatMap(([key, inner]) => {
-    const is = issuedFields[key]
-    return typeof inner === "string" && is !== undefined ? [issuedCanary(is, inner)] : issuedIn(inner)
-  })
-}
-
-const parse = (text: string): unknown => {
+/** Undefined if it is not JSON; `see` gets every field on the way. */
+const parse = (text: string, see: (key: string, value: unknown) => void): unknown => {
   try {
-    return JSON.parse(text)
+    return JSON.parse(text, (key, value: unknown) => {
+      see(key, value)
+      return value
+    })
   } catch {
     return undefined
   }
@@ -171,15 +160,18 @@ const makeHostile = (canaries: Canaries) => {
   const { control, ...planted } = canaries
   const issued = new Map<string, Canary>()
   let echoes = 0
+  const noteIssued = (key: string, value: unknown): void => {
+    const is = issuedFields[key]
+    if (is !== undefined && typeof value === "string") issued.set(value, issuedCanary(is, value))
+  }
   const hostile = (path: string, text: string): string => {
-    const answer = parse(text)
-    if (answer === undefined) return text
-    for (const canary of issuedIn(answer)) issued.set(canary.value, canary)
-    if (path.endsWith("/profile")) return text
+    const answer = parse(text, noteIssued)
+    if (answer === undefined || path.endsWith("/profile")) return text
     echoes += 1
     const echo = [...Object.values(planted), ...issued.values()].map(spelled).join(" ")
     const repeated = withEcho(answer, echo)
-    if (!Predicate.isObject(repeated) || !path.endsWith("/results")) return JSON.stringify(repeated)
+    if (!Predicate.isObject(repeated) || repeated["data"] === undefined || !path.endsWith("/results"))
+      return JSON.stringify(repeated)
     return JSON.stringify({ ...repeated, data: withControl(repeated["data"], control.value) })
   }
   return { issued, echoes: () => echoes, hostile }
@@ -204,7 +196,7 @@ export const openCanaryService = Effect.fnUntraced(function* (canaries: Canaries
     const { pathname } = new URL(request.url, sandbox)
     const body = new Uint8Array(yield* request.arrayBuffer)
     if (!HttpMethod.isHttpMethod(method) || !/^\/(?:api|flows)\//.test(pathname)) {
-      sent.push({ where: `what was sent to ${pathname}`, text: Buffer.from(body).toString("latin1") })
+      sent.push({ where: `what was sent to ${pathname}`, text: latin1(body) })
       return HttpServerResponse.jsonUnsafe({})
     }
     const { host: _, connection: __, "content-length": ___, ...headers } = request.headers
@@ -235,7 +227,6 @@ type CanaryService = Effect.Success<ReturnType<typeof openCanaryService>>
 const commandTime = Duration.seconds(60)
 /** Of each stream of a command; a night shows some kilobytes. */
 const shownBytesMax = 16_000_000
-/** Findings that are named. */
 const told = 5
 
 const jobText = (origin: string): string => `name: canary
@@ -274,7 +265,7 @@ const readAll = <E>(stream: Stream.Stream<Uint8Array, E>) =>
   Stream.runFold(
     stream,
     () => "",
-    (text, piece) => (text.length > shownBytesMax ? text : text + Buffer.from(piece).toString("latin1")),
+    (text, piece) => (text.length > shownBytesMax ? text : text + latin1(piece)),
   )
 
 /** This program as it was started, in a process of its own; returns its exit code and what it showed. */
@@ -310,16 +301,12 @@ const runCommand = (args: ReadonlyArray<string>, env: Record<string, string | un
     }),
   )
 
-/** What the machine refuses, such as a full disk, is why the night did not come to its end. */
-const onDisk = <A>(act: () => A): Effect.Effect<A, string> =>
-  Effect.try({ try: act, catch: (cause) => (cause instanceof Error ? cause.message : String(cause)) })
-
 const filesIn = (folder: string): ReadonlyArray<Written> =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
     .toSorted()
-    .map((path) => ({ where: relative(folder, path), text: readFileSync(path).toString("latin1") }))
+    .map((path) => ({ where: relative(folder, path), text: latin1(readFileSync(path)) }))
 
 /** Every row of every table and of every Parquet file: there the bytes are compressed. */
 const tablesIn = Effect.fnUntraced(function* (output: string, parquet: ReadonlyArray<string>) {
@@ -329,20 +316,13 @@ const tablesIn = Effect.fnUntraced(function* (output: string, parquet: ReadonlyA
   const rowsOf = (where: string, source: string, parameters: ReadonlyArray<string> = []) =>
     Effect.map(
       connection.rows(`SELECT to_json(t)::VARCHAR AS line FROM ${source} AS t`, parameters),
-      (rows): Written => ({
-        where,
-        text: Buffer.from(rows.map(({ line }) => String(line)).join("\n")).toString("latin1"),
-      }),
+      (rows): Written => ({ where, text: latin1(rows.map(({ line }) => String(line)).join("\n")) }),
     )
-  const names = yield* connection.rows(
-    "SELECT schema_name AS schema, table_name AS name FROM duckdb_tables() ORDER BY ALL",
-  )
-  const tables = names.map(({ schema, name }) =>
-    rowsOf(
-      `the table ${String(schema)}.${String(name)}`,
-      `${identifier(String(schema))}.${identifier(String(name))}`,
-    ),
-  )
+  const named = yield* connection.rows("SELECT schema_name, table_name FROM duckdb_tables() ORDER BY ALL")
+  const tables = named.map(({ schema_name, table_name }) => {
+    const names = [String(schema_name), String(table_name)]
+    return rowsOf(`the table ${names.join(".")}`, names.map(identifier).join("."))
+  })
   const files = parquet.map((path) =>
     rowsOf(`the rows of ${relative(output, path)}`, "read_parquet(?, hive_partitioning = false)", [path]),
   )
@@ -352,7 +332,11 @@ const tablesIn = Effect.fnUntraced(function* (output: string, parquet: ReadonlyA
 /** Everything that the night left, in all forms. */
 const writtenIn = Effect.fnUntraced(function* (folder: string, shown: ReadonlyArray<Written>) {
   const wiring = yield* Wiring
-  const files = yield* onDisk(() => filesIn(folder))
+  // What the machine refuses, such as a full disk, is why the night did not come to its end.
+  const files = yield* Effect.try({
+    try: () => filesIn(folder),
+    catch: (cause) => (cause instanceof Error ? cause.message : String(cause)),
+  })
   const parquet = files.map(({ where }) => join(folder, where)).filter((path) => path.endsWith(".parquet"))
   const tables = yield* tablesIn(join(folder, "output"), parquet).pipe(
     Effect.provide(wiring.database),
@@ -365,16 +349,15 @@ const writtenIn = Effect.fnUntraced(function* (folder: string, shown: ReadonlyAr
 const controlled = ["landing/", "the table ", "the rows of "]
 
 const judge = (
-  written: { readonly files: number; readonly tables: number; readonly all: ReadonlyArray<Written> },
+  written: Effect.Success<ReturnType<typeof writtenIn>>,
   canaries: Canaries,
   service: CanaryService,
-): CheckFinding => {
+): Finding => {
   const { control, ...planted } = canaries
   const secrets = [...Object.values(planted), ...service.issued.values()]
-  const found = written.all.flatMap((one) => findIn(one, secrets))
-  const [first] = found
-  if (first !== undefined)
-    return failed("canary-found", { findings: findingsText(found), more: moreText(found) })
+  const found = written.all.flatMap((one) => findIn(one, secrets)).map(({ is, where }) => `${is} in ${where}`)
+  const more = found.length > told ? ` (and ${found.length - told} more)` : ""
+  if (found.length > 0) return failed("canary-found", { findings: found.slice(0, told).join("; "), more })
   const kept = written.all.flatMap((one) => findIn(one, [control]))
   const unseen = controlled.filter((place) => !kept.some(({ where }) => where.includes(place)))
   if (unseen.length > 0 || service.echoes() === 0 || service.sent.length === 0) return failed("canary-blind")
@@ -385,14 +368,6 @@ const judge = (
       `${counted(written.tables, "table")}, the output and what was sent (${bytesText(bytes)} searched)`,
   )
 }
-
-const findingsText = (found: ReadonlyArray<Finding>): string =>
-  found
-    .slice(0, told)
-    .map(({ is, where }) => `${is} in ${where}`)
-    .join("; ")
-const moreText = (found: ReadonlyArray<Finding>): string =>
-  found.length > told ? ` (and ${found.length - told} more)` : ""
 
 /** The commands of the canary's user, with the exit codes that they end with: a login is rejected. */
 const commands = [
@@ -409,23 +384,18 @@ const runAll = (environment: Record<string, string | undefined>, folder: string)
     }),
   )
 
-const makeFolder = Effect.flatMap(FileSystem.FileSystem, (files) =>
-  files.makeTempDirectoryScoped({ prefix: "nightjar-canary-" }),
-).pipe(Effect.mapError(({ message }) => message))
-
-const writeJob = (folder: string, origin: string) =>
-  Effect.flatMap(FileSystem.FileSystem, (files) =>
-    Effect.andThen(
-      files.makeDirectory(join(folder, "temporary")),
-      files.writeFileString(join(folder, "job.yaml"), jobText(origin)),
-    ),
-  ).pipe(Effect.mapError(({ message }) => message))
+const prepared = Effect.gen(function* () {
+  const files = yield* FileSystem.FileSystem
+  const folder = yield* files.makeTempDirectoryScoped({ prefix: "nightjar-canary-" })
+  const canaries = yield* makeCanaries
+  const service = yield* openCanaryService(canaries)
+  yield* files.makeDirectory(join(folder, "temporary"))
+  yield* files.writeFileString(join(folder, "job.yaml"), jobText(service.origin))
+  return { folder, canaries, service }
+}).pipe(Effect.mapError(({ message }) => message))
 
 const tried = Effect.gen(function* () {
-  const folder = yield* makeFolder
-  const canaries = yield* makeCanaries
-  const service = yield* openCanaryService(canaries).pipe(Effect.mapError(({ message }) => message))
-  yield* writeJob(folder, service.origin)
+  const { folder, canaries, service } = yield* prepared
   const shown = yield* runAll(environmentOf(canaries, service.origin, folder), folder)
   return judge(yield* writtenIn(folder, [...shown.flat(), ...service.sent]), canaries, service)
 }).pipe(Effect.scoped)

@@ -3,7 +3,7 @@
  * can fail with has its message here, or nothing compiles; any other is a defect, reported without its data.
  */
 import { readFileSync } from "node:fs"
-import { Cause, Duration, Effect, Exit, Fiber, Runtime, Schema } from "effect"
+import { Cause, Duration, Effect, Exit, Fiber, Runtime, Schema, Struct } from "effect"
 import { CliError } from "effect/cli"
 import type { DuckDbFailed } from "../base/DuckDbFailed.ts"
 import type { FolderLocked } from "../base/FolderLock.ts"
@@ -27,17 +27,14 @@ import type { ReplacedElsewhere, TooFewCustomers } from "../run/ChooseNight.ts"
 import type { JournalInUse } from "../sandbox/state/Journal.ts"
 import type { PublishFailed } from "../tables/Publisher.ts"
 
-// The version of the program, from its package: `nightjar --version`, and every run records which version
-// ran it. The file is one level above both `src/` and `dist/`.
+const Package = Schema.Struct({ name: Schema.Literal("nightjar"), version: Schema.String })
+const readPackage = Schema.decodeUnknownSync(Schema.fromJsonString(Package))
 
+/** From the program's package: the bundle is in dist/, the sources in src/cli/, which are below it. */
 const readVersion = (): string => {
-  // The bundle is in dist/, the sources in src/cli/: the package is one or two levels up.
   for (const above of ["../package.json", "../../package.json"]) {
     try {
-      const text = readFileSync(new URL(above, import.meta.url), "utf8")
-      const parsed: unknown = JSON.parse(text)
-      if (typeof parsed === "object" && parsed !== null && "version" in parsed && "name" in parsed)
-        if (parsed.name === "nightjar" && typeof parsed.version === "string") return parsed.version
+      return readPackage(readFileSync(new URL(above, import.meta.url), "utf8")).version
     } catch {
       continue
     }
@@ -45,6 +42,7 @@ const readVersion = (): string => {
   return "0.0.0"
 }
 
+/** Every run records it. */
 export const toolVersion: string = readVersion()
 
 /** A command ended with an exit code other than 0; everything worth saying has been printed. */
@@ -60,6 +58,9 @@ export class Refused extends Schema.TaggedError<Refused>()("Refused", {
 
 export const refuse = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>) =>
   new Refused({ id, message: happened(id, ...values) })
+
+export const refuseUnknown = (names: ReadonlyArray<string>) =>
+  names.length === 0 ? Effect.void : Effect.fail(refuse("name-unknown", { detail: names.join("; ") }))
 
 export const endWith = (exit_code: number) =>
   exit_code === 0 ? Effect.void : Effect.fail(new Ended({ exit_code }))
@@ -190,15 +191,12 @@ export const messageIn = ({ lines }: Ending): MessageId | undefined =>
 export const reasonOfCause = (cause: Cause.Cause<unknown>): string =>
   endingOfCause(cause).lines[0]?.replace(/^nightjar: /, "") ?? "no reason given"
 
-// The program as a process: a second SIGINT quits at once. A stack trace is shown only with `--log-level
-// debug`.
-
-type Signal = "SIGINT" | "SIGTERM" | "SIGHUP"
-const signalCodes: Readonly<Record<Signal, number>> = {
+const signalCodes = {
   SIGINT: exitCodes.interrupted,
   SIGTERM: exitCodes.terminated,
   SIGHUP: 129,
 }
+type Signal = keyof typeof signalCodes
 
 /**
  * Waits end at once, a start that was sent gets its answer, a publication finishes its last step; whatever is
@@ -213,7 +211,7 @@ const endingOfExit = <A, E>(exit: Exit.Exit<A, E>): Ending => {
   return endingOfCause(exit.cause)
 }
 
-/** The flag is parsed inside the program, which may have ended before it was. */
+/** For a stack trace. The flag is parsed inside the program, which may have ended before it was. */
 const asksForStacks = (args: ReadonlyArray<string>): boolean =>
   /(?:^| )--log-level[= ](?:debug|trace|all)(?: |$)/.test(args.join(" "))
 
@@ -244,7 +242,7 @@ export const lastWordsOf = <A, E>(
 /** Without a listener, SIGUSR1 opens Node's debugger in a process that holds every password. */
 const refuseDebugger = (): void => void process.on("SIGUSR1", () => undefined)
 
-/** Runs the program to its end and exits with the program's exit code. */
+/** Runs the program to its end and exits with the program's exit code; a second SIGINT quits at once. */
 export const runProcess = (program: Effect.Effect<void, Failure | CliError.CliError>): void => {
   ignoreClosedPipes()
   refuseDebugger()
@@ -257,14 +255,10 @@ export const runProcess = (program: Effect.Effect<void, Failure | CliError.CliEr
       }
       signalled = signal
       Effect.runFork(Fiber.interrupt(fiber))
-      Effect.runFork(
-        Effect.andThen(
-          Effect.sleep(stopWithin),
-          Effect.sync(() => quit(signalCodes[signal])),
-        ),
-      )
+      const quits = Effect.sync(() => quit(signalCodes[signal]))
+      Effect.runFork(Effect.delay(quits, stopWithin))
     }
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop(signal))
+    for (const signal of Struct.keys(signalCodes)) process.on(signal, () => stop(signal))
     fiber.addObserver((exit) => {
       const isSignalled = signalled !== undefined
       const words = lastWordsOf(exit, { isSignalled, withStack: asksForStacks(process.argv) })

@@ -10,7 +10,7 @@ import { counted } from "../base/Text.ts"
 import { orderProblems, type Job } from "../jobs/Job.ts"
 import { renderProblem, type Problem } from "../base/DurableFile.ts"
 import { EnvFileFlag, note, only, severalFlag, unknownNames, warn } from "./Output.ts"
-import { refuse } from "./Failures.ts"
+import { refuse, refuseUnknown } from "./Failures.ts"
 import { Wiring } from "./Wiring.ts"
 import { accessKey } from "../service/Ids.ts"
 
@@ -21,25 +21,21 @@ export interface CheckedJob {
   readonly warnings: ReadonlyArray<Problem>
 }
 
+const problemsIn = Effect.match({
+  onSuccess: (): ReadonlyArray<Problem> => [],
+  onFailure: ({ problems }: { readonly problems: ReadonlyArray<Problem> }) => problems,
+})
+
 /** Problems in the files that a job's embedded service uses: faults and a reading. */
 const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
   if (service._tag !== "Embedded") return []
   const { readFaults, readReading } = yield* Effect.promise(
     () => import("../sandbox/readings/SettingFiles.ts"),
   )
-  const problemsIn = <A>(
-    path: string | undefined,
-    read: (path: string) => Effect.Effect<A, { readonly problems: ReadonlyArray<Problem> }>,
-  ) =>
-    path === undefined
-      ? Effect.succeed([])
-      : Effect.match(read(path), {
-          onSuccess: (): ReadonlyArray<Problem> => [],
-          onFailure: ({ problems }) => problems,
-        })
+  const { faults, reading } = service
   return [
-    ...(yield* problemsIn(service.faults, readFaults)),
-    ...(yield* problemsIn(service.reading, readReading)),
+    ...(faults === undefined ? [] : yield* problemsIn(readFaults(faults))),
+    ...(reading === undefined ? [] : yield* problemsIn(readReading(reading))),
   ]
 })
 
@@ -49,7 +45,6 @@ const problemOfLine = (text: string): Problem => {
   return { file, line: Number(line), column: Number(column), message }
 }
 
-/** Problems in a job's own record schemas. */
 const problemsOfSchemas = Effect.fnUntraced(function* ({ schemas }: Job) {
   if (schemas === undefined) return []
   const { readOwnSchemas } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
@@ -118,7 +113,7 @@ const eachOnce = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
 
 /** What the jobs say of each other, beside what is wrong with each. */
 const withOrder = (checked: ReadonlyArray<CheckedJob>): ReadonlyArray<CheckedJob> => {
-  const found = orderProblems(checked.flatMap(({ job }) => (job === undefined ? [] : [job])))
+  const found = orderProblems(readableJobs(checked))
   const of = (problems: ReadonlyArray<Problem>, path: string) => problems.filter(({ file }) => file === path)
   return checked.map((one) => {
     const errors = of(found.errors, one.path)
@@ -135,10 +130,10 @@ export const checkJobs = Effect.fnUntraced(function* (given: ReadonlyArray<strin
     loadJob(path, envFile, isPart).pipe(
       Effect.match({
         onSuccess: ({ job, warnings }): CheckedJob => ({ path, job, errors: [], warnings }),
-        onFailure: ({ problems, warnings }): CheckedJob => ({
+        onFailure: ({ problems: errors, warnings }): CheckedJob => ({
           path,
           job: undefined,
-          errors: problems,
+          errors,
           warnings,
         }),
       }),
@@ -163,6 +158,9 @@ export const readableJobs = (checked: ReadonlyArray<CheckedJob>): ReadonlyArray<
 /** The jobs, or exit code 2 after every problem was printed. */
 export const loadJobs = (paths: ReadonlyArray<string>, isPart = false) =>
   Effect.flatMap(checkJobs(paths, isPart), takeJobs)
+
+export const loadOne = (path: string, isPart = false) =>
+  Effect.map(loadJobs([path], isPart), ([job]) => job satisfies Job | undefined as Job)
 
 /** The same for jobs that were read already. */
 export const takeJobs = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
@@ -220,7 +218,7 @@ export const partsOf = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, pa
       customer: [part.customers, [...assignments, ...sessions].map(({ customer_id }) => customer_id)],
     }),
   )
-  if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
+  yield* refuseUnknown(unknown)
   return new Map(jobs.map((job) => [job.name, subjectsOfPart(job, part)]))
 })
 

@@ -8,7 +8,6 @@ import { askLine, serveLines } from "../base/LineSocket.ts"
 import { counted } from "../base/Text.ts"
 import { refuse } from "./Failures.ts"
 import { Output, warn, writeOut } from "./Output.ts"
-import type { RunNews } from "../ledger/Fact.ts"
 import { cleanValue } from "../privacy/CleanBody.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { renderNight, renderNightLine } from "../report/RenderSummary.ts"
@@ -33,7 +32,7 @@ const Answer = Schema.Union([
   }),
   NotSteered,
   /** No task can start or end now: the service is awaited, the plan is made, or the tables are. */
-  Schema.TaggedStruct("NotExecuting", { away: Schema.optionalKey(Schema.String) }),
+  Schema.TaggedStruct("NotExecuting", {}),
   /** Not one of the requests above. */
   Schema.TaggedStruct("NotUnderstood", {}),
 ])
@@ -48,7 +47,6 @@ const writeAnswer = Schema.encodeSync(Schema.fromJsonString(Answer))
 interface Desk {
   night: SteerableNight | undefined
   last: NightPicture | undefined
-  away: string | undefined
   published: NightPicture["published"]
 }
 
@@ -56,31 +54,17 @@ const lookAt = (night: SteerableNight, published: Desk["published"]): NightPictu
   published === undefined ? night.look() : { ...night.look(), published }
 
 const noteProgress = (desk: Desk, event: ProgressEvent): void => {
-  switch (event._tag) {
-    case "Planned":
-      desk.last = undefined
-      desk.away = undefined
-      desk.published = undefined
-      return
-    case "Noted":
-      return notePublished(desk, event.fact)
-    case "ServiceAway":
-      desk.away = event.message
-      return
-    case "Stage":
-      if (desk.last !== undefined) desk.last = { ...desk.last, stage: event.stage }
-      return
-    default:
-      return
+  const { night, last } = desk
+  if (event._tag === "Planned") {
+    desk.last = undefined
+    desk.published = undefined
   }
-}
-
-/** On the night's own clock, like all that it shows. */
-const notePublished = (desk: Desk, fact: RunNews): void => {
-  const at = desk.night?.look().at
-  if (fact._tag !== "InterimPublished" || at === undefined) return
-  const { version, tasks } = fact
-  desk.published = { at, version, tasks }
+  if (event._tag === "Stage" && last !== undefined) desk.last = { ...last, stage: event.stage }
+  if (event._tag === "Noted" && event.fact._tag === "InterimPublished" && night !== undefined) {
+    const { version, tasks } = event.fact
+    // On the night's own clock, like all that it shows.
+    desk.published = { at: night.look().at, version, tasks }
+  }
 }
 
 const withOthers = <A>(others: ReadonlyArray<A>) => (others.length === 0 ? {} : { beside: others })
@@ -92,20 +76,15 @@ const pictureAt = ({ night, last, published }: Desk): NightPicture | undefined =
 const answerTo = (desks: ReadonlySet<Desk>, line: string): Answer => {
   const asked = Option.getOrUndefined(readAsked(line))
   if (asked === undefined) return { _tag: "NotUnderstood" }
-  const away = [...desks].find((desk) => desk.away !== undefined)?.away
-  const idle: Answer = { _tag: "NotExecuting", ...(away === undefined ? {} : { away }) }
   if (asked._tag === "Look") {
     const [night, ...others] = [...desks].flatMap((desk) => pictureAt(desk) ?? [])
-    return night === undefined ? idle : { _tag: "Night", night, ...withOthers(others) }
+    return night === undefined ? { _tag: "NotExecuting" } : { _tag: "Night", night, ...withOthers(others) }
   }
-  const steered = steerAll(
-    [...desks].flatMap(({ night }) => night ?? []),
-    asked,
-  )
-  if (steered === undefined) return idle
+  const nights = [...desks].flatMap(({ night }) => night ?? [])
+  const steered = steerAll(nights, asked) ?? []
   if ("_tag" in steered) return steered
   const [first, ...others] = steered
-  return first === undefined ? idle : { _tag: "Steered", ...first, ...withOthers(others) }
+  return first === undefined ? { _tag: "NotExecuting" } : { _tag: "Steered", ...first, ...withOthers(others) }
 }
 
 /** A desk's own view of its run: it is told everything, and holds the run while that executes. */
@@ -122,10 +101,10 @@ const servicesOf = (desk: Desk, { tell }: Context.Service.Shape<typeof Progress>
         }),
     )
   const noted = (event: ProgressEvent) =>
-    Effect.andThen(
-      Effect.sync(() => noteProgress(desk, event)),
-      tell(event),
-    )
+    Effect.suspend(() => {
+      noteProgress(desk, event)
+      return tell(event)
+    })
   return Context.make(Progress, { tell: noted }).pipe(
     Context.add(Steering, { hold, look: () => pictureAt(desk) }),
   )
@@ -144,7 +123,7 @@ export const openDesk = Effect.fnUntraced(function* (output: string) {
     Effect.map(
       Effect.acquireRelease(
         Effect.sync(() => {
-          const desk: Desk = { night: undefined, last: undefined, away: undefined, published: undefined }
+          const desk: Desk = { night: undefined, last: undefined, published: undefined }
           desks.add(desk)
           return desk
         }),
@@ -186,9 +165,6 @@ export const isCutOff = (
   { run_id, ended }: { readonly run_id: string; readonly ended: object | undefined },
 ): boolean => ended === undefined && (!work.isHeld || work.nights.length > 0) && !isRunning(work, run_id)
 
-// Sends an order to the night that runs in the output folder and tells what came of it: `pause`, `resume`,
-// `drain` and `limit` are this with different orders. Exit code 2 if no night runs, or if it refuses.
-
 const unstarted = ({ total: { queued, waiting } }: NightPicture): number =>
   queued + waiting.time + waiting.engine + waiting.conflict
 
@@ -225,6 +201,7 @@ const saidOf = (order: Order, changed: boolean, night: NightPicture): string => 
   }
 }
 
+/** `pause`, `resume`, `drain` and `limit`; exit code 2 if no night runs here, or if it refuses. */
 export const steerNight = Effect.fnUntraced(function* (output: string, order: Order) {
   const answer = yield* askNight(output, order).pipe(
     Effect.catchTags({
@@ -253,7 +230,6 @@ export const steerNight = Effect.fnUntraced(function* (output: string, order: Or
 
 type Steered = Effect.Success<ReturnType<typeof steerNight>>
 
-/** How commands tell what came of an order. */
 export const steered = {
   json: ({ nights }: Steered) => {
     const [first, ...beside] = nights.map(({ changed, night }) => ({ changed, ...night }))
@@ -261,9 +237,6 @@ export const steered = {
   },
   text: ({ order, nights }: Steered) => nights.map(({ changed, night }) => saidOf(order, changed, night)),
 }
-
-// Follows the nights of a folder until they are over: on a terminal a screen drawn in place, else a line
-// whenever something changed. The terminal is left as it was found.
 
 const frameEvery = Duration.seconds(1)
 const lineEvery = Duration.seconds(5)
@@ -277,7 +250,10 @@ const leave = `${escape}?25h${escape}?1049l`
 const frame = (lines: ReadonlyArray<string>): string =>
   `${escape}H${lines.map((line) => `${line}${escape}K`).join("\r\n")}${escape}J`
 
-/** Returns whether there was anything to watch, once it is over. */
+/**
+ * Follows the nights of a folder until they are over: on a terminal a screen drawn in place, else a line
+ * whenever something changed. Returns whether there was anything to watch.
+ */
 export const watchNight = Effect.fn("WatchNight.watch")(function* (output: string, json: boolean) {
   const stdio = yield* Stdio.Stdio
   const first = yield* runningNights(output)

@@ -137,12 +137,10 @@ const rowsByGroup = Object.entries<Readonly<Record<string, Row>>>(groups).map(
   ([group, rows]) => [group, Object.entries(rows)] as const,
 )
 
-const marked = (mark: Mark): ReadonlySet<string> =>
-  new Set(
-    rowsByGroup.flatMap(([, rows]) =>
-      rows.flatMap(([name, { marks }]) => (marks.includes(mark) ? [name] : [])),
-    ),
-  )
+const marked = (mark: Mark): ReadonlySet<string> => {
+  const rows = rowsByGroup.flatMap(([, own]) => own)
+  return new Set(rows.flatMap(([name, { marks }]) => (marks.includes(mark) ? [name] : [])))
+}
 
 /** The names of the commands that the first screen of the help summarises. */
 const firstCommands = marked("first")
@@ -151,27 +149,22 @@ const nightCommands = marked("night")
 /** A machine with less memory than this is small: there a night gives up speed for memory. */
 const smallMachineBytes = 2 * 1024 ** 3
 
-/** What this process may use of the machine's memory, in a container too. */
-const memoryBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Infinity)
-
 /**
- * On a small machine, V8 keeps the heap small. By its own rules the garbage of a thousand waiting executions
- * grows to three times what is alive: 535 MB instead of 349 MB at the peak, in a tenth less CPU time.
+ * On a small machine or in a small container, V8 keeps the heap small. By its own rules the garbage of a
+ * thousand waiting executions grows to three times what is alive: 535 MB instead of 349 MB at the peak, in a
+ * tenth less CPU time.
  */
 const keepHeapSmall = (): void => {
-  if (memoryBytes() >= smallMachineBytes) return
+  if (Math.min(totalmem(), process.constrainedMemory() || Infinity) >= smallMachineBytes) return
   setFlagsFromString("--heap-growing-percent=30")
   setFlagsFromString("--semi-space-growth-factor=1")
 }
-
-/** A command that is not run in this process: what the list of commands says of it. */
-const described = (name: string, summary: string) => Command.make(name).pipe(Command.withDescription(summary))
 
 /** With the commands for which `isAsked` holds; of the others, what they are called and do. */
 export const nightjarWith = async (isAsked: (name: string) => boolean) => {
   const entries = rowsByGroup.map(async ([group, rows]) => {
     const all = rows.map(async ([name, { summary, load }]) =>
-      isAsked(name) ? await load() : described(name, summary),
+      isAsked(name) ? await load() : Command.make(name).pipe(Command.withDescription(summary)),
     )
     const commands = await Promise.all(all)
     return Arr.isArrayNonEmpty(commands) ? [{ group, commands }] : []
@@ -212,13 +205,10 @@ export const NightjarFlags = {
   }),
 }
 
-// How wrong usage is reported: one line per mistake, with the nearest known name and where to find help.
-// Help on request goes to stdout.
-
-// The library puts every choice of its own flags into the column of names, which makes each page 166 columns
-// wide. Here they have a short name for their value, so that every page fits 80 columns.
-
-/** The name of the value, and what the flag does, by the library's name of the flag. */
+/**
+ * The name of the value, and what the flag does, by the library's name of the flag: with all choices in the
+ * column of names, as the library has it, each page would be 166 columns wide instead of 80.
+ */
 const short: Readonly<Record<string, readonly [type: string, description: string]>> = {
   help: ["boolean", "Show this help"],
   version: ["boolean", "Show the version"],
@@ -266,16 +256,14 @@ export const layOutHelp = ({ globalFlags, subcommands, ...doc }: HelpDoc.HelpDoc
   }),
 })
 
-/** The library suggests only what belongs to the command itself. */
-const everywhere = ["--output", "--env-file", "--no-progress", "--log-level", "--help", "--version"]
-
 const meant = (suggestions: ReadonlyArray<string>): string =>
   suggestions.length === 0 ? "" : `; did you mean ${suggestions.map((one) => `\`${one}\``).join(" or ")}?`
 
-const flagsNear = ({ option, suggestions }: CliError.UnrecognizedOption): ReadonlyArray<string> => {
-  const near = suggestions.length === 0 ? nearestName(option, everywhere) : undefined
-  return near === undefined ? suggestions : [near]
-}
+/** The library suggests only what belongs to the command itself. */
+const everywhere = ["--output", "--env-file", "--no-progress", "--log-level", "--help", "--version"]
+
+const flagsNear = ({ option, suggestions }: CliError.UnrecognizedOption): ReadonlyArray<string> =>
+  suggestions.length > 0 ? suggestions : [nearestName(option, everywhere)].filter((one) => one !== undefined)
 
 /** No value is repeated: a mistyped line may contain a secret. */
 const tell = (error: CliError.NonShowHelpErrors): string => {
@@ -291,9 +279,7 @@ const tell = (error: CliError.NonShowHelpErrors): string => {
     case "UnexpectedArgument":
       return `more arguments than this command accepts (${error.arguments.length} too many)`
     case "InvalidValue":
-      return error.kind === "flag"
-        ? `--${error.option}: ${expected(error.expected)}`
-        : `${error.option}: ${expected(error.expected)}`
+      return `${error.kind === "flag" ? "--" : ""}${error.option}: ${expected(error.expected)}`
     default:
       return error.message
   }

@@ -19,7 +19,7 @@ import {
 import { endingOfCause, refuse, toolVersion } from "./Failures.ts"
 import { openDesk } from "./NightDesk.ts"
 import { announced, endingWithoutRun, refuseSilent, toldUnbegun, watchedForLate } from "./Notices.ts"
-import type { Ending } from "./Notices.ts"
+import type { ToldEnd } from "./Notices.ts"
 import { ProgressDisplay, type Display } from "./ProgressDisplay.ts"
 import { applyRetain, nameDocumentsAfterNight } from "./PruneJobs.ts"
 import { holdOutput, writeRunFile } from "./OutputFolder.ts"
@@ -78,9 +78,6 @@ export const tidyAfterNight = Effect.fnUntraced(function* (job: Job, output: str
   )
 })
 
-// `--webhooks [HOST:]PORT`: receives the service's events during runs, as hints to poll sooner. The
-// receiver listens before anything is started and closes after the last run.
-
 export const webhooksFlag = optionalFlag(
   "webhooks",
   "[HOST:]PORT",
@@ -90,12 +87,13 @@ export const webhooksFlag = optionalFlag(
 export const readWebhooksFlag = Effect.fnUntraced(function* (written: Option.Option<string>) {
   if (Option.isNone(written)) return undefined
   const { parseListenAt } = yield* Effect.promise(() => import("../client/HookReceiver.ts"))
-  const at = parseListenAt(written.value)
-  if (at !== undefined) return at
-  return yield* refuse("webhooks-address-invalid")
+  return parseListenAt(written.value) ?? (yield* refuse("webhooks-address-invalid"))
 })
 
-/** What runs need from their receiver; empty without webhooks. */
+/**
+ * What runs need from the receiver of the service's events, which are hints to poll sooner: it listens before
+ * anything is started and closes after the last run. Empty without webhooks.
+ */
 const openWebhooks = Effect.fnUntraced(function* (at: ListenAt | undefined) {
   const { Hints, makeHintBoard } = yield* Effect.promise(() => import("../client/Hints.ts"))
   if (at === undefined) return { source: yield* Hints, url: undefined }
@@ -150,10 +148,10 @@ export const runNights = Effect.fn("Nights.run")(function* (
       )
     })
     // Only now: what is removed by age, or named for people, may be what another run is writing.
-    for (const { ofRun } of told)
-      if (ofRun !== undefined) yield* tidyAfterNight(ofRun.job, output, ofRun.result)
+    const over = told.flatMap(({ ofRun }) => ofRun ?? [])
+    for (const { job, result } of over) yield* tidyAfterNight(job, output, result)
     if (options.json)
-      yield* sayJson(told.flatMap(({ ofRun }) => (ofRun === undefined ? [] : [jsonOf(ofRun)])))
+      yield* sayJson(over.map(({ result, summary }) => ({ ...summary, nothing_to_do: result.nothingToDo })))
     return joinedExitCode(told.map(({ exit_code }) => exit_code))
   })
   return yield* Effect.scoped(
@@ -183,9 +181,9 @@ const notBegun = ({ name }: Job): string => `job ${name}, without a run yet`
 const awaitOutput = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, options: NightsOptions) {
   const { output, wait: longest = Duration.zero } = options
   const now = yield* Clock.currentTimeMillis
-  const holding = { works: jobs.map(notBegun), longest, until: startsPossibleUntil(jobs, now) }
   const shares = jobs.map(({ share }) => share)
-  const held = holdOutput(output, shares, holding).pipe(
+  const until = startsPossibleUntil(jobs, now)
+  const held = holdOutput(output, shares, jobs.map(notBegun), longest, until).pipe(
     Effect.onInterrupt(() => note(toldWhole("interrupted-waiting"))),
   )
   yield* refuseSilent(jobs).pipe(toldUnbegun(jobs, output))
@@ -227,9 +225,7 @@ interface OverRun {
   readonly summary: Summary
 }
 
-interface ToldNight {
-  readonly exit_code: number
-  readonly ending: Ending
+interface ToldNight extends ToldEnd {
   /** Absent if there was no run that came to its end. */
   readonly ofRun?: OverRun
 }
@@ -243,13 +239,12 @@ const tellFailure =
       const ended = endingOfCause(cause)
       const { exit_code, lines } = ended
       const heading = name === undefined || lines.length === 0 ? [] : [`${name}:`]
-      return display.quietly(Effect.forEach([...heading, ...lines], note, { discard: true })).pipe(
-        Effect.andThen(Effect.logDebug(cause)),
-        Effect.as<ToldNight>({
-          exit_code,
-          ending: endingWithoutRun(job, ended),
-        }),
-      )
+      return display
+        .quietly(Effect.forEach([...heading, ...lines], note, { discard: true }))
+        .pipe(
+          Effect.andThen(Effect.logDebug(cause)),
+          Effect.as<ToldNight>({ exit_code, ending: endingWithoutRun(job, ended) }),
+        )
     })
 
 /** A run with its summary written; nothing is printed yet. */
@@ -279,8 +274,6 @@ const oneNight = Effect.fnUntraced(function* (
     ofRun: { job, result, summary },
   } satisfies ToldNight as ToldNight
 })
-
-const jsonOf = ({ result, summary }: OverRun) => ({ ...summary, nothing_to_do: result.nothingToDo })
 
 const tellNight = Effect.fnUntraced(function* ({ ofRun }: ToldNight, json: boolean) {
   if (ofRun === undefined || json) return

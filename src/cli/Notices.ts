@@ -35,10 +35,7 @@ type Delivery = Effect.Effect<
 /** A warning instead of an error; a ping and a notice are bounded by themselves, and once more here. */
 const orWarn = (receiver: string, delivery: Delivery) =>
   delivery.pipe(
-    Effect.timeoutOrElse({
-      duration: toldWithin,
-      orElse: () => warn("notice-undelivered", { receiver, why: "it did not answer in time" }),
-    }),
+    Effect.timeoutOrElse({ duration: toldWithin, orElse: () => Effect.fail("it did not answer in time") }),
     Effect.catchCause((cause) => {
       if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
       const why = cause.reasons.find(Cause.isFailReason)?.error ?? "a defect"
@@ -102,24 +99,20 @@ export const watchedForLate =
           yield* Effect.sleep(Duration.millis(at - lookedAt))
           isLate = true
           const notice = lateNotice(yield* originOf(job), at, picture)
-          yield* toAll(job, (receiver) =>
-            hears(receiver, "late") ? tell(receiver, notice) : undefined,
-          ).pipe(Effect.provideService(Clock.Clock, machine))
+          const told = toAll(job, (one) => (hears(one, "late") ? tell(one, notice) : undefined))
+          yield* Effect.provideService(told, Clock.Clock, machine)
         }),
       )
       const ending = Effect.suspend(() => (isLate ? Fiber.await(watch) : Fiber.interrupt(watch)))
       return yield* Effect.ensuring(work, ending)
     })
 
-/** Undefined: there was nothing to do, so there is nothing to tell beyond a ping. */
-export type Ending = RunEnding | undefined
-
-interface ToldEnd {
+export interface ToldEnd {
   readonly exit_code: number
-  readonly ending: Ending
+  /** Undefined: there was nothing to do, so there is nothing to tell beyond a ping. */
+  readonly ending: RunEnding | undefined
 }
 
-/** The end of something that has no summary. */
 export const endingWithoutRun = (job: Job, ended: CommandEnding): RunEnding => ({
   job: job.name,
   exit_code: ended.exit_code,
@@ -169,12 +162,9 @@ export const toldUnbegun =
     Effect.tapCause(work, (cause) => {
       if (Cause.hasInterruptsOnly(cause)) return Effect.void
       const ended = endingOfCause(cause)
-      const { exit_code } = ended
-      return Effect.forEach(
-        jobs,
-        (job) => tellEnd(job, output, { exit_code, ending: endingWithoutRun(job, ended) }),
-        { concurrency: "unbounded", discard: true },
-      )
+      const toldTo = (job: Job) => ({ exit_code: ended.exit_code, ending: endingWithoutRun(job, ended) })
+      const tellOne = (job: Job) => tellEnd(job, output, toldTo(job))
+      return Effect.forEach(jobs, tellOne, { concurrency: "unbounded", discard: true })
     })
 
 // Whether an alarm would arrive: what `notify` and `telemetry` refer to is resolved by the code that uses it
@@ -198,20 +188,17 @@ const checksOf = Effect.fnUntraced(function* ({ notify, telemetry }: Job) {
   return checks
 })
 
+/** Where a receiver, or what telemetry refers to, stands in the job. */
+export const alarmPlace = ({ path, alarmPlaces }: Job, name: string) => {
+  const { file, line, column } = alarmPlaces?.get(name) ?? { file: path, line: 1, column: 1 }
+  return { file, line, column }
+}
+
 const problemsOf = Effect.fnUntraced(function* (job: Job) {
-  const answers = yield* Effect.forEach(
-    yield* checksOf(job),
-    ([name, check]) =>
-      Effect.match(check, {
-        onSuccess: (): ReadonlyArray<Problem> => [],
-        onFailure: (why): ReadonlyArray<Problem> => {
-          const { file, line, column } = job.alarmPlaces?.get(name) ?? { file: job.path, line: 1, column: 1 }
-          return [{ file, line, column, message: `\`${name}\`: ${why}` }]
-        },
-      }),
-    { concurrency: 8 },
-  )
-  return answers.flat()
+  const problemOf = ([name, check]: Checked) =>
+    Effect.mapError(check, (why): Problem => ({ ...alarmPlace(job, name), message: `\`${name}\`: ${why}` }))
+  const [, problems] = yield* Effect.partition(yield* checksOf(job), problemOf, { concurrency: 8 })
+  return problems
 })
 
 /** Exit code 2, after every problem was printed with its place in the job. */

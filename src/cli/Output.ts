@@ -109,7 +109,6 @@ export const sayJson = Effect.fnUntraced(function* (value: unknown) {
 export const warn = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>) =>
   note(`warning: ${told(id, ...values)}`)
 
-/** A line on stderr. */
 export const note = Effect.fnUntraced(function* (text: string) {
   const stdio = yield* Stdio.Stdio
   const { clean } = yield* KnownSecrets
@@ -117,9 +116,6 @@ export const note = Effect.fnUntraced(function* (text: string) {
   const shown = (yield* stdio.stderrIsTerminal) ? forTerminal(cleaned, false) : cleaned
   yield* Effect.ignore(Stream.run(Stream.make(`${shown}\n`), stdio.stderr()))
 })
-
-// The flags that every command has, and the pieces that several commands share: the output folder, the
-// progress switch, `--json`, and the rule for naming a run.
 
 // What the environment says about commands; flags take precedence. Variables about a job's service are read
 // when the job is loaded.
@@ -217,7 +213,6 @@ export const NoProgressFlag = GlobalFlag.Setting("no-progress")({
   flag: switchFlag("no-progress", "Show no progress on stderr"),
 })
 
-/** The output folder of this call. */
 export const outputFolder = Effect.gen(function* () {
   const { output } = yield* Settings
   return Option.getOrElse(yield* OutputFlag, () => output)

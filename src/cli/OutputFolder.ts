@@ -8,7 +8,6 @@ import { join, resolve } from "node:path"
 import { Clock, Duration, Effect, Layer, Option } from "effect"
 import type { DuckDb } from "../base/DuckDb.ts"
 import { codeOf, durableFiles, type DurableFiles } from "../base/DurableFile.ts"
-import type { LockWait } from "../base/FolderLock.ts"
 import { listed, suggestion } from "../base/Text.ts"
 import { note, outputFolder } from "./Output.ts"
 import { refuse, toolVersion, type Refused } from "./Failures.ts"
@@ -33,17 +32,12 @@ const harmless: ReadonlySet<string> = new Set(["README.md", ".gitignore", ".gitk
 const stickyBit = 0o1000
 const entriesTold = 3
 
-/** marked: ours. damaged: ours, but the marker was changed. */
-type MarkerState = "marked" | "damaged" | "missing"
-
-export const markerState = (output: string): MarkerState => {
+/** damaged: ours, but the marker was changed. */
+export const markerState = (output: string): "marked" | "damaged" | "missing" => {
   const path = join(output, markerName)
   if (!existsSync(path)) return "missing"
   return readFileSync(path, "utf8") === markerText ? "marked" : "damaged"
 }
-
-/** An output folder of a version that had no marker. */
-const isOlder = (entries: ReadonlySet<string>): boolean => entries.has("ledger.sqlite") && entries.has("runs")
 
 /** Undefined for a folder that can be read, and where nothing is yet: one that is closed is not empty. */
 export const refusalOfFile = (output: string): Refused | undefined => {
@@ -67,7 +61,8 @@ export const refusalOf = (output: string): Refused | undefined => {
   const found = statSync(output)
   const entries = new Set(readdirSync(output))
   if (entries.has(markerName) && markerState(output) === "marked") return undefined
-  if (isOlder(entries)) return undefined
+  // An output folder of a version that had no marker.
+  if (entries.has("ledger.sqlite") && entries.has("runs")) return undefined
   const mode = found.mode & 0o7777
   if ((mode & stickyBit) !== 0) return refuse("output-shared", { output, mode: mode.toString(8) })
   const strange = [...entries].filter((name) => !harmless.has(name) && !name.startsWith(markerName))
@@ -90,16 +85,14 @@ export const claimFolder = (files: DurableFiles, output: string, folderMode: num
   return undefined
 }
 
-const holdsSomething = (folder: string): boolean => existsSync(folder) && readdirSync(folder).length > 0
-
 /** What a folder without its ledger contains; undefined if nothing is lost. */
 export const lostLedger = (output: string): string | undefined => {
   if (existsSync(join(output, "ledger.sqlite"))) return undefined
-  const beside = ["landing", "tables", "ledger-archive", "nightjar.duckdb"].filter((name) =>
-    name === "nightjar.duckdb" ? existsSync(join(output, name)) : holdsSomething(join(output, name)),
-  )
-  if (beside.length === 0) return undefined
-  return beside.join(", ")
+  const beside = ["landing", "tables", "ledger-archive", "nightjar.duckdb"].filter((name) => {
+    const path = join(output, name)
+    return existsSync(path) && (name === "nightjar.duckdb" || readdirSync(path).length > 0)
+  })
+  return beside.length === 0 ? undefined : beside.join(", ")
 }
 
 export type Share = Job["share"]
@@ -111,12 +104,15 @@ const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.me
 /** What may change by tomorrow although nobody changed a setting. */
 const passing: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"])
 
+const refusalOfLost = (output: string): Refused | undefined => {
+  const found = lostLedger(output)
+  return found === undefined ? undefined : refuse("ledger-missing", { output, found })
+}
+
 /** Why nothing may be started in this folder; undefined once it is ours and ready. */
 const claimed = (files: DurableFiles, output: string, share: Share): Refused | undefined => {
-  const refusal = claimFolder(files, resolve(output), folderMode(share))
+  const refusal = claimFolder(files, resolve(output), folderMode(share)) ?? refusalOfLost(output)
   if (refusal !== undefined) return refusal
-  const found = lostLedger(output)
-  if (found !== undefined) return refuse("ledger-missing", { output, found })
   files.makeFolder(resolve(output), folderMode(share))
   // Reports and logs name the customers: where the tables do not, they are not for the same readers.
   const hasPseudonyms = existsSync(join(output, "pseudonyms.json"))
@@ -139,18 +135,16 @@ export const prepareOutput = Effect.fnUntraced(function* (output: string, shares
   if (refusal !== undefined) return yield* refusal
 })
 
-interface Holding extends Pick<LockWait<never>, "longest" | "until"> {
-  /** In words, for whoever finds the folder in use. */
-  readonly works: ReadonlyArray<string>
-}
-
-const atOnce: Holding = { longest: Duration.zero, until: Infinity, works: [] }
-
-/** Prepares the folder and keeps every other process out of it until the scope ends. */
+/**
+ * Prepares the folder and keeps every other process out of it until the scope ends. `works`: what is done, in
+ * words, for whoever finds the folder in use.
+ */
 export const holdOutput = Effect.fnUntraced(function* (
   output: string,
   shares: ReadonlyArray<Share>,
-  { works, longest, until }: Holding = atOnce,
+  works: ReadonlyArray<string> = [],
+  longest = Duration.zero,
+  until = Infinity,
 ) {
   const { awaitLock } = yield* Effect.promise(() => import("../base/FolderLock.ts"))
   const latest = Math.min(until, (yield* Clock.currentTimeMillis) + Duration.toMillis(longest))
@@ -200,13 +194,10 @@ export interface FilesOfRun {
 export const writeRunFile = ({ output, run_id, share }: FilesOfRun, name: string, text: string) =>
   writeWhole(runFolder(output, run_id), name, text, share)
 
-// What is published, for commands that change it: the folder is held, so that no run and no other command
-// works in it at the same time.
-
 /** What is shared with the group stays shared. */
 export const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 0o050 ? "group" : "none")
 
-/** `opens` the store with what the work needs of its pseudonyms. */
+/** Holds the folder and changes what is published; `opens` the store with the pseudonyms that this needs. */
 export const inHeldStore = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   output: string,
   work: (store: Store) => Effect.Effect<A, E, R | Landing | DuckDb | Ledger>,
@@ -223,12 +214,6 @@ export const inHeldStore = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   const store = yield* opens(output, share)
   return yield* Effect.provide(work(store), services)
 }, Effect.scoped)
-
-// Everything that can be found out about an output folder without changing it: its marker, its ledger, what
-// is landed, what is published. `verify` lists it, `doctor` counts it.
-
-// The key of the pseudonyms that are published in an output folder, for commands that derive rows, look for a
-// customer's, or say who is who. A job that is about to run brings its own.
 
 /** Where everything that is published is; no manifest if nothing is. */
 export const publishedIn = Effect.fnUntraced(function* (output: string) {
@@ -257,9 +242,6 @@ const askedWith = Effect.fnUntraced(function* (job: {
   const { askedBy } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
   return yield* Effect.provide(askedBy(job), wiring.secrets)
 })
-
-const markerProblems = (output: string): ReadonlyArray<Problem> =>
-  markerState(output) === "damaged" ? [problemOf(markerName, "marker-damaged")] : []
 
 const storeOptions = Effect.fnUntraced(function* (output: string, share: Job["share"]) {
   const { recordSchemas } = yield* Wiring
@@ -322,15 +304,13 @@ export const problemsOf = Effect.fnUntraced(function* (output: string) {
       ),
     ),
   )
-  return [...markerProblems(output), ...(yield* verifyBeside(layoutOf(output), look))]
+  const ofMarker = markerState(output) === "damaged" ? [problemOf(markerName, "marker-damaged")] : []
+  return [...ofMarker, ...(yield* verifyBeside(layoutOf(output), look))]
 })
 
 /** For commands that mend or copy: each problem with what to do about it. */
 export const problemLines = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> =>
   problems.map(({ id, where, problem, next }) => `${where}: ${withId(id, problem)}. ${next}`)
-
-// The ledger of the output folder for commands that only read: whether there is one, which run is meant,
-// and its state.
 
 /** The service; its room is loaded when it is first needed. */
 export const openedLedger = Effect.flatMap(
@@ -340,10 +320,8 @@ export const openedLedger = Effect.flatMap(
 
 /** Refuses a file, and an empty ledger in place of a lost one, which would claim that nothing ever ran. */
 export const refuseLostLedger = Effect.fnUntraced(function* (output: string) {
-  const file = refusalOfFile(output)
-  if (file !== undefined) return yield* file
-  const found = lostLedger(output)
-  if (found !== undefined) return yield* refuse("ledger-missing", { output, found })
+  const refusal = refusalOfFile(output) ?? refusalOfLost(output)
+  if (refusal !== undefined) return yield* refusal
 })
 
 const runsTold = 5

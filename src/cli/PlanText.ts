@@ -46,23 +46,19 @@ const headlines = {
   new: "would start",
   resume: "would be resumed",
   nothing: "is finished: `run` would do nothing (`--new` starts another run)",
+  left: "starts nothing more: `nightjar rerun` starts what is left of its night",
 } as const
-const leftHeadline = "starts nothing more: `nightjar rerun` starts what is left of its night"
 
 /** The stored token that logs in; undefined if parameters do. */
 export const tokenName = ({ login }: Task["start"]): string | undefined =>
   login._tag === "Token" ? login.token.name : undefined
 
-const item = (text: string, width: number) => wrap(`  ${text}`, width, "", "    ")
-
 /** The first lines, and how many more there are. */
 const shortened = (lines: ReadonlyArray<string>, max: number): ReadonlyArray<string> =>
   lines.length <= max ? lines : [...lines.slice(0, max), `and ${lines.length - max} more (\`--all\`)`]
 
-const examplesOf = (names: ReadonlyArray<string>): string => listed(names, examplesMax)
-
 const titled = (title: string, lines: ReadonlyArray<string>, width: number): ReadonlyArray<string> =>
-  lines.length === 0 ? [] : ["", title, ...lines.map((line) => item(line, width))]
+  lines.length === 0 ? [] : ["", title, ...lines.map((line) => wrap(`  ${line}`, width, "", "    "))]
 
 const taskRows = (tasks: ReadonlyArray<Task>, width: number): string => {
   const withTokens = tasks.some((task) => tokenName(task.start) !== undefined)
@@ -100,17 +96,12 @@ export const notStartedLines = (
   all: boolean,
 ): ReadonlyArray<string> => {
   const nameOf = ({ customer_id, engine_reference }: NamedVerdict) => `${customer_id} ${engine_reference}`
+  const whatOf = ({ outcome, reason, who_acts }: NamedVerdict) => `${outcome}, ${reason} (${who_acts})`
   if (all || settled.length <= tasksShownMax)
-    return settled.map((verdict) => {
-      const { outcome, reason, who_acts, message } = verdict
-      return `${nameOf(verdict)}: ${outcome}, ${reason} (${who_acts}): ${message}`
-    })
-  const groups = Map.groupBy(
-    settled,
-    ({ outcome, reason, who_acts }) => `${outcome}, ${reason} (${who_acts})`,
-  )
+    return settled.map((verdict) => `${nameOf(verdict)}: ${whatOf(verdict)}: ${verdict.message}`)
+  const groups = Map.groupBy(settled, whatOf)
   return [...groups].map(
-    ([what, own]) => `${counted(own.length, "task")} ${what}: ${examplesOf(own.map(nameOf))}`,
+    ([what, own]) => `${counted(own.length, "task")} ${what}: ${listed(own.map(nameOf), examplesMax)}`,
   )
 }
 
@@ -122,7 +113,7 @@ const conflictLines = ({ tasks, conflicts }: Plan, all: boolean): ReadonlyArray<
     .map((conflict) => ({ conflict, length: lengthOf(conflict) }))
     .toSorted((a, b) => b.length - a.length)
     .map(({ conflict: { why, task_ids }, length }) => {
-      const names = all ? task_ids.join(", ") : examplesOf(task_ids)
+      const names = all ? task_ids.join(", ") : listed(task_ids, examplesMax)
       return `${why.replaceAll("_", " ")}, ${span(length)}: ${names}`
     })
   return all ? lines : shortened(lines, groupsShownMax)
@@ -146,9 +137,8 @@ const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): 
 
 export const renderPreview = (preview: Preview, { width }: Style, all: boolean): string => {
   const { how, isLeft, collect, plan, starting, over, followed, carried, expected, sources } = preview
-  const what = isLeft ? leftHeadline : headlines[how]
   const headline =
-    `${plan.run_id} ${what}: ${counted(starting.length, "task")} to start, ` +
+    `${plan.run_id} ${headlines[isLeft ? "left" : how]}: ${counted(starting.length, "task")} to start, ` +
     `${over.length} already finished, ` +
     (followed.length === 0 ? "" : `${followed.length} in progress, `) +
     `${preview.notStarted.length} that will not start, ` +
@@ -175,9 +165,6 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
   ].join("\n")
 }
 
-// Which of the jobs that are given together go on side by side, and which wait for whom and why, in words:
-// `plan` says it on stdout, `run` on stderr before any of them starts.
-
 const reasonText = (wait: Wait): string => {
   switch (wait.why) {
     case "after":
@@ -198,7 +185,7 @@ const reasonText = (wait: Wait): string => {
   }
 }
 
-/** For people: a line for the jobs that start at once, and one for each that waits. */
+/** For people: a line for the jobs that start at once, and one for each that waits, for whom and why. */
 export const turnLines = (turns: ReadonlyArray<Turn>): ReadonlyArray<string> => {
   const first = turns.flatMap(({ job, waits }) => (waits.length === 0 ? [job] : []))
   return [

@@ -2,18 +2,7 @@
  * The progress of a run on stderr: one live line on a terminal, otherwise a plain line at each stage and now
  * and then. Only counts, so that ten tasks and fifty thousand cost the same.
  */
-import {
-  Clock,
-  Context,
-  Duration,
-  Effect,
-  Layer,
-  LogLevel,
-  References,
-  Schedule,
-  Stdio,
-  Stream,
-} from "effect"
+import { Clock, Context, Duration, Effect, Layer, LogLevel, References, Stdio, Stream } from "effect"
 import { Progress, type ProgressEvent } from "../task/Progress.ts"
 import { outcomes, type Outcome } from "../service/EndTable.ts"
 import { listed } from "../base/Text.ts"
@@ -44,11 +33,12 @@ export const emptyView = (since = 0n) => ({
 })
 type NightView = ReturnType<typeof emptyView>
 
+const heldBy = { pause: "paused", drain: "draining", resume: undefined } as const
+
 const noteFact = (view: NightView, fact: RunNews): void => {
   if (fact._tag === "InterimPublished" || fact._tag === "InterimRefused") return
   if (fact._tag === "RunSteered") {
-    if (fact.order === "limit") return
-    view.held = fact.order === "pause" ? "paused" : fact.order === "drain" ? "draining" : undefined
+    if (fact.order !== "limit") view.held = heldBy[fact.order]
     return
   }
   const what = {
@@ -105,25 +95,21 @@ const countsOf = ({ states, over }: NightView) => {
   return { of, over: over + sumOf(outcomes.map(of)) }
 }
 
-export const renderView = (view: NightView, elapsedMs: number): string => {
-  const { of, over } = countsOf(view)
-  const parts = [
-    ...(view.held !== undefined && view.stage === "executing" ? [view.held] : []),
-    `${view.stage} ${over}/${view.tasks}`,
-    ...(view.built === undefined ? [] : [`${view.built.done} of ${view.built.runs} runs in the tables`]),
-    ...["running", "waiting", ...outcomes].flatMap((state) =>
-      of(state) > 0 ? [`${of(state)} ${state}`] : [],
-    ),
-    ...listedTroubles(view),
-    span(elapsedMs),
-  ]
-  return `${parts.join(", ")}  ${view.run_id}`
-}
-
 const troublesShown = 2
 
-const listedTroubles = ({ stage, troubles }: NightView): ReadonlyArray<string> =>
-  stage === "executing" && troubles.size > 0 ? [listed([...troubles.values()], troublesShown)] : []
+export const renderView = (view: NightView, elapsedMs: number): string => {
+  const { stage, held, built, troubles } = view
+  const { of, over } = countsOf(view)
+  const parts = [
+    (stage === "executing" && held) || "",
+    `${stage} ${over}/${view.tasks}`,
+    built === undefined ? "" : `${built.done} of ${built.runs} runs in the tables`,
+    ...["running", "waiting", ...outcomes].map((state) => (of(state) > 0 ? `${of(state)} ${state}` : "")),
+    stage === "executing" && troubles.size > 0 ? listed([...troubles.values()], troublesShown) : "",
+    span(elapsedMs),
+  ]
+  return `${parts.filter((part) => part !== "").join(", ")}  ${view.run_id}`
+}
 
 const warned: ReadonlySet<RunNews["_tag"]> = new Set(["TroubleBegan", "InterimRefused"])
 
@@ -197,21 +183,20 @@ const open = Effect.fnUntraced(function* (enabled: boolean) {
       : Effect.void
   if (enabled) {
     yield* Effect.addFinalizer(() => erase)
-    yield* Effect.forkScoped(
-      Effect.andThen(
-        Effect.sleep(every),
-        draw(() => views),
-      ).pipe(Effect.repeat(Schedule.forever), Effect.provideService(Clock.Clock, clock)),
+    const drawLater = Effect.andThen(
+      Effect.sleep(every),
+      draw(() => views),
     )
+    yield* Effect.forkScoped(Effect.provideService(Effect.forever(drawLater), Clock.Clock, clock))
   }
   /** Prints something while nothing is drawn. */
   const quietly = <A, E, R>(print: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.suspend(() => {
       quiet += 1
-      const loud = Effect.sync(() => {
-        quiet -= 1
-      })
-      return Effect.ensuring(Effect.andThen(erase, print), loud)
+      return Effect.ensuring(
+        Effect.andThen(erase, print),
+        Effect.sync(() => void quiet--),
+      )
     })
   /** `name` is told with what happens, if there is somebody else whom it could have happened to. */
   const join = (name?: string) => {

@@ -6,6 +6,7 @@ import { Clock, Duration, Effect } from "effect"
 import { given } from "../base/Schemas.ts"
 import { bytesText, counted } from "../base/Text.ts"
 import { openedStore, openedStoreWithKey } from "./OutputFolder.ts"
+import { sumOf } from "../report/TextTable.ts"
 import { note, warn } from "./Output.ts"
 import { withPublished } from "./PublishedDatabase.ts"
 import { orWarnWithin } from "./RunReport.ts"
@@ -15,13 +16,14 @@ import type { Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { Compacted } from "../tables/Compact.ts"
 
-// Combines the nightly Parquet files of each table by month: for `compact`, `prune`, and a night whose
-// `retain` asks for it.
-
-/** After a year without it, the first night must not spend its morning on it. */
+/** After a year without `retain`, the first night must not spend its morning on it. */
 const monthsAtNightMax = 3
+const runsAtNightMax = 100
 
-/** The folder is already held. Undefined if the job does not ask for it. */
+/**
+ * Combines the nightly Parquet files of each table by month. The folder is already held. Undefined if the job
+ * does not ask for it.
+ */
 export const compactJob = Effect.fnUntraced(function* (
   output: string,
   { name, retain, share }: Job,
@@ -36,6 +38,9 @@ export const compactJob = Effect.fnUntraced(function* (
   return yield* compact(yield* openedStore(output, share), { overBy, runs, isDry, monthsMax })
 })
 
+const bytesOf = (all: ReadonlyArray<{ readonly bytes: number }>): string =>
+  bytesText(sumOf(all.map(({ bytes }) => bytes)))
+
 const months = ({ tables }: Compacted): string => {
   const all = [...new Set(tables.map(({ month }) => month))].toSorted()
   return all.length < 2 ? (all[0] ?? "") : `${all[0]} to ${all.at(-1)}`
@@ -43,43 +48,31 @@ const months = ({ tables }: Compacted): string => {
 
 /** What became of how many files, or what would. */
 export const compactedText = (done: Compacted): string => {
-  const sum = (values: ReadonlyArray<number>) => values.reduce((total, each) => total + each, 0)
   const before = done.tables.map((one) => one.before)
   const after = done.tables.flatMap((one) => one.after ?? [])
-  const told = (sizes: typeof before) => {
-    const bytes = sum(sizes.map((one) => one.bytes))
-    return `${counted(sum(sizes.map(({ files }) => files)), "file")} (${bytesText(bytes)})`
-  }
+  const told = (sizes: typeof before) =>
+    `${counted(sumOf(sizes.map(({ files }) => files)), "file")} (${bytesOf(sizes)})`
   return after.length === 0
     ? `${months(done)}: ${told(before)} would become ${counted(before.length, "file")}.`
     : `Compacted ${months(done)}: from ${told(before)} to ${told(after)}.`
 }
 
 /** Never fails. */
-const compactAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
-  yield* compactJob(output, job, { isDry: false, monthsMax: monthsAtNightMax }).pipe(
-    Effect.matchEffect({
-      onSuccess: (done) => {
-        const [left] = done?.left ?? []
-        if (left !== undefined) return warn("compact-failed", { why: left.reason })
-        return done === undefined || done.tables.length === 0 ? Effect.void : note(compactedText(done))
-      },
-      onFailure: ({ message }) => warn("compact-failed", { why: message }),
+const compactAfterNight = (output: string, job: Job) =>
+  compactJob(output, job, { isDry: false, monthsMax: monthsAtNightMax }).pipe(
+    Effect.flatMap((done) => {
+      const [left] = done?.left ?? []
+      if (left !== undefined) return warn("compact-failed", { why: left.reason })
+      return done === undefined || done.tables.length === 0 ? Effect.void : note(compactedText(done))
     }),
+    Effect.catch(({ message }) => warn("compact-failed", { why: message })),
   )
-})
 
-// Nothing is removed from an output folder while it is copied: whoever copies and whoever removes holds the
-// same lock. A run that only adds does not need it.
-
-/** Until the scope ends, nothing is pruned in this folder. */
+/** Until the scope ends, nothing is pruned: whoever copies the folder or removes from it holds this lock. */
 export const keepUnpruned = Effect.fnUntraced(function* (output: string) {
   const { lockFolder } = yield* Effect.promise(() => import("../base/FolderLock.ts"))
   return yield* lockFolder(`${output}/prune.lock`)
 })
-
-/** After a year without `retain`, the first night must not spend its morning on it. */
-const runsAtNightMax = 100
 
 const rulesOf = Effect.fnUntraced(function* (job: Job) {
   const { withoutRetain } = yield* Effect.promise(() => import("../jobs/Settings.ts"))
@@ -87,18 +80,25 @@ const rulesOf = Effect.fnUntraced(function* (job: Job) {
   return given({ job: job.name, compress, landing, attachments, logs, ledger }) satisfies PruneRules
 })
 
-export const sizeOf = ({ removed }: PruneResult): string =>
-  bytesText(removed.reduce((sum, { bytes }) => sum + bytes, 0))
+export const sizeOf = ({ removed }: PruneResult): string => bytesOf(removed)
 
-export const archivedText = ({ archived }: PruneResult, isDry = false): string => {
+type Smaller = ReadonlyArray<{ readonly before: number; readonly after: number }>
+
+const smallerText = (verb: string, done: string, what: string, all: Smaller, isDry: boolean): string => {
   const [before, after] = (["before", "after"] as const).map((size) =>
-    bytesText(archived.reduce((sum, one) => sum + one[size], 0)),
+    bytesText(sumOf(all.map((one) => one[size]))),
   )
-  const what = `what the ledger knows of ${counted(archived.length, "run")}`
+  const of = `${what} of ${counted(all.length, "run")}`
   return isDry
-    ? `Would archive ${what}: ${before} would become ${after}.`
-    : `Archived ${what}: ${before} to ${after}.`
+    ? `Would ${verb} ${of}: ${before} would become ${after}.`
+    : `${done} ${of}: ${before} to ${after}.`
 }
+
+export const archivedText = ({ archived }: PruneResult, isDry = false): string =>
+  smallerText("archive", "Archived", "what the ledger knows", archived, isDry)
+
+export const compressedText = ({ compressed }: PruneResult, isDry: boolean): string =>
+  smallerText("compress", "Compressed", "the landed bodies", compressed, isDry)
 
 /** What was archived takes its place on the disk twice until the ledger's file is smaller. */
 export const warnOfSize = ({ still_large }: PruneResult) =>
@@ -126,32 +126,23 @@ const isDue = Effect.fnUntraced(function* ({ job, ...ages }: PruneRules) {
 })
 
 /** Never fails. */
-export const applyRetain = Effect.fnUntraced(function* (output: string, job: Job) {
-  yield* pruneAfterNight(output, job)
-  yield* compactAfterNight(output, job)
-})
+export const applyRetain = (output: string, job: Job) =>
+  Effect.andThen(pruneAfterNight(output, job), compactAfterNight(output, job))
 
 const pruneAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
   if (!(yield* Effect.orElseSucceed(Effect.flatMap(rulesOf(job), isDue), () => true))) return
-  yield* pruneJobs(output, [job], { isDry: false, runsMax: runsAtNightMax }).pipe(
-    Effect.matchEffect({
-      onSuccess: Effect.fnUntraced(function* (result) {
-        if (result.removed.length > 0)
-          yield* note(`Removed by age (\`retain\`): ${sizeOf(result)} of ${counted(runsIn(result), "run")}.`)
-        if (result.archived.length > 0) yield* note(archivedText(result))
-        yield* warnOfSize(result)
-      }),
-      onFailure: ({ message }) => warn("prune-failed", { why: message }),
-    }),
+  const pruned = yield* pruneJobs(output, [job], { isDry: false, runsMax: runsAtNightMax }).pipe(
+    Effect.catch(({ message }) => warn("prune-failed", { why: message })),
   )
+  if (pruned === undefined) return
+  const runs = new Set(pruned.removed.map(({ run_id }) => run_id))
+  if (runs.size > 0)
+    yield* note(`Removed by age (\`retain\`): ${sizeOf(pruned)} of ${counted(runs.size, "run")}.`)
+  if (pruned.archived.length > 0) yield* note(archivedText(pruned))
+  yield* warnOfSize(pruned)
 })
 
-const runsIn = ({ removed }: PruneResult): number => new Set(removed.map(({ run_id }) => run_id)).size
-
-// Gives new documents their names in `documents/<customer>/`: for `nightjar documents`, and at the end of
-// each run of a job that asks for it. At night nothing waits for it, and a failure costs a warning.
-
-/** The folder is already held; undefined if nothing is published yet. */
+/** Names new documents in `documents/<customer>/`. The folder is held; undefined if nothing is published. */
 export const nameDocumentsIn = Effect.fn("NameDocuments.name")(function* (output: string) {
   const { nameDocuments } = yield* Effect.promise(() => import("../folder/NamedDocuments.ts"))
   const wiring = yield* Wiring

@@ -21,12 +21,10 @@ export const withPublished = Effect.fnUntraced(function* <A, E, R>(
 ) {
   const path = `${output}/nightjar.duckdb`
   if (!existsSync(path)) return undefined
-  const wiring = yield* Wiring
-  return yield* Effect.gen(function* () {
-    const { DuckDb } = yield* Effect.promise(() => import("../base/DuckDb.ts"))
-    const database = yield* DuckDb
-    return yield* use(yield* database.open({ path, access: "read-only", files: "none" }))
-  }).pipe(Effect.scoped, Effect.provide(wiring.database))
+  const { database } = yield* Wiring
+  const { DuckDb } = yield* Effect.promise(() => import("../base/DuckDb.ts"))
+  const opened = Effect.flatMap(DuckDb, ({ open }) => open({ path, access: "read-only", files: "none" }))
+  return yield* Effect.flatMap(opened, use).pipe(Effect.scoped, Effect.provide(database))
 })
 
 /** An expression as text, or its beginning and how long it is: a cell may hold megabytes. */
@@ -37,10 +35,6 @@ const shortSql = (expression: string, charactersMax: number): string => {
   return `CASE WHEN ${length} > ${charactersMax}
     THEN left(${text}, ${charactersMax}) || ${mark} ELSE ${text} END`
 }
-
-// What a report takes from the published tables: durations and failures per engine over the last runs of the
-// job, the coverage of its own run, and what the night changed. One look at the database, however many runs
-// it holds.
 
 /** The runs that the engines' lines cover. */
 const runsMax = 30
@@ -99,11 +93,9 @@ const changesSql = `
 
 const Since = Schema.Struct({ since: Schema.NullOr(Schema.String) })
 
-/** The rows of a statement, as they are described. */
 const rowsAs = <A>(row: Schema.ConstraintDecoder<A>, rows: Effect.Effect<unknown, DuckDbFailed>) =>
   Effect.flatMap(rows, Schema.decodeUnknownEffect(Schema.Array(row)))
 
-/** Undefined if the run is not in the tables. */
 const nightChanges = Effect.fnUntraced(function* (
   { rows }: Connection,
   { job, run_id, hasPseudonyms }: ReportedRun,
@@ -111,13 +103,9 @@ const nightChanges = Effect.fnUntraced(function* (
   const [found] = yield* rowsAs(Since, rows(sinceSql, [run_id]))
   if (found === undefined) return undefined
   const since = found.since ?? undefined
-  const tables =
-    since === undefined ? [] : yield* rowsAs(TableChanges, rows(changesSql, [since, run_id, job]))
-  return {
-    since,
-    tables: hasPseudonyms ? tables.map((one) => ({ ...one, records: [] })) : tables,
-    hasPseudonyms,
-  }
+  const all = since === undefined ? [] : yield* rowsAs(TableChanges, rows(changesSql, [since, run_id, job]))
+  const tables = hasPseudonyms ? all.map((one) => ({ ...one, records: [] })) : all
+  return { since, tables, hasPseudonyms }
 })
 
 interface ReportedRun {
@@ -126,7 +114,11 @@ interface ReportedRun {
   readonly hasPseudonyms: boolean
 }
 
-/** Fails if the database cannot be read; undefined if nothing is published yet. */
+/**
+ * What a report takes from the published tables: durations and failures per engine over the last runs of the
+ * job, the coverage of its own run, and what the night changed. Fails if the database cannot be read;
+ * undefined if nothing is published yet.
+ */
 export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (output: string, run: ReportedRun) {
   const { job, run_id } = run
   return yield* withPublished(
@@ -143,9 +135,6 @@ export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (output
     }),
   )
 })
-
-// How full and how fresh each published table is: counts only, never a value. Two looks at each table; the
-// second one reads its newest night only, whatever the history holds.
 
 /** Nights that a table's bars show. */
 const nightsMax = 14
@@ -180,7 +169,10 @@ const countsSql = (table: string, columns: ReadonlyArray<string>) => {
 export const ourRows = <A>(row: Schema.ConstraintDecoder<A>, rows: Effect.Effect<unknown, DuckDbFailed>) =>
   Effect.flatMap(rows, (found) => Effect.orDie(Schema.decodeUnknownEffect(Schema.Array(row))(found)))
 
-/** By table; undefined before anything is published. A table that is not published has no entry. */
+/**
+ * How full and how fresh each table is, by table: counts only, of its nights and of the columns of its newest
+ * one. Undefined before anything is published; a table that is not published has no entry.
+ */
 export const tableFigures = Effect.fn("TableFigures.read")(function* (
   output: string,
   tables: ReadonlyArray<string>,
@@ -196,27 +188,16 @@ export const tableFigures = Effect.fn("TableFigures.read")(function* (
         if (!columns.includes("run_date")) continue
         const nights = yield* ourRows(Night, rows(nightsSql(table)))
         const [newest] = nights
-        const [counted] =
-          newest === undefined
-            ? []
-            : yield* ourRows(Counts, rows(countsSql(table, columns), [newest.run_date]))
-        figures.set(table, {
-          rows: newest?.of_all ?? 0,
-          nights,
-          columns: new Map(
-            columns.map((name, index) => [
-              name,
-              { filled: counted?.[`f${index}`] ?? 0, distinct: counted?.[`d${index}`] ?? 0 },
-            ]),
-          ),
-        })
+        const sql = countsSql(table, columns)
+        const [counts = {}] = newest === undefined ? [] : yield* ourRows(Counts, rows(sql, [newest.run_date]))
+        const figure = (name: string, index: number) =>
+          [name, { filled: counts[`f${index}`] ?? 0, distinct: counts[`d${index}`] ?? 0 }] as const
+        figures.set(table, { rows: newest?.of_all ?? 0, nights, columns: new Map(columns.map(figure)) })
       }
       return figures
     }),
   )
 })
-
-// The first rows of tables of `main`, for a person to look at: of any table few rows, of any cell a part.
 
 const firstRowsMax = 10
 const cellMax = 200
@@ -241,19 +222,18 @@ const rowsOfTable = Effect.fnUntraced(function* (
   if (rowsMax === 0) return { count, columns, rows: [] }
   const cells = columns.map((column, index) => `${shortSql(identifier(column), cellMax)} AS c${index}`)
   const order = isModel ? "" : "ORDER BY 1, 2, 3, 4"
-  const rows = yield* connection.rows(
+  const found = yield* connection.rows(
     `SELECT ${cells.join(", ")} FROM (SELECT * FROM ${table} ${order} LIMIT ${rowsMax})`,
   )
   const text = (cell: unknown) => (typeof cell === "string" ? cell : null)
-  const found: TableRows = {
-    count,
-    columns,
-    rows: rows.map((row) => columns.map((_, index) => text(row[`c${index}`]))),
-  }
-  return found
+  const rows = found.map((row) => columns.map((_, index) => text(row[`c${index}`])))
+  return { count, columns, rows } satisfies TableRows as TableRows
 })
 
-/** By table; undefined before anything is published. A table that cannot be read has no entry. */
+/**
+ * For a person to look at, by table: of any table few rows, of any cell a part. Undefined before anything is
+ * published; a table that cannot be read has no entry.
+ */
 export const firstRows = Effect.fn("FirstRows.read")(function* (
   output: string,
   tables: ReadonlyArray<Looked>,

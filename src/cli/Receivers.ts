@@ -5,9 +5,10 @@
 import { accessSync, constants } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { delimiter, join } from "node:path"
-import { ConfigProvider, Duration, Effect, Option, Redacted, Schema, Stream } from "effect"
+import { ConfigProvider, Duration, Effect, Predicate, Redacted, Result, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { codeOf } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { isLoopback } from "../base/Text.ts"
 import type { Receiver } from "../jobs/Job.ts"
@@ -56,14 +57,7 @@ const below = (url: URL, name: string): URL => {
   return further
 }
 
-const isProgram = (path: string): boolean => {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
+const isProgram = (path: string) => Result.isSuccess(Result.try(() => accessSync(path, constants.X_OK)))
 
 /** The program of a command is looked for as the system does: in PATH, unless its name has a slash. */
 const checkProgram = Effect.fnUntraced(function* ([program = ""]: ReadonlyArray<string>) {
@@ -77,26 +71,17 @@ const checkProgram = Effect.fnUntraced(function* ([program = ""]: ReadonlyArray<
 const runCommand = Effect.fnUntraced(function* (argv: ReadonlyArray<string>, input: string) {
   const [program = "", ...args] = argv
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const stdin = Stream.make(new TextEncoder().encode(input))
+  const options = { stdin, stdout: "ignore", stderr: "ignore", forceKillAfter: "1 second" } as const
   const handle = yield* spawner
-    .spawn(
-      ChildProcess.make(program, args, {
-        stdin: Stream.make(new TextEncoder().encode(input)),
-        stdout: "ignore",
-        stderr: "ignore",
-        forceKillAfter: "1 second",
-      }),
-    )
+    .spawn(ChildProcess.make(program, args, options))
     .pipe(Effect.mapError(() => "the command cannot be started"))
   const code = yield* handle.exitCode.pipe(Effect.mapError(() => "the command was killed"))
   if (code !== 0) return yield* Effect.fail(`the command ended with exit code ${code}`)
   return "the command ended with exit code 0"
 }, Effect.scoped)
 
-/** A delivery to an address that is known. */
 type Delivery = Effect.Effect<string, string, HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner>
-
-const letterTo = (server: MailServer, receiver: ToMail, notice: Notice): Delivery =>
-  Effect.as(mail(server, receiver, notice), "the mail server took it")
 
 /** Resolves the address; the delivery is what it returns. */
 const deliveryTo = (receiver: ToNotify, notice: Notice): Effect.Effect<Delivery, string, Secrets> => {
@@ -104,7 +89,9 @@ const deliveryTo = (receiver: ToNotify, notice: Notice): Effect.Effect<Delivery,
     case "Command":
       return Effect.succeed(runCommand(receiver.argv, `${JSON.stringify(notice)}\n`))
     case "Email":
-      return Effect.map(mailServerOf(receiver), (server) => letterTo(server, receiver, notice))
+      return Effect.map(mailServerOf(receiver), (server): Delivery =>
+        Effect.as(mail(server, receiver, notice), "the mail server took it"),
+      )
     case "Url": {
       const body = JSON.stringify(receiver.format === "slack" ? slackOf(notice) : notice)
       return Effect.map(addressOf(receiver), (url) => post(url, body, "application/json"))
@@ -135,7 +122,6 @@ const once = <R>(opened: Effect.Effect<Delivery, string, R>) =>
     Effect.timeoutOrElse(delivery, { duration: answersWithin, orElse: () => Effect.fail(tooSlow) }),
   )
 
-/** A second try after a pause. */
 const twice = <R>(opened: Effect.Effect<Delivery, string, R>) =>
   Effect.catch(once(opened), () => Effect.andThen(Effect.sleep(pauseBetween), once(opened)))
 
@@ -168,22 +154,15 @@ export const mailServerRule =
 
 const ports: Readonly<Record<string, number>> = { "smtps:": 465, "smtp:": 587 }
 
-const decoded = (part: string): string | undefined => {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    return undefined
-  }
-}
-
 /** Undefined if it is not the address of a mail server. */
 export const parseMailServer = (value: string) => {
   const url = URL.parse(value.trim())
   const port = ports[url?.protocol ?? ""]
   if (url === null || port === undefined || url.hostname === "") return undefined
   if (!["", "/"].includes(url.pathname) || url.search !== "" || url.hash !== "") return undefined
-  const [user, pass] = [decoded(url.username), decoded(url.password)]
-  if (user === undefined || pass === undefined) return undefined
+  const login = Result.try(() => [url.username, url.password].map(decodeURIComponent))
+  if (Result.isFailure(login)) return undefined
+  const [user = "", pass = ""] = login.success
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: url.port === "" ? port : Number(url.port),
@@ -201,19 +180,15 @@ const whyNot: Readonly<Record<string, string>> = {
   ETLS: "the mail server offers no TLS that can be trusted",
 }
 
-const Cause = Schema.Struct({
-  code: Schema.optionalKey(Schema.String),
-  /** Of the system or of TLS, where the library puts its own code in the place of theirs. */
-  originalCode: Schema.optionalKey(Schema.String),
-})
-const readCause = Schema.decodeUnknownOption(Cause)
-
 const isOfTls = /CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO_VERIFY/
 
 const failureOf = (cause: unknown): string => {
-  const { code = "", originalCode = "" } = Option.getOrElse(readCause(cause), (): typeof Cause.Type => ({}))
-  const known = isOfTls.test(originalCode) ? "ETLS" : code
-  return whyNot[known] ?? "the mail server cannot be reached, or breaks off"
+  // Of the system or of TLS, where the library puts its own code in the place of theirs.
+  const original = Predicate.hasProperty(cause, "originalCode") ? String(cause.originalCode) : ""
+  return (
+    whyNot[isOfTls.test(original) ? "ETLS" : codeOf(cause)] ??
+    "the mail server cannot be reached, or breaks off"
+  )
 }
 
 /** Destroyed with its scope, so that a server that never answers keeps nothing alive. */

@@ -28,7 +28,6 @@ import type { RunId } from "../service/Ids.ts"
 const worklistName = "worklist.csv"
 const reportName = "report.html"
 
-/** The file that every page is made of. */
 export const pageTemplate = Effect.map(Wiring, ({ packageFolder }) =>
   readFileSync(join(packageFolder, "src/report/page.html"), "utf8"),
 )

@@ -2,7 +2,7 @@
  * The telemetry of a run, for a job that asks for it: facts and calls go to a collector, the metrics to
  * `runs/<run_id>/metrics.prom`. What cannot be sent or written costs a line on stderr, never the run.
  */
-import { Duration, Effect, Layer, Redacted, Result } from "effect"
+import { Duration, Effect, Layer, Redacted } from "effect"
 import type { RunId } from "../service/Ids.ts"
 import { CallObserver } from "../client/CallFailures.ts"
 import { durableFiles } from "../base/DurableFile.ts"
@@ -59,22 +59,17 @@ const collectorOf = ({ otlp, headers }: Telemetry) =>
   }).pipe(Effect.catch(({ message }) => Effect.as(warn("telemetry-incomplete", { why: message }), undefined)))
 
 /** Writes the metrics to where they belong; returns why that failed. */
-const makeWrite = Effect.fnUntraced(function* (job: Job, output: string, text: () => string) {
+const writeMetrics = Effect.fnUntraced(function* (job: Job, folder: string, text: () => string) {
   const files = yield* durableFiles
-  return (run_id: RunId): string | undefined => {
-    const { share } = job
-    const folder = runFolder(output, run_id)
+  const write = () => {
+    files.makeFolder(folder, folderMode(job.share))
+    files.replace(`${folder}/metrics.prom`, text(), fileMode(job.share))
     const wanted = job.telemetry?.prometheus
-    const written = Result.try({
-      try: () => {
-        files.makeFolder(folder, folderMode(share))
-        files.replace(`${folder}/metrics.prom`, text(), fileMode(share))
-        if (wanted !== undefined) files.replace(wanted, text(), readableByAll)
-      },
-      catch: (cause) => (cause instanceof Error ? cause.message : String(cause)),
-    })
-    return Result.isFailure(written) ? written.failure : undefined
+    if (wanted !== undefined) files.replace(wanted, text(), readableByAll)
   }
+  const catches = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
+  const written = Effect.as(Effect.try({ try: write, catch: catches }), undefined)
+  return yield* Effect.catch(written, Effect.succeed)
 })
 
 /** The run whose folder gets the metrics: the newest that began or went on. */
@@ -88,17 +83,19 @@ const beganIn = (facts: ReadonlyArray<Fact>): RunId | undefined => {
 const observing = Effect.fnUntraced(function* (job: Job, output: string, asked: Telemetry) {
   const ledger = yield* Ledger
   const collector = yield* collectorOf(asked)
-  const { name } = job
-  const options = { job: name, version: toolVersion, namesCustomers: asked.customer_ids, collector }
+  const options = { job: job.name, version: toolVersion, namesCustomers: asked.customer_ids, collector }
   const telemetry = yield* openTelemetry(options, (run_id) =>
     ledger.facts(run_id).pipe(
       Effect.map((recorded) => recorded.map(({ fact }) => fact)),
       Effect.orElseSucceed(() => []),
     ),
   )
-  const write = yield* makeWrite(job, output, telemetry.prometheus)
   let run_id: RunId | undefined
-  const writeNow = Effect.sync(() => (run_id === undefined ? undefined : write(run_id)))
+  const writeNow = Effect.suspend(() =>
+    run_id === undefined
+      ? Effect.undefined
+      : writeMetrics(job, runFolder(output, run_id), telemetry.prometheus),
+  )
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       const missing = [yield* telemetry.close, yield* writeNow].filter((why) => why !== undefined)

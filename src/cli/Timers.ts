@@ -115,7 +115,6 @@ export const cronFields = (times: ReadonlyArray<string>): ReadonlyArray<string> 
   })
 }
 
-/** The arguments of the program. */
 export const argumentsOf = (
   { job_paths, output, waitMinutes }: Pick<Timer, "job_paths" | "output" | "waitMinutes">,
   env_file: string | undefined,
@@ -165,14 +164,12 @@ const cronTemplate = `{begin}
 {end}
 `
 
-/** What a run prints, beside the output folder: that one may not exist yet. */
-export const logOf = ({ output }: Pick<Timer, "output">): string => `${output}.log`
-
 /** An exit code of 3 is no failure; a `%` would end the command. */
 const commandOf = (timer: Timer): string => {
-  const { command, env_file, folder, path } = timer
+  const { command, env_file, folder, output, path } = timer
   const words = [...command, ...argumentsOf(timer, env_file)].map(shellWord)
-  const log = shellWord(logOf(timer))
+  // What a run prints is beside the output folder: that one may not exist yet.
+  const log = shellWord(`${output}.log`)
   const failed = `echo "nightjar: ${runsText(timer)} ended with exit code $?, see "${log}`
   const started = `${path === undefined ? "" : `PATH=${shellWord(path)} `}${words.join(" ")} >>${log} 2>&1`
   const guarded = `{ ${started} || case $? in 3) ;; *) ${failed} ;; esac; }`

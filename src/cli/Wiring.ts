@@ -84,27 +84,27 @@ export interface SandboxServing extends SandboxOptions {
   readonly speed: number
 }
 
-// The service as a run or a plan sees it: remote over HTTP, or embedded in this process. Runs beside each
-// other share what must not exist twice (`Common`). Rooms are loaded when a layer is built.
-
-// The clocks of the embedded service: time continues from its newest event and never goes back, however
-// fast it runs. Rooms are loaded when a clock is made, as in `main.ts`.
+// The clocks of the embedded service. Rooms are loaded when a clock is made, as in `main.ts`.
 
 /** Time continues from the newest event of the embedded service and the ledger, and never goes back. */
 const layer = (speed: number, journal: string | undefined) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { Ledger } = yield* Effect.promise(() => import("../ledger/Ledger.ts"))
-      const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
       const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
-      const now = yield* Clock.currentTimeMillis
-      const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
-      const recorded = yield* newestFactAt(yield* Ledger)
-      return ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0, recorded) })
+      const { now, happened } = yield* momentsOf(journal)
+      return ScaledClock.layer({ speed, originMs: Math.max(now, happened, yield* newestFactAt) })
     }),
   )
 
-const newestFactAt = Effect.fnUntraced(function* (known: Ledger["Service"]) {
+const momentsOf = Effect.fnUntraced(function* (journal: string | undefined) {
+  const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
+  const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
+  return { now: yield* Clock.currentTimeMillis, happened: happened ?? 0 }
+})
+
+const newestFactAt = Effect.gen(function* () {
+  const { Ledger } = yield* Effect.promise(() => import("../ledger/Ledger.ts"))
+  const known = yield* Ledger
   const runs = yield* known.runs
   const open = runs.filter((run, index) => run.ended === undefined || index === runs.length - 1)
   const facts = yield* Effect.forEach(open, ({ fact }) => known.facts(fact.run_id))
@@ -112,17 +112,13 @@ const newestFactAt = Effect.fnUntraced(function* (known: Ledger["Service"]) {
   return Math.max(0, ...ends, ...facts.map((ofRun) => ofRun.at(-1)?.at ?? 0))
 })
 
-/** For the service as a server. */
 const layerServer = (speed: number, journal: string | undefined) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
       const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
-      const now = yield* Clock.currentTimeMillis
-      const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
-      return speed === 1 && (happened ?? 0) <= now
-        ? Layer.empty
-        : ScaledClock.layer({ speed, originMs: Math.max(now, happened ?? 0) })
+      const { now, happened } = yield* momentsOf(journal)
+      const isOurs = speed === 1 && happened <= now
+      return isOurs ? Layer.empty : ScaledClock.layer({ speed, originMs: Math.max(now, happened) })
     }),
   )
 
@@ -165,6 +161,8 @@ export const connectionsTo = (target: Pick<RemoteTarget, "accept_any_certificate
     return (await import("../client/NodeClient.ts")).NodeClient.layer({ acceptAnyCertificate })
   })
 
+// The service as a run or a plan sees it. Runs beside each other share what must not exist twice (`Common`).
+
 /** The service over HTTP: paced, on a clock that never jumps. */
 const remote = (target: RemoteTarget, common: Common, through?: Through) =>
   lazily(async () => {
@@ -195,8 +193,7 @@ const embedded = (target: Embedded, common: Common, through: Through | undefined
     const { SandboxClient } = await import("../sandbox/server/SandboxServer.ts")
     const { base_url, flows_url } = SandboxClient
     const app_secret = Redacted.make(sandboxSecret)
-    const service = ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret })
-    return service.pipe(
+    return ServiceHttp.layer({ base_url, flows_url, attachments_url: flows_url, app_secret }).pipe(
       Layer.provide(seenBy(through, SandboxClient.layer)),
       Layer.provideMerge(common.sandbox(target)),
     )
@@ -238,7 +235,7 @@ export const dispatcher = (speed: number) =>
 /** Nothing in common with anybody. */
 export const alone = (journal: string | undefined, hooksUrl?: string): Common => ({
   connections: connectionsTo,
-  pause: pause,
+  pause,
   sandbox: (target) => openSandbox(target, journal, hooksUrl),
 })
 

@@ -2,7 +2,7 @@
  * Compares answers with the contract: what is missing, has another type or status, is outside an enumeration
  * or is not named by the reference. Walks the contract's own schemas; no finding repeats a value of a record.
  */
-import { Predicate, Schema, SchemaAST } from "effect"
+import { Predicate, Result, Schema, SchemaAST } from "effect"
 import { ExecutionApi, FlowApi } from "../../service/Api.ts"
 import type { ResultsSource } from "../../service/FlowResults.ts"
 import * as Vocabulary from "../../service/Vocabulary.ts"
@@ -104,7 +104,6 @@ const shapeAt = (value: unknown, key: string, record: boolean, depth: number): u
   return Object.fromEntries([...shown, ...more])
 }
 
-/** The shape of a body, as JSON. */
 export const shapeOf = (json: unknown): unknown => shapeAt(json, "", false, 0)
 
 /** The kind of a value, for people: never the value itself. */
@@ -181,9 +180,7 @@ const walkObject = (
     if (name === "_tag") continue
     const at = below(path, name)
     if (Object.hasOwn(value, name)) walk(type, value[name], at, tell, depth + 1)
-    else if (!SchemaAST.isOptional(type)) {
-      tell({ kind: "missing", path: at, says: `\`${at}\` is missing` })
-    }
+    else if (!SchemaAST.isOptional(type)) tell({ kind: "missing", path: at, says: `\`${at}\` is missing` })
   }
   const rest = ast.indexSignatures[0]?.type
   for (const [name, inner] of Object.entries(value)) {
@@ -312,12 +309,8 @@ const contractRoutes: ReadonlyArray<Route> = endpoints.map((endpoint) => {
   const answers = new Map<number, SchemaAST.AST>()
   for (const schema of endpoint.success) answers.set(statusOf(schema, 200), Schema.toEncoded(schema).ast)
   for (const schema of endpoint.error) answers.set(statusOf(schema, 500), Schema.toEncoded(schema).ast)
-  return {
-    name: endpoint.identifier,
-    method: endpoint.method,
-    path: endpoint.path.replaceAll(/:([a-z_]+)/g, "{$1}"),
-    answers,
-  }
+  const { identifier: name, method } = endpoint
+  return { name, method, path: endpoint.path.replaceAll(/:([a-z_]+)/g, "{$1}"), answers }
 })
 
 const sourceRoute = (source: ResultsSource): Route => ({
@@ -332,13 +325,11 @@ const sourceRoute = (source: ResultsSource): Route => ({
 const segmentsOf = (path: string): ReadonlyArray<string> => path.split("/").slice(1)
 const isPlaceholder = (segment: string): boolean => segment.startsWith("{")
 
-const decoded = (segment: string): string => {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
-}
+const decoded = (segment: string): string =>
+  Result.getOrElse(
+    Result.try(() => decodeURIComponent(segment)),
+    () => segment,
+  )
 
 /** The ids in a path that ends as the route's does; undefined if it does not. */
 const idsOf = (route: Route, path: ReadonlyArray<string>): Readonly<Record<string, string>> | undefined => {
@@ -386,7 +377,8 @@ export const matcherOf = (sources: ReadonlyArray<ResultsSource>): Matcher => {
 }
 
 /** The JSON of an answer; undefined if it has none. */
-export const jsonOf = ({ body }: RecordedCall): unknown => (body._tag === "Json" ? body.json : undefined)
+export const jsonOf = ({ body }: Pick<RecordedCall, "body">): unknown =>
+  body._tag === "Json" ? body.json : undefined
 
 /** An own property of a JSON object. */
 export const fieldOf = (json: unknown, name: string): unknown =>

@@ -16,6 +16,7 @@ import {
 } from "./Observe.ts"
 import type { Observed } from "./Observe.ts"
 import { plain, span, wrap } from "../../report/TextTable.ts"
+import { readingChoices } from "../../sandbox/state/Reading.ts"
 import { rowOf } from "../../service/Ends.ts"
 import { builtInSources, countedTotal, type ResultsSource } from "../../service/FlowResults.ts"
 import type { Access, ExecutionId, RunId } from "../../service/Ids.ts"
@@ -58,7 +59,6 @@ const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string 
   return call.http_status === 422 ? "the flow API refuses this service's session ids (422)" : undefined
 }
 
-/** What such a line does. */
 const onItsWordAlone = "a final answer counts as complete, and executions are deleted without a count"
 
 /** Without a count, only a source that may return everything can be trusted to be complete. */
@@ -78,9 +78,8 @@ const proposeCounts = (source: ResultsSource, input: FitInput): Proposal => {
   )
   const [way] = ways
   if (ways.some((one) => one === source.counts)) return unchanged("its records meet products_count")
-  if (way !== undefined) {
+  if (way !== undefined)
     return { change: { counts: way }, says: `its records meet products_count by ${way}`, decisions: [] }
-  }
   const { read, counted } = shareOf(source, calls, counts.counts)
   return unchanged(`it brings ${read} of the ${counted} records counted for it`)
 }
@@ -88,11 +87,10 @@ const proposeCounts = (source: ResultsSource, input: FitInput): Proposal => {
 /** A closed execution whose answer does not say that it is final would never count as complete. */
 const proposeFinal = (source: ResultsSource, call: RecordedCall): Proposal["decisions"] => {
   const json = jsonOf(call)
-  if (source.final === "always" || !Predicate.isObject(json) || fieldOf(json, source.final) !== undefined)
-    return []
-  const why =
-    `the answer has no \`${source.final}\`, although the execution is closed, so a run treats it as ` +
-    "partial"
+  const { final } = source
+  if (final === "always" || !Predicate.isObject(json) || fieldOf(json, final) !== undefined) return []
+  const closed = "although the execution is closed, so a run treats it as partial"
+  const why = `the answer has no \`${final}\`, ${closed}`
   return [{ line: "final: always", why }]
 }
 
@@ -185,33 +183,21 @@ const probeFindings = (calls: ReadonlyArray<RecordedCall>): ReadonlyArray<Findin
   const probe = calls.find((call) => call.probe && call.route.name === "startExecution")
   if (probe === undefined || probe.http_status === undefined || probe.http_status === 409) return []
   const aborted = calls.find((call) => call.probe && call.route.name === "abortExecution")
-  const stopped =
-    aborted === undefined
-      ? ""
-      : `; the second execution was stopped (answer: ${aborted.http_status ?? "none"})`
-  return [
-    {
-      kind: "value",
-      route: "startExecution",
-      http_status: probe.http_status,
-      path: "",
-      says: `the same start, sent again while its execution was open, was not refused with 409${stopped}`,
-      calls: [probe.number],
-    },
-  ]
+  const stopped = aborted && `; the second execution was stopped (answer: ${aborted.http_status ?? "none"})`
+  const { http_status } = probe
+  const again = "the same start, sent again while its execution was open, was not refused with 409"
+  const says = `${again}${stopped ?? ""}`
+  return [{ kind: "value", route: "startExecution", http_status, path: "", says, calls: [probe.number] }]
 }
 
 /** What an engineer has to decide before a run deletes anything: one sentence each, for all its sources. */
 const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string> => {
   const all = fitted.flatMap(({ name, decisions }) => decisions.map((decision) => ({ name, ...decision })))
-  const texts = [...new Set(all.map(({ line, why }) => `${line}\n${why}`))]
-  return texts.map((text) => {
-    const [line = "", why = ""] = text.split("\n")
-    const names = all.filter((one) => one.line === line && one.why === why).map(({ name }) => name)
-    return (
-      `\`${line}\` for ${names.join(" and ")}: ${why}. With it ${onItsWordAlone}. ` +
-      "It is in the files as a comment."
-    )
+  const byText = Map.groupBy(all, ({ line, why }) => `${line}\n${why}`)
+  return [...byText].map(([text, same]) => {
+    const [line, why] = text.split("\n")
+    const names = same.map(({ name }) => name).join(" and ")
+    return `\`${line}\` for ${names}: ${why}. With it ${onItsWordAlone}. It is in the files as a comment.`
   })
 }
 
@@ -248,19 +234,16 @@ export interface About extends Access {
   readonly outcome: string
   readonly reason: string
   readonly execution_id: ExecutionId | undefined
-  /** Whether the execution is still at the service. */
-  readonly isKept: boolean
   readonly calls: number
-  readonly tookMs: number
+  /** Whether the execution is still at the service. */
+  readonly kept: boolean
+  readonly took_ms: number
 }
 
 export interface Section {
   readonly title: string
   readonly lines: ReadonlyArray<string>
 }
-
-/** The section of the reference for a reading's key. */
-type SectionOf = (key: string) => string | undefined
 
 const callsOf = ({ calls }: Finding): string =>
   calls.length === 1 ? `call ${calls[0]}` : `calls ${calls.join(", ")}`
@@ -300,53 +283,38 @@ const countLine = ({ counts, proof }: Picture): string => {
 }
 
 /** The sections of the report, in the order in which a person needs them. */
-export const reportSections = (
-  about: About,
-  picture: Picture,
-  sectionOf: SectionOf,
-): ReadonlyArray<Section> => {
+export const reportSections = (about: About, picture: Picture): ReadonlyArray<Section> => {
   const { misfits, observed, changing, unobserved, beyond, fitted, decisions } = picture
   const placed = (key: string) => {
-    const section = sectionOf(key)
-    return section === undefined ? key : `${key} (section ${section})`
+    const choice = readingChoices.find((one) => one.key === key)
+    return choice === undefined ? key : `${key} (section ${choice.section})`
   }
   const reason = about.reason === "" ? "" : `, ${about.reason}`
   // Other results sources may change such an end.
   const ownSources =
     rowOf(about.reason).results === "incomplete" ? ", with the job's current results sources" : ""
   const ended = `Ended as ${about.outcome}${reason}${ownSources}`
-  const kept =
-    about.execution_id === undefined
-      ? []
-      : [
-          about.isKept
-            ? `Execution ${about.execution_id} and its data stay at the service. With \`--delete\` it is ` +
-              "deleted once everything in it has been proved to be read."
-            : `Execution ${about.execution_id} was deleted at the service: everything in it was read.`,
-        ]
+  const kept = about.kept
+    ? `Execution ${about.execution_id} and its data stay at the service. With \`--delete\` it is ` +
+      "deleted once everything in it has been proved to be read."
+    : `Execution ${about.execution_id} was deleted at the service: everything in it was read.`
   return [
     {
       title: `${about.customer_id} on ${about.engine_reference}`,
       lines: [
-        `${ended}, after ${span(about.tookMs)} and ${counted(about.calls, "recorded call")}.`,
+        `${ended}, after ${span(about.took_ms)} and ${counted(about.calls, "recorded call")}.`,
         countLine(picture),
-        ...kept,
+        ...(about.execution_id === undefined ? [] : [kept]),
       ],
     },
     misfits.length === 0
-      ? {
-          title: "Every answer fits the reference",
-          lines: ["or one of the readings observed below."],
-        }
+      ? { title: "Every answer fits the reference", lines: ["or one of the readings observed below."] }
       : { title: "Does not fit the reference", lines: atMost(misfits.map(findingLine)) },
     {
       title: "Observed where the reference leaves room",
       lines: observed.map(({ key, value, call }) => `${placed(key)}: ${value}, see call ${call}`),
     },
-    {
-      title: "Answered in several ways, so not part of the reading",
-      lines: changing.map(placed),
-    },
+    { title: "Answered in several ways, so not part of the reading", lines: changing.map(placed) },
     {
       title: "Not observed in this run",
       lines: unobserved.length === 0 ? [] : [`${unobserved.join(", ")}.`],
@@ -370,23 +338,18 @@ export const renderSections = (sections: ReadonlyArray<Section>, width: number):
 /** Text from a service must not be read as mark-up. */
 const escaped = (text: string): string => plain(text).replaceAll(/[\\<>*[\]#|]|(?<!\w)_|_(?!\w)/g, "\\$&")
 
-export const renderMarkdown = (sections: ReadonlyArray<Section>): string =>
-  `${sections
-    .map(({ title, lines }, index) =>
-      [
-        `${index === 0 ? "#" : "##"} ${escaped(title)}`,
-        "",
-        // Text in backquotes is ours, and Markdown does not interpret it.
-        ...lines.map(
-          (line) =>
-            `- ${line
-              .split("`")
-              .map((part, odd) => (odd % 2 === 1 ? plain(part) : escaped(part)))
-              .join("`")}`,
-        ),
-      ].join("\n"),
-    )
-    .join("\n\n")}\n`
+/** Text in backquotes is ours, and Markdown does not interpret it. */
+const item = (line: string): string => {
+  const parts = line.split("`").map((part, index) => (index % 2 === 1 ? plain(part) : escaped(part)))
+  return `- ${parts.join("`")}`
+}
+
+export const renderMarkdown = (sections: ReadonlyArray<Section>): string => {
+  const texts = sections.map(({ title, lines }, index) =>
+    [`${index === 0 ? "#" : "##"} ${escaped(title)}`, "", ...lines.map(item)].join("\n"),
+  )
+  return `${texts.join("\n\n")}\n`
+}
 
 /** Enough of an id to tell two apart. */
 const shortened = (id: string): string => (id.length <= 12 ? id : `${id.slice(0, 8)}…`)

@@ -6,6 +6,7 @@ import { Predicate } from "effect"
 import { fieldOf, idForm, jsonOf, type RecordedCall } from "./Compare.ts"
 import { countedTotal, mayBring, readProductsCount, subFamilyOf } from "../../service/FlowResults.ts"
 import type { ProductsCount, ResultsSource } from "../../service/FlowResults.ts"
+import { sumOf } from "../../report/TextTable.ts"
 import { findingOf, proveDrain, type DrainProof, type SourceFinding } from "../../task/DrainProof.ts"
 
 export interface Observed {
@@ -15,8 +16,9 @@ export interface Observed {
   readonly call: number
 }
 
+type Calls = ReadonlyArray<RecordedCall>
 type Seen = string | undefined
-type Look = (call: RecordedCall, calls: ReadonlyArray<RecordedCall>) => Seen
+type Look = (call: RecordedCall, calls: Calls) => Seen
 
 const named = (call: RecordedCall, ...names: ReadonlyArray<string>): boolean =>
   names.includes(call.route.name)
@@ -39,7 +41,7 @@ const isAcceptance = (call: RecordedCall): boolean =>
   Predicate.isObject(jsonOf(call))
 
 /** The last state before a call shows whether there was anything to read. */
-const loggedInBefore = (call: RecordedCall, calls: ReadonlyArray<RecordedCall>): boolean => {
+const loggedInBefore = (call: RecordedCall, calls: Calls): boolean => {
   const closed = calls.findLast((one) => one.number < call.number && isClosed(one))
   return closed !== undefined && fieldOf(jsonOf(closed), "authentication_status") === "AUTH_OK"
 }
@@ -47,8 +49,7 @@ const loggedInBefore = (call: RecordedCall, calls: ReadonlyArray<RecordedCall>):
 const countsOf = (call: RecordedCall): Seen => {
   if (!isClosed(call)) return undefined
   const counts = fieldOf(jsonOf(call), "products_count")
-  if (counts === undefined) return "absent"
-  if (counts === null) return "null"
+  if (counts === undefined || counts === null) return shownAs(jsonOf(call), "products_count")
   if (Array.isArray(counts)) return "list"
   if (!Predicate.isObject(counts)) return undefined
   const values = Object.values(counts)
@@ -155,18 +156,16 @@ const kindsOf: Look = (call, calls) => {
   return call.http_status === 404 && !others ? "absent" : undefined
 }
 
-const tokenBodyOf = (call: RecordedCall): Seen => {
-  if (!named(call, "startTokenized")) return undefined
-  const seen: Readonly<Record<number, string>> = { 202: "token", 405: "absent" }
-  return seen[call.http_status ?? 0]
-}
+/** What the status of an answer to this call shows. */
+const byStatus =
+  (name: string, seen: Readonly<Record<number, string>>): Look =>
+  (call) =>
+    named(call, name) ? seen[call.http_status ?? 0] : undefined
 
-const readable =
-  (name: string): Look =>
-  (call, calls) => {
-    if (!named(call, name) || !loggedInBefore(call, calls)) return undefined
-    return call.http_status === 200 ? "present" : call.http_status === 404 ? "absent" : undefined
-  }
+const readable = (name: string): Look => {
+  const look = byStatus(name, { 200: "present", 404: "absent" })
+  return (call, calls) => (loggedInBefore(call, calls) ? look(call, calls) : undefined)
+}
 
 const looks: Readonly<Record<string, Look>> = {
   // If both requests carry the same external id, an echo and the running execution's id are the same text.
@@ -212,7 +211,7 @@ const looks: Readonly<Record<string, Look>> = {
   profile: readable("readProfile"),
   result_kinds: kindsOf,
   attachments: readable("downloadAttachment"),
-  tokenized_body: tokenBodyOf,
+  tokenized_body: byStatus("startTokenized", { 202: "token", 405: "absent" }),
   // Only a ticket exchange reads it, and this run asks for no ticket.
   token_status: () => undefined,
   head: (call) => {
@@ -246,47 +245,34 @@ export const observeReading = (calls: ReadonlyArray<RecordedCall>) => {
   return { observed, changing }
 }
 
-// What recorded answers prove about the records of an execution: the same proof that a run makes before it
-// deletes, made from recorded calls.
+// The proof that a run makes before it deletes, made from recorded calls.
 
 /** Statuses that describe the moment, not the execution. */
 const passing = (status: number): boolean => status === 429 || status >= 500
 
 /** The last answer of a source that will not change any more. */
-export const lastAnswer = (
-  { path }: ResultsSource,
-  calls: ReadonlyArray<RecordedCall>,
-): RecordedCall | undefined =>
+export const lastAnswer = ({ path }: ResultsSource, calls: Calls): RecordedCall | undefined =>
   calls.findLast(
     ({ route, http_status }) => route.path === path && http_status !== undefined && !passing(http_status),
   )
 
 /** `products_count` from the last closed state. */
-export const countsIn = (calls: ReadonlyArray<RecordedCall>): ProductsCount => {
-  const closed = calls.findLast(
-    ({ route, http_status }) => route.name === "readExecution" && http_status === 200,
-  )
+export const countsIn = (calls: Calls): ProductsCount => {
+  const closed = calls.findLast((call) => named(call, "readExecution") && call.http_status === 200)
   if (closed === undefined) return { _tag: "Unknown", why: "no closed state was read" }
   return readProductsCount(fieldOf(jsonOf(closed), "products_count"))
 }
 
-const findingsOf = (
-  source: ResultsSource,
-  calls: ReadonlyArray<RecordedCall>,
-): ReadonlyArray<SourceFinding> => {
+const findingsOf = (source: ResultsSource, calls: Calls): ReadonlyArray<SourceFinding> => {
   const call = source.enabled ? lastAnswer(source, calls) : undefined
   return call?.http_status === 200 ? [findingOf(source, jsonOf(call))] : []
 }
 
 /** What a run with these sources would find complete, and which records it would miss. */
-export const proofOf = (
-  sources: ReadonlyArray<ResultsSource>,
-  calls: ReadonlyArray<RecordedCall>,
-): DrainProof =>
-  proveDrain(
-    countsIn(calls),
-    sources.flatMap((source) => findingsOf(source, calls)),
-  )
+export const proofOf = (sources: ReadonlyArray<ResultsSource>, calls: Calls): DrainProof => {
+  const findings = sources.flatMap((source) => findingsOf(source, calls))
+  return proveDrain(countsIn(calls), findings)
+}
 
 /** The counts of the families that a source may return. */
 const countsFor = (source: ResultsSource, counts: Readonly<Record<string, number>>) =>
@@ -295,7 +281,7 @@ const countsFor = (source: ResultsSource, counts: Readonly<Record<string, number
 /** Whether the source's answer contains everything counted for it, compared in this way. */
 export const meetsCounts = (
   source: ResultsSource,
-  calls: ReadonlyArray<RecordedCall>,
+  calls: Calls,
   counts: Readonly<Record<string, number>>,
   way: "sub_family" | "product",
 ): boolean => {
@@ -304,14 +290,7 @@ export const meetsCounts = (
 }
 
 /** `2 of 3 records`, of those counted for the source. */
-export const shareOf = (
-  source: ResultsSource,
-  calls: ReadonlyArray<RecordedCall>,
-  counts: Readonly<Record<string, number>>,
-) => {
-  const tallies = findingsOf(source, calls).map(({ tally }) => [...tally.bySubFamily.values()])
-  return {
-    read: tallies.flat().reduce((sum, count) => sum + count, 0),
-    counted: countedTotal(countsFor(source, counts)),
-  }
+export const shareOf = (source: ResultsSource, calls: Calls, counts: Readonly<Record<string, number>>) => {
+  const read = findingsOf(source, calls).flatMap(({ tally }) => [...tally.bySubFamily.values()])
+  return { read: sumOf(read), counted: countedTotal(countsFor(source, counts)) }
 }

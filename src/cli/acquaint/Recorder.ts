@@ -6,10 +6,11 @@
 import { Clock, Effect, Stream } from "effect"
 import { Headers, HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
+import { given } from "../../base/Schemas.ts"
 import { ExecutionApi } from "../../service/Api.ts"
 import { cleanBody } from "../../privacy/CleanBody.ts"
 import { KnownSecrets } from "../../privacy/KnownSecrets.ts"
-import { fieldOf, type Matcher, type RecordedBody, type RecordedCall } from "./Compare.ts"
+import { fieldOf, jsonOf, type Matcher, type RecordedBody, type RecordedCall } from "./Compare.ts"
 
 /** Calls beyond this number are made but not kept; a run that polls one execution makes a few hundred. */
 const callsMax = 5_000
@@ -33,18 +34,14 @@ const readBody = (bytes: Uint8Array): RecordedBody => {
   }
 }
 
-const externalIdOf = ({ body }: HttpClientRequest.HttpClientRequest): string | undefined => {
+const externalIdOf = ({ body }: Request): string | undefined => {
   if (body._tag !== "Uint8Array") return undefined
-  const read = readBody(body.body)
-  const id = read._tag === "Json" ? fieldOf(read.json, "external_execution_id") : undefined
+  const id = fieldOf(jsonOf({ body: readBody(body.body) }), "external_execution_id")
   return typeof id === "string" ? id : undefined
 }
 
 /** The same answer; its body is recorded when it is read. */
-const watched = (
-  response: HttpClientResponse.HttpClientResponse,
-  see: (bytes: Uint8Array) => void,
-): HttpClientResponse.HttpClientResponse => {
+const watched = (response: Response, see: (bytes: Uint8Array) => void): Response => {
   const streamed = () => {
     const chunks: Array<Uint8Array> = []
     let bytes = 0
@@ -61,11 +58,8 @@ const watched = (
   }
   const buffered = () =>
     Effect.tap(response.arrayBuffer, (buffer) => Effect.sync(() => see(new Uint8Array(buffer))))
-  const answer: HttpClientResponse.HttpClientResponse = Object.create(response, {
-    arrayBuffer: { get: buffered },
-    stream: { get: streamed },
-  })
-  return answer
+  const read = { arrayBuffer: { get: buffered }, stream: { get: streamed } }
+  return Object.create(response, read) as Response
 }
 
 /** Another URL of the same execution API. */
@@ -73,14 +67,11 @@ const urlOf = (startUrl: string, path: string, execution_id: string): string =>
   startUrl.replace(startExecution.path, "") + path.replace(":execution_id", encodeURIComponent(execution_id))
 
 /** A request without a body, with the credentials of another one. */
-const bodiless = (method: "GET" | "DELETE", url: string, like: HttpClientRequest.HttpClientRequest) => {
+const bodiless = (method: "GET" | "DELETE", url: string, like: Request) => {
   const { urlParams, hash, body } = HttpClientRequest.get("")
   const headers = Headers.remove(Headers.remove(like.headers, "content-type"), "content-length")
   return HttpClientRequest.makeWith(method, url, urlParams, hash, headers, body)
 }
-
-const readWhole = <E>(answer: Effect.Effect<HttpClientResponse.HttpClientResponse, E>) =>
-  Effect.flatMap(answer, ({ arrayBuffer }) => arrayBuffer)
 
 type Client = HttpClient.HttpClient
 type Request = HttpClientRequest.HttpClientRequest
@@ -103,7 +94,7 @@ const openCall = (recording: Recording, request: Request, sentAtMs: number, prob
   const call: RecordedCall = {
     number: calls.length + recording.unkept + 1,
     ...recording.match(request.method, request.url),
-    ...(external_execution_id === undefined ? {} : { external_execution_id }),
+    ...given({ external_execution_id }),
     probe,
     sentAtMs: sentAtMs - recording.firstAtMs,
     tookMs: 0,
@@ -140,10 +131,9 @@ const send = (
   })
 
 const idIn = (answer: Response) =>
-  Effect.map(answer.arrayBuffer, (buffer) => {
-    const body = readBody(new Uint8Array(buffer))
-    return body._tag === "Json" ? fieldOf(body.json, "execution_id") : undefined
-  })
+  Effect.map(answer.arrayBuffer, (buffer) =>
+    fieldOf(jsonOf({ body: readBody(new Uint8Array(buffer)) }), "execution_id"),
+  )
 
 /** The same start once more while the first is open. The run must not see any of it. */
 const probeConflict = Effect.fnUntraced(function* (
@@ -155,12 +145,8 @@ const probeConflict = Effect.fnUntraced(function* (
   recording.probed = true
   const created = yield* idIn(first)
   if (typeof created !== "string") return
-  const state = yield* send(
-    recording,
-    client,
-    bodiless("GET", urlOf(request.url, readExecution.path, created), request),
-    false,
-  )
+  const look = bodiless("GET", urlOf(request.url, readExecution.path, created), request)
+  const state = yield* send(recording, client, look, false)
   yield* state.arrayBuffer
   // After a run has ended, the same start would be a new one, with a second login.
   if (state.status !== 202) return
@@ -168,27 +154,16 @@ const probeConflict = Effect.fnUntraced(function* (
   const other = yield* idIn(second)
   if (second.status !== 202 || typeof other !== "string" || other === created) return
   // The service broke its rule and is about to log in again: abort this execution before it can.
-  yield* readWhole(
-    send(
-      recording,
-      client,
-      bodiless("DELETE", urlOf(request.url, abortExecution.path, other), request),
-      true,
-    ),
-  )
+  const abort = bodiless("DELETE", urlOf(request.url, abortExecution.path, other), request)
+  yield* (yield* send(recording, client, abort, true)).arrayBuffer
 })
 
 const isAcceptedStart = (request: Request, response: Response): boolean =>
   request.method === "POST" && request.url.endsWith(startExecution.path) && response.status === 202
 
 export const makeRecorder = (options: { readonly match: Matcher; readonly probeConflict: boolean }) => {
-  const recording: Recording = {
-    match: options.match,
-    calls: [],
-    unkept: 0,
-    firstAtMs: undefined,
-    probed: !options.probeConflict,
-  }
+  const { match, probeConflict: probes } = options
+  const recording: Recording = { match, calls: [], unkept: 0, firstAtMs: undefined, probed: !probes }
   return {
     calls: recording.calls as ReadonlyArray<RecordedCall>,
     /** How many calls were made but not kept. */

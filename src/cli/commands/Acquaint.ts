@@ -6,8 +6,8 @@ import { existsSync, readdirSync, rmSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { Effect, Exit, Layer, Option, Result, Schema, Stream } from "effect"
 import { actUnless, command } from "../CommandRow.ts"
-import { endingFor, refuse, toolVersion } from "../Failures.ts"
-import { loadJobs } from "../Jobs.ts"
+import { endingFor, refuse, refuseUnknown, toolVersion } from "../Failures.ts"
+import { loadOne } from "../Jobs.ts"
 import { summarisedNight } from "../Nights.ts"
 import { NoProgressFlag, argument, note, optionalFlag, switchFlag, unknownNames } from "../Output.ts"
 import { holdOutput, makePrivate, writeWhole } from "../OutputFolder.ts"
@@ -33,7 +33,7 @@ import { exitCodes } from "../../messages/ExitCodes.ts"
 import { attachmentIds } from "../../records/ExactNumber.ts"
 import { planJob } from "../../run/PlanJob.ts"
 import { encodeReading } from "../../sandbox/readings/SettingFiles.ts"
-import { Reading, readingChoices } from "../../sandbox/state/Reading.ts"
+import { Reading } from "../../sandbox/state/Reading.ts"
 import { rowOf } from "../../service/Ends.ts"
 import { isAddressable, type SourceIds } from "../../service/FlowResults.ts"
 import { RunId, type CustomerId, type EngineReference, type SessionId } from "../../service/Ids.ts"
@@ -47,17 +47,13 @@ const nameMax = 64
  * One assignment, one attempt, no ticket, nothing deleted unless `remove`. One document is enough to see how
  * they are answered; all are needed only before a deletion.
  */
-export const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job => {
-  const { login } = assignment
+const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job => {
+  const { login: given } = assignment
+  const login = given._tag === "Parameters" ? { ...given, tokenized_access: false } : given
   return {
     ...job,
     name: `acquaint-${job.name}`.slice(0, nameMax),
-    assignments: [
-      {
-        ...assignment,
-        login: login._tag === "Parameters" ? { ...login, tokenized_access: false } : login,
-      },
-    ],
+    assignments: [{ ...assignment, login }],
     sessions: [],
     retry: { ...job.retry, max_attempts: 1 },
     flow_results: { ...job.flow_results, attachments: remove && job.flow_results.attachments },
@@ -86,10 +82,9 @@ const extraWithin = "2 minutes"
 /** One document shows how documents are answered; the others are not downloaded. */
 const readAttachment = Effect.fnUntraced(function* (job: Job, recorder: Recorder, session_id: SessionId) {
   const service = yield* Service
-  const bodies = job.sources
-    .filter(({ attachments }) => attachments)
-    .map((source) => lastAnswer(source, recorder.calls))
-  const [id] = bodies.flatMap((call) => (call === undefined ? [] : attachmentIds(jsonOf(call)).requestable))
+  const withDocuments = job.sources.filter(({ attachments }) => attachments)
+  const bodies = withDocuments.flatMap((source) => lastAnswer(source, recorder.calls) ?? [])
+  const [id] = bodies.flatMap((call) => attachmentIds(jsonOf(call)).requestable)
   if (id === undefined) return
   const answer = yield* service.downloadAttachment(session_id, id)
   if (answer._tag === "Document") yield* Stream.runDrain(Stream.take(answer.bytes, 1))
@@ -119,15 +114,25 @@ const lookFurther = Effect.fnUntraced(function* (
   if (wanted && session_id !== undefined) yield* Effect.ignore(readAttachment(job, recorder, session_id))
 })
 
-/** Runs the job, which is already cut down, and makes the extra reads unless the execution is deleted. */
-export const acquaintedNight = Effect.fn("Acquaint.night")(function* (input: {
+/** What one call of `acquaint` is about, and where its files go. */
+interface Acquainting {
+  /** Cut down to one assignment. */
   readonly job: Job
-  /** The job before it was cut down: what it wants beyond one assignment. */
+  /** The job before: what it wants beyond one assignment. */
   readonly whole: Job
+  readonly assignment: Assignment
   readonly output: string
   readonly recorder: Recorder
-}) {
-  const { job, whole, output, recorder } = input
+  /** Of the recording and its report. */
+  readonly folder: string
+  /** Of the results sources. */
+  readonly schemas: string
+  readonly acceptUncounted: boolean
+}
+
+/** Runs the job, and makes the extra reads unless the execution is deleted. */
+const acquaintedNight = Effect.fn("Acquaint.night")(function* (asked: Acquainting) {
+  const { job, whole, output, recorder } = asked
   const newest = yield* newestOf(job)
   const refused = newest === "open" ? undefined : yield* verdictBefore(job)
   if (refused !== undefined) return { _tag: "Refused" as const, refused }
@@ -144,54 +149,39 @@ export const acquaintedNight = Effect.fn("Acquaint.night")(function* (input: {
   return { _tag: "Ran" as const, result, summary, task, attempt, isKept }
 })
 
-// Which assignment of a job `acquaint` runs: the only one, or the one that its flags name. It never sends a
-// login for a customer who was not chosen.
-
 const namesMax = 5
 
 const some = (names: ReadonlyArray<string>): string =>
   names.length <= namesMax ? names.join(", ") : `${names.slice(0, namesMax).join(", ")} …`
 
-const pick = Effect.fnUntraced(function* (
-  flag: "customer" | "engine",
+const keys = { customer: "customer_id", engine: "engine_reference" } as const
+
+/** Those of the assignments with the name that the flag gives, or else the only one that they have. */
+const narrowed = Effect.fnUntraced(function* (
+  of: ReadonlyArray<Assignment>,
+  what: keyof typeof keys,
   given: Option.Option<string>,
-  names: ReadonlyArray<string>,
-  whose: string,
+  where: string,
 ) {
-  if (Option.isSome(given)) {
-    if (names.includes(given.value)) return given.value
-    const unknown = unknownNames(whose, { [flag]: [[given.value], names] })
-    return yield* refuse("name-unknown", { detail: unknown.join("; ") })
-  }
-  const [only] = names
-  if (only === undefined) return yield* refuse("names-missing", { where: whose, what: flag })
-  if (names.length === 1) return only
-  const ambiguous = { where: whose, count: names.length, what: flag, names: some(names) }
-  return yield* refuse("names-ambiguous", ambiguous)
+  const names = [...new Set<string>(of.map((one) => one[keys[what]]))]
+  if (Option.isNone(given) && names.length === 0) return yield* refuse("names-missing", { where, what })
+  if (Option.isNone(given) && names.length > 1)
+    return yield* refuse("names-ambiguous", { where, count: names.length, what, names: some(names) })
+  const name = Option.getOrElse(given, () => names[0] ?? "")
+  yield* refuseUnknown(unknownNames(where, { [what]: [[name], names] }))
+  return of.filter((one) => one[keys[what]] === name)
 })
 
+/** No login is sent for a customer who was not chosen. */
 const chooseAssignment = Effect.fnUntraced(function* (
-  job: Job,
+  { assignments, path }: Job,
   customer: Option.Option<string>,
   engine: Option.Option<string>,
 ) {
-  const namesIn = (of: ReadonlyArray<Assignment>, key: "customer_id" | "engine_reference") => [
-    ...new Set<string>(of.map((one) => one[key])),
-  ]
-  if (Option.isSome(engine))
-    yield* pick("engine", engine, namesIn(job.assignments, "engine_reference"), job.path)
-  const offered = job.assignments.filter(
-    ({ engine_reference }) => Option.isNone(engine) || engine_reference === engine.value,
-  )
-  const customer_id = yield* pick("customer", customer, namesIn(offered, "customer_id"), job.path)
-  const own = offered.filter((one) => one.customer_id === customer_id)
-  const reference = yield* pick(
-    "engine",
-    engine,
-    namesIn(own, "engine_reference"),
-    `${job.path}: ${customer_id}`,
-  )
-  return own.find((one) => one.engine_reference === reference) satisfies Assignment | undefined as Assignment
+  const offered = Option.isSome(engine) ? yield* narrowed(assignments, "engine", engine, path) : assignments
+  const own = yield* narrowed(offered, "customer", customer, path)
+  const [chosen] = yield* narrowed(own, "engine", engine, `${path}: ${own[0]?.customer_id}`)
+  return chosen satisfies Assignment | undefined as Assignment
 })
 
 // What `acquaint` writes to the output folder: the calls, the report, the reading and the results sources
@@ -200,19 +190,13 @@ const chooseAssignment = Effect.fnUntraced(function* (
 /** A safe folder name, whatever the ids contain. */
 const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")
 
-export const acquaintFolder = (
-  output: string,
-  customer_id: CustomerId,
-  engine_reference: EngineReference,
-): string => join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
-
-export const sectionOf = (key: string): string | undefined =>
-  readingChoices.find((choice) => choice.key === key)?.section
+const acquaintFolder = (output: string, customer_id: CustomerId, engine_reference: EngineReference): string =>
+  join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
 
 const decodeReading = Schema.decodeUnknownResult(Reading)
 
 /** Each key with the call that shows it; a value that no reading has appears only in the report. */
-export const readingText = (observed: ReadonlyArray<Observed>): string => {
+const readingText = (observed: ReadonlyArray<Observed>): string => {
   const parts = observed.flatMap(({ key, value, call }) => {
     const decoded = decodeReading({ [key]: value })
     return Result.isSuccess(decoded) ? [`# Observed in call ${call}.\n${encodeReading(decoded.success)}`] : []
@@ -222,17 +206,13 @@ export const readingText = (observed: ReadonlyArray<Observed>): string => {
 }
 
 /** The user's own rows are never overwritten; our own folder is written afresh each time. */
-export const claimSchemas = (folder: string, isOurs: boolean) => {
+const claimSchemas = Effect.fnUntraced(function* (folder: string, isOurs: boolean) {
   const results = join(folder, "results")
-  return Effect.suspend(() => {
-    const names = existsSync(results) ? readdirSync(results) : []
-    if (isOurs) rmSync(folder, { recursive: true, force: true })
-    else if (names.length > 0) return Effect.fail(refuse("results-sources-exist", { folder: results }))
-    return Effect.void
-  })
-}
+  if (isOurs) return rmSync(folder, { recursive: true, force: true })
+  if (existsSync(results) && readdirSync(results).length > 0)
+    return yield* refuse("results-sources-exist", { folder: results })
+})
 
-/** Returns the results source files that were written. */
 const writeSources = Effect.fnUntraced(function* (folder: string, fitted: ReadonlyArray<FittedSource>) {
   const results = join(folder, "results")
   const texts = fitted.flatMap(({ name, text }) =>
@@ -249,15 +229,13 @@ const writeCalls = Effect.fnUntraced(function* (folder: string, calls: ReadonlyA
   yield* writeWhole(folder, "calls.ndjson", calls.map((call) => `${callLine(call)}\n`).join(""), "none")
 })
 
-// How `acquaint` ends: it judges the run, writes the files, and tells people and programs the same. The
-// exit code says whether a normal run can follow.
-
 type Ran = Extract<Effect.Success<ReturnType<typeof acquaintedNight>>, { _tag: "Ran" }>
 
 /** Other ends mean, by the reference, that nothing was retrieved, or that somebody has to act first. */
 const isDone = ({ attempt }: Ran): boolean =>
   ["COMPLETED", "PARTIAL"].includes(attempt?.closed?.fact.status_code ?? "")
 
+/** It says whether a normal run can follow. */
 const exitCodeOf = (ran: Ran, { misfits, changing, proof }: Picture): number => {
   const isUnfinished = ran.task?.settled?.fact.outcome === "unfinished"
   if (isUnfinished && !isDone(ran)) return exitCodes.leftovers
@@ -281,8 +259,8 @@ const sourcesLine = (
   }
   if (!proof.isWhole && decisions.length === 0)
     return (
-      "Ask the service how to tell that all records have been read; until then, a run " +
-      "keeps every execution."
+      "Ask the service how to tell that all records have been read; until then, a run keeps every " +
+      "execution."
     )
   if (files.length === 0) return "The job's results sources fit as they are."
   return decisions.length === 0
@@ -290,24 +268,10 @@ const sourcesLine = (
     : `Decide, and remove the comment in ${files.join(" and ")}; then ${put}`
 }
 
-/** Of the recording and its report, and of the results sources. */
-interface Places {
-  readonly folder: string
-  readonly schemas: string
-}
-
-interface Judging extends Places {
-  readonly assignment: Assignment
-  readonly acceptUncounted: boolean
-}
-
 /** Judges the run and writes its files. */
-const judged = Effect.fnUntraced(function* (
-  ran: Ran,
-  whole: Job,
-  { calls, unkept }: Recorder,
-  { assignment, folder, schemas, acceptUncounted }: Judging,
-) {
+const judged = Effect.fnUntraced(function* (ran: Ran, asked: Acquainting) {
+  const { whole, assignment, folder, schemas, acceptUncounted } = asked
+  const { calls, unkept } = asked.recorder
   const picture = judge({ calls, sources: whole.sources, acceptUncounted })
   const settled = ran.task?.settled?.fact
   const about: About = {
@@ -317,9 +281,9 @@ const judged = Effect.fnUntraced(function* (
     outcome: settled?.outcome ?? "unfinished",
     reason: settled?.reason ?? "",
     execution_id: ran.attempt?.execution_id,
-    isKept: ran.isKept,
     calls: calls.length + unkept(),
-    tookMs: ran.summary.elapsed_ms ?? 0,
+    kept: ran.isKept,
+    took_ms: ran.summary.elapsed_ms ?? 0,
   }
   const sources = yield* writeSources(schemas, picture.fitted)
   const files = {
@@ -330,11 +294,10 @@ const judged = Effect.fnUntraced(function* (
   const { means, next } = rowOf(about.reason)
   const lines = [
     isDone(ran) ? sourcesLine(whole, schemas, picture, sources) : `${about.reason}: ${means} ${next}`,
-    `Try runs on an embedded service with this reading: \`nightjar sandbox --reading ` +
-      `${folder}/reading.yaml\`.`,
-    `Every call is in ${folder}/calls.ndjson, this report in ${folder}/report.md.`,
+    `Try runs on an embedded service with this reading: \`nightjar sandbox --reading ${files.reading}\`.`,
+    `Every call is in ${files.calls}, this report in ${files.report}.`,
   ]
-  const sections = [...reportSections(about, picture, sectionOf), { title: "Next", lines }]
+  const sections = [...reportSections(about, picture), { title: "Next", lines }]
   yield* writeCalls(folder, calls)
   yield* writeWhole(folder, "reading.yaml", readingText(picture.observed), "none")
   yield* writeWhole(folder, "report.md", renderMarkdown(sections), "none")
@@ -343,13 +306,10 @@ const judged = Effect.fnUntraced(function* (
 
 /** The same for programs, in the words of the other commands. */
 const jsonOfRun = ({ about, picture, files, exit_code }: Effect.Success<ReturnType<typeof judged>>) => {
-  const { isKept, tookMs, ...said } = about
   const { observed, changing, unobserved, misfits, beyond, fitted, counts, proof, decisions } = picture
   return {
-    ...said,
+    ...about,
     execution_id: about.execution_id ?? null,
-    kept: isKept,
-    took_ms: tookMs,
     exit_code,
     files,
     misfits,
@@ -366,20 +326,15 @@ const jsonOfRun = ({ about, picture, files, exit_code }: Effect.Success<ReturnTy
 }
 
 /** The night with its recorder; if it is cut off, the calls so far are written: they are useful too. */
-const recorded = Effect.fnUntraced(function* (
-  job: Job,
-  whole: Job,
-  output: string,
-  { folder, schemas }: Places,
-  recorder: Recorder,
-) {
+const recorded = Effect.fnUntraced(function* (asked: Acquainting) {
+  const { job, output, recorder, folder, schemas } = asked
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
   const night = Effect.gen(function* () {
     yield* holdOutput(output, [job.share])
     yield* claimSchemas(schemas, schemas === join(folder, "schemas"))
     const services = Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, recorder.through))
-    return yield* Effect.provide(acquaintedNight({ job, whole, output, recorder }), services)
+    return yield* Effect.provide(acquaintedNight(asked), services)
   })
   return yield* Effect.scoped(night).pipe(
     Effect.onInterrupt(() => note(toldWhole("acquaint-interrupted"))),
@@ -412,17 +367,16 @@ export const acquaint = command("acquaint", {
     remove: switchFlag("delete", "Delete the execution once all of it has been read"),
   },
   run: function* ({ path, customer, engine, write, probeConflict, acceptUncounted, remove }, output) {
-    const [whole] = yield* loadJobs([path])
-    if (whole === undefined) return yield* Effect.die("a command line names a job")
+    const whole = yield* loadOne(path)
     const assignment = yield* chooseAssignment(whole, customer, engine)
     const job = cutDown(whole, assignment, remove)
     const recorder = makeRecorder({ match: matcherOf(job.sources), probeConflict })
     const { customer_id, engine_reference } = assignment
     const folder = acquaintFolder(output, customer_id, engine_reference)
     const schemas = Option.getOrElse(write, () => join(folder, "schemas"))
-    const ran = yield* recorded(job, whole, output, { folder, schemas }, recorder)
-    if (ran._tag === "Ran")
-      return yield* judged(ran, whole, recorder, { assignment, folder, schemas, acceptUncounted })
+    const asked = { job, whole, assignment, output, recorder, folder, schemas, acceptUncounted }
+    const ran = yield* recorded(asked)
+    if (ran._tag === "Ran") return yield* judged(ran, asked)
     const { reason, message = "" } = ran.refused
     const refused = { customer_id, engine_reference, reason, message }
     const { lines, exit_code } = endingFor("acquaint-not-started", refused)

@@ -51,7 +51,7 @@ const neverCreated = "never_created"
  * What the rows say, or the problems with the line of each: if there are any, nothing may be settled.
  * `executionOf` is what the ledger knows of the attempt of a login.
  */
-export const readSettlement = (
+const readSettlement = (
   text: string,
   accounts: ReadonlyArray<Account>,
   executionOf: (login: SentLogin) => string | undefined,
@@ -65,7 +65,8 @@ export const readSettlement = (
   const missing = [idColumn, saysColumn].filter((_, at) => columns[at] === -1)
   if (missing.length > 0) problems.push(`line 1: no column \`${missing.join("` and no column `")}\``)
   if (problems.length > 0) return { named: [], problems }
-  const known = countedLogins(accounts)
+  const sent = accounts.flatMap((account) => account.sent.map((login): Counted => ({ account, login })))
+  const known = Map.groupBy(sent, ({ login }) => login.external_execution_id ?? "")
   const named = new Map<string, Named>()
   for (const { line, cells } of body) {
     const [external_execution_id = "", says = ""] = columns.map((at) => (cells[at] ?? "").trim())
@@ -99,12 +100,6 @@ const rowsOf = (text: string, problems: Array<string>): ReadonlyArray<CsvRow> =>
   return rows
 }
 
-const countedLogins = (accounts: ReadonlyArray<Account>): ReadonlyMap<string, ReadonlyArray<Counted>> =>
-  Map.groupBy(
-    accounts.flatMap((account) => account.sent.map((login): Counted => ({ account, login }))),
-    ({ login }) => login.external_execution_id ?? "",
-  )
-
 const problemOf = (
   { external_execution_id, execution_id, logins }: Named,
   executionOf: (login: SentLogin) => string | undefined,
@@ -117,49 +112,37 @@ const problemOf = (
     : `the service created execution ${known} for it`
 }
 
-/** As the attempt that sent it knew it; undefined if its customer was removed since. */
-const orderOf = ({ account: { account, identity, row }, login }: Counted): LoginOrder | undefined => {
-  const { run_id, task_id, attempt, customer_id, engine_reference, password, fingerprint } = login
-  if (task_id === undefined || customer_id === undefined) return undefined
-  return {
-    run_id,
-    task_id,
-    attempt,
-    customer_id,
-    engine_reference,
-    fingerprint,
-    account: { account, identity, password, former: [], isByHand: true, ...given({ row }) },
-  }
-}
+/** As the attempt that sent it knew it; none if its customer was removed since. */
+const ordersOf = ({ logins }: Named) =>
+  logins.flatMap(({ account: { account, identity, row }, login }) => {
+    const { run_id, task_id, attempt, customer_id, engine_reference, password, fingerprint } = login
+    if (task_id === undefined || customer_id === undefined) return []
+    const of = { account, identity, password, former: [], isByHand: true, ...given({ row }) }
+    const order = { run_id, task_id, attempt, customer_id, engine_reference, fingerprint, account: of }
+    return [order satisfies LoginOrder]
+  })
 
-export interface Settled extends Pick<Named, "external_execution_id" | "execution_id"> {
+interface Settled extends Pick<Named, "external_execution_id" | "execution_id"> {
   readonly became: Became
   readonly facts: ReadonlyArray<JudgedLogin>
 }
 
 /** Only its own strike is taken off: what else was sent to the account stays. */
-export const neverCreatedOf = ({ external_execution_id, execution_id, logins }: Named): Settled => ({
-  external_execution_id,
-  execution_id,
-  became: "never_created",
-  facts: logins.flatMap((one): ReadonlyArray<JudgedLogin> => {
-    const order = orderOf(one)
-    if (order?.account === undefined) return []
-    const { run_id, task_id, attempt, fingerprint } = order
-    const { account, password } = order.account
-    const login = { account, password, ...given({ fingerprint }) }
-    return [
-      { _tag: "LoginJudged", run_id, task_id, attempt, ...login, verdict: "neutral", said: neverCreated },
-    ]
-  }),
-})
+const neverCreatedOf = (named: Named): Settled => {
+  const facts = ordersOf(named).map(({ run_id, task_id, attempt, fingerprint, account: of }) => {
+    const login = { account: of.account, password: of.password, ...given({ fingerprint }) }
+    const task = { _tag: "LoginJudged", run_id, task_id, attempt } as const
+    return { ...task, ...login, verdict: "neutral", said: neverCreated } satisfies JudgedLogin
+  })
+  return settled(named, "never_created", facts)
+}
 
 const readWithinMs = 60_000
 
 /** Needs the service of the job whose login it was; fails with what is wrong in its row. */
-export const readNamed = Effect.fnUntraced(function* ({ line, logins, ...of }: Named) {
-  const { external_execution_id, execution_id } = of
-  if (execution_id === undefined) return neverCreatedOf({ line, logins, ...of })
+const readNamed = Effect.fnUntraced(function* (of: Named) {
+  const { line, external_execution_id, execution_id } = of
+  if (execution_id === undefined) return neverCreatedOf(of)
   const service = yield* Service
   const until = (yield* Clock.currentTimeMillis) + readWithinMs
   const read = answeredBy(service.readExecution(execution_id), until)
@@ -167,7 +150,7 @@ export const readNamed = Effect.fnUntraced(function* ({ line, logins, ...of }: N
   if (answer === undefined) return settled(of, "unread")
   if (answer._tag === "NotFound")
     return yield* Effect.fail(`line ${line}: the service does not know execution ${execution_id}`)
-  const orders = logins.flatMap((one) => orderOf(one) ?? [])
+  const orders = ordersOf(of)
   const isTheirs = orders.every((order) => isOurs(answer, { ...order, external_execution_id }))
   if (!isTheirs)
     return yield* Effect.fail(
@@ -201,21 +184,13 @@ const becameTexts = {
 } as const
 type Became = keyof typeof becameTexts
 
-export const settledText = (all: ReadonlyArray<Settled>): string =>
+const settledText = (all: ReadonlyArray<Settled>): string =>
   Object.entries(becameTexts)
     .flatMap(([became, text]) => {
       const count = all.filter((one) => one.became === became).length
       return count === 0 ? [] : [`  ${counted(count, "login")} ${text}`]
     })
     .join("\n")
-
-const problemsShown = 20
-
-export const problemsText = (problems: ReadonlyArray<string>): string => {
-  const left = problems.length - problemsShown
-  const more = left > 0 ? [`… and ${counted(left, "more problem")}`] : []
-  return [...problems.slice(0, problemsShown), ...more].join("\n")
-}
 
 const logins = Effect.flatMap(openedLedger, ({ accounts }) => Effect.map(accounts, loginsOf))
 
@@ -394,36 +369,35 @@ const readAll = Effect.fnUntraced(function* (
   const runs = new Map((yield* ledger.runs).map(({ fact }) => [fact.run_id, fact]))
   const jobOf = ({ logins }: Named) =>
     logins.flatMap(({ login }) => runs.get(login.run_id)?.job ?? []).at(0) ?? ""
-  const paths = new Map([...runs.values()].map(({ job, job_path }) => [job, job_path]))
   const wanted = new Set(named.map(jobOf))
-  const jobs = yield* jobsOf({ paths: new Map([...paths].filter(([name]) => wanted.has(name))) }, given)
+  const asked = [...runs.values()].filter(({ job }) => wanted.has(job))
+  const jobs = yield* jobsOf({ paths: new Map(asked.map(({ job, job_path }) => [job, job_path])) }, given)
   const missing = [...wanted].filter((name) => !jobs.some((job) => job.name === name))
   if (missing.length > 0) return yield* refuse("settle-job-needed", { jobs: listed(missing, jobsTold) })
   yield* holdOutput(
     output,
     jobs.map(({ share }) => share),
   )
-  const problems: Array<string> = []
-  const settled: Array<Settled> = []
-  for (const job of jobs)
-    yield* Effect.forEach(
+  const read = yield* Effect.forEach(jobs, (job) =>
+    Effect.partition(
       named.filter((one) => jobOf(one) === job.name),
-      (one) =>
-        Effect.match(readNamed(one), {
-          onFailure: (problem) => void problems.push(problem),
-          onSuccess: (became) => void settled.push(became),
-        }),
-      { concurrency: readsAtOnce, discard: true },
-    ).pipe(Effect.provide(wiring.tokens(job, output)))
-  return { problems, settled }
+      readNamed,
+      { concurrency: readsAtOnce },
+    ).pipe(Effect.provide(wiring.tokens(job, output))),
+  )
+  return { settled: read.flatMap(([settled]) => settled), problems: read.flatMap(([, problems]) => problems) }
 }, Effect.scoped)
 
 const readsAtOnce = 8
 const jobsTold = 5
 
+const problemsShown = 20
+
 const refused = Effect.fnUntraced(function* (problems: ReadonlyArray<string>) {
   if (problems.length === 0) return
-  yield* note(problemsText(problems))
+  const left = problems.length - problemsShown
+  const more = left > 0 ? [`… and ${counted(left, "more problem")}`] : []
+  yield* note([...problems.slice(0, problemsShown), ...more].join("\n"))
   return yield* refuse("settle-refused", { problems: counted(problems.length, "problem") })
 })
 
@@ -451,7 +425,7 @@ const settle = command(
           yield* refused(problems)
           const toRead = named.filter(({ execution_id }) => execution_id !== undefined)
           const found =
-            toRead.length === 0 ? { problems: [], settled: [] } : yield* readAll(output, toRead, jobs)
+            toRead.length === 0 ? { settled: [], problems: [] } : yield* readAll(output, toRead, jobs)
           yield* refused(found.problems)
           const never = named.filter(({ execution_id }) => execution_id === undefined).map(neverCreatedOf)
           const settled = [...never, ...found.settled]

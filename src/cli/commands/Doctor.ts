@@ -24,10 +24,8 @@ import { withId } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { otherRecordsOf } from "../../records/Misfits.ts"
 import { otherRecordsTold } from "../../report/Summary.ts"
-import { table } from "../../report/TextTable.ts"
+import { sumOf, table } from "../../report/TextTable.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
-
-// Bounded by the newest runs, however many there are.
 
 /** With less than this, even a small run may not fit. */
 const freeBytesMin = 1024 ** 3
@@ -39,13 +37,11 @@ const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false 
 
 /** Of a folder that holds files only, one level deep or two; it may be missing. */
 const folderBytes = (folder: string): number =>
-  statSync(folder, { throwIfNoEntry: false }) === undefined
-    ? 0
-    : readdirSync(folder, { recursive: true, encoding: "utf8" })
-        .map((name) => sizeOf(join(folder, name)))
-        .reduce((sum, size) => sum + size, 0)
-
-const gibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`
+  existsSync(folder)
+    ? sumOf(
+        readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => sizeOf(join(folder, name))),
+      )
+    : 0
 
 /**
  * A night lands its bodies, publishes about as much, and builds the new database beside the old one. Runs
@@ -58,14 +54,14 @@ export const nightsThatFit = (measured: {
 }): number | undefined => {
   const nights = measured.landed.filter((bytes) => bytes > 0)
   if (nights.length === 0) return undefined
-  const perNight = (2 * nights.reduce((sum, bytes) => sum + bytes, 0)) / nights.length
+  const perNight = (2 * sumOf(nights)) / nights.length
   return Math.max(0, Math.floor((measured.freeBytes - measured.databaseBytes) / perNight))
 }
 
-export const spaceCheck = (output: string, runs: ReadonlyArray<RunHeader>): Finding => {
+const spaceCheck = (output: string, runs: ReadonlyArray<RunHeader>): Finding => {
   const { bavail, bsize } = statfsSync(output)
   const freeBytes = bavail * bsize
-  const space = gibibytes(freeBytes)
+  const space = `${(freeBytes / 1024 ** 3).toFixed(1)} GiB`
   if (freeBytes < freeBytesMin) return warning("space-low", { space })
   const nights = nightsThatFit({
     freeBytes,
@@ -90,11 +86,10 @@ const privateFiles = [
 const modeText = (mode: number): string => (mode & 0o777).toString(8).padStart(4, "0")
 
 /** Who may read what is never shared, whatever the job shares. */
-export const modesCheck = (output: string): Finding => {
+const modesCheck = (output: string): Finding => {
   const open = privateFiles.flatMap((name) => {
-    const mode = statSync(join(output, name), { throwIfNoEntry: false })?.mode
-    if (mode === undefined || (mode & 0o077) === 0) return []
-    return [`${name} (${modeText(mode)})`]
+    const mode = statSync(join(output, name), { throwIfNoEntry: false })?.mode ?? 0
+    return (mode & 0o077) === 0 ? [] : [`${name} (${modeText(mode)})`]
   })
   return open.length === 0
     ? ok("only their owner can read them")
@@ -102,7 +97,7 @@ export const modesCheck = (output: string): Finding => {
 }
 
 /** How many runs the ledger knows, and what it takes of the disk. */
-export const ledgerCheck = (output: string, runs: number, archived: number): Finding => {
+const ledgerCheck = (output: string, runs: number, archived: number): Finding => {
   const all = `${counted(runs, "run")}, ${bytesText(sizeOf(join(output, "ledger.sqlite")))}`
   if (archived === 0) return ok(all)
   const bytes = folderBytes(join(output, archiveName))
@@ -121,7 +116,7 @@ export const leftoversCheck = (runs: ReadonlyArray<RunHeader>): Finding => {
   const keeping = newest.filter(({ ended }) => (ended?.kept ?? 0) > 0)
   const last = keeping.at(-1)
   if (last === undefined) return ok("nothing")
-  const kept = keeping.reduce((sum, { ended }) => sum + (ended?.kept ?? 0), 0)
+  const kept = sumOf(keeping.map(({ ended }) => ended?.kept ?? 0))
   return warning("runs-keep-executions", {
     executions: counted(kept, "execution"),
     newest: last.fact.run_id,
@@ -150,25 +145,10 @@ export const schemasCheck = (output: string) =>
     Effect.orElseSucceed(() => undefined),
   )
 
-// What `doctor` asks a job's service: whether it takes the secret, whether its clock agrees with this
-// machine's, and whether the flow events that somebody subscribed are switched on. Reads only, no login.
-
 /** A date has whole seconds, and an answer takes a few. */
 const clockSecondsMax = 30
 
-/** Remembers by how many seconds this machine's clock is ahead of the service's. */
-const makeClockReader = () => {
-  let ahead: number | undefined
-  const through: Through = HttpClient.tap((response) =>
-    Effect.map(Clock.currentTimeMillis, (now) => {
-      const at = Date.parse(response.headers["date"] ?? "")
-      if (Number.isFinite(at)) ahead = Math.round((now - at) / 1_000)
-    }),
-  )
-  return { through, ahead: () => ahead }
-}
-
-export const clockCheck = (ahead: number | undefined): Finding => {
+const clockCheck = (ahead: number | undefined): Finding => {
   if (ahead === undefined) return ok("the service does not tell the time")
   const seconds = Math.abs(ahead)
   if (seconds <= clockSecondsMax) return ok("agrees with the service's")
@@ -178,7 +158,7 @@ export const clockCheck = (ahead: number | undefined): Finding => {
   })
 }
 
-export const subscriptionsCheck = Effect.fnUntraced(function* (job: Job) {
+const subscriptionsCheck = Effect.fnUntraced(function* (job: Job) {
   if (job.service._tag === "Embedded") return undefined
   const wiring = yield* Wiring
   const { Subscriptions } = yield* Effect.promise(() => import("../../client/Subscriptions.ts"))
@@ -197,24 +177,26 @@ export const subscriptionsCheck = Effect.fnUntraced(function* (job: Job) {
   )
 })
 
-/** Asked once: whether it answers, and, if it is another machine, how far its clock is behind ours. */
-export const askService = Effect.fnUntraced(function* (job: Job, output: string) {
+/** Asked once: whether it answers, and by how many seconds our clock is ahead of another machine's. */
+const askService = Effect.fnUntraced(function* (job: Job, output: string) {
   const wiring = yield* Wiring
   const { Service } = yield* Effect.promise(() => import("../../client/Service.ts"))
   const where = job.service._tag === "Remote" ? new URL(job.service.base_url).host : "the embedded service"
-  const clock = makeClockReader()
+  let ahead: number | undefined
+  const through: Through = HttpClient.tap((response) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const at = Date.parse(response.headers["date"] ?? "")
+      if (Number.isFinite(at)) ahead = Math.round((now - at) / 1_000)
+    }),
+  )
   const answer = yield* Effect.flatMap(Service, (service) => service.listEngines).pipe(
-    Effect.provide(wiring.plan(job.service, output, clock.through)),
+    Effect.provide(wiring.plan(job.service, output, through)),
     Effect.match({
       onSuccess: () => ok(`${where} answers and takes the application secret`),
       onFailure: ({ message }) => failed("service-unusable", { detail: message }),
     }),
   )
-  return {
-    answer,
-    isElsewhere: answer.verdict === "ok" && job.service._tag === "Remote",
-    ahead: clock.ahead(),
-  }
+  return { answer, isElsewhere: answer.verdict === "ok" && job.service._tag === "Remote", ahead }
 })
 
 /** By its name, how each check looks. No line without a finding; what mends one is in its message. */
@@ -222,7 +204,6 @@ type Checks<Subject, R> = Readonly<
   Record<string, (subject: Subject) => Finding | undefined | Effect.Effect<Finding | undefined, never, R>>
 >
 
-/** The lines of these checks, one after another. */
 const lookAt = Effect.fnUntraced(function* <Subject, R>(
   checks: Checks<Subject, R>,
   subject: Subject,
@@ -330,18 +311,12 @@ const secretsCheck = Effect.fnUntraced(function* (job: Job) {
   // Those of `notify` and `telemetry` have a line of their own.
   const { telemetry: _, ...ofNight } = { ...job, notify: [] }
   const distinct = new Map(referencesOf(ofNight).map((reference) => [JSON.stringify(reference), reference]))
-  const answers = yield* Effect.forEach(
-    distinct.values(),
-    (reference) =>
-      Effect.match(resolve(reference), { onSuccess: () => [], onFailure: ({ message }) => [message] }),
-    { concurrency: 8 },
-  )
-  const missing = answers.flat()
+  const [, missing] = yield* Effect.partition(distinct.values(), resolve, { concurrency: 8 })
   const from = job.env_file === undefined ? "" : `, also from ${job.env_file}`
   if (missing.length === 0) return ok(`${counted(distinct.size, "reference")} resolved${from}`)
   const more = missing.length > told ? `; and ${missing.length - told} more` : ""
-  const detail = `${missing.slice(0, told).join("; ")}${more}`
-  return failed("secrets-unavailable", { detail })
+  const said = missing.slice(0, told).map(({ message }) => message)
+  return failed("secrets-unavailable", { detail: `${said.join("; ")}${more}` })
 })
 
 /** Whether the key opens the store, and which of its tokens expire soon. */

@@ -26,62 +26,48 @@ import type { Store } from "../../tables/Manifest.ts"
 import { deleteAll, dueDeletions, type DueDeletion } from "../../task/DeleteExecutions.ts"
 import { revokeByHand } from "../../tokens/ExchangeTicket.ts"
 import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
+import { sumOf } from "../../report/TextTable.ts"
 
-interface LeftInRun {
-  readonly run_id: RunId
-  readonly job: string
-  readonly due: ReadonlyArray<DueDeletion>
-}
+/** What one run did for the customer; `due`: the executions that the service may still have. */
+const inRun = Effect.fnUntraced(function* (run_id: RunId, plan: ForgetPlan) {
+  const state = yield* (yield* openedLedger).state(run_id)
+  if (state === undefined) return []
+  const { job, job_path } = state.started
+  const proved = new Map(dueDeletions(state).map((due) => [due.execution_id, due]))
+  const attempts = attemptsOf(state, plan)
+  const due = attempts.flatMap((attempt): ReadonlyArray<DueDeletion> => {
+    const { task_id, execution_id } = attempt
+    if (execution_id === undefined || remainsAny(attempt, "nothing", "foreign")) return []
+    return [proved.get(execution_id) ?? { task_id, execution_id, landed_sha256: "" }]
+  })
+  return [{ run_id, job, job_path, attempts, due }]
+})
 
 /** Needs the ledger. */
 export const remoteOf = Effect.fnUntraced(function* (output: string, plan: ForgetPlan) {
-  const ledger = yield* openedLedger
-  const runs: Array<LeftInRun> = []
-  const paths = new Map<string, string>()
-  const remaining: Array<Remaining> = []
-  const known = new Set<string>()
-  const told = new Set<string>()
-  let [deleted, given_up] = [0, 0]
-  for (const run_id of new Set(plan.tasks.map((task) => task.run_id))) {
-    const state = yield* ledger.state(run_id)
-    if (state === undefined) continue
-    paths.set(state.started.job, state.started.job_path)
-    const proved = new Map(dueDeletions(state).map((due) => [due.execution_id, due]))
-    const attempts = attemptsOf(state, plan)
-    for (const one of attempts.flatMap(stillThere)) {
-      remaining.push(one)
-      told.add(one.external_execution_id)
-    }
-    for (const { external_execution_id, execution_id } of attempts) {
-      known.add(external_execution_id)
-      if (execution_id !== undefined) told.add(external_execution_id)
-    }
-    const gone = attempts.filter(({ deletion }) => deletion?.deleted_at !== undefined)
-    deleted += gone.length
-    given_up += gone.filter(({ deletion }) => deletion?.landed_sha256 === "").length
-    const due = attempts.flatMap((attempt) => {
-      const { task_id, execution_id } = attempt
-      if (execution_id === undefined || remainsAny(attempt, "nothing", "foreign")) return []
-      return [proved.get(execution_id) ?? { task_id, execution_id, landed_sha256: "" }]
-    })
-    if (due.length > 0) runs.push({ run_id, job: state.started.job, due })
-  }
+  const run_ids = new Set(plan.tasks.map(({ run_id }) => run_id))
+  const all = (yield* Effect.forEach(run_ids, (run_id) => inRun(run_id, plan))).flat()
+  const attempts = all.flatMap((run) => run.attempts)
+  const gone = attempts.filter(({ deletion }) => deletion?.deleted_at !== undefined)
+  const remaining = attempts.flatMap(stillThere)
+  const created = attempts.filter(({ execution_id }) => execution_id !== undefined)
+  const told = new Set([...remaining, ...created].map((one) => one.external_execution_id))
   return {
     /** Runs with executions that the service may still have. */
-    runs,
+    runs: all.filter(({ due }) => due.length > 0),
     tokens: yield* activeTokens(output, plan),
     /** Executions that the service no longer has, and those of them of which not all is proved to be here. */
-    deleted,
-    given_up,
+    deleted: gone.length,
+    given_up: gone.filter(({ deletion }) => deletion?.landed_sha256 === "").length,
     /** What may be there of which not all is known, and executions that were not deleted. */
     remaining: [...remaining, ...(yield* unprovenLogins(plan, told))],
     /** External ids of all attempts that the ledger still knows. */
-    known,
+    known: new Set<string>(attempts.map((one) => one.external_execution_id)),
     /** Where each job that asked for the customer was last started from. */
-    paths,
+    paths: new Map(all.map(({ job, job_path }) => [job, job_path])),
   }
 })
-export type Remote = Effect.Success<ReturnType<typeof remoteOf>>
+type Remote = Effect.Success<ReturnType<typeof remoteOf>>
 
 const attemptsOf = ({ tasks }: RunState, plan: ForgetPlan) =>
   plan.tasks.flatMap(({ task_id }) => {
@@ -119,14 +105,14 @@ const unprovenLogins = Effect.fnUntraced(function* ({ customer_id }: ForgetPlan,
 })
 
 /** With what an earlier part of the same removal found, and the ledger no longer says. */
-export const withRemaining = (plan: ForgetPlan, { remaining, known }: Remote): ForgetPlan => {
+const withRemaining = (plan: ForgetPlan, { remaining, known }: Remote): ForgetPlan => {
   const now = new Set([...known, ...remaining.map(({ external_execution_id }) => external_execution_id)])
   const before = (plan.remaining ?? []).filter((one) => !now.has(one.external_execution_id))
   return { ...plan, remaining: [...before, ...remaining] }
 }
 
 /** What a removal would leave there: what it deletes there first is not among it. */
-export const mayRemain = (plan: ForgetPlan, isHereOnly: boolean): ReadonlyArray<Remaining> =>
+const mayRemain = (plan: ForgetPlan, isHereOnly: boolean): ReadonlyArray<Remaining> =>
   (plan.remaining ?? []).filter(({ kind }) => isHereOnly || kind !== "execution")
 
 const remainingTexts = {
@@ -138,7 +124,7 @@ const remainingTexts = {
 } satisfies Readonly<Record<Remaining["kind"], string>>
 
 /** For the service's support: afterwards, nothing here names them. */
-export const remainingText = (remaining: ReadonlyArray<Remaining>): ReadonlyArray<string> =>
+const remainingText = (remaining: ReadonlyArray<Remaining>): ReadonlyArray<string> =>
   remaining.length === 0
     ? []
     : [
@@ -160,17 +146,13 @@ const activeTokens = Effect.fnUntraced(function* (output: string, { customer_id 
   )
 })
 
-export const leftOf = ({ runs, tokens }: Remote): number =>
-  runs.reduce((sum, { due }) => sum + due.length, tokens.length)
+const leftOf = ({ runs, tokens }: Pick<Remote, "runs" | "tokens">): number =>
+  sumOf(runs.map(({ due }) => due.length)) + tokens.length
 
-export const leftText = (remote: Remote): string => {
-  const executions = remote.runs.reduce((sum, { due }) => sum + due.length, 0)
-  const parts = [
-    ...(executions === 0 ? [] : [counted(executions, "execution")]),
-    ...(remote.tokens.length === 0 ? [] : [counted(remote.tokens.length, "token")]),
-  ]
-  return parts.join(" and ")
-}
+const leftText = ({ runs, tokens }: Remote): string =>
+  Object.entries({ execution: leftOf({ runs, tokens: [] }), token: tokens.length })
+    .flatMap(([what, count]) => (count === 0 ? [] : [counted(count, what)]))
+    .join(" and ")
 
 /** The jobs that asked for the customer, as far as their files are where they were, or where --job says. */
 export const jobsOf = Effect.fnUntraced(function* (
@@ -185,33 +167,19 @@ export const jobsOf = Effect.fnUntraced(function* (
 })
 
 /** Before anything is removed: without these jobs, nobody can ask the service. */
-export const requireJobs = Effect.fnUntraced(function* (remote: Remote, jobs: ReadonlyArray<Job>) {
-  const missing = [...new Set(remote.runs.map(({ job }) => job))].filter(
-    (name) => !jobs.some((job) => job.name === name),
-  )
+const requireJobs = Effect.fnUntraced(function* (remote: Remote, jobs: ReadonlyArray<Job>) {
+  const named = new Set(jobs.map(({ name }) => name))
+  const missing = [...new Set(remote.runs.map(({ job }) => job))].filter((name) => !named.has(name))
   const isKeyMissing = remote.tokens.length > 0 && jobs.every(({ tokens_key }) => tokens_key === undefined)
   if (missing.length === 0 && !isKeyMissing) return
   const names = missing.length > 0 ? missing.join(", ") : "the job with their key"
   return yield* refuse("forget-job-needed", { left: leftText(remote), jobs: names })
 })
 
-/** Deletes at the service of each job what its runs left there. The folder is held. */
-export const deleteRemote = Effect.fnUntraced(function* (
-  output: string,
-  remote: Remote,
-  jobs: ReadonlyArray<Job>,
-) {
-  const wiring = yield* Wiring
-  for (const job of jobs) {
-    const runs = remote.runs.filter((run) => run.job === job.name)
-    const hasTokens = remote.tokens.length > 0 && job.tokens_key !== undefined
-    if (runs.length === 0 && !hasTokens) continue
-    yield* Effect.provide(deleteFor(remote, runs), wiring.tokens(job, output))
-  }
-})
-
-const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArray<LeftInRun>) {
-  for (const { run_id, due } of runs) yield* deleteAll(run_id, due, Infinity)
+/** Deletes at the job's service what its runs left there. The folder is held. */
+const deleteFor = Effect.fnUntraced(function* (remote: Remote, job: string) {
+  for (const { run_id, due } of remote.runs.filter((run) => run.job === job))
+    yield* deleteAll(run_id, due, Infinity)
   const store = yield* TokenStore
   if (store._tag !== "Open") return
   for (const { name, service } of remote.tokens) {
@@ -270,7 +238,13 @@ const clearService = Effect.fnUntraced(function* (
   // The intent: from here on the same command continues, whatever happens.
   yield* keepPlan(store, plan)
   if (!isDue) return { plan, remote }
-  yield* deleteRemote(output, remote, jobs)
+  const wiring = yield* Wiring
+  for (const job of jobs)
+    if (
+      remote.runs.some((run) => run.job === job.name) ||
+      (remote.tokens.length > 0 && job.tokens_key !== undefined)
+    )
+      yield* Effect.provide(deleteFor(remote, job.name), wiring.tokens(job, output))
   const after = yield* inFolder(output, remoteOf(output, plan))
   if (leftOf(after) > 0) return yield* refuse("forget-pending", { left: leftText(after) })
   return { plan: withRemaining(plan, after), remote: after }
@@ -279,11 +253,9 @@ const clearService = Effect.fnUntraced(function* (
 const forgets = Effect.fnUntraced(function* (
   output: string,
   customer_id: CustomerId,
-  {
-    jobs,
-    hereOnly,
-    isJson,
-  }: { readonly jobs: ReadonlyArray<string>; readonly hereOnly: boolean; readonly isJson: boolean },
+  jobs: ReadonlyArray<string>,
+  hereOnly: boolean,
+  isJson: boolean,
 ) {
   const found = yield* lookFor(output, customer_id)
   const { store } = found
@@ -383,7 +355,7 @@ export const forget = command("forget", {
       yield* keepUnpruned(output)
       return dryRun
         ? { found: yield* lookFor(output, customer_id) }
-        : { forgotten: yield* forgets(resolve(output), customer_id, { jobs, hereOnly, isJson }) }
+        : { forgotten: yield* forgets(resolve(output), customer_id, jobs, hereOnly, isJson) }
     }).pipe(
       Effect.scoped,
       Effect.catchTag("ForgetFailed", ({ message, isOther }) =>

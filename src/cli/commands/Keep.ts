@@ -8,7 +8,6 @@ import { Clock, Duration, Effect, Layer, Option } from "effect"
 import { Flag } from "effect/cli"
 import { bytesText, counted, isDurationWithin, readDuration } from "../../base/Text.ts"
 import { backup as copy } from "../../folder/Backup.ts"
-import type { PruneResult } from "../../folder/Prune.ts"
 import { table } from "../../report/TextTable.ts"
 import { compact as compactStore, type Compacted } from "../../tables/Compact.ts"
 import { actUnless, command } from "../CommandRow.ts"
@@ -31,6 +30,7 @@ import {
   archivedText,
   compactJob,
   compactedText,
+  compressedText,
   keepUnpruned,
   nameDocumentsIn,
   pruneJobs,
@@ -46,15 +46,6 @@ const refusalOfTarget = (output: string, to: string) => {
   return isEmptyFolder ? refusalOf(to) : refuse("backup-not-empty", { folder: to })
 }
 
-const copied = Effect.fnUntraced(function* (output: string, to: string) {
-  yield* keepUnpruned(output)
-  return yield* copy(resolve(output), to).pipe(
-    Effect.mapError(({ message, isUnsettled }) =>
-      isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
-    ),
-  )
-}, Effect.scoped)
-
 export const backup = command("backup", {
   more: `
     A run may work in the folder while it is copied to DIR.
@@ -66,15 +57,18 @@ export const backup = command("backup", {
     "nightjar backup /backup/monday": "A copy in a new folder",
     "nightjar status --output /backup/monday": "Read the copy",
   },
-  flags: {
-    folder: argument("DIR", "A folder that is empty or does not exist yet"),
-  },
+  flags: { folder: argument("DIR", "A folder that is empty or does not exist yet") },
   needs: "ledger",
   run: function* ({ folder: given }, output) {
     const folder = resolve(given)
     const refusal = refusalOfTarget(output, folder)
     if (refusal !== undefined) return yield* refusal
-    const holds = yield* copied(output, folder)
+    const copied = copy(resolve(output), folder).pipe(
+      Effect.mapError(({ message, isUnsettled }) =>
+        isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
+      ),
+    )
+    const holds = yield* Effect.scoped(Effect.andThen(keepUnpruned(output), copied))
     const { ledger } = yield* Wiring
     const runs = yield* Effect.flatMap(openedLedger, (opened) => opened.runs).pipe(
       Effect.provide(ledger(folder, "read-only")),
@@ -96,9 +90,6 @@ export const backup = command("backup", {
   },
   exit: ({ problems }) => actUnless(problems.length === 0),
 })
-
-const sumOf = (compressed: PruneResult["compressed"], size: "before" | "after"): string =>
-  bytesText(compressed.reduce((sum, one) => sum + one[size], 0))
 
 const leftLines = ({ left }: Compacted): ReadonlyArray<string> =>
   left.map(({ table: name, month, reason }) => `${name} of ${month} keeps its files: ${reason}`)
@@ -125,13 +116,11 @@ export const prune = command("prune", {
       const wiring = yield* Wiring
       yield* holdOutput(output, [shareOf(output)])
       const result = yield* Effect.gen(function* () {
-        const pruned = yield* pruneJobs(output, jobs, { isDry, runsMax: Number.POSITIVE_INFINITY })
-        const compacted: Array<Compacted> = []
-        for (const job of jobs) {
-          const done = yield* compactJob(output, job, { isDry, monthsMax: Number.POSITIVE_INFINITY })
-          if (done !== undefined) compacted.push(done)
-        }
-        return { ...pruned, compacted }
+        const pruned = yield* pruneJobs(output, jobs, { isDry, runsMax: Infinity })
+        const done = yield* Effect.forEach(jobs, (job) =>
+          compactJob(output, job, { isDry, monthsMax: Infinity }),
+        )
+        return { ...pruned, compacted: done.filter((one) => one !== undefined) }
       }).pipe(
         Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
         Effect.catchTag("PruneFailed", ({ message }) => refuse("prune-stopped", { why: message })),
@@ -141,27 +130,18 @@ export const prune = command("prune", {
     }).pipe(Effect.scoped),
   text: (result, out, { isDry }) => {
     const { removed, kept, compressed, archived, compacted } = result
-    const [before, after] = [sumOf(compressed, "before"), sumOf(compressed, "after")]
-    const bodies = `the landed bodies of ${counted(compressed.length, "run")}`
-    const compressedText = isDry
-      ? `Would compress ${bodies}: ${before} would become ${after}.`
-      : `Compressed ${bodies}: ${before} to ${after}.`
     const isIdle = removed.length + archived.length + compressed.length === 0
-    const rows = removed.map(({ run_id, what, bytes }) => [run_id, what, bytesText(bytes)])
+    const what = isDry ? "This would be removed" : "Removed"
+    const rows = removed.map((one) => [one.run_id, one.what, bytesText(one.bytes)])
     return [
-      ...(compressed.length > 0 ? [compressedText] : []),
+      ...(compressed.length > 0 ? [compressedText(result, isDry)] : []),
       ...(archived.length > 0 ? [archivedText(result, isDry)] : []),
       ...compacted.flatMap((done) => [
         ...(done.tables.length > 0 ? [compactedText(done)] : []),
         ...leftLines(done),
       ]),
       ...(isIdle ? ["Nothing is older than `retain` allows, or it is still needed."] : []),
-      ...(rows.length === 0
-        ? []
-        : [
-            isDry ? `This would be removed, ${sizeOf(result)}:` : `Removed, ${sizeOf(result)}:`,
-            table(["run", "what", "size"], rows, out),
-          ]),
+      ...(rows.length > 0 ? [`${what}, ${sizeOf(result)}:`, table(["run", "what", "size"], rows, out)] : []),
       ...kept.map(({ run_id, what, reason }) => `${run_id} keeps its ${what}: ${reason}`),
     ]
   },
@@ -266,7 +246,7 @@ export const pseudonyms = command("pseudonyms", {
       ? found.pseudonym
       : table(
           ["customer", "pseudonym"],
-          found.map(({ customer_id, pseudonym }) => [customer_id, pseudonym]),
+          found.map((one) => [one.customer_id, one.pseudonym]),
           out,
         ),
 })

@@ -15,7 +15,7 @@ import type { KeptVersion, RolledBack } from "../../tables/Rollback.ts"
 import { actUnless, command } from "../CommandRow.ts"
 import { optionalFlag, switchFlag } from "../Output.ts"
 import { refuse } from "../Failures.ts"
-import { checkJobs, loadJobs } from "../Jobs.ts"
+import { checkJobs, loadOne } from "../Jobs.ts"
 import {
   inHeldStore,
   knownJobPaths,
@@ -47,11 +47,11 @@ export const verify = command("verify", {
         table(["where", "problem", "next"], rows, out),
       ]
     }
-    const rolledBack =
-      returned &&
-      `After a rollback, they are the tables of version ${returned.to}; the next publication ` +
-        `continues from version ${returned.from}.`
-    return ["Files, ledger and tables agree.", ...(rolledBack === undefined ? [] : [rolledBack])]
+    const agree = "Files, ledger and tables agree."
+    if (returned === undefined) return agree
+    const { to, from } = returned
+    const after = `After a rollback, they are the tables of version ${to}; the next publication `
+    return [agree, `${after}continues from version ${from}.`]
   },
   exit: ({ problems }) => actUnless(problems.length === 0),
 })
@@ -111,12 +111,8 @@ export const rebuild = command("rebuild", {
   needs: "ledger",
   run: function* ({ isDry, job, leavesOut }, output) {
     const { rebuild: rebuildStore } = yield* Effect.promise(() => import("../../tables/Rebuild.ts"))
-    const [loaded] = Option.isNone(job) ? [] : yield* loadJobs([job.value])
-    return yield* inHeldStore(
-      output,
-      (store) => rebuildStore(store, !isDry, leavesOut),
-      loaded === undefined ? openedStoreWithKey : openedStoreAsked(loaded),
-    )
+    const opens = Option.isNone(job) ? openedStoreWithKey : openedStoreAsked(yield* loadOne(job.value))
+    return yield* inHeldStore(output, (store) => rebuildStore(store, !isDry, leavesOut), opens)
   },
   json: (rebuilt) => ({ ...rebuilt, version: rebuilt.version ?? null }),
   text: ({ version, runs, changes, kept, left_out, unknown, models }, out) => {
@@ -129,15 +125,14 @@ export const rebuild = command("rebuild", {
     ])
     const columns = ["run", "table", "rows before", "after", "added", "gone"]
     const takenOut = version === undefined ? "would be taken out of the tables" : "is taken out of the tables"
+    const unknownWhy = "the ledger does not know it, and nothing of it is landed"
     const notIn = version === undefined ? "cannot be in the new version" : "is not in the version"
     return [
       `The tables of ${counted(runs, "run")} were derived again from landing: ${differ}. ${published}.`,
       ...(rows.length > 0 ? [table(columns, rows, out)] : []),
       ...kept.map(({ run_id, reason }) => `${run_id} keeps its tables: ${reason}`),
       ...left_out.map(({ run_id, reason }) => `${run_id} ${notIn}: ${reason}`),
-      ...unknown.map(
-        (run_id) => `${run_id} ${takenOut}: the ledger does not know it, and nothing of it is landed`,
-      ),
+      ...unknown.map((run_id) => `${run_id} ${takenOut}: ${unknownWhy}`),
       ...models.map(({ name, why }) => told("model-failed", { name, why })),
     ]
   },
@@ -216,17 +211,9 @@ export const rollback = command("rollback", {
     return done
   },
   json: (done) => ("versions" in done ? done.versions : { ...done, version: done.version ?? null }),
-  text: (done, out) =>
-    "versions" in done
-      ? [
-          table(
-            ["version", "state", "runs", "newest run", "rows of all runs"],
-            done.versions.map(versionRow),
-            {
-              width: out.width,
-              right: new Set([0, 2, 4]),
-            },
-          ),
-        ]
-      : tellRolledBack(done, out),
+  text: (done, out) => {
+    if (!("versions" in done)) return tellRolledBack(done, out)
+    const header = ["version", "state", "runs", "newest run", "rows of all runs"]
+    return table(header, done.versions.map(versionRow), { width: out.width, right: new Set([0, 2, 4]) })
+  },
 })

@@ -33,29 +33,23 @@ const previewJob = Effect.fnUntraced(function* (job: Job, part: ReadonlySet<stri
   const preview = yield* previewNight(job, asked)
   const { chosen, plan, over, run, learnt, now, deadlineAt } = preview
   const isLeft =
-    chosen._tag === "NothingToDo" && run !== undefined
-      ? nightExitCode(yield* nightAround(ledger, run)) === exitCodes.leftovers
-      : false
+    chosen._tag === "NothingToDo" &&
+    run !== undefined &&
+    nightExitCode(yield* nightAround(ledger, run)) === exitCodes.leftovers
   const overIds = new Set<string>(over.map(({ task_id }) => task_id))
   const ahead = plan.tasks.filter(({ task_id }) => !overIds.has(task_id))
   const kept = new Set(learnt.carried)
   const carried = preview.starting.filter((task) => kept.has(accessKey(task)))
   const deadlineIn = deadlineAt === undefined ? undefined : deadlineAt - now
+  const { past } = learnt.expectations
+  const candidates = inStartOrder(ahead, learnt).map(asCandidate)
   return {
     ...preview,
     how: hows[chosen._tag],
     isLeft,
     carried: new Set<string>(carried.map(({ task_id }) => task_id)),
     expected: estimateNight(ahead, job.concurrency, plan.conflicts),
-    end:
-      ahead.length === 0
-        ? undefined
-        : expectEnd(
-            inStartOrder(ahead, learnt).map(asCandidate),
-            job.concurrency,
-            learnt.expectations.past,
-            deadlineIn,
-          ),
+    end: ahead.length === 0 ? undefined : expectEnd(candidates, job.concurrency, past, deadlineIn),
     calls: expectedCalls(ahead, job.polling, looksOf(learnt, job)),
     sources: differences(job.sources),
   } satisfies Preview as Preview
@@ -95,6 +89,8 @@ export const plan = command("plan", {
 const previewJson = ({ job, how, collect, plan, expected, end, calls, ...preview }: Preview) => {
   const starting = new Set(preview.starting.map(({ task_id }) => task_id))
   const reasons = new Map(preview.notStarted.map(({ task_id, reason }) => [task_id, reason]))
+  const after = (duration: Duration.Duration) =>
+    new Date(preview.now + Duration.toMillis(duration)).toISOString()
   return {
     job: job.name,
     run_id: plan.run_id,
@@ -126,15 +122,9 @@ const previewJson = ({ job, how, collect, plan, expected, end, calls, ...preview
     conflicts: plan.conflicts,
     warnings: plan.warnings,
     expected_ms: Duration.toMillis(expected),
-    expected_end:
-      end === undefined
-        ? null
-        : {
-            p50: new Date(preview.now + Duration.toMillis(end.p50)).toISOString(),
-            p95: new Date(preview.now + Duration.toMillis(end.p95)).toISOString(),
-            late: end.late,
-            late_p95: end.maybeLate,
-          },
+    expected_end: end
+      ? { p50: after(end.p50), p95: after(end.p95), late: end.late, late_p95: end.maybeLate }
+      : null,
     deadline: preview.deadlineAt === undefined ? null : new Date(preview.deadlineAt).toISOString(),
     requests: calls,
   }

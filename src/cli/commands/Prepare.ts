@@ -3,7 +3,7 @@
  * test` tries the receivers of a job. None needs an output folder or a service.
  */
 import { mkdirSync } from "node:fs"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Result } from "effect"
 import { Argument, Command } from "effect/cli"
 import { codeOf, durableFiles } from "../../base/DurableFile.ts"
 import { counted } from "../../base/Text.ts"
@@ -14,7 +14,7 @@ import { table } from "../../report/TextTable.ts"
 import { command } from "../CommandRow.ts"
 import { argument, jobArguments } from "../Output.ts"
 import { refuse } from "../Failures.ts"
-import { checkJobs, loadJobs, tellProblems } from "../Jobs.ts"
+import { checkJobs, loadOne, tellProblems } from "../Jobs.ts"
 import { Wiring } from "../Wiring.ts"
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
@@ -74,15 +74,15 @@ export const validate = command("validate", {
 const tryReceiver = Effect.fnUntraced(function* (job: Job, receiver: Receiver, notice: Notice) {
   const { toldWithin, tryOut } = yield* Effect.promise(() => import("../Receivers.ts"))
   const begunAt = yield* Clock.currentTimeMillis
-  const [told, answer] = yield* tryOut(receiver, notice).pipe(
+  const answered = yield* tryOut(receiver, notice).pipe(
     Effect.timeoutOrElse({ duration: toldWithin, orElse: () => Effect.fail("it did not answer in time") }),
-    Effect.match({
-      onSuccess: (answered) => [true, answered] as const,
-      onFailure: (why) => [false, why] as const,
-    }),
+    Effect.result,
   )
+  const told = Result.isSuccess(answered)
+  const answer = Result.merge(answered)
   const elapsed_ms = (yield* Clock.currentTimeMillis) - begunAt
-  const { file, line, column } = job.alarmPlaces?.get(receiver.name) ?? { file: job.path, line: 1, column: 1 }
+  const { alarmPlace } = yield* Effect.promise(() => import("../Notices.ts"))
+  const { file, line, column } = alarmPlace(job, receiver.name)
   const place = `${file}:${line}:${column}`
   return { receiver: receiver.name, kind: receiver._tag.toLowerCase(), place, told, answer, elapsed_ms }
 })
@@ -95,12 +95,10 @@ const test = command(
       what each answered and how long it took. A \`ping\` gets it at /log, which changes no check. No
       address is shown. The exit code is 0 only if all answered well, else 2.`,
     examples: { "nightjar notify test jobs/nightly.yaml": "Before the first night" },
-    flags: {
-      path: argument("JOB", "The job file whose receivers are told"),
-    },
+    flags: { path: argument("JOB", "The job file whose receivers are told") },
     run: function* ({ path }) {
-      const [job] = yield* loadJobs([path])
-      if (job === undefined || job.notify.length === 0) return yield* refuse("receivers-absent", { path })
+      const job = yield* loadOne(path)
+      if (job.notify.length === 0) return yield* refuse("receivers-absent", { path })
       const { originOf } = yield* Effect.promise(() => import("../Notices.ts"))
       const { testNotice } = yield* Effect.promise(() => import("../../report/Notice.ts"))
       const notice = testNotice(yield* originOf(job))

@@ -26,9 +26,7 @@ import { Wiring } from "../Wiring.ts"
 import { readShipped } from "./Help.ts"
 import { csvLine, harmless, table } from "../../report/TextTable.ts"
 
-// Query results as text, chunk by chunk: an aligned table, CSV with every value as it is (or, if asked for,
-// with none that a spreadsheet takes for a formula), JSON. At most one chunk of rows is in memory.
-
+/** Query results as text, chunk by chunk: at most one chunk of rows is in memory. */
 interface TextFormat {
   readonly begin: string
   readonly chunk: (rows: QueryResult["rows"]) => string
@@ -36,10 +34,10 @@ interface TextFormat {
 }
 
 /** A cell in text formats; NULL is empty. */
-export const asText = (cell: Json): string =>
+const asText = (cell: Json): string =>
   cell === null ? "" : typeof cell === "object" ? JSON.stringify(cell) : String(cell)
 
-export const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
+const numeric = /^(?:U?(?:TINY|SMALL|BIG|HUGE)?INT(?:EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\))$/
 
 /** `excelSafe`: an apostrophe stands before texts that a spreadsheet would run, `+34600123123` too. */
 export const csvFormat = (columns: ReadonlyArray<Column>, excelSafe: boolean): TextFormat => {
@@ -55,19 +53,17 @@ export const csvFormat = (columns: ReadonlyArray<Column>, excelSafe: boolean): T
 }
 
 export const jsonFormat = (columns: ReadonlyArray<Column>): TextFormat => {
-  let first = true
+  let before = ""
+  const objectText = (row: QueryResult["rows"][number]): string => {
+    const object = Object.fromEntries(columns.map(({ name }, index) => [name, row[index] ?? null]))
+    const text = `${before}\n  ${JSON.stringify(object)}`
+    before = ","
+    return text
+  }
   return {
     begin: "[",
-    chunk: (rows) =>
-      rows
-        .map((row) => {
-          const object = Object.fromEntries(columns.map(({ name }, index) => [name, row[index] ?? null]))
-          const text = `${first ? "\n" : ",\n"}  ${JSON.stringify(object)}`
-          first = false
-          return text
-        })
-        .join(""),
-    end: () => (first ? "]\n" : "\n]\n"),
+    chunk: (rows) => rows.map(objectText).join(""),
+    end: () => (before === "" ? "]\n" : "\n]\n"),
   }
 }
 
@@ -86,25 +82,21 @@ export const tableFormat = (columns: ReadonlyArray<Column>, width: number): Text
       return shown
     },
     end: () =>
-      count === 0
-        ? `${table(header, [], { width })}\n(no rows)\n`
-        : `(${count} ${count === 1 ? "row" : "rows"})\n`,
+      count === 0 ? `${table(header, [], { width })}\n(no rows)\n` : `(${counted(count, "row")})\n`,
   }
 }
 
-// The queries that come with the program: one SQL file each, in `schemas/queries`, whose first line says in
-// a comment what it answers. `nightjar query @NAME` runs one.
-
+/** The queries that come with the program: SQL files, whose first line says in a comment what it answers. */
 export const readSavedQueries = (packageFolder: string) =>
   readShipped(join(packageFolder, "schemas/queries"), ".sql").map(({ name, text }) => {
     const [first = "", ...rest] = text.split("\n")
     return { name, description: first.replace(/^--\s*/, ""), sql: rest.join("\n") }
   })
 
-export const savedQueries = Effect.map(Wiring, ({ packageFolder }) => readSavedQueries(packageFolder))
+const savedQueries = Effect.map(Wiring, ({ packageFolder }) => readSavedQueries(packageFolder))
 
 /** `@missing` -> its SQL; any other text is SQL already. */
-export const sqlOf = Effect.fnUntraced(function* (text: string) {
+const sqlOf = Effect.fnUntraced(function* (text: string) {
   if (!text.startsWith("@")) return text
   const saved = yield* savedQueries
   const found = saved.find(({ name }) => `@${name}` === text)
@@ -113,9 +105,7 @@ export const sqlOf = Effect.fnUntraced(function* (text: string) {
   return yield* refuse("saved-query-unknown", { suggestion: suggestion(text, names) })
 })
 
-/**
- * The bytes of one Parquet file, zstd, of an Arrow stream; the writer costs more to load than most queries.
- */
+/** An Arrow stream as one Parquet file, with zstd; the writer costs more to load than most queries. */
 export const parquetOf = async (arrow: Uint8Array): Promise<Uint8Array> => {
   const { Compression, Table, WriterPropertiesBuilder, writeParquet } = await import("parquet-wasm")
   return writeParquet(

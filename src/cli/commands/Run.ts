@@ -29,17 +29,9 @@ import {
   unknownNames,
   warn,
 } from "../Output.ts"
-import { endWith, refuse } from "../Failures.ts"
-import {
-  checkJobs,
-  isPartial,
-  loadJobs,
-  partFlags,
-  partsOf,
-  readableJobs,
-  takeJobs,
-  untold,
-} from "../Jobs.ts"
+import { endWith, refuse, refuseUnknown } from "../Failures.ts"
+import { checkJobs, isPartial, loadJobs, loadOne, readableJobs, takeJobs } from "../Jobs.ts"
+import { partFlags, partsOf, untold } from "../Jobs.ts"
 import { findNight, findRun, holdOutput, refuseOlderLedger, withLedger } from "../OutputFolder.ts"
 import {
   readWebhooksFlag,
@@ -128,7 +120,7 @@ export interface Selection {
 }
 
 /** The features of a task that are not in the tables yet; empty if the job left them to the engine. */
-export const featuresLeft = (
+const featuresLeft = (
   task: TaskState,
   delivered: ReadonlyMap<string, ReadonlySet<string>>,
 ): ReadonlyArray<string> =>
@@ -192,8 +184,8 @@ const jobOf = Effect.fnUntraced(function* ({ started }: RunState, moved: Option.
   const path = Option.getOrElse(moved, () => job_path)
   if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
   const isPart = part !== undefined
-  const [job] = yield* loadJobs([path], isPart)
-  if (job?.name !== name) return yield* refuse("job-moved", { path, name })
+  const job = yield* loadOne(path, isPart)
+  if (job.name !== name) return yield* refuse("job-moved", { path, name })
   return isPart ? untold(job) : job
 })
 
@@ -221,8 +213,7 @@ export const rerun = Command.make(
     const meant = tasksMeant(night, state, Option.isSome(run))
     // What a run of the night had is no mistake, though a later one mended it.
     const ever = [state, ...night].flatMap(({ tasks: all }) => [...all.values()])
-    const unknown = unknownSelected(run_id, ever, selection)
-    if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
+    yield* refuseUnknown(unknownSelected(run_id, ever, selection))
     const delivered = deliveredInNight(night)
     const tasks = selectTasks(meant, selection, delivered)
     if (tasks.length === 0) {
@@ -270,11 +261,6 @@ const perhaps = {
 }
 const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
 
-const nameOf = ({ planned: { customer_id, session_id, engine_reference } }: TaskState) => ({
-  customer_id: customer_id ?? session_id ?? "",
-  engine_reference: engine_reference ?? "(session)",
-})
-
 /** The selected tasks that would run again, with what is asked for, and why the others would not. */
 const splitSelection = (
   tasks: ReadonlyArray<TaskState>,
@@ -299,8 +285,9 @@ const splitSelection = (
   const others = tasks.flatMap((task) => {
     const subject = subjectOf(task)
     if (asked.has(subject)) return []
+    const { customer_id, session_id = "", engine_reference = "(session)" } = task.planned
     const why = known.get(subject) ?? (only?.has(subject) === true ? notInJob : followedFirst)
-    return [{ ...why, ...nameOf(task) }]
+    return [{ ...why, customer_id: customer_id ?? session_id, engine_reference }]
   })
   return { rows, others }
 }
@@ -323,8 +310,8 @@ const tellPreview = Effect.fnUntraced(function* (
   yield* say(headline)
   for (const older of preview.collect) yield* say(`First, what ${older} left at the service is collected.`)
   const cells = rows.map((row) => [
-    row.customer_id === "" ? row.session_id : row.customer_id,
-    row.engine_reference === "" ? "(session)" : row.engine_reference,
+    row.customer_id || row.session_id,
+    row.engine_reference || "(session)",
     row.outcome,
     row.reason,
     row.features.join(", "),
@@ -357,17 +344,14 @@ export const demo = Command.make(
     const { out } = yield* Output
     const named = namedOutput(output)
     const folder = named === undefined ? "" : ` --output ${shellWord(named)}`
-    const lines = [
+    const meaning =
       `A cron job would have ended with exit code ${exit_code}: ${exitMeaning[exit_code]}. ` +
-        "Here, that is the task on the engine in maintenance; the others need a customer or an engineer.",
-    ]
+      "Here, that is the task on the engine in maintenance; the others need a customer or an engineer."
     const { invocation } = yield* Settings
+    yield* say(`\n${wrap(meaning, out.width, "", "  ")}`)
     // Commands stay on one line, so that they can be copied.
-    const commands = [
-      `To query the tables: ${invocation} query${folder} "${exampleQuery}"`,
-      `To explain a customer's result: ${invocation} explain${folder} c-024`,
-    ]
-    yield* say(`\n${[...lines.map((line) => wrap(line, out.width, "", "  ")), ...commands].join("\n")}`)
+    yield* say(`To query the tables: ${invocation} query${folder} "${exampleQuery}"`)
+    yield* say(`To explain a customer's result: ${invocation} explain${folder} c-024`)
     const asDesigned =
       exit_code === exitCodes.leftovers &&
       outcomes.every((outcome) => summary.outcomes[outcome] === designed[outcome])

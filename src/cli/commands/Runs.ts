@@ -32,13 +32,6 @@ import {
 import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
 import { writeReport } from "../RunReport.ts"
 
-/** What the published tables have of each run, by its id; none before anything is published. */
-const publishedRuns = Effect.fnUntraced(function* (output: string) {
-  const { newestDerived } = yield* Effect.promise(() => import("../../tables/KeptVersions.ts"))
-  const { layout, manifest } = yield* publishedIn(output)
-  return manifest === undefined ? {} : yield* Effect.sync(() => newestDerived({ layout }, manifest).runs)
-})
-
 /** The events of the chosen runs, oldest first; `all` says which of them were followed by another. */
 const eventsOf = Effect.fnUntraced(function* (
   folder: string,
@@ -49,7 +42,9 @@ const eventsOf = Effect.fnUntraced(function* (
   const { lineageEvents } = yield* Effect.promise(() => import("../../report/OpenLineage.ts"))
   const { publishedTables } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
   const tables = publishedTables(yield* familiesOf(output), yield* policyOf(output))
-  const files = yield* publishedRuns(output)
+  const { newestDerived } = yield* Effect.promise(() => import("../../tables/KeptVersions.ts"))
+  const { layout, manifest } = yield* publishedIn(output)
+  const files = manifest === undefined ? {} : newestDerived({ layout }, manifest).runs
   const newest = new Map(
     all.flatMap(({ fact }) => (fact.part === undefined ? [[fact.job, fact.run_id] as const] : [])),
   )
@@ -66,6 +61,8 @@ const eventsOf = Effect.fnUntraced(function* (
   return chosen.length === 0 ? [] : (yield* withLedger(events)).flat()
 })
 
+const iso = (at: number): string => new Date(at).toISOString()
+
 const rowsOf = Effect.fnUntraced(function* (output: string, headers: ReadonlyArray<RunHeader>) {
   const work = yield* workIn(output)
   return headers.map(({ at, fact, ended }) => ({
@@ -74,8 +71,8 @@ const rowsOf = Effect.fnUntraced(function* (output: string, headers: ReadonlyArr
     run_date: fact.run_date,
     parent: fact.parent ?? null,
     part: fact.part ?? null,
-    started_at: new Date(at).toISOString(),
-    ended_at: ended === undefined ? null : new Date(ended.at).toISOString(),
+    started_at: iso(at),
+    ended_at: ended === undefined ? null : iso(ended.at),
     exit_code: ended?.exit_code ?? null,
     leftovers: ended?.leftovers ?? true,
     running: isRunning(work, fact.run_id),
@@ -154,15 +151,13 @@ const gather = Effect.fnUntraced(function* (id: string, all: boolean) {
   const runs = [...new Set(tasks.map(({ run_id }) => run_id))]
   const newest = new Set(runs.slice(0, all ? Infinity : runsShownMax))
   const found: Array<About> = []
-  for (const task of tasks.filter(({ run_id }) => newest.has(run_id)).toReversed()) {
-    const facts = yield* ledger.factsOfTask(task)
-    if (facts.length > 0) found.push({ ...task, facts })
-  }
+  for (const task of tasks.filter(({ run_id }) => newest.has(run_id)).toReversed())
+    found.push({ ...task, facts: yield* ledger.factsOfTask(task) })
   const byHand = (yield* ledger.byHand).filter(({ fact }) => "customer_id" in fact && fact.customer_id === id)
-  if (byHand.length > 0) found.push({ run_id: undefined, task_id: `by hand: ${id}`, facts: byHand })
+  found.push({ run_id: undefined, task_id: `by hand: ${id}`, facts: byHand })
   const removal = (yield* ledger.receipts).filter(({ fact }) => "receipt" in fact && fact.receipt === id)
-  if (removal.length > 0) found.push({ run_id: undefined, task_id: `receipt: ${id}`, facts: removal })
-  return { found, older: runs.length - newest.size }
+  found.push({ run_id: undefined, task_id: `receipt: ${id}`, facts: removal })
+  return { found: found.filter(({ facts }) => facts.length > 0), older: runs.length - newest.size }
 })
 
 /** As wide as a time and what stands between it and its event. */
@@ -186,11 +181,7 @@ const aboutLines = ({ task_id, facts }: About, { width }: Style): ReadonlyArray<
 
 const jsonOf = ({ facts, ...task }: About) => ({
   ...task,
-  facts: facts.map(({ at, fact: { _tag, ...fields } }) => ({
-    at: new Date(at).toISOString(),
-    fact: _tag,
-    ...fields,
-  })),
+  facts: facts.map(({ at, fact: { _tag: fact, ...fields } }) => ({ at: iso(at), fact, ...fields })),
 })
 
 export const explain = command("explain", {

@@ -6,7 +6,7 @@ import { isUtf8 } from "node:buffer"
 import { existsSync, readFileSync, statSync } from "node:fs"
 import { homedir } from "node:os"
 import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path"
-import { Clock, ConfigProvider, Duration, Effect, Option, Stream } from "effect"
+import { Clock, ConfigProvider, Duration, Effect, Option, Stream, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { codeOf, durableFiles } from "../../base/DurableFile.ts"
@@ -43,14 +43,9 @@ import { makeEnvironment, readEnvFile, referencesOf, variablesOf } from "../../j
 import type { Job } from "../../jobs/Job.ts"
 import { commandVariables, namedIn } from "../../jobs/Scalars.ts"
 
-// Installs a timer for the current user: systemd units or lines of the crontab. Replaces only what this
-// program wrote, and says how to undo it. Every command that it runs has thirty seconds.
-
 const commandTime = Duration.seconds(30)
 /** No crontab that a person reads is longer. */
 const bytesMax = 1_000_000
-
-const unstarted = (): string => "it cannot be started"
 
 interface Called {
   readonly exit_code: number
@@ -71,23 +66,23 @@ const readAll = <E>(stream: Stream.Stream<Uint8Array, E>) =>
     ),
   )
 
-/** Fails with a reason if the command cannot be started or does not end. */
-const call = (
-  command: string,
-  args: ReadonlyArray<string>,
-  input = "",
-): Effect.Effect<Called, string, ChildProcessSpawner.ChildProcessSpawner> =>
+const isWell = ({ exit_code }: Called): boolean => exit_code === 0
+
+/** Fails with a reason if the command cannot be started, does not end, or does not end well. */
+const call = (command: string, args: ReadonlyArray<string>, input = "", isFine = isWell) =>
   Effect.gen(function* () {
     const { spawn } = yield* ChildProcessSpawner.ChildProcessSpawner
     const stdin = Stream.make(new TextEncoder().encode(input))
     const child = ChildProcess.make(command, [...args], { stdin, forceKillAfter: "1 second" })
-    const handle = yield* Effect.mapError(spawn(child), unstarted)
+    const orUnstarted = Effect.mapError(() => "it cannot be started")
+    const handle = yield* orUnstarted(spawn(child))
     const [out, err, exit_code] = yield* Effect.all(
-      [readAll(handle.stdout), readAll(handle.stderr), Effect.mapError(handle.exitCode, unstarted)],
+      [readAll(handle.stdout), readAll(handle.stderr), orUnstarted(handle.exitCode)],
       { concurrency: "unbounded" },
     )
     if (!isUtf8(out)) return yield* Effect.fail("it prints what is not UTF-8")
-    return { exit_code, stdout: out.toString("utf8"), stderr: err.toString("utf8") }
+    const called: Called = { exit_code, stdout: out.toString("utf8"), stderr: err.toString("utf8") }
+    return isFine(called) ? called : yield* Effect.fail(whyOf(called))
   }).pipe(
     Effect.scoped,
     Effect.timeoutOrElse({
@@ -101,17 +96,9 @@ const whyOf = ({ exit_code, stderr }: Called): string => {
   return said === "" ? `exit code ${exit_code}` : `exit code ${exit_code}: ${said}`
 }
 
-/** The home folder of this user, and where systemd looks for the units of a user. */
-export const userFolders = (
-  environment: NodeJS.ProcessEnv,
-): { readonly home: string; readonly units: string } => {
-  const home = homedir()
-  const config = environment["XDG_CONFIG_HOME"] ?? ""
-  return { home, units: join(config === "" ? join(home, ".config") : config, "systemd/user") }
-}
-
-const isOurs = (path: string): boolean =>
-  !existsSync(path) || readFileSync(path, "utf8").startsWith(`${mark}\n`)
+/** Where systemd looks for the units of this user. */
+const unitsFolder = (): string =>
+  join(process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config"), "systemd/user")
 
 export const installUnits = Effect.fnUntraced(function* (
   timer: Timer,
@@ -119,7 +106,9 @@ export const installUnits = Effect.fnUntraced(function* (
   folder: string,
 ) {
   const written = files.map(({ name, text }) => ({ path: join(folder, name), text }))
-  const foreign = written.find(({ path }) => !isOurs(path))
+  const foreign = written.find(
+    ({ path }) => existsSync(path) && !readFileSync(path, "utf8").startsWith(`${mark}\n`),
+  )
   if (foreign !== undefined) return yield* refuse("timer-not-ours", { path: foreign.path })
   const durable = yield* durableFiles
   yield* Effect.try({
@@ -133,9 +122,9 @@ export const installUnits = Effect.fnUntraced(function* (
   const unit = timerUnit(timer)
   for (const args of [["daemon-reload"], ["enable", "--now", unit]]) {
     const command = ["systemctl", "--user", ...args].join(" ")
-    const failed = (why: string) => refuse("timer-not-enabled", { command, why })
-    const called = yield* call("systemctl", ["--user", ...args]).pipe(Effect.mapError(failed))
-    if (called.exit_code !== 0) return yield* failed(whyOf(called))
+    yield* call("systemctl", ["--user", ...args]).pipe(
+      Effect.mapError((why) => refuse("timer-not-enabled", { command, why })),
+    )
   }
   yield* say(
     [
@@ -146,18 +135,16 @@ export const installUnits = Effect.fnUntraced(function* (
 })
 
 export const installLines = Effect.fnUntraced(function* (timer: Timer, block: string) {
-  const failed = (command: string) => (why: string) => refuse("crontab-unusable", { command, why })
-  const list = "crontab -l"
-  const found = yield* call("crontab", ["-l"]).pipe(Effect.mapError(failed(list)))
+  const failed = (command: string) =>
+    Effect.mapError((why: string) => refuse("crontab-unusable", { command, why }))
   // A user who has no crontab yet.
-  const isNone = found.exit_code !== 0 && /no crontab/i.test(found.stderr)
-  if (found.exit_code !== 0 && !isNone) return yield* failed(list)(whyOf(found))
+  const isNone = (called: Called) => !isWell(called) && /no crontab/i.test(called.stderr)
+  const isKnown = (called: Called) => isWell(called) || isNone(called)
+  const found = yield* call("crontab", ["-l"], "", isKnown).pipe(failed("crontab -l"))
   const name = timerName(timer)
-  const crontab = withBlock(isNone ? "" : found.stdout, name, block)
+  const crontab = withBlock(isNone(found) ? "" : found.stdout, name, block)
   if (crontab === undefined) return yield* refuse("timer-lines-damaged", { name })
-  const set = "crontab -"
-  const called = yield* call("crontab", ["-"], crontab).pipe(Effect.mapError(failed(set)))
-  if (called.exit_code !== 0) return yield* failed(set)(whyOf(called))
+  yield* call("crontab", ["-"], crontab).pipe(failed("crontab -"))
   yield* say(
     `The crontab now has the lines of ${name}:\n${block}` + "To undo: crontab -e, then delete these lines.",
   )
@@ -171,24 +158,15 @@ const credentialsVariable = "CREDENTIALS_DIRECTORY"
 /** Stands for the folder that systemd makes when it starts the service. */
 const credentialsFolder = "/run/credentials/nightjar"
 
-type Kind = "systemd" | "cron" | "kubernetes"
-
-const kindOf = (flags: Readonly<Record<Kind, boolean>>): Kind | undefined => {
-  const given = (["systemd", "cron", "kubernetes"] as const).filter((kind) => flags[kind])
-  return given.length === 1 ? given[0] : undefined
-}
-
-/** The variables that a timer of this kind starts with. */
-const environmentOf = (kind: Kind) => (kind === "systemd" ? { [credentialsVariable]: credentialsFolder } : {})
-
-const sourcesOf = (jobs: ReadonlyArray<Job>) => jobs.flatMap(referencesOf)
+type Kind = keyof typeof nameCharactersMax
 
 /** The jobs as the timer will load them, and the variables that they asked for. */
 const loadAs = Effect.fnUntraced(function* (kind: Kind, paths: ReadonlyArray<string>) {
   const asked = new Set<string>()
   const inside = kind === "kubernetes"
   const own = yield* ConfigProvider.ConfigProvider
-  const used = inside ? own : ConfigProvider.fromEnvRecord(environmentOf(kind))
+  const ofTimer = kind === "systemd" ? { [credentialsVariable]: credentialsFolder } : {}
+  const used = inside ? own : ConfigProvider.fromEnvRecord(ofTimer)
   const provider = ConfigProvider.make((names) => {
     asked.add(names.join("_"))
     return used.load(names)
@@ -205,7 +183,7 @@ const loadAs = Effect.fnUntraced(function* (kind: Kind, paths: ReadonlyArray<str
 
 /** A timer has only the variables of the file: one that the file lacks would fail every night. */
 const requireVariables = Effect.fnUntraced(function* (job: Job, file: string) {
-  const missing = sourcesOf([job]).flatMap((one) =>
+  const missing = referencesOf(job).flatMap((one) =>
     one._tag === "Env" && one.file === undefined ? [one.name] : [],
   )
   if (missing.length === 0) return
@@ -240,7 +218,7 @@ const timerOf = (
   jobs: ReadonlyArray<Job>,
   times: Pick<Timer, "times" | "timezone" | "waitMinutes">,
 ): Timer => {
-  const references = sourcesOf(jobs)
+  const references = jobs.flatMap(referencesOf)
   const under = `${credentialsFolder}/`
   const credentials = references.flatMap((one) =>
     one._tag === "File" && one.path.startsWith(under) ? [one.path.slice(under.length)] : [],
@@ -269,7 +247,7 @@ const timerOf = (
 const filesOf = Effect.fnUntraced(function* (job: Job, folder: string) {
   const { service } = job
   const customers = job.assignments.map(({ source }) => source.replace(/(?::\d+)+$/, ""))
-  const referenced = sourcesOf([job]).flatMap((one) => (one._tag === "File" ? [one.path] : []))
+  const referenced = referencesOf(job).flatMap((one) => (one._tag === "File" ? [one.path] : []))
   const ofService = service._tag === "Embedded" ? [service.faults, service.reading] : []
   const paths = [job.path, ...customers, ...referenced, ...ofService.filter((path) => path !== undefined)]
   const files = new Set<string>()
@@ -337,16 +315,13 @@ const prepare = Effect.fnUntraced(function* (
     const text = cronBlock(timer, yield* Clock.currentTimeMillis)
     return { files: [{ name: "crontab", text }], install: installLines(timer, text) }
   }
-  const { home, units } = userFolders(process.env)
   const envFileBytes = timer.env_file === undefined ? 0 : statSync(timer.env_file).size
-  const files = systemdUnits(timer, { envFileBytes, home })
-  return { files, install: installUnits(timer, files, units) }
+  const files = systemdUnits(timer, { envFileBytes, home: homedir() })
+  return { files, install: installUnits(timer, files, unitsFolder()) }
 })
 
 const textOf = (files: ReadonlyArray<TimerFile>): string =>
-  files.length === 1
-    ? files.map(({ text }) => text.trimEnd()).join("")
-    : files.map(({ name, text }) => `# ${name}\n${text}`.trimEnd()).join("\n\n")
+  files.map(({ name, text }) => (files.length === 1 ? text : `# ${name}\n${text}`).trimEnd()).join("\n\n")
 
 export const schedule = Command.make(
   "schedule",
@@ -368,8 +343,8 @@ export const schedule = Command.make(
     json: jsonFlag,
   },
   Effect.fn("schedule.handle")(function* ({ paths, install, at, json, ...kinds }) {
-    const kind = kindOf(kinds)
-    if (kind === undefined) return yield* refuse("timer-kind-missing")
+    const [kind, ...others] = Struct.keys(kinds).filter((one) => kinds[one])
+    if (kind === undefined || others.length > 0) return yield* refuse("timer-kind-missing")
     if (kind === "kubernetes" && install) return yield* refuse("timer-not-installable")
     // From its own folder on, so that a CronJob can tell what is beside the job.
     const inside = (path: string) => relative("", path) || basename(path)

@@ -2,12 +2,12 @@
  * The service of a job, or the one that flags and NIGHTJAR_* variables name: its engines, and the
  * application's subscriptions.
  */
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option, Predicate, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { suggestion } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { refuse } from "../Failures.ts"
-import { loadJobs } from "../Jobs.ts"
+import { loadOne } from "../Jobs.ts"
 import { Settings, argument, optionalFlag, switchFlag } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 import { FormCache } from "../../client/EngineForms.ts"
@@ -34,11 +34,9 @@ type ServiceFlags = Readonly<Record<keyof typeof serviceFlags, Option.Option<str
 
 const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
   if (Option.isSome(flags.job)) {
-    const [job] = yield* loadJobs([flags.job.value])
-    if (job !== undefined) {
-      holdLogins(yield* KnownSecrets, job, job.assignments)
-      return job.service
-    }
+    const job = yield* loadOne(flags.job.value)
+    holdLogins(yield* KnownSecrets, job, job.assignments)
+    return job.service
   }
   const settings = yield* Settings
   const base_url = Option.getOrElse(flags.base_url, () => settings.base_url)
@@ -65,8 +63,7 @@ const withService = Effect.fnUntraced(function* <A, E, R>(
   output: string,
   work: Effect.Effect<A, E, R>,
 ) {
-  const wiring = yield* Wiring
-  return yield* Effect.provide(work, wiring.catalogue(yield* targetOf(flags), output))
+  return yield* Effect.provide(work, (yield* Wiring).catalogue(yield* targetOf(flags), output))
 })
 
 const EngineLine = Schema.Struct({
@@ -80,11 +77,9 @@ const EngineLine = Schema.Struct({
 })
 const readLines = Schema.decodeUnknownOption(Schema.Array(EngineLine))
 
-const fetchList = Effect.gen(function* () {
-  const service = yield* Service
-  const { body } = yield* retryCall(service.listEngines, { triesMax: 3 })
-  return body.json
-})
+const fetchList = Effect.flatMap(Service, ({ listEngines: list }) =>
+  Effect.map(retryCall(list, { triesMax: 3 }), ({ body }) => body.json),
+)
 
 const linesOf = (catalogue: unknown) => Option.getOrElse(readLines(catalogue), () => [])
 
@@ -145,9 +140,7 @@ const renderEngine = (details: EngineDetails, available: boolean, width: number)
       name,
       textOf(field, "type") || "string",
       required?.includes(name) === true ? "required" : "",
-      [textOf(field, "format"), textOf(field, "pattern"), textOf(field, "enum"), textOf(field, "title")]
-        .filter((one) => one !== "")
-        .join(" "),
+      ["format", "pattern", "enum", "title"].flatMap((key) => textOf(field, key) || []).join(" "),
     ])
   const header = ["field", "type", "", "form"]
   const configurations = rowsOf(details.configurations)
@@ -168,8 +161,7 @@ const renderEngine = (details: EngineDetails, available: boolean, width: number)
 }
 
 const textOf = (field: unknown, key: string): string => {
-  if (typeof field !== "object" || field === null || !(key in field)) return ""
-  const value: unknown = Reflect.get(field, key)
+  const value = Predicate.hasProperty(field, key) ? field[key] : undefined
   return Array.isArray(value) ? value.map(String).join("|") : value === undefined ? "" : String(value)
 }
 
@@ -181,18 +173,13 @@ export const engines = Command.make("engines").pipe(Command.withSubcommands([lis
 const jobArgument = argument("JOB", "The job file that names the service")
 const urlArgument = argument("URL", "Where the service sends the events")
 
-/** The service's subscriptions, as it listed them. */
 const withSubscriptions = Effect.fnUntraced(function* <A, E, R>(path: string, work: Effect.Effect<A, E, R>) {
-  const [job] = yield* loadJobs([path])
-  if (job === undefined || job.service._tag === "Embedded") return yield* refuse("hooks-embedded", { path })
-  const wiring = yield* Wiring
-  return yield* Effect.provide(work, wiring.subscriptions(job.service))
+  const { service } = yield* loadOne(path)
+  if (service._tag === "Embedded") return yield* refuse("hooks-embedded", { path })
+  return yield* Effect.provide(work, (yield* Wiring).subscriptions(service))
 })
 
-const listed = Effect.gen(function* () {
-  const { list } = yield* Subscriptions
-  return yield* retryCall(list, { triesMax: 3 })
-})
+const listed = Effect.flatMap(Subscriptions, ({ list }) => retryCall(list, { triesMax: 3 }))
 
 /** What each subcommand shows: the subscriptions afterwards. */
 const told = (subscriptions: ReadonlyArray<Subscription>, out: Style): string => {
@@ -237,17 +224,13 @@ const subscribeTo = Effect.fnUntraced(function* (
   replaces: boolean,
 ) {
   const known = new Map((yield* listed).map((one) => [one.event, one]))
-  const elsewhere = events.filter((event) => {
-    const one = known.get(event)
-    return one !== undefined && !isSame(one.base_url, base_url)
-  })
+  const those = (holds: (known: Subscription | undefined) => boolean) =>
+    events.filter((event) => holds(known.get(event)))
+  const elsewhere = those((one) => one !== undefined && !isSame(one.base_url, base_url))
   if (elsewhere.length > 0 && !replaces) return yield* refuse("hooks-taken", { events: elsewhere.join(", ") })
   const service = yield* Subscriptions
-  const toUpdate = events.filter((event) => {
-    const one = known.get(event)
-    return one !== undefined && !(one.enabled && isSame(one.base_url, base_url))
-  })
-  const toCreate = events.filter((event) => !known.has(event))
+  const toUpdate = those((one) => one !== undefined && !(one.enabled && isSame(one.base_url, base_url)))
+  const toCreate = those((one) => one === undefined)
   if (toUpdate.length > 0) yield* settle(yield* service.update({ events: toUpdate, base_url, enabled: true }))
   if (toCreate.length > 0) yield* settle(yield* service.create({ events: toCreate, base_url, enabled: true }))
   return yield* listed

@@ -31,9 +31,10 @@ import {
   switchFlag,
   unknownNames,
 } from "../Output.ts"
-import { refuse } from "../Failures.ts"
+import { refuse, refuseUnknown } from "../Failures.ts"
 import { findNight, openedLedger, withLedger } from "../OutputFolder.ts"
-import { isCutOff, isRunning, steerNight, steered, workIn, type WorkHere } from "../NightDesk.ts"
+import { isCutOff, isRunning, steerNight, steered, watchNight, workIn } from "../NightDesk.ts"
+import type { WorkHere } from "../NightDesk.ts"
 
 const taskRow = (task: TaskState) => {
   const { planned, settled, attempts } = task
@@ -155,14 +156,12 @@ export const status = Command.make(
     json: jsonFlag,
   },
   Effect.fn("Status.handle")(function* ({ run, whole, watch, json, ...selection }) {
+    const output = yield* outputFolder
     if (watch) {
-      const output = yield* outputFolder
-      const { watchNight } = yield* Effect.promise(() => import("../NightDesk.ts"))
       const watched = yield* watchNight(output, json)
       if (watched && json) return
       if (!watched) yield* note(`No run is executing in ${output}.`)
     }
-    const output = yield* outputFolder
     const work = yield* workIn(output)
     const { state, night, interrupted, others } = yield* withLedger(found(run, work))
     const all = [...(whole ? newestTasks(night) : state.tasks).values()].map(taskRow)
@@ -171,18 +170,12 @@ export const status = Command.make(
       customer: [selection.customers, all.map((task) => task.customer_id)],
       engine: [selection.engines, all.map((task) => task.engine_reference)],
     })
-    if (unknown.length > 0) return yield* refuse("name-unknown", { detail: unknown.join("; ") })
+    yield* refuseUnknown(unknown)
     const tasks = all.filter(isSelected(selection))
     const summary = summarise(state, night, namedOutput(output))
     const running = isRunning(work, summary.run_id)
-    if (json)
-      return yield* sayJson({
-        ...summary,
-        running,
-        interrupted: interrupted ?? null,
-        also_interrupted: others,
-        tasks,
-      })
+    const also = { running, interrupted: interrupted ?? null, also_interrupted: others }
+    if (json) return yield* sayJson({ ...summary, ...also, tasks })
     const { out } = yield* Output
     const isChosen = selection.every || isSelective(selection)
     const needy = tasks.filter(needsSomebody)
@@ -211,22 +204,13 @@ export const status = Command.make(
   }),
 )
 
-// `pause`, `resume`, `drain` and `limit`: what the night that runs here starts from now on, and how much of
-// it at once.
-// What is already running is followed to its end in any case.
-
 const steering = <const Name extends string>(name: Name, order: Order, help: Help = {}) =>
   command(name, { ...help, ...steered, flags: {}, run: (_, output) => steerNight(output, order) })
 
 export const pause = steering("pause", { _tag: "Pause" })
 export const resume = steering("resume", { _tag: "Resume" })
-export const drain = steering(
-  "drain",
-  { _tag: "Drain" },
-  {
-    more: "What was executed is published, and what was not started is left for `nightjar run JOB`.",
-  },
-)
+const drained = "What was executed is published, and what was not started is left for `nightjar run JOB`."
+export const drain = steering("drain", { _tag: "Drain" }, { more: drained })
 
 type Names = "max_in_flight" | "per_engine"
 const written = /^(?<name>max_in_flight|per_engine)=(?<number>[1-9][0-9]{0,4}|100000)$/
@@ -246,9 +230,7 @@ export const limit = command("limit", {
   ...steered,
   more: "The change holds until the night ends, and never exceeds what the job allows.",
   examples: { "nightjar limit max_in_flight=50 per_engine=5": "Both limits" },
-  flags: {
-    limits: severalArguments("NAME=N", "max_in_flight=N or per_engine=N", 1),
-  },
+  flags: { limits: severalArguments("NAME=N", "max_in_flight=N or per_engine=N", 1) },
   run: function* ({ limits }, output) {
     const read = readLimits(limits)
     if (read === undefined) return yield* refuse("limit-invalid")

@@ -83,14 +83,11 @@ const tablesPage = Effect.fnUntraced(function* (
   const keys = new Map(own.map((view) => [nameInSql(view), view.key]))
   const views = all.map((view) => ({ ...view, name: nameInSql(view), key: keys.get(nameInSql(view)) ?? [] }))
   const main = views.filter(({ schema }) => schema === "main")
-  const looked = main
-    .filter(({ kind }) => kind !== "macro")
-    .map(({ name }) => ({ name, isModel: !keys.has(name) }))
-  const rows = yield* firstRows(output, looked, withRows)
-  const figures = yield* tableFigures(
-    output,
-    specs.map(({ name }) => name),
-  )
+  const looked = main.filter(({ kind }) => kind !== "macro")
+  const models = looked.map(({ name }) => ({ name, isModel: !keys.has(name) }))
+  const rows = yield* firstRows(output, models, withRows)
+  const names = specs.map(({ name }) => name)
+  const figures = yield* tableFigures(output, names)
   return renderTablesPage(yield* pageTemplate, {
     toolVersion,
     madeAt: yield* Clock.currentTimeMillis,
@@ -113,8 +110,7 @@ const tablesPage = Effect.fnUntraced(function* (
 const modelsIn = Effect.fnUntraced(function* (output: string, families: Described["families"]) {
   const { database } = yield* Wiring
   const path = join(output, "nightjar.duckdb")
-  if (!existsSync(path)) return []
-  return yield* Effect.provide(publishedModels(path, families), database)
+  return existsSync(path) ? yield* Effect.provide(publishedModels(path, families), database) : []
 })
 
 /** A plain name is what it means in SQL; if `main` has none of that name, those of the other schemas. */
@@ -182,11 +178,8 @@ export const tables = command("tables", {
   },
 })
 
-// `nightjar infer`: drafts a record schema for each family that has none, from its records in the published
-// tables. Writes to stdout and changes nothing: whoever takes a draft puts it into the job's `schemas`.
-
-// One draft for each product in `other_records`, and one for each schema that rejected records, changed so
-// that it takes them. Reads no more than the newest records of each.
+// `infer`: one draft for each product in `other_records`, and one for each schema that rejected records,
+// changed so that it takes them. Reads no more than the newest records of each, and writes nothing.
 
 /** Of one draft; more records say little more. */
 const recordsMax = 200_000
@@ -250,12 +243,12 @@ export const basesOf = (kinds: ReadonlyArray<Kind>, families: ReadonlyArray<Reco
       continue
     }
     const name = `${family?.table ?? ""} ${product}`
-    const before = bases.get(name)
+    const before = bases.get(name) ?? { sub_families: [], sources: [], records: 0 }
     bases.set(name, {
       product,
-      sub_families: [...new Set([...(before?.sub_families ?? []), sub_family])],
-      sources: [...new Set([...(before?.sources ?? []), source])],
-      records: (before?.records ?? 0) + records,
+      sub_families: [...new Set([...before.sub_families, sub_family])],
+      sources: [...new Set([...before.sources, source])],
+      records: before.records + records,
       family,
     })
   }
@@ -328,32 +321,22 @@ export const inferDrafts = Effect.fn("InferDrafts.draft")(function* (
   families: ReadonlyArray<RecordFamily>,
 ) {
   const taken = new Set([...programTables, ...publishedViews(families).map(({ name }) => name)])
+  const products = [...bases, ...families].map(({ product }) => product)
   return yield* Effect.forEach(
     bases,
     Effect.fnUntraced(function* (basis) {
+      const { product, sub_families, records } = basis
       const table = basis.family?.table ?? tableName(basis, taken)
-      const others = [...bases, ...families].map(({ product }) => product)
-      const { object, draft } = yield* draftOf(
-        connection,
-        basis,
-        table,
-        others.filter((product) => product !== basis.product),
-        families,
-      )
-      for (const name of [
-        table,
-        ...Object.values(draft.file.children ?? {}).map((child) => child.table ?? ""),
-      ])
-        taken.add(name)
-      const all = counted(basis.records, "record")
-      const about =
-        object.count < basis.records
-          ? `Drafted from the newest ${object.count} of ${all}.`
-          : `Drafted from ${all}.`
+      const others = products.filter((one) => one !== product)
+      const { object, draft } = yield* draftOf(connection, basis, table, others, families)
+      const children = Object.values(draft.file.children ?? {})
+      for (const name of [table, ...children.map((child) => child.table ?? "")]) taken.add(name)
+      const newest = object.count < records ? `the newest ${object.count} of ` : ""
+      const about = `Drafted from ${newest}${counted(records, "record")}.`
       return {
         table,
-        product: basis.product,
-        sub_families: basis.sub_families,
+        product,
+        sub_families,
         records: object.count,
         notes: draft.notes,
         schema: draft.file,
@@ -402,12 +385,11 @@ export const infer = command("infer", {
   },
   text: (drafts) =>
     Effect.gen(function* () {
-      for (const [index, { yaml }] of drafts.entries())
-        yield* say(`${index === 0 ? "" : "---\n"}${yaml.trimEnd()}`)
-      if (drafts.length > 0)
-        yield* note(
-          `${counted(drafts.length, "draft")}. Put each in a file of its own in records/ of the job's ` +
-            "`schemas` folder; --product and --sub-family choose one.",
-        )
+      if (drafts.length === 0) return
+      yield* say(drafts.map(({ yaml }) => yaml.trimEnd()).join("\n---\n"))
+      yield* note(
+        `${counted(drafts.length, "draft")}. Put each in a file of its own in records/ of the job's ` +
+          "`schemas` folder; --product and --sub-family choose one.",
+      )
     }),
 })

@@ -9,7 +9,7 @@ import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { argument, optionalFlag, say, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
-import { loadJobs } from "../Jobs.ts"
+import { loadOne } from "../Jobs.ts"
 import { holdOutput } from "../OutputFolder.ts"
 import { Wiring } from "../Wiring.ts"
 import { parseReference } from "../../jobs/Scalars.ts"
@@ -28,16 +28,14 @@ const withTokens = Effect.fnUntraced(function* <A, E, R>(
   path: string,
   work: (store: OpenStore) => Effect.Effect<A, E, R>,
 ) {
-  const [job] = yield* loadJobs([path])
-  if (job?.tokens_key === undefined) return yield* refuse("token-store-unset")
-  const wiring = yield* Wiring
+  const job = yield* loadOne(path)
+  if (job.tokens_key === undefined) return yield* refuse("token-store-unset")
   yield* holdOutput(output, [job.share])
   const opened = Effect.gen(function* () {
     const store = yield* TokenStore
-    if (store._tag !== "Open") return yield* refuse("token-store-unset")
-    return yield* work(store)
+    return store._tag === "Open" ? yield* work(store) : yield* refuse("token-store-unset")
   })
-  return yield* Effect.provide(opened, wiring.tokens(job, output))
+  return yield* Effect.provide(opened, (yield* Wiring).tokens(job, output))
 }, Effect.scoped)
 type OpenStore = Extract<Context.Service.Shape<typeof TokenStore>, { readonly _tag: "Open" }>
 
@@ -63,10 +61,7 @@ const readStdin = Effect.gen(function* () {
     Effect.mapError(() => refuse("ticket-missing")),
   )
   const ticket = text.trim()
-  return ticket === "" || text.length > ticketBytesMax ? yield* refuse("ticket-missing") : yield* held(ticket)
-})
-
-const held = Effect.fnUntraced(function* (ticket: string) {
+  if (ticket === "" || text.length > ticketBytesMax) return yield* refuse("ticket-missing")
   ;(yield* KnownSecrets).hold(ticket, "process")
   return Redacted.make(ticket)
 })
@@ -76,25 +71,19 @@ const iso = (at: number): string => new Date(at).toISOString()
 /** What is known about a token without its key; `days_left` counts whole days. */
 const describeToken = (token: StoredToken, now: number) => {
   const left = token.expires_at - now
-  const status =
-    token.dropped !== undefined
-      ? `dropped: ${token.dropped.reason}`
-      : left <= 0
-        ? "expired"
-        : left <= expiryWarningMs
-          ? "expires soon"
-          : "active"
+  const ofTime = left <= 0 ? "expired" : left <= expiryWarningMs ? "expires soon" : "active"
+  const { name, service, customer_id, engine_reference, token_id, features, dropped } = token
   return {
-    name: token.name,
-    service: token.service,
-    customer_id: token.customer_id,
-    engine_reference: token.engine_reference,
-    token_id: token.token_id,
-    features: token.features,
+    name,
+    service,
+    customer_id,
+    engine_reference,
+    token_id,
+    features,
     exchanged_at: iso(token.exchanged_at),
     expires_at: iso(token.expires_at),
     days_left: Math.max(0, Math.floor(left / (24 * 60 * 60_000))),
-    status,
+    status: dropped === undefined ? ofTime : `dropped: ${dropped.reason}`,
   }
 }
 
@@ -182,10 +171,7 @@ const revoke = command(
       "nightjar tokens revoke jobs/nightly.yaml c-0001/es-bank:api":
         "The stored credentials are removed at the service",
     },
-    flags: {
-      job: jobArgument,
-      name: argument("NAME", "As `tokens list` shows it"),
-    },
+    flags: { job: jobArgument, name: argument("NAME", "As `tokens list` shows it") },
     run: function* ({ job, name }, output) {
       if (!existsSync(`${output}/tokens.sqlite`)) return yield* refuse("token-store-empty", { output })
       const revoked = yield* withTokens(output, job, (store) => revokeByHand(store, name))

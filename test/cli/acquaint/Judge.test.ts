@@ -147,14 +147,14 @@ describe("the report", () => {
     outcome: "partial",
     reason: "RECORDS_UNREACHABLE",
     execution_id: anId(execution_id),
-    isKept: true,
+    kept: true,
     calls: 3,
-    tookMs: 61_000,
+    took_ms: 61_000,
   }
   const picture = judged([closed, noFlows, income], { sources: withIncome })
 
   it("fits a narrow terminal and reads as sentences in a pipe", () => {
-    const sections = reportSections(about, picture, () => "4.10")
+    const sections = reportSections(about, picture)
     const narrow = renderSections(sections, 60).split("\n")
     expect(narrow.filter((line) => line.length > 60)).toEqual([])
     expect(renderSections(sections, Number.POSITIVE_INFINITY)).toContain(
@@ -168,7 +168,6 @@ describe("the report", () => {
     const sections = reportSections(
       about,
       judge({ calls: call === undefined ? [] : [call], sources: [], acceptUncounted: false }),
-      () => undefined,
     )
     const text = renderMarkdown(sections)
     expect(text).toContain("# c_1 on bank:website")
