@@ -4,10 +4,10 @@ import { Duration, Effect } from "effect"
 import { SecretRefused, UnexpectedAnswer, type StateView } from "../../src/client/Service.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { exitCodeOf } from "../../src/report/Finish.ts"
-import { idOf, minute, night, rules, run_id, second, succeeded } from "./ScriptedNight.ts"
+import { idOf, makePlace, minute, night, rules, run_id, second, succeeded } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import { accepted, bodyOf, completed, counted, lost, nothing, results, state } from "./ScriptedService.ts"
-import { throttled } from "./ScriptedService.ts"
+import { throttled, unexpected } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -72,16 +72,16 @@ describe("results", () => {
   effect(
     "[decision session ids] are asked for by each id that the service gave their session, until one brings them",
     function* () {
-      const [place, id] = [makePlace(), "s-c-1-1"]
+      const id = "s-c-1-1"
       const script: Script = {
         ...renamed("S-C-1-1"),
         results: (asked) => (asked === id ? results(true, [accountRecord]) : absent),
       }
-      const end = yield* night({ place, script })
+      const end = yield* night({ script })
       const asked = end.facts.flatMap((fact) =>
         fact._tag === "ResultsRead" ? [[fact.session_id, fact.asked_as, fact.http_status]] : [],
       )
-      const landed = (place.store.bodies.get(run_id) ?? []).filter(({ meta }) => meta.kind === "results")
+      const landed = end.landed.filter(({ meta }) => meta.kind === "results")
       expect([end.verdict("c-1"), isDrained(end), asked, landed.map(({ meta }) => meta.session_id)]).toEqual([
         succeeded,
         true,
