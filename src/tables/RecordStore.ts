@@ -1,12 +1,9 @@
 /**
  * How records are kept in the database: each content once, in schema `store`, with the time for which it was
  * true. `main` (what is true now), `history` (every version) and `nights` (what each run read) are views of
- * that, so they cannot disagree. `Step.ts` adds a run to it.
- *
- * A scope is what one answer covers: customer, engine (or a session that was only read), product and
- * sub_family. A version is one content of one record. A reading is one scope in one session of one run. What
- * is no content (times of fetching, `misfits`, `extra`) is the newest reading's in `main`, each one's in
- * `nights`.
+ * that, so they cannot disagree. `Step.ts` adds a run to it. A scope is what one answer covers: customer,
+ * engine (or a session that was only read), product and sub_family. A version is one content of one record,
+ * a reading one scope in one session of one run: what is no content (`extra`, say) is the newest one's.
  */
 import { identifier } from "../base/DuckDbFailed.ts"
 import { column, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
