@@ -338,6 +338,8 @@ const isCountedWhole = (secret: Held, place: Place): boolean =>
 export interface KnownSecrets {
   /** From now on this is blanked; in lists and mappings, each text and number. */
   readonly hold: (value: unknown, grade: Grade) => void
+  /** What is sent in the place of a text, in another type, is as secret as that text, which may be none. */
+  readonly holdSent: (text: unknown, sent: unknown) => void
   /** Our own names, which are written down anyway: customer ids, engines, fields. They are not secrets. */
   readonly name: (words: Iterable<string>) => void
   /** The text with every secret in it blanked; the same text if there is none. */
@@ -370,6 +372,11 @@ export const makeKnownSecrets = (): KnownSecrets => {
     for (const spelling of spellingsOf(value)) index.add(spelling, secret)
   }
 
+  const hold = (value: unknown, grade: Grade): void => {
+    const opened = Redacted.isRedacted(value) ? Redacted.value(value) : value
+    for (const leaf of leavesOf(opened)) holdText(leaf, grade)
+  }
+
   const isWholeSecret = (text: string, place: Place): boolean => {
     const secret = held.get(text)
     return secret !== undefined && !isPublic(text) && isCountedWhole(secret, place)
@@ -384,9 +391,10 @@ export const makeKnownSecrets = (): KnownSecrets => {
   }
 
   return {
-    hold: (value, grade) => {
-      const opened = Redacted.isRedacted(value) ? Redacted.value(value) : value
-      for (const leaf of leavesOf(opened)) holdText(leaf, grade)
+    hold,
+    holdSent: (text, sent) => {
+      const given = typeof text === "string" ? held.get(text) : undefined
+      if (given !== undefined) hold(sent, given.grade)
     },
     name: (named) => {
       for (const word of named) words.add(word)
@@ -404,7 +412,11 @@ export const makeKnownSecrets = (): KnownSecrets => {
       return kept + text.slice(from)
     },
     isSecretNumber: (written, place) =>
-      isWholeSecret(written, place) && (place === "echo" || (isDigits(written) && isInsideSize(written))),
+      // `8500.0` is 8500.
+      [written, written.replace(/\.0+$/, "")].some(
+        (number) =>
+          isWholeSecret(number, place) && (place === "echo" || (isDigits(number) && isInsideSize(number))),
+      ),
     mayConcern: (text) =>
       short.length > shortMax ||
       short.some((value) => text.includes(value)) ||
