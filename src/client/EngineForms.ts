@@ -15,7 +15,6 @@ import { Service, type CallFailure } from "./Service.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import { Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
-import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { EngineDetails } from "../service/Engine.ts"
 import { EngineReference } from "../service/Ids.ts"
 
@@ -139,10 +138,7 @@ export class FormCache extends Context.Service<
     readonly findAll: (
       engine_references: Iterable<EngineReference>,
     ) => Effect.Effect<ReadonlyMap<string, EngineFinding>, Failure>
-    /**
-     * One answer per case, in their order; Unusable if checking exceeded its limits. From then on, a login
-     * that is known as secret is blanked as it is sent, too.
-     */
+    /** One answer per case, in their order; Unusable if checking exceeded its limits. */
     readonly fit: (
       engine: SeenEngine,
       cases: ReadonlyArray<FitCase>,
@@ -234,7 +230,6 @@ const makeForms = ({ check }: FormChecker["Service"]) => {
   })
 
   const fit = Effect.fn("FormCache.fit")(function* ({ body }: SeenEngine, cases: ReadonlyArray<FitCase>) {
-    const known = yield* KnownSecrets
     const fits: Array<Fit> = []
     for (let at = 0; at < cases.length; at += casesMax) {
       const open = cases.slice(at, at + casesMax).map(({ features, configurations, parameters }) => ({
@@ -244,11 +239,6 @@ const makeForms = ({ check }: FormChecker["Service"]) => {
       }))
       const answer = yield* Effect.mapError(check({ body, cases: open }), endPlanning)
       if (answer._tag === "Unusable") return answer
-      answer.fits.forEach(({ parameters: sent }, one) => {
-        const given = open[one]?.parameters ?? {}
-        for (const [name, value] of Object.entries(sent?.parameters ?? {}))
-          if (value !== given[name]) known.holdSent(given[name], value)
-      })
       fits.push(...answer.fits.map(close))
     }
     return fits

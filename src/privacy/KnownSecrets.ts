@@ -5,6 +5,7 @@
  * about one customer does not reveal another customer's password either.
  */
 import { Context, Redacted, Schema, SchemaAST } from "effect"
+import { jsonIn, numberIn } from "../base/Text.ts"
 import { EngineDetails } from "../service/Engine.ts"
 import { Acceptance, ExecutionState, actionRequiredFields } from "../service/Execution.ts"
 import { flowResultsFields } from "../service/FlowResults.ts"
@@ -336,10 +337,11 @@ const isCountedWhole = (secret: Held, place: Place): boolean =>
     (place !== "own" || (secret.grade !== "login" && !isByChance(secret))))
 
 export interface KnownSecrets {
-  /** From now on this is blanked; in lists and mappings, each text and number. */
+  /**
+   * From now on this is blanked; in lists and mappings, each text and number. So is what a form that asks
+   * for a number or a list makes of a text, before anybody has seen that form.
+   */
   readonly hold: (value: unknown, grade: Grade) => void
-  /** What is sent in the place of a text, in another type, is as secret as that text, which may be none. */
-  readonly holdSent: (text: unknown, sent: unknown) => void
   /** Our own names, which are written down anyway: customer ids, engines, fields. They are not secrets. */
   readonly name: (words: Iterable<string>) => void
   /** The text with every secret in it blanked; the same text if there is none. */
@@ -372,11 +374,6 @@ export const makeKnownSecrets = (): KnownSecrets => {
     for (const spelling of spellingsOf(value)) index.add(spelling, secret)
   }
 
-  const hold = (value: unknown, grade: Grade): void => {
-    const opened = Redacted.isRedacted(value) ? Redacted.value(value) : value
-    for (const leaf of leavesOf(opened)) holdText(leaf, grade)
-  }
-
   const isWholeSecret = (text: string, place: Place): boolean => {
     const secret = held.get(text)
     return secret !== undefined && !isPublic(text) && isCountedWhole(secret, place)
@@ -391,10 +388,11 @@ export const makeKnownSecrets = (): KnownSecrets => {
   }
 
   return {
-    hold,
-    holdSent: (text, sent) => {
-      const given = typeof text === "string" ? held.get(text) : undefined
-      if (given !== undefined) hold(sent, given.grade)
+    hold: (value, grade) => {
+      const opened = Redacted.isRedacted(value) ? Redacted.value(value) : value
+      for (const leaf of leavesOf(opened)) {
+        for (const sent of [leaf, ...leavesOf([numberIn(leaf), jsonIn(leaf)])]) holdText(sent, grade)
+      }
     },
     name: (named) => {
       for (const word of named) words.add(word)

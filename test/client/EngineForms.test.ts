@@ -8,8 +8,6 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { CatalogueFailed, EngineCatalogue, FormCache } from "../../src/client/EngineForms.ts"
 import type { EngineAnswer, EngineFinding } from "../../src/client/EngineForms.ts"
-import { cleanBody } from "../../src/privacy/CleanBody.ts"
-import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import { engineDetails, paramsForm } from "../task/Samples.ts"
 import { anId } from "../harness/Id.ts"
@@ -165,55 +163,6 @@ describe("forms of engines", () => {
       cases.map((_, at) => at),
     )
   })
-
-  effect(
-    "[promise 12 sent] a login is as secret in the type that the form asks for, each part of it",
-    function* () {
-      const fields = {
-        pin: { type: "integer" },
-        amount: { type: "number" },
-        names: { type: "array", items: { type: "string" } },
-        branch: { type: "integer" },
-        level: { type: "integer" },
-      }
-      const details = engineDetails({ parameters: paramsForm(fields) })
-      const { cache } = yield* withAnswers([{ _tag: "Known", details }])
-      const finding = yield* cache.find(bank)
-      if (finding._tag !== "Known") return assert.fail(finding._tag)
-      const login = { pin: "00739142", amount: "8.50e3", names: '["alpha77x","beta88y"]', branch: "061300" }
-      const known = makeKnownSecrets()
-      known.hold([login.pin, login.names, login.amount], "password")
-      known.hold(login.branch, "login")
-      // Nobody said that this one is a login.
-      const parameters = Redacted.make({ ...login, level: "0055123" })
-      const fits = yield* cache
-        .fit(finding.engine, [{ features: [], configurations: {}, parameters }])
-        .pipe(Effect.provideService(KnownSecrets, known))
-      if ("why" in fits) return assert.fail(fits.why)
-      const sent = fits[0]?.login && Redacted.value(fits[0].login.parameters)
-      const names = ["alpha77x", "beta88y"]
-      assert.deepStrictEqual(sent, { pin: 739142, amount: 8500, names, branch: 61300, level: 55123 })
-      const echoed = Buffer.from(
-        JSON.stringify({ input: sent, said: "739142 beta88y", msg: "61300 and 8500" }),
-      )
-      assert.deepStrictEqual(JSON.parse(Buffer.from(cleanBody(echoed, known)).toString()), {
-        input: {
-          pin: "[blanked]",
-          amount: "[blanked]",
-          names: ["[blanked]", "[blanked]"],
-          branch: "[blanked]",
-          level: 55123,
-        },
-        said: "739142 [blanked]",
-        msg: "[blanked] and [blanked]",
-      })
-      // Of a password that may not be shown anywhere, and of a login that may be a choice of the form.
-      assert.deepStrictEqual(
-        [known.clean("alpha77x", "own"), known.clean("61300", "own")],
-        ["[blanked]", "61300"],
-      )
-    },
-  )
 
   effect("a cached body that cannot be read any more is fetched again", function* () {
     const { cache, ledger } = yield* withAnswers([here])
