@@ -181,7 +181,7 @@ export const suggestion = (name: string, known: ReadonlyArray<string>): string =
   return known.length > 0 && known.length <= 20 ? `; known names: ${known.join(", ")}` : ""
 }
 
-/** The number that a text is, unless this program would write it less exactly; white space around it is none. */
+/** The number that a text is, with white space around it or not, unless it would lose digits. */
 export const numberIn = (text: string): number | undefined => {
   const written = text.trim()
   if (!/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(written)) return undefined

@@ -6,7 +6,8 @@
 /** A byte, or the bytes of one character in UTF-8; a number or a name; a code or one sign. */
 const escapes = new RegExp(
   [
-    "%(?:[cd][0-9a-f]%[89ab][0-9a-f]|e[0-9a-f](?:%[89ab][0-9a-f]){2}|f[0-7](?:%[89ab][0-9a-f]){3}|[0-9a-f]{2})",
+    "%[cd][0-9a-f]%[89ab][0-9a-f]|%e[0-9a-f](?:%[89ab][0-9a-f]){2}|%f[0-7](?:%[89ab][0-9a-f]){3}",
+    "%[0-9a-f]{2}",
     "&(?:#\\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,7}\\d{0,2});",
     "\\\\(?:u[0-9a-f]{4}|x[0-9a-f]{2}|[^])",
   ].join("|"),
@@ -15,18 +16,20 @@ const escapes = new RegExp(
 
 /** Of ISO 8859-1 from its 160th character on. */
 const latinNames =
-  "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute " +
-  "micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring " +
-  "AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml " +
-  "times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil " +
-  "egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash " +
-  "ugrave uacute ucirc uuml yacute thorn yuml"
+  "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn " +
+  "sup2 sup3 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave " +
+  "Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml " +
+  "ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN " +
+  "szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave iacute " +
+  "icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml " +
+  "yacute thorn yuml"
 
 /** Each after its sign. */
 const signNames =
-  "!excl \"quot #num $dollar %percnt &amp 'apos (lpar )rpar *ast +plus ,comma .period /sol :colon ;semi <lt " +
-  "=equals >gt ?quest @commat [lsqb [lbrack \\bsol ]rsqb ]rbrack ^Hat _lowbar `grave {lcub {lbrace |verbar " +
-  "|vert }rcub }rbrace €euro ŒOElig œoelig ŠScaron šscaron ŸYuml –ndash —mdash ‘lsquo ’rsquo “ldquo ”rdquo"
+  "!excl \"quot #num $dollar %percnt &amp 'apos (lpar )rpar *ast +plus ,comma .period /sol :colon " +
+  ";semi <lt =equals >gt ?quest @commat [lsqb [lbrack \\bsol ]rsqb ]rbrack ^Hat _lowbar `grave " +
+  "{lcub {lbrace |verbar |vert }rcub }rbrace €euro ŒOElig œoelig ŠScaron šscaron ŸYuml –ndash " +
+  "—mdash ‘lsquo ’rsquo “ldquo ”rdquo"
 
 const entities: ReadonlyMap<string, string> = new Map([
   ["Tab", "\t"],
@@ -37,6 +40,7 @@ const entities: ReadonlyMap<string, string> = new Map([
 
 const controls: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" }
 
+/** In a text in capitals, names of entities and letters after backslashes are capitals too. */
 const read: Readonly<Record<string, (escape: string) => string>> = {
   "%": (escape) => {
     const bytes = Buffer.from(escape.replaceAll("%", ""), "hex")
@@ -44,14 +48,13 @@ const read: Readonly<Record<string, (escape: string) => string>> = {
   },
   "&": (escape) => {
     const name = escape.slice(1, -1)
-    if (name[0] !== "#") return entities.get(name) ?? escape
+    if (name[0] !== "#") return entities.get(name) ?? entities.get(name.toLowerCase()) ?? escape
     const code = Number(name.slice(1).replace(/^x/i, "0x"))
     return code <= 0x10ffff ? String.fromCodePoint(code) : escape
   },
   "\\": (escape) => {
     const sign = escape.slice(1)
     if (sign.length > 1) return String.fromCharCode(Number.parseInt(sign.slice(1), 16))
-    // Also of a text in capitals.
     return controls[sign.toLowerCase()] ?? sign
   },
 }

@@ -47,6 +47,7 @@ describe("a secret with every odd character", () => {
     "in HTML by the names of letters": "a B!'(c)*~&gt;d/&quot;&ntilde;&amp;\n&lt;&euro;",
     "in HTML by the names of all signs":
       "a&#x20;B&excl;&apos;&lpar;c&rpar;&ast;&#126;&gt;d&sol;&quot;&ntilde;&amp;&NewLine;&lt;&euro;",
+    "in HTML by names, in capitals": "A B!&APOS;(C)*~&GT;D/&QUOT;&NTILDE;&AMP;\n&LT;&EURO;",
     "in HTML, every sign by its number":
       "a&#32;B&#33;&#39;&#40;c&#41;&#42;&#126;&#62;d&#47;&#34;&#241;&#38;&#10;&#60;&#8364;",
     "in program text": String.raw`a B!\'(c)*~>d/\"\xf1&\n<\u20ac`,
