@@ -11,7 +11,8 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { sha256Hex } from "../base/Hashes.ts"
 import { isLoopback } from "../base/Text.ts"
 import type { Receiver } from "../jobs/Job.ts"
-import { isSafeAddress, type SecretReference } from "../jobs/Scalars.ts"
+import { readProcess } from "../jobs/EnvFile.ts"
+import { commandVariables, isSafeAddress, namedIn, type SecretReference } from "../jobs/Scalars.ts"
 import { resolveReference, type Secrets } from "../jobs/Secrets.ts"
 import { slackOf, type Notice } from "../report/Notice.ts"
 import { answerOf, answersWithin, pauseBetween, tooSlow } from "../report/Outbound.ts"
@@ -74,12 +75,15 @@ const checkProgram = Effect.fnUntraced(function* ([program = ""]: ReadonlyArray<
   if (!places.some(isProgram)) return yield* Effect.fail("there is no such program, or it is not executable")
 })
 
+/** As a command of a reference, it sees no secret of this process but those that it names. */
 const runCommand = Effect.fnUntraced(function* (argv: ReadonlyArray<string>, input: string) {
   const [program = "", ...args] = argv
+  const env = Object.fromEntries(yield* readProcess([...commandVariables, ...argv.flatMap(namedIn)]))
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
   const handle = yield* spawner
     .spawn(
       ChildProcess.make(program, args, {
+        env,
         stdin: Stream.make(new TextEncoder().encode(input)),
         stdout: "ignore",
         stderr: "ignore",
