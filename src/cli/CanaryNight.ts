@@ -74,6 +74,8 @@ export const spelled = ({ value }: Canary): string => {
     value,
     JSON.stringify(value),
     encodeURIComponent(value),
+    encodeURI(value),
+    value.replaceAll(/[^A-Za-z0-9]/gu, (sign) => `&#${sign.codePointAt(0)};`),
     bytes.toString("base64"),
     bytes.toString("base64url"),
     bytes.toString("hex"),
