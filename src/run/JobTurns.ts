@@ -95,7 +95,7 @@ const isCommand = (source: ParameterSource): boolean =>
   source._tag === "Reference" && source.reference._tag === "Exec"
 
 /** The assignment without the parameters that only a command knows. */
-const withoutCommands = (assignment: Assignment): Assignment => {
+export const withoutCommands = (assignment: Assignment): Assignment => {
   const { login } = assignment
   if (login._tag === "Token") return assignment
   const parameters = Object.fromEntries(
