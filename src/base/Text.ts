@@ -180,3 +180,6 @@ export const suggestion = (name: string, known: ReadonlyArray<string>): string =
   if (nearest !== undefined) return `; did you mean \`${nearest}\`?`
   return known.length > 0 && known.length <= 20 ? `; known names: ${known.join(", ")}` : ""
 }
+
+/** A safe name of a folder, whatever the text contains; several texts may have the same. */
+export const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")

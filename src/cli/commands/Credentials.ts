@@ -392,13 +392,16 @@ const readAll = Effect.fnUntraced(function* (
   const wiring = yield* Wiring
   const ledger = yield* openedLedger
   const runs = new Map((yield* ledger.runs).map(({ fact }) => [fact.run_id, fact]))
-  const jobOf = ({ logins }: Named) =>
-    logins.flatMap(({ login }) => runs.get(login.run_id)?.job ?? []).at(0) ?? ""
-  const paths = new Map([...runs.values()].map(({ job, job_path }) => [job, job_path]))
-  const wanted = new Set(named.map(jobOf))
-  const jobs = yield* jobsOf({ paths: new Map([...paths].filter(([name]) => wanted.has(name))) }, given)
-  const missing = [...wanted].filter((name) => !jobs.some((job) => job.name === name))
-  if (missing.length > 0) return yield* refuse("settle-job-needed", { jobs: listed(missing, jobsTold) })
+  const runOf = ({ logins }: Named) => logins.flatMap(({ login }) => runs.get(login.run_id) ?? []).at(0)
+  const wanted = new Set(named.map((one) => runOf(one)?.job ?? ""))
+  const { jobs, jobOf } = yield* jobsOf(
+    [...runs.values()].filter(({ job }) => wanted.has(job)),
+    given,
+  )
+  const missing = new Set(
+    named.map(runOf).flatMap((run) => (jobOf(run) === undefined ? [run?.job ?? ""] : [])),
+  )
+  if (missing.size > 0) return yield* refuse("settle-job-needed", { jobs: listed([...missing], jobsTold) })
   yield* holdOutput(
     output,
     jobs.map(({ share }) => share),
@@ -407,7 +410,7 @@ const readAll = Effect.fnUntraced(function* (
   const settled: Array<Settled> = []
   for (const job of jobs)
     yield* Effect.forEach(
-      named.filter((one) => jobOf(one) === job.name),
+      named.filter((one) => jobOf(runOf(one)) === job),
       (one) =>
         Effect.match(readNamed(one), {
           onFailure: (problem) => void problems.push(problem),
