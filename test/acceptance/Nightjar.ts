@@ -44,7 +44,8 @@ export class Workplace {
   }
 
   write(path: string, text: string): string {
-    writeFileSync(join(this.folder, path), text)
+    // For its owner alone: a job against a service may have passwords in it.
+    writeFileSync(join(this.folder, path), text, { mode: 0o600 })
     return path
   }
 
