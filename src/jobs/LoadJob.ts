@@ -356,12 +356,18 @@ const hasSecret = (source: string, path: string, assignments: Job["assignments"]
 const checkOpenFiles = Effect.fnUntraced(function* (
   { findings }: Context,
   source: string,
-  { path, ...read }: Pick<Job, "path" | "assignments"> & Parameters<typeof referencesOf>[0],
+  {
+    path,
+    service,
+    ...read
+  }: Pick<Job, "path" | "assignments" | "notify" | "tokens_key" | "pseudonyms" | "telemetry"> & {
+    readonly service: Job["service"] | undefined
+  },
 ) {
-  if (read.service?._tag !== "Remote") return
+  if (service?._tag !== "Remote") return
   if (hasSecret(source, path, read.assignments))
     yield* checkLoginsFile(path, findings, "this job, which has a password in it")
-  yield* checkSecretFiles(referencesOf(read), findings)
+  yield* checkSecretFiles(referencesOf({ ...read, service }), findings)
 })
 
 const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions"] => {
@@ -422,8 +428,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   const variables = yield* readVariables({ folder, given: envFile }, findings)
   const known = makeEnvironment(variables)
   const environment = yield* known.lookUp([...variablesIn(source), ...Object.values(overrides)])
-  const schema = JobFile.ast
-  const document = readDocument({ file: path, source, schema, environment, findings })
+  const document = readDocument({ file: path, source, schema: JobFile.ast, environment, findings })
   const context: Context = { document, findings }
   const invalid = () => new JobInvalid({ problems: findings.errors(), warnings: findings.warnings() })
   const { root } = document
@@ -461,8 +466,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   yield* checkHooksNow(context, hooks, assignments, keysOf({ service, ...keys }), known.lookUp)
   const { name } = parts
   const telemetry = parts.telemetry && { telemetry: readTelemetry(parts.telemetry, folder) }
-  const read = { path, assignments, notify, ...given({ service }), ...keys, ...telemetry }
-  yield* checkOpenFiles(context, source, read)
+  yield* checkOpenFiles(context, source, { path, assignments, service, notify, ...keys, ...telemetry })
   if (findings.errors().length > 0 || name === undefined || service === undefined) return yield* invalid()
   const job: Job = {
     ...Struct.omit(parts, notAsWritten),

@@ -160,14 +160,14 @@ const replaceIn = (
       return fact === recorded.fact ? [] : [{ seq: recorded.seq, row: rowOf(fact, recorded.at) }]
     },
   )
-  const known = read(tables.receipts()).flatMap(({ seq, at: then, fact }) =>
-    fact._tag === "CustomerForgotten" && fact.receipt === receipt.receipt ? [{ seq, then, fact }] : [],
+  const known = read(tables.receipts()).flatMap(({ fact, ...where }) =>
+    fact._tag === "CustomerForgotten" && fact.receipt === receipt.receipt ? [{ ...where, fact }] : [],
   )
   // It counts what has come since, too.
-  const counted = known.flatMap(({ seq, then, fact }) =>
-    isDeepStrictEqual(fact, { ...fact, ...receipt })
+  const counted = known.flatMap((old) =>
+    isDeepStrictEqual(old.fact, { ...old.fact, ...receipt })
       ? []
-      : [{ seq, row: rowOf({ ...fact, ...receipt }, then) }],
+      : [{ seq: old.seq, row: rowOf({ ...old.fact, ...receipt }, old.at) }],
   )
   if (replacements.length + moved.length + counted.length > 0 || known.length === 0)
     tables.replace(forgotten.customer_id, [...replacements, ...moved, ...counted], (sealed_from) =>
