@@ -49,26 +49,12 @@ const isOfOurGroup = ({ mode, uid, gid }: Stats): boolean =>
   (mode & 0o037) === 0 && uid !== process.geteuid?.() && gid === process.getegid?.()
 
 /** Refuses a file of logins that other users can read. One that is gone by now has been read already. */
-export const checkLoginsFile = Effect.fnUntraced(function* (
-  path: string,
-  findings: Findings,
-  what = "this file of logins",
-) {
+export const checkLoginsFile = Effect.fnUntraced(function* (path: string, findings: Findings) {
   const mode = yield* Effect.orElseSucceed(openModeOf(path, isOfOurGroup), () => undefined)
   if (mode === undefined) return
-  const { message, ...place } = atTop(path, openToOthers(path, mode, what))
+  const { message, ...place } = atTop(path, openToOthers(path, mode, "this file of logins"))
   findings.error(place, message)
 })
-
-const looksAtOnce = 8
-
-/** Refuses files that `file:` names and that other users can read. A missing one is told when it is read. */
-export const checkSecretFiles = (references: ReadonlyArray<SecretReference>, findings: Findings) =>
-  Effect.forEach(
-    new Set(references.flatMap((one) => (one._tag === "File" ? [one.path] : []))),
-    (path) => checkLoginsFile(path, findings, "this secret"),
-    { concurrency: looksAtOnce, discard: true },
-  )
 
 /** Its variables that are not empty. Fails with a reason that repeats nothing of the file. */
 export const readEnvFile = Effect.fnUntraced(function* (path: string) {

@@ -4,7 +4,7 @@
  * repeats a value.
  */
 import { dirname } from "node:path"
-import { Duration, Effect, Predicate, Redacted, Schema, SchemaAST, Struct } from "effect"
+import { Duration, Effect, Predicate, Schema, SchemaAST, Struct } from "effect"
 import { readTextFile } from "../base/DurableFile.ts"
 import { given, missingKey } from "../base/Schemas.ts"
 import { counted } from "../base/Text.ts"
@@ -14,7 +14,6 @@ import { makeCells, readCustomersFile } from "./CustomersFile.ts"
 import {
   bindVariables,
   checkLoginsFile,
-  checkSecretFiles,
   makeEnvironment,
   readVariables,
   referencesOf,
@@ -22,7 +21,7 @@ import {
 } from "./EnvFile.ts"
 import type { Environment } from "./EnvFile.ts"
 import { readFreshness, readOwnSql } from "./Gates.ts"
-import { checkHooks, hookPairs, keysOf, namesSecret, secretsOfLogin } from "./HooksData.ts"
+import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import { notAsWritten, type HookPair, type Job, type ServiceTarget } from "./Job.ts"
 import { alarmPlacesOf, readReceivers, readTelemetry } from "./Notify.ts"
 import { JobInvalid, decodePart, makeFindings, readDocument, unknownKey, variablesIn } from "./Problem.ts"
@@ -333,43 +332,6 @@ const bindCustomers = Effect.fnUntraced(function* (
   return binding.assignments
 })
 
-const isEncrypted = (text: string): boolean => /^(?:rsa|hybrid)::/.test(text)
-
-/** Whether the text of a job itself has a secret of a login: what `${NAME}` stands for is not in it. */
-const hasSecret = (source: string, path: string, assignments: Job["assignments"]): boolean => {
-  const written = assignments.flatMap(({ login, source: place }) =>
-    login._tag === "Parameters" && place.startsWith(`${path}:`) ? Object.entries(login.parameters) : [],
-  )
-  const values = written.flatMap(([name, one]) =>
-    one._tag === "Literal" && namesSecret(name) ? [Redacted.value(one.value)] : [],
-  )
-  const isWritten = (text: string) =>
-    [text, JSON.stringify(text).slice(1, -1), text.replaceAll("'", "''")].some((spelt) =>
-      source.includes(spelt),
-    )
-  return [...new Set(values)].some(
-    (value) => !Predicate.isString(value) || (!isEncrypted(value) && isWritten(value)),
-  )
-}
-
-/** Files with secrets in them that other users can read. The logins of the embedded service open nothing. */
-const checkOpenFiles = Effect.fnUntraced(function* (
-  { findings }: Context,
-  source: string,
-  {
-    path,
-    service,
-    ...read
-  }: Pick<Job, "path" | "assignments" | "notify" | "tokens_key" | "pseudonyms" | "telemetry"> & {
-    readonly service: Job["service"] | undefined
-  },
-) {
-  if (service?._tag !== "Remote") return
-  if (hasSecret(source, path, read.assignments))
-    yield* checkLoginsFile(path, findings, "this job, which has a password in it")
-  yield* checkSecretFiles(referencesOf({ ...read, service }), findings)
-})
-
 const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions"] => {
   const { document, findings } = context
   const seen = new Set<string>()
@@ -464,9 +426,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   const keys = readKeys(context, parts, folder, { assignments, sessions })
   const hooks = hookPairs(context, parts.engines, parts.customers)
   yield* checkHooksNow(context, hooks, assignments, keysOf({ service, ...keys }), known.lookUp)
-  const { name } = parts
-  const telemetry = parts.telemetry && { telemetry: readTelemetry(parts.telemetry, folder) }
-  yield* checkOpenFiles(context, source, { path, assignments, service, notify, ...keys, ...telemetry })
+  const { name, telemetry } = parts
   if (findings.errors().length > 0 || name === undefined || service === undefined) return yield* invalid()
   const job: Job = {
     ...Struct.omit(parts, notAsWritten),
@@ -475,7 +435,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     ...freshness,
     ...keys,
     ...alarmPlacesOf(context, notify, telemetry !== undefined),
-    ...telemetry,
+    ...(telemetry === undefined ? {} : { telemetry: readTelemetry(telemetry, folder) }),
     name,
     path,
     service,

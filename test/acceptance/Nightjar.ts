@@ -44,8 +44,7 @@ export class Workplace {
   }
 
   write(path: string, text: string): string {
-    // For its owner alone: a job against a service may have passwords in it.
-    writeFileSync(join(this.folder, path), text, { mode: 0o600 })
+    writeFileSync(join(this.folder, path), text)
     return path
   }
 

@@ -147,10 +147,8 @@ export const tryEchoes = async (every: number, first = 0, only?: string): Promis
     const at = { origin: await service.listen(), otlp: await collector.listen() }
     // Whose password is repeated to others is a customer of the same nights.
     const known = { ...control, customer_id: "c-stranger", login: stranger }
-    writeFileSync(join(folder, "job.yaml"), jobText("echoes", at, [...cases, known]), { mode: 0o600 })
-    writeFileSync(join(folder, "again.yaml"), jobText("again", at, [...cases.filter(isTokenCase), known]), {
-      mode: 0o600,
-    })
+    writeFileSync(join(folder, "job.yaml"), jobText("echoes", at, [...cases, known]))
+    writeFileSync(join(folder, "again.yaml"), jobText("again", at, [...cases.filter(isTokenCase), known]))
     const shown: Array<Text> = []
     const exitCodes: Record<string, number | null> = {}
     for (const args of commandsOf(cases)) {

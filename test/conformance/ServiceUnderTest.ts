@@ -2,15 +2,7 @@
  * The embedded service over HTTP, as any developer starts it, and the program's own night, with a job of the demo set
  * pointed at an address of ours.
  */
-import {
-  chmodSync,
-  copyFileSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs"
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -97,10 +89,9 @@ const writeJob = (folder: string, origin: string, { job, customersMax }: Night):
     )
   for (const name of readdirSync(join(root, "jobs")).filter((one) => one.endsWith(".txt"))) {
     copyFileSync(join(root, "jobs", name), join(folder, name))
-    chmodSync(join(folder, name), 0o600)
   }
   const path = join(folder, job)
-  writeFileSync(path, `${kept.join("")}\n${stringify(changed)}`, { mode: 0o600 })
+  writeFileSync(path, `${kept.join("")}\n${stringify(changed)}`)
   return path
 }
 

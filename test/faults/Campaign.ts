@@ -78,7 +78,7 @@ export const setStage = async (
   const output = join(folder, "output")
   const job = join(folder, "job.yaml")
   cpSync(campaign.template, output, { recursive: true })
-  writeFileSync(job, text, { mode: 0o600 })
+  writeFileSync(job, text)
   const service = await startService(campaign.command, join(folder, "service.ndjson"), speed)
   return { campaign, folder, output, job, service }
 }
@@ -208,7 +208,7 @@ const liveUndisturbed = async (campaign: Campaign, pace: Pace, aimAtCalls: boole
 const liveEarlier = async (command: string, folder: string): Promise<string> => {
   const template = join(folder, "template")
   const job = join(folder, "earlier.yaml")
-  writeFileSync(job, earlierText, { mode: 0o600 })
+  writeFileSync(job, earlierText)
   const service = await startService(command, join(folder, "earlier.ndjson"))
   const args = ["run", job, "--output", template, "--no-progress"]
   const end = await nightjar({ command }, args, service.env).ended

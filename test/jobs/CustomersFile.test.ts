@@ -294,36 +294,6 @@ engines: [bank:website]
     },
   )
 
-  effect(
-    "[promise 12 written] [promise 12 secret files] is the job too if a secret is written in it, and what `file:` names",
-    function* () {
-      const refusedAs = (file: string, what: string, mode: string) =>
-        `${file}:1:1: other users can read or change ${what} (mode ${mode}), so it is not used: run \`chmod 600 ${file}\``
-      const withLogin = (parameters: string, service = remote) => {
-        const text = `${service}customers: [{ id: c-1, parameters: ${parameters} }]\n`
-        const files = { "job.yaml": text, pin: "1234\n" }
-        return (job: number, pin: number) =>
-          Effect.map(
-            load(text, { files, modes: { "job.yaml": job, pin }, environment: { PW: "hunter2" } }),
-            ({ errors }) => errors,
-          )
-      }
-      const written = withLogin("{ username: me, password: it's me, pin: file:pin }")
-      const job = (mode: string) => refusedAs("job.yaml", "this job, which has a password in it", mode)
-      expect(yield* written(0o600, 0o400)).toEqual([])
-      expect(yield* written(0o644, 0o640)).toEqual([job("0644"), refusedAs("pin", "this secret", "0640")])
-      expect(yield* withLogin('{ pin: 1234, username: "me" }')(0o604, 0o600)).toEqual([job("0604")])
-      for (const harmless of [
-        "{ username: me, password: env:PW }",
-        "{ username: me, password: 'rsa::abc', pin: 'hybrid::def' }",
-        '{ username: me, password: "${PW}" }',
-      ])
-        expect(yield* withLogin(harmless)(0o644, 0o600)).toEqual([])
-      expect(yield* withLogin("{ password: me, pin: file:pin }", smallJob)(0o644, 0o644)).toEqual([])
-      expect(yield* withLogin("{ pin: file:gone }")(0o644, 0o600)).toEqual([])
-    },
-  )
-
   it.skipIf(process.geteuid?.() !== 0)(
     "of somebody else may be read through our own group alone",
     async () => {

@@ -38,7 +38,7 @@ export const load = (source: string, surroundings: Surroundings = {}): Effect.Ef
   Effect.gen(function* () {
     const files = yield* FileSystem.FileSystem
     const folder = yield* files.makeTempDirectoryScoped()
-    yield* files.writeFileString(`${folder}/job.yaml`, source, { mode: 0o600 })
+    yield* files.writeFileString(`${folder}/job.yaml`, source)
     for (const [name, content] of Object.entries(surroundings.files ?? {})) {
       const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content
       yield* files.makeDirectory(dirname(`${folder}/${name}`), { recursive: true })
