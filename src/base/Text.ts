@@ -201,3 +201,6 @@ export const jsonIn = (text: string): unknown => {
     return undefined
   }
 }
+
+/** A safe name of a folder, whatever the text contains; several texts may have the same. */
+export const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")

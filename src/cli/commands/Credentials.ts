@@ -367,20 +367,23 @@ const readAll = Effect.fnUntraced(function* (
   const wiring = yield* Wiring
   const ledger = yield* openedLedger
   const runs = new Map((yield* ledger.runs).map(({ fact }) => [fact.run_id, fact]))
-  const jobOf = ({ logins }: Named) =>
-    logins.flatMap(({ login }) => runs.get(login.run_id)?.job ?? []).at(0) ?? ""
-  const wanted = new Set(named.map(jobOf))
-  const asked = [...runs.values()].filter(({ job }) => wanted.has(job))
-  const jobs = yield* jobsOf({ paths: new Map(asked.map(({ job, job_path }) => [job, job_path])) }, given)
-  const missing = [...wanted].filter((name) => !jobs.some((job) => job.name === name))
-  if (missing.length > 0) return yield* refuse("settle-job-needed", { jobs: listed(missing, jobsTold) })
+  const runOf = ({ logins }: Named) => logins.flatMap(({ login }) => runs.get(login.run_id) ?? []).at(0)
+  const wanted = new Set(named.map((one) => runOf(one)?.job ?? ""))
+  const { jobs, jobOf } = yield* jobsOf(
+    [...runs.values()].filter(({ job }) => wanted.has(job)),
+    given,
+  )
+  const missing = new Set(
+    named.map(runOf).flatMap((run) => (jobOf(run) === undefined ? [run?.job ?? ""] : [])),
+  )
+  if (missing.size > 0) return yield* refuse("settle-job-needed", { jobs: listed([...missing], jobsTold) })
   yield* holdOutput(
     output,
     jobs.map(({ share }) => share),
   )
   const read = yield* Effect.forEach(jobs, (job) =>
     Effect.partition(
-      named.filter((one) => jobOf(one) === job.name),
+      named.filter((one) => jobOf(runOf(one)) === job),
       readNamed,
       { concurrency: readsAtOnce },
     ).pipe(Effect.provide(wiring.tokens(job, output))),

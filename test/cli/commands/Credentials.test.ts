@@ -621,11 +621,12 @@ describe("forget, of a customer with logins whose end nobody has read", () => {
     expect(JSON.parse(told.stdout).may_remain).toEqual(remaining)
     // Before anything is removed: whoever cuts the command off has read it.
     expect(told.stderr.split("\n").filter((line) => line.includes("external id x-1-"))).toHaveLength(4)
-    const cut = await folderOf([started])
     const zero = { runs: 1, facts: 9, bodies: 0, documents: 0, rows: 0, held: 0, tokens: 0, recordings: 0 }
     const counts = { ...zero, deleted: 0, given_up: 0, left_at_service: 1, logins_kept: 3 }
     const of = { receipt: "forgotten-0", customer_id: "c-1", tasks: [taskOf(1)], executions: ["e-3"] }
     const plan = { ...of, sessions: [], documents: [], counts, remaining }
+    const receipt: Fact = { _tag: "CustomerForgotten", receipt: of.receipt, sealed_from: 2, ...counts }
+    const cut = await folderOf([started, receipt])
     writeFileSync(join(cut, "forgetting.json"), JSON.stringify(plan))
     expect(JSON.parse((await forget(cut, "--yes", "--json")).stdout).may_remain).toEqual(remaining)
   })
