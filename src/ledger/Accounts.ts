@@ -7,6 +7,7 @@
 import { Schema } from "effect"
 import type { AttemptKeys } from "./FactKeys.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
+import { openLongestMs } from "../service/Execution.ts"
 import { CustomerId, EngineReference, RunId, TaskId, sourceOf } from "../service/Ids.ts"
 
 /** Logins of one attempt whose end nobody has read: the start, and the probe if it was sent. */
@@ -24,6 +25,8 @@ export const SentLogin = Schema.Struct({
   at: Schema.Int,
   sends: Schema.Int,
   /** What came back, for people: a status or `no answer`. Absent while the answer is awaited. */
+  /** Milliseconds: how long its run waits for it to close; absent in ledgers from before it was recorded. */
+  max_wait: Schema.optionalKey(Schema.Int),
   answer: Schema.optionalKey(Schema.String),
 })
 export type SentLogin = typeof SentLogin.Type
@@ -166,8 +169,6 @@ export const heldOf = (accounts: ReadonlyArray<Account>, named: Named): Held | u
 
 export interface Moment {
   readonly now: number
-  /** How long an execution whose state is unknown may be open (milliseconds). */
-  readonly maxWaitMs: number
   /** The attempt that asks: what it sent itself is not in its way. */
   readonly self?: AttemptKeys
 }
@@ -205,15 +206,18 @@ export const holdOf = (
 const unanswered = (accounts: ReadonlyArray<Account>): ReadonlyArray<Account> =>
   accounts.map((one) => ({ ...one, sent: one.sent.filter(({ answer }) => answer === undefined) }))
 
-/** Until when a login that was sent may be open at the service (milliseconds). */
-export const busyUntil = (accounts: ReadonlyArray<Account>, { now, maxWaitMs, self }: Moment): number =>
+/**
+ * Until when a login that was sent may be open at the service (milliseconds): as long as the run that sent it
+ * would wait for it, whoever asks.
+ */
+export const busyUntil = (accounts: ReadonlyArray<Account>, { now, self }: Moment): number =>
   Math.max(
     -Infinity,
     ...accounts
       .flatMap(({ sent }) => sent)
       .filter((one) => self === undefined || !isSameAttempt(one, self))
       // A clock that was set back makes nobody wait longer than one execution may take.
-      .map(({ at }) => Math.min(at, now) + maxWaitMs),
+      .map(({ at, max_wait = openLongestMs }) => Math.min(at, now) + max_wait),
   )
 
 /**
@@ -238,9 +242,11 @@ export const addSent = (account: Account, login: SentLogin, others: ReadonlyArra
   const { answer: _, ...known } = before ?? login
   return {
     ...account,
+const boundOf = ({ max_wait }: SentLogin) => (max_wait === undefined ? {} : { max_wait })
+
     sent: [
       ...account.sent.filter((one) => one !== before),
-      { ...known, at: login.at, sends: (before?.sends ?? 0) + 1 },
+      { ...known, at: login.at, ...boundOf(login), sends: (before?.sends ?? 0) + 1 },
     ],
     ...(isBeyond && [account, ...others].every(({ granted }) => granted === 0)
       ? { bought: login.password }

@@ -19,8 +19,13 @@ const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
     account: login && { ...login, former: login.former ?? [], isByHand: false },
   })
 
-const holdOf = ({ holds_account }: typeof StartIntended.Type): Pick<AttemptState, "holds_account"> =>
-  holds_account === undefined ? {} : { holds_account }
+const boundsOf = ({
+  holds_account,
+  max_wait,
+}: typeof StartIntended.Type): Pick<AttemptState, "holds_account" | "max_wait"> => ({
+  ...(holds_account === undefined ? {} : { holds_account }),
+  ...(max_wait === undefined ? {} : { max_wait }),
+})
 
 /** The stored token that logs in, and what it does not cover; both absent if there is nothing to say. */
 export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | "outside">) => ({
@@ -47,7 +52,7 @@ const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptS
   external_execution_id: intended.external_execution_id,
   ...keysOf(intended),
   ...tokenUse(intended),
-  ...holdOf(intended),
+  ...boundsOf(intended),
   intended_at: at,
   probed: false,
   ...unknownYet,
@@ -58,7 +63,7 @@ const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptS
 /** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */
 const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => {
   const { token_id: _, outside: __, account: ___, holds_account: ____, ...rest } = attempt
-  const login = { ...keysOf(intended), ...tokenUse(intended), ...holdOf(intended) }
+  const login = { ...keysOf(intended), ...tokenUse(intended), ...boundsOf(intended) }
   return { ...rest, answer: undefined, ...login, probed: attempt.probed || intended.probe }
 }
 

@@ -12,7 +12,7 @@ import { runsLearntFrom, type AttemptState, type RunState, type TaskState } from
 import { RunId } from "../service/Ids.ts"
 
 /** Raised whenever a fact comes to something else in a state: `test/ledger/StateTables.test.ts` notices. */
-export const foldVersion = 3
+export const foldVersion = 4
 
 /** Facts that are folded again and again before a state is worth a row for each task. */
 export const factsUnkept = 500

@@ -92,7 +92,7 @@ export interface Grounds {
   readonly run_id: RunId
   readonly key: Uint8Array
   readonly accounts: AccountBook
-  /** The time of the decision (milliseconds), and how long an execution may be open unseen. */
+  /** The time of the decision (milliseconds). */
   readonly moment: Moment
   readonly expected: (engine_reference: EngineReference) => Duration.Duration
   /** Absent if the job has no token store. */

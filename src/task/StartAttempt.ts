@@ -3,7 +3,7 @@
  * what it says of the login. A request that was sent is never abandoned, so an interrupted run does not
  * lose its answer.
  */
-import { Data, Effect, Option, Result } from "effect"
+import { Data, Duration, Effect, Option, Result } from "effect"
 import { retrySchedule } from "../base/Time.ts"
 import { isAvailable } from "../client/EngineForms.ts"
 import { lookWaits } from "../client/Polling.ts"
@@ -145,6 +145,7 @@ export const intentOf = (
     ...(fingerprint === undefined ? {} : { fingerprint }),
     ...sentKeys(order),
     ...tokenUse(order),
+    max_wait: Math.trunc(Duration.toMillis(order.max_wait)),
     probe,
     ...(holdsAccount ? { holds_account: true } : {}),
   }
