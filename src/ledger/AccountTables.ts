@@ -213,6 +213,7 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
   const more = {
     ...(customer_id === undefined ? {} : { customer_id }),
     ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...(keys?.written === undefined ? {} : { written: keys.written }),
     ...(max_wait === undefined ? {} : { max_wait }),
   }
   const others = besides(rows, account, login.former).filter((other) => Accounts.isOf(other, account))
@@ -249,6 +250,7 @@ const rejected = (rows: Rows, at: number, fact: typeof CredentialRejected.Type):
   const whose = {
     ...(task_id === undefined ? {} : { task_id }),
     ...(customer_id === undefined ? {} : { customer_id }),
+    ...(login?.written === undefined ? {} : { written: login.written }),
   }
   const former = login === undefined ? old.former : account.former
   rows.write(Accounts.addRejected({ ...account, former }, of_attempt, { ...of, ...whose }))

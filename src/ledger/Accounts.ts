@@ -21,12 +21,14 @@ export const SentLogin = Schema.Struct({
   external_execution_id: Schema.optionalKey(Schema.String),
   fingerprint: Schema.optionalKey(Schema.String),
   password: Schema.String,
+  /** As in `AccountKeys`; absent in ledgers from before it was recorded. */
+  written: Schema.optionalKey(Schema.String),
   /** Milliseconds; of the last request. */
   at: Schema.Int,
-  sends: Schema.Int,
-  /** What came back, for people: a status or `no answer`. Absent while the answer is awaited. */
   /** Milliseconds: how long its run waits for it to close; absent in ledgers from before it was recorded. */
   max_wait: Schema.optionalKey(Schema.Int),
+  sends: Schema.Int,
+  /** What came back, for people: a status or `no answer`. Absent while the answer is awaited. */
   answer: Schema.optionalKey(Schema.String),
 })
 export type SentLogin = typeof SentLogin.Type
@@ -39,6 +41,8 @@ export const RejectedLogin = Schema.Struct({
   fingerprint: Schema.String,
   /** In rejections of earlier versions, the fingerprint. */
   password: Schema.String,
+  /** As in `SentLogin`. */
+  written: Schema.optionalKey(Schema.String),
   reason: Schema.String,
   at: Schema.Int,
   /** No login was accepted since. */
@@ -96,6 +100,7 @@ export type Beside = Pick<AccountKeys, "identity" | "former" | "row">
 /** What was sent to an account, and what earlier versions called it. */
 export const formerNames = ({ former, sent, rejected, good }: Account): ReadonlyArray<string> => [
   ...former,
+  ...[...sent, ...rejected].flatMap((one) => one.written ?? []),
   ...[...sent, ...rejected, good].flatMap((one) => one?.fingerprint ?? []),
 ]
 
@@ -186,7 +191,9 @@ export const holdOf = (
   const passwords = new Set([login.password])
   for (const one of accounts.flatMap(({ sent, rejected, good }) => [...sent, ...rejected, good]))
     if (one?.fingerprint !== undefined && login.former.includes(one.fingerprint)) passwords.add(one.password)
-  const same = accounts.flatMap(({ rejected }) => rejected).findLast((one) => passwords.has(one.password))
+  const isSame = ({ password, written }: RejectedLogin) =>
+    passwords.has(password) || (written !== undefined && written === login.written)
+  const same = accounts.flatMap(({ rejected }) => rejected).findLast(isSame)
   if (same !== undefined) return { why: "rejected", by: same }
   const held = heldOf(accounts, login)
   const own = accounts.filter((account) => isOf(account, login))
@@ -235,6 +242,8 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
   )
 }
 
+const boundOf = ({ max_wait }: SentLogin) => (max_wait === undefined ? {} : { max_wait })
+
 /** A request leaves. `others` are accounts that the same login opens: what was sent to them counts too. */
 export const addSent = (account: Account, login: SentLogin, others: ReadonlyArray<Account> = []): Account => {
   const before = account.sent.find((one) => isSameAttempt(one, login))
@@ -242,8 +251,6 @@ export const addSent = (account: Account, login: SentLogin, others: ReadonlyArra
   const { answer: _, ...known } = before ?? login
   return {
     ...account,
-const boundOf = ({ max_wait }: SentLogin) => (max_wait === undefined ? {} : { max_wait })
-
     sent: [
       ...account.sent.filter((one) => one !== before),
       { ...known, at: login.at, ...boundOf(login), sends: (before?.sends ?? 0) + 1 },

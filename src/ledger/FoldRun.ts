@@ -7,7 +7,7 @@ import { foldDeletion } from "./RunState.ts"
 import type { At, AttemptState, RunState, Stages, TaskState } from "./RunState.ts"
 import type { Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
 import type { RunEnded, RunHeld, RunStarted } from "./RunFacts.ts"
-import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
+import { formerOf, loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { builtInSources, withEarlier } from "../service/FlowResults.ts"
 
 // The part of a run's fold that is about one attempt.
@@ -16,7 +16,7 @@ import { builtInSources, withEarlier } from "../service/FlowResults.ts"
 const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
   loginKeysOf({
     fingerprint,
-    account: login && { ...login, former: login.former ?? [], isByHand: false },
+    account: login && { ...login, former: formerOf(login, login.former ?? []), isByHand: false },
   })
 
 const boundsOf = ({

@@ -7,7 +7,7 @@ import { AccountBook, holdOf, strikesOf } from "../../src/ledger/Accounts.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
-import { accountKeys, fingerprintLogin, type AccountKeys } from "../../src/privacy/Fingerprint.ts"
+import { accountKeys, fingerprintLogin, keptKeys, type AccountKeys } from "../../src/privacy/Fingerprint.ts"
 import { openLongestMs } from "../../src/service/Execution.ts"
 import { anId } from "../harness/Id.ts"
 import { withLayer } from "../harness/Steps.ts"
@@ -223,6 +223,32 @@ describe("an account", () => {
       expect(holdOf(yield* ledger.accountsOf(other), other, { now: 0 })).toMatchObject({
         until: openLongestMs,
       })
+    },
+  )
+
+  effect(
+    "is not sent a set of values again that was rejected, whatever another channel locks of it [promise 4 written]",
+    function* () {
+      const key = new Uint8Array(32)
+      const values = { username: "ana", birth_date: "1980-01-01", password: "wrong" }
+      const on = (locking: ReadonlyArray<string>, sent: Readonly<Record<string, string>> = values) => {
+        const roles = { locking, selectors: new Set<string>(), secret: new Set(["password"]) }
+        const place = { customer_id: "c-1", engine_reference: `bank:${locking.join("+")}` }
+        return accountKeys(key, place, { sent, roles, isByHand: true })
+      }
+      const ledger = yield* Ledger
+      const login = on(["username"])
+      const { former: _, ...fact } = rejected(1, login) as Fact & { former?: unknown }
+      yield* ledger.append([{ ...fact, login: keptKeys(login) } as Fact])
+      const why = (asked: AccountKeys) =>
+        Effect.map(ledger.accountsOf(asked), (found) => holdOf(found, asked, { now: 100 * hour })?.why)
+      const asked = [
+        on(["username", "birth_date"]),
+        on(["birth_date"]),
+        on([]),
+        on(["birth_date"], { ...values, password: "right" }),
+      ]
+      expect(yield* Effect.forEach(asked, why)).toEqual(["rejected", "rejected", "rejected", undefined])
     },
   )
 

@@ -85,6 +85,7 @@ describe("a fact", () => {
       "token_id",
       "tool_version",
       "why",
+      "written",
     ])
   })
 

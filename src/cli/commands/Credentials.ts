@@ -119,7 +119,7 @@ const problemOf = (
 
 /** As the attempt that sent it knew it; undefined if its customer was removed since. */
 const orderOf = ({ account: { account, identity, row }, login }: Counted): LoginOrder | undefined => {
-  const { run_id, task_id, attempt, customer_id, engine_reference, password, fingerprint } = login
+  const { run_id, task_id, attempt, customer_id, engine_reference, password, written, fingerprint } = login
   if (task_id === undefined || customer_id === undefined) return undefined
   return {
     run_id,
@@ -128,7 +128,7 @@ const orderOf = ({ account: { account, identity, row }, login }: Counted): Login
     customer_id,
     engine_reference,
     fingerprint,
-    account: { account, identity, password, former: [], isByHand: true, ...given({ row }) },
+    account: { account, identity, password, former: [], isByHand: true, ...given({ row, written }) },
   }
 }
 
