@@ -217,7 +217,22 @@ export const problemsText = (problems: ReadonlyArray<string>): string => {
   return [...problems.slice(0, problemsShown), ...more].join("\n")
 }
 
-const logins = Effect.flatMap(openedLedger, ({ accounts }) => Effect.map(accounts, loginsOf))
+/** The execution that the ledger knows of a login's attempt; each run is folded once. */
+const knownExecutions = Effect.fnUntraced(function* (sent: ReadonlyArray<SentLogin>) {
+  const ledger = yield* openedLedger
+  const states = new Map<string, RunState | undefined>()
+  for (const { run_id } of sent) if (!states.has(run_id)) states.set(run_id, yield* ledger.state(run_id))
+  return ({ run_id, task_id, attempt }: SentLogin): string | undefined => {
+    const task = task_id === undefined ? undefined : states.get(run_id)?.tasks.get(task_id)
+    return task?.attempts.find((one) => one.attempt === attempt)?.execution_id
+  }
+})
+
+const logins = Effect.gen(function* () {
+  const accounts = yield* (yield* openedLedger).accounts
+  const unanswered = accounts.flatMap(({ sent }) => sent.filter(({ answer }) => answer === undefined))
+  return loginsOf(accounts, yield* knownExecutions(unanswered))
+})
 
 const heldTexts = {
   rejections:
@@ -371,17 +386,6 @@ const release = command(
 )
 
 const fileBytesMax = 64_000_000
-
-/** The execution that the ledger knows of a login's attempt; each run is folded once. */
-const knownExecutions = Effect.fnUntraced(function* (sent: ReadonlyArray<SentLogin>) {
-  const ledger = yield* openedLedger
-  const states = new Map<string, RunState | undefined>()
-  for (const { run_id } of sent) if (!states.has(run_id)) states.set(run_id, yield* ledger.state(run_id))
-  return ({ run_id, task_id, attempt }: SentLogin): string | undefined => {
-    const task = task_id === undefined ? undefined : states.get(run_id)?.tasks.get(task_id)
-    return task?.attempts.find((one) => one.attempt === attempt)?.execution_id
-  }
-})
 
 /** Reads the executions that are named, each at the service of the job that asked for it. */
 const readAll = Effect.fnUntraced(function* (
