@@ -111,7 +111,7 @@ export const actionRequiredFields = {
   payload_errors: Schema.optionalKey(Schema.Array(ValidationItem)),
 }
 
-/** How long an execution may last that nobody aborts (milliseconds; section 8): its queue, then its timeout. */
+/** Section 8: how long an execution lasts that nobody aborts: its queue, then its timeout (milliseconds). */
 export const openLongestMs = (3 * 60 + 20) * 60_000
 
 /** 4.1: a value that only the service can read. Encrypting the same value again gives another text. */

@@ -248,6 +248,10 @@ const heldText = (rows: ReadonlyArray<LoginRow>): ReadonlyArray<string> =>
     rows.some(({ held_by }) => held_by === why) ? [text] : [],
   )
 
+const openText =
+  "An open execution counts as a login that may have failed until its end is read: `nightjar run` with the " +
+  "job that started it reads it."
+
 const list = command(
   "list",
   {
@@ -267,6 +271,7 @@ const list = command(
       return [
         ...incidentsText(rows, out.width),
         ...heldText(rows),
+        ...(rows.some(({ execution_id }) => execution_id !== undefined) ? [openText] : []),
         "`nightjar credentials release FINGERPRINT` lets the next run send a login again.",
         ...(rows.some(isUnproven)
           ? ["`nightjar credentials list --unproven --csv` is for the service's support."]

@@ -182,12 +182,14 @@ describe("credentials list", () => {
     const shownBy = async (...known: ReadonlyArray<Fact>) => {
       const output = await folderOf([started, planned(1), intended!, ...known])
       const [row] = JSON.parse((await credentials(output, "list", "--json")).stdout)
-      const [incident, , shown] = (await credentials(output, "list")).stdout.split("\n")
-      return [incident?.split(", ")[2], shown?.trim().split(/ {2,}/)[1], row.execution_id]
+      const { stdout } = await credentials(output, "list")
+      const [incident, , shown] = stdout.split("\n")
+      const told = stdout.includes("An open execution counts as")
+      return [incident?.split(", ")[2], shown?.trim().split(/ {2,}/)[1], told, row.execution_id]
     }
     expect([await shownBy(), await shownBy(accepted)]).toEqual([
-      ["answer awaited", "unproven 1 of 3", undefined],
-      ["execution open", "open, counts as 1 of 3", "e-1"],
+      ["answer awaited", "unproven 1 of 3", false, undefined],
+      ["execution open", "open, counts as 1 of 3", true, "e-1"],
     ])
   })
 
