@@ -170,6 +170,29 @@ describe("credentials list", () => {
     expect(await heldIn([started, planned(3), rejected(3)])).toEqual([])
   })
 
+  it("tells an open execution from a start without an answer [promise 4 told open]", async () => {
+    const [intended] = lost(1, 1)
+    const accepted: Fact = {
+      _tag: "StartAnswered",
+      ...taskOf(1),
+      attempt: 1,
+      answer: "accepted",
+      execution_id: anId("e-1"),
+    }
+    const shownBy = async (...known: ReadonlyArray<Fact>) => {
+      const output = await folderOf([started, planned(1), intended!, ...known])
+      const [row] = JSON.parse((await credentials(output, "list", "--json")).stdout)
+      const { stdout } = await credentials(output, "list")
+      const [incident, , shown] = stdout.split("\n")
+      const told = stdout.includes("An open execution counts as")
+      return [incident?.split(", ")[2], shown?.trim().split(/ {2,}/)[1], told, row.execution_id]
+    }
+    expect([await shownBy(), await shownBy(accepted)]).toEqual([
+      ["answer awaited", "unproven 1 of 3", false, undefined],
+      ["execution open", "open, counts as 1 of 3", true, "e-1"],
+    ])
+  })
+
   it("has every login in JSON, rejected ones under the keys that they had", async () => {
     const { stdout } = await credentials(await folderOf(), "list", "--json")
     const rows: ReadonlyArray<Readonly<Record<string, unknown>>> = JSON.parse(stdout)
