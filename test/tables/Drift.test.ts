@@ -392,7 +392,7 @@ describe("a record schema", () => {
         const history = rowsOf(
           root,
           `SELECT * EXCLUDE (customer_id, engine_reference, record_id, content_id, session_id, execution_id, product,
-          sub_family, fetch_date, ended_by, valid_from, valid_to), valid_from::VARCHAR AS valid_from, valid_to::VARCHAR AS valid_to
+          sub_family, fetch_date, ended_by, since_sequence, valid_from, valid_to), valid_from::VARCHAR AS valid_from, valid_to::VARCHAR AS valid_to
         FROM history.accounts`,
         ).pipe(Effect.provide(DuckDb.layer))
         const ofOne = { valid_from: "2026-11-20", valid_to: null }

@@ -115,6 +115,7 @@ describe("PublisherDuckDb", () => {
         assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.executions"), [
           {
             ...first,
+            worker: null,
             attempt: 1,
             execution_id: anId("e-1"),
             session_id: anId("s-1"),
