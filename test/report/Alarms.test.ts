@@ -27,10 +27,10 @@ import { anId } from "../harness/Id.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
 import { runNight } from "../../src/run/Nightly.ts"
-import { eventsOf, noticeOf, type Notice, type RunEnding } from "../../src/report/Notice.ts"
+import { eventsOf, type Notice, type RunEnding } from "../../src/report/Notice.ts"
 import { newsOf, type News } from "../../src/report/Changes.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { engineRow, pictureOf, planned, run_id, runOf, settled } from "./Samples.ts"
+import { ending, engineRow, news, pictureOf, planned, run_id, runOf, settled } from "./Samples.ts"
 import { worksHere } from "../harness/CommandsHere.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { sharedFolder } from "../harness/Folder.ts"
@@ -40,22 +40,6 @@ import { effect } from "../harness/Steps.ts"
 type ServicesHere = NodeServices.NodeServices | Secrets | Settings | Output | Wiring
 
 const root = sharedFolder()
-
-const news = (reason: string, outcome: News["outcome"], count = 1): News => ({
-  reason,
-  outcome,
-  who_acts: "customer",
-  count,
-})
-const ending = (exit_code: number, more: Partial<RunEnding> = {}): RunEnding => ({
-  job: "nightly",
-  exit_code,
-  summary: undefined,
-  recovered: false,
-  news: [],
-  ...more,
-})
-const origin = { host: "etl-1", job: "nightly", run_date: "2026-11-21" }
 
 describe("the events of a run", () => {
   it("are `failed` where the night did not happen or is not complete, and trouble only while it is new", () => {
@@ -169,61 +153,6 @@ describe("the events of a run", () => {
       }),
     )
     expect(told).toEqual(["ServiceRefused", [0, "recovered"]])
-  })
-})
-
-describe("the key of a notice", () => {
-  const keyOf = (exit_code: number, run_date: string, ...fresh: ReadonlyArray<News>) => {
-    const one = ending(exit_code, { news: fresh })
-    return noticeOf(eventsOf(one), one, { ...origin, run_date }).key
-  }
-
-  it("is the same for the same night, events and new trouble, and for nothing else", () => {
-    expect(keyOf(6, "2026-11-21")).toBe("nightjar/nightly.2026-11-21/failed")
-    expect(keyOf(6, "2026-11-22")).toBe("nightjar/nightly.2026-11-22/failed")
-    const [one, more] = [news("TIMEOUT", "failed"), news("TIMEOUT", "failed", 2)]
-    const [key, ...others] = [
-      keyOf(3, "2026-11-21", one),
-      keyOf(3, "2026-11-21", more),
-      keyOf(3, "2026-11-22", one),
-      keyOf(4, "2026-11-21", one),
-      keyOf(3, "2026-11-21", news("BLOCKED_USER", "failed")),
-    ]
-    expect(keyOf(3, "2026-11-21", one)).toBe(key)
-    expect(key).toMatch(/^nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/)
-    expect(new Set([key, ...others]).size).toBe(5)
-  })
-})
-
-describe("the text of a notice", () => {
-  it("names no more than ten reasons and has no control character, whatever the service invents", () => {
-    const words = ["TIMEOUT", "FAILED", "BLOCKED_USER", "CAPTCHA", "INCORRECT_CREDENTIALS", "PARTIAL"]
-    const outcomes = ["failed", "partial", "skipped"] as const
-    const fresh = [
-      ...outcomes.flatMap((outcome) => words.map((word) => news(word, outcome))),
-      ...Array.from({ length: 5_000 }, (_, index) => news(`\u001b[2J\nMARIA_${index}`, "failed")),
-    ]
-    const one = ending(3, { news: fresh })
-    const place = { ...origin, host: "etl\n-1\u001b", report: "/data/\u001b[2J\nKey: forged" }
-    const { text, new: reasons } = noticeOf(eventsOf(one), one, place)
-    const told = reasons.find(({ reason }) => reason === "UNLISTED")
-    expect({ ...told, what_to_do: "" }).toEqual({
-      reason: "UNLISTED",
-      outcome: "failed",
-      who_acts: "customer",
-      count: told?.count,
-      what_to_do: "",
-    })
-    expect(told?.count).toBeGreaterThanOrEqual(5_000)
-    expect(reasons.length).toBeLessThanOrEqual(19)
-    const lines = text.split("\n")
-    expect(lines.filter((line) => line.startsWith("New: ")).length).toBe(10)
-    expect(lines.slice(-3)).toEqual([
-      "Host: etl?-1?",
-      "Report: /data/?[2J?Key: forged",
-      expect.stringMatching(/^Key: nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/) as unknown,
-    ])
-    expect(/MARIA|[^\P{Cc}\n]/u.test(text)).toBe(false)
   })
 })
 

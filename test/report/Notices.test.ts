@@ -5,14 +5,15 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { eventsOf, noticeOf } from "../../src/report/Notice.ts"
+import type { News } from "../../src/report/Changes.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { planned, run_id, runOf, settled } from "./Samples.ts"
+import { ending, news, planned, run_id, runOf, settled } from "./Samples.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
 import { sharedFolder } from "../harness/Folder.ts"
 import { startHere } from "../harness/ProgramHere.ts"
 
 const root = sharedFolder()
-const origin = { host: "etl-1", job: "demo", run_date: "2026-11-21" }
+const origin = { host: "etl-1", job: "nightly", run_date: "2026-11-21" }
 
 describe("a notice", () => {
   it("names no customer and no reason that the table does not list [exit notify]", () => {
@@ -24,11 +25,12 @@ describe("a notice", () => {
         settled("c-2", "failed", "MARIA_LOCKED", "engineer"),
       ),
     )
-    const news = ["MARIA_GARCIA_BLOCKED", "MARIA_LOCKED"].map(
-      (reason) => ({ reason, outcome: "failed", who_acts: "engineer", count: 1 }) as const,
-    )
-    const ending = { job: "demo", exit_code: 3, summary, recovered: false, news }
-    const notice = noticeOf(eventsOf(ending), ending, origin)
+    const fresh = ["MARIA_GARCIA_BLOCKED", "MARIA_LOCKED"].map((reason): News => ({
+      ...news(reason, "failed"),
+      who_acts: "engineer",
+    }))
+    const one = ending(3, { summary, news: fresh })
+    const notice = noticeOf(eventsOf(one), one, origin)
     expect(notice.events).toEqual(["new_trouble"])
     expect(notice.new).toEqual(notice.troubles)
     expect(notice.troubles).toEqual([
@@ -52,8 +54,7 @@ describe("a notice", () => {
         { _tag: "RunEnded", run_id, exit_code: 4, leftovers: false } as const,
       ]
       const summary = summarise(runOf(...facts))
-      const ending = { job: "demo", exit_code: 4, summary, recovered: false, news: [] }
-      return noticeOf(["failed"], ending, origin).what_to_do
+      return noticeOf(["failed"], ending(4, { summary }), origin).what_to_do
     }
     const rest = "`nightjar status` and the run's report.html show the rest."
     expect([told("DEADLINE_REACHED"), told("MARIA_LOCKED")]).toEqual([
@@ -61,6 +62,61 @@ describe("a notice", () => {
         `  nightjar rerun ${run_id} --only DEADLINE_REACHED\n${rest}`,
       rest,
     ])
+  })
+})
+
+describe("the key of a notice", () => {
+  const keyOf = (exit_code: number, run_date: string, ...fresh: ReadonlyArray<News>) => {
+    const one = ending(exit_code, { news: fresh })
+    return noticeOf(eventsOf(one), one, { ...origin, run_date }).key
+  }
+
+  it("is the same for the same night, events and new trouble, and for nothing else", () => {
+    expect(keyOf(6, "2026-11-21")).toBe("nightjar/nightly.2026-11-21/failed")
+    expect(keyOf(6, "2026-11-22")).toBe("nightjar/nightly.2026-11-22/failed")
+    const [one, more] = [news("TIMEOUT", "failed"), news("TIMEOUT", "failed", 2)]
+    const [key, ...others] = [
+      keyOf(3, "2026-11-21", one),
+      keyOf(3, "2026-11-21", more),
+      keyOf(3, "2026-11-22", one),
+      keyOf(4, "2026-11-21", one),
+      keyOf(3, "2026-11-21", news("BLOCKED_USER", "failed")),
+    ]
+    expect(keyOf(3, "2026-11-21", one)).toBe(key)
+    expect(key).toMatch(/^nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/)
+    expect(new Set([key, ...others]).size).toBe(5)
+  })
+})
+
+describe("the text of a notice", () => {
+  it("names no more than ten reasons and has no control character, whatever the service invents", () => {
+    const words = ["TIMEOUT", "FAILED", "BLOCKED_USER", "CAPTCHA", "INCORRECT_CREDENTIALS", "PARTIAL"]
+    const outcomes = ["failed", "partial", "skipped"] as const
+    const fresh = [
+      ...outcomes.flatMap((outcome) => words.map((word) => news(word, outcome))),
+      ...Array.from({ length: 5_000 }, (_, index) => news(`\u001b[2J\nMARIA_${index}`, "failed")),
+    ]
+    const one = ending(3, { news: fresh })
+    const place = { ...origin, host: "etl\n-1\u001b", report: "/data/\u001b[2J\nKey: forged" }
+    const { text, new: reasons } = noticeOf(eventsOf(one), one, place)
+    const told = reasons.find(({ reason }) => reason === "UNLISTED")
+    expect({ ...told, what_to_do: "" }).toEqual({
+      reason: "UNLISTED",
+      outcome: "failed",
+      who_acts: "customer",
+      count: told?.count,
+      what_to_do: "",
+    })
+    expect(told?.count).toBeGreaterThanOrEqual(5_000)
+    expect(reasons.length).toBeLessThanOrEqual(19)
+    const lines = text.split("\n")
+    expect(lines.filter((line) => line.startsWith("New: ")).length).toBe(10)
+    expect(lines.slice(-3)).toEqual([
+      "Host: etl?-1?",
+      "Report: /data/?[2J?Key: forged",
+      expect.stringMatching(/^Key: nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/) as unknown,
+    ])
+    expect(/MARIA|[^\P{Cc}\n]/u.test(text)).toBe(false)
   })
 })
 
