@@ -121,7 +121,7 @@ const plan: Wiring["Service"]["plan"] = (target, output, through) =>
     Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
   )
 
-/** Forms read here are shown and not cached: this process knows none of the logins that a form may repeat. */
+/** Forms read here are shown and not cached: this process knows not every login that a form may repeat. */
 const catalogueOnly = (target: ServiceTarget, output: string): Layer.Layer<PlanServices, Failure> =>
   catalogue.pipe(
     Layer.provideMerge(serviceOf(target, alone(undefined))),

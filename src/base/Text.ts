@@ -180,3 +180,27 @@ export const suggestion = (name: string, known: ReadonlyArray<string>): string =
   if (nearest !== undefined) return `; did you mean \`${nearest}\`?`
   return known.length > 0 && known.length <= 20 ? `; known names: ${known.join(", ")}` : ""
 }
+
+/** The number that a text is, with white space around it or not, unless it would lose digits. */
+export const numberIn = (text: string): number | undefined => {
+  const written = text.trim()
+  if (!/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(written)) return undefined
+  const number = Number(written)
+  return Number.isSafeInteger(number) || (Number.isFinite(number) && !Number.isInteger(number))
+    ? number
+    : undefined
+}
+
+/** The list or mapping that a text is as JSON. */
+export const jsonIn = (text: string): unknown => {
+  const written = text.trim()
+  try {
+    const value: unknown = /^[[{]/.test(written) ? JSON.parse(written) : undefined
+    return value
+  } catch {
+    return undefined
+  }
+}
+
+/** A safe name of a folder, whatever the text contains; several texts may have the same. */
+export const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")

@@ -46,12 +46,15 @@ const password = (core: string): string => `Ca é"<&+/${core}~'>?ü`
 export const makeCanaries = Effect.gen(function* () {
   const [app, good, bad, kept] = yield* Effect.replicateEffect(hexDigits(coreLength), 4)
   const key = yield* hexDigits(64)
+  const pin = yield* Random.nextIntBetween(1e14, 9e14)
   const made = (is: string, core = "", value = core): Canary => ({ is, value, core })
   return {
     application: made("the application secret", app, `ca+/${app}"&`),
     storeKey: made("the key of the token store", key),
     password: made("a password", good, password(good ?? "")),
     rejected: made("the password of a rejected login", bad, password(bad ?? "")),
+    /** As it is sent; the environment has it with zeros before it. */
+    number: made("a login that is sent as a number", `${pin}`),
     /** No secret: it stands in a record, and has to be found where records are kept. */
     control: made("the control", kept, `kept ${kept}`),
   }
@@ -71,6 +74,8 @@ export const spelled = ({ value }: Canary): string => {
     value,
     JSON.stringify(value),
     encodeURIComponent(value),
+    encodeURI(value),
+    value.replaceAll(/[^A-Za-z0-9]/gu, (sign) => `&#${sign.codePointAt(0)};`),
     bytes.toString("base64"),
     bytes.toString("base64url"),
     bytes.toString("hex"),
@@ -125,11 +130,18 @@ const issuedFields: Readonly<Record<string, string>> = {
   token_key: "the key of a token",
 }
 
+/** The form of an engine, which asks for a number too. */
+const withPin = (form: object): object =>
+  "properties" in form && Predicate.isObject(form.properties)
+    ? { ...form, properties: { ...form.properties, pin: { type: "integer" } } }
+    : form
+
 /** The answer with the echo in every object and in every free text, but not in records, which are kept. */
 const withEcho = (value: unknown, echo: string): unknown => {
   if (Array.isArray(value)) return value.map((item) => withEcho(item, echo))
   if (!Predicate.isObject(value)) return value
   const fields = Object.entries(value).map(([key, inner]) => {
+    if (key === "parameters" && Predicate.isObject(inner)) return [key, withPin(inner)]
     if (key === "data" || closedFields.has(key)) return [key, inner]
     if (typeof inner === "string" && textFields.has(key)) return [key, `${inner} ${echo}`]
     return [key, withEcho(inner, echo)]
@@ -242,7 +254,7 @@ engines: [sandbox-bank:website]
 customers:
   - id: c-fine
     tokenized_access: true
-    parameters: { username: queue-1+run-1+records-3, password: env:CANARY_PASSWORD }
+    parameters: { username: queue-1+run-1+records-3, password: env:CANARY_PASSWORD, pin: env:CANARY_NUMBER }
   - id: c-rejected
     parameters: { username: queue-1+run-1+end-INCORRECT_CREDENTIALS, password: env:CANARY_REJECTED }
 `
@@ -258,6 +270,7 @@ const environmentOf = (canaries: Canaries, origin: string, folder: string) => ({
   CANARY_STORE_KEY: canaries.storeKey.value,
   CANARY_PASSWORD: canaries.password.value,
   CANARY_REJECTED: canaries.rejected.value,
+  CANARY_NUMBER: `00${canaries.number.value}`,
   CANARY_RECEIVER: `${origin}/receiver`,
 })
 

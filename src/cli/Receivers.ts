@@ -12,7 +12,8 @@ import { codeOf } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { isLoopback } from "../base/Text.ts"
 import type { Receiver } from "../jobs/Job.ts"
-import { isSafeAddress, type SecretReference } from "../jobs/Scalars.ts"
+import { readProcess } from "../jobs/EnvFile.ts"
+import { commandVariables, isSafeAddress, namedIn, type SecretReference } from "../jobs/Scalars.ts"
 import { resolveReference, type Secrets } from "../jobs/Secrets.ts"
 import { slackOf, type Notice } from "../report/Notice.ts"
 import { answerOf, answersWithin, pauseBetween, tooSlow } from "../report/Outbound.ts"
@@ -68,11 +69,13 @@ const checkProgram = Effect.fnUntraced(function* ([program = ""]: ReadonlyArray<
   if (!places.some(isProgram)) return yield* Effect.fail("there is no such program, or it is not executable")
 })
 
+/** As a command of a reference, it sees no secret of this process but those that it names. */
 const runCommand = Effect.fnUntraced(function* (argv: ReadonlyArray<string>, input: string) {
   const [program = "", ...args] = argv
+  const env = Object.fromEntries(yield* readProcess([...commandVariables, ...argv.flatMap(namedIn)]))
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
   const stdin = Stream.make(new TextEncoder().encode(input))
-  const options = { stdin, stdout: "ignore", stderr: "ignore", forceKillAfter: "1 second" } as const
+  const options = { env, stdin, stdout: "ignore", stderr: "ignore", forceKillAfter: "1 second" } as const
   const handle = yield* spawner
     .spawn(ChildProcess.make(program, args, options))
     .pipe(Effect.mapError(() => "the command cannot be started"))

@@ -3,7 +3,7 @@
  * Pure; no message contains a value: messages are built only from the form's own words and field names.
  */
 import type { ErrorObject } from "ajv"
-import { suggestion } from "../base/Text.ts"
+import { jsonIn, numberIn, suggestion } from "../base/Text.ts"
 import { isEncrypted } from "../service/Execution.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { comparedMax, type CompiledForm } from "./CompiledForm.ts"
@@ -159,18 +159,9 @@ const coerceText = (raw: string, types: ReadonlySet<string>): unknown => {
   const text = raw.trim()
   if (types.has("boolean") && /^(?:true|false)$/i.test(text)) return text.toLowerCase() === "true"
   if (types.has("integer") || types.has("number")) {
-    const number = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d{1,3})?$/i.test(text) ? Number(text) : Number.NaN
-    if (Number.isFinite(number) && (Number.isSafeInteger(number) || !Number.isInteger(number))) return number
+    const number = numberIn(text)
+    if (number !== undefined) return number
   }
-  if (types.has("array") || types.has("object")) return parseJson(text)
+  if (types.has("array") || types.has("object")) return jsonIn(text)
   return undefined
-}
-
-const parseJson = (text: string): unknown => {
-  try {
-    const value: unknown = /^[[{]/.test(text) ? JSON.parse(text) : undefined
-    return value
-  } catch {
-    return undefined
-  }
 }

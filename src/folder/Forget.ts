@@ -5,7 +5,8 @@
  */
 import { existsSync, readFileSync, readdirSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Effect, Random, Schema } from "effect"
+import { Effect, Random, Schema, Struct } from "effect"
+import { folderName } from "../base/Text.ts"
 import type { DurableFiles } from "../base/DurableFile.ts"
 import { cleanLogLine, mentions, mentionsIn, type Named } from "./Mentions.ts"
 import { forgetNamed } from "./NamedDocuments.ts"
@@ -125,20 +126,23 @@ const summariseAgain = Effect.fnUntraced(function* (files: DurableFiles, folder:
   yield* step(() => files.replace(path, `${JSON.stringify(summary, null, 2)}\n`, modeOf(path)))
 })
 
-/** The folders of recordings of this customer, below the output folder. */
-export const recordingsOf = (root: string, customer_id: CustomerId): ReadonlyArray<string> => {
+/** The folders of recordings of this customer, below the output folder: their calls name nobody. */
+const recordingsOf = (root: string, customer_id: CustomerId): ReadonlyArray<string> => {
   const folder = join(root, "acquaint")
   if (!existsSync(folder)) return []
-  const named: Named = { customer_id, tasks: new Set(), ids: [] }
   return readdirSync(folder)
+    .filter((name) => name.startsWith(`${folderName(customer_id)}.`))
     .map((name) => join(folder, name))
-    .filter((path) => {
-      const calls = join(path, "calls.ndjson")
-      return existsSync(calls) && mentionsIn(named, readFileSync(calls, "utf8"))
-    })
+    .filter((path) => isReportOn(join(path, "report.md"), customer_id))
 }
 
-export const forgetRecordings = ({ layout, files }: Store, customer_id: CustomerId) =>
+/** `c-1.x` is another customer than `c-1`: its report says so. A recording that was cut off has none. */
+const isReportOn = (report: string, customer_id: CustomerId): boolean => {
+  const plain = (text: string) => folderName(text.replaceAll("\\", ""))
+  return !existsSync(report) || plain(readFileSync(report, "utf8")).startsWith(plain(`# ${customer_id} on `))
+}
+
+const forgetRecordings = ({ layout, files }: Store, customer_id: CustomerId) =>
   step(() => {
     const paths = recordingsOf(layout.root, customer_id)
     if (paths.length > 0) removeAll(files, paths)
@@ -215,8 +219,8 @@ export type ForgetPlan = typeof ForgetPlan.Type
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(ForgetPlan))
 
-/** The removal that was cut off; undefined if there is none. */
-export const unfinishedPlan = ({ layout }: Pick<Store, "layout">) =>
+/** What an earlier removal was about, unless it is over; it may not have removed anything yet. */
+const keptPlan = ({ layout }: Pick<Store, "layout">) =>
   step((): ForgetPlan | undefined => {
     if (!existsSync(layout.forgetting)) return undefined
     const decoded = decode(readFileSync(layout.forgetting, "utf8"))
@@ -225,7 +229,7 @@ export const unfinishedPlan = ({ layout }: Pick<Store, "layout">) =>
     return decoded.value
   })
 
-export const keepPlan = ({ layout, files }: Store, plan: ForgetPlan) =>
+const keepPlan = ({ layout, files }: Store, plan: ForgetPlan) =>
   step(() => files.replace(layout.forgetting, `${JSON.stringify(plan)}\n`, 0o600))
 
 export const forgottenOf = ({
@@ -244,16 +248,52 @@ export const isBodyOf =
   (meta: BodyMeta): boolean =>
     meta.customer_id === customer_id || tasks.has(meta.task_id)
 
+/** The removal that was cut off with what its receipt says; before there is a receipt, nothing is removed. */
+const unfinished = Effect.fnUntraced(function* (store: Store) {
+  const ledger = yield* Ledger
+  const plan = yield* keptPlan(store)
+  const receipt = (yield* ledger.receipts)
+    .map(({ fact }) => fact)
+    .find((fact) => fact._tag === "CustomerForgotten" && fact.receipt === plan?.receipt)
+  if (plan === undefined || receipt?._tag !== "CustomerForgotten") return undefined
+  return { plan, counts: Struct.pick(receipt, Struct.keys(ForgetCounts.fields)) }
+})
+
 /** Everything that is here of a customer; undefined if nothing is. Changes nothing. */
 export const planForget = Effect.fn("Keeping.planForget")(function* (store: Store, customer_id: CustomerId) {
-  const before = yield* unfinishedPlan(store)
-  if (before !== undefined && before.customer_id !== customer_id)
+  const before = yield* unfinished(store)
+  if (before !== undefined && before.plan.customer_id !== customer_id)
     return yield* new ForgetFailed({ message: "", isOther: true })
-  const ledger = yield* Ledger
   const about = yield* factsAbout(customer_id)
   const found = idsIn(about)
-  const ids = before === undefined ? found : joinIds(before, found)
-  const receipt = before?.receipt ?? (yield* newReceipt)
+  if (before !== undefined) {
+    const { plan, counts } = before
+    // The ledger has only what has come since; what the receipt counts may be here or gone.
+    const since = yield* countsOf(store, { customer_id, ...found }, about, runsOf(found))
+    return { ...plan, ...joinIds(plan, found), counts: sumOf(counts, { ...since, tokens: 0, recordings: 0 }) }
+  }
+  const counts = yield* countsOf(store, { customer_id, ...found }, about)
+  if (Object.values(counts).every((count) => count === 0)) return undefined
+  const held = yield* step(() => countHeld(store))
+  return { ...found, receipt: yield* newReceipt, customer_id, counts: { ...counts, held } }
+})
+
+const runsOf = ({ tasks }: Ids): ReadonlySet<string> => new Set(tasks.map(({ run_id }) => run_id))
+
+const sumOf = (counts: ForgetCounts, more: ForgetCounts): ForgetCounts =>
+  Object.fromEntries(
+    Struct.keys(counts).map((name) => [name, counts[name] + more[name]] as const),
+  ) as ForgetCounts
+
+/** Of the files, those of these runs. */
+const countsOf = Effect.fnUntraced(function* (
+  store: Store,
+  ids: Ids & Pick<ForgetPlan, "customer_id">,
+  about: ReadonlyArray<TaskFacts>,
+  runs?: ReadonlySet<string>,
+) {
+  const ledger = yield* Ledger
+  const { customer_id } = ids
   const byHand = (yield* ledger.byHand).filter(
     ({ fact }) => "customer_id" in fact && fact.customer_id === customer_id,
   )
@@ -261,8 +301,8 @@ export const planForget = Effect.fn("Keeping.planForget")(function* (store: Stor
     .flatMap(({ rejected, sent }) => [...rejected, ...sent])
     .filter((login) => login.customer_id === customer_id)
   const counts: ForgetCounts = {
-    ...(yield* countFiles(store, { customer_id, ...ids })),
-    runs: new Set(ids.tasks.map(({ run_id }) => run_id)).size,
+    ...(yield* countFiles(store, ids, (run_id) => runs?.has(run_id) ?? true)),
+    runs: runsOf(ids).size,
     facts: about.reduce((sum, { facts }) => sum + facts.length, byHand.length),
     documents: (yield* theirDocuments(store, ids)).length,
     held: 0,
@@ -271,14 +311,7 @@ export const planForget = Effect.fn("Keeping.planForget")(function* (store: Stor
     left_at_service: 0,
     logins_kept: logins.length,
   }
-  if (before !== undefined) {
-    const { counts: found, remaining = [] } = before
-    return { ...ids, receipt, customer_id, counts: found, remaining }
-  }
-  const isNothing = Object.values(counts).every((count) => count === 0)
-  if (isNothing) return undefined
-  const held = yield* step(() => countHeld(store))
-  return { ...ids, receipt, customer_id, counts: { ...counts, held } }
+  return counts
 })
 
 /** The documents that go with the customer: they are here, and no task of another one names them. */
@@ -350,16 +383,22 @@ const newReceipt = Effect.map(
   (parts) => `forgotten-${parts.map((part) => part.toString(16).padStart(8, "0")).join("")}`,
 )
 
-const countFiles = Effect.fnUntraced(function* (store: Store, ids: Ids & Pick<ForgetPlan, "customer_id">) {
+const countFiles = Effect.fnUntraced(function* (
+  store: Store,
+  ids: Ids & Pick<ForgetPlan, "customer_id">,
+  isMeant: (run_id: string) => boolean,
+) {
   const forgotten = forgottenOf(ids)
   const { root } = store.layout
   const landing = join(root, "landing")
   const bodies = yield* step(() =>
-    runsIn(landing).reduce((sum, run_id) => sum + countFrames(landing, run_id, isBodyOf(forgotten)), 0),
+    runsIn(landing)
+      .filter(isMeant)
+      .reduce((sum, run_id) => sum + countFrames(landing, run_id, isBodyOf(forgotten)), 0),
   )
   const tokens = yield* countTokensOf(join(root, "tokens.sqlite"), ids.customer_id)
   const recordings = yield* step(() => recordingsOf(root, ids.customer_id).length)
-  return { bodies, tokens, recordings, rows: yield* countRowsOfCustomer(store, forgotten) }
+  return { bodies, tokens, recordings, rows: yield* countRowsOfCustomer(store, forgotten, isMeant) }
 })
 
 /** Before anything is removed: in a damaged folder nobody can say what is whose. */

@@ -230,6 +230,11 @@ export interface Job extends AsWritten {
 
 export type Embedded = Extract<ServiceTarget, { _tag: "Embedded" }>
 
+const nameMax = 64
+
+/** The name under which `acquaint` runs one assignment of a job. */
+export const acquaintName = (job: string): string => `acquaint-${job}`.slice(0, nameMax)
+
 /** Equal for two that are alike. */
 export const embeddedKey = ({ seed, speed, faults, reading }: Embedded): string =>
   JSON.stringify([seed, speed, faults, reading])

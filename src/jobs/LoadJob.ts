@@ -390,8 +390,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   const variables = yield* readVariables({ folder, given: envFile }, findings)
   const known = makeEnvironment(variables)
   const environment = yield* known.lookUp([...variablesIn(source), ...Object.values(overrides)])
-  const schema = JobFile.ast
-  const document = readDocument({ file: path, source, schema, environment, findings })
+  const document = readDocument({ file: path, source, schema: JobFile.ast, environment, findings })
   const context: Context = { document, findings }
   const invalid = () => new JobInvalid({ problems: findings.errors(), warnings: findings.warnings() })
   const { root } = document

@@ -21,6 +21,9 @@ import {
 } from "./Scalars.ts"
 import { alternative, example, gone, jobName, reference, text, timeOfDay, used } from "./Scalars.ts"
 
+/** Whatever a job says, none of its executions is waited for longer. */
+export const maxWaitLongest = "7 days"
+
 const Execution = section(
   {
     customer_interaction_available: optional(
@@ -43,7 +46,7 @@ const Execution = section(
       "Lets the engine unlock data protected by multi-factor authentication.",
     ),
     max_wait: setting(
-      duration("1 second", "7 days"),
+      duration("1 second", maxWaitLongest),
       "3.5 hours",
       "The longest time from acceptance to closed; after that, the execution is aborted.",
     ),

@@ -195,7 +195,7 @@ const isFormer = ({ identity }: Account): boolean => identity.length === 0
 
 const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => {
   const { login: keys, fingerprint } = fact
-  const { run_id, attempt, task_id, engine_reference, customer_id, external_execution_id } = fact
+  const { run_id, attempt, task_id, engine_reference, customer_id, external_execution_id, max_wait } = fact
   // A login that is not known, or of an earlier version.
   const login = keys ?? (fingerprint === undefined ? undefined : formerKeys([fingerprint]))
   if (login === undefined || engine_reference === undefined) return
@@ -213,6 +213,8 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
   const more = {
     ...(customer_id === undefined ? {} : { customer_id }),
     ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...(keys?.written === undefined ? {} : { written: keys.written }),
+    ...(max_wait === undefined ? {} : { max_wait }),
   }
   const others = besides(rows, account, login.former).filter((other) => Accounts.isOf(other, account))
   const isBeyond = Accounts.strikesOf([account, ...others]) >= Accounts.strikesMax
@@ -248,6 +250,7 @@ const rejected = (rows: Rows, at: number, fact: typeof CredentialRejected.Type):
   const whose = {
     ...(task_id === undefined ? {} : { task_id }),
     ...(customer_id === undefined ? {} : { customer_id }),
+    ...(login?.written === undefined ? {} : { written: login.written }),
   }
   const former = login === undefined ? old.former : account.former
   rows.write(Accounts.addRejected({ ...account, former }, of_attempt, { ...of, ...whose }))

@@ -7,6 +7,7 @@
 import { Schema } from "effect"
 import type { AttemptKeys } from "./FactKeys.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
+import { openLongestMs } from "../service/Execution.ts"
 import { CustomerId, EngineReference, RunId, TaskId, sourceOf } from "../service/Ids.ts"
 
 /** Logins of one attempt whose end nobody has read: the start, and the probe if it was sent. */
@@ -20,8 +21,12 @@ export const SentLogin = Schema.Struct({
   external_execution_id: Schema.optionalKey(Schema.String),
   fingerprint: Schema.optionalKey(Schema.String),
   password: Schema.String,
+  /** As in `AccountKeys`; absent in ledgers from before it was recorded. */
+  written: Schema.optionalKey(Schema.String),
   /** Milliseconds; of the last request. */
   at: Schema.Int,
+  /** Milliseconds: how long its run waits for it to close; absent in ledgers from before it was recorded. */
+  max_wait: Schema.optionalKey(Schema.Int),
   sends: Schema.Int,
   /** What came back, for people: a status or `no answer`. Absent while the answer is awaited. */
   answer: Schema.optionalKey(Schema.String),
@@ -36,6 +41,8 @@ export const RejectedLogin = Schema.Struct({
   fingerprint: Schema.String,
   /** In rejections of earlier versions, the fingerprint. */
   password: Schema.String,
+  /** As in `SentLogin`. */
+  written: Schema.optionalKey(Schema.String),
   reason: Schema.String,
   at: Schema.Int,
   /** No login was accepted since. */
@@ -93,6 +100,7 @@ export type Beside = Pick<AccountKeys, "identity" | "former" | "row">
 /** What was sent to an account, and what earlier versions called it. */
 export const formerNames = ({ former, sent, rejected, good }: Account): ReadonlyArray<string> => [
   ...former,
+  ...[...sent, ...rejected].flatMap((one) => one.written ?? []),
   ...[...sent, ...rejected, good].flatMap((one) => one?.fingerprint ?? []),
 ]
 
@@ -166,8 +174,6 @@ export const heldOf = (accounts: ReadonlyArray<Account>, named: Named): Held | u
 
 export interface Moment {
   readonly now: number
-  /** How long an execution whose state is unknown may be open (milliseconds). */
-  readonly maxWaitMs: number
   /** The attempt that asks: what it sent itself is not in its way. */
   readonly self?: AttemptKeys
 }
@@ -185,7 +191,9 @@ export const holdOf = (
   const passwords = new Set([login.password])
   for (const one of accounts.flatMap(({ sent, rejected, good }) => [...sent, ...rejected, good]))
     if (one?.fingerprint !== undefined && login.former.includes(one.fingerprint)) passwords.add(one.password)
-  const same = accounts.flatMap(({ rejected }) => rejected).findLast((one) => passwords.has(one.password))
+  const isSame = ({ password, written }: RejectedLogin) =>
+    passwords.has(password) || (written !== undefined && written === login.written)
+  const same = accounts.flatMap(({ rejected }) => rejected).findLast(isSame)
   if (same !== undefined) return { why: "rejected", by: same }
   const held = heldOf(accounts, login)
   const own = accounts.filter((account) => isOf(account, login))
@@ -205,15 +213,18 @@ export const holdOf = (
 const unanswered = (accounts: ReadonlyArray<Account>): ReadonlyArray<Account> =>
   accounts.map((one) => ({ ...one, sent: one.sent.filter(({ answer }) => answer === undefined) }))
 
-/** Until when a login that was sent may be open at the service (milliseconds). */
-export const busyUntil = (accounts: ReadonlyArray<Account>, { now, maxWaitMs, self }: Moment): number =>
+/**
+ * Until when a login that was sent may be open at the service (milliseconds): as long as the run that sent it
+ * would wait for it, whoever asks.
+ */
+export const busyUntil = (accounts: ReadonlyArray<Account>, { now, self }: Moment): number =>
   Math.max(
     -Infinity,
     ...accounts
       .flatMap(({ sent }) => sent)
       .filter((one) => self === undefined || !isSameAttempt(one, self))
       // A clock that was set back makes nobody wait longer than one execution may take.
-      .map(({ at }) => Math.min(at, now) + maxWaitMs),
+      .map(({ at, max_wait = openLongestMs }) => Math.min(at, now) + max_wait),
   )
 
 /**
@@ -231,6 +242,8 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
   )
 }
 
+const boundOf = ({ max_wait }: SentLogin) => (max_wait === undefined ? {} : { max_wait })
+
 /** A request leaves. `others` are accounts that the same login opens: what was sent to them counts too. */
 export const addSent = (account: Account, login: SentLogin, others: ReadonlyArray<Account> = []): Account => {
   const before = account.sent.find((one) => isSameAttempt(one, login))
@@ -240,7 +253,7 @@ export const addSent = (account: Account, login: SentLogin, others: ReadonlyArra
     ...account,
     sent: [
       ...account.sent.filter((one) => one !== before),
-      { ...known, at: login.at, sends: (before?.sends ?? 0) + 1 },
+      { ...known, at: login.at, ...boundOf(login), sends: (before?.sends ?? 0) + 1 },
     ],
     ...(isBeyond && [account, ...others].every(({ granted }) => granted === 0)
       ? { bought: login.password }

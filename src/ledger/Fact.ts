@@ -220,6 +220,8 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   outside: Schema.optionalKey(Schema.Array(Schema.String)),
   /** True for the single probe after a lost answer. */
   probe: Schema.Boolean,
+  /** Milliseconds: how long its run waits for it to close; absent in ledgers from before it was recorded. */
+  max_wait: Schema.optionalKey(Schema.Int),
   /** So many logins of the account may have failed that this one holds it, unless its end becomes known. */
   holds_account: Schema.optionalKey(Schema.Literal(true)),
   /** The process that sends it; absent in ledgers from before it was recorded. */

@@ -7,7 +7,7 @@ import { foldDeletion } from "./RunState.ts"
 import type { At, AttemptState, RunState, Stages, TaskState } from "./RunState.ts"
 import type { Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
 import type { RunEnded, RunHeld, RunStarted } from "./RunFacts.ts"
-import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
+import { formerOf, loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { builtInSources, withEarlier } from "../service/FlowResults.ts"
 import type { SessionId } from "../service/Ids.ts"
 
@@ -17,13 +17,14 @@ import type { SessionId } from "../service/Ids.ts"
 const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
   loginKeysOf({
     fingerprint,
-    account: login && { ...login, former: login.former ?? [], isByHand: false },
+    account: login && { ...login, former: formerOf(login, login.former ?? []), isByHand: false },
   })
 
-/** Both absent if there is nothing to say. */
-const holdOf = ({ holds_account, worker }: typeof StartIntended.Type) => ({
+/** Each absent if there is nothing to say. */
+const ofRequest = ({ holds_account, worker, max_wait }: typeof StartIntended.Type) => ({
   ...(holds_account === undefined ? {} : { holds_account }),
   ...(worker === undefined ? {} : { worker }),
+  ...(max_wait === undefined ? {} : { max_wait }),
 })
 
 /** The stored token that logs in, and what it does not cover; both absent if there is nothing to say. */
@@ -51,7 +52,7 @@ const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptS
   external_execution_id: intended.external_execution_id,
   ...keysOf(intended),
   ...tokenUse(intended),
-  ...holdOf(intended),
+  ...ofRequest(intended),
   intended_at: at,
   probed: false,
   ...unknownYet,
@@ -62,7 +63,7 @@ const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptS
 /** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */
 const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => {
   const { token_id: _, outside: __, account: ___, holds_account: ____, worker: _____, ...rest } = attempt
-  const login = { ...keysOf(intended), ...tokenUse(intended), ...holdOf(intended) }
+  const login = { ...keysOf(intended), ...tokenUse(intended), ...ofRequest(intended) }
   return { ...rest, answer: undefined, ...login, probed: attempt.probed || intended.probe }
 }
 

@@ -160,12 +160,18 @@ const replaceIn = (
       return fact === recorded.fact ? [] : [{ seq: recorded.seq, row: rowOf(fact, recorded.at) }]
     },
   )
-  const isKnown = read(tables.receipts()).some(
-    ({ fact }) => fact._tag === "CustomerForgotten" && fact.receipt === receipt.receipt,
+  const known = read(tables.receipts()).flatMap(({ fact, ...where }) =>
+    fact._tag === "CustomerForgotten" && fact.receipt === receipt.receipt ? [{ ...where, fact }] : [],
   )
-  if (replacements.length > 0 || moved.length > 0 || !isKnown)
-    tables.replace(forgotten.customer_id, [...replacements, ...moved], (sealed_from) =>
-      isKnown ? undefined : rowOf({ _tag: "CustomerForgotten", sealed_from, ...receipt }, at),
+  // It counts what has come since, too.
+  const counted = known.flatMap((old) =>
+    isDeepStrictEqual(old.fact, { ...old.fact, ...receipt })
+      ? []
+      : [{ seq: old.seq, row: rowOf({ ...old.fact, ...receipt }, old.at) }],
+  )
+  if (replacements.length + moved.length + counted.length > 0 || known.length === 0)
+    tables.replace(forgotten.customer_id, [...replacements, ...moved, ...counted], (sealed_from) =>
+      known.length > 0 ? undefined : rowOf({ _tag: "CustomerForgotten", sealed_from, ...receipt }, at),
     )
   tables.scrub()
   return replacements.length

@@ -80,8 +80,8 @@ export class Ledger extends Context.Service<
     /** What was removed here by age. */
     readonly pruned: Answer<Pruned>
     /**
-     * Replaces all facts about a customer and adds the receipt, unless it is there already; returns how many
-     * facts were replaced. On return, nothing of the old facts is in the file or in its log.
+     * Replaces all facts about a customer and adds the receipt, or corrects the one that is there; returns
+     * how many facts were replaced. On return, nothing of the old facts is in the file or in its log.
      */
     readonly forget: (
       forgotten: Forgotten,

@@ -13,6 +13,8 @@ export const SentKeys = Schema.Struct({
   identity: Schema.Array(Schema.String),
   password: Schema.String,
   row: Schema.optionalKey(Schema.String),
+  /** Absent in ledgers from before it was recorded. */
+  written: Schema.optionalKey(Schema.String),
   /** Names of earlier versions under which something is known of it. */
   former: Schema.optionalKey(Schema.Array(Schema.String)),
 })

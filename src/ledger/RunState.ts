@@ -41,6 +41,8 @@ export interface AttemptState {
   /** Features of the task that were not requested, because the token does not cover them. */
   readonly outside?: ReadonlyArray<string>
   readonly intended_at: number
+  /** As in the fact of its newest request. */
+  readonly max_wait?: number
   /** Requests sent for this attempt; a second one is the probe after a lost answer. */
   readonly probed: boolean
   /** The newest answer; undefined if the process died before one was known. */

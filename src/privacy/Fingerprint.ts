@@ -53,13 +53,26 @@ export interface AccountKeys {
   readonly password: string
   /** Of what is sent besides secrets, if the form does not say what identifies a user. */
   readonly row?: string
-  /** What earlier versions called this login and its account. */
+  /** Of the source and all names and values as they are written down, whatever the form makes of them. */
+  readonly written?: string
+  /** Other names of this login and its account: what earlier versions called them, and `written`. */
   readonly former: ReadonlyArray<string>
   /** Those of them under which something is known; set once that was looked up. */
   readonly absorbs?: ReadonlyArray<string>
   /** Its values are written out and stand still: if they change, a person has changed them. */
   readonly isByHand: boolean
 }
+
+/** What is kept of an account with each login, and with a token that was made with one. */
+export type KeptKeys = Omit<AccountKeys, "former" | "absorbs" | "isByHand">
+
+export const keptKeys = ({ account, identity, password, row, written }: AccountKeys): KeptKeys => ({
+  account,
+  identity,
+  password,
+  ...(row === undefined ? {} : { row }),
+  ...(written === undefined ? {} : { written }),
+})
 
 /** Only the keys of a login. */
 export const loginKeysOf = ({ fingerprint, account }: LoginKeys): LoginKeys => ({
@@ -167,16 +180,36 @@ const writtenValues = ({ locking, selectors, secret }: FieldRoles, sent: Sent): 
 }
 
 /**
+ * All that is written down for a login, before a form says which types its values have and which of them
+ * identify a user: what was rejected once is known again, whatever another channel, or the next version of
+ * the form, says of it. Where a value is encrypted, only one customer's are equal.
+ */
+export const writtenKey = (key: Uint8Array, place: LoginPlace, written: Sent): string => {
+  const values = Object.entries(written).map(([name, value]) => [
+    name,
+    isEncrypted(value) ? unreadable : isPlain(value) ? String(value) : value,
+  ])
+  const whose = Object.values(written).some(isEncrypted) ? [place.customer_id] : []
+  return keyedHash(key, ["written", sourceOf(place.engine_reference), Object.fromEntries(values), ...whose])
+}
+
+/**
  * An encrypted value is never compared: encrypted anew, it is still the same password. `engines` are those of
  * the source on which an earlier version knew rejected or lost logins.
  */
 export const accountKeys = (
   key: Uint8Array,
   place: LoginPlace,
-  login: { readonly sent: Sent; readonly roles: FieldRoles; readonly isByHand: boolean },
+  login: {
+    readonly sent: Sent
+    readonly roles: FieldRoles
+    readonly isByHand: boolean
+    /** As `writtenKey` made it; of what is sent, if nothing else is known. */
+    readonly written?: string | undefined
+  },
   engines: ReadonlyArray<string> = [],
 ): AccountKeys => {
-  const { sent } = login
+  const { sent, written = writtenKey(key, place, sent) } = login
   const roles = withLockingIn(sent, login.roles)
   const { engine_reference } = place
   const source = sourceOf(engine_reference)
@@ -188,7 +221,9 @@ export const accountKeys = (
     account: accountOf(key, engine_reference, found.identity),
     ...found,
     password,
+    written,
     former: [
+      written,
       ...(former === undefined ? [] : [former]),
       ...new Set([engine_reference, ...engines].map((engine) => fingerprintLogin(key, engine, sent))),
     ],
@@ -196,8 +231,16 @@ export const accountKeys = (
   }
 }
 
-/** The keys of a login with a stored token of which it is not known what it was made with. */
-export const tokenAccountKeys = (key: Uint8Array, place: LoginPlace, fingerprint: string): AccountKeys => {
+/**
+ * The keys of a login with a stored token: those of the parameters that it was made with. Of an older token,
+ * and of one that was exchanged for an execution of somebody else, only its customer is known.
+ */
+export const tokenAccountKeys = (
+  key: Uint8Array,
+  place: LoginPlace,
+  { fingerprint, login }: { readonly fingerprint: string; readonly login?: KeptKeys | undefined },
+): AccountKeys => {
+  if (login !== undefined) return { ...login, former: formerOf(login, [fingerprint]), isByHand: false }
   const identity = customerAccount(key, place)
   return {
     account: accountOf(key, place.engine_reference, identity),
@@ -207,6 +250,10 @@ export const tokenAccountKeys = (key: Uint8Array, place: LoginPlace, fingerprint
     isByHand: false,
   }
 }
+
+/** Names by which a login is found besides those of its account. */
+export const formerOf = ({ written }: Pick<KeptKeys, "written">, others: ReadonlyArray<string>) =>
+  written === undefined ? others : [written, ...others]
 
 const accountOf = (key: Uint8Array, engine_reference: string, identity: ReadonlyArray<string>): string =>
   keyedHash(key, ["account", sourceOf(engine_reference), identity])

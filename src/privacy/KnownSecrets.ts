@@ -5,11 +5,13 @@
  * about one customer does not reveal another customer's password either.
  */
 import { Context, Redacted, Schema, SchemaAST } from "effect"
+import { jsonIn, numberIn } from "../base/Text.ts"
 import { EngineDetails } from "../service/Engine.ts"
 import { Acceptance, ExecutionState, actionRequiredFields } from "../service/Execution.ts"
 import { flowResultsFields } from "../service/FlowResults.ts"
 import { exchangedFields } from "../service/Token.ts"
 import * as Vocabulary from "../service/Vocabulary.ts"
+import { decodeEscapes, placesIn } from "./Escapes.ts"
 
 // Words that are not secrets although somebody may log in with them: the values and field names of the
 // reference. They are all over landing, ledger and tables, and decisions depend on them.
@@ -64,7 +66,7 @@ export const leavesOf = (value: unknown): ReadonlyArray<string> => {
 }
 
 // How a secret may be spelled when it is repeated; in base64 from each of three positions, as a password in
-// `user:password`. The reader folds case, so one spelling also covers capitals.
+// `user:password`. The reader decodes escapes and folds case, so one spelling covers all of these.
 
 interface Spelling {
   /** Folded. */
@@ -76,53 +78,40 @@ interface Spelling {
   readonly behind: 0 | 1
 }
 
-/** In ASCII only, so that positions in the folded text are positions in the text. */
-const fold = (text: string): string => text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
+/** Where both cases are one character, so that positions in the folded text are positions in the text. */
+const fold = (text: string): string =>
+  text.replaceAll(/[A-Z\u00c0-\u00d6\u00d8-\u00de]+/g, (letters) => letters.toLowerCase())
 
 /** Any text contains shorter ones: of four letters, three characters of base64 remain. */
 const encodedMin = 6
 
-const hexOf = (unit: string): string => unit.charCodeAt(0).toString(16)
-const inJson = (unit: string): string => `\\u${hexOf(unit).padStart(4, "0")}`
-const quotedJson = (text: string): string => JSON.stringify(text).slice(1, -1)
+/** How often a text is decoded: an address within an address, in a page. */
+const decodedMax = 3
 
-/** Some write JSON so that it can stand in a page; and JSON may be a text in other JSON. */
-const escapedJson = (value: string): ReadonlyArray<string> => {
-  const escaped = quotedJson(value)
-  const paged = escaped.replaceAll(/[<>&]/g, inJson)
-  const once = [escaped, paged, paged.replaceAll(/['=]/g, inJson)].flatMap((text) => {
-    const ascii = text.replaceAll(/[^\x20-\x7e]/g, inJson)
-    return [text, ascii, text.replaceAll("/", "\\/"), ascii.replaceAll("/", "\\/")]
-  })
-  return [...once, ...once.map(quotedJson)]
+/** The text, and what it says once its escapes are decoded: again and again, as far as they go. */
+const readingsOf = (text: string): ReadonlyArray<string> => {
+  const readings = [text]
+  for (let next = decodeEscapes(text); next !== readings.at(-1); next = decodeEscapes(next)) {
+    readings.push(next)
+    if (readings.length > decodedMax) break
+  }
+  return readings
 }
 
-/** Tools escape quotes in different ways. */
-const escapedHtml = (value: string): ReadonlyArray<string> => {
-  const escaped = value.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
-  const named = ["&quot;", "&#34;", "&#034;"].flatMap((double) =>
-    ["&#39;", "&#039;", "&#x27;", "&apos;"].map((single) =>
-      escaped.replaceAll('"', double).replaceAll("'", single),
-    ),
-  )
-  const decimal = (sign: string): string => `&#${sign.codePointAt(0)};`
-  const numbered = [decimal, (sign: string) => `&#x${hexOf(sign)};`].map((number) =>
-    value.replaceAll(/[&<>"']/g, number),
-  )
-  const once = [...named, ...numbered]
-  return [...once, ...once.map((text) => text.replaceAll(/[\u{80}-\u{10ffff}]/gu, decimal))]
+/** With other ends of lines, accents apart or not, in either case, with the spaces of a form. */
+const variantsOf = (value: string): ReadonlyArray<string> => {
+  const lines = value.replaceAll("\r\n", "\n")
+  const all = [value, lines, lines.replaceAll("\n", "\r\n")]
+    .flatMap((text) => [text, text.toWellFormed(), text.normalize("NFC"), text.normalize("NFD")])
+    .flatMap((text) => [text, text.toUpperCase(), text.toLowerCase()])
+    .flatMap((text) => [text, text.replaceAll(" ", "+")])
+  return [...new Set(all)]
 }
 
-const inAddresses = (value: string, bytes: Buffer): ReadonlyArray<string> => {
-  const component = encodeURIComponent(value.toWellFormed())
-  const strict = component.replaceAll(/[!'()*~]/g, (sign) => `%${hexOf(sign)}`)
-  const form = new URLSearchParams({ "": value }).toString().slice(1)
-  const every = bytes.toString("hex").replaceAll(/../g, "%$&")
-  const narrow = component.replaceAll(/%c2%(..)|%c3%(..)/gi, (_, low?: string, high?: string) =>
-    low === undefined ? `%${(Number.parseInt(high ?? "", 16) + 64).toString(16)}` : `%${low}`,
-  )
-  const once = [component, component.replaceAll("%20", "+"), strict, strict.replaceAll("%20", "+"), form]
-  return [...once, ...once.map(encodeURIComponent), every, narrow]
+/** A secret with signs that a decoder takes for escapes is also compared as they are decoded. */
+const decodedOf = (text: string): ReadonlyArray<string> => {
+  const decoded = readingsOf(text).at(-1) ?? text
+  return decoded !== text && isInsideSize(decoded) ? [text, decoded] : [text]
 }
 
 /** The characters that depend only on the secret if `skipped` other bytes come before it. */
@@ -152,9 +141,8 @@ const spellingsOf = (value: string): ReadonlyArray<Spelling> => {
     encoded(bytes.toString("base64").replace(/=+$/, "")),
   ]
   const url = base64.map((one) => ({ ...one, text: one.text.replaceAll("+", "-").replaceAll("/", "_") }))
-  const texts = [...new Set([value, ...escapedJson(value), ...escapedHtml(value)])].flatMap(withBytes)
   const all = [
-    ...[...texts, ...inAddresses(value, bytes)].map(plain),
+    ...variantsOf(value).flatMap(decodedOf).flatMap(withBytes).map(plain),
     ...[...base64, ...url, encoded(bytes.toString("hex"))].filter(({ text }) => text.length >= encodedMin),
   ]
   const folded = all.map((one) => ({ ...one, text: fold(one.text) }))
@@ -162,7 +150,7 @@ const spellingsOf = (value: string): ReadonlyArray<Spelling> => {
 }
 
 // Finds every spelling of many secrets in one pass: four characters show whether one can begin here, and only
-// its lengths are looked up. Case is folded in ASCII only, so that positions stay the same.
+// its lengths are looked up.
 
 /** Shorter spellings are not found. */
 const windowSize = 4
@@ -276,6 +264,20 @@ const join = (spans: Array<Span>, span: Span): void => {
   last.to = Math.max(last.to, span.to)
 }
 
+/** Where spans of the decoded text stand in the text that it was decoded from. */
+const inSource = (spans: ReadonlyArray<Span>, source: string): ReadonlyArray<Span> => {
+  if (spans.length === 0) return spans
+  const places = placesIn(source)
+  const placeOf = (at: number): number => places[at] ?? source.length
+  return spans.map(({ from, to }) => ({ from: placeOf(from), to: placeOf(to) }))
+}
+
+const merged = (spans: ReadonlyArray<Span>): ReadonlyArray<Span> => {
+  const inOrder: Array<Span> = []
+  for (const span of spans.toSorted((one, other) => one.from - other.from)) join(inOrder, { ...span })
+  return inOrder
+}
+
 export const blanked = "[blanked]"
 
 /**
@@ -335,7 +337,10 @@ const isCountedWhole = (secret: Held, place: Place): boolean =>
     (place !== "own" || (secret.grade !== "login" && !isByChance(secret))))
 
 export interface KnownSecrets {
-  /** From now on this is blanked; in lists and mappings, each text and number. */
+  /**
+   * From now on this is blanked; in lists and mappings, each text and number. So is what a form that asks
+   * for a number or a list makes of a text, before anybody has seen that form.
+   */
   readonly hold: (value: unknown, grade: Grade) => void
   /** Our own names, which are written down anyway: customer ids, engines, fields. They are not secrets. */
   readonly name: (words: Iterable<string>) => void
@@ -374,10 +379,20 @@ export const makeKnownSecrets = (): KnownSecrets => {
     return secret !== undefined && !isPublic(text) && isCountedWhole(secret, place)
   }
 
+  const spansIn = (text: string, counts: (found: Found) => boolean): ReadonlyArray<Span> => {
+    const readings = readingsOf(text)
+    const spans = readings.flatMap((reading, level) =>
+      readings.slice(0, level).reduceRight(inSource, index.find(reading, counts)),
+    )
+    return readings.length === 1 ? spans : merged(spans)
+  }
+
   return {
     hold: (value, grade) => {
       const opened = Redacted.isRedacted(value) ? Redacted.value(value) : value
-      for (const leaf of leavesOf(opened)) holdText(leaf, grade)
+      for (const leaf of leavesOf(opened)) {
+        for (const sent of [leaf, ...leavesOf([numberIn(leaf), jsonIn(leaf)])]) holdText(sent, grade)
+      }
     },
     name: (named) => {
       for (const word of named) words.add(word)
@@ -385,7 +400,7 @@ export const makeKnownSecrets = (): KnownSecrets => {
     clean: (text, place) => {
       if (isPublic(text)) return text
       if (isWholeSecret(text, place)) return blanked
-      const spans = index.find(text, (found) => !isPublic(found.about.value) && isCounted(found, place))
+      const spans = spansIn(text, (found) => !isPublic(found.about.value) && isCounted(found, place))
       let kept = ""
       let from = 0
       for (const span of spans) {
@@ -395,11 +410,17 @@ export const makeKnownSecrets = (): KnownSecrets => {
       return kept + text.slice(from)
     },
     isSecretNumber: (written, place) =>
-      isWholeSecret(written, place) && (place === "echo" || (isDigits(written) && isInsideSize(written))),
+      // `8500.0` is 8500.
+      [written, written.replace(/\.0+$/, "")].some(
+        (number) =>
+          isWholeSecret(number, place) && (place === "echo" || (isDigits(number) && isInsideSize(number))),
+      ),
     mayConcern: (text) =>
       short.length > shortMax ||
       short.some((value) => text.includes(value)) ||
-      index.find(text, ({ about }) => !isPublic(about.value), 1).length > 0,
+      readingsOf(text).some(
+        (reading) => index.find(reading, ({ about }) => !isPublic(about.value), 1).length > 0,
+      ),
   }
 }
 

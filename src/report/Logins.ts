@@ -14,13 +14,17 @@ const unprovenReason = "LOGIN_UNPROVEN" as const
 
 const timeOf = (at: number): string => new Date(at).toISOString()
 
-export const loginsOf = (accounts: ReadonlyArray<Account>) => {
+/** `executionOf` is what the ledger knows of the attempt of a login that was not answered otherwise. */
+export const loginsOf = (
+  accounts: ReadonlyArray<Account>,
+  executionOf: (login: SentLogin) => string | undefined = () => undefined,
+) => {
   const book = new AccountBook(accounts)
   return accounts.flatMap((account) => {
     const { sent, rejected } = account
     if (sent.length + rejected.length === 0) return []
     const of = accountOf(account, book)
-    return [...rejected, ...sent].map((login) => ({ ...of, ...loginOf(login) }))
+    return [...rejected, ...sent].map((login) => ({ ...of, ...loginOf(login, executionOf) }))
   })
 }
 export type LoginRow = ReturnType<typeof loginsOf>[number]
@@ -51,7 +55,7 @@ const accountOf = (account: Account, book: AccountBook) => {
 }
 
 /** What is of one kind of login only, rejected or not proved, is undefined for the other. */
-const loginOf = (login: RejectedLogin | SentLogin) => {
+const loginOf = (login: RejectedLogin | SentLogin, executionOf: (login: SentLogin) => string | undefined) => {
   const { fingerprint, customer_id, engine_reference, run_id, task_id, at } = login
   const sent = "reason" in login ? undefined : login
   return {
@@ -69,6 +73,8 @@ const loginOf = (login: RejectedLogin | SentLogin) => {
     sends: sent?.sends,
     /** Undefined while the answer is awaited, or its execution is open. */
     answer: sent?.answer,
+    /** Its start was accepted, and nobody has read its end yet. */
+    execution_id: sent === undefined || sent.answer !== undefined ? undefined : executionOf(sent),
   }
 }
 
@@ -151,7 +157,10 @@ const incidentsOf = (rows: ReadonlyArray<LoginRow>) => {
     .toSorted((one, other) => other.accounts - one.accounts || (one.from < other.from ? -1 : 1))
 }
 
-const whatOf = (row: LoginRow): string => (isUnproven(row) ? (row.answer ?? "answer awaited") : row.reason)
+const whatOf = (row: LoginRow): string => {
+  if (!isUnproven(row)) return row.reason
+  return row.answer ?? (row.execution_id === undefined ? "answer awaited" : "execution open")
+}
 
 /** `2026-11-20 22:31–22:41`, UTC. */
 const within = ({ from, to }: Readonly<Record<"from" | "to", string>>): string => {
@@ -162,7 +171,8 @@ const within = ({ from, to }: Readonly<Record<"from" | "to", string>>): string =
     : `${day} ${minute} – ${to.slice(0, 10)} ${to.slice(11, 16)}`
 }
 
-const stateText = ({ state, strikes, held_by }: LoginRow): string => {
+const stateText = ({ state, strikes, held_by, execution_id }: LoginRow): string => {
+  if (state === "unproven" && execution_id !== undefined) return `open, counts as ${strikes} of ${strikesMax}`
   if (state === "unproven") return `unproven ${strikes} of ${strikesMax}`
   if (state === "released") return "released, one login"
   if (state === "rejected") return "rejected"

@@ -6,10 +6,12 @@
 import { Clock, Deferred, Duration, Effect, Option, Redacted, Result, Semaphore, type Scope } from "effect"
 import { embeddedKey, inOrder, type Assignment, type Job } from "../jobs/Job.ts"
 import type { ParameterSource } from "../jobs/Scalars.ts"
+import { maxWaitLongest } from "../jobs/Settings.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { mayRun, runsBesideMax } from "../ledger/RunState.ts"
 import { valueKey } from "../privacy/Fingerprint.ts"
+import { openLongestMs } from "../service/Execution.ts"
 import { accessKey, accessOf, type RunId } from "../service/Ids.ts"
 import { resolveReferences, type ResolvedReferences } from "../task/Assignment.ts"
 import { deadlineOf, isCollectedBy } from "../task/ChooseRun.ts"
@@ -22,8 +24,8 @@ import { takeTurns, type TouchedLogin, type Touches, type Turn } from "../task/S
 
 interface LeftOpen extends MaybeOpen {
   readonly job: string
-  /** When its start was sent, or it was last found open: milliseconds since the epoch. */
-  readonly since: number
+  /** Until when it may be open, as its own run would wait for it: milliseconds since the epoch. */
+  readonly until: number
 }
 
 const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean) {
@@ -40,10 +42,10 @@ const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean
       for (const attempt of attempts) {
         if (!mayRun(attempt)) continue
         const { fingerprint, account, intended_at, seen_at = intended_at } = attempt
-        const since = Math.max(intended_at, seen_at, lookedAt)
+        const until = Math.max(intended_at, seen_at, lookedAt) + (attempt.max_wait ?? openLongestMs)
         const login = { fingerprint, account: account?.account }
         const isSeen = attempt.execution_id !== undefined
-        open.push({ job, task_id, customer_id, engine_reference, ...login, since, isSeen })
+        open.push({ job, task_id, customer_id, engine_reference, ...login, until, isSeen })
       }
     }
   }
@@ -62,25 +64,24 @@ export const followedIn = (collect: ReadonlyArray<RunId>) =>
   )
 
 /**
- * What other runs have open, as long as an execution of this job would be waited for: until then, nobody else
- * logs in there: neither beside what is known to run, nor beside what may run unseen. The logins of runs
+ * What other runs have open, as long as they would wait for it themselves: until then, nobody else logs in
+ * there: neither beside what is known to run, nor beside what may run unseen. The logins of runs
  * that go on beside this one are waited for instead (`HeldLogin.ts`).
  */
 export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
   run_id: RunId,
-  job: Job,
   /** Runs that will be followed to their end before. */
   collect: ReadonlyArray<RunId> = [],
 ) {
   const now = yield* Clock.currentTimeMillis
-  const newest = now - Duration.toMillis(job.execution.max_wait)
+  const newest = now - Duration.toMillis(maxWaitLongest)
   const live = (yield* SlotsBeside)?.jobs()
   const open = yield* openIn(
     ({ fact, ended, newest_at }) =>
       fact.run_id !== run_id && !collect.includes(fact.run_id) && (ended === undefined || newest_at > newest),
   )
   return open
-    .filter(({ since }) => since > newest)
+    .filter(({ until }) => until > now)
     .map((one) =>
       live?.has(one.job) === true ? { ...one, fingerprint: undefined, account: undefined } : one,
     )
@@ -95,7 +96,7 @@ const isCommand = (source: ParameterSource): boolean =>
   source._tag === "Reference" && source.reference._tag === "Exec"
 
 /** The assignment without the parameters that only a command knows. */
-const withoutCommands = (assignment: Assignment): Assignment => {
+export const withoutCommands = (assignment: Assignment): Assignment => {
   const { login } = assignment
   if (login._tag === "Token") return assignment
   const parameters = Object.fromEntries(

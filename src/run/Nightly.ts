@@ -420,7 +420,7 @@ const executeStage = Effect.fnUntraced(function* (
     sessions: sessionsToPull(run),
     rules: rulesOf(job, run.started_at, begunAt),
     mode,
-    elsewhere: mode === "night" ? yield* leftOpenBeside(run_id, job) : [],
+    elsewhere: mode === "night" ? yield* leftOpenBeside(run_id) : [],
   })
   const every = mode === "night" && mayHaveInterims(run) ? job.publishEvery : undefined
   if (every === undefined) return yield* executing

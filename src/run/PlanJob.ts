@@ -198,7 +198,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   const { engines, fits } = yield* fitAssignments(assignments, logins, found)
   const accounts = new AccountBook(yield* ledger.accounts)
   const now = yield* Clock.currentTimeMillis
-  const moment = { now, maxWaitMs: Duration.toMillis(job.execution.max_wait) }
+  const moment = { now }
   const tokens = yield* readShelf(yield* TokenStore)
   const plan = planTasks({
     job: { ...job, assignments, sessions },

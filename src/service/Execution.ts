@@ -111,6 +111,9 @@ export const actionRequiredFields = {
   payload_errors: Schema.optionalKey(Schema.Array(ValidationItem)),
 }
 
+/** Section 8: how long an execution lasts that nobody aborts: its queue, then its timeout (milliseconds). */
+export const openLongestMs = (3 * 60 + 20) * 60_000
+
 /** 4.1: a value that only the service can read. Encrypting the same value again gives another text. */
 export const isEncrypted = (value: unknown): boolean =>
   typeof value === "string" && /^(?:rsa|hybrid)::/.test(value)

@@ -88,16 +88,19 @@ export const rowsOfCustomer = Effect.fnUntraced(function* (
   return found as ReadonlyMap<string, ReadonlyMap<string, number>>
 })
 
-/** Rows of the current tables that are about the customer. */
+/** Rows of the current tables that are about the customer, of the runs that are meant. */
 export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(function* (
   store: Store,
   forgotten: Forgotten,
+  isMeant: (run_id: string) => boolean = () => true,
 ) {
   const manifest = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
   const files = filesOf(newestDerived(store, manifest))
   const sought = yield* forgottenInTables(store, forgotten)
   const found = yield* rowsOfCustomer(store, yield* inMemory, files, sought)
-  return [...found.values()].flatMap((byRun) => [...byRun.values()]).reduce((sum, rows) => sum + rows, 0)
+  return [...found.values()]
+    .flatMap((byRun) => [...byRun])
+    .reduce((sum, [run_id, rows]) => sum + (isMeant(run_id) ? rows : 0), 0)
 }, inDatabase)
 
 /** Files of the current version that cannot be read, so that nobody knows whose rows they hold. */

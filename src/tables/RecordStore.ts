@@ -1,12 +1,9 @@
 /**
  * How records are kept in the database: each content once, in schema `store`, with the time for which it was
  * true. `main` (what is true now), `history` (every version) and `nights` (what each run read) are views of
- * that, so they cannot disagree. `Step.ts` adds a run to it.
- *
- * A scope is what one answer covers: customer, engine (or a session that was only read), product and
- * sub_family. A version is one content of one record. A reading is one scope in one session of one run. What
- * is no content (times of fetching, `misfits`, `extra`) is the newest reading's in `main`, each one's in
- * `nights`.
+ * that, so they cannot disagree. `Step.ts` adds a run to it. A scope is what one answer covers: customer,
+ * engine (or a session that was only read), product and sub_family. A version is one content of one record,
+ * a reading one scope in one session of one run: what is no content (`extra`, say) is the newest one's.
  */
 import { identifier } from "../base/DuckDbFailed.ts"
 import { column, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
@@ -419,3 +416,55 @@ export const recordRelations = (tables: ReadonlyArray<KeptTable>): ReadonlyArray
   ["main", "history", "nights"].flatMap((schema) =>
     tables.flatMap((table) => relationsOf(table).filter((one) => one.schema === schema)),
   )
+
+// Records beside each other: what is compared of each, as cells of a query.
+
+export const namesOf = (columns: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<string> =>
+  columns.map(({ name }) => name)
+
+/** These columns as members of a struct. */
+const packed = (alias: string, columns: ReadonlyArray<string>): ReadonlyArray<string> =>
+  columns.map((name) => `${identifier(name)} := ${alias}.${identifier(name)}`)
+
+/** What is compared of a record and of its lists. */
+export type Compared = "columns" | "rest"
+
+/** Each list of a record as a cell, to be compared with another's: `rows` is where its items are. */
+export const listsOf = (
+  { children }: KeptTable,
+  what: Compared,
+  rows: (child: KeptChild) => string,
+  key: string,
+): string =>
+  children
+    .map((child, index) => {
+      const list = listName(index)
+      const item = `struct_pack(${packed("c", namesOf(child[what])).join(", ")})`
+      return `LEFT JOIN (SELECT c.${key}, list(${item} ORDER BY c.position) AS items
+        FROM (${rows(child)}) AS c GROUP BY c.${key}) AS ${list} ON ${list}.${key} = r.${key}`
+    })
+    .join(" ")
+
+/** Lists of the versions in `of`, a table of the step with a column `_version`. */
+export const listsStored = (table: KeptTable, what: Compared, of: string): string =>
+  listsOf(
+    table,
+    what,
+    (child) => `SELECT x.* FROM ${stored(child.name)} AS x SEMI JOIN ${of} USING (_version)`,
+    "_version",
+  )
+
+/** The columns, and lists, that decide whether two rows are equal. */
+export const decisive = (table: KeptTable): ReadonlyArray<string> => [
+  ...contentOf(table),
+  ...table.children.map((_, index) => listName(index)),
+]
+
+/** All of them as one cell, so that a statement names two cells and not two of each column. */
+export const allOf = (table: KeptTable, what: Compared): string => {
+  const own = what === "columns" ? contentOf(table) : namesOf(table.rest)
+  const lists = table.children.map(
+    (_, index) => `${listName(index)} := coalesce(${listName(index)}.items, [])`,
+  )
+  return `struct_pack(${["_ := 0", ...packed("r", own), ...lists].join(", ")})`
+}

@@ -13,8 +13,8 @@ import { sha256Hex } from "../base/Hashes.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { answer, askedAnew, kind, names, sameSql, temp, type Meta, type SteppedRun } from "./Answers.ts"
 import { gatherRun, gatherWithout } from "./Dimensions.ts"
-import { contentOf, listName, ofReading, seenOf, stored } from "./RecordStore.ts"
-import type { KeptChild, KeptTable } from "./RecordStore.ts"
+import { allOf, contentOf, decisive, listsOf, listsStored, namesOf, ofReading } from "./RecordStore.ts"
+import { seenOf, stored, type Compared, type KeptTable } from "./RecordStore.ts"
 
 /** What a step needs to know of a table: where it is kept, and what its run has of it. */
 interface Stepping {
@@ -80,32 +80,6 @@ const isItemOf = (item: string, record: string, id: string): string =>
   `${item}.record_id = ${record}.${id} AND ${item}.session_id IS NOT DISTINCT FROM ${record}.session_id
     AND coalesce(${item}.task_id, ${record}.task_id) = ${record}.task_id`
 
-const namesOf = (columns: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<string> =>
-  columns.map(({ name }) => name)
-
-/** These columns as members of a struct. */
-const packed = (alias: string, columns: ReadonlyArray<string>): ReadonlyArray<string> =>
-  columns.map((name) => `${identifier(name)} := ${alias}.${identifier(name)}`)
-
-/** What is compared of a record and of its lists. */
-type Compared = "columns" | "rest"
-
-/** Each list of a record as a cell, to be compared with another's: `rows` is where its items are. */
-const listsOf = (
-  { children }: KeptTable,
-  what: Compared,
-  rows: (child: KeptChild) => string,
-  key: string,
-): string =>
-  children
-    .map((child, index) => {
-      const list = listName(index)
-      const item = `struct_pack(${packed("c", namesOf(child[what])).join(", ")})`
-      return `LEFT JOIN (SELECT c.${key}, list(${item} ORDER BY c.position) AS items
-        FROM (${rows(child)}) AS c GROUP BY c.${key}) AS ${list} ON ${list}.${key} = r.${key}`
-    })
-    .join(" ")
-
 /** The same of the rows of the run that are in `of`, a table of the step with a column `_ord`. */
 const listsCome = ({ table, run }: Stepping, what: Compared, of: string): string =>
   listsOf(
@@ -119,30 +93,6 @@ const listsCome = ({ table, run }: Stepping, what: Compared, of: string): string
     },
     "_ord",
   )
-
-/** The same of the versions in `of`, a table of the step with a column `_version`. */
-const listsStored = (table: KeptTable, what: Compared, of: string): string =>
-  listsOf(
-    table,
-    what,
-    (child) => `SELECT x.* FROM ${stored(child.name)} AS x SEMI JOIN ${of} USING (_version)`,
-    "_version",
-  )
-
-/** The columns, and lists, that decide whether two rows are equal. */
-const decisive = (table: KeptTable): ReadonlyArray<string> => [
-  ...contentOf(table),
-  ...table.children.map((_, index) => listName(index)),
-]
-
-/** All of them as one cell, so that a statement names two cells and not two of each column. */
-const allOf = (table: KeptTable, what: Compared): string => {
-  const own = what === "columns" ? contentOf(table) : namesOf(table.rest)
-  const lists = table.children.map(
-    (_, index) => `${listName(index)} := coalesce(${listName(index)}.items, [])`,
-  )
-  return `struct_pack(${["_ := 0", ...packed("r", own), ...lists].join(", ")})`
-}
 
 /** New hashes for rows into whose columns something was taken out of `extra`: theirs are of fewer columns. */
 const hashSql = (stepping: Stepping): string => {

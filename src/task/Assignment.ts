@@ -15,7 +15,7 @@ import { JobInvalid, makeFindings } from "../jobs/Problem.ts"
 import { keyOfReference, type SecretReference } from "../jobs/Scalars.ts"
 import { Secrets, resolveReference, type SecretUnavailable } from "../jobs/Secrets.ts"
 import { holdOf, type AccountBook, type Moment } from "../ledger/Accounts.ts"
-import { fingerprintLogin, type AccountKeys } from "../privacy/Fingerprint.ts"
+import { fingerprintLogin, writtenKey, type AccountKeys } from "../privacy/Fingerprint.ts"
 import { beforeStart, type Reason, type Verdict } from "../service/Ends.ts"
 import { isEncrypted } from "../service/Execution.ts"
 import { TaskId, type Access, type EngineReference, type RunId } from "../service/Ids.ts"
@@ -60,6 +60,8 @@ export interface Task extends Access {
   }
   /** No command gives a value of its login: it changes only if a person changes it. */
   readonly isByHand: boolean
+  /** Of its parameters before they fit a form; absent without parameters. */
+  readonly written?: string
   readonly fingerprint: string
   /** The account that the login opens. */
   readonly account: AccountKeys
@@ -92,7 +94,7 @@ export interface Grounds {
   readonly run_id: RunId
   readonly key: Uint8Array
   readonly accounts: AccountBook
-  /** The time of the decision (milliseconds), and how long an execution may be open unseen. */
+  /** The time of the decision (milliseconds). */
   readonly moment: Moment
   readonly expected: (engine_reference: EngineReference) => Duration.Duration
   /** Absent if the job has no token store. */
@@ -133,6 +135,9 @@ export const planAssignment = (
       !Object.values(assignment.login.parameters).some(
         (one) => one._tag === "Reference" && one.reference._tag === "Exec",
       ),
+    ...(login._tag === "Resolved"
+      ? { written: writtenKey(grounds.key, assignment, Redacted.value(login.parameters)) }
+      : {}),
     expected: grounds.expected(engine_reference),
     source,
   }

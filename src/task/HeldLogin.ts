@@ -38,15 +38,14 @@ export const heldLogin = Effect.fnUntraced(function* (night: Night, row: Row, ac
 })
 
 const holdNow = (
-  { run_id, rules }: Night,
+  { run_id }: Night,
   { keys, work }: Row,
   { attempt }: StartAct,
   accounts: ReadonlyArray<Account>,
   now: number,
 ): Hold | undefined => {
   const self = { run_id, task_id: work.task_id, attempt }
-  const moment = { now, maxWaitMs: Duration.toMillis(rules.max_wait), self }
-  return keys.account === undefined ? undefined : holdOf(accounts, keys.account, moment)
+  return keys.account === undefined ? undefined : holdOf(accounts, keys.account, { now, self })
 }
 
 /**

@@ -14,7 +14,7 @@ import type { TaskLogin } from "../tokens/TokenLogin.ts"
 
 /** The account that a login opens, as far as the form says what identifies a user. */
 export const accountOf = (
-  task: Access & { readonly isByHand: boolean },
+  task: Access & { readonly isByHand: boolean; readonly written?: string | undefined },
   login: TaskLogin,
   {
     engine,
@@ -28,13 +28,16 @@ export const accountOf = (
     readonly accounts: AccountBook
   },
 ): AccountKeys => {
-  if (login.parameters === undefined) return tokenAccountKeys(key, task, fingerprint)
+  if (login.parameters === undefined) {
+    const made = login._tag === "Token" ? login.token.login : undefined
+    return tokenAccountKeys(key, task, { fingerprint, login: made })
+  }
   const sent = Redacted.value(login.parameters)
   const roles = engine === undefined ? noRoles : rolesOf(engine)
   const keys = accountKeys(
     key,
     task,
-    { sent, roles, isByHand: task.isByHand },
+    { sent, roles, isByHand: task.isByHand, written: task.written },
     accounts.formerEngines(task.engine_reference),
   )
   // The token was made with these parameters, or nobody knows otherwise; no person has just changed it.

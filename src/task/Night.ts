@@ -2,7 +2,7 @@
  * The shared state of one executing run, and the few operations that change it: fork, release, settle.
  * Everything is in one process and one thread; only the ledger remembers.
  */
-import { Clock, Duration, Effect, Fiber, Queue, type Scope } from "effect"
+import { Clock, Effect, Fiber, Queue, type Scope } from "effect"
 import { DelayQueue } from "../base/Time.ts"
 import { accessOf, type EngineReference, type RunId, type TaskId } from "../service/Ids.ts"
 import type { Service } from "../client/Service.ts"
@@ -295,11 +295,10 @@ const notBefore = Effect.fnUntraced(function* (night: Night, task_id: TaskId, ve
   if (not_before !== undefined) return not_before
   if (outcome !== "unfinished" || account === undefined) return undefined
   const now = Math.trunc(yield* Clock.currentTimeMillis)
-  const maxWaitMs = Duration.toMillis(night.rules.max_wait)
   const accounts = (yield* (yield* Ledger).accountsOf(account)).filter((one) => isOf(one, account))
   // One more would be the third: only a night in which others pass shows that it may be risked.
   if (strikesOf(accounts) === strikesMax - 1) return "next_date"
-  const until = busyUntil(accounts, { now, maxWaitMs })
+  const until = busyUntil(accounts, { now })
   return until > now ? until : undefined
 })
 

@@ -3,7 +3,7 @@
  * what it says of the login. A request that was sent is never abandoned, so an interrupted run does not
  * lose its answer.
  */
-import { Context, Data, Effect, Option, Result } from "effect"
+import { Context, Data, Duration, Effect, Option, Result } from "effect"
 import { retrySchedule } from "../base/Time.ts"
 import { isAvailable } from "../client/EngineForms.ts"
 import { lookWaits } from "../client/Polling.ts"
@@ -15,7 +15,7 @@ import { attemptKeys, taskKeys, type AttemptKeys } from "../ledger/FactKeys.ts"
 import { tokenUse } from "../ledger/FoldRun.ts"
 import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
 import type { CredentialRejected, LoginJudged } from "../ledger/LoginFacts.ts"
-import type { LoginKeys } from "../privacy/Fingerprint.ts"
+import { keptKeys, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { endOfAttempt, isAccepted, refusalOf } from "../service/Ends.ts"
 import { accessOf, type Access, type EngineReference, type ExecutionId } from "../service/Ids.ts"
 import { isOurs, readStart, readState, type Asked, type Conflict, type Started } from "./Attempt.ts"
@@ -35,9 +35,8 @@ export type JudgedLogin = typeof CredentialRejected.Type | typeof LoginJudged.Ty
 /** The account as the facts of a login name it. */
 export const sentKeys = ({ account: keys }: LoginKeys): Pick<typeof StartIntended.Type, "login"> => {
   if (keys === undefined) return {}
-  const { account, identity, password, row, absorbs } = keys
-  const former = absorbs === undefined ? {} : { former: absorbs }
-  return { login: { account, identity, password, ...(row === undefined ? {} : { row }), ...former } }
+  const { absorbs } = keys
+  return { login: { ...keptKeys(keys), ...(absorbs === undefined ? {} : { former: absorbs }) } }
 }
 
 const judged = (order: LoginOrder, verdict: LoginVerdict, answer?: string): ReadonlyArray<JudgedLogin> => {
@@ -152,6 +151,7 @@ export const intentOf = (
     ...sentKeys(order),
     ...tokenUse(order),
     probe,
+    max_wait: Math.trunc(Duration.toMillis(order.max_wait)),
     ...(holdsAccount ? { holds_account: true } : {}),
     ...(worker === undefined ? {} : { worker }),
   }

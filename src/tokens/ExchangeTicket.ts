@@ -12,15 +12,14 @@ import type { CallFailure, ExchangeAnswer, StartAnswer, StartCall } from "../cli
 import type { Fact } from "../ledger/Fact.ts"
 import { attemptKeys, taskKeys, type AttemptKeys, type TaskKeys } from "../ledger/FactKeys.ts"
 import { Ledger, append } from "../ledger/Ledger.ts"
+import { keptKeys, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { accessOf, type Access, type ExecutionId } from "../service/Ids.ts"
 import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import type { NewToken, PendingTicket } from "./StoredToken.ts"
 import { TokenStore, type OpenTokenStore } from "./TokenStore.ts"
 
 /** The attempt whose start asked for a ticket. */
-export interface TicketOrder extends AttemptKeys, Access {
-  /** The login that was sent, as the breaker identifies it. */
-  readonly fingerprint: string | undefined
+export interface TicketOrder extends AttemptKeys, Access, LoginKeys {
   readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
 }
 
@@ -46,15 +45,21 @@ export const keepTicket = Effect.fnUntraced(function* (
   const issued: Fact = { _tag: "TicketIssued", ...attemptKeys(order), execution_id }
   const ticket = answer._tag === "Accepted" ? answer.view.ticket : undefined
   if (ticket !== undefined) {
-    const { fingerprint } = order
     const features = call.features.map((feature) => (typeof feature === "string" ? feature : feature.code))
     const issued_at = Math.trunc(yield* Clock.currentTimeMillis)
-    yield* store.keepTicket({ execution_id, ...accessOf(order), fingerprint, features, issued_at }, ticket)
+    const kept = { execution_id, ...accessOf(order), ...madeWith(order), features, issued_at }
+    yield* store.keepTicket(kept, ticket)
     return [issued]
   }
   // An earlier process may have kept it and died before it could record that.
   if ((yield* store.pendingTicket(execution_id)) !== undefined) return [issued]
   return [dropped(order, execution_id, opened.answer === "adopted" ? "ANSWER_LOST" : "NOT_ISSUED")]
+})
+
+/** Of the login that a token is made with, as far as it is known. */
+const madeWith = ({ fingerprint, account }: LoginKeys) => ({
+  fingerprint,
+  ...(account === undefined ? {} : { login: keptKeys(account) }),
 })
 
 const dropped = (order: TicketOrder, execution_id: ExecutionId, reason: string): Fact => ({
@@ -168,6 +173,7 @@ export const readExchange = (
         features: features ?? pending.features,
         locking_hash,
         fingerprint: pending.fingerprint,
+        ...(pending.login === undefined ? {} : { login: pending.login }),
         exchanged_at,
         expires_at: exchanged_at + tokenLifetimeMs,
       }
@@ -199,16 +205,16 @@ export const storedFact = (token: NewToken, by: TaskKeys | undefined): Fact => (
 // nothing is stored that the service did not return, and nothing is dropped without its answer.
 
 /** The login of an execution in this folder's ledger, as the breaker identifies it. */
-const fingerprintOf = Effect.fnUntraced(function* (execution_id: ExecutionId) {
+const loginOfExecution = Effect.fnUntraced(function* (execution_id: ExecutionId) {
   const ledger = yield* Ledger
   for (const { fact } of (yield* ledger.runs).toReversed()) {
     const attempts = [...((yield* ledger.state(fact.run_id))?.tasks.values() ?? [])].flatMap(
       (task) => task.attempts,
     )
     const known = attempts.find((attempt) => attempt.execution_id === execution_id)
-    if (known !== undefined) return known.fingerprint
+    if (known !== undefined) return madeWith(known)
   }
-  return undefined
+  return { fingerprint: undefined }
 })
 
 const refused =
@@ -231,7 +237,7 @@ export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
   },
 ) {
   const service = yield* Service
-  const fingerprint = yield* fingerprintOf(given.execution_id)
+  const login = yield* loginOfExecution(given.execution_id)
   const exchanged_at = Math.trunc(yield* Clock.currentTimeMillis)
   const asked = service.exchangeTicket(given.execution_id, given.ticket)
   const answer = yield* asked.pipe(
@@ -256,7 +262,7 @@ export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
     app_id,
     features,
     locking_hash,
-    fingerprint,
+    ...login,
     exchanged_at,
     expires_at: exchanged_at + tokenLifetimeMs,
   }

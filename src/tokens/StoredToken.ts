@@ -4,6 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
 import { Redacted, Schema } from "effect"
+import type { KeptKeys } from "../privacy/Fingerprint.ts"
 import { accessOf } from "../service/Ids.ts"
 import type { Access, CustomerId, EngineReference, ExecutionId, TaskId } from "../service/Ids.ts"
 
@@ -19,6 +20,8 @@ export interface StoredToken extends Access {
   readonly locking_hash: string | undefined
   /** The login that it was made with, as the breaker identifies it; undefined if it was exchanged by hand. */
   readonly fingerprint: string | undefined
+  /** The account of that login; absent in stores from before it was kept, too. */
+  readonly login?: KeptKeys
   readonly exchanged_at: number
   readonly expires_at: number
   /** It is no longer used; its key is kept only if the reason leaves a doubt. */
@@ -31,6 +34,8 @@ export interface PendingTicket extends Access {
   readonly execution_id: ExecutionId
   readonly service: string
   readonly fingerprint: string | undefined
+  /** As in `StoredToken`. */
+  readonly login?: KeptKeys
   /** What the start requested: the token's list, if the service does not return it. */
   readonly features: ReadonlyArray<string>
   readonly issued_at: number

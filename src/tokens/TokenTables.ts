@@ -5,9 +5,11 @@
  */
 import { chmodSync, existsSync } from "node:fs"
 import { DatabaseSync, type SQLInputValue } from "node:sqlite"
-import { Effect, Redacted } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import { LedgerFailed } from "../ledger/Ledger.ts"
 import { within } from "../ledger/LedgerKeys.ts"
+import { SentKeys } from "../ledger/LoginFacts.ts"
+import type { KeptKeys } from "../privacy/Fingerprint.ts"
 import { CustomerId, EngineReference, ExecutionId, type Access } from "../service/Ids.ts"
 import { deriveKey, makeSalt, malformedKey, readKey } from "./StoredToken.ts"
 import type { PendingTicket, SealingKey, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
@@ -34,6 +36,15 @@ const tables = `
 `
 const version = 1
 
+/** In both tables since accounts are kept with tokens; older stores get it when they are opened. */
+const addLogin = (database: DatabaseSync): void => {
+  for (const table of customerTables) {
+    const columns = database.prepare("SELECT name FROM pragma_table_info(?)").all(table)
+    if (!columns.some(({ name }) => name === "login"))
+      database.exec(`ALTER TABLE ${table} ADD COLUMN login TEXT`)
+  }
+}
+
 /** Opens the store and creates it if there is none; ":memory:" means what SQLite means by it. */
 export const openTokenDatabase = (path: string): DatabaseSync => {
   const database = new DatabaseSync(path, { timeout: 10_000 })
@@ -42,6 +53,7 @@ export const openTokenDatabase = (path: string): DatabaseSync => {
     // A rollback journal leaves no second file behind that could contain dropped secrets.
     database.exec("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA secure_delete = ON")
     database.exec(tables)
+    within(database, () => addLogin(database))
     return database
   } catch (cause) {
     database.close()
@@ -58,6 +70,11 @@ const listOf = (value: unknown): ReadonlyArray<string> => {
   return Array.isArray(parsed) ? parsed.map(String) : []
 }
 
+const decodeLogin = Schema.decodeUnknownOption(Schema.fromJsonString(SentKeys))
+/** What is not readable is not known: as with a token of an older store. */
+const maybeLogin = (value: unknown) =>
+  Option.match(decodeLogin(value), { onNone: () => ({}), onSome: (login) => ({ login }) })
+
 const tokenOf = (row: Row): StoredToken => ({
   name: text(row["name"]),
   service: text(row["service"]),
@@ -68,6 +85,7 @@ const tokenOf = (row: Row): StoredToken => ({
   features: listOf(row["features"]),
   locking_hash: maybeText(row["locking_hash"]),
   fingerprint: maybeText(row["fingerprint"]),
+  ...maybeLogin(row["login"]),
   exchanged_at: Number(row["exchanged_at"]),
   expires_at: Number(row["expires_at"]),
   dropped:
@@ -83,6 +101,7 @@ const ticketOf = (row: Row): PendingTicket => ({
   customer_id: CustomerId.make(text(row["customer_id"])),
   engine_reference: EngineReference.make(text(row["engine_reference"])),
   fingerprint: maybeText(row["fingerprint"]),
+  ...maybeLogin(row["login"]),
   features: listOf(row["features"]),
   issued_at: Number(row["issued_at"]),
   tries: Number(row["tries"]),
@@ -165,15 +184,24 @@ const placeOfTicket = (row: Row) => ticketPlace(ticketOf(row))
 const putInto = (database: DatabaseSync, table: string, columns: ReadonlyArray<string>) => {
   const marks = columns.map(() => "?").join()
   const put = database.prepare(`INSERT OR REPLACE INTO ${table} (${columns.join()}) VALUES (${marks})`)
-  return (entry: Readonly<Record<string, SQLInputValue | ReadonlyArray<string> | undefined>>) =>
+  return (entry: Readonly<Record<string, SQLInputValue | ReadonlyArray<string> | KeptKeys | undefined>>) =>
     put.run(
       ...columns.map((name) => {
         const value = entry[name] ?? null
-        return Array.isArray(value) ? JSON.stringify(value) : (value as SQLInputValue)
+        const isText = Array.isArray(value) || (name === "login" && value !== null)
+        return isText ? JSON.stringify(value) : (value as SQLInputValue)
       }),
     )
 }
-const accessColumns = ["service", "customer_id", "engine_reference", "fingerprint", "features", "sealed"]
+const accessColumns = [
+  "service",
+  "customer_id",
+  "engine_reference",
+  "fingerprint",
+  "login",
+  "features",
+  "sealed",
+]
 const tokenColumns = ["name", "token_id", "app_id", "locking_hash", "exchanged_at", "expires_at"]
 
 const deleteTicket = "DELETE FROM tickets WHERE service = ? AND execution_id = ?"

@@ -9,6 +9,8 @@ export const spellingsOf = (secret: string): ReadonlyArray<string> => {
       JSON.stringify(secret).slice(1, -1),
       url,
       url.toLowerCase(),
+      encodeURI(secret),
+      secret.replaceAll(/[^A-Za-z0-9]/gu, (sign) => `&#${sign.codePointAt(0)};`),
       new URLSearchParams({ a: secret }).toString().slice(2),
       bytes.toString("base64"),
       bytes.toString("base64url"),

@@ -115,9 +115,10 @@ const inLedger = <A, E>(work: (ledger: Ledger["Service"]) => Effect.Effect<A, E>
     Effect.provide(Ledger.layer({ path: at("ledger.sqlite") })),
     Effect.runPromise,
   )
-const withoutFacts = (condition: string) => {
+const withoutFacts = (condition: string, tables = ["facts"]) => {
   const database = new DatabaseSync(at("ledger.sqlite"))
-  expect(database.prepare(`DELETE FROM facts WHERE ${condition}`).run().changes).toBeGreaterThan(0)
+  for (const table of tables)
+    expect(database.prepare(`DELETE FROM ${table} WHERE ${condition}`).run().changes).toBeGreaterThan(0)
   database.close()
 }
 
@@ -327,7 +328,8 @@ const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string>
   },
   {
     what: "the ledger has lost all facts of the newest run",
-    damage: () => withoutFacts(`run_id = '${known.second}'`),
+    // As in a copy from before it.
+    damage: () => withoutFacts(`run_id = '${known.second}'`, ["facts", "run_states"]),
     told: () => [
       `${known.second}: published or landed, but not in the ledger [run-not-in-ledger]; Restore the newer`,
     ],

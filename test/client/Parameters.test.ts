@@ -4,6 +4,8 @@ import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { compileForm } from "../../src/client/CompiledForm.ts"
 import { checkValues, fitParameters } from "../../src/client/Parameters.ts"
+import { cleanBody } from "../../src/privacy/CleanBody.ts"
+import { leavesOf, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { loginForm, paramsForm } from "../task/Samples.ts"
 
 const fit = (form: Readonly<Record<string, unknown>>, values: Readonly<Record<string, unknown>>) =>
@@ -46,6 +48,46 @@ describe("parameters", () => {
         if (!accepted) return
         const { errors, parameters } = fit(paramsForm(properties, { required }), given)
         expect({ errors, parameters }).toEqual({ errors: [], parameters: given })
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it("[promise 12 sent] what is sent is as secret as what was given, in the type that the form asks for", () => {
+    const form = paramsForm({
+      pin: { type: "integer" },
+      amount: { type: "number" },
+      names: { type: "array", items: { type: "string" } },
+      branch: { type: "integer" },
+      level: { type: "integer" },
+    })
+    const login = { pin: "00739142", amount: " 8.50e3", names: '["alpha77x","beta88y"]', branch: "061300" }
+    const known = makeKnownSecrets()
+    known.hold([login.pin, login.names, login.amount], "password")
+    known.hold(login.branch, "login")
+    // Nobody said that the level is a login.
+    const { parameters } = fit(form, { ...login, level: "0055123" })
+    const words = ["alpha77x", "beta88y"]
+    expect(parameters).toEqual({ pin: 739142, amount: 8500, names: words, branch: 61300, level: 55123 })
+    const said = { input: parameters, said: "739142 beta88y", msg: "61300 and 8500", own: 8500 }
+    const [once, twice] = ["[blanked]", ["[blanked]", "[blanked]"]]
+    expect(JSON.parse(Buffer.from(cleanBody(Buffer.from(JSON.stringify(said)), known)).toString())).toEqual({
+      input: { pin: once, amount: once, names: twice, branch: once, level: 55123 },
+      said: "739142 [blanked]",
+      msg: "[blanked] and [blanked]",
+      own: 8500,
+    })
+    // A password may not be shown anywhere; another login may be a choice of the form.
+    expect([known.clean("alpha77x", "own"), known.clean("61300", "own")]).toEqual(["[blanked]", "61300"])
+  })
+
+  it("no part of what is sent is unknown, whatever the form made of a text", () => {
+    fc.assert(
+      fc.property(forms, values, ({ properties, required }, given) => {
+        const known = makeKnownSecrets()
+        known.hold(given, "password")
+        const { parameters } = fit(paramsForm(properties, { required }), given)
+        expect(leavesOf(parameters).filter((leaf) => known.clean(leaf, "echo") === leaf)).toEqual([])
       }),
       { numRuns: 100 },
     )

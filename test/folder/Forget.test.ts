@@ -62,7 +62,7 @@ const documentText = "what only the document of the customer says"
 
 /** Everything that may name the customer; an id counts only where it is not a part of a longer one. */
 const traces = [
-  /(?<![A-Za-z0-9_-])c-1(?![A-Za-z0-9_-])/,
+  /(?<![A-Za-z0-9_-])c-1(?![A-Za-z0-9_-]|\.x)/,
   /theirs-(one|two)/,
   /Anastasia/,
   /token-of-theirs/,
@@ -131,11 +131,21 @@ const writeOthers = (root: string): void => {
   insert.run("c-1/e", "token-of-theirs", gone)
   insert.run("c-10/e", "token-of-others", "c-10")
   tokens.close()
-  for (const customer of [gone, "c-10"]) {
-    mkdirSync(join(root, "acquaint", `${customer}.e`), { recursive: true })
-    const call = JSON.stringify({ request: { body: JSON.stringify({ customer_id: customer }) } })
-    writeFileSync(join(root, "acquaint", `${customer}.e`, "calls.ndjson"), `${call}\n`)
+  const record = (name: string, report: string | undefined) => {
+    mkdirSync(join(root, "acquaint", name), { recursive: true })
+    const write = (file: string, text: string) => writeFileSync(join(root, "acquaint", name, file), text)
+    write(
+      "calls.ndjson",
+      `${JSON.stringify({ call: 1, name: "startExecution", ids: { execution_id: "e-th…" } })}\n`,
+    )
+    if (report !== undefined) write("report.md", report)
   }
+  for (const customer of [gone, "c-10"]) {
+    record(`${customer}.sandbox-bank_website`, `# ${customer} on sandbox-bank:website\n`)
+  }
+  // Of a customer whose id continues with a point, as only the report says; the first one was cut off.
+  record("c-1.sandbox-tax_website", undefined)
+  record("c-1.x.sandbox-bank_website", "# c-1.x on sandbox-bank:website\n")
   const event = (at: number, customer: string) =>
     `${JSON.stringify({ _tag: "Started", at, customer_id: customer, execution_id: `e-of-${customer}` })}\n`
   writeFileSync(join(root, "sandbox.ndjson"), event(1, "c-10") + event(2, gone) + event(3, gone).slice(0, -9))
@@ -343,45 +353,48 @@ describe("forget", () => {
     )
   })
 
-  live("leaves nothing of the customer in any file, and everything of the others [promise 15]", function* () {
-    const { root, done, reports } = yield* removal
-    const before = yield* inFolder(template, rowsIn(template))
-    assert.isAbove((yield* inFolder(template, findTraces(template))).length, 30)
-    const documentsIn = (folder: string) => filesBelow(join(folder, "attachments")).length
-    assert.strictEqual(documentsIn(template) - documentsIn(root), done?.plan.counts.documents)
-    assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
-    const after = yield* inFolder(root, rowsIn(root))
-    assert.deepStrictEqual(after.others, before.others)
-    assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-    assert.deepStrictEqual(done?.plan.counts, {
-      runs: 2,
-      facts: 16,
-      bodies: 4,
-      // The other document is also another customer's, and stays.
-      documents: 1,
-      held: 0,
-      rows: before.brought - after.brought,
-      tokens: 1,
-      recordings: 1,
-      deleted: 0,
-      given_up: 0,
-      left_at_service: 0,
-      logins_kept: 1,
-    })
-    assert.deepStrictEqual(reports, [anId(first), anId(second)])
-    const runs = yield* inFolder(root, rowsOf(root, "SELECT run_id, tasks FROM ops.runs ORDER BY run_id"))
-    assert.deepStrictEqual(runs, [
-      { run_id: first, tasks: 2 },
-      { run_id: second, tasks: 1 },
-    ])
-    // What is derived again from the cleaned ledger and landing is what is published.
-    const store = storeOf(root)
-    const again = yield* inFolder(
-      root,
-      Effect.flatMap(store, (opened) => rebuild(opened, false)),
-    )
-    assert.deepStrictEqual({ changes: again.changes, kept: again.kept }, { changes: [], kept: [] })
-  })
+  live(
+    "leaves nothing of the customer in any file, and everything of the others [promise 15] [promise 15 recordings]",
+    function* () {
+      const { root, done, reports } = yield* removal
+      const before = yield* inFolder(template, rowsIn(template))
+      assert.isAbove((yield* inFolder(template, findTraces(template))).length, 30)
+      const documentsIn = (folder: string) => filesBelow(join(folder, "attachments")).length
+      assert.strictEqual(documentsIn(template) - documentsIn(root), done?.plan.counts.documents)
+      assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+      const after = yield* inFolder(root, rowsIn(root))
+      assert.deepStrictEqual(after.others, before.others)
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+      assert.deepStrictEqual(done?.plan.counts, {
+        runs: 2,
+        facts: 16,
+        bodies: 4,
+        // The other document is also another customer's, and stays.
+        documents: 1,
+        held: 0,
+        rows: before.brought - after.brought,
+        tokens: 1,
+        recordings: 2,
+        deleted: 0,
+        given_up: 0,
+        left_at_service: 0,
+        logins_kept: 1,
+      })
+      assert.deepStrictEqual(reports, [anId(first), anId(second)])
+      const runs = yield* inFolder(root, rowsOf(root, "SELECT run_id, tasks FROM ops.runs ORDER BY run_id"))
+      assert.deepStrictEqual(runs, [
+        { run_id: first, tasks: 2 },
+        { run_id: second, tasks: 1 },
+      ])
+      // What is derived again from the cleaned ledger and landing is what is published.
+      const store = storeOf(root)
+      const again = yield* inFolder(
+        root,
+        Effect.flatMap(store, (opened) => rebuild(opened, false)),
+      )
+      assert.deepStrictEqual({ changes: again.changes, kept: again.kept }, { changes: [], kept: [] })
+    },
+  )
 
   live(
     "keeps what two customers have in common, and whatever only begins with the id [promise 15 others]",
@@ -391,7 +404,10 @@ describe("forget", () => {
         [template, root].map((folder) => filesBelow(join(folder, "attachments")).length),
         [2, 1],
       )
-      assert.deepStrictEqual(filesBelow(join(root, "acquaint")), ["c-10.e/calls.ndjson"])
+      assert.deepStrictEqual(
+        filesBelow(join(root, "acquaint")).filter((path) => path.endsWith("report.md")),
+        ["c-1.x.sandbox-bank_website/report.md", "c-10.sandbox-bank_website/report.md"],
+      )
       const tokens = new DatabaseSync(join(root, "tokens.sqlite"), { readOnly: true })
       const names = tokens.prepare("SELECT name FROM tokens").all()
       tokens.close()
@@ -616,13 +632,20 @@ describe("forget", () => {
   })
 
   live(
-    "that is cut off before the reports are written again finds them once more [promise 15 reports]",
+    "that is cut off before the reports are written again finds them once more, and what came since [promise 15 reports] [promise 15 since]",
     function* () {
       const root = yield* aCopy
       const path = (run: string) => join(root, "runs", run, "report.html")
       const killed = forgetIn(root, gone, () => Effect.die("killed"))
       yield* Effect.exit(inFolder(root, killed))
-      yield* inFolder(
+      const third: RunId = anId("nightly.2026-11-22")
+      yield* inFolder(root, append([begin(third, "2026-11-22")]))
+      yield* inFolder(root, succeed(third, "theirs-one-000003", gone, resultsOf(profileOf("Anastasia"))))
+      const facts = yield* inFolder(
+        root,
+        Effect.flatMap(Ledger, (ledger) => ledger.factsOfTask(taskOf(third, gone))),
+      )
+      const done = yield* inFolder(
         root,
         forgetIn(root, gone, (run_id) =>
           Effect.as(
@@ -633,8 +656,29 @@ describe("forget", () => {
       )
       const texts = [first, second].map((run) => readFileSync(path(run), "utf8"))
       assert.deepStrictEqual([texts, yield* inFolder(root, findTraces(root))], [["new", "new"], []])
+      const { counts } = done?.plan ?? {}
+      assert.deepInclude(counts, { runs: 3, facts: 16 + facts.length, bodies: 6, tokens: 1, recordings: 2 })
+      const receipts = yield* inFolder(
+        root,
+        Effect.flatMap(Ledger, (ledger) => ledger.receipts),
+      )
+      assert.deepInclude(receipts[0]?.fact, counts as object)
     },
   )
+
+  live("that removed nothing yet blocks no other one [promise 15 refused]", function* () {
+    const root = yield* aCopy
+    assert.isDefined(yield* inFolder(root, forgetIn(root, "c-2")))
+    const killed = Effect.updateService(forgetIn(root), Ledger, (ledger) => ({
+      ...ledger,
+      forget: () => Effect.die("killed"),
+    }))
+    yield* Effect.exit(inFolder(root, killed))
+    assert.isTrue(existsSync(join(root, "forgetting.json")))
+    assert.isDefined(yield* inFolder(root, forgetIn(root, "c-10")))
+    assert.isDefined(yield* inFolder(root, forgetIn(root)))
+    assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
+  })
 
   live("finds nothing of a customer who is unknown, and nothing a second time", function* () {
     assert.isUndefined(yield* inFolder(template, forgetIn(template, "c")))
@@ -729,6 +773,67 @@ describe("nightjar forget", () => {
       assert.strictEqual((yield* here("runs")).code, 0)
       const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM ops.tasks"))
       assert.deepStrictEqual(rest, [{ customer_id: "other" }])
+    },
+    120_000,
+  )
+
+  /** A place with a job on the embedded service, whose executions stay there, and its commands. */
+  const aService = Effect.gen(function* () {
+    const place = new Workplace()
+    yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
+    const customer = (id: string) =>
+      `  - { id: ${id}, parameters: { username: queue-1+run-1+ok, password: pppp } }\n`
+    const writeJob = (...ids: ReadonlyArray<string>) =>
+      place.write(
+        "job.yaml",
+        `name: nightly\nservice: { sandbox: { speed: 200, faults: faults.yaml } }\nafter_export: keep\n` +
+          `engines: [sandbox-bank:website]\nrecord_schemas: []\ncustomers:\n${ids.map(customer).join("")}`,
+      )
+    place.write("faults.yaml", "faults: []\n")
+    const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
+    const json = (...args: ReadonlyArray<string>) =>
+      Effect.map(
+        Effect.promise(() => place.json(...args)),
+        (told) => told as object,
+      )
+    return { place, writeJob, nightjar, json }
+  })
+
+  effect(
+    "that the service refuses blocks nobody else, and is told with the night that ran meanwhile",
+    function* () {
+      const { place, writeJob, nightjar, json } = yield* aService
+      place.write("faults.yaml", "faults: [{ on: deleteExecution, customer: cust-1, status: 409 }]\n")
+      writeJob("cust-1", "other-2")
+      assert.strictEqual((yield* nightjar("run", "job.yaml")).code, 0)
+      const refused = yield* nightjar("forget", "cust-1", "--yes")
+      assert.deepStrictEqual([refused.code, refused.stderr.includes("[forget-pending]")], [4, true])
+      assert.deepInclude(yield* json("forget", "other-2", "--yes"), { runs: 1, deleted: 1 })
+      writeJob("cust-1")
+      assert.strictEqual((yield* nightjar("run", "job.yaml", "--new")).code, 0)
+      place.write("faults.yaml", "faults: []\n")
+      const done = yield* json("forget", "cust-1", "--yes")
+      assert.deepInclude(done, { runs: 2, deleted: 2, left_at_service: 0 })
+    },
+    120_000,
+  )
+
+  effect(
+    "of who was tried finds the trial's job file and its recording [promise 15 tried]",
+    function* () {
+      const { place, writeJob, nightjar, json } = yield* aService
+      writeJob("tried-4", "tried-5")
+      for (const id of ["tried-4", "tried-5"]) yield* nightjar("acquaint", "job.yaml", "--customer", id)
+      const told = { runs: 1, deleted: 1, recordings: 1, left_at_service: 0 }
+      assert.deepInclude(yield* json("forget", "tried-4", "--yes"), told)
+      renameSync(join(place.folder, "job.yaml"), join(place.folder, "moved.yaml"))
+      const needed = yield* nightjar("forget", "tried-5", "--yes")
+      assert.deepStrictEqual([needed.code, needed.stderr.includes("job.yaml")], [2, true])
+      assert.deepInclude(yield* json("forget", "tried-5", "--yes", "--job", "moved.yaml"), told)
+      const named = filesBelow(place.output).filter((path) =>
+        /tried-[45]/.test(path + readFileSync(join(place.output, path), "latin1")),
+      )
+      assert.deepStrictEqual(named, [])
     },
     120_000,
   )

@@ -7,11 +7,13 @@ import { AccountBook, holdOf, strikesOf } from "../../src/ledger/Accounts.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
-import { accountKeys, fingerprintLogin, type AccountKeys } from "../../src/privacy/Fingerprint.ts"
+import { accountKeys, fingerprintLogin, keptKeys, type AccountKeys } from "../../src/privacy/Fingerprint.ts"
+import { openLongestMs } from "../../src/service/Execution.ts"
 import { anId } from "../harness/Id.ts"
 import { withLayer } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
 
+type Intent = Extract<Fact, { _tag: "StartIntended" }>
 const hour = 3_600_000
 const engine_reference = anId("bank:website")
 const keys = (password = "p", more: Partial<AccountKeys> = {}): AccountKeys => ({
@@ -38,6 +40,7 @@ const sent = (night: number, login = keys(), probe = false): Fact =>
     fingerprint: `print-${login.password}`,
     login: { account: login.account, identity: login.identity, password: login.password },
     probe,
+    max_wait: hour,
   }) as Fact
 const judged = (
   night: number,
@@ -75,9 +78,7 @@ describe("an account", () => {
   effect("whose third login is followed waits for its end, and is held once it ended badly", function* () {
     const ledger = yield* Ledger
     const why = Effect.map(ledger.accountsOf(keys()), (accounts) =>
-      [0, 2 * hour].map(
-        (now) => holdOf(accounts, keys("p", { isByHand: false }), { now, maxWaitMs: hour })?.why,
-      ),
+      [0, 2 * hour].map((now) => holdOf(accounts, keys("p", { isByHand: false }), { now })?.why),
     )
     yield* ledger.append([...lost(1), ...lost(2), sent(3)])
     expect(yield* why).toEqual(["busy", "unproven"])
@@ -193,17 +194,18 @@ describe("an account", () => {
     for (const fact of facts) yield* ledger.append([fact])
     const accounts = yield* ledger.accountsOf(login)
     // Strikes after these facts, and what holds a login long after them.
-    const hold = holdOf(accounts, login, { now: 100 * hour, maxWaitMs: hour })
+    const hold = holdOf(accounts, login, { now: 100 * hour })
     expect([strikesOf(accounts), hold?.why]).toEqual(expected)
   })
 
   effect(
-    "is busy while a login of it may be open, and not for itself; a clock set back adds no time",
+    "is busy while the run of a login would wait for it, and not for itself; a clock set back adds no time " +
+      "[promise 3 account wait]",
     function* () {
       const ledger = yield* Ledger
       yield* ledger.append([sent(1)])
       const accounts = yield* ledger.accountsOf(keys())
-      const at = (now: number, self = of(9)) => holdOf(accounts, keys(), { now, maxWaitMs: hour, self })
+      const at = (now: number, self = of(9)) => holdOf(accounts, keys(), { now, self })
       expect([at(0), at(hour - 1)?.why, at(hour), at(0, of(1)), at(-48 * hour)]).toEqual([
         { why: "busy", until: hour, isUnknown: false },
         "busy",
@@ -213,7 +215,40 @@ describe("an account", () => {
       ])
       yield* ledger.append([judged(1, "unproven")])
       const unknown = { why: "busy", until: hour, isUnknown: true }
-      expect(holdOf(yield* ledger.accountsOf(keys()), keys(), { now: 0, maxWaitMs: hour })).toEqual(unknown)
+      expect(holdOf(yield* ledger.accountsOf(keys()), keys(), { now: 0 })).toEqual(unknown)
+      // A ledger from before it was recorded: as long as the service lets an execution last.
+      const { max_wait: _, ...untold } = sent(2, keys("q", { account: "B", identity: ["eva"] })) as Intent
+      yield* ledger.append([untold])
+      const other = keys("q", { account: "B", identity: ["eva"] })
+      expect(holdOf(yield* ledger.accountsOf(other), other, { now: 0 })).toMatchObject({
+        until: openLongestMs,
+      })
+    },
+  )
+
+  effect(
+    "is not sent a set of values again that was rejected, whatever another channel locks of it [promise 4 written]",
+    function* () {
+      const key = new Uint8Array(32)
+      const values = { username: "ana", birth_date: "1980-01-01", password: "wrong" }
+      const on = (locking: ReadonlyArray<string>, sent: Readonly<Record<string, string>> = values) => {
+        const roles = { locking, selectors: new Set<string>(), secret: new Set(["password"]) }
+        const place = { customer_id: "c-1", engine_reference: `bank:${locking.join("+")}` }
+        return accountKeys(key, place, { sent, roles, isByHand: true })
+      }
+      const ledger = yield* Ledger
+      const login = on(["username"])
+      const { former: _, ...fact } = rejected(1, login) as Fact & { former?: unknown }
+      yield* ledger.append([{ ...fact, login: keptKeys(login) } as Fact])
+      const why = (asked: AccountKeys) =>
+        Effect.map(ledger.accountsOf(asked), (found) => holdOf(found, asked, { now: 100 * hour })?.why)
+      const asked = [
+        on(["username", "birth_date"]),
+        on(["birth_date"]),
+        on([]),
+        on(["birth_date"], { ...values, password: "right" }),
+      ]
+      expect(yield* Effect.forEach(asked, why)).toEqual(["rejected", "rejected", "rejected", undefined])
     },
   )
 
@@ -234,7 +269,7 @@ describe("an account", () => {
             for (const [night, { password, answers, end }] of nights.entries()) {
               const login = keys(password, { isByHand: false })
               for (const [at, answer] of ["sent", ...answers].entries()) {
-                const moment = { now: 1_000 * hour, maxWaitMs: hour, self: of(night) }
+                const moment = { now: 1_000 * hour, self: of(night) }
                 const hold = holdOf(yield* ledger.accountsOf(login), login, moment)
                 if (hold !== undefined && hold.why !== "third") break
                 yield* ledger.append([sent(night, login, at > 0)])
@@ -369,7 +404,7 @@ describe("the ledger of a version that knew no accounts", () => {
       const login = { sent: sentTo(username), roles, isByHand: true }
       const found = accountKeys(key, place, login, book.formerEngines(engine_reference))
       const accounts = book.of(found)
-      return [strikesOf(accounts), holdOf(accounts, found, { now: 100 * hour, maxWaitMs: hour })?.why]
+      return [strikesOf(accounts), holdOf(accounts, found, { now: 100 * hour })?.why]
     }
     const channels = ["a:website", "a:mobile", "b:website", "b:mobile", "c:website"]
     expect(channels.map((engine) => [engine, ...seen(engine, "ana"), ...seen(engine, "eva")])).toEqual([

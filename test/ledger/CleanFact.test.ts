@@ -88,6 +88,7 @@ describe("a fact", () => {
       "tool_version",
       "why",
       "worker",
+      "written",
     ])
   })
 

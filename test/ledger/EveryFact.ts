@@ -94,6 +94,7 @@ const ofTasks: ReadonlyArray<Fact> = [
     fingerprint: "f-1",
     token_id: "t-1",
     probe: true,
+    max_wait: 1,
   },
   ...(["accepted", "adopted", "refused", "not_created", "foreign", "taken", "unusable", "lost"] as const).map(
     (answer): Fact => ({

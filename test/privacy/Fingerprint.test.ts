@@ -10,6 +10,8 @@ import {
   fingerprintLogin,
   noRoles,
   tokenAccountKeys,
+  keptKeys,
+  writtenKey,
 } from "../../src/privacy/Fingerprint.ts"
 import { key } from "../task/Samples.ts"
 
@@ -194,11 +196,41 @@ describe("the account that a login opens", () => {
     )
   })
 
+  it("is known again by all that is written down, whatever the form makes of it [promise 4 written text]", () => {
+    const written = (sent: Readonly<Record<string, unknown>>, more: Partial<typeof place> = {}) =>
+      writtenKey(key, { ...place, ...more }, sent)
+    const one = written({ user: "ana", pin: "771" })
+    const other = { customer_id: "c-2", engine_reference: "bank:api" }
+    expect([written({ pin: 771, user: "ana" }), written({ user: "ana", pin: "771" }, other)]).toEqual([
+      one,
+      one,
+    ])
+    const others = [
+      written({ user: "ana", pin: "0771" }),
+      written({ user: "ana", code: "771" }),
+      written({ user: "ana" }),
+      written({ user: "ana", pin: "771" }, { engine_reference: "tax:website" }),
+    ]
+    expect(others.filter((each) => each === one)).toEqual([])
+    // Nobody can tell whether two encrypted values are equal: those of one customer may be.
+    const sealed = written({ user: "rsa::1", pin: "rsa::2" })
+    expect([
+      written({ user: "hybrid::3", pin: "rsa::4" }) === sealed,
+      written({ user: "rsa::1", pin: "rsa::2" }, other) === sealed,
+    ]).toEqual([true, false])
+  })
+
+  it("is that of the parameters that a stored token was made with, if they are known", () => {
+    const login = keptKeys(keys({ user: "ana", password: "p" }))
+    const made = tokenAccountKeys(key, { ...place, customer_id: "c-9" }, { fingerprint: "print", login })
+    expect(made).toEqual({ ...login, former: [login.written, "print"], isByHand: false })
+  })
+
   it("is the customer's at the source if what identifies it is encrypted, or sent as a stored token", () => {
     const one = account({ user: "rsa::one" })
     expect([
       account({ user: "hybrid::two" }, [], { engine_reference: "bank:api" }),
-      tokenAccountKeys(key, place, "print").account,
+      tokenAccountKeys(key, place, { fingerprint: "print" }).account,
       account({}),
     ]).toEqual([one, one, one])
     expect(account({ user: "rsa::one" }, ["user"], { customer_id: "c-2" })).not.toBe(one)

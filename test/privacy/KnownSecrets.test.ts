@@ -157,6 +157,16 @@ describe("where a secret counts", () => {
     )
   })
 
+  it("a number counts with a fraction of nothing too", () => {
+    const known = makeKnownSecrets()
+    known.hold([8500, "12345678"], "password")
+    const shown = ["8500.0", "8500.00", "8500.01", "8500.", "12345678.0"]
+    assert.deepStrictEqual(
+      shown.map((number) => places.filter((place) => known.isSecretNumber(number, place))),
+      [["echo"], ["echo"], [], [], ["echo", "free", "word", "own"]],
+    )
+  })
+
   it("no UUID and no hexadecimal id is ever changed by customers' values", () => {
     const known = makeKnownSecrets()
     for (let digits = 10_000_000; digits < 10_002_000; digits++) known.hold(String(digits), "password")

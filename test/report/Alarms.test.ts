@@ -11,7 +11,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer } from "effect"
 import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import { alarmsCheck, announced, refuseSilent, toldUnbegun, watchedForLate } from "../../src/cli/Notices.ts"
 import { runNightjar } from "../../src/cli/Nightjar.ts"
@@ -666,5 +666,21 @@ describe("`nightjar notify test`", () => {
     expect(JSON.parse(readFileSync(join(root, "told.json"), "utf8"))).toMatchObject({ events: ["test"] })
     const nobody = await Effect.runPromise(test(place, written("nobody", "")))
     expect([nobody.code, nobody.stderr.includes("[receivers-absent]")]).toEqual([2, true])
+  })
+
+  it("[promise 12 receivers] gives a command PATH, HOME, LANG and the variables that it names, no others", async () => {
+    vi.stubEnv("NIGHTJAR_TEST_SECRET", "from-this-process-7")
+    const seen = `: $TOKEN; env | grep -vE '^(_|PWD|OLDPWD|SHLVL)=' | sort > ${root}/seen.txt`
+    const path = written("seen", `notify: [{ command: [sh, -c, "${seen}"] }]\n`)
+    const given = { PATH: "/usr/bin:/bin", HOME: "/home/me", LANG: "C", TOKEN: "t", APP: "s" }
+    const { code } = await test(receiving({}), path).pipe(
+      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(given)),
+      Effect.runPromise,
+    )
+    vi.unstubAllEnvs()
+    expect([code, readFileSync(join(root, "seen.txt"), "utf8")]).toEqual([
+      0,
+      "HOME=/home/me\nLANG=C\nPATH=/usr/bin:/bin\nTOKEN=t\n",
+    ])
   })
 })

@@ -1,6 +1,6 @@
 /** Jobs that are given together: side by side what shares nothing, one after the other what does. */
 import { describe, expect, it } from "vitest"
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Fiber } from "effect"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { inTurns, turnsOf } from "../../src/run/JobTurns.ts"
 import { runNight } from "../../src/run/Nightly.ts"
@@ -143,6 +143,36 @@ describe("jobs given together", () => {
       ["c-1 COMPLETED"],
     ])
     expect(mostAtOnce(spans.filter(({ customer_id }) => customer_id === "c-1"))).toBe(1)
+  })
+
+  it("start nobody whom another run may have open, for as long as that one would wait [promise 3 own wait]", () => {
+    const shared = customer("c-1", "ok+queue-19000+run-600+records-2")
+    const execution = (hours: number) => ({
+      execution: { ...jobOf([]).execution, max_wait: Duration.hours(hours) },
+    })
+    const first = named("a", [shared], execution(6))
+    // The customer with another login, and another customer with the login: neither waits long itself.
+    const others = [
+      customer("c-1", "ok+records-2"),
+      { ...shared, customer_id: customer("c-9", "").customer_id },
+    ]
+    const second = named("b", others, execution(1 / 60))
+    const verdicts = live(makeNights(), function* () {
+      const killed = yield* Effect.forkChild(runNight(first, options))
+      yield* Effect.sleep(5 * minute)
+      yield* Fiber.interrupt(killed)
+      const soon = yield* nightOf(second)
+      yield* Effect.sleep(Duration.hours(5))
+      const late = yield* nightOf(second, true)
+      yield* Effect.sleep(Duration.hours(1))
+      const over = yield* nightOf({ ...second, ...execution(1), assignments: others.slice(0, 1) }, true)
+      return [soon, late, over].map((one) => one.verdicts)
+    })
+    expect(verdicts).toEqual([
+      ["c-1 ALREADY_EXECUTING", "c-9 ALREADY_EXECUTING"],
+      ["c-1 ALREADY_EXECUTING", "c-9 ALREADY_EXECUTING"],
+      ["c-1 COMPLETED"],
+    ])
   })
 
   it("start nobody whose execution was found open a moment ago, however many nights that lasts [promise 3 stuck]", () => {

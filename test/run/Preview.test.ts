@@ -259,6 +259,7 @@ describe("a third login to an account of which nobody knows how the last two end
             external_execution_id: `x-${date}-${customer_id}`,
             login: account,
             probe: false,
+            max_wait: Duration.toMillis(among.execution.max_wait),
           },
         ])
       }

@@ -121,6 +121,19 @@ const fourCustomers = (password: () => string): ReadonlyArray<Use> =>
 const changedIn = (changed: number) => (night: number) =>
   night < changed ? "first-password" : "right-password"
 const corrected: ReadonlyArray<Use> = [use({ password: changedIn(4) }), ...others(2)]
+/** Another job logs in with the token that the first one asked for, and for a second customer without it. */
+const byToken: Partial<AccountsPlan> = {
+  uses: [
+    use({ tokenized: true }),
+    use({ job: 1, isByToken: true }),
+    use({ job: 1, customer: "c-two", engine: "es-a:mobile" }),
+    ...others(2).map((other) => ({ ...other, job: 1 })),
+  ],
+  commands: [0, 1, 2, 3].flatMap((night) =>
+    [0, 1].map((job) => ({ night, jobs: [job], afterMs: job * hour })),
+  ),
+}
+
 const rows: ReadonlyArray<Row> = [
   {
     title: "1 every answer lost, while others pass: three logins, then held",
@@ -344,6 +357,18 @@ const rows: ReadonlyArray<Row> = [
       rightPassword: (_, night) => (night < 1 ? right() : "changed"),
     },
     expected: fine(2),
+  },
+  {
+    title: "32 a token that a job names beside its parameters elsewhere: never two at once [promise 3 token]",
+    nights: 4,
+    given: { ...byToken, lengths: long },
+    expected: fine(12),
+  },
+  {
+    title: "32 the same, always lost: the good ones of the first night, and three",
+    nights: 4,
+    given: { ...byToken, storms: [storm("lost: reset", { fromMs: nightMs(1) })] },
+    expected: { L: 6, held: true, complaints: [] },
   },
 ]
 

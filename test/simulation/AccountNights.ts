@@ -54,6 +54,8 @@ export interface Use {
   readonly encrypted?: "password" | "all"
   /** Asks for a token and uses it later. */
   readonly tokenized?: true
+  /** Logs in by the token that another job asked for, and has no parameters. */
+  readonly isByToken?: true
   /** Is in the job from this night on. */
   readonly fromNight?: number
 }
@@ -152,7 +154,10 @@ const assignmentOf = (plan: AccountsPlan, night: number, use: Use): Assignment =
     features: [],
     configurations: {},
     hooks_extra_data: {},
-    login: { _tag: "Parameters", parameters, tokenized_access: use.tokenized ?? false },
+    login:
+      use.isByToken === true
+        ? { _tag: "Token", name: `${use.customer}/${use.engine}` }
+        : { _tag: "Parameters", parameters, tokenized_access: use.tokenized ?? false },
     source: `accounts:${use.customer}`,
   }
 }

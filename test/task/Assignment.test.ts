@@ -2,10 +2,10 @@
 import { Duration, Redacted } from "effect"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { planAssignment, seeEngine } from "../../src/task/Assignment.ts"
+import { planAssignment, refitTask, seeEngine } from "../../src/task/Assignment.ts"
 import type { Grounds, ResolvedLogin, TaskVerdict } from "../../src/task/Assignment.ts"
 import type { EngineFinding } from "../../src/client/EngineForms.ts"
-import { accountKeys, fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
+import { accountKeys, fingerprintLogin, writtenKey } from "../../src/privacy/Fingerprint.ts"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import type { ParameterSource } from "../../src/jobs/Scalars.ts"
 import { said } from "../service/Said.ts"
@@ -229,6 +229,21 @@ describe("an account of which two logins in a row were rejected", () => {
     expect(settled({ grounds: { accounts } })?.reason).toBe("BLOCKED_USER")
   })
 
+  it("is known again by what the job says, not by what the form makes of it [promise 4 written down]", () => {
+    const given = login({ username: "user", pin: "0771" })
+    const fitted = Redacted.make({ username: "user", pin: 771 })
+    const nothing = { errors: [], warnings: [] }
+    const seen = seeEngine(known(), { settings: nothing, login: { ...nothing, parameters: fitted } })
+    const decision = planAssignment(assignment(), given, seen, grounds())
+    if (decision._tag !== "Task") throw new Error("settled")
+    const written = writtenKey(key, assignment(), Redacted.value(given.parameters))
+    const again = refitTask(decision.task, seen, grounds())
+    expect([decision, again].map((one) => one._tag === "Task" && one.task.account.written)).toEqual([
+      written,
+      written,
+    ])
+  })
+
   it("of which nobody knows how three logins ended is sent none: an engineer acts [promise 4]", () => {
     const keys = keysOf(values)
     const sent = { run_id: anId("r"), attempt: 1, engine_reference: anId("bank:mobile"), at: 0, sends: 3 }
@@ -292,10 +307,11 @@ describe("an assignment", () => {
 
   it("becomes a task with what a start sends, fitted to the form", () => {
     const { start, account, ...task } = taskOf({ login: login({ ...values, branch: "12" }) })
-    expect(account).toMatchObject({ isByHand: true, former: [task.fingerprint] })
+    expect(account).toMatchObject({ isByHand: true, former: [account.written, task.fingerprint] })
     expect(task).toEqual({
       task_id,
       isByHand: true,
+      written: account.written,
       customer_id: anId("c-1"),
       engine_reference: anId("bank:website"),
       features: [{ code: "accounts_read", configurations: undefined }],

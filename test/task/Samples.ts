@@ -147,7 +147,7 @@ export const login = (
 export const key = new Uint8Array(32).fill(7)
 
 export const noAccounts = new AccountBook([])
-export const moment = { now: Date.UTC(2026, 10, 21, 22), maxWaitMs: 3.5 * 3_600_000 }
+export const moment = { now: Date.UTC(2026, 10, 21, 22) }
 
 /** A login that the source rejected, and none has been accepted since. */
 export const rejectedLogin = (

@@ -116,29 +116,34 @@ describe("a ticket exchanged by hand", () => {
     ])
   })
 
-  effect("belongs to the login of its execution, in whichever run of this folder that was", function* () {
-    const runOf = (run: string, execution: string, fingerprint: string): ReadonlyArray<Fact> => {
-      const run_id = anId(run)
-      const task = { run_id, task_id: anId(`${run}/t`) }
-      const begun = { job: "j", job_path: "j", run_date: "2026-11-21", tool_version: "0" }
-      return [
-        { _tag: "RunStarted", run_id, ...begun },
-        { _tag: "TaskPlanned", ...task, ...access, features: [] },
-        {
-          _tag: "StartIntended",
-          ...task,
-          attempt: 1,
-          external_execution_id: "x",
-          fingerprint,
-          probe: false,
-        },
-        { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", execution_id: anId(execution) },
-      ]
-    }
-    const facts = [...runOf("a", "e-1", "f-1"), ...runOf("b", "e-2", "f-2")]
-    const [token] = (yield* exchange({ script: { exchange: () => exchanged }, facts })).tokens
-    expect(token?.fingerprint).toBe("f-1")
-  })
+  effect(
+    "belongs to the login of its execution, in whichever run that was [promise 3 token by hand]",
+    function* () {
+      const runOf = (run: string, execution: string, fingerprint: string): ReadonlyArray<Fact> => {
+        const run_id = anId(run)
+        const task = { run_id, task_id: anId(`${run}/t`) }
+        const begun = { job: "j", job_path: "j", run_date: "2026-11-21", tool_version: "0" }
+        return [
+          { _tag: "RunStarted", run_id, ...begun },
+          { _tag: "TaskPlanned", ...task, ...access, features: [] },
+          {
+            _tag: "StartIntended",
+            ...task,
+            attempt: 1,
+            external_execution_id: "x",
+            fingerprint,
+            login: { account: `a-${fingerprint}`, identity: ["ana"], password: "p" },
+            probe: false,
+          },
+          { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", execution_id: anId(execution) },
+        ]
+      }
+      const facts = [...runOf("a", "e-1", "f-1"), ...runOf("b", "e-2", "f-2")]
+      const [token] = (yield* exchange({ script: { exchange: () => exchanged }, facts })).tokens
+      const login = { account: "a-f-1", identity: ["ana"], password: "p" }
+      expect([token?.fingerprint, token?.login]).toEqual(["f-1", login])
+    },
+  )
 
   effect(
     "is asked for once more after a lost answer, and stores nothing without a whole answer",

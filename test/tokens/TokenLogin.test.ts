@@ -10,7 +10,7 @@ import type { StoredToken } from "../../src/tokens/StoredToken.ts"
 import type { Decision, ResolvedLogin } from "../../src/task/Assignment.ts"
 import { noExpectations } from "../../src/task/Expectations.ts"
 import { AccountBook, newAccount } from "../../src/ledger/Accounts.ts"
-import { fingerprintLogin } from "../../src/privacy/Fingerprint.ts"
+import { fingerprintLogin, keptKeys } from "../../src/privacy/Fingerprint.ts"
 import { planTasks } from "../../src/task/Plan.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import {
@@ -250,6 +250,15 @@ describe("promise 4 with tokens", () => {
     expect(outcomeOf(decide([stored({ name: "mine" })], { login: named("mine") }, none, more))).toBe(
       "failed BLOCKED_USER customer",
     )
+  })
+
+  it("a token that a job names opens the account of the parameters that it was made with [promise 3 token]", () => {
+    const made = decide([], { login: wanting(true) })
+    const account = made._tag === "Task" ? made.task.account : expect.fail("no task")
+    const token = stored({ name: "mine", login: keptKeys(account) })
+    const decision = decide([token], { login: named("mine") }, none)
+    const found = decision._tag === "Task" ? decision.task.account : expect.fail("no task")
+    expect(keptKeys(found)).toEqual(keptKeys(account))
   })
 
   it("a token of unknown login counts as the parameters that it replaces", () => {

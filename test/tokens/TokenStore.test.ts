@@ -246,7 +246,7 @@ describe("the token store", () => {
     writer.exec("PRAGMA cache_size = 1; BEGIN IMMEDIATE; DELETE FROM tokens")
     for (let index = 0; index < 2_000; index++)
       writer
-        .prepare("INSERT INTO tickets VALUES ('s', ?, 'c', 'e', NULL, '[]', 0, 0, zeroblob(200))")
+        .prepare("INSERT INTO tickets VALUES ('s', ?, 'c', 'e', NULL, '[]', 0, 0, zeroblob(200), NULL)")
         .run(`e-${index}`)
     copyFileSync(path, crashed)
     copyFileSync(`${path}-journal`, `${crashed}-journal`)
@@ -267,6 +267,29 @@ describe("the entries", () => {
       { service: "https://elsewhere.example" },
     )
     expect([seen[0].length, seen[1], seen[2]]).toEqual([1, [], undefined])
+  })
+
+  effect("keep the account of their login, which those of an older store do not have", function* () {
+    const path = yield* kept
+    for (const table of ["tokens", "tickets"]) changeFile(path, `ALTER TABLE ${table} DROP COLUMN login`)
+    const login = { account: "a", identity: ["ana"], password: "p", row: "r", written: "w" }
+    const newer = { name: "newer", token_id: "t-2", login }
+    const found = yield* within(path, (store) =>
+      Effect.all([
+        store.tokens,
+        keepToken(store, newer),
+        store.keepTicket({ ...ticket, login }, Redacted.make(ticketValue)),
+        store.tokens,
+        store.pendingTicket(anId("e-1")),
+      ]),
+    )
+    expect([found[0], found[3], found[4]]).toEqual([
+      [open],
+      [open, { ...open, ...newer }],
+      { ...ticket, login, service, tries: 0 },
+    ])
+    changeFile(path, "UPDATE tokens SET login = '{}'")
+    expect((yield* listTokens(path)).map((one) => one.login)).toEqual([undefined, undefined])
   })
 
   effect("have no app, login or version of it where there is none", function* () {

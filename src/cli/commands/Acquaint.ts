@@ -5,6 +5,7 @@
 import { existsSync, readdirSync, rmSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { Effect, Exit, Layer, Option, Result, Schema, Stream } from "effect"
+import { folderName } from "../../base/Text.ts"
 import { actUnless, command } from "../CommandRow.ts"
 import { endingFor, refuse, refuseUnknown, toolVersion } from "../Failures.ts"
 import { loadOne } from "../Jobs.ts"
@@ -26,7 +27,7 @@ import type { About, FittedSource, Picture } from "../acquaint/Judge.ts"
 import { lastAnswer, type Observed } from "../acquaint/Observe.ts"
 import { makeRecorder, type Recorder } from "../acquaint/Recorder.ts"
 import { Service } from "../../client/Service.ts"
-import type { Assignment, Job } from "../../jobs/Job.ts"
+import { acquaintName, type Assignment, type Job } from "../../jobs/Job.ts"
 import { Ledger } from "../../ledger/Ledger.ts"
 import { toldWhole } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
@@ -41,8 +42,6 @@ import { RunId, type CustomerId, type EngineReference, type SessionId } from "..
 // The run of `acquaint`: one assignment through the ordinary pipeline, so that all its promises hold, then a
 // few reads that a normal run has no reason to make. It starts nothing that a normal run would not start.
 
-const nameMax = 64
-
 /**
  * One assignment, one attempt, no ticket, nothing deleted unless `remove`. One document is enough to see how
  * they are answered; all are needed only before a deletion.
@@ -52,7 +51,7 @@ const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job => {
   const login = given._tag === "Parameters" ? { ...given, tokenized_access: false } : given
   return {
     ...job,
-    name: `acquaint-${job.name}`.slice(0, nameMax),
+    name: acquaintName(job.name),
     assignments: [{ ...assignment, login }],
     sessions: [],
     retry: { ...job.retry, max_attempts: 1 },
@@ -186,9 +185,6 @@ const chooseAssignment = Effect.fnUntraced(function* (
 
 // What `acquaint` writes to the output folder: the calls, the report, the reading and the results sources
 // that fit, readable by their owner only. The reading contains only what was observed.
-
-/** A safe folder name, whatever the ids contain. */
-const folderName = (text: string): string => text.replaceAll(/[^A-Za-z0-9.-]/g, "_")
 
 const acquaintFolder = (output: string, customer_id: CustomerId, engine_reference: EngineReference): string =>
   join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)

@@ -115,9 +115,9 @@ const problemOf = (
 /** As the attempt that sent it knew it; none if its customer was removed since. */
 const ordersOf = ({ logins }: Named) =>
   logins.flatMap(({ account: { account, identity, row }, login }) => {
-    const { run_id, task_id, attempt, customer_id, engine_reference, password, fingerprint } = login
+    const { run_id, task_id, attempt, customer_id, engine_reference, password, written, fingerprint } = login
     if (task_id === undefined || customer_id === undefined) return []
-    const of = { account, identity, password, former: [], isByHand: true, ...given({ row }) }
+    const of = { account, identity, password, former: [], isByHand: true, ...given({ row, written }) }
     const order = { run_id, task_id, attempt, customer_id, engine_reference, fingerprint, account: of }
     return [order satisfies LoginOrder]
   })
@@ -192,7 +192,22 @@ const settledText = (all: ReadonlyArray<Settled>): string =>
     })
     .join("\n")
 
-const logins = Effect.flatMap(openedLedger, ({ accounts }) => Effect.map(accounts, loginsOf))
+/** The execution that the ledger knows of a login's attempt; each run is folded once. */
+const knownExecutions = Effect.fnUntraced(function* (sent: ReadonlyArray<SentLogin>) {
+  const ledger = yield* openedLedger
+  const states = new Map<string, RunState | undefined>()
+  for (const { run_id } of sent) if (!states.has(run_id)) states.set(run_id, yield* ledger.state(run_id))
+  return ({ run_id, task_id, attempt }: SentLogin): string | undefined => {
+    const task = task_id === undefined ? undefined : states.get(run_id)?.tasks.get(task_id)
+    return task?.attempts.find((one) => one.attempt === attempt)?.execution_id
+  }
+})
+
+const logins = Effect.gen(function* () {
+  const accounts = yield* (yield* openedLedger).accounts
+  const unanswered = accounts.flatMap(({ sent }) => sent.filter(({ answer }) => answer === undefined))
+  return loginsOf(accounts, yield* knownExecutions(unanswered))
+})
 
 const heldTexts = {
   rejections:
@@ -207,6 +222,10 @@ const heldText = (rows: ReadonlyArray<LoginRow>): ReadonlyArray<string> =>
   Record.toEntries(heldTexts).flatMap(([why, text]) =>
     rows.some(({ held_by }) => held_by === why) ? [text] : [],
   )
+
+const openText =
+  "An open execution counts as a login that may have failed until its end is read: `nightjar run` with the " +
+  "job that started it reads it."
 
 const list = command(
   "list",
@@ -227,6 +246,7 @@ const list = command(
       return [
         ...incidentsText(rows, out.width),
         ...heldText(rows),
+        ...(rows.some(({ execution_id }) => execution_id !== undefined) ? [openText] : []),
         "`nightjar credentials release FINGERPRINT` lets the next run send a login again.",
         ...(rows.some(isUnproven)
           ? ["`nightjar credentials list --unproven --csv` is for the service's support."]
@@ -347,17 +367,6 @@ const release = command(
 
 const fileBytesMax = 64_000_000
 
-/** The execution that the ledger knows of a login's attempt; each run is folded once. */
-const knownExecutions = Effect.fnUntraced(function* (sent: ReadonlyArray<SentLogin>) {
-  const ledger = yield* openedLedger
-  const states = new Map<string, RunState | undefined>()
-  for (const { run_id } of sent) if (!states.has(run_id)) states.set(run_id, yield* ledger.state(run_id))
-  return ({ run_id, task_id, attempt }: SentLogin): string | undefined => {
-    const task = task_id === undefined ? undefined : states.get(run_id)?.tasks.get(task_id)
-    return task?.attempts.find((one) => one.attempt === attempt)?.execution_id
-  }
-})
-
 /** Reads the executions that are named, each at the service of the job that asked for it. */
 const readAll = Effect.fnUntraced(function* (
   output: string,
@@ -367,20 +376,23 @@ const readAll = Effect.fnUntraced(function* (
   const wiring = yield* Wiring
   const ledger = yield* openedLedger
   const runs = new Map((yield* ledger.runs).map(({ fact }) => [fact.run_id, fact]))
-  const jobOf = ({ logins }: Named) =>
-    logins.flatMap(({ login }) => runs.get(login.run_id)?.job ?? []).at(0) ?? ""
-  const wanted = new Set(named.map(jobOf))
-  const asked = [...runs.values()].filter(({ job }) => wanted.has(job))
-  const jobs = yield* jobsOf({ paths: new Map(asked.map(({ job, job_path }) => [job, job_path])) }, given)
-  const missing = [...wanted].filter((name) => !jobs.some((job) => job.name === name))
-  if (missing.length > 0) return yield* refuse("settle-job-needed", { jobs: listed(missing, jobsTold) })
+  const runOf = ({ logins }: Named) => logins.flatMap(({ login }) => runs.get(login.run_id) ?? []).at(0)
+  const wanted = new Set(named.map((one) => runOf(one)?.job ?? ""))
+  const { jobs, jobOf } = yield* jobsOf(
+    [...runs.values()].filter(({ job }) => wanted.has(job)),
+    given,
+  )
+  const missing = new Set(
+    named.map(runOf).flatMap((run) => (jobOf(run) === undefined ? [run?.job ?? ""] : [])),
+  )
+  if (missing.size > 0) return yield* refuse("settle-job-needed", { jobs: listed([...missing], jobsTold) })
   yield* holdOutput(
     output,
     jobs.map(({ share }) => share),
   )
   const read = yield* Effect.forEach(jobs, (job) =>
     Effect.partition(
-      named.filter((one) => jobOf(one) === job.name),
+      named.filter((one) => jobOf(runOf(one)) === job),
       readNamed,
       { concurrency: readsAtOnce },
     ).pipe(Effect.provide(wiring.tokens(job, output))),

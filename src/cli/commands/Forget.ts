@@ -10,16 +10,17 @@ import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { argument, jobFlags, note, say, switchFlag, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
-import { checkJobs, loadJobs } from "../Jobs.ts"
+import { checkJobs, loadJobs, readableJobs } from "../Jobs.ts"
 import { holdOutput, openedLedger, openedStoreWithKey, shareOf } from "../OutputFolder.ts"
 import { keepUnpruned } from "../PruneJobs.ts"
 import { rewriteReport } from "../RunReport.ts"
 import { Wiring } from "../Wiring.ts"
-import { checkWhole, forget as forgetIn, keepPlan, planForget } from "../../folder/Forget.ts"
+import { checkWhole, forget as forgetIn, planForget } from "../../folder/Forget.ts"
 import type { ForgetPlan, Remaining } from "../../folder/Forget.ts"
 import { namesLeft } from "../../folder/Mentions.ts"
-import type { Job } from "../../jobs/Job.ts"
+import { acquaintName, type Job } from "../../jobs/Job.ts"
 import type { ForgetCounts } from "../../ledger/Fact.ts"
+import type { RunStarted } from "../../ledger/RunFacts.ts"
 import { remainsAny, remainsOf, type RunState } from "../../ledger/RunState.ts"
 import { CustomerId, type RunId } from "../../service/Ids.ts"
 import type { Store } from "../../tables/Manifest.ts"
@@ -28,11 +29,13 @@ import { revokeByHand } from "../../tokens/ExchangeTicket.ts"
 import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
 import { sumOf } from "../../report/TextTable.ts"
 
+/** What a run was started as, and from which file. */
+type Started = Pick<typeof RunStarted.Type, "run_id" | "job" | "job_path">
+
 /** What one run did for the customer; `due`: the executions that the service may still have. */
 const inRun = Effect.fnUntraced(function* (run_id: RunId, plan: ForgetPlan) {
   const state = yield* (yield* openedLedger).state(run_id)
   if (state === undefined) return []
-  const { job, job_path } = state.started
   const proved = new Map(dueDeletions(state).map((due) => [due.execution_id, due]))
   const attempts = attemptsOf(state, plan)
   const due = attempts.flatMap((attempt): ReadonlyArray<DueDeletion> => {
@@ -40,8 +43,10 @@ const inRun = Effect.fnUntraced(function* (run_id: RunId, plan: ForgetPlan) {
     if (execution_id === undefined || remainsAny(attempt, "nothing", "foreign")) return []
     return [proved.get(execution_id) ?? { task_id, execution_id, landed_sha256: "" }]
   })
-  return [{ run_id, job, job_path, attempts, due }]
+  const run: Started = state.started
+  return [{ run, attempts, due }]
 })
+type LeftInRun = Pick<Effect.Success<ReturnType<typeof inRun>>[number], "run" | "due">
 
 /** Needs the ledger. */
 export const remoteOf = Effect.fnUntraced(function* (output: string, plan: ForgetPlan) {
@@ -63,8 +68,8 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
     remaining: [...remaining, ...(yield* unprovenLogins(plan, told))],
     /** External ids of all attempts that the ledger still knows. */
     known: new Set<string>(attempts.map((one) => one.external_execution_id)),
-    /** Where each job that asked for the customer was last started from. */
-    paths: new Map(all.map(({ job, job_path }) => [job, job_path])),
+    /** Every run that asked for the customer. */
+    started: all.map(({ run }) => run),
   }
 })
 type Remote = Effect.Success<ReturnType<typeof remoteOf>>
@@ -154,32 +159,56 @@ const leftText = ({ runs, tokens }: Remote): string =>
     .flatMap(([what, count]) => (count === 0 ? [] : [counted(count, what)]))
     .join(" and ")
 
-/** The jobs that asked for the customer, as far as their files are where they were, or where --job says. */
+/** The jobs of these runs, as far as their files are where they were, or where --job says. */
 export const jobsOf = Effect.fnUntraced(function* (
-  { paths }: Pick<Remote, "paths">,
+  started: ReadonlyArray<Started>,
   given: ReadonlyArray<string>,
 ) {
   const named = yield* loadJobs(given)
-  const others = [...paths].filter(([name]) => !named.some((job) => job.name === name))
-  const standing = others.map(([, path]) => path).filter((path) => existsSync(path))
-  const found = (yield* checkJobs(standing)).flatMap(({ job }) => (job === undefined ? [] : [job]))
-  return [...named, ...found.filter(({ name }) => paths.has(name))]
+  // The newest first: a job that was moved is where it was last started from.
+  const paths = [...new Set(started.map(({ job_path }) => job_path).toReversed())]
+  const standing = readableJobs(yield* checkJobs(paths.filter((path) => existsSync(path)))).filter(
+    ({ name }) => !named.some((job) => job.name === name),
+  )
+  const all = [...named, ...standing]
+  const jobOf = (run: Started | undefined): Job | undefined => {
+    const isTried = ({ name }: Job) => acquaintName(name) === run?.job
+    return (
+      all.find((one) => isTried(one) && resolve(one.path) === run?.job_path) ??
+      all.find(({ name }) => name === run?.job) ??
+      // Without its path, only who names the file says that it is the one that was tried.
+      named.find(isTried)
+    )
+  }
+  const found = new Set(started.map(jobOf))
+  return { jobs: [...named, ...standing.filter((one) => found.has(one))], jobOf }
 })
+type JobsOf = Effect.Success<ReturnType<typeof jobsOf>>
 
 /** Before anything is removed: without these jobs, nobody can ask the service. */
-const requireJobs = Effect.fnUntraced(function* (remote: Remote, jobs: ReadonlyArray<Job>) {
-  const named = new Set(jobs.map(({ name }) => name))
-  const missing = [...new Set(remote.runs.map(({ job }) => job))].filter((name) => !named.has(name))
+const requireJobs = Effect.fnUntraced(function* (remote: Remote, { jobs, jobOf }: JobsOf) {
+  const missing = remote.runs.flatMap(({ run }) =>
+    jobOf(run) === undefined ? [`${run.job} (${run.job_path})`] : [],
+  )
   const isKeyMissing = remote.tokens.length > 0 && jobs.every(({ tokens_key }) => tokens_key === undefined)
   if (missing.length === 0 && !isKeyMissing) return
-  const names = missing.length > 0 ? missing.join(", ") : "the job with their key"
+  const names = missing.length > 0 ? [...new Set(missing)].join(", ") : "the job with their key"
   return yield* refuse("forget-job-needed", { left: leftText(remote), jobs: names })
 })
 
-/** Deletes at the job's service what its runs left there. The folder is held. */
-const deleteFor = Effect.fnUntraced(function* (remote: Remote, job: string) {
-  for (const { run_id, due } of remote.runs.filter((run) => run.job === job))
-    yield* deleteAll(run_id, due, Infinity)
+/** Deletes at the service of each job what its runs left there. The folder is held. */
+const deleteRemote = Effect.fnUntraced(function* (output: string, remote: Remote, { jobs, jobOf }: JobsOf) {
+  const wiring = yield* Wiring
+  for (const job of jobs) {
+    const runs = remote.runs.filter(({ run }) => jobOf(run) === job)
+    const hasTokens = remote.tokens.length > 0 && job.tokens_key !== undefined
+    if (runs.length === 0 && !hasTokens) continue
+    yield* Effect.provide(deleteFor(remote, runs), wiring.tokens(job, output))
+  }
+})
+
+const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArray<LeftInRun>) {
+  for (const { run, due } of runs) yield* deleteAll(run.run_id, due, Infinity)
   const store = yield* TokenStore
   if (store._tag !== "Open") return
   for (const { name, service } of remote.tokens) {
@@ -225,30 +254,32 @@ const lookFor = Effect.fnUntraced(function* (output: string, customer_id: Custom
 /** Deletes at the service; what is left there afterwards ends the command, unless it may stay. */
 const clearService = Effect.fnUntraced(function* (
   output: string,
-  { store, plan, remote }: { readonly store: Store; readonly plan: ForgetPlan; readonly remote: Remote },
+  { plan, remote }: { readonly plan: ForgetPlan; readonly remote: Remote },
   given: ReadonlyArray<string>,
   isHereOnly: boolean,
 ) {
-  const jobs = yield* jobsOf(remote, given)
-  for (const job of jobs)
+  const known = yield* jobsOf(remote.started, given)
+  for (const job of known.jobs)
     if (job.assignments.some(({ customer_id }) => customer_id === plan.customer_id))
       yield* warn("customer-still-in-job", { path: job.path })
-  const isDue = !isHereOnly && leftOf(remote) > 0
-  if (isDue) yield* requireJobs(remote, jobs)
-  // The intent: from here on the same command continues, whatever happens.
-  yield* keepPlan(store, plan)
-  if (!isDue) return { plan, remote }
-  const wiring = yield* Wiring
-  for (const job of jobs)
-    if (
-      remote.runs.some((run) => run.job === job.name) ||
-      (remote.tokens.length > 0 && job.tokens_key !== undefined)
-    )
-      yield* Effect.provide(deleteFor(remote, job.name), wiring.tokens(job, output))
+  if (isHereOnly || leftOf(remote) === 0) return { plan, remote }
+  yield* requireJobs(remote, known)
+  yield* deleteRemote(output, remote, known)
   const after = yield* inFolder(output, remoteOf(output, plan))
   if (leftOf(after) > 0) return yield* refuse("forget-pending", { left: leftText(after) })
   return { plan: withRemaining(plan, after), remote: after }
 })
+
+/** The counts are those of the receipt if a removal continues; the ledger knows only what came since then. */
+const withCountsOf = ({ runs, tokens, ...remote }: Remote, counts: ForgetCounts): ForgetCounts => {
+  const left = counts.left_at_service + runs.reduce((sum, { due }) => sum + due.length, 0)
+  return {
+    ...counts,
+    deleted: counts.deleted + remote.deleted,
+    given_up: counts.given_up + remote.given_up,
+    left_at_service: counts.left_at_service > 0 ? left : left + tokens.length,
+  }
+}
 
 const forgets = Effect.fnUntraced(function* (
   output: string,
@@ -260,9 +291,8 @@ const forgets = Effect.fnUntraced(function* (
   const found = yield* lookFor(output, customer_id)
   const { store } = found
   const { plan: cleared, remote } = yield* clearService(output, found, jobs, hereOnly)
-  const { deleted, given_up } = remote
   const { remaining: may_remain = [] } = cleared
-  const counts: ForgetCounts = { ...found.plan.counts, deleted, given_up, left_at_service: leftOf(remote) }
+  const counts = withCountsOf(remote, cleared.counts)
   const plan: ForgetPlan = { ...cleared, counts }
   // Before anything is removed here; beside JSON on stderr, which is there if the command is cut off.
   const text = remainingText(may_remain)

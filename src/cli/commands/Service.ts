@@ -22,6 +22,8 @@ import { table, wrap } from "../../report/TextTable.ts"
 import type { EngineDetails } from "../../service/Engine.ts"
 import { EngineReference } from "../../service/Ids.ts"
 import { flowEvents } from "../../service/Vocabulary.ts"
+import { withoutCommands } from "../../run/JobTurns.ts"
+import { resolveReferences } from "../../task/Assignment.ts"
 import { holdLogins } from "../../task/Plan.ts"
 
 const serviceFlags = {
@@ -35,7 +37,10 @@ type ServiceFlags = Readonly<Record<keyof typeof serviceFlags, Option.Option<str
 const targetOf = Effect.fnUntraced(function* (flags: ServiceFlags) {
   if (Option.isSome(flags.job)) {
     const job = yield* loadOne(flags.job.value)
+    // A form may repeat a login that is kept elsewhere, too.
     holdLogins(yield* KnownSecrets, job, job.assignments)
+    const { secrets } = yield* Wiring
+    yield* Effect.provide(resolveReferences(job.assignments.map(withoutCommands)), secrets)
     return job.service
   }
   const settings = yield* Settings

@@ -170,6 +170,29 @@ describe("credentials list", () => {
     expect(await heldIn([started, planned(3), rejected(3)])).toEqual([])
   })
 
+  it("tells an open execution from a start without an answer [promise 4 told open]", async () => {
+    const [intended] = lost(1, 1)
+    const accepted: Fact = {
+      _tag: "StartAnswered",
+      ...taskOf(1),
+      attempt: 1,
+      answer: "accepted",
+      execution_id: anId("e-1"),
+    }
+    const shownBy = async (...known: ReadonlyArray<Fact>) => {
+      const output = await folderOf([started, planned(1), intended!, ...known])
+      const [row] = JSON.parse((await credentials(output, "list", "--json")).stdout)
+      const { stdout } = await credentials(output, "list")
+      const [incident, , shown] = stdout.split("\n")
+      const told = stdout.includes("An open execution counts as")
+      return [incident?.split(", ")[2], shown?.trim().split(/ {2,}/)[1], told, row.execution_id]
+    }
+    expect([await shownBy(), await shownBy(accepted)]).toEqual([
+      ["answer awaited", "unproven 1 of 3", false, undefined],
+      ["execution open", "open, counts as 1 of 3", true, "e-1"],
+    ])
+  })
+
   it("has every login in JSON, rejected ones under the keys that they had", async () => {
     const { stdout } = await credentials(await folderOf(), "list", "--json")
     const rows: ReadonlyArray<Readonly<Record<string, unknown>>> = JSON.parse(stdout)
@@ -621,11 +644,12 @@ describe("forget, of a customer with logins whose end nobody has read", () => {
     expect(JSON.parse(told.stdout).may_remain).toEqual(remaining)
     // Before anything is removed: whoever cuts the command off has read it.
     expect(told.stderr.split("\n").filter((line) => line.includes("external id x-1-"))).toHaveLength(4)
-    const cut = await folderOf([started])
     const zero = { runs: 1, facts: 9, bodies: 0, documents: 0, rows: 0, held: 0, tokens: 0, recordings: 0 }
     const counts = { ...zero, deleted: 0, given_up: 0, left_at_service: 1, logins_kept: 3 }
     const of = { receipt: "forgotten-0", customer_id: "c-1", tasks: [taskOf(1)], executions: ["e-3"] }
     const plan = { ...of, sessions: [], documents: [], counts, remaining }
+    const receipt: Fact = { _tag: "CustomerForgotten", receipt: of.receipt, sealed_from: 2, ...counts }
+    const cut = await folderOf([started, receipt])
     writeFileSync(join(cut, "forgetting.json"), JSON.stringify(plan))
     expect(JSON.parse((await forget(cut, "--yes", "--json")).stdout).may_remain).toEqual(remaining)
   })
