@@ -183,27 +183,4 @@ customers:
       `c.csv:2:1: ${said("username")} (and 1 more in this file)`,
     ])
   })
-
-  effect(
-    "is reported with its place as a possible phone number, and refused as an account number",
-    function* () {
-      const { errors, warnings } = yield* load(
-        `name: ids
-service: sandbox
-engines: [bank:website]
-customers: [{ id: "+34 600 123 456" }, { id: es91 2100 0418 4502 0005 1332 }]
-`,
-      )
-      expect([errors, warnings]).toEqual([
-        [
-          "job.yaml:4:46: expected a customer_id without personal data: this is an account number (IBAN), and the " +
-            "service stores the id, repeats it on every event and may put it into webhook addresses (reference, 4.1)",
-        ],
-        [
-          "job.yaml:4:19: this customer_id resembles a phone number; the service stores it and may put it into " +
-            "webhook addresses: use an id that says nothing about the person",
-        ],
-      ])
-    },
-  )
 })

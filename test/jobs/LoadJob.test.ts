@@ -180,18 +180,6 @@ describe("the environment", () => {
         "(plain http only to this machine)",
     ])
   })
-
-  effect("does not change a remote service that it does not mention", function* () {
-    expect((yield* load(remote)).job).toMatchObject({
-      service: {
-        _tag: "Remote",
-        base_url: "https://service.example/api",
-        flows_url: "https://service.example/flows",
-        attachments_url: "https://service.example/flows",
-        app_secret: { _tag: "File", path: "secrets/app" },
-      },
-    })
-  })
 })
 
 describe("where telemetry goes", () => {
@@ -319,66 +307,58 @@ describe("a setting as it is written", () => {
   const misspelt =
     "{ error_after: 2 days, engines: { bank:websit: { warn_after: 1 day }, bank:website: {} } }"
   it.effect.each([
-    // Setting, what the file has, key of the job, its value or what is wrong.
-    ["publish", "{ every: 10 minutes }", "publishEvery", Duration.minutes(10)],
-    ["publish", "{}", "publishEvery", ["5:1: `every` is missing"]],
-    ["publish", "{ every: 100 millis }", "publishEvery", [`5:19: ${often}`]],
-    ["publish", "{ every: often }", "publishEvery", [`5:19: ${often}`]],
+    // Setting, what the file has, its value or what is wrong.
+    ["publish", "{ every: 10 minutes }", Duration.minutes(10)],
+    ["publish", "{}", ["5:1: `every` is missing"]],
+    ["publish", "{ every: 100 millis }", [`5:19: ${often}`]],
+    ["publish", "{ every: often }", [`5:19: ${often}`]],
     [
       "publish",
       "{ evry: 10 minutes }",
-      "publishEvery",
+
       ["5:1: `every` is missing", "5:12: unknown key `evry`; did you mean `every`?"],
     ],
-    ["publish", "10 minutes", "publishEvery", ["5:10: expected a mapping"]],
-    [
-      "freshness",
-      "{ warn_after: 3 days, error_after: 7.5 days }",
-      "freshness",
-      { warnDays: 3, errorDays: 7 },
-    ],
-    ["freshness", "{ error_after: 2 days }", "freshness", { errorDays: 2 }],
-    ["freshness", "{}", "freshness", [none]],
-    ["freshness", "{ warn_after: 3 days, error_after: 2 days }", "freshness", [`5:1: ${turned}`]],
+    ["publish", "10 minutes", ["5:10: expected a mapping"]],
+    ["freshness", "{ warn_after: 3 days, error_after: 7.5 days }", { warnDays: 3, errorDays: 7 }],
+    ["freshness", "{ error_after: 2 days }", { errorDays: 2 }],
+    ["freshness", "{}", [none]],
+    ["freshness", "{ warn_after: 3 days, error_after: 2 days }", [`5:1: ${turned}`]],
     [
       "freshness",
       "{ warn_after: 3 days, error_after: 5 days, engines: { bank:website: { error_after: 9 days } } }",
-      "freshness",
       { warnDays: 3, errorDays: 5, engines: { "bank:website": { warnDays: 3, errorDays: 9 } } },
     ],
     [
       "freshness",
       "{ engines: { bank:website: { warn_after: 1 day } } }",
-      "freshness",
       { engines: { "bank:website": { warnDays: 1 } } },
     ],
     [
       "freshness",
       "{ error_after: 2 days, engines: { bank:website: { warn_after: 3 days } } }",
-      "freshness",
       [`5:46: ${turned}`],
     ],
     [
       "freshness",
       misspelt,
-      "freshness",
       [
         "5:46: the job does not use the engine `bank:websit`; did you mean `bank:website`?",
         "5:82: an engine needs `warn_after`, `error_after` or both here",
       ],
     ],
-    ["replaces", "[nightly, monthly]", "replaces", ["nightly", "monthly"]],
-    ["replaces", "nightly", "replaces", ["5:11: expected a list"]],
-    ["record_schemas", "all", "record_schemas", "all"],
-    ["record_schemas", "[]", "record_schemas", []],
-    ["record_schemas", "[accounts, cards]", "record_schemas", ["accounts", "cards"]],
-    ["record_schemas", "[accounts, card]", "record_schemas", ["5:28: expected `accounts`"]],
-    ["record_schemas", "nothing", "record_schemas", ["5:17: expected `all` or a list"]],
-  ] as const)("%s: %s", ([setting, text, key, expected]) =>
+    ["replaces", "[nightly, monthly]", ["nightly", "monthly"]],
+    ["replaces", "nightly", ["5:11: expected a list"]],
+    ["record_schemas", "all", "all"],
+    ["record_schemas", "[]", []],
+    ["record_schemas", "[accounts, cards]", ["accounts", "cards"]],
+    ["record_schemas", "[accounts, card]", ["5:28: expected `accounts`"]],
+    ["record_schemas", "nothing", ["5:17: expected `all` or a list"]],
+  ] as const)("%s: %s", ([setting, text, expected]) =>
     Effect.map(load(`${smallJob}${customers}${setting}: ${text}\n`), ({ job, errors }) =>
       expect(
-        (job as Readonly<Record<string, unknown>> | undefined)?.[key] ??
-          errors.map((error) => error.replace("job.yaml:", "").replace(/ or `accounts_cert.*/, "")),
+        (job as Readonly<Record<string, unknown>> | undefined)?.[
+          setting === "publish" ? "publishEvery" : setting
+        ] ?? errors.map((error) => error.replace("job.yaml:", "").replace(/ or `accounts_cert.*/, "")),
       ).toEqual(expected),
     ),
   )

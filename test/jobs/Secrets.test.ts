@@ -102,11 +102,6 @@ describe("secrets", () => {
     },
   )
 
-  onMachine("of a command that was killed are none", function* () {
-    const killed = yield* failure(exec("echo hunter2; kill -9 $$"))
-    expect(killed.message).toBe("exec:…: the command was killed")
-  })
-
   onMachine("that cannot be resolved say why, and show nothing of their value or command", function* () {
     const files = yield* FileSystem.FileSystem
     const path = `${yield* files.makeTempDirectoryScoped()}/big`
@@ -117,6 +112,7 @@ describe("secrets", () => {
       [{ _tag: "File", path: "/nope" }, "file:/nope: it cannot be read (there is no such file)"],
       [{ _tag: "File", path }, `file:${path}: it cannot be read (it is larger than 65 kB)`],
       [exec("echo hunter2; echo hunter2 >&2; exit 3"), "exec:…: the command ended with exit code 3"],
+      [exec("echo hunter2; kill -9 $$"), "exec:…: the command was killed"],
       [exec("true # hunter2"), "exec:…: it is empty"],
       [exec("yes hunter2"), "exec:…: it is longer than 65536 bytes"],
       [exec("hunter2-is-no-command"), "exec:…: the command ended with exit code 127"],

@@ -7,24 +7,25 @@ import * as fc from "fast-check"
 import type { ColumnType } from "../../src/records/ColumnData.ts"
 import { ExactNumber } from "../../src/records/ExactNumber.ts"
 
-const everyType: TableSpec = {
-  name: "every_type",
-  comment: "One column of each type.",
-  columns: [
-    { ...column("word", "VARCHAR", "clear", "few values"), repeats: true },
-    column("text", "VARCHAR", "clear", "any text"),
-    column("flag", "BOOLEAN", "clear", ""),
-    column("small", "INTEGER", "clear", ""),
-    column("large", "BIGINT", "clear", ""),
-    column("float", "DOUBLE", "clear", ""),
-    column("credits", "DECIMAL(18,6)", "clear", ""),
-    column("wide", "DECIMAL(38,18)", "clear", ""),
-    column("day", "DATE", "clear", ""),
-    column("time", "TIMESTAMPTZ", "clear", ""),
-    column("codes", "VARCHAR[]", "clear", ""),
-    column("json", "JSON", "clear", ""),
-  ],
-}
+const specOf = (name: string, ...columns: TableSpec["columns"]): TableSpec => ({ name, comment: "", columns })
+const text = column("text", "VARCHAR", "clear", "")
+const twoColumns = specOf("t", required("a", "INTEGER", "clear", ""), column("b", "VARCHAR", "clear", ""))
+
+const everyType = specOf(
+  "every_type",
+  { ...column("word", "VARCHAR", "clear", "few values"), repeats: true },
+  column("text", "VARCHAR", "clear", "any text"),
+  column("flag", "BOOLEAN", "clear", ""),
+  column("small", "INTEGER", "clear", ""),
+  column("large", "BIGINT", "clear", ""),
+  column("float", "DOUBLE", "clear", ""),
+  column("credits", "DECIMAL(18,6)", "clear", ""),
+  column("wide", "DECIMAL(38,18)", "clear", ""),
+  column("day", "DATE", "clear", ""),
+  column("time", "TIMESTAMPTZ", "clear", ""),
+  column("codes", "VARCHAR[]", "clear", ""),
+  column("json", "JSON", "clear", ""),
+)
 
 describe("Arrow columns and Parquet", () => {
   it("come back from the database with their types and every digit", async () => {
@@ -116,7 +117,7 @@ describe("Arrow columns and Parquet", () => {
   })
 
   it("keep each string in its own row when halves of a surrogate pair are in neighbouring rows", async () => {
-    const spec = { name: "t", comment: "", columns: [column("text", "VARCHAR", "clear", "")] }
+    const spec = specOf("t", text)
     const builder = new TableBuilder(spec)
     for (const text of ["ab\ud83d", "\ude00cd", "é", "plain"]) builder.append([text])
     const { rows } = await readBack(spec, builder.finish())
@@ -129,13 +130,8 @@ describe("Arrow columns and Parquet", () => {
   })
 
   it("refuse wrong cells, rows of another length, unknown columns and forbidden NULLs", () => {
-    const spec = {
-      name: "t",
-      comment: "",
-      columns: [required("a", "INTEGER", "clear", ""), column("b", "VARCHAR", "clear", "")],
-    }
     const rowOf = (cells: ReadonlyArray<never>) => () => {
-      const builder = new TableBuilder(spec)
+      const builder = new TableBuilder(twoColumns)
       builder.append(cells)
       builder.finish()
     }
@@ -143,25 +139,17 @@ describe("Arrow columns and Parquet", () => {
     expect(rowOf([1, 2] as never)).toThrow("column b of type VARCHAR got a number")
     expect(rowOf([1] as never)).toThrow("a row of 1 cell for 2 columns")
     expect(rowOf([null, "x"] as never)).toThrow("t.a is required and got a NULL")
-    const word = new TableBuilder({
-      ...spec,
-      columns: [{ ...column("b", "VARCHAR", "clear", ""), repeats: true }],
-    })
+    const word = new TableBuilder(specOf("t", { ...twoColumns.columns[1]!, repeats: true }))
     word.append([7])
     expect(() => word.finish()).toThrow("column b of type VARCHAR got a number")
-    expect(() => new TableBuilder(spec).appendRow({ a: 1, c: 2 })).toThrow("t has no column c")
+    expect(() => new TableBuilder(twoColumns).appendRow({ a: 1, c: 2 })).toThrow("t has no column c")
   })
 
   it("take rows by column name", async () => {
-    const spec = {
-      name: "t",
-      comment: "",
-      columns: [required("a", "INTEGER", "clear", ""), column("b", "VARCHAR", "clear", "")],
-    }
-    const builder = new TableBuilder(spec)
+    const builder = new TableBuilder(twoColumns)
     builder.appendRow({ a: 1 })
     builder.appendRow({ b: "x", a: 2 })
-    const { rows } = await readBack(spec, builder.finish())
+    const { rows } = await readBack(twoColumns, builder.finish())
     expect(rows).toEqual([
       { a: 1, b: null },
       { a: 2, b: "x" },
@@ -185,10 +173,9 @@ describe("texts of a column", () => {
   })
 })
 
-const numbers = (name: string) =>
-  new TableBuilder({ name, comment: "", columns: [column("n", "INTEGER", "clear", "")] })
-const texts = (name: string) =>
-  new TableBuilder({ name, comment: "", columns: [column("text", "VARCHAR", "clear", "")] })
+const number = column("n", "INTEGER", "clear", "")
+const numbers = (name: string) => new TableBuilder(specOf(name, number))
+const texts = (name: string) => new TableBuilder(specOf(name, text))
 
 const told = (all: Iterable<Flushed>) =>
   Array.from(all, ({ spec, rows, table }) => {
@@ -263,14 +250,7 @@ describe("the rows of a table", () => {
   })
 
   it("come back from several batches with the words of each", async () => {
-    const spec = {
-      name: "t",
-      comment: "",
-      columns: [
-        { ...column("word", "VARCHAR", "clear", ""), repeats: true as const },
-        column("n", "INTEGER", "clear", ""),
-      ],
-    }
+    const spec = specOf("t", { ...column("word", "VARCHAR", "clear", ""), repeats: true }, number)
     const wordOf = (n: number) => (n % 7 === 0 ? null : `w${Math.floor(n / 5_000)}`)
     const builder = new TableBuilder(spec)
     for (let n = 0; n < 20_000; n++) builder.append([wordOf(n), n])

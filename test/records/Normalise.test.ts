@@ -13,17 +13,22 @@ import { anId } from "../harness/Id.ts"
 const idPattern = /^[0-9a-f]{32}$/
 
 /** Rows of one table as the database shows them. */
-const rowsOf = async (data: unknown, table: string) => {
-  const normaliser = new Normaliser(families)
+const rowsOf = async (data: unknown, table: string, of = families, query?: string) => {
+  const normaliser = new Normaliser(of)
   normaliser.add(lineage, data)
   const flushed = normaliser.flush().find(({ spec }) => spec.name === table)
-  return flushed === undefined ? [] : (await readBack(flushed.spec, flushed.table)).rows
+  return flushed === undefined ? [] : (await readBack(flushed.spec, flushed.table, query)).rows
+}
+
+/** The same without the database, of all tables. */
+const rowsIn = (data: unknown, of = families, from = lineage) => {
+  const normaliser = new Normaliser(of)
+  normaliser.add(from, data)
+  return flushedRows(normaliser)
 }
 
 const rejectionOf = (record: unknown) => {
-  const normaliser = new Normaliser(families)
-  normaliser.add(lineage, [profile, record, degree])
-  const rows = flushedRows(normaliser)
+  const rows = rowsIn([profile, record, degree])
   expect([rows["customer_profiles"]?.length, rows["higher_education"]?.length]).toEqual([1, 1])
   return (rows["rejected_records"] ?? []).map(({ path, reason }) => [path, reason])
 }
@@ -277,10 +282,8 @@ describe("the normaliser", () => {
 
   it("says how many fields are unknown where values are discarded, and nothing where there are none", async () => {
     const misfitsOf = async (record: unknown) => {
-      const normaliser = new Normaliser(families.map((family) => ({ ...family, mode: "discard_value" })))
-      normaliser.add(lineage, [record])
-      const flushed = normaliser.flush().find(({ spec }) => spec.name === "higher_education")!
-      const [row] = (await readBack(flushed.spec, flushed.table)).rows
+      const discarding = families.map((family): RecordFamily => ({ ...family, mode: "discard_value" }))
+      const [row] = await rowsOf([record], "higher_education", discarding)
       return [row?.["misfits"], row?.["extra"]]
     }
     expect(await misfitsOf({ ...degree, dean: "Ada", campus: 1 })).toEqual([
@@ -302,15 +305,9 @@ describe("the normaliser", () => {
       required: false,
       identifies: false,
     } as const
-    const normaliser = new Normaliser(
-      families.map((family) => ({ ...family, columns: [...family.columns, codes] })),
-    )
-    normaliser.add(
-      lineage,
-      [["a", "b"], ["a", 7], "a"].map((value) => ({ ...degree, codes: value })),
-    )
-    const flushed = normaliser.flush().find(({ spec }) => spec.name === "higher_education")!
-    const { rows } = await readBack(flushed.spec, flushed.table)
+    const listing = families.map((family) => ({ ...family, columns: [...family.columns, codes] }))
+    const records = [["a", "b"], ["a", 7], "a"].map((value) => ({ ...degree, codes: value }))
+    const rows = await rowsOf(records, "higher_education", listing)
     expect(rows.map((row) => [row["codes"], row["misfits"], row["extra"]])).toEqual([
       [["a", "b"], null, null],
       [null, ["codes[1]: expected VARCHAR, got number"], '{"codes":["a",7]}'],
@@ -321,11 +318,10 @@ describe("the normaliser", () => {
   it("rejects a whole record that is nested too deep, and still accepts the next one", async () => {
     let deep: unknown = 1
     for (let i = 0; i < 100_000; i++) deep = [deep]
-    const normaliser = new Normaliser(families)
-    expect(normaliser.add(lineage, [{ ...degree, deep }, degree])).toMatchObject({ inTables: 1, rejected: 1 })
-    const flushed = normaliser.flush().find(({ spec }) => spec.name === "rejected_records")!
+    const records = [{ ...degree, deep }, degree]
+    expect(new Normaliser(families).add(lineage, records)).toMatchObject({ inTables: 1, rejected: 1 })
     const query = "SELECT path, reason, length(record) > 200000 AS whole, record::JSON IS NULL AS lost FROM t"
-    expect((await readBack(flushed.spec, flushed.table, query)).rows).toEqual([
+    expect(await rowsOf(records, "rejected_records", families, query)).toEqual([
       { path: "data[0]", reason: "nested deeper than 32 levels", whole: true, lost: false },
     ])
   })
@@ -358,11 +354,8 @@ describe("the normaliser", () => {
   })
 
   it("gives equal data equal ids in another run, and repeated records different ones", () => {
-    const ids = (data: unknown, from = lineage) => {
-      const normaliser = new Normaliser(families)
-      normaliser.add(from, data)
-      return (flushedRows(normaliser)["higher_education"] ?? []).map(({ record_id }) => record_id)
-    }
+    const ids = (data: unknown, from = lineage) =>
+      (rowsIn(data, families, from)["higher_education"] ?? []).map(({ record_id }) => record_id)
     const reordered = Object.fromEntries(Object.entries(degree).toReversed())
     const first = ids([degree, degree])
     expect(new Set(ids([degree, degree, degree, degree])).size).toBe(4)
@@ -385,11 +378,8 @@ describe("the normaliser", () => {
   })
 
   it("gives a record the same content_id as long as only its times of fetching change [decision 10 content]", () => {
-    const ids = (data: unknown, table = "higher_education") => {
-      const normaliser = new Normaliser(families)
-      normaliser.add(lineage, data)
-      return (flushedRows(normaliser)[table] ?? []).map((row) => [row["record_id"], row["content_id"]])
-    }
+    const ids = (data: unknown, table = "higher_education") =>
+      (rowsIn(data)[table] ?? []).map((row) => [row["record_id"], row["content_id"]])
     const later = { fetch_date: "2026-11-21T03:04:05Z" }
     const content = (...from: Parameters<typeof ids>) => ids(...from).map(([, content_id]) => content_id)
     const [[record_id, content_id] = []] = ids([degree])
@@ -431,11 +421,8 @@ describe("the normaliser", () => {
           { ...column("loyalty", "JSON", "clear", "Any JSON."), required: false, identifies: false },
         ],
       }))
-    const contentOf = (change: object, of = typed("DECIMAL(18,6)")) => {
-      const normaliser = new Normaliser(of)
-      normaliser.add(lineage, [{ ...degree, ...change }])
-      return (flushedRows(normaliser)["higher_education"] ?? [])[0]?.["content_id"]
-    }
+    const contentOf = (change: object, of = typed("DECIMAL(18,6)")) =>
+      rowsIn([{ ...degree, ...change }], of)["higher_education"]?.[0]?.["content_id"]
     const same: ReadonlyArray<readonly [object, object]> = [
       [{ total_credits: "240" }, { total_credits: "240.00" }],
       [{ total_credits: 240 }, { total_credits: "2.4e2" }],
@@ -449,9 +436,7 @@ describe("the normaliser", () => {
     for (const [one, other] of same) expect(contentOf(one)).toBe(contentOf(other))
     // A list that has to be there: that it is missing is told, and no other content.
     const phones = [{ phones: [] }, { phones: null }, { phones: undefined }].map((change) => {
-      const normaliser = new Normaliser(families)
-      normaliser.add(lineage, [{ ...profile, ...change }])
-      const [row] = flushedRows(normaliser)["customer_profiles"] ?? []
+      const [row] = rowsIn([{ ...profile, ...change }])["customer_profiles"] ?? []
       return [row?.["content_id"], row?.["misfits"] === null]
     })
     const [[content] = []] = phones
@@ -462,9 +447,8 @@ describe("the normaliser", () => {
     ])
     // In a list neither, what has no column counts.
     const streets = [{}, { seen_at: 1 }, { street: "Calle Mayor 2" }].map((change) => {
-      const normaliser = new Normaliser(families)
-      normaliser.add(lineage, [{ ...profile, addresses: [{ ...profile.addresses[0], ...change }] }])
-      return flushedRows(normaliser)["customer_profiles"]?.[0]?.["content_id"]
+      const rows = rowsIn([{ ...profile, addresses: [{ ...profile.addresses[0], ...change }] }])
+      return rows["customer_profiles"]?.[0]?.["content_id"]
     })
     expect([streets[1] === streets[0], streets[2] === streets[0]]).toEqual([true, false])
     const credits = { total_credits: 240 }

@@ -1,8 +1,7 @@
 import { Effect } from "effect"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { describe, expect, it } from "vitest"
@@ -225,44 +224,37 @@ describe("record schemas", () => {
   })
 
   it("of a job are checked with it, before anything is started", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "schemas-"))
+    const folder = aFolder()
     const job = `name: small
 service: sandbox
 schemas: ./own
 engines: [sandbox-bank:website]
 customers: [{ id: c-1, parameters: { username: ok, password: "env:PW" } }]
 `
-    try {
-      mkdirSync(join(folder, "own/records"), { recursive: true })
-      writeFileSync(join(folder, "job.yaml"), job)
-      const check = async () => {
-        const [one] = await Effect.runPromise(
-          Effect.provide(checkJobs([join(folder, "job.yaml")]), NodeServices.layer),
-        )
-        return [
-          one?.job?.schemas?.replace(folder, ""),
-          one?.errors.map((error) => renderProblem(error).replaceAll(folder, "")),
-        ]
-      }
-      expect(await check()).toEqual(["/own", []])
-      writeFileSync(join(folder, "own/records/cars.yaml"), good)
-      expect(await check()).toEqual(["/own", []])
-      writeFileSync(join(folder, "own/records/cars.yml"), good)
-      expect(await check()).toEqual([
-        undefined,
-        [
-          "/own/records/cars.yml:1:1: table cars belongs to /own/records/cars.yaml already",
-          "/own/records/cars.yml:1:1: vehicles / vehicles:car belongs to /own/records/cars.yaml already",
-        ],
-      ])
-      writeFileSync(join(folder, "own/records/cars.yml"), good.replace("plate:", "Plate:"))
-      expect(await check()).toEqual([
-        undefined,
-        ["/own/records/cars.yml:7:10: expected a name in snake_case"],
-      ])
-    } finally {
-      rmSync(folder, { recursive: true })
+    mkdirSync(join(folder, "own/records"), { recursive: true })
+    writeFileSync(join(folder, "job.yaml"), job)
+    const check = async () => {
+      const [one] = await Effect.runPromise(
+        Effect.provide(checkJobs([join(folder, "job.yaml")]), NodeServices.layer),
+      )
+      return [
+        one?.job?.schemas?.replace(folder, ""),
+        one?.errors.map((error) => renderProblem(error).replaceAll(folder, "")),
+      ]
     }
+    expect(await check()).toEqual(["/own", []])
+    writeFileSync(join(folder, "own/records/cars.yaml"), good)
+    expect(await check()).toEqual(["/own", []])
+    writeFileSync(join(folder, "own/records/cars.yml"), good)
+    expect(await check()).toEqual([
+      undefined,
+      [
+        "/own/records/cars.yml:1:1: table cars belongs to /own/records/cars.yaml already",
+        "/own/records/cars.yml:1:1: vehicles / vehicles:car belongs to /own/records/cars.yaml already",
+      ],
+    ])
+    writeFileSync(join(folder, "own/records/cars.yml"), good.replace("plate:", "Plate:"))
+    expect(await check()).toEqual([undefined, ["/own/records/cars.yml:7:10: expected a name in snake_case"]])
   })
 })
 

@@ -6,10 +6,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { hostname } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Clock, ConfigProvider, Deferred, Effect, Fiber, Layer } from "effect"
-import { HttpClient, HttpClientResponse } from "effect/http"
+import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { describe, expect, it, vi } from "vitest"
 import { NodeClient } from "../../src/client/NodeClient.ts"
@@ -20,16 +20,17 @@ import { Wiring } from "../../src/cli/Wiring.ts"
 import { NotSent, Service } from "../../src/client/Service.ts"
 import { Steering } from "../../src/task/NightPicture.ts"
 import { FolderLocked } from "../../src/base/FolderLock.ts"
-import type { Job, Receiver } from "../../src/jobs/Job.ts"
+import type { Job, NotifyEvent, Receiver } from "../../src/jobs/Job.ts"
 import { Ledger, append } from "../../src/ledger/Ledger.ts"
+import { sha256Hex } from "../../src/base/Hashes.ts"
 import { anId } from "../harness/Id.ts"
 import { loadJob } from "../../src/jobs/LoadJob.ts"
 import { Secrets } from "../../src/jobs/Secrets.ts"
 import { runNight } from "../../src/run/Nightly.ts"
-import { eventsOf, noticeOf, type Notice, type RunEnding } from "../../src/report/Notice.ts"
+import { eventsOf, type Notice, type RunEnding } from "../../src/report/Notice.ts"
 import { newsOf, type News } from "../../src/report/Changes.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { engineRow, pictureOf, run_id, runOf } from "./Samples.ts"
+import { ending, engineRow, news, pictureOf, planned, run_id, runOf, settled } from "./Samples.ts"
 import { worksHere } from "../harness/CommandsHere.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { sharedFolder } from "../harness/Folder.ts"
@@ -39,22 +40,6 @@ import { effect } from "../harness/Steps.ts"
 type ServicesHere = NodeServices.NodeServices | Secrets | Settings | Output | Wiring
 
 const root = sharedFolder()
-
-const news = (reason: string, outcome: News["outcome"], count = 1): News => ({
-  reason,
-  outcome,
-  who_acts: "customer",
-  count,
-})
-const ending = (exit_code: number, more: Partial<RunEnding> = {}): RunEnding => ({
-  job: "nightly",
-  exit_code,
-  summary: undefined,
-  recovered: false,
-  news: [],
-  ...more,
-})
-const origin = { host: "etl-1", job: "nightly", run_date: "2026-11-21" }
 
 describe("the events of a run", () => {
   it("are `failed` where the night did not happen or is not complete, and trouble only while it is new", () => {
@@ -103,7 +88,7 @@ describe("the events of a run", () => {
       makeNights(),
       Effect.gen(function* () {
         const nights: Array<unknown> = []
-        for (const one of [blocked, blocked, away, away, blocked, blocked, well, blocked]) {
+        for (const one of [blocked, away, away, blocked, well, blocked]) {
           nights.push(yield* heard(nightly(ok, one)))
           yield* wait(1)
         }
@@ -112,10 +97,8 @@ describe("the events of a run", () => {
     )
     expect(told).toEqual([
       [3, "new_trouble", "1 TIMEOUT"],
-      [3],
       [4, "failed", "1 NETWORK_ERROR"],
       [4, "failed"],
-      [3],
       [3],
       [0, "recovered"],
       [3, "new_trouble", "1 TIMEOUT"],
@@ -173,63 +156,8 @@ describe("the events of a run", () => {
   })
 })
 
-describe("the key of a notice", () => {
-  const keyOf = (exit_code: number, run_date: string, ...fresh: ReadonlyArray<News>) => {
-    const one = ending(exit_code, { news: fresh })
-    return noticeOf(eventsOf(one), one, { ...origin, run_date }).key
-  }
-
-  it("is the same for the same night, events and new trouble, and for nothing else", () => {
-    expect(keyOf(6, "2026-11-21")).toBe("nightjar/nightly.2026-11-21/failed")
-    expect(keyOf(6, "2026-11-22")).toBe("nightjar/nightly.2026-11-22/failed")
-    const [one, more] = [news("TIMEOUT", "failed"), news("TIMEOUT", "failed", 2)]
-    const [key, ...others] = [
-      keyOf(3, "2026-11-21", one),
-      keyOf(3, "2026-11-21", more),
-      keyOf(3, "2026-11-22", one),
-      keyOf(4, "2026-11-21", one),
-      keyOf(3, "2026-11-21", news("BLOCKED_USER", "failed")),
-    ]
-    expect(keyOf(3, "2026-11-21", one)).toBe(key)
-    expect(key).toMatch(/^nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/)
-    expect(new Set([key, ...others]).size).toBe(5)
-  })
-})
-
-describe("the text of a notice", () => {
-  it("names no more than ten reasons and has no control character, whatever the service invents", () => {
-    const words = ["TIMEOUT", "FAILED", "BLOCKED_USER", "CAPTCHA", "INCORRECT_CREDENTIALS", "PARTIAL"]
-    const outcomes = ["failed", "partial", "skipped"] as const
-    const fresh = [
-      ...outcomes.flatMap((outcome) => words.map((word) => news(word, outcome))),
-      ...Array.from({ length: 5_000 }, (_, index) => news(`\u001b[2J\nMARIA_${index}`, "failed")),
-    ]
-    const one = ending(3, { news: fresh })
-    const place = { ...origin, host: "etl\n-1\u001b", report: "/data/\u001b[2J\nKey: forged" }
-    const { text, new: reasons } = noticeOf(eventsOf(one), one, place)
-    const told = reasons.find(({ reason }) => reason === "UNLISTED")
-    expect({ ...told, what_to_do: "" }).toEqual({
-      reason: "UNLISTED",
-      outcome: "failed",
-      who_acts: "customer",
-      count: told?.count,
-      what_to_do: "",
-    })
-    expect(told?.count).toBeGreaterThanOrEqual(5_000)
-    expect(reasons.length).toBeLessThanOrEqual(19)
-    const lines = text.split("\n")
-    expect(lines.filter((line) => line.startsWith("New: ")).length).toBe(10)
-    expect(lines.slice(-3)).toEqual([
-      "Host: etl?-1?",
-      "Report: /data/?[2J?Key: forged",
-      expect.stringMatching(/^Key: nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/) as unknown,
-    ])
-    expect(/MARIA|[^\P{Cc}\n]/u.test(text)).toBe(false)
-  })
-})
-
 /** Receivers at one address each: what they were sent, and what they answer. */
-const receiving = (answers: Readonly<Record<string, number | "hang">>) => {
+const receiving = (answers: Readonly<Record<string, number | "hang" | "dead">> = {}) => {
   const received: Array<{ readonly at: string; readonly body: string }> = []
   const hung = Deferred.makeUnsafe<void>()
   const client = HttpClient.make((request, url) => {
@@ -237,13 +165,18 @@ const receiving = (answers: Readonly<Record<string, number | "hang">>) => {
     const text = body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : ""
     received.push({ at: url.pathname, body: text })
     const answer = answers[url.pathname] ?? 200
+    if (answer === "dead") {
+      const cause = new Error("refused")
+      const reason = new HttpClientError.TransportError({ request, cause })
+      return Effect.fail(new HttpClientError.HttpClientError({ reason }))
+    }
     if (answer === "hang") return Effect.andThen(Deferred.succeed(hung, undefined), Effect.never)
     const headers = { location: "https://elsewhere.example/" }
     return Effect.succeed(
       HttpClientResponse.fromWeb(request, new Response(null, { status: answer, headers })),
     )
   })
-  const names = ["GOOD", "BROKEN", "MOVED", "SLOW", "WATCH"]
+  const names = ["GOOD", "CHAT", "BROKEN", "MOVED", "SLOW", "DEAD", "WATCH"]
   const secrets = secretsOf(
     new Map(names.map((name) => [`env:${name}`, `https://alerts.example/${name.toLowerCase()}-secret`])),
   )
@@ -256,21 +189,109 @@ const receiving = (answers: Readonly<Record<string, number | "hang">>) => {
   return { received, notices, hung: Deferred.await(hung), wiring }
 }
 
-const url = (name: string, on: ReadonlyArray<"failed" | "late" | "new_trouble" | "recovered">): Receiver => ({
-  _tag: "Url",
-  name: "notify[0]",
-  on,
-  address: { _tag: "Env", name },
-  format: "json",
-})
+const url = (
+  name: string,
+  on: ReadonlyArray<NotifyEvent>,
+  format: "json" | "slack" = "json",
+  index = 0,
+): Receiver => ({ _tag: "Url", name: `notify[${index}]`, on, address: { _tag: "Env", name }, format })
 const watchdog: Receiver = { _tag: "Ping", name: "notify[1]", address: { _tag: "Env", name: "WATCH" } }
 const telling = (notify: Job["notify"]): Job => ({ ...jobOf([]), name: "nightly", notify })
 const here = <A, E, R>({ wiring }: ReturnType<typeof receiving>, work: Effect.Effect<A, E, R>) =>
   worksHere(Effect.provideService(work, Wiring, wiring))
 
 describe("receivers", () => {
+  effect("are told in full, each in its form, and dead ones cost a line and seconds", function* () {
+    const answers = {
+      "/broken-secret": 500,
+      "/moved-secret": 302,
+      "/slow-secret": "hang",
+      "/dead-secret": "dead",
+    }
+    const place = receiving(answers as Parameters<typeof receiving>[0])
+    const forms = [url("GOOD", ["new_trouble"]), url("CHAT", ["new_trouble"], "slack", 1), watchdog]
+    const bad = ["BROKEN", "MOVED", "SLOW", "DEAD"].map((name, index) =>
+      url(name, ["new_trouble"], "json", index + 2),
+    )
+    const output = join(root, "told")
+    const report = join(output, "runs", run_id, "report.html")
+    mkdirSync(dirname(report), { recursive: true })
+    writeFileSync(report, "")
+    const timeout = settled("c-1", "failed", "TIMEOUT", "engineer")
+    const fine = settled("c-2", "succeeded", "COMPLETED", "nobody")
+    const end = { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false } as const
+    const summary = summarise(runOf(planned("c-1"), planned("c-2"), timeout, fine, end))
+    const fresh: News = { reason: "TIMEOUT", outcome: "failed", who_acts: "engineer", count: 1 }
+    const one = ending(3, { job: "demo", summary, news: [fresh] })
+    const job = { ...telling([...forms, ...bad]), name: "demo" }
+    const work = announced(job, output)(Effect.succeed({ exit_code: 3, ending: one }))
+    const running = yield* Effect.forkChild(here(place, work))
+    yield* place.hung
+    yield* TestClock.adjust("20 seconds")
+    const { code, stderr } = yield* Fiber.join(running)
+    const lines = stderr.split("\n").filter((line) => line !== "")
+    expect([code, lines.toSorted()]).toEqual([
+      0,
+      [
+        "it answered 500",
+        "it redirects (302), which is not followed",
+        "it did not answer within 5 seconds",
+        "it cannot be reached",
+      ].map(
+        (why, at) => `warning: notify[${at + 2}] of the job was not notified: ${why} [notice-undelivered]`,
+      ),
+    ])
+    const paths = ["broken", "broken", "chat", "dead", "dead", "good", "moved", "moved", "slow", "slow"]
+    expect(place.received.map(({ at }) => at).toSorted()).toEqual([
+      ...paths.map((name) => `/${name}-secret`),
+      "/watch-secret/fail",
+      "/watch-secret/start",
+    ])
+    const meaning =
+      "the run has ended; some tasks need the customer or an engineer, and would fail again until then"
+    const what_to_do =
+      `People have to act before a command can finish the rest. After that, \`nightjar rerun ${run_id}\` ` +
+      "runs again what did not succeed. `nightjar status` and the run's report.html show the rest."
+    const hash = sha256Hex(JSON.stringify([["TIMEOUT", "failed", "engineer", 1]])).slice(0, 12)
+    const key = `nightjar/${run_id}/new_trouble/${hash}`
+    const text = `${run_id} (new_trouble): exit code 3, ${meaning}.
+2 tasks: 1 succeeded, 1 failed.
+New: 1 TIMEOUT: action needed from an engineer.
+1 TIMEOUT: action needed from an engineer.
+${what_to_do}
+Host: ${hostname()}
+Report: ${report}
+Key: ${key}`
+    const what = "Raise `execution_timeout` or ask for fewer features, then rerun."
+    const trouble = { ...fresh, what_to_do: what }
+    const bodyAt = (at: string): unknown =>
+      JSON.parse(place.received.find((each) => each.at === at)?.body ?? "")
+    expect(bodyAt("/good-secret")).toEqual({
+      tool: "nightjar",
+      events: ["new_trouble"],
+      key,
+      host: hostname(),
+      job: "demo",
+      run_id,
+      run_date: "2026-11-21",
+      exit_code: 3,
+      message: null,
+      meaning,
+      tasks: 2,
+      outcomes: { succeeded: 1, partial: 0, failed: 1, skipped: 0, unfinished: 0 },
+      changes: null,
+      new: [trouble],
+      troubles: [trouble],
+      open: null,
+      report,
+      what_to_do,
+      text,
+    })
+    expect(bodyAt("/chat-secret")).toEqual({ text })
+  })
+
   it("hear of a night that could not begin, each of its job, with what to do", async () => {
-    const place = receiving({})
+    const place = receiving()
     const other = { ...telling([url("GOOD", ["failed"])]), name: "other" }
     const locked = Effect.fail(new FolderLocked({ path: "out", holder: "", message: "in use by somebody" }))
     const jobs = [telling([url("GOOD", ["failed"]), watchdog]), other]
@@ -308,7 +329,7 @@ describe("receivers", () => {
   })
 
   it("hear nothing of an interrupt, nor of exit code 3 without anything new; a watchdog then hears success", async () => {
-    const place = receiving({})
+    const place = receiving()
     const job = telling([url("GOOD", ["failed", "late", "new_trouble", "recovered"]), watchdog])
     const over = (one: RunEnding) =>
       announced(job, "out")(Effect.succeed({ exit_code: one.exit_code, ending: one }))
@@ -333,7 +354,7 @@ describe("receivers", () => {
   })
 
   effect("hear of a late run how many of its tasks are open, and on which engines", function* () {
-    const place = receiving({})
+    const place = receiving()
     const startMs = Date.UTC(2026, 10, 21, 22)
     yield* TestClock.setTime(startMs)
     const job: Job = {
@@ -515,7 +536,7 @@ telemetry:
   })
 
   effect("ends a run before it starts, and the receivers of all its jobs that work are told", function* () {
-    const place = receiving({})
+    const place = receiving()
     const both = "notify: [{ url: env:GOOD }, { url: env:NOT_SET }]\n"
     const cut = written("cut", "notify: [{ url: env:GOOD }]\nnigth: {}\n")
     const run = (...jobs: ReadonlyArray<string>) =>
@@ -546,8 +567,9 @@ telemetry:
     const job = await loaded(silent)
     const fine = await loaded(written("fine", "notify: [{ url: env:FINE }]\n"))
     const quiet = await loaded(written("quiet", ""))
+    const open = await loaded(written("open", "telemetry: { otlp: env:PLAIN }\n"))
     const checks = await Effect.runPromise(
-      Effect.forEach([job, fine, quiet], alarmsCheck).pipe(
+      Effect.forEach([job, fine, quiet, open], alarmsCheck).pipe(
         Effect.provide(resolving.secrets),
         Effect.provideService(ConfigProvider.ConfigProvider, environment),
         Effect.provide(NodeServices.layer),
@@ -561,6 +583,13 @@ telemetry:
       },
       { verdict: "ok", says: "1 receiver, resolved and not told" },
       undefined,
+      {
+        verdict: "failed",
+        says: expect.stringMatching(
+          / `telemetry.otlp`: the collector's address is not an https:\/\/ address without user, query or /,
+        ) as unknown,
+        id: "alarms-unresolved",
+      },
     ])
   })
 })
@@ -626,7 +655,7 @@ describe("`nightjar notify test`", () => {
   })
 
   it("ends with 0 only if all answered well, and refuses a job that tells nobody", async () => {
-    const place = receiving({})
+    const place = receiving()
     const well = await Effect.runPromise(test(place, written("well", "notify: [{ url: env:GOOD }]\n")))
     expect(well).toMatchObject({ code: 0, stderr: "" })
     expect(well.stdout).toMatch(/told +notify\[0\] +url +\d+ ms +it answered 200/)

@@ -167,16 +167,14 @@ export interface Metric {
   readonly histogram?: Points
 }
 
-/** How a collector behaves: it takes what it gets, never answers, or answers with a status. */
-export type Manner = "takes" | "hangs" | number
-
 export class Collector {
   readonly #server = createServer((asked, answer) => void this.#take(asked, answer))
   readonly #bodies: Array<{ readonly path: string; readonly body: unknown }> = []
   /** Everything as it came, headers included. */
   readonly raw: Array<string> = []
   readonly refused: Array<string> = []
-  manner: Manner = "takes"
+  /** Whether it never answers. */
+  hangs = false
 
   async listen(): Promise<string> {
     await new Promise<void>((done) => this.#server.listen(0, "127.0.0.1", done))
@@ -192,9 +190,7 @@ export class Collector {
     const chunks: Array<Buffer> = []
     for await (const chunk of asked) chunks.push(chunk as Buffer)
     const { method, url = "", headers } = asked
-    if (this.manner === "hangs") return
-    if (typeof this.manner === "number")
-      return void answer.writeHead(this.manner, { "retry-after": "3600" }).end()
+    if (this.hangs) return
     const came = Buffer.concat(chunks).toString("utf8")
     this.raw.push(`${method} ${url}\n${JSON.stringify(headers)}\n${came}`)
     if (!isPath(url) || method !== "POST" || headers["content-type"] !== "application/json")

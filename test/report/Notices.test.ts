@@ -1,99 +1,19 @@
-/** What others are told of a run, by a real process to real servers: in full, in time, and nothing else. */
-import { createServer, type IncomingMessage, type Server } from "node:http"
+/** What others are told of a run: in words that name nobody, and by the whole program to a real server. */
+import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { hostname, tmpdir } from "node:os"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { sha256Hex } from "../../src/base/Hashes.ts"
+import { describe, expect, it } from "vitest"
 import { eventsOf, noticeOf } from "../../src/report/Notice.ts"
+import type { News } from "../../src/report/Changes.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { planned, run_id, runOf, settled } from "./Samples.ts"
+import { ending, news, planned, run_id, runOf, settled } from "./Samples.ts"
 import { plainEnvironment } from "../harness/Environment.ts"
+import { sharedFolder } from "../harness/Folder.ts"
 import { startHere } from "../harness/ProgramHere.ts"
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
-
-const root = mkdtempSync(join(tmpdir(), "notices-"))
-/** `METHOD path body` of every request, in the order in which they arrived. */
-const received: Array<{ readonly asked: string; readonly body: string }> = []
-let server: Server
-let base = ""
-
-const bodyOf = async (request: IncomingMessage): Promise<string> => {
-  let text = ""
-  for await (const chunk of request) text += String(chunk)
-  return text
-}
-
-beforeAll(async () => {
-  server = createServer((request, response) => {
-    void bodyOf(request).then((body) => {
-      const { method = "", url = "" } = request
-      received.push({ asked: `${method} ${url}`, body })
-      if (url.startsWith("/slow")) return
-      if (url.startsWith("/broken")) response.statusCode = 500
-      if (url.startsWith("/moved")) response.writeHead(302, { location: "/elsewhere" })
-      response.end("noted")
-    })
-  })
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
-  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-})
-afterAll(() => {
-  server.closeAllConnections()
-  server.close()
-  rmSync(root, { recursive: true, force: true })
-})
-
-const nightjar = async (...args: ReadonlyArray<string>) => {
-  const {
-    code: status,
-    stdout,
-    stderr,
-  } = await startHere([...args, "--no-progress"], {
-    folder: root,
-    environment: {
-      ...plainEnvironment,
-      GOOD: `${base}/hook-secret-9f?key=k1`,
-      CHAT: `${base}/chat`,
-      WATCHDOG: `${base}/ping-secret-3c`,
-      BROKEN: `${base}/broken`,
-      MOVED: `${base}/moved`,
-      SLOW: `${base}/slow`,
-      DEAD: "http://127.0.0.1:1/dead-secret-77",
-    },
-  }).ended
-  return { status, stdout, stderr }
-}
-
-const jobFile = (name: string, notify: string, usernames: ReadonlyArray<string>, more = ""): string => {
-  const customers = usernames.map(
-    (username, index) =>
-      `  - { id: customer-${index}, parameters: { username: ${username}, password: pppp } }`,
-  )
-  writeFileSync(
-    join(root, `${name}.yaml`),
-    `name: ${name}
-service: { sandbox: { seed: 3, speed: 2000 } }
-engines: [sandbox-bank:website]
-record_schemas: []
-${more}notify:
-${notify}
-customers:
-${customers.join("\n")}
-`,
-  )
-  return `${name}.yaml`
-}
-
-const asked = () => received.map((one) => one.asked)
-const notices = () =>
-  received
-    .filter((one) => one.asked.startsWith("POST /hook"))
-    .map(({ body }) => JSON.parse(body) as Record<string, unknown>)
-
-const origin = { host: "etl-1", job: "demo", run_date: "2026-11-21" }
+const root = sharedFolder()
+const origin = { host: "etl-1", job: "nightly", run_date: "2026-11-21" }
 
 describe("a notice", () => {
   it("names no customer and no reason that the table does not list [exit notify]", () => {
@@ -105,11 +25,12 @@ describe("a notice", () => {
         settled("c-2", "failed", "MARIA_LOCKED", "engineer"),
       ),
     )
-    const news = ["MARIA_GARCIA_BLOCKED", "MARIA_LOCKED"].map(
-      (reason) => ({ reason, outcome: "failed", who_acts: "engineer", count: 1 }) as const,
-    )
-    const ending = { job: "demo", exit_code: 3, summary, recovered: false, news }
-    const notice = noticeOf(eventsOf(ending), ending, origin)
+    const fresh = ["MARIA_GARCIA_BLOCKED", "MARIA_LOCKED"].map((reason): News => ({
+      ...news(reason, "failed"),
+      who_acts: "engineer",
+    }))
+    const one = ending(3, { summary, news: fresh })
+    const notice = noticeOf(eventsOf(one), one, origin)
     expect(notice.events).toEqual(["new_trouble"])
     expect(notice.new).toEqual(notice.troubles)
     expect(notice.troubles).toEqual([
@@ -133,8 +54,7 @@ describe("a notice", () => {
         { _tag: "RunEnded", run_id, exit_code: 4, leftovers: false } as const,
       ]
       const summary = summarise(runOf(...facts))
-      const ending = { job: "demo", exit_code: 4, summary, recovered: false, news: [] }
-      return noticeOf(["failed"], ending, origin).what_to_do
+      return noticeOf(["failed"], ending(4, { summary }), origin).what_to_do
     }
     const rest = "`nightjar status` and the run's report.html show the rest."
     expect([told("DEADLINE_REACHED"), told("MARIA_LOCKED")]).toEqual([
@@ -145,121 +65,110 @@ describe("a notice", () => {
   })
 })
 
-describe("receivers", () => {
-  it("are told at once, each in its form, and dead ones cost a line and seconds", async () => {
-    received.length = 0
-    const path = jobFile(
-      "many",
-      `  - { url: "env:GOOD" }
-  - { url: "env:CHAT", format: slack, on: [new_trouble] }
-  - { ping: "env:WATCHDOG" }
-  - { command: [sh, -c, "cat > ${root}/told.json"], on: [new_trouble] }
-  - { url: "env:BROKEN" }
-  - { url: "env:MOVED" }
-  - { url: "env:SLOW" }
-  - { url: "env:DEAD" }`,
-      ["end-TIMEOUT+queue-1+run-2", "ok+queue-1+run-2"],
-    )
-    const { status, stdout, stderr } = await nightjar("run", path, "--output", "many")
-    expect([status, stdout.includes("2 tasks: 1 succeeded, 1 failed")]).toEqual([3, true])
-    const warning = (index: number, why: string) =>
-      `warning: notify[${index}] of the job was not notified: ${why} [notice-undelivered]`
-    expect(
-      stderr
-        .trim()
-        .split("\n")
-        .filter((line) => line.includes("was not notified"))
-        .toSorted(),
-    ).toEqual([
-      warning(4, "it answered 500"),
-      warning(5, "it redirects (302), which is not followed"),
-      warning(6, "it did not answer within 5 seconds"),
-      warning(7, "it cannot be reached"),
-    ])
-    expect(asked().toSorted()).toEqual([
-      "POST /broken",
-      "POST /broken",
-      "POST /chat",
-      "POST /hook-secret-9f?key=k1",
-      "POST /moved",
-      "POST /moved",
-      "POST /ping-secret-3c/fail",
-      "POST /ping-secret-3c/start",
-      "POST /slow",
-      "POST /slow",
-    ])
-    const [run_id = ""] = readdirSync(join(root, "many/runs"))
-    const meaning =
-      "the run has ended; some tasks need the customer or an engineer, and would fail again until then"
-    const what_to_do =
-      "People have to act before a command can finish the rest. After that, " +
-      `\`nightjar rerun ${run_id} --output ${join(root, "many")}\` runs again what did not succeed. ` +
-      "`nightjar status` and the run's report.html show the rest."
-    const hash = sha256Hex(JSON.stringify([["TIMEOUT", "failed", "engineer", 1]])).slice(0, 12)
-    const key = `nightjar/${run_id}/new_trouble/${hash}`
-    const report = join(root, "many/runs", run_id, "report.html")
-    const text = `${run_id} (new_trouble): exit code 3, ${meaning}.
-2 tasks: 1 succeeded, 1 failed.
-New: 1 TIMEOUT: action needed from an engineer.
-1 TIMEOUT: action needed from an engineer.
-${what_to_do}
-Host: ${hostname()}
-Report: ${report}
-Key: ${key}`
-    const trouble = {
-      reason: "TIMEOUT",
-      outcome: "failed",
-      who_acts: "engineer",
-      count: 1,
-      what_to_do: "Raise `execution_timeout` or ask for fewer features, then rerun.",
-    }
-    const notice = {
-      tool: "nightjar",
-      events: ["new_trouble"],
-      key,
-      host: hostname(),
-      job: "many",
-      run_id,
-      run_date: run_id.slice(5),
-      exit_code: 3,
-      message: null,
-      meaning,
-      tasks: 2,
-      outcomes: { succeeded: 1, partial: 0, failed: 1, skipped: 0, unfinished: 0 },
-      changes: null,
-      new: [trouble],
-      troubles: [trouble],
-      open: null,
-      report,
-      what_to_do,
-      text,
-    }
-    expect(notices()).toEqual([notice])
-    expect(JSON.parse(received.find((one) => one.asked === "POST /chat")?.body ?? "")).toEqual({ text })
-    expect(JSON.parse(readFileSync(join(root, "told.json"), "utf8"))).toEqual(notice)
-    expect(received.filter(({ body }) => /customer-\d|pppp|sandbox-bank/.test(body))).toEqual([])
-    const folder = join(root, "many")
-    const written = readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => readFileSync(join(entry.parentPath, entry.name), "latin1"))
-    const secrets = /hook-secret-9f|ping-secret-3c|dead-secret-77/
-    expect([...written, stdout, stderr].filter((text) => secrets.test(text))).toEqual([])
-  })
+describe("the key of a notice", () => {
+  const keyOf = (exit_code: number, run_date: string, ...fresh: ReadonlyArray<News>) => {
+    const one = ending(exit_code, { news: fresh })
+    return noticeOf(eventsOf(one), one, { ...origin, run_date }).key
+  }
 
-  it("hear that a run is late once its deadline has passed", async () => {
-    received.length = 0
-    // The run's clock is 2,000 times as fast as this machine's.
-    const soon = new Date(Date.now() + 120 * 60_000).toISOString().slice(11, 16)
-    const path = jobFile(
-      "late",
-      `  - { url: "env:GOOD", on: [late] }`,
-      ["ok+queue-20000+run-5"],
-      `timezone: UTC\ndeadline: "${soon}"\n`,
-    )
-    expect((await nightjar("run", path, "--output", "late")).status).toBe(4)
-    expect(notices()).toMatchObject([
-      { events: ["late"], job: "late", run_id: expect.stringMatching(/^late\./) as unknown, tasks: 1 },
-    ])
-    expect(String(notices()[0]?.["meaning"])).toMatch(new RegExp(`^the run has not ended by .*T${soon}:00`))
+  it("is the same for the same night, events and new trouble, and for nothing else", () => {
+    expect(keyOf(6, "2026-11-21")).toBe("nightjar/nightly.2026-11-21/failed")
+    expect(keyOf(6, "2026-11-22")).toBe("nightjar/nightly.2026-11-22/failed")
+    const [one, more] = [news("TIMEOUT", "failed"), news("TIMEOUT", "failed", 2)]
+    const [key, ...others] = [
+      keyOf(3, "2026-11-21", one),
+      keyOf(3, "2026-11-21", more),
+      keyOf(3, "2026-11-22", one),
+      keyOf(4, "2026-11-21", one),
+      keyOf(3, "2026-11-21", news("BLOCKED_USER", "failed")),
+    ]
+    expect(keyOf(3, "2026-11-21", one)).toBe(key)
+    expect(key).toMatch(/^nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/)
+    expect(new Set([key, ...others]).size).toBe(5)
   })
+})
+
+describe("the text of a notice", () => {
+  it("names no more than ten reasons and has no control character, whatever the service invents", () => {
+    const words = ["TIMEOUT", "FAILED", "BLOCKED_USER", "CAPTCHA", "INCORRECT_CREDENTIALS", "PARTIAL"]
+    const outcomes = ["failed", "partial", "skipped"] as const
+    const fresh = [
+      ...outcomes.flatMap((outcome) => words.map((word) => news(word, outcome))),
+      ...Array.from({ length: 5_000 }, (_, index) => news(`\u001b[2J\nMARIA_${index}`, "failed")),
+    ]
+    const one = ending(3, { news: fresh })
+    const place = { ...origin, host: "etl\n-1\u001b", report: "/data/\u001b[2J\nKey: forged" }
+    const { text, new: reasons } = noticeOf(eventsOf(one), one, place)
+    const told = reasons.find(({ reason }) => reason === "UNLISTED")
+    expect({ ...told, what_to_do: "" }).toEqual({
+      reason: "UNLISTED",
+      outcome: "failed",
+      who_acts: "customer",
+      count: told?.count,
+      what_to_do: "",
+    })
+    expect(told?.count).toBeGreaterThanOrEqual(5_000)
+    expect(reasons.length).toBeLessThanOrEqual(19)
+    const lines = text.split("\n")
+    expect(lines.filter((line) => line.startsWith("New: ")).length).toBe(10)
+    expect(lines.slice(-3)).toEqual([
+      "Host: etl?-1?",
+      "Report: /data/?[2J?Key: forged",
+      expect.stringMatching(/^Key: nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/) as unknown,
+    ])
+    expect(/MARIA|[^\P{Cc}\n]/u.test(text)).toBe(false)
+  })
+})
+
+it("receivers of a run hear when it begins, that it is late, and how it ended; their addresses are kept nowhere", async () => {
+  const received: Array<{ readonly asked: string; readonly body: string }> = []
+  const server = createServer((request, response) => {
+    let body = ""
+    request.on("data", (chunk) => (body += String(chunk)))
+    request.on("end", () => {
+      received.push({ asked: `${request.method} ${request.url}`, body })
+      response.end("noted")
+    })
+  })
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  // The run's clock is 2,000 times as fast as this machine's.
+  const soon = new Date(Date.now() + 120 * 60_000).toISOString().slice(11, 16)
+  writeFileSync(
+    join(root, "late.yaml"),
+    `name: late
+service: { sandbox: { seed: 3, speed: 2000 } }
+engines: [sandbox-bank:website]
+record_schemas: []
+timezone: UTC
+deadline: "${soon}"
+notify: [{ url: env:GOOD }, { ping: env:WATCHDOG }]
+customers: [{ id: customer-0, parameters: { username: ok+queue-20000+run-5, password: pppp } }]
+`,
+  )
+  const GOOD = `${base}/hook-secret-9f?key=k1`
+  const environment = { ...plainEnvironment, GOOD, WATCHDOG: `${base}/ping-secret-3c` }
+  const args = ["run", "late.yaml", "--output", "late", "--no-progress"]
+  const { code, stdout, stderr } = await startHere(args, { folder: root, environment }).ended
+  server.closeAllConnections()
+  server.close()
+  expect([code, stderr]).toEqual([4, ""])
+  const [run_id = ""] = readdirSync(join(root, "late/runs"))
+  const told = received.flatMap(({ asked, body }) =>
+    asked.endsWith("?key=k1") ? [JSON.parse(body) as unknown] : [asked],
+  )
+  expect(told).toMatchObject([
+    "POST /ping-secret-3c/start",
+    { events: ["late"], run_id, tasks: 1, meaning: expect.stringContaining(`T${soon}:00`) as unknown },
+    ...told.slice(2),
+  ])
+  expect(told.slice(2)).toContain("POST /ping-secret-3c/fail")
+  const report = join(root, "late/runs", run_id, "report.html")
+  expect(told.slice(2)).toContainEqual(expect.objectContaining({ events: ["failed"], exit_code: 4, report }))
+  expect(told).toHaveLength(4)
+  expect(received.filter(({ body }) => /customer-\d|pppp/.test(body))).toEqual([])
+  const written = readdirSync(join(root, "late"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), "latin1"))
+  expect([...written, stdout].filter((text) => /hook-secret-9f|ping-secret-3c/.test(text))).toEqual([])
 })

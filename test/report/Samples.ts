@@ -7,6 +7,8 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import type { EnginePicture, NightPicture } from "../../src/task/NightPicture.ts"
+import type { News } from "../../src/report/Changes.ts"
+import type { RunEnding } from "../../src/report/Notice.ts"
 import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -121,5 +123,21 @@ export const pictureOf = (of: string, more: Partial<NightPicture> = {}): NightPi
   job_limits: { max_in_flight: 10, per_engine: 10 },
   total: engineRow("total"),
   engines: [],
+  ...more,
+})
+
+/** What a run has to tell, by its news. */
+export const news = (reason: string, outcome: News["outcome"], count = 1): News => ({
+  reason,
+  outcome,
+  who_acts: "customer",
+  count,
+})
+export const ending = (exit_code: number, more: Partial<RunEnding> = {}): RunEnding => ({
+  job: "nightly",
+  exit_code,
+  summary: undefined,
+  recovered: false,
+  news: [],
   ...more,
 })

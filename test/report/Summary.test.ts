@@ -366,16 +366,11 @@ ${peopleFirst}`,
     expect(renderSummary(summary, { width: Infinity, colour: false }).length).toBeLessThan(2_000)
   })
 
-  it("shows no control character of a name", () => {
-    const run = runOf(planned("a"), settled("a", "failed", "FA\u001b[31mILED\nx", "engineer"))
-    expect(renderSummary(summarise(run), { width: Infinity, colour: false })).not.toContain(escape)
-  })
-
-  it("shows no control character of a reason in the command that finishes the rest", () => {
-    const left = settled("a", "unfinished", `${escape}[32mX`, "service")
+  it("shows no control character of a reason, nor in the command that finishes the rest", () => {
+    const left = settled("a", "unfinished", `${escape}[32mX\nY`, "service")
     const run = runOf(planned("a"), left, { _tag: "RunEnded", run_id, exit_code: 4, leftovers: true })
     const text = renderSummary(summarise(run), { width: Infinity, colour: false })
-    expect(text).toContain("--only '\\u001b[32mX'")
+    expect(text).toContain("--only '\\u001b[32mX\\u000aY'")
     expect(text).not.toContain(escape)
   })
 })
