@@ -39,6 +39,8 @@ export interface Row {
   /** Since when its start is put off (milliseconds), and how often it was. */
   deferredSince: number | undefined
   deferrals: number
+  /** How often its start was answered that a run of somebody else is in its way. */
+  conflicts: number
   /** Its probe is not sent sooner (milliseconds). */
   probeAt: number
   /** Its start counts as one that waits for an answer. */
@@ -58,6 +60,7 @@ export const newRow = (work: TaskWork): Row => ({
   tokenUse: {},
   deferredSince: undefined,
   deferrals: 0,
+  conflicts: 0,
   probeAt: 0,
   isAwaited: false,
   risks: undefined,
