@@ -25,6 +25,10 @@ export const SentLogin = Schema.Struct({
   sends: Schema.Int,
   /** What came back, for people: a status or `no answer`. Absent while the answer is awaited. */
   answer: Schema.optionalKey(Schema.String),
+  /** What came back to the request before the last one. */
+  earlier: Schema.optionalKey(Schema.String),
+  /** Its last request is one that a person allowed beyond the bound. */
+  granted: Schema.optionalKey(Schema.Literal(true)),
 })
 export type SentLogin = typeof SentLogin.Type
 
@@ -38,7 +42,9 @@ export const RejectedLogin = Schema.Struct({
   password: Schema.String,
   reason: Schema.String,
   at: Schema.Int,
-  /** No login was accepted since. */
+  /** When it was sent; unknown for those of earlier versions. */
+  sent_at: Schema.optionalKey(Schema.Int),
+  /** No login that was sent later is known to be accepted. */
   counts: Schema.Boolean,
   /** Logins that it stands for, if more than one: the start that was lost before its probe was rejected. */
   logins: Schema.optionalKey(Schema.Int),
@@ -152,11 +158,13 @@ export type Held = Hold & { readonly why: "rejections" | "unproven" }
 
 /** Why nothing is sent to an account, whatever the login, or undefined; `accounts` as in `holdOf`. */
 export const heldOf = (accounts: ReadonlyArray<Account>, named: Named): Held | undefined => {
-  const inARow = countedRejections(accounts)
+  const own = accounts.filter((account) => isOf(account, named))
+  // Accounts that only share its row are others: a good login ends their rejections in a row, and no more.
+  const goodAt = Math.max(-Infinity, ...accounts.flatMap(({ good }) => good?.at ?? []))
+  const inARow = countedRejections(accounts.map((one) => (own.includes(one) ? one : forgive(one, goodAt))))
   const last = inARow.at(-1)
   if (last !== undefined && distinct(inARow.map(({ password }) => password)) >= rejectedInARowMax)
     return { why: "rejections", by: last }
-  const own = accounts.filter((account) => isOf(account, named))
   const strikes = strikesOf(own)
   if (strikes < strikesMax) return undefined
   const counted = [...own.flatMap((account) => account.sent), ...countedRejections(own)]
@@ -234,17 +242,17 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
 /** A request leaves. `others` are accounts that the same login opens: what was sent to them counts too. */
 export const addSent = (account: Account, login: SentLogin, others: ReadonlyArray<Account> = []): Account => {
   const before = account.sent.find((one) => isSameAttempt(one, login))
-  const isBeyond = strikesOf([account, ...others]) >= strikesMax
-  const { answer: _, ...known } = before ?? login
+  const all = [account, ...others]
+  const isBeyond = strikesOf(all) >= strikesMax
+  const isGranted = isBeyond && all.some(({ granted }) => granted > 0)
+  const { answer, granted: _, ...known } = before ?? login
+  const sends = (before?.sends ?? 0) + 1
+  const earlier = answer === undefined ? {} : { earlier: answer }
+  const one = { ...known, ...earlier, at: login.at, sends, ...(isGranted ? { granted: true as const } : {}) }
   return {
     ...account,
-    sent: [
-      ...account.sent.filter((one) => one !== before),
-      { ...known, at: login.at, sends: (before?.sends ?? 0) + 1 },
-    ],
-    ...(isBeyond && [account, ...others].every(({ granted }) => granted === 0)
-      ? { bought: login.password }
-      : {}),
+    sent: [...account.sent.filter((other) => other !== before), one],
+    ...(isBeyond && !isGranted ? { bought: login.password } : {}),
     granted: isBeyond ? Math.max(0, account.granted - 1) : account.granted,
   }
 }
@@ -254,22 +262,37 @@ export const loginVerdicts = ["not_sent", "unproven", "neutral", "good"] as cons
 export type LoginVerdict = (typeof loginVerdicts)[number]
 
 /**
- * not_sent: the last request created nothing; an earlier one keeps its strike. unproven: it is not known
- * whether a login was made. neutral: no login was made, or nothing says how it ended.
+ * not_sent: the last request created nothing. neutral: it made no login, or nothing says how that ended. An
+ * earlier request keeps its strike, and what allowed the last one allows another. unproven: it is not known
+ * whether a login was made.
  */
 export const judgeSent = (
   account: Account,
   attempt: AttemptKeys,
   verdict: Exclude<LoginVerdict, "good">,
   answer: string | undefined,
-): Account => ({
-  ...account,
-  sent: account.sent.flatMap((one) => {
-    if (!isSameAttempt(one, attempt)) return [one]
-    if (verdict === "unproven") return [answer === undefined ? one : { ...one, answer }]
-    return verdict === "neutral" || one.sends <= 1 ? [] : [{ ...one, sends: one.sends - 1 }]
-  }),
-})
+): Account => {
+  const one = account.sent.find((login) => isSameAttempt(login, attempt))
+  if (one === undefined || (verdict === "unproven" && answer === undefined)) return account
+  const replaced = (by: ReadonlyArray<SentLogin>) =>
+    account.sent.flatMap((login) => (login === one ? by : [login]))
+  if (verdict === "unproven")
+    return { ...account, sent: replaced([answer === undefined ? one : { ...one, answer }]) }
+  const { granted: wasGranted, ...known } = one
+  // After an end, nobody follows what is left of it.
+  const over = verdict === "neutral" ? { answer: one.earlier ?? "no answer" } : {}
+  const left = one.sends > 1 ? [{ ...known, ...over, sends: one.sends - 1 }] : []
+  const granted = account.granted + (wasGranted === true ? 1 : 0)
+  return withoutUnused({ ...account, sent: replaced(left), granted })
+}
+
+/** A changed password that was not sent in the end, or that was followed by a good login, may be changed. */
+const withoutUnused = ({ bought, ...account }: Account): Account => {
+  const counted = [...account.sent, ...countedRejections([account])]
+  return bought !== undefined && counted.some(({ password }) => password === bought)
+    ? { ...account, bought }
+    : account
+}
 
 /**
  * The strikes of its attempt become a rejection: a start that was lost before was rejected, too, if it
@@ -278,27 +301,36 @@ export const judgeSent = (
 export const addRejected = (account: Account, attempt: number | undefined, login: RejectedLogin): Account => {
   const isOwn = (one: SentLogin) =>
     one.run_id === login.run_id && one.task_id === login.task_id && one.attempt === attempt
-  const logins = account.sent.find(isOwn)?.sends ?? 1
+  const own = account.sent.find(isOwn)
+  const logins = own?.sends ?? 1
+  const rejected = own === undefined ? login : { ...login, sent_at: own.at }
   return {
     ...account,
-    sent: account.sent.filter((one) => !isOwn(one)),
+    sent: account.sent.filter((one) => one !== own),
     rejected: [
       ...account.rejected.filter(({ password }) => password !== login.password),
-      logins > 1 ? { ...login, logins } : login,
+      logins > 1 ? { ...rejected, logins } : rejected,
     ],
   }
 }
 
-/** The source accepted a login. What was rejected is still not sent again. */
-export const forgive = (account: Account): Account => {
-  const rejected = account.rejected.map((one) => (one.counts ? { ...one, counts: false } : one))
-  const { account: name, identity, row, former, good } = account
-  return {
-    ...newAccount({ account: name, identity, ...(row === undefined ? {} : { row }) }),
-    former,
-    rejected,
-    ...(good === undefined ? {} : { good }),
-  }
+/**
+ * The source accepted a login that was sent at `until`: what was sent until then no longer counts, if it is
+ * of the same login. What was rejected is still not sent again.
+ */
+export const forgive = (
+  account: Account,
+  until = Infinity,
+  isOwn: (login: SentLogin | RejectedLogin) => boolean = () => true,
+): Account => {
+  const isOver = (one: SentLogin | RejectedLogin) =>
+    isOwn(one) && ("reason" in one ? (one.sent_at ?? one.at) : one.at) <= until
+  const sent = account.sent.filter((one) => !isOver(one))
+  const rejected = account.rejected.map((one) =>
+    one.counts && isOver(one) ? { ...one, counts: false } : one,
+  )
+  const left = { ...account, sent, rejected }
+  return withoutUnused(strikesOf([left]) < strikesMax ? { ...left, granted: 0 } : left)
 }
 
 /** A person allows the login again: one more, or all that the bound allows. */

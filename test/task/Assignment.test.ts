@@ -216,17 +216,17 @@ describe("an account of which two logins in a row were rejected", () => {
       })
   })
 
-  it("is held by what is sent besides secrets if the form does not say what identifies a user", () => {
+  it("is held by what its customer sends besides secrets if the form does not say what identifies a user [promise 4 row]", () => {
     const named = { locking: [], selectors: new Set<string>(), secret: new Set(["password"]) }
     const other = { username: "user", password: "another" }
-    const keys = accountKeys(key, place, { sent: other, roles: named, isByHand: true })
-    const decision = planOn(
-      assignment(),
-      good,
-      known(),
-      grounds({ accounts: rejectedAccount(keys, ...rejections) }),
-    )
-    expect(decision).toMatchObject({ _tag: "Settled", verdict: { reason: "BLOCKED_USER" } })
+    const decide = (customer_id: string) => {
+      const of = { ...place, customer_id }
+      const keys = accountKeys(key, of, { sent: other, roles: named, isByHand: true })
+      const accounts = rejectedAccount(keys, ...rejections)
+      return planOn(assignment(), good, known(), grounds({ accounts }))
+    }
+    expect(decide("c-1")).toMatchObject({ _tag: "Settled", verdict: { reason: "BLOCKED_USER" } })
+    expect(decide("c-9")).toMatchObject({ _tag: "Task" })
   })
 
   it("of which nobody knows how three logins ended is sent none: an engineer acts [promise 4]", () => {
