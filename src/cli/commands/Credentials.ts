@@ -85,7 +85,10 @@ export const readSettlement = (
   }
   if (named.size === 0 && problems.length === 0)
     problems.push(`no row has anything in column \`${saysColumn}\``)
-  return { named: problems.length === 0 ? [...named.values()] : [], problems }
+  const atOf = ({ logins }: Named) => Math.max(...logins.map(({ login }) => login.at))
+  // In their order, so that a good login speaks for those before it, and for no later one.
+  const inOrder = [...named.values()].toSorted((one, other) => atOf(one) - atOf(other))
+  return { named: problems.length === 0 ? inOrder : [], problems }
 }
 
 const rowsOf = (text: string, problems: Array<string>): ReadonlyArray<CsvRow> => {
@@ -148,9 +151,9 @@ export const neverCreatedOf = ({ external_execution_id, execution_id, logins }: 
     const { run_id, task_id, attempt, fingerprint } = order
     const { account, password } = order.account
     const login = { account, password, ...given({ fingerprint }) }
-    return [
-      { _tag: "LoginJudged", run_id, task_id, attempt, ...login, verdict: "neutral", said: neverCreated },
-    ]
+    const of = { run_id, task_id, attempt, ...login, verdict: "neutral", said: neverCreated } as const
+    // The start, and its probe if one was sent.
+    return Array.from({ length: one.login.sends }, () => ({ _tag: "LoginJudged", ...of }))
   }),
 })
 
@@ -432,7 +435,8 @@ const settle = command(
   {
     more: `
       The file is that of \`credentials list --unproven --csv\`. In the column execution_id of each login,
-      support writes \`never_created\`, or the id of its execution: that is read, and counts as it ended.
+      support writes \`never_created\`, or the id of its execution: that is read, and counts as it ended. A
+      login that the source accepted takes off those that were sent before it, and none that were sent later.
       Rows where the column is empty change nothing. If one row is wrong, nothing is changed.`,
     flags: {
       file: argument("FILE", "CSV with the columns external_execution_id and execution_id"),
@@ -454,7 +458,10 @@ const settle = command(
             toRead.length === 0 ? { problems: [], settled: [] } : yield* readAll(output, toRead, jobs)
           yield* refused(found.problems)
           const never = named.filter(({ execution_id }) => execution_id === undefined).map(neverCreatedOf)
-          const settled = [...never, ...found.settled]
+          const places = named.map((one) => one.external_execution_id)
+          const placeOf = (one: Settled) => places.indexOf(one.external_execution_id)
+          const inOrder = found.settled.toSorted((one, other) => placeOf(one) - placeOf(other))
+          const settled = [...never, ...inOrder]
           const facts = settled.flatMap((one) => one.facts)
           if (!dryRun && facts.length > 0) yield* ledger.append(facts)
           return settled
