@@ -215,12 +215,16 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
     ...(fingerprint === undefined ? {} : { fingerprint }),
   }
   const others = besides(rows, account, login.former).filter((other) => Accounts.isOf(other, account))
-  const isBeyond = Accounts.strikesOf([account, ...others]) >= Accounts.strikesMax
+  const all = [account, ...others]
+  const isBeyond =
+    Accounts.strikesOf(Accounts.countedFor(all, { ...account, password })) >= Accounts.strikesMax
+  const isGranted = all.some(({ granted }) => granted > 0)
   // What a person allowed is for one login, whichever of the accounts it was given to.
   for (const other of others)
     if (isBeyond && other.granted > 0) rows.write({ ...other, granted: other.granted - 1 })
   const renamed = { ...account, former: login.former ?? account.former }
-  rows.write(Accounts.addSent(renamed, { ...of, ...more }, others))
+  const by = isGranted ? "granted" : "bought"
+  rows.write(Accounts.addSent(renamed, { ...of, ...more }, isBeyond ? by : undefined))
 }
 
 /** The other accounts that its logins open, and those that share its row. */

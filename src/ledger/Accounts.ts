@@ -137,9 +137,33 @@ const rejectedLogins = (accounts: ReadonlyArray<Account>): number => {
 export const strikesOf = (accounts: ReadonlyArray<Account>): number =>
   unproven(accounts) + rejectedLogins(accounts)
 
+/** The account that a login names, and its password if it is known. */
+type Login = Named & Pick<AccountKeys, "account"> & Partial<Pick<AccountKeys, "password">>
+
+/**
+ * What counts for a login. Accounts under other names may be somebody else's: a good login to one of them ends
+ * what was sent to the others before, for whoever sends another password; they themselves lose nothing by it.
+ */
+export const countedFor = (accounts: ReadonlyArray<Account>, login: Login): ReadonlyArray<Account> => {
+  const goodAt = Math.max(-Infinity, ...accounts.flatMap(({ good }) => good?.at ?? []))
+  return accounts.map((one) =>
+    one.account === login.account ? one : forgive(one, goodAt, (sent) => sent.password !== login.password),
+  )
+}
+
+const ownOf = (accounts: ReadonlyArray<Account>, login: Login): ReadonlyArray<Account> =>
+  countedFor(
+    accounts.filter((account) => isOf(account, login)),
+    login,
+  )
+
+/** Logins that may have failed, as they count for this one; `accounts` as in `holdOf`. */
+export const strikesFor = (accounts: ReadonlyArray<Account>, login: Login): number =>
+  strikesOf(ownOf(accounts, login))
+
 /** Whether one more login that may have failed holds the account; `accounts` as in `holdOf`. */
-export const isNextTheLast = (accounts: ReadonlyArray<Account>, login: Named): boolean =>
-  strikesOf(accounts.filter((account) => isOf(account, login))) >= strikesMax - 1
+export const isNextTheLast = (accounts: ReadonlyArray<Account>, login: Login): boolean =>
+  strikesFor(accounts, login) >= strikesMax - 1
 
 export type Hold =
   /** This very login was rejected; or so many of the account were that another one might lock it. */
@@ -157,14 +181,12 @@ export type Hold =
 export type Held = Hold & { readonly why: "rejections" | "unproven" }
 
 /** Why nothing is sent to an account, whatever the login, or undefined; `accounts` as in `holdOf`. */
-export const heldOf = (accounts: ReadonlyArray<Account>, named: Named): Held | undefined => {
-  const own = accounts.filter((account) => isOf(account, named))
-  // Accounts that only share its row are others: a good login ends their rejections in a row, and no more.
-  const goodAt = Math.max(-Infinity, ...accounts.flatMap(({ good }) => good?.at ?? []))
-  const inARow = countedRejections(accounts.map((one) => (own.includes(one) ? one : forgive(one, goodAt))))
+export const heldOf = (accounts: ReadonlyArray<Account>, login: Login): Held | undefined => {
+  const inARow = countedRejections(countedFor(accounts, login))
   const last = inARow.at(-1)
   if (last !== undefined && distinct(inARow.map(({ password }) => password)) >= rejectedInARowMax)
     return { why: "rejections", by: last }
+  const own = ownOf(accounts, login)
   const strikes = strikesOf(own)
   if (strikes < strikesMax) return undefined
   const counted = [...own.flatMap((account) => account.sent), ...countedRejections(own)]
@@ -196,14 +218,15 @@ export const holdOf = (
   const same = accounts.flatMap(({ rejected }) => rejected).findLast((one) => passwords.has(one.password))
   if (same !== undefined) return { why: "rejected", by: same }
   const held = heldOf(accounts, login)
-  const own = accounts.filter((account) => isOf(account, login))
-  const until = busyUntil(own, moment)
+  const opened = accounts.filter((account) => isOf(account, login))
+  const own = ownOf(accounts, login)
+  const until = busyUntil(opened, moment)
   const isBusy = until > moment.now
   // A login that is followed may still end well.
   const over = own.map((one) => ({ ...one, sent: one.sent.filter(({ answer }) => answer !== undefined) }))
   const isOpen = isBusy && held?.why === "unproven" && strikesOf(over) < strikesMax
   if (held !== undefined && !isOpen && (held.why === "rejections" || !mayExceed(own, login))) return held
-  if (isBusy) return { why: "busy", until, isUnknown: busyUntil(unanswered(own), moment) <= moment.now }
+  if (isBusy) return { why: "busy", until, isUnknown: busyUntil(unanswered(opened), moment) <= moment.now }
   if (strikesOf(own) !== strikesMax - 1) return undefined
   const sent = own.flatMap((one) => one.sent.flatMap(({ run_id, sends }) => Array(sends).fill(run_id)))
   const refused = countedRejections(own).flatMap(({ run_id, logins = 1 }) => Array(logins).fill(run_id))
@@ -239,21 +262,24 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
   )
 }
 
-/** A request leaves. `others` are accounts that the same login opens: what was sent to them counts too. */
-export const addSent = (account: Account, login: SentLogin, others: ReadonlyArray<Account> = []): Account => {
+/** A request leaves. `by`: it is beyond the bound, and what allows it is used up. */
+export const addSent = (account: Account, login: SentLogin, by?: "granted" | "bought"): Account => {
   const before = account.sent.find((one) => isSameAttempt(one, login))
-  const all = [account, ...others]
-  const isBeyond = strikesOf(all) >= strikesMax
-  const isGranted = isBeyond && all.some(({ granted }) => granted > 0)
   const { answer, granted: _, ...known } = before ?? login
   const sends = (before?.sends ?? 0) + 1
   const earlier = answer === undefined ? {} : { earlier: answer }
-  const one = { ...known, ...earlier, at: login.at, sends, ...(isGranted ? { granted: true as const } : {}) }
+  const one = {
+    ...known,
+    ...earlier,
+    at: login.at,
+    sends,
+    ...(by === "granted" ? { granted: true as const } : {}),
+  }
   return {
     ...account,
     sent: [...account.sent.filter((other) => other !== before), one],
-    ...(isBeyond && !isGranted ? { bought: login.password } : {}),
-    granted: isBeyond ? Math.max(0, account.granted - 1) : account.granted,
+    ...(by === "bought" ? { bought: login.password } : {}),
+    granted: by === undefined ? account.granted : Math.max(0, account.granted - 1),
   }
 }
 
@@ -325,6 +351,7 @@ export const forgive = (
 ): Account => {
   const isOver = (one: SentLogin | RejectedLogin) =>
     isOwn(one) && ("reason" in one ? (one.sent_at ?? one.at) : one.at) <= until
+  if (![...account.sent, ...account.rejected].some(isOver)) return account
   const sent = account.sent.filter((one) => !isOver(one))
   const rejected = account.rejected.map((one) =>
     one.counts && isOver(one) ? { ...one, counts: false } : one,

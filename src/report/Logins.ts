@@ -4,7 +4,7 @@
  * happened to many accounts alike: one run, one engine, one answer. Pure.
  */
 import { counted, listed } from "../base/Text.ts"
-import { AccountBook, heldOf, isOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
+import { AccountBook, heldOf, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "../ledger/Accounts.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { csvLine, harmless, plain, table, wrap } from "./TextTable.ts"
@@ -40,7 +40,7 @@ const accountOf = (account: Account, book: AccountBook) => {
     state: isHeld ? "held" : held === undefined ? open : "released",
     account: account.account,
     /** Logins of it that may have failed. */
-    strikes: strikesOf(own),
+    strikes: strikesFor(own, whole),
     /** No login is sent to it. */
     account_held: isHeld,
     /** Why not. */

@@ -9,7 +9,7 @@ import type { Service } from "../client/Service.ts"
 import { own, type Reason, type Verdict } from "../service/Ends.ts"
 import type { Outcome } from "../service/EndTable.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
-import { busyUntil, isOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
+import { busyUntil, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Fact, Recorded, RunSteered, TaskPlanned } from "../ledger/Fact.ts"
 import { evolve, planTask } from "../ledger/FoldRun.ts"
 import { append, Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
@@ -301,7 +301,7 @@ const notBefore = Effect.fnUntraced(function* (night: Night, task_id: TaskId, ve
   const maxWaitMs = Duration.toMillis(night.rules.max_wait)
   const accounts = (yield* (yield* Ledger).accountsOf(account)).filter((one) => isOf(one, account))
   // One more would be the third: only a night in which others pass shows that it may be risked.
-  if (strikesOf(accounts) === strikesMax - 1) return "next_date"
+  if (strikesFor(accounts, account) === strikesMax - 1) return "next_date"
   const until = busyUntil(accounts, { now, maxWaitMs })
   return until > now ? until : undefined
 })
