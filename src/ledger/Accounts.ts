@@ -141,8 +141,8 @@ export const strikesOf = (accounts: ReadonlyArray<Account>): number =>
 type Login = Named & Pick<AccountKeys, "account"> & Partial<Pick<AccountKeys, "password">>
 
 /**
- * What counts for a login. Accounts under other names may be somebody else's: a good login to one of them ends
- * what was sent to the others before, for whoever sends another password; they themselves lose nothing by it.
+ * What counts for a login. Accounts under other names may be somebody else's: a good login to one of them
+ * ends what was sent to the others before, for whoever sends another password; they lose nothing by it.
  */
 export const countedFor = (accounts: ReadonlyArray<Account>, login: Login): ReadonlyArray<Account> => {
   const goodAt = Math.max(-Infinity, ...accounts.flatMap(({ good }) => good?.at ?? []))
