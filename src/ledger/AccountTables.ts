@@ -8,7 +8,7 @@ import { Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import * as Accounts from "./Accounts.ts"
-import type { Account } from "./Accounts.ts"
+import type { Account, RejectedLogin, SentLogin } from "./Accounts.ts"
 import { StartIntended } from "./Fact.ts"
 import { CredentialRejected, CredentialReleased, LoginAccepted, LoginJudged } from "./LoginFacts.ts"
 import { Damage, type NewFact } from "./LedgerKeys.ts"
@@ -217,27 +217,39 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
     ...(max_wait === undefined ? {} : { max_wait }),
   }
   const others = besides(rows, account, login.former).filter((other) => Accounts.isOf(other, account))
-  const isBeyond = Accounts.strikesOf([account, ...others]) >= Accounts.strikesMax
+  const all = [account, ...others]
+  const isBeyond =
+    Accounts.strikesOf(Accounts.countedFor(all, { ...account, password })) >= Accounts.strikesMax
+  const isGranted = all.some(({ granted }) => granted > 0)
   // What a person allowed is for one login, whichever of the accounts it was given to.
   for (const other of others)
     if (isBeyond && other.granted > 0) rows.write({ ...other, granted: other.granted - 1 })
   const renamed = { ...account, former: login.former ?? account.former }
-  rows.write(Accounts.addSent(renamed, { ...of, ...more }, others))
+  const by = isGranted ? "granted" : "bought"
+  rows.write(Accounts.addSent(renamed, { ...of, ...more }, isBeyond ? by : undefined))
 }
 
 /** The other accounts that its logins open, and those that share its row. */
 const besides = (rows: Rows, account: Account, former: ReadonlyArray<string> = []): ReadonlyArray<Account> =>
   rows.ofLogin({ ...account, former }).filter((other) => other.account !== account.account)
 
-const judged = (rows: Rows, at: number, fact: typeof LoginJudged.Type): void => {
+const judged = (rows: Rows, fact: typeof LoginJudged.Type): void => {
   const { account: of, verdict, said, fingerprint, password } = fact
   const account = rows.find(of)
-  if (account === undefined) return
+  const login = account?.sent.find((one) => Accounts.isSameAttempt(one, fact))
+  if (account === undefined || login === undefined) return
   if (verdict !== "good") return rows.write(Accounts.judgeSent(account, fact, verdict, said))
+  const { at, customer_id } = login
   const former = fingerprint === undefined ? [] : [fingerprint]
-  for (const other of besides(rows, account, former)) rows.write(Accounts.forgive(other))
+  // Another account that may be the same one, but also somebody else's, keeps what others sent to it.
+  const isOwn = (one: SentLogin | RejectedLogin) =>
+    one.password === password ||
+    (fingerprint !== undefined && one.fingerprint === fingerprint) ||
+    (customer_id !== undefined && one.customer_id === customer_id)
+  for (const other of besides(rows, account, former))
+    if (Accounts.isOf(other, { ...account, former })) rows.write(Accounts.forgive(other, at, isOwn))
   const good = fingerprint === undefined ? {} : { good: { password, fingerprint, at } }
-  rows.write({ ...Accounts.forgive(account), ...good })
+  rows.write({ ...Accounts.forgive(account, at), ...good })
 }
 
 const rejected = (rows: Rows, at: number, fact: typeof CredentialRejected.Type): void => {
@@ -276,7 +288,7 @@ export const accountsIn = (database: DatabaseSync) => {
     project: (facts: ReadonlyArray<NewFact>): void => {
       for (const { tag, at, body } of facts)
         if (tag === "StartIntended") sent(rows, at, decodeIntended(body))
-        else if (tag === "LoginJudged") judged(rows, at, decodeJudged(body))
+        else if (tag === "LoginJudged") judged(rows, decodeJudged(body))
         else if (tag === "CredentialRejected") rejected(rows, at, decodeRejected(body))
         else if (tag === "CredentialReleased") released(rows, decodeReleased(body))
         else if (tag === "LoginAccepted")

@@ -30,6 +30,10 @@ export const SentLogin = Schema.Struct({
   sends: Schema.Int,
   /** What came back, for people: a status or `no answer`. Absent while the answer is awaited. */
   answer: Schema.optionalKey(Schema.String),
+  /** What came back to the request before the last one. */
+  earlier: Schema.optionalKey(Schema.String),
+  /** Its last request is one that a person allowed beyond the bound. */
+  granted: Schema.optionalKey(Schema.Literal(true)),
 })
 export type SentLogin = typeof SentLogin.Type
 
@@ -45,7 +49,9 @@ export const RejectedLogin = Schema.Struct({
   written: Schema.optionalKey(Schema.String),
   reason: Schema.String,
   at: Schema.Int,
-  /** No login was accepted since. */
+  /** When it was sent; unknown for those of earlier versions. */
+  sent_at: Schema.optionalKey(Schema.Int),
+  /** No login that was sent later is known to be accepted. */
   counts: Schema.Boolean,
   /** Logins that it stands for, if more than one: the start that was lost before its probe was rejected. */
   logins: Schema.optionalKey(Schema.Int),
@@ -139,9 +145,33 @@ const rejectedLogins = (accounts: ReadonlyArray<Account>): number => {
 export const strikesOf = (accounts: ReadonlyArray<Account>): number =>
   unproven(accounts) + rejectedLogins(accounts)
 
+/** The account that a login names, and its password if it is known. */
+type Login = Named & Pick<AccountKeys, "account"> & Partial<Pick<AccountKeys, "password">>
+
+/**
+ * What counts for a login. Accounts under other names may be somebody else's: a good login to one of them
+ * ends what was sent to the others before, for whoever sends another password; they lose nothing by it.
+ */
+export const countedFor = (accounts: ReadonlyArray<Account>, login: Login): ReadonlyArray<Account> => {
+  const goodAt = Math.max(-Infinity, ...accounts.flatMap(({ good }) => good?.at ?? []))
+  return accounts.map((one) =>
+    one.account === login.account ? one : forgive(one, goodAt, (sent) => sent.password !== login.password),
+  )
+}
+
+const ownOf = (accounts: ReadonlyArray<Account>, login: Login): ReadonlyArray<Account> =>
+  countedFor(
+    accounts.filter((account) => isOf(account, login)),
+    login,
+  )
+
+/** Logins that may have failed, as they count for this one; `accounts` as in `holdOf`. */
+export const strikesFor = (accounts: ReadonlyArray<Account>, login: Login): number =>
+  strikesOf(ownOf(accounts, login))
+
 /** Whether one more login that may have failed holds the account; `accounts` as in `holdOf`. */
-export const isNextTheLast = (accounts: ReadonlyArray<Account>, login: Named): boolean =>
-  strikesOf(accounts.filter((account) => isOf(account, login))) >= strikesMax - 1
+export const isNextTheLast = (accounts: ReadonlyArray<Account>, login: Login): boolean =>
+  strikesFor(accounts, login) >= strikesMax - 1
 
 export type Hold =
   /** This very login was rejected; or so many of the account were that another one might lock it. */
@@ -159,12 +189,12 @@ export type Hold =
 export type Held = Hold & { readonly why: "rejections" | "unproven" }
 
 /** Why nothing is sent to an account, whatever the login, or undefined; `accounts` as in `holdOf`. */
-export const heldOf = (accounts: ReadonlyArray<Account>, named: Named): Held | undefined => {
-  const inARow = countedRejections(accounts)
+export const heldOf = (accounts: ReadonlyArray<Account>, login: Login): Held | undefined => {
+  const inARow = countedRejections(countedFor(accounts, login))
   const last = inARow.at(-1)
   if (last !== undefined && distinct(inARow.map(({ password }) => password)) >= rejectedInARowMax)
     return { why: "rejections", by: last }
-  const own = accounts.filter((account) => isOf(account, named))
+  const own = ownOf(accounts, login)
   const strikes = strikesOf(own)
   if (strikes < strikesMax) return undefined
   const counted = [...own.flatMap((account) => account.sent), ...countedRejections(own)]
@@ -196,14 +226,15 @@ export const holdOf = (
   const same = accounts.flatMap(({ rejected }) => rejected).findLast(isSame)
   if (same !== undefined) return { why: "rejected", by: same }
   const held = heldOf(accounts, login)
-  const own = accounts.filter((account) => isOf(account, login))
-  const until = busyUntil(own, moment)
+  const opened = accounts.filter((account) => isOf(account, login))
+  const own = ownOf(accounts, login)
+  const until = busyUntil(opened, moment)
   const isBusy = until > moment.now
   // A login that is followed may still end well.
   const over = own.map((one) => ({ ...one, sent: one.sent.filter(({ answer }) => answer !== undefined) }))
   const isOpen = isBusy && held?.why === "unproven" && strikesOf(over) < strikesMax
   if (held !== undefined && !isOpen && (held.why === "rejections" || !mayExceed(own, login))) return held
-  if (isBusy) return { why: "busy", until, isUnknown: busyUntil(unanswered(own), moment) <= moment.now }
+  if (isBusy) return { why: "busy", until, isUnknown: busyUntil(unanswered(opened), moment) <= moment.now }
   if (strikesOf(own) !== strikesMax - 1) return undefined
   const sent = own.flatMap((one) => one.sent.flatMap(({ run_id, sends }) => Array(sends).fill(run_id)))
   const refused = countedRejections(own).flatMap(({ run_id, logins = 1 }) => Array(logins).fill(run_id))
@@ -244,21 +275,25 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
 
 const boundOf = ({ max_wait }: SentLogin) => (max_wait === undefined ? {} : { max_wait })
 
-/** A request leaves. `others` are accounts that the same login opens: what was sent to them counts too. */
-export const addSent = (account: Account, login: SentLogin, others: ReadonlyArray<Account> = []): Account => {
+/** A request leaves. `by`: it is beyond the bound, and what allows it is used up. */
+export const addSent = (account: Account, login: SentLogin, by?: "granted" | "bought"): Account => {
   const before = account.sent.find((one) => isSameAttempt(one, login))
-  const isBeyond = strikesOf([account, ...others]) >= strikesMax
-  const { answer: _, ...known } = before ?? login
+  const { answer, granted: _, ...known } = before ?? login
+  const sends = (before?.sends ?? 0) + 1
+  const earlier = answer === undefined ? {} : { earlier: answer }
+  const one = {
+    ...known,
+    ...earlier,
+    at: login.at,
+    ...boundOf(login),
+    sends,
+    ...(by === "granted" ? { granted: true as const } : {}),
+  }
   return {
     ...account,
-    sent: [
-      ...account.sent.filter((one) => one !== before),
-      { ...known, at: login.at, ...boundOf(login), sends: (before?.sends ?? 0) + 1 },
-    ],
-    ...(isBeyond && [account, ...others].every(({ granted }) => granted === 0)
-      ? { bought: login.password }
-      : {}),
-    granted: isBeyond ? Math.max(0, account.granted - 1) : account.granted,
+    sent: [...account.sent.filter((other) => other !== before), one],
+    ...(by === "bought" ? { bought: login.password } : {}),
+    granted: by === undefined ? account.granted : Math.max(0, account.granted - 1),
   }
 }
 
@@ -267,22 +302,37 @@ export const loginVerdicts = ["not_sent", "unproven", "neutral", "good"] as cons
 export type LoginVerdict = (typeof loginVerdicts)[number]
 
 /**
- * not_sent: the last request created nothing; an earlier one keeps its strike. unproven: it is not known
- * whether a login was made. neutral: no login was made, or nothing says how it ended.
+ * not_sent: the last request created nothing. neutral: it made no login, or nothing says how that ended. An
+ * earlier request keeps its strike, and what allowed the last one allows another. unproven: it is not known
+ * whether a login was made.
  */
 export const judgeSent = (
   account: Account,
   attempt: AttemptKeys,
   verdict: Exclude<LoginVerdict, "good">,
   answer: string | undefined,
-): Account => ({
-  ...account,
-  sent: account.sent.flatMap((one) => {
-    if (!isSameAttempt(one, attempt)) return [one]
-    if (verdict === "unproven") return [answer === undefined ? one : { ...one, answer }]
-    return verdict === "neutral" || one.sends <= 1 ? [] : [{ ...one, sends: one.sends - 1 }]
-  }),
-})
+): Account => {
+  const one = account.sent.find((login) => isSameAttempt(login, attempt))
+  if (one === undefined || (verdict === "unproven" && answer === undefined)) return account
+  const replaced = (by: ReadonlyArray<SentLogin>) =>
+    account.sent.flatMap((login) => (login === one ? by : [login]))
+  if (verdict === "unproven")
+    return { ...account, sent: replaced([answer === undefined ? one : { ...one, answer }]) }
+  const { granted: wasGranted, ...known } = one
+  // After an end, nobody follows what is left of it.
+  const over = verdict === "neutral" ? { answer: one.earlier ?? "no answer" } : {}
+  const left = one.sends > 1 ? [{ ...known, ...over, sends: one.sends - 1 }] : []
+  const granted = account.granted + (wasGranted === true ? 1 : 0)
+  return withoutUnused({ ...account, sent: replaced(left), granted })
+}
+
+/** A changed password that was not sent in the end, or that was followed by a good login, may be changed. */
+const withoutUnused = ({ bought, ...account }: Account): Account => {
+  const counted = [...account.sent, ...countedRejections([account])]
+  return bought !== undefined && counted.some(({ password }) => password === bought)
+    ? { ...account, bought }
+    : account
+}
 
 /**
  * The strikes of its attempt become a rejection: a start that was lost before was rejected, too, if it
@@ -291,27 +341,37 @@ export const judgeSent = (
 export const addRejected = (account: Account, attempt: number | undefined, login: RejectedLogin): Account => {
   const isOwn = (one: SentLogin) =>
     one.run_id === login.run_id && one.task_id === login.task_id && one.attempt === attempt
-  const logins = account.sent.find(isOwn)?.sends ?? 1
+  const own = account.sent.find(isOwn)
+  const logins = own?.sends ?? 1
+  const rejected = own === undefined ? login : { ...login, sent_at: own.at }
   return {
     ...account,
-    sent: account.sent.filter((one) => !isOwn(one)),
+    sent: account.sent.filter((one) => one !== own),
     rejected: [
       ...account.rejected.filter(({ password }) => password !== login.password),
-      logins > 1 ? { ...login, logins } : login,
+      logins > 1 ? { ...rejected, logins } : rejected,
     ],
   }
 }
 
-/** The source accepted a login. What was rejected is still not sent again. */
-export const forgive = (account: Account): Account => {
-  const rejected = account.rejected.map((one) => (one.counts ? { ...one, counts: false } : one))
-  const { account: name, identity, row, former, good } = account
-  return {
-    ...newAccount({ account: name, identity, ...(row === undefined ? {} : { row }) }),
-    former,
-    rejected,
-    ...(good === undefined ? {} : { good }),
-  }
+/**
+ * The source accepted a login that was sent at `until`: what was sent until then no longer counts, if it is
+ * of the same login. What was rejected is still not sent again.
+ */
+export const forgive = (
+  account: Account,
+  until = Infinity,
+  isOwn: (login: SentLogin | RejectedLogin) => boolean = () => true,
+): Account => {
+  const isOver = (one: SentLogin | RejectedLogin) =>
+    isOwn(one) && ("reason" in one ? (one.sent_at ?? one.at) : one.at) <= until
+  if (![...account.sent, ...account.rejected].some(isOver)) return account
+  const sent = account.sent.filter((one) => !isOver(one))
+  const rejected = account.rejected.map((one) =>
+    one.counts && isOver(one) ? { ...one, counts: false } : one,
+  )
+  const left = { ...account, sent, rejected }
+  return withoutUnused(strikesOf([left]) < strikesMax ? { ...left, granted: 0 } : left)
 }
 
 /** A person allows the login again: one more, or all that the bound allows. */

@@ -51,7 +51,7 @@ export interface AccountKeys {
   readonly identity: ReadonlyArray<string>
   /** Of the source and everything that is sent, whatever the channel. */
   readonly password: string
-  /** Of what is sent besides secrets, if the form does not say what identifies a user. */
+  /** Of the customer and what is sent besides secrets, if the form does not say what identifies a user. */
   readonly row?: string
   /** Of the source and all names and values as they are written down, whatever the form makes of them. */
   readonly written?: string
@@ -158,7 +158,8 @@ const identityOf = (key: Uint8Array, place: LoginPlace, roles: FieldRoles, sent:
     Object.keys(sent).filter((name) => isNamed(name) && !roles.secret.has(name)),
     sent,
   )
-  const row = open.length === 0 ? {} : { row: keyedHash(key, ["row", source, hashes(open)]) }
+  const row =
+    open.length === 0 ? {} : { row: keyedHash(key, ["row", source, place.customer_id, hashes(open)]) }
   return { identity: hashes(values), ...row }
 }
 

@@ -4,7 +4,7 @@
  * happened to many accounts alike: one run, one engine, one answer. Pure.
  */
 import { counted, listed } from "../base/Text.ts"
-import { AccountBook, heldOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
+import { AccountBook, heldOf, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "../ledger/Accounts.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { csvLine, harmless, plain, table, wrap } from "./TextTable.ts"
@@ -30,12 +30,13 @@ export const loginsOf = (
 export type LoginRow = ReturnType<typeof loginsOf>[number]
 
 const accountOf = (account: Account, book: AccountBook) => {
-  const { sent, rejected, good, granted } = account
+  const { sent, rejected, good } = account
   const whole = { ...account, former: [] }
-  const own = book.of(whole)
+  const found = book.of(whole)
+  const own = found.filter((one) => isOf(one, whole))
   // As a plan and a start decide it, which no list may contradict.
-  const held = heldOf(own, whole)?.why
-  const isHeld = held !== undefined && (held !== "unproven" || granted === 0)
+  const held = heldOf(found, whole)?.why
+  const isHeld = held !== undefined && (held !== "unproven" || own.every(({ granted }) => granted === 0))
   const open = sent.length > 0 ? "unproven" : "rejected"
   const names = [...sent, ...rejected].flatMap(({ customer_id }) => customer_id ?? [])
   return {
@@ -43,7 +44,7 @@ const accountOf = (account: Account, book: AccountBook) => {
     state: isHeld ? "held" : held === undefined ? open : "released",
     account: account.account,
     /** Logins of it that may have failed. */
-    strikes: strikesOf(own),
+    strikes: strikesFor(own, whole),
     /** No login is sent to it. */
     account_held: isHeld,
     /** Why not. */

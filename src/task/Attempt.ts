@@ -89,7 +89,7 @@ export const readStart = (
     }
     case "AlreadyExecuting":
       if (answer.body.unusable !== undefined) return foreign
-      return conflictOf(sent, answer.view, refusedAlone(answer.view) ?? foreign)
+      return conflictOf(sent, answer.view, refusedAlone(sent, answer.view) ?? foreign)
     case "Refused":
       return readRefusal(sent, answer)
     case "EngineUnavailable":
@@ -157,11 +157,12 @@ const refusedIn = (view: AcceptanceView, http_status: number): Started | undefin
     : { answer: "refused", http_status, status_reason, login: "rejected" }
 }
 
-/** What a 409 says about the login of the run that it names is that run's. */
-const refusedAlone = (view: AcceptanceView): Started | undefined =>
-  view.execution_id === undefined && view.external_execution_id === undefined
-    ? refusedIn(view, 409)
-    : undefined
+/** What a 409 says about the login of the run that it names is that run's; our own external id names none. */
+const refusedAlone = (
+  { external_execution_id: ours }: { readonly external_execution_id: string },
+  { execution_id, external_execution_id = ours, ...said }: AcceptanceView,
+): Started | undefined =>
+  execution_id === undefined && external_execution_id === ours ? refusedIn(said, 409) : undefined
 
 /** 4.1, 400: nothing was created. A token that is broken logs nobody in either (3.1). */
 const nothingCreated: ReadonlySet<string> = new Set([

@@ -6,7 +6,7 @@
  */
 import { Duration } from "effect"
 import type { EngineReference } from "../service/Ids.ts"
-import { AccountBook, strikesOf, type Account } from "../ledger/Accounts.ts"
+import { AccountBook, strikesFor, type Account } from "../ledger/Accounts.ts"
 import type { StartGate } from "./OwedProbes.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { TaskWork } from "./Work.ts"
@@ -70,7 +70,7 @@ export const standingsOf = (
       if (keys === undefined) return []
       const own = book.of(keys)
       const good = own.flatMap((one) => (one.good?.password === keys.password ? [one.good.at] : []))
-      return [[task_id, { strikes: strikesOf(own), goodAt: Math.max(0, ...good) }] as const]
+      return [[task_id, { strikes: strikesFor(own, keys), goodAt: Math.max(0, ...good) }] as const]
     }),
   )
 }

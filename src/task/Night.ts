@@ -9,7 +9,7 @@ import type { Service } from "../client/Service.ts"
 import { own, type Reason, type Verdict } from "../service/Ends.ts"
 import type { Outcome } from "../service/EndTable.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
-import { busyUntil, isOf, strikesMax, strikesOf } from "../ledger/Accounts.ts"
+import { busyUntil, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Fact, Recorded, RunSteered, TaskPlanned } from "../ledger/Fact.ts"
 import { evolve, planTask } from "../ledger/FoldRun.ts"
 import { append, Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
@@ -39,6 +39,8 @@ export interface Row {
   /** Since when its start is put off (milliseconds), and how often it was. */
   deferredSince: number | undefined
   deferrals: number
+  /** How often its start was answered that a run of somebody else is in its way. */
+  conflicts: number
   /** Its probe is not sent sooner (milliseconds). */
   probeAt: number
   /** Its start counts as one that waits for an answer. */
@@ -58,6 +60,7 @@ export const newRow = (work: TaskWork): Row => ({
   tokenUse: {},
   deferredSince: undefined,
   deferrals: 0,
+  conflicts: 0,
   probeAt: 0,
   isAwaited: false,
   risks: undefined,
@@ -297,7 +300,7 @@ const notBefore = Effect.fnUntraced(function* (night: Night, task_id: TaskId, ve
   const now = Math.trunc(yield* Clock.currentTimeMillis)
   const accounts = (yield* (yield* Ledger).accountsOf(account)).filter((one) => isOf(one, account))
   // One more would be the third: only a night in which others pass shows that it may be risked.
-  if (strikesOf(accounts) === strikesMax - 1) return "next_date"
+  if (strikesFor(accounts, account) === strikesMax - 1) return "next_date"
   const until = busyUntil(accounts, { now })
   return until > now ? until : undefined
 })

@@ -211,7 +211,10 @@ const afterStart = Effect.fnUntraced(function* (
     case "not_created":
     case "foreign": {
       // Nothing of ours is in flight; the same attempt is started again later, as a probe if one is owed.
-      if (result.answer === "foreign") return yield* defer(night, row, "foreign")
+      if (result.answer === "foreign") {
+        row.conflicts += 1
+        return yield* defer(night, row, "foreign")
+      }
       if (result.isSecretRefused === true) return yield* stopStarts(night, row)
       if (result.isEngineAway) yield* noteRefused(night, row)
       return yield* defer(
@@ -266,6 +269,15 @@ const deferredReasons = {
   not_created: "SERVICE_UNREACHABLE",
 } as const
 
+/** Starts of a task in a night that may be answered that a run of somebody else is in their way. */
+const conflictsMax = 20
+
+/** The first half of them come as all that is put off; the others are spread over the time that is left. */
+const conflictWaitMs = (conflicts: number, leftMs: number): number => {
+  if (conflicts >= conflictsMax) return Infinity
+  return conflicts > conflictsMax / 2 ? leftMs / (conflictsMax + 1 - conflicts) : 0
+}
+
 const askedText = (asked: Duration.Duration): string => {
   const seconds = Duration.seconds(Math.ceil(Duration.toSeconds(asked)))
   return `the service asked to wait ${Duration.format(seconds)}`
@@ -284,9 +296,10 @@ const defer = Effect.fnUntraced(function* (
   const isProbe = mayRunUnseen(night, row)
   if (why === "engine_unavailable") return yield* noteUnavailable(night, row, { since, asked, isProbe })
   row.deferrals += 1
-  const wait = waitMs(attemptWaits(night.rules.retry), row.deferrals, yield* Random.next, asked)
-  const until = Math.trunc(now + wait)
   const lastAt = Math.min(since + Duration.toMillis(night.rules.max_wait), night.rules.deadlineAt ?? Infinity)
+  const usual = waitMs(attemptWaits(night.rules.retry), row.deferrals, yield* Random.next, asked)
+  const wait = Math.max(usual, conflictWaitMs(row.conflicts, lastAt - now))
+  const until = Math.trunc(now + wait)
   if (until > lastAt) {
     const verdict = own(isProbe ? "START_UNKNOWN" : deferredReasons[why])
     const whenAsked = { ...verdict, message: askedText(asked) }

@@ -219,14 +219,28 @@ const mostStrikes = (all: ReadonlyArray<Strike>, at: number) => {
   let strikes = 0
   let refused = new Set<string>()
   const goods = all.filter(({ meaning, knownAt = Infinity }) => meaning === "good" && knownAt <= at)
-  const lastGood = Math.max(-Infinity, ...goods.map(({ knownAt = -Infinity }) => knownAt))
+  // Of a good login that is read late, what was sent after it knows nothing.
+  const lastGood = Math.max(-Infinity, ...goods.map(({ start }) => start.at))
   for (const { start, meaning } of all) {
-    if (start.at > at || (start.answeredAt ?? start.at) < lastGood) continue
+    if (start.at > at || start.at < lastGood) continue
     if (meaning === "nothing sent" || meaning === "neutral" || meaning === "good") continue
     strikes += 1
     if (meaning === "refused") refused = new Set([...refused, start.password])
   }
   return { strikes, refused, lastGood }
+}
+
+/** A good login of another customer takes nothing off a channel that locks other fields: it may be another user. */
+const seenFrom = (
+  { outcome: { plan } }: Pick<Case, "outcome">,
+  { engine, customer }: Pick<Use, "engine" | "customer">,
+  all: ReadonlyArray<Strike>,
+): ReadonlyArray<Strike> => {
+  const locked = (of: string) => plan.channels.find(({ reference }) => reference === of)?.locking.length
+  return all.filter(
+    ({ meaning, start }) =>
+      meaning !== "good" || start.customer === customer || locked(start.engine) === locked(engine),
+  )
 }
 
 /** Of which a caller knows for certain, whatever it makes of a 503. */
@@ -245,7 +259,7 @@ const heldTasks = ({ outcome }: Case) => {
   const accounts = new Map(outcome.plan.uses.map((use) => [useKey(use), accountOf(use.engine, use.username)]))
   return outcome.ends.flatMap((end) => {
     const account = accounts.get(useKey(end))
-    return end.reason === "LOGIN_UNPROVEN" && account !== undefined ? [{ account, at: end.at }] : []
+    return end.reason === "LOGIN_UNPROVEN" && account !== undefined ? [{ ...end, account }] : []
   })
 }
 
@@ -274,8 +288,9 @@ const neverLeft = (
 }
 
 const withoutCause = (all: Case): ReadonlyArray<Complaint> =>
-  heldTasks(all).flatMap(({ account, at }) => {
-    const { strikes, refused, lastGood } = mostStrikes(all.strikes.get(account) ?? [], at)
+  heldTasks(all).flatMap(({ account, at, engine, customer }) => {
+    const known = seenFrom(all, { engine, customer }, all.strikes.get(account) ?? [])
+    const { strikes, refused, lastGood } = mostStrikes(known, at)
     if (strikes + neverLeft(all, account, [lastGood, at]) >= 3 || refused.size >= 2) return []
     const what = `${account}: LOGIN_UNPROVEN at ${shown(at)} after ${strikes} logins that may have failed`
     return [{ rule: "held without cause" as const, what }]
@@ -344,7 +359,7 @@ const isClosedTo = (use: Use, all: ReadonlyArray<Strike>, night: number): boolea
 const isStopped = ({ outcome, strikes }: Case, use: Use, night: number): boolean => {
   const account = accountOf(use.engine, use.username)
   const all = strikes.get(account) ?? []
-  const before = mostStrikes(all, nightMs(night))
+  const before = mostStrikes(seenFrom({ outcome }, use, all), nightMs(night))
   const password = use.password(night)
   // Another customer's wrong password in the same night may come first, twice.
   const wrongs = new Set(

@@ -162,7 +162,7 @@ describe("the judge", () => {
   detects("an engine that is never trusted again", outage, neverAgain(), "not read after an outage")
 
   it("finds occasions for defects in drawn campaigns", () => {
-    expect(rulesBroken(planAccounts(10, 6), lostOnesAgain)).toContain("two logins at once")
+    expect(rulesBroken(planAccounts(13, 6), lostOnesAgain)).toContain("two logins at once")
     expect(rulesBroken(planAccounts(7, 6), refusalsAsTemporary)).toContain("refused login again")
   })
 })

@@ -125,11 +125,12 @@ describe("the answer to a start", () => {
     ])
   })
 
-  it("that says that the login was refused is a refusal, whatever its status [promise 4 answered]", () => {
+  it("that says that the login was refused is a refusal, whatever its status [promise 4 answered] [promise 4 answered echo]", () => {
     const said = { status_code: "AUTH_ERROR", status_reason: "BLOCKED_USER" }
     const login = { answer: "refused", status_reason: "BLOCKED_USER", login: "rejected" }
     expect(readStart(sent, accepted(said))).toEqual({ ...login, http_status: 202 })
-    expect(readStart(sent, conflict(said))).toEqual({ ...login, http_status: 409 })
+    for (const more of [{}, { external_execution_id: "ours" }])
+      expect(readStart(sent, conflict({ ...said, ...more }))).toEqual({ ...login, http_status: 409 })
     for (const http_status of [403, 429, 500, 503])
       expect(readStart(sent, refused(http_status, said))).toEqual({ ...login, http_status })
     const unnamed = { status_code: "ONGOING", authentication_status: "INCORRECT_CREDENTIALS" }

@@ -176,6 +176,17 @@ describe("somebody else's execution", () => {
     expect(Math.max(...end.timesOf("start"))).toBeGreaterThan(3 * hour)
     expect(Math.max(...end.timesOf("start"))).toBeLessThanOrEqual(3.5 * hour)
   })
+
+  effect("is met by twenty starts at most, however short the waits are [promise 10 conflicts]", function* () {
+    const end = yield* night({
+      script: { start: answers(() => conflict("theirs", "x")) },
+      rules: { retry: { max_attempts: 3, base: Duration.seconds(1), max: Duration.seconds(2) } },
+    })
+    expect([end.countOf("start"), end.verdict("c-1")]).toEqual([20, "unfinished ALREADY_EXECUTING service"])
+    // Half of them while it may soon be over, and the others for as long as the task may wait.
+    const times = end.timesOf("start").toSorted((one, other) => one - other)
+    expect([(times[9] ?? hour) < minute, (times[19] ?? 0) > 3 * hour]).toEqual([true, true])
+  })
 })
 
 describe("an interrupted start", () => {

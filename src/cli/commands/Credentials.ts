@@ -51,7 +51,7 @@ const neverCreated = "never_created"
  * What the rows say, or the problems with the line of each: if there are any, nothing may be settled.
  * `executionOf` is what the ledger knows of the attempt of a login.
  */
-const readSettlement = (
+export const readSettlement = (
   text: string,
   accounts: ReadonlyArray<Account>,
   executionOf: (login: SentLogin) => string | undefined,
@@ -86,7 +86,10 @@ const readSettlement = (
   }
   if (named.size === 0 && problems.length === 0)
     problems.push(`no row has anything in column \`${saysColumn}\``)
-  return { named: problems.length === 0 ? [...named.values()] : [], problems }
+  const atOf = ({ logins }: Named) => Math.max(...logins.map(({ login }) => login.at))
+  // In their order, so that a good login speaks for those before it, and for no later one.
+  const inOrder = [...named.values()].toSorted((one, other) => atOf(one) - atOf(other))
+  return { named: problems.length === 0 ? inOrder : [], problems }
 }
 
 const rowsOf = (text: string, problems: Array<string>): ReadonlyArray<CsvRow> => {
@@ -119,7 +122,7 @@ const ordersOf = ({ logins }: Named) =>
     if (task_id === undefined || customer_id === undefined) return []
     const of = { account, identity, password, former: [], isByHand: true, ...given({ row, written }) }
     const order = { run_id, task_id, attempt, customer_id, engine_reference, fingerprint, account: of }
-    return [order satisfies LoginOrder]
+    return [{ ...(order satisfies LoginOrder), sends: login.sends }]
   })
 
 interface Settled extends Pick<Named, "external_execution_id" | "execution_id"> {
@@ -129,10 +132,12 @@ interface Settled extends Pick<Named, "external_execution_id" | "execution_id"> 
 
 /** Only its own strike is taken off: what else was sent to the account stays. */
 const neverCreatedOf = (named: Named): Settled => {
-  const facts = ordersOf(named).map(({ run_id, task_id, attempt, fingerprint, account: of }) => {
+  const facts = ordersOf(named).flatMap(({ run_id, task_id, attempt, fingerprint, account: of, sends }) => {
     const login = { account: of.account, password: of.password, ...given({ fingerprint }) }
     const task = { _tag: "LoginJudged", run_id, task_id, attempt } as const
-    return { ...task, ...login, verdict: "neutral", said: neverCreated } satisfies JudgedLogin
+    const fact = { ...task, ...login, verdict: "neutral", said: neverCreated } satisfies JudgedLogin
+    // The start, and its probe if one was sent.
+    return Array.from({ length: sends }, () => fact)
   })
   return settled(named, "never_created", facts)
 }
@@ -418,7 +423,8 @@ const settle = command(
   {
     more: `
       The file is that of \`credentials list --unproven --csv\`. In the column execution_id of each login,
-      support writes \`never_created\`, or the id of its execution: that is read, and counts as it ended.
+      support writes \`never_created\`, or the id of its execution: that is read, and counts as it ended. A
+      login that the source accepted takes off those that were sent before it, and none that were sent later.
       Rows where the column is empty change nothing. If one row is wrong, nothing is changed.`,
     flags: {
       file: argument("FILE", "CSV with the columns external_execution_id and execution_id"),
@@ -440,7 +446,10 @@ const settle = command(
             toRead.length === 0 ? { settled: [], problems: [] } : yield* readAll(output, toRead, jobs)
           yield* refused(found.problems)
           const never = named.filter(({ execution_id }) => execution_id === undefined).map(neverCreatedOf)
-          const settled = [...never, ...found.settled]
+          const places = named.map((one) => one.external_execution_id)
+          const placeOf = (one: Settled) => places.indexOf(one.external_execution_id)
+          const inOrder = found.settled.toSorted((one, other) => placeOf(one) - placeOf(other))
+          const settled = [...never, ...inOrder]
           const facts = settled.flatMap((one) => one.facts)
           if (!dryRun && facts.length > 0) yield* ledger.append(facts)
           return settled

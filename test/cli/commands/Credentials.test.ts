@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { describe, expect, it } from "vitest"
+import { readSettlement } from "../../../src/cli/commands/Credentials.ts"
 import { CustomerId } from "../../../src/service/Ids.ts"
 import type { Fact } from "../../../src/ledger/Fact.ts"
 import { Ledger } from "../../../src/ledger/Ledger.ts"
@@ -409,6 +410,25 @@ describe("credentials settle", () => {
       )}\n`,
     )
     expect(await strikesIn(output)).toBe("1/0 1/0 0/0 3/0")
+  })
+
+  it("takes off start and probe if neither was created [promise 4 never created]", async () => {
+    const probe = lost(1, 2).map((fact) => (fact._tag === "StartIntended" ? { ...fact, probe: true } : fact))
+    const output = await folderOf([...facts, ...probe])
+    expect((await credentials(output, "settle", fileOf(`${header}x-1-2,never_created\n`))).code).toBe(0)
+    expect((await accountsIn(output))[0]?.sent.map(({ attempt, sends }) => [attempt, sends])).toEqual([
+      [1, 1],
+      [3, 1],
+    ])
+  })
+
+  it("takes logins in the order in which they were sent, whatever the order of the rows [promise 4 settle order]", async () => {
+    const known = (await accountsIn(await folderOf())).map((account) => ({
+      ...account,
+      sent: account.sent.map((login) => ({ ...login, at: login.at + login.attempt })),
+    }))
+    const { named } = readSettlement(`${header}x-1-2,e-2\nx-1-3,e-3\nx-1-1,e-1\n`, known, () => undefined)
+    expect(named.map(({ execution_id }) => execution_id)).toEqual(["e-1", "e-2", "e-3"])
   })
 
   it.each([
