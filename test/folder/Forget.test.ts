@@ -126,7 +126,7 @@ const writeOthers = (root: string): void => {
   }
   const tokens = openTokenDatabase(join(root, "tokens.sqlite"))
   const insert = tokens.prepare(
-    "INSERT INTO tokens VALUES ('s', ?, ?, ?, 'e', NULL, '[]', NULL, NULL, 1, 2, NULL, NULL, NULL)",
+    "INSERT INTO tokens VALUES ('s', ?, ?, ?, 'e', NULL, '[]', NULL, NULL, 1, 2, NULL, NULL, NULL, NULL)",
   )
   insert.run("c-1/e", "token-of-theirs", gone)
   insert.run("c-10/e", "token-of-others", "c-10")

@@ -4,4 +4,4 @@ WHERE table_name = 'customer_profiles' AND change = 'changed' ORDER BY ALL
 -- Answer:
 -- ana | civil_status
 -- ben | emails
--- dora | gender, extra
+-- dora | gender
