@@ -3,6 +3,7 @@
  * who resolved the folder before keeps it, unless a customer was taken out.
  */
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -198,13 +199,13 @@ describe("current/ and history/", () => {
         const resolved = realpathSync(join(root, "current"))
         const before = readFileSync(join(resolved, "customer_profiles.parquet"))
         yield* night(22, { "c-1": "Anne" })
-        yield* look("changed, and one left")
+        yield* look("changed, and one left", false)
         assert.deepStrictEqual(readFileSync(join(resolved, "customer_profiles.parquet")), before)
         const publisher = yield* Publisher
         yield* publisher.publishOutcome(anId(runOf(22)))
         yield* look("outcome", false)
         yield* publish(runOf(20))
-        yield* look("an older night again")
+        yield* look("an older night again", false)
         yield* Effect.flatMap(storeOf(root), rollback)
         yield* look("rollback")
         yield* night(23, { "c-1": "Anne", "c-3": "Cy" })
@@ -231,34 +232,29 @@ describe("current/ and history/", () => {
     }).pipe(Effect.scoped),
   )
 
-  const threeNights = copiesOf((root) =>
+  const twoNights = copiesOf((root) =>
     Effect.gen(function* () {
-      yield* night(20, { "c-1": "Ana", "c-2": "Bea" })
-      yield* night(21, { "c-1": "Anna", "c-2": "Bea" })
-      yield* night(22, { "c-1": "Anne", "c-2": "Bea" })
-    }).pipe(Effect.provide(inFolder(root))),
+      cpSync(yield* firstNight, root, { recursive: true, verbatimSymlinks: true })
+      yield* Effect.provide(night(21, { "c-1": "Anna", "c-2": "Bea" }), inFolder(root))
+    }).pipe(Effect.scoped),
   )
   /** What `verify` names then, and which ended versions have files of their own after the next night. */
   const afterBreaking = (wrong: (root: string) => void) =>
     Effect.gen(function* () {
-      const root = yield* threeNights
+      const root = yield* twoNights
       return yield* Effect.gen(function* () {
         wrong(root)
         const named = (yield* problemsIn(root)).map(({ where }) => where)
-        yield* night(23, { "c-1": "Anni", "c-2": "Bea" })
+        yield* night(22, { "c-1": "Anni", "c-2": "Bea" })
         assert.deepStrictEqual([yield* problemsIn(root), yield* differences(root)], [[], []])
         return { named, ended: endedIn(root) }
       }).pipe(Effect.provide(inFolder(root)))
     }).pipe(Effect.scoped)
   const ended = "history/customer_profiles/ended-v2.parquet"
-  const allAnew = ["ended-v4.parquet"]
+  const allAnew = ["ended-v3.parquet"]
 
   it.live("are written anew by the next night if a file is missing or another one [files next]", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* afterBreaking(() => {}), {
-        named: [],
-        ended: ["ended-v2.parquet", "ended-v3.parquet", ...allAnew],
-      })
       const missing = (root: string) => rmSync(join(root, ended))
       const other = (root: string) =>
         writeFileSync(join(root, ended), readFileSync(join(root, ended)).fill(0, 100, 200))

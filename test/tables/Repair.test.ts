@@ -76,8 +76,6 @@ describe("a later run", () => {
     readonly runs: ReadonlyArray<string>
     readonly damage: (root: string) => void
   }> = [
-    { how: "an older file that cannot be read", runs: [first], damage: cutInHalf(profiles) },
-    { how: "an older file that was deleted", runs: [first], damage: gone(profiles) },
     {
       how: "two older files, of different runs",
       runs: [first, second],
