@@ -7,7 +7,7 @@ import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.
 import { ExecutionState } from "../../../src/service/Execution.ts"
 import { featureStatusReasons, features, statusReasons } from "../../../src/service/Vocabulary.ts"
 import { Caller, field, fieldsOf, inProcess, itemsOf, morning, ofTheService } from "../server/Caller.ts"
-import { person, pick, shows, textField, usualStart } from "../server/Caller.ts"
+import { person, pick, shows, textField, usualStart, conflictWith } from "../server/Caller.ts"
 
 const incomplete = "La fuente no ha dado todos los datos."
 const lacking = ["features", "customer_information_read"]
@@ -158,14 +158,7 @@ ofTheService("an acceptance", (it) => {
     for (const more of same)
       shows(yield* caller.start("queue-60", more), {
         status: 409,
-        json: {
-          ...usualStart,
-          execution_id: field(first, "execution_id"),
-          session_id: field(first, "session_id"),
-          external_execution_id: "x-1",
-          status_code: "TEMPORARY_ERROR",
-          status_reason: "ALREADY_EXECUTING",
-        },
+        json: conflictWith(first, "x-1"),
       })
     const statuses = []
     for (const [more, secret] of [

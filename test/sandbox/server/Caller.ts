@@ -96,6 +96,16 @@ export const usualStart = {
   engine_reference: "sandbox-bank:website",
 }
 
+/** The body of a 409: it shows the execution that is in the way. */
+export const conflictWith = (first: Answer | unknown, external_execution_id: string) => ({
+  ...usualStart,
+  execution_id: field(first, "execution_id"),
+  session_id: field(first, "session_id"),
+  external_execution_id,
+  status_code: "TEMPORARY_ERROR",
+  status_reason: "ALREADY_EXECUTING",
+})
+
 /** Calls of the service at this address. */
 export const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress) => {
   const call = (

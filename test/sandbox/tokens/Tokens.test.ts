@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
 import { field, fieldsOf, itemsOf, ofTheServiceAt, pick, shows, stateOf } from "../server/Caller.ts"
-import { textField, tokenFor, truth, usualStart } from "../server/Caller.ts"
+import { textField, tokenFor, truth, usualStart, conflictWith } from "../server/Caller.ts"
 
 const midnight = Date.UTC(2026, 10, 21)
 const atNight = ofTheServiceAt(midnight)
@@ -269,14 +269,7 @@ atNight("a start with a token", (it) => {
       202, 409, 409, 202, 202,
     ])
     shows(sameToken, {
-      json: {
-        ...usualStart,
-        execution_id: field(first, "execution_id"),
-        session_id: field(first, "session_id"),
-        external_execution_id: "x-1",
-        status_code: "TEMPORARY_ERROR",
-        status_reason: "ALREADY_EXECUTING",
-      },
+      json: conflictWith(first, "x-1"),
     })
     yield* caller.abort(textField(first, "execution_id"))
     const sameName = yield* caller.startTokenized(token, named("x-3"))
