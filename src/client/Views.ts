@@ -195,11 +195,8 @@ export const viewState = viewOf({
   authentication_status: text(isOf(executionStateFields.authentication_status)),
   is_closed: exactly(isOf(executionStateFields.is_closed)),
   next_kick_date: text(isOf(executionStateFields.next_kick_date)),
-  /** When the engine began; without it and without a `locking_hash`, no login was tried (2.4). */
-  date_started: text(isOf(executionStateFields.date_started)),
   date_created: text(isOf(executionStateFields.date_created)),
   date_ended: text(isOf(executionStateFields.date_ended)),
-  locking_hash: text(isOf(executionStateFields.locking_hash)),
   /** Absent only if no body was read; a count that is missing or malformed is `Unknown`. */
   products_count: readProductsCount,
   features: eachItem(readFeature),

@@ -302,9 +302,9 @@ export const loginVerdicts = ["not_sent", "unproven", "neutral", "good"] as cons
 export type LoginVerdict = (typeof loginVerdicts)[number]
 
 /**
- * not_sent: the last request created nothing. neutral: it made no login, or nothing says how that ended. An
- * earlier request keeps its strike, and what allowed the last one allows another. unproven: it is not known
- * whether a login was made.
+ * not_sent: the last request created nothing. neutral: its execution made no login, or nothing says how that
+ * ended. An earlier request keeps its strike, and what allowed the last one allows another. unproven: it is
+ * not known whether a login was made.
  */
 export const judgeSent = (
   account: Account,
@@ -319,8 +319,8 @@ export const judgeSent = (
   if (verdict === "unproven")
     return { ...account, sent: replaced([answer === undefined ? one : { ...one, answer }]) }
   const { granted: wasGranted, ...known } = one
-  // After an end, nobody follows what is left of it.
-  const over = verdict === "neutral" ? { answer: one.earlier ?? "no answer" } : {}
+  // The service accepts no start of a customer's engine while an earlier one runs (4.1): none is waited for.
+  const over = verdict === "neutral" ? { answer: one.earlier ?? "no answer", max_wait: 0 } : {}
   const left = one.sends > 1 ? [{ ...known, ...over, sends: one.sends - 1 }] : []
   const granted = account.granted + (wasGranted === true ? 1 : 0)
   return withoutUnused({ ...account, sent: replaced(left), granted })

@@ -227,10 +227,7 @@ const closeAttempt = Effect.fnUntraced(function* (
   order: AttemptOrder,
   open: OpenExecution,
   watch: Watch,
-  state: Pick<
-    StateView,
-    "products_count" | "date_created" | "date_started" | "date_ended" | "locking_hash"
-  > & {
+  state: Pick<StateView, "products_count" | "date_created" | "date_ended"> & {
     readonly status_code: string
     readonly status_reason: string
   },
@@ -257,7 +254,7 @@ const closeAttempt = Effect.fnUntraced(function* (
     ...(took >= 0 ? { took } : {}),
     ...(landed === undefined ? {} : { landed }),
   }
-  yield* append(closed, ...judgeEnd(order, closed, landed === undefined ? undefined : state))
+  yield* append(closed, ...judgeEnd(order, closed, landed !== undefined))
   watch.isClosed = true
 })
 

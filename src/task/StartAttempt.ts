@@ -8,7 +8,7 @@ import { retrySchedule } from "../base/Time.ts"
 import { isAvailable } from "../client/EngineForms.ts"
 import { lookWaits } from "../client/Polling.ts"
 import { Service } from "../client/Service.ts"
-import type { CallFailure, StartAnswer, StartCall, StateAnswer, StateView } from "../client/Service.ts"
+import type { CallFailure, StartAnswer, StartCall, StateAnswer } from "../client/Service.ts"
 import type { LoginVerdict } from "../ledger/Accounts.ts"
 import type { AttemptClosed, Fact, StartIntended } from "../ledger/Fact.ts"
 import { attemptKeys, taskKeys, type AttemptKeys } from "../ledger/FactKeys.ts"
@@ -16,7 +16,7 @@ import { tokenUse } from "../ledger/FoldRun.ts"
 import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
 import type { CredentialRejected, LoginJudged } from "../ledger/LoginFacts.ts"
 import { keptKeys, type LoginKeys } from "../privacy/Fingerprint.ts"
-import { endOfAttempt, isAccepted, refusalOf } from "../service/Ends.ts"
+import { endOfAttempt, isAccepted } from "../service/Ends.ts"
 import { accessOf, type Access, type EngineReference, type ExecutionId } from "../service/Ids.ts"
 import { isOurs, readStart, readState, type Asked, type Conflict, type Started } from "./Attempt.ts"
 import { landBody, observed, type AttemptOrder } from "./AttemptOrder.ts"
@@ -84,29 +84,20 @@ export const judgeStart = (
   }
 }
 
-/** Families whose executions end before the source is asked (3.1), if no state says that they began. */
-const requestAtFault = "CONFIGURATION_ERROR"
-
-/** `seen` is the last state; undefined if the service no longer knows the execution. */
+/** `isKnown`: the service still knows the execution. */
 export const judgeEnd = (
   order: LoginOrder,
   closed: typeof AttemptClosed.Type,
-  seen: Pick<StateView, "date_started" | "locking_hash"> | undefined,
+  isKnown: boolean,
 ): ReadonlyArray<JudgedLogin> => {
   // Whether and why it was aborted does not matter for the login.
   const { rejection } = endOfAttempt(closed, undefined)
   if (rejection !== undefined) return rejected(order, rejection)
   if (isAccepted(closed)) return judged(order, "good")
   const { authentication_status, status_code } = closed
-  if (seen === undefined) return judged(order, "unproven", "404")
-  const isUntold = authentication_status === undefined
-  if (isUntold && (status_code === "COMPLETED" || status_code === "PARTIAL")) return judged(order, "good")
-  const isUntried = !isUntold && refusalOf(authentication_status) === undefined
-  const isNotSent =
-    isUntried &&
-    seen.locking_hash === undefined &&
-    (seen.date_started === undefined || status_code === requestAtFault)
-  return judged(order, isNotSent ? "not_sent" : "neutral")
+  if (!isKnown) return judged(order, "unproven", "404")
+  const isWell = status_code === "COMPLETED" || status_code === "PARTIAL"
+  return judged(order, isWell && authentication_status === undefined ? "good" : "neutral")
 }
 
 /** Of an execution that was found after its attempt was given up; undefined while it is open. */
@@ -121,7 +112,7 @@ export const judgeFound = (
   const { authentication_status } = view
   const login = authentication_status === undefined ? {} : { authentication_status }
   const closed = { ...attemptKeys(order), execution_id, status_code, status_reason, ...login }
-  return judgeEnd(order, { _tag: "AttemptClosed", ...closed }, view)
+  return judgeEnd(order, { _tag: "AttemptClosed", ...closed }, true)
 }
 
 /** The result of one start. `probe`: an earlier request was lost; this is the result of its probe. */

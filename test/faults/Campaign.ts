@@ -99,8 +99,8 @@ export const strikeStage = async (
   if (complaints.length === 0) rmSync(folder, { recursive: true, force: true })
 }
 
-export const tellEnd = ({ code, stderr, tookTooLong }: ProcessEnd): string =>
-  `exit ${code ?? "by signal"}${tookTooLong ? ", it hung" : ""}: ${stderr.trim().slice(-600)}`
+export const tellEnd = ({ code, stdout, stderr, tookTooLong }: ProcessEnd): string =>
+  `exit ${code ?? "by signal"}${tookTooLong ? ", it hung" : ""}: ${`${stdout}${stderr}`.trim().slice(-3_000)}`
 
 /** A database built of the files alone has the same rows, of now and of the history too. */
 const differingWhenBuiltAnew = async (

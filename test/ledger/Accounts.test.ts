@@ -255,7 +255,7 @@ describe("an account", () => {
 
   effect(
     "is busy while the run of a login would wait for it, and not for itself; a clock set back adds no time " +
-      "[promise 3 account wait]",
+      "[promise 3 account wait] [promise 6 tried again]",
     function* () {
       const ledger = yield* Ledger
       yield* ledger.append([sent(1)])
@@ -271,6 +271,9 @@ describe("an account", () => {
       yield* ledger.append([judged(1, "unproven")])
       const unknown = { why: "busy", until: hour, isUnknown: true }
       expect(holdOf(yield* ledger.accountsOf(keys()), keys(), { now: 0 })).toEqual(unknown)
+      // A lost start is over with the execution of its probe: a temporary error is tried again at once.
+      yield* ledger.append([sent(1, keys(), true), judged(1, "neutral")])
+      expect(holdOf(yield* ledger.accountsOf(keys()), keys(), { now: 0 })).toBeUndefined()
       // A ledger from before it was recorded: as long as the service lets an execution last.
       const { max_wait: _, ...untold } = sent(2, keys("q", { account: "B", identity: ["eva"] })) as Intent
       yield* ledger.append([untold])

@@ -344,51 +344,42 @@ const opened = (reason: string) => [
 ]
 const verdictsOf = (facts: ReturnType<typeof judgeEnd>) =>
   facts.map((fact) => (fact._tag === "LoginJudged" ? fact.verdict : fact.reason))
-const began = { date_started: "2026-11-21T22:31:00Z" }
 
 describe("the end of an execution", () => {
   it("rejects a refused login, with the refusal itself as its reason if the service names it", () => {
     expect([
-      judgeEnd(order, closed("AUTH_ERROR", "BLOCKED_USER"), {}),
-      judgeEnd(order, closed("FAILED", "FAILED", "CHANGE_PASSWORD"), {}),
-      judgeEnd(order, closed("AUTH_ERROR", "BLOCKED_USER", "CHANGE_PASSWORD"), {}),
-      judgeEnd(order, closed("ABORTED", "CLIENT_CANCELLED", "INCORRECT_MFA"), {}),
+      judgeEnd(order, closed("AUTH_ERROR", "BLOCKED_USER"), true),
+      judgeEnd(order, closed("FAILED", "FAILED", "CHANGE_PASSWORD"), true),
+      judgeEnd(order, closed("AUTH_ERROR", "BLOCKED_USER", "CHANGE_PASSWORD"), true),
+      judgeEnd(order, closed("ABORTED", "CLIENT_CANCELLED", "INCORRECT_MFA"), true),
     ]).toEqual(["BLOCKED_USER", "CHANGE_PASSWORD", "CHANGE_PASSWORD", "INCORRECT_MFA"].map(opened))
   })
 
   it("says nothing of a login that is not known", () => {
     const unknown = { ...order, fingerprint: undefined, account: undefined }
     expect([
-      judgeEnd(unknown, closed("AUTH_ERROR", "BLOCKED_USER"), {}),
-      judgeEnd(unknown, closed("COMPLETED", "COMPLETED", "AUTH_OK"), {}),
+      judgeEnd(unknown, closed("AUTH_ERROR", "BLOCKED_USER"), true),
+      judgeEnd(unknown, closed("COMPLETED", "COMPLETED", "AUTH_OK"), true),
     ]).toEqual([[], []])
   })
 
   it.each([
-    ["accepted", closed("COMPLETED", "COMPLETED", "AUTH_OK"), {}, "good"],
-    ["accepted, and then aborted", closed("ABORTED", "TIMEOUT", "AUTH_OK"), {}, "good"],
-    ["accepted, with an unlisted end", closed("FAILED", "NEW_WORD", "AUTH_OK"), {}, "good"],
-    ["accepted, and then gone", closed("UNKNOWN", "EXECUTION_GONE", "AUTH_OK"), undefined, "good"],
-    ["not mentioned, with results", closed("PARTIAL", "PARTIAL"), {}, "good"],
-    ["not mentioned, without", closed("FAILED", "FAILED"), began, "neutral"],
-    ["unlisted", closed("FAILED", "NEW_WORD"), began, "NEW_WORD"],
-    ["told gone in a word of ours", { ...closed("UNKNOWN", "EXECUTION_GONE"), landed }, {}, "EXECUTION_GONE"],
-    ["gone before anything was said", closed("UNKNOWN", "EXECUTION_GONE"), undefined, "unproven"],
-    ["not tried", closed("TEMPORARY_ERROR", "NETWORK_ERROR", "not-performed"), began, "neutral"],
+    ["accepted", closed("COMPLETED", "COMPLETED", "AUTH_OK"), true, "good"],
+    ["accepted, and then aborted", closed("ABORTED", "TIMEOUT", "AUTH_OK"), true, "good"],
+    ["accepted, with an unlisted end", closed("FAILED", "NEW_WORD", "AUTH_OK"), true, "good"],
+    ["accepted, and then gone", closed("UNKNOWN", "EXECUTION_GONE", "AUTH_OK"), false, "good"],
+    ["not mentioned, with results", closed("PARTIAL", "PARTIAL"), true, "good"],
+    ["not mentioned, without", closed("FAILED", "FAILED"), true, "neutral"],
+    ["unlisted", closed("FAILED", "NEW_WORD"), true, "NEW_WORD"],
     [
-      "not tried, with a hash of what was sent",
-      closed("ABORTED", "SYSTEM_CANCELLED", "not-performed"),
-      { locking_hash: "v1.x" },
-      "neutral",
+      "told gone in a word of ours",
+      { ...closed("UNKNOWN", "EXECUTION_GONE"), landed },
+      true,
+      "EXECUTION_GONE",
     ],
-    ["cancelled in the queue", closed("ABORTED", "SYSTEM_CANCELLED", "not-performed"), {}, "not_sent"],
-    [
-      "a form at fault",
-      closed("CONFIGURATION_ERROR", "INCORRECT_PARAMETERS_FORMAT", "not-performed"),
-      began,
-      "not_sent",
-    ],
-  ] as const)("judges a login that was %s", (_, end, seen, verdict) => {
-    expect(verdictsOf(judgeEnd(order, end, seen))).toEqual([verdict])
+    ["gone before anything was said", closed("UNKNOWN", "EXECUTION_GONE"), false, "unproven"],
+    ["not tried", closed("TEMPORARY_ERROR", "NETWORK_ERROR", "not-performed"), true, "neutral"],
+  ] as const)("judges a login that was %s", (_, end, isKnown, verdict) => {
+    expect(verdictsOf(judgeEnd(order, end, isKnown))).toEqual([verdict])
   })
 })
