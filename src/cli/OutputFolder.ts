@@ -14,7 +14,8 @@ import { refuse, toolVersion, type Refused } from "./Failures.ts"
 import { Wiring } from "./Wiring.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { Landing } from "../landing/Landing.ts"
-import type { Ledger } from "../ledger/Ledger.ts"
+import type { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
+import type { RunState } from "../ledger/RunState.ts"
 import { problemOf, withId, type Problem } from "../messages/Catalogue.ts"
 import { RunId } from "../service/Ids.ts"
 import type { Store } from "../tables/Manifest.ts"
@@ -367,20 +368,30 @@ export const knownJobPaths = Effect.gen(function* () {
   return [...new Map(runs.map(({ fact }) => [fact.job, fact.job_path])).values()]
 })
 
-/** The state of the named run, or else of the newest one. */
-export const findRun = Effect.fnUntraced(function* (named: Option.Option<string>) {
+type Reading<Run> = (
+  ledger: Ledger["Service"],
+) => (run_id: RunId) => Effect.Effect<Run | undefined, LedgerFailed>
+
+const foundRun = Effect.fnUntraced(function* <Run>(named: Option.Option<string>, read: Reading<Run>) {
   const ledger = yield* openedLedger
   const ids = (yield* ledger.runs).map(({ fact }) => fact.run_id)
   const run_id = Option.match(named, { onNone: () => ids.at(-1), onSome: RunId.make })
   if (run_id === undefined) return yield* refuse("nothing-ran", { output: yield* outputFolder })
   if (!ids.includes(run_id)) return yield* refuse("run-unknown", { suggestion: suggestion(run_id, ids) })
-  const state = yield* ledger.state(run_id)
-  return state ?? (yield* refuse("run-incomplete", { run_id }))
+  const run = yield* read(ledger)(run_id)
+  return run ?? (yield* refuse("run-incomplete", { run_id }))
 })
 
+/** The state of the named run, or else of the newest one. */
+export const findRun = (named: Option.Option<string>) => foundRun(named, ({ state }) => state)
+
 /** The same run, with all runs of its night. */
-export const findNight = Effect.fnUntraced(function* (named: Option.Option<string>) {
+export const findNight = Effect.fnUntraced(function* <Run extends Pick<RunState, "started">>(
+  named: Option.Option<string>,
+  read: Reading<Run>,
+) {
   const { nightAround } = yield* Effect.promise(() => import("../ledger/WholeNight.ts"))
-  const state = yield* findRun(named)
-  return { state, night: yield* nightAround(yield* openedLedger, state) }
+  const ledger = yield* openedLedger
+  const state = yield* foundRun(named, read)
+  return { state, night: yield* nightAround(ledger, state, read(ledger)) }
 })

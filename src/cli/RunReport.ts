@@ -45,7 +45,7 @@ export const writeReport = Effect.fn("RunReport.write")(function* (target: Files
     publishedFacts(output, { job, run_id, hasPseudonyms: policy !== undefined }),
   ).pipe(Effect.orElseSucceed(() => undefined))
   const state = yield* ledger.state(run_id)
-  const night = state === undefined ? {} : { night: yield* nightAround(ledger, state) }
+  const night = state === undefined ? {} : { night: yield* nightAround(ledger, state, ledger.state) }
   const report = reportOf({
     ...night,
     facts,

@@ -122,7 +122,7 @@ const summariseAgain = Effect.fnUntraced(function* (files: DurableFiles, folder:
   const state = yield* ledger.state(run_id)
   const path = join(folder, summaryName)
   if (state === undefined) return yield* step(() => removeAll(files, [path]))
-  const summary = summarise(state, yield* nightAround(ledger, state))
+  const summary = summarise(state, yield* nightAround(ledger, state, ledger.state))
   yield* step(() => files.replace(path, `${JSON.stringify(summary, null, 2)}\n`, modeOf(path)))
 })
 

@@ -21,7 +21,7 @@ import { attempt, type LedgerFailed, type NewFact } from "./LedgerKeys.ts"
 import { accessLedger, type CachedForm } from "./LedgerTables.ts"
 import type { TaskOfRun } from "./LedgerIds.ts"
 import type { RunStarted } from "./RunFacts.ts"
-import { runsBesideMax, type RunState } from "./RunState.ts"
+import { runsBesideMax, type RunBrief, type RunState } from "./RunState.ts"
 import { factsUnkept } from "./StateTables.ts"
 
 export { LedgerFailed } from "./LedgerKeys.ts"
@@ -59,6 +59,8 @@ export class Ledger extends Context.Service<
      * recent run is kept, and those of runs that go on: only facts since then are read, whoever wrote them.
      */
     readonly state: (run_id: RunId) => Answer<RunState | undefined>
+    /** The same for a summary: of a run that has ended, a sixth of it is read. */
+    readonly brief: (run_id: RunId) => Answer<RunBrief | undefined>
     /** The tasks of a customer, an execution or a session, over all runs, in no order. */
     readonly tasksNaming: (id: string) => Answer<ReadonlyArray<TaskOfRun>>
     /** All facts of one task, in order. */
@@ -193,8 +195,14 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
     })
     return state
   }
+  const briefOf = (run_id: RunId): RunBrief | undefined => {
+    const kept = tables.states?.readBrief(run_id)
+    const isNewest = kept !== undefined && tables.foldOfRun(run_id, kept.newest, (facts) => !some(facts))
+    return isNewest ? kept : of(run_id)
+  }
   return {
     of,
+    briefOf,
     /** A process that is killed leaves few facts to fold. */
     noteAppended: (rows: ReadonlyArray<NewFact>): void => {
       for (const { run_id } of rows) {
@@ -213,6 +221,11 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
   }
 }
 const factsAppended = 4 * factsUnkept
+
+const some = (facts: Iterable<unknown>): boolean => {
+  for (const _ of facts) return true
+  return false
+}
 
 const upTo = function* (newest: number, facts: Iterable<Recorded>): Iterable<Recorded> {
   for (const fact of facts) if (fact.seq <= newest) yield fact
@@ -248,6 +261,7 @@ const makeLedger = Effect.fnUntraced(function* (
       }),
     facts: (run_id) => attempt(() => read(tables.ofRun(run_id, 0))),
     state: (run_id) => attempt(() => states.of(run_id)),
+    brief: (run_id) => attempt(() => states.briefOf(run_id)),
     tasksNaming: (id) => attempt(() => tables.tasksNaming(id)),
     factsOfTask: (task) => attempt(() => read(tables.ofTask(task))),
     customers: attempt(() => tables.customers()),

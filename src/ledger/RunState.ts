@@ -2,6 +2,8 @@
  * The state of a run, as `foldRun` derives it from its facts. Resume, publishing, reports and `status` all
  * use this state, so that none of them can know something that the ledger does not.
  */
+import { Struct } from "effect"
+import { given } from "../base/Schemas.ts"
 import type {
   AbortIntended,
   AnswerRefused,
@@ -94,6 +96,50 @@ export interface TaskState {
   readonly attemptsBefore: number
   /** Until when its next start waits (milliseconds); absent if nothing was said since its last one. */
   readonly waits?: { readonly until: number }
+}
+
+// What a summary reads of a task: a fifth of it.
+
+const ofAttempt = [
+  "probed",
+  "execution_id",
+  "session_id",
+  "status_reason",
+  "token_id",
+  "outside",
+  "orphanSuspected",
+  "disowned",
+  "drained",
+  "kept",
+] as const
+
+const briefOfAttempt = (attempt: AttemptState) => {
+  const { answer, closed, deletion, proof } = attempt
+  const { landed, products_count } = closed?.fact ?? {}
+  const isMet = proof?.families.every((one) => one.counted === one.landed) === true
+  return {
+    ...Struct.pick(attempt, ofAttempt),
+    ...given({ proof: isMet ? undefined : proof }),
+    answer: answer && Struct.pick(answer, ["answer", "http_status"]),
+    closed: closed && { fact: given({ landed: landed && {}, products_count }) },
+    deletion: deletion && Struct.pick(deletion, ["deleted_at"]),
+  }
+}
+export type AttemptBrief = ReturnType<typeof briefOfAttempt>
+
+type List<A> = ReadonlyArray<A>
+type Status = Pick<typeof AttachmentRead.Type, "status">
+export const briefOf = ({ planned, attempts, attachments, tokens, settled }: TaskState) => ({
+  planned: Struct.pick(planned, ["task_id", "customer_id", "engine_reference", "session_id"]),
+  attempts: attempts.map(briefOfAttempt) satisfies List<AttemptBrief> as List<AttemptBrief>,
+  attachments: attachments.map(({ status }) => ({ status })) satisfies List<object> as List<Status>,
+  ...given({ tokens }),
+  settled: settled && { fact: Struct.omit(settled.fact, ["_tag", "run_id", "task_id"]) },
+})
+export type TaskBrief = ReturnType<typeof briefOf>
+
+export interface RunBrief extends Omit<RunState, "tasks"> {
+  readonly tasks: ReadonlyMap<string, TaskBrief>
 }
 
 /** An execution whose id is known, and one that is over. */
@@ -190,7 +236,11 @@ export interface RunState {
  * The attempts of a task: its remote executions, and those that may or may not exist. A start that
  * certainly created nothing (400, 409, 422, 429, 503, connection refused) does not count.
  */
-export const executionsOf = ({ attempts }: Pick<TaskState, "attempts">): ReadonlyArray<AttemptState> =>
+export const executionsOf = <A extends AttemptBrief>({
+  attempts,
+}: {
+  readonly attempts: ReadonlyArray<A>
+}): ReadonlyArray<A> =>
   attempts.filter(
     ({ execution_id, answer, probed }) =>
       execution_id !== undefined ||
@@ -207,7 +257,7 @@ const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", 
  */
 type Remains = "nothing" | "foreign" | "unseen" | "open" | "forgotten" | "unread" | "kept" | "due" | "asked"
 
-export const remainsOf = (attempt: AttemptState): Remains => {
+export const remainsOf = (attempt: AttemptBrief): Remains => {
   const { execution_id, answer, probed, closed, deletion } = attempt
   if (attempt.disowned === true) return "foreign"
   if (deletion?.deleted_at !== undefined) return "nothing"
@@ -222,12 +272,13 @@ export const remainsOf = (attempt: AttemptState): Remains => {
 }
 const createsNothing: ReadonlySet<string | undefined> = new Set(["not_created", "foreign"])
 
-export const remainsAny = (attempt: AttemptState, ...any: ReadonlyArray<Remains>): boolean =>
+export const remainsAny = (attempt: AttemptBrief, ...any: ReadonlyArray<Remains>): boolean =>
   any.includes(remainsOf(attempt))
 
 /** An execution of ours that the service has not closed. */
-export const isOpenAtService = (attempt: AttemptState): attempt is OpenAttempt =>
-  remainsOf(attempt) === "open"
+export const isOpenAtService = <A extends AttemptBrief>(
+  attempt: A,
+): attempt is A & { readonly execution_id: ExecutionId } => remainsOf(attempt) === "open"
 
 /** Something may run at the service because of the attempt. */
 export const mayRun = (attempt: AttemptState): boolean => remainsAny(attempt, "open", "unseen", "foreign")
@@ -236,20 +287,27 @@ export const mayRun = (attempt: AttemptState): boolean => remainsAny(attempt, "o
 export const isToDelete = (attempt: AttemptState): boolean => remainsAny(attempt, "due", "asked")
 
 /** Closed executions of a settled task that stay there: it is not proved that all of them is here. */
-export const keptOf = ({ settled, attempts }: TaskState): ReadonlyArray<AttemptState> =>
+export const keptOf = <A extends AttemptBrief>({
+  settled,
+  attempts,
+}: {
+  readonly settled: unknown
+  readonly attempts: ReadonlyArray<A>
+}): ReadonlyArray<A> =>
   settled === undefined ? [] : attempts.filter((one) => remainsAny(one, "unread", "kept"))
 
 /** The service did not say that a document of the task cannot be had: asking again may bring it. */
-export const awaitsDocuments = ({ attachments }: Pick<TaskState, "attachments">): boolean =>
+export const awaitsDocuments = ({ attachments }: Pick<TaskBrief, "attachments">): boolean =>
   attachments.some(({ status }) => status === "failed")
 
 /** What a task is settled with; one that is not settled is in progress. */
-export const verdictOfTask = ({ settled }: TaskState): Verdict => settled?.fact ?? own("IN_PROGRESS")
+export const verdictOfTask = ({ settled }: Pick<TaskBrief, "settled">): Verdict =>
+  settled?.fact ?? own("IN_PROGRESS")
 
 /** What a task is about, across runs: `<customer_id>/<engine_reference>`, or `session/<session_id>`. */
 export const subjectOf = ({
   planned: { customer_id, engine_reference, session_id },
-}: Pick<TaskState, "planned">): string =>
+}: Pick<TaskBrief, "planned">): string =>
   session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
 
 /** The place of the newest state or results that came for a task; 0 if none did. */

@@ -5,10 +5,12 @@
  */
 import { Effect } from "effect"
 import { exitOf } from "../service/EndTable.ts"
+import type { RunId } from "../service/Ids.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { RunHeader } from "./FoldRun.ts"
-import type { Ledger } from "./Ledger.ts"
-import { awaitsDocuments, subjectOf, verdictOfTask, type RunState, type TaskState } from "./RunState.ts"
+import type { Ledger, LedgerFailed } from "./Ledger.ts"
+import { awaitsDocuments, subjectOf, verdictOfTask } from "./RunState.ts"
+import type { RunBrief, RunState, TaskBrief } from "./RunState.ts"
 
 /** It asks for everything that its job names: neither a rerun nor a part. */
 export const isOfWholeJob = ({
@@ -35,14 +37,23 @@ export const statesOf = Effect.fnUntraced(function* (
   return states.filter((state) => state !== undefined)
 })
 
-/** All runs of the night that a run belongs to, oldest first. */
-export const nightAround = Effect.fnUntraced(function* (ledger: Ledger["Service"], run: RunState) {
+/** All runs of the night that a run belongs to, oldest first; `read` reads the others. */
+export const nightAround = Effect.fnUntraced(function* <Run extends Pick<RunState, "started">>(
+  ledger: Ledger["Service"],
+  run: Run,
+  read: (run_id: RunId) => Effect.Effect<Run | undefined, LedgerFailed>,
+) {
   const headers = runsOfNight(yield* ledger.runs, run.started)
-  return headers.length < 2 ? [run] : yield* statesOf(ledger, headers)
+  const night = yield* Effect.forEach(headers, ({ fact: { run_id } }) =>
+    run_id === run.started.run_id ? Effect.succeed(run) : read(run_id),
+  )
+  return night.filter((one) => one !== undefined)
 })
 
 /** Each task of the night as the newest run that had it left it, by subject. */
-export const newestTasks = (runs: ReadonlyArray<RunState>): ReadonlyMap<string, TaskState> =>
+export const newestTasks = <T extends TaskBrief>(
+  runs: ReadonlyArray<{ readonly tasks: ReadonlyMap<string, T> }>,
+): ReadonlyMap<string, T> =>
   new Map(runs.flatMap(({ tasks }) => [...tasks.values()].map((task) => [subjectOf(task), task] as const)))
 
 /**
@@ -67,7 +78,7 @@ export const deliveredInNight = (runs: ReadonlyArray<RunState>): ReadonlyMap<str
 }
 
 /** Bodies that are missing from the tables, of tasks that no later run ran again. */
-const isWhole = (runs: ReadonlyArray<RunState>): boolean => {
+const isWhole = (runs: ReadonlyArray<RunBrief>): boolean => {
   const newest = new Set([...newestTasks(runs).values()].map(({ planned }) => planned.task_id))
   return runs.every(
     ({ held, published }) =>
@@ -76,20 +87,21 @@ const isWhole = (runs: ReadonlyArray<RunState>): boolean => {
 }
 
 /** What a task adds to the exit code of its run: also of one that succeeded, a document may be left. */
-export const exitOfTask = (task: TaskState): ReturnType<typeof exitOf> =>
+export const exitOfTask = (task: TaskBrief): ReturnType<typeof exitOf> =>
   awaitsDocuments(task) ? exitCodes.leftovers : exitOf(verdictOfTask(task).outcome)
 
 /** A publication found data that is older than `error_after` of its job. */
-export const isTooOld = ({ published }: RunState): boolean => published?.fact.stale?.failed !== undefined
+export const isTooOld = ({ published }: Pick<RunState, "published">): boolean =>
+  published?.fact.stale?.failed !== undefined
 
 /** The exit code of a night; undefined while one of its runs has not ended. */
-export const nightExitCode = (runs: ReadonlyArray<RunState>): number | undefined => {
+export const nightExitCode = (runs: ReadonlyArray<RunBrief>): number | undefined => {
   const ends = runs.flatMap(({ ended }) => ended ?? [])
   if (ends.length < runs.length) return undefined
   if (ends.length === 1) return ends[0]?.exit_code
   const codes = [...newestTasks(runs).values()].map(exitOfTask)
   // What is held back waits for a person: no rerun finishes it.
-  const isLeft = ({ ended, held }: RunState) =>
+  const isLeft = ({ ended, held }: RunBrief) =>
     ended?.leftovers === true && (held === undefined || ended.exit_code === exitCodes.leftovers)
   if (codes.includes(exitCodes.leftovers) || runs.some(isLeft)) return exitCodes.leftovers
   if (codes.length === 0) return ends.at(-1)?.exit_code

@@ -6,7 +6,7 @@
 import { shellWord } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
 import { isOpenAtService, subjectOf, verdictOfTask } from "../ledger/RunState.ts"
-import type { RunState, TaskState } from "../ledger/RunState.ts"
+import type { RunBrief, RunState, TaskState } from "../ledger/RunState.ts"
 import { exitOfTask, isTooOld, newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { RunChanges } from "./Changes.ts"
@@ -69,7 +69,7 @@ export const nothingLeft = "Nothing is left to do."
  * Of the run; once it left nothing to finish, of its whole night. `output` is the folder that a command has
  * to name, if there is one.
  */
-export const finishOf = (run: RunState, night: ReadonlyArray<RunState>, output?: string): Finish => {
+export const finishOf = (run: RunBrief, night: ReadonlyArray<RunBrief>, output?: string): Finish => {
   const there = output === undefined ? "" : ` --output ${shellWord(output)}`
   const again = `nightjar run ${shellWord(run.started.job_path)}${there}`
   const own = run.ended?.exit_code
@@ -139,7 +139,7 @@ const waitsText =
   "accounts ended, so no more are sent tonight."
 
 /** Tasks of the run that did not finish, and that no later run of the night finished. */
-const tasksLeft = ({ tasks }: RunState, night: ReadonlyArray<RunState>) => {
+const tasksLeft = ({ tasks }: RunBrief, night: ReadonlyArray<RunBrief>) => {
   const newest = newestTasks(night)
   return [...tasks.values()].flatMap((task) => {
     const last = newest.get(subjectOf(task)) ?? task
@@ -150,7 +150,7 @@ const tasksLeft = ({ tasks }: RunState, night: ReadonlyArray<RunState>) => {
   })
 }
 
-const byHand = (night: ReadonlyArray<RunState>, code: number, there: string): string => {
+const byHand = (night: ReadonlyArray<RunBrief>, code: number, there: string): string => {
   const held = night.findLast((run) => run.held !== undefined)
   if (held !== undefined)
     return (

@@ -7,7 +7,7 @@ import { given } from "../base/Schemas.ts"
 import { andMore, counted, listed } from "../base/Text.ts"
 import type { MisfitCount, OtherRecords, RejectedCount, StaleData } from "../ledger/RunFacts.ts"
 import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/RunState.ts"
-import type { RunState, TaskState } from "../ledger/RunState.ts"
+import type { RunBrief, RunState, TaskBrief } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { messageOf, told, type MessageId } from "../messages/Catalogue.ts"
 import { messageMax, nameOf, reasonMax } from "./Changes.ts"
@@ -72,7 +72,7 @@ export const otherRecordsTold = ({ records, families, most }: OtherRecords) => (
 })
 
 /** The gates that held the tables of the run back, and data that is older than the job allows, if any. */
-const fromTables = ({ held, published }: RunState) =>
+const fromTables = ({ held, published }: RunBrief) =>
   given({ held: held && Struct.pick(held.fact, ["database", "gates"]), stale: published?.fact.stale })
 
 const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) => ({
@@ -81,7 +81,7 @@ const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) 
   examples: andMore(examples, count),
 })
 
-const tableWarnings = ({ started, held, published }: RunState): ReadonlyArray<string> => {
+const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<string> => {
   const { without = [], misfits = [], rejected = [], other, unfit = [], gone = [] } = published?.fact ?? {}
   const { models = [], stale, left_out = [], restored = [] } = published?.fact ?? {}
   return [
@@ -113,7 +113,7 @@ const tableWarnings = ({ started, held, published }: RunState): ReadonlyArray<st
 // What the summary says of stored tokens: those that expire soon, were dropped, or were refused by the
 // service. Pure; no token is named.
 
-const tokenWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> => {
+const tokenWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> => {
   const notes = tasks.flatMap(({ tokens }) => tokens ?? [])
   const ending = notes
     .filter((note) => note._tag === "TokenExpiring")
@@ -157,7 +157,7 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> =
 const examplesMax = 3
 
 /** Of a run; with the other runs of its night, of these too. `output`: the folder, if it has to be named. */
-export const summarise = (run: RunState, night: ReadonlyArray<RunState> = [run], output?: string) => {
+export const summarise = (run: RunBrief, night: ReadonlyArray<RunBrief> = [run], output?: string) => {
   const tasks = [...run.tasks.values()]
   const attempts = tasks.flatMap((task) => task.attempts.map((attempt) => ({ task, attempt })))
   const orphans = attempts.filter(({ attempt }) => attempt.orphanSuspected)
@@ -219,7 +219,7 @@ export const withUnpublished = (
 }
 
 /** All runs of a night together, oldest first: each task as the newest run that had it left it. */
-const summariseNight = (night: ReadonlyArray<RunState>) => {
+const summariseNight = (night: ReadonlyArray<RunBrief>) => {
   const tasks = [...newestTasks(night).values()]
   return {
     runs: night.map(({ started }) => started.run_id),
@@ -231,7 +231,7 @@ const summariseNight = (night: ReadonlyArray<RunState>) => {
 }
 export type NightSummary = ReturnType<typeof summariseNight>
 
-const outcomesOf = (tasks: ReadonlyArray<TaskState>) =>
+const outcomesOf = (tasks: ReadonlyArray<TaskBrief>) =>
   countBy(
     tasks.map((task) => verdictOfTask(task).outcome),
     { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
@@ -244,13 +244,13 @@ const countBy = <K extends string>(values: ReadonlyArray<K>, zeros: Readonly<Rec
 }
 
 /** What the newest closed execution of a task counted (section 2.4). */
-const countedBy = ({ attempts }: TaskState): number => {
+const countedBy = ({ attempts }: TaskBrief): number => {
   const closed = attempts.findLast((attempt) => attempt.closed !== undefined)?.closed
   return sumOf(Object.values(closed?.fact.products_count ?? {}).map((count) => Math.max(0, count)))
 }
 
 /** By reason, what did not succeed. */
-const troublesOf = (tasks: ReadonlyArray<TaskState>) => {
+const troublesOf = (tasks: ReadonlyArray<TaskBrief>) => {
   const failed = tasks
     .map((task) => ({ planned: task.planned, ...verdictOfTask(task) }))
     .filter(({ outcome }) => outcome !== "succeeded")
@@ -283,7 +283,7 @@ const troublesOf = (tasks: ReadonlyArray<TaskState>) => {
 }
 export type Trouble = ReturnType<typeof troublesOf>[number]
 
-const deletionsOf = (tasks: ReadonlyArray<TaskState>) => {
+const deletionsOf = (tasks: ReadonlyArray<TaskBrief>) => {
   let [done, pending] = [0, 0]
   for (const { attempts } of tasks)
     for (const attempt of attempts) {
@@ -295,7 +295,7 @@ const deletionsOf = (tasks: ReadonlyArray<TaskState>) => {
 }
 
 /** What executions are kept for, and differences between counts and records of those that are not. */
-const recordWarnings = (tasks: ReadonlyArray<TaskState>): ReadonlyArray<string> => {
+const recordWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> => {
   const kept = tasks.flatMap(keptOf)
   const missing = sumOf(kept.map((one) => shortfallOf(one.kept?.families ?? [])))
   const short = missing > 0 ? `; ${counted(missing, "counted record")} not returned` : ""
@@ -325,8 +325,8 @@ const keptBefore = (ended: RunState["ended"]): ReadonlyArray<string> => {
 }
 
 const warningsOf = (
-  { started: { missed = [] }, ended }: RunState,
-  tasks: ReadonlyArray<TaskState>,
+  { started: { missed = [] }, ended }: RunBrief,
+  tasks: ReadonlyArray<TaskBrief>,
   documents: Readonly<Record<"missing" | "refused" | "not_delivered" | "failed", number>>,
   orphans: number,
 ): ReadonlyArray<string> => {

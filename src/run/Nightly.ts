@@ -288,7 +288,8 @@ const resultOf = Effect.fnUntraced(function* (
   nothingToDo: boolean,
   { recovered, news }: Pick<NightResult, "recovered" | "news"> = { recovered: false, news: [] },
 ) {
-  const night = yield* nightAround(yield* Ledger, state)
+  const ledger = yield* Ledger
+  const night = yield* nightAround(ledger, state, ledger.state)
   const exit_code = nightExitCode(night) ?? exitCodes.leftovers
   const { run_id } = state.started
   return {

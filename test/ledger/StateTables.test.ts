@@ -8,6 +8,7 @@ import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { Ledger, type LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { foldVersion, statesIn } from "../../src/ledger/StateTables.ts"
+import { summarise } from "../../src/report/Summary.ts"
 import { sha256Hex } from "../../src/base/Hashes.ts"
 import { begun, lives, recorded, run_id } from "../task/Lives.ts"
 import { anyFacts } from "./AnyFacts.ts"
@@ -95,6 +96,23 @@ describe("the state that a file keeps", () => {
     )
   })
 
+  it("is summarised from what it keeps for that as from the whole, once its run has ended [decision 10 brief]", () => {
+    const end: Fact = { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false }
+    fc.assert(
+      fc.property(fc.oneof(anyFacts, life), (facts) => {
+        const states = statesIn(openLedger({ path: ":memory:" }))
+        const [open, ended] = [facts, [...facts, end]].map((all) => foldRun(recorded(all)))
+        if (open?.ended !== undefined || open === undefined || ended === undefined) return
+        states?.write(open, undefined)
+        expect(states?.readBrief(run_id)).toBeUndefined()
+        states?.write(ended, open)
+        const brief = states?.readBrief(run_id)
+        expect(brief && summarise(brief)).toEqual(summarise(ended))
+      }),
+      { numRuns: 100 },
+    )
+  })
+
   it("has another version as soon as a fact comes to something else in it", () => {
     const ofRun = everyFact.map((fact) => ("run_id" in fact ? { ...fact, run_id: everyRun } : fact))
     // Twice, so that each comes after every other one; and after each of them, as the next may take it back.
@@ -104,7 +122,7 @@ describe("the state that a file keeps", () => {
       return [state, ...(state?.tasks ?? [])]
     })
     // Whoever changes the hash raises the version, so that no state of an older one is believed.
-    expect([foldVersion, sha256Hex(JSON.stringify(states)).slice(0, 16)]).toEqual([4, "785cf3e7bd716e5f"])
+    expect([foldVersion, sha256Hex(JSON.stringify(states)).slice(0, 16)]).toEqual([5, "785cf3e7bd716e5f"])
   })
 
   effect("is read instead of the facts before it, by the next process, too", function* () {
@@ -116,7 +134,7 @@ describe("the state that a file keeps", () => {
   })
 
   effect(
-    "is kept once its run has ended, however little is left to fold [decision 10 ended state]",
+    "is kept once its run has ended, however little is left to fold [decision 10 ended state] [decision 10 brief newest]",
     function* () {
       const database = openLedger({ path: ":memory:" })
       const end: Fact = { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false }
@@ -127,6 +145,10 @@ describe("the state that a file keeps", () => {
       yield* stateIn(database)
       expect(yield* foldedBy(database)).toBe(0)
       expect(yield* stateIn(database)).toEqual(yield* foldIn(database))
+      const brief = within(database, (ledger) => ledger.brief(run_id))
+      expect((yield* brief)?.tasks.get(taskOf(1))).not.toHaveProperty("planned_at")
+      yield* within(database, (ledger) => ledger.append([planned(2)]))
+      expect(yield* brief).toEqual(yield* foldIn(database))
     },
   )
 

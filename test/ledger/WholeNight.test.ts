@@ -177,13 +177,13 @@ effect(
     yield* ledger.append(factsOf(1, failed))
     const alone = yield* ledger.state(idOf(1))
     if (alone === undefined) throw new Error("no such run")
-    expect(yield* nightAround(ledger, alone)).toEqual([alone])
+    expect(yield* nightAround(ledger, alone, ledger.state)).toEqual([alone])
     yield* ledger.append(factsOf(2, { job: "other" }))
     yield* ledger.append(factsOf(3, { run_date: "2026-11-22" }))
     yield* ledger.append(factsOf(4, succeeded))
     const of = runsOfNight(yield* ledger.runs, { job: "job", run_date: "2026-11-21" })
     expect(of.map(({ fact }) => fact.run_id)).toEqual([idOf(1), idOf(4)])
-    const around = yield* nightAround(ledger, alone)
+    const around = yield* nightAround(ledger, alone, ledger.state)
     expect(around.map(({ started, ended }) => [started.run_id, ended?.exit_code])).toEqual([
       [idOf(1), 3],
       [idOf(4), 0],

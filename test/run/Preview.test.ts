@@ -125,7 +125,7 @@ const requestOf = Effect.fnUntraced(function* (job: Job, command: Command) {
   const newest = (yield* ledger.runs).findLast(({ fact }) => fact.job === "job")?.fact.run_id
   const state = newest === undefined ? undefined : yield* ledger.state(newest)
   if (state === undefined) return { further: false, parent: undefined, only: undefined }
-  const night = yield* nightAround(ledger, state)
+  const night = yield* nightAround(ledger, state, ledger.state)
   const { _tag, ...selection } = { ...nothingSelected, ...command }
   const tasks = selectTasks(tasksMeant(night, state, false), selection, deliveredInNight(night))
   return { further: true, parent: state.started.run_id, only: new Set(tasks.map(subjectOf)) }

@@ -35,7 +35,7 @@ const previewJob = Effect.fnUntraced(function* (job: Job, part: ReadonlySet<stri
   const isLeft =
     chosen._tag === "NothingToDo" &&
     run !== undefined &&
-    nightExitCode(yield* nightAround(ledger, run)) === exitCodes.leftovers
+    nightExitCode(yield* nightAround(ledger, run, ledger.state)) === exitCodes.leftovers
   const overIds = new Set<string>(over.map(({ task_id }) => task_id))
   const ahead = plan.tasks.filter(({ task_id }) => !overIds.has(task_id))
   const kept = new Set(learnt.carried)

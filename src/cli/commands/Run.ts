@@ -208,7 +208,7 @@ export const rerun = Command.make(
   },
   Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, moved, webhooks: listenAt, ...selection }) {
     const webhooks = yield* readWebhooksFlag(listenAt)
-    const { state, night } = yield* withLedger(findNight(run))
+    const { state, night } = yield* withLedger(findNight(run, (ledger) => ledger.state))
     const { run_id } = state.started
     const meant = tasksMeant(night, state, Option.isSome(run))
     // What a run of the night had is no mistake, though a later one mended it.

@@ -8,7 +8,7 @@ import { outcomes } from "../../service/EndTable.ts"
 import { actingOf } from "../../service/Ends.ts"
 import { counted, listed } from "../../base/Text.ts"
 import type { RunHeader } from "../../ledger/FoldRun.ts"
-import { executionsOf, type RunState, type TaskState } from "../../ledger/RunState.ts"
+import { executionsOf, type RunBrief, type RunState, type TaskBrief } from "../../ledger/RunState.ts"
 import { newestTasks } from "../../ledger/WholeNight.ts"
 import { interruptedOf, renderSummary, tellInterrupted } from "../../report/RenderSummary.ts"
 import type { Interrupted } from "../../report/RenderSummary.ts"
@@ -36,7 +36,7 @@ import { findNight, openedLedger, withLedger } from "../OutputFolder.ts"
 import { isCutOff, isRunning, steerNight, steered, watchNight, workIn } from "../NightDesk.ts"
 import type { WorkHere } from "../NightDesk.ts"
 
-const taskRow = (task: TaskState) => {
+const taskRow = (task: TaskBrief) => {
   const { planned, settled, attempts } = task
   const last = attempts.at(-1)
   return {
@@ -59,10 +59,13 @@ const interimText = ({ at, fact }: NonNullable<RunState["interim"]>): string =>
   `${new Date(at).toISOString()} while the run went on.`
 
 /** Undefined if the run is over, or a process may be working on it. */
-const cutOff = Effect.fnUntraced(function* (state: RunState, runs: ReadonlyArray<RunHeader>, work: WorkHere) {
-  const { run_id, job, part } = state.started
-  if (!isCutOff(work, { run_id, ended: state.ended })) return
-  const facts = yield* (yield* openedLedger).facts(run_id)
+const cutOff = Effect.fnUntraced(function* (run: RunBrief, runs: ReadonlyArray<RunHeader>, work: WorkHere) {
+  const { run_id, job, part } = run.started
+  if (!isCutOff(work, { run_id, ended: run.ended })) return
+  const ledger = yield* openedLedger
+  const state = yield* ledger.state(run_id)
+  if (state === undefined) return
+  const facts = yield* ledger.facts(run_id)
   const newest = runs.findLast(({ fact }) => fact.job === job && fact.part === part)?.fact.run_id
   const last_at = facts.at(-1)?.at ?? state.started_at
   const now = yield* Clock.currentTimeMillis
@@ -73,7 +76,7 @@ const othersMax = 3
 
 /** The run with its night; `others`: the runs that were cut off too, unless one is named. */
 const found = Effect.fnUntraced(function* (named: Option.Option<string>, work: WorkHere) {
-  const night = yield* findNight(named)
+  const night = yield* findNight(named, (ledger) => ledger.brief)
   const runs = yield* (yield* openedLedger).runs
   const { run_id } = night.state.started
   const others = runs.flatMap(({ fact, ended }) =>
