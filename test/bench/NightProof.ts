@@ -2,14 +2,12 @@
  * Whether the night that was measured was a whole one: what the service saw (its journal), and what an analyst finds
  * in the published database, against what the job must come to.
  */
-import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { DuckDb, type Connection } from "../../src/base/DuckDb.ts"
 import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
-import { SandboxEvent, applyEvent, emptyState } from "../../src/sandbox/state/SandboxState.ts"
-import { truthOf, type ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
-import { newCallWatch } from "../../src/sandbox/core/SandboxCore.ts"
+import type { ExecutionSeen } from "../../src/sandbox/admin/Truth.ts"
+import { readTruth } from "../faults/ServiceProcess.ts"
 import type { ExpectedNight } from "./NightJob.ts"
 
 export interface ServiceSaw {
@@ -20,13 +18,8 @@ export interface ServiceSaw {
   readonly rulesBroken: number
 }
 
-const decodeEvent = Schema.decodeUnknownSync(Schema.fromJsonString(SandboxEvent))
-
 export const readServiceSaw = (journal: string): ServiceSaw => {
-  const state = emptyState()
-  for (const line of readFileSync(journal, "utf8").split("\n"))
-    if (line !== "") applyEvent(state, decodeEvent(line))
-  const { executions, ruleBreaks } = truthOf(state, newCallWatch(0, undefined))
+  const { executions, ruleBreaks } = readTruth(journal)
   return {
     executions: executions.length,
     inFlightMost: mostAtOnce(executions),

@@ -113,7 +113,11 @@ const differingWhenBuiltAnew = async (
   const end = await nightjar(campaign, ["repair", "--output", copy], {}).ended
   const differing =
     end.code === 0
-      ? differingDatabases(await readAllTables(copy), await readAllTables(output))
+      ? differingDatabases(
+          await readAllTables(copy),
+          await readAllTables(output),
+          "built anew, the database differs",
+        )
       : [`repair of a missing database: ${tellEnd(end)}`]
   rmSync(copy, { recursive: true })
   return differing
@@ -144,7 +148,7 @@ export const judgeEnd = async (
   return [
     ...differingTables(expected, tables, { job: nightJob, orphaned: orphanedTasks(facts) }),
     ...(await judgeFolder(stage, output)),
-    ...brokenPromises(output, tables, stage.service.truth(), facts),
+    ...brokenPromises(stage.service.truth(), facts),
   ]
 }
 

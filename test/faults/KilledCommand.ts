@@ -6,12 +6,11 @@ import { cpSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { seeded } from "../../src/sandbox/state/Reading.ts"
 import { callsIn, tellEnd, tracing, type Campaign } from "./Campaign.ts"
-import { awaitMoment, countFacts, deadlyPrefix, describe, hasStrace, type Moment } from "./KillMoments.ts"
+import { killAgain, killAt } from "./KilledProcess.ts"
+import { hasStrace, type Moment } from "./KillMoments.ts"
 import type { ProcessEnd, RunningProcess } from "./NightjarCommand.ts"
-import { brokenDatabase, type Tables } from "./PublishedTables.ts"
+import { brokenDatabase } from "./PublishedTables.ts"
 import type { Verdict } from "./Verdict.ts"
-
-const redrawsMax = 5
 
 export interface Place {
   readonly campaign: Campaign
@@ -76,46 +75,17 @@ const drawMoments = (
 }
 
 /** Moments that all came too late are drawn again. */
-export const killCommand = async (command: KilledCommand, seed: number): Promise<Verdict> => {
-  for (let redrawn = 0; ; redrawn += 1) {
-    const moments = drawMoments(seed, redrawn, command)
-    const { kills, ...verdict } = await killedAt(command, `${command.kind} ${seed}`, moments)
-    if (kills > 0 || redrawn === redrawsMax || verdict.complaints.length > 0) return verdict
-  }
-}
-
-const killedAt = async (command: KilledCommand, name: string, moments: ReadonlyArray<Moment>) => {
-  const { place, start, isFinished, judge } = command
-  const output = copyOf(place, name.replace(" ", "-"))
-  const story: Array<string> = []
-  const complaints: Array<string> = []
-  let end: ProcessEnd | undefined
-  for (const moment of moments) {
-    const running = start(output, deadlyPrefix(moment))
-    await awaitMoment(moment, running, output, countFacts(output))
-    running.kill()
-    end = await running.ended
-    // strace ends as the process that it watched did, or with the shell's number for it.
-    if (end.code !== null && end.code !== 137) break
-    story.push(describe(moment))
-    complaints.push(...(await brokenDatabase(output)).map((what) => `killed ${describe(moment)}: ${what}`))
-    end = undefined
-  }
-  end ??= await start(output).ended
-  if (!isFinished(end, output)) complaints.push(`it ended with ${tellEnd(end)}`)
-  complaints.push(...(await judge(output)))
-  if (complaints.length === 0) rmSync(output, { recursive: true, force: true })
-  const told = `${command.about}, killed ${story.join(", ") || "never"}`
-  return { name, story: told, complaints, kills: story.length }
-}
-
-export type Lines = ReadonlyMap<string, ReadonlyArray<string>>
-
-/** The rows of every table, in no order. */
-export const linesOf = (tables: Tables): Lines =>
-  new Map([...tables].map(([name, { rows }]) => [name, rows.map((row) => JSON.stringify(row)).toSorted()]))
-
-export const otherTables = (one: Lines, other: Lines): ReadonlyArray<string> =>
-  [...new Set([...one.keys(), ...other.keys()])].filter(
-    (name) => JSON.stringify(one.get(name)) !== JSON.stringify(other.get(name)),
-  )
+export const killCommand = (command: KilledCommand, seed: number): Promise<Verdict> =>
+  killAgain(async (redrawn) => {
+    const name = `${command.kind} ${seed}`
+    const output = copyOf(command.place, name.replace(" ", "-"))
+    const { story, complaints, kills, end } = await killAt(drawMoments(seed, redrawn, command), {
+      output,
+      start: (prefix) => command.start(output, prefix),
+      judgeKill: () => brokenDatabase(output),
+    })
+    if (!command.isFinished(end, output)) complaints.push(`it ended with ${tellEnd(end)}`)
+    complaints.push(...(await command.judge(output)))
+    if (complaints.length === 0) rmSync(output, { recursive: true, force: true })
+    return { name, story: `${command.about}, ${story()}`, complaints, kills }
+  })

@@ -21,9 +21,10 @@ import {
   succeed,
 } from "../tables/night.ts"
 import { judgeFolder, nightjar, tellEnd, type Campaign } from "./Campaign.ts"
-import { copyOf, countCalls, killCommand, linesOf, otherTables } from "./KilledCommand.ts"
-import type { KilledCommand, Lines, Place } from "./KilledCommand.ts"
-import { readTables } from "./PublishedTables.ts"
+import { copyOf, countCalls, killCommand } from "./KilledCommand.ts"
+import type { KilledCommand, Place } from "./KilledCommand.ts"
+import { readTables, type Tables } from "./PublishedTables.ts"
+import { differingDatabases } from "./SameTables.ts"
 import type { Verdict } from "./Verdict.ts"
 
 /** What a compaction changes, in its order. */
@@ -83,7 +84,7 @@ const start =
 
 const liveCompaction = async (place: Place): Promise<KilledCommand> => {
   const output = copyOf(place, "undisturbed")
-  const tables = linesOf(await readTables(output))
+  const tables = await readTables(output)
   const before = filesIn(output)
   const end = await start(place)(output).ended
   if (end.code !== 0) throw new Error(`the undisturbed compaction failed: ${tellEnd(end)}`)
@@ -114,13 +115,13 @@ const filesIn = (output: string): ReadonlyArray<string> =>
 const judgeEnd = async (
   { campaign }: Place,
   output: string,
-  tables: Lines,
+  tables: Tables,
   files: ReadonlyArray<string>,
 ): Promise<ReadonlyArray<string>> => {
   const found = filesIn(output)
   return [
     ...(await judgeFolder({ campaign, output })),
-    ...otherTables(tables, linesOf(await readTables(output))).map((name) => `${name} has other rows`),
+    ...differingDatabases(tables, await readTables(output), "unlike before"),
     ...(JSON.stringify(found) === JSON.stringify(files)
       ? []
       : [`the files are ${found.join(", ")}, and should be ${files.join(", ")}`]),

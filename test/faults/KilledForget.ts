@@ -10,10 +10,11 @@ import { literal } from "../../src/base/DuckDbFailed.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { judgeFolder, nightjar, tellEnd, type Campaign } from "./Campaign.ts"
-import { copyOf, countCalls, killCommand, linesOf, otherTables } from "./KilledCommand.ts"
-import type { KilledCommand, Lines, Place } from "./KilledCommand.ts"
+import { copyOf, countCalls, killCommand } from "./KilledCommand.ts"
+import type { KilledCommand, Place } from "./KilledCommand.ts"
 import type { ProcessEnd } from "./NightjarCommand.ts"
 import { readTables, type Tables } from "./PublishedTables.ts"
+import { differingDatabases } from "./SameTables.ts"
 import type { Verdict } from "./Verdict.ts"
 
 /** With records, with documents, with two engines, with a rejected login. */
@@ -37,7 +38,7 @@ const watchedFiles = [
 /** What a removal is judged by. */
 interface Removal {
   readonly customer: string
-  readonly tables: Lines
+  readonly tables: Tables
   /** Of all runs: logs, summaries, reports. */
   readonly files: ReadonlyArray<string>
   /** Ids and values that only this customer has. */
@@ -69,7 +70,8 @@ const furnish = (output: string): void => {
   for (const customer of [...customers, "c-02"])
     tokens
       .prepare(
-        "INSERT INTO tokens VALUES ('s', ?, ?, ?, 'e', NULL, '[]', NULL, NULL, 1, 2, NULL, NULL, NULL)",
+        `INSERT INTO tokens (service, name, token_id, customer_id, engine_reference, features, exchanged_at, expires_at)
+          VALUES ('s', ?, ?, ?, 'e', '[]', 1, 2)`,
       )
       .run(`${customer}/e`, `token-of-${customer}`, customer)
   tokens.close()
@@ -88,7 +90,7 @@ const liveRemoval = async (place: Place, customer: string): Promise<KilledComman
   const removal: Removal = {
     customer,
     theirs,
-    tables: linesOf(await readTables(output)),
+    tables: await readTables(output),
     files: filesIn(output),
   }
   const judge: KilledCommand["judge"] = (of) => judgeEnd(place, of, removal)
@@ -124,12 +126,11 @@ const judgeEnd = async (
   output: string,
   { customer, theirs, tables, files }: Removal,
 ): Promise<ReadonlyArray<string>> => {
-  const differing = otherTables(tables, linesOf(await readTables(output)))
   return [
     ...(await judgeFolder({ campaign, output })),
     ...(await tracesIn(output, customer, theirs)).map((path) => `${path} still names ${customer}`),
     ...files.filter((path) => !existsSync(join(output, "runs", path))).map((path) => `runs/${path} is gone`),
-    ...differing.map((name) => `${name} has other rows than after an undisturbed removal`),
+    ...differingDatabases(tables, await readTables(output), "unlike after an undisturbed removal"),
   ]
 }
 
@@ -150,7 +151,7 @@ const executionsOf = (tables: Tables, customer: string): ReadonlySet<Json> =>
 const lostRows = (before: Tables, { customer, tables }: Removal): ReadonlyArray<string> => {
   const executions = executionsOf(before, customer)
   return [...before].flatMap(([name, { rows }]) => {
-    const left = new Set(tables.get(name))
+    const left = new Set(tables.get(name)?.rows.map((row) => JSON.stringify(row)))
     const lost = rows.filter((row) => !isOf(row, customer, executions) && !left.has(JSON.stringify(row)))
     return name === "ops.runs" || lost.length === 0 ? [] : [`${name} lost ${lost.length} rows of others`]
   })

@@ -6,25 +6,22 @@
 import type { Campaign, Stage } from "./Campaign.ts"
 import { judgeEnd, judgeFolder, runNight, setStage, strikeStage, tellEnd } from "./Campaign.ts"
 import { nightJob, nightText, type Pace } from "./FaultJobs.ts"
-import { awaitMoment, countFacts, deadlyPrefix, describe, drawMoments, type Moment } from "./KillMoments.ts"
+import { killAgain, killAt } from "./KilledProcess.ts"
+import { drawMoments, type Moment } from "./KillMoments.ts"
 import { deletedTooSoon, factsOf, unknownByMistake } from "./NightChecks.ts"
 import type { ProcessEnd } from "./NightjarCommand.ts"
 import { brokenDatabase } from "./PublishedTables.ts"
 import type { Verdict } from "./Verdict.ts"
 
-/** A seed whose moments all came too late is drawn again, this often. */
-const redrawsMax = 5
 /** Every fourth night has sessions that need several reads. */
 const slowEvery = 4
 
 export const killNight = async (campaign: Campaign, seed: number, inARow?: number): Promise<Verdict> => {
   const pace = seed % slowEvery === 0 ? "slow" : "quick"
   const { life } = await campaign.undisturbed(pace)
-  for (let redrawn = 0; ; redrawn += 1) {
-    const moments = drawMoments(seed, redrawn, life, inARow)
-    const { kills, ...verdict } = await tryNight(campaign, `night ${seed}`, pace, moments)
-    if (kills > 0 || redrawn === redrawsMax || verdict.complaints.length > 0) return verdict
-  }
+  return killAgain((redrawn) =>
+    tryNight(campaign, `night ${seed}`, pace, drawMoments(seed, redrawn, life, inARow)),
+  )
 }
 
 /** A night that is killed at every single call of that name, one night for each. */
@@ -43,25 +40,22 @@ export const eachCall = async (
 const tryNight = async (campaign: Campaign, name: string, pace: Pace, moments: ReadonlyArray<Moment>) => {
   const undisturbed = await campaign.undisturbed(pace)
   const stage = await setStage(campaign, name.replace(" ", "-"), nightText(pace))
-  const story: Array<string> = []
-  const complaints: Array<string> = []
-  let end: ProcessEnd | undefined
-  for (const moment of moments) {
-    end = await disturb(stage, moment)
-    if (end.code !== null) break
-    story.push(describe(moment))
-    complaints.push(...(await judgeKill(stage)).map((what) => `killed ${describe(moment)}: ${what}`))
-  }
-  const kills = story.length
-  if (end === undefined || end.code === null) end = await runNight(stage).ended
-  if (startsUnknown(stage, end)) {
-    story.push("two starts in a row: START_UNKNOWN, so that its tables differ by right")
-    complaints.push(...unknownByMistake(stage.service.truth(), factsOf(stage.output, nightJob)))
-    complaints.push(...(await judgeKill(stage)), ...(await judgeFolder(stage)))
+  const { output, service } = stage
+  const judgeKill = async () => [
+    ...(await brokenDatabase(output)),
+    ...(await deletedTooSoon(output, service.truth())),
+  ]
+  const start = (prefix?: ReadonlyArray<string>) => runNight(stage, prefix)
+  const { story, complaints, kills, end } = await killAt(moments, { output, start, judgeKill })
+  const isUnknown = startsUnknown(stage, end)
+  if (isUnknown) {
+    complaints.push(...unknownByMistake(service.truth(), factsOf(output, nightJob)))
+    complaints.push(...(await judgeKill()), ...(await judgeFolder(stage)))
   } else if (end.code !== undisturbed.exit_code) complaints.push(`it ended with ${tellEnd(end)}`)
   else complaints.push(...(await judgeEnd(stage, undisturbed)))
   await strikeStage(stage, complaints)
-  return { name, story: `killed ${story.join(", ") || "never"}`, complaints, kills }
+  const why = isUnknown ? ", two starts in a row: START_UNKNOWN, so that its tables differ by right" : ""
+  return { name, story: `${story()}${why}`, complaints, kills }
 }
 
 /** Killed during a start and again during its probe: the contract leaves the task to an engineer, exit code 4. */
@@ -70,19 +64,3 @@ const startsUnknown = (stage: Stage, { code }: ProcessEnd): boolean =>
   factsOf(stage.output, nightJob).some(
     (fact) => fact._tag === "TaskSettled" && fact.reason === "START_UNKNOWN",
   )
-
-/** Starts the night and kills it at its moment; ends with a code where it was over before. */
-const disturb = async (stage: Stage, moment: Moment): Promise<ProcessEnd> => {
-  const factsBefore = countFacts(stage.output)
-  const running = runNight(stage, deadlyPrefix(moment))
-  await awaitMoment(moment, running, stage.output, factsBefore)
-  running.kill()
-  const end = await running.ended
-  // strace ends as the process that it watched did, or with the shell's number for it.
-  return end.code === 137 ? { ...end, code: null } : end
-}
-
-const judgeKill = async (stage: Stage): Promise<ReadonlyArray<string>> => [
-  ...(await brokenDatabase(stage.output)),
-  ...(await deletedTooSoon(stage.output, stage.service.truth())),
-]

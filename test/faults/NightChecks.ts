@@ -1,16 +1,15 @@
 /**
  * What must hold of a disturbed night besides its tables, judged by what the service really saw and by the ledger:
  * nothing is deleted before it is published, every execution is deleted at the end, no start and no rejected login
- * is repeated, documents are whole.
+ * is repeated.
  */
-import { createHash } from "node:crypto"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { Fact } from "../../src/ledger/Fact.ts"
 import type { ExecutionSeen, Truth } from "../../src/sandbox/admin/Truth.ts"
-import { publishedExecutions, type Tables } from "./PublishedTables.ts"
+import { publishedExecutions } from "./PublishedTables.ts"
 
 const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(Fact))
 
@@ -128,31 +127,10 @@ const brokenRules = (truth: Truth): ReadonlyArray<string> =>
     .filter(({ rule, answer_read }) => rule !== "rejected_login_repeated" || answer_read === true)
     .map(({ rule, customer_id }) => `the service saw ${rule} of ${customer_id}`)
 
-/** Every document that a table names is there, and is what its hash says. */
-const brokenDocuments = (output: string, tables: Tables): ReadonlyArray<string> =>
-  (tables.get("ops.attachments")?.rows ?? [])
-    .filter((row) => row["status"] === "downloaded")
-    .filter((row) => {
-      const path = join(output, String(row["path"]))
-      if (!existsSync(path)) return true
-      const bytes = readFileSync(path)
-      return (
-        createHash("sha256").update(bytes).digest("hex") !== row["sha256"] ||
-        String(bytes.length) !== String(row["bytes"])
-      )
-    })
-    .map((row) => `the document ${String(row["path"])} is missing or changed`)
-
 /** After the night's end. */
-export const brokenPromises = (
-  output: string,
-  tables: Tables,
-  truth: Truth,
-  facts: ReadonlyArray<Fact>,
-): ReadonlyArray<string> => [
+export const brokenPromises = (truth: Truth, facts: ReadonlyArray<Fact>): ReadonlyArray<string> => [
   ...unreceipted(facts),
   ...repeatedStarts(truth, orphanedTasks(facts)),
   ...leftAtService(truth, facts),
   ...brokenRules(truth),
-  ...brokenDocuments(output, tables),
 ]

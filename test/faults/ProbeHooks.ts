@@ -6,7 +6,7 @@
 import { registerHooks } from "node:module"
 import { basename, dirname } from "node:path"
 import { fileURLToPath } from "node:url"
-import { parseAst } from "rolldown/parseAst"
+import { nodeIn, nodesIn, parseSource, type Node } from "../mutants/Syntax.ts"
 
 const rooms = ["client", "service", "landing", "records", "tokens", "task", "tables"]
 
@@ -35,21 +35,7 @@ const nightsOwnFunctions: Readonly<Record<string, string>> = {
   "records/Columns.ts TableBuilder.appendRow": "fills a table, with rows of the ledger too",
 }
 
-interface Node {
-  readonly type: string
-  readonly start: number
-  readonly end: number
-  readonly [key: string]: unknown
-}
-
-const isNode = (value: unknown): value is Node =>
-  typeof value === "object" && value !== null && typeof Reflect.get(value, "type") === "string"
-const nodeOf = (value: unknown): Node | undefined => (isNode(value) ? value : undefined)
-const nodesOf = (value: unknown): ReadonlyArray<Node> => (Array.isArray(value) ? value.filter(isNode) : [])
-const nameOf = (node: unknown): string => {
-  const name = isNode(node) ? node["name"] : undefined
-  return typeof name === "string" ? name : "?"
-}
+const nameOf = (node: Node, field: string): string => String(nodeIn(node, field)?.["name"] ?? "?")
 
 interface Insertion {
   readonly at: number
@@ -65,7 +51,7 @@ const probe = (node: Node | undefined, id: string): ReadonlyArray<Insertion> => 
       { at: node.end, text: "))" },
     ]
   if (node.type === "FunctionExpression" || node.type === "FunctionDeclaration") {
-    const body = nodeOf(node["body"])
+    const body = nodeIn(node, "body")
     return body === undefined
       ? []
       : [{ at: body.start + 1, text: ` globalThis.__probe(${JSON.stringify(id)}, arguments); ` }]
@@ -73,8 +59,8 @@ const probe = (node: Node | undefined, id: string): ReadonlyArray<Insertion> => 
   // `Effect.fn("name")(function* …)` and the like: the function is an argument.
   if (node.type === "CallExpression")
     return [
-      ...probe(nodeOf(node["callee"]), id),
-      ...nodesOf(node["arguments"])
+      ...probe(nodeIn(node, "callee"), id),
+      ...nodesIn(node, "arguments")
         .filter(({ type }) => type === "FunctionExpression")
         .flatMap((argument) => probe(argument, id)),
     ]
@@ -82,22 +68,25 @@ const probe = (node: Node | undefined, id: string): ReadonlyArray<Insertion> => 
 }
 
 const insertionsOf = (statement: Node, file: string): ReadonlyArray<Insertion> => {
-  const declared = statement.type === "ExportNamedDeclaration" ? nodeOf(statement["declaration"]) : statement
+  const declared = statement.type === "ExportNamedDeclaration" ? nodeIn(statement, "declaration") : statement
   if (declared?.type === "VariableDeclaration")
-    return nodesOf(declared["declarations"]).flatMap((each) =>
-      probe(nodeOf(each["init"]), `${file} ${nameOf(each["id"])}`),
+    return nodesIn(declared, "declarations").flatMap((each) =>
+      probe(nodeIn(each, "init"), `${file} ${nameOf(each, "id")}`),
     )
-  if (declared?.type === "FunctionDeclaration") return probe(declared, `${file} ${nameOf(declared["id"])}`)
+  if (declared?.type === "FunctionDeclaration") return probe(declared, `${file} ${nameOf(declared, "id")}`)
   if (declared?.type !== "ClassDeclaration") return []
-  const className = nameOf(declared["id"])
-  return nodesOf(nodeOf(declared["body"])?.["body"])
+  const body = nodeIn(declared, "body")
+  return (body === undefined ? [] : nodesIn(body, "body"))
     .filter(({ type, kind }) => type === "MethodDefinition" && kind !== "constructor")
-    .flatMap((method) => probe(nodeOf(method["value"]), `${file} ${className}.${nameOf(method["key"])}`))
+    .flatMap((method) =>
+      probe(nodeIn(method, "value"), `${file} ${nameOf(declared, "id")}.${nameOf(method, "key")}`),
+    )
 }
 
 const withProbes = (source: string, file: string): string => {
-  const program = parseAst(source, { lang: "ts" })
-  const insertions = nodesOf(program.body).flatMap((statement) => insertionsOf(statement, file))
+  const insertions = nodesIn(parseSource(source), "body").flatMap((statement) =>
+    insertionsOf(statement, file),
+  )
   return insertions
     .toSorted((one, other) => other.at - one.at)
     .reduce((text, { at, text: added }) => text.slice(0, at) + added + text.slice(at), source)

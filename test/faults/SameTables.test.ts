@@ -89,38 +89,22 @@ describe("two runs are the same", () => {
 })
 
 describe("two runs differ", () => {
-  it("when one digit of a record changed, for the record and for its children", () => {
-    expect(against({ balance: "1.11" })).toEqual([
-      "the night differs: nights.other_records lost 1 and gained 1 rows",
-      "the night differs: nights.emails lost 1 and gained 1 rows",
-    ])
-  })
-  it("when a record has the hash of another content", () => {
-    expect(against({ content: "another" })).toEqual([
-      "the night differs: nights.other_records lost 1 and gained 1 rows",
-      "the night differs: nights.emails lost 1 and gained 1 rows",
-    ])
-  })
-  it("when a record refers to another task's execution", () => {
-    expect(against({ id: "c", recordOf: "c-2" })).toEqual([
-      "the night differs: nights.other_records lost 1 and gained 1 rows",
-      "the night differs: nights.emails lost 1 and gained 1 rows",
-    ])
-  })
-  it("when a row appears twice", () => {
-    expect(against({ emails: ["a@x.invalid", "a@x.invalid"] })).toEqual([
-      "the night differs: nights.emails lost 0 and gained 1 rows",
-    ])
-  })
-  it("when a deletion is still pending", () => {
-    expect(against({ outcome: "pending" })).toEqual([
-      "the night differs: ops.deletions lost 1 and gained 1 rows",
-    ])
-  })
-  it("when the rows of an earlier run changed in any detail", () => {
-    expect(against({ earlier: "changed" })).toEqual([
-      "an earlier night changed: ops.deletions lost 1 and gained 1 rows",
-    ])
+  const night = (table: string, lost: number, gained: number) =>
+    `the night differs: ${table} lost ${lost} and gained ${gained} rows`
+  const record = [night("nights.other_records", 1, 1), night("nights.emails", 1, 1)]
+  it.each<readonly [string, Night, ReadonlyArray<string>]>([
+    ["one digit of a record changed, for the record and for its children", { balance: "1.11" }, record],
+    ["a record has the hash of another content", { content: "another" }, record],
+    ["a record refers to another task's execution", { id: "c", recordOf: "c-2" }, record],
+    ["a row appears twice", { emails: ["a@x.invalid", "a@x.invalid"] }, [night("nights.emails", 0, 1)]],
+    ["a deletion is still pending", { outcome: "pending" }, [night("ops.deletions", 1, 1)]],
+    [
+      "the rows of an earlier run changed in any detail",
+      { earlier: "changed" },
+      ["an earlier night changed: ops.deletions lost 1 and gained 1 rows"],
+    ],
+  ])("when %s", (_, changed, expected) => {
+    expect(against(changed)).toEqual(expected)
   })
 })
 
@@ -130,7 +114,7 @@ describe("a database that was continued", () => {
       ["history.emails", tableOf(valid_from.map((each) => ({ email: "a@x.invalid", valid_from: each })))],
     ])
   const found = (...valid_from: ReadonlyArray<string>) =>
-    differingDatabases(databaseOf("2026-11-20", "2026-11-21"), databaseOf(...valid_from)).map(
+    differingDatabases(databaseOf("2026-11-20", "2026-11-21"), databaseOf(...valid_from), "differs").map(
       (line) => line.split("\n", 1)[0],
     )
 
@@ -139,8 +123,8 @@ describe("a database that was continued", () => {
   })
   it("differs when a row has another date, or is there no more", () => {
     expect([found("2026-11-20", "2026-11-22"), found("2026-11-20")]).toEqual([
-      ["built anew, the database differs: history.emails lost 1 and gained 1 rows"],
-      ["built anew, the database differs: history.emails lost 1 and gained 0 rows"],
+      ["differs: history.emails lost 1 and gained 1 rows"],
+      ["differs: history.emails lost 1 and gained 0 rows"],
     ])
   })
 })

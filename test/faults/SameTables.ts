@@ -194,11 +194,11 @@ const differences = (
         ]
   })
 
-/** What a database that was continued night by night says otherwise than one that was built anew. */
-export const differingDatabases = (anew: Tables, continued: Tables): ReadonlyArray<string> => {
+/** What two databases say otherwise, in any order of their rows. */
+export const differingDatabases = (expected: Tables, found: Tables, what: string): ReadonlyArray<string> => {
   const lines = (tables: Tables) =>
     new Map([...tables].map(([name, { rows }]) => [name, rows.map((row) => JSON.stringify(row))]))
-  return differences(lines(anew), lines(continued), "built anew, the database differs")
+  return differences(lines(expected), lines(found), what)
 }
 
 /** What the tables of a disturbed night say otherwise than those of an undisturbed one. */

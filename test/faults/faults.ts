@@ -86,6 +86,7 @@ const from = Number(values.from)
 const inARow = values["in-a-row"] === undefined ? undefined : Number(values["in-a-row"])
 const rooms = sizes === 0 ? [] : sample ? [sampleRoom] : await roomsFor(campaign, sizes)
 const calls = points === 0 ? [] : await brokenCalls(campaign, points)
+const seeds = (amount: number) => Array.from({ length: amount }, (_, index) => from + index)
 type Case = () => Promise<Verdict>
 type Killing = (seed: number) => Promise<Verdict>
 /** Cases of which each is tried by its seed, after what they have in common was made. */
@@ -95,52 +96,30 @@ const bySeed = async (
 ): Promise<ReadonlyArray<Case>> => {
   if (amount === 0) return []
   const kill = await open(campaign)
-  return Array.from(
-    { length: amount },
-    (_, index): Case =>
-      () =>
-        kill(from + index),
-  )
+  return seeds(amount).map((seed) => () => kill(seed))
 }
 /** What is tried, by the name under which it is counted. */
-const kinds = {
+const kinds: Readonly<Record<string, { readonly cases: ReadonlyArray<Case>; readonly skipped?: string }>> = {
   "nights under kill -9": {
     cases: [
-      ...Array.from(
-        { length: amounts.nights },
-        (_, index): Case =>
-          () =>
-            killNight(campaign, from + index, inARow),
-      ),
+      ...seeds(amounts.nights).map((seed) => () => killNight(campaign, seed, inARow)),
       ...(values.each === undefined ? [] : await eachCall(campaign, values.each)),
     ],
   },
   "full disks": {
-    skipped: fullDiskSkipped,
-    cases: rooms.map(
-      (room): Case =>
-        () =>
-          fillDisk(campaign, room),
-    ),
+    ...(fullDiskSkipped === undefined ? {} : { skipped: fullDiskSkipped }),
+    cases: rooms.map((room) => () => fillDisk(campaign, room)),
   },
   "breaking calls": {
-    skipped: brokenDiskSkipped,
-    cases: calls.map(
-      (call): Case =>
-        () =>
-          breakDisk(campaign, call),
-    ),
+    ...(brokenDiskSkipped === undefined ? {} : { skipped: brokenDiskSkipped }),
+    cases: calls.map((call) => () => breakDisk(campaign, call)),
   },
   "overlapping runs": {
-    cases: amounts.runs === 0 ? [] : [(): Promise<Verdict> => overlapRuns(campaign, amounts.runs)],
+    cases: amounts.runs === 0 ? [] : [() => overlapRuns(campaign, amounts.runs)],
   },
-  "removals under kill -9": {
-    cases: await bySeed(amounts.removals, openRemovals),
-  },
-  "compactions under kill -9": {
-    cases: await bySeed(amounts.compactions, openCompactions),
-  },
-} as const
+  "removals under kill -9": { cases: await bySeed(amounts.removals, openRemovals) },
+  "compactions under kill -9": { cases: await bySeed(amounts.compactions, openCompactions) },
+}
 
 const stopped = (error: unknown): Verdict => ({
   name: "the campaign",
@@ -176,9 +155,8 @@ else console.log(`what failed lies in ${campaign.folder}`)
 if (values.json) {
   const figures = Object.entries(kinds).map(([of, kind]): Figure => {
     const tried = of === "overlapping runs" && kind.cases.length > 0 ? amounts.runs : kind.cases.length
-    const leftOut = "skipped" in kind ? kind.skipped : undefined
     const figure = { of, tried, failed: failures.get(of) ?? 0 }
-    return leftOut === undefined ? figure : { ...figure, leftOut }
+    return kind.skipped === undefined ? figure : { ...figure, leftOut: kind.skipped }
   })
   console.log(figuresLine(figures))
 }

@@ -4,7 +4,6 @@
  */
 import { globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import type { Change } from "../conformance/PlantText.ts"
 import { editsOf, type FoundEdit } from "./Mutators.ts"
 import { functionBodies, parseSource } from "./Syntax.ts"
 
@@ -17,12 +16,12 @@ export interface Mutant extends FoundEdit {
   /** The line it stands on, without its indentation. */
   readonly onLine: string
   readonly from: string
-  /** The function whose body it stands in, as `functionBodies` counts from 1; 0 for the module itself. */
-  readonly inFunction: number
+  /** The function whose body it stands in: `file#1`, `file#2` … in the order of the text; `file#0` is the module. */
+  readonly inFunction: string
 }
 
 /** The rooms that are tried, by the files that belong to each. A file may belong to two. */
-export const rooms = {
+export const rooms: Readonly<Record<string, ReadonlyArray<string>>> = {
   task: ["src/task/*.ts"],
   timers: ["src/cli/Timers.ts"],
   ledger: ["src/ledger/*.ts"],
@@ -34,13 +33,15 @@ export const rooms = {
   run: ["src/run/*.ts"],
   tokens: ["src/tokens/*.ts", "src/ledger/LoginFacts.ts"],
   privacy: ["src/privacy/*.ts", "src/jobs/Secret*.ts"],
-} as const satisfies Record<string, ReadonlyArray<string>>
-export type Room = keyof typeof rooms
+}
 
 export const root = fileURLToPath(new URL("../../", import.meta.url))
 
-export const filesIn = (room: Room): ReadonlyArray<string> =>
-  globSync([...rooms[room]], { cwd: root }).toSorted()
+export const filesIn = (names: ReadonlyArray<string>): ReadonlyArray<string> =>
+  globSync(
+    names.flatMap((name) => rooms[name] ?? []),
+    { cwd: root },
+  ).toSorted()
 
 const lineAt = (text: string, at: number) => {
   const start = text.lastIndexOf("\n", at - 1) + 1
@@ -59,39 +60,20 @@ export const mutantsOf = (file: string, text: string): ReadonlyArray<Mutant> => 
     onLine: lineAt(text, edit.start),
     from: text.slice(edit.start, edit.end),
     // The innermost one: bodies are in the order of the text, so the last that holds it.
-    inFunction: bodies.findLastIndex(({ start, end }) => start <= edit.start && edit.end <= end) + 1,
+    inFunction: `${file}#${bodies.findLastIndex(({ start, end }) => start <= edit.start && edit.end <= end) + 1}`,
   }))
 }
 
-export const readMutants = (files: ReadonlyArray<string>): ReadonlyArray<Mutant> =>
-  files.flatMap((file) => mutantsOf(file, readFileSync(`${root}${file}`, "utf8")))
+export const textOf = (file: string): string => readFileSync(`${root}${file}`, "utf8")
 
-/** As a planted bug: with as many whole lines around it as it takes to stand there exactly once. */
-export const changeOf = ({ file, start, end, by }: Mutant, text: string): Change => {
-  let from = text.lastIndexOf("\n", start - 1) + 1
-  let to = end
-  const isOnce = () => text.indexOf(text.slice(from, to)) === text.lastIndexOf(text.slice(from, to))
-  while (!isOnce() && (from > 0 || to < text.length)) {
-    const next = text.indexOf("\n", to)
-    if (to < text.length) to = next < 0 ? text.length : next + 1
-    if (from > 0) from = text.lastIndexOf("\n", from - 2) + 1
-  }
-  return {
-    in: file,
-    replace: text.slice(from, to),
-    by: `${text.slice(from, start)}${by}${text.slice(end, to)}`,
-  }
-}
+export const mutatedText = ({ start, end, by }: Mutant, text: string): string =>
+  text.slice(0, start) + by + text.slice(end)
 
 /** `- what stands there` and `+ what takes its place`, on one line each. */
-export const describe = ({ id, line, mutator, from, by }: Mutant): ReadonlyArray<string> => {
+export const describe = ({ id, line, mutator, from, by }: Mutant): string => {
   const short = (text: string) => {
     const one = text.replaceAll(/\s+/g, " ")
     return one.length > 90 ? `${one.slice(0, 60)} … ${one.slice(-27)}` : one
   }
-  return [
-    `${id} (line ${line}, ${mutator})`,
-    `  - ${short(from)}`,
-    `  + ${by === "" ? "nothing" : short(by)}`,
-  ]
+  return `${id} (line ${line}, ${mutator})\n  - ${short(from)}\n  + ${by === "" ? "nothing" : short(by)}`
 }

@@ -1,7 +1,7 @@
 /**
  * Tries very many mutants in few runs: each test file is loaded once with all mutants in its sources, and the runner
- * of `SwitchingRunner.ts` switches them on. A test that stops everything is ended from here, and its file begins again
- * with the mutants that are left.
+ * of `SwitchingRunner.ts` switches them on and tells which functions are reached. A test that stops everything is ended
+ * from here, and its file begins again with the mutants that are left.
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -10,15 +10,17 @@ import { fileURLToPath } from "node:url"
 import { sourcesVariable } from "../conformance/PlantText.ts"
 import { openProcessWith, type TestProcess } from "../conformance/TestProcess.ts"
 import type { End } from "./Outcome.ts"
-import { functionOf, switchedSource, type Numbered } from "./Switched.ts"
+import { isSwitchable, switchedSource, type Numbered } from "./Switched.ts"
 import { planVariable, type Plan, type Told } from "./SwitchingRunner.ts"
 
 export interface Switching {
-  readonly ends: ReadonlyMap<number, End>
-  /** Functions that ran before the tests of some file: no switch was on then, so their survivors are asked again. */
-  readonly loaded: ReadonlySet<string>
-  /** Test files that did not end by themselves: what they let pass, they may not have been asked about. */
-  readonly stopped: ReadonlySet<string>
+  readonly ends: Map<number, End>
+  /** Functions that ran before the tests of some file, without a switch: their survivors have to be asked one by one. */
+  readonly loaded: Set<string>
+  /** Test files by the functions that they reach. */
+  readonly reaching: Map<string, Set<string>>
+  /** Slow tests by their files. */
+  readonly slow: Map<string, Set<string>>
 }
 
 export interface Asked {
@@ -27,9 +29,7 @@ export interface Asked {
   readonly mutants: ReadonlyArray<Numbered>
   /** In the order in which they are asked. */
   readonly testFiles: ReadonlyArray<string>
-  readonly reaches: (testFile: string, one: Numbered) => boolean
-  readonly note: (one: Numbered, end: End) => void
-  readonly warn: (text: string) => void
+  readonly note: (text: string) => void
 }
 
 /** Nothing was told for so long beyond what a test may take: the process does not answer any more. */
@@ -55,7 +55,6 @@ const runWatched = async (
   let size = 0
   let changedAt = performance.now()
   let limitMs = quietMaxMs
-  let isWhole = true
   const watch = setInterval(() => {
     const now = existsSync(told) ? statSync(told).size : 0
     if (now !== size) {
@@ -64,89 +63,72 @@ const runWatched = async (
       limitMs = quietMaxMs + (last?._tag === "Tried" ? 2 * last.limitMs : 0)
     } else if (performance.now() - changedAt > limitMs) process.stop()
   }, 500)
-  try {
-    await process.run({ files: [file], ids: [], changes: [], environment }, fileMaxMs)
-  } catch {
-    isWhole = false
-  } finally {
-    clearInterval(watch)
-  }
-  return isWhole
+  return process
+    .run({ files: [file], ids: [], changes: [], environment }, fileMaxMs)
+    .then((seen) => seen !== "late")
+    .catch(() => false)
+    .finally(() => clearInterval(watch))
 }
 
-const writeSources = (folder: string, { sources, mutants }: Asked): void => {
-  for (const [file, text] of sources) {
-    const path = join(folder, file)
-    mkdirSync(dirname(path), { recursive: true })
-    const own = mutants.filter(({ mutant }) => mutant.file === file)
-    writeFileSync(path, switchedSource(file, text, own))
-  }
-}
+const add = (to: Map<string, Set<string>>, key: string, value: string): void =>
+  void to.set(key, (to.get(key) ?? new Set()).add(value))
 
-interface Known {
-  readonly ends: Map<number, End>
-  readonly loaded: Set<string>
-  /** Slow tests by their files. */
-  readonly slow: Map<string, Set<string>>
-  readonly stopped: Set<string>
-}
-
-/**
- * Asks one test file, or some of its tests, about all mutants that it reaches and nobody has caught; again after one
- * that stopped it.
- */
+/** Asks one test file, or some of its tests, about all mutants that nobody has caught; again after one that stopped it. */
 const askFile = async (
   process: TestProcess,
   folder: string,
   file: string,
-  asked: Asked,
-  { ends, loaded, slow, stopped }: Known,
-  tests?: ReadonlyArray<string>,
+  { mutants, note }: Asked,
+  { ends, loaded, reaching, slow }: Switching,
+  tests?: ReadonlySet<string>,
 ): Promise<void> => {
-  const plan = join(folder, "plan.json")
-  const told = join(folder, "told")
+  const [plan, told] = [join(folder, "plan.json"), join(folder, "told")]
   const environment = { [sourcesVariable]: join(folder, "sources"), [planVariable]: plan }
-  const settle = (number: number, end: End) => {
-    ends.set(number, end)
-    const one = asked.mutants.find((other) => other.number === number)
-    if (one !== undefined) asked.note(one, end)
-  }
   for (let isWhole = false; !isWhole;) {
-    const alive = asked.mutants.filter((one) => !ends.has(one.number) && asked.reaches(file, one))
+    const alive = mutants.filter(({ number }) => !ends.has(number))
     if (alive.length === 0) return
-    const mutants = alive.map((one) => ({ number: one.number, function: functionOf(one.mutant) }))
-    writeFileSync(
-      plan,
-      JSON.stringify({ told, mutants, ...(tests === undefined ? {} : { tests }) } satisfies Plan),
-    )
+    const asked: Plan = {
+      told,
+      mutants: alive.map(({ number, mutant }) => ({ number, function: mutant.inFunction })),
+      ...(tests === undefined ? {} : { tests: [...tests] }),
+    }
+    writeFileSync(plan, JSON.stringify(asked))
     rmSync(told, { force: true })
-    const startedAt = performance.now()
     isWhole = await runWatched(process, file, told, environment)
     const lines = linesIn(told)
     for (const line of lines) {
-      if (line._tag === "Loaded") for (const one of line.functions) loaded.add(one)
-      else if (line._tag === "Slow") slow.set(file, (slow.get(file) ?? new Set()).add(line.test))
-      else if (line._tag === "Unsound") asked.warn(`not asked further: ${file}: ${line.test}, ${line.why}`)
-      else if (line._tag !== "Tried") settle(line.number, { _tag: line._tag, by: `${file}: ${line.by}` })
+      if (line._tag === "Loaded" || line._tag === "Reached")
+        for (const one of line.functions) {
+          add(reaching, one, file)
+          if (line._tag === "Loaded") loaded.add(one)
+        }
+      else if (line._tag === "Slow") add(slow, file, line.test)
+      else if (line._tag === "Unsound") note(`not asked further: ${file}: ${line.test}, ${line.why}`)
+      else if (line._tag !== "Tried") ends.set(line.number, { _tag: line._tag, by: `${file}: ${line.by}` })
     }
-    asked.warn(`${Math.round((performance.now() - startedAt) / 1000)} s, ${alive.length} mutants: ${file}`)
     const last = lines.at(-1)
-    if (!isWhole && last?._tag === "Tried") settle(last.number, { _tag: "Late", by: file })
-    else if (!isWhole) {
-      stopped.add(file)
-      return asked.warn(`not asked further, it does not end by itself: ${file}`)
-    }
+    if (!isWhole && last?._tag === "Tried") ends.set(last.number, { _tag: "Late", by: file })
+    else if (!isWhole) return note(`not asked further, it does not end by itself: ${file}`)
   }
 }
 
 export const runSwitched = async (asked: Asked): Promise<Switching> => {
   const folder = mkdtempSync(join(tmpdir(), "nightjar-switched-"))
-  const known: Known = { ends: new Map(), loaded: new Set(), slow: new Map(), stopped: new Set() }
+  const { switched = [], others = [] } = Object.groupBy(asked.mutants, ({ mutant }) =>
+    isSwitchable(mutant, asked.sources.get(mutant.file) ?? "") ? "switched" : "others",
+  )
+  const loaded = new Set(others.map(({ mutant }) => mutant.inFunction))
+  const known: Switching = { ends: new Map(), loaded, reaching: new Map(), slow: new Map() }
   const process = openProcessWith(runner)
   try {
-    writeSources(join(folder, "sources"), asked)
+    for (const [file, text] of asked.sources) {
+      const path = join(folder, "sources", file)
+      mkdirSync(dirname(path), { recursive: true })
+      const own = switched.filter(({ mutant }) => mutant.file === file)
+      writeFileSync(path, switchedSource(file, text, own))
+    }
     for (const file of asked.testFiles) await askFile(process, folder, file, asked, known)
-    for (const [file, tests] of known.slow) await askFile(process, folder, file, asked, known, [...tests])
+    for (const [file, tests] of known.slow) await askFile(process, folder, file, asked, known, tests)
   } finally {
     process.stop()
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })

@@ -1,7 +1,7 @@
 /** All mutants of a source in one text: each behaves as if it stood there alone, and the text itself as it was. */
 import { describe, expect, it } from "vitest"
-import { mutantsOf } from "./Mutant.ts"
-import { functionOf, isSwitchable, switchedSource, type Switch } from "./Switched.ts"
+import { mutantsOf, mutatedText } from "./Mutant.ts"
+import { isSwitchable, switchedSource, type Switch } from "./Switched.ts"
 
 const shared = globalThis as typeof globalThis & { nightjarSwitch?: Switch }
 const load = (text: string): Promise<Record<string, unknown>> =>
@@ -35,11 +35,9 @@ describe("a source with all of its mutants", () => {
     expect(state).toBeDefined()
     if (state === undefined) return
     expect(switched()).toBe(await told(source).then((plain) => plain()))
-    expect([...state.reached].toSorted()).toEqual([1, 2, 3, 4, 5, 6, 7].map((body) => `${file}#${body}`))
+    expect([...state.reached].toSorted()).toEqual([0, 1, 2, 3, 4, 5, 6, 7].map((body) => `${file}#${body}`))
     const alone = await Promise.all(
-      mutants.map(async ({ start, end, by }) =>
-        (await told(source.slice(0, start) + by + source.slice(end)))(),
-      ),
+      mutants.map(async (mutant) => (await told(mutatedText(mutant, source)))()),
     )
     const inTurn = numbered.map(({ number }) => {
       state.on = number
@@ -53,8 +51,8 @@ describe("a source with all of its mutants", () => {
   it("contains none outside functions, and none that is not a valid program", () => {
     const mutants = mutantsOf("src/a.ts", source)
     const outside = mutants.filter((mutant) => !isSwitchable(mutant, source))
-    expect(outside.map(functionOf)).toEqual(outside.map(() => "src/a.ts#0"))
-    const [mutant] = mutants.filter(({ inFunction }) => inFunction > 0)
+    expect(outside.map(({ inFunction }) => inFunction)).toEqual(outside.map(() => "src/a.ts#0"))
+    const [mutant] = mutants.filter(({ inFunction }) => inFunction !== "src/a.ts#0")
     expect(mutant && isSwitchable({ ...mutant, by: "= =" }, source)).toBe(false)
   })
 })

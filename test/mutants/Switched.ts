@@ -3,7 +3,7 @@
  * function runs its own text, or that of its mutant while the number of one is switched on. What a module does while
  * it loads has happened by then: mutants outside of functions are not among these.
  */
-import type { Mutant } from "./Mutant.ts"
+import { mutatedText, type Mutant } from "./Mutant.ts"
 import { functionBodies, parseSource, type Node } from "./Syntax.ts"
 
 /** What the running test and its sources share: which mutant is on, and which functions were reached. */
@@ -22,14 +22,11 @@ export interface Numbered {
   readonly mutant: Mutant
 }
 
-/** As the reached ones are called. */
-export const functionOf = ({ file, inFunction }: Mutant): string => `${file}#${inFunction}`
-
 /** Whether a mutant can be one of many in its source: it stands in a function, and the parser takes it. */
-export const isSwitchable = ({ inFunction, start, end, by }: Mutant, text: string): boolean => {
-  if (inFunction === 0) return false
+export const isSwitchable = (mutant: Mutant, text: string): boolean => {
+  if (mutant.inFunction.endsWith("#0")) return false
   try {
-    parseSource(text.slice(0, start) + by + text.slice(end))
+    parseSource(mutatedText(mutant, text))
     return true
   } catch {
     return false
@@ -44,7 +41,7 @@ export const switchedSource = (file: string, text: string, mutants: ReadonlyArra
         body !== undefined && other < index && outer.start <= body.start && body.end <= outer.end,
     )
   const within = Map.groupBy(bodies.keys(), (index) => outerOf(bodies[index], index))
-  const own = Map.groupBy(mutants, ({ mutant }) => mutant.inFunction - 1)
+  const own = Map.groupBy(mutants, ({ mutant }) => mutant.inFunction)
 
   /** The text between two places, with the functions that stand there switched. */
   const between = (from: number, to: number, outer: number): string => {
@@ -61,11 +58,12 @@ export const switchedSource = (file: string, text: string, mutants: ReadonlyArra
 
   const switched = ({ type, start, end }: Node, index: number): string => {
     const original = between(start, end, index)
-    const mutated = (own.get(index) ?? []).map(({ number, mutant }) => ({
+    const name = `${file}#${index + 1}`
+    const mutated = (own.get(name) ?? []).map(({ number, mutant }) => ({
       number,
       text: text.slice(start, mutant.start) + mutant.by + text.slice(mutant.end, end),
     }))
-    const call = `reached(${JSON.stringify(`${file}#${index + 1}`)})`
+    const call = `reached(${JSON.stringify(name)})`
     if (type === "BlockStatement") {
       const cases = mutated.map((one) => `case ${one.number}: ${one.text} return; `).join("")
       return `{ switch (${call}) { ${cases}} ${original.slice(1)}`
@@ -74,5 +72,5 @@ export const switchedSource = (file: string, text: string, mutants: ReadonlyArra
     return `(${call}, ${choices}(${original}))`
   }
 
-  return prelude + between(0, text.length, -1)
+  return `${prelude}reached(${JSON.stringify(`${file}#0`)}); ${between(0, text.length, -1)}`
 }

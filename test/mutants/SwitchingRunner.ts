@@ -28,6 +28,7 @@ export type Told =
   /** It is asked last, about what all others let pass. */
   | { readonly _tag: "Slow"; readonly test: string }
   | { readonly _tag: "Unsound"; readonly test: string; readonly why: string }
+  | { readonly _tag: "Reached"; readonly functions: ReadonlyArray<string> }
   /** Functions that ran before the tests, or once for all of them: no switch can change that. */
   | { readonly _tag: "Loaded"; readonly functions: ReadonlyArray<string> }
 
@@ -48,6 +49,7 @@ const titleOf = (test: RunnerTestCase): string => {
 export class SwitchingRunner extends TestRunner {
   readonly #plan: Plan = JSON.parse(readFileSync(process.env[planVariable] ?? "", "utf8"))
   readonly #dead = new Set<number>()
+  readonly #reached = new Set<string>()
   #isLoaded = false
 
   #tell(told: Told): void {
@@ -68,13 +70,14 @@ export class SwitchingRunner extends TestRunner {
     const startedAt = performance.now()
     const isSound = await this.#passes(run)
     if (this.#plan.tests?.includes(title) === false) return
-    const left = this.#plan.mutants.filter((one) => !this.#dead.has(one.number))
+    const reached = new Set(state.reached)
+    this.#tell({ _tag: "Reached", functions: [...reached].filter((one) => !this.#reached.has(one)) })
+    for (const one of reached) this.#reached.add(one)
     // A mutant that never ended may have left something behind: what this test would have said is not known.
-    if (!isSound) return leaveOut("it fails by itself", new Set(left.map((one) => one.function)))
+    if (!isSound) return leaveOut("it fails by itself", reached)
     const elapsedMs = performance.now() - startedAt
     const limitMs = 5_000 + 10 * elapsedMs
-    const reached = new Set(state.reached)
-    const alive = left.filter((one) => reached.has(one.function))
+    const alive = this.#plan.mutants.filter((one) => reached.has(one.function) && !this.#dead.has(one.number))
     if (alive.length === 0) return
     if (this.#plan.tests === undefined && elapsedMs > quickMaxMs)
       return this.#tell({ _tag: "Slow", test: title })

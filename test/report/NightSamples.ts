@@ -1,5 +1,5 @@
 /**
- * Facts of whole nights in miniature or at full size, made from a seed, for the report's tests and screenshots: queues,
+ * Facts of whole nights in miniature or at full size, made from a seed, for the report's tests: queues,
  * retries, every kind of end, hostile texts. Each night is as plausible as the fold and the page need it to be.
  */
 import type { Outcome, WhoActs } from "../../src/service/EndTable.ts"
