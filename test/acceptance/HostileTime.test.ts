@@ -1,6 +1,7 @@
 /**
- * A service that never ends, as processes against a real server: silent and dripping answers, absurd waits, a deadline
- * and a signal in the middle of it. Who was asked for nothing else but that gets it for himself alone.
+ * A service that never ends, as a process against a real server: silent and dripping answers, a deadline and a signal in
+ * the middle of them. How long each is waited for is in `test/client/AnswerTime.test.ts`, and what becomes of its task in
+ * `test/task/Ending.test.ts`.
  */
 import { setTimeout as wait } from "node:timers/promises"
 import { afterAll, describe, expect, it, vi } from "vitest"
@@ -30,7 +31,6 @@ afterAll(async () => {
 
 const silent: Reply = { status: 200, slow: "silent" }
 const drips: Reply = { status: 200, slow: "drips", headers: { "content-type": "application/json" } }
-const never = (value: string): Reply => ({ status: 429, headers: { "retry-after": value }, body: {} })
 const counted: Script["state"] = (execution) =>
   ended(execution, "COMPLETED", "COMPLETED", {
     products_count: { "customer_information:user_profile@customer_information": 1 },
@@ -46,58 +46,11 @@ const published = async ({ place }: { readonly place: Workplace }) =>
   (await place.rows("SELECT DISTINCT customer_id AS id FROM nights.customer_profiles ORDER BY 1")).map(
     ({ id }) => id,
   )
-const reasons = async ({ place }: { readonly place: Workplace }) =>
-  Object.fromEntries(
-    (await place.rows("SELECT customer_id, reason FROM ops.tasks")).map(({ customer_id, reason }) => [
-      customer_id,
-      reason,
-    ]),
-  )
-
 const quick = `execution: { max_wait: 3 seconds }
 retry: { max_attempts: 2, base: 100 millis, max: 200 millis }
 flow_results: { wait_final: 6 seconds }`
 
-// Each waits half a minute for what never comes: they wait together.
-describe.concurrent("answers that never end", () => {
-  it("affect only their own tasks, until seconds after max_wait", async () => {
-    const made = await scene(
-      {
-        "c-1": innocent,
-        "c-2": innocent,
-        silent: { state: () => silent, abort: () => silent },
-        dripping: { state: () => drips },
-        "no-state": { state: () => never("99999999") },
-        "no-results": { ...innocent, results: () => never("Fri, 01 Jan 2099 00:00:00 GMT") },
-        unreadable: { ...innocent, results: ({ reads }) => (reads === 1 ? never("-5") : undefined) },
-      },
-      quick,
-    )
-    const begun = performance.now()
-    const { code } = await made.place.nightjar("run", "job.yaml")
-    expect(performance.now() - begun).toBeLessThan(90_000)
-    expect([code, await reasons(made), await published(made), made.fake.breaches]).toEqual([
-      4,
-      {
-        "c-1": "COMPLETED",
-        "c-2": "COMPLETED",
-        silent: "SERVICE_UNREACHABLE",
-        dripping: "CLIENT_CANCELLED",
-        "no-state": "SERVICE_UNREACHABLE",
-        "no-results": "RESULTS_PARTIAL",
-        unreadable: "COMPLETED",
-      },
-      // What an execution had retrieved before it was stopped is read.
-      ["c-1", "c-2", "dripping", "unreadable"],
-      [],
-    ])
-    // What asked to be left alone for years is not asked again.
-    for (const id of ["no-state", "no-results"]) {
-      const execution = made.fake.executions.find(({ customer_id }) => customer_id === id)
-      expect(id === "no-state" ? execution?.looks : execution?.reads).toBe(1)
-    }
-  })
-
+describe("answers that never end", () => {
   it("end with SIGTERM within seconds, and are resumed", async () => {
     const hanging: { state: Script["state"] } = { state: () => silent }
     const made = await scene(

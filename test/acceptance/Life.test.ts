@@ -179,6 +179,7 @@ describe.concurrent("several jobs in one command", () => {
     const ran = await place.nightjar("run", "job.yaml", "second.yaml", "./job.yaml")
     expect(ran.code).toBe(4)
     expect(ran.stderr).toContain("warning: the job file job.yaml is given more than once [job-given-twice]\n")
+    expect(ran.stderr).toContain("Side by side: first, second.\n")
     expect(await place.rows("SELECT job, exit_code::INT AS code FROM ops.runs ORDER BY job")).toEqual([
       { job: "first", code: 3 },
       { job: "second", code: 4 },

@@ -87,14 +87,4 @@ describe("repeated calls", () => {
     ] as const)
       assert.deepStrictEqual(yield* tries(asking(askedMs), { triesMax: 3 }), [calls, asking(askedMs)])
   })
-
-  effect("a success ends it", function* () {
-    let count = 0
-    const call = Effect.suspend(() =>
-      ++count < 3 ? Effect.fail(failures.AnswerLost) : Effect.succeed(count),
-    )
-    const fiber = yield* Effect.forkChild(retryCall(call, { triesMax: 9 }))
-    yield* TestClock.adjust("10 seconds")
-    assert.strictEqual(yield* Fiber.join(fiber), 3)
-  })
 })

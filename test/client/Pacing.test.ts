@@ -134,12 +134,6 @@ describe("a host that bears so many requests, and says so by 429", () => {
       expect(seen.taken / (minutes * 1_200)).toBeGreaterThan(used)
     })
 
-  it("is well used at 2 a second", () => {
-    const seen = play({ takes: () => 2 }, callers(100), { forMs: hour / 2 })
-    expect(shareRefused(seen)).toBeLessThan(0.03)
-    expect(takenPerSecond(seen, 60, 1_800) / 2).toBeGreaterThan(0.85)
-  })
-
   it("is followed when its limit falls and rises", () => {
     const takes = (elapsedMs: number) => (elapsedMs < minute || elapsedMs >= 2 * minute ? 80 : 20)
     const seen = play({ takes, retryAfterMs: second }, callers(100), { forMs: 5 * minute })

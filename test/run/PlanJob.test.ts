@@ -231,16 +231,25 @@ const startsOf = (
 }
 
 describe("a start", () => {
-  const job = jobOf([
+  const settings = { branch: "0042", segment: "retail" }
+  const plain = jobOf([
     {
       ...customer("c-1", "run-1"),
+      engine_reference: anId("sandbox-settings:website"),
+      configurations: settings,
       hooks_extra_data: { note: "n-1" },
       features: [
         { code: "accounts_read", configurations: undefined },
-        { code: "cards_read", configurations: {} },
+        { code: "cards_read", configurations: { from_date: "30 days ago" } },
       ],
     },
   ])
+  const execution = {
+    ...plain.execution,
+    execution_timeout: Duration.seconds(90.4),
+    unlock_protected_data: true,
+  }
+  const job: Job = { ...plain, execution }
   const away: EngineFinding = { _tag: "Unavailable", retry_after: Duration.minutes(7) }
 
   it("sends what the job says, and that no customer is there to answer the source", () => {
@@ -252,16 +261,16 @@ describe("a start", () => {
         "Parameters",
         {
           customer_id: "c-1",
-          engine_reference: "sandbox-bank:website",
-          configurations: {},
+          engine_reference: "sandbox-settings:website",
+          configurations: settings,
           hooks_extra_data: { note: "n-1" },
           base_configurations: {
             customer_interaction_available: false,
-            execution_timeout: 1_200,
-            unlock_protected_data: false,
+            execution_timeout: 90,
+            unlock_protected_data: true,
             tokenized_access: true,
           },
-          features: ["accounts_read", { code: "cards_read", configurations: {} }],
+          features: ["accounts_read", { code: "cards_read", configurations: { from_date: "30 days ago" } }],
         },
       ],
     ])

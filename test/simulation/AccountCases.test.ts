@@ -172,12 +172,6 @@ const rows: ReadonlyArray<Row> = [
     expected: fine(4),
   },
   {
-    title: "7 201 with an acceptance: read every night",
-    nights: 4,
-    given: { storms: [storm("201 acceptance")], lengths: long },
-    expected: fine(4),
-  },
-  {
     title: "8 400 INCORRECT_CREDENTIALS: one login for ever",
     nights: 5,
     given: { uses: [use({ password: wrong }), ...others(2)], storms: [storm("incorrect credentials")] },

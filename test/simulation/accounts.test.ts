@@ -122,6 +122,13 @@ const wrongLogin = (plan: AccountsPlan): AccountsPlan => ({
 describe("the judge", () => {
   const rulesBroken = (plan: AccountsPlan, plant?: PlantedServices) =>
     new Set(complaintsOf(runAccountNights(plan, plant)).map(({ rule }) => rule))
+  /** What is wrong in each world without a defect, looked at once. */
+  const without = new Map<AccountsPlan, ReturnType<typeof rulesBroken>>()
+  const rulesBrokenWithout = (plan: AccountsPlan) => {
+    const known = without.get(plan) ?? rulesBroken(plan)
+    without.set(plan, known)
+    return known
+  }
   /** In this world nothing is wrong without the defect, and these rules are broken with it. */
   const detects = (
     title: string,
@@ -130,7 +137,7 @@ describe("the judge", () => {
     ...rules: ReadonlyArray<Complaint["rule"]>
   ) =>
     it(`detects ${title}`, () => {
-      expect([rulesBroken(plan), rulesBroken(plan, plant)]).toEqual([new Set(), new Set(rules)])
+      expect([rulesBrokenWithout(plan), rulesBroken(plan, plant)]).toEqual([new Set(), new Set(rules)])
     })
 
   detects("a start that is sent twice", world(2, 3, []), twiceAtOnce, "two logins at once")
@@ -157,7 +164,7 @@ describe("the judge", () => {
     throttledAsLost,
     "held without cause",
   )
-  const outage = world(2, 60, [{ ...within(0), answer: "502" }])
+  const outage = world(2, 40, [{ ...within(0), answer: "502" }])
   detects("faults that leave an engine without doubt", outage, faultsAsRefusals, "too many exposed")
   detects("an engine that is never trusted again", outage, neverAgain(), "not read after an outage")
 

@@ -138,7 +138,7 @@ describe("the observer detects a planted defect:", () => {
   detects(
     "a rejected login that is taken for a temporary error (promise 4)",
     4,
-    [27],
+    [37],
     inService((service) => ({
       readExecution: (execution_id) =>
         Effect.map(service.readExecution(execution_id), (answer) => {
@@ -216,7 +216,7 @@ describe("the observer detects a planted defect:", () => {
   detects(
     "a ticket that is sent in until it is answered (promise 1)",
     1,
-    [27],
+    [42],
     inService((service) => ({
       exchangeTicket: (execution_id, ticket) =>
         Effect.retry(service.exchangeTicket(execution_id, ticket), { times: 5 }).pipe(
@@ -229,7 +229,7 @@ describe("the observer detects a planted defect:", () => {
   detects(
     "a ticket that a landed body still holds (promise 12)",
     12,
-    [27],
+    [42],
     inService((service) => ({
       startExecution: (call, leaving) =>
         Effect.map(service.startExecution(call, leaving), (answer) =>

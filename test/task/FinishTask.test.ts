@@ -139,15 +139,6 @@ describe("a temporary error", () => {
     expect([end.starts, recorded(end)]).toEqual([1, [settled("RESULTS_PARTIAL")]])
   })
 
-  effect("that could not be tried again before the deadline is settled at once", function* () {
-    const place = makePlace()
-    const told: Array<ProgressEvent> = []
-    const rules = { deadlineAt: 20 * second }
-    const end = yield* over({ place, told, rules, script: { state: () => temporary() } })
-    expect([recorded(end).at(-1), place.world.now() < 10 * second]).toEqual([settled("OUT_OF_SERVICE"), true])
-    expect(told.map(({ _tag }) => _tag)).toEqual(["Started", "Closed", "Settled"])
-  })
-
   effect("is not tried again at the very moment of the deadline, only before it", function* () {
     const retry = { max_attempts: 2, base: Duration.zero, max: Duration.zero }
     const script: Script = { state: () => temporary() }
@@ -181,23 +172,6 @@ describe("results that are partial at the deadline", () => {
 })
 
 describe("results of an execution", () => {
-  effect("are asked for at once, unless a process before this one may just have asked", function* () {
-    const place = makePlace()
-    const script: Script = { state: (id) => (id === "e-1" ? temporary() : completedWith()) }
-    const first = yield* over({ place, script, rules: { retry: { ...rules.retry, max_attempts: 1 } } })
-    expect([first.verdict("c-1"), first.timesOf("results").map((at) => Math.floor(at / second))]).toEqual([
-      outOfService,
-      [2],
-    ])
-    // A second attempt, of another process: that the first one was read says nothing of it.
-    const next = yield* over({ place, script, cutAfter: 2_500 })
-    expect([next.starts, next.countOf("results"), next.isOver]).toEqual([2, 2, false])
-    const resumedAt = place.world.now()
-    const last = yield* over({ place, script })
-    const waited = (last.timesOf("results").at(-1) ?? 0) - resumedAt
-    expect([last.verdict("c-1"), Math.floor(waited / second)]).toEqual([succeeded, 5])
-  })
-
   effect("are those of its own session, however alike those of another one are", function* () {
     const place = makePlace()
     const data = { accounts: [account], document: { attachment_id: "doc-1" } }

@@ -92,15 +92,6 @@ describe("a start that created nothing", () => {
     })
     expect([startsOf(asked), endOf(asked)]).toEqual([[0], settledWith("SERVICE_UNREACHABLE")])
   })
-
-  effect("and is given up gives its slot and its login to the next task", function* () {
-    const end = yield* night({
-      tasks: sharing("one", "c-1", "c-2"),
-      rules: { limits: oneSlot, max_wait: Duration.millis(20 * second) },
-      script: { start: answers(notSent) },
-    })
-    expect([endOf(end), end.verdict("c-2")]).toEqual([settledWith("SERVICE_UNREACHABLE"), succeeded])
-  })
 })
 
 describe("a further attempt", () => {

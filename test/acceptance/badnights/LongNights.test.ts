@@ -1,9 +1,9 @@
 /**
- * Bad nights that last hours, in virtual time: an outage by the clock and a deadline that passes. The summary is the
+ * Bad nights that last hours, in virtual time: a start that is lost twice and a deadline that passes. The summary is the
  * one that is printed, and its command is followed as it stands.
  */
 import { describe, expect, it, vi } from "vitest"
-import { Clock, Duration, Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { HttpClient, HttpClientError } from "effect/http"
 import { ends } from "../../../src/service/Ends.ts"
 import { selectTasks, tasksMeant, type Selection } from "../../../src/cli/commands/Run.ts"
@@ -11,7 +11,6 @@ import type { Assignment, Job } from "../../../src/jobs/Job.ts"
 import { deliveredInNight } from "../../../src/ledger/WholeNight.ts"
 import { subjectOf } from "../../../src/ledger/RunState.ts"
 import { runNight, type NightResult } from "../../../src/run/Nightly.ts"
-import { nothingLeft } from "../../../src/report/Finish.ts"
 import { renderSummary } from "../../../src/report/RenderSummary.ts"
 import { summarise } from "../../../src/report/Summary.ts"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
@@ -21,10 +20,8 @@ import { isOurs, suggested } from "./BadNight.ts"
 // Long nights on a busy machine take their time, too.
 vi.setConfig({ testTimeout: 300_000 })
 
-const hour = 60 * 60_000
 /** 22:30 in Madrid. */
 const startMs = Date.UTC(2026, 10, 21, 21, 30)
-const at = (hours: number) => startMs - 22.5 * hour + hours * hour
 
 const job = (customers: Job["assignments"]): Job => ({
   ...jobOf(customers),
@@ -80,24 +77,6 @@ const plain = (...of: Parameters<typeof customer>): Assignment => {
   return one.login._tag === "Parameters" ? { ...one, login: { ...one.login, tokenized_access: false } } : one
 }
 
-/** Every connection breaks between these two moments. */
-const outage = (from: number, until: number) => (client: HttpClient.HttpClient) =>
-  HttpClient.transform(client, (answer, request) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      now < from || now >= until
-        ? answer
-        : Effect.fail(
-            new HttpClientError.HttpClientError({
-              reason: new HttpClientError.TransportError({
-                request,
-                description: "refused",
-                cause: Object.assign(new Error("refused"), { code: "ECONNREFUSED", syscall: "connect" }),
-              }),
-            }),
-          ),
-    ),
-  )
-
 /** The answers to the first starts are cut off, and nothing was created. */
 const lostStarts = (count: number) => {
   let lost = 0
@@ -123,28 +102,6 @@ const isOfTheNight = (line: string): boolean => !line.includes("[records-without
 const seed = 1
 
 describe("a night of hours", () => {
-  it("whose service is down from 03:00 to 04:00 loses nothing and needs nobody", () => {
-    const customers = Array.from({ length: 12 }, (_, index) =>
-      plain(`c-${index}`, `queue-${600 + index * 700}+run-${300 + index * 60}+records-3`),
-    )
-    const of: Job = { ...job(customers), concurrency: { max_in_flight: 3, per_engine: 3 } }
-    const { story, first, summary, left, broken, started } = live(
-      makeNights({}, { startMs, seed, through: outage(at(27), at(28)) }),
-      liveAndFollow(of),
-    )
-    expect([story, left, broken]).toEqual([["nightjar run night.yaml → 0"], 0, []])
-    expect(first.split("\n").filter(isOfTheNight).slice(1)).toEqual([
-      "12 tasks: 12 succeeded",
-      "12 executions, 36 products counted",
-      "",
-      "Executions: 12 deleted at the service.",
-      "Exit code 0: every task succeeded, or there was nothing to do.",
-    ])
-    expect(summary.finish).toEqual({ command: undefined, why: nothingLeft })
-    expect(started.length).toBe(12)
-    expect(started.filter((ms) => ms >= at(27) && ms < at(28))).toEqual([])
-  })
-
   it("whose start was lost twice suggests no rerun that would send nothing", () => {
     const of: Job = {
       ...job([plain("lost", "queue-60+run-60+records-3")]),
