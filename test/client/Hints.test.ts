@@ -183,4 +183,13 @@ describe("the order of events", () => {
       isOutdated(now - 1, { confirmedAt: -Infinity, lookedAt: now }),
     ]).toEqual([true, false, false, false, false])
   })
+
+  it("a forged newest date hides nothing that happened after the last poll", () => {
+    fc.assert(
+      fc.property(fc.nat(10 * minute), fc.nat(10 * minute), (forgedAhead, since) => {
+        const times = { confirmedAt: now + forgedAhead, lookedAt: now }
+        expect(isOutdated(now + 1 + since, times)).toBe(false)
+      }),
+    )
+  })
 })
