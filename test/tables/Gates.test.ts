@@ -36,13 +36,11 @@ import {
   stateOf,
   storeOf,
   succeed,
-  problemsIn,
 } from "./night.ts"
 import type { RunId } from "../../src/service/Ids.ts"
 import { backup } from "../../src/folder/Backup.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
 import { repair } from "../../src/tables/Repair.ts"
-import { rollback } from "../../src/tables/Rollback.ts"
 
 const nothing: Gates = { keys: false, tests: [] }
 const test = (sql: string): Gates => ({ ...nothing, tests: [{ name: "told", sql }] })
@@ -436,24 +434,6 @@ const inFolder = <E>(
   }).pipe(Effect.scoped)
 
 describe("a run with a version that is held back", () => {
-  it.live("stays held after a rollback, and is published from the newest version once it is accepted", () =>
-    inFolder((root) =>
-      Effect.gen(function* () {
-        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana"], 0])
-        yield* Effect.flatMap(storeOf(root), rollback)
-        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana"], 0])
-        // Asked again after the rollback, it leaves what was put back.
-        yield* publishStage(runOf(21))
-        assert.deepStrictEqual([yield* profiles(root), yield* people(root)], [["20 Ana"], [{ n: 1 }]])
-        assert.isTrue(existsSync(join(root, heldPath)))
-        yield* accept
-        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana", "21 Eve"], 2])
-        assert.deepStrictEqual([yield* people(root), existsSync(join(root, heldPath))], [[{ n: 2 }], false])
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-      }),
-    ),
-  )
-
   it.live("keeps its published tables in `rebuild` and `repair`, which ask no gate [gate rebuilt]", () =>
     inFolder((root) =>
       Effect.gen(function* () {

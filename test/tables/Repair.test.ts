@@ -101,6 +101,9 @@ describe("a later run", () => {
           const publisher = yield* Publisher
           yield* publisher.publishOutcome(third)
           assert.deepStrictEqual(yield* problemsIn(root), [])
+          yield* Effect.flatMap(storeOf(root), (store) => rollback(store))
+          assert.strictEqual(yield* names(root), "Ana+Bea")
+          assert.deepStrictEqual(yield* problemsIn(root), [])
         }).pipe(Effect.provide(layers(root)))
       }).pipe(Effect.scoped),
   )
