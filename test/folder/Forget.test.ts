@@ -28,7 +28,6 @@ import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/run/PublishMeanwhile.ts"
-import { compact } from "../../src/tables/Compact.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
@@ -486,27 +485,6 @@ describe("forget", () => {
       Effect.flatMap(Ledger, (ledger) => ledger.problems),
     )
     assert.include(yield* problems, "facts were replaced, and the receipt that says why is missing")
-  })
-
-  live("leaves the others their rows in files that several nights share", function* () {
-    const root = yield* aCopy
-    const before = yield* inFolder(root, othersIn(root))
-    const choice = { overBy: Date.parse("2026-12-01"), isDry: false, monthsMax: 1 }
-    const together = Effect.flatMap(storeOf(root), (store) => compact(store, choice))
-    assert.isAbove((yield* inFolder(root, together)).tables.length, 10)
-    assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
-    // One night is published again: the file that it shared with the other stays, for the version before.
-    yield* Effect.scoped(Effect.provide(publish(second), layers(root)))
-    // A customer of the other night alone.
-    yield* inFolder(root, forgetIn(root, "c-2"))
-    const all = ["Anastasia", "Anastasia", "Bea", "Bea", "Bert"]
-    assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), all)
-    const theirs = about([/Carl/, /others-one-000002/, /c-2(?![A-Za-z0-9_-])/])
-    assert.deepStrictEqual(yield* inFolder(root, findTraces(root, theirs)), [])
-    assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-    const back = yield* inFolder(root, Effect.flatMap(storeOf(root), rollback))
-    assert.strictEqual(back._tag, "RolledBack")
-    assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), all)
   })
 
   live("cleans every version that can be put back [promise 15 versions]", function* () {

@@ -5,21 +5,25 @@
 import {
   appendFileSync,
   copyFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   truncateSync,
+  utimesSync,
+  writeFileSync,
 } from "node:fs"
-import { writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { zstdDecompressSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as fc from "fast-check"
 import { DurableFiles, machineCalls, type FileCalls } from "../../src/base/DurableFile.ts"
+import { pack } from "../../src/base/Zstd.ts"
 import { blankFrames } from "../../src/landing/BlankFrames.ts"
-import { compressSegments } from "../../src/landing/SegmentFile.ts"
+import { SegmentBodies, compressSegments, contentOf } from "../../src/landing/SegmentFile.ts"
 import { Landing } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import { refusingFrom } from "../base/FaultyCalls.ts"
@@ -207,4 +211,37 @@ describe("landed bodies that are compressed", () => {
       )
     },
   )
+})
+
+const aPath = () => join(fresh(), "segment-000001.njl")
+
+describe("a segment", () => {
+  it("is the file that was there first, and the compressed one only if there is no other", () => {
+    const path = aPath()
+    assert.throws(() => contentOf(path), /ENOENT.*segment-000001\.njl'/)
+    writeFileSync(`${path}.zst`, pack(Buffer.from("compressed")))
+    assert.strictEqual(contentOf(path).toString(), "compressed")
+    mkdirSync(path)
+    assert.throws(() => contentOf(path), /EISDIR/)
+    rmSync(path, { recursive: true })
+    writeFileSync(path, "as it was written")
+    assert.strictEqual(contentOf(path).toString(), "as it was written")
+  })
+
+  it("that is compressed is unpacked once for all of its bodies, and again once it was replaced", () => {
+    const path = aPath()
+    const bodies = new SegmentBodies()
+    const read = () => Buffer.from(bodies.read(path, 0, 5) ?? []).toString()
+    const packed = pack(Buffer.from("first and second"))
+    writeFileSync(`${path}.zst`, packed)
+    assert.strictEqual(read(), "first")
+    const { atime, mtime } = statSync(`${path}.zst`)
+    utimesSync(`${path}.zst`, atime, mtime)
+    assert.strictEqual(read(), "first")
+    writeFileSync(`${path}.zst`, Buffer.alloc(packed.length))
+    utimesSync(`${path}.zst`, atime, mtime)
+    assert.strictEqual(read(), "first")
+    writeFileSync(`${path}.zst`, pack(Buffer.from("other")))
+    assert.strictEqual(read(), "other")
+  })
 })

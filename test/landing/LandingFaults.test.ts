@@ -11,8 +11,13 @@ import { bytesOf, metaOf } from "./landingSuite.ts"
 import { freshFolders } from "../harness/Folder.ts"
 import { effect, type Failure } from "../harness/Steps.ts"
 
-/** What fails while it is named, which files are open, and whose bytes were synced. */
-const disk = { fails: "", open: new Map<number, string>(), data: [] as Array<string> }
+/** What fails while it is named, which files are open, and whose bytes and which folders were synced. */
+const disk = {
+  fails: "",
+  open: new Map<number, string>(),
+  data: [] as Array<string>,
+  folders: [] as Array<string>,
+}
 const steps: Readonly<Record<string, string>> = {
   write: "cannot write",
   syncData: "cannot sync",
@@ -37,6 +42,7 @@ const calls: FileCalls = {
   },
   sync: (descriptor) => {
     fail("sync")
+    disk.folders.push(disk.open.get(descriptor) ?? "?")
     machineCalls.sync(descriptor)
   },
   write: (descriptor, bytes, from) => {
@@ -231,4 +237,22 @@ effect("files are closed once they are read or full, and all of them with the pr
     assert.deepStrictEqual(open(), [])
   })
   yield* Effect.provide(full, landingIn({ root, segmentBytesMax: 1 }))
+})
+
+effect("a folder of what is landed is synced once it is created, and so are those above it", function* () {
+  const root = fresh()
+  const foldersSynced = Effect.fnUntraced(function* <A, E>(work: Effect.Effect<A, E, Landing>) {
+    disk.folders.length = 0
+    yield* work
+    return [...new Set(disk.folders)].map((path) => relative(root, path)).toSorted()
+  })
+  yield* Effect.gen(function* () {
+    assert.deepStrictEqual(yield* foldersSynced(land("a")), ["", "landing", `landing/${run}`])
+    assert.deepStrictEqual(yield* foldersSynced(land("b")), [])
+    const document = Effect.flatMap(Landing, (landing) => landing.landAttachment(Stream.make(bytesOf("c"))))
+    assert.deepStrictEqual(yield* foldersSynced(document), ["", "attachments"])
+  }).pipe(Effect.provide(Layer.fresh(landingIn({ root }))))
+  // Another process begins its own segment in the folder that is there.
+  const again = Effect.provide(foldersSynced(land("d")), Layer.fresh(landingIn({ root })))
+  assert.deepStrictEqual(yield* again, [`landing/${run}`])
 })

@@ -1,7 +1,8 @@
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import { Ledger } from "../../src/ledger/Ledger.ts"
+import { within } from "../../src/ledger/LedgerKeys.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { anId } from "../harness/Id.ts"
@@ -59,5 +60,24 @@ describe("append", () => {
     yield* Fiber.interrupt(first)
     yield* Fiber.join(second)
     assert.deepStrictEqual(rows(), written(2))
+  })
+})
+
+describe("a transaction", () => {
+  it("keeps all of its work, or nothing and reports what failed", () => {
+    const database = new DatabaseSync(":memory:")
+    database.exec("CREATE TABLE t (n INTEGER)")
+    const rows = () => database.prepare("SELECT n FROM t").all().length
+    within(database, () => database.exec("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)"))
+    assert.deepStrictEqual([rows(), database.isTransaction], [2, false])
+    const fails = (sql: string) => () =>
+      within(database, () => {
+        database.exec(sql)
+        throw new Error("disk full")
+      })
+    assert.throws(fails("INSERT INTO t VALUES (3)"), "disk full")
+    // SQLite may have ended it by itself, as it does on a full disk: what failed is told all the same.
+    assert.throws(fails("INSERT INTO t VALUES (3); ROLLBACK"), "disk full")
+    assert.deepStrictEqual([rows(), database.isTransaction], [2, false])
   })
 })

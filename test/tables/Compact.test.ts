@@ -19,7 +19,6 @@ import {
   monthPath,
   readPath,
 } from "../../src/tables/Manifest.ts"
-import { Publisher } from "../../src/tables/Publisher.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { account, append, layers, liveNight, namesIn, problemsIn, profileOf, storeOf } from "./night.ts"
@@ -155,28 +154,6 @@ describe("compact", () => {
           assert.isAbove(done.tables.length, 5)
         }).pipe(Effect.provide(layers(root)))
       }).pipe(Effect.scoped),
-  )
-
-  it.live("of a run that is published again leaves each of its rows in one place", () =>
-    Effect.gen(function* () {
-      const root = yield* compacted
-      yield* Effect.gen(function* () {
-        const before = yield* readings
-        const publisher = yield* Publisher
-        yield* publisher.publishOutcome(anId(runOf(dates[0])))
-        const outcome = manifestIn(root)
-        assert.strictEqual(outcome.runs[runOf(dates[1])]?.version, 2)
-        yield* publisher.publish(anId(runOf(dates[0])))
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-        const rowsOf = (texts: ReadonlyArray<string>) => texts.filter((text) => !text.startsWith('["runs"'))
-        assert.deepStrictEqual(rowsOf(yield* readingOf(root, "simply")), rowsOf(before.simply))
-        assert.deepStrictEqual(yield* namesIn(root), names)
-        // The next time, they are together again.
-        assert.strictEqual((yield* compactIn(root)).version, 7)
-        assert.deepStrictEqual(rowsOf(yield* readingOf(root, "simply")), rowsOf(before.simply))
-        assert.strictEqual(parquetIn(root).length, tablesIn(root).size * 2)
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
   )
 
   it.live("is undone by `rollback` to earlier rows, and is not done while they are published", () =>

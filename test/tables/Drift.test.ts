@@ -487,28 +487,4 @@ describe("a record schema", () => {
         assert.deepStrictEqual([types, yield* problems], [["DOUBLE", "VARCHAR"], []])
       }),
   )
-
-  it.live(
-    "of the job replaces the program's while it is there; that makes texts of numbers takes them as they are written",
-    () =>
-      Effect.gen(function* () {
-        const { own, write, night: nightOf, accounts } = yield* place
-        write("VARCHAR")
-        writeFileSync(join(own, "ours.yaml"), accountsSchema("DOUBLE"))
-        yield* nightOf("2026-11-20", 1.25)
-        assert.deepStrictEqual(yield* accounts, [{ d: "2026-11-20", balance: 1.25, extra: null }])
-        rmSync(join(own, "ours.yaml"))
-        const published = yield* nightOf("2026-11-21", 1.5, "none", true)
-        assert.deepStrictEqual(
-          [published.unfit, published.misfits],
-          [[], [{ table: "accounts", column: "balance", count: 1 }]],
-        )
-        assert.deepStrictEqual(yield* accounts, [
-          { d: "2026-11-20", balance: "1.25", extra: null },
-          { d: "2026-11-21", balance: "1.5", extra: null },
-          { d: "2026-11-21", balance: "none", extra: null },
-          { d: "2026-11-21", balance: null, extra: '{"balance":true}' },
-        ])
-      }),
-  )
 })

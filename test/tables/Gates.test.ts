@@ -12,7 +12,6 @@ import { DuckDb } from "../../src/base/DuckDb.ts"
 import { dueDeletions, pendingDeletions } from "../../src/task/DeleteExecutions.ts"
 import type { Gates } from "../../src/jobs/Job.ts"
 import { Landing } from "../../src/landing/Landing.ts"
-import { ScaledClock } from "../../src/base/Time.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/run/PublishMeanwhile.ts"
 import { filesBelow, readManifest } from "../../src/tables/Manifest.ts"
@@ -37,13 +36,11 @@ import {
   stateOf,
   storeOf,
   succeed,
-  problemsIn,
 } from "./night.ts"
 import type { RunId } from "../../src/service/Ids.ts"
 import { backup } from "../../src/folder/Backup.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
 import { repair } from "../../src/tables/Repair.ts"
-import { rollback } from "../../src/tables/Rollback.ts"
 
 const nothing: Gates = { keys: false, tests: [] }
 const test = (sql: string): Gates => ({ ...nothing, tests: [{ name: "told", sql }] })
@@ -198,20 +195,6 @@ const afterSmallNight = copiesOf((root) =>
   Effect.provide(Effect.andThen(land(20, "c-1"), publishStage(runOf(20))), asking(root, undefined)),
 )
 
-/** The gates that hold back a second night. */
-const secondNight = (gates: Gates, ...names: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    const root = yield* afterSmallNight
-    return yield* Effect.provide(
-      Effect.gen(function* () {
-        yield* land(21, ...names)
-        yield* publishStage(runOf(21))
-        return yield* gatesOf(21)
-      }),
-      asking(root, gates),
-    )
-  })
-
 describe("a gate", () => {
   it.live(
     "counts the records of a family wherever they stand, so a schema more is neither loss nor gain",
@@ -294,15 +277,6 @@ describe("a gate", () => {
           "tests/told.sql: 1 row",
         ])
       }),
-  )
-
-  it.live("has ten minutes of this machine, however fast the run's clock goes", () =>
-    Effect.gen(function* () {
-      const fast = ScaledClock.layer({ speed: 10_000_000, originMs: Date.parse("2026-11-21T00:00:00Z") })
-      // Takes some milliseconds, and ten minutes of that clock are a fraction of one.
-      const slow = "SELECT sum(a.range) AS s FROM range(2000) AS a, range(4000) AS b HAVING s < 0"
-      assert.deepStrictEqual(yield* Effect.provide(secondNight(test(slow), "c-10"), fast), [])
-    }),
   )
 })
 
@@ -402,29 +376,6 @@ describe("a version that a gate holds back", () => {
       }).pipe(Effect.provide(asking(root, passes)))
     }),
   )
-
-  it.live(
-    "stays back with the next one if that does not pass either; accepting the newest lets both through",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* afterSmallNight
-        const always = test("SELECT 1 FROM ops.runs WHERE run_date > '2026-11-20'")
-        yield* Effect.gen(function* () {
-          for (const day of [21, 22]) {
-            yield* land(day, "c-1")
-            yield* publishStage(runOf(day))
-          }
-          assert.deepStrictEqual(readdirSync(join(root, "published/held")), [`${runOf(22)}.duckdb`])
-          yield* append([{ _tag: "RunAccepted", run_id: runOf(22) }])
-          assert.deepStrictEqual(yield* publishStage(runOf(22)), [runOf(21)])
-          assert.deepStrictEqual(yield* current(root), ["20", "21", "22"])
-          assert.deepStrictEqual(
-            [(yield* state(21)).held, (yield* state(22)).held, (yield* state(22)).accepted],
-            [undefined, undefined, true],
-          )
-        }).pipe(Effect.provide(asking(root, always)))
-      }),
-  )
 })
 
 /** Does not pass as soon as anybody is called Eve. */
@@ -483,24 +434,6 @@ const inFolder = <E>(
   }).pipe(Effect.scoped)
 
 describe("a run with a version that is held back", () => {
-  it.live("stays held after a rollback, and is published from the newest version once it is accepted", () =>
-    inFolder((root) =>
-      Effect.gen(function* () {
-        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana"], 0])
-        yield* Effect.flatMap(storeOf(root), rollback)
-        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana"], 0])
-        // Asked again after the rollback, it leaves what was put back.
-        yield* publishStage(runOf(21))
-        assert.deepStrictEqual([yield* profiles(root), yield* people(root)], [["20 Ana"], [{ n: 1 }]])
-        assert.isTrue(existsSync(join(root, heldPath)))
-        yield* accept
-        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana", "21 Eve"], 2])
-        assert.deepStrictEqual([yield* people(root), existsSync(join(root, heldPath))], [[{ n: 2 }], false])
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-      }),
-    ),
-  )
-
   it.live("keeps its published tables in `rebuild` and `repair`, which ask no gate [gate rebuilt]", () =>
     inFolder((root) =>
       Effect.gen(function* () {

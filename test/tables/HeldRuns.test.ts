@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { DurableFiles, machineCalls } from "../../src/base/DurableFile.ts"
+import { ScaledClock } from "../../src/base/Time.ts"
 import type { Gates } from "../../src/jobs/Job.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
@@ -424,6 +425,16 @@ describe("a gate that is asked of a finished version", () => {
           "tests/written.sql: it could not be asked: it is not one query; expected: no rows",
         ])
       }),
+  )
+
+  it.live("has ten minutes of this machine, however fast the run's clock goes", () =>
+    Effect.gen(function* () {
+      const fast = ScaledClock.layer({ speed: 10_000_000, originMs: Date.parse("2026-11-21T00:00:00Z") })
+      // Takes some milliseconds, and ten minutes of that clock are a fraction of one.
+      const sql = "SELECT sum(a.range) AS s FROM range(2000) AS a, range(4000) AS b HAVING s < 0"
+      const asked = findings([nightOf(21)], [{ tests: [{ name: "slow", sql }] }])
+      expect(yield* Effect.provide(asked, fast)).toEqual([""])
+    }),
   )
 
   it.live("is not asked of a job without gates; where there is no version to ask, nothing is published", () =>

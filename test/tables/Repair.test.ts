@@ -10,7 +10,6 @@ import { DuckDb } from "../../src/base/DuckDb.ts"
 import { parquetRows } from "../../src/tables/FileColumns.ts"
 import { layoutOf, nothingPublished, readManifest, type Manifest } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
-import { repair } from "../../src/tables/Repair.ts"
 import { restorable } from "../../src/tables/RestoreFiles.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { Instead } from "../../src/tables/SharedFile.ts"
@@ -35,11 +34,9 @@ const nights = Effect.andThen(
 )
 
 const names = (root: string) => Effect.map(namesIn(root), (all) => all.join("+"))
-const mend = (root: string) => Effect.flatMap(storeOf(root), (opened) => repair(opened))
 
 const profiles = `tables/customer_profiles/run_date=2026-11-20/${first}-v1.parquet`
 const gone = (path: string) => (root: string) => rmSync(join(root, path), { recursive: true })
-const derived = [`${first}: its tables were derived again from landing/${first}`]
 
 /** A folder in which both nights were lived. */
 const afterNights = copiesOf((root) => Effect.provide(nights, layers(root)))
@@ -104,7 +101,6 @@ describe("a later run", () => {
           const publisher = yield* Publisher
           yield* publisher.publishOutcome(third)
           assert.deepStrictEqual(yield* problemsIn(root), [])
-          assert.deepStrictEqual(yield* mend(root), { done: [], left: [] })
           yield* Effect.flatMap(storeOf(root), (store) => rollback(store))
           assert.strictEqual(yield* names(root), "Ana+Bea")
           assert.deepStrictEqual(yield* problemsIn(root), [])
@@ -125,24 +121,6 @@ describe("a later run", () => {
         gone(profiles)(root)
         assert.deepStrictEqual((yield* thirdNight).without, [first])
         assert.strictEqual(yield* names(root), "Bea+Cid")
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
-
-  it.live("is published without rows that no database has, and says so; `repair` derives them", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNights
-      yield* Effect.gen(function* () {
-        for (const path of [profiles, "nightjar.duckdb", "published/previous/nightjar.duckdb"])
-          gone(path)(root)
-        const { without, restored } = yield* thirdNight
-        assert.deepStrictEqual([without, restored], [[first], []])
-        assert.strictEqual(yield* names(root), "Bea+Cid")
-        const publisher = yield* Publisher
-        yield* publisher.publishOutcome(third)
-        assert.deepStrictEqual((yield* mend(root)).done, derived)
-        assert.strictEqual(yield* names(root), "Ana+Bea+Cid")
-        assert.deepStrictEqual(yield* problemsIn(root), [])
       }).pipe(Effect.provide(layers(root)))
     }).pipe(Effect.scoped),
   )
