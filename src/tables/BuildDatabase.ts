@@ -4,7 +4,6 @@
  * published.
  */
 import { statSync } from "node:fs"
-import { join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
@@ -17,20 +16,12 @@ import { tell } from "../task/Progress.ts"
 import { namesInMain, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import { gatherOutcomes } from "./Dimensions.ts"
 import { castRows, filesAlike, parquetRows, tableCells } from "./FileColumns.ts"
-import { filesOf, fileStep, temporary, type Manifest, type ManifestFile } from "./Manifest.ts"
+import { filesOf, fileStep, placeIn, placesOf, temporary } from "./Manifest.ts"
+import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed } from "./Publisher.ts"
 import { keptTables, seenOf, type KeptTable } from "./RecordStore.ts"
 import { stepRun, unstepNewest } from "./Step.ts"
 import { documentsTable } from "./SystemTables.ts"
-
-export interface BuildOptions {
-  readonly path: string
-  readonly root: string
-  readonly manifest: Manifest
-  readonly families: ReadonlyArray<RecordFamily>
-  /** Where a file of the manifest is now, below the output folder: a new one still has a temporary name. */
-  readonly standsAt: (file: ManifestFile) => string
-}
 
 /**
  * DuckDB keeps the texts of 2,048 adjacent rows in memory at once. Nearly every run needs a fraction of the
@@ -91,10 +82,13 @@ export const withoutLog = "SET checkpoint_threshold = '0B'"
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
 
+type Made = Pick<Store, "layout" | "families">
+
 /** A database that is being filled, and what of its files does not fit a changed type so far. */
 interface Filling {
   readonly connection: Connection
-  readonly options: BuildOptions
+  readonly store: Made
+  readonly manifest: Manifest
   readonly unfit: Array<MisfitCount>
 }
 
@@ -104,13 +98,14 @@ interface Filling {
  * has just been written has the columns of its table.
  */
 const rowsFrom = Effect.fnUntraced(function* (
-  { connection, options: { root, standsAt }, unfit }: Filling,
+  { connection, store, unfit }: Filling,
   spec: TableSpec,
   files: ReadonlyArray<ManifestFile>,
   only?: ReadonlyArray<string>,
 ) {
-  const rows = parquetRows(files.map((file) => join(root, standsAt(file))))
-  if (files.every((file) => standsAt(file) === temporary(file.path) && file.file_rows === undefined))
+  const rows = parquetRows(placesOf(store, files))
+  const isNew = (file: ManifestFile) => placeIn(store)(file) === temporary(file.path)
+  if (files.every((file) => isNew(file) && file.file_rows === undefined))
     return { sql: `SELECT ${tableCells(spec.columns)} FROM ${rows}`, takes: false }
   const source = `(SELECT *, filename AS _file FROM ${rows}${ofRuns(only)})`
   const cast = castRows(spec, yield* connection.columnTypes(`SELECT * FROM ${rows}`), source)
@@ -126,11 +121,11 @@ const ofRuns = (only: ReadonlyArray<string> | undefined): string =>
 
 /** Rows of each table by run must be equal in the manifest and in the database. */
 const checkCounts = Effect.fnUntraced(function* (
-  connection: Connection,
-  options: BuildOptions,
+  { connection, store: { families }, manifest }: Filling,
   only?: ReadonlyArray<string>,
 ) {
-  for (const { table, run_id, expected, found } of yield* countDifferences(connection, options, only)) {
+  const versions = { manifest, families }
+  for (const { table, run_id, expected, found } of yield* countDifferences(connection, versions, only)) {
     return yield* new PublishFailed({
       message: `${table}: ${found} rows of run ${run_id} where ${expected} were written`,
     })
@@ -150,7 +145,7 @@ const runsSql = (name: string, index: number, kept: ReadonlyArray<KeptTable>): s
  */
 export const countDifferences = Effect.fnUntraced(function* (
   connection: Connection,
-  { manifest, families }: Pick<BuildOptions, "manifest" | "families">,
+  { manifest, families }: { readonly manifest: Manifest; readonly families: ReadonlyArray<RecordFamily> },
   only?: ReadonlyArray<string>,
 ) {
   const compared = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
@@ -211,8 +206,8 @@ const putRows = Effect.fnUntraced(function* (
   only?: ReadonlyArray<string>,
   hasSome = true,
 ) {
-  const { connection, options } = filling
-  const { manifest, families } = options
+  const { connection, manifest } = filling
+  const { families } = filling.store
   const place = `ops.${identifier(spec.name)}`
   if (only !== undefined && hasSome) yield* connection.run(`DELETE FROM ${place}${ofRuns(only)}`)
   const entries = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
@@ -227,8 +222,8 @@ const step = Effect.fnUntraced(function* (
   { run_id, sequence }: { readonly run_id: string; readonly sequence: number },
   lost: ReadonlySet<string> = new Set(),
 ) {
-  const { families, manifest } = filling.options
-  const { interim = false, files = [] } = manifest.runs[run_id] ?? {}
+  const { families } = filling.store
+  const { interim = false, files = [] } = filling.manifest.runs[run_id] ?? {}
   const sources = new Map<string, string>()
   const taking = new Set<string>()
   for (const { spec } of recordTables(families)) {
@@ -249,10 +244,11 @@ const step = Effect.fnUntraced(function* (
 })
 
 /** Numbers the version, and compares `only` these runs, or all, with their files. */
-const finish = Effect.fnUntraced(function* ({ connection, options }: Filling, only?: ReadonlyArray<string>) {
-  yield* connection.run(versionMacro(options.manifest.version))
+const finish = Effect.fnUntraced(function* (filling: Filling, only?: ReadonlyArray<string>) {
+  const { connection, manifest } = filling
+  yield* connection.run(versionMacro(manifest.version))
   yield* connection.run(`${withoutLog}; COMMIT`)
-  yield* checkCounts(connection, options, only)
+  yield* checkCounts(filling, only)
 })
 
 /**
@@ -273,9 +269,11 @@ const turns = (connection: Connection) => {
   })
 }
 
-/** Fills the empty database at this path with everything; returns what does not fit a changed type. */
+/** Fills the empty database with everything; returns what does not fit a changed type. */
 export const buildDatabase = Effect.fn("Publishing.buildDatabase")(function* (
-  options: BuildOptions & {
+  store: Made,
+  manifest: Manifest,
+  options: {
     /** By run: its place in the order in which runs began. */
     readonly sequences: ReadonlyMap<string, number>
     /** By run: tables of which a file is missing or damaged. */
@@ -283,11 +281,10 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(function* (
     readonly memoryLimit: MemoryLimit
   },
 ) {
-  const { manifest, memoryLimit } = options
   const all = filesOf(manifest)
   const bytes = (files: ReadonlyArray<ManifestFile>) => files.reduce((sum, file) => sum + file.bytes, 0)
-  const connection = yield* openDatabase(options.path, "read-write", memoryLimit, bytes(all))
-  const filling: Filling = { connection, options, unfit: [] }
+  const connection = yield* openDatabase(store.layout.build, "read-write", options.memoryLimit, bytes(all))
+  const filling: Filling = { connection, store, manifest, unfit: [] }
   const turn = turns(connection)
   yield* connection.run("BEGIN")
   for (const spec of operatorTables()) {
@@ -347,17 +344,18 @@ const decideOtherwise = Effect.fnUntraced(function* (connection: Connection, run
  * does not fit a changed type; undefined if the database has to be built anew.
  */
 export const amendDatabase = Effect.fn("Publishing.amendDatabase")(function* (
-  options: BuildOptions,
+  store: Made,
+  manifest: Manifest,
   runs: ReadonlyArray<string>,
   tables: ReadonlyArray<TableSpec>,
 ) {
-  const { families, manifest } = options
+  const { families, layout } = store
   const changed = runs.flatMap((run_id) => manifest.runs[run_id]?.files ?? [])
   const bytes = changed.reduce((sum, file) => sum + file.bytes, 0)
-  const connection = yield* openDatabase(options.path, "read-write", memoryLimits[0], bytes)
+  const connection = yield* openDatabase(layout.build, "read-write", memoryLimits[0], bytes)
   const kept = keptTables(families)
   const names = new Set(tables.map(({ name }) => name))
-  const filling: Filling = { connection, options, unfit: [] }
+  const filling: Filling = { connection, store, manifest, unfit: [] }
   let since = Infinity
   yield* connection.run("BEGIN")
   // For those that there are now to be made.

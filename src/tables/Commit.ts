@@ -124,7 +124,7 @@ const hasDatabase = Effect.fnUntraced(function* ({ layout }: Store, { database, 
 export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
   const own = yield* withSchemasOf(store, before, before)
   // The next edit restores what is lost.
-  const built = yield* buildStanding(own, { next: before, fresh: new Set() }, Effect.succeed)
+  const built = yield* buildStanding(own, before, Effect.succeed)
   const manifest = yield* withDatabase(own, before, built)
   yield* swapDatabase(store)
   yield* replace(store, store.layout.manifest, manifestText(manifest))

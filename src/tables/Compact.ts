@@ -8,12 +8,10 @@ import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { inMemory } from "./BuildDatabase.ts"
-import { placeIn } from "./KeptVersions.ts"
-import { fileStep, monthPath, nothingPublished, readManifest, temporary } from "./Manifest.ts"
+import { fileStep, gapsOf, monthPath, nothingPublished, readManifest, temporary } from "./Manifest.ts"
 import type { Manifest, Store } from "./Manifest.ts"
 import { monthFiles, sum, writeShared, Instead, type Choice, type MonthFile } from "./SharedFile.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
-import { gapsIn } from "./Standing.ts"
 import { change, type Standing } from "./Version.ts"
 
 interface Size {
@@ -128,12 +126,12 @@ const writeMonths = Effect.fnUntraced(function* (
     return { files: 1, bytes: [...written.values()][0]?.bytes ?? 0 }
   })
   const told = { ...(yield* telling(due, write)), isRolledBack: current.returned !== undefined }
-  const done = { told, fresh: taken, isInstead: true }
+  const done = { told, isInstead: true }
   return told.tables.length === 0 ? done : { ...done, next: instead.in(current) }
 }, Effect.scoped)
 
 /** Fails if a file that is to become part of another one is missing or damaged. */
 const checkIntact = Effect.fnUntraced(function* (store: Store, { sources }: MonthFile) {
-  const [gap] = yield* fileStep(() => gapsIn(store, sources, true, placeIn(store)))
+  const [gap] = yield* gapsOf(store, sources)
   if (gap !== undefined) return yield* new PublishFailed({ message: `${gap.path} is ${gap.state}` })
 })

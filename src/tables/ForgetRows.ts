@@ -18,12 +18,15 @@ import { inMemory } from "./BuildDatabase.ts"
 import { forgottenInTables } from "./Disguise.ts"
 import { fileMetadata, parquetRows, writeParquet } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
-import { keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
+import { keptVersions, newestDerived } from "./KeptVersions.ts"
 import {
   fileStep,
   filesOf,
   fingerprintInTurns,
+  gapsOf,
   nothingPublished,
+  placeIn,
+  placesOf,
   readManifest,
   runPath,
   makeFoldersOf,
@@ -35,7 +38,6 @@ import { inDatabase, ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { checkAgreement } from "./OpenStore.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
-import { gapsIn } from "./Standing.ts"
 import { runsTable } from "./SystemTables.ts"
 import { change, type Standing } from "./Version.ts"
 
@@ -66,10 +68,9 @@ export const rowsOfCustomer = Effect.fnUntraced(function* (
   forgotten: Forgotten,
 ) {
   const found = new Map<string, Map<string, number>>()
-  const standsAt = placeIn(store)
   for (const [, ofTable] of Map.groupBy(files, ({ table }) => table)) {
     const places = new Map(
-      ofTable.map((file) => [join(store.layout.root, standsAt(file)), file.path] as const),
+      ofTable.map((file) => [join(store.layout.root, placeIn(store)(file)), file.path] as const),
     )
     const paths = [...places.keys()].filter((path) => existsSync(path))
     if (paths.length === 0) continue
@@ -107,7 +108,7 @@ export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(f
 export const unreadableFiles = Effect.fnUntraced(function* (store: Store) {
   const current = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
   const files = [...filesOf(current), ...filesOf(newestDerived(store, current))]
-  return yield* fileStep(() => gapsIn(store, files, true, placeIn(store)).map(({ path }) => path))
+  return (yield* gapsOf(store, files)).map(({ path }) => path)
 })
 
 /** The version that is current afterwards. */
@@ -133,8 +134,7 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (store: S
 /** A kept version with a missing or damaged file cannot be put back, and nobody can say whose rows it has. */
 const dropIncomplete = Effect.fnUntraced(function* (store: Store) {
   for (const manifest of yield* fileStep(() => keptVersions(store))) {
-    const gaps = yield* fileStep(() => gapsIn(store, filesOf(manifest), true, placeIn(store)))
-    if (gaps.length > 0)
+    if ((yield* gapsOf(store, filesOf(manifest))).length > 0)
       yield* fileStep(() => store.files.remove(join(store.layout.previous, `${manifest.version}.json`)))
   }
 })
@@ -253,7 +253,7 @@ const writeFile = Effect.fnUntraced(function* (
   { run_id, version, place, rows }: Target,
   forgotten: Forgotten,
 ) {
-  const source = parquetRows([join(store.layout.root, placeIn(store)(file))])
+  const source = parquetRows(placesOf(store, [file]))
   const columns = yield* connection.columnTypes(`SELECT * FROM ${source}`)
   const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten) ?? "false"
   const sql = `SELECT * FROM ${source} WHERE run_id = ${literal(run_id)} AND NOT ${condition}`

@@ -14,6 +14,7 @@ import {
   isOtherDatabase,
   manifestText,
   readManifest,
+  placeIn,
   readPath,
   makeFoldersOf,
 } from "./Manifest.ts"
@@ -70,14 +71,6 @@ export const newestNamed = ({ layout }: Pick<Store, "layout">): number =>
   filesBelow(join(layout.previous, "tables"))
     .map((name) => readPath(`tables/${name}`)?.version ?? 0)
     .reduce((newest, one) => Math.max(newest, one), 0)
-
-/** Where a file of a current or kept version is, below the output folder. */
-export const placeIn =
-  ({ layout }: Pick<Store, "layout">) =>
-  ({ path }: { readonly path: string }): string =>
-    existsSync(join(layout.root, path)) || !existsSync(join(layout.previous, path))
-      ? path
-      : join("published/previous", path)
 
 /**
  * What the next publication needs beside the current version, relative to the output folder: the manifest and

@@ -80,7 +80,6 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     return {
       told: { own, also, lost: held.filter((id) => !also.some((one) => one.run_id === id)) },
       next: { schemas, ...withPolicy(store.pseudonyms?.policy), runs },
-      fresh: new Set(staged.flatMap(({ entry }) => entry.files.map(({ path }) => path))),
       gates: failedGates(store, own.state, gating?.gates),
       aside: keepAside(store, run_id, held),
       settled: staleOf(store, own.state, gating?.freshness),
@@ -150,7 +149,6 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     return {
       told: "done" as const,
       next: { ...current, runs: { ...current.runs, [run_id]: { ...known, version, files } } },
-      fresh: new Set(written.map(({ path }) => path)),
       isInstead: true,
     }
   })
@@ -188,7 +186,6 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
     return {
       told: { _tag: "Interim", version, tasks, of: state.tasks.size } satisfies Interim as Interim,
       next: { interim: true as const, schemas, ...withPolicy(store.pseudonyms?.policy), runs },
-      fresh: new Set(entry.files.map(({ path }) => path)),
       gates: failedGates(store, state, gates && gatesOfPart(gates)),
     }
   })

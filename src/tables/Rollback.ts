@@ -5,10 +5,10 @@
  */
 import { Effect } from "effect"
 import { placeOf } from "./DataDictionary.ts"
-import { keptVersions, placeIn } from "./KeptVersions.ts"
-import { fileStep, filesOf, readManifest, withPolicy, type Manifest, type Store } from "./Manifest.ts"
+import { keptVersions } from "./KeptVersions.ts"
+import { fileStep, filesOf, gapsOf, readManifest, withPolicy } from "./Manifest.ts"
+import type { Gap, Manifest, Store } from "./Manifest.ts"
 import { restoreFiles } from "./RestoreFiles.ts"
-import { gapsIn, type Gap } from "./Standing.ts"
 import { change, type Standing } from "./Version.ts"
 
 /**
@@ -97,7 +97,7 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (
   store: Store,
   options: RollbackOptions = { isDry: false },
 ) {
-  const put = Effect.fnUntraced(function* ({ current, newest, version }: Standing) {
+  const put = Effect.fnUntraced(function* ({ current, newest, version, restored }: Standing) {
     const shown = current.returned?.to ?? current.version
     const kept = yield* fileStep(() => keptVersions(store))
     const target = kept.findLast((one) =>
@@ -111,13 +111,11 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (
       return { told }
     }
     const to = target.version
-    const gaps = yield* fileStep(() => gapsIn(store, filesOf(target), true, placeIn(store)))
-    const sought = { next: { ...target, version }, fresh: new Set<string>(), gaps, restored: [] }
-    const found = yield* restoreFiles(store, current, sought)
+    const sought = { next: { ...target, version }, gaps: yield* gapsOf(store, filesOf(target)) }
+    const found = yield* restoreFiles(store, current, sought, restored)
     const [gap] = found.gaps
     if (gap !== undefined)
       return { told: { _tag: "Incomplete", version: to, gap } satisfies RolledBack as RolledBack }
-    const { fresh, restored } = found
     const { runs, schemas, pseudonyms } = found.next
     // A version of a run that was not over is not kept: the run is published again when it is.
     const from = newest.interim === true ? to : newest.version
@@ -132,8 +130,6 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (
     return {
       told: { _tag: "RolledBack", version, ...told } satisfies RolledBack as RolledBack,
       next: { ...(schemas && { schemas }), ...withPolicy(pseudonyms), runs, returned: { to, from } },
-      fresh,
-      restored,
     }
   })
   return (yield* change(store, put)).told

@@ -9,11 +9,10 @@ import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { inMemory } from "./BuildDatabase.ts"
 import { dateIn, parquetRows, writeParquet, schemaVersionOf } from "./FileColumns.ts"
-import { placeIn } from "./KeptVersions.ts"
-import { fingerprintInTurns, fileStep, filesOf, monthOf, monthPath, endOf, temporary } from "./Manifest.ts"
+import { fingerprintInTurns, filesOf, gapsOf, monthOf, monthPath, endOf, temporary } from "./Manifest.ts"
+import { placesOf } from "./Manifest.ts"
 import type { ManifestFile, Manifest, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed, databaseFailed } from "./Publisher.ts"
-import { gapsIn } from "./Standing.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 
 // Which files of a month become one: pure. A month is taken as a whole once its last day is old enough, so
@@ -137,7 +136,7 @@ const filled = (units: ReadonlyArray<Unit>): ReadonlyArray<ReadonlyArray<Unit>> 
 
 /** What a file of these runs is to contain, and its columns. */
 const rowsOf = Effect.fnUntraced(function* (store: Store, connection: Connection, file: MonthFile) {
-  const places = file.sources.map((each) => join(store.layout.root, placeIn(store)(each)))
+  const places = placesOf(store, file.sources)
   const namesIn = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
     const columns = yield* connection.columnTypes(`SELECT * FROM ${parquetRows(paths)}`)
     return columns.map(({ name }) => name)
@@ -239,6 +238,10 @@ export class Instead {
     this.#files.set(this.#key(run_id, path), file)
   }
 
+  get isEmpty(): boolean {
+    return this.#files.size === 0
+  }
+
   has(run_id: string, path: string): boolean {
     return this.#files.has(this.#key(run_id, path))
   }
@@ -302,25 +305,20 @@ const tooLarge = (manifest: Manifest): ReadonlyArray<ManifestFile> => {
 }
 
 /**
- * The manifest with files that hold the rows of their runs and no other, and its files with temporary names:
- * `fresh` and the new ones. A file that is missing or damaged stays named: it is reported, and its runs are
- * derived again.
+ * The manifest with files that hold the rows of their runs and no other. A file that is missing or damaged
+ * stays named: it is reported, and its runs are derived again.
  */
-export const takeOut = Effect.fn("Publishing.takeOut")(function* (
-  store: Store,
-  next: Manifest,
-  fresh: ReadonlySet<string>,
-) {
+export const takeOut = Effect.fn("Publishing.takeOut")(function* (store: Store, next: Manifest) {
   const due = tooLarge(next)
-  if (due.length === 0) return { next, fresh }
+  if (due.length === 0) return next
   const instead = new Instead()
-  const taken = new Set(fresh)
+  const taken = new Set(filesOf(next).map(({ path }) => path))
   const connection = yield* Effect.mapError(inMemory, databaseFailed)
   for (const file of due) {
-    if ((yield* fileStep(() => gapsIn(store, [file], true, placeIn(store)))).length > 0) continue
+    if ((yield* gapsOf(store, [file])).length > 0) continue
     const part = { file, parts: partsOf(next, file.path) }
     const to = { version: next.version, taken, folder: store.layout.root }
     yield* writeParts(store, connection, part, to, instead)
   }
-  return { next: instead.in(next), fresh: taken as ReadonlySet<string> }
+  return instead.in(next)
 }, Effect.scoped)
