@@ -9,8 +9,8 @@ import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { inMemory } from "./BuildDatabase.ts"
 import { dateIn, parquetRows, writeParquet, schemaVersionOf } from "./FileColumns.ts"
-import { fingerprintInTurns, filesOf, gapsOf, monthOf, monthPath, endOf, temporary } from "./Manifest.ts"
-import { placesOf } from "./Manifest.ts"
+import { fingerprintInTurns, gapsOf, monthOf, monthPath, endOf, placesOf, temporary } from "./Manifest.ts"
+import { readPath, runPath } from "./Manifest.ts"
 import type { ManifestFile, Manifest, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed, databaseFailed } from "./Publisher.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -33,6 +33,8 @@ export interface MonthFile {
   readonly month: string
   readonly parts: ReadonlyArray<RunPart>
   readonly sources: ReadonlyArray<ManifestFile>
+  /** Which rows of these columns stay out of it; undefined if none do. */
+  readonly without?: (columns: ReadonlySet<string>) => string | undefined
 }
 
 /** A file that has reached this size is not written again. */
@@ -64,11 +66,20 @@ const inOrder = ({ runs }: Manifest) =>
     `${run_date} ${id}` < `${other.run_date} ${otherId}` ? -1 : 1,
   )
 
-/** What the runs of a version have in a file, in their order. */
-export const partsOf = (manifest: Manifest, path: string): ReadonlyArray<RunPart> =>
-  inOrder(manifest).flatMap(([run_id, { run_date, files }]) =>
-    files.flatMap((file) => (file.path === path ? [{ run_id, run_date, rows: file.rows }] : [])),
-  )
+/** By path: each file of these versions, and what the runs of the first one that names it have in it. */
+export const partsIn = (manifests: ReadonlyArray<Manifest>) => {
+  const all = new Map<string, { readonly file: ManifestFile; readonly parts: Array<RunPart> }>()
+  for (const manifest of manifests) {
+    const known = new Set(all.keys())
+    for (const [run_id, { run_date, files }] of inOrder(manifest))
+      for (const file of files) {
+        if (known.has(file.path)) continue
+        const { parts } = all.get(file.path) ?? all.set(file.path, { file, parts: [] }).get(file.path)!
+        parts.push({ run_id, run_date, rows: file.rows })
+      }
+  }
+  return all
+}
 
 /** In the order of date and run. */
 const unitsOf = (
@@ -149,10 +160,12 @@ const rowsOf = Effect.fnUntraced(function* (store: Store, connection: Connection
   const date = found.has("run_date") ? `coalesce(run_date, ${dateInPath})` : dateInPath
   const select = names.map((name) => (name === "run_date" ? `${date} AS run_date` : identifier(name)))
   const runs = file.parts.map(({ run_id }) => literal(run_id)).join(", ")
+  const without = file.without?.(found)
+  const where = `run_id IN (${runs})${without === undefined ? "" : ` AND NOT ${without}`}`
   // Files are read one after the other: rows have to be sorted only if one of them has rows of several runs.
   const isSorted = file.sources.length === 1 || file.sources.every((each) => each.file_rows === undefined)
   const order = isSorted ? "" : " ORDER BY run_date, run_id, filename, file_row_number"
-  const sql = `SELECT ${select.join(", ")} FROM ${parquetRows(places)} WHERE run_id IN (${runs})`
+  const sql = `SELECT ${select.join(", ")} FROM ${parquetRows(places)} WHERE ${where}`
   return { sql, order, columns: names.map(identifier) }
 })
 
@@ -211,17 +224,15 @@ export const writeShared = Effect.fn("Publishing.writeShared")(function* (
   { path, version, place }: Target,
 ) {
   const source = yield* rowsOf(store, connection, file)
-  const sql = `${source.sql}${source.order}`
-  yield* writeParquet(store, connection, place, { sql, month: file.month, version })
+  const { table, month, parts } = file
+  const own = readPath(path)?.own
+  const whose = own === undefined ? { month } : { run_id: own.run_id }
+  yield* writeParquet(store, connection, place, { sql: `${source.sql}${source.order}`, version, ...whose })
   yield* checkRows(connection, source, place, path, file)
-  const fingerprint = yield* fingerprintInTurns(place)
-  const file_rows = file.parts.reduce((sum, { rows }) => sum + rows, 0)
-  const { table } = file
+  const all = own === undefined ? { file_rows: sum(parts.map(({ rows }) => rows)) } : {}
+  const entry = { table, path, ...all, ...(yield* fingerprintInTurns(place)) }
   return new Map(
-    file.parts.map(({ run_id, rows }): readonly [string, ManifestFile] => [
-      run_id,
-      { table, path, rows, file_rows, ...fingerprint },
-    ]),
+    parts.map(({ run_id, rows }): readonly [string, ManifestFile] => [run_id, { ...entry, rows }]),
   )
 }, inDatabase)
 
@@ -269,56 +280,51 @@ export class Instead {
   }
 }
 
-/**
- * Writes what these runs have in a file as one of its own below `folder`, under a temporary name; returns its
- * path.
- */
+/** Where new files are to be, below `folder`, under temporary names that are not taken. */
+interface Places {
+  readonly version: number
+  readonly taken: Set<string>
+  readonly folder: string
+}
+
+/** Writes what these runs have in a file as another one, which is a run's own if it was; returns its path. */
 export const writeParts = Effect.fnUntraced(function* (
   store: Store,
   connection: Connection,
-  { file, parts }: { readonly file: ManifestFile; readonly parts: ReadonlyArray<RunPart> },
-  {
-    version,
-    taken,
-    folder,
-  }: { readonly version: number; readonly taken: Set<string>; readonly folder: string },
+  { file, parts, ...of }: Pick<MonthFile, "parts" | "without"> & { readonly file: ManifestFile },
+  { version, taken, folder }: Places,
   instead: Instead,
 ) {
-  const { table } = file
-  const month = monthOf(parts[0]?.run_date ?? "")
-  const path = monthPath({ table, month }, version, taken)
+  const { table, file_rows } = file
+  const [{ run_id, run_date } = { run_id: "", run_date: "" }] = parts
+  const month = monthOf(run_date)
+  const path =
+    file_rows === undefined
+      ? runPath({ table, run_id, run_date }, version, taken)
+      : monthPath({ table, month }, version, taken)
   const place = temporary(join(folder, path))
-  const wanted = { table, month, parts, sources: [file] }
+  const wanted = { table, month, parts, sources: [file], ...of }
   const written = yield* writeShared(store, connection, wanted, { path, version, place })
-  for (const [run_id, entry] of written) instead.set(run_id, file.path, entry)
+  for (const [id, entry] of written) instead.set(id, file.path, entry)
   return path
 })
-
-/** Files that hold rows of runs that do not name them, or not any more. */
-const tooLarge = (manifest: Manifest): ReadonlyArray<ManifestFile> => {
-  const named = new Map<string, number>()
-  for (const { files } of Object.values(manifest.runs))
-    for (const { path, rows } of files) named.set(path, (named.get(path) ?? 0) + rows)
-  return filesOf(manifest).filter(
-    ({ path, file_rows }) => file_rows !== undefined && named.get(path) !== file_rows,
-  )
-}
 
 /**
  * The manifest with files that hold the rows of their runs and no other. A file that is missing or damaged
  * stays named: it is reported, and its runs are derived again.
  */
 export const takeOut = Effect.fn("Publishing.takeOut")(function* (store: Store, next: Manifest) {
-  const due = tooLarge(next)
+  const all = partsIn([next])
+  const due = [...all.values()].filter(
+    ({ file: { file_rows }, parts }) =>
+      file_rows !== undefined && sum(parts.map(({ rows }) => rows)) !== file_rows,
+  )
   if (due.length === 0) return next
   const instead = new Instead()
-  const taken = new Set(filesOf(next).map(({ path }) => path))
+  const to = { version: next.version, taken: new Set(all.keys()), folder: store.layout.root }
   const connection = yield* Effect.mapError(inMemory, databaseFailed)
-  for (const file of due) {
-    if ((yield* gapsOf(store, [file])).length > 0) continue
-    const part = { file, parts: partsOf(next, file.path) }
-    const to = { version: next.version, taken, folder: store.layout.root }
-    yield* writeParts(store, connection, part, to, instead)
-  }
+  for (const part of due)
+    if ((yield* gapsOf(store, [part.file])).length === 0)
+      yield* writeParts(store, connection, part, to, instead)
   return instead.in(next)
 }, Effect.scoped)
