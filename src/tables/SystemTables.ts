@@ -407,6 +407,13 @@ export const deletionsTable = table(
   ],
 )
 
+export const productsCounted = column(
+  "counted",
+  "BIGINT",
+  "own",
+  "Number of products that the service counted; NULL if it is not known which.",
+)
+
 export const coverageTable = table(
   "coverage",
   "The outcome of each customer, engine and feature in each run.",
@@ -427,12 +434,7 @@ export const coverageTable = table(
       "Number of records published. 0: its tables are known and got none, or every record of the final " +
         "results belongs to another feature. NULL: not known: nothing was read, or a record may be its own.",
     ),
-    column(
-      "counted",
-      "BIGINT",
-      "own",
-      "Number of products that the service counted; NULL if it is not known which.",
-    ),
+    productsCounted,
     time("as_of", "own", "When the results arrived or the task was settled."),
   ],
 )
