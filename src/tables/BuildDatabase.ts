@@ -107,7 +107,7 @@ const rowsFrom = Effect.fnUntraced(function* (
   const isNew = (file: ManifestFile) => placeIn(store)(file) === temporary(file.path)
   if (files.every((file) => isNew(file) && file.file_rows === undefined))
     return { sql: `SELECT ${tableCells(spec.columns)} FROM ${rows}`, takes: false }
-  const source = `(SELECT *, filename AS _file FROM ${rows}${ofRuns(only)})`
+  const source = `(SELECT * FROM ${rows}${ofRuns(only)})`
   const cast = castRows(spec, yield* connection.columnTypes(`SELECT * FROM ${rows}`), source)
   const [lost = {}] = cast.unfit === undefined ? [] : yield* connection.rows(cast.unfit)
   for (const [column, count] of Object.entries(lost))
@@ -155,42 +155,25 @@ export const countDifferences = Effect.fnUntraced(function* (
   const rows = yield* connection.rows(
     `SELECT place, run_id, count(*)::INTEGER AS rows FROM (${all})${ofRuns(only)} GROUP BY place, run_id`,
   )
-  const byTable = Map.groupBy(rows, (row) => names[Number(row["place"])])
-  const differences: Array<{ table: string; run_id: string; expected: number; found: number }> = []
-  for (const name of names) {
-    const found = new Map(
-      (byTable.get(name) ?? []).map((row) => [String(row["run_id"]), Number(row["rows"])]),
-    )
-    const expected = new Map(
-      compared.map(([run_id, { files }]) => [
-        run_id,
-        files.filter(({ table }) => table === name).reduce((sum, each) => sum + each.rows, 0),
-      ]),
-    )
-    for (const run_id of new Set([...found.keys(), ...expected.keys()])) {
-      const difference = { expected: expected.get(run_id) ?? 0, found: found.get(run_id) ?? 0 }
-      if (difference.expected !== difference.found) differences.push({ table: name, run_id, ...difference })
-    }
-  }
-  return differences
-})
-
-/** Runs that were published before they were numbered. */
-const numberRuns = (connection: Connection, sequences: ReadonlyMap<string, number>) =>
-  Effect.forEach(
-    sequences,
-    ([run_id, sequence]) =>
-      connection.run(`UPDATE ops.runs SET sequence = ${sequence} WHERE run_id = ? AND sequence IS NULL`, [
-        run_id,
-      ]),
-    { discard: true },
+  const counts = new Map(
+    rows.map((row) => [`${Number(row["place"])} ${String(row["run_id"])}`, Number(row["rows"])]),
   )
+  const unknown = rows.map((row): readonly [string, undefined] => [String(row["run_id"]), undefined])
+  const runs = new Map([...unknown, ...compared])
+  return names.flatMap((table, place) =>
+    [...runs].flatMap(([run_id, run]) => {
+      const own = (run?.files ?? []).filter((file) => file.table === table)
+      const expected = own.reduce((sum, each) => sum + each.rows, 0)
+      const found = counts.get(`${place} ${run_id}`) ?? 0
+      return expected === found ? [] : [{ table, run_id, expected, found }]
+    }),
+  )
+})
 
 /** The runs of the database in the order in which they began, each with a number of its own. */
 const runsInOrder = Effect.fnUntraced(function* (connection: Connection) {
   const rows = yield* connection.rows(
-    `SELECT run_id, coalesce(sequence, 0) AS sequence FROM ops.runs
-    ORDER BY coalesce(sequence, 0), started_at, run_id`,
+    "SELECT run_id, sequence FROM ops.runs ORDER BY sequence, started_at, run_id",
   )
   let last = 0
   return rows.map(({ run_id, sequence }) => {
@@ -274,8 +257,6 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(function* (
   store: Made,
   manifest: Manifest,
   options: {
-    /** By run: its place in the order in which runs began. */
-    readonly sequences: ReadonlyMap<string, number>
     /** By run: tables of which a file is missing or damaged. */
     readonly lost: ReadonlyMap<string, ReadonlySet<string>>
     readonly memoryLimit: MemoryLimit
@@ -291,7 +272,6 @@ export const buildDatabase = Effect.fn("Publishing.buildDatabase")(function* (
     yield* turn(bytes(all.filter(({ table }) => table === spec.name)))
     yield* putRows(filling, spec)
   }
-  yield* numberRuns(connection, options.sequences)
   const order = yield* runsInOrder(connection)
   for (const [done, run] of order.entries()) {
     yield* tell({ _tag: "Building", done, runs: order.length })

@@ -102,7 +102,7 @@ const moveFiles = (
 export const recover = Effect.fn("Publishing.recover")(function* (store: Store) {
   const { layout, files, modes } = store
   yield* fileStep(() => {
-    files.makeFolder(layout.root, modes.root)
+    files.makeFolder(layout.root, modes.folder)
     files.makeFolder(layout.tables, modes.folder)
   })
   const next = yield* fileStep(() => readManifest(layout.next))

@@ -104,10 +104,6 @@ export const schemaVersionOf = (
 const shortName = (type: string): string =>
   type === "TIMESTAMP WITH TIME ZONE" ? "TIMESTAMPTZ" : type.replaceAll(" ", "")
 
-/** Files of an older version lack the run's date; their path has it, in every version. */
-export const dateIn = (path: string): string =>
-  `TRY_CAST(regexp_extract(${path}, '.*/run_date=([0-9-]+)/', 1) AS DATE)`
-
 const isoText = (value: string): string =>
   `replace(strftime(timezone('UTC', ${value}), '%Y-%m-%dT%H:%M:%S.%fZ'), '.000000Z', 'Z')`
 
@@ -207,7 +203,7 @@ const withCells = (rows: string, cells: ReadonlyArray<string>): string =>
   cells.length === 0 ? rows : `(SELECT *, ${cells.join(", ")} FROM ${rows})`
 
 /**
- * The rows of a table from files that have these columns; `source` has them, and `_file`. In a row of a
+ * The rows of a table from files that have these columns, which are those of `source`. In a row of a
  * record, what has no column any more, or does not fit that which it has, is in `extra` and `misfits`, as if
  * it had just come; what has got a column that it fits is taken from there. Any other column that no file has
  * is NULL. `unfit` is a query for how many values of each changed column do not fit, `taken` for whether any
@@ -218,8 +214,7 @@ export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: 
   const typeOf = (name: string) => found.get(name) ?? ""
   const isOther = ({ name, type }: ColumnSpec) =>
     typeOf(name) !== shortName(type) && !(type === "JSON" && alwaysJson.includes(name))
-  // Files of an older version have neither.
-  const hasRest = ["misfits", "extra"].every((name) => found.has(name) && isIn(spec, name))
+  const hasRest = ["misfits", "extra"].every((name) => isIn(spec, name))
   const isField = (name: string) => hasRest && isColumnName(name)
   const taken = spec.columns.filter((each) => isField(each.name) && isOther(each))
   const cast = spec.columns.filter((each) => found.has(each.name) && isOther(each))
@@ -257,7 +252,6 @@ export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: 
       ...(cast.includes(each) ? [castTo(each)] : []),
       ...(taken.includes(each) ? [takenFrom(each)] : []),
       ...(found.has(each.name) && !isOther(each) ? [identifier(each.name)] : []),
-      ...(each.name === "run_date" ? [dateIn("_file")] : []),
     ]
     const value = values.length > 1 ? `coalesce(${values.join(", ")})` : (values[0] ?? "NULL")
     return `CAST(${value} AS ${each.type})`

@@ -18,7 +18,7 @@ import { inMemory } from "./BuildDatabase.ts"
 import { forgottenInTables } from "./Disguise.ts"
 import { fileMetadata, parquetRows } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
-import { keptVersions, newestDerived } from "./KeptVersions.ts"
+import { keptPath, keptVersions, newestDerived } from "./KeptVersions.ts"
 import {
   fileStep,
   filesOf,
@@ -134,7 +134,7 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (store: S
 const dropIncomplete = Effect.fnUntraced(function* (store: Store) {
   for (const manifest of yield* fileStep(() => keptVersions(store))) {
     if ((yield* gapsOf(store, filesOf(manifest))).length > 0)
-      yield* fileStep(() => store.files.remove(join(store.layout.previous, `${manifest.version}.json`)))
+      yield* fileStep(() => store.files.remove(keptPath(store.layout, manifest.version)))
   }
 })
 

@@ -229,14 +229,10 @@ export type Layout = ReturnType<typeof layoutOf>
 export interface Modes {
   readonly folder: number
   readonly file: number
-  /** The output folder itself: it holds the database, so a group that shares it may open the folder. */
-  readonly root: number
 }
 
 export const modesOf = (share: "none" | "group"): Modes =>
-  share === "group"
-    ? { folder: 0o750, file: 0o640, root: 0o750 }
-    : { folder: 0o700, file: 0o600, root: 0o700 }
+  share === "group" ? { folder: 0o750, file: 0o640 } : { folder: 0o700, file: 0o600 }
 
 // What publishing does with files besides writing them: reading, listing what is below a folder, and
 // reporting what the machine refused.
@@ -347,7 +343,7 @@ export interface Pseudonyms {
 /** The name of a file that is written but not published yet; no glob for Parquet files matches it. */
 export const temporary = (path: string): string => `${path}.tmp`
 
-/** Where a file of a version is now, below the output folder: a new one, or one that only kept versions have. */
+/** Where a file is now, below the output folder: it may be new, or only kept versions have it. */
 export const placeIn =
   ({ layout: { root } }: Pick<Store, "layout">) =>
   ({ path }: { readonly path: string }): string =>

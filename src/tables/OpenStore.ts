@@ -80,7 +80,7 @@ export const standingIn = (layout: Layout) =>
   })
 
 /** What a job asks for, if all of it can be made with these schemas. */
-export const pseudonymsOf = Effect.fnUntraced(function* (
+const pseudonymsOf = Effect.fnUntraced(function* (
   families: ReadonlyArray<RecordFamily>,
   asked: PseudonymsAsked | undefined,
 ) {
@@ -94,18 +94,6 @@ export const pseudonymsOf = Effect.fnUntraced(function* (
   }
   const { key, reference } = asked
   return { policy, key, reference } satisfies Pseudonyms as Pseudonyms
-})
-
-/** The same for a job that is about to run: it must agree with what is published. */
-export const pseudonymsForJob = Effect.fnUntraced(function* (
-  standing: Manifest | undefined,
-  families: ReadonlyArray<RecordFamily>,
-  asked: PseudonymsAsked | undefined,
-) {
-  const pseudonyms = yield* pseudonymsOf(families, asked)
-  if (standing === undefined) return pseudonyms
-  const why = disagreement(standing.pseudonyms, pseudonyms?.policy)
-  return why === undefined ? pseudonyms : yield* new PseudonymsRefused({ message: why })
 })
 
 /** Before rows are added to a version: a lost manifest may have been read off the files meanwhile. */
@@ -271,7 +259,9 @@ export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOpt
  */
 export const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
   const { standing, schemas } = yield* schemasBeside(options, listed)
-  const pseudonyms = yield* pseudonymsForJob(standing, schemas.families, options.pseudonyms)
+  const pseudonyms = yield* pseudonymsOf(schemas.families, options.pseudonyms)
+  const why = standing && disagreement(standing.pseudonyms, pseudonyms?.policy)
+  if (why !== undefined) return yield* new PseudonymsRefused({ message: why })
   const store = yield* storeWith(options, schemas, pseudonyms)
   yield* keepKeyPlace(store)
   return store

@@ -40,11 +40,13 @@ import { statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { listed } from "../base/Text.ts"
 
-export interface Memory {
+interface Memory {
   /** What the newest publication found in the bodies: publishing the outcome need not read them again. */
   run_id: RunId | undefined
   findings: ReadonlyMap<string, SessionFindings>
 }
+
+const nothingKnown = (): Memory => ({ run_id: undefined, findings: new Map() })
 
 const staleOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits: Freshness | undefined) {
   const nothing: StaleData = {}
@@ -116,7 +118,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
 })
 
 /** As `repair` publishes: the run alone, whatever the gates of its job would say. */
-export const publishRun = (store: Store, memory: Memory, run_id: RunId) =>
+export const publishRun = (store: Store, run_id: RunId, memory: Memory = nothingKnown()) =>
   Effect.catchTag(publishGated(store, memory, run_id, undefined), "PublicationHeld", Effect.die)
 
 /** The version has the tables of an earlier one, or lacks one that is in force by now. */
@@ -153,7 +155,7 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     }
   })
   const { told } = yield* change(store, put)
-  if (told === "publish") yield* publishRun(store, memory, run_id)
+  if (told === "publish") yield* publishRun(store, run_id, memory)
 })
 
 // A version of a run that goes on: the tasks that are over, whole, beside everything published before. It
@@ -262,7 +264,7 @@ export const PublisherDuckDb = {
         // What is wrong with a schema, with pseudonyms or with SQL is found before anything starts.
         yield* refuseOutdated(yield* opened, options.models ?? [], options.gates?.tests ?? [])
         const context = yield* Effect.context<Ledger | Landing | DuckDb | FileSystem.FileSystem>()
-        const memory: Memory = { run_id: undefined, findings: new Map() }
+        const memory = nothingKnown()
         const turn = yield* PublicationTurn
         const inTurn = <A, E>(
           work: (store: Store) => Effect.Effect<A, E, Ledger | Landing | DuckDb | FileSystem.FileSystem>,

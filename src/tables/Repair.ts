@@ -56,9 +56,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
       left.push(`${run_id}: its tables are not derived again: ${heldText}`)
       continue
     }
-    const derived = yield* Effect.result(
-      publishRun(store, { run_id: undefined, findings: new Map() }, run_id),
-    )
+    const derived = yield* Effect.result(publishRun(store, run_id))
     if (derived._tag === "Success")
       done.push(`${run_id}: its tables were derived again from landing/${run_id}`)
     else left.push(`${run_id}: its tables cannot be derived again: ${derived.failure.message}`)

@@ -5,6 +5,7 @@
  */
 import { Effect } from "effect"
 import { placeOf } from "./DataDictionary.ts"
+import { addUp } from "./DeriveSession.ts"
 import { keptVersions } from "./KeptVersions.ts"
 import { fileStep, filesOf, gapsOf, readManifest, withPolicy } from "./Manifest.ts"
 import type { Gap, Manifest, Store } from "./Manifest.ts"
@@ -41,12 +42,8 @@ export type RolledBack =
   | { readonly _tag: "NotKept"; readonly kept: ReadonlyArray<number> }
   | { readonly _tag: "Incomplete"; readonly version: number; readonly gap: Gap }
 
-const rowsByTable = (manifest: Manifest): ReadonlyMap<string, number> => {
-  const rows = new Map<string, number>()
-  for (const { files } of Object.values(manifest.runs))
-    for (const file of files) rows.set(file.table, (rows.get(file.table) ?? 0) + file.rows)
-  return rows
-}
+const rowsByTable = ({ runs }: Manifest): ReadonlyMap<string, number> =>
+  addUp(Object.values(runs).map(({ files }) => files.map(({ table, rows }) => [table, rows] as const)))
 
 const differing = (before: Manifest, after: Manifest): ReadonlyArray<TableRows> => {
   const [one, other] = [rowsByTable(before), rowsByTable(after)]

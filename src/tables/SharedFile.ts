@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { inMemory } from "./BuildDatabase.ts"
-import { dateIn, parquetRows, writeParquet, schemaVersionOf } from "./FileColumns.ts"
+import { parquetRows, writeParquet, schemaVersionOf } from "./FileColumns.ts"
 import { fingerprintInTurns, gapsOf, monthOf, monthPath, endOf, placesOf, temporary } from "./Manifest.ts"
 import { readPath, runPath } from "./Manifest.ts"
 import type { ManifestFile, Manifest, Store } from "./Manifest.ts"
@@ -50,12 +50,9 @@ export interface Choice {
 }
 
 /** The files that are taken together or not at all: those of one run, or one that several runs share. */
-interface Unit {
-  readonly table: string
-  readonly month: string
+interface Unit extends MonthFile {
   readonly schema: number | undefined
   readonly parts: Array<RunPart>
-  readonly sources: ReadonlyArray<ManifestFile>
 }
 
 export const sum = (values: ReadonlyArray<number>): number => values.reduce((total, each) => total + each, 0)
@@ -154,19 +151,15 @@ const rowsOf = Effect.fnUntraced(function* (store: Store, connection: Connection
   })
   // In the order of the newest: columns are added with time.
   const found = new Set([...(yield* namesIn(places.slice(-1))), ...(yield* namesIn(places))])
-  // Files of an older version lack the run's date, which is in their path.
-  const names = found.has("run_date") ? [...found] : ["run_date", ...found]
-  const dateInPath = dateIn("filename")
-  const date = found.has("run_date") ? `coalesce(run_date, ${dateInPath})` : dateInPath
-  const select = names.map((name) => (name === "run_date" ? `${date} AS run_date` : identifier(name)))
+  const columns = [...found].map(identifier)
   const runs = file.parts.map(({ run_id }) => literal(run_id)).join(", ")
   const without = file.without?.(found)
   const where = `run_id IN (${runs})${without === undefined ? "" : ` AND NOT ${without}`}`
   // Files are read one after the other: rows have to be sorted only if one of them has rows of several runs.
   const isSorted = file.sources.length === 1 || file.sources.every((each) => each.file_rows === undefined)
   const order = isSorted ? "" : " ORDER BY run_date, run_id, filename, file_row_number"
-  const sql = `SELECT ${select.join(", ")} FROM ${parquetRows(places)} WHERE ${where}`
-  return { sql, order, columns: names.map(identifier) }
+  const sql = `SELECT ${columns.join(", ")} FROM ${parquetRows(places)} WHERE ${where}`
+  return { sql, order, columns }
 })
 
 /** By run: the number of its rows, and the sum of their hashes. */

@@ -8,8 +8,6 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
 import { RunId } from "../service/Ids.ts"
-import { literal } from "../base/DuckDbFailed.ts"
-import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase, inMemory, isOutOfMemory, memoryLimits, type MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import {
@@ -24,7 +22,7 @@ import {
 } from "./Manifest.ts"
 import type { Gap, Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
-import { ledgerFailed, type PublishFailed } from "./Publisher.ts"
+import type { PublishFailed } from "./Publisher.ts"
 import { runsTable } from "./SystemTables.ts"
 import { PseudonymPolicy, isSamePolicy, policyInFile } from "./Treatments.ts"
 
@@ -82,7 +80,7 @@ export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
   const placed: Array<Placed> = []
   for (const path of filesBelow(layout.tables).map((name) => `tables/${name}`)) {
     const place = readPath(path)
-    const found = place && (yield* readOffFile(join(layout.root, path), place))
+    const found = place && (yield* readOffFile(join(layout.root, path)))
     if (place === undefined || found === undefined) continue
     const { table, version } = place
     const { runs, policy } = found
@@ -119,14 +117,11 @@ const decodePolicy = Schema.decodeUnknownSync(Schema.fromJsonString(PseudonymPol
 
 /** Its rows by run, and what they have in place of the customers; undefined if the file cannot be read. */
 const readOffFile = Effect.fnUntraced(
-  function* (path: string, { own }: NonNullable<ReturnType<typeof readPath>>) {
+  function* (path: string) {
     const connection = yield* inMemory
-    const [what, end] =
-      own === undefined
-        ? ["run_id, any_value(run_date)::VARCHAR AS run_date", "GROUP BY run_id ORDER BY run_id"]
-        : [`${literal(own.run_id)} AS run_id, ${literal(own.run_date)} AS run_date`, ""]
     const rows = yield* connection.rows(
-      `SELECT ${what}, count(*)::INTEGER AS n FROM read_parquet(?, hive_partitioning = false) ${end}`,
+      `SELECT run_id, any_value(run_date)::VARCHAR AS run_date, count(*)::INTEGER AS n
+        FROM read_parquet(?, hive_partitioning = false) GROUP BY run_id ORDER BY run_id`,
       [path],
     )
     const [said] = yield* connection.rows(
@@ -168,14 +163,11 @@ export const buildStanding = Effect.fnUntraced(function* <R>(
   sought: Manifest,
   restore: (lost: Sought) => Effect.Effect<Sought, PublishFailed, R>,
 ) {
-  const ledger = yield* Ledger
-  const runs = yield* Effect.mapError(ledger.runs, ledgerFailed)
   const buildWithin = Effect.fnUntraced(function* ({ next, gaps }: Sought, memoryLimit: MemoryLimit) {
     yield* fileStep(() => clearBuild(store))
     yield* placeEmptyDatabase(store)
     const lost = lostTables(next, gaps, store.families)
-    const sequences = new Map(runs.map(({ seq, fact }) => [fact.run_id, seq]))
-    return yield* buildDatabase(store, withoutTables(next, lost), { lost, memoryLimit, sequences })
+    return yield* buildDatabase(store, withoutTables(next, lost), { lost, memoryLimit })
   })
   const build = (whole: Sought) =>
     memoryLimits

@@ -286,7 +286,7 @@ describe("what a crash left", () => {
       const found = yield* Effect.provide(recover(store), live)
       assert.deepStrictEqual(
         [found, filesBelow(root), modeOf(root), modeOf(store.layout.tables)],
-        [nothingPublished, [], store.modes.root, store.modes.folder],
+        [nothingPublished, [], store.modes.folder, store.modes.folder],
       )
     }).pipe(Effect.scoped),
   )

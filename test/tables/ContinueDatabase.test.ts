@@ -381,7 +381,7 @@ describe("a database", () => {
     Effect.gen(function* () {
       const root = yield* folder
       const store = { layout: layoutOf(join(root, "missing")), families }
-      const options = { sequences: new Map(), lost: new Map(), memoryLimit: "384MB" as const }
+      const options = { lost: new Map(), memoryLimit: "384MB" as const }
       for (const work of [
         buildDatabase(store, nothingPublished, options),
         amendDatabase(store, nothingPublished, [], []),
