@@ -12,16 +12,8 @@ import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { namingSchemaFiles, withSchemasOf } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
-import {
-  fileStep,
-  filesBelow,
-  filesOf,
-  isThatDatabase,
-  manifestText,
-  nothingPublished,
-  readManifest,
-  temporary,
-} from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, isThatDatabase, manifestText, nothingPublished } from "./Manifest.ts"
+import { readManifest, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { placeParquet, sweepParquet } from "./ParquetViews.ts"
 import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
@@ -143,7 +135,6 @@ const standingManifest = Effect.fnUntraced(function* (store: Store) {
   return found
 })
 
-/** Puts the new database into place. */
 export const swapDatabase = Effect.fnUntraced(function* ({ layout, modes }: Store) {
   const duckdb = yield* DuckDb
   yield* duckdb.atomicSwap(layout.build, layout.database, modes.file).pipe(Effect.mapError(databaseFailed))
@@ -166,9 +157,3 @@ export const clearStrays = (store: Store, manifest: Manifest) =>
     sweepParquet(store, (version) => version <= newest)
     clearBuild(store)
   })
-
-/** A failure before the commit leaves nothing behind; what cannot be removed now is removed next time. */
-export const discarding =
-  (store: Store, manifest: Manifest) =>
-  <A, E, R>(staging: Effect.Effect<A, E, R>) =>
-    Effect.onError(staging, () => Effect.ignore(clearStrays(store, manifest)))

@@ -16,17 +16,8 @@ import { addUpMisfits, addUpRejected, otherRecordsOf } from "../records/Misfits.
 import type { Flushed } from "../records/Flush.ts"
 import type { ParsedBody } from "../records/FindRecords.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import {
-  addUp,
-  deriveSession,
-  findingsKey,
-  findingsOf as sessionFindings,
-  listed,
-  parseUsable,
-  readBody,
-  rowsOfSession,
-  largeBytes,
-} from "./DeriveSession.ts"
+import { addUp, deriveSession, findingsKey, findingsOf as sessionFindings, listed } from "./DeriveSession.ts"
+import { parseUsable, readBody, rowsOfSession, largeBytes } from "./DeriveSession.ts"
 import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
 import { coverageRows, deliveredFeatures, type TaskFindings } from "./CoverageRows.ts"
 import { executionRow, stateRows, taskCells, isObject, objectsOf } from "./ExecutionRows.ts"
@@ -372,18 +363,12 @@ export const stageRun = Effect.fn("Publishing.stageRun")(function* (
   return { run_id, state, derived, entry: { run_date, version, files: written } }
 })
 
-/** Runs that were held back. One that cannot be derived any more stays so, and the version lacks it. */
-export const stageHeld = Effect.fnUntraced(function* (
-  store: Store,
-  runs: ReadonlyArray<RunId>,
-  version: number,
-) {
-  const staged: Array<Effect.Success<ReturnType<typeof stageRun>>> = []
-  for (const run_id of runs) {
-    const one = yield* Effect.result(stageRun(store, run_id, version))
-    if (one._tag === "Success") staged.push(one.success)
-    // A full disk must not look like a run that cannot be read.
-    else if (one.failure.damaged !== true) return yield* one.failure
-  }
-  return staged
-})
+/** As far as the run can be derived, or why not. A full disk must not look like a run that cannot be read. */
+export const stageReadable = (store: Store, run_id: RunId, version: number) =>
+  Effect.matchEffect(stageRun(store, run_id, version), {
+    onSuccess: (staged) => Effect.succeed({ staged, reason: "" }),
+    onFailure: (failure) =>
+      failure.damaged === true
+        ? Effect.succeed({ staged: undefined, reason: failure.message })
+        : Effect.fail(failure),
+  })

@@ -10,16 +10,8 @@ import { ageSql, storeColumn, storeTable } from "./RecordStore.ts"
 import type { Relation, StoreColumn, StoreTable } from "./RecordStore.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { aloneSql, sameSql, subject, temp } from "./Answers.ts"
-import {
-  actor,
-  consentsTable,
-  customer,
-  documentsTable,
-  engine,
-  engineFields,
-  outcome,
-  productsCounted,
-} from "./SystemTables.ts"
+import { actor, consentsTable, customer, documentsTable, engine, engineFields } from "./SystemTables.ts"
+import { outcome, productsCounted } from "./SystemTables.ts"
 
 /** What a view needs of all runs: one row a key in a table of `store`, which takes in those of each run. */
 interface Gathered {
@@ -243,7 +235,7 @@ const coverage: Relation = {
     { ...actor, nullable: true },
     column("records", "INTEGER", "own", "Number of records published in that run; NULL if it is not known."),
     productsCounted,
-    time("as_of", "own", "When the results of the last success arrived; NULL if it never succeeded."),
+    time("as_of", "When the results of the last success arrived; NULL if it never succeeded."),
     date(
       "fresh_date",
       "Date of the last run in which it succeeded, or of the newest night before that one; " +

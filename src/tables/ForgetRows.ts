@@ -19,20 +19,10 @@ import { forgottenInTables } from "./Disguise.ts"
 import { fileMetadata, parquetRows } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptPath, keptVersions, newestDerived } from "./KeptVersions.ts"
-import {
-  fileStep,
-  filesOf,
-  fingerprintInTurns,
-  gapsOf,
-  nothingPublished,
-  placeIn,
-  readManifest,
-  runPath,
-  makeFoldersOf,
-  temporary,
-} from "./Manifest.ts"
+import { fileStep, filesOf, fingerprintInTurns, gapsOf, nothingPublished, placeIn } from "./Manifest.ts"
+import { readManifest, runPath, makeFoldersOf, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
-import { partsIn, Instead, writeParts, type RunPart } from "./SharedFile.ts"
+import { partsIn, Instead, writeShared, type Places, type RunPart } from "./SharedFile.ts"
 import { inDatabase, ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { checkAgreement } from "./OpenStore.ts"
 import { ledgerRows } from "./RunRows.ts"
@@ -180,15 +170,18 @@ const writeAgain = Effect.fnUntraced(function* (store: Store, forgotten: Forgott
   const isTheirs = (run_id: string, { path }: ManifestFile) => theirs.get(path)?.has(run_id) === true
   const due = pathsWith(manifests, (run_id, file) => isTheirs(run_id, file) || isRun(run_id, file))
   const without = (columns: ReadonlySet<string>) => aboutCustomer(columns, forgotten)
-  for (const [path, { file, parts }] of all) {
+  for (const [path, one] of all) {
     if (!due.has(path)) continue
+    const { file, parts } = one
     const left = parts
       .filter(({ run_id }) => !isRun(run_id, file))
       .map((part) => ({ ...part, rows: part.rows - (theirs.get(path)?.get(part.run_id) ?? 0) }))
     for (const { run_id } of left) instead.set(run_id, path, undefined)
-    const staying = { file, without, parts: left.filter(({ rows }) => rows > 0) }
-    if (staying.parts.length > 0)
-      yield* settle(store, join(folder, yield* writeParts(store, connection, staying, to, instead)))
+    const staying = { ...one, without, parts: left.filter(({ rows }) => rows > 0) }
+    if (staying.parts.length > 0) {
+      const written = yield* writeShared(store, connection, staying, to, instead)
+      yield* settle(store, join(folder, written.path))
+    }
     for (const part of parts.filter(({ run_id }) => isRun(run_id, file)))
       instead.set(part.run_id, path, yield* writeRun(store, part, to))
   }
@@ -206,7 +199,7 @@ const settle = ({ files }: Store, place: string) =>
 const writeRun = Effect.fnUntraced(function* (
   store: Store,
   part: RunPart,
-  { version, taken, folder }: Parameters<typeof writeParts>[3],
+  { version, taken, folder }: Places,
 ) {
   const run_id = RunId.make(part.run_id)
   const table = runsTable.name

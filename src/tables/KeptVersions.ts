@@ -7,17 +7,8 @@ import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { databaseVersion, isReadable } from "./BuildDatabase.ts"
-import {
-  fileStep,
-  filesBelow,
-  filesOf,
-  isOtherDatabase,
-  manifestText,
-  readManifest,
-  placeIn,
-  readPath,
-  makeFoldersOf,
-} from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, isOtherDatabase, manifestText, readManifest } from "./Manifest.ts"
+import { placeIn, readPath, makeFoldersOf } from "./Manifest.ts"
 import type { Layout, Manifest, Store } from "./Manifest.ts"
 import { isSamePolicy } from "./Treatments.ts"
 

@@ -7,13 +7,8 @@ import { Effect, Struct, Schema } from "effect"
 import { durableFiles } from "../base/DurableFile.ts"
 import type { Freshness, Gates, Job, SqlFile } from "../jobs/Job.ts"
 import { listedSchemas, schemasOfTables, schemasWithKept } from "../records/SchemasInForce.ts"
-import type {
-  ListedSchemas,
-  NamedSchemas,
-  Readings,
-  SchemaFolders,
-  SchemasInForce,
-} from "../records/SchemasInForce.ts"
+import type { ListedSchemas, NamedSchemas, Readings, SchemaFolders } from "../records/SchemasInForce.ts"
+import type { SchemasInForce } from "../records/SchemasInForce.ts"
 import { newestDerived } from "./KeptVersions.ts"
 import { fileStep, layoutOf, modesOf, readManifest } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -35,9 +30,7 @@ export class PseudonymsRefused extends Schema.TaggedError<PseudonymsRefused>()("
 
 export interface PseudonymsAsked {
   readonly key: PseudonymKey
-  /** Where the key is. */
   readonly reference: SecretReference
-  /** By record table. */
   readonly columns: Readonly<Record<string, ReadonlyArray<string>>>
 }
 
@@ -156,7 +149,6 @@ export const keyPlace = (path: string, check: string): Effect.Effect<SecretRefer
   Effect.sync(() => placesIn(path)[check])
 
 export interface PublisherOptions {
-  /** The output folder. */
   readonly root: string
   /** Where the program's own record schemas are. */
   readonly schemasFolder: string
@@ -166,11 +158,8 @@ export interface PublisherOptions {
   readonly readings?: Readings
   /** Whose gates and models these are; the job of each run that is published if it is not given. */
   readonly job?: string
-  /** What a version must pass to become current. */
   readonly gates?: Gates
-  /** How old its data may get. */
   readonly freshness?: Freshness
-  /** The job's own views and tables. */
   readonly models?: ReadonlyArray<SqlFile>
   readonly share: "none" | "group"
   /** Which folders of Parquet a version has; as before if it is not given. */
@@ -178,7 +167,6 @@ export interface PublisherOptions {
   /** Earlier versions that stay restorable after a publication; 3 if it is not given. */
   readonly versionsKept?: number | undefined
   readonly toolVersion: string
-  /** What the job asks for in place of the customers. */
   readonly pseudonyms?: PseudonymsAsked
 }
 

@@ -15,17 +15,11 @@ import { listedSchemas } from "../records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import { failedGates, staleIn, gatesOfPart } from "./AskGates.ts"
 import { publishedTables } from "./DataDictionary.ts"
-import { deriveRun, fileSink, stageHeld, stageRun } from "./DeriveRun.ts"
+import { deriveRun, fileSink, stageReadable, stageRun } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
 import { disguisePicture, revealer } from "./Disguise.ts"
-import {
-  heldBefore,
-  heldDatabase,
-  keepAside,
-  removeAllAside,
-  removeAside,
-  withoutInterim,
-} from "./HeldRuns.ts"
+import { heldBefore, heldDatabase, keepAside, removeAllAside, removeAside } from "./HeldRuns.ts"
+import { withoutInterim } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { withPolicy, fileStep, filesBelow, type Manifest, type Layout, type Store } from "./Manifest.ts"
 import { keepModels, refuseOutdated, type SqlOutdated } from "./Models.ts"
@@ -70,7 +64,9 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     const schemas = yield* keepSchemas(store, current)
     const own = yield* stageRun(store, run_id, version)
     const held = gating === undefined ? [] : yield* heldBefore(own.state)
-    const also = yield* stageHeld(store, held, version)
+    // One that cannot be derived any more stays held back, and the version lacks it.
+    const found = yield* Effect.forEach(held, (id) => stageReadable(store, id, version))
+    const also = found.flatMap(({ staged }) => staged ?? [])
     if (gating !== undefined) {
       // A run of a job that this one replaces leaves that job's models as they are.
       const { job = own.state.started.job, models = [] } = gating

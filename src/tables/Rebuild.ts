@@ -21,7 +21,7 @@ import { fileStep, filesOf, gapsOf, placesOf, withPolicy } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { dropKeyPlaces, keepKeyPlace } from "./OpenStore.ts"
 import { inDatabase, ledgerFailed } from "./Publisher.ts"
-import { stageRun } from "./DeriveRun.ts"
+import { stageReadable } from "./DeriveRun.ts"
 import { isSamePolicy } from "./Treatments.ts"
 import { change, type Standing } from "./Version.ts"
 
@@ -88,7 +88,6 @@ const differences = Effect.fnUntraced(function* (connection: Connection, old: st
 export interface Rebuilt {
   /** The version with the tables; undefined if nothing was published. */
   readonly version: number | undefined
-  /** Runs whose tables were derived again. */
   readonly runs: number
   readonly changes: ReadonlyArray<RowChange & { readonly run_id: string }>
   /** Runs that keep their tables, and why. */
@@ -123,17 +122,12 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     Effect.fnUntraced(function* (standing: Standing) {
       // A comparison leaves no trace, not even of schemas.
       const schemas = publishes ? yield* keepSchemas(store, standing.current) : {}
-      const { runs, kept, left_out, unknown, isOther } = yield* deriveAll(store, schemas, standing)
+      const { runs, isOther, ...found } = yield* deriveAll(store, schemas, standing)
+      const { unknown, left_out } = found
       const changes = yield* changesOf(store, standing, { runs, unknown })
-      const derived = Object.values(runs).filter((run) => run.left_out !== true)
-      const told = {
-        runs: derived.filter((run) => run.version === standing.version).length,
-        changes,
-        kept,
-        left_out,
-        unknown,
-      }
-      const isReady = publishes && told.runs + unknown.length > 0 && (leavesOut || left_out.length === 0)
+      const derived = derivedIn(runs, standing.version).length
+      const told = { runs: derived, changes, ...found }
+      const isReady = publishes && derived + unknown.length > 0 && (leavesOut || left_out.length === 0)
       if (!isReady) return { told }
       return {
         told,
@@ -161,8 +155,8 @@ const deriveAll = Effect.fnUntraced(function* (
   const policy = store.pseudonyms?.policy
   const isOther = current.version > 0 && !isSamePolicy(current.pseudonyms, policy)
   const runs: Record<string, Manifest["runs"][string]> = isOther ? {} : { ...base }
-  const reason = "the ledger does not know it, and `nightjar explain ledger-older` says how to go on"
-  const kept = landed.map((run_id): Rebuilt["kept"][number] => ({ run_id, reason, pruned: false }))
+  const unheard = "the ledger does not know it, and `nightjar explain ledger-older` says how to go on"
+  const kept = landed.map((run_id): Rebuilt["kept"][number] => ({ run_id, reason: unheard, pruned: false }))
   const ledger = yield* Ledger
   const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   for (const { run_id, isHeld } of yield* publishedRuns) {
@@ -170,21 +164,15 @@ const deriveAll = Effect.fnUntraced(function* (
       kept.push({ run_id, reason: heldText, pruned: false })
       continue
     }
-    const staged = yield* Effect.result(stageRun(store, run_id, version))
-    if (staged._tag === "Failure") {
-      // A full disk must not look like a run that cannot be read.
-      if (staged.failure.damaged !== true) return yield* staged.failure
-      kept.push({ run_id, reason: staged.failure.message, pruned: pruned.has(run_id) })
-      continue
-    }
-    const { entry } = staged.success
-    runs[run_id] = { ...entry, schemas }
+    const { staged, reason } = yield* stageReadable(store, run_id, version)
+    if (staged === undefined) kept.push({ run_id, reason, pruned: pruned.has(run_id) })
+    else runs[run_id] = { ...staged.entry, schemas }
   }
   const left_out: Array<Rebuilt["left_out"][number]> = []
   for (const [run_id, run] of isOther ? Object.entries(base) : []) {
     // What was published of a run that goes on is published again at its end.
     if (runs[run_id] !== undefined || run.interim === true) continue
-    left_out.push({ run_id, reason: kept.find((one) => one.run_id === run_id)?.reason ?? reason })
+    left_out.push({ run_id, reason: kept.find((one) => one.run_id === run_id)?.reason ?? unheard })
     runs[run_id] = { run_date: run.run_date, version, left_out: true, schemas, files: [] }
   }
   return { runs, kept: isOther ? [] : kept, left_out, unknown, isOther }
@@ -218,6 +206,11 @@ export const publishedRuns = Effect.gen(function* () {
   return published
 })
 
+const derivedIn = (runs: Manifest["runs"], own: number) =>
+  Object.entries(runs).flatMap(([run_id, { files, version, left_out }]) =>
+    version === own && left_out !== true ? [{ run_id, files }] : [],
+  )
+
 const changesOf = Effect.fnUntraced(function* (
   store: Store,
   { newest: base, version: own }: Standing,
@@ -225,10 +218,8 @@ const changesOf = Effect.fnUntraced(function* (
 ) {
   const gaps = new Set((yield* gapsOf(store, filesOf(base), false)).map(({ path }) => path))
   const changes: Array<Rebuilt["changes"][number]> = []
-  const derived = Object.entries(runs).flatMap(([run_id, { files, version, left_out }]) =>
-    version === own && left_out !== true ? [{ run_id, files }] : [],
-  )
-  for (const { run_id, files } of [...unknown.map((id) => ({ run_id: id, files: [] })), ...derived]) {
+  const gone = unknown.map((run_id) => ({ run_id, files: [] }))
+  for (const { run_id, files } of [...gone, ...derivedIn(runs, own)]) {
     const before = (base.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))
     const differ = yield* compareRows(store, run_id, { before, after: files })
     changes.push(...differ.map((change) => ({ run_id, ...change })))

@@ -8,20 +8,13 @@
 import { identifier } from "../base/DuckDbFailed.ts"
 import { column, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import { isColumnName, type RecordFamily } from "../records/RecordSchema.ts"
-import {
-  childTable,
-  familyTable,
-  otherRecordsTable,
-  product,
-  readBy,
-  subFamily,
-} from "../records/RecordTables.ts"
+import { childTable, familyTable, otherRecordsTable, product, readBy } from "../records/RecordTables.ts"
+import { subFamily } from "../records/RecordTables.ts"
 import { customer, engine } from "./SystemTables.ts"
 
 /** A table, or a view, as it can be read: of which schema, with a comment for it and for each column. */
 export interface Relation extends TableSpec {
   readonly schema: "main" | "history" | "nights"
-  /** What identifies a row. */
   readonly key: ReadonlyArray<string>
   /** A query with exactly these columns. */
   readonly sql: string

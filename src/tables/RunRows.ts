@@ -10,14 +10,8 @@ import { outcomes } from "../service/EndTable.ts"
 import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { taskCells, isObject, takeFields, type TableRow, type Row } from "./ExecutionRows.ts"
-import {
-  attachmentsTable,
-  deletionsTable,
-  engineDescriptionsTable,
-  engineFields,
-  runsTable,
-  tasksTable,
-} from "./SystemTables.ts"
+import { attachmentsTable, deletionsTable, engineDescriptionsTable, engineFields } from "./SystemTables.ts"
+import { runsTable, tasksTable } from "./SystemTables.ts"
 import { executionBehind, type RunPicture } from "./RunPicture.ts"
 
 /** As shown in tables: a task that is not settled has no reason yet. */

@@ -10,7 +10,7 @@ import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { inMemory } from "./BuildDatabase.ts"
 import { parquetRows, writeParquet, schemaVersionOf } from "./FileColumns.ts"
 import { fingerprintInTurns, gapsOf, monthOf, monthPath, endOf, placesOf, temporary } from "./Manifest.ts"
-import { readPath, runPath } from "./Manifest.ts"
+import { runPath } from "./Manifest.ts"
 import type { ManifestFile, Manifest, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed, databaseFailed } from "./Publisher.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -63,16 +63,18 @@ const inOrder = ({ runs }: Manifest) =>
     `${run_date} ${id}` < `${other.run_date} ${otherId}` ? -1 : 1,
   )
 
-/** By path: each file of these versions, and what the runs of the first one that names it have in it. */
+/** By path: each file of these versions, with what the runs of the first one that names it have in it. */
 export const partsIn = (manifests: ReadonlyArray<Manifest>) => {
-  const all = new Map<string, { readonly file: ManifestFile; readonly parts: Array<RunPart> }>()
+  const all = new Map<string, MonthFile & { readonly parts: Array<RunPart>; readonly file: ManifestFile }>()
   for (const manifest of manifests) {
     const known = new Set(all.keys())
     for (const [run_id, { run_date, files }] of inOrder(manifest))
       for (const file of files) {
-        if (known.has(file.path)) continue
-        const { parts } = all.get(file.path) ?? all.set(file.path, { file, parts: [] }).get(file.path)!
-        parts.push({ run_id, run_date, rows: file.rows })
+        const { table, path, rows } = file
+        if (known.has(path)) continue
+        const one = all.get(path) ?? { table, month: monthOf(run_date), parts: [], sources: [file], file }
+        one.parts.push({ run_id, run_date, rows })
+        all.set(path, one)
       }
   }
   return all
@@ -201,34 +203,6 @@ const checkRows = Effect.fnUntraced(function* (
   if (after.size > parts.length) return yield* refuse(path, "it has rows of a run that is not its own")
 })
 
-interface Target {
-  /** Its name in the manifest, relative to the output folder. */
-  readonly path: string
-  readonly version: number
-  /** Where it is written. */
-  readonly place: string
-}
-
-/** The written and synced file, as each run's entry of a manifest. */
-export const writeShared = Effect.fn("Publishing.writeShared")(function* (
-  store: Store,
-  connection: Connection,
-  file: MonthFile,
-  { path, version, place }: Target,
-) {
-  const source = yield* rowsOf(store, connection, file)
-  const { table, month, parts } = file
-  const own = readPath(path)?.own
-  const whose = own === undefined ? { month } : { run_id: own.run_id }
-  yield* writeParquet(store, connection, place, { sql: `${source.sql}${source.order}`, version, ...whose })
-  yield* checkRows(connection, source, place, path, file)
-  const all = own === undefined ? { file_rows: sum(parts.map(({ rows }) => rows)) } : {}
-  const entry = { table, path, ...all, ...(yield* fingerprintInTurns(place)) }
-  return new Map(
-    parts.map(({ run_id, rows }): readonly [string, ManifestFile] => [run_id, { ...entry, rows }]),
-  )
-}, inDatabase)
-
 // Rows of a run stand in one place. If a run whose rows share a file with those of others is published again,
 // the file is written again without them, in the same version: whoever reads all files reads no row twice.
 
@@ -274,33 +248,36 @@ export class Instead {
 }
 
 /** Where new files are to be, below `folder`, under temporary names that are not taken. */
-interface Places {
+export interface Places {
   readonly version: number
   readonly taken: Set<string>
   readonly folder: string
 }
 
-/** Writes what these runs have in a file as another one, which is a run's own if it was; returns its path. */
-export const writeParts = Effect.fnUntraced(function* (
+/** Writes a file, synced, that its runs have `instead` of its sources; what was a run's own stays so. */
+export const writeShared = Effect.fn("Publishing.writeShared")(function* (
   store: Store,
   connection: Connection,
-  { file, parts, ...of }: Pick<MonthFile, "parts" | "without"> & { readonly file: ManifestFile },
+  file: MonthFile,
   { version, taken, folder }: Places,
   instead: Instead,
 ) {
-  const { table, file_rows } = file
-  const [{ run_id, run_date } = { run_id: "", run_date: "" }] = parts
-  const month = monthOf(run_date)
+  const { table, month, parts, sources } = file
+  const [first] = parts
+  const own = sources.length === 1 && sources[0]?.file_rows === undefined ? first : undefined
   const path =
-    file_rows === undefined
-      ? runPath({ table, run_id, run_date }, version, taken)
-      : monthPath({ table, month }, version, taken)
+    own === undefined ? monthPath(file, version, taken) : runPath({ table, ...own }, version, taken)
   const place = temporary(join(folder, path))
-  const wanted = { table, month, parts, sources: [file], ...of }
-  const written = yield* writeShared(store, connection, wanted, { path, version, place })
-  for (const [id, entry] of written) instead.set(id, file.path, entry)
-  return path
-})
+  const source = yield* rowsOf(store, connection, file)
+  const whose = own === undefined ? { month } : { run_id: own.run_id }
+  yield* writeParquet(store, connection, place, { sql: `${source.sql}${source.order}`, version, ...whose })
+  yield* checkRows(connection, source, place, path, file)
+  const all = own === undefined ? { file_rows: sum(parts.map(({ rows }) => rows)) } : {}
+  const entry = { table, path, ...all, ...(yield* fingerprintInTurns(place)) }
+  for (const { run_id, rows } of parts)
+    for (const each of sources) instead.set(run_id, each.path, { ...entry, rows })
+  return entry
+}, inDatabase)
 
 /**
  * The manifest with files that hold the rows of their runs and no other. A file that is missing or damaged
@@ -318,6 +295,6 @@ export const takeOut = Effect.fn("Publishing.takeOut")(function* (store: Store, 
   const connection = yield* Effect.mapError(inMemory, databaseFailed)
   for (const part of due)
     if ((yield* gapsOf(store, [part.file])).length === 0)
-      yield* writeParts(store, connection, part, to, instead)
+      yield* writeShared(store, connection, part, to, instead)
   return instead.in(next)
 }, Effect.scoped)

@@ -10,16 +10,8 @@ import { sha256Hex } from "../base/Hashes.ts"
 import { RunId } from "../service/Ids.ts"
 import { buildDatabase, inMemory, isOutOfMemory, memoryLimits, type MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
-import {
-  fileStep,
-  filesBelow,
-  filesOf,
-  gapsOf,
-  placeIn,
-  readPath,
-  withPolicy,
-  temporary,
-} from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, gapsOf, placeIn, readPath, withPolicy } from "./Manifest.ts"
+import { temporary } from "./Manifest.ts"
 import type { Gap, Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import type { PublishFailed } from "./Publisher.ts"

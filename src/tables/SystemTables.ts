@@ -94,7 +94,7 @@ export const sessionsTable = table(
       "False: the results were partial when they were last read. NULL if none came.",
     ),
     column("retrieved_features", "VARCHAR[]", "clear", "Features that were retrieved."),
-    time("pulled_at", "own", "When the newest body arrived, or was last requested."),
+    time("pulled_at", "When the newest body arrived, or was last requested."),
     column("records", "INTEGER", "own", "Number of records in the newest body; NULL if there is none."),
     extra,
   ],
@@ -102,7 +102,7 @@ export const sessionsTable = table(
 
 /** As the service names them (section 2.7). */
 export const consentFields: ReadonlyArray<ColumnSpec> = [
-  time("accepted_date", "own", "When the consent was given."),
+  time("accepted_date", "When the consent was given."),
   column("accepted_features", "VARCHAR[]", "clear", "Features that the customer accepted."),
   // An address that loaded the widget may have the customer's id among its parameters.
   text("user_ip", "consent", "Address of the customer's device."),
@@ -122,7 +122,7 @@ export const consentDocumentFields: ReadonlyArray<ColumnSpec> = [
   text("version", "clear", "Version of the document."),
   // Of a text that may name the customer: a guess could be tested against it.
   text("hash", "consent", "SHA-256 of the accepted content."),
-  time("sign_date", "own", "When it was signed."),
+  time("sign_date", "When it was signed."),
   text("signature_provider", "clear", "Who provided the signature."),
   column("signature_metadata", "JSON", "withheld", "Details of the signature."),
 ]
@@ -207,7 +207,6 @@ export const runsTable = table(
     required("started_at", "TIMESTAMPTZ", "own", "When the run began."),
     time(
       "ended_at",
-      "own",
       "When the run ended; NULL while it is running or was interrupted. Only resuming a run moves it.",
     ),
     runStatus,
@@ -220,19 +219,14 @@ export const runsTable = table(
     column("whole", "BOOLEAN", "own", "Whether the run decides what its job asks for, once it is over."),
     column("replaces", "VARCHAR[]", "own", "Jobs that the job takes the place of."),
     column("sequence", "BIGINT", "own", "Increases with every run, even if the clock was set back."),
-    time("resumed_at", "own", "When the run was last resumed; NULL if it never was."),
-    time("executed_at", "own", "When the last of its tasks was settled before the run ended."),
-    time("published_at", "own", "When its tables were last published before the run ended."),
+    time("resumed_at", "When the run was last resumed; NULL if it never was."),
+    time("executed_at", "When the last of its tasks was settled before the run ended."),
+    time("published_at", "When its tables were last published before the run ended."),
     time(
       "deletions_at",
-      "own",
       "When the service last answered a deletion before the run ended; NULL if there was none.",
     ),
-    time(
-      "collected_at",
-      "own",
-      "When a later run last published what was still open at the end; NULL if none did.",
-    ),
+    time("collected_at", "When a later run last published what was still open at the end; NULL if none did."),
   ],
 )
 
@@ -256,8 +250,8 @@ export const tasksTable = table(
     ),
     { ...execution, comment: "The newest execution that was accepted." },
     session,
-    time("started_at", "own", "When the first start was sent."),
-    time("closed_at", "own", "When the newest execution was seen closed."),
+    time("started_at", "When the first start was sent."),
+    time("closed_at", "When the newest execution was seen closed."),
   ],
 )
 
@@ -281,14 +275,14 @@ export const stateColumns: ReadonlyArray<ColumnSpec> = [
   column("errors_count", "INTEGER", "own", "Number of errors among the messages."),
   // A hash of a login that anybody can compute.
   text("locking_hash", "locking_hash", "Versioned fingerprint of the fixed part of the credentials."),
-  time("date_created", "own", "When the service accepted the execution."),
-  time("date_started", "own", "When the engine began; before that, the execution was queued."),
-  time("date_ended", "own", "When the execution ended."),
+  time("date_created", "When the service accepted the execution."),
+  time("date_started", "When the engine began; before that, the execution was queued."),
+  time("date_ended", "When the execution ended."),
   column("execution_time", "DOUBLE", "own", "Seconds of active processing."),
   column("running_time", "DOUBLE", "own", "Seconds of processing and of waiting for a person."),
   column("total_elapsed_time", "DOUBLE", "own", "Seconds since acceptance, including the queue."),
-  time("action_required_expires", "own", "Until when a pending challenge can be answered."),
-  time("next_kick_date", "own", "When the service resumes the execution by itself."),
+  time("action_required_expires", "Until when a pending challenge can be answered."),
+  time("next_kick_date", "When the service resumes the execution by itself."),
 ]
 
 export const executionsTable = table(
@@ -300,7 +294,7 @@ export const executionsTable = table(
     required("attempt", "INTEGER", "own", "Number of the attempt within the task, from 1."),
     text("worker", "own", "Host name and process id of who sent its start; NULL if an earlier version did."),
     ...stateColumns,
-    time("deleted_at", "own", "When the service said that the execution was deleted or gone."),
+    time("deleted_at", "When the service said that the execution was deleted or gone."),
     extra,
   ],
 )
@@ -317,7 +311,7 @@ export const featureFields: ReadonlyArray<ColumnSpec> = [
 
 /** As the service names them (section 2.4); `loc` may also hold numbers. */
 export const messageFields: ReadonlyArray<ColumnSpec> = [
-  time("date", "own", "When the message was written."),
+  time("date", "When the message was written."),
   text("type", "clear", "error, info, warning or notification."),
   text("id", "clear", "Stable identifier of the situation; use this for automation."),
   // A message may be about one account, and say which.
@@ -377,7 +371,7 @@ export const deletionsTable = table(
   ["execution_id"],
   [
     ...ofExecution,
-    time("asked_at", "own", "When the deletion was decided."),
+    time("asked_at", "When the deletion was decided."),
     column("http_status", "INTEGER", "own", "Status of the newest answer; NULL while there is none."),
     deletionOutcome,
     // Over bodies that could be written again from the other columns, but for the value that is sought.
@@ -435,7 +429,7 @@ export const coverageTable = table(
         "results belongs to another feature. NULL: not known: nothing was read, or a record may be its own.",
     ),
     productsCounted,
-    time("as_of", "own", "When the results arrived or the task was settled."),
+    time("as_of", "When the results arrived or the task was settled."),
   ],
 )
 
@@ -456,11 +450,7 @@ export const engineDescriptionsTable = table(
   "engine_descriptions",
   "What the catalogue says about each engine of a run; none for an engine whose details were never read.",
   ["engine_reference"],
-  [
-    engine,
-    ...engineFields,
-    time("read_at", "own", "When the service was last asked before this row was written."),
-  ],
+  [engine, ...engineFields, time("read_at", "When the service was last asked before this row was written.")],
 )
 
 export const systemTables: ReadonlyArray<SystemTable> = [

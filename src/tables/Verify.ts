@@ -27,18 +27,8 @@ import { publishedTables } from "./DataDictionary.ts"
 import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
 import { isKeptDatabaseDamaged, newestDerived } from "./KeptVersions.ts"
-import {
-  fileStep,
-  filesBelow,
-  filesOf,
-  gapsIn,
-  isOtherDatabase,
-  nothingPublished,
-  placeIn,
-  readManifest,
-  runsHere,
-  temporary,
-} from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, gapsIn, isOtherDatabase, nothingPublished } from "./Manifest.ts"
+import { placeIn, readManifest, runsHere, temporary } from "./Manifest.ts"
 import type { Manifest, Layout, Store } from "./Manifest.ts"
 import { framesOf, loadPicture, type RunPicture } from "./RunPicture.ts"
 import { executionsTable } from "./SystemTables.ts"

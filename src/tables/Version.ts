@@ -7,7 +7,7 @@ import { Effect, Struct } from "effect"
 import type { DuckDb } from "../base/DuckDb.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import type { FailedGate } from "../ledger/RunFacts.ts"
-import { clearStrays, commit, discarding, recover } from "./Commit.ts"
+import { clearStrays, commit, recover } from "./Commit.ts"
 import { nextDatabase, withDatabase, type Built } from "./ContinueDatabase.ts"
 import { continuedFrom } from "./HeldRuns.ts"
 import { withSchemasOf } from "./KeepSchemas.ts"
@@ -18,7 +18,6 @@ import type { PublishFailed } from "./Publisher.ts"
 import { restoreKept } from "./RestoreFiles.ts"
 import { Instead, takeOut } from "./SharedFile.ts"
 
-/** What stands when an edit begins. */
 export interface Standing {
   readonly current: Manifest
   /** What the next publication continues from: the current version, or the one that a rollback replaced. */
@@ -31,7 +30,6 @@ export interface Standing {
 
 /** What takes the place of the current version. */
 export interface Edit<Told, Settled> {
-  /** What its caller is told. */
   readonly told: Told
   /** The runs of the version and what else its manifest says; absent if there is nothing to publish. */
   readonly next?: Omit<Manifest, "version" | "amends" | "database">
@@ -92,7 +90,9 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
     const named = { ...Struct.omit(complete, ["parquet"]), ...(parquet && { parquet }) }
     return { told, asked, built, failed, settled, next: yield* withDatabase(own, named, built) }
   })
-  const { told, asked, next, built, failed, settled } = yield* discarding(store, current)(staging)
+  // A failure before the commit leaves nothing behind; what cannot be removed now is removed next time.
+  const discarding = Effect.onError(staging, () => Effect.ignore(clearStrays(store, current)))
+  const { told, asked, next, built, failed, settled } = yield* discarding
   if (next !== undefined) {
     yield* commit(store, next)
     yield* restoreKept(store, restored)
