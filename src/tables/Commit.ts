@@ -63,25 +63,20 @@ const moveFiles = (
   fileStep(() => {
     const staying = new Set(filesOf(next).map(({ path }) => path))
     const folders = new Set<string>([layout.tables])
-    for (const { path } of filesOf(current)) {
-      const stands = join(layout.root, path)
-      if (staying.has(path) || !existsSync(stands)) continue
-      if (restorable.has(path)) {
-        const goes = join(layout.previous, path)
+    for (const path of new Set([...filesOf(current).map((file) => file.path), ...staying])) {
+      const [finished, kept] = [join(layout.root, path), join(layout.previous, path)]
+      const [goes, places] = staying.has(path)
+        ? [finished, [temporary(finished), finished, kept]]
+        : [kept, [finished]]
+      const stands = places.find((place) => existsSync(place))
+      if (stands === undefined || stands === goes) continue
+      folders.add(dirname(stands))
+      if (goes === kept && !restorable.has(path)) files.remove(stands)
+      else {
         files.makeFolder(dirname(goes), modes.folder)
         files.rename(stands, goes)
         folders.add(dirname(goes))
-      } else files.remove(stands)
-      folders.add(dirname(stands))
-    }
-    for (const { path } of filesOf(next)) {
-      const finished = join(layout.root, path)
-      const from = [temporary(finished), join(layout.previous, path)].find((place) => existsSync(place))
-      if (from === undefined || (existsSync(finished) && from !== temporary(finished))) continue
-      files.makeFolder(dirname(finished), modes.folder)
-      files.rename(from, finished)
-      folders.add(dirname(from))
-      folders.add(dirname(finished))
+      }
     }
     for (const folder of folders) files.syncFolder(folder)
   })

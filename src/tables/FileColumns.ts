@@ -78,16 +78,13 @@ export const filesAlike = (
   families: ReadonlyArray<RecordFamily>,
   table: string,
 ): ReadonlyArray<ReadonlyArray<ManifestFile>> => {
-  const groups = new Map<number | undefined, Map<string, ManifestFile>>()
-  for (const run of Object.values(runs)) {
-    const own = run.files.filter((file) => file.table === table)
-    if (own.length === 0) continue
+  const all = Object.values(runs).flatMap((run) => {
     const version = schemaVersionOf(run, families, table)
-    const group = groups.get(version) ?? new Map<string, ManifestFile>()
-    for (const file of own) group.set(file.path, file)
-    groups.set(version, group)
-  }
-  return [...groups.values()].map((group) => [...group.values()])
+    return run.files.flatMap((file) => (file.table === table ? [{ file, version }] : []))
+  })
+  return [...Map.groupBy(all, ({ version }) => version).values()].map((group) => [
+    ...new Map(group.map(({ file }) => [file.path, file])).values(),
+  ])
 }
 
 /** The version of the schema that a run's rows of a table were derived with; undefined if it has none. */

@@ -45,9 +45,9 @@ const knownVersions = (folder: string, current: Manifest): ReadonlyMap<string, R
   )
   return new Map(
     [...known].map(([table, all]) => {
-      const versions = all.map(({ version }) => version).toSorted((a, b) => b - a)
-      const first = versions.filter((version) => version === inForce[table])
-      return [table, [...first, ...versions.filter((version) => !first.includes(version))]]
+      const isFirst = (version: number) => Number(version === inForce[table])
+      const versions = all.map(({ version }) => version)
+      return [table, versions.toSorted((a, b) => isFirst(b) - isFirst(a) || b - a)]
     }),
   )
 }

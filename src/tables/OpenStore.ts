@@ -118,14 +118,9 @@ const placesIn = (path: string): Places => {
 
 /** Later commands may be started in another folder. */
 const anywhere = (reference: SecretReference): Reference | undefined => {
-  switch (reference._tag) {
-    case "Env":
-      return reference.file === undefined ? reference : { ...reference, file: resolve(reference.file) }
-    case "File":
-      return { ...reference, path: resolve(reference.path) }
-    case "Exec":
-      return undefined
-  }
+  if (reference._tag === "Exec") return undefined
+  if (reference._tag === "File") return { ...reference, path: resolve(reference.path) }
+  return reference.file === undefined ? reference : { ...reference, file: resolve(reference.file) }
 }
 
 /** Before anything is published with the key. From then on, reports and logs are for the operator alone. */

@@ -100,34 +100,22 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (
     const target = kept.findLast((one) =>
       options.to === undefined ? one.version < shown : one.version === options.to,
     )
-    if (target === undefined) {
-      const told: RolledBack =
-        options.to === undefined
-          ? { _tag: "NoEarlierVersion" }
-          : { _tag: "NotKept", kept: kept.map((one) => one.version) }
-      return { told }
-    }
+    const only = (told: RolledBack) => ({ told })
+    if (target === undefined && options.to === undefined) return only({ _tag: "NoEarlierVersion" })
+    if (target === undefined) return only({ _tag: "NotKept", kept: kept.map((one) => one.version) })
     const to = target.version
     const sought = { next: { ...target, version }, gaps: yield* gapsOf(store, filesOf(target)) }
     const found = yield* restoreFiles(store, current, sought, restored)
     const [gap] = found.gaps
-    if (gap !== undefined)
-      return { told: { _tag: "Incomplete", version: to, gap } satisfies RolledBack as RolledBack }
+    if (gap !== undefined) return only({ _tag: "Incomplete", version: to, gap })
     const { runs, schemas, pseudonyms } = found.next
     // A version of a run that was not over is not kept: the run is published again when it is.
     const from = newest.interim === true ? to : newest.version
     const without = Object.keys(newest.runs).filter((run_id) => runs[run_id] === undefined)
-    const told = { to, from, without }
-    if (options.isDry) {
-      const shownOnly = { ...told, tables: differing(current, target) }
-      return {
-        told: { _tag: "RolledBack", version: undefined, ...shownOnly } satisfies RolledBack as RolledBack,
-      }
-    }
-    return {
-      told: { _tag: "RolledBack", version, ...told } satisfies RolledBack as RolledBack,
-      next: { ...(schemas && { schemas }), ...withPolicy(pseudonyms), runs, returned: { to, from } },
-    }
+    const told = { _tag: "RolledBack" as const, to, from, without }
+    if (options.isDry) return only({ ...told, version: undefined, tables: differing(current, target) })
+    const next = { ...(schemas && { schemas }), ...withPolicy(pseudonyms), runs, returned: { to, from } }
+    return { ...only({ ...told, version }), next }
   })
   return (yield* change(store, put)).told
 })

@@ -52,7 +52,6 @@ export interface Choice {
 /** The files that are taken together or not at all: those of one run, or one that several runs share. */
 interface Unit extends MonthFile {
   readonly schema: number | undefined
-  readonly parts: Array<RunPart>
 }
 
 export const sum = (values: ReadonlyArray<number>): number => values.reduce((total, each) => total + each, 0)
@@ -86,24 +85,25 @@ const unitsOf = (
   families: ReadonlyArray<RecordFamily>,
   isChosen: (run_id: string) => boolean,
 ): ReadonlyArray<Unit> => {
-  const units: Array<Unit> = []
-  const shared = new Map<string, Unit>()
-  const spoilt = new Set<Unit>()
-  for (const [run_id, run] of inOrder(manifest))
-    for (const [table, files] of Map.groupBy(run.files, (file) => file.table)) {
-      const part = { run_id, run_date: run.run_date, rows: sum(files.map(({ rows }) => rows)) }
+  const all = inOrder(manifest).flatMap(([run_id, run]) =>
+    [...Map.groupBy(run.files, (file) => file.table)].map(([table, files]) => {
       const common = files.find(({ file_rows }) => file_rows !== undefined)
-      const known = common && shared.get(common.path)
-      const month = monthOf(run.run_date)
       const schema = schemaVersionOf(run, families, table)
-      const unit: Unit = known ?? { table, month, schema, parts: [], sources: files }
-      unit.parts.push(part)
-      if (known === undefined) units.push(unit)
-      if (common !== undefined) shared.set(common.path, unit)
-      const fits = unit.month === month && unit.schema === schema
-      if (!isChosen(run_id) || run.interim === true || !fits) spoilt.add(unit)
-    }
-  return units.filter((unit) => !spoilt.has(unit))
+      const part = { run_id, run_date: run.run_date, rows: sum(files.map(({ rows }) => rows)) }
+      return { table, month: monthOf(run.run_date), schema, part, files, run, common }
+    }),
+  )
+  const groups = Map.groupBy(all, ({ part, table, common }) => common?.path ?? `${part.run_id} ${table}`)
+  return [...groups.values()].flatMap((group): ReadonlyArray<Unit> => {
+    const [first] = group
+    const fits = group.every(
+      ({ month, schema, part, run }) =>
+        month === first?.month && schema === first.schema && isChosen(part.run_id) && run.interim !== true,
+    )
+    if (first === undefined || !fits) return []
+    const { table, month, schema, files: sources } = first
+    return [{ table, month, schema, parts: group.map(({ part }) => part), sources }]
+  })
 }
 
 /** Bytes of its files, each once. */

@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
 import { RunId } from "../service/Ids.ts"
+import { literal } from "../base/DuckDbFailed.ts"
 import { buildDatabase, inMemory, isOutOfMemory, memoryLimits, type MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { fileStep, filesBelow, filesOf, gapsOf, placeIn, readPath, withPolicy } from "./Manifest.ts"
@@ -72,7 +73,7 @@ export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
   const placed: Array<Placed> = []
   for (const path of filesBelow(layout.tables).map((name) => `tables/${name}`)) {
     const place = readPath(path)
-    const found = place && (yield* readOffFile(join(layout.root, path)))
+    const found = place && (yield* readOffFile(join(layout.root, path), place))
     if (place === undefined || found === undefined) continue
     const { table, version } = place
     const { runs, policy } = found
@@ -109,11 +110,14 @@ const decodePolicy = Schema.decodeUnknownSync(Schema.fromJsonString(PseudonymPol
 
 /** Its rows by run, and what they have in place of the customers; undefined if the file cannot be read. */
 const readOffFile = Effect.fnUntraced(
-  function* (path: string) {
+  function* (path: string, { own }: NonNullable<ReturnType<typeof readPath>>) {
     const connection = yield* inMemory
+    const [what, end] =
+      own === undefined
+        ? ["run_id, any_value(run_date)::VARCHAR AS run_date", "GROUP BY run_id ORDER BY run_id"]
+        : [`${literal(own.run_id)} AS run_id, ${literal(own.run_date)} AS run_date`, ""]
     const rows = yield* connection.rows(
-      `SELECT run_id, any_value(run_date)::VARCHAR AS run_date, count(*)::INTEGER AS n
-        FROM read_parquet(?, hive_partitioning = false) GROUP BY run_id ORDER BY run_id`,
+      `SELECT ${what}, count(*)::INTEGER AS n FROM read_parquet(?, hive_partitioning = false) ${end}`,
       [path],
     )
     const [said] = yield* connection.rows(

@@ -59,9 +59,10 @@ const matchSql = ({ table, index }: Stepping): string => {
       WHERE o._version NOT IN (SELECT _version FROM step_same WHERE _answered);`
 }
 
+/** A file of an older version may name no task. */
 const isItemOf = (item: string, record: string, id: string): string =>
   `${item}.record_id = ${record}.${id} AND ${item}.session_id IS NOT DISTINCT FROM ${record}.session_id
-    AND ${item}.task_id = ${record}.task_id`
+    AND coalesce(${item}.task_id, ${record}.task_id) = ${record}.task_id`
 
 /** The same of the rows of the run that are in `of`, a table of the step with a column `_ord`. */
 const listsCome = ({ table, run }: Stepping, what: Compared, of: string): string =>

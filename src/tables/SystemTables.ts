@@ -30,6 +30,10 @@ export const engine: ColumnSpec = {
 }
 const position = required("position", "INTEGER", "own", "Position in the list, from 0.")
 const extra = column("extra", "JSON", "withheld", "Fields that have no column; NULL if there are none.")
+/** A column of ours that may be NULL. */
+const own = (name: string, type: ColumnSpec["type"], comment: string): ColumnSpec =>
+  column(name, type, "own", comment)
+
 /** A column with no other values: they are ours, and a new one is a change of the program. */
 const oneOf = (spec: ColumnSpec, values: ReadonlyArray<string>): ColumnSpec => ({ ...spec, values })
 export const actor = oneOf(
@@ -87,15 +91,14 @@ export const sessionsTable = table(
     ...ofSession,
     text("status_code", "clear", "Final status of the session, recognised by its value."),
     text("cursor", "clear", "Last screen with user interaction, recognised by its value."),
-    column(
+    own(
       "is_closed",
       "BOOLEAN",
-      "own",
       "False: the results were partial when they were last read. NULL if none came.",
     ),
     column("retrieved_features", "VARCHAR[]", "clear", "Features that were retrieved."),
     time("pulled_at", "When the newest body arrived, or was last requested."),
-    column("records", "INTEGER", "own", "Number of records in the newest body; NULL if there is none."),
+    own("records", "INTEGER", "Number of records in the newest body; NULL if there is none."),
     extra,
   ],
 )
@@ -150,7 +153,7 @@ export const attachmentsTable = table(
     ...ofSession,
     text("attachment_id", "clear", "Identifier of the document at the service."),
     text("media_type", "clear", "Media type according to the service."),
-    column("bytes", "BIGINT", "own", "Size."),
+    own("bytes", "BIGINT", "Size."),
     text("sha256", "own", "SHA-256 of the content."),
     text("path", "own", "Where the document is, relative to the output folder."),
     oneOf(
@@ -184,7 +187,7 @@ export const documentsTable = table(
       "clear",
       "Media type according to the download, otherwise to the object that names it.",
     ),
-    column("bytes", "BIGINT", "own", "Size; NULL if it was not downloaded."),
+    own("bytes", "BIGINT", "Size; NULL if it was not downloaded."),
     text("sha256", "own", "SHA-256 of the content."),
     text("path", "own", "Where the document is, relative to the output folder."),
     oneOf(text("status", "clear", "downloaded, missing, refused, not_delivered, failed or not_requested."), [
@@ -212,13 +215,13 @@ export const runsTable = table(
     runStatus,
     required("tasks", "INTEGER", "own", "Number of planned tasks."),
     ...outcomes.map(counted),
-    column("exit_code", "INTEGER", "own", "Exit code of the run; NULL until it ends."),
+    own("exit_code", "INTEGER", "Exit code of the run; NULL until it ends."),
     required("tool_version", "VARCHAR", "own", "Version of the program that began the run."),
     text("parent", "own", "The run that this run is a rerun of."),
     text("part", "own", "With which run a part of the job began; NULL for runs of its nights."),
-    column("whole", "BOOLEAN", "own", "Whether the run decides what its job asks for, once it is over."),
-    column("replaces", "VARCHAR[]", "own", "Jobs that the job takes the place of."),
-    column("sequence", "BIGINT", "own", "Increases with every run, even if the clock was set back."),
+    own("whole", "BOOLEAN", "Whether the run decides what its job asks for, once it is over."),
+    own("replaces", "VARCHAR[]", "Jobs that the job takes the place of."),
+    own("sequence", "BIGINT", "Increases with every run, even if the clock was set back."),
     time("resumed_at", "When the run was last resumed; NULL if it never was."),
     time("executed_at", "When the last of its tasks was settled before the run ended."),
     time("published_at", "When its tables were last published before the run ended."),
@@ -269,18 +272,18 @@ export const stateColumns: ReadonlyArray<ColumnSpec> = [
   text("status_reason", "clear", "Exact reason for the state."),
   text("status_message", "withheld", "The service's own text; not to be parsed."),
   text("authentication_status", "clear", "not-performed, AUTH_OK, or why the login was refused."),
-  column("is_closed", "BOOLEAN", "own", "True when the execution is over."),
+  own("is_closed", "BOOLEAN", "True when the execution is over."),
   text("end_hook", "clear", "Delivery state of the webhook for the end."),
-  column("warnings_count", "INTEGER", "own", "Number of warnings among the messages."),
-  column("errors_count", "INTEGER", "own", "Number of errors among the messages."),
+  own("warnings_count", "INTEGER", "Number of warnings among the messages."),
+  own("errors_count", "INTEGER", "Number of errors among the messages."),
   // A hash of a login that anybody can compute.
   text("locking_hash", "locking_hash", "Versioned fingerprint of the fixed part of the credentials."),
   time("date_created", "When the service accepted the execution."),
   time("date_started", "When the engine began; before that, the execution was queued."),
   time("date_ended", "When the execution ended."),
-  column("execution_time", "DOUBLE", "own", "Seconds of active processing."),
-  column("running_time", "DOUBLE", "own", "Seconds of processing and of waiting for a person."),
-  column("total_elapsed_time", "DOUBLE", "own", "Seconds since acceptance, including the queue."),
+  own("execution_time", "DOUBLE", "Seconds of active processing."),
+  own("running_time", "DOUBLE", "Seconds of processing and of waiting for a person."),
+  own("total_elapsed_time", "DOUBLE", "Seconds since acceptance, including the queue."),
   time("action_required_expires", "Until when a pending challenge can be answered."),
   time("next_kick_date", "When the service resumes the execution by itself."),
 ]
@@ -361,7 +364,7 @@ export const productsCountTable = table(
     text("family", "clear", "Family of the product; NULL if the key has another form."),
     text("subtype", "clear", "Subtype within the family; NULL if the key has another form."),
     text("product", "clear", "Product; NULL if the key has another form."),
-    column("count", "BIGINT", "own", "How many; NULL if it is not a whole number."),
+    own("count", "BIGINT", "How many; NULL if it is not a whole number."),
   ],
 )
 
@@ -372,7 +375,7 @@ export const deletionsTable = table(
   [
     ...ofExecution,
     time("asked_at", "When the deletion was decided."),
-    column("http_status", "INTEGER", "own", "Status of the newest answer; NULL while there is none."),
+    own("http_status", "INTEGER", "Status of the newest answer; NULL while there is none."),
     deletionOutcome,
     // Over bodies that could be written again from the other columns, but for the value that is sought.
     text(
@@ -380,18 +383,12 @@ export const deletionsTable = table(
       "landed_sha256",
       "Receipt: hash over the hashes of all landed bodies of the execution.",
     ),
-    column(
+    own(
       "counted",
       "INTEGER",
-      "own",
       "Records that the service counted; NULL if the job wants no records or no count.",
     ),
-    column(
-      "landed",
-      "INTEGER",
-      "own",
-      "Number of records landed, of the counted families and of all others.",
-    ),
+    own("landed", "INTEGER", "Number of records landed, of the counted families and of all others."),
     column(
       "proof",
       "JSON",
@@ -401,10 +398,9 @@ export const deletionsTable = table(
   ],
 )
 
-export const productsCounted = column(
+export const productsCounted = own(
   "counted",
   "BIGINT",
-  "own",
   "Number of products that the service counted; NULL if it is not known which.",
 )
 
@@ -421,10 +417,9 @@ export const coverageTable = table(
     outcome,
     text("reason", "clear", "Reason for the outcome of the feature, or of its task."),
     actor,
-    column(
+    own(
       "records",
       "INTEGER",
-      "own",
       "Number of records published. 0: its tables are known and got none, or every record of the final " +
         "results belongs to another feature. NULL: not known: nothing was read, or a record may be its own.",
     ),
@@ -439,8 +434,8 @@ export const engineFields: ReadonlyArray<ColumnSpec> = [
   text("engine_version", "own", "Version of the engine."),
   text("engine_alternative", "own", "website, mobile, api or other."),
   text("main_category", "own", "financial, public, commercial, cloud or other."),
-  column("sub_categories", "VARCHAR[]", "own", "Values of the form <category>:<name>."),
-  column("markets", "VARCHAR[]", "own", "Country codes."),
+  own("sub_categories", "VARCHAR[]", "Values of the form <category>:<name>."),
+  own("markets", "VARCHAR[]", "Country codes."),
   text("status", "own", "draft, implementing, published, partial or maintenance."),
   text("action_required_frequency", "own", "How often the source asks for the customer in person."),
   text("website", "own", "Address of the source."),

@@ -82,15 +82,9 @@ export const columnTroubles = (
     return names.flatMap((column) => {
       const type = known.columns.find(({ name }) => name === column)?.type
       if (type === undefined) return [{ table, column, why: "its record schema has no column of this name" }]
-      return type === "VARCHAR" || type === "VARCHAR[]"
-        ? []
-        : [
-            {
-              table,
-              column,
-              why: `it is ${type}, and a pseudonym is text: only VARCHAR and VARCHAR[] can be`,
-            },
-          ]
+      if (type === "VARCHAR" || type === "VARCHAR[]") return []
+      const why = `it is ${type}, and a pseudonym is text: only VARCHAR and VARCHAR[] can be`
+      return [{ table, column, why }]
     })
   })
 }
