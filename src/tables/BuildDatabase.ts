@@ -173,7 +173,7 @@ export const countDifferences = Effect.fnUntraced(function* (
 /** The runs of the database in the order in which they began, each with a number of its own. */
 const runsInOrder = Effect.fnUntraced(function* (connection: Connection) {
   const rows = yield* connection.rows(
-    "SELECT run_id, sequence FROM ops.runs ORDER BY sequence, started_at, run_id",
+    "SELECT run_id, sequence FROM ops.runs ORDER BY coalesce(sequence, 0), started_at, run_id",
   )
   let last = 0
   return rows.map(({ run_id, sequence }) => {

@@ -211,7 +211,7 @@ export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: 
   const typeOf = (name: string) => found.get(name) ?? ""
   const isOther = ({ name, type }: ColumnSpec) =>
     typeOf(name) !== shortName(type) && !(type === "JSON" && alwaysJson.includes(name))
-  const hasRest = ["misfits", "extra"].every((name) => isIn(spec, name))
+  const hasRest = ["misfits", "extra"].every((name) => found.has(name) && isIn(spec, name))
   const isField = (name: string) => hasRest && isColumnName(name)
   const taken = spec.columns.filter((each) => isField(each.name) && isOther(each))
   const cast = spec.columns.filter((each) => found.has(each.name) && isOther(each))
