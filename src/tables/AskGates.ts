@@ -159,38 +159,30 @@ const askTest = Effect.fnUntraced(function* ({ connection }: Asking, sql: string
   return found === 0 ? undefined : counted(found, "row")
 })
 
-const gatesOf = (
-  asking: Asking,
-  { keys, rows, rejected, coverage, freshnessDays, tests }: Gates,
-): ReadonlyArray<Omit<FailedGate, "found"> & { readonly ask: Gate }> =>
-  [
-    keys !== false && { gate: "keys", expected: "no key twice", ask: askKeys(asking, keys) },
-    rows !== undefined && {
-      gate: "rows",
-      expected: `${percentOf(rows.min)} of the median of ${counted(rows.nights, "night")} before`,
-      ask: askRows(asking, rows),
-    },
-    rejected !== undefined && {
-      gate: "rejected",
-      expected: `at most ${percentOf(rejected)} of the records rejected`,
-      ask: askRejected(asking, rejected),
-    },
-    coverage !== undefined && {
-      gate: "coverage",
-      expected: `at least ${percentOf(coverage)} of customers, engines and features succeeded`,
-      ask: askCoverage(asking, coverage),
-    },
-    freshnessDays !== undefined && {
-      gate: "freshness",
-      expected: `data of every engine and feature at most ${counted(freshnessDays, "day")} old`,
-      ask: askFreshness(asking, freshnessDays),
-    },
-    ...tests.map(({ name, sql }) => ({
-      gate: `tests/${name}.sql`,
-      expected: "no rows",
-      ask: askTest(asking, sql),
-    })),
-  ].filter((one) => one !== false)
+type AskedGate = Omit<FailedGate, "found"> & { readonly ask: Gate }
+
+const gatesOf = (asking: Asking, gates: Gates): ReadonlyArray<AskedGate> => {
+  const { keys, rows, rejected, coverage, freshnessDays: days, tests } = gates
+  const all: Array<AskedGate> = []
+  const add = (gate: string, ask: Gate, expected: string) => all.push({ gate, expected, ask })
+  if (keys !== false) add("keys", askKeys(asking, keys), "no key twice")
+  if (rows !== undefined) {
+    const before = `the median of ${counted(rows.nights, "night")} before`
+    add("rows", askRows(asking, rows), `${percentOf(rows.min)} of ${before}`)
+  }
+  if (rejected !== undefined)
+    add("rejected", askRejected(asking, rejected), `at most ${percentOf(rejected)} of the records rejected`)
+  if (coverage !== undefined) {
+    const succeeded = "of customers, engines and features succeeded"
+    add("coverage", askCoverage(asking, coverage), `at least ${percentOf(coverage)} ${succeeded}`)
+  }
+  if (days !== undefined) {
+    const every = "data of every engine and feature"
+    add("freshness", askFreshness(asking, days), `${every} at most ${counted(days, "day")} old`)
+  }
+  for (const { name, sql } of tests) add(`tests/${name}.sql`, askTest(asking, sql), "no rows")
+  return all
+}
 
 /** Those that can be asked of a part of a night or job: how much it has, and how fresh, says nothing. */
 export const gatesOfPart = (gates: Gates): Gates => Struct.pick(gates, ["keys", "rejected", "tests"])

@@ -119,19 +119,6 @@ const rowsFrom = Effect.fnUntraced(function* (
 const ofRuns = (only: ReadonlyArray<string> | undefined): string =>
   only === undefined ? "" : ` WHERE run_id IN (${only.map(literal).join(", ")})`
 
-/** Rows of each table by run must be equal in the manifest and in the database. */
-const checkCounts = Effect.fnUntraced(function* (
-  { connection, store: { families }, manifest }: Filling,
-  only?: ReadonlyArray<string>,
-) {
-  const versions = { manifest, families }
-  for (const { table, run_id, expected, found } of yield* countDifferences(connection, versions, only)) {
-    return yield* new PublishFailed({
-      message: `${table}: ${found} rows of run ${run_id} where ${expected} were written`,
-    })
-  }
-})
-
 /** The run of each row of a table; records are counted where each run names them. */
 const runsSql = (name: string, index: number, kept: ReadonlyArray<KeptTable>): string => {
   const isRecords = kept.some((one) => one.name === name)
@@ -226,12 +213,19 @@ const step = Effect.fnUntraced(function* (
   })
 })
 
-/** Numbers the version, and compares `only` these runs, or all, with their files. */
-const finish = Effect.fnUntraced(function* (filling: Filling, only?: ReadonlyArray<string>) {
-  const { connection, manifest } = filling
+/** Numbers the version. Rows of each table by run, or of `only` these runs, must be those of the manifest. */
+const finish = Effect.fnUntraced(function* (
+  { connection, store: { families }, manifest }: Filling,
+  only?: ReadonlyArray<string>,
+) {
   yield* connection.run(versionMacro(manifest.version))
   yield* connection.run(`${withoutLog}; COMMIT`)
-  yield* checkCounts(filling, only)
+  const [wrong] = yield* countDifferences(connection, { manifest, families }, only)
+  if (wrong === undefined) return
+  const { table, run_id, expected, found } = wrong
+  return yield* new PublishFailed({
+    message: `${table}: ${found} rows of run ${run_id} where ${expected} were written`,
+  })
 })
 
 /**

@@ -87,15 +87,18 @@ export const filesAlike = (
   ])
 }
 
+/** A table of records with those of its lists, its own first; none if it is no such table. */
+export const familyTables = (families: ReadonlyArray<RecordFamily>, table: string): ReadonlyArray<string> =>
+  families
+    .map((family) => [family, ...family.children].map((each) => each.table))
+    .find((all) => all.includes(table)) ?? []
+
 /** The version of the schema that a run's rows of a table were derived with; undefined if it has none. */
 export const schemaVersionOf = (
   { schemas }: Pick<Manifest, "schemas">,
   families: ReadonlyArray<RecordFamily>,
   table: string,
-): number | undefined => {
-  const family = families.find((one) => [one, ...one.children].some((each) => each.table === table))
-  return schemas?.[family?.table ?? ""]
-}
+): number | undefined => schemas?.[familyTables(families, table)[0] ?? ""]
 
 /** DuckDB's long names in the words of a specification. */
 const shortName = (type: string): string =>

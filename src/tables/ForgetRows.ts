@@ -134,22 +134,6 @@ interface Versions {
   readonly version: number
 }
 
-/** All files of a table of a run that has such a row: they keep one version's number. */
-const pathsWith = (
-  manifests: ReadonlyArray<Manifest>,
-  isDue: (run_id: string, file: ManifestFile) => boolean,
-): ReadonlySet<string> =>
-  new Set(
-    manifests
-      .flatMap(({ runs }) => Object.entries(runs))
-      .flatMap(([run_id, { files }]) =>
-        [...Map.groupBy(files, ({ table }) => table).values()].filter((own) =>
-          own.some((file) => isDue(run_id, file)),
-        ),
-      )
-      .flatMap((files) => files.map(({ path }) => path)),
-  )
-
 const writeAgain = Effect.fnUntraced(function* (store: Store, forgotten: Forgotten, versions: Versions) {
   const { current, kept, version } = versions
   const manifests = [current, ...kept]
@@ -168,7 +152,12 @@ const writeAgain = Effect.fnUntraced(function* (store: Store, forgotten: Forgott
   const runs = new Set([...theirs.values()].flatMap((byRun) => [...byRun.keys()]))
   const isRun = (run_id: string, { path }: ManifestFile) => runPaths.has(path) && runs.has(run_id)
   const isTheirs = (run_id: string, { path }: ManifestFile) => theirs.get(path)?.has(run_id) === true
-  const due = pathsWith(manifests, (run_id, file) => isTheirs(run_id, file) || isRun(run_id, file))
+  // All files of a table of a run: they keep one version's number.
+  const due = new Set<string>()
+  for (const [run_id, { files: own }] of manifests.flatMap((one) => Object.entries(one.runs)))
+    for (const ofTable of Map.groupBy(own, ({ table }) => table).values())
+      if (ofTable.some((file) => isTheirs(run_id, file) || isRun(run_id, file)))
+        for (const { path } of ofTable) due.add(path)
   const without = (columns: ReadonlySet<string>) => aboutCustomer(columns, forgotten)
   for (const [path, one] of all) {
     if (!due.has(path)) continue

@@ -133,6 +133,16 @@ export const runsHere = ({ root }: Pick<Layout, "root">, manifest: Manifest | un
 
 export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 1)}\n`
 
+/** A version whose runs have other files. */
+export const withFiles = (
+  manifest: Manifest,
+  filesIn: (run_id: string, files: ReadonlyArray<ManifestFile>) => ReadonlyArray<ManifestFile>,
+): Manifest => {
+  const runs = Object.entries(manifest.runs)
+  const changed = runs.map(([run_id, run]) => [run_id, { ...run, files: filesIn(run_id, run.files) }])
+  return { ...manifest, runs: Object.fromEntries(changed) }
+}
+
 /** Each file once, with all of its rows. */
 export const filesOf = (manifest: Manifest): ReadonlyArray<ManifestFile> => {
   const byPath = new Map<string, ManifestFile>()

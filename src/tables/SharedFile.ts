@@ -10,7 +10,7 @@ import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { inMemory } from "./BuildDatabase.ts"
 import { parquetRows, writeParquet, schemaVersionOf } from "./FileColumns.ts"
 import { fingerprintInTurns, gapsOf, monthOf, monthPath, endOf, placesOf, temporary } from "./Manifest.ts"
-import { runPath } from "./Manifest.ts"
+import { runPath, withFiles } from "./Manifest.ts"
 import type { ManifestFile, Manifest, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed, databaseFailed } from "./Publisher.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -233,17 +233,12 @@ export class Instead {
 
   /** A version with it; several files that become one are named once. */
   in(manifest: Manifest): Manifest {
-    const filesIn = (run_id: string, files: ReadonlyArray<ManifestFile>) => {
+    return withFiles(manifest, (run_id, files) => {
       const left = files.flatMap((file) =>
         this.has(run_id, file.path) ? (this.#files.get(this.#key(run_id, file.path)) ?? []) : file,
       )
       return [...new Map(left.map((file) => [file.path, file])).values()]
-    }
-    const runs = Object.entries(manifest.runs).map(([run_id, run]) => [
-      run_id,
-      { ...run, files: filesIn(run_id, run.files) },
-    ])
-    return { ...manifest, runs: Object.fromEntries(runs) }
+    })
   }
 }
 

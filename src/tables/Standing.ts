@@ -12,9 +12,10 @@ import { literal } from "../base/DuckDbFailed.ts"
 import { buildDatabase, inMemory, isOutOfMemory, memoryLimits, type MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { fileStep, filesBelow, filesOf, gapsOf, placeIn, readPath, withPolicy } from "./Manifest.ts"
-import { temporary } from "./Manifest.ts"
+import { temporary, withFiles } from "./Manifest.ts"
 import type { Gap, Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
+import { familyTables } from "./FileColumns.ts"
 import type { PublishFailed } from "./Publisher.ts"
 import { runsTable } from "./SystemTables.ts"
 import { PseudonymPolicy, isSamePolicy, policyInFile } from "./Treatments.ts"
@@ -30,27 +31,15 @@ export const lostTables = (
     Object.entries(runs).map(([run_id, { files }]) => {
       const missing = files.filter(({ path }) => paths.has(path))
       const tables = missing.some(({ table }) => table === runsTable.name) ? files : missing
-      return [run_id, new Set(tables.flatMap(({ table }) => [table, ...relatedTo(table, families)]))]
+      const related = tables.flatMap(({ table }) => familyTables(families, table))
+      return [run_id, new Set([...tables.map(({ table }) => table), ...related])]
     }),
   )
 }
 
-/** A table of records with those of its lists. */
-const relatedTo = (table: string, families: Store["families"]): ReadonlyArray<string> =>
-  families
-    .map((family) => [family, ...family.children].map((each) => each.table))
-    .find((all) => all.includes(table)) ?? []
-
 /** The manifest of everything that can be built. */
-export const withoutTables = (manifest: Manifest, lost: ReturnType<typeof lostTables>): Manifest => ({
-  ...manifest,
-  runs: Object.fromEntries(
-    Object.entries(manifest.runs).map(([run_id, run]) => [
-      run_id,
-      { ...run, files: run.files.filter(({ table }) => lost.get(run_id)?.has(table) !== true) },
-    ]),
-  ),
-})
+export const withoutTables = (manifest: Manifest, lost: ReturnType<typeof lostTables>): Manifest =>
+  withFiles(manifest, (run_id, files) => files.filter(({ table }) => lost.get(run_id)?.has(table) !== true))
 
 /** The runs that lack a file. */
 export const runsWithout = (manifest: Manifest, gaps: ReadonlyArray<Gap>): ReadonlyArray<string> => {
