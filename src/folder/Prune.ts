@@ -19,9 +19,9 @@ import { Ledger } from "../ledger/Ledger.ts"
 import { newestAnswer, remainsAny, runsLearntFrom } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import type { RunId } from "../service/Ids.ts"
-import { newestDerived, placeIn } from "../tables/KeptVersions.ts"
-import { filesBelow, readManifest, type Manifest, type Store } from "../tables/Manifest.ts"
-import { gapsIn } from "../tables/Standing.ts"
+import { newestDerived } from "../tables/KeptVersions.ts"
+import { filesBelow, gapsIn, placeIn, readManifest } from "../tables/Manifest.ts"
+import type { Manifest, Store } from "../tables/Manifest.ts"
 import { isToCollect } from "../task/ChooseRun.ts"
 
 // Whether files of a run may be removed by age: pure. Landing is the only lossless copy, so it stays as long

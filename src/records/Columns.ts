@@ -59,8 +59,8 @@ export const column = (
 
 export const text = (name: string, treatment: Treatment, comment: string): ColumnSpec =>
   column(name, "VARCHAR", treatment, comment)
-export const time = (name: string, treatment: Treatment, comment: string): ColumnSpec =>
-  column(name, "TIMESTAMPTZ", treatment, comment)
+/** No time names a customer. */
+export const time = (name: string, comment: string): ColumnSpec => column(name, "TIMESTAMPTZ", "own", comment)
 
 /** A column that is never NULL. */
 export const required = (...of: Parameters<typeof column>): ColumnSpec => ({

@@ -100,7 +100,7 @@ export const otherRecordsTable: TableSpec = {
     ...lineage,
     { ...product, repeats: true },
     { ...subFamily, repeats: true },
-    time("fetch_date", "own", "When the source was read; NULL if the record has no readable date."),
+    time("fetch_date", "When the source was read; NULL if the record has no readable date."),
     required("record", "JSON", "withheld", "The whole record."),
   ],
 }

@@ -41,15 +41,15 @@ export const sameSql = (left: string, right: string, columns: ReadonlyArray<stri
     .map((name) => `${left}.${identifier(name)} IS NOT DISTINCT FROM ${right}.${identifier(name)}`)
     .join(" AND ")
 
-export const subject = ["customer_id", "engine_reference", "_alone"]
+export const subject = ["customer_id", "engine_reference", "_alone"] as const
 export const kind = ["product", "sub_family"]
 export const names = (columns: ReadonlyArray<string>, alias = ""): string =>
   columns.map((name) => `${alias}${identifier(name)}`).join(", ")
 const valuesSql = (rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   rows.map((row) => `(${row.map(literal).join(", ")})`).join(", ")
 
-export const temp = (name: string, sql: string): string =>
-  `CREATE OR REPLACE TEMP TABLE step_${name} AS ${sql};`
+/** The beginning of a statement. */
+export const temp = (name: string): string => `CREATE OR REPLACE TEMP TABLE step_${name} AS`
 
 /** The kinds of families with each feature that feeds them, those that a family had before included. */
 const familyKinds = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<ReadonlyArray<string>> =>
@@ -68,26 +68,20 @@ const feeding = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<ReadonlyA
 /** `step_kinds`: which features feed the kinds of known scopes; NULL if none is known to. */
 const kindsSql = (families: ReadonlyArray<RecordFamily>): string => {
   const own = familyKinds(families)
-  return `${temp(
-    "family_kinds",
+  return `${temp("family_kinds")} ${
     own.length === 0
       ? "SELECT NULL::VARCHAR AS product, NULL::VARCHAR AS sub_family, NULL::VARCHAR AS feature LIMIT 0"
-      : `SELECT DISTINCT * FROM (VALUES ${valuesSql(own)}) AS k(product, sub_family, feature)`,
-  )}
-  ${temp(
-    "kinds",
-    `SELECT * FROM step_family_kinds UNION ALL
+      : `SELECT DISTINCT * FROM (VALUES ${valuesSql(own)}) AS k(product, sub_family, feature)`
+  };
+  ${temp("kinds")} SELECT * FROM step_family_kinds UNION ALL
       SELECT k.product, k.sub_family, f.feature
       FROM (SELECT DISTINCT product, sub_family FROM store._scopes) AS k
         ANTI JOIN step_family_kinds AS own ON own.product = k.product AND own.sub_family = k.sub_family
-        LEFT JOIN (VALUES ${valuesSql(feeding(families))}) AS f(product, feature) ON f.product = k.product`,
-  )}`
+        LEFT JOIN (VALUES ${valuesSql(feeding(families))}) AS f(product, feature) ON f.product = k.product;`
 }
 
 /** Scopes that somebody asks for, among `step_all`. */
-const askedSql = temp(
-  "asked",
-  `SELECT DISTINCT c._scope FROM step_all AS c JOIN store._asked AS a
+const askedSql = `${temp("asked")} SELECT DISTINCT c._scope FROM step_all AS c JOIN store._asked AS a
       ON a.customer_id IS NOT DISTINCT FROM c.customer_id AND a.engine_reference = c.engine_reference
     WHERE c._alone IS NULL AND (c.loose OR a.feature IS NULL)
   UNION
@@ -96,8 +90,7 @@ const askedSql = temp(
     JOIN store._asked AS a ON a.customer_id IS NOT DISTINCT FROM c.customer_id
       AND a.engine_reference = c.engine_reference AND (k.feature IS NULL OR k.feature = a.feature)
     WHERE c._alone IS NULL
-  UNION SELECT _scope FROM step_all WHERE _alone IS NOT NULL`,
-)
+  UNION SELECT _scope FROM step_all WHERE _alone IS NOT NULL;`
 
 export interface Meta {
   readonly e: string
@@ -154,66 +147,48 @@ const askingSql = ({ run_id, sequence }: SteppedRun, { e, job, whole, asks }: Me
   ${asks ? askedAnew : ""}`
 
 /** `step_src_<table>`: the rows of the run; `step_scoped`: in which session each scope has some. */
-const rowsSql = (tables: ReadonlyArray<KeptTable>, { sources }: SteppedRun): string => {
+const rowsSql = (tables: ReadonlyArray<KeptTable>, run: SteppedRun): string => {
   const columns = [...scopeNames, "task_id", "session_id"]
   const read = tables.flatMap(({ name }, index) => {
-    const source = sources.get(name)
+    const source = run.sources.get(name)
     return source === undefined ? [] : [{ index, source }]
   })
+  const sources = read.map(
+    ({ index, source }) => `${temp(`src_${index}`)} SELECT t.*, ${aloneSql("t")} AS _alone,
+        row_number() OVER () AS _ord FROM (${source}) AS t;`,
+  )
   const rows = [
     ...read.map(({ index }) => `SELECT ${names([...columns, "execution_id"])} FROM step_src_${index}`),
     `SELECT * FROM (SELECT ${[...columns, "execution_id"].map(cell).join(", ")} LIMIT 0)`,
   ]
-  return [
-    ...read.map(({ index, source }) =>
-      temp(
-        `src_${index}`,
-        `SELECT t.*, ${aloneSql("t")} AS _alone, row_number() OVER () AS _ord FROM (${source}) AS t`,
-      ),
-    ),
-    temp(
-      "rows",
-      `SELECT ${names(columns)}, any_value(execution_id) AS execution_id
-        FROM (${rows.join(" UNION ALL ")}) GROUP BY ALL`,
-    ),
-    `INSERT INTO store._scopes SELECT (SELECT coalesce(max(_scope), 0) FROM store._scopes)
+  return `${sources.join("\n")}
+  ${temp("rows")} SELECT ${names(columns)}, any_value(execution_id) AS execution_id
+        FROM (${rows.join(" UNION ALL ")}) GROUP BY ALL;
+  INSERT INTO store._scopes SELECT (SELECT coalesce(max(_scope), 0) FROM store._scopes)
         + row_number() OVER (ORDER BY ${names(scopeNames, "p.")}),
         ${names(scopeNames, "p.")}, NULL, NULL, NULL, false, false
       FROM (SELECT DISTINCT ${names(scopeNames)} FROM step_rows) AS p
-        ANTI JOIN store._scopes AS s ON ${sameSql("s", "p", scopeNames)};`,
-    temp(
-      "scoped",
-      `SELECT s._scope, r.* FROM step_rows AS r JOIN store._scopes AS s ON ${sameSql("s", "r", scopeNames)}`,
-    ),
-  ].join("\n")
+        ANTI JOIN store._scopes AS s ON ${sameSql("s", "p", scopeNames)};
+  ${temp("scoped")} SELECT s._scope, r.*
+      FROM step_rows AS r JOIN store._scopes AS s ON ${sameSql("s", "r", scopeNames)};`
 }
 
 /** `step_told`: each feature that the run tells of; `step_candidates`: the scopes that it may answer. */
 const toldSql = ({ run_id }: SteppedRun): string =>
-  [
-    temp(
-      "told",
-      `SELECT c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
+  `${temp("told")} SELECT c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
         c.session_id, c.task_id, c.outcome = 'succeeded' AS fine, c.reason IN (${incomplete}) AS lacks,
         len(t.features) = 0 OR list_contains(t.features, c.feature)
           OR EXISTS (SELECT 1 FROM store._asked AS a WHERE a.customer_id IS NOT DISTINCT FROM c.customer_id
             AND a.engine_reference = c.engine_reference
             AND (a.feature IS NULL OR a.feature = c.feature)) AS requested
-      FROM ops.coverage AS c JOIN ops.tasks AS t USING (run_id, task_id) WHERE c.run_id = ${literal(run_id)}`,
-    ),
-    temp(
-      "tasks",
-      `SELECT ${names(subject)}, any_value(session_id) AS session_id, any_value(task_id) AS task_id,
-        bool_or(fine) AS partly, bool_or(lacks) AS lacks FROM step_told GROUP BY ALL`,
-    ),
-    temp(
-      "candidates",
-      `SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.session_id, t.task_id,
+      FROM ops.coverage AS c JOIN ops.tasks AS t USING (run_id, task_id) WHERE c.run_id = ${literal(run_id)};
+  ${temp("tasks")} SELECT ${names(subject)}, any_value(session_id) AS session_id,
+        any_value(task_id) AS task_id, bool_or(fine) AS partly, bool_or(lacks) AS lacks
+      FROM step_told GROUP BY ALL;
+  ${temp("candidates")} SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.session_id, t.task_id,
         t.lacks, s.seq IS NULL OR s.short AS vacant,
         s.product IS NOT NULL AND s._scope IN (SELECT _scope FROM step_scoped) AS present
-      FROM store._scopes AS s JOIN step_tasks AS t ON ${sameSql("s", "t", subject)}`,
-    ),
-  ].join("\n")
+      FROM store._scopes AS s JOIN step_tasks AS t ON ${sameSql("s", "t", subject)};`
 
 /** Kinds of records that a run cannot answer, because its files of them are lost. */
 const lostSql = (families: ReadonlyArray<RecordFamily>, { lost }: SteppedRun): string => {
@@ -228,39 +203,26 @@ const lostSql = (families: ReadonlyArray<RecordFamily>, { lost }: SteppedRun): s
 
 /** `step_here`: what the run answers and somebody asks for. */
 const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): string =>
-  [
-    temp(
-      "fed",
-      `SELECT c._scope, bool_and(t.fine) AS whole, bool_or(t.fine) AS partly,
+  `${temp("fed")} SELECT c._scope, bool_and(t.fine) AS whole, bool_or(t.fine) AS partly,
       bool_or(t.lacks) AS lacks, bool_or(t.requested) AS requested
     FROM step_candidates AS c JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family
       JOIN step_told AS t ON ${sameSql("c", "t", subject)}
-    WHERE t.feature = k.feature OR (k.feature IS NULL AND t.feature IS NOT NULL) GROUP BY c._scope`,
-    ),
-    temp(
-      "answered",
-      `SELECT c._scope, c.session_id, c.task_id, NOT coalesce(f.requested, false) AS loose,
+    WHERE t.feature = k.feature OR (k.feature IS NULL AND t.feature IS NOT NULL) GROUP BY c._scope;
+  ${temp("answered")} SELECT c._scope, c.session_id, c.task_id, NOT coalesce(f.requested, false) AS loose,
       NOT (coalesce(f.whole, false) OR (c.present AND coalesce(f.partly, c.partly))) AS short
     FROM step_candidates AS c LEFT JOIN step_fed AS f USING (_scope)
     WHERE (NOT short OR (c.present AND c.vacant AND coalesce(f.lacks, c.lacks)))
-      AND NOT ${lostSql(families, run)}`,
-    ),
-    temp(
-      "all",
-      `SELECT s._scope, ${names(scopeNames, "s.")}, coalesce(a.loose, s.loose) AS loose
-    FROM store._scopes AS s LEFT JOIN step_answered AS a USING (_scope)`,
-    ),
-    askedSql,
-    temp("here", "SELECT * FROM step_answered SEMI JOIN step_asked USING (_scope)"),
-  ].join("\n")
+      AND NOT ${lostSql(families, run)};
+  ${temp("all")} SELECT s._scope, ${names(scopeNames, "s.")}, coalesce(a.loose, s.loose) AS loose
+    FROM store._scopes AS s LEFT JOIN step_answered AS a USING (_scope);
+  ${askedSql}
+  ${temp("here")} SELECT * FROM step_answered SEMI JOIN step_asked USING (_scope);`
 
 /** `step_read`: which scopes the run has read, in which sessions, and whether that answers them. */
 const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
   const ofAnswer = (session: string): string =>
     `(h.session_id IS NULL OR ${session} IS NOT DISTINCT FROM h.session_id)`
-  return `${temp(
-    "read",
-    `SELECT (SELECT coalesce(max(_reading), 0) FROM store._readings)
+  return `${temp("read")} SELECT (SELECT coalesce(max(_reading), 0) FROM store._readings)
         + row_number() OVER (ORDER BY ${names(scopeNames, "s.")}, q.task_id, q.session_id) AS _reading,
       q.*, h._scope IS NOT NULL AND ${ofAnswer("q.session_id")} AS _answered,
       coalesce(h.loose, false) AS loose, coalesce(h.short, false) AS short
@@ -269,8 +231,7 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
       UNION ALL
       SELECT h._scope, h.task_id, h.session_id, NULL, NULL, NULL FROM step_here AS h
       WHERE NOT EXISTS (FROM step_scoped AS r WHERE r._scope = h._scope AND ${ofAnswer("r.session_id")})
-    ) AS q JOIN store._scopes AS s ON s._scope = q._scope LEFT JOIN step_here AS h ON h._scope = q._scope`,
-  )}
+    ) AS q JOIN store._scopes AS s ON s._scope = q._scope LEFT JOIN step_here AS h ON h._scope = q._scope;
   INSERT INTO store._readings SELECT _reading, ${literal(run_id)},
       (SELECT run_date FROM ops.runs WHERE run_id = ${literal(run_id)}), ${sequence}, DATE ${literal(e)},
       task_id, execution_id, session_id, _scope, _answered, loose, short

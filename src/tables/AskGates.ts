@@ -19,15 +19,7 @@ import { inDatabase } from "./Publisher.ts"
 import { sameSql } from "./Answers.ts"
 import type { Store } from "./Manifest.ts"
 
-/** Whose night it is. */
 type AskedRun = Pick<typeof RunStarted.Type, "job" | "run_date" | "part">
-
-interface AskedVersion {
-  /** The finished database; it is only read, and its SQL can open no other file. */
-  readonly path: string
-  readonly families: ReadonlyArray<RecordFamily>
-  readonly run: AskedRun
-}
 
 /** A gate that takes longer than this has not passed. */
 const askedWithin = Duration.minutes(10)
@@ -35,8 +27,11 @@ const askedWithin = Duration.minutes(10)
 const comparedRowsMin = 10
 const namedMax = 3
 
-interface Asking extends AskedVersion {
+interface Asking {
+  /** The finished database; it is only read, and its SQL can open no other file. */
   readonly connection: Connection
+  readonly families: ReadonlyArray<RecordFamily>
+  readonly run: AskedRun
   /** SQL: the ids of the runs of the night. */
   readonly runs: string
 }
@@ -46,7 +41,7 @@ type Gate = Effect.Effect<string | undefined, { readonly message: string }>
 
 const percentOf = (share: number): string => `${Math.floor(share * 1_000) / 10}%`
 
-const recordTablesOf = ({ families }: AskedVersion): ReadonlyArray<string> => [
+const recordTablesOf = ({ families }: Asking): ReadonlyArray<string> => [
   ...families.map(({ table }) => table),
   otherRecordsTable.name,
 ]
@@ -56,7 +51,7 @@ const recordTablesOf = ({ families }: AskedVersion): ReadonlyArray<string> => [
  * `other_records` until they are derived again, so a schema more is no loss there, and no gain of its own. A
  * family whose records another one has by now gets no more of them.
  */
-const recordsOf = ({ families }: AskedVersion) => {
+const recordsOf = ({ families }: Asking) => {
   const other = `nights.${identifier(otherRecordsTable.name)}`
   const rowsIn = (table: string, where: string) => `SELECT run_id FROM ${table} WHERE ${where}`
   const isOf = ({ product, subFamilies }: RecordFamily): string =>
@@ -164,56 +159,30 @@ const askTest = Effect.fnUntraced(function* ({ connection }: Asking, sql: string
   return found === 0 ? undefined : counted(found, "row")
 })
 
-const gatesOf = (
-  asking: Asking,
-  { keys, rows, rejected, coverage, freshnessDays, tests }: Gates,
-): ReadonlyArray<Omit<FailedGate, "found"> & { readonly ask: Gate }> =>
-  [
-    keys !== false && { gate: "keys", expected: "no key twice", ask: askKeys(asking, keys) },
-    rows !== undefined && {
-      gate: "rows",
-      expected: `${percentOf(rows.min)} of the median of ${counted(rows.nights, "night")} before`,
-      ask: askRows(asking, rows),
-    },
-    rejected !== undefined && {
-      gate: "rejected",
-      expected: `at most ${percentOf(rejected)} of the records rejected`,
-      ask: askRejected(asking, rejected),
-    },
-    coverage !== undefined && {
-      gate: "coverage",
-      expected: `at least ${percentOf(coverage)} of customers, engines and features succeeded`,
-      ask: askCoverage(asking, coverage),
-    },
-    freshnessDays !== undefined && {
-      gate: "freshness",
-      expected: `data of every engine and feature at most ${counted(freshnessDays, "day")} old`,
-      ask: askFreshness(asking, freshnessDays),
-    },
-    ...tests.map(({ name, sql }) => ({
-      gate: `tests/${name}.sql`,
-      expected: "no rows",
-      ask: askTest(asking, sql),
-    })),
-  ].filter((one) => one !== false)
+type AskedGate = Omit<FailedGate, "found"> & { readonly ask: Gate }
 
-/** The gates that did not pass, in the order of the job; none if all passed. */
-const askGates = Effect.fn("Publishing.askGates")(function* (version: AskedVersion, gates: Gates) {
-  const { path, run } = version
-  const connection = yield* openClosedOff(path, "read-only")
-  const night = `job = ${literal(run.job)} AND run_date = DATE ${literal(run.run_date)}`
-  const part = run.part === undefined ? "part IS NULL" : `part = ${literal(run.part)}`
-  const runs = `SELECT run_id FROM ops.runs WHERE ${night} AND ${part}`
-  const failed: Array<FailedGate> = []
-  for (const { gate, expected, ask } of gatesOf({ ...version, connection, runs }, gates)) {
-    const found = yield* ask.pipe(
-      withinMachineTime(askedWithin),
-      Effect.catch(({ message }) => Effect.succeed(`it could not be asked: ${message.split("\n", 1)[0]}`)),
-    )
-    if (found !== undefined) failed.push({ gate, expected, found })
+const gatesOf = (asking: Asking, gates: Gates): ReadonlyArray<AskedGate> => {
+  const { keys, rows, rejected, coverage, freshnessDays: days, tests } = gates
+  const all: Array<AskedGate> = []
+  const add = (gate: string, ask: Gate, expected: string) => all.push({ gate, expected, ask })
+  if (keys !== false) add("keys", askKeys(asking, keys), "no key twice")
+  if (rows !== undefined) {
+    const before = `the median of ${counted(rows.nights, "night")} before`
+    add("rows", askRows(asking, rows), `${percentOf(rows.min)} of ${before}`)
   }
-  return failed as ReadonlyArray<FailedGate>
-}, inDatabase)
+  if (rejected !== undefined)
+    add("rejected", askRejected(asking, rejected), `at most ${percentOf(rejected)} of the records rejected`)
+  if (coverage !== undefined) {
+    const succeeded = "of customers, engines and features succeeded"
+    add("coverage", askCoverage(asking, coverage), `at least ${percentOf(coverage)} ${succeeded}`)
+  }
+  if (days !== undefined) {
+    const every = "data of every engine and feature"
+    add("freshness", askFreshness(asking, days), `${every} at most ${counted(days, "day")} old`)
+  }
+  for (const { name, sql } of tests) add(`tests/${name}.sql`, askTest(asking, sql), "no rows")
+  return all
+}
 
 /** Those that can be asked of a part of a night or job: how much it has, and how fresh, says nothing. */
 export const gatesOfPart = (gates: Gates): Gates => Struct.pick(gates, ["keys", "rejected", "tests"])
@@ -232,12 +201,29 @@ export const isAsked = ({ accepted, published, held, tasks }: RunState): boolean
       (task) => Math.max(newestAnswer(task), task.settled?.seq ?? Infinity) > published.seq,
     ))
 
-export const failedGates = (store: Store, run: RunState, gates: Gates | undefined) => {
-  if (gates === undefined || !isAsked(run)) return Effect.succeed<ReadonlyArray<FailedGate>>([])
-  const { started } = run
-  const version = { path: store.layout.build, families: store.families, run: started }
-  return askGates(version, started.part === undefined ? gates : gatesOfPart(gates))
-}
+/** The gates that did not pass, in the order of the job; none if all passed. */
+export const failedGates = Effect.fn("Publishing.askGates")(function* (
+  { layout, families }: Store,
+  state: RunState,
+  all: Gates | undefined,
+) {
+  const failed: Array<FailedGate> = []
+  if (all === undefined || !isAsked(state)) return failed
+  const { started: run } = state
+  const connection = yield* openClosedOff(layout.build, "read-only")
+  const night = `job = ${literal(run.job)} AND run_date = DATE ${literal(run.run_date)}`
+  const part = run.part === undefined ? "part IS NULL" : `part = ${literal(run.part)}`
+  const runs = `SELECT run_id FROM ops.runs WHERE ${night} AND ${part}`
+  const asked = run.part === undefined ? all : gatesOfPart(all)
+  for (const { gate, expected, ask } of gatesOf({ connection, families, run, runs }, asked)) {
+    const found = yield* ask.pipe(
+      withinMachineTime(askedWithin),
+      Effect.catch(({ message }) => Effect.succeed(`it could not be asked: ${message.split("\n", 1)[0]}`)),
+    )
+    if (found !== undefined) failed.push({ gate, expected, found })
+  }
+  return failed
+}, inDatabase)
 
 // Data of a finished version that is older than its job allows, by customer, engine and feature: those that
 // the newest whole run of the job asked for, each by the limits of its engine. Only the nights within the
@@ -288,7 +274,6 @@ const agesSql = ({ job, run_date }: AskedRun, limits: ReadonlyArray<number>): st
   FROM ages WHERE age > ${shortest} ORDER BY age DESC, customer_id, engine_reference, feature`
 }
 
-/** One that is older than its limit. */
 interface Beyond {
   readonly days: number
   readonly text: string

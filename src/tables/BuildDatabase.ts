@@ -4,7 +4,6 @@
  * published.
  */
 import { statSync } from "node:fs"
-import { join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
@@ -17,20 +16,12 @@ import { tell } from "../task/Progress.ts"
 import { namesInMain, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import { gatherOutcomes } from "./Dimensions.ts"
 import { castRows, filesAlike, parquetRows, tableCells } from "./FileColumns.ts"
-import { filesOf, fileStep, temporary, type Manifest, type ManifestFile } from "./Manifest.ts"
+import { filesOf, fileStep, placeIn, placesOf, temporary } from "./Manifest.ts"
+import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed } from "./Publisher.ts"
 import { keptTables, seenOf, type KeptTable } from "./RecordStore.ts"
 import { stepRun, unstepNewest } from "./Step.ts"
 import { documentsTable } from "./SystemTables.ts"
-
-export interface BuildOptions {
-  readonly path: string
-  readonly root: string
-  readonly manifest: Manifest
-  readonly families: ReadonlyArray<RecordFamily>
-  /** Where a file of the manifest is now, below the output folder: a new one still has a temporary name. */
-  readonly standsAt: (file: ManifestFile) => string
-}
 
 /**
  * DuckDB keeps the texts of 2,048 adjacent rows in memory at once. Nearly every run needs a fraction of the
@@ -91,10 +82,13 @@ export const withoutLog = "SET checkpoint_threshold = '0B'"
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
 
+type Made = Pick<Store, "layout" | "families">
+
 /** A database that is being filled, and what of its files does not fit a changed type so far. */
 interface Filling {
   readonly connection: Connection
-  readonly options: BuildOptions
+  readonly store: Made
+  readonly manifest: Manifest
   readonly unfit: Array<MisfitCount>
 }
 
@@ -104,15 +98,16 @@ interface Filling {
  * has just been written has the columns of its table.
  */
 const rowsFrom = Effect.fnUntraced(function* (
-  { connection, options: { root, standsAt }, unfit }: Filling,
+  { connection, store, unfit }: Filling,
   spec: TableSpec,
   files: ReadonlyArray<ManifestFile>,
   only?: ReadonlyArray<string>,
 ) {
-  const rows = parquetRows(files.map((file) => join(root, standsAt(file))))
-  if (files.every((file) => standsAt(file) === temporary(file.path) && file.file_rows === undefined))
+  const rows = parquetRows(placesOf(store, files))
+  const isNew = (file: ManifestFile) => placeIn(store)(file) === temporary(file.path)
+  if (files.every((file) => isNew(file) && file.file_rows === undefined))
     return { sql: `SELECT ${tableCells(spec.columns)} FROM ${rows}`, takes: false }
-  const source = `(SELECT *, filename AS _file FROM ${rows}${ofRuns(only)})`
+  const source = `(SELECT * FROM ${rows}${ofRuns(only)})`
   const cast = castRows(spec, yield* connection.columnTypes(`SELECT * FROM ${rows}`), source)
   const [lost = {}] = cast.unfit === undefined ? [] : yield* connection.rows(cast.unfit)
   for (const [column, count] of Object.entries(lost))
@@ -123,19 +118,6 @@ const rowsFrom = Effect.fnUntraced(function* (
 
 const ofRuns = (only: ReadonlyArray<string> | undefined): string =>
   only === undefined ? "" : ` WHERE run_id IN (${only.map(literal).join(", ")})`
-
-/** Rows of each table by run must be equal in the manifest and in the database. */
-const checkCounts = Effect.fnUntraced(function* (
-  connection: Connection,
-  options: BuildOptions,
-  only?: ReadonlyArray<string>,
-) {
-  for (const { table, run_id, expected, found } of yield* countDifferences(connection, options, only)) {
-    return yield* new PublishFailed({
-      message: `${table}: ${found} rows of run ${run_id} where ${expected} were written`,
-    })
-  }
-})
 
 /** The run of each row of a table; records are counted where each run names them. */
 const runsSql = (name: string, index: number, kept: ReadonlyArray<KeptTable>): string => {
@@ -150,7 +132,7 @@ const runsSql = (name: string, index: number, kept: ReadonlyArray<KeptTable>): s
  */
 export const countDifferences = Effect.fnUntraced(function* (
   connection: Connection,
-  { manifest, families }: Pick<BuildOptions, "manifest" | "families">,
+  { manifest, families }: { readonly manifest: Manifest; readonly families: ReadonlyArray<RecordFamily> },
   only?: ReadonlyArray<string>,
 ) {
   const compared = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
@@ -160,42 +142,25 @@ export const countDifferences = Effect.fnUntraced(function* (
   const rows = yield* connection.rows(
     `SELECT place, run_id, count(*)::INTEGER AS rows FROM (${all})${ofRuns(only)} GROUP BY place, run_id`,
   )
-  const byTable = Map.groupBy(rows, (row) => names[Number(row["place"])])
-  const differences: Array<{ table: string; run_id: string; expected: number; found: number }> = []
-  for (const name of names) {
-    const found = new Map(
-      (byTable.get(name) ?? []).map((row) => [String(row["run_id"]), Number(row["rows"])]),
-    )
-    const expected = new Map(
-      compared.map(([run_id, { files }]) => [
-        run_id,
-        files.filter(({ table }) => table === name).reduce((sum, each) => sum + each.rows, 0),
-      ]),
-    )
-    for (const run_id of new Set([...found.keys(), ...expected.keys()])) {
-      const difference = { expected: expected.get(run_id) ?? 0, found: found.get(run_id) ?? 0 }
-      if (difference.expected !== difference.found) differences.push({ table: name, run_id, ...difference })
-    }
-  }
-  return differences
-})
-
-/** Runs that were published before they were numbered. */
-const numberRuns = (connection: Connection, sequences: ReadonlyMap<string, number>) =>
-  Effect.forEach(
-    sequences,
-    ([run_id, sequence]) =>
-      connection.run(`UPDATE ops.runs SET sequence = ${sequence} WHERE run_id = ? AND sequence IS NULL`, [
-        run_id,
-      ]),
-    { discard: true },
+  const counts = new Map(
+    rows.map((row) => [`${Number(row["place"])} ${String(row["run_id"])}`, Number(row["rows"])]),
   )
+  const unknown = rows.map((row): readonly [string, undefined] => [String(row["run_id"]), undefined])
+  const runs = new Map([...unknown, ...compared])
+  return names.flatMap((table, place) =>
+    [...runs].flatMap(([run_id, run]) => {
+      const own = (run?.files ?? []).filter((file) => file.table === table)
+      const expected = own.reduce((sum, each) => sum + each.rows, 0)
+      const found = counts.get(`${place} ${run_id}`) ?? 0
+      return expected === found ? [] : [{ table, run_id, expected, found }]
+    }),
+  )
+})
 
 /** The runs of the database in the order in which they began, each with a number of its own. */
 const runsInOrder = Effect.fnUntraced(function* (connection: Connection) {
   const rows = yield* connection.rows(
-    `SELECT run_id, coalesce(sequence, 0) AS sequence FROM ops.runs
-    ORDER BY coalesce(sequence, 0), started_at, run_id`,
+    "SELECT run_id, sequence FROM ops.runs ORDER BY coalesce(sequence, 0), started_at, run_id",
   )
   let last = 0
   return rows.map(({ run_id, sequence }) => {
@@ -211,8 +176,8 @@ const putRows = Effect.fnUntraced(function* (
   only?: ReadonlyArray<string>,
   hasSome = true,
 ) {
-  const { connection, options } = filling
-  const { manifest, families } = options
+  const { connection, manifest } = filling
+  const { families } = filling.store
   const place = `ops.${identifier(spec.name)}`
   if (only !== undefined && hasSome) yield* connection.run(`DELETE FROM ${place}${ofRuns(only)}`)
   const entries = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
@@ -227,8 +192,8 @@ const step = Effect.fnUntraced(function* (
   { run_id, sequence }: { readonly run_id: string; readonly sequence: number },
   lost: ReadonlySet<string> = new Set(),
 ) {
-  const { families, manifest } = filling.options
-  const { interim = false, files = [] } = manifest.runs[run_id] ?? {}
+  const { families } = filling.store
+  const { interim = false, files = [] } = filling.manifest.runs[run_id] ?? {}
   const sources = new Map<string, string>()
   const taking = new Set<string>()
   for (const { spec } of recordTables(families)) {
@@ -248,11 +213,19 @@ const step = Effect.fnUntraced(function* (
   })
 })
 
-/** Numbers the version, and compares `only` these runs, or all, with their files. */
-const finish = Effect.fnUntraced(function* ({ connection, options }: Filling, only?: ReadonlyArray<string>) {
-  yield* connection.run(versionMacro(options.manifest.version))
+/** Numbers the version. Rows of each table by run, or of `only` these runs, must be those of the manifest. */
+const finish = Effect.fnUntraced(function* (
+  { connection, store: { families }, manifest }: Filling,
+  only?: ReadonlyArray<string>,
+) {
+  yield* connection.run(versionMacro(manifest.version))
   yield* connection.run(`${withoutLog}; COMMIT`)
-  yield* checkCounts(connection, options, only)
+  const [wrong] = yield* countDifferences(connection, { manifest, families }, only)
+  if (wrong === undefined) return
+  const { table, run_id, expected, found } = wrong
+  return yield* new PublishFailed({
+    message: `${table}: ${found} rows of run ${run_id} where ${expected} were written`,
+  })
 })
 
 /**
@@ -273,28 +246,26 @@ const turns = (connection: Connection) => {
   })
 }
 
-/** Fills the empty database at this path with everything; returns what does not fit a changed type. */
+/** Fills the empty database with everything; returns what does not fit a changed type. */
 export const buildDatabase = Effect.fn("Publishing.buildDatabase")(function* (
-  options: BuildOptions & {
-    /** By run: its place in the order in which runs began. */
-    readonly sequences: ReadonlyMap<string, number>
+  store: Made,
+  manifest: Manifest,
+  options: {
     /** By run: tables of which a file is missing or damaged. */
     readonly lost: ReadonlyMap<string, ReadonlySet<string>>
     readonly memoryLimit: MemoryLimit
   },
 ) {
-  const { manifest, memoryLimit } = options
   const all = filesOf(manifest)
   const bytes = (files: ReadonlyArray<ManifestFile>) => files.reduce((sum, file) => sum + file.bytes, 0)
-  const connection = yield* openDatabase(options.path, "read-write", memoryLimit, bytes(all))
-  const filling: Filling = { connection, options, unfit: [] }
+  const connection = yield* openDatabase(store.layout.build, "read-write", options.memoryLimit, bytes(all))
+  const filling: Filling = { connection, store, manifest, unfit: [] }
   const turn = turns(connection)
   yield* connection.run("BEGIN")
   for (const spec of operatorTables()) {
     yield* turn(bytes(all.filter(({ table }) => table === spec.name)))
     yield* putRows(filling, spec)
   }
-  yield* numberRuns(connection, options.sequences)
   const order = yield* runsInOrder(connection)
   for (const [done, run] of order.entries()) {
     yield* tell({ _tag: "Building", done, runs: order.length })
@@ -347,17 +318,18 @@ const decideOtherwise = Effect.fnUntraced(function* (connection: Connection, run
  * does not fit a changed type; undefined if the database has to be built anew.
  */
 export const amendDatabase = Effect.fn("Publishing.amendDatabase")(function* (
-  options: BuildOptions,
+  store: Made,
+  manifest: Manifest,
   runs: ReadonlyArray<string>,
   tables: ReadonlyArray<TableSpec>,
 ) {
-  const { families, manifest } = options
+  const { families, layout } = store
   const changed = runs.flatMap((run_id) => manifest.runs[run_id]?.files ?? [])
   const bytes = changed.reduce((sum, file) => sum + file.bytes, 0)
-  const connection = yield* openDatabase(options.path, "read-write", memoryLimits[0], bytes)
+  const connection = yield* openDatabase(layout.build, "read-write", memoryLimits[0], bytes)
   const kept = keptTables(families)
   const names = new Set(tables.map(({ name }) => name))
-  const filling: Filling = { connection, options, unfit: [] }
+  const filling: Filling = { connection, store, manifest, unfit: [] }
   let since = Infinity
   yield* connection.run("BEGIN")
   // For those that there are now to be made.

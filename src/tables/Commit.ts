@@ -12,16 +12,8 @@ import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { namingSchemaFiles, withSchemasOf } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
-import {
-  fileStep,
-  filesBelow,
-  filesOf,
-  isThatDatabase,
-  manifestText,
-  nothingPublished,
-  readManifest,
-  temporary,
-} from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, isThatDatabase, manifestText, nothingPublished } from "./Manifest.ts"
+import { readManifest, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { placeParquet, sweepParquet } from "./ParquetViews.ts"
 import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
@@ -71,25 +63,20 @@ const moveFiles = (
   fileStep(() => {
     const staying = new Set(filesOf(next).map(({ path }) => path))
     const folders = new Set<string>([layout.tables])
-    for (const { path } of filesOf(current)) {
-      const stands = join(layout.root, path)
-      if (staying.has(path) || !existsSync(stands)) continue
-      if (restorable.has(path)) {
-        const goes = join(layout.previous, path)
+    for (const path of new Set([...filesOf(current).map((file) => file.path), ...staying])) {
+      const [finished, kept] = [join(layout.root, path), join(layout.previous, path)]
+      const [goes, places] = staying.has(path)
+        ? [finished, [temporary(finished), finished, kept]]
+        : [kept, [finished]]
+      const stands = places.find((place) => existsSync(place))
+      if (stands === undefined || stands === goes) continue
+      folders.add(dirname(stands))
+      if (goes === kept && !restorable.has(path)) files.remove(stands)
+      else {
         files.makeFolder(dirname(goes), modes.folder)
         files.rename(stands, goes)
         folders.add(dirname(goes))
-      } else files.remove(stands)
-      folders.add(dirname(stands))
-    }
-    for (const { path } of filesOf(next)) {
-      const finished = join(layout.root, path)
-      const from = [temporary(finished), join(layout.previous, path)].find((place) => existsSync(place))
-      if (from === undefined || (existsSync(finished) && from !== temporary(finished))) continue
-      files.makeFolder(dirname(finished), modes.folder)
-      files.rename(from, finished)
-      folders.add(dirname(from))
-      folders.add(dirname(finished))
+      }
     }
     for (const folder of folders) files.syncFolder(folder)
   })
@@ -102,7 +89,7 @@ const moveFiles = (
 export const recover = Effect.fn("Publishing.recover")(function* (store: Store) {
   const { layout, files, modes } = store
   yield* fileStep(() => {
-    files.makeFolder(layout.root, modes.root)
+    files.makeFolder(layout.root, modes.folder)
     files.makeFolder(layout.tables, modes.folder)
   })
   const next = yield* fileStep(() => readManifest(layout.next))
@@ -124,7 +111,7 @@ const hasDatabase = Effect.fnUntraced(function* ({ layout }: Store, { database, 
 export const buildInPlace = Effect.fnUntraced(function* (store: Store, before: Manifest) {
   const own = yield* withSchemasOf(store, before, before)
   // The next edit restores what is lost.
-  const built = yield* buildStanding(own, { next: before, fresh: new Set() }, Effect.succeed)
+  const built = yield* buildStanding(own, before, Effect.succeed)
   const manifest = yield* withDatabase(own, before, built)
   yield* swapDatabase(store)
   yield* replace(store, store.layout.manifest, manifestText(manifest))
@@ -143,7 +130,6 @@ const standingManifest = Effect.fnUntraced(function* (store: Store) {
   return found
 })
 
-/** Puts the new database into place. */
 export const swapDatabase = Effect.fnUntraced(function* ({ layout, modes }: Store) {
   const duckdb = yield* DuckDb
   yield* duckdb.atomicSwap(layout.build, layout.database, modes.file).pipe(Effect.mapError(databaseFailed))
@@ -166,9 +152,3 @@ export const clearStrays = (store: Store, manifest: Manifest) =>
     sweepParquet(store, (version) => version <= newest)
     clearBuild(store)
   })
-
-/** A failure before the commit leaves nothing behind; what cannot be removed now is removed next time. */
-export const discarding =
-  (store: Store, manifest: Manifest) =>
-  <A, E, R>(staging: Effect.Effect<A, E, R>) =>
-    Effect.onError(staging, () => Effect.ignore(clearStrays(store, manifest)))

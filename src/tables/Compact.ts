@@ -8,12 +8,10 @@ import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { inMemory } from "./BuildDatabase.ts"
-import { placeIn } from "./KeptVersions.ts"
-import { fileStep, monthPath, nothingPublished, readManifest, temporary } from "./Manifest.ts"
+import { fileStep, gapsOf, nothingPublished, readManifest } from "./Manifest.ts"
 import type { Manifest, Store } from "./Manifest.ts"
 import { monthFiles, sum, writeShared, Instead, type Choice, type MonthFile } from "./SharedFile.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
-import { gapsIn } from "./Standing.ts"
 import { change, type Standing } from "./Version.ts"
 
 interface Size {
@@ -43,7 +41,6 @@ export interface Compacted {
 }
 
 export interface CompactOptions extends Choice {
-  /** Only says what would become of which files. */
   readonly isDry: boolean
   /** The most months that are done at once, oldest first. */
   readonly monthsMax: number
@@ -115,25 +112,19 @@ const writeMonths = Effect.fnUntraced(function* (
 ) {
   const instead = new Instead()
   const connection = yield* Effect.mapError(inMemory, databaseFailed)
-  const taken = new Set<string>()
+  const to = { version, taken: new Set<string>(), folder: store.layout.root }
   const write = Effect.fnUntraced(function* (file: MonthFile) {
     yield* checkIntact(store, file)
-    const path = monthPath(file, version, taken)
-    const place = temporary(join(store.layout.root, path))
-    const written = yield* writeShared(store, connection, file, { path, version, place }).pipe(
-      Effect.tapError(() => Effect.sync(() => taken.delete(path))),
-    )
-    for (const [run_id, entry] of written)
-      for (const source of file.sources) instead.set(run_id, source.path, entry)
-    return { files: 1, bytes: [...written.values()][0]?.bytes ?? 0 }
+    const { bytes } = yield* writeShared(store, connection, file, to, instead)
+    return { files: 1, bytes }
   })
   const told = { ...(yield* telling(due, write)), isRolledBack: current.returned !== undefined }
-  const done = { told, fresh: taken, isInstead: true }
+  const done = { told, isInstead: true }
   return told.tables.length === 0 ? done : { ...done, next: instead.in(current) }
 }, Effect.scoped)
 
 /** Fails if a file that is to become part of another one is missing or damaged. */
 const checkIntact = Effect.fnUntraced(function* (store: Store, { sources }: MonthFile) {
-  const [gap] = yield* fileStep(() => gapsIn(store, sources, true, placeIn(store)))
+  const [gap] = yield* gapsOf(store, sources)
   if (gap !== undefined) return yield* new PublishFailed({ message: `${gap.path} is ${gap.state}` })
 })

@@ -11,11 +11,12 @@ import { amendDatabase, databaseVersion, openDatabase, renumberDatabase } from "
 import { publishedTables } from "./DataDictionary.ts"
 import { madeBy } from "./EmptyDatabase.ts"
 import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
-import { fileStep, filesOf, isThatDatabase, markOf, temporary } from "./Manifest.ts"
+import { fileStep, filesOf, isThatDatabase, markOf, placeIn } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
 import { inDatabase } from "./Publisher.ts"
 import { restoreFiles } from "./RestoreFiles.ts"
+import type { Instead } from "./SharedFile.ts"
 import { buildStanding, type Sought } from "./Standing.ts"
 
 /**
@@ -58,8 +59,8 @@ export const withDatabase = Effect.fn("Publishing.withDatabase")(function* (
 
 /** What a database was built with, and what it lacks. */
 export type Built = Pick<Effect.Success<ReturnType<typeof buildStanding>>, "gaps" | "unfit" | "models"> & {
-  /** Files of earlier runs that were lost, and what the version has instead of them; absent if none were. */
-  readonly restored?: Sought["restored"]
+  /** The version, if it has other files in place of lost ones. */
+  readonly next?: Manifest
   /** Its size when it was last built of all files; absent if it was now. */
   readonly builtBytes?: number
   /** The first run, by its number, whose records are other ones; absent if all may be. */
@@ -96,48 +97,38 @@ const changedTables = (
 }
 
 /** A file that is missing or of another size has to be reported, and its rows left out. */
-const isThere = (root: string, path: string, { bytes }: ManifestFile): boolean =>
-  statSync(join(root, path), { throwIfNoEntry: false })?.size === bytes
+const isThere = (store: Store, file: ManifestFile): boolean =>
+  statSync(join(store.layout.root, placeIn(store)(file)), { throwIfNoEntry: false })?.size === file.bytes
 
 interface Making {
   readonly current: Manifest
   readonly next: Manifest
-  /** Files that still have temporary names. */
-  readonly fresh: ReadonlySet<string>
 }
 
 /** The published database with the rows of the runs that differ; undefined if it has to be built anew. */
 const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   store: Store,
-  { current, next, fresh }: Making,
+  { current, next }: Making,
 ) {
   const { layout, files, families } = store
   const { bytes = 0, built_bytes: builtBytes = 0 } = current.database ?? {}
   const changed = changedRuns(current, next)
   if (changed === undefined || bytes > builtBytes * growthMax) return undefined
   const tables = changedTables(store, current, next, changed)
-  const hasRecords = tables.some(({ name }) => isOfRecords(families, name))
-  const standsAt = ({ path }: ManifestFile) => (fresh.has(path) ? temporary(path) : path)
+  const hasRecords = tables.some(({ name }) => recordTables(families).some(({ spec }) => spec.name === name))
   // What other files are no longer is told with new records; the outcome of a run, or other files, need none.
-  const isComplete = yield* fileStep(() =>
-    filesOf(next).every((file) => !hasRecords || isThere(layout.root, standsAt(file), file)),
-  )
+  const isComplete = yield* fileStep(() => filesOf(next).every((file) => !hasRecords || isThere(store, file)))
   if (!isComplete || !(yield* isUnchanged(store, current))) return undefined
   yield* fileStep(() => files.copy(layout.database, layout.build))
-  const { build: path, root } = layout
   if (changed.length === 0) {
-    yield* renumberDatabase(path, next.version)
+    yield* renumberDatabase(layout.build, next.version)
     return { gaps: [], unfit: [], models: [], builtBytes, since: Infinity } satisfies Built as Built
   }
-  const options = { path, root, manifest: next, families, standsAt }
-  const amended = yield* amendDatabase(options, changed, tables)
+  const amended = yield* amendDatabase(store, next, changed, tables)
   if (amended === undefined) return undefined
   const models = yield* makeModels(store)
   return { gaps: [], models, builtBytes, ...amended } satisfies Built as Built
 })
-
-const isOfRecords = (families: Store["families"], table: string): boolean =>
-  recordTables(families).some(({ spec }) => spec.name === table)
 
 /** The database of a version that a rollback puts back, if it is kept as it was. */
 const keptAgain = Effect.fnUntraced(function* (store: Store, next: Manifest) {
@@ -154,13 +145,14 @@ const keptAgain = Effect.fnUntraced(function* (store: Store, next: Manifest) {
 /** The database of the next version, and what it lacks: one that is there is continued if it can be. */
 export const nextDatabase = Effect.fnUntraced(function* (
   store: Store,
-  making: Making & { readonly isAnew: boolean; readonly restores: boolean },
+  making: Making & { readonly isAnew: boolean; readonly restored: Instead | undefined },
 ) {
-  const { current, next, fresh, isAnew, restores } = making
+  const { current, next, isAnew, restored } = making
   const again = next.returned === undefined ? continueDatabase(store, making) : keptAgain(store, next)
   const continued = isAnew ? undefined : yield* Effect.result(again)
   // Whatever kept it from being continued: if something is wrong, building it anew says what.
   if (continued?._tag === "Success" && continued.success !== undefined) return continued.success
-  const restore = (lost: Sought) => (restores ? restoreFiles(store, current, lost) : Effect.succeed(lost))
-  return yield* buildStanding(store, { next, fresh }, restore)
+  const restore = (lost: Sought) =>
+    restored === undefined ? Effect.succeed(lost) : restoreFiles(store, current, lost, restored)
+  return yield* buildStanding(store, next, restore)
 })

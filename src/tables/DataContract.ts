@@ -11,22 +11,8 @@ import { mainReferences, referencesOf, type Reference } from "./Dimensions.ts"
 import { coverageTable, runsTable } from "./SystemTables.ts"
 import type { PseudonymPolicy } from "./Treatments.ts"
 
-interface LogicalType {
-  /** Left out for JSON, which may be anything. */
-  readonly logicalType?: "string" | "date" | "number" | "integer" | "array" | "boolean"
-  readonly logicalTypeOptions?: Readonly<Record<string, string>>
-  readonly items?: LogicalType & { readonly physicalType: string }
-}
-
-interface Quality {
-  readonly description: string
-  readonly dimension: string
-  readonly type: "text" | "sql"
-  readonly query?: string
-  readonly mustBe?: number
-}
-
-const plainTypes: Readonly<Record<string, LogicalType>> = {
+/** JSON has none: it may be anything. */
+const plainTypes: Readonly<Record<string, object>> = {
   VARCHAR: { logicalType: "string" },
   BOOLEAN: { logicalType: "boolean" },
   INTEGER: { logicalType: "integer", logicalTypeOptions: { format: "i32" } },
@@ -49,7 +35,7 @@ const propertyOf =
     ...(key.includes(name) ? { primaryKey: true, primaryKeyPosition: key.indexOf(name) + 1 } : {}),
   })
 
-const uniqueKey = (name: string, key: ReadonlyArray<string>): Quality => {
+const uniqueKey = (name: string, key: ReadonlyArray<string>) => {
   const columns = key.map(identifier).join(", ")
   const repeated = `SELECT ${columns} FROM ${name} GROUP BY ALL HAVING count(*) > 1`
   return {
@@ -61,7 +47,7 @@ const uniqueKey = (name: string, key: ReadonlyArray<string>): Quality => {
   }
 }
 
-const freshness: Quality = {
+const freshness: Partial<ReturnType<typeof uniqueKey>> = {
   description: "age_days tells how old the data of each customer, engine and feature is.",
   dimension: "timeliness",
   type: "text",
@@ -70,7 +56,7 @@ const freshness: Quality = {
 /** All tables and views, by the names that SQL has for them. */
 export const contractObjects = (families: ReadonlyArray<RecordFamily>, policy?: PseudonymPolicy) =>
   describedTables(families, policy).map((one) => {
-    const quality = [
+    const quality: ReadonlyArray<typeof freshness> = [
       ...(one.key.length === 0 ? [] : [uniqueKey(nameInSql(one), one.key)]),
       ...(one.columns.some(({ name }) => name === "age_days") ? [freshness] : []),
     ]

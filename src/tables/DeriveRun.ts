@@ -4,7 +4,7 @@
  * each table is passed to the sink as it fills. Publisher and simulation share this, so a simulated
  * run derives what a real one does.
  */
-import { Cause, Effect } from "effect"
+import { Cause, Effect, Struct } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
 import type { ExecutionId, RunId } from "../service/Ids.ts"
 import { readProductsCount, type ProductsCount } from "../service/FlowResults.ts"
@@ -16,17 +16,8 @@ import { addUpMisfits, addUpRejected, otherRecordsOf } from "../records/Misfits.
 import type { Flushed } from "../records/Flush.ts"
 import type { ParsedBody } from "../records/FindRecords.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import {
-  addUp,
-  deriveSession,
-  findingsKey,
-  findingsOf as sessionFindings,
-  listed,
-  parseUsable,
-  readBody,
-  rowsOfSession,
-  largeBytes,
-} from "./DeriveSession.ts"
+import { addUp, deriveSession, findingsKey, findingsOf as sessionFindings, listed } from "./DeriveSession.ts"
+import { parseUsable, readBody, rowsOfSession, largeBytes } from "./DeriveSession.ts"
 import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
 import { coverageRows, deliveredFeatures, type TaskFindings } from "./CoverageRows.ts"
 import { executionRow, stateRows, taskCells, isObject, objectsOf } from "./ExecutionRows.ts"
@@ -84,7 +75,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     const own = sessions.get(task.planned.task_id) ?? []
     const takeBack = tables.mark()
     const { task_id } = task.planned
-    const derived = Effect.suspend(() => deriveTask(picture, options, tables, task, own))
+    const derived = Effect.suspend(() => deriveTask({ picture, options, tables }, task, own))
     const found = yield* Effect.catchCause(derived, (cause) => {
       if (!Cause.hasDies(cause) || Cause.hasFails(cause) || Cause.hasInterrupts(cause))
         return Effect.failCause(cause)
@@ -115,32 +106,31 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
 const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRow> => {
   const { run_id } = picture.state.started
   const first = taskCells(run_id, task)
-  const executions = executionsOf(task).map(
-    ({ attempt, execution_id, session_id, external_execution_id }) => ({
-      ...first,
-      attempt,
-      execution_id,
-      session_id,
-      external_execution_id,
-    }),
-  )
-  const { outcome, reason, who_acts } = notInTables
-  const coverage = { ...first, outcome, reason, who_acts }
-  return [...executions.map((row): TableRow => [executionsTable.name, row]), [coverageTable.name, coverage]]
+  const executions = executionsOf(task).map((attempt): TableRow => {
+    const own = Struct.pick(attempt, ["attempt", "execution_id", "session_id", "external_execution_id"])
+    return [executionsTable.name, { ...first, ...own }]
+  })
+  const coverage = Struct.pick(notInTables, ["outcome", "reason", "who_acts"])
+  return [...executions, [coverageTable.name, { ...first, ...coverage }]]
+}
+
+interface Deriving {
+  readonly picture: RunPicture
+  readonly options: DeriveOptions
+  readonly tables: RunTables
 }
 
 /** The rows of one task; returns its receipts, and what a rerun need not ask for again. */
 const deriveTask = Effect.fnUntraced(function* (
-  picture: RunPicture,
-  options: DeriveOptions,
-  tables: RunTables,
+  deriving: Deriving,
   task: TaskState,
   own: ReadonlyArray<SessionPicture>,
 ) {
+  const { picture, options, tables } = deriving
   const states: Array<Json> = []
   const counts = new Map<string, ProductsCount>()
   for (const attempt of executionsOf(task)) {
-    const state = yield* deriveAttempt(picture, options, tables, task, attempt, own)
+    const state = yield* deriveAttempt(deriving, task, attempt, own)
     if (state === undefined) continue
     states.push(state)
     if (attempt.execution_id !== undefined)
@@ -149,8 +139,7 @@ const deriveTask = Effect.fnUntraced(function* (
   const countOf = (execution_id: ExecutionId | undefined) =>
     counts.get(execution_id ?? "") ?? readProductsCount(undefined)
   const room = { left: taskBytesMax }
-  for (const session of own)
-    yield* addSession(picture, options, tables, session, { count: countOf(session.execution_id), room })
+  for (const session of own) yield* addSession(deriving, session, countOf(session.execution_id), room)
   const isWhole = (attempt: AttemptState): boolean =>
     !tables.leftOut.hasOneOf(framesOf(picture, task, attempt)) &&
     (attempt.proof?.basis === "unwanted" ||
@@ -175,9 +164,7 @@ const wasLeftOut = ({ state }: RunPicture, { planned }: TaskState): boolean =>
 
 /** Returns the newest state, if one is landed and readable. */
 const deriveAttempt = Effect.fnUntraced(function* (
-  picture: RunPicture,
-  options: DeriveOptions,
-  tables: RunTables,
+  { picture, options, tables }: Deriving,
   task: TaskState,
   attempt: AttemptState,
   sessions: ReadonlyArray<SessionPicture>,
@@ -194,18 +181,18 @@ const deriveAttempt = Effect.fnUntraced(function* (
   }
   const bytes = newest === undefined ? undefined : yield* readBody(run_id, newest)
   const facts = { run_id, task, attempt }
-  const rowsOf = (state: Json | undefined) => {
+  const rowsOf = (state?: Json) => {
     const more = state === undefined ? [] : stateRows(facts, state)
     const rows: ReadonlyArray<TableRow> = [[executionsTable.name, executionRow(facts, state)], ...more]
     return { state, rows }
   }
   const derived =
     newest === undefined || bytes === undefined
-      ? rowsOf(undefined)
+      ? rowsOf()
       : tables.leftOut.unless(
           newest,
           () => rowsOf(objectOf(parseUsable(tables.leftOut, newest, bytes))),
-          () => rowsOf(undefined),
+          () => rowsOf(),
         )
   tables.add(derived.rows)
   return derived.state
@@ -226,11 +213,10 @@ const foundBy = (
 
 /** The rows of one session; what an earlier derivation found is not read again. */
 const addSession = Effect.fnUntraced(function* (
-  picture: RunPicture,
-  options: DeriveOptions,
-  tables: RunTables,
+  { picture, options, tables }: Deriving,
   session: SessionPicture,
-  { count, room }: { readonly count: ProductsCount; readonly room: SessionTables["room"] },
+  count: ProductsCount,
+  room: SessionTables["room"],
 ) {
   const { run_id } = picture.state.started
   const known = options.findings?.get(findingsKey(session))
@@ -377,18 +363,12 @@ export const stageRun = Effect.fn("Publishing.stageRun")(function* (
   return { run_id, state, derived, entry: { run_date, version, files: written } }
 })
 
-/** Runs that were held back. One that cannot be derived any more stays so, and the version lacks it. */
-export const stageHeld = Effect.fnUntraced(function* (
-  store: Store,
-  runs: ReadonlyArray<RunId>,
-  version: number,
-) {
-  const staged: Array<Effect.Success<ReturnType<typeof stageRun>>> = []
-  for (const run_id of runs) {
-    const one = yield* Effect.result(stageRun(store, run_id, version))
-    if (one._tag === "Success") staged.push(one.success)
-    // A full disk must not look like a run that cannot be read.
-    else if (one.failure.damaged !== true) return yield* one.failure
-  }
-  return staged
-})
+/** As far as the run can be derived, or why not. A full disk must not look like a run that cannot be read. */
+export const stageReadable = (store: Store, run_id: RunId, version: number) =>
+  Effect.matchEffect(stageRun(store, run_id, version), {
+    onSuccess: (staged) => Effect.succeed({ staged, reason: "" }),
+    onFailure: (failure) =>
+      failure.damaged === true
+        ? Effect.succeed({ staged: undefined, reason: failure.message })
+        : Effect.fail(failure),
+  })

@@ -22,14 +22,8 @@ import type { RunPicture, SessionPicture } from "./RunPicture.ts"
 import { isObject, extraOf, takeFields, taskCells } from "./ExecutionRows.ts"
 import { ExactNumber } from "../records/ExactNumber.ts"
 import { sessionCursors, sessionStatusCodes } from "../service/Vocabulary.ts"
-import {
-  consentDocumentFields,
-  consentDocumentsTable,
-  consentFields,
-  consentsTable,
-  documentsTable,
-  sessionsTable,
-} from "./SystemTables.ts"
+import { consentDocumentFields, consentDocumentsTable, consentFields, consentsTable } from "./SystemTables.ts"
+import { documentsTable, sessionsTable } from "./SystemTables.ts"
 
 /** What the bodies of a session said, besides their rows; enough to derive coverage again without reading. */
 export interface SessionFindings {
@@ -84,7 +78,6 @@ const lineageOf = (
   engine_reference: task.planned.engine_reference ?? null,
 })
 
-/** Where the rows of a session go. */
 export interface SessionTables {
   readonly normaliser: Normaliser
   readonly leftOut: LeftOut
@@ -253,7 +246,6 @@ export const retrievedFeatures = (body: unknown): ReadonlyArray<string> | undefi
   return Array.isArray(features) && features.every((code) => typeof code === "string") ? features : undefined
 }
 
-/** What every row about a session begins with. */
 const sessionCells = (run_id: RunId, { task, session_id, execution_id }: SessionPicture): Row => ({
   ...taskCells(run_id, task),
   session_id,

@@ -6,26 +6,20 @@
 import { column, required, text, time, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
-import { ageSql, storeTable, type Relation, type StoreTable } from "./RecordStore.ts"
+import { ageSql, storeColumn, storeTable } from "./RecordStore.ts"
+import type { Relation, StoreColumn, StoreTable } from "./RecordStore.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { aloneSql, sameSql, subject, temp } from "./Answers.ts"
-import {
-  actor,
-  consentsTable,
-  customer,
-  documentsTable,
-  engine,
-  engineFields,
-  outcome,
-} from "./SystemTables.ts"
+import { actor, consentsTable, customer, documentsTable, engine, engineFields } from "./SystemTables.ts"
+import { outcome, productsCounted } from "./SystemTables.ts"
 
 /** What a view needs of all runs: one row a key in a table of `store`, which takes in those of each run. */
 interface Gathered {
   readonly name: string
   readonly what: string
-  readonly key: ReadonlyArray<string>
-  /** Columns beside the key and `seq`, its newest run: their types, and what several rows become. */
-  readonly columns: ReadonlyArray<readonly [name: string, type: string, together: string]>
+  readonly key: ReadonlyArray<StoreColumn>
+  /** Columns beside the key and `seq`, its newest run, and what several rows become. */
+  readonly columns: ReadonlyArray<StoreTable["columns"][number] & { readonly together: string }>
   /** A query for the rows of all runs, by run. */
   readonly rows: string
 }
@@ -37,13 +31,19 @@ const ofCoverage: Gathered = {
   what: "The newest outcome of each feature.",
   key: [...subject, "feature", "requested"],
   columns: [
-    [
-      "newest",
-      `STRUCT(session_id VARCHAR, outcome VARCHAR, reason VARCHAR, who_acts VARCHAR, records INTEGER,
+    {
+      name: "newest",
+      type: `STRUCT(session_id VARCHAR, outcome VARCHAR, reason VARCHAR, who_acts VARCHAR, records INTEGER,
           counted BIGINT, run_id VARCHAR, run_date DATE)`,
-      "arg_max(newest, seq)",
-    ],
-    ["good", "STRUCT(seq BIGINT, e DATE, as_of TIMESTAMPTZ)", "arg_max(good, good.seq)"],
+      comment: "What the newest run says.",
+      together: "arg_max(newest, seq)",
+    },
+    {
+      name: "good",
+      type: "STRUCT(seq BIGINT, e DATE, as_of TIMESTAMPTZ)",
+      comment: "The newest run in which it succeeded.",
+      together: "arg_max(good, good.seq)",
+    },
   ],
   rows: `SELECT run_id, c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
         coalesce(list_contains(t.features, c.feature), true) AS requested, r.seq,
@@ -60,12 +60,13 @@ const gathered: ReadonlyArray<Gathered> = [
     what: "The newest session with results.",
     key: subject,
     columns: [
-      [
-        "newest",
-        `STRUCT(seq BIGINT, pulled_at TIMESTAMPTZ, run_id VARCHAR, run_date DATE, task_id VARCHAR,
+      {
+        name: "newest",
+        type: `STRUCT(seq BIGINT, pulled_at TIMESTAMPTZ, run_id VARCHAR, run_date DATE, task_id VARCHAR,
           session_id VARCHAR)`,
-        "max(newest)",
-      ],
+        comment: "What the newest run says.",
+        together: "max(newest)",
+      },
     ],
     rows: `SELECT run_id, n.customer_id, n.engine_reference, ${aloneSql("n")} AS _alone, r.seq,
         {seq: r.seq, pulled_at: n.pulled_at, run_id: n.run_id, run_date: n.run_date, task_id: n.task_id,
@@ -77,8 +78,8 @@ const gathered: ReadonlyArray<Gathered> = [
     what: "When each customer, engine and feature was seen.",
     key: ["kind", "id"],
     columns: [
-      ["first_seen", "DATE", "min(first_seen)"],
-      ["last_seen", "DATE", "max(last_seen)"],
+      { ...storeColumn("first_seen"), together: "min(first_seen)" },
+      { ...storeColumn("last_seen"), together: "max(last_seen)" },
     ],
     rows: `SELECT run_id, k.kind, k.id, r.seq, k.run_date AS first_seen, k.run_date AS last_seen
       FROM (SELECT run_id, run_date, unnest([{kind: 'customer', id: customer_id},
@@ -88,32 +89,15 @@ const gathered: ReadonlyArray<Gathered> = [
   },
 ]
 
-const gatheredColumns: Readonly<Record<string, string>> = {
-  requested: "The task asked for the feature.",
-  newest: "What the newest run says.",
-  good: "The newest run in which it succeeded.",
-  kind: "customer, engine or feature.",
-  id: "Which one.",
-  first_seen: "The date of the first run that names it.",
-  last_seen: "The date of the newest run that names it.",
-}
-
-const keyColumn = (name: string) => {
-  if (name === "customer_id" || name === "engine_reference" || name === "_alone" || name === "feature")
-    return name
-  return { name, type: name === "requested" ? "BOOLEAN" : "VARCHAR", comment: gatheredColumns[name] ?? "" }
-}
-
-export const gatheredTables: ReadonlyArray<StoreTable> = gathered.map(({ name, what, key, columns }) =>
-  storeTable(name.replace("store.", ""), `${what} Key: ${key.join(", ")}.`, [
-    ...key.map(keyColumn),
-    "seq",
-    ...columns.map(([each, type]) => ({ name: each, type, comment: gatheredColumns[each] ?? "" })),
-  ]),
-)
+export const gatheredTables: ReadonlyArray<StoreTable> = gathered.map((each) => {
+  const { name, what, key, columns } = each
+  const comment = `${what} Key: ${key.join(", ")}.`
+  return storeTable(name.replace("store.", ""), comment, [...key, "seq", ...columns])
+})
 
 const gather = ({ name, key, columns }: Gathered, from: string): string =>
-  `INSERT INTO ${name} SELECT ${key.join(", ")}, max(seq), ${columns.map(([, , sql]) => sql).join(", ")}
+  `INSERT INTO ${name}
+    SELECT ${key.join(", ")}, max(seq), ${columns.map((each) => each.together).join(", ")}
     FROM (${from}) GROUP BY ${key.join(", ")} ORDER BY ${key.join(", ")};`
 
 /** Takes in the rows of a run that has just been added. */
@@ -121,14 +105,12 @@ export const gatherRun = (run_id: string): string =>
   gathered
     .map((each) => {
       const { name, key, columns, rows } = each
-      const own = [...key, "seq", ...columns.map(([column]) => column)].join(", ")
+      const own = [...key, "seq", ...columns.map((each) => each.name)].join(", ")
       const ofKeys = (of: string) =>
         `${name} AS g WHERE EXISTS (FROM ${of} AS n WHERE ${sameSql("g", "n", key)})`
-      return `${temp(
-        "gathered",
-        `WITH own AS MATERIALIZED (SELECT ${own} FROM (${rows}) WHERE run_id = ${literal(run_id)})
-        FROM own UNION ALL SELECT g.* FROM ${ofKeys("own")}`,
-      )}
+      return `${temp("gathered")}
+        WITH own AS MATERIALIZED (SELECT ${own} FROM (${rows}) WHERE run_id = ${literal(run_id)})
+        FROM own UNION ALL SELECT g.* FROM ${ofKeys("own")};
       DELETE FROM ${ofKeys("step_gathered")};
       ${gather(each, "FROM step_gathered")}`
     })
@@ -138,7 +120,7 @@ export const gatherRun = (run_id: string): string =>
 export const gatherWithout = (seq: number): string =>
   gathered
     .map(
-      (each) => `${temp("gathered", `SELECT ${each.key.join(", ")} FROM ${each.name} WHERE seq = ${seq}`)}
+      (each) => `${temp("gathered")} SELECT ${each.key.join(", ")} FROM ${each.name} WHERE seq = ${seq};
       DELETE FROM ${each.name} WHERE seq = ${seq};
       ${gather(
         each,
@@ -151,7 +133,7 @@ export const gatherWithout = (seq: number): string =>
 export const gatherOutcomes = (runs: ReadonlyArray<string>): string => {
   const ofRuns = `run_id IN (${runs.map(literal).join(", ")})`
   const isOf = sameSql("_coverage", "n", ofCoverage.key)
-  return `${temp("gathered", `FROM (${ofCoverage.rows}) WHERE ${ofRuns}`)}
+  return `${temp("gathered")} FROM (${ofCoverage.rows}) WHERE ${ofRuns};
   UPDATE store._coverage SET newest = n.newest FROM step_gathered AS n
     WHERE ${isOf} AND _coverage.seq = n.seq;
   UPDATE store._coverage SET good = n.good FROM step_gathered AS n
@@ -252,13 +234,8 @@ const coverage: Relation = {
     text("reason", "clear", "Reason for the outcome in that run."),
     { ...actor, nullable: true },
     column("records", "INTEGER", "own", "Number of records published in that run; NULL if it is not known."),
-    column(
-      "counted",
-      "BIGINT",
-      "own",
-      "Number of products that the service counted; NULL if it is not known which.",
-    ),
-    time("as_of", "own", "When the results of the last success arrived; NULL if it never succeeded."),
+    productsCounted,
+    time("as_of", "When the results of the last success arrived; NULL if it never succeeded."),
     date(
       "fresh_date",
       "Date of the last run in which it succeeded, or of the newest night before that one; " +

@@ -67,12 +67,9 @@ export const madeBy = (store: Pick<Store, "families" | "pseudonyms" | "toolVersi
 /** The bytes of the kept file; undefined if there is none for these statements, or if it is damaged. */
 const keptBytes = (folder: string, beginning: string) =>
   fileStep(() => {
-    for (const name of filesBelow(folder)) {
-      if (!name.startsWith(beginning)) continue
-      const bytes = readFileSync(join(folder, name))
-      if (name === nameOf(beginning, bytes)) return bytes
-    }
-    return undefined
+    const names = filesBelow(folder).filter((name) => name.startsWith(beginning))
+    const all = names.map((name) => ({ name, bytes: readFileSync(join(folder, name)) }))
+    return all.find(({ name, bytes }) => name === nameOf(beginning, bytes))?.bytes
   })
 
 /** Names of kept files that are not, to the byte, what was kept. */

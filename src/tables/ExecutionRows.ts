@@ -7,15 +7,8 @@ import { cutText } from "../service/BodyBounds.ts"
 import type { Cell, ColumnSpec } from "../records/Columns.ts"
 import { jsonText, ExactNumber } from "../records/ExactNumber.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
-import {
-  executionErrorsTable,
-  executionFeaturesTable,
-  executionMessagesTable,
-  featureFields,
-  messageFields,
-  productsCountTable,
-  stateColumns,
-} from "./SystemTables.ts"
+import { executionErrorsTable, executionFeaturesTable, executionMessagesTable } from "./SystemTables.ts"
+import { featureFields, messageFields, productsCountTable, stateColumns } from "./SystemTables.ts"
 import { Predicate } from "effect"
 import { converter } from "../records/ColumnData.ts"
 

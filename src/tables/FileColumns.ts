@@ -78,35 +78,31 @@ export const filesAlike = (
   families: ReadonlyArray<RecordFamily>,
   table: string,
 ): ReadonlyArray<ReadonlyArray<ManifestFile>> => {
-  const groups = new Map<number | undefined, Map<string, ManifestFile>>()
-  for (const run of Object.values(runs)) {
-    const own = run.files.filter((file) => file.table === table)
-    if (own.length === 0) continue
+  const all = Object.values(runs).flatMap((run) => {
     const version = schemaVersionOf(run, families, table)
-    const group = groups.get(version) ?? new Map<string, ManifestFile>()
-    for (const file of own) group.set(file.path, file)
-    groups.set(version, group)
-  }
-  return [...groups.values()].map((group) => [...group.values()])
+    return run.files.flatMap((file) => (file.table === table ? [{ file, version }] : []))
+  })
+  return [...Map.groupBy(all, ({ version }) => version).values()].map((group) => [
+    ...new Map(group.map(({ file }) => [file.path, file])).values(),
+  ])
 }
+
+/** A table of records with those of its lists, its own first; none if it is no such table. */
+export const familyTables = (families: ReadonlyArray<RecordFamily>, table: string): ReadonlyArray<string> =>
+  families
+    .map((family) => [family, ...family.children].map((each) => each.table))
+    .find((all) => all.includes(table)) ?? []
 
 /** The version of the schema that a run's rows of a table were derived with; undefined if it has none. */
 export const schemaVersionOf = (
   { schemas }: Pick<Manifest, "schemas">,
   families: ReadonlyArray<RecordFamily>,
   table: string,
-): number | undefined => {
-  const family = families.find((one) => [one, ...one.children].some((each) => each.table === table))
-  return schemas?.[family?.table ?? ""]
-}
+): number | undefined => schemas?.[familyTables(families, table)[0] ?? ""]
 
 /** DuckDB's long names in the words of a specification. */
 const shortName = (type: string): string =>
   type === "TIMESTAMP WITH TIME ZONE" ? "TIMESTAMPTZ" : type.replaceAll(" ", "")
-
-/** Files of an older version lack the run's date; their path has it, in every version. */
-export const dateIn = (path: string): string =>
-  `TRY_CAST(regexp_extract(${path}, '.*/run_date=([0-9-]+)/', 1) AS DATE)`
 
 const isoText = (value: string): string =>
   `replace(strftime(timezone('UTC', ${value}), '%Y-%m-%dT%H:%M:%S.%fZ'), '.000000Z', 'Z')`
@@ -207,7 +203,7 @@ const withCells = (rows: string, cells: ReadonlyArray<string>): string =>
   cells.length === 0 ? rows : `(SELECT *, ${cells.join(", ")} FROM ${rows})`
 
 /**
- * The rows of a table from files that have these columns; `source` has them, and `_file`. In a row of a
+ * The rows of a table from files that have these columns, which are those of `source`. In a row of a
  * record, what has no column any more, or does not fit that which it has, is in `extra` and `misfits`, as if
  * it had just come; what has got a column that it fits is taken from there. Any other column that no file has
  * is NULL. `unfit` is a query for how many values of each changed column do not fit, `taken` for whether any
@@ -218,7 +214,6 @@ export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: 
   const typeOf = (name: string) => found.get(name) ?? ""
   const isOther = ({ name, type }: ColumnSpec) =>
     typeOf(name) !== shortName(type) && !(type === "JSON" && alwaysJson.includes(name))
-  // Files of an older version have neither.
   const hasRest = ["misfits", "extra"].every((name) => found.has(name) && isIn(spec, name))
   const isField = (name: string) => hasRest && isColumnName(name)
   const taken = spec.columns.filter((each) => isField(each.name) && isOther(each))
@@ -257,7 +252,6 @@ export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: 
       ...(cast.includes(each) ? [castTo(each)] : []),
       ...(taken.includes(each) ? [takenFrom(each)] : []),
       ...(found.has(each.name) && !isOther(each) ? [identifier(each.name)] : []),
-      ...(each.name === "run_date" ? [dateIn("_file")] : []),
     ]
     const value = values.length > 1 ? `coalesce(${values.join(", ")})` : (values[0] ?? "NULL")
     return `CAST(${value} AS ${each.type})`

@@ -2,8 +2,8 @@
  * Removes a customer's rows from the tables: from the current version and every kept one. Files with such
  * rows are written again without them, under new names, and stand first where kept versions have their files;
  * then each kept version names the new ones; then the current version is replaced by one that names them
- * too, which deletes the old files. A run that shared a file gets its own again. Each version is whole at
- * any moment, and a repeated call finishes what is left. What a gate holds back is derived again.
+ * too, which deletes the old files. Each version is whole at any moment, and a repeated call finishes what is
+ * left. What a gate holds back is derived again.
  */
 import { dirname, join } from "node:path"
 import { existsSync } from "node:fs"
@@ -16,26 +16,17 @@ import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { parquetBytes } from "../records/Parquet.ts"
 import { inMemory } from "./BuildDatabase.ts"
 import { forgottenInTables } from "./Disguise.ts"
-import { fileMetadata, parquetRows, writeParquet } from "./FileColumns.ts"
+import { fileMetadata, parquetRows } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
-import { keptVersions, newestDerived, placeIn } from "./KeptVersions.ts"
-import {
-  fileStep,
-  filesOf,
-  fingerprintInTurns,
-  nothingPublished,
-  readManifest,
-  runPath,
-  makeFoldersOf,
-  temporary,
-} from "./Manifest.ts"
+import { keptPath, keptVersions, newestDerived } from "./KeptVersions.ts"
+import { fileStep, filesOf, fingerprintInTurns, gapsOf, nothingPublished, placeIn } from "./Manifest.ts"
+import { readManifest, runPath, makeFoldersOf, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
-import { partsOf, Instead, writeParts } from "./SharedFile.ts"
+import { partsIn, Instead, writeShared, type Places, type RunPart } from "./SharedFile.ts"
 import { inDatabase, ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { checkAgreement } from "./OpenStore.ts"
 import { ledgerRows } from "./RunRows.ts"
 import { RunTables } from "./RunTables.ts"
-import { gapsIn } from "./Standing.ts"
 import { runsTable } from "./SystemTables.ts"
 import { change, type Standing } from "./Version.ts"
 
@@ -66,10 +57,9 @@ export const rowsOfCustomer = Effect.fnUntraced(function* (
   forgotten: Forgotten,
 ) {
   const found = new Map<string, Map<string, number>>()
-  const standsAt = placeIn(store)
   for (const [, ofTable] of Map.groupBy(files, ({ table }) => table)) {
     const places = new Map(
-      ofTable.map((file) => [join(store.layout.root, standsAt(file)), file.path] as const),
+      ofTable.map((file) => [join(store.layout.root, placeIn(store)(file)), file.path] as const),
     )
     const paths = [...places.keys()].filter((path) => existsSync(path))
     if (paths.length === 0) continue
@@ -107,7 +97,7 @@ export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(f
 export const unreadableFiles = Effect.fnUntraced(function* (store: Store) {
   const current = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
   const files = [...filesOf(current), ...filesOf(newestDerived(store, current))]
-  return yield* fileStep(() => gapsIn(store, files, true, placeIn(store)).map(({ path }) => path))
+  return (yield* gapsOf(store, files)).map(({ path }) => path)
 })
 
 /** The version that is current afterwards. */
@@ -133,9 +123,8 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (store: S
 /** A kept version with a missing or damaged file cannot be put back, and nobody can say whose rows it has. */
 const dropIncomplete = Effect.fnUntraced(function* (store: Store) {
   for (const manifest of yield* fileStep(() => keptVersions(store))) {
-    const gaps = yield* fileStep(() => gapsIn(store, filesOf(manifest), true, placeIn(store)))
-    if (gaps.length > 0)
-      yield* fileStep(() => store.files.remove(join(store.layout.previous, `${manifest.version}.json`)))
+    if ((yield* gapsOf(store, filesOf(manifest))).length > 0)
+      yield* fileStep(() => store.files.remove(keptPath(store.layout, manifest.version)))
   }
 })
 
@@ -145,99 +134,48 @@ interface Versions {
   readonly version: number
 }
 
-/** The files of one table of one run in one version; versions that share them share the group. */
-interface Group {
-  readonly table: string
-  readonly run_id: string
-  readonly run_date: string
-  readonly files: ReadonlyArray<ManifestFile>
-}
-
-const groupsOf = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<Group> => {
-  const groups = new Map<string, Group>()
-  for (const { runs } of manifests)
-    for (const [run_id, { run_date, files: all }] of Object.entries(runs))
-      for (const [table, files] of Map.groupBy(all, (file) => file.table))
-        groups.set([run_id, ...files.map(({ path }) => path)].join(), { table, run_id, run_date, files })
-  return [...groups.values()]
-}
-
 const writeAgain = Effect.fnUntraced(function* (store: Store, forgotten: Forgotten, versions: Versions) {
   const { current, kept, version } = versions
   const manifests = [current, ...kept]
-  const files = [...new Map(manifests.flatMap(filesOf).map((file) => [file.path, file])).values()]
+  const all = partsIn(manifests)
   const instead = new Instead()
-  const taken = new Set(files.map(({ path }) => path))
-  const groups = groupsOf(manifests)
-  const { previous } = store.layout
+  const folder = store.layout.previous
+  const to = { version, taken: new Set(all.keys()), folder }
   yield* fileStep(() => {
-    for (const folder of [previous, join(previous, "tables")])
-      store.files.makeFolder(folder, store.modes.folder)
+    for (const one of [folder, join(folder, "tables")]) store.files.makeFolder(one, store.modes.folder)
   })
-  const ownRuns = new Set(
-    filesOf(newestDerived(store, current))
-      .filter(({ table }) => table === runsTable.name)
-      .map(({ path }) => path),
-  )
+  const runTables = filesOf(newestDerived(store, current)).filter(({ table }) => table === runsTable.name)
+  const runPaths = new Set(runTables.map(({ path }) => path))
   const connection = yield* inMemory
+  const files = [...all.values()].map(({ file }) => file)
   const theirs = yield* rowsOfCustomer(store, connection, files, forgotten)
-  const isTheirs = ({ run_id, files: own }: Group) =>
-    own.some(({ path }) => theirs.get(path)?.has(run_id) === true)
-  const runs = new Set(groups.filter(isTheirs).map(({ run_id }) => run_id))
-  for (const group of groups) {
-    const isRun = group.files.some(({ path }) => ownRuns.has(path)) && runs.has(group.run_id)
-    if (!isRun && !isTheirs(group)) continue
-    for (const file of group.files) {
-      const rows = file.rows - (theirs.get(file.path)?.get(group.run_id) ?? 0)
-      if (rows === 0) {
-        instead.set(group.run_id, file.path, undefined)
-        continue
-      }
-      const path = runPath(group, version, taken)
-      const to = { run_id: RunId.make(group.run_id), version, place: placed(store, path), rows }
-      if (isRun) yield* writeRun(store, to)
-      else yield* writeFile(store, connection, file, to, forgotten)
-      yield* settle(store, to.place)
-      const { table } = group
-      const entry = { table, path, rows, ...(yield* fingerprintInTurns(to.place)) }
-      instead.set(group.run_id, file.path, entry)
+  const runs = new Set([...theirs.values()].flatMap((byRun) => [...byRun.keys()]))
+  const isRun = (run_id: string, { path }: ManifestFile) => runPaths.has(path) && runs.has(run_id)
+  const isTheirs = (run_id: string, { path }: ManifestFile) => theirs.get(path)?.has(run_id) === true
+  // All files of a table of a run: they keep one version's number.
+  const due = new Set<string>()
+  for (const [run_id, { files: own }] of manifests.flatMap((one) => Object.entries(one.runs)))
+    for (const ofTable of Map.groupBy(own, ({ table }) => table).values())
+      if (ofTable.some((file) => isTheirs(run_id, file) || isRun(run_id, file)))
+        for (const { path } of ofTable) due.add(path)
+  const without = (columns: ReadonlySet<string>) => aboutCustomer(columns, forgotten)
+  for (const [path, one] of all) {
+    if (!due.has(path)) continue
+    const { file, parts } = one
+    const left = parts
+      .filter(({ run_id }) => !isRun(run_id, file))
+      .map((part) => ({ ...part, rows: part.rows - (theirs.get(path)?.get(part.run_id) ?? 0) }))
+    for (const { run_id } of left) instead.set(run_id, path, undefined)
+    const staying = { ...one, without, parts: left.filter(({ rows }) => rows > 0) }
+    if (staying.parts.length > 0) {
+      const written = yield* writeShared(store, connection, staying, to, instead)
+      yield* settle(store, join(folder, written.path))
     }
+    for (const part of parts.filter(({ run_id }) => isRun(run_id, file)))
+      instead.set(part.run_id, path, yield* writeRun(store, part, to))
   }
-  yield* writeOthersAgain(store, connection, manifests, instead, { version, taken })
   return instead
 }, inDatabase)
-
-/** What other runs have in a file of which a run's rows were written again. */
-const writeOthersAgain = Effect.fnUntraced(function* (
-  store: Store,
-  connection: Connection,
-  manifests: ReadonlyArray<Manifest>,
-  instead: Instead,
-  to: { readonly version: number; readonly taken: Set<string> },
-) {
-  const folder = store.layout.previous
-  const done = new Set<string>()
-  for (const manifest of manifests)
-    for (const file of filesOf(manifest)) {
-      if (file.file_rows === undefined || done.has(file.path)) continue
-      done.add(file.path)
-      const all = partsOf(manifest, file.path)
-      const parts = all.filter(({ run_id }) => !instead.has(run_id, file.path))
-      if (parts.length === all.length || parts.length === 0) continue
-      const path = yield* writeParts(store, connection, { file, parts }, { ...to, folder }, instead)
-      yield* settle(store, placed(store, path))
-    }
-})
-
-interface Target {
-  readonly run_id: RunId
-  readonly version: number
-  readonly place: string
-  readonly rows: number
-}
-
-/** Where new files stand until a version names them; the commit moves those of the current one. */
-const placed = ({ layout }: Store, path: string): string => join(layout.previous, path)
 
 /** A file that was written under a temporary name is in its place. */
 const settle = ({ files }: Store, place: string) =>
@@ -246,38 +184,28 @@ const settle = ({ files }: Store, place: string) =>
     files.syncFolder(dirname(place))
   })
 
-const writeFile = Effect.fnUntraced(function* (
-  store: Store,
-  connection: Connection,
-  file: ManifestFile,
-  { run_id, version, place, rows }: Target,
-  forgotten: Forgotten,
-) {
-  const source = parquetRows([join(store.layout.root, placeIn(store)(file))])
-  const columns = yield* connection.columnTypes(`SELECT * FROM ${source}`)
-  const condition = aboutCustomer(new Set(columns.map(({ name }) => name)), forgotten) ?? "false"
-  const sql = `SELECT * FROM ${source} WHERE run_id = ${literal(run_id)} AND NOT ${condition}`
-  const written = yield* writeParquet(store, connection, temporary(place), { sql, run_id, version })
-  if (written !== rows)
-    return yield* new PublishFailed({
-      message: `${file.path}: ${written} rows would stay where ${rows} are not the customer's`,
-    })
-})
-
 /** The row of the run itself counts its tasks: it is derived again, from the ledger alone. */
-const writeRun = Effect.fnUntraced(function* (store: Store, to: Target) {
+const writeRun = Effect.fnUntraced(function* (
+  store: Store,
+  part: RunPart,
+  { version, taken, folder }: Places,
+) {
+  const run_id = RunId.make(part.run_id)
+  const table = runsTable.name
+  const path = runPath({ table, ...part }, version, taken)
+  const place = join(folder, path)
   const ledger = yield* Ledger
-  const state = yield* Effect.mapError(ledger.state(to.run_id), ledgerFailed)
-  if (state === undefined) return yield* new PublishFailed({ message: `the ledger has no run ${to.run_id}` })
+  const state = yield* Effect.mapError(ledger.state(run_id), ledgerFailed)
+  if (state === undefined) return yield* new PublishFailed({ message: `the ledger has no run ${run_id}` })
   const tables = new RunTables([], [runsTable], state.started.run_date)
   tables.add(ledgerRows(state))
   yield* fileStep(() => {
-    makeFoldersOf(store, to.place)
-    for (const { spec, table } of tables.flush())
-      store.files.write(
-        temporary(to.place),
-        parquetBytes(spec, table, fileMetadata(store, to)),
-        store.modes.file,
-      )
+    makeFoldersOf(store, place)
+    for (const { spec, table: rows } of tables.flush()) {
+      const bytes = parquetBytes(spec, rows, fileMetadata(store, { run_id, version }))
+      store.files.write(temporary(place), bytes, store.modes.file)
+    }
   })
+  yield* settle(store, place)
+  return { table, path, rows: part.rows, ...(yield* fingerprintInTurns(place)) }
 })

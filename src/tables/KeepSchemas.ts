@@ -6,6 +6,7 @@
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { isDeepStrictEqual } from "node:util"
 import { Effect } from "effect"
 import { durableFiles } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
@@ -45,9 +46,9 @@ const knownVersions = (folder: string, current: Manifest): ReadonlyMap<string, R
   )
   return new Map(
     [...known].map(([table, all]) => {
-      const versions = all.map(({ version }) => version).toSorted((a, b) => b - a)
-      const first = versions.filter((version) => version === inForce[table])
-      return [table, [...first, ...versions.filter((version) => !first.includes(version))]]
+      const isFirst = (version: number) => Number(version === inForce[table])
+      const versions = all.map(({ version }) => version)
+      return [table, versions.toSorted((a, b) => isFirst(b) - isFirst(a) || b - a)]
     }),
   )
 }
@@ -134,12 +135,10 @@ export const lostSchemas = (
   })
 
 /** Whether a run was derived with other schemas than those in force; unknown for runs of older versions. */
-export const isOfOtherSchemas = (run: { readonly schemas?: Versions }, inForce: Versions | undefined) => {
-  const { schemas } = run
-  if (schemas === undefined || inForce === undefined) return false
-  const tables = new Set([...Object.keys(schemas), ...Object.keys(inForce)])
-  return [...tables].some((table) => schemas[table] !== inForce[table])
-}
+export const isOfOtherSchemas = (
+  { schemas }: { readonly schemas?: Versions },
+  inForce: Versions | undefined,
+): boolean => schemas !== undefined && inForce !== undefined && !isDeepStrictEqual(schemas, inForce)
 
 // Kept record schemas that are missing or damaged, written again with the text that they had: the manifest
 // has its hash, and the program or a job of this folder often still has the text. Comes before anything is

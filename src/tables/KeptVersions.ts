@@ -7,35 +7,20 @@ import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { databaseVersion, isReadable } from "./BuildDatabase.ts"
-import {
-  fileStep,
-  filesBelow,
-  filesOf,
-  isOtherDatabase,
-  manifestText,
-  readManifest,
-  readPath,
-  makeFoldersOf,
-} from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, isOtherDatabase, manifestText, readManifest } from "./Manifest.ts"
+import { placeIn, readPath, makeFoldersOf } from "./Manifest.ts"
 import type { Layout, Manifest, Store } from "./Manifest.ts"
 import { isSamePolicy } from "./Treatments.ts"
 
-interface Kept {
-  readonly path: string
-  readonly manifest: Manifest
-}
+/** Where the manifest of a kept version is. */
+export const keptPath = ({ previous }: Layout, version: number): string => join(previous, `${version}.json`)
 
-const keptIn = (layout: Layout): ReadonlyArray<Kept> =>
-  existsSync(layout.previous)
-    ? readdirSync(layout.previous)
-        .filter((name) => name.endsWith(".json"))
-        .flatMap((name) => {
-          const path = join(layout.previous, name)
-          const manifest = readManifest(path)
-          return manifest === undefined ? [] : [{ path, manifest }]
-        })
-        .toSorted((one, other) => one.manifest.version - other.manifest.version)
-    : []
+/** Oldest first. */
+export const keptVersions = ({ layout }: Pick<Store, "layout">): ReadonlyArray<Manifest> =>
+  (existsSync(layout.previous) ? readdirSync(layout.previous) : [])
+    .filter((name) => name.endsWith(".json"))
+    .flatMap((name) => readManifest(join(layout.previous, name)) ?? [])
+    .toSorted((one, other) => one.version - other.version)
 
 /** Whether the kept database cannot be read, or is not what was current in its version. */
 export const isKeptDatabaseDamaged = Effect.fnUntraced(function* (store: Pick<Store, "layout">) {
@@ -47,10 +32,6 @@ export const isKeptDatabaseDamaged = Effect.fnUntraced(function* (store: Pick<St
     isOtherDatabase(path, keptVersions(store).find((kept) => kept.version === version)?.database),
   )
 })
-
-/** Oldest first. */
-export const keptVersions = ({ layout }: Pick<Store, "layout">): ReadonlyArray<Manifest> =>
-  keptIn(layout).map(({ manifest }) => manifest)
 
 /**
  * What the next publication continues from: the current version, or the one that a rollback replaced. A lost
@@ -71,14 +52,6 @@ export const newestNamed = ({ layout }: Pick<Store, "layout">): number =>
     .map((name) => readPath(`tables/${name}`)?.version ?? 0)
     .reduce((newest, one) => Math.max(newest, one), 0)
 
-/** Where a file of a current or kept version is, below the output folder. */
-export const placeIn =
-  ({ layout }: Pick<Store, "layout">) =>
-  ({ path }: { readonly path: string }): string =>
-    existsSync(join(layout.root, path)) || !existsSync(join(layout.previous, path))
-      ? path
-      : join("published/previous", path)
-
 /**
  * What the next publication needs beside the current version, relative to the output folder: the manifest and
  * the files of a version that a rollback replaced.
@@ -98,7 +71,7 @@ export const keepVersion = (store: Store, current: Manifest) =>
   fileStep(() => {
     const { layout, files, modes } = store
     if (current.version === 0 || current.returned !== undefined || current.interim === true) return
-    const path = join(layout.previous, `${current.version}.json`)
+    const path = keptPath(layout, current.version)
     if (readManifest(path) !== undefined) return
     makeFoldersOf(store, path)
     // One that lacks rows of its files is of no use; the one before may have them.
@@ -111,10 +84,7 @@ export const keepVersion = (store: Store, current: Manifest) =>
 
 /** A kept version with other files, which are there already. */
 export const replaceKept = ({ layout, files, modes }: Store, manifest: Manifest) =>
-  fileStep(() => {
-    const path = join(layout.previous, `${manifest.version}.json`)
-    files.replace(path, manifestText(manifest), modes.file)
-  })
+  fileStep(() => files.replace(keptPath(layout, manifest.version), manifestText(manifest), modes.file))
 
 /** Paths of all files that these versions need. */
 export const filesNeededBy = (kept: ReadonlyArray<Manifest>): ReadonlySet<string> =>
@@ -127,13 +97,13 @@ export const filesNeededBy = (kept: ReadonlyArray<Manifest>): ReadonlySet<string
  */
 export const trimVersions = ({ layout, files, versionsKept }: Store, next: Manifest) =>
   fileStep(() => {
-    const kept = keptIn(layout)
-    const own = kept.filter(({ manifest }) => isSamePolicy(manifest.pseudonyms, next.pseudonyms))
+    const kept = keptVersions({ layout })
+    const own = kept.filter(({ pseudonyms }) => isSamePolicy(pseudonyms, next.pseudonyms))
     if (own.length < kept.length) files.remove(layout.previousDatabase)
     const excess = own.slice(0, Math.max(0, own.length - versionsKept))
-    const staying = own.filter((one) => !excess.includes(one) || one.manifest.version === next.returned?.from)
-    for (const one of kept) if (!staying.includes(one)) files.remove(one.path)
-    return staying.map(({ manifest }) => manifest)
+    const staying = own.filter((one) => !excess.includes(one) || one.version === next.returned?.from)
+    for (const one of kept) if (!staying.includes(one)) files.remove(keptPath(layout, one.version))
+    return staying
   })
 
 /** Removes the files of earlier versions, but for these. */

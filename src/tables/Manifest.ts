@@ -6,7 +6,7 @@
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, readdirSync } from "node:fs"
 import { join, dirname } from "node:path"
 import { Effect, Schema } from "effect"
-import { beginSha256 } from "../base/Hashes.ts"
+import { beginSha256, sha256Hex } from "../base/Hashes.ts"
 import { parquetFolders, type SecretReference } from "../jobs/Scalars.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { PseudonymPolicy, type PseudonymKey } from "./Treatments.ts"
@@ -133,6 +133,16 @@ export const runsHere = ({ root }: Pick<Layout, "root">, manifest: Manifest | un
 
 export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 1)}\n`
 
+/** A version whose runs have other files. */
+export const withFiles = (
+  manifest: Manifest,
+  filesIn: (run_id: string, files: ReadonlyArray<ManifestFile>) => ReadonlyArray<ManifestFile>,
+): Manifest => {
+  const runs = Object.entries(manifest.runs)
+  const changed = runs.map(([run_id, run]) => [run_id, { ...run, files: filesIn(run_id, run.files) }])
+  return { ...manifest, runs: Object.fromEntries(changed) }
+}
+
 /** Each file once, with all of its rows. */
 export const filesOf = (manifest: Manifest): ReadonlyArray<ManifestFile> => {
   const byPath = new Map<string, ManifestFile>()
@@ -229,14 +239,10 @@ export type Layout = ReturnType<typeof layoutOf>
 export interface Modes {
   readonly folder: number
   readonly file: number
-  /** The output folder itself: it holds the database, so a group that shares it may open the folder. */
-  readonly root: number
 }
 
 export const modesOf = (share: "none" | "group"): Modes =>
-  share === "group"
-    ? { folder: 0o750, file: 0o640, root: 0o750 }
-    : { folder: 0o700, file: 0o600, root: 0o700 }
+  share === "group" ? { folder: 0o750, file: 0o640 } : { folder: 0o700, file: 0o600 }
 
 // What publishing does with files besides writing them: reading, listing what is below a folder, and
 // reporting what the machine refused.
@@ -346,6 +352,45 @@ export interface Pseudonyms {
 
 /** The name of a file that is written but not published yet; no glob for Parquet files matches it. */
 export const temporary = (path: string): string => `${path}.tmp`
+
+/** Where a file is now, below the output folder: it may be new, or only kept versions have it. */
+export const placeIn =
+  ({ layout: { root } }: Pick<Store, "layout">) =>
+  ({ path }: { readonly path: string }): string =>
+    [path, temporary(path), `published/previous/${path}`].find((place) => existsSync(join(root, place))) ??
+    path
+
+/** The same as paths of the machine. */
+export const placesOf = (
+  store: Pick<Store, "layout">,
+  files: ReadonlyArray<ManifestFile>,
+): ReadonlyArray<string> => files.map(placeIn(store)).map((place) => join(store.layout.root, place))
+
+export interface Gap {
+  readonly path: string
+  readonly state: "missing" | "damaged"
+}
+
+/** `thoroughly`: every file is read and hashed, which takes longer the more history there is. */
+export const gapsIn = (
+  { layout }: Pick<Store, "layout">,
+  published: ReadonlyArray<ManifestFile>,
+  thoroughly: boolean,
+  standsAt = ({ path }: ManifestFile): string => path,
+): ReadonlyArray<Gap> =>
+  published.flatMap((file): ReadonlyArray<Gap> => {
+    const { path, bytes, sha256 } = file
+    const stands = join(layout.root, standsAt(file))
+    if (!existsSync(stands)) return [{ path, state: "missing" }]
+    if (!thoroughly) return []
+    const found = readFileSync(stands)
+    const isWhole = found.length === bytes && sha256Hex(found) === sha256
+    return isWhole ? [] : [{ path, state: "damaged" }]
+  })
+
+/** Of files of a version, wherever they are now. */
+export const gapsOf = (store: Pick<Store, "layout">, files: ReadonlyArray<ManifestFile>, thoroughly = true) =>
+  fileStep(() => gapsIn(store, files, thoroughly, placeIn(store)))
 
 /** The folder that a file is to be in and the one around it, which may have been made with other modes. */
 export const makeFoldersOf = ({ files, modes }: Pick<Store, "files" | "modes">, path: string): void => {

@@ -7,13 +7,8 @@ import { Effect, Struct, Schema } from "effect"
 import { durableFiles } from "../base/DurableFile.ts"
 import type { Freshness, Gates, Job, SqlFile } from "../jobs/Job.ts"
 import { listedSchemas, schemasOfTables, schemasWithKept } from "../records/SchemasInForce.ts"
-import type {
-  ListedSchemas,
-  NamedSchemas,
-  Readings,
-  SchemaFolders,
-  SchemasInForce,
-} from "../records/SchemasInForce.ts"
+import type { ListedSchemas, NamedSchemas, Readings, SchemaFolders } from "../records/SchemasInForce.ts"
+import type { SchemasInForce } from "../records/SchemasInForce.ts"
 import { newestDerived } from "./KeptVersions.ts"
 import { fileStep, layoutOf, modesOf, readManifest } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -35,9 +30,7 @@ export class PseudonymsRefused extends Schema.TaggedError<PseudonymsRefused>()("
 
 export interface PseudonymsAsked {
   readonly key: PseudonymKey
-  /** Where the key is. */
   readonly reference: SecretReference
-  /** By record table. */
   readonly columns: Readonly<Record<string, ReadonlyArray<string>>>
 }
 
@@ -80,7 +73,7 @@ export const standingIn = (layout: Layout) =>
   })
 
 /** What a job asks for, if all of it can be made with these schemas. */
-export const pseudonymsOf = Effect.fnUntraced(function* (
+const pseudonymsOf = Effect.fnUntraced(function* (
   families: ReadonlyArray<RecordFamily>,
   asked: PseudonymsAsked | undefined,
 ) {
@@ -94,18 +87,6 @@ export const pseudonymsOf = Effect.fnUntraced(function* (
   }
   const { key, reference } = asked
   return { policy, key, reference } satisfies Pseudonyms as Pseudonyms
-})
-
-/** The same for a job that is about to run: it must agree with what is published. */
-export const pseudonymsForJob = Effect.fnUntraced(function* (
-  standing: Manifest | undefined,
-  families: ReadonlyArray<RecordFamily>,
-  asked: PseudonymsAsked | undefined,
-) {
-  const pseudonyms = yield* pseudonymsOf(families, asked)
-  if (standing === undefined) return pseudonyms
-  const why = disagreement(standing.pseudonyms, pseudonyms?.policy)
-  return why === undefined ? pseudonyms : yield* new PseudonymsRefused({ message: why })
 })
 
 /** Before rows are added to a version: a lost manifest may have been read off the files meanwhile. */
@@ -137,14 +118,9 @@ const placesIn = (path: string): Places => {
 
 /** Later commands may be started in another folder. */
 const anywhere = (reference: SecretReference): Reference | undefined => {
-  switch (reference._tag) {
-    case "Env":
-      return reference.file === undefined ? reference : { ...reference, file: resolve(reference.file) }
-    case "File":
-      return { ...reference, path: resolve(reference.path) }
-    case "Exec":
-      return undefined
-  }
+  if (reference._tag === "Exec") return undefined
+  if (reference._tag === "File") return { ...reference, path: resolve(reference.path) }
+  return reference.file === undefined ? reference : { ...reference, file: resolve(reference.file) }
 }
 
 /** Before anything is published with the key. From then on, reports and logs are for the operator alone. */
@@ -168,7 +144,6 @@ export const keyPlace = (path: string, check: string): Effect.Effect<SecretRefer
   Effect.sync(() => placesIn(path)[check])
 
 export interface PublisherOptions {
-  /** The output folder. */
   readonly root: string
   /** Where the program's own record schemas are. */
   readonly schemasFolder: string
@@ -178,11 +153,8 @@ export interface PublisherOptions {
   readonly readings?: Readings
   /** Whose gates and models these are; the job of each run that is published if it is not given. */
   readonly job?: string
-  /** What a version must pass to become current. */
   readonly gates?: Gates
-  /** How old its data may get. */
   readonly freshness?: Freshness
-  /** The job's own views and tables. */
   readonly models?: ReadonlyArray<SqlFile>
   readonly share: "none" | "group"
   /** Which folders of Parquet a version has; as before if it is not given. */
@@ -190,7 +162,6 @@ export interface PublisherOptions {
   /** Earlier versions that stay restorable after a publication; 3 if it is not given. */
   readonly versionsKept?: number | undefined
   readonly toolVersion: string
-  /** What the job asks for in place of the customers. */
   readonly pseudonyms?: PseudonymsAsked
 }
 
@@ -271,7 +242,9 @@ export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOpt
  */
 export const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
   const { standing, schemas } = yield* schemasBeside(options, listed)
-  const pseudonyms = yield* pseudonymsForJob(standing, schemas.families, options.pseudonyms)
+  const pseudonyms = yield* pseudonymsOf(schemas.families, options.pseudonyms)
+  const why = standing && disagreement(standing.pseudonyms, pseudonyms?.policy)
+  if (why !== undefined) return yield* new PseudonymsRefused({ message: why })
   const store = yield* storeWith(options, schemas, pseudonyms)
   yield* keepKeyPlace(store)
   return store

@@ -42,11 +42,7 @@ interface Part {
 /** The files of a folder, in the order of customers; ended versions from `since` on. */
 const partsOf = (
   views: ReadonlyArray<Relation>,
-  {
-    version,
-    since,
-    holds,
-  }: { readonly version: number; readonly since: number } & Pick<ParquetFolder, "holds">,
+  { version, since, holds }: Pick<ParquetFolder, "version" | "holds"> & { readonly since: number },
 ): ReadonlyArray<Part> =>
   views.flatMap(({ name, schema, sql, columns }): ReadonlyArray<Part> => {
     // A file cannot tell how old its rows are by now.

@@ -6,16 +6,8 @@ import { Context, Effect, Schema } from "effect"
 import { DuckDbFailed } from "../base/DuckDbFailed.ts"
 import { RunId, type ExecutionId } from "../service/Ids.ts"
 import { FailedGate } from "../ledger/RunFacts.ts"
-import type {
-  DeliveredFeatures,
-  EngineSaid,
-  FailedModel,
-  LeftOutBody,
-  MisfitCount,
-  OtherRecords,
-  RejectedCount,
-  StaleData,
-} from "../ledger/RunFacts.ts"
+import type { DeliveredFeatures, EngineSaid, FailedModel, LeftOutBody } from "../ledger/RunFacts.ts"
+import type { MisfitCount, OtherRecords, RejectedCount, StaleData } from "../ledger/RunFacts.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
@@ -89,7 +81,6 @@ export interface Published extends Brought {
   readonly unfit?: ReadonlyArray<MisfitCount>
   /** Tables whose record schema is in no folder any more; the kept one was used. */
   readonly gone?: ReadonlyArray<string>
-  /** Models of jobs that could not be made in this version. */
   readonly models?: ReadonlyArray<FailedModel>
   /** Data that is older than the job allows; absent if there is none. */
   readonly stale?: StaleData

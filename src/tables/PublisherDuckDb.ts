@@ -15,17 +15,11 @@ import { listedSchemas } from "../records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import { failedGates, staleIn, gatesOfPart } from "./AskGates.ts"
 import { publishedTables } from "./DataDictionary.ts"
-import { deriveRun, fileSink, stageHeld, stageRun } from "./DeriveRun.ts"
+import { deriveRun, fileSink, stageReadable, stageRun } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
 import { disguisePicture, revealer } from "./Disguise.ts"
-import {
-  heldBefore,
-  heldDatabase,
-  keepAside,
-  removeAllAside,
-  removeAside,
-  withoutInterim,
-} from "./HeldRuns.ts"
+import { heldBefore, heldDatabase, keepAside, removeAllAside, removeAside } from "./HeldRuns.ts"
+import { withoutInterim } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { withPolicy, fileStep, filesBelow, type Manifest, type Layout, type Store } from "./Manifest.ts"
 import { keepModels, refuseOutdated, type SqlOutdated } from "./Models.ts"
@@ -40,11 +34,13 @@ import { statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { listed } from "../base/Text.ts"
 
-export interface Memory {
+interface Memory {
   /** What the newest publication found in the bodies: publishing the outcome need not read them again. */
   run_id: RunId | undefined
   findings: ReadonlyMap<string, SessionFindings>
 }
+
+const nothingKnown = (): Memory => ({ run_id: undefined, findings: new Map() })
 
 const staleOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits: Freshness | undefined) {
   const nothing: StaleData = {}
@@ -68,7 +64,9 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     const schemas = yield* keepSchemas(store, current)
     const own = yield* stageRun(store, run_id, version)
     const held = gating === undefined ? [] : yield* heldBefore(own.state)
-    const also = yield* stageHeld(store, held, version)
+    // One that cannot be derived any more stays held back, and the version lacks it.
+    const found = yield* Effect.forEach(held, (id) => stageReadable(store, id, version))
+    const also = found.flatMap(({ staged }) => staged ?? [])
     if (gating !== undefined) {
       // A run of a job that this one replaces leaves that job's models as they are.
       const { job = own.state.started.job, models = [] } = gating
@@ -80,7 +78,6 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     return {
       told: { own, also, lost: held.filter((id) => !also.some((one) => one.run_id === id)) },
       next: { schemas, ...withPolicy(store.pseudonyms?.policy), runs },
-      fresh: new Set(staged.flatMap(({ entry }) => entry.files.map(({ path }) => path))),
       gates: failedGates(store, own.state, gating?.gates),
       aside: keepAside(store, run_id, held),
       settled: staleOf(store, own.state, gating?.freshness),
@@ -117,7 +114,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
 })
 
 /** As `repair` publishes: the run alone, whatever the gates of its job would say. */
-export const publishRun = (store: Store, memory: Memory, run_id: RunId) =>
+export const publishRun = (store: Store, run_id: RunId, memory: Memory = nothingKnown()) =>
   Effect.catchTag(publishGated(store, memory, run_id, undefined), "PublicationHeld", Effect.die)
 
 /** The version has the tables of an earlier one, or lacks one that is in force by now. */
@@ -150,12 +147,11 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
     return {
       told: "done" as const,
       next: { ...current, runs: { ...current.runs, [run_id]: { ...known, version, files } } },
-      fresh: new Set(written.map(({ path }) => path)),
       isInstead: true,
     }
   })
   const { told } = yield* change(store, put)
-  if (told === "publish") yield* publishRun(store, memory, run_id)
+  if (told === "publish") yield* publishRun(store, run_id, memory)
 })
 
 // A version of a run that goes on: the tasks that are over, whole, beside everything published before. It
@@ -188,7 +184,6 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
     return {
       told: { _tag: "Interim", version, tasks, of: state.tasks.size } satisfies Interim as Interim,
       next: { interim: true as const, schemas, ...withPolicy(store.pseudonyms?.policy), runs },
-      fresh: new Set(entry.files.map(({ path }) => path)),
       gates: failedGates(store, state, gates && gatesOfPart(gates)),
     }
   })
@@ -265,7 +260,7 @@ export const PublisherDuckDb = {
         // What is wrong with a schema, with pseudonyms or with SQL is found before anything starts.
         yield* refuseOutdated(yield* opened, options.models ?? [], options.gates?.tests ?? [])
         const context = yield* Effect.context<Ledger | Landing | DuckDb | FileSystem.FileSystem>()
-        const memory: Memory = { run_id: undefined, findings: new Map() }
+        const memory = nothingKnown()
         const turn = yield* PublicationTurn
         const inTurn = <A, E>(
           work: (store: Store) => Effect.Effect<A, E, Ledger | Landing | DuckDb | FileSystem.FileSystem>,

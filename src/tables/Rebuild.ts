@@ -12,26 +12,16 @@ import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { FailedModel } from "../ledger/RunFacts.ts"
-import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { RunId } from "../service/Ids.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { parquetRows } from "./FileColumns.ts"
 import { heldText, removeAllAside } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
-import { placeIn } from "./KeptVersions.ts"
-import {
-  fileStep,
-  filesOf,
-  withPolicy,
-  temporary,
-  type Manifest,
-  type ManifestFile,
-  type Store,
-} from "./Manifest.ts"
+import { fileStep, filesOf, gapsOf, placesOf, withPolicy } from "./Manifest.ts"
+import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { dropKeyPlaces, keepKeyPlace } from "./OpenStore.ts"
 import { inDatabase, ledgerFailed } from "./Publisher.ts"
-import { stageRun } from "./DeriveRun.ts"
-import { gapsIn } from "./Standing.ts"
+import { stageReadable } from "./DeriveRun.ts"
 import { isSamePolicy } from "./Treatments.ts"
 import { change, type Standing } from "./Version.ts"
 
@@ -47,45 +37,34 @@ export interface RowChange {
   readonly gone: number
 }
 
-interface Side {
-  readonly files: ReadonlyArray<ManifestFile>
-  /** Where a file is now, below `root`. */
-  readonly standsAt: (file: ManifestFile) => string
-}
-
 const rowsOf = (files: ReadonlyArray<ManifestFile>): number => files.reduce((sum, { rows }) => sum + rows, 0)
 
 const columnsIn = Effect.fnUntraced(function* (connection: Connection, source: string) {
   return new Set((yield* connection.columnTypes(`SELECT * FROM ${source}`)).map(({ name }) => name))
 })
 
-const sourceOf = (root: string, { files, standsAt }: Side, run_id: string): string =>
-  `${parquetRows(files.map((file) => join(root, standsAt(file))))} WHERE run_id = ${literal(run_id)}`
-
 /** The tables of one run that differ, in the order of the data dictionary. */
 export const compareRows = Effect.fn("Publishing.compareRows")(function* (
-  root: string,
-  families: ReadonlyArray<RecordFamily>,
+  store: Pick<Store, "layout" | "families">,
   run_id: string,
-  { before, after }: { readonly before: Side; readonly after: Side },
+  { before, after }: Readonly<Record<"before" | "after", ReadonlyArray<ManifestFile>>>,
 ) {
   const duckdb = yield* DuckDb
   const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
   // Tables of families that have no schema now come last.
-  const known = publishedTables(families).map(({ name }) => name)
-  const names = new Set([...known, ...before.files.map(({ table }) => table)])
+  const known = publishedTables(store.families).map(({ name }) => name)
+  const names = new Set([...known, ...before.map(({ table }) => table)])
+  const sourceOf = (files: ReadonlyArray<ManifestFile>) =>
+    `${parquetRows(placesOf(store, files))} WHERE run_id = ${literal(run_id)}`
   const changes: Array<RowChange> = []
   for (const table of names) {
-    const ofTable = ({ files, standsAt }: Side): Side => ({
-      standsAt,
-      files: files.filter((file) => file.table === table),
-    })
+    const ofTable = (all: ReadonlyArray<ManifestFile>) => all.filter((file) => file.table === table)
     const [old, now] = [ofTable(before), ofTable(after)]
-    const rows = { before: rowsOf(old.files), after: rowsOf(now.files) }
+    const rows = { before: rowsOf(old), after: rowsOf(now) }
     const differ =
       rows.before === 0 || rows.after === 0
         ? { added: rows.after, gone: rows.before }
-        : yield* differences(connection, sourceOf(root, old, run_id), sourceOf(root, now, run_id))
+        : yield* differences(connection, sourceOf(old), sourceOf(now))
     if (differ.added + differ.gone > 0) changes.push({ table, ...rows, ...differ })
   }
   return changes as ReadonlyArray<RowChange>
@@ -109,7 +88,6 @@ const differences = Effect.fnUntraced(function* (connection: Connection, old: st
 export interface Rebuilt {
   /** The version with the tables; undefined if nothing was published. */
   readonly version: number | undefined
-  /** Runs whose tables were derived again. */
   readonly runs: number
   readonly changes: ReadonlyArray<RowChange & { readonly run_id: string }>
   /** Runs that keep their tables, and why. */
@@ -144,22 +122,16 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     Effect.fnUntraced(function* (standing: Standing) {
       // A comparison leaves no trace, not even of schemas.
       const schemas = publishes ? yield* keepSchemas(store, standing.current) : {}
-      const { runs, fresh, kept, left_out, unknown, isOther } = yield* deriveAll(store, schemas, standing)
-      const changes = yield* changesOf(store, standing, { runs, fresh, unknown })
-      const derived = Object.values(runs).filter((run) => run.left_out !== true)
-      const told = {
-        runs: derived.filter((run) => run.version === standing.version).length,
-        changes,
-        kept,
-        left_out,
-        unknown,
-      }
-      const isReady = publishes && fresh.size + unknown.length > 0 && (leavesOut || left_out.length === 0)
+      const { runs, isOther, ...found } = yield* deriveAll(store, schemas, standing)
+      const { unknown, left_out } = found
+      const changes = yield* changesOf(store, standing, { runs, unknown })
+      const derived = derivedIn(runs, standing.version).length
+      const told = { runs: derived, changes, ...found }
+      const isReady = publishes && derived + unknown.length > 0 && (leavesOut || left_out.length === 0)
       if (!isReady) return { told }
       return {
         told,
         next: { schemas, ...withPolicy(store.pseudonyms?.policy), runs },
-        fresh,
         isInstead: isOther,
         isAnew: true,
         leaves: true,
@@ -183,9 +155,8 @@ const deriveAll = Effect.fnUntraced(function* (
   const policy = store.pseudonyms?.policy
   const isOther = current.version > 0 && !isSamePolicy(current.pseudonyms, policy)
   const runs: Record<string, Manifest["runs"][string]> = isOther ? {} : { ...base }
-  const reason = "the ledger does not know it, and `nightjar explain ledger-older` says how to go on"
-  const kept = landed.map((run_id): Rebuilt["kept"][number] => ({ run_id, reason, pruned: false }))
-  const fresh = new Set<string>()
+  const unheard = "the ledger does not know it, and `nightjar explain ledger-older` says how to go on"
+  const kept = landed.map((run_id): Rebuilt["kept"][number] => ({ run_id, reason: unheard, pruned: false }))
   const ledger = yield* Ledger
   const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   for (const { run_id, isHeld } of yield* publishedRuns) {
@@ -193,25 +164,18 @@ const deriveAll = Effect.fnUntraced(function* (
       kept.push({ run_id, reason: heldText, pruned: false })
       continue
     }
-    const staged = yield* Effect.result(stageRun(store, run_id, version))
-    if (staged._tag === "Failure") {
-      // A full disk must not look like a run that cannot be read.
-      if (staged.failure.damaged !== true) return yield* staged.failure
-      kept.push({ run_id, reason: staged.failure.message, pruned: pruned.has(run_id) })
-      continue
-    }
-    const { entry } = staged.success
-    runs[run_id] = { ...entry, schemas }
-    for (const { path } of entry.files) fresh.add(path)
+    const { staged, reason } = yield* stageReadable(store, run_id, version)
+    if (staged === undefined) kept.push({ run_id, reason, pruned: pruned.has(run_id) })
+    else runs[run_id] = { ...staged.entry, schemas }
   }
   const left_out: Array<Rebuilt["left_out"][number]> = []
   for (const [run_id, run] of isOther ? Object.entries(base) : []) {
     // What was published of a run that goes on is published again at its end.
     if (runs[run_id] !== undefined || run.interim === true) continue
-    left_out.push({ run_id, reason: kept.find((one) => one.run_id === run_id)?.reason ?? reason })
+    left_out.push({ run_id, reason: kept.find((one) => one.run_id === run_id)?.reason ?? unheard })
     runs[run_id] = { run_date: run.run_date, version, left_out: true, schemas, files: [] }
   }
-  return { runs, fresh, kept: isOther ? [] : kept, left_out, unknown, isOther }
+  return { runs, kept: isOther ? [] : kept, left_out, unknown, isOther }
 })
 
 /**
@@ -242,31 +206,22 @@ export const publishedRuns = Effect.gen(function* () {
   return published
 })
 
+const derivedIn = (runs: Manifest["runs"], own: number) =>
+  Object.entries(runs).flatMap(([run_id, { files, version, left_out }]) =>
+    version === own && left_out !== true ? [{ run_id, files }] : [],
+  )
+
 const changesOf = Effect.fnUntraced(function* (
   store: Store,
   { newest: base, version: own }: Standing,
-  {
-    runs,
-    fresh,
-    unknown,
-  }: {
-    readonly runs: Manifest["runs"]
-    readonly fresh: ReadonlySet<string>
-    readonly unknown: ReadonlyArray<string>
-  },
+  { runs, unknown }: { readonly runs: Manifest["runs"]; readonly unknown: ReadonlyArray<string> },
 ) {
-  const standsAt = placeIn(store)
-  const gaps = new Set(gapsIn(store, filesOf(base), false, standsAt).map(({ path }) => path))
+  const gaps = new Set((yield* gapsOf(store, filesOf(base), false)).map(({ path }) => path))
   const changes: Array<Rebuilt["changes"][number]> = []
-  const derived = Object.entries(runs).flatMap(([run_id, { files, version, left_out }]) =>
-    version === own && left_out !== true ? [{ run_id, files }] : [],
-  )
-  for (const { run_id, files } of [...unknown.map((id) => ({ run_id: id, files: [] })), ...derived]) {
+  const gone = unknown.map((run_id) => ({ run_id, files: [] }))
+  for (const { run_id, files } of [...gone, ...derivedIn(runs, own)]) {
     const before = (base.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))
-    const differ = yield* compareRows(store.layout.root, store.families, run_id, {
-      before: { files: before, standsAt },
-      after: { files, standsAt: ({ path }) => (fresh.has(path) ? temporary(path) : path) },
-    })
+    const differ = yield* compareRows(store, run_id, { before, after: files })
     changes.push(...differ.map((change) => ({ run_id, ...change })))
   }
   return changes

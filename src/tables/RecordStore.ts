@@ -8,82 +8,60 @@
 import { identifier } from "../base/DuckDbFailed.ts"
 import { column, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import { isColumnName, type RecordFamily } from "../records/RecordSchema.ts"
-import {
-  childTable,
-  familyTable,
-  otherRecordsTable,
-  product,
-  readBy,
-  subFamily,
-} from "../records/RecordTables.ts"
+import { childTable, familyTable, otherRecordsTable, product, readBy } from "../records/RecordTables.ts"
+import { subFamily } from "../records/RecordTables.ts"
 import { customer, engine } from "./SystemTables.ts"
 
 /** A table, or a view, as it can be read: of which schema, with a comment for it and for each column. */
 export interface Relation extends TableSpec {
   readonly schema: "main" | "history" | "nights"
-  /** What identifies a row. */
   readonly key: ReadonlyArray<string>
   /** A query with exactly these columns. */
   readonly sql: string
 }
 
-/** A table of records, as it is kept. */
-export interface KeptTable {
-  readonly name: string
-  readonly comment: string
-  /** The columns that tell the records of one scope apart; none if there is no business key. */
-  readonly key: ReadonlyArray<string>
-  /** The record's own columns, the business key first. */
-  readonly columns: ReadonlyArray<ColumnSpec>
-  /** Those among them that are times of fetching: they are no content. */
-  readonly fetched: ReadonlyArray<string>
-  /** `misfits` and `extra`, where the table has them. */
-  readonly rest: ReadonlyArray<ColumnSpec>
-  readonly children: ReadonlyArray<KeptChild>
-}
-
+/** A list of a record, as it is kept. */
 export interface KeptChild {
   readonly name: string
   readonly comment: string
   readonly columns: ReadonlyArray<ColumnSpec>
+  /** `misfits` and `extra`, where the table has them. */
   readonly rest: ReadonlyArray<ColumnSpec>
 }
 
+/** A table of records: its columns are the record's own, the business key first. */
+export interface KeptTable extends KeptChild {
+  /** The columns that tell the records of one scope apart; none if there is no business key. */
+  readonly key: ReadonlyArray<string>
+  /** Those among its columns that are times of fetching: they are no content. */
+  readonly fetched: ReadonlyArray<string>
+  readonly children: ReadonlyArray<KeptChild>
+}
+
 /** The record itself, without what every row says about where it comes from. */
-const partsOf = ({ columns }: TableSpec) => ({
-  columns: columns.filter(({ name }) => isColumnName(name)),
-  rest: columns.filter(({ name }) => name === "misfits" || name === "extra"),
+const keptOf = ({ name, comment, columns }: TableSpec): KeptChild => ({
+  name,
+  comment,
+  columns: columns.filter((each) => isColumnName(each.name)),
+  rest: columns.filter((each) => each.name === "misfits" || each.name === "extra"),
 })
 
 const keptFamily = (family: RecordFamily): KeptTable => {
-  const { name, comment, ...spec } = familyTable(family)
-  const { columns, rest } = partsOf({ name, comment, ...spec })
-  const isKey = (each: ColumnSpec) => family.key.includes(each.name)
+  const { columns, ...kept } = keptOf(familyTable(family))
+  const isKey = ({ name }: ColumnSpec) => family.key.includes(name)
   return {
-    name,
-    comment,
+    ...kept,
     key: family.key,
     columns: [...columns.filter(isKey), ...columns.filter((each) => !isKey(each))],
     fetched: family.fetched.filter((each) => !family.key.includes(each)),
-    rest,
-    children: family.children.map((child) => {
-      const table = childTable(child)
-      return { name: table.name, comment: table.comment, ...partsOf(table) }
-    }),
+    children: family.children.map((child) => keptOf(childTable(child))),
   }
 }
 
 /** All tables of records, in the order of the families; records without a schema come last. */
 export const keptTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<KeptTable> => [
   ...families.map(keptFamily),
-  {
-    name: otherRecordsTable.name,
-    comment: otherRecordsTable.comment,
-    key: [],
-    ...partsOf(otherRecordsTable),
-    fetched: ["fetch_date"],
-    children: [],
-  },
+  { ...keptOf(otherRecordsTable), key: [], fetched: ["fetch_date"], children: [] },
 ]
 
 /** What counts when two rows are compared. */
@@ -161,7 +139,13 @@ const storeColumns = {
   valid_to: ["DATE", "Until when, exclusive; NULL while it is current."],
   ended_by: ["VARCHAR", "Why it ended; NULL while it is current."],
   position: ["INTEGER", "Position in the record's list, from 0."],
+  requested: ["BOOLEAN", "The task asked for the feature."],
+  kind: ["VARCHAR", "customer, engine or feature."],
+  id: ["VARCHAR", "Which one."],
+  first_seen: ["DATE", "The date of the first run that names it."],
+  last_seen: ["DATE", "The date of the newest run that names it."],
 } as const satisfies Readonly<Record<string, readonly [type: string, comment: string]>>
+export type StoreColumn = keyof typeof storeColumns
 
 /** A table of `store`: its columns with their types, some of which no published column has. */
 export interface StoreTable {
@@ -170,18 +154,19 @@ export interface StoreTable {
   readonly columns: ReadonlyArray<{ readonly name: string; readonly type: string; readonly comment: string }>
 }
 
+export const storeColumn = (name: StoreColumn): StoreTable["columns"][number] => {
+  const [type, comment] = storeColumns[name]
+  return { name, type, comment }
+}
+
 export const storeTable = (
   name: string,
   what: string,
-  columns: ReadonlyArray<keyof typeof storeColumns | StoreTable["columns"][number]>,
+  columns: ReadonlyArray<StoreColumn | StoreTable["columns"][number]>,
 ): StoreTable => ({
   name,
   comment: `${what} How main, history and nights are kept; nobody's to read, and changed without notice.`,
-  columns: columns.map((each) => {
-    if (typeof each !== "string") return each
-    const [type, comment] = storeColumns[each]
-    return { name: each, type, comment }
-  }),
+  columns: columns.map((each) => (typeof each === "string" ? storeColumn(each) : each)),
 })
 
 const scopeKey = ["customer_id", "engine_reference", "_alone", "product", "sub_family"] as const
@@ -297,17 +282,6 @@ type Cell = readonly [spec: ColumnSpec, sql: string]
 const from = (alias: string, ...columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<Cell> =>
   columns.map((each) => [each, `${alias}.${identifier(each.name)}`])
 
-const relation = (
-  schema: Relation["schema"],
-  { name, comment, key }: Pick<Relation, "name" | "comment" | "key">,
-  cells: ReadonlyArray<ReadonlyArray<Cell>>,
-  rows: string,
-): Relation => {
-  const all = cells.flat()
-  const sql = `SELECT ${all.map(([, cell]) => cell).join(", ")} FROM ${rows}`
-  return { schema, name, comment, key, columns: all.map(([spec]) => spec), sql }
-}
-
 const subject = from("s", customer, engine)
 const kind = from("s", product, subFamily)
 const origin = from("v", contentId, session, execution)
@@ -315,13 +289,10 @@ const validity = from("v", validFrom, validTo, endedBy)
 const versions = (name: string): string =>
   `${stored(name)} AS v JOIN store._scopes AS s ON s._scope = v._scope`
 const readings = (name: string): string => `${seenOf(name)} AS n JOIN store._readings AS r USING (_reading)`
-const read = from("r", ...readBy)
+const ofNight = from("r", ...readBy)
 /** Several versions of a record may begin on one day, but not with one run. */
 const versionKey = ["record_id", "since_sequence"]
 const since: Cell = [sinceSequence, "v._since_seq AS since_sequence"]
-const isCurrent = "WHERE v._until_seq IS NULL"
-const wasCurrent = "WHERE v.valid_from IS NOT NULL"
-
 /** Days from a date until now; that of a job east of whoever reads may be tomorrow's there. */
 export const ageSql = (date: string): string =>
   `CAST(CASE WHEN ${date} > current_date THEN 0 ELSE date_diff('day', ${date}, current_date) END AS INTEGER)`
@@ -332,90 +303,76 @@ const keyText = ({ key }: KeptTable): string =>
     : ` Business key of a customer, engine and sub_family: ${key.join(", ")}.`
 
 const nightKey = ["run_id", "task_id", "session_id", "record_id"]
+const schemas = ["main", "history", "nights"] as const
 
-const relationsOf = (table: KeptTable): ReadonlyArray<Relation> => {
-  const { name, columns, rest, fetched } = table
-  const described = (comment: string, key: ReadonlyArray<string>) => ({
-    name,
-    comment: `${table.comment} ${comment}${keyText(table)}`,
-    key,
+/** What a view holds, for its comment, and its cells. */
+type View = readonly [what: string, cells: ReadonlyArray<ReadonlyArray<Cell>>]
+
+/** The views of a table, or `of` a list of its records, whose items are `c`. */
+const relationsOf = (
+  table: KeptTable,
+  of: KeptChild,
+  views: Readonly<Record<Relation["schema"], View>>,
+): ReadonlyArray<Relation> => {
+  const isList = of !== table
+  const items = isList ? ` JOIN ${stored(of.name)} AS c ON c._version = v._version` : ""
+  const kept = versions(table.name)
+  const rows = {
+    main: [["record_id"], `${kept}${items} WHERE v._until_seq IS NULL`],
+    history: [versionKey, `${kept}${items} WHERE v.valid_from IS NOT NULL`],
+    nights: [nightKey, `${readings(table.name)} JOIN ${kept} ON v._version = n._version${items}`],
+  } as const
+  return schemas.map((schema) => {
+    const [[what, cells], [ofRecord, source]] = [views[schema], rows[schema]]
+    const key = isList ? [...ofRecord, "position"] : ofRecord
+    const all = cells.flat()
+    return {
+      schema,
+      name: of.name,
+      comment: `${of.comment} ${what} Key: ${key.join(", ")}.${isList ? "" : keyText(table)}`,
+      key,
+      columns: all.map(([spec]) => spec),
+      sql: `SELECT ${all.map(([, cell]) => cell).join(", ")} FROM ${source}`,
+    }
   })
-  const night = columns.map((each) => from(fetched.includes(each.name) ? "n" : "v", each))
-  const restOf = (of: string) => rest.map((each): Cell => [each, restCell("v", of, each.name)])
-  return [
-    relation(
-      "main",
-      described("What is true now. Key: record_id.", ["record_id"]),
-      [
-        [...subject, ...from("v", uniqueRecordId, ...columns), ...kind, ...from("v", validFrom)],
-        [...from("s", asOf), [ageDays, `${ageSql("s.as_of")} AS age_days`], ...origin, ...restOf("v")],
-      ],
-      `${versions(name)} ${isCurrent}`,
-    ),
-    relation(
-      "history",
-      described(
-        "Every version of every record; content of a day: valid_from <= day and " +
-          `(valid_to is NULL or day < valid_to). Key: ${versionKey.join(", ")}.`,
-        versionKey,
-      ),
-      [subject, from("v", recordId, ...columns), kind, validity, origin, restOf("v"), [since]],
-      `${versions(name)} ${wasCurrent}`,
-    ),
-    relation(
-      "nights",
-      described(`What each run read. Key: ${nightKey.join(", ")}.`, nightKey),
-      [read, subject, from("v", recordId, contentId), kind, ...night, restOf("n")],
-      `${readings(name)} JOIN ${versions(name)} ON v._version = n._version`,
-    ),
-    ...table.children.flatMap((child, index) => listRelations(table, child, index)),
-  ]
 }
 
-const listRelations = (table: KeptTable, { name, columns, rest, ...list }: KeptChild, index: number) => {
-  const described = (comment: string, key: ReadonlyArray<string>) => ({
-    name,
-    comment: `${list.comment} ${comment}`,
-    key,
+const viewsOf = (table: KeptTable): ReadonlyArray<Relation> => {
+  const { name, columns, rest, fetched } = table
+  const restOf = (of: string) => rest.map((each): Cell => [each, restCell("v", of, each.name)])
+  const night = columns.map((each) => from(fetched.includes(each.name) ? "n" : "v", each))
+  const [id, read, place] = [from("v", recordId), from("v", recordId, contentId), from("c", position)]
+  const age: Cell = [ageDays, `${ageSql("s.as_of")} AS age_days`]
+  const now = [from("v", uniqueRecordId, ...columns), kind, from("v", validFrom), from("s", asOf), [age]]
+  const records = relationsOf(table, table, {
+    main: ["What is true now.", [subject, ...now, origin, restOf("v")]],
+    history: [
+      "Every version of every record; content of a day: valid_from <= day and " +
+        "(valid_to is NULL or day < valid_to).",
+      [subject, from("v", recordId, ...columns), kind, validity, origin, restOf("v"), [since]],
+    ],
+    nights: ["What each run read.", [ofNight, subject, read, kind, ...night, restOf("n")]],
   })
-  const items = `JOIN ${stored(name)} AS c ON c._version = v._version`
-  const place = from("c", position)
-  const cellsOf = (of: string) => [
-    ...from("c", ...columns),
-    ...rest.map((each): Cell => [each, restCell("c", of, each.name, index)]),
-  ]
-  const key = [...nightKey, "position"]
-  const ofVersions = [...versionKey, "position"]
-  return [
-    relation(
-      "main",
-      described(`Of the rows of ${table.name}. Key: record_id, position.`, ["record_id", "position"]),
-      [subject, from("v", recordId), place, cellsOf("v")],
-      `${versions(table.name)} ${items} ${isCurrent}`,
-    ),
-    relation(
-      "history",
-      described(
-        `Of the versions in history.${table.name}, with the same validity. Key: ${ofVersions.join(", ")}.`,
-        ofVersions,
-      ),
-      [subject, from("v", recordId), place, validity, cellsOf("v"), [since]],
-      `${versions(table.name)} ${items} ${wasCurrent}`,
-    ),
-    relation(
-      "nights",
-      described(`Of the rows of nights.${table.name}. Key: ${key.join(", ")}.`, key),
-      [read, subject, from("v", recordId, contentId), place, cellsOf("n")],
-      `${readings(table.name)} JOIN ${versions(table.name)} ON v._version = n._version ${items}`,
-    ),
-  ]
+  const lists = table.children.flatMap((child, index) => {
+    const restIn = (of: string) => child.rest.map((each): Cell => [each, restCell("c", of, each.name, index)])
+    const cells = (of: string) => [...from("c", ...child.columns), ...restIn(of)]
+    return relationsOf(table, child, {
+      main: [`Of the rows of ${name}.`, [subject, id, place, cells("v")]],
+      history: [
+        `Of the versions in history.${name}, with the same validity.`,
+        [subject, id, place, validity, cells("v"), [since]],
+      ],
+      nights: [`Of the rows of nights.${name}.`, [ofNight, subject, read, place, cells("n")]],
+    })
+  })
+  return [...records, ...lists]
 }
 
 /** In the order of the tables; the lists of a record follow it. */
-export const recordRelations = (tables: ReadonlyArray<KeptTable>): ReadonlyArray<Relation> =>
-  ["main", "history", "nights"].flatMap((schema) =>
-    tables.flatMap((table) => relationsOf(table).filter((one) => one.schema === schema)),
-  )
+export const recordRelations = (tables: ReadonlyArray<KeptTable>): ReadonlyArray<Relation> => {
+  const all = tables.flatMap(viewsOf)
+  return schemas.flatMap((schema) => all.filter((one) => one.schema === schema))
+}
 
 // Records beside each other: what is compared of each, as cells of a query.
 

@@ -15,15 +15,15 @@ import { buildInPlace, recover, strayFiles } from "./Commit.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
-import { newestDerived, placeIn } from "./KeptVersions.ts"
-import { fileStep, filesOf, readManifest } from "./Manifest.ts"
+import { newestDerived } from "./KeptVersions.ts"
+import { fileStep, filesOf, gapsOf, readManifest } from "./Manifest.ts"
 import type { Manifest, Store } from "./Manifest.ts"
 import { parquetGaps } from "./ParquetViews.ts"
 import { withdrawInterim, publishRun } from "./PublisherDuckDb.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { publishedRuns } from "./Rebuild.ts"
 import { restoreFiles } from "./RestoreFiles.ts"
-import { clearBuild, gapsIn } from "./Standing.ts"
+import { clearBuild } from "./Standing.ts"
 import { damagedHelpers, databaseProblems, keptDatabase } from "./Verify.ts"
 import { change, type Standing } from "./Version.ts"
 
@@ -56,9 +56,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
       left.push(`${run_id}: its tables are not derived again: ${heldText}`)
       continue
     }
-    const derived = yield* Effect.result(
-      publishRun(store, { run_id: undefined, findings: new Map() }, run_id),
-    )
+    const derived = yield* Effect.result(publishRun(store, run_id))
     if (derived._tag === "Success")
       done.push(`${run_id}: its tables were derived again from landing/${run_id}`)
     else left.push(`${run_id}: its tables cannot be derived again: ${derived.failure.message}`)
@@ -126,16 +124,15 @@ const recovered = Effect.fnUntraced(function* (store: Store) {
 const brokenInterims = Effect.fnUntraced(function* (store: Store) {
   const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
   const interims = Object.entries(manifest?.runs ?? {}).filter(([, { interim }]) => interim === true)
-  return yield* fileStep(() =>
-    interims.flatMap(([run_id, { files }]) =>
-      gapsIn(store, files, true, placeIn(store)).length === 0 ? [] : [RunId.make(run_id)],
-    ),
-  )
+  const broken: Array<RunId> = []
+  for (const [run_id, { files }] of interims)
+    if ((yield* gapsOf(store, files)).length > 0) broken.push(RunId.make(run_id))
+  return broken
 })
 
 /** Paths of a version's files that are missing or damaged; a file is read once for all its runs. */
 const brokenIn = (store: Store, manifest: Manifest) =>
-  fileStep(() => new Set(gapsIn(store, filesOf(manifest), true, placeIn(store)).map(({ path }) => path)))
+  Effect.map(gapsOf(store, filesOf(manifest)), (gaps) => new Set(gaps.map(({ path }) => path)))
 
 /** Before anything is derived: a version built without lost files has a database without their rows. */
 const restoredRuns = Effect.fnUntraced(function* (store: Store) {
@@ -169,7 +166,7 @@ const buildAgain = Effect.fnUntraced(function* (store: Store) {
   const { layout } = store
   const manifest = yield* fileStep(() => readManifest(layout.manifest))
   if (manifest === undefined) return false
-  const gaps = yield* fileStep(() => gapsIn(store, filesOf(manifest), false))
+  const gaps = yield* gapsOf(store, filesOf(manifest), false)
   const found = yield* Effect.result(databaseProblems(store, manifest, new Map()))
   const problems = found._tag === "Success" ? found.success : []
   const isBroken = found._tag === "Failure" || problems.some(({ where }) => where === "nightjar.duckdb")
@@ -187,11 +184,11 @@ export const restoreRows = Effect.fn("Publishing.restoreRows")(function* (
   store: Store,
   broken: ReadonlyArray<string>,
 ) {
-  const put = Effect.fnUntraced(function* ({ current, version }: Standing) {
+  const put = Effect.fnUntraced(function* ({ current, version, restored }: Standing) {
     const gaps = broken.map((path) => ({ path, state: "damaged" as const }))
-    const sought = { next: { ...current, version }, fresh: new Set<string>(), gaps, restored: [] }
-    const { next, fresh, restored } = yield* restoreFiles(store, current, sought)
-    return { told: undefined, ...(fresh.size > 0 && { next, fresh, restored, isInstead: true }) }
+    const sought = { next: { ...current, version }, gaps }
+    const { next } = yield* restoreFiles(store, current, sought, restored)
+    return { told: undefined, ...(!restored.isEmpty && { next, isInstead: true }) }
   })
   return (yield* change(store, put)).restored
 })

@@ -15,8 +15,8 @@ import { filesNeededBy, keptVersions, replaceKept, sweepKept } from "./KeptVersi
 import { fileStep, fingerprintInTurns, isThatDatabase, runPath, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed } from "./Publisher.ts"
-import { Instead, sum } from "./SharedFile.ts"
-import type { Restored, Sought } from "./Standing.ts"
+import { sum, type Instead } from "./SharedFile.ts"
+import type { Sought } from "./Standing.ts"
 
 /** A database, and the version that it was put into place with. */
 interface Source {
@@ -108,17 +108,16 @@ const writeRows = Effect.fnUntraced(function* (
 }, inDatabase)
 
 /**
- * What is sought with new files, under temporary names, for what is lost and can be restored; `gaps` are the
- * files that stay lost. Fails only if a file cannot be written.
+ * What is sought with new files, under temporary names, for what is lost and can be restored: `restored` says
+ * which. `gaps` are the files that stay lost. Fails only if a file cannot be written.
  */
 export const restoreFiles = Effect.fn("Publishing.restoreFiles")(function* (
   store: Store,
   current: Manifest,
   sought: Sought,
+  restored: Instead,
 ): Effect.fn.Return<Sought, PublishFailed, DuckDb> {
   if (sought.gaps.length === 0) return sought
-  const restored = new Instead()
-  const fresh = new Set(sought.fresh)
   const { version } = sought.next
   for (const source of yield* sourcesOf(store, current))
     for (const lost of restorable(store.families, sought, source.of, restored)) {
@@ -126,23 +125,16 @@ export const restoreFiles = Effect.fn("Publishing.restoreFiles")(function* (
       if (sql === undefined) continue
       const file = yield* writeRows(store, source, lost, { version, sql })
       for (const { path } of lost.files) restored.set(lost.run_id, path, file)
-      fresh.add(file.path)
     }
   const next = restored.in(sought.next)
   const named = filesNeededBy([next])
-  const gaps = sought.gaps.filter(({ path }) => named.has(path))
-  if (fresh.size === sought.fresh.size) return sought
-  return { next, fresh, gaps, restored: [...sought.restored, restored] }
+  return { next, gaps: sought.gaps.filter(({ path }) => named.has(path)) }
 })
 
-export const withRestored = (manifest: Manifest, restored: ReadonlyArray<Restored>): Manifest =>
-  restored.reduce((version, files) => files.in(version), manifest)
-
 /** The versions that `rollback` can put back name the new files too. */
-export const restoreKept = Effect.fnUntraced(function* (store: Store, restored: ReadonlyArray<Restored>) {
-  if (restored.length === 0) return
-  const kept = yield* fileStep(() => keptVersions(store))
-  const all = kept.map((one) => withRestored(one, restored))
+export const restoreKept = Effect.fnUntraced(function* (store: Store, restored: Instead) {
+  if (restored.isEmpty) return
+  const all = (yield* fileStep(() => keptVersions(store))).map((one) => restored.in(one))
   for (const one of all) yield* replaceKept(store, one)
   yield* sweepKept(store, filesNeededBy(all))
 })

@@ -5,10 +5,11 @@
  */
 import { Effect } from "effect"
 import { placeOf } from "./DataDictionary.ts"
-import { keptVersions, placeIn } from "./KeptVersions.ts"
-import { fileStep, filesOf, readManifest, withPolicy, type Manifest, type Store } from "./Manifest.ts"
+import { addUp } from "./DeriveSession.ts"
+import { keptVersions } from "./KeptVersions.ts"
+import { fileStep, filesOf, gapsOf, readManifest, withPolicy } from "./Manifest.ts"
+import type { Gap, Manifest, Store } from "./Manifest.ts"
 import { restoreFiles } from "./RestoreFiles.ts"
-import { gapsIn, type Gap } from "./Standing.ts"
 import { change, type Standing } from "./Version.ts"
 
 /**
@@ -41,12 +42,8 @@ export type RolledBack =
   | { readonly _tag: "NotKept"; readonly kept: ReadonlyArray<number> }
   | { readonly _tag: "Incomplete"; readonly version: number; readonly gap: Gap }
 
-const rowsByTable = (manifest: Manifest): ReadonlyMap<string, number> => {
-  const rows = new Map<string, number>()
-  for (const { files } of Object.values(manifest.runs))
-    for (const file of files) rows.set(file.table, (rows.get(file.table) ?? 0) + file.rows)
-  return rows
-}
+const rowsByTable = ({ runs }: Manifest): ReadonlyMap<string, number> =>
+  addUp(Object.values(runs).map(({ files }) => files.map(({ table, rows }) => [table, rows] as const)))
 
 const differing = (before: Manifest, after: Manifest): ReadonlyArray<TableRows> => {
   const [one, other] = [rowsByTable(before), rowsByTable(after)]
@@ -97,44 +94,28 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (
   store: Store,
   options: RollbackOptions = { isDry: false },
 ) {
-  const put = Effect.fnUntraced(function* ({ current, newest, version }: Standing) {
+  const put = Effect.fnUntraced(function* ({ current, newest, version, restored }: Standing) {
     const shown = current.returned?.to ?? current.version
     const kept = yield* fileStep(() => keptVersions(store))
     const target = kept.findLast((one) =>
       options.to === undefined ? one.version < shown : one.version === options.to,
     )
-    if (target === undefined) {
-      const told: RolledBack =
-        options.to === undefined
-          ? { _tag: "NoEarlierVersion" }
-          : { _tag: "NotKept", kept: kept.map((one) => one.version) }
-      return { told }
-    }
+    const only = (told: RolledBack) => ({ told })
+    if (target === undefined && options.to === undefined) return only({ _tag: "NoEarlierVersion" })
+    if (target === undefined) return only({ _tag: "NotKept", kept: kept.map((one) => one.version) })
     const to = target.version
-    const gaps = yield* fileStep(() => gapsIn(store, filesOf(target), true, placeIn(store)))
-    const sought = { next: { ...target, version }, fresh: new Set<string>(), gaps, restored: [] }
-    const found = yield* restoreFiles(store, current, sought)
+    const sought = { next: { ...target, version }, gaps: yield* gapsOf(store, filesOf(target)) }
+    const found = yield* restoreFiles(store, current, sought, restored)
     const [gap] = found.gaps
-    if (gap !== undefined)
-      return { told: { _tag: "Incomplete", version: to, gap } satisfies RolledBack as RolledBack }
-    const { fresh, restored } = found
+    if (gap !== undefined) return only({ _tag: "Incomplete", version: to, gap })
     const { runs, schemas, pseudonyms } = found.next
     // A version of a run that was not over is not kept: the run is published again when it is.
     const from = newest.interim === true ? to : newest.version
     const without = Object.keys(newest.runs).filter((run_id) => runs[run_id] === undefined)
-    const told = { to, from, without }
-    if (options.isDry) {
-      const shownOnly = { ...told, tables: differing(current, target) }
-      return {
-        told: { _tag: "RolledBack", version: undefined, ...shownOnly } satisfies RolledBack as RolledBack,
-      }
-    }
-    return {
-      told: { _tag: "RolledBack", version, ...told } satisfies RolledBack as RolledBack,
-      next: { ...(schemas && { schemas }), ...withPolicy(pseudonyms), runs, returned: { to, from } },
-      fresh,
-      restored,
-    }
+    const told = { _tag: "RolledBack" as const, to, from, without }
+    if (options.isDry) return only({ ...told, version: undefined, tables: differing(current, target) })
+    const next = { ...(schemas && { schemas }), ...withPolicy(pseudonyms), runs, returned: { to, from } }
+    return { ...only({ ...told, version }), next }
   })
   return (yield* change(store, put)).told
 })

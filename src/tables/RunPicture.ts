@@ -59,8 +59,13 @@ const missingBodies = ({ tasks }: RunState, frames: ReadonlyArray<LandedBody>): 
   )
 }
 
-const executionOf = (task: TaskState, session_id: SessionId): ExecutionId | undefined =>
-  task.attempts.findLast((attempt) => attempt.session_id === session_id)?.execution_id
+/** The execution of a session, as its newest reading or its start named it. */
+export const executionBehind = (
+  { results, attempts }: TaskState,
+  session_id: SessionId,
+): ExecutionId | undefined =>
+  results.findLast(({ fact }) => fact.session_id === session_id)?.fact.execution_id ??
+  attempts.findLast((attempt) => attempt.session_id === session_id)?.execution_id
 
 const sessionsOf = (state: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<SessionPicture> => {
   const byTask = Map.groupBy(
@@ -84,7 +89,7 @@ const sessionsOf = (state: RunState, frames: ReadonlyArray<LandedBody>): Readonl
       const bodies = newestBySource(state.sources, own)
       const [body] = bodies
       const read = task.results.findLast(({ fact }) => fact.session_id === session_id)
-      const execution_id = body?.meta.execution_id ?? read?.fact.execution_id ?? executionOf(task, session_id)
+      const execution_id = body?.meta.execution_id ?? executionBehind(task, session_id)
       // An answer without results, which ends the reading, does not say so of the session.
       const is_closed = read?.fact.landed === undefined ? undefined : read.fact.is_closed
       const known = { read_at: read?.at, is_closed }

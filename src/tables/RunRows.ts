@@ -2,22 +2,17 @@
  * Rows that follow from the ledger alone: the run, its tasks, attachments and deletions. Pure. A task that
  * is not settled is unfinished.
  */
-import type { ExecutionId, RunId, SessionId } from "../service/Ids.ts"
+import { Struct } from "effect"
+import type { RunId } from "../service/Ids.ts"
 import type { Cell } from "../records/Columns.ts"
 import { dateCell } from "../records/ColumnData.ts"
 import { outcomes } from "../service/EndTable.ts"
 import { executionsOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import { taskCells, isObject, takeFields, type TableRow, type Row } from "./ExecutionRows.ts"
-import {
-  attachmentsTable,
-  deletionsTable,
-  engineDescriptionsTable,
-  engineFields,
-  runsTable,
-  tasksTable,
-} from "./SystemTables.ts"
-import type { RunPicture } from "./RunPicture.ts"
+import { attachmentsTable, deletionsTable, engineDescriptionsTable, engineFields } from "./SystemTables.ts"
+import { runsTable, tasksTable } from "./SystemTables.ts"
+import { executionBehind, type RunPicture } from "./RunPicture.ts"
 
 /** As shown in tables: a task that is not settled has no reason yet. */
 export const settlementOf = (task: TaskState) => {
@@ -84,26 +79,12 @@ const taskRow = (run_id: RunId, task: TaskState): Row => {
   }
 }
 
-/** The execution of a session, as its newest reading or its start named it. */
-const executionBehind = ({ results, attempts }: TaskState, session_id: SessionId): ExecutionId | undefined =>
-  results.findLast(({ fact }) => fact.session_id === session_id)?.fact.execution_id ??
-  attempts.findLast((attempt) => attempt.session_id === session_id)?.execution_id
-
 const attachmentRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =>
-  task.attachments.map(({ session_id, attachment_id, media_type, bytes, sha256, path, status }) => [
-    attachmentsTable.name,
-    {
-      ...taskCells(run_id, task),
-      session_id,
-      execution_id: executionBehind(task, session_id),
-      attachment_id,
-      media_type,
-      bytes,
-      sha256,
-      path,
-      status,
-    },
-  ])
+  task.attachments.map(({ session_id, ...read }) => {
+    const own = Struct.pick(read, ["attachment_id", "media_type", "bytes", "sha256", "path", "status"])
+    const of = { session_id, execution_id: executionBehind(task, session_id) }
+    return [attachmentsTable.name, { ...taskCells(run_id, task), ...of, ...own }]
+  })
 
 const proofCells = (proof: AttemptState["proof"]): Row => {
   if (proof === undefined) return {}
@@ -128,16 +109,8 @@ const deletionRows = (run_id: RunId, task: TaskState): ReadonlyArray<TableRow> =
     const { asked_at, outcome, landed_sha256 } = deletion
     // 0 stands for a request that got no answer.
     const http_status = deletion.http_status === 0 ? null : deletion.http_status
-    const row = {
-      ...taskCells(run_id, task),
-      execution_id,
-      asked_at,
-      http_status,
-      outcome,
-      landed_sha256,
-      ...proofCells(proof),
-    }
-    return [[deletionsTable.name, row]]
+    const own = { execution_id, asked_at, http_status, outcome, landed_sha256 }
+    return [[deletionsTable.name, { ...taskCells(run_id, task), ...own, ...proofCells(proof) }]]
   })
 
 /** The details were checked before they were kept; only the fields that have a column are taken. */

@@ -8,12 +8,11 @@ import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { inMemory } from "./BuildDatabase.ts"
-import { dateIn, parquetRows, writeParquet, schemaVersionOf } from "./FileColumns.ts"
-import { placeIn } from "./KeptVersions.ts"
-import { fingerprintInTurns, fileStep, filesOf, monthOf, monthPath, endOf, temporary } from "./Manifest.ts"
+import { parquetRows, writeParquet, schemaVersionOf } from "./FileColumns.ts"
+import { fingerprintInTurns, gapsOf, monthOf, monthPath, endOf, placesOf, temporary } from "./Manifest.ts"
+import { runPath, withFiles } from "./Manifest.ts"
 import type { ManifestFile, Manifest, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed, databaseFailed } from "./Publisher.ts"
-import { gapsIn } from "./Standing.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 
 // Which files of a month become one: pure. A month is taken as a whole once its last day is old enough, so
@@ -34,6 +33,8 @@ export interface MonthFile {
   readonly month: string
   readonly parts: ReadonlyArray<RunPart>
   readonly sources: ReadonlyArray<ManifestFile>
+  /** Which rows of these columns stay out of it; undefined if none do. */
+  readonly without?: (columns: ReadonlySet<string>) => string | undefined
 }
 
 /** A file that has reached this size is not written again. */
@@ -49,12 +50,8 @@ export interface Choice {
 }
 
 /** The files that are taken together or not at all: those of one run, or one that several runs share. */
-interface Unit {
-  readonly table: string
-  readonly month: string
+interface Unit extends MonthFile {
   readonly schema: number | undefined
-  readonly parts: Array<RunPart>
-  readonly sources: ReadonlyArray<ManifestFile>
 }
 
 export const sum = (values: ReadonlyArray<number>): number => values.reduce((total, each) => total + each, 0)
@@ -65,11 +62,22 @@ const inOrder = ({ runs }: Manifest) =>
     `${run_date} ${id}` < `${other.run_date} ${otherId}` ? -1 : 1,
   )
 
-/** What the runs of a version have in a file, in their order. */
-export const partsOf = (manifest: Manifest, path: string): ReadonlyArray<RunPart> =>
-  inOrder(manifest).flatMap(([run_id, { run_date, files }]) =>
-    files.flatMap((file) => (file.path === path ? [{ run_id, run_date, rows: file.rows }] : [])),
-  )
+/** By path: each file of these versions, with what the runs of the first one that names it have in it. */
+export const partsIn = (manifests: ReadonlyArray<Manifest>) => {
+  const all = new Map<string, MonthFile & { readonly parts: Array<RunPart>; readonly file: ManifestFile }>()
+  for (const manifest of manifests) {
+    const known = new Set(all.keys())
+    for (const [run_id, { run_date, files }] of inOrder(manifest))
+      for (const file of files) {
+        const { table, path, rows } = file
+        if (known.has(path)) continue
+        const one = all.get(path) ?? { table, month: monthOf(run_date), parts: [], sources: [file], file }
+        one.parts.push({ run_id, run_date, rows })
+        all.set(path, one)
+      }
+  }
+  return all
+}
 
 /** In the order of date and run. */
 const unitsOf = (
@@ -77,24 +85,25 @@ const unitsOf = (
   families: ReadonlyArray<RecordFamily>,
   isChosen: (run_id: string) => boolean,
 ): ReadonlyArray<Unit> => {
-  const units: Array<Unit> = []
-  const shared = new Map<string, Unit>()
-  const spoilt = new Set<Unit>()
-  for (const [run_id, run] of inOrder(manifest))
-    for (const [table, files] of Map.groupBy(run.files, (file) => file.table)) {
-      const part = { run_id, run_date: run.run_date, rows: sum(files.map(({ rows }) => rows)) }
+  const all = inOrder(manifest).flatMap(([run_id, run]) =>
+    [...Map.groupBy(run.files, (file) => file.table)].map(([table, files]) => {
       const common = files.find(({ file_rows }) => file_rows !== undefined)
-      const known = common && shared.get(common.path)
-      const month = monthOf(run.run_date)
       const schema = schemaVersionOf(run, families, table)
-      const unit: Unit = known ?? { table, month, schema, parts: [], sources: files }
-      unit.parts.push(part)
-      if (known === undefined) units.push(unit)
-      if (common !== undefined) shared.set(common.path, unit)
-      const fits = unit.month === month && unit.schema === schema
-      if (!isChosen(run_id) || run.interim === true || !fits) spoilt.add(unit)
-    }
-  return units.filter((unit) => !spoilt.has(unit))
+      const part = { run_id, run_date: run.run_date, rows: sum(files.map(({ rows }) => rows)) }
+      return { table, month: monthOf(run.run_date), schema, part, files, run, common }
+    }),
+  )
+  const groups = Map.groupBy(all, ({ part, table, common }) => common?.path ?? `${part.run_id} ${table}`)
+  return [...groups.values()].flatMap((group): ReadonlyArray<Unit> => {
+    const [first] = group
+    const fits = group.every(
+      ({ month, schema, part, run }) =>
+        month === first?.month && schema === first.schema && isChosen(part.run_id) && run.interim !== true,
+    )
+    if (first === undefined || !fits) return []
+    const { table, month, schema, files: sources } = first
+    return [{ table, month, schema, parts: group.map(({ part }) => part), sources }]
+  })
 }
 
 /** Bytes of its files, each once. */
@@ -137,24 +146,22 @@ const filled = (units: ReadonlyArray<Unit>): ReadonlyArray<ReadonlyArray<Unit>> 
 
 /** What a file of these runs is to contain, and its columns. */
 const rowsOf = Effect.fnUntraced(function* (store: Store, connection: Connection, file: MonthFile) {
-  const places = file.sources.map((each) => join(store.layout.root, placeIn(store)(each)))
+  const places = placesOf(store, file.sources)
   const namesIn = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
     const columns = yield* connection.columnTypes(`SELECT * FROM ${parquetRows(paths)}`)
     return columns.map(({ name }) => name)
   })
   // In the order of the newest: columns are added with time.
   const found = new Set([...(yield* namesIn(places.slice(-1))), ...(yield* namesIn(places))])
-  // Files of an older version lack the run's date, which is in their path.
-  const names = found.has("run_date") ? [...found] : ["run_date", ...found]
-  const dateInPath = dateIn("filename")
-  const date = found.has("run_date") ? `coalesce(run_date, ${dateInPath})` : dateInPath
-  const select = names.map((name) => (name === "run_date" ? `${date} AS run_date` : identifier(name)))
+  const columns = [...found].map(identifier)
   const runs = file.parts.map(({ run_id }) => literal(run_id)).join(", ")
+  const without = file.without?.(found)
+  const where = `run_id IN (${runs})${without === undefined ? "" : ` AND NOT ${without}`}`
   // Files are read one after the other: rows have to be sorted only if one of them has rows of several runs.
   const isSorted = file.sources.length === 1 || file.sources.every((each) => each.file_rows === undefined)
   const order = isSorted ? "" : " ORDER BY run_date, run_id, filename, file_row_number"
-  const sql = `SELECT ${select.join(", ")} FROM ${parquetRows(places)} WHERE run_id IN (${runs})`
-  return { sql, order, columns: names.map(identifier) }
+  const sql = `SELECT ${columns.join(", ")} FROM ${parquetRows(places)} WHERE ${where}`
+  return { sql, order, columns }
 })
 
 /** By run: the number of its rows, and the sum of their hashes. */
@@ -196,36 +203,6 @@ const checkRows = Effect.fnUntraced(function* (
   if (after.size > parts.length) return yield* refuse(path, "it has rows of a run that is not its own")
 })
 
-interface Target {
-  /** Its name in the manifest, relative to the output folder. */
-  readonly path: string
-  readonly version: number
-  /** Where it is written. */
-  readonly place: string
-}
-
-/** The written and synced file, as each run's entry of a manifest. */
-export const writeShared = Effect.fn("Publishing.writeShared")(function* (
-  store: Store,
-  connection: Connection,
-  file: MonthFile,
-  { path, version, place }: Target,
-) {
-  const source = yield* rowsOf(store, connection, file)
-  const sql = `${source.sql}${source.order}`
-  yield* writeParquet(store, connection, place, { sql, month: file.month, version })
-  yield* checkRows(connection, source, place, path, file)
-  const fingerprint = yield* fingerprintInTurns(place)
-  const file_rows = file.parts.reduce((sum, { rows }) => sum + rows, 0)
-  const { table } = file
-  return new Map(
-    file.parts.map(({ run_id, rows }): readonly [string, ManifestFile] => [
-      run_id,
-      { table, path, rows, file_rows, ...fingerprint },
-    ]),
-  )
-}, inDatabase)
-
 // Rows of a run stand in one place. If a run whose rows share a file with those of others is published again,
 // the file is written again without them, in the same version: whoever reads all files reads no row twice.
 
@@ -237,6 +214,10 @@ export class Instead {
   /** `undefined` if none of the rows are left. */
   set(run_id: string, path: string, file: ManifestFile | undefined): void {
     this.#files.set(this.#key(run_id, path), file)
+  }
+
+  get isEmpty(): boolean {
+    return this.#files.size === 0
   }
 
   has(run_id: string, path: string): boolean {
@@ -252,75 +233,63 @@ export class Instead {
 
   /** A version with it; several files that become one are named once. */
   in(manifest: Manifest): Manifest {
-    const filesIn = (run_id: string, files: ReadonlyArray<ManifestFile>) => {
+    return withFiles(manifest, (run_id, files) => {
       const left = files.flatMap((file) =>
         this.has(run_id, file.path) ? (this.#files.get(this.#key(run_id, file.path)) ?? []) : file,
       )
       return [...new Map(left.map((file) => [file.path, file])).values()]
-    }
-    const runs = Object.entries(manifest.runs).map(([run_id, run]) => [
-      run_id,
-      { ...run, files: filesIn(run_id, run.files) },
-    ])
-    return { ...manifest, runs: Object.fromEntries(runs) }
+    })
   }
 }
 
-/**
- * Writes what these runs have in a file as one of its own below `folder`, under a temporary name; returns its
- * path.
- */
-export const writeParts = Effect.fnUntraced(function* (
+/** Where new files are to be, below `folder`, under temporary names that are not taken. */
+export interface Places {
+  readonly version: number
+  readonly taken: Set<string>
+  readonly folder: string
+}
+
+/** Writes a file, synced, that its runs have `instead` of its sources; what was a run's own stays so. */
+export const writeShared = Effect.fn("Publishing.writeShared")(function* (
   store: Store,
   connection: Connection,
-  { file, parts }: { readonly file: ManifestFile; readonly parts: ReadonlyArray<RunPart> },
-  {
-    version,
-    taken,
-    folder,
-  }: { readonly version: number; readonly taken: Set<string>; readonly folder: string },
+  file: MonthFile,
+  { version, taken, folder }: Places,
   instead: Instead,
 ) {
-  const { table } = file
-  const month = monthOf(parts[0]?.run_date ?? "")
-  const path = monthPath({ table, month }, version, taken)
+  const { table, month, parts, sources } = file
+  const [first] = parts
+  const own = sources.length === 1 && sources[0]?.file_rows === undefined ? first : undefined
+  const path =
+    own === undefined ? monthPath(file, version, taken) : runPath({ table, ...own }, version, taken)
   const place = temporary(join(folder, path))
-  const wanted = { table, month, parts, sources: [file] }
-  const written = yield* writeShared(store, connection, wanted, { path, version, place })
-  for (const [run_id, entry] of written) instead.set(run_id, file.path, entry)
-  return path
-})
-
-/** Files that hold rows of runs that do not name them, or not any more. */
-const tooLarge = (manifest: Manifest): ReadonlyArray<ManifestFile> => {
-  const named = new Map<string, number>()
-  for (const { files } of Object.values(manifest.runs))
-    for (const { path, rows } of files) named.set(path, (named.get(path) ?? 0) + rows)
-  return filesOf(manifest).filter(
-    ({ path, file_rows }) => file_rows !== undefined && named.get(path) !== file_rows,
-  )
-}
+  const source = yield* rowsOf(store, connection, file)
+  const whose = own === undefined ? { month } : { run_id: own.run_id }
+  yield* writeParquet(store, connection, place, { sql: `${source.sql}${source.order}`, version, ...whose })
+  yield* checkRows(connection, source, place, path, file)
+  const all = own === undefined ? { file_rows: sum(parts.map(({ rows }) => rows)) } : {}
+  const entry = { table, path, ...all, ...(yield* fingerprintInTurns(place)) }
+  for (const { run_id, rows } of parts)
+    for (const each of sources) instead.set(run_id, each.path, { ...entry, rows })
+  return entry
+}, inDatabase)
 
 /**
- * The manifest with files that hold the rows of their runs and no other, and its files with temporary names:
- * `fresh` and the new ones. A file that is missing or damaged stays named: it is reported, and its runs are
- * derived again.
+ * The manifest with files that hold the rows of their runs and no other. A file that is missing or damaged
+ * stays named: it is reported, and its runs are derived again.
  */
-export const takeOut = Effect.fn("Publishing.takeOut")(function* (
-  store: Store,
-  next: Manifest,
-  fresh: ReadonlySet<string>,
-) {
-  const due = tooLarge(next)
-  if (due.length === 0) return { next, fresh }
+export const takeOut = Effect.fn("Publishing.takeOut")(function* (store: Store, next: Manifest) {
+  const all = partsIn([next])
+  const due = [...all.values()].filter(
+    ({ file: { file_rows }, parts }) =>
+      file_rows !== undefined && sum(parts.map(({ rows }) => rows)) !== file_rows,
+  )
+  if (due.length === 0) return next
   const instead = new Instead()
-  const taken = new Set(fresh)
+  const to = { version: next.version, taken: new Set(all.keys()), folder: store.layout.root }
   const connection = yield* Effect.mapError(inMemory, databaseFailed)
-  for (const file of due) {
-    if ((yield* fileStep(() => gapsIn(store, [file], true, placeIn(store)))).length > 0) continue
-    const part = { file, parts: partsOf(next, file.path) }
-    const to = { version: next.version, taken, folder: store.layout.root }
-    yield* writeParts(store, connection, part, to, instead)
-  }
-  return { next: instead.in(next), fresh: taken as ReadonlySet<string> }
+  for (const part of due)
+    if ((yield* gapsOf(store, [part.file])).length === 0)
+      yield* writeShared(store, connection, part, to, instead)
+  return instead.in(next)
 }, Effect.scoped)

@@ -3,44 +3,22 @@
  * must still be published: the file is restored (`RestoreFiles.ts`), or else left out and reported. A lost
  * manifest is rebuilt from the files themselves.
  */
-import { existsSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
 import { RunId } from "../service/Ids.ts"
 import { literal } from "../base/DuckDbFailed.ts"
-import { Ledger } from "../ledger/Ledger.ts"
 import { buildDatabase, inMemory, isOutOfMemory, memoryLimits, type MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
-import { placeIn } from "./KeptVersions.ts"
-import { fileStep, filesBelow, filesOf, readPath, withPolicy, temporary } from "./Manifest.ts"
-import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, gapsOf, placeIn, readPath, withPolicy } from "./Manifest.ts"
+import { temporary, withFiles } from "./Manifest.ts"
+import type { Gap, Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
-import { ledgerFailed, type PublishFailed } from "./Publisher.ts"
+import { familyTables } from "./FileColumns.ts"
+import type { PublishFailed } from "./Publisher.ts"
 import { runsTable } from "./SystemTables.ts"
 import { PseudonymPolicy, isSamePolicy, policyInFile } from "./Treatments.ts"
-
-export interface Gap {
-  readonly path: string
-  readonly state: "missing" | "damaged"
-}
-
-/** `thoroughly`: every file is read and hashed, which takes longer the more history there is. */
-export const gapsIn = (
-  { layout }: Pick<Store, "layout">,
-  published: ReadonlyArray<ManifestFile>,
-  thoroughly: boolean,
-  standsAt = ({ path }: ManifestFile): string => path,
-): ReadonlyArray<Gap> =>
-  published.flatMap((file): ReadonlyArray<Gap> => {
-    const { path, bytes, sha256 } = file
-    const stands = join(layout.root, standsAt(file))
-    if (!existsSync(stands)) return [{ path, state: "missing" }]
-    if (!thoroughly) return []
-    const found = readFileSync(stands)
-    const isWhole = found.length === bytes && sha256Hex(found) === sha256
-    return isWhole ? [] : [{ path, state: "damaged" }]
-  })
 
 /** By run: the tables that cannot be told any more. A record is nothing without its lists, or its run. */
 export const lostTables = (
@@ -53,27 +31,15 @@ export const lostTables = (
     Object.entries(runs).map(([run_id, { files }]) => {
       const missing = files.filter(({ path }) => paths.has(path))
       const tables = missing.some(({ table }) => table === runsTable.name) ? files : missing
-      return [run_id, new Set(tables.flatMap(({ table }) => [table, ...relatedTo(table, families)]))]
+      const related = tables.flatMap(({ table }) => familyTables(families, table))
+      return [run_id, new Set([...tables.map(({ table }) => table), ...related])]
     }),
   )
 }
 
-/** A table of records with those of its lists. */
-const relatedTo = (table: string, families: Store["families"]): ReadonlyArray<string> =>
-  families
-    .map((family) => [family, ...family.children].map((each) => each.table))
-    .find((all) => all.includes(table)) ?? []
-
 /** The manifest of everything that can be built. */
-export const withoutTables = (manifest: Manifest, lost: ReturnType<typeof lostTables>): Manifest => ({
-  ...manifest,
-  runs: Object.fromEntries(
-    Object.entries(manifest.runs).map(([run_id, run]) => [
-      run_id,
-      { ...run, files: run.files.filter(({ table }) => lost.get(run_id)?.has(table) !== true) },
-    ]),
-  ),
-})
+export const withoutTables = (manifest: Manifest, lost: ReturnType<typeof lostTables>): Manifest =>
+  withFiles(manifest, (run_id, files) => files.filter(({ table }) => lost.get(run_id)?.has(table) !== true))
 
 /** The runs that lack a file. */
 export const runsWithout = (manifest: Manifest, gaps: ReadonlyArray<Gap>): ReadonlyArray<string> => {
@@ -169,19 +135,8 @@ export const clearBuild = ({ layout, files }: Store): void => {
 /** A version that is to be built. */
 export interface Sought {
   readonly next: Manifest
-  /** Its files that still have temporary names: without them there is nothing to publish. */
-  readonly fresh: ReadonlySet<string>
   /** Its files that are lost. */
   readonly gaps: ReadonlyArray<Gap>
-  readonly restored: ReadonlyArray<Restored>
-}
-
-/** New files that hold the rows of lost ones. */
-export interface Restored {
-  /** A version that names them in place of the lost ones. */
-  readonly in: (manifest: Manifest) => Manifest
-  /** The runs of a version whose files they replace. */
-  readonly runsIn: (manifest: Manifest) => ReadonlyArray<string>
 }
 
 /**
@@ -190,26 +145,14 @@ export interface Restored {
  */
 export const buildStanding = Effect.fnUntraced(function* <R>(
   store: Store,
-  sought: Pick<Sought, "next" | "fresh">,
+  sought: Manifest,
   restore: (lost: Sought) => Effect.Effect<Sought, PublishFailed, R>,
 ) {
-  const ledger = yield* Ledger
-  const runs = yield* Effect.mapError(ledger.runs, ledgerFailed)
-  const standsAt = placeIn(store)
-  const buildWithin = Effect.fnUntraced(function* ({ next, fresh, gaps }: Sought, memoryLimit: MemoryLimit) {
+  const buildWithin = Effect.fnUntraced(function* ({ next, gaps }: Sought, memoryLimit: MemoryLimit) {
     yield* fileStep(() => clearBuild(store))
     yield* placeEmptyDatabase(store)
     const lost = lostTables(next, gaps, store.families)
-    return yield* buildDatabase({
-      lost,
-      memoryLimit,
-      path: store.layout.build,
-      root: store.layout.root,
-      manifest: withoutTables(next, lost),
-      families: store.families,
-      standsAt: (file) => (fresh.has(file.path) ? temporary(file.path) : standsAt(file)),
-      sequences: new Map(runs.map(({ seq, fact }) => [fact.run_id, seq])),
-    })
+    return yield* buildDatabase(store, withoutTables(next, lost), { lost, memoryLimit })
   })
   const build = (whole: Sought) =>
     memoryLimits
@@ -218,17 +161,17 @@ export const buildStanding = Effect.fnUntraced(function* <R>(
         (building, more) => Effect.catchIf(building, isOutOfMemory, () => buildWithin(whole, more)),
         buildWithin(whole, memoryLimits[0]),
       )
-  const restoredIn = Effect.fnUntraced(function* (seen: Omit<Sought, "gaps">, thoroughly: boolean) {
-    const earlier = filesOf(seen.next).filter(({ path }) => !seen.fresh.has(path))
-    const gaps = yield* fileStep(() => gapsIn(store, earlier, thoroughly, standsAt))
-    return yield* restore({ ...seen, gaps })
+  const restoredIn = Effect.fnUntraced(function* (next: Manifest, thoroughly: boolean) {
+    // Without those that have just been written there is nothing to publish.
+    const earlier = filesOf(next).filter((file) => placeIn(store)(file) !== temporary(file.path))
+    return yield* restore({ next, gaps: yield* gapsOf(store, earlier, thoroughly) })
   })
-  const there = yield* restoredIn({ ...sought, restored: [] }, false)
+  const there = yield* restoredIn(sought, false)
   const built = yield* Effect.result(build(there))
   if (built._tag === "Success") return { ...there, unfit: built.success, models: yield* makeModels(store) }
   // The empty database that it began with may lack something, or an existing file may contain something other
   // than what was published.
   yield* fileStep(() => store.files.remove(store.layout.empty))
-  const intact = yield* restoredIn(there, true)
+  const intact = yield* restoredIn(there.next, true)
   return { ...intact, unfit: yield* build(intact), models: yield* makeModels(store) }
 })

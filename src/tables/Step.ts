@@ -33,46 +33,30 @@ const readIn = (alias: string, table: KeptTable): string =>
 
 /**
  * `step_inc`: what came, by scope and reading, without its cells, of which most are known; `step_same`: which
- * open version each is, by its hash.
+ * open version each is, by its hash. `step_left` is on its own: how few they are has to be known when their
+ * cells are looked for.
  */
 const matchSql = ({ table, index }: Stepping): string => {
   const own = ofReading(table).map(({ name, type }) =>
     name === "_rest" ? `, NULL::${type} AS _rest` : `, s.${identifier(name)}`,
   )
-  return [
-    temp(
-      "inc",
-      `SELECT ${names(["_ord", "task_id", "session_id", "record_id", "content_id"], "s.")}${own.join("")},
+  return `${temp("inc")} SELECT s._ord, s.task_id, s.session_id, s.record_id, s.content_id${own.join("")},
         q._scope, q._reading, q._answered,
         row_number() OVER (PARTITION BY q._reading, s.content_id ORDER BY s._ord) AS _nth
       FROM step_src_${index} AS s JOIN step_read AS q
-        ON q.task_id = s.task_id AND ${sameSql("q", "s", ["session_id", ...kind])}`,
-    ),
-    temp(
-      "open",
-      `SELECT v.rowid AS id, v._version, v._scope, v.record_id, v.content_id,
+        ON q.task_id = s.task_id AND ${sameSql("q", "s", ["session_id", ...kind])};
+  ${temp("open")} SELECT v.rowid AS id, v._version, v._scope, v.record_id, v.content_id,
         row_number() OVER (PARTITION BY v._scope, v.content_id ORDER BY v._version) AS _nth
       FROM ${stored(table.name)} AS v
-      WHERE v._until_seq IS NULL AND v._scope IN (SELECT _scope FROM step_read)`,
-    ),
-    temp(
-      "same",
-      `SELECT i._ord, i._reading, i._answered, i.task_id, i.session_id, i.record_id AS read_id,
+      WHERE v._until_seq IS NULL AND v._scope IN (SELECT _scope FROM step_read);
+  ${temp("same")} SELECT i._ord, i._reading, i._answered, i.task_id, i.session_id, i.record_id AS read_id,
         o.id, o._version, o.record_id
-      FROM step_inc AS i JOIN step_open AS o USING (_scope, content_id, _nth)`,
-    ),
-    // On its own: how few they are has to be known when their cells are looked for.
-    temp("left", "SELECT _ord, _scope, _reading, _answered FROM step_inc ANTI JOIN step_same USING (_ord)"),
-    temp(
-      "unmatched",
-      `SELECT s.*, i.* EXCLUDE (_ord) FROM step_src_${index} AS s JOIN step_left AS i USING (_ord)`,
-    ),
-    temp(
-      "unseen",
-      `SELECT o.id, o._version FROM step_open AS o SEMI JOIN step_here USING (_scope)
-      WHERE o._version NOT IN (SELECT _version FROM step_same WHERE _answered)`,
-    ),
-  ].join("\n")
+      FROM step_inc AS i JOIN step_open AS o USING (_scope, content_id, _nth);
+  ${temp("left")} SELECT _ord, _scope, _reading, _answered FROM step_inc ANTI JOIN step_same USING (_ord);
+  ${temp("unmatched")} SELECT s.*, i.* EXCLUDE (_ord)
+      FROM step_src_${index} AS s JOIN step_left AS i USING (_ord);
+  ${temp("unseen")} SELECT o.id, o._version FROM step_open AS o SEMI JOIN step_here USING (_scope)
+      WHERE o._version NOT IN (SELECT _version FROM step_same WHERE _answered);`
 }
 
 /** A file of an older version may name no task. */
@@ -115,35 +99,24 @@ const likelySql = ({ table }: Stepping): string =>
 /** `step_found` and `step_lost`: what came and has no equal hash, and what is missing, as it is compared. */
 const differingSql = (stepping: Stepping): string => {
   const { table } = stepping
-  return [
-    temp(
-      "found",
-      `SELECT r._ord, r._reading, r._answered, r._scope, r.task_id, r.session_id, r.record_id, r.content_id,
-        ${allOf(table, "columns")} AS _all
-      FROM step_unmatched AS r ${listsCome(stepping, "columns", "step_unmatched")}`,
-    ),
-    temp(
-      "lost",
-      `SELECT u.id AS _id, r._version, r._scope, r.record_id, ${allOf(table, "columns")} AS _all
+  return `${temp("found")} SELECT r._ord, r._reading, r._answered, r._scope, r.task_id, r.session_id,
+        r.record_id, r.content_id, ${allOf(table, "columns")} AS _all
+      FROM step_unmatched AS r ${listsCome(stepping, "columns", "step_unmatched")};
+  ${temp("lost")} SELECT u.id AS _id, r._version, r._scope, r.record_id, ${allOf(table, "columns")} AS _all
       FROM step_unseen AS u JOIN ${stored(table.name)} AS r ON r.rowid = u.id
-        ${listsStored(table, "columns", "step_unseen")}`,
-    ),
-  ].join("\n")
+        ${listsStored(table, "columns", "step_unseen")};`
 }
 
 /** `step_equal`: of rows that are equal more than once, each is one. */
 const equalSql = (): string => {
   const nth = (what: string, order: string) =>
     `row_number() OVER (PARTITION BY ${what}, _all ORDER BY ${order}) AS _equal`
-  return temp(
-    "equal",
-    `SELECT f._ord, f._reading, f._answered, f.task_id, f.session_id, f.record_id AS read_id,
-      l._id AS id, l._version, l.record_id, f.content_id
+  return `${temp("equal")} SELECT f._ord, f._reading, f._answered, f.task_id, f.session_id,
+      f.record_id AS read_id, l._id AS id, l._version, l.record_id, f.content_id
     FROM (SELECT *, ${nth("_reading", "_ord")} FROM step_found) AS f
       JOIN (SELECT *, ${nth("_scope", "_version")} FROM step_lost) AS l
       ON l._scope = f._scope AND l._equal = f._equal AND l._all IS NOT DISTINCT FROM f._all
-      ANTI JOIN step_same AS s ON s._reading = f._reading AND s._version = l._version`,
-  )
+      ANTI JOIN step_same AS s ON s._reading = f._reading AND s._version = l._version;`
 }
 
 /** What is equal is the same, with the hash that it has by now. */
@@ -174,19 +147,11 @@ const pair = Effect.fnUntraced(function* (connection: Connection, stepping: Step
   ) => `${key}, content_id, ${order}, count(*) OVER (PARTITION BY ${key}) AS _of,
       row_number() OVER (PARTITION BY ${key} ORDER BY content_id, ${order}) AS _place`
   yield* connection.run(
-    [
-      temp("came", `SELECT ${numbered("_ord")} FROM step_unmatched WHERE _answered`),
-      temp(
-        "were",
-        `SELECT record_id, ${numbered("_version")} FROM ${stored(table.name)} AS v
-        WHERE v.rowid IN (SELECT id FROM step_unseen)`,
-      ),
-      temp(
-        "pairs",
-        `SELECT f._ord, l._version, l.record_id FROM step_came AS f JOIN step_were AS l ON ${ofKey}
-        WHERE f._of = 1 AND l._of = 1`,
-      ),
-    ].join("\n"),
+    `${temp("came")} SELECT ${numbered("_ord")} FROM step_unmatched WHERE _answered;
+  ${temp("were")} SELECT record_id, ${numbered("_version")} FROM ${stored(table.name)} AS v
+        WHERE v.rowid IN (SELECT id FROM step_unseen);
+  ${temp("pairs")} SELECT f._ord, l._version, l.record_id FROM step_came AS f JOIN step_were AS l ON ${ofKey}
+        WHERE f._of = 1 AND l._of = 1;`,
   )
   const [row] = yield* connection.rows(`SELECT (SELECT count(*) FROM step_came WHERE _of > 1)::INTEGER
     + (SELECT count(*) FROM step_were WHERE _of > 1)::INTEGER AS several`)
@@ -228,7 +193,7 @@ const pair = Effect.fnUntraced(function* (connection: Connection, stepping: Step
 const inParallel = (...types: ReadonlyArray<string>): string =>
   `SELECT ${types.map((type) => `unnest(?::VARCHAR[])::${type}`).join(", ")}`
 
-const noPairs = temp("pairs", "SELECT 0::BIGINT AS _ord, 0 AS _version, '' AS record_id LIMIT 0")
+const noPairs = `${temp("pairs")} SELECT 0::BIGINT AS _ord, 0 AS _version, '' AS record_id LIMIT 0;`
 
 /** What was not found again ends. */
 const endSql = ({ table, run, meta }: Stepping): string => `UPDATE ${stored(table.name)}
@@ -282,26 +247,19 @@ const readAgainSql = ({ table }: Stepping): string => {
 
 /** `step_new`: the versions that begin. An id stands once in a scope, or in a reading that answers none. */
 const beginSql = ({ table }: Stepping): string =>
-  [
-    temp(
-      "new",
-      `SELECT u._ord, u._reading, u._answered, u._scope, u.task_id, u.record_id AS read_id, u.session_id,
-      coalesce(p.record_id, u.record_id) AS record_id, p.record_id IS NOT NULL AS paired,
+  `${temp("new")} SELECT u._ord, u._reading, u._answered, u._scope, u.task_id, u.session_id,
+      u.record_id AS read_id, coalesce(p.record_id, u.record_id) AS record_id,
+      p.record_id IS NOT NULL AS paired,
       CASE WHEN u._answered THEN 's' || u._scope ELSE 'r' || u._reading END AS place,
       (SELECT coalesce(max(_version), 0) FROM ${stored(table.name)})
         + row_number() OVER (ORDER BY u.customer_id, u.engine_reference, u._scope, u._ord) AS _version
-    FROM step_unmatched AS u LEFT JOIN step_pairs AS p ON p._ord = u._ord`,
-    ),
-    temp(
-      "taken",
-      `SELECT 's' || o._scope AS place, o.record_id FROM step_open AS o
+    FROM step_unmatched AS u LEFT JOIN step_pairs AS p ON p._ord = u._ord;
+  ${temp("taken")} SELECT 's' || o._scope AS place, o.record_id FROM step_open AS o
       WHERE o._scope IN (SELECT _scope FROM step_new WHERE _answered AND NOT paired)
         AND o._version NOT IN (SELECT _version FROM step_unseen)
     UNION ALL SELECT place, record_id FROM step_new WHERE paired
     UNION ALL SELECT 'r' || s._reading, o.record_id
-      FROM step_same AS s JOIN step_open AS o USING (_version) WHERE NOT s._answered`,
-    ),
-  ].join("\n")
+      FROM step_same AS s JOIN step_open AS o USING (_version) WHERE NOT s._answered;`
 
 const hashed = (text: string): string => sha256Hex(text).slice(0, 32)
 
@@ -440,7 +398,7 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
       .join("\n")}
     DELETE FROM ${place} WHERE _since_seq = ${seq};
     UPDATE ${place} SET valid_to = NULL, _until_seq = NULL, ended_by = NULL WHERE _until_seq = ${seq};
-    ${temp("again", `SELECT DISTINCT _version FROM ${seenOf(table.name)} WHERE _reading IN (${readings})`)}
+    ${temp("again")} SELECT DISTINCT _version FROM ${seenOf(table.name)} WHERE _reading IN (${readings});
     DELETE FROM ${seenOf(table.name)} WHERE _reading IN (${readings});
     ${
       fetched.length === 0
@@ -454,7 +412,7 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
     }`)
   }
   yield* connection.run(`
-  ${temp("back", `SELECT DISTINCT _scope FROM store._readings WHERE seq = ${seq}`)}
+  ${temp("back")} SELECT DISTINCT _scope FROM store._readings WHERE seq = ${seq};
   DELETE FROM store._readings WHERE seq = ${seq};
   DELETE FROM store._scopes WHERE _scope IN (SELECT _scope FROM step_back)
     AND _scope NOT IN (SELECT _scope FROM store._readings);

@@ -30,6 +30,10 @@ export const engine: ColumnSpec = {
 }
 const position = required("position", "INTEGER", "own", "Position in the list, from 0.")
 const extra = column("extra", "JSON", "withheld", "Fields that have no column; NULL if there are none.")
+/** A column of ours that may be NULL. */
+const own = (name: string, type: ColumnSpec["type"], comment: string): ColumnSpec =>
+  column(name, type, "own", comment)
+
 /** A column with no other values: they are ours, and a new one is a change of the program. */
 const oneOf = (spec: ColumnSpec, values: ReadonlyArray<string>): ColumnSpec => ({ ...spec, values })
 export const actor = oneOf(
@@ -87,22 +91,21 @@ export const sessionsTable = table(
     ...ofSession,
     text("status_code", "clear", "Final status of the session, recognised by its value."),
     text("cursor", "clear", "Last screen with user interaction, recognised by its value."),
-    column(
+    own(
       "is_closed",
       "BOOLEAN",
-      "own",
       "False: the results were partial when they were last read. NULL if none came.",
     ),
     column("retrieved_features", "VARCHAR[]", "clear", "Features that were retrieved."),
-    time("pulled_at", "own", "When the newest body arrived, or was last requested."),
-    column("records", "INTEGER", "own", "Number of records in the newest body; NULL if there is none."),
+    time("pulled_at", "When the newest body arrived, or was last requested."),
+    own("records", "INTEGER", "Number of records in the newest body; NULL if there is none."),
     extra,
   ],
 )
 
 /** As the service names them (section 2.7). */
 export const consentFields: ReadonlyArray<ColumnSpec> = [
-  time("accepted_date", "own", "When the consent was given."),
+  time("accepted_date", "When the consent was given."),
   column("accepted_features", "VARCHAR[]", "clear", "Features that the customer accepted."),
   // An address that loaded the widget may have the customer's id among its parameters.
   text("user_ip", "consent", "Address of the customer's device."),
@@ -122,7 +125,7 @@ export const consentDocumentFields: ReadonlyArray<ColumnSpec> = [
   text("version", "clear", "Version of the document."),
   // Of a text that may name the customer: a guess could be tested against it.
   text("hash", "consent", "SHA-256 of the accepted content."),
-  time("sign_date", "own", "When it was signed."),
+  time("sign_date", "When it was signed."),
   text("signature_provider", "clear", "Who provided the signature."),
   column("signature_metadata", "JSON", "withheld", "Details of the signature."),
 ]
@@ -150,7 +153,7 @@ export const attachmentsTable = table(
     ...ofSession,
     text("attachment_id", "clear", "Identifier of the document at the service."),
     text("media_type", "clear", "Media type according to the service."),
-    column("bytes", "BIGINT", "own", "Size."),
+    own("bytes", "BIGINT", "Size."),
     text("sha256", "own", "SHA-256 of the content."),
     text("path", "own", "Where the document is, relative to the output folder."),
     oneOf(
@@ -184,7 +187,7 @@ export const documentsTable = table(
       "clear",
       "Media type according to the download, otherwise to the object that names it.",
     ),
-    column("bytes", "BIGINT", "own", "Size; NULL if it was not downloaded."),
+    own("bytes", "BIGINT", "Size; NULL if it was not downloaded."),
     text("sha256", "own", "SHA-256 of the content."),
     text("path", "own", "Where the document is, relative to the output folder."),
     oneOf(text("status", "clear", "downloaded, missing, refused, not_delivered, failed or not_requested."), [
@@ -207,32 +210,26 @@ export const runsTable = table(
     required("started_at", "TIMESTAMPTZ", "own", "When the run began."),
     time(
       "ended_at",
-      "own",
       "When the run ended; NULL while it is running or was interrupted. Only resuming a run moves it.",
     ),
     runStatus,
     required("tasks", "INTEGER", "own", "Number of planned tasks."),
     ...outcomes.map(counted),
-    column("exit_code", "INTEGER", "own", "Exit code of the run; NULL until it ends."),
+    own("exit_code", "INTEGER", "Exit code of the run; NULL until it ends."),
     required("tool_version", "VARCHAR", "own", "Version of the program that began the run."),
     text("parent", "own", "The run that this run is a rerun of."),
     text("part", "own", "With which run a part of the job began; NULL for runs of its nights."),
-    column("whole", "BOOLEAN", "own", "Whether the run decides what its job asks for, once it is over."),
-    column("replaces", "VARCHAR[]", "own", "Jobs that the job takes the place of."),
-    column("sequence", "BIGINT", "own", "Increases with every run, even if the clock was set back."),
-    time("resumed_at", "own", "When the run was last resumed; NULL if it never was."),
-    time("executed_at", "own", "When the last of its tasks was settled before the run ended."),
-    time("published_at", "own", "When its tables were last published before the run ended."),
+    own("whole", "BOOLEAN", "Whether the run decides what its job asks for, once it is over."),
+    own("replaces", "VARCHAR[]", "Jobs that the job takes the place of."),
+    own("sequence", "BIGINT", "Increases with every run, even if the clock was set back."),
+    time("resumed_at", "When the run was last resumed; NULL if it never was."),
+    time("executed_at", "When the last of its tasks was settled before the run ended."),
+    time("published_at", "When its tables were last published before the run ended."),
     time(
       "deletions_at",
-      "own",
       "When the service last answered a deletion before the run ended; NULL if there was none.",
     ),
-    time(
-      "collected_at",
-      "own",
-      "When a later run last published what was still open at the end; NULL if none did.",
-    ),
+    time("collected_at", "When a later run last published what was still open at the end; NULL if none did."),
   ],
 )
 
@@ -256,8 +253,8 @@ export const tasksTable = table(
     ),
     { ...execution, comment: "The newest execution that was accepted." },
     session,
-    time("started_at", "own", "When the first start was sent."),
-    time("closed_at", "own", "When the newest execution was seen closed."),
+    time("started_at", "When the first start was sent."),
+    time("closed_at", "When the newest execution was seen closed."),
   ],
 )
 
@@ -275,20 +272,20 @@ export const stateColumns: ReadonlyArray<ColumnSpec> = [
   text("status_reason", "clear", "Exact reason for the state."),
   text("status_message", "withheld", "The service's own text; not to be parsed."),
   text("authentication_status", "clear", "not-performed, AUTH_OK, or why the login was refused."),
-  column("is_closed", "BOOLEAN", "own", "True when the execution is over."),
+  own("is_closed", "BOOLEAN", "True when the execution is over."),
   text("end_hook", "clear", "Delivery state of the webhook for the end."),
-  column("warnings_count", "INTEGER", "own", "Number of warnings among the messages."),
-  column("errors_count", "INTEGER", "own", "Number of errors among the messages."),
+  own("warnings_count", "INTEGER", "Number of warnings among the messages."),
+  own("errors_count", "INTEGER", "Number of errors among the messages."),
   // A hash of a login that anybody can compute.
   text("locking_hash", "locking_hash", "Versioned fingerprint of the fixed part of the credentials."),
-  time("date_created", "own", "When the service accepted the execution."),
-  time("date_started", "own", "When the engine began; before that, the execution was queued."),
-  time("date_ended", "own", "When the execution ended."),
-  column("execution_time", "DOUBLE", "own", "Seconds of active processing."),
-  column("running_time", "DOUBLE", "own", "Seconds of processing and of waiting for a person."),
-  column("total_elapsed_time", "DOUBLE", "own", "Seconds since acceptance, including the queue."),
-  time("action_required_expires", "own", "Until when a pending challenge can be answered."),
-  time("next_kick_date", "own", "When the service resumes the execution by itself."),
+  time("date_created", "When the service accepted the execution."),
+  time("date_started", "When the engine began; before that, the execution was queued."),
+  time("date_ended", "When the execution ended."),
+  own("execution_time", "DOUBLE", "Seconds of active processing."),
+  own("running_time", "DOUBLE", "Seconds of processing and of waiting for a person."),
+  own("total_elapsed_time", "DOUBLE", "Seconds since acceptance, including the queue."),
+  time("action_required_expires", "Until when a pending challenge can be answered."),
+  time("next_kick_date", "When the service resumes the execution by itself."),
 ]
 
 export const executionsTable = table(
@@ -300,7 +297,7 @@ export const executionsTable = table(
     required("attempt", "INTEGER", "own", "Number of the attempt within the task, from 1."),
     text("worker", "own", "Host name and process id of who sent its start; NULL if an earlier version did."),
     ...stateColumns,
-    time("deleted_at", "own", "When the service said that the execution was deleted or gone."),
+    time("deleted_at", "When the service said that the execution was deleted or gone."),
     extra,
   ],
 )
@@ -317,7 +314,7 @@ export const featureFields: ReadonlyArray<ColumnSpec> = [
 
 /** As the service names them (section 2.4); `loc` may also hold numbers. */
 export const messageFields: ReadonlyArray<ColumnSpec> = [
-  time("date", "own", "When the message was written."),
+  time("date", "When the message was written."),
   text("type", "clear", "error, info, warning or notification."),
   text("id", "clear", "Stable identifier of the situation; use this for automation."),
   // A message may be about one account, and say which.
@@ -367,7 +364,7 @@ export const productsCountTable = table(
     text("family", "clear", "Family of the product; NULL if the key has another form."),
     text("subtype", "clear", "Subtype within the family; NULL if the key has another form."),
     text("product", "clear", "Product; NULL if the key has another form."),
-    column("count", "BIGINT", "own", "How many; NULL if it is not a whole number."),
+    own("count", "BIGINT", "How many; NULL if it is not a whole number."),
   ],
 )
 
@@ -377,8 +374,8 @@ export const deletionsTable = table(
   ["execution_id"],
   [
     ...ofExecution,
-    time("asked_at", "own", "When the deletion was decided."),
-    column("http_status", "INTEGER", "own", "Status of the newest answer; NULL while there is none."),
+    time("asked_at", "When the deletion was decided."),
+    own("http_status", "INTEGER", "Status of the newest answer; NULL while there is none."),
     deletionOutcome,
     // Over bodies that could be written again from the other columns, but for the value that is sought.
     text(
@@ -386,18 +383,12 @@ export const deletionsTable = table(
       "landed_sha256",
       "Receipt: hash over the hashes of all landed bodies of the execution.",
     ),
-    column(
+    own(
       "counted",
       "INTEGER",
-      "own",
       "Records that the service counted; NULL if the job wants no records or no count.",
     ),
-    column(
-      "landed",
-      "INTEGER",
-      "own",
-      "Number of records landed, of the counted families and of all others.",
-    ),
+    own("landed", "INTEGER", "Number of records landed, of the counted families and of all others."),
     column(
       "proof",
       "JSON",
@@ -405,6 +396,12 @@ export const deletionsTable = table(
       "What allowed the deletion: its basis, and the records counted and landed per family.",
     ),
   ],
+)
+
+export const productsCounted = own(
+  "counted",
+  "BIGINT",
+  "Number of products that the service counted; NULL if it is not known which.",
 )
 
 export const coverageTable = table(
@@ -420,20 +417,14 @@ export const coverageTable = table(
     outcome,
     text("reason", "clear", "Reason for the outcome of the feature, or of its task."),
     actor,
-    column(
+    own(
       "records",
       "INTEGER",
-      "own",
       "Number of records published. 0: its tables are known and got none, or every record of the final " +
         "results belongs to another feature. NULL: not known: nothing was read, or a record may be its own.",
     ),
-    column(
-      "counted",
-      "BIGINT",
-      "own",
-      "Number of products that the service counted; NULL if it is not known which.",
-    ),
-    time("as_of", "own", "When the results arrived or the task was settled."),
+    productsCounted,
+    time("as_of", "When the results arrived or the task was settled."),
   ],
 )
 
@@ -443,8 +434,8 @@ export const engineFields: ReadonlyArray<ColumnSpec> = [
   text("engine_version", "own", "Version of the engine."),
   text("engine_alternative", "own", "website, mobile, api or other."),
   text("main_category", "own", "financial, public, commercial, cloud or other."),
-  column("sub_categories", "VARCHAR[]", "own", "Values of the form <category>:<name>."),
-  column("markets", "VARCHAR[]", "own", "Country codes."),
+  own("sub_categories", "VARCHAR[]", "Values of the form <category>:<name>."),
+  own("markets", "VARCHAR[]", "Country codes."),
   text("status", "own", "draft, implementing, published, partial or maintenance."),
   text("action_required_frequency", "own", "How often the source asks for the customer in person."),
   text("website", "own", "Address of the source."),
@@ -454,11 +445,7 @@ export const engineDescriptionsTable = table(
   "engine_descriptions",
   "What the catalogue says about each engine of a run; none for an engine whose details were never read.",
   ["engine_reference"],
-  [
-    engine,
-    ...engineFields,
-    time("read_at", "own", "When the service was last asked before this row was written."),
-  ],
+  [engine, ...engineFields, time("read_at", "When the service was last asked before this row was written.")],
 )
 
 export const systemTables: ReadonlyArray<SystemTable> = [

@@ -43,22 +43,22 @@ export const treatmentOf = (
   { name, treatment }: Pick<ColumnSpec, "name" | "treatment">,
 ): Treatment => (policy.columns[table]?.includes(name) === true ? "value" : treatment)
 
-/** A column as it is published: what was required may be withheld. */
-const shownColumn = (spec: ColumnSpec, treatment: Treatment): ColumnSpec => {
-  const { comment } = spec
-  if (treatment === "withheld")
-    return {
-      ...spec,
-      nullable: true,
-      comment: `${comment} Withheld: NULL, because it may name the customer.`,
-    }
-  if (treatment === "task") return { ...spec, comment: `${comment} With the customer's pseudonym.` }
-  if (treatment === "session")
-    return { ...spec, comment: `${comment} A pseudonym where the job names the session.` }
-  return treatment === "own" || treatment === "clear" ? spec : { ...spec, comment: `${comment} A pseudonym.` }
+/** What the comment of a column says of it then; of any other treatment, that it is a pseudonym. */
+const sayings: Readonly<Partial<Record<Treatment, string>>> = {
+  own: "",
+  clear: "",
+  task: " With the customer's pseudonym.",
+  session: " A pseudonym where the job names the session.",
+  withheld: " Withheld: NULL, because it may name the customer.",
 }
 
-/** A table as it is published. */
+/** A column as it is published: what was required may be withheld. */
+const shownColumn = (spec: ColumnSpec, treatment: Treatment): ColumnSpec => ({
+  ...spec,
+  nullable: spec.nullable || treatment === "withheld",
+  comment: `${spec.comment}${sayings[treatment] ?? " A pseudonym."}`,
+})
+
 export const shownTable = <Table extends TableSpec>(
   policy: PseudonymPolicy | undefined,
   table: Table,
@@ -82,15 +82,9 @@ export const columnTroubles = (
     return names.flatMap((column) => {
       const type = known.columns.find(({ name }) => name === column)?.type
       if (type === undefined) return [{ table, column, why: "its record schema has no column of this name" }]
-      return type === "VARCHAR" || type === "VARCHAR[]"
-        ? []
-        : [
-            {
-              table,
-              column,
-              why: `it is ${type}, and a pseudonym is text: only VARCHAR and VARCHAR[] can be`,
-            },
-          ]
+      if (type === "VARCHAR" || type === "VARCHAR[]") return []
+      const why = `it is ${type}, and a pseudonym is text: only VARCHAR and VARCHAR[] can be`
+      return [{ table, column, why }]
     })
   })
 }

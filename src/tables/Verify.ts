@@ -26,20 +26,11 @@ import { parquetGaps } from "./ParquetViews.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
-import { isKeptDatabaseDamaged, newestDerived, placeIn } from "./KeptVersions.ts"
-import {
-  fileStep,
-  filesBelow,
-  filesOf,
-  isOtherDatabase,
-  nothingPublished,
-  readManifest,
-  runsHere,
-  temporary,
-} from "./Manifest.ts"
+import { isKeptDatabaseDamaged, newestDerived } from "./KeptVersions.ts"
+import { fileStep, filesBelow, filesOf, gapsIn, isOtherDatabase, nothingPublished } from "./Manifest.ts"
+import { placeIn, readManifest, runsHere, temporary } from "./Manifest.ts"
 import type { Manifest, Layout, Store } from "./Manifest.ts"
 import { framesOf, loadPicture, type RunPicture } from "./RunPicture.ts"
-import { gapsIn } from "./Standing.ts"
 import { executionsTable } from "./SystemTables.ts"
 import { readBody, sourceOf } from "./DeriveSession.ts"
 import { isObject } from "./ExecutionRows.ts"

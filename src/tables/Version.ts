@@ -7,7 +7,7 @@ import { Effect, Struct } from "effect"
 import type { DuckDb } from "../base/DuckDb.ts"
 import type { Ledger } from "../ledger/Ledger.ts"
 import type { FailedGate } from "../ledger/RunFacts.ts"
-import { clearStrays, commit, discarding, recover } from "./Commit.ts"
+import { clearStrays, commit, recover } from "./Commit.ts"
 import { nextDatabase, withDatabase, type Built } from "./ContinueDatabase.ts"
 import { continuedFrom } from "./HeldRuns.ts"
 import { withSchemasOf } from "./KeepSchemas.ts"
@@ -15,35 +15,30 @@ import { filesNeededBy, keptVersions, newestNamed, replaceKept, sweepKept } from
 import { fileStep, type Manifest, type Store } from "./Manifest.ts"
 import { parquetOf, sweepParquet } from "./ParquetViews.ts"
 import type { PublishFailed } from "./Publisher.ts"
-import { restoreKept, withRestored } from "./RestoreFiles.ts"
-import { takeOut } from "./SharedFile.ts"
-import type { Restored } from "./Standing.ts"
+import { restoreKept } from "./RestoreFiles.ts"
+import { Instead, takeOut } from "./SharedFile.ts"
 
-/** What stands when an edit begins. */
 export interface Standing {
   readonly current: Manifest
   /** What the next publication continues from: the current version, or the one that a rollback replaced. */
   readonly newest: Manifest
   /** The number of the version that the edit makes. */
   readonly version: number
+  /** Files that take the place of lost ones, also in kept versions. */
+  readonly restored: Instead
 }
 
 /** What takes the place of the current version. */
 export interface Edit<Told, Settled> {
-  /** What its caller is told. */
   readonly told: Told
   /** The runs of the version and what else its manifest says; absent if there is nothing to publish. */
   readonly next?: Omit<Manifest, "version" | "amends" | "database">
-  /** Its files that still have temporary names; those of an edit of every version are in place already. */
-  readonly fresh?: ReadonlySet<string>
   /** The version before is not kept: this one stands instead of it. */
   readonly isInstead?: boolean
   /** The database is built of files alone, and does not continue the published one. */
   readonly isAnew?: boolean
   /** No file of the published `current/` and `history/` may be in the next ones. */
   readonly isParquetAnew?: boolean
-  /** Its files that take the place of lost ones, also in kept versions. */
-  readonly restored?: ReadonlyArray<Restored>
   /**
    * The same edit of each kept version, whose new files are in place. Nothing that is lost is restored then:
    * a database still has the rows that are being removed.
@@ -69,41 +64,45 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
   const current = yield* recover(store)
   const newest = yield* continuedFrom(store, current)
   const version = 1 + Math.max(current.version, yield* fileStep(() => newestNamed(store)))
+  const restored = new Instead()
   const staging = Effect.gen(function* () {
-    const asked = yield* edit({ current, newest, version })
+    const asked = yield* edit({ current, newest, version, restored })
     const { told, next, every, gates, aside } = asked
     if (every !== undefined)
       for (const kept of yield* fileStep(() => keptVersions(store))) yield* replaceKept(store, every(kept))
-    const nothing = { next: undefined, settled: undefined, built: nothingBuilt, failed: [], restored: [] }
+    const nothing = { next: undefined, settled: undefined, built: nothingBuilt, failed: [] }
     const unchanged = { told, asked, ...nothing }
     if (next === undefined) return unchanged
     const of = { ...next, version, amends: asked.isInstead ?? false }
-    const whole = yield* takeOut(store, of, asked.fresh ?? new Set())
+    const whole = yield* takeOut(store, of)
     const own = yield* withSchemasOf(store, next, current)
     const isAnew = asked.isAnew ?? false
     const restores = every === undefined
-    const built = yield* nextDatabase(own, { current, ...whole, isAnew, restores })
-    const restored = [...(asked.restored ?? []), ...(built.restored ?? [])]
+    const making = { current, next: whole, isAnew, restored: restores ? restored : undefined }
+    const built = yield* nextDatabase(own, making)
     const failed = gates === undefined ? [] : yield* gates
     if (failed.length > 0 && aside !== undefined) yield* aside
     if (failed.length > 0) return { ...unchanged, failed }
     const settled = asked.settled === undefined ? undefined : yield* asked.settled
-    const complete = withRestored(whole.next, built.restored ?? [])
+    const complete = built.next ?? whole
     const mayLink = !isAnew && asked.isParquetAnew !== true
     const parquet = yield* parquetOf(own, { current, next: complete, built, isAnew: !mayLink })
     const named = { ...Struct.omit(complete, ["parquet"]), ...(parquet && { parquet }) }
-    return { told, asked, built, failed, settled, restored, next: yield* withDatabase(own, named, built) }
+    return { told, asked, built, failed, settled, next: yield* withDatabase(own, named, built) }
   })
-  const { told, asked, next, built, failed, settled, restored } = yield* discarding(store, current)(staging)
-  if (next !== undefined) yield* commit(store, next)
-  yield* restoreKept(store, restored)
+  // A failure before the commit leaves nothing behind; what cannot be removed now is removed next time.
+  const discarding = Effect.onError(staging, () => Effect.ignore(clearStrays(store, current)))
+  const { told, asked, next, built, failed, settled } = yield* discarding
+  if (next !== undefined) {
+    yield* commit(store, next)
+    yield* restoreKept(store, restored)
+  }
   if (next === undefined || asked.leaves === true) yield* clearStrays(store, next ?? current)
   if (asked.every !== undefined) {
     yield* sweepKept(store, filesNeededBy(yield* fileStep(() => keptVersions(store))))
     yield* fileStep(() => sweepParquet(store, (one) => one === (next ?? current).parquet?.version))
   }
+  const mended = next === undefined ? [] : restored.runsIn(current)
   // No version, if nothing was published.
-  const others = new Set(restored.flatMap((files) => files.runsIn(current)))
-  const mended = Object.keys(current.runs).filter((run_id) => others.has(run_id))
   return { told, settled, version: next?.version, next, built, failedGates: failed, restored: mended }
 })

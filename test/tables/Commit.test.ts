@@ -11,18 +11,19 @@ import { databaseVersion } from "../../src/tables/BuildDatabase.ts"
 import { clearStrays, commit, recover, strayFiles } from "../../src/tables/Commit.ts"
 import { withDatabase } from "../../src/tables/ContinueDatabase.ts"
 import { filesAlike } from "../../src/tables/FileColumns.ts"
-import { placeIn } from "../../src/tables/KeptVersions.ts"
 import { families } from "../records/families.ts"
 import type { RunPicture } from "../../src/tables/RunPicture.ts"
 import { fileSink } from "../../src/tables/DeriveRun.ts"
-import { gapsIn, lostTables, runsWithout, withoutTables } from "../../src/tables/Standing.ts"
+import { lostTables, runsWithout, withoutTables } from "../../src/tables/Standing.ts"
 import { TableBuilder, column } from "../../src/records/Columns.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import {
   filesBelow,
+  gapsIn,
   layoutOf,
   modesOf,
   nothingPublished,
+  placeIn,
   readManifest,
   temporary,
 } from "../../src/tables/Manifest.ts"
@@ -285,7 +286,7 @@ describe("what a crash left", () => {
       const found = yield* Effect.provide(recover(store), live)
       assert.deepStrictEqual(
         [found, filesBelow(root), modeOf(root), modeOf(store.layout.tables)],
-        [nothingPublished, [], store.modes.root, store.modes.folder],
+        [nothingPublished, [], store.modes.folder, store.modes.folder],
       )
     }).pipe(Effect.scoped),
   )

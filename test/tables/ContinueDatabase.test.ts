@@ -234,7 +234,7 @@ describe("the database of the next version", () => {
       const run = { run_date: dateOf(2), version: 3, files: [] }
       const next = { ...current, version: 3, runs: { ...current.runs, [`nightly.${dateOf(2)}`]: run } }
       const made = Effect.fnUntraced(function* (now: Manifest) {
-        const making = { current: now, next, fresh: new Set<string>(), isAnew: false, restores: false }
+        const making = { current: now, next, isAnew: false, restored: undefined }
         const build = Effect.flatMap(store, (one) => nextDatabase(one, making))
         yield* within(Effect.provideService(build, FileCalls, calls))
         return seen.continued
@@ -275,7 +275,7 @@ describe("a version that lacks a run of the one before", () => {
       const next = { ...current, version: 2, runs: { [`nightly.${dateOf(1)}`]: other } }
       yield* within(
         Effect.flatMap(store, (one) =>
-          nextDatabase(one, { current, next, fresh: new Set(), isAnew: false, restores: false }),
+          nextDatabase(one, { current, next, isAnew: false, restored: undefined }),
         ),
       )
       const duckdb = yield* DuckDb
@@ -370,14 +370,8 @@ describe("a database", () => {
         ),
       }))
       const manifest = readManifest(place) ?? nothingPublished
-      const options = {
-        path,
-        root,
-        manifest,
-        families: changed,
-        standsAt: (file: { path: string }) => file.path,
-      }
-      const amended = amendDatabase(options, ["nightly.2026-11-20"], publishedTables(changed))
+      const store = { layout: layoutOf(root), families: changed }
+      const amended = amendDatabase(store, manifest, ["nightly.2026-11-20"], publishedTables(changed))
       const { unfit } = (yield* Effect.provide(amended, foundation(root))) ?? {}
       assert.deepStrictEqual(unfit, [{ table: "customer_profiles", column: "name", count: 1 }])
     }).pipe(Effect.scoped),
@@ -386,21 +380,12 @@ describe("a database", () => {
   it.live("that cannot be opened is a publication that failed, whatever was to be done with it", () =>
     Effect.gen(function* () {
       const root = yield* folder
-      const path = join(root, "missing", "nightjar.duckdb")
-      const options = {
-        path,
-        root,
-        manifest: nothingPublished,
-        families,
-        standsAt: () => "",
-        sequences: new Map(),
-        lost: new Map(),
-        memoryLimit: "384MB" as const,
-      }
+      const store = { layout: layoutOf(join(root, "missing")), families }
+      const options = { lost: new Map(), memoryLimit: "384MB" as const }
       for (const work of [
-        buildDatabase(options),
-        amendDatabase(options, [], []),
-        renumberDatabase(path, 2),
+        buildDatabase(store, nothingPublished, options),
+        amendDatabase(store, nothingPublished, [], []),
+        renumberDatabase(store.layout.build, 2),
       ]) {
         const failed = yield* Effect.flip(Effect.provide(work, foundation(root)))
         assert.strictEqual(failed._tag, "PublishFailed")

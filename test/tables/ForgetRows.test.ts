@@ -330,7 +330,9 @@ describe("the rows of a customer who is removed", () => {
         const changed = manifestOf(root)
         const wrong = filesOf(changed).find(({ rows }) => rows === 3)?.path ?? ""
         const refusal = Effect.map(Effect.flip(forgetIn(root, "c-1")), ({ message }) => message)
-        assert.strictEqual(yield* refusal, `${wrong}: 1 rows would stay where 2 are not the customer's`)
+        const written = wrong.replace("-v1.", "-v2.")
+        const told = `${written}: its sources have 1 rows of run ${first}, not 2`
+        assert.strictEqual(yield* refusal, told)
         assert.deepStrictEqual([manifestOf(root), wrong], [changed, path])
         writeFileSync(join(root, "tables/manifest.json"), manifest)
         rmSync(join(root, "ledger.sqlite"))
