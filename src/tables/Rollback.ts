@@ -112,10 +112,11 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (
     // A version of a run that was not over is not kept: the run is published again when it is.
     const from = newest.interim === true ? to : newest.version
     const without = Object.keys(newest.runs).filter((run_id) => runs[run_id] === undefined)
-    const told = { _tag: "RolledBack" as const, to, from, without }
-    if (options.isDry) return only({ ...told, version: undefined, tables: differing(current, target) })
+    const published = options.isDry ? undefined : version
+    const told = { _tag: "RolledBack" as const, version: published, to, from, without }
+    if (options.isDry) return only({ ...told, tables: differing(current, target) })
     const next = { ...(schemas && { schemas }), ...withPolicy(pseudonyms), runs, returned: { to, from } }
-    return { ...only({ ...told, version }), next }
+    return { ...only(told), next }
   })
   return (yield* change(store, put)).told
 })

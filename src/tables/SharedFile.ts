@@ -268,10 +268,10 @@ export const writeShared = Effect.fn("Publishing.writeShared")(function* (
   yield* writeParquet(store, connection, place, { sql: `${source.sql}${source.order}`, version, ...whose })
   yield* checkRows(connection, source, place, path, file)
   const all = own === undefined ? { file_rows: sum(parts.map(({ rows }) => rows)) } : {}
-  const entry = { table, path, ...all, ...(yield* fingerprintInTurns(place)) }
+  const fingerprint = yield* fingerprintInTurns(place)
   for (const { run_id, rows } of parts)
-    for (const each of sources) instead.set(run_id, each.path, { ...entry, rows })
-  return entry
+    for (const each of sources) instead.set(run_id, each.path, { table, path, rows, ...all, ...fingerprint })
+  return { path, bytes: fingerprint.bytes }
 }, inDatabase)
 
 /**
