@@ -128,8 +128,8 @@ const changesOf = (table: KeptTable): string => {
         ON l._scope = f._scope AND l.record_id = f.record_id
       JOIN store._scopes AS s ON s._scope = coalesce(l._scope, f._scope)
       JOIN store._runs AS u ON u.seq = coalesce(f._since_seq, l._until_seq)
-    WHERE l._version IS NULL OR f._version IS NULL
-      OR ${differs.map((each) => `${each} IS NOT NULL`).join(" OR ")}`
+    WHERE l._version IS NULL OR f._version IS NULL OR l.content_id != f.content_id
+      AND (${differs.map((each) => `${each} IS NOT NULL`).join(" OR ")})`
 }
 
 export const changesSql = (tables: ReadonlyArray<KeptTable>): string => `

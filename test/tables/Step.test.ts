@@ -284,6 +284,31 @@ describe("the history of records", () => {
   )
 
   it.effect(
+    "tells no change of a record that is back as it was, whatever lies between [promise 18 back]",
+    () =>
+      Effect.gen(function* () {
+        const duckdb = yield* DuckDb
+        const connection = yield* duckdb.open({ path: ":memory:", access: "read-write", threads: 1 })
+        yield* begin(connection)
+        for (const [n, count] of [1, 0, 1].entries()) {
+          const one = night(n + 1, { "c-1": count })
+          yield* put(connection, one, one.tasks)
+          // As a service has it: with its time of fetching, which is no content.
+          yield* connection.run(
+            `UPDATE files.other_records SET record = '{"name":"Ana","at":${n}}' WHERE run_id = '${one.run_id}'`,
+          )
+          yield* step(connection, one)
+        }
+        const told = (from: number, to: number) =>
+          connection.rows(`SELECT change FROM changes('r-a-${from}', 'r-a-${to}')`)
+        assert.deepStrictEqual(
+          [yield* told(1, 2), yield* told(2, 3), yield* told(1, 3)],
+          [[{ change: "gone" }], [{ change: "added" }], []],
+        )
+      }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
+  )
+
+  it.effect(
     "keeps what a run that goes on has brought when another job's is added [decision 10 goes on]",
     () =>
       Effect.gen(function* () {
