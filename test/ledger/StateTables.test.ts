@@ -7,9 +7,10 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { Ledger, type LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
+import { briefOf } from "../../src/ledger/RunState.ts"
 import { foldVersion, statesIn } from "../../src/ledger/StateTables.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { sha256Hex } from "../../src/base/Hashes.ts"
+import { sha256, sha256Hex } from "../../src/base/Hashes.ts"
 import { begun, lives, recorded, run_id } from "../task/Lives.ts"
 import { anyFacts } from "./AnyFacts.ts"
 import { counting } from "./CountedReads.ts"
@@ -47,6 +48,7 @@ const within = <A>(
 ) => Effect.orDie(Effect.provide(Effect.flatMap(Ledger, look), Ledger.layerOver(database), { local: true }))
 
 const stateIn = (database: DatabaseSync) => within(database, (ledger) => ledger.state(run_id))
+const briefIn = (database: DatabaseSync) => within(database, (ledger) => ledger.brief(run_id))
 const foldIn = (database: DatabaseSync) =>
   within(database, (ledger) => Effect.map(ledger.facts(run_id), (facts) => foldRun(facts)))
 const rowsIn = (database: DatabaseSync): number =>
@@ -61,6 +63,14 @@ const kept = Effect.gen(function* () {
   expect(rowsIn(database)).toBe(0)
   yield* stateIn(database)
   expect(rowsIn(database)).toBe(601)
+  return database
+})
+
+const end: Fact = { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false }
+const keptEnd = Effect.gen(function* () {
+  const database = yield* kept
+  yield* within(database, (ledger) => ledger.append([end]))
+  yield* stateIn(database)
   return database
 })
 
@@ -96,18 +106,21 @@ describe("the state that a file keeps", () => {
     )
   })
 
-  it("is summarised from what it keeps for that as from the whole, once its run has ended [decision 10 brief]", () => {
-    const end: Fact = { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false }
+  it("is summarised from what it keeps for that as from the whole, once its run has ended [decision 10 brief] [decision 10 brief resumed]", () => {
     fc.assert(
       fc.property(fc.oneof(anyFacts, life), (facts) => {
         const states = statesIn(openLedger({ path: ":memory:" }))
-        const [open, ended] = [facts, [...facts, end]].map((all) => foldRun(recorded(all)))
-        if (open?.ended !== undefined || open === undefined || ended === undefined) return
+        const resumption: Fact = { _tag: "RunResumed", run_id }
+        const lives = [facts, [...facts, end], [...facts, end, resumption]]
+        const [open, ended, resumed] = lives.map((all) => foldRun(recorded(all)))
+        if (open?.ended !== undefined || !open || !ended || !resumed) return
         states?.write(open, undefined)
         expect(states?.readBrief(run_id)).toBeUndefined()
         states?.write(ended, open)
         const brief = states?.readBrief(run_id)
         expect(brief && summarise(brief)).toEqual(summarise(ended))
+        states?.write(resumed, ended)
+        expect(states?.readBrief(run_id)).toBeUndefined()
       }),
       { numRuns: 100 },
     )
@@ -119,10 +132,10 @@ describe("the state that a file keeps", () => {
     const facts = recorded([...ofRun, ...ofRun])
     const states = facts.map((_, index) => {
       const state = foldRun(facts.slice(0, index + 1))
-      return [state, ...(state?.tasks ?? [])]
+      return [state, ...(state?.tasks ?? []), ...[...(state?.tasks.values() ?? [])].map(briefOf)]
     })
     // Whoever changes the hash raises the version, so that no state of an older one is believed.
-    expect([foldVersion, sha256Hex(JSON.stringify(states)).slice(0, 16)]).toEqual([5, "785cf3e7bd716e5f"])
+    expect([foldVersion, sha256Hex(JSON.stringify(states)).slice(0, 16)]).toEqual([6, "5a36c30970bbeef9"])
   })
 
   effect("is read instead of the facts before it, by the next process, too", function* () {
@@ -137,7 +150,6 @@ describe("the state that a file keeps", () => {
     "is kept once its run has ended, however little is left to fold [decision 10 ended state] [decision 10 brief newest]",
     function* () {
       const database = openLedger({ path: ":memory:" })
-      const end: Fact = { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false }
       yield* within(database, (ledger) => ledger.append([...begun, planned(1), settled(1)]))
       yield* stateIn(database)
       expect(rowsIn(database)).toBe(0)
@@ -145,10 +157,9 @@ describe("the state that a file keeps", () => {
       yield* stateIn(database)
       expect(yield* foldedBy(database)).toBe(0)
       expect(yield* stateIn(database)).toEqual(yield* foldIn(database))
-      const brief = within(database, (ledger) => ledger.brief(run_id))
-      expect((yield* brief)?.tasks.get(taskOf(1))).not.toHaveProperty("planned_at")
+      expect((yield* briefIn(database))?.tasks.get(taskOf(1))).not.toHaveProperty("planned_at")
       yield* within(database, (ledger) => ledger.append([planned(2)]))
-      expect(yield* brief).toEqual(yield* foldIn(database))
+      expect(yield* briefIn(database)).toEqual(yield* foldIn(database))
     },
   )
 
@@ -178,6 +189,31 @@ describe("the state that a file keeps", () => {
       // Who reads it for writing has made it again.
       expect(yield* within(database, (ledger) => ledger.problems)).toEqual([])
     }
+  })
+
+  effect(
+    "is not believed either once what a summary reads has changed [decision 10 brief changed]",
+    function* () {
+      for (const damage of [
+        "UPDATE run_states SET body = replace(body, 'c-7/', 'c-8/') WHERE place = -1",
+        "DELETE FROM run_states WHERE place = -1",
+      ]) {
+        const database = yield* keptEnd
+        database.exec(damage)
+        expect(yield* within(database, (ledger) => ledger.problems)).toEqual([changed])
+        expect(yield* briefIn(database)).toEqual(yield* foldIn(database))
+        expect(yield* within(database, (ledger) => ledger.problems)).toEqual([])
+      }
+    },
+  )
+
+  effect("is compared with the facts where its hash is right, too [decision 10 brief proved]", function* () {
+    const database = yield* keptEnd
+    const { body: brief } = { ...database.prepare("SELECT body FROM run_states WHERE place = -1").get() }
+    const body = String(brief).replace("c-7/", "c-8/")
+    const change = database.prepare("UPDATE run_states SET body = ?, sha256 = ? WHERE place = -1")
+    change.run(body, sha256(`${run_id} -1 ${body}`))
+    expect(yield* within(database, (ledger) => ledger.problems)).toEqual([changed])
   })
 
   effect("leaves the word to the facts where one of these has changed", function* () {
