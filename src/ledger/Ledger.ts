@@ -197,7 +197,7 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
   }
   const briefOf = (run_id: RunId): RunBrief | undefined => {
     const kept = tables.states?.readBrief(run_id)
-    const isNewest = kept !== undefined && tables.foldOfRun(run_id, kept.newest, (facts) => !some(facts))
+    const isNewest = kept !== undefined && tables.ofRun(run_id, kept.newest).length === 0
     return isNewest ? kept : of(run_id)
   }
   return {
@@ -221,11 +221,6 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
   }
 }
 const factsAppended = 4 * factsUnkept
-
-const some = (facts: Iterable<unknown>): boolean => {
-  for (const _ of facts) return true
-  return false
-}
 
 const upTo = function* (newest: number, facts: Iterable<Recorded>): Iterable<Recorded> {
   for (const fact of facts) if (fact.seq <= newest) yield fact

@@ -127,12 +127,11 @@ const briefOfAttempt = (attempt: AttemptState) => {
 }
 export type AttemptBrief = ReturnType<typeof briefOfAttempt>
 
-type List<A> = ReadonlyArray<A>
-type Status = Pick<typeof AttachmentRead.Type, "status">
+const each = <A, B>(all: ReadonlyArray<A>, brief: (one: A) => B): ReadonlyArray<B> => all.map(brief)
 export const briefOf = ({ planned, attempts, attachments, tokens, settled }: TaskState) => ({
   planned: Struct.pick(planned, ["task_id", "customer_id", "engine_reference", "session_id"]),
-  attempts: attempts.map(briefOfAttempt) satisfies List<AttemptBrief> as List<AttemptBrief>,
-  attachments: attachments.map(({ status }) => ({ status })) satisfies List<object> as List<Status>,
+  attempts: each(attempts, briefOfAttempt),
+  attachments: each(attachments, ({ status }) => ({ status })),
   ...given({ tokens }),
   settled: settled && { fact: Struct.omit(settled.fact, ["_tag", "run_id", "task_id"]) },
 })
