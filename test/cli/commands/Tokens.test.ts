@@ -144,16 +144,24 @@ const keysInStore = () =>
     Effect.runPromise,
   )
 
+const headersElsewhere = { "X-APP-SECRET": "sandbox-app-1", "content-type": "application/json" }
+
+/** Asks for an execution that was started elsewhere until its answer has the word. */
+const answeredElsewhere = async (execution_id: string, word: string) => {
+  const url = `${base}/api/executions/handler/v1/${execution_id}`
+  for (let text = ""; !text.includes(word); await wait(20))
+    text = await (await fetch(url, { headers: headersElsewhere })).text()
+}
+
 /** A start from elsewhere, and the ticket that it was given, once it can be exchanged. */
 const startElsewhere = async (customer_id: string) => {
-  const headers = { "X-APP-SECRET": "sandbox-app-1", "content-type": "application/json" }
   const answer = await fetch(`${base}/api/executions/init/v1/parametrized`, {
     method: "POST",
-    headers,
+    headers: headersElsewhere,
     body: JSON.stringify({
       engine_reference: "sandbox-bank:website",
       customer_id,
-      parameters: { username: "ok+queue-0+run-120", password: "long-password" },
+      parameters: { username: "ok+queue-0+run-30", password: "long-password" },
       base_configurations: { tokenized_access: true },
       features: ["accounts_read"],
     }),
@@ -161,8 +169,7 @@ const startElsewhere = async (customer_id: string) => {
   const { execution_id, ticket } = (await answer.json()) as Readonly<
     Record<"execution_id" | "ticket", string>
   >
-  for (let text = ""; !text.includes("AUTH_OK"); await wait(20))
-    text = await (await fetch(`${base}/api/executions/handler/v1/${execution_id}`, { headers })).text()
+  await answeredElsewhere(execution_id, "AUTH_OK")
   return { execution_id, ticket }
 }
 
@@ -230,6 +237,8 @@ describe("tokens by hand", () => {
     const again = await nightjar(args, { env: { TICKET: ticket } })
     expect(again.code).toBe(3)
     expect(findings([...travelled.tickets, ...travelled.keys])).toEqual([])
+    // The service starts nothing else for this customer before that execution is over.
+    await answeredElsewhere(execution_id, '"status_code":"COMPLETED"')
   }, 120_000)
 
   it("the list shows them without any key, and a named token logs in", async () => {
