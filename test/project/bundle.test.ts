@@ -190,6 +190,19 @@ describe("what is shipped", () => {
     ])
   })
 
+  it("as an image has everything that the package has", () => {
+    const { files } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as {
+      readonly files: ReadonlyArray<string>
+    }
+    const dockerfile = readFileSync(join(checkout, ".github/Dockerfile"), "utf8")
+    const shipped = files.filter((file) => !file.startsWith("!"))
+    expect(
+      shipped.filter(
+        (file) => !dockerfile.includes(`COPY --from=build /build/${file} /opt/nightjar/${file}\n`),
+      ),
+    ).toEqual([])
+  })
+
   it("as an image runs as the user and from the paths that a CronJob names", () => {
     const dockerfile = readFileSync(join(checkout, ".github/Dockerfile"), "utf8")
     const timer = { jobs: ["small"], job_paths: [], output: "", env_file: undefined, folder: "", command: [] }
