@@ -68,16 +68,12 @@ const identificationNumbers = (person: Person, shape: Draw, year: number): Reado
   ]
 }
 
-const addressChances = {
-  title: 0.9,
-  street: 0.97,
-  municipality: 0.9,
-  city: 0.97,
-  state: 0.9,
-  country: 0.95,
-  zip_code: 0.95,
-} as const
-const tellAddress = (shape: Draw, address: Address): RecordBody => told(shape, addressChances, { ...address })
+const tellAddress = (shape: Draw, address: Address): RecordBody =>
+  told(
+    shape,
+    { title: 0.9, street: 0.97, municipality: 0.9, city: 0.97, state: 0.9, country: 0.95, zip_code: 0.95 },
+    { ...address },
+  )
 
 /** What a source says if it does not know whom it is about. */
 const unknownProfile = (person: Person, shape: Draw): RecordBody => ({
@@ -212,25 +208,19 @@ const secondary = (context: RecordContext): RecordBody => {
 }
 
 export const personalFamilies = {
-  customer_information_read: {
-    product: "customer_information",
-    kinds: ["customer_information:user_profile"],
-    usual: [1, 1],
-    make: profile,
-  },
-  academic_data: {
-    product: "academic_data",
-    kinds: [
-      "academic_data:higher_bachelor",
-      "academic_data:secondary_general",
-      "academic_data:higher_master",
-      "academic_data:secondary_vocational",
-      "academic_data:higher_doctorate",
-      "academic_data:professional_certification",
-    ],
-    usual: [1, 4],
-    make: (context) => (context.kind.includes(":higher_") ? higher(context) : secondary(context)),
-  },
+  customer_information_read: family(
+    "customer_information",
+    "customer_information:user_profile",
+    [1, 1],
+    profile,
+  ),
+  academic_data: family(
+    "academic_data",
+    "academic_data:higher_bachelor|secondary_general|higher_master|secondary_vocational|higher_doctorate" +
+      "|professional_certification",
+    [1, 4],
+    (context) => (context.kind.includes(":higher_") ? higher(context) : secondary(context)),
+  ),
 } satisfies Readonly<Record<string, RecordFamily>>
 
 /** An IBAN with valid check digits (ISO 7064, modulo 97). */
