@@ -201,7 +201,7 @@ export const sessionsSeen = (state: FlowState) =>
       application,
       ...given({ customer_id, found_at: session.foundAt }),
       phases: session.phases,
-      events: flowEventsOf(session),
+      events: flowEventsOf(session).map(({ event, at }) => ({ event, at })),
       results_reads: session.reads,
       locked_at: session.lockedAt,
       too_soon_at: session.refusedAt,

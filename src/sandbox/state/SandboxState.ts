@@ -8,7 +8,7 @@ import { flowEventSchemas, isFlowSessionEvent } from "./FlowMoves.ts"
 import { applyFlowEvent, type FlowState } from "./FlowTimeline.ts"
 import { applyHookEvent, hookEventSchemas, isHookEvent, type HookState } from "./HookState.ts"
 import { ErrorItem, ResultsPlan, type Retrieval } from "./ResultsPlan.ts"
-import { Timeline, afterAsking, isClosedPhase, lifeOf, momentOf, unread } from "./Timeline.ts"
+import { Timeline, afterAsking, endIn, lifeOf, momentOf, unread } from "./Timeline.ts"
 import type { ChallengeAnswer, Moment, Phases, SessionReads, Stop } from "./Timeline.ts"
 import {
   addConflict,
@@ -101,11 +101,9 @@ export const openExecutions = (asked: Asked, customer_id: string, at: number): R
 
 export const momentAt = (retrieval: Retrieval, at: number): Moment => momentOf(retrieval.phases, at)
 
-/** When the run is or will be over, if nothing more is done to it. */
-export const closesAt = (retrieval: Retrieval): number => {
-  const last = retrieval.phases.at(-1)
-  return last !== undefined && isClosedPhase(last) ? last.from : Number.POSITIVE_INFINITY
-}
+/** Infinite as long as nothing will close it. */
+export const closesAt = (retrieval: Retrieval): number =>
+  endIn(retrieval.phases)?.from ?? Number.POSITIVE_INFINITY
 
 const relive = (execution: Execution): Execution => {
   const { started, answers, stop } = execution

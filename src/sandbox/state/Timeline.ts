@@ -97,8 +97,11 @@ export const isJudged = ({ authentication_status }: Pick<Phase, "authentication_
   authentication_status !== "not-performed"
 
 /** Where the source has accepted the login. */
-export const acceptedIn = (phases: Phases): Phase | undefined =>
+export const acceptedIn = (phases: ReadonlyArray<Phase>): Phase | undefined =>
   phases.find((phase) => phase.authentication_status === "AUTH_OK")
+
+/** Where the run is or will be over, if nothing more is done to it. */
+export const endIn = (phases: ReadonlyArray<Phase>): Phase | undefined => phases.find(isClosedPhase)
 
 /** As the service writes times. */
 export const iso = (at: number): string => new Date(at).toISOString()

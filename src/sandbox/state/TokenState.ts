@@ -5,7 +5,7 @@
  */
 import { createCipheriv, createDecipheriv, hkdfSync, timingSafeEqual } from "node:crypto"
 import { Schema } from "effect"
-import { isClosedPhase, type Phase } from "./Timeline.ts"
+import { acceptedIn, endIn, type Phase } from "./Timeline.ts"
 import type { StartRequest } from "../../service/Execution.ts"
 
 /** Section 8: 90 days from the exchange; use does not extend it. */
@@ -61,7 +61,7 @@ export const emptyTokenState = (): TokenState => ({
 export const ticketWindow = (
   phases: ReadonlyArray<Phase>,
 ): { readonly from: number; readonly until: number } | undefined => {
-  const accepted = phases.find((phase) => phase.authentication_status === "AUTH_OK")
+  const accepted = acceptedIn(phases)
   return accepted && { from: accepted.from, until: accepted.from + ticketLifetimeMs }
 }
 
@@ -97,11 +97,9 @@ export const dropExpired = (
   for (const execution_id of tokens.pending) {
     const phases = phasesOf(execution_id)
     const window = ticketWindow(phases)
-    const last = phases.at(-1)
+    const closedAt = endIn(phases)?.from ?? Number.POSITIVE_INFINITY
     if (window !== undefined && at >= window.until) dropTicket(tokens, execution_id, "expired")
-    if (window === undefined && last !== undefined && isClosedPhase(last) && at >= last.from) {
-      dropTicket(tokens, execution_id, "login_not_accepted")
-    }
+    if (window === undefined && at >= closedAt) dropTicket(tokens, execution_id, "login_not_accepted")
   }
 }
 
