@@ -33,7 +33,8 @@ interface FlowLife {
   readonly sources: ReadonlyArray<FlowSource>
 }
 
-interface FlowInput {
+/** How a session was created, and the steps taken in it. */
+export interface FlowInput {
   readonly created: FlowSessionCreated
   readonly steps: ReadonlyArray<TakenStep>
 }
