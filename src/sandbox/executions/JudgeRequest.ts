@@ -36,11 +36,7 @@ const sandboxKey = [
   "O5+T0IxSM7HVqaYyok8lW2jYC8EAmpbUM/w4WuXfrr/gVetQd8KE4G7xbamKu3FX4/nDwqOWrSP5hh6HO/3XRq0=",
 ].join("")
 
-const privateKey = createPrivateKey({
-  key: Buffer.from(sandboxKey, "base64"),
-  format: "der",
-  type: "pkcs8",
-})
+const privateKey = createPrivateKey({ key: Buffer.from(sandboxKey, "base64"), format: "der", type: "pkcs8" })
 
 const oaep = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" }
 
@@ -86,10 +82,8 @@ const openText = (sealed: string): string | undefined => {
 }
 
 const openObject = (sealed: string): Readonly<Record<string, unknown>> | undefined => {
-  const text = openText(sealed)
-  if (text === undefined) return undefined
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = JSON.parse(openText(sealed) ?? "")
     return Predicate.isObject(value) ? value : undefined
   } catch {
     return undefined
@@ -180,11 +174,7 @@ const isBeyondLimits = ({ error }: FormFinding): boolean => error.type === beyon
  * reading says otherwise: BAD_CONFIGURATIONS, at once: the request itself is at fault, and an unchanged
  * retry fails in the same way.
  */
-const limitFindings = (
-  engine: EngineDefinition,
-  { code, configurations }: AskedFeature,
-  at: number,
-): ReadonlyArray<FormFinding> =>
+const limitFindings = (engine: EngineDefinition, { code, configurations }: AskedFeature, at: number) =>
   settleFeature(code, configurations, at, engine.keepsMonths).beyond.map((name) => ({
     error: {
       loc: [name],
@@ -194,11 +184,7 @@ const limitFindings = (
     input: configurations[name],
   }))
 
-const featureFindings = (
-  engine: EngineDefinition,
-  asked: ReadonlyArray<AskedFeature>,
-  at: number,
-): ReadonlyArray<FormFinding> =>
+const featureFindings = (engine: EngineDefinition, asked: ReadonlyArray<AskedFeature>, at: number) =>
   asked.flatMap((feature) => {
     const form = engine.features.find((code) => code === feature.code)
     const wrong = form === undefined ? [] : checkForm(featureForm(engine, form), feature.configurations)

@@ -206,13 +206,14 @@ export const acceptanceBody = (started: Started) => ({
 })
 
 /** 7: `input` and `ctx` are optional, and this service echoes what it was sent, as real ones do. */
-const echo = (errors: Execution["started"]["parameters_errors"], inputs: ReadonlyArray<unknown>) =>
-  errors.map((error, index) => {
+const echo = (errors: Started["parameters_errors"], inputs: ReadonlyArray<unknown>) => {
+  if (errors.length === 0) return undefined
+  return errors.map((error, index) => {
     const input = inputs[index]
-    return input === undefined
-      ? error
-      : { ...error, msg: `${JSON.stringify(input)} ${error.msg}`, input, ctx: { given: input } }
+    if (input === undefined) return error
+    return { ...error, msg: `${JSON.stringify(input)} ${error.msg}`, input, ctx: { given: input } }
   })
+}
 
 const datesAt = (execution: Execution, at: number) => {
   const { phase, closed, engineStartedAt } = momentAt(execution, at)
@@ -236,8 +237,6 @@ export const stateBody = (
   const messages = messagesAt(execution, at)
   // A source that finds fault with the request says so when it ends the run because of it.
   const rejected = closed && phase.status_reason === started.timeline.end
-  const parameters_errors = parametersErrors(execution, rejected)
-  const configurations_errors = rejected ? started.configurations_errors : []
   return {
     ...acceptanceBody(started),
     status_code: phase.status_code,
@@ -255,10 +254,10 @@ export const stateBody = (
     running_time: secondsOf(activeMs + personMs),
     total_elapsed_time: secondsOf((closed ? phase.from : at) - started.at),
     features: featuresAt(execution, at),
-    ...(parameters_errors.length === 0 ? {} : { parameters_errors: echo(parameters_errors, inputs) }),
-    ...(configurations_errors.length === 0
-      ? {}
-      : { configurations_errors: echo(configurations_errors, inputs) }),
+    ...given({
+      parameters_errors: echo(parametersErrors(execution, rejected), inputs),
+      configurations_errors: echo(rejected ? started.configurations_errors : [], inputs),
+    }),
     messages,
   }
 }

@@ -235,12 +235,10 @@ export const widgetBodies = {
   answer: Schema.Struct({ code: Schema.String }),
 }
 type BodyOf<Name extends keyof typeof widgetBodies> = (typeof widgetBodies)[Name]["Type"]
-type StepOf<Name extends "start" | "consent" | "connect" | "answer"> = BodyOf<Name> & { readonly _tag: Name }
+type StepWithBody = Exclude<keyof typeof widgetBodies, "create">
+type StepOf<Name extends StepWithBody> = BodyOf<Name> & { readonly _tag: Name }
 export type StepRequest =
-  | StepOf<"start">
-  | StepOf<"consent">
-  | StepOf<"connect">
-  | StepOf<"answer">
+  | { [Name in StepWithBody]: StepOf<Name> }[StepWithBody]
   | { readonly _tag: "leave" | "cancel" | "client-cancel" }
 
 const sessionNotFound = refused({ _tag: "NotFound", detail: "session not found" })

@@ -159,10 +159,7 @@ export interface EdgeAnswer {
   readonly body: ErrorBody
 }
 
-const json = (value: unknown): ErrorBody => ({
-  text: JSON.stringify(value),
-  contentType: "application/json",
-})
+const json = (value: unknown): ErrorBody => ({ text: JSON.stringify(value), contentType: "application/json" })
 const detail = (status: number, text: unknown): EdgeAnswer => ({ status, body: json({ detail: text }) })
 const notFound = detail(404, "Not Found")
 const notAllowed: EdgeAnswer = { status: 405, body: { text: "", contentType: "text/plain" } }
@@ -231,12 +228,7 @@ const flowWaitSeconds = 5
 const otherWaitSeconds = 30
 
 /** 7 and 8: the value of `Retry-After`; if undefined, there is none. */
-export const retryAfter = (
-  { retry_after }: FullReading,
-  endpoint: string,
-  status: number,
-  at: number,
-): string | undefined => {
+export const retryAfter = ({ retry_after }: FullReading, endpoint: string, status: number, at: number) => {
   if (retry_after === "absent" || !waits.has(status)) return undefined
   const seconds = flowEndpoints.has(endpoint) ? flowWaitSeconds : otherWaitSeconds
   return retry_after === "seconds" ? String(seconds) : new Date(at + seconds * 1_000).toUTCString()

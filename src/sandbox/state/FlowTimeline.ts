@@ -244,9 +244,7 @@ export const flowMomentOf = (phases: FlowLife["phases"], at: number): FlowPhase 
  * the status that its move caused. `partial` appears at most once; `ended` once, unless a word keeps the
  * session open forever.
  */
-export const flowEventsOf = (
-  session: Pick<FlowLife, "phases">,
-): ReadonlyArray<{ readonly event: FlowEventName; readonly at: number; readonly status: string }> => {
+export const flowEventsOf = (session: Pick<FlowLife, "phases">) => {
   const seen = new Set<FlowEventName>()
   return session.phases.flatMap(({ move: name, from, status }) => {
     const { event }: FlowMove = flowMoves[name]

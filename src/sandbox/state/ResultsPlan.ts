@@ -31,16 +31,9 @@ const monthsBefore = (at: number, months: number): string => {
 }
 
 const ago = (count: number, unit: string, at: number): string => {
-  switch (unit) {
-    case "day":
-      return dayOf(at - count * dayMs)
-    case "week":
-      return dayOf(at - count * 7 * dayMs)
-    case "month":
-      return monthsBefore(at, count)
-    default:
-      return monthsBefore(at, 12 * count)
-  }
+  if (unit === "day") return dayOf(at - count * dayMs)
+  if (unit === "week") return dayOf(at - count * 7 * dayMs)
+  return monthsBefore(at, unit === "month" ? count : 12 * count)
 }
 
 const isCalendarDay = (day: string): boolean =>

@@ -58,9 +58,7 @@ export const emptyTokenState = (): TokenState => ({
 })
 
 /** 2.6 and 6.1: exchangeable once the source has accepted the login; undefined if it never did or will. */
-export const ticketWindow = (
-  phases: ReadonlyArray<Phase>,
-): { readonly from: number; readonly until: number } | undefined => {
+export const ticketWindow = (phases: ReadonlyArray<Phase>) => {
   const accepted = acceptedIn(phases)
   return accepted && { from: accepted.from, until: accepted.from + ticketLifetimeMs }
 }
@@ -193,14 +191,10 @@ export type ExchangeRefused = typeof ExchangeRefused.Type
 
 const TokenRevoked = Schema.TaggedStruct("TokenRevoked", { at, token_id: Schema.String })
 
-const TokenEvents = Schema.Union([TicketIssued, TicketExchanged, ExchangeRefused, TokenRevoked]).pipe(
+export const TokenEvents = Schema.Union([TicketIssued, TicketExchanged, ExchangeRefused, TokenRevoked]).pipe(
   Schema.toTaggedUnion("_tag"),
 )
-export const tokenEventSchemas = TokenEvents.members
 type TokenEvent = typeof TokenEvents.Type
-
-export const isTokenEvent = (event: { readonly _tag: string }): event is TokenEvent =>
-  Object.hasOwn(TokenEvents.cases, event._tag)
 
 // AES-256-GCM under HKDF-SHA256 keys of what only the caller has. A secret encrypts one text, so its nonce is
 // derived from it too.

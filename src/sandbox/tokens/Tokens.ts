@@ -190,10 +190,7 @@ const openToken = (
 // a token that opens nothing is accepted and closes at once.
 
 /** 2.6: locked to one engine, one customer and a fixed list, of which a run may ask for fewer. */
-const mismatches = (
-  { exchanged }: StoredToken,
-  request: TokenizedStartRequest,
-): ReadonlyArray<ValidationItem> => {
+const mismatches = ({ exchanged }: StoredToken, request: TokenizedStartRequest) => {
   const item = (isWrong: boolean, loc: ReadonlyArray<string | number>, of: string) =>
     isWrong
       ? [{ loc: ["body", ...loc], msg: `not ${of} of this token`, type: "value_error.token_context" }]
