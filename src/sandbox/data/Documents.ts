@@ -89,11 +89,14 @@ export const consentDocuments = [
   ),
 ]
 
-const signatureProvider = "nightjar-sandbox"
-
 export const defaultSignature = {
-  signature_provider: signatureProvider,
+  signature_provider: "nightjar-sandbox",
   signature_metadata: { channel: "widget" },
+}
+
+export const usualBrowser = {
+  user_agent: "Mozilla/5.0 (X11; Linux x86_64) Sandbox/1.0",
+  origin: "https://widget.sandbox.invalid",
 }
 
 /** For the session of an execution. */
@@ -101,22 +104,15 @@ export const inventedConsent = (seed: number, { started }: Retrieval) => {
   const { customer_id, results, at } = started
   const draw = seeded("consent", seed, customer_id)
   const accepted = iso(at - draw.int(5, 90) * 60_000)
-  const documents = consentDocuments.map(({ document_id, version, hash }) => [
-    document_id,
-    {
-      version,
-      hash,
-      sign_date: accepted,
-      signature_provider: signatureProvider,
-      signature_metadata: { channel: "widget", pages: draw.int(1, 6) },
-    },
-  ])
+  const documents = consentDocuments.map(({ document_id, version, hash }) => {
+    const signature_metadata = { ...defaultSignature.signature_metadata, pages: draw.int(1, 6) }
+    return [document_id, { version, hash, sign_date: accepted, ...defaultSignature, signature_metadata }]
+  })
   return {
     accepted_date: accepted,
     accepted_features: results.features.map(({ code }) => code),
     user_ip: `203.0.113.${draw.int(1, 254)}`,
-    user_agent: "Mozilla/5.0 (X11; Linux x86_64) Sandbox/1.0",
-    origin: "https://widget.sandbox.invalid",
+    ...usualBrowser,
     accepted_documents: Object.fromEntries(documents),
   }
 }

@@ -5,7 +5,7 @@
  * read of the session; negative ones are before it.
  */
 import { Struct } from "effect"
-import { consentDocuments, defaultSignature } from "../data/Documents.ts"
+import { consentDocuments, defaultSignature, usualBrowser } from "../data/Documents.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import { endOf, planTimeline, readBehaviour, readerOf, type Words } from "../executions/Behaviour.ts"
@@ -329,12 +329,7 @@ const planStep = (
 ): FlowStep | undefined => {
   switch (name) {
     case "start":
-      return {
-        _tag: name,
-        user_ip: "198.51.100.7",
-        user_agent: "Mozilla/5.0 (X11; Linux x86_64) Sandbox/1.0",
-        origin: "https://widget.sandbox.invalid",
-      }
+      return { _tag: name, user_ip: "198.51.100.7", ...usualBrowser }
     case "consent": {
       const documents = consentDocuments.map((document) => ({
         ...Struct.pick(document, ["document_id", "version", "hash"]),

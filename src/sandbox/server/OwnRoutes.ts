@@ -135,21 +135,6 @@ const Hooks = HttpApiGroup.make("executionHooks").add(
   }),
 )
 
-class HookApi extends HttpApi.make("sandbox-hooks").add(Hooks.prefix("/sandbox")).middleware(SandboxGate) {}
-
-const hooks = HttpApiBuilder.group(HookApi, "executionHooks", (handlers) =>
-  handlers.handleAll({
-    listHooks: () => listHooks(),
-    bindHooks: ({ payload }) => bindHooks(payload),
-    unbindHooks: ({ query }) => unbindHooks(query.events),
-  }),
-)
-
-/** Needs the service, a router and the platform's HTTP services. */
-export const HookRoutes = {
-  layer: HttpApiBuilder.layer(HookApi).pipe(Layer.provide(hooks), Layer.provide(SandboxGate.layer)),
-}
-
 // `{flows_url}/es-public-administration/v1/widget`: the reference does not show how a widget is used.
 
 const widgetErrors = [NotFound, Conflict, Invalid, Unauthorized, Forbidden] as const
@@ -177,11 +162,19 @@ const Widget = HttpApiGroup.make("widget").add(
   HttpApiEndpoint.post("cancelByClient", "/widget/:session_id/client-cancel", ofSession),
 )
 
-class WidgetApi extends HttpApi.make("sandbox-widget")
-  .add(Widget.prefix("/flows/es-public-administration/v1"))
+class OwnApi extends HttpApi.make("sandbox-own")
+  .add(Hooks.prefix("/sandbox"), Widget.prefix("/flows/es-public-administration/v1"))
   .middleware(SandboxGate) {}
 
-const widget = HttpApiBuilder.group(WidgetApi, "widget", (handlers) =>
+const hooks = HttpApiBuilder.group(OwnApi, "executionHooks", (handlers) =>
+  handlers.handleAll({
+    listHooks: () => listHooks(),
+    bindHooks: ({ payload }) => bindHooks(payload),
+    unbindHooks: ({ query }) => unbindHooks(query.events),
+  }),
+)
+
+const widget = HttpApiBuilder.group(OwnApi, "widget", (handlers) =>
   handlers.handleAll({
     createSession: ({ payload }) => createSession(payload),
     viewSession: ({ params: { session_id } }) => viewSession(session_id),
@@ -196,6 +189,6 @@ const widget = HttpApiBuilder.group(WidgetApi, "widget", (handlers) =>
 )
 
 /** Needs the service, a router and the platform's HTTP services. */
-export const WidgetRoutes = {
-  layer: HttpApiBuilder.layer(WidgetApi).pipe(Layer.provide(widget), Layer.provide(SandboxGate.layer)),
+export const OwnRoutes = {
+  layer: HttpApiBuilder.layer(OwnApi).pipe(Layer.provide([hooks, widget]), Layer.provide(SandboxGate.layer)),
 }

@@ -26,7 +26,7 @@ import { startExecution } from "../executions/Executions.ts"
 import { downloadAttachment, readFlowResults } from "../flows/FlowSessions.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import { ConnectionLost, FaultGate, ReadingGate, SandboxGate, TimeGate } from "./Gates.ts"
-import { HookRoutes, OpenRoutes, RecordsRoutes, WidgetRoutes } from "./OwnRoutes.ts"
+import { OpenRoutes, OwnRoutes, RecordsRoutes } from "./OwnRoutes.ts"
 import { coreOfSandbox, type Sandbox } from "./Sandbox.ts"
 import * as Tokens from "../tokens/Tokens.ts"
 import { ServiceApi } from "../../service/Api.ts"
@@ -98,9 +98,8 @@ export const SandboxRoutes = {
       Layer.provide([FaultGate.layer, TimeGate.layer]),
     ),
     OpenRoutes.layer,
-    HookRoutes.layer,
     RecordsRoutes.layer.pipe(Layer.provide(TimeGate.layer)),
-    WidgetRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
+    OwnRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
   ).pipe(HttpRouter.provideRequest(coreOfSandbox)),
 }
 

@@ -240,14 +240,6 @@ export const openSealed = (seal: Seal, sealed: string): string | undefined => {
   }
 }
 
-/** An encrypted text with its last byte changed: it fits its context but cannot be opened. */
-export const damageSealed = (sealed: string): string => {
-  const bytes = Buffer.from(sealed.slice(prefix.length), "base64url")
-  const last = bytes.length - 1
-  bytes.writeUInt8(bytes.readUInt8(last) ^ 1, last)
-  return `${prefix}${bytes.toString("base64url")}`
-}
-
 /** A ticket for one start: not derivable from the seed alone, because the login is part of it. */
 const ticketFor = (seed: number, execution_id: string, login: string): string =>
   derive(login, `${seed}.${execution_id}`, "ticket", keyBytes).toString("hex")

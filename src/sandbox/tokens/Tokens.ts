@@ -12,7 +12,6 @@ import { fingerprint } from "../state/Reading.ts"
 import type { Execution, SandboxState } from "../state/SandboxState.ts"
 import { iso, isJudged } from "../state/Timeline.ts"
 import {
-  damageSealed,
   isVerified,
   openSealed,
   sealText,
@@ -139,14 +138,15 @@ export const exchangeTicket = decidedBy((call, request: ExchangeRequest) => {
     locking_hash: started.locking_hash,
     service_half: serviceHalfFor(seed, token_id),
   }
-  const sealed = sealText(tokenSeal(facts, token_key), found.login)
+  // The login of a token that must be unreadable is encrypted under a key that nobody has.
+  const seal = tokenSeal(facts, found.ticket.unreadable ? "" : token_key)
   const token: TicketExchanged = {
     _tag: "TicketExchanged",
     at,
     ...facts,
     login_key: started.login_key,
     verifier: verifierOf("token_key", token_key, token_id),
-    sealed_login: found.ticket.unreadable ? damageSealed(sealed) : sealed,
+    sealed_login: sealText(seal, found.login),
   }
   return answered({ _tag: "Exchanged", token: { token_id, token_key }, context: contextOf(token) }, token)
 })
