@@ -156,9 +156,11 @@ const repeatedLogins = (
     const earlier = refusals.get(login_key)
     const refused = refusalOf(execution)
     if (refused !== undefined) {
-      const { at: first, readSequence: read } = earlier ?? refused
-      const readSequence = Math.min(refused.readSequence, read)
-      refusals.set(login_key, { at: Math.min(refused.at, first), readSequence })
+      const { at: first, readSequence } = earlier ?? refused
+      refusals.set(login_key, {
+        at: Math.min(refused.at, first),
+        readSequence: Math.min(refused.readSequence, readSequence),
+      })
     }
     if (earlier === undefined || earlier.at > at) return []
     const answer_read = earlier.readSequence < execution.startedSequence

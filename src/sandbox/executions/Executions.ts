@@ -29,7 +29,7 @@ import { executionIds, fingerprint } from "../state/Reading.ts"
 import { findExecution, momentAt, openExecutions, runsOf } from "../state/SandboxState.ts"
 import type { Execution, SandboxEvent, SandboxState, StartRefused, Started } from "../state/SandboxState.ts"
 import { statusCodeOf } from "../state/Timeline.ts"
-import { issueTicket } from "../state/TokenState.ts"
+import { issueTicket, type TicketExchanged } from "../state/TokenState.ts"
 import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import type { StatusReason } from "../../service/Vocabulary.ts"
 
@@ -72,10 +72,7 @@ const hadForeignRun = (state: SandboxState, access: Access): boolean =>
   )
 
 /** 4.12: the token that a start came with, and what prevents it. */
-interface TokenOfStart {
-  readonly token_id: string
-  readonly login_key: string
-  readonly locking_hash: string
+interface TokenOfStart extends Pick<TicketExchanged, "token_id" | "login_key" | "locking_hash"> {
   readonly fault?: Extract<StatusReason, "T10N_REJECTED" | "T10N_EXCEPTION">
 }
 

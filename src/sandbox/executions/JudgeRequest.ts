@@ -3,13 +3,14 @@
  * enumerations is malformed; encryption, the engine's login form, its settings and its date limits are judged
  * after the start was accepted. Also the keyed hashes by which a login is recognised without being stored.
  */
-import { constants, createDecipheriv, createPrivateKey, createPublicKey, privateDecrypt } from "node:crypto"
+import { constants, createPrivateKey, createPublicKey, privateDecrypt } from "node:crypto"
 import { Predicate, Record, Struct } from "effect"
 import { checkForm, featureForm, type FormFinding } from "../engines/AnswerEngines.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import type { AskedFeature } from "./PlanResults.ts"
 import { fingerprint, type FullReading } from "../state/Reading.ts"
 import { judgeSettings, settleFeature } from "../state/ResultsPlan.ts"
+import { openGcm } from "../state/TokenState.ts"
 import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import { features, type StatusReason } from "../../service/Vocabulary.ts"
 
@@ -54,18 +55,10 @@ export const encryptionKey = {
 const openRsa = (text: string): string =>
   privateDecrypt({ key: privateKey, ...oaep }, Buffer.from(text, "base64")).toString("utf8")
 
-const tagBytes = 16
-
 const openHybrid = (text: string): string => {
   const [wrapped = "", iv = "", sealed = ""] = text.split(".")
   const key = privateDecrypt({ key: privateKey, ...oaep }, Buffer.from(wrapped, "base64"))
-  const bytes = Buffer.from(sealed, "base64")
-  const decipher = createDecipheriv("aes-256-gcm", key, Buffer.from(iv, "base64"), {
-    authTagLength: tagBytes,
-  })
-  decipher.setAuthTag(bytes.subarray(-tagBytes))
-  const opened = [decipher.update(bytes.subarray(0, -tagBytes)), decipher.final()]
-  return Buffer.concat(opened).toString("utf8")
+  return openGcm(key, Buffer.from(iv, "base64"), Buffer.from(sealed, "base64"))
 }
 
 /** Whether a text claims to be encrypted. */

@@ -311,10 +311,6 @@ const targetOf = (delivery: Delivery): string => {
   return target.href
 }
 
-/** Own choice: the same for every attempt of a delivery, so that a receiver can recognise duplicates. */
-const deliveryId = (seed: number, { rule, subject, occasion }: Delivery): string =>
-  fingerprint("hook", seed, rule.id, subject.id, occasion.event, occasion.ordinal).slice(0, 32)
-
 const idsIn = (event: SandboxEvent): ReadonlyArray<string> => [
   ...("execution_id" in event && event.execution_id !== undefined ? [event.execution_id] : []),
   ...("session_id" in event && event.session_id !== undefined ? [event.session_id] : []),
@@ -324,12 +320,12 @@ const idsIn = (event: SandboxEvent): ReadonlyArray<string> => [
 
 const isRuleEvent = ({ _tag }: SandboxEvent): boolean => _tag === "HookBound" || _tag === "HookUnbound"
 
-/** Own choice: how the receiver can recognise duplicates and attempts. The body is the event, as JSON. */
-const headersOf = (core: SandboxCore, delivery: Delivery) => ({
+/** Own choice: all attempts of a delivery have one id, so that the receiver can recognise duplicates. */
+const headersOf = (seed: number, { rule, subject, attempt, occasion: { event, ordinal } }: Delivery) => ({
   "user-agent": "nightjar-sandbox",
-  "x-nightjar-event": delivery.occasion.event,
-  "x-nightjar-delivery": deliveryId(core.seed, delivery),
-  "x-nightjar-attempt": String(delivery.attempt),
+  "x-nightjar-event": event,
+  "x-nightjar-delivery": fingerprint("hook", seed, rule.id, subject.id, event, ordinal).slice(0, 32),
+  "x-nightjar-attempt": String(attempt),
 })
 
 export const outboxOf = (core: SandboxCore) => ({
@@ -347,7 +343,7 @@ export const outboxOf = (core: SandboxCore) => ({
   /** A delivery as it is sent. */
   requestOf: (delivery: Delivery) => ({
     url: targetOf(delivery),
-    headers: headersOf(core, delivery),
+    headers: headersOf(core.seed, delivery),
     body: delivery.occasion.body(),
   }),
   settle: (delivery: Delivery, at: number, answer: Answer): void =>

@@ -16,29 +16,22 @@ const shapeOptionals = ({ optionals }: FullReading, names: ReadonlyArray<string>
   return { ...Struct.omit(body, names), ...Object.fromEntries(nulls) }
 }
 
-interface Request {
+interface Ids {
   readonly external_execution_id?: string
-}
-interface Running extends Request {
-  readonly execution_id: string
 }
 
 /** 4.1: the ids of the run in flight, with the external id that the reading asks for, or null. */
-export const withConflictId = <Ids extends Running>(
+export const withConflictId = <Running extends Ids>(
   { conflict_external_id }: FullReading,
-  { external_execution_id: theirs, ...ids }: Ids,
-  { external_execution_id: ours }: Request,
-): Omit<Ids, "external_execution_id"> & { readonly external_execution_id?: string | null } => {
+  { external_execution_id: theirs, ...ids }: Running,
+  { external_execution_id: ours }: Ids,
+): Omit<Running, "external_execution_id"> & { readonly external_execution_id?: string | null } => {
   const shown = { running: theirs ?? null, request: ours, absent: undefined, null: null }
   return { ...ids, ...given({ external_execution_id: shown[conflict_external_id] }) }
 }
 
-interface ResultsBody {
-  readonly data: Readonly<Record<string, unknown>>
-}
-
 /** 2.7: by product, or one list of everything that `data` holds. */
-export const shapeResults = <Body extends ResultsBody>(
+export const shapeResults = <Body extends { readonly data: Fields }>(
   { flow_data }: FullReading,
   body: Body,
 ): Omit<Body, "data"> & { readonly data: unknown } =>

@@ -6,6 +6,7 @@
 import { Clock, Effect, Layer, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { given } from "../../base/Schemas.ts"
 import { adminPage, type AdminFilter } from "../admin/AdminPage.ts"
 import { readRecords } from "../executions/Executions.ts"
 import { encryptionKey } from "../executions/JudgeRequest.ts"
@@ -34,8 +35,7 @@ const decodeAsked = Schema.decodeUnknownResult(Asked)
 
 const filterOf = ({ limit = limitDefault, customer, application }: typeof Asked.Type): AdminFilter => ({
   limit,
-  ...(customer === undefined || customer === "" ? {} : { customer }),
-  ...(application === undefined || application === "" ? {} : { application }),
+  ...given({ customer: customer || undefined, application: application || undefined }),
 })
 
 const refused = refuse(

@@ -225,16 +225,21 @@ export const sealText = (seal: Seal, text: string): string => {
   return `${prefix}${Buffer.concat(sealed).toString("base64url")}`
 }
 
+/** Throws if key, nonce or context differ, or if the text or the tag after it is damaged. */
+export const openGcm = (key: Buffer, nonce: Buffer, bytes: Buffer, context = ""): string => {
+  const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes })
+    .setAAD(Buffer.from(context))
+    .setAuthTag(bytes.subarray(-tagBytes))
+  const opened = [decipher.update(bytes.subarray(0, -tagBytes)), decipher.final()]
+  return Buffer.concat(opened).toString("utf8")
+}
+
 /** Undefined if the secret or the context differs, or the encrypted text is damaged. */
 export const openSealed = (seal: Seal, sealed: string): string | undefined => {
+  if (!sealed.startsWith(prefix)) return undefined
   const bytes = Buffer.from(sealed.slice(prefix.length), "base64url")
-  if (!sealed.startsWith(prefix) || bytes.length < tagBytes) return undefined
-  const decipher = createDecipheriv("aes-256-gcm", ...keyAndNonce(seal), { authTagLength: tagBytes })
-    .setAAD(Buffer.from(seal.context))
-    .setAuthTag(bytes.subarray(bytes.length - tagBytes))
   try {
-    const opened = [decipher.update(bytes.subarray(0, bytes.length - tagBytes)), decipher.final()]
-    return Buffer.concat(opened).toString("utf8")
+    return openGcm(...keyAndNonce(seal), bytes, seal.context)
   } catch {
     return undefined
   }
