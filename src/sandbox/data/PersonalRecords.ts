@@ -13,6 +13,7 @@ import {
   occurrencesIn,
   personOf,
   recurrenceOf,
+  twoDigits,
 } from "./Person.ts"
 import type { Address, Person, RecordBody, RecordContext, RecordFamily } from "./Person.ts"
 import { seeded, type Draw } from "../state/Reading.ts"
@@ -30,12 +31,7 @@ const told = (shape: Draw, chances: Readonly<Record<string, number>>, fields: Re
     }),
   )
 
-interface IdentificationNumber {
-  readonly type: string
-  readonly value: string
-  readonly country: string
-  readonly valid_until?: string
-}
+type IdentificationNumber = Readonly<Record<"type" | "value" | "country", string> & { valid_until?: string }>
 
 /** A malformed number has lost its last character on the way. */
 const identified = (shape: Draw, { valid_until, ...number }: IdentificationNumber): RecordBody => {
@@ -227,7 +223,7 @@ export const personalFamilies = {
 export const ibanOf = (draw: Draw): string => {
   const account = draw.digits(20)
   const check = 98n - (BigInt(`${account}142800`) % 97n)
-  return `ES${String(check).padStart(2, "0")}${account}`
+  return `ES${twoDigits(check)}${account}`
 }
 
 const holders = ({ seed, customer_id, company }: RecordContext) => {
@@ -271,7 +267,7 @@ const card = (context: RecordContext): RecordBody => {
   const shown = {
     masked_pan: `•••• •••• •••• ${draw.digits(4)}`,
     brand: draw.pick(["visa", "mastercard"]),
-    expires: `${draw.int(2027, 2031)}-${String(draw.int(1, 12)).padStart(2, "0")}`,
+    expires: `${draw.int(2027, 2031)}-${twoDigits(draw.int(1, 12))}`,
   }
   return {
     ...(context.shielded ? { brand: shown.brand } : shown),
@@ -349,7 +345,7 @@ export const financialFamilies = {
     "credit_registry_data:es_cirbe_detailed|es_cirbe_aggregated",
     [1, 2],
     ({ draw }) => ({
-      period: `2026-${String(draw.int(1, 10)).padStart(2, "0")}`,
+      period: `2026-${twoDigits(draw.int(1, 10))}`,
       total_risk: amountOf(draw, 0, 400_000),
       entities: draw.int(1, 5),
     }),

@@ -29,15 +29,17 @@ export type Behaviour = Readonly<Partial<Asked>>
 const reasons: ReadonlySet<string> = new Set(statusReasons)
 const isReason = (word: string): word is StatusReason => reasons.has(word)
 
-const openOutcomes: ReadonlySet<FeatureStatusReason> = new Set<FeatureStatusReason>([
-  "FEATURE_ACCEPTED",
-  "FEATURE_WAITING",
-  "FEATURE_RUNNING",
-  "FEATURE_ASYNC_WAIT",
-  "FEATURE_ACTION_REQUIRED",
-])
-/** 2.4: an outcome that is not final yet. */
-export const isOpenOutcome = (outcome: FeatureStatusReason): boolean => openOutcomes.has(outcome)
+/** 2.4: the outcomes that are not final yet, by the reason of the execution. */
+export const openOutcomes: Readonly<Partial<Record<StatusReason, FeatureStatusReason>>> = {
+  ACCEPTED: "FEATURE_ACCEPTED",
+  WAITING: "FEATURE_WAITING",
+  RUNNING: "FEATURE_RUNNING",
+  ASYNC_WAIT: "FEATURE_ASYNC_WAIT",
+  MFA_REQUIRED: "FEATURE_ACTION_REQUIRED",
+  INPUT_REQUIRED: "FEATURE_ACTION_REQUIRED",
+}
+export const isOpenOutcome = (outcome: FeatureStatusReason): boolean =>
+  Object.values(openOutcomes).includes(outcome)
 const readOutcome = (name: string): Behaviour => {
   const featureEnd = featureStatusReasons.find((known) => known === name || known === `FEATURE_${name}`)
   return featureEnd === undefined ? {} : { featureEnd }

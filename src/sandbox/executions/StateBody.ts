@@ -5,8 +5,8 @@
  */
 import { given } from "../../base/Schemas.ts"
 import { raisesEvent } from "../engines/EngineCatalogue.ts"
-import { challengeForm } from "../engines/EngineDefinition.ts"
-import { isOpenOutcome } from "./Behaviour.ts"
+import { challengeForms } from "../engines/EngineDefinition.ts"
+import { isOpenOutcome, openOutcomes } from "./Behaviour.ts"
 import { countProducts, retrievedAt, retrievedByFeature } from "./PlanResults.ts"
 import { findRecord, rulesFor, type DeliveryRecord, type HookState } from "../state/HookState.ts"
 import type { FeaturePlan, Retrieval } from "../state/ResultsPlan.ts"
@@ -125,14 +125,6 @@ const messagesAt = (execution: Execution, at: number): ReadonlyArray<Message> =>
   return [...readingMessages(execution, at, phase), ...closingMessages(execution, phase)]
 }
 
-const openOutcomes: Readonly<Partial<Record<StatusReason, FeatureStatusReason>>> = {
-  ACCEPTED: "FEATURE_ACCEPTED",
-  WAITING: "FEATURE_WAITING",
-  RUNNING: "FEATURE_RUNNING",
-  ASYNC_WAIT: "FEATURE_ASYNC_WAIT",
-  MFA_REQUIRED: "FEATURE_ACTION_REQUIRED",
-  INPUT_REQUIRED: "FEATURE_ACTION_REQUIRED",
-}
 const closedOutcomes: Readonly<Partial<Record<StatusReason, FeatureStatusReason>>> = {
   TIMEOUT: "FEATURE_TIMEOUT",
   ACTION_TIMEOUT: "FEATURE_ACTION_TIMEOUT",
@@ -274,7 +266,7 @@ export const challengeBody = (execution: Execution, expires: number) => {
   const refused = execution.answers.at(-1)
   const { challenge } = execution.started.timeline
   return {
-    form_schema: challengeForm(challenge?.reason ?? "MFA_REQUIRED"),
+    form_schema: challengeForms[challenge?.reason ?? "MFA_REQUIRED"],
     action_required_expires: iso(expires),
     producer: challenge?.producer ?? "engine",
     ...(refused === undefined ? {} : { payload_errors: refused.payload_errors }),

@@ -20,14 +20,9 @@ const atOnceMax = 16
 const answerBytesMax = 65_536
 
 /** Codes of a connection that was never established: nothing was sent. */
-const neverConnected: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-])
+const neverConnected: ReadonlySet<string> = new Set(
+  "ECONNREFUSED ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH UND_ERR_CONNECT_TIMEOUT".split(" "),
+)
 
 /** Own choice: an answer that was cut or never came leaves open whether the event arrived. */
 const answerOfFailure = ({ reason }: HttpClientError.HttpClientError): Answer =>

@@ -129,13 +129,15 @@ export const exchangeTicket = decidedBy((call, request: ExchangeRequest) => {
   const token_id = `t10n-${fingerprint("token", seed, started.execution_id).slice(0, 32)}`
   const token_key = tokenKeyFor(seed, token_id, request.ticket)
   const facts: TokenFacts = {
-    execution_id: started.execution_id,
+    ...Struct.pick(started, [
+      "execution_id",
+      "application",
+      "customer_id",
+      "engine_reference",
+      "locking_hash",
+    ]),
     token_id,
-    application: started.application,
-    customer_id: started.customer_id,
-    engine_reference: started.engine_reference,
     features: started.results.features.map(({ code }) => code),
-    locking_hash: started.locking_hash,
     service_half: serviceHalfFor(seed, token_id),
   }
   // The login of a token that must be unreadable is encrypted under a key that nobody has.
