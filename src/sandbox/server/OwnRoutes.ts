@@ -7,7 +7,7 @@ import { Clock, Effect, Layer, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { given } from "../../base/Schemas.ts"
-import { adminPage, type AdminFilter } from "../admin/AdminPage.ts"
+import { adminPage, type AdminFilter, type AdminView } from "../admin/AdminPage.ts"
 import { readRecords } from "../executions/Executions.ts"
 import { encryptionKey } from "../executions/JudgeRequest.ts"
 import { createSession, takeStep, viewSession, widgetBodies } from "../flows/FlowSessions.ts"
@@ -52,9 +52,7 @@ const headers = {
   "cache-control": "no-store",
 }
 
-type View = Parameters<typeof adminPage>[0]
-
-const answering = (show: (view: View) => HttpServerResponse.HttpServerResponse) =>
+const answering = (show: (view: AdminView) => HttpServerResponse.HttpServerResponse) =>
   Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
     const asked = decodeAsked(yield* HttpServerRequest.ParsedSearchParams)
     if (Result.isFailure(asked)) return refused

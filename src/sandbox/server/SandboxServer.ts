@@ -197,11 +197,6 @@ export interface SandboxAddress {
   readonly flows_url: string
 }
 
-export interface SandboxServerOptions {
-  readonly port: number
-  readonly host?: string
-}
-
 const addressOf = (server: HttpServer.HttpServer["Service"]): SandboxAddress => {
   const origin = HttpServer.formatAddress(server.address)
   return { base_url: `${origin}/api`, flows_url: `${origin}/flows` }
@@ -214,7 +209,10 @@ export class SandboxServer extends Context.Service<SandboxServer, SandboxAddress
   static readonly layer = ({
     port,
     host = "127.0.0.1",
-  }: SandboxServerOptions): Layer.Layer<SandboxServer, HttpServerError.ServeError, Sandbox> =>
+  }: {
+    readonly port: number
+    readonly host?: string
+  }): Layer.Layer<SandboxServer, HttpServerError.ServeError, Sandbox> =>
     Layer.effect(SandboxServer, Effect.map(HttpServer.HttpServer, addressOf)).pipe(
       Layer.provideMerge(
         HttpRouter.serve(Layer.merge(SandboxRoutes.layer, ServerGuard.layer(host)), {

@@ -302,14 +302,9 @@ const resultsIntervalMs = 5_000
 /** Not shown; own choice: a read holds the lock for a millisecond per record, and others do not wait. */
 const heldMsPerRecord = 1
 
-export interface SessionRead {
-  readonly at: number
-  readonly is_closed: boolean
-}
-
 /** What was requested of a session so far; all times in milliseconds since the epoch. */
 export interface SessionReads {
-  readonly reads: ReadonlyArray<SessionRead>
+  readonly reads: ReadonlyArray<{ readonly at: number; readonly is_closed: boolean }>
   /** Reads that found the lock held by somebody else (504). */
   readonly lockedAt: ReadonlyArray<number>
   /** Reads that came too soon. */

@@ -27,7 +27,7 @@ import {
   type TicketExchanged,
 } from "../state/TokenState.ts"
 import { LoginParameters, type StartRequest, type ValidationItem } from "../../service/Execution.ts"
-import type { TokenizedStartRequest } from "../../service/Token.ts"
+import type { ExchangeRequest, TokenizedStartRequest } from "../../service/Token.ts"
 
 /** Form of a token id: not shown; own choice. */
 const isTokenId = (text: string): boolean => /^t10n-[0-9a-f]{32}$/.test(text)
@@ -72,11 +72,6 @@ export const tokenStatusAt = (state: SandboxState, token: StoredToken, at: numbe
   return at >= (locksAt(state, token) ?? Number.POSITIVE_INFINITY) ? "locked" : "active"
 }
 
-interface ExchangeRequest {
-  readonly execution_id: string
-  readonly ticket: string
-}
-
 interface Exchangeable {
   readonly execution: Execution
   readonly ticket: PendingTicket
@@ -86,7 +81,7 @@ interface Exchangeable {
 /** All conditions of 4.6, or the one that is not met. */
 const findExchangeable = (
   { state, at, application }: Look,
-  request: ExchangeRequest,
+  request: typeof ExchangeRequest.Type,
 ): Exchangeable | ExchangeRefused["fault"] => {
   if (!application.mayTokenize) return "not_enabled"
   const execution = state.executions.get(request.execution_id)
@@ -116,7 +111,7 @@ const contextOf = (exchanged: StoredToken["exchanged"]) => ({
  * 4.6: the ticket is used up; the login is encrypted again, under a key that needs the caller's half. One
  * answer for every failure.
  */
-export const exchangeTicket = decidedBy((call, request: ExchangeRequest) => {
+export const exchangeTicket = decidedBy((call, request: typeof ExchangeRequest.Type) => {
   const { state, seed, at, application } = call
   const found = findExchangeable(call, request)
   if (typeof found === "string") {
