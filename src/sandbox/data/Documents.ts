@@ -64,30 +64,22 @@ export const documentBytes = (document: SessionDocument): Uint8Array => {
 
 // 2.7, consent: the documents of the widget and what was accepted; an execution's customer is invented.
 
-/** `hash`: SHA-256 of the content's UTF-8 bytes, in hex. */
-const documentOf = (document_id: string, version: string, title: string, content: string) => ({
-  document_id,
-  version,
-  title,
-  content,
-  hash: sha256Hex(content),
-})
-
-/** Not shown; own choice: two documents, both of which must be accepted. */
+/** Not shown; own choice: two documents, both of which must be accepted; a hash is one of the content. */
 export const consentDocuments = [
-  documentOf(
-    "terms-es",
-    "2.1",
-    "Condiciones de uso",
-    "Condiciones de uso (documento de prueba). El cliente pide que se lean los datos que ha elegido.",
-  ),
-  documentOf(
-    "privacy-es",
-    "3.0",
-    "Información sobre protección de datos",
-    "Protección de datos (documento de prueba). Los datos se usan una vez y se borran a petición.",
-  ),
-]
+  {
+    document_id: "terms-es",
+    version: "2.1",
+    title: "Condiciones de uso",
+    content:
+      "Condiciones de uso (documento de prueba). El cliente pide que se lean los datos que ha elegido.",
+  },
+  {
+    document_id: "privacy-es",
+    version: "3.0",
+    title: "Información sobre protección de datos",
+    content: "Protección de datos (documento de prueba). Los datos se usan una vez y se borran a petición.",
+  },
+].map((document) => ({ ...document, hash: sha256Hex(document.content) }))
 
 export const defaultSignature = {
   signature_provider: "nightjar-sandbox",

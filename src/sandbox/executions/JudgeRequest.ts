@@ -128,14 +128,13 @@ const invalidFeature = (
   position: number,
 ): ReadonlyArray<ValidationItem> => {
   const bare = typeof feature === "string"
-  const code = bare ? feature : feature.code
+  const { code, configurations = {} } = bare ? { code: feature } : feature
   const loc = ["body", "features", position]
   if (!codes.has(code)) {
     const msg = `${code} is not a feature code`
     return [{ loc: bare ? loc : [...loc, "code"], msg, type: "type_error.enum", input: code }]
   }
-  const settings = (bare ? undefined : feature.configurations) ?? {}
-  return judgeSettings(code, settings).map((error) => ({
+  return judgeSettings(code, configurations).map((error) => ({
     ...error,
     loc: [...loc, "configurations", ...error.loc],
   }))

@@ -15,18 +15,16 @@ import { dayOf, settleFeature } from "../state/ResultsPlan.ts"
 import type { FeaturePlan, ResolvedSettings, ResultsPlan, Retrieval } from "../state/ResultsPlan.ts"
 import { closesAt, momentAt } from "../state/SandboxState.ts"
 import type { StartRequest } from "../../service/Execution.ts"
-import { features as featureCodes } from "../../service/Vocabulary.ts"
 import type { Feature, FeatureStatusReason, StatusReason } from "../../service/Vocabulary.ts"
 
 /** Every feature of 2.1 has a family: the type checker ensures it. */
-const families: Readonly<Record<Feature, RecordFamily>> = {
+const byFeature: Readonly<Record<Feature, RecordFamily>> = {
   ...financialFamilies,
   ...civicFamilies,
   ...personalFamilies,
 }
-const isFeature = (code: string): code is Feature => featureCodes.some((known) => known === code)
-export const familyOf = (code: string): RecordFamily | undefined =>
-  isFeature(code) ? families[code] : undefined
+const families: ReadonlyMap<string, RecordFamily> = new Map(Object.entries(byFeature))
+export const familyOf = (code: string): RecordFamily | undefined => families.get(code)
 
 export interface AskedFeature {
   readonly code: string

@@ -9,7 +9,7 @@ import { findEngine } from "../engines/EngineCatalogue.ts"
 import { decideStart, invalidStart, t10nForbidden, unknownToken } from "../executions/Executions.ts"
 import type { StartInput } from "../executions/Executions.ts"
 import { fingerprint } from "../state/Reading.ts"
-import type { Execution, SandboxState } from "../state/SandboxState.ts"
+import type { SandboxState } from "../state/SandboxState.ts"
 import { iso, isJudged } from "../state/Timeline.ts"
 import {
   isVerified,
@@ -20,8 +20,6 @@ import {
   ticketWindow,
   tokenKeyFor,
   verifierOf,
-  type ExchangeRefused,
-  type PendingTicket,
   type Seal,
   type StoredToken,
   type TicketExchanged,
@@ -72,17 +70,8 @@ export const tokenStatusAt = (state: SandboxState, token: StoredToken, at: numbe
   return at >= (locksAt(state, token) ?? Number.POSITIVE_INFINITY) ? "locked" : "active"
 }
 
-interface Exchangeable {
-  readonly execution: Execution
-  readonly ticket: PendingTicket
-  readonly login: string
-}
-
 /** All conditions of 4.6, or the one that is not met. */
-const findExchangeable = (
-  { state, at, application }: Look,
-  request: typeof ExchangeRequest.Type,
-): Exchangeable | ExchangeRefused["fault"] => {
+const findExchangeable = ({ state, at, application }: Look, request: typeof ExchangeRequest.Type) => {
   if (!application.mayTokenize) return "not_enabled"
   const execution = state.executions.get(request.execution_id)
   const ticket = state.tokens.tickets.get(request.execution_id)
@@ -117,8 +106,8 @@ export const exchangeTicket = decidedBy((call, request: typeof ExchangeRequest.T
   if (typeof found === "string") {
     const known = state.executions.has(request.execution_id) ? { execution_id: request.execution_id } : {}
     const answer = { _tag: "Forbidden", detail: "the ticket cannot be exchanged" } as const
-    const about = { at, application: application.app_id, ...known, fault: found }
-    return refused(answer, { _tag: "ExchangeRefused", ...about })
+    const about = { at, application: application.app_id, ...known }
+    return refused(answer, { _tag: "ExchangeRefused", ...about, fault: found })
   }
   const { started } = found.execution
   const token_id = `t10n-${fingerprint("token", seed, started.execution_id).slice(0, 32)}`
