@@ -4,6 +4,9 @@
  * phone. Anything that a caller sent is hostile text: it is escaped, and isolated so that it cannot change
  * the direction of the text around it.
  */
+import { readFileSync } from "node:fs"
+import { findPackageJSON } from "node:module"
+import { join } from "node:path"
 import { Struct } from "effect"
 import { escapeHtml } from "../../base/Text.ts"
 import { ownerOf, type ExecutionSeen, type Truth } from "./Truth.ts"
@@ -22,10 +25,7 @@ export interface AdminFilter {
 const iso = (at: number | undefined): string | null =>
   at === undefined || !Number.isFinite(at) ? null : new Date(at).toISOString()
 
-interface About {
-  readonly application?: string | undefined
-  readonly customer_id?: string | undefined
-}
+type About = Partial<Record<"application" | "customer_id", string | undefined>>
 const isAsked =
   ({ customer, application }: AdminFilter) =>
   (about: About): boolean =>
@@ -160,59 +160,6 @@ export const adminView = (state: SandboxState, truth: Truth, at: number, filter:
 }
 export type AdminView = ReturnType<typeof adminView>
 
-/** Plain and dense, in the reader's own light or dark mode; on a phone each row becomes a card. */
-const style = `
-:root { color-scheme: light dark;
-  --ink: light-dark(#1b1f24, #e6e9ed); --soft: light-dark(#59636e, #9aa4af);
-  --line: light-dark(#d5dae0, #343b43); --page: light-dark(#fff, #14171a);
-  --head: light-dark(#f4f6f8, #1c2024); --good: light-dark(#e0f2e4, #16351f);
-  --good-ink: light-dark(#14532d, #a5e0b4); --bad: light-dark(#fde4e1, #43201d);
-  --bad-ink: light-dark(#8c1d18, #ffb4ab);
-  --open: light-dark(#e1ecfb, #172c47); --open-ink: light-dark(#123f7d, #a9cbf7);
-  --plain: light-dark(#eceff2, #262b31); --plain-ink: light-dark(#3b434c, #c3cad2); }
-* { box-sizing: border-box; }
-body { margin: 0; color: var(--ink); background: var(--page); font: 14px/1.45 system-ui, sans-serif; }
-header, main { max-width: 1500px; margin: 0 auto; padding: 0 20px; }
-header { padding-top: 20px; }
-h1 { font-size: 22px; margin: 0; }
-h2 { font-size: 16px; margin: 28px 0 8px; }
-small, header p { color: var(--soft); font-weight: normal; }
-header p { margin: 2px 0 14px; }
-form { display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: center; }
-input { font: inherit; width: 15em; max-width: 100%; padding: 3px 6px; }
-input[name=limit] { width: 5em; }
-button { font: inherit; padding: 3px 14px; }
-a { color: var(--open-ink); }
-.tiles { list-style: none; display: flex; flex-wrap: wrap; gap: 8px; padding: 0; margin: 18px 0 0; }
-.tiles li { background: var(--head); border: 1px solid var(--line); border-radius: 6px; padding: 6px 12px; }
-.tiles strong { font-size: 18px; margin-right: 4px; }
-table { width: 100%; border-collapse: collapse; }
-th { text-align: left; font-weight: 600; color: var(--soft); background: var(--head); white-space: nowrap; }
-th, td { padding: 6px 10px; border-bottom: 1px solid var(--line); vertical-align: top; }
-td { overflow-wrap: anywhere; min-width: 6.5em; }
-time { white-space: nowrap; }
-code { font: 12px/1.5 ui-monospace, monospace; }
-.tag { display: inline-block; padding: 0 7px; border-radius: 9px; font-size: 12.5px; white-space: nowrap; }
-.good { background: var(--good); color: var(--good-ink); }
-.bad { background: var(--bad); color: var(--bad-ink); }
-.open { background: var(--open); color: var(--open-ink); }
-.plain { background: var(--plain); color: var(--plain-ink); }
-.calm { color: var(--soft); margin: 0; }
-main { padding-bottom: 40px; }
-@media (max-width: 720px) {
-  header, main { padding-left: 12px; padding-right: 12px; }
-  form label { flex: 1 1 100%; display: flex; gap: 8px; align-items: center; }
-  form label { justify-content: space-between; }
-  form input { flex: 0 1 65%; }
-  form input[name=limit] { flex: 0 0 5em; }
-  thead { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
-  tr { display: block; border: 1px solid var(--line); border-radius: 6px; }
-  tr { margin-bottom: 10px; padding: 4px 0; }
-  td { display: grid; grid-template-columns: 7.5em 1fr; gap: 10px; border: 0; padding: 3px 10px; }
-  td::before { content: attr(data-title); color: var(--soft); }
-}
-`
-
 const isEmpty = (value: unknown): boolean => value === null || value === undefined || value === ""
 const tag = (value: string, kind: "good" | "bad" | "open" | "plain"): string =>
   `<span class="tag ${kind}">${escapeHtml(value)}</span>`
@@ -241,8 +188,7 @@ const lineOf = <Row extends object>(row: Row, line: Line<Row>): string | undefin
   const [how = "", name = ""] = line.split(" ")
   const value: unknown = Reflect.get(row, name)
   if (how.endsWith("?") && isEmpty(value)) return undefined
-  const show = Object.entries(shown).find(([kind]) => kind === how.replace("?", ""))?.[1]
-  return show?.(value)
+  return shown[how.replace("?", "") as keyof typeof shown](value)
 }
 
 const cellOf = <Row extends object>(row: Row, lines: ReadonlyArray<Line<Row>>): string => {
@@ -412,12 +358,17 @@ const tiles = (view: AdminView): string =>
 const field = (label: string, name: string, value: string | number = "") =>
   `<label>${label} <input name="${name}" value="${escapeHtml(String(value))}"></label>`
 
+/** Plain and dense, in the reader's own light or dark mode; on a phone each row becomes a card. */
+const readStyle = (): string =>
+  readFileSync(join(findPackageJSON(import.meta.url) ?? "", "../src/sandbox/admin/page.css"), "utf8")
+
 export const adminPage = (view: AdminView): string =>
   `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>The sandbox's truth</title>
-<style>${style}</style></head>
+<style>
+${readStyle()}</style></head>
 <body><header><h1>What really happened</h1>
 <p>The embedded service at <time>${escapeHtml(view.at ?? "")}</time>, its own time. All times are UTC.</p>
 <form method="get" action="/admin">${field("Customer", "customer", view.filter.customer)}\

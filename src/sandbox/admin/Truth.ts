@@ -156,9 +156,11 @@ const repeatedLogins = (
     const earlier = refusals.get(login_key)
     const refused = refusalOf(execution)
     if (refused !== undefined) {
-      const { at: first, readSequence: read } = earlier ?? refused
-      const readSequence = Math.min(refused.readSequence, read)
-      refusals.set(login_key, { at: Math.min(refused.at, first), readSequence })
+      const { at: first, readSequence } = earlier ?? refused
+      refusals.set(login_key, {
+        at: Math.min(refused.at, first),
+        readSequence: Math.min(refused.readSequence, readSequence),
+      })
     }
     if (earlier === undefined || earlier.at > at) return []
     const answer_read = earlier.readSequence < execution.startedSequence
@@ -233,7 +235,12 @@ export const ownerOf = (state: SandboxState, ids: Ids): Owner => {
   return { customer_id: flow?.created.customer_id }
 }
 
-interface RuleBreak {
+/** What the rule is about: an execution, a flow session, or only the application. */
+type About = Readonly<
+  Partial<Record<"execution_id" | "session_id" | "customer_id" | "engine_reference", string>>
+>
+
+interface RuleBreak extends About {
   readonly at: number
   readonly rule:
     | "results_read_too_soon"
@@ -244,11 +251,6 @@ interface RuleBreak {
     | "state_polled_too_fast"
     | "catalogue_polled_in_loop"
   readonly application: string
-  /** What the rule is about: an execution, a flow session, or only the application. */
-  readonly execution_id?: string
-  readonly session_id?: string
-  readonly customer_id?: string
-  readonly engine_reference?: string
   /** For a repeated login: whether the refusal had been read. Repeating an unread one is no fault. */
   readonly answer_read?: boolean
   /** For an execution that was deleted unread: the sub-families that no final answer carried in full. */

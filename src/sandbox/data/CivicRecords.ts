@@ -96,7 +96,16 @@ const job = (context: RecordContext): RecordBody => {
   }
 }
 
-const publicFamilies = {
+const invoices = (product: string, kind: string, usual: RecordFamily["usual"]): RecordFamily =>
+  family(
+    product,
+    kind,
+    usual,
+    (context) => invoice(product, context),
+    (context) => invoicesOf(product, context).count,
+  )
+
+export const civicFamilies = {
   labor_check: family("labor_check", "labor_check:work_life|contribution_bases", [1, 5], job, countJobs),
   public_pensions: family("public_pensions", "public_pension:retirement|widowhood", [0, 1], ({ draw }) => ({
     monthly_amount: amountOf(draw, 400, 3_000),
@@ -135,9 +144,6 @@ const publicFamilies = {
     ownership_percent: draw.pick([100, 50, 33.33]),
     cadastral_value: amountOf(draw, 20_000, 400_000),
   })),
-} satisfies Readonly<Record<string, RecordFamily>>
-
-const trafficFamilies = {
   vehicles_data: family("vehicles_data", "vehicles_data:car|motorcycle", [0, 2], ({ draw, settings }) => ({
     plate: `${draw.digits(4)} ${draw.pick(["BCD", "FGH", "JKL", "MNP"])}`,
     registered_on: dateOf(draw, 2004, 2025),
@@ -153,18 +159,6 @@ const trafficFamilies = {
       ? { point_movements: [{ date: dateOf(draw, 2019, 2026), points: -draw.int(2, 4) }] }
       : {}),
   })),
-} satisfies Readonly<Record<string, RecordFamily>>
-
-const invoices = (product: string, kind: string, usual: RecordFamily["usual"]): RecordFamily =>
-  family(
-    product,
-    kind,
-    usual,
-    (context) => invoice(product, context),
-    (context) => invoicesOf(product, context).count,
-  )
-
-const commercialFamilies = {
   cloud_resource_read: family(
     "cloud_resources",
     "cloud_resource:virtual_machine|bucket",
@@ -179,5 +173,3 @@ const commercialFamilies = {
   supplier_invoices_read: invoices("supplier_invoices", "invoice:supplier", [1, 6]),
   client_invoices_read: invoices("client_invoices", "invoice:client", [0, 6]),
 } satisfies Readonly<Record<string, RecordFamily>>
-
-export const civicFamilies = { ...publicFamilies, ...trafficFamilies, ...commercialFamilies }

@@ -64,36 +64,31 @@ export const documentBytes = (document: SessionDocument): Uint8Array => {
 
 // 2.7, consent: the documents of the widget and what was accepted; an execution's customer is invented.
 
-/** `hash`: SHA-256 of the content's UTF-8 bytes, in hex. */
-const documentOf = (document_id: string, version: string, title: string, content: string) => ({
-  document_id,
-  version,
-  title,
-  content,
-  hash: sha256Hex(content),
-})
-
-/** Not shown; own choice: two documents, both of which must be accepted. */
+/** Not shown; own choice: two documents, both of which must be accepted; a hash is one of the content. */
 export const consentDocuments = [
-  documentOf(
-    "terms-es",
-    "2.1",
-    "Condiciones de uso",
-    "Condiciones de uso (documento de prueba). El cliente pide que se lean los datos que ha elegido.",
-  ),
-  documentOf(
-    "privacy-es",
-    "3.0",
-    "Información sobre protección de datos",
-    "Protección de datos (documento de prueba). Los datos se usan una vez y se borran a petición.",
-  ),
-]
-
-const signatureProvider = "nightjar-sandbox"
+  {
+    document_id: "terms-es",
+    version: "2.1",
+    title: "Condiciones de uso",
+    content:
+      "Condiciones de uso (documento de prueba). El cliente pide que se lean los datos que ha elegido.",
+  },
+  {
+    document_id: "privacy-es",
+    version: "3.0",
+    title: "Información sobre protección de datos",
+    content: "Protección de datos (documento de prueba). Los datos se usan una vez y se borran a petición.",
+  },
+].map((document) => ({ ...document, hash: sha256Hex(document.content) }))
 
 export const defaultSignature = {
-  signature_provider: signatureProvider,
+  signature_provider: "nightjar-sandbox",
   signature_metadata: { channel: "widget" },
+}
+
+export const usualBrowser = {
+  user_agent: "Mozilla/5.0 (X11; Linux x86_64) Sandbox/1.0",
+  origin: "https://widget.sandbox.invalid",
 }
 
 /** For the session of an execution. */
@@ -101,22 +96,15 @@ export const inventedConsent = (seed: number, { started }: Retrieval) => {
   const { customer_id, results, at } = started
   const draw = seeded("consent", seed, customer_id)
   const accepted = iso(at - draw.int(5, 90) * 60_000)
-  const documents = consentDocuments.map(({ document_id, version, hash }) => [
-    document_id,
-    {
-      version,
-      hash,
-      sign_date: accepted,
-      signature_provider: signatureProvider,
-      signature_metadata: { channel: "widget", pages: draw.int(1, 6) },
-    },
-  ])
+  const documents = consentDocuments.map(({ document_id, version, hash }) => {
+    const signature_metadata = { ...defaultSignature.signature_metadata, pages: draw.int(1, 6) }
+    return [document_id, { version, hash, sign_date: accepted, ...defaultSignature, signature_metadata }]
+  })
   return {
     accepted_date: accepted,
     accepted_features: results.features.map(({ code }) => code),
     user_ip: `203.0.113.${draw.int(1, 254)}`,
-    user_agent: "Mozilla/5.0 (X11; Linux x86_64) Sandbox/1.0",
-    origin: "https://widget.sandbox.invalid",
+    ...usualBrowser,
     accepted_documents: Object.fromEntries(documents),
   }
 }

@@ -44,6 +44,8 @@ const places = [
 ] as const
 const streets = listed("Calle Mayor, Avenida de la Constitución, Plaza Nueva, Carrer d'Aragó, Rúa Nova")
 
+export const twoDigits = (number: number | bigint): string => String(number).padStart(2, "0")
+
 const checkLetters = "TRWAGMYFPDXBNJZSQVHLCKE"
 export const dniLetter = (number: number): string => checkLetters.charAt(number % 23)
 
@@ -73,10 +75,9 @@ export const cifOf = (draw: Draw): string => {
 
 /** Province, number and their remainder modulo 97. */
 export const socialSecurityOf = (draw: Draw): string => {
-  const province = String(draw.int(1, 50)).padStart(2, "0")
+  const province = twoDigits(draw.int(1, 50))
   const number = String(draw.int(10_000_000, 99_999_999))
-  const control = String(Number(BigInt(`${province}${number}`) % 97n)).padStart(2, "0")
-  return `${province}${number}${control}`
+  return `${province}${number}${twoDigits(BigInt(`${province}${number}`) % 97n)}`
 }
 
 export const addressOf = (draw: Draw, title: string): Address => {
@@ -96,11 +97,7 @@ export const addressOf = (draw: Draw, title: string): Address => {
 
 /** A calendar date, `YYYY-MM-DD`. */
 export const dateOf = (draw: Draw, fromYear: number, toYear: number): string =>
-  [
-    draw.int(fromYear, toYear),
-    String(draw.int(1, 12)).padStart(2, "0"),
-    String(draw.int(1, 28)).padStart(2, "0"),
-  ].join("-")
+  [draw.int(fromYear, toYear), twoDigits(draw.int(1, 12)), twoDigits(draw.int(1, 28))].join("-")
 
 const companyOf = (draw: Draw): Person => ({
   type: "company",

@@ -13,6 +13,7 @@ import {
   occurrencesIn,
   personOf,
   recurrenceOf,
+  twoDigits,
 } from "./Person.ts"
 import type { Address, Person, RecordBody, RecordContext, RecordFamily } from "./Person.ts"
 import { seeded, type Draw } from "../state/Reading.ts"
@@ -30,12 +31,7 @@ const told = (shape: Draw, chances: Readonly<Record<string, number>>, fields: Re
     }),
   )
 
-interface IdentificationNumber {
-  readonly type: string
-  readonly value: string
-  readonly country: string
-  readonly valid_until?: string
-}
+type IdentificationNumber = Readonly<Record<"type" | "value" | "country", string> & { valid_until?: string }>
 
 /** A malformed number has lost its last character on the way. */
 const identified = (shape: Draw, { valid_until, ...number }: IdentificationNumber): RecordBody => {
@@ -68,16 +64,12 @@ const identificationNumbers = (person: Person, shape: Draw, year: number): Reado
   ]
 }
 
-const addressChances = {
-  title: 0.9,
-  street: 0.97,
-  municipality: 0.9,
-  city: 0.97,
-  state: 0.9,
-  country: 0.95,
-  zip_code: 0.95,
-} as const
-const tellAddress = (shape: Draw, address: Address): RecordBody => told(shape, addressChances, { ...address })
+const tellAddress = (shape: Draw, address: Address): RecordBody =>
+  told(
+    shape,
+    { title: 0.9, street: 0.97, municipality: 0.9, city: 0.97, state: 0.9, country: 0.95, zip_code: 0.95 },
+    { ...address },
+  )
 
 /** What a source says if it does not know whom it is about. */
 const unknownProfile = (person: Person, shape: Draw): RecordBody => ({
@@ -212,32 +204,26 @@ const secondary = (context: RecordContext): RecordBody => {
 }
 
 export const personalFamilies = {
-  customer_information_read: {
-    product: "customer_information",
-    kinds: ["customer_information:user_profile"],
-    usual: [1, 1],
-    make: profile,
-  },
-  academic_data: {
-    product: "academic_data",
-    kinds: [
-      "academic_data:higher_bachelor",
-      "academic_data:secondary_general",
-      "academic_data:higher_master",
-      "academic_data:secondary_vocational",
-      "academic_data:higher_doctorate",
-      "academic_data:professional_certification",
-    ],
-    usual: [1, 4],
-    make: (context) => (context.kind.includes(":higher_") ? higher(context) : secondary(context)),
-  },
+  customer_information_read: family(
+    "customer_information",
+    "customer_information:user_profile",
+    [1, 1],
+    profile,
+  ),
+  academic_data: family(
+    "academic_data",
+    "academic_data:higher_bachelor|secondary_general|higher_master|secondary_vocational|higher_doctorate" +
+      "|professional_certification",
+    [1, 4],
+    (context) => (context.kind.includes(":higher_") ? higher(context) : secondary(context)),
+  ),
 } satisfies Readonly<Record<string, RecordFamily>>
 
 /** An IBAN with valid check digits (ISO 7064, modulo 97). */
 export const ibanOf = (draw: Draw): string => {
   const account = draw.digits(20)
   const check = 98n - (BigInt(`${account}142800`) % 97n)
-  return `ES${String(check).padStart(2, "0")}${account}`
+  return `ES${twoDigits(check)}${account}`
 }
 
 const holders = ({ seed, customer_id, company }: RecordContext) => {
@@ -281,7 +267,7 @@ const card = (context: RecordContext): RecordBody => {
   const shown = {
     masked_pan: `•••• •••• •••• ${draw.digits(4)}`,
     brand: draw.pick(["visa", "mastercard"]),
-    expires: `${draw.int(2027, 2031)}-${String(draw.int(1, 12)).padStart(2, "0")}`,
+    expires: `${draw.int(2027, 2031)}-${twoDigits(draw.int(1, 12))}`,
   }
   return {
     ...(context.shielded ? { brand: shown.brand } : shown),
@@ -359,7 +345,7 @@ export const financialFamilies = {
     "credit_registry_data:es_cirbe_detailed|es_cirbe_aggregated",
     [1, 2],
     ({ draw }) => ({
-      period: `2026-${String(draw.int(1, 10)).padStart(2, "0")}`,
+      period: `2026-${twoDigits(draw.int(1, 10))}`,
       total_risk: amountOf(draw, 0, 400_000),
       entities: draw.int(1, 5),
     }),

@@ -33,8 +33,11 @@ const publicSource = (
   more: More,
 ) => define(reference, { name, category: "public", subCategories: [`public:${kind}`], features, ...more })
 
-/** The four of the product's contract. */
-const promisedEngines = [
+const wordsNote = (field: string) => `Sandbox: behaviour words are read from ${field}.`
+const alias = text("Alias de la conexión", { maxLength: 256 })
+
+export const engineDefinitions: ReadonlyArray<EngineDefinition> = [
+  // The four of the product's contract.
   bank("sandbox-bank:website", "Banco Sandbox", { markets: ["ES", "CO"] }),
   publicSource(
     "sandbox-tax:website",
@@ -55,33 +58,7 @@ const promisedEngines = [
   ),
   bank("sandbox-always:website", "Banco Siempre Presente", { frequency: "always" }),
   bank("sandbox-maintenance:website", "Banco en Obras", { status: "maintenance" }),
-]
-
-/** One for every reason why an engine that exists cannot run (4.8, 4.9). */
-const reservedEngines = [
-  bank("sandbox-draft:website", "Banco en Papel", { status: "draft" }),
-  bank("sandbox-implementing:api", "Banco por Hacer", { status: "implementing" }),
-  bank("sandbox-partial:mobile", "Banco a Medias", { status: "partial" }),
-  bank("sandbox-production:website", "Banco de Verdad", { environment: "production" }),
-  bank("sandbox-offline:other", "Banco Callado", { answering: false }),
-  bank("sandbox-private:website", "Banco Privado", { enabledFor: [firstApplication.app_id] }),
-  bank("sandbox-window:website", "Banco con Horario", { window: true }),
-  // Needs a setting of its own: the only engine that does (4.1, `configurations`).
-  bank("sandbox-settings:website", "Banco por Sucursales", {
-    configurations: settingsForm(
-      {
-        branch: text("Sucursal", { pattern: "^[0-9]{4}$" }),
-        segment: text("Segmento", { enum: ["retail", "business"], default: "retail" }),
-      },
-      ["branch"],
-    ),
-  }),
-]
-
-const wordsNote = (field: string) => `Sandbox: behaviour words are read from ${field}.`
-const alias = text("Alias de la conexión", { maxLength: 256 })
-
-const publicSources = [
+  // Public administrations.
   publicSource(
     "es-tax-agency:website",
     "Agencia Tributaria",
@@ -160,9 +137,7 @@ const publicSources = [
     events: ["action_required", "ended", "auth_ended"],
     tokenizes: false,
   }),
-]
-
-const otherSources = [
+  // The other main categories.
   define("es-bank:api", {
     name: "Banco Ejemplo",
     category: "financial",
@@ -244,13 +219,24 @@ const otherSources = [
     frequency: "unknown",
     events: ["ended"],
   }),
-]
-
-export const engineDefinitions: ReadonlyArray<EngineDefinition> = [
-  ...promisedEngines,
-  ...publicSources,
-  ...otherSources,
-  ...reservedEngines,
+  // One for every reason why an engine that exists cannot run (4.8, 4.9).
+  bank("sandbox-draft:website", "Banco en Papel", { status: "draft" }),
+  bank("sandbox-implementing:api", "Banco por Hacer", { status: "implementing" }),
+  bank("sandbox-partial:mobile", "Banco a Medias", { status: "partial" }),
+  bank("sandbox-production:website", "Banco de Verdad", { environment: "production" }),
+  bank("sandbox-offline:other", "Banco Callado", { answering: false }),
+  bank("sandbox-private:website", "Banco Privado", { enabledFor: [firstApplication.app_id] }),
+  bank("sandbox-window:website", "Banco con Horario", { window: true }),
+  // Needs a setting of its own: the only engine that does (4.1, `configurations`).
+  bank("sandbox-settings:website", "Banco por Sucursales", {
+    configurations: settingsForm(
+      {
+        branch: text("Sucursal", { pattern: "^[0-9]{4}$" }),
+        segment: text("Segmento", { enum: ["retail", "business"], default: "retail" }),
+      },
+      ["branch"],
+    ),
+  }),
 ]
 
 const byReference = new Map(engineDefinitions.map((definition) => [definition.reference, definition]))

@@ -66,23 +66,20 @@ export const settingsForm = (
   ...(defs === undefined ? {} : { $defs: defs }),
 })
 
-/** The form of a second factor (2.4); its only field is `code`. */
-const secondFactorForm = loginForm(
-  { code: text("Código de un solo uso", { minLength: 1, maxLength: 32 }) },
-  { title: "Segundo factor", instructions: "Introduzca el código que le ha enviado la entidad." },
-)
-
-/** What a source may ask beyond a second factor (INPUT_REQUIRED); not shown; own choice: these two fields. */
-const inputForm = loginForm(
-  {
-    delivery: text("Cómo quiere recibirlo", { enum: ["sms", "app", "post"] }),
-    code: text("Dato solicitado", { minLength: 1, maxLength: 32 }),
-  },
-  { title: "Más datos", instructions: "La fuente pide un dato más para seguir." },
-)
-
-export const challengeForm = (reason: "MFA_REQUIRED" | "INPUT_REQUIRED"): FormSchema =>
-  reason === "MFA_REQUIRED" ? secondFactorForm : inputForm
+/** What a source asks (2.4). What it may ask beyond a second factor is not shown; own choice: two fields. */
+export const challengeForms = {
+  MFA_REQUIRED: loginForm(
+    { code: text("Código de un solo uso", { minLength: 1, maxLength: 32 }) },
+    { title: "Segundo factor", instructions: "Introduzca el código que le ha enviado la entidad." },
+  ),
+  INPUT_REQUIRED: loginForm(
+    {
+      delivery: text("Cómo quiere recibirlo", { enum: ["sms", "app", "post"] }),
+      code: text("Dato solicitado", { minLength: 1, maxLength: 32 }),
+    },
+    { title: "Más datos", instructions: "La fuente pide un dato más para seguir." },
+  ),
+}
 
 /** 4.1: what people read above each setting. */
 const titles: Readonly<Record<string, string>> = {

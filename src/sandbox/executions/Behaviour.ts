@@ -29,15 +29,17 @@ export type Behaviour = Readonly<Partial<Asked>>
 const reasons: ReadonlySet<string> = new Set(statusReasons)
 const isReason = (word: string): word is StatusReason => reasons.has(word)
 
-const openOutcomes: ReadonlySet<FeatureStatusReason> = new Set<FeatureStatusReason>([
-  "FEATURE_ACCEPTED",
-  "FEATURE_WAITING",
-  "FEATURE_RUNNING",
-  "FEATURE_ASYNC_WAIT",
-  "FEATURE_ACTION_REQUIRED",
-])
-/** 2.4: an outcome that is not final yet. */
-export const isOpenOutcome = (outcome: FeatureStatusReason): boolean => openOutcomes.has(outcome)
+/** 2.4: the outcomes that are not final yet, by the reason of the execution. */
+export const openOutcomes: Readonly<Partial<Record<StatusReason, FeatureStatusReason>>> = {
+  ACCEPTED: "FEATURE_ACCEPTED",
+  WAITING: "FEATURE_WAITING",
+  RUNNING: "FEATURE_RUNNING",
+  ASYNC_WAIT: "FEATURE_ASYNC_WAIT",
+  MFA_REQUIRED: "FEATURE_ACTION_REQUIRED",
+  INPUT_REQUIRED: "FEATURE_ACTION_REQUIRED",
+}
+export const isOpenOutcome = (outcome: FeatureStatusReason): boolean =>
+  Object.values(openOutcomes).includes(outcome)
 const readOutcome = (name: string): Behaviour => {
   const featureEnd = featureStatusReasons.find((known) => known === name || known === `FEATURE_${name}`)
   return featureEnd === undefined ? {} : { featureEnd }
@@ -68,16 +70,17 @@ const timed = (key: Extract<keyof Behaviour, `${string}Ms`>) => (argument: strin
 const counted = (key: "records" | "documents", max: number) => (argument: string) =>
   given({ [key]: count(argument, max) })
 
-/** What a word with an argument asks for, or what one without any does. */
-type Read = Behaviour | ((argument: string) => Behaviour)
-
 const text =
   (key: "askedBy" | "challengeCode", more: Behaviour = {}) =>
   (argument: string) =>
     argument === "" ? {} : { [key]: argument, ...more }
 
-/** Every word, what it means, and how it is read. */
-const words: ReadonlyArray<readonly [word: string, read: Read, meaning: string]> = [
+/** Every word, how it is read, and what it means: what it asks for, or what its argument makes of it. */
+export type Words<Asked> = ReadonlyArray<
+  readonly [word: string, read: Asked | ((argument: string) => Asked), meaning: string]
+>
+
+const words: Words<Behaviour> = [
   ["ok", {}, "succeeds; any unknown word means the same"],
   ["queue-N", timed("queueMs"), "N seconds in the queue"],
   ["run-N", timed("runMs"), "N seconds of work, login included"],
@@ -172,25 +175,23 @@ const words: ReadonlyArray<readonly [word: string, read: Read, meaning: string]>
 /** For help. */
 export const behaviourWords = words.map(([word, , meaning]) => ({ word, meaning }))
 
-/** By the whole word, or by what comes before its argument. */
-const reads: ReadonlyMap<string, Read> = new Map(
-  words.map(([word, read]) => [typeof read === "function" ? (word.split("-")[0] ?? "") : word, read]),
-)
-
-const readWord = (word: string): Behaviour => {
-  const whole = reads.get(word)
-  if (typeof whole === "object") return whole
-  const dash = word.indexOf("-")
-  const read = dash < 0 ? undefined : reads.get(word.slice(0, dash))
-  return typeof read === "function" ? read(word.slice(dash + 1)) : {}
+/** Reads words joined by `+`. Unknown ones mean nothing; if a word appears twice, the last one counts. */
+export const readerOf = <Asked extends object>(known: Words<Asked>) => {
+  // By the whole word, or by what comes before its argument.
+  const reads = new Map(
+    known.map(([word, read]) => [typeof read === "function" ? (word.split("-")[0] ?? "") : word, read]),
+  )
+  const readWord = (word: string): Asked | undefined => {
+    const whole = reads.get(word)
+    if (typeof whole !== "function" && whole !== undefined) return whole
+    const [name = "", ...argument] = word.split("-")
+    const read = argument.length === 0 ? undefined : reads.get(name)
+    return typeof read === "function" ? read(argument.join("-")) : undefined
+  }
+  return (text: string): Partial<Asked> =>
+    Object.assign({}, ...text.split("+", 64).map((word) => readWord(word.trim())))
 }
-
-/** If a word appears twice, the last one counts. */
-export const readBehaviour = (text: string): Behaviour =>
-  text
-    .split("+")
-    .slice(0, 64)
-    .reduce<Behaviour>((behaviour, word) => ({ ...behaviour, ...readWord(word.trim()) }), {})
+export const readBehaviour: (text: string) => Behaviour = readerOf(words)
 
 // What a login does not say is drawn from the seed: minutes to hours, as in a real night.
 

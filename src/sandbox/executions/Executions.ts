@@ -8,7 +8,7 @@ import { given } from "../../base/Schemas.ts"
 import { answered, decidedBy, noteStateRead, refused, type Call } from "../core/SandboxCore.ts"
 import { checkForm, type FormFinding } from "../engines/AnswerEngines.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
-import { challengeForm, whyUnavailable, type EngineDefinition } from "../engines/EngineDefinition.ts"
+import { challengeForms, whyUnavailable, type EngineDefinition } from "../engines/EngineDefinition.ts"
 import { challengeHash, endOf, planTimeline, readBehaviour, stillbornTimeline } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
 import {
@@ -29,15 +29,11 @@ import { executionIds, fingerprint } from "../state/Reading.ts"
 import { findExecution, momentAt, openExecutions, runsOf } from "../state/SandboxState.ts"
 import type { Execution, SandboxEvent, SandboxState, StartRefused, Started } from "../state/SandboxState.ts"
 import { statusCodeOf } from "../state/Timeline.ts"
-import { issueTicket } from "../state/TokenState.ts"
+import { issueTicket, type TicketExchanged } from "../state/TokenState.ts"
 import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import type { StatusReason } from "../../service/Vocabulary.ts"
 
-interface Access {
-  readonly application: string
-  readonly customer_id: string
-  readonly engine_reference: string
-}
+type Access = Pick<Started, "application" | "customer_id" | "engine_reference">
 
 /** Somebody else's run, in flight since `at`, for `foreignMs`: one per customer and engine. */
 const foreignRun = (
@@ -72,10 +68,7 @@ const hadForeignRun = (state: SandboxState, access: Access): boolean =>
   )
 
 /** 4.12: the token that a start came with, and what prevents it. */
-interface TokenOfStart {
-  readonly token_id: string
-  readonly login_key: string
-  readonly locking_hash: string
+interface TokenOfStart extends Pick<TicketExchanged, "token_id" | "login_key" | "locking_hash"> {
   readonly fault?: Extract<StatusReason, "T10N_REJECTED" | "T10N_EXCEPTION">
 }
 
@@ -335,7 +328,7 @@ const judgeAnswer = (execution: Execution, seed: number, payload: unknown) => {
   const opened = openParameters(payload)
   if (opened.findings.length > 0) return wrong("encryption", opened.findings)
   const { challenge } = execution.started.timeline
-  const findings = checkForm(challengeForm(challenge?.reason ?? "MFA_REQUIRED"), opened.values)
+  const findings = checkForm(challengeForms[challenge?.reason ?? "MFA_REQUIRED"], opened.values)
   if (findings.length > 0) return wrong("form", findings)
   return judgeCode(seed, challenge?.codeHash, String(opened.values["code"]))
 }

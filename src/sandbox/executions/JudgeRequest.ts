@@ -3,13 +3,14 @@
  * enumerations is malformed; encryption, the engine's login form, its settings and its date limits are judged
  * after the start was accepted. Also the keyed hashes by which a login is recognised without being stored.
  */
-import { constants, createDecipheriv, createPrivateKey, createPublicKey, privateDecrypt } from "node:crypto"
+import { constants, createPrivateKey, createPublicKey, privateDecrypt } from "node:crypto"
 import { Predicate, Record, Struct } from "effect"
 import { checkForm, featureForm, type FormFinding } from "../engines/AnswerEngines.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
 import type { AskedFeature } from "./PlanResults.ts"
 import { fingerprint, type FullReading } from "../state/Reading.ts"
 import { judgeSettings, settleFeature } from "../state/ResultsPlan.ts"
+import { openGcm } from "../state/TokenState.ts"
 import type { StartRequest, ValidationItem } from "../../service/Execution.ts"
 import { features, type StatusReason } from "../../service/Vocabulary.ts"
 
@@ -36,11 +37,7 @@ const sandboxKey = [
   "O5+T0IxSM7HVqaYyok8lW2jYC8EAmpbUM/w4WuXfrr/gVetQd8KE4G7xbamKu3FX4/nDwqOWrSP5hh6HO/3XRq0=",
 ].join("")
 
-const privateKey = createPrivateKey({
-  key: Buffer.from(sandboxKey, "base64"),
-  format: "der",
-  type: "pkcs8",
-})
+const privateKey = createPrivateKey({ key: Buffer.from(sandboxKey, "base64"), format: "der", type: "pkcs8" })
 
 const oaep = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" }
 
@@ -58,18 +55,10 @@ export const encryptionKey = {
 const openRsa = (text: string): string =>
   privateDecrypt({ key: privateKey, ...oaep }, Buffer.from(text, "base64")).toString("utf8")
 
-const tagBytes = 16
-
 const openHybrid = (text: string): string => {
   const [wrapped = "", iv = "", sealed = ""] = text.split(".")
   const key = privateDecrypt({ key: privateKey, ...oaep }, Buffer.from(wrapped, "base64"))
-  const bytes = Buffer.from(sealed, "base64")
-  const decipher = createDecipheriv("aes-256-gcm", key, Buffer.from(iv, "base64"), {
-    authTagLength: tagBytes,
-  })
-  decipher.setAuthTag(bytes.subarray(-tagBytes))
-  const opened = [decipher.update(bytes.subarray(0, -tagBytes)), decipher.final()]
-  return Buffer.concat(opened).toString("utf8")
+  return openGcm(key, Buffer.from(iv, "base64"), Buffer.from(sealed, "base64"))
 }
 
 /** Whether a text claims to be encrypted. */
@@ -86,10 +75,8 @@ const openText = (sealed: string): string | undefined => {
 }
 
 const openObject = (sealed: string): Readonly<Record<string, unknown>> | undefined => {
-  const text = openText(sealed)
-  if (text === undefined) return undefined
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = JSON.parse(openText(sealed) ?? "")
     return Predicate.isObject(value) ? value : undefined
   } catch {
     return undefined
@@ -141,14 +128,13 @@ const invalidFeature = (
   position: number,
 ): ReadonlyArray<ValidationItem> => {
   const bare = typeof feature === "string"
-  const code = bare ? feature : feature.code
+  const { code, configurations = {} } = bare ? { code: feature } : feature
   const loc = ["body", "features", position]
   if (!codes.has(code)) {
     const msg = `${code} is not a feature code`
     return [{ loc: bare ? loc : [...loc, "code"], msg, type: "type_error.enum", input: code }]
   }
-  const settings = (bare ? undefined : feature.configurations) ?? {}
-  return judgeSettings(code, settings).map((error) => ({
+  return judgeSettings(code, configurations).map((error) => ({
     ...error,
     loc: [...loc, "configurations", ...error.loc],
   }))
@@ -180,11 +166,7 @@ const isBeyondLimits = ({ error }: FormFinding): boolean => error.type === beyon
  * reading says otherwise: BAD_CONFIGURATIONS, at once: the request itself is at fault, and an unchanged
  * retry fails in the same way.
  */
-const limitFindings = (
-  engine: EngineDefinition,
-  { code, configurations }: AskedFeature,
-  at: number,
-): ReadonlyArray<FormFinding> =>
+const limitFindings = (engine: EngineDefinition, { code, configurations }: AskedFeature, at: number) =>
   settleFeature(code, configurations, at, engine.keepsMonths).beyond.map((name) => ({
     error: {
       loc: [name],
@@ -194,11 +176,7 @@ const limitFindings = (
     input: configurations[name],
   }))
 
-const featureFindings = (
-  engine: EngineDefinition,
-  asked: ReadonlyArray<AskedFeature>,
-  at: number,
-): ReadonlyArray<FormFinding> =>
+const featureFindings = (engine: EngineDefinition, asked: ReadonlyArray<AskedFeature>, at: number) =>
   asked.flatMap((feature) => {
     const form = engine.features.find((code) => code === feature.code)
     const wrong = form === undefined ? [] : checkForm(featureForm(engine, form), feature.configurations)

@@ -15,18 +15,16 @@ import { dayOf, settleFeature } from "../state/ResultsPlan.ts"
 import type { FeaturePlan, ResolvedSettings, ResultsPlan, Retrieval } from "../state/ResultsPlan.ts"
 import { closesAt, momentAt } from "../state/SandboxState.ts"
 import type { StartRequest } from "../../service/Execution.ts"
-import { features as featureCodes } from "../../service/Vocabulary.ts"
 import type { Feature, FeatureStatusReason, StatusReason } from "../../service/Vocabulary.ts"
 
 /** Every feature of 2.1 has a family: the type checker ensures it. */
-const families: Readonly<Record<Feature, RecordFamily>> = {
+const byFeature: Readonly<Record<Feature, RecordFamily>> = {
   ...financialFamilies,
   ...civicFamilies,
   ...personalFamilies,
 }
-const isFeature = (code: string): code is Feature => featureCodes.some((known) => known === code)
-export const familyOf = (code: string): RecordFamily | undefined =>
-  isFeature(code) ? families[code] : undefined
+const families: ReadonlyMap<string, RecordFamily> = new Map(Object.entries(byFeature))
+export const familyOf = (code: string): RecordFamily | undefined => families.get(code)
 
 export interface AskedFeature {
   readonly code: string
@@ -36,24 +34,16 @@ export interface AskedFeature {
 }
 
 /** 4.1: without a list, the defaults run; what the engine does not implement is silently ignored. */
-export const askedFeatures = (
-  engine: EngineDefinition,
-  request: StartRequest,
-): ReadonlyArray<AskedFeature> => {
+export const askedFeatures = (engine: EngineDefinition, request: StartRequest) => {
   const asked: ReadonlyArray<AskedFeature> =
     request.features === undefined
       ? engine.defaults.map((code) => ({ code, configurations: {}, position: undefined }))
-      : request.features.map((feature, position) =>
-          typeof feature === "string"
-            ? { code: feature, configurations: {}, position }
-            : { code: feature.code, configurations: feature.configurations ?? {}, position },
-        )
-  const seen = new Set<string>()
-  return asked.filter(({ code }) => {
-    if (seen.has(code) || !engine.features.some((offered) => offered === code)) return false
-    seen.add(code)
-    return true
-  })
+      : request.features.map((feature, position) => {
+          const { code, configurations = {} } = typeof feature === "string" ? { code: feature } : feature
+          return { code, configurations, position }
+        })
+  const offered = asked.filter(({ code }) => engine.features.some((known) => known === code))
+  return offered.filter(({ code }, index) => offered.findIndex((one) => one.code === code) === index)
 }
 
 /** The kinds of a feature, narrowed by its settings if they name some, in the family's order. */
@@ -178,16 +168,10 @@ const sumOf = (features: ResultsPlan["features"]): number =>
 export const recordsPlanned = ({ features }: ResultsPlan): number => sumOf(features)
 
 /** What comes before one feature's own records. */
-const recordsBefore = ({ features }: ResultsPlan, code: string): number =>
-  sumOf(
-    features.slice(
-      0,
-      Math.max(
-        0,
-        features.findIndex((feature) => feature.code === code),
-      ),
-    ),
-  )
+const recordsBefore = ({ features }: ResultsPlan, code: string): number => {
+  const index = features.findIndex((feature) => feature.code === code)
+  return sumOf(features.slice(0, Math.max(0, index)))
+}
 
 /** Of the first `retrieved` records of a plan, how many belong to each feature, in order. */
 export const retrievedByFeature = (plan: ResultsPlan, retrieved: number): ReadonlyArray<number> => {

@@ -5,8 +5,8 @@
  */
 import { given } from "../../base/Schemas.ts"
 import { raisesEvent } from "../engines/EngineCatalogue.ts"
-import { challengeForm } from "../engines/EngineDefinition.ts"
-import { isOpenOutcome } from "./Behaviour.ts"
+import { challengeForms } from "../engines/EngineDefinition.ts"
+import { isOpenOutcome, openOutcomes } from "./Behaviour.ts"
 import { countProducts, retrievedAt, retrievedByFeature } from "./PlanResults.ts"
 import { findRecord, rulesFor, type DeliveryRecord, type HookState } from "../state/HookState.ts"
 import type { FeaturePlan, Retrieval } from "../state/ResultsPlan.ts"
@@ -125,14 +125,6 @@ const messagesAt = (execution: Execution, at: number): ReadonlyArray<Message> =>
   return [...readingMessages(execution, at, phase), ...closingMessages(execution, phase)]
 }
 
-const openOutcomes: Readonly<Partial<Record<StatusReason, FeatureStatusReason>>> = {
-  ACCEPTED: "FEATURE_ACCEPTED",
-  WAITING: "FEATURE_WAITING",
-  RUNNING: "FEATURE_RUNNING",
-  ASYNC_WAIT: "FEATURE_ASYNC_WAIT",
-  MFA_REQUIRED: "FEATURE_ACTION_REQUIRED",
-  INPUT_REQUIRED: "FEATURE_ACTION_REQUIRED",
-}
 const closedOutcomes: Readonly<Partial<Record<StatusReason, FeatureStatusReason>>> = {
   TIMEOUT: "FEATURE_TIMEOUT",
   ACTION_TIMEOUT: "FEATURE_ACTION_TIMEOUT",
@@ -206,13 +198,14 @@ export const acceptanceBody = (started: Started) => ({
 })
 
 /** 7: `input` and `ctx` are optional, and this service echoes what it was sent, as real ones do. */
-const echo = (errors: Execution["started"]["parameters_errors"], inputs: ReadonlyArray<unknown>) =>
-  errors.map((error, index) => {
+const echo = (errors: Started["parameters_errors"], inputs: ReadonlyArray<unknown>) => {
+  if (errors.length === 0) return undefined
+  return errors.map((error, index) => {
     const input = inputs[index]
-    return input === undefined
-      ? error
-      : { ...error, msg: `${JSON.stringify(input)} ${error.msg}`, input, ctx: { given: input } }
+    if (input === undefined) return error
+    return { ...error, msg: `${JSON.stringify(input)} ${error.msg}`, input, ctx: { given: input } }
   })
+}
 
 const datesAt = (execution: Execution, at: number) => {
   const { phase, closed, engineStartedAt } = momentAt(execution, at)
@@ -236,8 +229,6 @@ export const stateBody = (
   const messages = messagesAt(execution, at)
   // A source that finds fault with the request says so when it ends the run because of it.
   const rejected = closed && phase.status_reason === started.timeline.end
-  const parameters_errors = parametersErrors(execution, rejected)
-  const configurations_errors = rejected ? started.configurations_errors : []
   return {
     ...acceptanceBody(started),
     status_code: phase.status_code,
@@ -255,10 +246,10 @@ export const stateBody = (
     running_time: secondsOf(activeMs + personMs),
     total_elapsed_time: secondsOf((closed ? phase.from : at) - started.at),
     features: featuresAt(execution, at),
-    ...(parameters_errors.length === 0 ? {} : { parameters_errors: echo(parameters_errors, inputs) }),
-    ...(configurations_errors.length === 0
-      ? {}
-      : { configurations_errors: echo(configurations_errors, inputs) }),
+    ...given({
+      parameters_errors: echo(parametersErrors(execution, rejected), inputs),
+      configurations_errors: echo(rejected ? started.configurations_errors : [], inputs),
+    }),
     messages,
   }
 }
@@ -275,7 +266,7 @@ export const challengeBody = (execution: Execution, expires: number) => {
   const refused = execution.answers.at(-1)
   const { challenge } = execution.started.timeline
   return {
-    form_schema: challengeForm(challenge?.reason ?? "MFA_REQUIRED"),
+    form_schema: challengeForms[challenge?.reason ?? "MFA_REQUIRED"],
     action_required_expires: iso(expires),
     producer: challenge?.producer ?? "engine",
     ...(refused === undefined ? {} : { payload_errors: refused.payload_errors }),

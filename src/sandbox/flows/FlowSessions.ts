@@ -201,7 +201,7 @@ export const sessionsSeen = (state: FlowState) =>
       application,
       ...given({ customer_id, found_at: session.foundAt }),
       phases: session.phases,
-      events: flowEventsOf(session),
+      events: flowEventsOf(session).map(({ event, at }) => ({ event, at })),
       results_reads: session.reads,
       locked_at: session.lockedAt,
       too_soon_at: session.refusedAt,
@@ -235,12 +235,10 @@ export const widgetBodies = {
   answer: Schema.Struct({ code: Schema.String }),
 }
 type BodyOf<Name extends keyof typeof widgetBodies> = (typeof widgetBodies)[Name]["Type"]
-type StepOf<Name extends "start" | "consent" | "connect" | "answer"> = BodyOf<Name> & { readonly _tag: Name }
+type StepWithBody = Exclude<keyof typeof widgetBodies, "create">
+type StepOf<Name extends StepWithBody> = BodyOf<Name> & { readonly _tag: Name }
 export type StepRequest =
-  | StepOf<"start">
-  | StepOf<"consent">
-  | StepOf<"connect">
-  | StepOf<"answer">
+  | { [Name in StepWithBody]: StepOf<Name> }[StepWithBody]
   | { readonly _tag: "leave" | "cancel" | "client-cancel" }
 
 const sessionNotFound = refused({ _tag: "NotFound", detail: "session not found" })
@@ -251,11 +249,12 @@ const invalid = (detail: ReadonlyArray<ErrorItem>) => ({
 })
 const wrongValue = (loc: ErrorItem["loc"], msg: string) => invalid([{ loc, msg, type: "value_error" }])
 
-const decideCreate = (
-  { state, seed, at, application: { app_id: application } }: Look,
-  request: BodyOf<"create">,
-  offered: ReadonlyArray<string>,
-) => {
+/** What a consent form offers if the session is created without naming features. */
+const usualFeatures = featuresOf(publicSources)
+
+const decideCreate = (look: Look, request: BodyOf<"create">) => {
+  const { state, seed, at } = look
+  const application = look.application.app_id
   const ordinal = state.flows.sessions.size
   const created: FlowSessionCreated = {
     _tag: "FlowSessionCreated",
@@ -263,7 +262,7 @@ const decideCreate = (
     application,
     session_id: fingerprint("flow-session", seed, application, ordinal, at).slice(0, 24),
     ...given({ customer_id: request.customer_id }),
-    features: [...new Set(request.features ?? offered)],
+    features: [...new Set(request.features ?? usualFeatures)],
     plan: readFlowPlan(request.behaviour ?? ""),
   }
   return answered(created.session_id, created)
@@ -400,9 +399,6 @@ const sessionView = (session: FlowSession, at: number) => {
   }
 }
 
-/** What a consent form offers if the session is created without naming features. */
-const usualFeatures = featuresOf(publicSources)
-
 /** The session as it is once what was decided is recorded. */
 const viewOf = (decide: (call: Call) => ReturnType<typeof decideCreate | typeof decideStep>) =>
   Effect.gen(function* () {
@@ -411,8 +407,7 @@ const viewOf = (decide: (call: Call) => ReturnType<typeof decideCreate | typeof 
     return session === undefined ? yield* settle(call, sessionNotFound) : sessionView(session, call.at)
   })
 
-export const createSession = (request: BodyOf<"create">) =>
-  viewOf((call) => decideCreate(call, request, usualFeatures))
+export const createSession = (request: BodyOf<"create">) => viewOf((call) => decideCreate(call, request))
 
 /** 4.10 has no such call: code that draws the widget reads the session here. */
 export const viewSession = (session_id: string) =>

@@ -5,21 +5,19 @@
  * read of the session; negative ones are before it.
  */
 import { Struct } from "effect"
-import { consentDocuments, defaultSignature } from "../data/Documents.ts"
+import { consentDocuments, defaultSignature, usualBrowser } from "../data/Documents.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
 import type { EngineDefinition } from "../engines/EngineDefinition.ts"
-import { endOf, planTimeline, readBehaviour } from "../executions/Behaviour.ts"
+import { endOf, planTimeline, readBehaviour, readerOf, type Words } from "../executions/Behaviour.ts"
 import { askedFeatures, planResults } from "../executions/PlanResults.ts"
 import type { FlowPlan, FlowSessionCreated, FlowSourcePlan, FlowStep, TakenStep } from "../state/FlowMoves.ts"
-import { recordsCustomerOf } from "../state/FlowTimeline.ts"
+import { recordsCustomerOf, type FlowInput } from "../state/FlowTimeline.ts"
 import { fingerprint, seeded, type Draw } from "../state/Reading.ts"
 import { firstApplication } from "../state/SandboxState.ts"
 
 type ScriptStep =
   | readonly [seconds: number, name: "start" | "consent" | "leave" | "cancel" | "client-cancel"]
   | readonly [seconds: number, name: "connect", engine_reference: string, words: string]
-
-const at = (...step: ScriptStep): ScriptStep => step
 
 interface StandingScript {
   readonly name: string
@@ -34,140 +32,128 @@ const work = "es-social-security:website"
 const university = "es-university:website"
 const traffic = "es-traffic:website"
 
-/** Started and consented, the sources connected one after another, and left, long before the first read. */
-const over = (
-  ...sources: ReadonlyArray<readonly [engine: string, words: string]>
-): ReadonlyArray<ScriptStep> => [
-  at(-900, "start"),
-  at(-870, "consent"),
-  ...sources.map(([engine, words], index) => [-840 + index * 20, "connect", engine, words] as const),
-  at(-700, "leave"),
-]
-
 const quick = "queue-1+run-30"
+
+/** Started and consented, and what follows. */
+const begun = (
+  startsAt: number,
+  consentsAt: number,
+  ...rest: ReadonlyArray<ScriptStep>
+): ReadonlyArray<ScriptStep> => [[startsAt, "start"], [consentsAt, "consent"], ...rest]
+
+/** Quick sources connected one after another, and left, long before the first read. */
+const over = (...sources: ReadonlyArray<readonly [engine: string, words?: string]>) =>
+  begun(
+    -900,
+    -870,
+    ...sources.map(
+      ([engine, words = "ok"], index) => [-840 + index * 20, "connect", engine, `${quick}+${words}`] as const,
+    ),
+    [-700, "leave"],
+  )
 
 /** The number of a script is its position. */
 const scripts: Readonly<Record<string, Omit<StandingScript, "name">>> = {
   completed: {
     meaning: "completed: taxes, work history and studies, a consent with documents, and an attachment",
-    steps: over([taxes, `${quick}+records-9`], [work, `${quick}+records-6+attach-1`], [university, quick]),
+    steps: over([taxes, "records-9"], [work, "records-6+attach-1"], [university]),
   },
   partial: {
     meaning:
       "partial: one source reads for 4 more minutes and gains records; for 2 more it shows a record that " +
       "the final results do not have and lacks one that they have",
-    steps: [
-      at(-300, "start"),
-      at(-285, "consent"),
-      at(-280, "connect", university, `${quick}+records-4`),
-      at(-270, "connect", work, "queue-0+run-510+records-20+late-120"),
-      at(-200, "leave"),
-    ],
+    steps: begun(
+      -300,
+      -285,
+      [-280, "connect", university, `${quick}+records-4`],
+      [-270, "connect", work, "queue-0+run-510+records-20+late-120"],
+      [-200, "leave"],
+    ),
   },
   unstarted: { meaning: "created, never started by the customer: 412", steps: [] },
-  failed: {
-    meaning: "failed: the only source returned nothing",
-    steps: over([taxes, `${quick}+end-FAILED`]),
-  },
+  failed: { meaning: "failed: the only source returned nothing", steps: over([taxes, "end-FAILED"]) },
   customer_cancelled: {
     meaning: "the customer cancelled while a source was being read: the records read so far remain",
-    steps: [
-      at(-600, "start"),
-      at(-580, "consent"),
-      at(-560, "connect", taxes, "queue-0+run-100+records-10"),
-      at(-500, "cancel"),
-    ],
+    steps: begun(-600, -580, [-560, "connect", taxes, "queue-0+run-100+records-10"], [-500, "cancel"]),
   },
   timed_out: {
     meaning: "timed out: the customer gave consent and never came back",
-    steps: [at(-7200, "start"), at(-7170, "consent")],
+    steps: begun(-7200, -7170),
   },
   locked: {
     meaning: "locked for 30 seconds after the first read (504); then like 0",
     words: "locked-930",
-    steps: over([taxes, `${quick}+records-9`], [work, `${quick}+records-6`]),
+    steps: over([taxes, "records-9"], [work, "records-6"]),
   },
   never_final: {
     meaning: "partial forever: is_closed never becomes true",
-    steps: over([taxes, `${quick}+records-5+neverfinal`]),
+    steps: over([taxes, "records-5+neverfinal"]),
   },
   company: {
     meaning: "completed: the customer is a company",
     words: "company",
-    steps: over([taxes, `${quick}+records-6`]),
+    steps: over([taxes, "records-6"]),
   },
   client_cancelled: {
     meaning: "the client cancelled before the customer connected a source",
-    steps: [at(-600, "start"), at(-580, "consent"), at(-500, "client-cancel")],
+    steps: begun(-600, -580, [-500, "client-cancel"]),
   },
   system_cancelled: {
     meaning: "the platform cancelled while a source was being read",
     words: "system-120",
-    steps: [at(-600, "start"), at(-580, "consent"), at(-560, "connect", taxes, "queue-0+run-300+records-9")],
+    steps: begun(-600, -580, [-560, "connect", taxes, "queue-0+run-300+records-9"]),
   },
   misconfigured: {
     meaning: "ended with CONFIGURATION_ERROR as soon as it was started",
     words: "broken",
-    steps: [at(-600, "start")],
+    steps: [[-600, "start"]],
   },
   no_consent: {
     meaning: "completed, without a consent in its results",
     words: "noconsent",
-    steps: over([traffic, `${quick}+records-5`]),
+    steps: over([traffic, "records-5"]),
   },
   documents: {
     meaning: "completed, with five attachments and those of the work history",
-    steps: over([work, `${quick}+records-4+attach-5`]),
+    steps: over([work, "records-4+attach-5"]),
   },
   odd: {
     meaning: "completed, with records that break their schema or are of an unknown family",
-    steps: over([taxes, `${quick}+records-4+odd`]),
+    steps: over([taxes, "records-4+odd"]),
   },
   large: {
     meaning: "completed with 12,000 records: every read holds the lock for 12 seconds (504)",
-    steps: over([taxes, `${quick}+records-12000`]),
+    steps: over([taxes, "records-12000"]),
   },
   live: {
     meaning:
       "the customer is at the consent form at the first read, consents after 60 seconds, connects " +
       "after 90, leaves after 150; final after about 5 minutes",
-    steps: [
-      at(-30, "start"),
-      at(60, "consent"),
-      at(90, "connect", taxes, "queue-10+run-200+records-8"),
-      at(150, "leave"),
-    ],
+    steps: begun(-30, 60, [90, "connect", taxes, "queue-10+run-200+records-8"], [150, "leave"]),
   },
   second_login: {
     meaning: "completed: the first login was refused, the second one succeeded",
-    steps: over(
-      [taxes, `${quick}+heal-1-INCORRECT_CREDENTIALS`],
-      [university, quick],
-      [taxes, `${quick}+records-5`],
-    ),
+    steps: over([taxes, "heal-1-INCORRECT_CREDENTIALS"], [university], [taxes, "records-5"]),
   },
-  empty: {
-    meaning: "completed without any records",
-    steps: over([taxes, `${quick}+records-0`]),
-  },
+  empty: { meaning: "completed without any records", steps: over([taxes, "records-0"]) },
   every_family: {
     meaning: "completed: records of all features",
     steps: over(
-      ["sandbox-tax:website", `${quick}+records-45`],
-      ["es-bank:api", `${quick}+records-60`],
-      ["cloud-hosting:api", `${quick}+records-6`],
-      ["es-utility:mobile", `${quick}+records-8`],
+      ["sandbox-tax:website", "records-45"],
+      ["es-bank:api", "records-60"],
+      ["cloud-hosting:api", "records-6"],
+      ["es-utility:mobile", "records-8"],
     ),
   },
   refused: {
     meaning: "failed: the source refused the login, and the customer left",
-    steps: over([taxes, `${quick}+end-BLOCKED_USER`]),
+    steps: over([taxes, "end-BLOCKED_USER"]),
   },
   abandoned: {
     meaning:
       "completed: the customer never closed the widget, which gave up half an hour after the last record",
     words: "idle-1800",
-    steps: [at(-7200, "start"), at(-7170, "consent"), at(-7150, "connect", university, `${quick}+records-4`)],
+    steps: begun(-7200, -7170, [-7150, "connect", university, `${quick}+records-4`]),
   },
 }
 export const standingScripts: ReadonlyArray<StandingScript> = Object.entries(scripts).map(
@@ -195,17 +181,8 @@ const connections = (draw: Draw, from: number, ends: string): ReadonlyArray<Scri
   })
 
 /** Started this long before the first read, and left before every source of a slow one is done. */
-const walked = (
-  draw: Draw,
-  ago: number,
-  ends = "",
-  last: "leave" | "cancel" = "leave",
-): ReadonlyArray<ScriptStep> => [
-  [-ago, "start"],
-  [-ago + 20, "consent"],
-  ...connections(draw, -ago + 40, ends),
-  [-ago + 100, last],
-]
+const walked = (draw: Draw, ago: number, ends = "", last: "leave" | "cancel" = "leave") =>
+  begun(-ago, 20 - ago, ...connections(draw, 40 - ago, ends), [100 - ago, last])
 
 type Kind = readonly [
   weight: number,
@@ -248,13 +225,14 @@ const secondsMax = 10 * 365 * 24 * 3600
 
 const unsaid: FlowPlan = { idleMs, lockedMs: 0, broken: false, asksConsent: true, company: false }
 
-/** Every word of a session, what it means, and what it changes: a time in seconds, or the plan itself. */
-export const sessionWords: ReadonlyArray<
-  readonly [word: string, read: keyof FlowPlan | Partial<FlowPlan>, meaning: string]
-> = [
-  ["idle-N", "idleMs", "the widget gives up after N seconds without customer activity (default 1800)"],
-  ["locked-N", "lockedMs", "flow results answer 504 for N seconds after the customer starts"],
-  ["system-N", "systemMs", "the platform cancels the session N seconds after the customer starts"],
+const timed = (key: "idleMs" | "lockedMs" | "systemMs") => (seconds: string) =>
+  /^\d{1,9}$/.test(seconds) ? { [key]: Math.min(Number(seconds), secondsMax) * 1000 } : {}
+
+/** Every word of a session. */
+export const sessionWords: Words<Partial<FlowPlan>> = [
+  ["idle-N", timed("idleMs"), "the widget gives up after N seconds without customer activity (default 1800)"],
+  ["locked-N", timed("lockedMs"), "flow results answer 504 for N seconds after the customer starts"],
+  ["system-N", timed("systemMs"), "the platform cancels the session N seconds after the customer starts"],
   [
     "broken",
     { broken: true },
@@ -264,22 +242,8 @@ export const sessionWords: ReadonlyArray<
   ["company", { company: true }, "the customer is a company"],
 ]
 
-const readWord = (word: string): Partial<FlowPlan> => {
-  const seconds = /(?<=^[a-z]+-)\d{1,9}$/.exec(word)?.[0]
-  const shown = seconds === undefined ? word : word.replace(seconds, "N")
-  const read = sessionWords.find(([known]) => known === shown)?.[1]
-  if (typeof read === "object") return read
-  return read === undefined || seconds === undefined
-    ? {}
-    : { [read]: Math.min(Number(seconds), secondsMax) * 1000 }
-}
-
-/** Unknown words mean nothing; if a word appears twice, the last one counts. */
-export const readFlowPlan = (text: string): FlowPlan =>
-  text
-    .split("+")
-    .slice(0, 64)
-    .reduce<FlowPlan>((plan, word) => ({ ...plan, ...readWord(word.trim()) }), unsaid)
+const readWords = readerOf(sessionWords)
+export const readFlowPlan = (text: string): FlowPlan => ({ ...unsaid, ...readWords(text) })
 
 const words = sessionWords.map(([word, , meaning]) => `  ${word.padEnd(12)}${meaning}`).join("\n")
 const standing = standingScripts
@@ -351,69 +315,47 @@ const numberOf = (session_id: string): number | undefined =>
     ? Number.parseInt(session_id.slice(standingPrefix.length), 16)
     : undefined
 
-const scriptOf = (seed: number, number: number): StandingScript | undefined =>
-  number < firstDrawnScript ? standingScripts[number] : drawScript(seed, number)
-
 /** What kind of session an id names under a seed; undefined if it is not a standing session. */
 export const standingScriptOf = (seed: number, session_id: string): StandingScript | undefined => {
   const number = numberOf(session_id)
-  return number === undefined ? undefined : scriptOf(seed, number)
+  if (number === undefined) return undefined
+  return number < firstDrawnScript ? standingScripts[number] : drawScript(seed, number)
 }
 
-interface Planning {
-  readonly seed: number
-  readonly created: FlowSessionCreated
-  readonly connections: Map<string, number>
-}
-
+/** `ordinal`: how many steps before this one connected the same engine. */
 const planStep = (
-  { seed, created, connections }: Planning,
-  at: number,
-  [, name, what = "", words = ""]: StandingScript["steps"][number],
-) => {
+  { seed, at, created, ordinal }: Pick<SourceInput, "seed" | "at" | "created" | "ordinal">,
+  [, name, what = "", words = ""]: ScriptStep,
+): FlowStep | undefined => {
   switch (name) {
     case "start":
-      return {
-        _tag: name,
-        user_ip: "198.51.100.7",
-        user_agent: "Mozilla/5.0 (X11; Linux x86_64) Sandbox/1.0",
-        origin: "https://widget.sandbox.invalid",
-      } satisfies FlowStep
+      return { _tag: name, user_ip: "198.51.100.7", ...usualBrowser }
     case "consent": {
       const documents = consentDocuments.map((document) => ({
         ...Struct.pick(document, ["document_id", "version", "hash"]),
         ...defaultSignature,
       }))
-      return { _tag: name, features: created.features, documents } satisfies FlowStep
+      return { _tag: name, features: created.features, documents }
     }
     case "connect": {
       const engine = findEngine(what)
       if (engine === undefined) return undefined
-      const ordinal = connections.get(what) ?? 0
-      connections.set(what, ordinal + 1)
       const source = planSource({ seed, at, created, engine, features: created.features, words, ordinal })
-      return { _tag: name, source } satisfies FlowStep
+      return { _tag: name, source }
     }
     default:
-      return { _tag: name } satisfies FlowStep
+      return { _tag: name }
   }
-}
-
-interface StandingPlan {
-  readonly created: FlowSessionCreated
-  readonly steps: ReadonlyArray<TakenStep>
 }
 
 /** How long before the customer's first step the client created the session. */
 const aheadMs = 60_000
 
 /** The session with this id as of its first read, at `at`; undefined if there is none. */
-export const planStanding = (seed: number, at: number, session_id: string): StandingPlan | undefined => {
+export const planStanding = (seed: number, at: number, session_id: string): FlowInput | undefined => {
   const script = standingScriptOf(seed, session_id)
   if (script === undefined) return undefined
-  const engines = script.steps.flatMap(([, name, what]) =>
-    name === "connect" && what !== undefined ? [what] : [],
-  )
+  const engines = script.steps.flatMap(([, , engine = []]) => engine)
   const startsAt = at + (script.steps[0]?.[0] ?? 0) * 1000
   const created: FlowSessionCreated = {
     _tag: "FlowSessionCreated",
@@ -424,10 +366,10 @@ export const planStanding = (seed: number, at: number, session_id: string): Stan
     features: featuresOf(engines.length === 0 ? ["sandbox-tax:website"] : engines),
     plan: readFlowPlan(script.words ?? ""),
   }
-  const planning: Planning = { seed, created, connections: new Map() }
-  const steps = script.steps.flatMap((planned): ReadonlyArray<TakenStep> => {
+  const steps = script.steps.flatMap((planned, index): ReadonlyArray<TakenStep> => {
     const stepAt = at + planned[0] * 1000
-    const step = planStep(planning, stepAt, planned)
+    const ordinal = script.steps.slice(0, index).filter(([, , engine]) => engine === planned[2]).length
+    const step = planStep({ seed, at: stepAt, created, ordinal }, planned)
     return step === undefined ? [] : [{ at: stepAt, step }]
   })
   return { created, steps }

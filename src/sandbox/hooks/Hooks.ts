@@ -23,10 +23,8 @@ type HookBound = Extract<HookEvent, { readonly _tag: "HookBound" }>
 type RuleChange = Partial<Pick<HookRule, "url" | "enabled" | "order" | "duplicates">>
 
 const bind = (look: Look, event: string, change: RuleChange & Pick<HookRule, "url">): HookBound => {
-  const {
-    at,
-    application: { app_id: application },
-  } = look
+  const { at } = look
+  const application = look.application.app_id
   const known = findRule(look, event)
   const rule: HookRule = {
     id: ruleId(application, event),
@@ -152,11 +150,10 @@ const unbind = (
   const { at, application } = look
   return answered(
     { _tag: "NoContent" },
-    ...wanted.map((event): HookEvent => ({
-      _tag: "HookUnbound",
-      at,
-      rule: ruleId(application.app_id, event),
-    })),
+    ...wanted.map((event): HookEvent => {
+      const rule = ruleId(application.app_id, event)
+      return { _tag: "HookUnbound", at, rule }
+    }),
   )
 }
 
@@ -165,8 +162,8 @@ export const deleteFlowHooks = decidedBy((call, { events }: FlowHookChange) =>
   unbind(call, events, flowEvents),
 )
 
-const hookOf = ({ events, url, order, duplicates }: HookRule) => ({
-  event: events[0] ?? "",
+const hookOf = ({ events: [event = ""], url, order, duplicates }: HookRule) => ({
+  event,
   url,
   order,
   duplicates,
@@ -201,16 +198,6 @@ export const unbindHooks = decidedBy((call, events: ReadonlyArray<string> | unde
 
 const prefix = "webhook-"
 
-const ruleOf = (webhook: Webhook, index: number, known: HookRule | undefined, at: number): HookRule => ({
-  id: `${prefix}${index + 1}`,
-  events: webhook.events ?? allEvents,
-  url: webhook.url,
-  enabled: true,
-  since: known?.since ?? at,
-  order: webhook.order ?? "timely",
-  duplicates: webhook.duplicates ?? false,
-})
-
 /** Throws if a target is not an http URL: the caller has already checked it. */
 export const decideStartHooks = (
   hooks: HookState,
@@ -219,8 +206,11 @@ export const decideStartHooks = (
 ): ReadonlyArray<HookEvent> => {
   if (webhooks.some(({ url }) => readTarget(url) === undefined))
     throw new Error("a webhook needs an http address")
-  const rules = webhooks.map((webhook, index) =>
-    ruleOf(webhook, index, hooks.rules.get(`${prefix}${index + 1}`), at),
+  const rules = webhooks.map(
+    ({ url, events = allEvents, order = "timely", duplicates = false }, index): HookRule => {
+      const id = `${prefix}${index + 1}`
+      return { id, events, url, enabled: true, since: hooks.rules.get(id)?.since ?? at, order, duplicates }
+    },
   )
   const wanted = new Set(rules.map(({ id }) => id))
   const gone = [...hooks.rules.keys()].filter((id) => id.startsWith(prefix) && !wanted.has(id))

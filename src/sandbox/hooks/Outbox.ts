@@ -11,7 +11,6 @@ import { findEngine, raisesEvent } from "../engines/EngineCatalogue.ts"
 import { flowResultsBody, sessionStatusAt } from "../executions/Results.ts"
 import { statusMessage } from "../executions/StateBody.ts"
 import { flowSessionBody } from "../flows/FlowSessions.ts"
-import { flowMoves, type FlowMove } from "../state/FlowMoves.ts"
 import { flowEventsOf, type FlowSession } from "../state/FlowTimeline.ts"
 import { findRecord, rulesFor, type HookEvent, type HookRule, type HookState } from "../state/HookState.ts"
 import { fingerprint, seeded } from "../state/Reading.ts"
@@ -45,60 +44,54 @@ interface RaisedEvent extends Omit<Occasion, "body"> {
   readonly data?: Readonly<Record<string, unknown>>
 }
 
-type Raised = Omit<RaisedEvent, "event" | "ordinal">
-
-const raisedIn = (phase: Phase): Raised => ({
-  at: phase.from,
-  status_reason: phase.status_reason,
-  producer: phase.challenge === undefined ? "engine" : (phase.heldBy ?? "engine"),
-  judged: isJudged(phase),
-})
+/** The event of each of these phases, with what it says otherwise than its phase. */
+const raisedIn = (
+  event: EngineEventName,
+  phases: ReadonlyArray<Phase>,
+  otherwise: (phase: Phase) => Partial<RaisedEvent> = () => ({}),
+) =>
+  phases.map((phase, ordinal): RaisedEvent => ({
+    event,
+    ordinal,
+    at: phase.from,
+    status_reason: phase.status_reason,
+    producer: phase.challenge === undefined ? "engine" : (phase.heldBy ?? "engine"),
+    judged: isJudged(phase),
+    ...otherwise(phase),
+  }))
 
 /** Own choice: a run refused because of its form, or stopped while it was queued, has no `started`. */
-const startedOf = ({ phases, started, stop }: Execution): ReadonlyArray<Raised> => {
+const beginOf = ({ phases, started, stop }: Execution): ReadonlyArray<Phase> => {
   const begun = phases.find((phase) => phase.spends !== "queue")
   if (begun === undefined || started.timeline.stillborn) return []
-  if (stop !== undefined && isClosedPhase(begun) && begun.from >= stop.at) return []
-  // A run without work begins when it pauses or ends.
-  const status_reason = begun.spends === "work" ? begun.status_reason : "WAITING"
-  return [{ ...raisedIn(begun), status_reason, producer: "engine" }]
-}
-
-/** Only a run that may pause has phases with a challenge (4.1, `customer_interaction_available`). */
-const pausesOf = ({ phases }: Execution): ReadonlyArray<Raised> =>
-  phases.flatMap((phase) => {
-    if (phase.challenge === undefined) return []
-    return [{ ...raisedIn(phase), data: { action_required_expires: iso(phase.challenge.expires) } }]
-  })
-
-/** Rules 1 and 2 for `auth_ended`: the verdict on the login, accepted or not. */
-const loginEndOf = ({ phases }: Execution): ReadonlyArray<Raised> => {
-  const resolved = phases.find(isJudged)
-  return resolved === undefined
-    ? []
-    : [{ ...raisedIn(resolved), status_reason: resolved.authentication_status, producer: "engine" }]
-}
-
-const endOf = ({ phases }: Execution): ReadonlyArray<Raised> => {
-  const last = phases.at(-1)
-  return last !== undefined && isClosedPhase(last) ? [raisedIn(last)] : []
+  return stop !== undefined && isClosedPhase(begun) && begun.from >= stop.at ? [] : [begun]
 }
 
 /**
  * In the order in which they are raised; simultaneous ones in the order of a run's life. Events later than
  * now are what will happen if nobody does anything.
  */
-const executionEventsOf = (execution: Execution): ReadonlyArray<RaisedEvent> =>
-  (
-    [
-      ["started", startedOf(execution)],
-      ["action_required", pausesOf(execution)],
-      ["auth_ended", loginEndOf(execution)],
-      ["ended", endOf(execution)],
-    ] as const
-  )
-    .flatMap(([event, raised]) => raised.map((one, ordinal) => ({ ...one, event, ordinal })))
-    .toSorted((one, other) => one.at - other.at)
+const executionEventsOf = (execution: Execution): ReadonlyArray<RaisedEvent> => {
+  const { phases } = execution
+  // Only a run that may pause has phases with a challenge (4.1, `customer_interaction_available`).
+  const pauses = phases.filter(({ challenge }) => challenge !== undefined)
+  return [
+    // A run without work begins when it pauses or ends.
+    ...raisedIn("started", beginOf(execution), ({ spends, status_reason }) => ({
+      status_reason: spends === "work" ? status_reason : "WAITING",
+      producer: "engine",
+    })),
+    ...raisedIn("action_required", pauses, ({ challenge }) =>
+      given({ data: challenge && { action_required_expires: iso(challenge.expires) } }),
+    ),
+    // Rules 1 and 2 for `auth_ended`: the verdict on the login, accepted or not.
+    ...raisedIn("auth_ended", phases.filter(isJudged).slice(0, 1), ({ authentication_status }) => ({
+      status_reason: authentication_status,
+      producer: "engine",
+    })),
+    ...raisedIn("ended", phases.filter(isClosedPhase)),
+  ].toSorted((one, other) => one.at - other.at)
+}
 
 /** 6.1 */
 const executionEventBody = ({ started }: Execution, raised: RaisedEvent): ExecutionEvent => ({
@@ -199,15 +192,6 @@ const carriesResults: ReadonlySet<FlowEventName> = new Set<FlowEventName>([
   "es-public-administration:ended",
 ])
 
-/** The status that the event's own move caused: the next one may follow in the same moment. */
-const statusAfter = (session: FlowSession, event: FlowEventName): string => {
-  const raises = ({ move }: FlowSession["phases"][number]): boolean => {
-    const { event: raised }: FlowMove = flowMoves[move]
-    return raised === event
-  }
-  return (session.phases.find(raises) ?? session.phases[0]).status
-}
-
 /** `{status_reason}` is the session's status code (own choice); what came before it was found is past. */
 const flowSubject = (seed: number, session: FlowSession): Subject => ({
   id: session.created.session_id,
@@ -215,9 +199,9 @@ const flowSubject = (seed: number, session: FlowSession): Subject => ({
   extra: {},
   occasions: flowEventsOf(session)
     .filter(({ at }) => session.foundAt === undefined || at >= session.foundAt)
-    .map(({ event, at }) => {
+    .map(({ event, at, status }) => {
       const results = carriesResults.has(event) ? () => flowSessionBody(seed, session, at) : undefined
-      return flowOccasion(session.created, event, at, statusAfter(session, event), results)
+      return flowOccasion(session.created, event, at, status, results)
     }),
 })
 
@@ -327,10 +311,6 @@ const targetOf = (delivery: Delivery): string => {
   return target.href
 }
 
-/** Own choice: the same for every attempt of a delivery, so that a receiver can recognise duplicates. */
-const deliveryId = (seed: number, { rule, subject, occasion }: Delivery): string =>
-  fingerprint("hook", seed, rule.id, subject.id, occasion.event, occasion.ordinal).slice(0, 32)
-
 const idsIn = (event: SandboxEvent): ReadonlyArray<string> => [
   ...("execution_id" in event && event.execution_id !== undefined ? [event.execution_id] : []),
   ...("session_id" in event && event.session_id !== undefined ? [event.session_id] : []),
@@ -340,12 +320,12 @@ const idsIn = (event: SandboxEvent): ReadonlyArray<string> => [
 
 const isRuleEvent = ({ _tag }: SandboxEvent): boolean => _tag === "HookBound" || _tag === "HookUnbound"
 
-/** Own choice: how the receiver can recognise duplicates and attempts. The body is the event, as JSON. */
-const headersOf = (core: SandboxCore, delivery: Delivery) => ({
+/** Own choice: all attempts of a delivery have one id, so that the receiver can recognise duplicates. */
+const headersOf = (seed: number, { rule, subject, attempt, occasion: { event, ordinal } }: Delivery) => ({
   "user-agent": "nightjar-sandbox",
-  "x-nightjar-event": delivery.occasion.event,
-  "x-nightjar-delivery": deliveryId(core.seed, delivery),
-  "x-nightjar-attempt": String(delivery.attempt),
+  "x-nightjar-event": event,
+  "x-nightjar-delivery": fingerprint("hook", seed, rule.id, subject.id, event, ordinal).slice(0, 32),
+  "x-nightjar-attempt": String(attempt),
 })
 
 export const outboxOf = (core: SandboxCore) => ({
@@ -363,7 +343,7 @@ export const outboxOf = (core: SandboxCore) => ({
   /** A delivery as it is sent. */
   requestOf: (delivery: Delivery) => ({
     url: targetOf(delivery),
-    headers: headersOf(core, delivery),
+    headers: headersOf(core.seed, delivery),
     body: delivery.occasion.body(),
   }),
   settle: (delivery: Delivery, at: number, answer: Answer): void =>

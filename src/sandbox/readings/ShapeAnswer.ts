@@ -16,29 +16,22 @@ const shapeOptionals = ({ optionals }: FullReading, names: ReadonlyArray<string>
   return { ...Struct.omit(body, names), ...Object.fromEntries(nulls) }
 }
 
-interface Request {
+interface Ids {
   readonly external_execution_id?: string
-}
-interface Running extends Request {
-  readonly execution_id: string
 }
 
 /** 4.1: the ids of the run in flight, with the external id that the reading asks for, or null. */
-export const withConflictId = <Ids extends Running>(
+export const withConflictId = <Running extends Ids>(
   { conflict_external_id }: FullReading,
-  { external_execution_id: theirs, ...ids }: Ids,
-  { external_execution_id: ours }: Request,
-): Omit<Ids, "external_execution_id"> & { readonly external_execution_id?: string | null } => {
+  { external_execution_id: theirs, ...ids }: Running,
+  { external_execution_id: ours }: Ids,
+): Omit<Running, "external_execution_id"> & { readonly external_execution_id?: string | null } => {
   const shown = { running: theirs ?? null, request: ours, absent: undefined, null: null }
   return { ...ids, ...given({ external_execution_id: shown[conflict_external_id] }) }
 }
 
-interface ResultsBody {
-  readonly data: Readonly<Record<string, unknown>>
-}
-
 /** 2.7: by product, or one list of everything that `data` holds. */
-export const shapeResults = <Body extends ResultsBody>(
+export const shapeResults = <Body extends { readonly data: Fields }>(
   { flow_data }: FullReading,
   body: Body,
 ): Omit<Body, "data"> & { readonly data: unknown } =>
@@ -159,10 +152,7 @@ export interface EdgeAnswer {
   readonly body: ErrorBody
 }
 
-const json = (value: unknown): ErrorBody => ({
-  text: JSON.stringify(value),
-  contentType: "application/json",
-})
+const json = (value: unknown): ErrorBody => ({ text: JSON.stringify(value), contentType: "application/json" })
 const detail = (status: number, text: unknown): EdgeAnswer => ({ status, body: json({ detail: text }) })
 const notFound = detail(404, "Not Found")
 const notAllowed: EdgeAnswer = { status: 405, body: { text: "", contentType: "text/plain" } }
@@ -231,12 +221,7 @@ const flowWaitSeconds = 5
 const otherWaitSeconds = 30
 
 /** 7 and 8: the value of `Retry-After`; if undefined, there is none. */
-export const retryAfter = (
-  { retry_after }: FullReading,
-  endpoint: string,
-  status: number,
-  at: number,
-): string | undefined => {
+export const retryAfter = ({ retry_after }: FullReading, endpoint: string, status: number, at: number) => {
   if (retry_after === "absent" || !waits.has(status)) return undefined
   const seconds = flowEndpoints.has(endpoint) ? flowWaitSeconds : otherWaitSeconds
   return retry_after === "seconds" ? String(seconds) : new Date(at + seconds * 1_000).toUTCString()

@@ -287,7 +287,7 @@ const shaped = (reading: FullReading, endpoint: string, at: number, response: Re
   return withBody(timed, JSON.stringify(shape({ ...value })), "application/json")
 }
 
-/** Middleware for the contract's routes and for the widget's. */
+/** Middleware for the contract's routes and for this service's own. */
 export const ReadingGate = {
   layer: Layer.unwrap(
     Effect.map(

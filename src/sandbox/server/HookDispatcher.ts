@@ -10,24 +10,14 @@ import { DelayQueue } from "../../base/Time.ts"
 import type { Answer, Delivery, Outbox } from "../hooks/Outbox.ts"
 import { Sandbox } from "./Sandbox.ts"
 
-export interface HookDispatcherOptions {
-  /** How long a target has to answer, on the service's clock; ten seconds if absent. */
-  readonly answerWithin?: Duration.Input
-}
-
 const atOnceMax = 16
 /** Only the status of a target's answer counts; this much of its body is read to keep the connection. */
 const answerBytesMax = 65_536
 
 /** Codes of a connection that was never established: nothing was sent. */
-const neverConnected: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-])
+const neverConnected: ReadonlySet<string> = new Set(
+  "ECONNREFUSED ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH UND_ERR_CONNECT_TIMEOUT".split(" "),
+)
 
 /** Own choice: an answer that was cut or never came leaves open whether the event arrived. */
 const answerOfFailure = ({ reason }: HttpClientError.HttpClientError): Answer =>
@@ -116,10 +106,9 @@ class Agenda {
   }
 }
 
-const dispatch = Effect.fnUntraced(function* (options: HookDispatcherOptions) {
+const dispatch = Effect.fnUntraced(function* (within: Duration.Input) {
   const { outbox } = yield* Sandbox
   const client = yield* HttpClient.HttpClient
-  const within = options.answerWithin ?? Duration.seconds(10)
   const agenda = new Agenda(outbox)
   const unwatch = outbox.watch((subjects) =>
     subjects === undefined ? agenda.lookAtAll() : subjects.forEach((subject) => agenda.look(subject)),
@@ -150,8 +139,11 @@ const dispatch = Effect.fnUntraced(function* (options: HookDispatcherOptions) {
   yield* Effect.forkScoped(Effect.forever(turn))
 })
 
-/** Needs the service and a client; use one that limits its connections and follows no redirect. */
+/**
+ * Needs the service and a client; use one that limits its connections and follows no redirect. A target has
+ * to answer within `answerWithin`, on the service's clock.
+ */
 export const HookDispatcher = {
-  layer: (options: HookDispatcherOptions = {}): Layer.Layer<never, never, Sandbox | HttpClient.HttpClient> =>
-    Layer.effectDiscard(dispatch(options)),
+  layer: ({ answerWithin = Duration.seconds(10) }: { readonly answerWithin?: Duration.Input } = {}) =>
+    Layer.effectDiscard(dispatch(answerWithin)),
 }

@@ -6,7 +6,8 @@
 import { Clock, Effect, Layer, Result, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { adminPage, type AdminFilter } from "../admin/AdminPage.ts"
+import { given } from "../../base/Schemas.ts"
+import { adminPage, type AdminFilter, type AdminView } from "../admin/AdminPage.ts"
 import { readRecords } from "../executions/Executions.ts"
 import { encryptionKey } from "../executions/JudgeRequest.ts"
 import { createSession, takeStep, viewSession, widgetBodies } from "../flows/FlowSessions.ts"
@@ -34,8 +35,7 @@ const decodeAsked = Schema.decodeUnknownResult(Asked)
 
 const filterOf = ({ limit = limitDefault, customer, application }: typeof Asked.Type): AdminFilter => ({
   limit,
-  ...(customer === undefined || customer === "" ? {} : { customer }),
-  ...(application === undefined || application === "" ? {} : { application }),
+  ...given({ customer: customer || undefined, application: application || undefined }),
 })
 
 const refused = refuse(
@@ -52,9 +52,7 @@ const headers = {
   "cache-control": "no-store",
 }
 
-type View = Parameters<typeof adminPage>[0]
-
-const answering = (show: (view: View) => HttpServerResponse.HttpServerResponse) =>
+const answering = (show: (view: AdminView) => HttpServerResponse.HttpServerResponse) =>
   Effect.fnUntraced(function* (sandbox: Sandbox["Service"]) {
     const asked = decodeAsked(yield* HttpServerRequest.ParsedSearchParams)
     if (Result.isFailure(asked)) return refused
@@ -135,21 +133,6 @@ const Hooks = HttpApiGroup.make("executionHooks").add(
   }),
 )
 
-class HookApi extends HttpApi.make("sandbox-hooks").add(Hooks.prefix("/sandbox")).middleware(SandboxGate) {}
-
-const hooks = HttpApiBuilder.group(HookApi, "executionHooks", (handlers) =>
-  handlers.handleAll({
-    listHooks: () => listHooks(),
-    bindHooks: ({ payload }) => bindHooks(payload),
-    unbindHooks: ({ query }) => unbindHooks(query.events),
-  }),
-)
-
-/** Needs the service, a router and the platform's HTTP services. */
-export const HookRoutes = {
-  layer: HttpApiBuilder.layer(HookApi).pipe(Layer.provide(hooks), Layer.provide(SandboxGate.layer)),
-}
-
 // `{flows_url}/es-public-administration/v1/widget`: the reference does not show how a widget is used.
 
 const widgetErrors = [NotFound, Conflict, Invalid, Unauthorized, Forbidden] as const
@@ -177,11 +160,19 @@ const Widget = HttpApiGroup.make("widget").add(
   HttpApiEndpoint.post("cancelByClient", "/widget/:session_id/client-cancel", ofSession),
 )
 
-class WidgetApi extends HttpApi.make("sandbox-widget")
-  .add(Widget.prefix("/flows/es-public-administration/v1"))
+class OwnApi extends HttpApi.make("sandbox-own")
+  .add(Hooks.prefix("/sandbox"), Widget.prefix("/flows/es-public-administration/v1"))
   .middleware(SandboxGate) {}
 
-const widget = HttpApiBuilder.group(WidgetApi, "widget", (handlers) =>
+const hooks = HttpApiBuilder.group(OwnApi, "executionHooks", (handlers) =>
+  handlers.handleAll({
+    listHooks: () => listHooks(),
+    bindHooks: ({ payload }) => bindHooks(payload),
+    unbindHooks: ({ query }) => unbindHooks(query.events),
+  }),
+)
+
+const widget = HttpApiBuilder.group(OwnApi, "widget", (handlers) =>
   handlers.handleAll({
     createSession: ({ payload }) => createSession(payload),
     viewSession: ({ params: { session_id } }) => viewSession(session_id),
@@ -196,6 +187,6 @@ const widget = HttpApiBuilder.group(WidgetApi, "widget", (handlers) =>
 )
 
 /** Needs the service, a router and the platform's HTTP services. */
-export const WidgetRoutes = {
-  layer: HttpApiBuilder.layer(WidgetApi).pipe(Layer.provide(widget), Layer.provide(SandboxGate.layer)),
+export const OwnRoutes = {
+  layer: HttpApiBuilder.layer(OwnApi).pipe(Layer.provide([hooks, widget]), Layer.provide(SandboxGate.layer)),
 }

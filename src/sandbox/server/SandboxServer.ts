@@ -26,7 +26,7 @@ import { startExecution } from "../executions/Executions.ts"
 import { downloadAttachment, readFlowResults } from "../flows/FlowSessions.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import { ConnectionLost, FaultGate, ReadingGate, SandboxGate, TimeGate } from "./Gates.ts"
-import { HookRoutes, OpenRoutes, RecordsRoutes, WidgetRoutes } from "./OwnRoutes.ts"
+import { OpenRoutes, OwnRoutes, RecordsRoutes } from "./OwnRoutes.ts"
 import { coreOfSandbox, type Sandbox } from "./Sandbox.ts"
 import * as Tokens from "../tokens/Tokens.ts"
 import { ServiceApi } from "../../service/Api.ts"
@@ -98,9 +98,8 @@ export const SandboxRoutes = {
       Layer.provide([FaultGate.layer, TimeGate.layer]),
     ),
     OpenRoutes.layer,
-    HookRoutes.layer,
     RecordsRoutes.layer.pipe(Layer.provide(TimeGate.layer)),
-    WidgetRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
+    OwnRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
   ).pipe(HttpRouter.provideRequest(coreOfSandbox)),
 }
 
@@ -198,11 +197,6 @@ export interface SandboxAddress {
   readonly flows_url: string
 }
 
-export interface SandboxServerOptions {
-  readonly port: number
-  readonly host?: string
-}
-
 const addressOf = (server: HttpServer.HttpServer["Service"]): SandboxAddress => {
   const origin = HttpServer.formatAddress(server.address)
   return { base_url: `${origin}/api`, flows_url: `${origin}/flows` }
@@ -215,7 +209,10 @@ export class SandboxServer extends Context.Service<SandboxServer, SandboxAddress
   static readonly layer = ({
     port,
     host = "127.0.0.1",
-  }: SandboxServerOptions): Layer.Layer<SandboxServer, HttpServerError.ServeError, Sandbox> =>
+  }: {
+    readonly port: number
+    readonly host?: string
+  }): Layer.Layer<SandboxServer, HttpServerError.ServeError, Sandbox> =>
     Layer.effect(SandboxServer, Effect.map(HttpServer.HttpServer, addressOf)).pipe(
       Layer.provideMerge(
         HttpRouter.serve(Layer.merge(SandboxRoutes.layer, ServerGuard.layer(host)), {

@@ -197,7 +197,7 @@ const FlowResultsLocked = Schema.TaggedStruct("FlowResultsLocked", { at, session
 /** The caller read it again within five seconds (4.10). */
 const FlowResultsRefused = Schema.TaggedStruct("FlowResultsRefused", { at, session_id: Schema.String })
 
-const FlowSessionEvents = Schema.Union([
+export const FlowSessionEvents = Schema.Union([
   FlowSessionCreated,
   FlowSessionFound,
   FlowStepTaken,
@@ -205,10 +205,6 @@ const FlowSessionEvents = Schema.Union([
   FlowResultsLocked,
   FlowResultsRefused,
 ]).pipe(Schema.toTaggedUnion("_tag"))
-export const flowEventSchemas = FlowSessionEvents.members
 
 /** An event of a flow session in the journal; those of section 6.2 are derived from them. */
 export type FlowSessionEvent = typeof FlowSessionEvents.Type
-
-export const isFlowSessionEvent = (event: { readonly _tag: string }): event is FlowSessionEvent =>
-  Object.hasOwn(FlowSessionEvents.cases, event._tag)

@@ -14,7 +14,7 @@ import type {
   TakenStep,
 } from "./FlowMoves.ts"
 import type { ErrorItem, Retrieval } from "./ResultsPlan.ts"
-import { acceptedIn, afterAsking, isClosedPhase, lifeOf, statusCodeOf, unread } from "./Timeline.ts"
+import { acceptedIn, afterAsking, endIn, lifeOf, statusCodeOf, unread } from "./Timeline.ts"
 import type { ChallengeAnswer, SessionReads, Stop } from "./Timeline.ts"
 import type { FlowEventName, StatusReason } from "../../service/Vocabulary.ts"
 
@@ -33,7 +33,8 @@ interface FlowLife {
   readonly sources: ReadonlyArray<FlowSource>
 }
 
-interface FlowInput {
+/** How a session was created, and the steps taken in it. */
+export interface FlowInput {
   readonly created: FlowSessionCreated
   readonly steps: ReadonlyArray<TakenStep>
 }
@@ -55,15 +56,10 @@ const liveSource = (
   phases: lifeOf(plan.timeline, at, answers, stop),
 })
 
-const endOfSource = ({ phases }: FlowSource) => {
-  const last = phases.at(-1)
-  return last !== undefined && isClosedPhase(last) ? last : undefined
-}
-
 /** When a source is final. */
 const settlesAt = (source: FlowSource): number => {
   const { neverFinal, lateMs } = source.started.results
-  const end = endOfSource(source)
+  const end = endIn(source.phases)
   if (end === undefined || neverFinal) return Number.POSITIVE_INFINITY
   return end.from + (end.authentication_status === "AUTH_OK" ? lateMs : 0)
 }
@@ -82,7 +78,7 @@ export const sessionEnds: Readonly<Partial<Record<StatusReason, FlowMoveName>>> 
 /** Not shown; own choice: one successful source completes the session, else the last one's end decides. */
 const outcomeOf = (sources: ReadonlyArray<FlowSource>): FlowMoveName => {
   if (sources.length === 0) return "customer_cancelled"
-  const ends = sources.map(endOfSource)
+  const ends = sources.map(({ phases }) => endIn(phases))
   if (ends.some((end) => end !== undefined && sessionEnds[end.status_reason] === "completed"))
     return "completed"
   const last = ends.reduce((latest, end) => ((end?.from ?? 0) >= (latest?.from ?? 0) ? end : latest))
@@ -244,18 +240,17 @@ export const flowMomentOf = (phases: FlowLife["phases"], at: number): FlowPhase 
   phases.findLast((phase) => phase.from <= at) ?? phases[0]
 
 /**
- * 6.2: every event of the session's life so far and, if no further step is taken, in the future. `partial`
- * appears at most once; `ended` once, unless a word keeps the session open forever.
+ * 6.2: every event of the session's life so far and, if no further step is taken, in the future, each with
+ * the status that its move caused. `partial` appears at most once; `ended` once, unless a word keeps the
+ * session open forever.
  */
-export const flowEventsOf = (
-  session: Pick<FlowLife, "phases">,
-): ReadonlyArray<{ readonly event: FlowEventName; readonly at: number }> => {
+export const flowEventsOf = (session: Pick<FlowLife, "phases">) => {
   const seen = new Set<FlowEventName>()
-  return session.phases.flatMap(({ move: name, from }) => {
+  return session.phases.flatMap(({ move: name, from, status }) => {
     const { event }: FlowMove = flowMoves[name]
     if (event === undefined || seen.has(event)) return []
     seen.add(event)
-    return [{ event, at: from }]
+    return [{ event, at: from, status }]
   })
 }
 

@@ -29,11 +29,7 @@ export interface HookState {
 type Attempted = Exclude<HookEvent, { readonly _tag: "HookBound" | "HookUnbound" }>
 type Which = Pick<DeliveryRecord, "event" | "ordinal" | "rule">
 
-export const findRecord = (
-  hooks: HookState,
-  subject: string,
-  { event, ordinal, rule }: Which,
-): DeliveryRecord | undefined =>
+export const findRecord = (hooks: HookState, subject: string, { event, ordinal, rule }: Which) =>
   hooks.deliveries
     .get(subject)
     ?.find((record) => record.event === event && record.ordinal === ordinal && record.rule === rule)
@@ -122,14 +118,14 @@ const HookFailed = Schema.TaggedStruct("HookFailed", {
 /** A duplicate was sent; its answer changes nothing. */
 const HookRepeated = Schema.TaggedStruct("HookRepeated", attempt)
 
-const HookEvents = Schema.Union([HookBound, HookUnbound, HookDelivered, HookFailed, HookRepeated]).pipe(
-  Schema.toTaggedUnion("_tag"),
-)
-export const hookEventSchemas = HookEvents.members
+export const HookEvents = Schema.Union([
+  HookBound,
+  HookUnbound,
+  HookDelivered,
+  HookFailed,
+  HookRepeated,
+]).pipe(Schema.toTaggedUnion("_tag"))
 export type HookEvent = typeof HookEvents.Type
-
-export const isHookEvent = (event: { readonly _tag: string }): event is HookEvent =>
-  Object.hasOwn(HookEvents.cases, event._tag)
 
 /** A target given at start-up, or the body that binds one: the events of all applications, or of one. */
 export const Webhook = Schema.Struct({

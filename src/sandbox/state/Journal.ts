@@ -28,18 +28,15 @@ const newline = 0x0a
 const EventLine = Schema.fromJsonString(SandboxEvent)
 const TimedLine = Schema.fromJsonString(Schema.Struct({ at: Schema.Finite }))
 
-interface Replayed<Line> {
-  readonly lines: ReadonlyArray<Line>
-  /** Bytes of complete lines; the rest is a line that a crash cut short. */
-  readonly wholeBytes: number
-}
-
-/** Decodes line by line: a journal may be larger than the longest string. */
-const replay = <Line>(path: string, schema: Schema.ConstraintDecoder<Line>): Replayed<Line> => {
-  if (!existsSync(path)) return { lines: [], wholeBytes: 0 }
+/**
+ * Decodes line by line: a journal may be larger than the longest string. `wholeBytes`: of complete lines; the
+ * rest is a line that a crash cut short.
+ */
+const replay = <Line>(path: string, schema: Schema.ConstraintDecoder<Line>) => {
+  const lines: Array<Line> = []
+  if (!existsSync(path)) return { lines, wholeBytes: 0 }
   const decode = Schema.decodeUnknownResult(schema)
   const bytes = readFileSync(path)
-  const lines: Array<Line> = []
   let from = 0
   for (let number = 1; ; number += 1) {
     const end = bytes.indexOf(newline, from)

@@ -31,16 +31,9 @@ const monthsBefore = (at: number, months: number): string => {
 }
 
 const ago = (count: number, unit: string, at: number): string => {
-  switch (unit) {
-    case "day":
-      return dayOf(at - count * dayMs)
-    case "week":
-      return dayOf(at - count * 7 * dayMs)
-    case "month":
-      return monthsBefore(at, count)
-    default:
-      return monthsBefore(at, 12 * count)
-  }
+  if (unit === "day") return dayOf(at - count * dayMs)
+  if (unit === "week") return dayOf(at - count * 7 * dayMs)
+  return monthsBefore(at, unit === "month" ? count : 12 * count)
 }
 
 const isCalendarDay = (day: string): boolean =>
@@ -118,25 +111,18 @@ const completed = (code: string, configurations: Configurations, at: number): Re
   return values
 }
 
-interface SettledFeature {
-  readonly settings: ResolvedSettings
-  /** Dates that `limits_behaviour: adapt` moved. */
-  readonly adapted: ReadonlyArray<"from_date" | "to_date">
-  /** Dates beyond the limits if `limits_behaviour` is `error`. */
-  readonly beyond: ReadonlyArray<"from_date" | "to_date">
-}
-
 /**
  * 4.1: `keepsMonths` is how far back the engine's source goes. Which dates exceed the limits is not shown;
  * own choice: days before that, and a `from_date` after its `to_date`. A future day does not: there is just
- * nothing to read yet.
+ * nothing to read yet. `adapted`: dates that `limits_behaviour: adapt` moved; `beyond`: dates beyond the
+ * limits if it is `error`.
  */
 export const settleFeature = (
   code: string,
   configurations: Configurations,
   at: number,
   keepsMonths: number | undefined,
-): SettledFeature => {
+) => {
   const settings = completed(code, configurations, at)
   const { from_date, to_date } = settings
   if (from_date === undefined || to_date === undefined) return { settings, adapted: [], beyond: [] }

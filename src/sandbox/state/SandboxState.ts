@@ -4,23 +4,14 @@
  * are read.
  */
 import { Context, Schema } from "effect"
-import { flowEventSchemas, isFlowSessionEvent } from "./FlowMoves.ts"
+import { FlowSessionEvents } from "./FlowMoves.ts"
 import { applyFlowEvent, type FlowState } from "./FlowTimeline.ts"
-import { applyHookEvent, hookEventSchemas, isHookEvent, type HookState } from "./HookState.ts"
+import { HookEvents, applyHookEvent, type HookState } from "./HookState.ts"
 import { ErrorItem, ResultsPlan, type Retrieval } from "./ResultsPlan.ts"
-import { Timeline, afterAsking, isClosedPhase, lifeOf, momentOf, unread } from "./Timeline.ts"
+import { Timeline, afterAsking, endIn, lifeOf, momentOf, unread } from "./Timeline.ts"
 import type { ChallengeAnswer, Moment, Phases, SessionReads, Stop } from "./Timeline.ts"
-import {
-  addConflict,
-  addRun,
-  applyTokenEvent,
-  dropExpired,
-  dropTicket,
-  emptyTokenState,
-  isTokenEvent,
-  tokenEventSchemas,
-} from "./TokenState.ts"
-import type { TokenState } from "./TokenState.ts"
+import { TokenEvents, addConflict, addRun, applyTokenEvent, dropExpired, dropTicket } from "./TokenState.ts"
+import { emptyTokenState, type TokenState } from "./TokenState.ts"
 
 export interface Execution {
   readonly started: Started
@@ -77,10 +68,7 @@ interface Asked {
 }
 
 /** What the application can see under an id; deleted ones look as if they never existed (section 7). */
-export const findExecution = (
-  { state, application: { app_id } }: Asked,
-  execution_id: string,
-): Execution | undefined => {
+export const findExecution = ({ state, application: { app_id } }: Asked, execution_id: string) => {
   const execution = state.executions.get(execution_id)
   return execution?.started.application === app_id && execution.deletedAt === undefined
     ? execution
@@ -101,11 +89,9 @@ export const openExecutions = (asked: Asked, customer_id: string, at: number): R
 
 export const momentAt = (retrieval: Retrieval, at: number): Moment => momentOf(retrieval.phases, at)
 
-/** When the run is or will be over, if nothing more is done to it. */
-export const closesAt = (retrieval: Retrieval): number => {
-  const last = retrieval.phases.at(-1)
-  return last !== undefined && isClosedPhase(last) ? last.from : Number.POSITIVE_INFINITY
-}
+/** Infinite as long as nothing will close it. */
+export const closesAt = (retrieval: Retrieval): number =>
+  endIn(retrieval.phases)?.from ?? Number.POSITIVE_INFINITY
 
 const relive = (execution: Execution): Execution => {
   const { started, answers, stop } = execution
@@ -147,16 +133,22 @@ const dropFromCustomer = (state: SandboxState, execution: Execution): void => {
   if (index >= 0) siblings?.splice(index, 1)
 }
 
+/** Whether it is one of a union's events. */
+const isOf = <Event>(
+  { cases }: { readonly Type: Event; readonly cases: object },
+  event: SandboxEvent,
+): event is SandboxEvent & Event => Object.hasOwn(cases, event._tag)
+
 /** The fold. Events about executions that do not exist are ignored: a journal may have lost its beginning. */
 export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
   if (event._tag === "TimeKept") return
   state.sequence += 1
-  if (isFlowSessionEvent(event)) return applyFlowEvent(state.flows, event)
+  if (isOf(FlowSessionEvents, event)) return applyFlowEvent(state.flows, event)
   dropExpired(state.tokens, event.at, (id) => state.executions.get(id)?.phases ?? [])
   if (event._tag === "Started") return applyStarted(state, event)
   if (event._tag === "StartRefused") return applyRefused(state, event)
-  if (isTokenEvent(event)) return applyTokenEvent(state.tokens, event)
-  if (isHookEvent(event)) return applyHookEvent(state.hooks, event)
+  if (isOf(TokenEvents, event)) return applyTokenEvent(state.tokens, event)
+  if (isOf(HookEvents, event)) return applyHookEvent(state.hooks, event)
   const execution = state.executions.get(event.execution_id)
   if (execution === undefined) return
   const change = (next: Partial<Execution>) =>
@@ -235,42 +227,40 @@ export const StartRefused = Schema.TaggedStruct("StartRefused", {
 })
 export type StartRefused = typeof StartRefused.Type
 
+const ofExecution = { at, execution_id: Schema.String }
+
 const Resumed = Schema.TaggedStruct("Resumed", {
-  at,
-  execution_id: Schema.String,
+  ...ofExecution,
   right: Schema.Boolean,
   fault: Schema.optionalKey(Schema.Literals(["form", "encryption"])),
   payload_errors: Schema.Array(ErrorItem),
 })
 const Aborted = Schema.TaggedStruct("Aborted", {
-  at,
-  execution_id: Schema.String,
+  ...ofExecution,
   /** For a reading in which the state shows an abort only later. */
   stops_at: Schema.optionalKey(at),
 })
 /** The engine became unavailable while the run was waiting for the answer to a challenge. */
-const Parted = Schema.TaggedStruct("Parted", { at, execution_id: Schema.String })
-const Deleted = Schema.TaggedStruct("Deleted", { at, execution_id: Schema.String })
+const Parted = Schema.TaggedStruct("Parted", ofExecution)
+const Deleted = Schema.TaggedStruct("Deleted", ofExecution)
 /** The caller read the final state for the first time. */
-const FinalStateRead = Schema.TaggedStruct("FinalStateRead", { at, execution_id: Schema.String })
+const FinalStateRead = Schema.TaggedStruct("FinalStateRead", ofExecution)
 const ResultsRead = Schema.TaggedStruct("ResultsRead", {
-  at,
-  execution_id: Schema.String,
+  ...ofExecution,
   is_closed: Schema.Boolean,
   /** Until when this read holds the session's exclusive lock. */
   heldUntil: Schema.optionalKey(at),
 })
 /** Answered 504: somebody else held the lock. */
-const ResultsLocked = Schema.TaggedStruct("ResultsLocked", { at, execution_id: Schema.String })
+const ResultsLocked = Schema.TaggedStruct("ResultsLocked", ofExecution)
 /** A final answer of one results source, sent completely: how many records of each sub-family it carried. */
 const RecordsDelivered = Schema.TaggedStruct("RecordsDelivered", {
-  at,
-  execution_id: Schema.String,
+  ...ofExecution,
   source: Schema.String,
   counts: Schema.Record(Schema.String, Schema.Int),
 })
 /** The caller read it again within five seconds (4.10). */
-const ResultsRefused = Schema.TaggedStruct("ResultsRefused", { at, execution_id: Schema.String })
+const ResultsRefused = Schema.TaggedStruct("ResultsRefused", ofExecution)
 
 /** Nothing happened; time must not go back before `at`, whatever happens to the process. */
 const TimeKept = Schema.TaggedStruct("TimeKept", { at })
@@ -288,9 +278,9 @@ export const SandboxEvent = Schema.Union([
   ResultsLocked,
   ResultsRefused,
   RecordsDelivered,
-  ...tokenEventSchemas,
-  ...flowEventSchemas,
-  ...hookEventSchemas,
+  ...TokenEvents.members,
+  ...FlowSessionEvents.members,
+  ...HookEvents.members,
 ])
 export type SandboxEvent = typeof SandboxEvent.Type
 

@@ -97,8 +97,11 @@ export const isJudged = ({ authentication_status }: Pick<Phase, "authentication_
   authentication_status !== "not-performed"
 
 /** Where the source has accepted the login. */
-export const acceptedIn = (phases: Phases): Phase | undefined =>
+export const acceptedIn = (phases: ReadonlyArray<Phase>): Phase | undefined =>
   phases.find((phase) => phase.authentication_status === "AUTH_OK")
+
+/** Where the run is or will be over, if nothing more is done to it. */
+export const endIn = (phases: ReadonlyArray<Phase>): Phase | undefined => phases.find(isClosedPhase)
 
 /** As the service writes times. */
 export const iso = (at: number): string => new Date(at).toISOString()
@@ -299,14 +302,9 @@ const resultsIntervalMs = 5_000
 /** Not shown; own choice: a read holds the lock for a millisecond per record, and others do not wait. */
 const heldMsPerRecord = 1
 
-export interface SessionRead {
-  readonly at: number
-  readonly is_closed: boolean
-}
-
 /** What was requested of a session so far; all times in milliseconds since the epoch. */
 export interface SessionReads {
-  readonly reads: ReadonlyArray<SessionRead>
+  readonly reads: ReadonlyArray<{ readonly at: number; readonly is_closed: boolean }>
   /** Reads that found the lock held by somebody else (504). */
   readonly lockedAt: ReadonlyArray<number>
   /** Reads that came too soon. */

@@ -5,7 +5,7 @@
  */
 import { createCipheriv, createDecipheriv, hkdfSync, timingSafeEqual } from "node:crypto"
 import { Schema } from "effect"
-import { isClosedPhase, type Phase } from "./Timeline.ts"
+import { acceptedIn, endIn, type Phase } from "./Timeline.ts"
 import type { StartRequest } from "../../service/Execution.ts"
 
 /** Section 8: 90 days from the exchange; use does not extend it. */
@@ -58,10 +58,8 @@ export const emptyTokenState = (): TokenState => ({
 })
 
 /** 2.6 and 6.1: exchangeable once the source has accepted the login; undefined if it never did or will. */
-export const ticketWindow = (
-  phases: ReadonlyArray<Phase>,
-): { readonly from: number; readonly until: number } | undefined => {
-  const accepted = phases.find((phase) => phase.authentication_status === "AUTH_OK")
+export const ticketWindow = (phases: ReadonlyArray<Phase>) => {
+  const accepted = acceptedIn(phases)
   return accepted && { from: accepted.from, until: accepted.from + ticketLifetimeMs }
 }
 
@@ -97,11 +95,9 @@ export const dropExpired = (
   for (const execution_id of tokens.pending) {
     const phases = phasesOf(execution_id)
     const window = ticketWindow(phases)
-    const last = phases.at(-1)
+    const closedAt = endIn(phases)?.from ?? Number.POSITIVE_INFINITY
     if (window !== undefined && at >= window.until) dropTicket(tokens, execution_id, "expired")
-    if (window === undefined && last !== undefined && isClosedPhase(last) && at >= last.from) {
-      dropTicket(tokens, execution_id, "login_not_accepted")
-    }
+    if (window === undefined && at >= closedAt) dropTicket(tokens, execution_id, "login_not_accepted")
   }
 }
 
@@ -195,14 +191,10 @@ export type ExchangeRefused = typeof ExchangeRefused.Type
 
 const TokenRevoked = Schema.TaggedStruct("TokenRevoked", { at, token_id: Schema.String })
 
-const TokenEvents = Schema.Union([TicketIssued, TicketExchanged, ExchangeRefused, TokenRevoked]).pipe(
+export const TokenEvents = Schema.Union([TicketIssued, TicketExchanged, ExchangeRefused, TokenRevoked]).pipe(
   Schema.toTaggedUnion("_tag"),
 )
-export const tokenEventSchemas = TokenEvents.members
 type TokenEvent = typeof TokenEvents.Type
-
-export const isTokenEvent = (event: { readonly _tag: string }): event is TokenEvent =>
-  Object.hasOwn(TokenEvents.cases, event._tag)
 
 // AES-256-GCM under HKDF-SHA256 keys of what only the caller has. A secret encrypts one text, so its nonce is
 // derived from it too.
@@ -233,27 +225,24 @@ export const sealText = (seal: Seal, text: string): string => {
   return `${prefix}${Buffer.concat(sealed).toString("base64url")}`
 }
 
+/** Throws if key, nonce or context differ, or if the text or the tag after it is damaged. */
+export const openGcm = (key: Buffer, nonce: Buffer, bytes: Buffer, context = ""): string => {
+  const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes })
+    .setAAD(Buffer.from(context))
+    .setAuthTag(bytes.subarray(-tagBytes))
+  const opened = [decipher.update(bytes.subarray(0, -tagBytes)), decipher.final()]
+  return Buffer.concat(opened).toString("utf8")
+}
+
 /** Undefined if the secret or the context differs, or the encrypted text is damaged. */
 export const openSealed = (seal: Seal, sealed: string): string | undefined => {
+  if (!sealed.startsWith(prefix)) return undefined
   const bytes = Buffer.from(sealed.slice(prefix.length), "base64url")
-  if (!sealed.startsWith(prefix) || bytes.length < tagBytes) return undefined
-  const decipher = createDecipheriv("aes-256-gcm", ...keyAndNonce(seal), { authTagLength: tagBytes })
-    .setAAD(Buffer.from(seal.context))
-    .setAuthTag(bytes.subarray(bytes.length - tagBytes))
   try {
-    const opened = [decipher.update(bytes.subarray(0, bytes.length - tagBytes)), decipher.final()]
-    return Buffer.concat(opened).toString("utf8")
+    return openGcm(...keyAndNonce(seal), bytes, seal.context)
   } catch {
     return undefined
   }
-}
-
-/** An encrypted text with its last byte changed: it fits its context but cannot be opened. */
-export const damageSealed = (sealed: string): string => {
-  const bytes = Buffer.from(sealed.slice(prefix.length), "base64url")
-  const last = bytes.length - 1
-  bytes.writeUInt8(bytes.readUInt8(last) ^ 1, last)
-  return `${prefix}${bytes.toString("base64url")}`
 }
 
 /** A ticket for one start: not derivable from the seed alone, because the login is part of it. */

@@ -9,10 +9,9 @@ import { findEngine } from "../engines/EngineCatalogue.ts"
 import { decideStart, invalidStart, t10nForbidden, unknownToken } from "../executions/Executions.ts"
 import type { StartInput } from "../executions/Executions.ts"
 import { fingerprint } from "../state/Reading.ts"
-import type { Execution, SandboxState } from "../state/SandboxState.ts"
+import type { SandboxState } from "../state/SandboxState.ts"
 import { iso, isJudged } from "../state/Timeline.ts"
 import {
-  damageSealed,
   isVerified,
   openSealed,
   sealText,
@@ -21,14 +20,12 @@ import {
   ticketWindow,
   tokenKeyFor,
   verifierOf,
-  type ExchangeRefused,
-  type PendingTicket,
   type Seal,
   type StoredToken,
   type TicketExchanged,
 } from "../state/TokenState.ts"
 import { LoginParameters, type StartRequest, type ValidationItem } from "../../service/Execution.ts"
-import type { TokenizedStartRequest } from "../../service/Token.ts"
+import type { ExchangeRequest, TokenizedStartRequest } from "../../service/Token.ts"
 
 /** Form of a token id: not shown; own choice. */
 const isTokenId = (text: string): boolean => /^t10n-[0-9a-f]{32}$/.test(text)
@@ -73,22 +70,8 @@ export const tokenStatusAt = (state: SandboxState, token: StoredToken, at: numbe
   return at >= (locksAt(state, token) ?? Number.POSITIVE_INFINITY) ? "locked" : "active"
 }
 
-interface ExchangeRequest {
-  readonly execution_id: string
-  readonly ticket: string
-}
-
-interface Exchangeable {
-  readonly execution: Execution
-  readonly ticket: PendingTicket
-  readonly login: string
-}
-
 /** All conditions of 4.6, or the one that is not met. */
-const findExchangeable = (
-  { state, at, application }: Look,
-  request: ExchangeRequest,
-): Exchangeable | ExchangeRefused["fault"] => {
+const findExchangeable = ({ state, at, application }: Look, request: typeof ExchangeRequest.Type) => {
   if (!application.mayTokenize) return "not_enabled"
   const execution = state.executions.get(request.execution_id)
   const ticket = state.tokens.tickets.get(request.execution_id)
@@ -117,36 +100,39 @@ const contextOf = (exchanged: StoredToken["exchanged"]) => ({
  * 4.6: the ticket is used up; the login is encrypted again, under a key that needs the caller's half. One
  * answer for every failure.
  */
-export const exchangeTicket = decidedBy((call, request: ExchangeRequest) => {
+export const exchangeTicket = decidedBy((call, request: typeof ExchangeRequest.Type) => {
   const { state, seed, at, application } = call
   const found = findExchangeable(call, request)
   if (typeof found === "string") {
     const known = state.executions.has(request.execution_id) ? { execution_id: request.execution_id } : {}
     const answer = { _tag: "Forbidden", detail: "the ticket cannot be exchanged" } as const
-    const about = { at, application: application.app_id, ...known, fault: found }
-    return refused(answer, { _tag: "ExchangeRefused", ...about })
+    const about = { at, application: application.app_id, ...known }
+    return refused(answer, { _tag: "ExchangeRefused", ...about, fault: found })
   }
   const { started } = found.execution
   const token_id = `t10n-${fingerprint("token", seed, started.execution_id).slice(0, 32)}`
   const token_key = tokenKeyFor(seed, token_id, request.ticket)
   const facts: TokenFacts = {
-    execution_id: started.execution_id,
+    ...Struct.pick(started, [
+      "execution_id",
+      "application",
+      "customer_id",
+      "engine_reference",
+      "locking_hash",
+    ]),
     token_id,
-    application: started.application,
-    customer_id: started.customer_id,
-    engine_reference: started.engine_reference,
     features: started.results.features.map(({ code }) => code),
-    locking_hash: started.locking_hash,
     service_half: serviceHalfFor(seed, token_id),
   }
-  const sealed = sealText(tokenSeal(facts, token_key), found.login)
+  // The login of a token that must be unreadable is encrypted under a key that nobody has.
+  const seal = tokenSeal(facts, found.ticket.unreadable ? "" : token_key)
   const token: TicketExchanged = {
     _tag: "TicketExchanged",
     at,
     ...facts,
     login_key: started.login_key,
     verifier: verifierOf("token_key", token_key, token_id),
-    sealed_login: found.ticket.unreadable ? damageSealed(sealed) : sealed,
+    sealed_login: sealText(seal, found.login),
   }
   return answered({ _tag: "Exchanged", token: { token_id, token_key }, context: contextOf(token) }, token)
 })
@@ -190,10 +176,7 @@ const openToken = (
 // a token that opens nothing is accepted and closes at once.
 
 /** 2.6: locked to one engine, one customer and a fixed list, of which a run may ask for fewer. */
-const mismatches = (
-  { exchanged }: StoredToken,
-  request: TokenizedStartRequest,
-): ReadonlyArray<ValidationItem> => {
+const mismatches = ({ exchanged }: StoredToken, request: TokenizedStartRequest) => {
   const item = (isWrong: boolean, loc: ReadonlyArray<string | number>, of: string) =>
     isWrong
       ? [{ loc: ["body", ...loc], msg: `not ${of} of this token`, type: "value_error.token_context" }]

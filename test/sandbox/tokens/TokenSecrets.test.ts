@@ -4,13 +4,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import {
-  damageSealed,
-  isVerified,
-  openSealed,
-  sealText,
-  verifierOf,
-} from "../../../src/sandbox/state/TokenState.ts"
+import { isVerified, openSealed, sealText, verifierOf } from "../../../src/sandbox/state/TokenState.ts"
 import type { Seal } from "../../../src/sandbox/state/TokenState.ts"
 import {
   Caller,
@@ -144,7 +138,7 @@ describe("a seal", () => {
       openSealed({ ...seal, secret: "half.other" }, box),
       openSealed({ ...seal, purpose: "ticket" }, box),
       openSealed({ ...seal, context: "bound to that" }, box),
-      openSealed(seal, damageSealed(box)),
+      openSealed(seal, `${box.slice(0, -3)}${box.at(-3) === "A" ? "B" : "A"}${box.slice(-2)}`),
       openSealed(seal, box.slice(0, 12)),
       openSealed(seal, box.slice(1)),
     ]
