@@ -5,7 +5,7 @@
  * body that is not JSON is searched as text.
  */
 import { isUtf8 } from "node:buffer"
-import { blanked, makeKnownSecrets, type KnownSecrets, type Place } from "./KnownSecrets.ts"
+import { blanked, makeKnownSecrets, type Grade, type KnownSecrets, type Place } from "./KnownSecrets.ts"
 import { measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
 
 // The strings, numbers and words of a JSON text with their places, without parsing it into values, so that
@@ -112,6 +112,10 @@ export function* jsonTokens<Around>(
 /** Everything in them is secret (2.6), known before or not. */
 const secretFields: ReadonlySet<string> = new Set(["ticket", "session_token", "token_key"])
 
+/** 2.4 and 7: what is repeated of a refused login value, which the job may no longer have. */
+const refusals: ReadonlySet<string> = new Set(["parameters_errors", "payload_errors"])
+const repeated: ReadonlySet<string> = new Set(["input", "ctx"])
+
 /** Sections 2.4 and 7: where the service repeats what it was sent, or talks about it. */
 const echoing: ReadonlySet<string> = new Set(["input", "ctx", "msg", "message", "status_message", "detail"])
 
@@ -137,8 +141,10 @@ const idFields: ReadonlySet<string> = new Set([
 
 /** What the keys around a token say. */
 interface Spot {
-  /** Whether one of them names a secret. */
-  readonly isSecret: boolean
+  /** What kind of secret one of them names. */
+  readonly secret: Grade | undefined
+  /** Whether one of them names refused login values. */
+  readonly isRefusal: boolean
   readonly place: Place
   /** The innermost. */
   readonly key: string
@@ -151,9 +157,12 @@ const placeBelow = (place: Place, key: string): Place => {
 }
 
 const spots: Surroundings<Spot> = {
-  top: { isSecret: false, place: "free", key: "" },
-  below: ({ isSecret, place }, key) => ({
-    isSecret: isSecret || secretFields.has(key),
+  top: { secret: undefined, isRefusal: false, place: "free", key: "" },
+  below: ({ secret, isRefusal, place }, key) => ({
+    secret: secretFields.has(key)
+      ? "process"
+      : (secret ?? (isRefusal && repeated.has(key) ? "login" : undefined)),
+    isRefusal: isRefusal || refusals.has(key),
     place: placeBelow(place, key),
     key,
   }),
@@ -233,9 +242,10 @@ const cleanJson = (
   let keys = 0
   for (const token of jsonTokens(text, spots, records)) {
     const source = text.slice(token.from, token.to)
-    const cleaned = token.around.isSecret
-      ? JSON.stringify(blanked)
-      : cleanToken(token, source, cleaners, place ?? placeOf(token))
+    const cleaned =
+      token.around.secret !== undefined
+        ? JSON.stringify(blanked)
+        : cleanToken(token, source, cleaners, place ?? placeOf(token))
     if (cleaned === source) continue
     const kept = encoding === "latin1" ? inOneByteEach(cleaned) : cleaned
     // Two blanked keys of one map must not become equal: the second would hide the first one's count.
@@ -265,20 +275,21 @@ const inOneByteEach = (source: string): string =>
 const numbered = (key: string, count: number): string => `${key.slice(0, -1)} ${count}"`
 
 /** The name of a secret field, or an escape of one of its characters. */
-const issuing = /"(?:ticket|session_token|token_key)"|\\u00[567]/
+const issuing = /"(?:ticket|session_token|token_key|input|ctx)"|\\u00[567]/
 
-/** What this answer issues; it may repeat it elsewhere before it is registered. */
+/** What this answer issues or repeats; it may do so elsewhere, too, and nobody has registered it. */
 const issuedIn = (text: string, records: string | undefined): ReadonlyArray<KnownSecrets> => {
-  const values = new Set<string>()
+  const values = new Map<string, Grade>()
   for (const { from, to, around, isKey } of jsonTokens(text, spots, records)) {
-    if (isKey || !around.isSecret) continue
+    if (isKey || around.secret === undefined) continue
     const value = readText(text.slice(from, to))
+    const least = around.secret === "process" ? ticketMin : 1
     // A value longer than any ticket is blanked in its own field.
-    if (value.length >= ticketMin && value.length <= secretCharactersMax) values.add(value)
+    if (value.length >= least && value.length <= secretCharactersMax) values.set(value, around.secret)
     if (values.size === issuedMax) break
   }
   const issued = makeKnownSecrets()
-  issued.hold([...values], "process")
+  for (const [value, grade] of values) issued.hold(value, grade)
   return [issued]
 }
 

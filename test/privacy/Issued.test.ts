@@ -54,6 +54,36 @@ describe("an answer that issues a secret", () => {
       )
   })
 
+  it("repeats no refused login value, whether or not the job still has it [promise 12 refused]", () => {
+    const refused = (name: string) =>
+      cleaned(
+        JSON.stringify({
+          [name]: [
+            {
+              loc: ["password"],
+              input: "hunter22",
+              ctx: { given: 7 },
+              msg: "hunter22 is no password",
+              type: "x",
+            },
+          ],
+          messages: [{ text: "not hunter22" }],
+          configurations_errors: [{ loc: ["from"], input: "2024-01-01", msg: "2024-01-01 is too early" }],
+          input: "kept",
+        }),
+        [],
+      )
+    const own = '{"loc":["password"],"input":"[blanked]","ctx":{"[blanked]":"[blanked]"},'
+    const rest =
+      '"messages":[{"text":"not [blanked]"}],"configurations_errors":[{"loc":["from"],' +
+      '"input":"2024-01-01","msg":"2024-01-01 is too early"}],"input":"kept"}'
+    for (const name of ["parameters_errors", "payload_errors"])
+      assert.strictEqual(
+        refused(name),
+        `{"${name}":[${own}"msg":"[blanked] is no password","type":"x"}],${rest}`,
+      )
+  })
+
   it("issues nothing in its records", () => {
     const body = '{"x":"T-1234567","data":{"ticket":"T-1234567"}}'
     assert.strictEqual(cleaned(body, []), body)
