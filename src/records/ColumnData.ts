@@ -222,6 +222,9 @@ export const decimalShape = (
   return precision >= 1 && precision <= 38 && scale <= precision ? { precision, scale } : undefined
 }
 
+export const isNumberType = (type: string): boolean =>
+  type === "INTEGER" || type === "BIGINT" || type === "DOUBLE" || decimalShape(type) !== undefined
+
 const decimalData = (column: Typed, cells: Cells, validity: Validity): Data => {
   const shape = decimalShape(column.type)
   if (shape === undefined) return misfit(column, null)
