@@ -19,7 +19,7 @@ import {
   Vector,
   makeData,
 } from "apache-arrow"
-import { ExactNumber, jsonText, scaledDecimal } from "./ExactNumber.ts"
+import { ExactNumber, exactDouble, jsonText, scaledDecimal } from "./ExactNumber.ts"
 import { BoundBroken } from "../service/BodyBounds.ts"
 
 // Many strings -> one UTF-8 buffer and its offsets, in one native call per column: the offsets follow from
@@ -222,6 +222,9 @@ export const decimalShape = (
   return precision >= 1 && precision <= 38 && scale <= precision ? { precision, scale } : undefined
 }
 
+export const isNumberType = (type: string): boolean =>
+  type === "INTEGER" || type === "BIGINT" || type === "DOUBLE" || decimalShape(type) !== undefined
+
 const decimalData = (column: Typed, cells: Cells, validity: Validity): Data => {
   const shape = decimalShape(column.type)
   if (shape === undefined) return misfit(column, null)
@@ -273,7 +276,8 @@ export const columnData = (column: Typed, cells: Cells, id: number): Data => {
 }
 
 // A JSON value -> a cell, or `undefined` if it does not fit. Nothing is rounded, guessed or coerced, except
-// that a DECIMAL may be a string that spells one, as the reference requires.
+// that a DECIMAL may be a string that spells one, as the reference requires, and that a time is cut to the
+// microsecond.
 
 /** Never called with null or undefined: those are NULL, or a missing field. */
 export type Convert = (value: unknown) => Cell | undefined
@@ -315,7 +319,8 @@ const timePart = /^[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:[Zz]|([
 
 /**
  * A TIMESTAMPTZ: date and time as in ISO 8601, with a zone or without; without one it is UTC. Digits below
- * the microsecond, which the database cannot store, are cut off.
+ * the microsecond are cut off: the database has no finer time with a zone, and as a misfit, every time of a
+ * clock that counts nanoseconds would be NULL, and every record that was fetched at one refused.
  */
 export const timestampCell: Convert = (value) => {
   if (typeof value !== "string" || value.length < 16) return undefined
@@ -354,7 +359,7 @@ const wholeNumber = (text: string): bigint | undefined => {
 }
 
 const doubleCell: Convert = (value) => {
-  const number = value instanceof ExactNumber ? Number(value.text) : value
+  const number = value instanceof ExactNumber ? exactDouble(value.text) : value
   return typeof number === "number" && Number.isFinite(number) ? number : undefined
 }
 

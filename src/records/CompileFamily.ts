@@ -6,14 +6,16 @@
  */
 import { counted } from "../base/Text.ts"
 import type { MisfitCount } from "../ledger/RunFacts.ts"
-import { converter, dateCell, misfitReason, type Cell, type ColumnType, type Convert } from "./ColumnData.ts"
+import { converter, dateCell, decimalShape, isNumberType, misfitReason } from "./ColumnData.ts"
+import type { Cell, ColumnType, Convert } from "./ColumnData.ts"
 import type { TableBuilder } from "./Columns.ts"
-import { ExactNumber, jsonText } from "./ExactNumber.ts"
+import { ExactNumber, exactNumber, jsonText } from "./ExactNumber.ts"
 import { pathText, type Place } from "./FindRecords.ts"
 import { addUpMisfits } from "./Misfits.ts"
 import { contentWriter, type ContentColumn, type FetchedOf, type RecordIds } from "./RecordIdentity.ts"
 import { defaultFetched, refuses } from "./RecordSchema.ts"
-import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
+import type { Mode, RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
+import { readJson } from "../service/ReadJson.ts"
 import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"
 
 type Json = Readonly<Record<string, unknown>>
@@ -45,12 +47,12 @@ interface CompiledColumn {
 }
 
 const compileColumn =
-  (family: RecordFamily) =>
+  (mode: Mode) =>
   (column: RecordColumn): CompiledColumn => ({
     name: column.name,
     type: column.type,
     required: column.required,
-    refuses: column.identifies || refuses[family.mode].misfits,
+    refuses: column.identifies || refuses[mode].misfits,
     convert: converter(column.type, column.takesNumbers),
   })
 
@@ -81,24 +83,25 @@ interface Fields {
 }
 
 const unknownField = "a field that the schema does not have"
+const unknownNotes = (unknown: number): ReadonlyArray<string> =>
+  unknown === 0 ? [] : [`extra: ${counted(unknown, "unknown field")}`]
 
 /** `table` is where they go, after as many cells as `first`. */
 const compileFields = (
-  family: RecordFamily,
+  mode: Mode,
   { table, first }: { readonly table: string; readonly first: number },
   columns: ReadonlyArray<RecordColumn>,
   elsewhere: ReadonlyArray<Elsewhere>,
 ): Fields => {
-  const compiled = columns.map(compileColumn(family))
+  const compiled = columns.map(compileColumn(mode))
   const known = new Set([...columns, ...elsewhere].map(({ name }) => name))
-  const mode = refuses[family.mode]
+  const { misfits: refusesMisfits, unknownFields, notesUnknown } = refuses[mode]
   const last = first + columns.length + 1
   const restOf = (value: Json, unfit: ReadonlyMap<string, string>, cells: Array<Cell>): number => {
     // `fromEntries` defines fields, so a key named __proto__ is a key like any other.
     const rest = Object.keys(value).filter((key) => !known.has(key) || unfit.has(key))
     const unknown = rest.filter((key) => !known.has(key)).length
-    const noted = mode.notesUnknown && unknown > 0 ? [`extra: ${counted(unknown, "unknown field")}`] : []
-    const texts = [...unfit.values(), ...noted]
+    const texts = [...unfit.values(), ...(notesUnknown ? unknownNotes(unknown) : [])]
     cells[last - 1] = texts.length === 0 ? null : texts
     if (rest.length > 0) cells[last] = jsonText(Object.fromEntries(rest.map((key) => [key, value[key]])))
     return unknown
@@ -130,7 +133,7 @@ const compileFields = (
         if (field !== undefined) present++
         continue
       }
-      if (mode.misfits) return misfit("list", field, { above: place, key: name })
+      if (refusesMisfits) return misfit("list", field, { above: place, key: name })
       unfit ??= new Map()
       unfit.set(name, told(name, "list", field))
     }
@@ -138,10 +141,10 @@ const compileFields = (
     if (unfit === undefined && keys.length === present) return undefined
     unfit ??= new Map()
     const unknown = restOf(value, unfit, cells)
-    if (unknown > 0 && mode.unknownFields)
+    if (unknown > 0 && unknownFields)
       return { reason: unknownField, place: { above: place, key: keys.find((key) => !known.has(key))! } }
     for (const name of unfit.keys()) misfits.push({ table, column: name, count: 1 })
-    if (unknown > 0 && mode.notesUnknown) misfits.push({ table, column: "extra", count: unknown })
+    if (unknown > 0 && notesUnknown) misfits.push({ table, column: "extra", count: unknown })
     return undefined
   }
 }
@@ -157,9 +160,10 @@ interface Items {
 
 /** An item of the wrong kind keeps its place: in `extra` and `misfits` it has this name. */
 const wholeItem = "item"
+const isWholeItem = (misfit: string): boolean => misfit.startsWith(`${wholeItem}: expected object`)
 
 const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
-  const fields = compileFields(family, { table: child.table, first: 1 }, child.columns, [])
+  const fields = compileFields(family.mode, { table: child.table, first: 1 }, child.columns, [])
   const isRefused = refuses[family.mode].misfits
   const nulls = child.columns.map(() => null)
   const width = child.columns.length + 3
@@ -186,7 +190,7 @@ const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
 
 /** A plain value has no fields: in `extra`, a misfit has the name of its column. */
 const compileValues = (family: RecordFamily, child: RecordChild): Items => {
-  const { name, type, convert, refuses: isRefused } = compileColumn(family)(child.columns[0]!)
+  const { name, type, convert, refuses: isRefused } = compileColumn(family.mode)(child.columns[0]!)
   return (list, rows, place, misfits) => {
     for (let position = 0; position < list.length; position++) {
       const item = list[position]
@@ -211,7 +215,7 @@ export const compileFamily = (
   const lists = family.children.map(({ field, required }) => ({ name: field, required }))
   const names = ["product", "sub_family"].map((name) => ({ name, required: false }))
   const where = { table: family.table, first: names.length }
-  const fields = compileFields(family, where, family.columns, [...names, ...lists])
+  const fields = compileFields(family.mode, where, family.columns, [...names, ...lists])
   const width = names.length + family.columns.length + 2
   const children = family.children.map((child) => ({
     field: child.field,
@@ -238,6 +242,87 @@ export const compileFamily = (
       else return { reason: misfitReason("list", list), place: { above: place, key: field } }
     }
     return { own, children: childRows, misfits: misfits.length === 0 ? misfits : addUpMisfits(misfits) }
+  }
+}
+
+// A row that another schema made -> the cells that this one makes of its record. What its columns and `extra`
+// have is the record again, and goes through the same conversions as one that has just come.
+
+/** A column of a row as it is in a file. */
+export interface HeldColumn {
+  readonly name: string
+  /** One of an earlier version of the program may have another type. */
+  readonly type: ColumnType | (string & {})
+}
+
+/**
+ * The field of which a cell was made, from the cell as text. A DECIMAL counts as a number and a time as
+ * written in UTC: a cell does not say which of the spellings that its column takes it had.
+ */
+const fieldOf = ({ type }: HeldColumn, text: string): unknown => {
+  if (isNumberType(type)) return exactNumber(text.replace(/\.0+$|(\.\d*[1-9])0+$/, "$1"))
+  if (type === "BOOLEAN") return text === "true"
+  if (type !== "JSON" && type !== "VARCHAR[]") return text
+  try {
+    return readJson(text, exactNumber)
+  } catch {
+    return text
+  }
+}
+
+/** Days and microseconds are numbers; a list is JSON. */
+const cellText = (cell: Cell, type: ColumnType): string | null => {
+  if (cell === null) return null
+  if (typeof cell === "object") return JSON.stringify(cell)
+  if (type === "TIMESTAMPTZ") return String(typeof cell === "bigint" ? cell : Math.round(Number(cell) * 1000))
+  const scale = typeof cell === "bigint" ? (decimalShape(type)?.scale ?? 0) : 0
+  if (scale === 0) return String(cell)
+  const digits = String(cell)
+    .replace("-", "")
+    .padStart(scale + 1, "0")
+  return `${(cell as bigint) < 0n ? "-" : ""}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
+}
+
+/** `columns` are made anew of what the `held` ones had; `known` are all that the table has, in its order. */
+export interface Refit {
+  readonly mode: Mode
+  readonly columns: ReadonlyArray<RecordColumn>
+  readonly held: ReadonlyArray<HeldColumn>
+  readonly known: ReadonlyArray<string>
+}
+
+/** From `extra`, `misfits` and the held cells, as texts, to `extra`, `misfits` and the new cells. */
+export const refitted = ({ mode, columns, held, known }: Refit) => {
+  // A row that is there stays, whatever the schema would refuse by now.
+  const kept = columns.map((each) => ({ ...each, identifies: false }))
+  const fields = compileFields("evolve", { table: "", first: 0 }, kept, [])
+  const anew = new Set(["extra", ...[...columns, ...held].map(({ name }) => name)])
+  const nameIn = (misfit: string): string => /^\w*/.exec(misfit)![0]
+  const placeOf = (misfit: string): number => (known.indexOf(nameIn(misfit)) + known.length) % known.length
+  const notesOf = (record: Json): ReadonlyArray<string> =>
+    refuses[mode].notesUnknown
+      ? unknownNotes(Object.keys(record).filter((name) => !known.includes(name)).length)
+      : []
+  return ([extra = null, misfits = null, ...texts]: ReadonlyArray<string | null>) => {
+    const before = misfits === null ? [] : (JSON.parse(misfits) as ReadonlyArray<string>)
+    if (before.some(isWholeItem)) return [extra, misfits, ...columns.map(() => null)]
+    const record = extra === null ? {} : (readJson(extra, exactNumber) as Record<string, unknown>)
+    for (let i = 0; i < held.length; i++) {
+      const text = texts[i] ?? null
+      if (text !== null) record[held[i]!.name] = fieldOf(held[i]!, text)
+    }
+    const cells = new Array<Cell>(columns.length + 2)
+    fields(record, cells, { above: undefined, key: "" }, [])
+    const [told, rest] = cells.slice(columns.length) as [ReadonlyArray<string> | null, string | null]
+    const left = before.filter((each) => !anew.has(nameIn(each)))
+    const unfit = [...left, ...(told ?? [])]
+    if (left.length > 0) unfit.sort((one, other) => placeOf(one) - placeOf(other))
+    const all = [...unfit, ...notesOf(record)]
+    return [
+      rest,
+      all.length === 0 ? null : JSON.stringify(all),
+      ...columns.map(({ type }, at) => cellText(cells[at]!, type)),
+    ]
   }
 }
 

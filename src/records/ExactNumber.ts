@@ -65,6 +65,20 @@ export const exactNumber = (text: string): number | ExactNumber => {
   return decimalIdentity(text) === decimalIdentity(String(value)) ? value : new ExactNumber(text)
 }
 
+/** How many digits of a double are compared. */
+const doubleDigitsMax = 100
+
+/**
+ * A number token as a double; undefined if its digits are not the double's own, to the last one written. So
+ * 0.1 and 0.10000000000000001 are the same, and neither 9007199254740993 nor 1e-400 is one.
+ */
+export const exactDouble = (text: string): number | undefined => {
+  const value = Number(text)
+  const written = decimalParts(text)?.digits.length ?? 0
+  if (written < 1 || written > doubleDigitsMax) return undefined
+  return decimalIdentity(value.toPrecision(written)) === decimalIdentity(text) ? value : undefined
+}
+
 /** A number scaled to an integer: undefined if it has more digits than the type holds. Nothing is rounded. */
 export const scaledDecimal = (text: string, precision: number, scale: number): bigint | undefined => {
   const parts = decimalParts(text)

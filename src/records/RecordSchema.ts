@@ -158,6 +158,8 @@ export interface RecordFamily {
   readonly children: ReadonlyArray<RecordChild>
   /** A reading of records that the reference does not show: it gives way to any other schema. */
   readonly assumed?: true
+  /** What the kept texts of the same table describe, by their numbers. */
+  readonly kept?: Readonly<Record<number, RecordFamily>>
 }
 
 /** Each line of the message is `file:line:column: what is wrong`. */

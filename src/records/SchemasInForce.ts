@@ -6,7 +6,7 @@
  */
 import { dirname, join } from "node:path"
 import { Effect, FileSystem } from "effect"
-import { decimalShape, type ColumnType } from "./ColumnData.ts"
+import { isNumberType } from "./ColumnData.ts"
 import { readRecordSchemas, refuseClashes } from "./RecordSchema.ts"
 import type { ReadSchema, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
@@ -61,9 +61,6 @@ const readKept = Effect.fnUntraced(function* (folder: string, { schema_files }: 
   return read.map((each): Kept => ({ ...each, version: keptOf(each.name)?.version ?? 0 }))
 })
 
-const isNumber = (type: ColumnType): boolean =>
-  type === "INTEGER" || type === "BIGINT" || type === "DOUBLE" || decimalShape(type) !== undefined
-
 /** A column of texts that an earlier schema declared as numbers also takes numbers, as they are written. */
 const widened = (
   columns: ReadonlyArray<RecordColumn>,
@@ -71,15 +68,17 @@ const widened = (
 ): ReadonlyArray<RecordColumn> =>
   columns.map((column) =>
     column.type === "VARCHAR" &&
-    earlier.some((then) => then.some(({ name, type }) => name === column.name && isNumber(type)))
+    earlier.some((then) => then.some(({ name, type }) => name === column.name && isNumberType(type)))
       ? { ...column, takesNumbers: true }
       : column,
   )
 
 const withHistory = (family: RecordFamily, kept: ReadonlyArray<Kept>): RecordFamily => {
-  const earlier = kept.map((each) => each.family).filter(({ table }) => table === family.table)
+  const own = kept.filter((each) => each.family.table === family.table)
+  const earlier = own.map((each) => each.family)
   return {
     ...family,
+    kept: Object.fromEntries(own.map((each) => [each.version, each.family])),
     columns: widened(
       family.columns,
       earlier.map(({ columns }) => columns),

@@ -133,7 +133,7 @@ const readSlowly = (text: string, numberOf: (word: string) => unknown): unknown 
 
 // A number of sixteen digits or more, or with an exponent, outside of most strings. A match inside a string
 // only costs the slower reading.
-const longNumber = /[:,[\s]-?\d(?:[\d.]{15}|\d*(?:\.\d+)?[eE])/
+const longNumber = /(?:^|[:,[\s])-?\d(?:[\d.]{15}|\d*(?:\.\d+)?[eE])/
 
 /** The value of a text, and of all its keys. Numbers that a double may not hold are read by `exactly`. */
 export const readJson = (text: string, exactly?: (word: string) => unknown): unknown => {

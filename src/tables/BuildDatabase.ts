@@ -15,7 +15,8 @@ import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { tell } from "../task/Progress.ts"
 import { namesInMain, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import { gatherOutcomes } from "./Dimensions.ts"
-import { castRows, filesAlike, parquetRows, tableCells } from "./FileColumns.ts"
+import { castRows, familyTables, filesAlike, parquetRows } from "./FileColumns.ts"
+import { schemaVersionOf, tableCells, type FileSchema } from "./FileColumns.ts"
 import { filesOf, fileStep, placeIn, placesOf, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed } from "./Publisher.ts"
@@ -101,23 +102,45 @@ const rowsFrom = Effect.fnUntraced(function* (
   { connection, store, unfit }: Filling,
   spec: TableSpec,
   files: ReadonlyArray<ManifestFile>,
-  only?: ReadonlyArray<string>,
+  { only, schema }: { readonly only?: ReadonlyArray<string> | undefined; readonly schema?: FileSchema } = {},
 ) {
   const rows = parquetRows(placesOf(store, files))
   const isNew = (file: ManifestFile) => placeIn(store)(file) === temporary(file.path)
   if (files.every((file) => isNew(file) && file.file_rows === undefined))
     return { sql: `SELECT ${tableCells(spec.columns)} FROM ${rows}`, takes: false }
   const source = `(SELECT * FROM ${rows}${ofRuns(only)})`
-  const cast = castRows(spec, yield* connection.columnTypes(`SELECT * FROM ${rows}`), source)
-  const [lost = {}] = cast.unfit === undefined ? [] : yield* connection.rows(cast.unfit)
+  const { sql, define, tally } = castRows(
+    spec,
+    yield* connection.columnTypes(`SELECT * FROM ${rows}`),
+    source,
+    schema,
+  )
+  if (define === undefined) return { sql, takes: false }
+  yield* connection.define(define.name, define.on)
+  const [{ _taken = 0, ...lost } = {}] = yield* connection.rows(tally)
   for (const [column, count] of Object.entries(lost))
     if (Number(count) > 0) unfit.push({ table: spec.name, column, count: Number(count) })
-  const [taken] = cast.taken === undefined ? [] : yield* connection.rows(cast.taken)
-  return { sql: cast.sql, takes: Number(taken?.["taken"]) > 0 }
+  return { sql, takes: Number(_taken) > 0 }
 })
 
 const ofRuns = (only: ReadonlyArray<string> | undefined): string =>
   only === undefined ? "" : ` WHERE run_id IN (${only.map(literal).join(", ")})`
+
+/** With which schema a run's rows of a table of records were made; none for other tables. */
+const schemaIn = (
+  { manifest, store: { families } }: Filling,
+  run_id: string,
+  table: string,
+): { readonly schema?: FileSchema } => {
+  const family = families.find((each) => familyTables([each], table).length > 0)
+  if (family === undefined) return {}
+  const [version, inForce] = [manifest.runs[run_id] ?? {}, manifest].map((each) =>
+    schemaVersionOf(each, families, table),
+  )
+  if (version === undefined) return { schema: { family, was: undefined } }
+  const was = family.kept?.[version] ?? (version === inForce ? family : undefined)
+  return { schema: { family, was } }
+}
 
 /** The run of each row of a table; records are counted where each run names them. */
 const runsSql = (name: string, index: number, kept: ReadonlyArray<KeptTable>): string => {
@@ -182,7 +205,7 @@ const putRows = Effect.fnUntraced(function* (
   if (only !== undefined && hasSome) yield* connection.run(`DELETE FROM ${place}${ofRuns(only)}`)
   const entries = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
   for (const files of filesAlike({ ...manifest, runs: Object.fromEntries(entries) }, families, spec.name)) {
-    yield* connection.run(`INSERT INTO ${place} ${(yield* rowsFrom(filling, spec, files, only)).sql}`)
+    yield* connection.run(`INSERT INTO ${place} ${(yield* rowsFrom(filling, spec, files, { only })).sql}`)
   }
 })
 
@@ -199,7 +222,10 @@ const step = Effect.fnUntraced(function* (
   for (const { spec } of recordTables(families)) {
     const own = files.filter(({ table }) => table === spec.name)
     if (own.length === 0 || spec.name === rejectedRecordsTable.name) continue
-    const { sql, takes } = yield* rowsFrom(filling, spec, own, [run_id])
+    const { sql, takes } = yield* rowsFrom(filling, spec, own, {
+      only: [run_id],
+      ...schemaIn(filling, run_id, spec.name),
+    })
     sources.set(spec.name, sql)
     if (takes) taking.add(spec.name)
   }

@@ -1,15 +1,15 @@
 /**
  * Parquet files as DuckDB writes and reads them: what each says of itself, and how its columns become those
- * of a table whose types have changed since. A value that the new type cannot hold exactly is NULL and
- * counted, and never keeps the others from being published. Bodies are landed, so `nightjar repair` derives
- * such rows again.
+ * of a table whose types have changed since. That is decided where records are read, so that earlier rows are
+ * what their bodies would give now. A value that does not fit is NULL and counted, and never keeps the others
+ * from being published.
  */
 import { Effect } from "effect"
 import type { Column, Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
-import { decimalShape, misfitReason } from "../records/ColumnData.ts"
-import { isColumnName, type RecordFamily } from "../records/RecordSchema.ts"
+import { refitted, type HeldColumn, type Refit } from "../records/CompileFamily.ts"
+import { isColumnName, type RecordColumn, type RecordFamily } from "../records/RecordSchema.ts"
 import { fileStep, makeFoldersOf, type Manifest, type ManifestFile, type Store } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { policyInFile } from "./Treatments.ts"
@@ -107,167 +107,120 @@ const shortName = (type: string): string =>
 const isoText = (value: string): string =>
   `replace(strftime(timezone('UTC', ${value}), '%Y-%m-%dT%H:%M:%S.%fZ'), '.000000Z', 'Z')`
 
-/** A value in another type, in SQL; NULL if that cannot hold it exactly: a cast rounds without a word. */
-const converted = (value: string, from: string, to: string): string => {
-  const cast = `TRY_CAST(${value} AS ${to})`
-  if (from === "VARCHAR[]" || to === "VARCHAR[]") return `CAST(NULL AS ${to})`
-  if (from === "TIMESTAMPTZ" && to === "VARCHAR") return isoText(value)
-  if (to === "VARCHAR" || to === "JSON") return cast
-  const decimal = from === "VARCHAR" ? decimalShape(to) : undefined
-  if (decimal !== undefined)
-    return `CASE WHEN regexp_full_match(${value}, '[+-]?\\d+(\\.\\d{0,${decimal.scale}}0*)?')
-      THEN ${cast} END`
-  if (from === "VARCHAR" && to === "TIMESTAMPTZ") return cast
-  // As the reader of bodies has it: fifteen digits always survive, others if they are written the same again.
-  if (from === "VARCHAR" && to === "DOUBLE")
-    return `CASE WHEN length(regexp_replace(${value}, '[^0-9]', '', 'g')) <= 15
-      OR CAST(${cast} AS VARCHAR) = ${value} THEN ${cast} END`
-  return `CASE WHEN TRY_CAST(${cast} AS ${from}) = ${value} THEN ${cast} END`
+/** A cell as `refitted` takes it. */
+const textOf = (value: string, type: string): string => {
+  if (type === "TIMESTAMPTZ") return isoText(value)
+  return `CAST(${type === "VARCHAR[]" ? `to_json(${value})` : value} AS VARCHAR)`
 }
 
-const isNumber = (type: string): boolean => /^(?:INTEGER|BIGINT|DOUBLE|DECIMAL)/.test(type)
-
-/** As a member of `extra` has it; a number as it is written, since JSON of DuckDB rounds it. */
-const jsonOf = (value: string, type: string): string =>
-  isNumber(type)
-    ? `CAST(${value} AS VARCHAR)`
-    : `CAST(to_json(${type === "TIMESTAMPTZ" ? isoText(value) : value}) AS VARCHAR)`
-
-/** The kinds of JSON value, as DuckDB names them: one of each. */
-const kinds = { BIGINT: 0, UBIGINT: 0, DOUBLE: 0, VARCHAR: "", BOOLEAN: true, ARRAY: [], OBJECT: {} }
-
-const kindsOf = (type: string): ReadonlyArray<string> => {
-  const whole = ["BIGINT", "UBIGINT"]
-  if (type === "INTEGER" || type === "BIGINT") return whole
-  if (type === "DOUBLE") return [...whole, "DOUBLE"]
-  if (type.startsWith("DECIMAL")) return [...whole, "DOUBLE", "VARCHAR"]
-  if (type === "JSON") return Object.keys(kinds)
-  return [type === "BOOLEAN" ? type : type === "VARCHAR[]" ? "ARRAY" : "VARCHAR"]
+/** A cell of what `refitted` returns. */
+const cellOf = (text: string, type: string): string => {
+  if (type === "TIMESTAMPTZ") return `make_timestamptz(CAST(${text} AS BIGINT))`
+  if (type === "DATE") return `DATE '1970-01-01' + CAST(${text} AS INTEGER)`
+  return type === "VARCHAR[]" ? `CAST(CAST(${text} AS JSON) AS VARCHAR[])` : `CAST(${text} AS ${type})`
 }
 
-/** In SQL: why a value of this kind, as a query tells it, is not in the column. */
-const reasonOf = ({ name, type }: ColumnSpec, kind: string): string => {
-  const cases = Object.entries(kinds).map(
-    ([one, sample]) => `WHEN '${one}' THEN ${literal(`${name}: ${misfitReason(type, sample)}`)}`,
-  )
-  return `CASE ${kind} ${cases.join(" ")} END`
+/** The family of a table of records, and as it was when a file was made; undefined if nobody knows. */
+export interface FileSchema {
+  readonly family: RecordFamily
+  readonly was: RecordFamily | undefined
 }
 
-/** Only what DuckDB would write the same again: it rounds numbers that no DOUBLE can hold. */
-const safeExtra = "CASE WHEN CAST(json(extra) AS VARCHAR) = extra THEN extra END"
+const columnsIn = (family: RecordFamily | undefined, table: string): ReadonlyArray<RecordColumn> =>
+  (family?.table === table ? family : family?.children.find((each) => each.table === table))?.columns ?? []
 
-// Cells that a query makes once a row, so that no expression holds another many times over.
-const memberOf = ({ name }: ColumnSpec): string => identifier(`_member_${name}`)
-const takenFrom = ({ name }: ColumnSpec): string => identifier(`_taken_${name}`)
-const castTo = ({ name }: ColumnSpec): string => identifier(`_cast_${name}`)
-
-/** The member of `extra` with the name of a column, in the column's type; NULL if it does not fit. */
-const fromExtra = (each: ColumnSpec): string => {
-  const { type } = each
-  const json = memberOf(each)
-  const isOf = `json_type(${json}) IN (${kindsOf(type).map(literal).join(", ")})`
-  const texts = `len(list_filter(CAST(${json} AS JSON[]), lambda x: json_type(x) <> 'VARCHAR')) = 0`
-  const isOfTexts = type === "VARCHAR[]" ? `CASE WHEN ${isOf} THEN ${texts} END` : isOf
-  const text = `(${json} ->> '$')`
-  const value =
-    type === "JSON" || type === "VARCHAR[]" ? `CAST(${json} AS ${type})` : converted(text, "VARCHAR", type)
-  return `CASE WHEN ${isOfTexts} THEN ${value} END`
+/** Which columns of a table have to be made anew from those of a file, and of which. */
+const refitOf = (spec: TableSpec, files: ReadonlyArray<Column>, schema: FileSchema | undefined) => {
+  const { family, was } = schema ?? {}
+  const declared = new Map(columnsIn(was, spec.name).map(({ name, type }) => [name, type]))
+  const own = new Map(spec.columns.map(({ name, type }) => [name, type]))
+  const columns = columnsIn(family, spec.name)
+  const columnOf = (name: string) => columns.find((each) => each.name === name)
+  // JSON is text in Parquet.
+  const held = files.map(({ name, type }): HeldColumn => {
+    const isJson = type === "VARCHAR" && (declared.get(name) ?? own.get(name)) === "JSON"
+    return { name, type: isJson ? "JSON" : shortName(type) }
+  })
+  const found = new Map(held.map((each) => [each.name, each.type]))
+  const hasRest = ["misfits", "extra"].every((name) => found.has(name) && own.has(name))
+  const isField = (name: string) => hasRest && isColumnName(name)
+  // Of a file whose schema nobody knows, a text under JSON may have been plain.
+  const mayBePlain = (type: string) => type === "JSON" && family !== undefined && was === undefined
+  const isOther = ({ name, type }: ColumnSpec) => {
+    if (!found.has(name)) return isField(name)
+    const takesNumbers = columnOf(name)?.takesNumbers === true
+    return found.get(name) !== shortName(type) || takesNumbers || (isField(name) && mayBePlain(type))
+  }
+  const changed = spec.columns
+    .filter(isOther)
+    .map((each): RecordColumn => columnOf(each.name) ?? { ...each, required: false, identifies: false })
+  const names = new Set(changed.map(({ name }) => name))
+  const lists = family?.table === spec.name ? family.children : []
+  const refit: Refit = {
+    mode: family?.mode ?? "evolve",
+    columns: changed,
+    held: held.filter(({ name }) => names.has(name) || (isField(name) && !own.has(name))),
+    known: [...columns.map(({ name }) => name), ...lists.map(({ field }) => field)],
+  }
+  return { refit, hasRest, found }
 }
-
-const staysInExtra = (each: ColumnSpec): string =>
-  `json_type(${memberOf(each)}) <> 'NULL' AND ${takenFrom(each)} IS NULL`
-
-/** JSON is text in Parquet. In these columns every text was written as JSON; another may have been plain. */
-const alwaysJson: ReadonlyArray<string> = ["extra", "record"]
-
-/** The texts whose conditions hold. */
-const present = (parts: ReadonlyArray<readonly [isTrue: string, text: string]>): string =>
-  `list_filter([${parts.map(([isTrue, text]) => `CASE WHEN ${isTrue} THEN ${text} END`).join(", ")}],
-    lambda x: x IS NOT NULL)`
-
-/** Without the members that have a column by now; with those that have none, or that do not fit theirs. */
-const extraWith = (taken: ReadonlyArray<ColumnSpec>, added: Parameters<typeof present>[0]): string => {
-  const left = taken.map(
-    (each) => `${literal(each.name)}, CASE WHEN ${staysInExtra(each)} THEN ${memberOf(each)} END`,
-  )
-  const merged = `CASE WHEN _safe IS NULL THEN extra
-    ELSE CAST(json_merge_patch(_safe, json_object(${left.join(", ")})) AS VARCHAR) END`
-  const some = `nullif(${taken.length === 0 ? "extra" : merged}, '{}')`
-  const members = `array_to_string(${present(added)}, ',')`
-  return `CASE WHEN ${members} = '' THEN ${some}
-    ELSE coalesce(left(${some}, -1) || ',', '{') || ${members} || '}' END`
-}
-
-/** The rows with further cells. */
-const withCells = (rows: string, cells: ReadonlyArray<string>): string =>
-  cells.length === 0 ? rows : `(SELECT *, ${cells.join(", ")} FROM ${rows})`
 
 /**
- * The rows of a table from files that have these columns, which are those of `source`. In a row of a
- * record, what has no column any more, or does not fit that which it has, is in `extra` and `misfits`, as if
- * it had just come; what has got a column that it fits is taken from there. Any other column that no file has
- * is NULL. `unfit` is a query for how many values of each changed column do not fit, `taken` for whether any
- * was in `extra`; undefined where there can be none.
+ * The rows of a table from files that have these columns, which are those of `source`. In a row of a record,
+ * a column whose type has changed, or that no file has, is what its schema makes of the same record now; what
+ * has no column, or does not fit it, is in `extra` and `misfits`. Any other column that no file has is NULL.
+ * `define` has to be known to the database; `tally` is a query for how many values of each changed column do
+ * not fit, and for whether any was `_taken` out of `extra`; undefined where there can be none.
  */
-export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: string) => {
-  const found = new Map(files.map(({ name, type }) => [name, shortName(type)]))
-  const typeOf = (name: string) => found.get(name) ?? ""
-  const isOther = ({ name, type }: ColumnSpec) =>
-    typeOf(name) !== shortName(type) && !(type === "JSON" && alwaysJson.includes(name))
-  const hasRest = ["misfits", "extra"].every((name) => found.has(name) && isIn(spec, name))
-  const isField = (name: string) => hasRest && isColumnName(name)
-  const taken = spec.columns.filter((each) => isField(each.name) && isOther(each))
-  const cast = spec.columns.filter((each) => found.has(each.name) && isOther(each))
-  const members = taken.map(
-    (each) => `json_extract(_safe, '$.${identifier(each.name)}') AS ${memberOf(each)}`,
-  )
-  const safe = withCells(source, taken.length === 0 ? [] : [`${safeExtra} AS _safe`])
-  const rows = withCells(withCells(safe, members), [
-    ...taken.map((each) => `${fromExtra(each)} AS ${takenFrom(each)}`),
-    ...cast.map(
-      (each) =>
-        `${converted(identifier(each.name), typeOf(each.name), shortName(each.type))} AS ${castTo(each)}`,
-    ),
-  ])
-  const isUnfit = (each: ColumnSpec) => `${identifier(each.name)} IS NOT NULL AND ${castTo(each)} IS NULL`
-  const gone = [...found.keys()].filter((name) => isField(name) && !isIn(spec, name))
-  const added = [
-    ...cast.filter(({ name }) => isField(name)).map((each) => [isUnfit(each), each.name] as const),
-    ...gone.map((name) => [`${identifier(name)} IS NOT NULL`, name] as const),
-  ].map(([is, name]) => [is, `'"${name}":' || ${jsonOf(identifier(name), typeOf(name))}`] as const)
-  const reasons = taken.map((each) => {
-    const is = cast.includes(each) ? isUnfit(each) : "false"
-    const was = literal(kindsOf(typeOf(each.name))[0] ?? "")
-    const kind = `CASE WHEN ${is} THEN ${was} ELSE json_type(${memberOf(each)}) END`
-    return [`${is} OR ${staysInExtra(each)}`, reasonOf(each, kind)] as const
-  })
-  const names = [...taken.map(({ name }) => name), ...gone].join("|")
-  const others = `list_filter(coalesce(misfits, []),
-    lambda m: NOT regexp_matches(m, '^(${names})[^a-z0-9_]'))`
-  const valueOf = (each: ColumnSpec): string => {
-    if (names !== "" && each.name === "extra") return extraWith(taken, added)
-    if (names !== "" && each.name === "misfits")
-      return `nullif(list_concat(${others}, ${present(reasons)}), [])`
-    const values = [
-      ...(cast.includes(each) ? [castTo(each)] : []),
-      ...(taken.includes(each) ? [takenFrom(each)] : []),
-      ...(found.has(each.name) && !isOther(each) ? [identifier(each.name)] : []),
-    ]
-    const value = values.length > 1 ? `coalesce(${values.join(", ")})` : (values[0] ?? "NULL")
-    return `CAST(${value} AS ${each.type})`
+export const castRows = (
+  spec: TableSpec,
+  files: ReadonlyArray<Column>,
+  source: string,
+  schema?: FileSchema,
+) => {
+  const { refit, hasRest, found } = refitOf(spec, files, schema)
+  const { columns, held } = refit
+  if (columns.length + held.length === 0) {
+    const cells = spec.columns.map((each) => oldCell(each, found))
+    return { sql: `SELECT ${cells.join(", ")} FROM ${source}` }
   }
-  const cells = spec.columns.map((each) => `${valueOf(each)} AS ${identifier(each.name)}`)
-  const counts = cast.map((each) => `count_if(${isUnfit(each)})::INTEGER AS ${identifier(each.name)}`)
+  const name = `refitted_${spec.name}`
+  const texts = [
+    ...(hasRest ? ["CAST(extra AS VARCHAR)", "CAST(to_json(misfits) AS VARCHAR)"] : ["NULL", "NULL"]),
+    ...held.map((each) => textOf(identifier(each.name), each.type)),
+  ]
+  // Once a row, so that no expression holds the call another time.
+  const rows = `(SELECT *, ${name}([${texts.join(", ")}]) AS _new FROM ${source})`
+  const newText = (column: string) =>
+    `_new[${columns.findIndex((each) => each.name === column) + restCells + 1}]`
+  const cells = spec.columns.map((each) => {
+    const isNew = columns.some((one) => one.name === each.name)
+    const rest = hasRest ? ["extra", "misfits"].indexOf(each.name) : -1
+    if (!isNew && rest < 0) return oldCell(each, found)
+    const text = isNew ? newText(each.name) : `_new[${rest + 1}]`
+    return `${cellOf(text, each.type)} AS ${identifier(each.name)}`
+  })
+  const cast = columns.filter((each) => found.has(each.name))
+  const counts = cast.map((each) => {
+    const column = identifier(each.name)
+    return `count_if(${column} IS NOT NULL AND ${newText(each.name)} IS NULL)::INTEGER AS ${column}`
+  })
+  const taken = columns.map((each) => {
+    const was = found.has(each.name) ? `${identifier(each.name)} IS NULL AND ` : ""
+    return `(${was}${newText(each.name)} IS NOT NULL)`
+  })
+  const isTaken = `count_if(${["false", ...taken].join(" OR ")})::INTEGER AS _taken`
   return {
     sql: `SELECT ${cells.join(", ")} FROM ${rows}`,
-    unfit: counts.length === 0 ? undefined : `SELECT ${counts.join(", ")} FROM ${rows}`,
-    taken:
-      taken.length === 0
-        ? undefined
-        : `SELECT EXISTS (FROM ${rows} WHERE coalesce(${taken
-            .map((each) => `${takenFrom(each)} IS NOT NULL`)
-            .join(" OR ")}))::INTEGER AS taken`,
+    define: { name, on: refitted(refit) },
+    tally: `SELECT ${[...counts, isTaken].join(", ")} FROM ${rows}`,
   }
 }
 
-const isIn = ({ columns }: TableSpec, name: string): boolean => columns.some((each) => each.name === name)
+/** `extra` and `misfits` come before the cells. */
+const restCells = 2
+
+const oldCell = ({ name, type }: ColumnSpec, found: ReadonlyMap<string, string>): string => {
+  const value = found.has(name) ? identifier(name) : "NULL"
+  return `CAST(${value} AS ${type}) AS ${identifier(name)}`
+}

@@ -1,11 +1,14 @@
 import { describe, expect, it } from "vitest"
 import { TableBuilder, column, required, type TableSpec } from "../../src/records/Columns.ts"
 import { encodeTexts, columnData, converter, dateCell, timestampCell } from "../../src/records/ColumnData.ts"
+import { decimalShape } from "../../src/records/ColumnData.ts"
 import { readBack } from "./families.ts"
 import { flushAll, flushFull, type Flushed } from "../../src/records/Flush.ts"
 import * as fc from "fast-check"
 import type { ColumnType } from "../../src/records/ColumnData.ts"
-import { ExactNumber } from "../../src/records/ExactNumber.ts"
+import { ExactNumber, decimalIdentity, exactNumber } from "../../src/records/ExactNumber.ts"
+import { canonicalText } from "../../src/records/RecordIdentity.ts"
+import { readJson } from "../../src/service/ReadJson.ts"
 
 const specOf = (name: string, ...columns: TableSpec["columns"]): TableSpec => ({ name, comment: "", columns })
 const text = column("text", "VARCHAR", "clear", "")
@@ -283,6 +286,9 @@ describe("rows that are taken back", () => {
   })
 })
 
+/** A number as a body has it. */
+const numberIn = (text: string): unknown => (readJson(`[${text}]`, exactNumber) as ReadonlyArray<unknown>)[0]
+
 const refuses = (type: ColumnType, values: ReadonlyArray<unknown>) =>
   expect(values.map((value) => converter(type)(value))).toEqual(values.map(() => undefined))
 
@@ -403,6 +409,42 @@ describe("cells", () => {
     expect(converter("VARCHAR[]")(["a", ""])).toEqual(["a", ""])
     expect(converter("BOOLEAN")(false)).toBe(false)
     expect(converter("DOUBLE")(0)).toBe(0)
+  })
+
+  it("hold every double, however many of its digits are written, and no other number [decision 10 exact double]", () => {
+    const double = (text: string) => converter("DOUBLE")(numberIn(text))
+    const finite = fc.double({ noNaN: true, noDefaultInfinity: true })
+    fc.assert(
+      fc.property(finite, fc.integer({ min: 17, max: 40 }), (number, digits) => {
+        const texts = [String(number), number.toPrecision(digits), number.toExponential(digits)]
+        for (const text of texts) expect(double(text)).toBe(numberIn(text) === 0 ? 0 : number)
+      }),
+    )
+    const others = ["9007199254740993", "1e-400", "1e400", "0.1234567890123456789", "123456789012345678"]
+    expect(others.map(double)).toEqual(others.map(() => undefined))
+  })
+
+  it("have the number that was written, digit by digit, whatever their type [decision 10 exact numbers]", () => {
+    const digits = fc.stringMatching(/^(0|[1-9]\d{0,24})$/)
+    const rest = fc.stringMatching(/^(\.\d{1,24})?([eE][+-]?\d{1,3})?$/)
+    const types = ["INTEGER", "BIGINT", "DECIMAL(9,3)", "DECIMAL(38,20)", "VARCHAR", "JSON"] as const
+    const token = fc.tuple(fc.constantFrom("", "-"), digits, rest).map((parts) => parts.join(""))
+    fc.assert(
+      fc.property(token, (text) => {
+        for (const type of types) {
+          const cell = converter(type, true)(numberIn(text))
+          if (cell === undefined) continue
+          const written = `${String(cell)}e-${decimalShape(type)?.scale ?? 0}`
+          const shown = typeof cell === "string" ? cell : written
+          expect([type, decimalIdentity(shown)]).toEqual([type, decimalIdentity(text)])
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it("of JSON are read again with every digit, also where they are one number [decision 10 long JSON]", () => {
+    expect(canonicalText(readJson("9007199254740993", exactNumber))).toBe("#9007199254740993e0")
   })
 
   it("refuse every value of another kind", () => {

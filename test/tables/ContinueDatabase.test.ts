@@ -373,7 +373,7 @@ describe("a database", () => {
       const store = { layout: layoutOf(root), families: changed }
       const amended = amendDatabase(store, manifest, ["nightly.2026-11-20"], publishedTables(changed))
       const { unfit } = (yield* Effect.provide(amended, foundation(root))) ?? {}
-      assert.deepStrictEqual(unfit, [{ table: "customer_profiles", column: "name", count: 1 }])
+      assert.deepStrictEqual(unfit, [{ table: "customer_profiles", column: "name", count: 2 }])
     }).pipe(Effect.scoped),
   )
 

@@ -201,8 +201,9 @@ const interim = Effect.fnUntraced(function* (world: World, run_id: string, doneT
   if (told._tag === "Refused") return
   yield* append([{ ...told, _tag: "InterimPublished", run_id: anId(run_id) }])
   const { current } = model
-  const runs = new Map(current.runs).set(run_id, { run, derived: model.derivation(), over })
-  const next = { version: told.version, runs, schemas: model.schemas, isInterim: true }
+  const derived = model.derivation()
+  const runs = new Map(current.runs).set(run_id, { run, derived, over })
+  const next = { version: told.version, runs, schemas: derived, isInterim: true }
   model.replace(next, { trims: true })
   yield* done(world, `${run_id} goes on`)
 })

@@ -70,7 +70,7 @@ const recordsOf = (run: Run, task: Task): ReadonlyArray<string> => {
   const seen = new Map<string, number>()
   return task.rows.flatMap((row) => {
     const session = sessionOf(run, task, row.isEarlier)
-    const { content, beside } = saidOf(row, derived, schemas)
+    const { content, beside } = saidOf(row, derived, derived)
     const [, type, name, amount, , lines] = JSON.parse(content)
     const [members, misfits, asides] = JSON.parse(beside)
     const base = row.kind === "paper" ? [type] : [name]
@@ -219,7 +219,7 @@ const live = Effect.fnUntraced(function* (seed: number) {
   const model = new ModelFolder(schemas)
   for (const run of runs) model.known.set(run.run_id, { run, sequence: run.sequence, state: "published" })
   const entries = new Map(runs.map((run) => [run.run_id, { run, derived }]))
-  model.current = { version: 1, runs: entries, schemas, isInterim: false }
+  model.current = { version: 1, runs: entries, schemas: derived, isInterim: false }
   const world: World = { root: "", model, draw, parquet: [], forgotten: new Set(), what: `seed ${seed}` }
   yield* checkTables(world, connection)
   // Between any two runs.

@@ -17,7 +17,7 @@ export interface Entry {
 export interface FolderVersion {
   readonly version: number
   readonly runs: ReadonlyMap<string, Entry>
-  readonly schemas: Schemas
+  readonly schemas: Derivation
   /** It is not kept once another one takes its place. */
   readonly isInterim: boolean
   /** A rollback put it there: whose rows it has, and the version that the next publication goes on from. */
@@ -47,7 +47,7 @@ export class ModelFolder {
 
   constructor(schemas: Schemas) {
     this.schemas = schemas
-    this.current = { version: 0, runs: new Map(), schemas, isInterim: false }
+    this.current = { version: 0, runs: new Map(), schemas: this.derivation(), isInterim: false }
   }
 
   /** As what is derived now is derived; the schemas are kept from then on. */
@@ -106,7 +106,7 @@ export class ModelFolder {
     const derived = this.derivation()
     const all = new Map(base.runs)
     for (const run of runs) all.set(run.run_id, { run, derived })
-    this.replace({ version, runs: all, schemas: this.schemas, isInterim: false }, { trims: true })
+    this.replace({ version, runs: all, schemas: derived, isInterim: false }, { trims: true })
   }
 
   tell(run_id: string, more: Partial<Known>): void {

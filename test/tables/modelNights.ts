@@ -121,19 +121,8 @@ const derive = ({ amount: type, note, takesNumbers }: Derivation, row: BodyRow):
   }
 }
 
-/** A cell of the old type as the new one takes it; undefined if it cannot. */
-const cast = (from: AmountType, to: AmountType, cell: string): string | undefined => {
-  if (from === to || to === "VARCHAR") return cell
-  if (to === "DECIMAL(9,2)") return toDecimal(cell)
-  const number = /^[\d.]+$/.test(cell) ? Number(cell) : Number.NaN
-  // A text has to come back as it was written; a number by its value.
-  return Number.isInteger(number) && (from !== "VARCHAR" || String(number) === cell)
-    ? String(number)
-    : undefined
-}
-
-/** What rows that were derived under other schemas are in the tables of today: no version ends for it. */
-const bring = (cells: Cells, from: Schemas, to: Schemas): Cells => {
+/** What rows that were derived under other schemas are under those of today: no version ends for it. */
+const bring = (cells: Cells, from: Schemas, to: Derivation): Cells => {
   const extra = { ...cells.extra }
   const misfits = new Set(cells.misfits)
   let { amount, note } = cells
@@ -144,18 +133,13 @@ const bring = (cells: Cells, from: Schemas, to: Schemas): Cells => {
     note = String(extra["note"])
     delete extra["note"]
   }
-  if (from.amount !== to.amount) {
-    const beside = extra["amount"] as string | number | undefined
-    const was = amount
+  if (from.amount !== to.amount || to.takesNumbers) {
+    // A cell does not say whether a DECIMAL was a text.
+    if (amount !== null) extra["amount"] = from.amount === "VARCHAR" ? amount : Number(amount)
+    const value = extra["amount"] as string | number | undefined
+    amount = (value !== undefined && to.amount && cellOf(to.amount, to.takesNumbers, value)) || null
+    if (amount !== null) delete extra["amount"]
     misfits.delete("amount")
-    amount = null
-    if (was !== null && from.amount !== undefined) {
-      amount = (to.amount && cast(from.amount, to.amount, was)) ?? null
-      if (amount === null) extra["amount"] = from.amount === "VARCHAR" ? was : Number(was)
-    } else if (beside !== undefined && to.amount !== undefined) {
-      amount = cellOf(to.amount, false, beside) ?? null
-      if (amount !== null) delete extra["amount"]
-    }
     if (to.amount !== undefined && extra["amount"] !== undefined) misfits.add("amount")
   }
   return { amount, note, extra, misfits: [...misfits] }
@@ -189,7 +173,7 @@ export const besideText = ({ extra, misfits, asides }: Beside): string =>
     (asides ?? []).map(text),
   ])
 
-export const saidOf = (row: BodyRow, derived: Derivation, now: Schemas): Said => {
+export const saidOf = (row: BodyRow, derived: Derivation, now: Derivation): Said => {
   const { kind, isEarlier, type, name } = row
   if (kind !== "paper") {
     const table = kind === "odd" && derived.odds ? "odds" : "other_records"
@@ -289,7 +273,7 @@ export const drawTasks = (draw: Draw, among: ReadonlyArray<string>, share: numbe
 export const toldOf = (
   run: Night,
   derived: Derivation,
-  now: Schemas,
+  now: Derivation,
   over?: ReadonlySet<string>,
 ): ToldRun => ({
   ...run,
