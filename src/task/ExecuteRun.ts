@@ -95,10 +95,6 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
       return steered
     },
   })
-  for (const open of input.elsewhere) {
-    night.schedule.occupy(open)
-    night.schedule.abandon(open.task_id)
-  }
   const work = Effect.gen(function* () {
     if (ending !== undefined) yield* Effect.forkScoped(cutWhenOver(night, ending.cutAt))
     yield* enlistAll(night, input.works, input.elsewhere)
@@ -206,9 +202,10 @@ const enlistAll = Effect.fnUntraced(function* (
   }
   for (const work of works)
     yield* readPast(work, (task) => {
-      open.push(...unseenOf(task, rules.max_wait, begunAt))
+      open.push(...unseenOf(task, begunAt))
       read.push(work)
     })
+  for (const one of open) night.schedule.hold(one)
   const obstacles = obstaclesOf(open, rules.deadlineAt, begunAt)
   const found: Array<readonly [Row, Act | NotStarted]> = []
   for (const work of read)
@@ -232,10 +229,6 @@ const resume = Effect.fnUntraced(function* (night: Night, row: Row, act: Act | N
     const again = guardedReading(night, task_id, readAgain(night, row, kept), kept.last)
     // What is not read again now stays at the service as it is.
     yield* occupied(night, again, Effect.void)
-  }
-  for (const unseen of unseenOf(task, night.rules.max_wait, yield* Clock.currentTimeMillis)) {
-    night.schedule.occupy(unseen)
-    night.schedule.abandon(unseen.task_id)
   }
   if (act._tag === "Done") return
   if (act._tag === "NotStarted") return yield* settle(night, task_id, own(act.reason))

@@ -5,12 +5,12 @@
 import { Duration } from "effect"
 import { endOfAttempt, isAccepted, own, type Reason, type Verdict } from "../service/Ends.ts"
 import type { AttemptKept } from "../ledger/Fact.ts"
-import { courseOf, isUnseen, remainsOf } from "../ledger/RunState.ts"
+import { courseOf, isUnseen, mayRun, remainsOf } from "../ledger/RunState.ts"
 import type { AttemptState, ClosedAttempt, OpenAttempt, TaskState } from "../ledger/RunState.ts"
-import { conflictKeys, type Candidate } from "../service/Execution.ts"
+import { conflictKeys, openLongestMs, type Candidate } from "../service/Execution.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
 import { verdictOf, type Reading } from "./Verdict.ts"
-import type { Rules, TaskWork } from "./Work.ts"
+import type { TaskWork } from "./Work.ts"
 
 /** `night` may start executions; `collect` only follows what an older run left in flight. */
 export type Mode = "night" | "collect"
@@ -221,10 +221,33 @@ export interface Obstacles {
   readonly seen: ReadonlySet<string>
 }
 
-/** What may be open at the service. */
+/** What may be open at the service: its customer, login and account are used for nobody else meanwhile. */
 export interface MaybeOpen extends Candidate {
   /** The service named its execution; otherwise it may never have been created. */
   readonly isSeen: boolean
+  /** As long as its own run would wait for it (milliseconds since the epoch). */
+  readonly until: number
+}
+
+/** What a task keeps all others from, whoever looks at it: another run, or the next process of its own. */
+export const holdsOf = ({ planned, attempts, settled }: TaskState): ReadonlyArray<MaybeOpen> => {
+  const { task_id, customer_id, engine_reference } = planned
+  if (customer_id === undefined || engine_reference === undefined) return []
+  // The last look at it, which may have shown what the one before did.
+  const lookedAt = settled?.fact.reason === "NOT_STOPPABLE" ? settled.at : 0
+  return attempts.filter(mayRun).map((attempt) => {
+    const { fingerprint, account, intended_at, seen_at = intended_at, max_wait = openLongestMs } = attempt
+    const login = { fingerprint, account: account?.account }
+    const until = Math.max(intended_at, seen_at, lookedAt) + max_wait
+    return {
+      task_id,
+      customer_id,
+      engine_reference,
+      ...login,
+      isSeen: attempt.execution_id !== undefined,
+      until,
+    }
+  })
 }
 
 /** `open`: what other runs, and dead processes of this one (`unseenOf`), may still have open. */
@@ -239,25 +262,11 @@ export const obstaclesOf = (
   seen: new Set(open.filter(({ isSeen }) => isSeen).flatMap(conflictKeys)),
 })
 
-/**
- * What an earlier process started without knowing the execution may still run, as long as one is waited for:
- * until then its customer and its login are not used for anybody, as in the process that sent it.
- */
-export const unseenOf = (
-  task: TaskState | undefined,
-  max_wait: Rules["max_wait"],
-  now: number,
-): ReadonlyArray<MaybeOpen> => {
-  if (task === undefined) return []
-  const course = courseOf(task)
-  const isUnfound = isUnseen(course) && !course.owesProbe
-  if (!isUnfound && !(course._tag === "Running" && course.last.disowned === true)) return []
-  const { task_id, customer_id, engine_reference } = task.planned
-  if (customer_id === undefined || engine_reference === undefined) return []
-  const { fingerprint, account, intended_at } = course.last
-  if (intended_at + Duration.toMillis(max_wait) <= now) return []
-  const isSeen = course._tag === "Running" || course.last.answer?.answer === "taken"
-  return [{ task_id, customer_id, engine_reference, fingerprint, account: account?.account, isSeen }]
+/** What an earlier process of the run left, and what this one neither follows nor looks for with a probe. */
+export const unseenOf = (task: TaskState | undefined, now: number): ReadonlyArray<MaybeOpen> => {
+  const act = next(task, "night")
+  const isTakenUp = act._tag === "Follow" || (act._tag === "Start" && act.probe)
+  return task === undefined || isTakenUp ? [] : holdsOf(task).filter(({ until }) => until > now)
 }
 
 /**

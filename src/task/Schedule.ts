@@ -89,10 +89,15 @@ export class Schedule {
     else this.#delayed.add(candidate, notBefore)
   }
 
+  /** It may be open and is not followed here: its customer and its login are kept, without a slot. */
+  hold(candidate: Candidate): void {
+    for (const key of conflictKeys(candidate)) count(this.#taken, key, 1)
+  }
+
   /** Counts an execution that is already open (found in the ledger), without asking for a slot. */
   occupy(candidate: Candidate): void {
     this.#inFlight.set(candidate.task_id, candidate)
-    for (const key of conflictKeys(candidate)) count(this.#taken, key, 1)
+    this.hold(candidate)
     count(this.#engineCount, candidate.engine_reference, 1)
   }
 
