@@ -83,7 +83,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
       ),
     ),
     controls: { state: "running", pausedUntil: undefined, asked: [] },
-    troubles: noTroubles(),
+    troubles: noTroubles(input.run.started.run_id),
   }
   yield* ledger.follow(follow(night))
   const clock = yield* Clock.Clock
@@ -101,8 +101,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     for (const session of input.sessions) yield* enlistSession(night, session)
     yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
   })
-  const { run_id, troubles } = night
-  const noted = noting(service, troubles, { run_id, told: Queue.offer(night.poke, undefined) })
+  const noted = noting(service, night, Queue.offer(night.poke, undefined))
   yield* Effect.provideService(work, Service, serviceUntil(noted, ending?.lastAnswerAt ?? Infinity))
 }, Effect.scoped)
 
@@ -140,7 +139,8 @@ const tasksOf = ({
 const obeyOrders = Effect.fnUntraced(function* (night: Night, now: number) {
   const { controls, troubles } = night
   endLongPause(night, now)
-  const facts = [...controls.asked.splice(0), ...troubles.news.splice(0)]
+  const facts = [...controls.asked.splice(0), ...troubles.news]
+  night.troubles = { ...troubles, news: [] }
   if (facts.length > 0) yield* append(...facts)
   for (const fact of facts) yield* tell({ _tag: "Noted", fact })
   if (controls.state === "draining") yield* settleWaiting(night, night.schedule.drain(), "RUN_DRAINED")

@@ -116,7 +116,7 @@ export interface Night {
   readonly ends: Map<string, Outcome>
   readonly settledHere: Set<string>
   readonly controls: Controls
-  readonly troubles: Troubles
+  troubles: Troubles
 }
 
 /** A night in which nothing moves yet. */
