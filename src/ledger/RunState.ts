@@ -177,7 +177,7 @@ export const isUnseen = (
 ): course is Extract<Course, { readonly _tag: "Starting" | "Unknown" }> =>
   course._tag === "Starting" || course._tag === "Unknown"
 
-const isClosed = (attempt: AttemptState): attempt is ClosedAttempt => attempt.closed !== undefined
+export const isClosed = (attempt: AttemptState): attempt is ClosedAttempt => attempt.closed !== undefined
 const isNamed = (attempt: AttemptState): attempt is OpenAttempt => attempt.execution_id !== undefined
 
 /** When each stage was last over, in milliseconds; what is collected after the end moves only `collected`. */

@@ -5,7 +5,7 @@
 import { Duration } from "effect"
 import { endOfAttempt, isAccepted, own, type Reason, type Verdict } from "../service/Ends.ts"
 import type { AttemptKept } from "../ledger/Fact.ts"
-import { courseOf, isUnseen, mayRun, remainsOf } from "../ledger/RunState.ts"
+import { courseOf, isClosed, isUnseen, mayRun, remainsOf } from "../ledger/RunState.ts"
 import type { AttemptState, ClosedAttempt, OpenAttempt, TaskState } from "../ledger/RunState.ts"
 import { conflictKeys, openLongestMs, type Candidate } from "../service/Execution.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
@@ -133,18 +133,18 @@ const afterVerdict = (task: TaskState, { outcome, reason }: Verdict, mode: Mode)
       return mode === "collect" && reason === "START_UNKNOWN" ? done : afterUnknown(task, course, mode)
     case "Waiting":
     case "Reading": {
-      const { attempt, answer, closed } = course.last
-      if (closed === undefined) {
+      const { last } = course
+      if (!isClosed(last)) {
         // An unfinished refusal was the service's own fault: an answered start is not repeated, but a new one
         // may be sent.
-        const isAnswered = answer?.answer === "refused"
-        return mode === "night" ? startOf(task, isAnswered ? attempt + 1 : attempt) : done
+        const isAnswered = last.answer?.answer === "refused"
+        return mode === "night" ? startOf(task, isAnswered ? last.attempt + 1 : last.attempt) : done
       }
       // Partial results: they are read again.
-      if (reason === "RESULTS_PARTIAL") return { _tag: "Read", last: { ...course.last, closed } }
+      if (reason === "RESULTS_PARTIAL") return { _tag: "Read", last }
       // The service forgot it, and may have had its login refused: only a person sends that twice in one run.
-      const isLoginUnknown = reason === "EXECUTION_GONE" && !isAccepted(closed.fact)
-      return mode === "night" && !isLoginUnknown ? startOf(task, attempt + 1) : done
+      const isLoginUnknown = reason === "EXECUTION_GONE" && !isAccepted(last.closed.fact)
+      return mode === "night" && !isLoginUnknown ? startOf(task, last.attempt + 1) : done
     }
   }
 }
@@ -185,9 +185,7 @@ export const verdictLeft = (task: TaskState | undefined): Verdict | undefined =>
   if (task === undefined) return undefined
   const course = courseOf(task)
   if (isUnseen(course)) return lost(course.last)
-  const ended = task.attempts
-    .slice(task.attemptsBefore)
-    .findLast((one): one is ClosedAttempt => one.closed !== undefined)
+  const ended = task.attempts.slice(task.attemptsBefore).findLast(isClosed)
   return ended && verdictOfEnd(ended, readingOf(ended))
 }
 
@@ -314,15 +312,14 @@ export interface KeptAttempt {
 export const attemptsToReadAgain = (task: TaskState | undefined): ReadonlyArray<KeptAttempt> => {
   const reason = task?.settled?.fact.reason
   if (task === undefined || reason === undefined) return []
-  return task.attempts.flatMap((one) => {
-    const { attempt, closed, kept, deletion } = one
-    if (remainsOf(one) !== "kept" || deletion !== undefined) return []
-    if (closed === undefined || kept === undefined) return []
+  return task.attempts.filter(isClosed).flatMap((last) => {
+    const { attempt, closed, kept, deletion } = last
+    if (remainsOf(last) !== "kept" || kept === undefined || deletion !== undefined) return []
     // Missing documents leave a task the end of its records; one that goes on gets its verdict from there.
-    const end = endOfAttempt(closed.fact, one.abort).verdict
+    const end = endOfAttempt(closed.fact, last.abort).verdict
     const isOver = end.outcome !== "unfinished" && reason === end.reason
     const isOwn = kept.reason === "DOCUMENTS_SHORT" ? isOver : reason === kept.reason
     const isEnd = isOwn && attempt === task.attempts.at(-1)?.attempt
-    return [{ last: { ...one, closed }, kept, isEnd }]
+    return [{ last, kept, isEnd }]
   })
 }

@@ -307,7 +307,6 @@ const defer = Effect.fnUntraced(function* (
     return yield* leave(night, row)
   }
   yield* noteWait(night, task_id, { reason: deferredReasons[why], until })
-  row.probeAt = until
   if (isProbe) return night.schedule.owe(candidateOf(row), until)
   night.schedule.add(candidateOf(row), until)
   yield* release(night, task_id)
