@@ -2,7 +2,7 @@
  * Pure: how fast one host may be called. A host that never complains is not paced. After its first complaint
  * the rate doubles until the next one, or until the host is known to bear everything; after that it is
  * careful: it stays near what the host bore, and goes further only if that rate was used for a while. A host
- * that refuses everybody is not called for a while. Which calls a Retry-After holds back is at the end.
+ * that refuses everybody is not called for a while. Which calls a Retry-After holds back is part of it.
  */
 import { Duration, Effect } from "effect"
 import { retrySchedule, type WaitPolicy } from "../base/Time.ts"
@@ -57,6 +57,8 @@ export interface Pace {
   readonly answers: number
   /** The engine that the last 503 was about, and when another engine last had one. */
   readonly unavailable: { readonly engine: string; readonly atMs: number; readonly otherMs: number }
+  /** What the service asked to wait for: bounded by the executions and sessions of a run. */
+  readonly closures: ReadonlyMap<string, Closure>
 }
 
 const never = Number.NEGATIVE_INFINITY
@@ -74,6 +76,7 @@ export const openPace: Pace = {
   pausedMs: never,
   answers: 0,
   unavailable: { engine: "", atMs: never, otherMs: never },
+  closures: new Map(),
 }
 
 const withinLimits = (rate: number): number => Math.max(rateMin, Math.min(rateMax, rate))
@@ -224,32 +227,25 @@ export interface Closure {
   readonly http_status: number
 }
 
-/** Bounded by the executions and sessions of a run; an expired entry is removed when it is next read. */
-export type Closures = Map<string, Closure>
-
-const keyOf = ({ host, endpoint, subject }: Asked): string =>
-  JSON.stringify([host, endpoint, subject ?? null])
+const keyOf = ({ endpoint, subject }: Asked): string => JSON.stringify([endpoint, subject ?? null])
 
 /** The service asked us to wait, in answer to this call; an earlier, longer wait still counts. */
 export const noteRetryAfter = (
-  closures: Closures,
+  pace: Pace,
   asked: Asked,
   nowMs: number,
-  { http_status, retry_after }: { readonly http_status: number; readonly retry_after: Duration.Duration },
-): void => {
-  const key = keyOf(asked)
-  const closedUntilMs = nowMs + Duration.toMillis(retry_after)
-  if (closedUntilMs > (closures.get(key)?.closedUntilMs ?? nowMs))
-    closures.set(key, { closedUntilMs, http_status })
+  { http_status, askedMs }: Pick<Complaint, "http_status" | "askedMs">,
+): Pace => {
+  const closedUntilMs = nowMs + askedMs
+  if (closedUntilMs <= (closureOf(pace, asked, nowMs)?.closedUntilMs ?? nowMs)) return pace
+  const open = [...pace.closures].filter(([, closure]) => closure.closedUntilMs > nowMs)
+  return { ...pace, closures: new Map([...open, [keyOf(asked), { closedUntilMs, http_status }]]) }
 }
 
 /** How long a call still has to wait, if at all. */
-export const closureOf = (closures: Closures, asked: Asked, nowMs: number): Closure | undefined => {
-  if (closures.size === 0) return undefined
-  const closure = closures.get(keyOf(asked))
-  if (closure === undefined || closure.closedUntilMs > nowMs) return closure
-  closures.delete(keyOf(asked))
-  return undefined
+export const closureOf = ({ closures }: Pace, asked: Asked, nowMs: number): Closure | undefined => {
+  const closure = closures.size === 0 ? undefined : closures.get(keyOf(asked))
+  return closure === undefined || closure.closedUntilMs <= nowMs ? undefined : closure
 }
 
 // How repeatable calls are retried: with growing waits and full jitter, never sooner than asked, and within

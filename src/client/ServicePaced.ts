@@ -14,7 +14,7 @@ import {
   openPace,
   rateOf,
 } from "./Pacing.ts"
-import type { Asked, Closure, Closures, Pace } from "./Pacing.ts"
+import type { Asked, Closure, Pace } from "./Pacing.ts"
 import { EngineOfCalls, NotSent, Service, Throttled, everyCall } from "./Service.ts"
 import type { CallFailure, ServiceAddresses, Tagged } from "./Service.ts"
 
@@ -81,38 +81,30 @@ const interruptibly = <A, E>(wait: Effect.Effect<A, E>): Effect.Effect<A, E | No
     Cause.hasInterruptsOnly(cause) ? Effect.fail(stopped) : Effect.failCause(cause),
   )
 
-/** An engine that is unavailable (503) is an answer that says nothing about the host; it may name a wait. */
-const engineAwayFor = (answer: unknown): Duration.Duration | undefined => {
-  if (!Predicate.isTagged(answer, "EngineUnavailable")) return undefined
-  return "retry_after" in answer && Duration.isDuration(answer.retry_after)
-    ? answer.retry_after
-    : Duration.zero
-}
+const askedMsOf = (answer: object): number =>
+  "retry_after" in answer && Duration.isDuration(answer.retry_after)
+    ? Duration.toMillis(answer.retry_after)
+    : 0
 
 /** What an answer says about the pace of the host, and about when to make this call again. */
-const learnAnswer = (closures: Closures, asked: Asked, lane: Lane, sentMs: number, answer: unknown) =>
+const learnAnswer = (asked: Asked, lane: Lane, sentMs: number, answer: unknown) =>
   Effect.map(monotonicMs, (nowMs) => {
-    const retry_after = engineAwayFor(answer)
-    if (retry_after === undefined) lane.pace = noteAnswered(lane.pace, sentMs, nowMs)
-    else noteRetryAfter(closures, asked, nowMs, { http_status: 503, retry_after })
+    // An engine that is unavailable (503) says nothing about the host; it may name a wait.
+    lane.pace = Predicate.isTagged(answer, "EngineUnavailable")
+      ? noteRetryAfter(lane.pace, asked, nowMs, { http_status: 503, askedMs: askedMsOf(answer) })
+      : noteAnswered(lane.pace, sentMs, nowMs)
   })
 
-const learnFailure = Effect.fnUntraced(function* (
-  closures: Closures,
-  asked: Asked,
-  lane: Lane,
-  sentMs: number,
-  failure: Tagged,
-) {
+const learnFailure = Effect.fnUntraced(function* (asked: Asked, lane: Lane, sentMs: number, failure: Tagged) {
   if (!(failure instanceof Throttled)) return
-  const { http_status, retry_after = Duration.zero } = failure
+  const { http_status } = failure
+  const engine = yield* EngineOfCalls
   const nowMs = yield* monotonicMs
-  noteRetryAfter(closures, asked, nowMs, { http_status, retry_after })
+  const complaint = { http_status, engine, sentMs, nowMs, askedMs: askedMsOf(failure) }
+  lane.pace = noteRetryAfter(lane.pace, asked, nowMs, complaint)
   // A 504 is the lock of one flow session (4.10); it says nothing about the host.
   if (http_status === 504 || asked.limit === "session") return
-  const engine = yield* EngineOfCalls
-  const askedMs = Duration.toMillis(retry_after)
-  lane.pace = noteComplaint(lane.pace, { http_status, engine, sentMs, nowMs, askedMs })
+  lane.pace = noteComplaint(lane.pace, complaint)
 })
 
 /** The usual case, in which no call waits for its turn. */
@@ -130,7 +122,6 @@ const counted = <A, E>(lane: Lane, wait: Effect.Effect<A, E>): Effect.Effect<A, 
 
 const makePause = (requestsAtOnce: number) => {
   const lanes = new Map<string, Lane>()
-  const closures: Closures = new Map()
   const laneOf = (host: string): Lane => {
     const known = lanes.get(host)
     if (known !== undefined) return known
@@ -143,7 +134,7 @@ const makePause = (requestsAtOnce: number) => {
   const awaitOpen = Effect.fnUntraced(function* (asked: Asked, lane: Lane) {
     for (;;) {
       const nowMs = yield* monotonicMs
-      const closure = closureOf(closures, asked, nowMs)
+      const closure = closureOf(lane.pace, asked, nowMs)
       if (closure === undefined) return
       const leftMs = closure.closedUntilMs - nowMs
       if (leftMs > closedWaitMaxMs) return yield* notYet(asked, closure, nowMs)
@@ -157,14 +148,14 @@ const makePause = (requestsAtOnce: number) => {
       yield* Effect.onError(interruptibly(lane.turn.withPermit(awaitTurn(lane))), () =>
         lane.permits.release(1),
       )
-      if (closureOf(closures, asked, yield* monotonicMs) === undefined) return
+      if (closureOf(lane.pace, asked, yield* monotonicMs) === undefined) return
       yield* lane.permits.release(1)
     }
   })
   /** Holds a permit on return. Only the waits can be interrupted, so that no permit is lost. */
   const enter = (asked: Asked, lane: Lane) =>
     Effect.flatMap(monotonicMs, (nowMs) =>
-      isFree(lane, nowMs) && closureOf(closures, asked, nowMs) === undefined
+      isFree(lane, nowMs) && closureOf(lane.pace, asked, nowMs) === undefined
         ? Effect.flatMap(lane.permits.takeIfAvailable(1), (isTaken) => {
             if (!isTaken) return counted(lane, queue(asked, lane))
             lane.pace = noteSent(lane.pace, nowMs)
@@ -179,8 +170,8 @@ const makePause = (requestsAtOnce: number) => {
   ) =>
     Effect.flatMap(monotonicMs, (sentMs) =>
       call.pipe(
-        Effect.tap((answer) => learnAnswer(closures, asked, lane, sentMs, answer)),
-        Effect.tapError((failure) => learnFailure(closures, asked, lane, sentMs, failure)),
+        Effect.tap((answer) => learnAnswer(asked, lane, sentMs, answer)),
+        Effect.tapError((failure) => learnFailure(asked, lane, sentMs, failure)),
       ),
     )
   return ServicePause.of({

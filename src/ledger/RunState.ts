@@ -163,20 +163,12 @@ export const courseOf = ({ attempts, waits }: Pick<TaskState, "attempts" | "wait
   if (last === undefined) return { _tag: "Planned" }
   if (isClosed(last)) return { _tag: waits === undefined ? "Reading" : "Waiting", last }
   if (isNamed(last)) return { _tag: "Running", last }
-  switch (last.answer?.answer) {
-    case "refused":
-      return { _tag: "Waiting", last }
-    case "not_created":
-    case "foreign":
-      return last.probed ? { _tag: "Unknown", last, owesProbe: true } : { _tag: "Waiting", last }
-    case "taken":
-    case "unusable":
-      return { _tag: "Unknown", last, owesProbe: false }
-    case undefined:
-      return { _tag: "Starting", last, owesProbe: !last.probed }
-    default:
-      return { _tag: "Unknown", last, owesProbe: !last.probed }
-  }
+  if (isUncreated(last)) return { _tag: "Waiting", last }
+  const answer = last.answer?.answer
+  // The start is repeated once; a probe that created nothing is still owed.
+  const isOver = answer === "taken" || answer === "unusable"
+  const owesProbe = !isOver && (!last.probed || createsNothing.has(answer))
+  return { _tag: answer === undefined ? "Starting" : "Unknown", last, owesProbe }
 }
 
 /** Something of it may run, and its id is not known: its probe is owed, or was spent. */
@@ -185,7 +177,7 @@ export const isUnseen = (
 ): course is Extract<Course, { readonly _tag: "Starting" | "Unknown" }> =>
   course._tag === "Starting" || course._tag === "Unknown"
 
-const isClosed = (attempt: AttemptState): attempt is ClosedAttempt => attempt.closed !== undefined
+export const isClosed = (attempt: AttemptState): attempt is ClosedAttempt => attempt.closed !== undefined
 const isNamed = (attempt: AttemptState): attempt is OpenAttempt => attempt.execution_id !== undefined
 
 /** When each stage was last over, in milliseconds; what is collected after the end moves only `collected`. */
@@ -257,18 +249,19 @@ const mayHaveRun: ReadonlySet<string | undefined> = new Set([undefined, "lost", 
 type Remains = "nothing" | "foreign" | "unseen" | "open" | "forgotten" | "unread" | "kept" | "due" | "asked"
 
 export const remainsOf = (attempt: AttemptBrief): Remains => {
-  const { execution_id, answer, probed, closed, deletion } = attempt
+  const { execution_id, closed, deletion } = attempt
   if (attempt.disowned === true) return "foreign"
   if (deletion?.deleted_at !== undefined) return "nothing"
   if (closed === undefined && execution_id !== undefined) return "open"
-  if (closed === undefined) {
-    const isCertain = answer?.answer === "refused" || (!probed && createsNothing.has(answer?.answer))
-    return isCertain ? "nothing" : "unseen"
-  }
+  if (closed === undefined) return isUncreated(attempt) ? "nothing" : "unseen"
   if (closed.fact.landed === undefined) return "forgotten"
   if (!attempt.drained) return attempt.kept === undefined ? "unread" : "kept"
   return deletion === undefined ? "due" : "asked"
 }
+
+/** No request of the attempt created an execution: after a probe, that is known only of a refusal. */
+const isUncreated = ({ answer, probed }: AttemptBrief): boolean =>
+  answer?.answer === "refused" || (!probed && createsNothing.has(answer?.answer))
 const createsNothing: ReadonlySet<string | undefined> = new Set(["not_created", "foreign"])
 
 export const remainsAny = (attempt: AttemptBrief, ...any: ReadonlyArray<Remains>): boolean =>

@@ -9,47 +9,28 @@ import type { ParameterSource } from "../jobs/Scalars.ts"
 import { maxWaitLongest } from "../jobs/Settings.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { mayRun, runsBesideMax } from "../ledger/RunState.ts"
+import { runsBesideMax } from "../ledger/RunState.ts"
 import { valueKey } from "../privacy/Fingerprint.ts"
-import { openLongestMs } from "../service/Execution.ts"
 import { accessKey, accessOf, type RunId } from "../service/Ids.ts"
 import { resolveReferences, type ResolvedReferences } from "../task/Assignment.ts"
 import { deadlineOf, isCollectedBy } from "../task/ChooseRun.ts"
-import type { MaybeOpen } from "../task/Next.ts"
+import { holdsOf, type MaybeOpen } from "../task/Next.ts"
 import { SharedSlots, SlotsBeside, besideOthers } from "../task/SharedSlots.ts"
 import { takeTurns, type TouchedLogin, type Touches, type Turn } from "../task/SideBySide.ts"
 
 // Executions that runs left at the service and that may still be open: the ledger knows of no end. No other
 // run starts the same customers and logins meanwhile.
 
-interface LeftOpen extends MaybeOpen {
-  readonly job: string
-  /** Until when it may be open, as its own run would wait for it: milliseconds since the epoch. */
-  readonly until: number
-}
-
 const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean) {
   const ledger = yield* Ledger
-  const open: Array<LeftOpen> = []
+  const open: Array<MaybeOpen & { readonly job: string }> = []
   for (const run of yield* ledger.runs) {
     if (run.ended?.leftovers === false || !isMeant(run)) continue
     const { job, run_id } = run.fact
-    for (const { planned, attempts, settled } of (yield* ledger.state(run_id))?.tasks.values() ?? []) {
-      const { task_id, customer_id, engine_reference } = planned
-      if (customer_id === undefined || engine_reference === undefined) continue
-      // The last look at it, which may have shown what the one before did.
-      const lookedAt = settled?.fact.reason === "NOT_STOPPABLE" ? settled.at : 0
-      for (const attempt of attempts) {
-        if (!mayRun(attempt)) continue
-        const { fingerprint, account, intended_at, seen_at = intended_at } = attempt
-        const until = Math.max(intended_at, seen_at, lookedAt) + (attempt.max_wait ?? openLongestMs)
-        const login = { fingerprint, account: account?.account }
-        const isSeen = attempt.execution_id !== undefined
-        open.push({ job, task_id, customer_id, engine_reference, ...login, until, isSeen })
-      }
-    }
+    for (const task of (yield* ledger.state(run_id))?.tasks.values() ?? [])
+      open.push(...holdsOf(task).map((one) => ({ ...one, job })))
   }
-  return open as ReadonlyArray<LeftOpen>
+  return open
 })
 
 /** What earlier runs of the job, and of jobs that it replaces, may still have open. */

@@ -153,7 +153,7 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const planned = yield* planJob(job, run_id, isRerun ? askedBy(run) : only)
   const now = yield* Clock.currentTimeMillis
   const rules = rulesOf(job, run?.started_at ?? now, now)
-  const unseen = [...(run?.tasks.values() ?? [])].flatMap((task) => unseenOf(task, rules.max_wait, now))
+  const unseen = [...(run?.tasks.values() ?? [])].flatMap((task) => unseenOf(task, now))
   const open = [...(yield* leftOpenBeside(run_id, collect)), ...unseen]
   const first = new Set((yield* followedIn(collect)).flatMap(conflictKeys))
   const isWhole = run === undefined ? only === undefined : isOfWholeJob(run.started)

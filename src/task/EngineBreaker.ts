@@ -108,10 +108,6 @@ export class EngineBreaker implements StartGate {
     return this.#lines.get(engine)?.doubt !== undefined
   }
 
-  doubtOf(engine: EngineReference): Doubt | undefined {
-    return this.#lines.get(engine)?.doubt
-  }
-
   /** Engines that are tried together, because the service itself seems to be in trouble. */
   inTrouble(): ReadonlyArray<EngineReference> {
     const doubted = [...this.#lines].flatMap(([engine, { doubt }]) => (doubt === undefined ? [] : [engine]))
@@ -150,11 +146,6 @@ export class EngineBreaker implements StartGate {
           : 1
         : (mine[at] ?? 0) - (theirs[at] ?? 0)
     }
-  }
-
-  /** Whether the account was the trial of this doubt already. */
-  hasTried(engine: EngineReference, account = nobody): boolean {
-    return this.#line(engine).doubt?.tried.has(account) === true
   }
 
   /** A start is on its way; until `answered` it counts. */
@@ -209,11 +200,6 @@ export class EngineBreaker implements StartGate {
   /** Whether a further refusal is believed to have created nothing. */
   believes(account: string | undefined): boolean {
     return account === undefined || (this.#refusals.get(account) ?? 0) < believedMax
-  }
-
-  /** Nobody waits for it any more. */
-  giveUp(engine: EngineReference): void {
-    this.#line(engine).doubt = undefined
   }
 
   noteThird({ candidate, mayLead }: Third): void {

@@ -83,7 +83,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
       ),
     ),
     controls: { state: "running", pausedUntil: undefined, asked: [] },
-    troubles: noTroubles(),
+    troubles: noTroubles(input.run.started.run_id),
   }
   yield* ledger.follow(follow(night))
   const clock = yield* Clock.Clock
@@ -95,18 +95,13 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
       return steered
     },
   })
-  for (const open of input.elsewhere) {
-    night.schedule.occupy(open)
-    night.schedule.abandon(open.task_id)
-  }
   const work = Effect.gen(function* () {
     if (ending !== undefined) yield* Effect.forkScoped(cutWhenOver(night, ending.cutAt))
     yield* enlistAll(night, input.works, input.elsewhere)
     for (const session of input.sessions) yield* enlistSession(night, session)
     yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
   })
-  const { run_id, troubles } = night
-  const noted = noting(service, troubles, { run_id, told: Queue.offer(night.poke, undefined) })
+  const noted = noting(service, night, Queue.offer(night.poke, undefined))
   yield* Effect.provideService(work, Service, serviceUntil(noted, ending?.lastAnswerAt ?? Infinity))
 }, Effect.scoped)
 
@@ -144,7 +139,8 @@ const tasksOf = ({
 const obeyOrders = Effect.fnUntraced(function* (night: Night, now: number) {
   const { controls, troubles } = night
   endLongPause(night, now)
-  const facts = [...controls.asked.splice(0), ...troubles.news.splice(0)]
+  const facts = [...controls.asked.splice(0), ...troubles.news]
+  night.troubles = { ...troubles, news: [] }
   if (facts.length > 0) yield* append(...facts)
   for (const fact of facts) yield* tell({ _tag: "Noted", fact })
   if (controls.state === "draining") yield* settleWaiting(night, night.schedule.drain(), "RUN_DRAINED")
@@ -206,9 +202,10 @@ const enlistAll = Effect.fnUntraced(function* (
   }
   for (const work of works)
     yield* readPast(work, (task) => {
-      open.push(...unseenOf(task, rules.max_wait, begunAt))
+      open.push(...unseenOf(task, begunAt))
       read.push(work)
     })
+  for (const one of open) night.schedule.hold(one)
   const obstacles = obstaclesOf(open, rules.deadlineAt, begunAt)
   const found: Array<readonly [Row, Act | NotStarted]> = []
   for (const work of read)
@@ -232,10 +229,6 @@ const resume = Effect.fnUntraced(function* (night: Night, row: Row, act: Act | N
     const again = guardedReading(night, task_id, readAgain(night, row, kept), kept.last)
     // What is not read again now stays at the service as it is.
     yield* occupied(night, again, Effect.void)
-  }
-  for (const unseen of unseenOf(task, night.rules.max_wait, yield* Clock.currentTimeMillis)) {
-    night.schedule.occupy(unseen)
-    night.schedule.abandon(unseen.task_id)
   }
   if (act._tag === "Done") return
   if (act._tag === "NotStarted") return yield* settle(night, task_id, own(act.reason))

@@ -31,7 +31,7 @@ export const heldLogin = Effect.fnUntraced(function* (night: Night, row: Row, ac
   if (hold === undefined) return undefined
   const { customer_id } = row.work
   if (isLasting(hold)) return ended({ ...verdictOfHold(hold), message: cutText(holdText(hold, customer_id)) })
-  if (hold.why === "busy") return yield* waitOthers(night, hold)
+  if (hold.why === "busy") return yield* waitOthers(night, hold, now)
   const held = thirdLogin(night, row, { hold, now, probe: act.probe })
   if (held === undefined) row.risks = hold.why
   return held
@@ -88,9 +88,10 @@ const absorbing = (order: AttemptOrder, accounts: ReadonlyArray<Account>): Attem
 const waitOthers = Effect.fnUntraced(function* (
   { active, restingCount }: Night,
   { until, isUnknown }: Extract<Hold, { readonly why: "busy" }>,
+  now: number,
 ) {
   const beside = yield* SlotsBeside
-  const isWorthIt = active + restingCount > 1 || beside?.areOpen() === true
+  const isWorthIt = active + restingCount > 1 || beside?.areOpen(now) === true
   if (isWorthIt) return { _tag: "Waits" } satisfies Held as Held
   return ended(isUnknown ? { ...own("START_UNKNOWN"), message: busyText(until) } : own("ALREADY_EXECUTING"))
 })

@@ -5,12 +5,12 @@
 import { Duration } from "effect"
 import { endOfAttempt, isAccepted, own, type Reason, type Verdict } from "../service/Ends.ts"
 import type { AttemptKept } from "../ledger/Fact.ts"
-import { courseOf, isUnseen, remainsOf } from "../ledger/RunState.ts"
+import { courseOf, isClosed, isUnseen, mayRun, remainsOf } from "../ledger/RunState.ts"
 import type { AttemptState, ClosedAttempt, OpenAttempt, TaskState } from "../ledger/RunState.ts"
-import { conflictKeys, type Candidate } from "../service/Execution.ts"
+import { conflictKeys, openLongestMs, type Candidate } from "../service/Execution.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
 import { verdictOf, type Reading } from "./Verdict.ts"
-import type { Rules, TaskWork } from "./Work.ts"
+import type { TaskWork } from "./Work.ts"
 
 /** `night` may start executions; `collect` only follows what an older run left in flight. */
 export type Mode = "night" | "collect"
@@ -133,18 +133,18 @@ const afterVerdict = (task: TaskState, { outcome, reason }: Verdict, mode: Mode)
       return mode === "collect" && reason === "START_UNKNOWN" ? done : afterUnknown(task, course, mode)
     case "Waiting":
     case "Reading": {
-      const { attempt, answer, closed } = course.last
-      if (closed === undefined) {
+      const { last } = course
+      if (!isClosed(last)) {
         // An unfinished refusal was the service's own fault: an answered start is not repeated, but a new one
         // may be sent.
-        const isAnswered = answer?.answer === "refused"
-        return mode === "night" ? startOf(task, isAnswered ? attempt + 1 : attempt) : done
+        const isAnswered = last.answer?.answer === "refused"
+        return mode === "night" ? startOf(task, isAnswered ? last.attempt + 1 : last.attempt) : done
       }
       // Partial results: they are read again.
-      if (reason === "RESULTS_PARTIAL") return { _tag: "Read", last: { ...course.last, closed } }
+      if (reason === "RESULTS_PARTIAL") return { _tag: "Read", last }
       // The service forgot it, and may have had its login refused: only a person sends that twice in one run.
-      const isLoginUnknown = reason === "EXECUTION_GONE" && !isAccepted(closed.fact)
-      return mode === "night" && !isLoginUnknown ? startOf(task, attempt + 1) : done
+      const isLoginUnknown = reason === "EXECUTION_GONE" && !isAccepted(last.closed.fact)
+      return mode === "night" && !isLoginUnknown ? startOf(task, last.attempt + 1) : done
     }
   }
 }
@@ -185,9 +185,7 @@ export const verdictLeft = (task: TaskState | undefined): Verdict | undefined =>
   if (task === undefined) return undefined
   const course = courseOf(task)
   if (isUnseen(course)) return lost(course.last)
-  const ended = task.attempts
-    .slice(task.attemptsBefore)
-    .findLast((one): one is ClosedAttempt => one.closed !== undefined)
+  const ended = task.attempts.slice(task.attemptsBefore).findLast(isClosed)
   return ended && verdictOfEnd(ended, readingOf(ended))
 }
 
@@ -221,10 +219,33 @@ export interface Obstacles {
   readonly seen: ReadonlySet<string>
 }
 
-/** What may be open at the service. */
+/** What may be open at the service: its customer, login and account are used for nobody else meanwhile. */
 export interface MaybeOpen extends Candidate {
   /** The service named its execution; otherwise it may never have been created. */
   readonly isSeen: boolean
+  /** As long as its own run would wait for it (milliseconds since the epoch). */
+  readonly until: number
+}
+
+/** What a task keeps all others from, whoever looks at it: another run, or the next process of its own. */
+export const holdsOf = ({ planned, attempts, settled }: TaskState): ReadonlyArray<MaybeOpen> => {
+  const { task_id, customer_id, engine_reference } = planned
+  if (customer_id === undefined || engine_reference === undefined) return []
+  // The last look at it, which may have shown what the one before did.
+  const lookedAt = settled?.fact.reason === "NOT_STOPPABLE" ? settled.at : 0
+  return attempts.filter(mayRun).map((attempt) => {
+    const { fingerprint, account, intended_at, seen_at = intended_at, max_wait = openLongestMs } = attempt
+    const login = { fingerprint, account: account?.account }
+    const until = Math.max(intended_at, seen_at, lookedAt) + max_wait
+    return {
+      task_id,
+      customer_id,
+      engine_reference,
+      ...login,
+      isSeen: attempt.execution_id !== undefined,
+      until,
+    }
+  })
 }
 
 /** `open`: what other runs, and dead processes of this one (`unseenOf`), may still have open. */
@@ -239,25 +260,11 @@ export const obstaclesOf = (
   seen: new Set(open.filter(({ isSeen }) => isSeen).flatMap(conflictKeys)),
 })
 
-/**
- * What an earlier process started without knowing the execution may still run, as long as one is waited for:
- * until then its customer and its login are not used for anybody, as in the process that sent it.
- */
-export const unseenOf = (
-  task: TaskState | undefined,
-  max_wait: Rules["max_wait"],
-  now: number,
-): ReadonlyArray<MaybeOpen> => {
-  if (task === undefined) return []
-  const course = courseOf(task)
-  const isUnfound = isUnseen(course) && !course.owesProbe
-  if (!isUnfound && !(course._tag === "Running" && course.last.disowned === true)) return []
-  const { task_id, customer_id, engine_reference } = task.planned
-  if (customer_id === undefined || engine_reference === undefined) return []
-  const { fingerprint, account, intended_at } = course.last
-  if (intended_at + Duration.toMillis(max_wait) <= now) return []
-  const isSeen = course._tag === "Running" || course.last.answer?.answer === "taken"
-  return [{ task_id, customer_id, engine_reference, fingerprint, account: account?.account, isSeen }]
+/** What an earlier process of the run left, and what this one neither follows nor looks for with a probe. */
+export const unseenOf = (task: TaskState | undefined, now: number): ReadonlyArray<MaybeOpen> => {
+  const act = next(task, "night")
+  const isTakenUp = act._tag === "Follow" || (act._tag === "Start" && act.probe)
+  return task === undefined || isTakenUp ? [] : holdsOf(task).filter(({ until }) => until > now)
 }
 
 /**
@@ -305,15 +312,14 @@ export interface KeptAttempt {
 export const attemptsToReadAgain = (task: TaskState | undefined): ReadonlyArray<KeptAttempt> => {
   const reason = task?.settled?.fact.reason
   if (task === undefined || reason === undefined) return []
-  return task.attempts.flatMap((one) => {
-    const { attempt, closed, kept, deletion } = one
-    if (remainsOf(one) !== "kept" || deletion !== undefined) return []
-    if (closed === undefined || kept === undefined) return []
+  return task.attempts.filter(isClosed).flatMap((last) => {
+    const { attempt, closed, kept, deletion } = last
+    if (remainsOf(last) !== "kept" || kept === undefined || deletion !== undefined) return []
     // Missing documents leave a task the end of its records; one that goes on gets its verdict from there.
-    const end = endOfAttempt(closed.fact, one.abort).verdict
+    const end = endOfAttempt(closed.fact, last.abort).verdict
     const isOver = end.outcome !== "unfinished" && reason === end.reason
     const isOwn = kept.reason === "DOCUMENTS_SHORT" ? isOver : reason === kept.reason
     const isEnd = isOwn && attempt === task.attempts.at(-1)?.attempt
-    return [{ last: { ...one, closed }, kept, isEnd }]
+    return [{ last, kept, isEnd }]
   })
 }

@@ -13,7 +13,7 @@ import { busyUntil, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Fact, Recorded, RunSteered, TaskPlanned } from "../ledger/Fact.ts"
 import { evolve, planTask } from "../ledger/FoldRun.ts"
 import { append, Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
-import { courseOf, isUnseen, type Course, type RunState, type TaskState } from "../ledger/RunState.ts"
+import { mayRun, type RunState, type TaskState } from "../ledger/RunState.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { Schedule } from "./Schedule.ts"
 import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
@@ -116,7 +116,7 @@ export interface Night {
   readonly ends: Map<string, Outcome>
   readonly settledHere: Set<string>
   readonly controls: Controls
-  readonly troubles: Troubles
+  troubles: Troubles
 }
 
 /** A night in which nothing moves yet. */
@@ -150,13 +150,6 @@ export const taskOf = (night: Night, { work }: Row): TaskState | undefined => {
 
 export const nextOf = (night: Night, row: Row): Act =>
   night.ends.has(row.work.task_id) ? { _tag: "Done" } : next(taskOf(night, row), night.mode)
-
-const courseIn = (night: Night, row: Row): Course => {
-  const task = taskOf(night, row)
-  return task === undefined ? { _tag: "Planned" } : courseOf(task)
-}
-
-export const mayRunUnseen = (night: Night, row: Row): boolean => isUnseen(courseIn(night, row))
 
 /** Every fact of the run changes its task here, before whoever wrote it goes on. */
 export const follow = (night: Night) => {
@@ -264,8 +257,7 @@ export const release = (night: Night, task_id: TaskId) =>
  * and its login.
  */
 export const leave = (night: Night, row: Row) => {
-  const course = courseIn(night, row)
-  if (!isUnseen(course) && course._tag !== "Running") return release(night, row.work.task_id)
+  if (taskOf(night, row)?.attempts.some(mayRun) !== true) return release(night, row.work.task_id)
   return Effect.suspend(() => {
     night.schedule.abandon(row.work.task_id)
     return Effect.asVoid(Queue.offer(night.poke, undefined))

@@ -31,9 +31,8 @@ export const noteAvailable = Effect.fnUntraced(function* (night: Night, row: Row
   const doubt = night.breaker.accepted(engine_reference, accountOf(row), yield* Clock.currentTimeMillis)
   if (doubt === undefined) return
   const { since, findings } = doubt
-  night.troubles.news.push(
-    ended(night.run_id, "engine", { since, failures: findings, engine: engine_reference }),
-  )
+  const about = { since, failures: findings, engine: engine_reference }
+  night.troubles = ended(night.troubles, "engine", about)
 })
 
 /** Until when the engine is closed now, and when it is given up for all its tasks (milliseconds). */
@@ -48,7 +47,7 @@ const closeEngine = Effect.fnUntraced(function* (
   const doubt = breaker.noteDoubt(engine, now)
   const isNews = closedUntil <= now
   if (doubt.findings === 0)
-    night.troubles.news.push(began(night.run_id, "engine", { since: now, message: awayText(asked), engine }))
+    night.troubles = began(night.troubles, "engine", { since: now, message: awayText(asked), engine })
   if (isNews) doubt.findings += 1
   const wait = waitMs(attemptWaits(rules.retry), doubt.findings, yield* Random.next)
   const nextAt = isNews ? now + wait : closedUntil

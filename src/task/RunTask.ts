@@ -18,7 +18,6 @@ import { isTokenRefused, verdictLeft, type StartAct } from "./Next.ts"
 import {
   candidateOf,
   leave,
-  mayRunUnseen,
   nextOf,
   noteWait,
   orderOf,
@@ -293,7 +292,8 @@ const defer = Effect.fnUntraced(function* (
   const { task_id } = row.work
   const now = yield* Clock.currentTimeMillis
   const since = (row.deferredSince ??= now)
-  const isProbe = mayRunUnseen(night, row)
+  const act = nextOf(night, row)
+  const isProbe = act._tag === "Start" && act.probe
   if (why === "engine_unavailable") return yield* noteUnavailable(night, row, { since, asked, isProbe })
   row.deferrals += 1
   const lastAt = Math.min(since + Duration.toMillis(night.rules.max_wait), night.rules.deadlineAt ?? Infinity)
@@ -307,7 +307,6 @@ const defer = Effect.fnUntraced(function* (
     return yield* leave(night, row)
   }
   yield* noteWait(night, task_id, { reason: deferredReasons[why], until })
-  row.probeAt = until
   if (isProbe) return night.schedule.owe(candidateOf(row), until)
   night.schedule.add(candidateOf(row), until)
   yield* release(night, task_id)

@@ -9,7 +9,7 @@ import { DelayQueue } from "../base/Time.ts"
 import { hasNext, inLine, lengthOf, newLine, nextOf, shift, sortLine, type Line } from "../base/Text.ts"
 import { conflictKeys, type Candidate } from "../service/Execution.ts"
 import { openGate, OwedProbes, type StartGate } from "./OwedProbes.ts"
-import type { Limits, SlotShare } from "./SharedSlots.ts"
+import type { Claim, Limits, SlotShare } from "./SharedSlots.ts"
 
 /** Why a candidate is not started yet: no free slot, its time, its engine, or what it conflicts with. */
 export type WaitsFor = "slot" | "time" | "engine" | "conflict"
@@ -44,29 +44,23 @@ export class Schedule {
     return [...this.#waitingOn.values()].reduce((all, one) => all + one, 0)
   }
 
-  get inFlight(): number {
-    return this.#inFlight.size
-  }
-
-  inFlightOn(engine: EngineReference): number {
-    return this.#engineCount.get(engine) ?? 0
-  }
-
   get limits(): Limits {
     return this.#limits
   }
 
-  /** Candidates on an engine that wait only for a slot. */
-  wantedOn(engine: EngineReference, now: number): number {
-    const line = this.#ready.get(engine)
-    return line === undefined || this.closedUntil(engine) > now ? 0 : lengthOf(line)
-  }
-
-  /** How many slots they could use at once, whatever other runs have open. */
-  wanted(now: number): number {
-    const room = (engine: EngineReference) => Math.max(0, this.#limits.per_engine - this.inFlightOn(engine))
-    const engines = [...this.#ready.keys()]
-    return engines.reduce((all, one) => all + Math.min(this.wantedOn(one, now), room(one)), 0)
+  /** What it could start at once is what waits only for a slot, whatever other runs have open. */
+  claim(now: number, engine?: EngineReference): Claim {
+    if (engine !== undefined) {
+      const line = this.#ready.get(engine)
+      const wanted = line === undefined || this.closedUntil(engine) > now ? 0 : lengthOf(line)
+      return { limit: this.#limits.per_engine, open: this.#engineCount.get(engine) ?? 0, wanted }
+    }
+    const claims = [...this.#ready.keys()].map((one) => this.claim(now, one))
+    const wanted = claims.reduce(
+      (all, one) => all + Math.min(one.wanted, Math.max(0, one.limit - one.open)),
+      0,
+    )
+    return { limit: this.#limits.max_in_flight, open: this.#inFlight.size, wanted }
   }
 
   /**
@@ -75,10 +69,10 @@ export class Schedule {
    */
   isHeldUp(now: number): boolean {
     const share = this.#share
-    const isFull = this.#inFlight.size >= this.#limits.max_in_flight
-    if (share === undefined || isFull || this.wanted(now) === 0) return false
-    const engines = [...this.#ready.keys()].filter((engine) => this.wantedOn(engine, now) > 0)
-    const isHeld = !share.hasRoom(now) || engines.some((engine) => !share.mayOpen(engine, now))
+    const { limit, open, wanted } = this.claim(now)
+    if (share === undefined || open >= limit || wanted === 0) return false
+    const engines = [...this.#ready.keys()].filter((engine) => this.claim(now, engine).wanted > 0)
+    const isHeld = [undefined, ...engines].some((engine) => !share.mayOpen(now, engine))
     return isHeld && share.standStill(now)
   }
 
@@ -95,10 +89,15 @@ export class Schedule {
     else this.#delayed.add(candidate, notBefore)
   }
 
+  /** It may be open and is not followed here: its customer and its login are kept, without a slot. */
+  hold(candidate: Candidate): void {
+    for (const key of conflictKeys(candidate)) count(this.#taken, key, 1)
+  }
+
   /** Counts an execution that is already open (found in the ledger), without asking for a slot. */
   occupy(candidate: Candidate): void {
     this.#inFlight.set(candidate.task_id, candidate)
-    for (const key of conflictKeys(candidate)) count(this.#taken, key, 1)
+    this.hold(candidate)
     count(this.#engineCount, candidate.engine_reference, 1)
   }
 
@@ -176,9 +175,9 @@ export class Schedule {
     for (let due = this.#delayed.takeDue(now); due !== undefined; due = this.#delayed.takeDue(now))
       this.#line(due.engine_reference).rest.push(due)
     if (this.#inFlight.size >= this.#limits.max_in_flight) return undefined
-    if (this.#share?.hasRoom(now) === false) return undefined
+    if (this.#share?.mayOpen(now) === false) return undefined
     for (const [engine, line] of this.#inTurn(now)) {
-      if (this.#share?.mayOpen(engine, now) === false) continue
+      if (this.#share?.mayOpen(now, engine) === false) continue
       if (this.#gate.isInDoubt(engine)) sortLine(line, this.#gate.trialOrder(engine))
       const candidate = this.#next(line)
       this.#ready.delete(engine)
@@ -255,7 +254,8 @@ export class Schedule {
   #inTurn(now: number): ReadonlyArray<readonly [EngineReference, Line<Candidate>]> {
     const tails = new Map<EngineReference, number>()
     const open = [...this.#ready].filter(([engine, line]) => {
-      if (this.inFlightOn(engine) >= this.#limits.per_engine || this.closedUntil(engine) > now) return false
+      const { limit, open } = this.claim(now, engine)
+      if (open >= limit || this.closedUntil(engine) > now) return false
       if (this.#gate.room(engine) <= 0) return false
       const left = (this.#leftOn.get(engine) ?? 0) / this.#limits.per_engine
       tails.set(engine, Math.max(left, nextOf(line)?.tailMs ?? 0))

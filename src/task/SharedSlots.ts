@@ -13,21 +13,16 @@ export interface Limits {
   readonly per_engine: number
 }
 
-/** The schedule of a run, as far as slots are concerned; times are milliseconds. */
-interface Schedule {
-  readonly limits: Limits
-  readonly inFlight: number
-  readonly inFlightOn: (engine: EngineReference) => number
-  /** Candidates that could start at once, in all and on an engine. */
-  readonly wanted: (now: number) => number
-  readonly wantedOn: (engine: EngineReference, now: number) => number
-}
-
-/** What a run has open, and what it would start at once if it could; in all, or on one engine. */
-interface Claim {
+/** What a run has open, and what it would start at once if it could. */
+export interface Claim {
   readonly limit: number
   readonly open: number
   readonly wanted: number
+}
+
+/** The schedule of a run, as far as slots are concerned (milliseconds): in all, or on one engine. */
+interface Claimant {
+  readonly claim: (now: number, engine?: EngineReference) => Claim
 }
 
 /**
@@ -50,14 +45,12 @@ const mayOpen = (own: Claim, others: ReadonlyArray<Claim>): boolean => {
 
 /** One run's part in the slots. */
 export interface SlotShare {
-  /** Whether its next execution on this engine may be opened now (milliseconds). */
-  readonly mayOpen: (engine: EngineReference, now: number) => boolean
-  /** Whether the others leave it room for an execution at all. */
-  readonly hasRoom: (now: number) => boolean
+  /** Whether its next execution may be opened now (milliseconds), on this engine or at all. */
+  readonly mayOpen: (now: number, engine?: EngineReference) => boolean
   /** The jobs of the others. */
   readonly jobs: () => ReadonlySet<string>
   /** Whether others have executions open. */
-  readonly areOpen: () => boolean
+  readonly areOpen: (now: number) => boolean
   /** Slots became free, or are not wanted any more: the others look again. */
   readonly stir: () => void
   /**
@@ -68,71 +61,60 @@ export interface SlotShare {
   /** It has started something. */
   readonly move: () => void
   /** From now on it wants what this schedule has ready, and is woken when slots may be free. */
-  readonly attach: (schedule: Schedule, wake: () => void) => void
+  readonly attach: (schedule: Claimant, wake: () => void) => void
   /** It opens nothing more, until it is attached again. */
   readonly detach: () => void
 }
 
 interface Member {
   readonly job: string
-  readonly limits: Limits
-  /** What the run will probably want before it has a schedule, by engine. */
-  expected: ReadonlyMap<string, number>
-  schedule: Schedule | undefined
+  /** Before it has one of its own, what it will probably want. */
+  schedule: Claimant
   wake: (() => void) | undefined
   /** Nothing of it moves until slots become free. */
   isStill: boolean
 }
 
-/** Slots that it has, or that are kept for it, may become free without anybody else. */
-const mayMakeRoom = ({ schedule, expected, isStill }: Member, now: number): boolean =>
-  schedule === undefined ? expected.size > 0 : !isStill && schedule.inFlight + schedule.wanted(now) > 0
-
-const claimOf = ({ limits, schedule, expected }: Member, now: number): Claim => {
-  if (schedule !== undefined)
-    return { limit: schedule.limits.max_in_flight, open: schedule.inFlight, wanted: schedule.wanted(now) }
-  let wanted = 0
-  for (const tasks of expected.values()) wanted += Math.min(tasks, limits.per_engine)
-  return { limit: limits.max_in_flight, open: 0, wanted }
+/** `expected`: how many tasks on each engine it will probably start. */
+const notYet = (limits: Limits, expected: ReadonlyMap<string, number>): Claimant => {
+  const most = [...expected.values()].map((tasks) => Math.min(tasks, limits.per_engine))
+  const inAll = { limit: limits.max_in_flight, open: 0, wanted: most.reduce((all, one) => all + one, 0) }
+  return {
+    claim: (_, engine) =>
+      engine === undefined ? inAll : { limit: limits.per_engine, open: 0, wanted: expected.get(engine) ?? 0 },
+  }
 }
 
-const claimOn = ({ limits, schedule, expected }: Member, engine: EngineReference, now: number): Claim =>
-  schedule === undefined
-    ? { limit: limits.per_engine, open: 0, wanted: expected.get(engine) ?? 0 }
-    : {
-        limit: schedule.limits.per_engine,
-        open: schedule.inFlightOn(engine),
-        wanted: schedule.wantedOn(engine, now),
-      }
+/** Slots that it has, or that are kept for it, may become free without anybody else. */
+const mayMakeRoom = ({ schedule, isStill }: Member, now: number): boolean => {
+  const { open, wanted } = schedule.claim(now)
+  return !isStill && open + wanted > 0
+}
 
 export class SharedSlots {
   readonly #members = new Set<Member>()
 
   /** A run that will soon start tasks; `expected` counts them by engine. */
   join(job: string, limits: Limits, expected: ReadonlyMap<string, number>) {
-    const member: Member = { job, limits, expected, schedule: undefined, wake: undefined, isStill: false }
+    const schedule = notYet(limits, expected)
+    const member: Member = { job, schedule, wake: undefined, isStill: false }
     this.#members.add(member)
     const others = () => [...this.#members].filter((one) => one !== member)
     const stir = () => {
       for (const { wake } of others()) wake?.()
     }
-    const setSchedule = (schedule: Schedule | undefined, wake: (() => void) | undefined) => {
-      Object.assign(member, { schedule, wake, expected: new Map(), isStill: false })
+    const setSchedule = (own: Claimant, wake?: () => void) => {
+      Object.assign(member, { schedule: own, wake, isStill: false })
       stir()
     }
     const share: SlotShare = {
-      hasRoom: (now) =>
+      mayOpen: (now, engine) =>
         mayOpen(
-          claimOf(member, now),
-          others().map((one) => claimOf(one, now)),
-        ),
-      mayOpen: (engine, now) =>
-        mayOpen(
-          claimOn(member, engine, now),
-          others().map((one) => claimOn(one, engine, now)),
+          member.schedule.claim(now, engine),
+          others().map((one) => one.schedule.claim(now, engine)),
         ),
       jobs: () => new Set(others().map((one) => one.job)),
-      areOpen: () => others().some(({ schedule }) => (schedule?.inFlight ?? 0) > 0),
+      areOpen: (now) => others().some((one) => one.schedule.claim(now).open > 0),
       stir,
       standStill: (now) => {
         const wasStill = member.isStill
@@ -145,12 +127,11 @@ export class SharedSlots {
         member.isStill = false
       },
       attach: setSchedule,
-      detach: () => setSchedule(undefined, undefined),
+      detach: () => setSchedule(notYet(limits, new Map())),
     }
     /** Nothing is kept for it any longer until it has a schedule. */
     const expectNothing = () => {
-      member.expected = new Map()
-      stir()
+      if (member.schedule === schedule) share.detach()
     }
     const leave = () => {
       this.#members.delete(member)

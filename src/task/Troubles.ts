@@ -25,49 +25,56 @@ interface Failing {
 
 /** What is known about the service at a moment. */
 export interface Troubles {
-  lastAnswerAt: number | undefined
-  silent: Failing | undefined
-  throttled: Failing | undefined
+  readonly run_id: RunId
+  readonly lastAnswerAt: number | undefined
+  readonly silent: Failing | undefined
+  readonly throttled: Failing | undefined
   /** What became known and is not in the ledger yet. */
-  readonly news: Array<Trouble>
+  readonly news: ReadonlyArray<Trouble>
 }
 
-export const noTroubles = (): Troubles => ({
+export const noTroubles = (run_id: RunId): Troubles => ({
+  run_id,
   lastAnswerAt: undefined,
   silent: undefined,
   throttled: undefined,
   news: [],
 })
 
-const timeText = (ms: number): string => new Date(Math.trunc(ms)).toISOString()
-
 interface About {
   readonly since: number
   readonly engine?: EngineReference
 }
 
-const aboutTrouble = (run_id: RunId, trouble: Trouble["trouble"], { since, engine }: About) => ({
+const about = ({ run_id }: Troubles, trouble: Trouble["trouble"], { since, engine }: About) => ({
   run_id,
   trouble,
   ...(engine === undefined ? {} : { engine_reference: engine }),
-  since: timeText(since),
+  since: new Date(Math.trunc(since)).toISOString(),
+})
+
+const withNews = (troubles: Troubles, news: Trouble): Troubles => ({
+  ...troubles,
+  news: [...troubles.news, news],
 })
 
 export const began = (
-  run_id: RunId,
+  troubles: Troubles,
   trouble: Trouble["trouble"],
-  about: About & { readonly message: string },
-): Trouble => ({
-  _tag: "TroubleBegan",
-  ...aboutTrouble(run_id, trouble, about),
-  message: cutText(about.message),
-})
+  of: About & { readonly message: string },
+): Troubles => {
+  const message = cutText(of.message)
+  return withNews(troubles, { _tag: "TroubleBegan", ...about(troubles, trouble, of), message })
+}
 
 export const ended = (
-  run_id: RunId,
+  troubles: Troubles,
   trouble: Trouble["trouble"],
-  about: About & { readonly failures: number },
-): Trouble => ({ _tag: "TroubleEnded", ...aboutTrouble(run_id, trouble, about), failures: about.failures })
+  of: About & { readonly failures: number },
+): Troubles => {
+  const { failures } = of
+  return withNews(troubles, { _tag: "TroubleEnded", ...about(troubles, trouble, of), failures })
+}
 
 const isSilence = ({ _tag }: CallFailure): boolean => _tag === "NotSent" || _tag === "AnswerLost"
 
@@ -83,45 +90,28 @@ const failAgain = (known: Failing | undefined, now: number, message: string): Fa
   isTold: known?.isTold ?? false,
 })
 
-/** A call failed; returns whether that is news. */
-export const noteFailure = (
-  troubles: Troubles,
-  run_id: RunId,
-  failure: CallFailure,
-  now: number,
-): boolean => {
-  if (!isSilence(failure)) {
-    const isNews = noteAnswer(troubles, run_id, now, !isThrottle(failure))
-    if (!isThrottle(failure)) return isNews
-    const throttled = failAgain(troubles.throttled, now, failure.message)
-    troubles.throttled = { ...throttled, isTold: true }
-    if (!throttled.isTold) troubles.news.push(began(run_id, "throttled", throttled))
-    return isNews || !throttled.isTold
-  }
-  const silent = failAgain(troubles.silent, now, failure.message)
-  const isOutage = now - silent.since >= Duration.toMillis(silentAfter)
-  troubles.silent = { ...silent, isTold: silent.isTold || isOutage }
-  if (silent.isTold || !isOutage) return false
-  troubles.news.push(began(run_id, "silent", silent))
-  return true
-}
+const isOutage = ({ since }: Failing, now: number): boolean => now - since >= Duration.toMillis(silentAfter)
 
-/** A call was answered; returns whether that is news. */
-export const noteAnswer = (troubles: Troubles, run_id: RunId, now: number, isCalm = true): boolean => {
-  const { silent, throttled, news } = troubles
-  const before = news.length
-  troubles.lastAnswerAt = now
-  if (silent !== undefined) {
-    troubles.silent = undefined
-    const isOutage = now - silent.since >= Duration.toMillis(silentAfter)
-    if (isOutage && !silent.isTold) news.push(began(run_id, "silent", silent))
-    if (isOutage) news.push(ended(run_id, "silent", silent))
+/** A call was answered, or failed in this way. */
+export const noteCall = (before: Troubles, failure: CallFailure | undefined, now: number): Troubles => {
+  if (failure !== undefined && isSilence(failure)) {
+    const silent = failAgain(before.silent, now, failure.message)
+    if (silent.isTold || !isOutage(silent, now)) return { ...before, silent }
+    return began({ ...before, silent: { ...silent, isTold: true } }, "silent", silent)
   }
-  if (isCalm && throttled !== undefined && now - throttled.lastAt >= Duration.toMillis(quietAfter)) {
-    troubles.throttled = undefined
-    news.push(ended(run_id, "throttled", throttled))
+  const { silent, throttled } = before
+  let troubles: Troubles = { ...before, lastAnswerAt: now, silent: undefined }
+  if (silent !== undefined && isOutage(silent, now)) {
+    if (!silent.isTold) troubles = began(troubles, "silent", silent)
+    troubles = ended(troubles, "silent", silent)
   }
-  return news.length > before
+  if (failure !== undefined && isThrottle(failure)) {
+    const again = failAgain(throttled, now, failure.message)
+    troubles = { ...troubles, throttled: { ...again, isTold: true } }
+    return again.isTold ? troubles : began(troubles, "throttled", again)
+  }
+  if (throttled === undefined || now - throttled.lastAt < Duration.toMillis(quietAfter)) return troubles
+  return ended({ ...troubles, throttled: undefined }, "throttled", throttled)
 }
 
 const callFailures: ReadonlySet<string> = new Set<CallFailure["_tag"]>([
@@ -137,17 +127,19 @@ const isCallFailure = (failure: Tagged): failure is CallFailure => callFailures.
 /** The service, with every answer and every failure noted; `told` runs when something became known. */
 export const noting = (
   service: Service["Service"],
-  troubles: Troubles,
-  { run_id, told }: { readonly run_id: RunId; readonly told: Effect.Effect<unknown> },
+  held: { troubles: Troubles },
+  told: Effect.Effect<unknown>,
 ): Service["Service"] => {
-  const note = (happened: (now: number) => boolean) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => (happened(now) ? told : Effect.void))
+  const note = (failure?: CallFailure) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const { news } = held.troubles
+      held.troubles = noteCall(held.troubles, failure, now)
+      return held.troubles.news === news ? Effect.void : told
+    })
   return everyCall(service, (call) =>
     call.pipe(
-      Effect.tap(() => note((now) => noteAnswer(troubles, run_id, now))),
-      Effect.tapError((failure: Tagged) =>
-        isCallFailure(failure) ? note((now) => noteFailure(troubles, run_id, failure, now)) : Effect.void,
-      ),
+      Effect.tap(() => note()),
+      Effect.tapError((failure: Tagged) => (isCallFailure(failure) ? note(failure) : Effect.void)),
     ),
   )
 }

@@ -1,5 +1,4 @@
 /** What comes next for a task: in its process, and after it was cut off, anywhere. */
-import { Duration } from "effect"
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
 import { attemptsToReadAgain, cutVerdict, next, triesOf, unseenOf, verdictLeft } from "../../src/task/Next.ts"
@@ -83,13 +82,18 @@ describe("resuming", () => {
     expect([next(undefined, "night"), resumed([])]).toEqual([first, first])
   })
 
-  it("starts nothing again, and holds the login, if the answer could not be used or named another one's", () => {
-    const over = (how: "taken" | "unusable") => [intended(1), answered(1, how), settled("failed", "NOT_OURS")]
-    expect([told(over("taken")), told(over("unusable"))]).toEqual(["Done", "Done"])
+  it("starts nothing again, and holds the login, if what may run is not looked for [promise 3 unseen]", () => {
+    const sent = { ...intended(1), max_wait: 3_600_000 } as Fact
+    const over = (how: "taken" | "unusable" | "lost") => [
+      sent,
+      answered(1, how),
+      settled("failed", "NOT_OURS"),
+    ]
+    const answers = ["taken", "unusable", "lost"] as const
+    expect(answers.map((how) => told(over(how)))).toEqual(["Done", "Done", "Done"])
     // Its customer and its login stay held.
-    const held = (facts: ReadonlyArray<Fact>, now: number) =>
-      unseenOf(taskOf(facts), Duration.hours(1), now).length
-    expect([held(over("taken"), 4_000), held(over("unusable"), 4_000)]).toEqual([1, 1])
+    const held = (facts: ReadonlyArray<Fact>, now: number) => unseenOf(taskOf(facts), now).length
+    expect(answers.map((how) => held(over(how), 4_000))).toEqual([1, 1, 1])
     const strange: Fact = { _tag: "AttemptDisowned", ...ids }
     expect(held([intended(1), answered(1, "accepted"), strange], 4_000)).toBe(1)
     expect([held(over("taken"), 3_700_000), held([intended(1)], 4_000), held([], 0)]).toEqual([0, 0, 0])

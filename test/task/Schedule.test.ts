@@ -85,7 +85,7 @@ describe("Schedule", () => {
           let now = 0
           for (let turn = 0; waiting.size > 0 || flying.length > 0; turn++) {
             expect(turn).toBeLessThan(2_000)
-            expect([schedule.waiting, schedule.inFlight]).toEqual([waiting.size, flying.length])
+            expect([schedule.waiting, schedule.claim(0).open]).toEqual([waiting.size, flying.length])
             const choice = choices[turn % choices.length] ?? 0
             if (choice % 29 === 0) {
               const engine = anId([...engines, "e2"][choice % 4] ?? "")
@@ -150,7 +150,7 @@ describe("Schedule", () => {
     schedule.release(anId("old2"))
     expect(takeAll(schedule, 0)).toEqual(["t3"])
     schedule.release(anId("old1"))
-    expect([takeAll(schedule, 0).toSorted(), schedule.inFlight]).toEqual([["t1", "t2"], 3])
+    expect([takeAll(schedule, 0).toSorted(), schedule.claim(0).open]).toEqual([["t1", "t2"], 3])
   })
 
   it("drains one engine or all: ready, delayed and conflicting alike, and the rest continues", () => {

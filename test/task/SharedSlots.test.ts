@@ -45,14 +45,14 @@ describe("runs that share slots", () => {
     expect(own.length).toBe(7)
     second.begin()
     expect(second.takeAll().length).toBe(3)
-    expect([first.takeAll().length, second.schedule.inFlightOn(anId("tax"))]).toEqual([0, 3])
+    expect([first.takeAll().length, second.schedule.claim(0, anId("tax")).open]).toEqual([0, 3])
     // What it does not want any more is the first one's again, who is told so.
     const before = first.woken()
     second.schedule.release(candidate(2, 0, "tax").task_id)
     expect([first.woken() - before, first.takeAll().length]).toEqual([1, 1])
     second.share.detach()
     second.leave()
-    expect([first.schedule.inFlight, first.takeAll().length]).toEqual([8, 2])
+    expect([first.schedule.claim(0).open, first.takeAll().length]).toEqual([8, 2])
   })
 
   it("keep nothing for a run that does not begin, and are not called stuck while others have the slots", () => {

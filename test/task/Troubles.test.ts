@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration } from "effect"
 import type { CallFailure } from "../../src/client/Service.ts"
-import { noteAnswer, noteFailure, noTroubles } from "../../src/task/Troubles.ts"
+import { noteCall, noTroubles } from "../../src/task/Troubles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { night, run_id, type Night, succeeded } from "./ScriptedNight.ts"
 import { accepted, completed, notSent, throttled, working, type Script } from "./ScriptedService.ts"
@@ -52,9 +52,13 @@ describe("the log of a night", () => {
 
 describe("what becomes known of the service", () => {
   it("is told at once when it begins and when it is over, and only then", () => {
-    const troubles = noTroubles()
-    const answered = (now: number) => noteAnswer(troubles, run_id, now)
-    const failed = (failure: CallFailure, now: number) => noteFailure(troubles, run_id, failure, now)
+    let troubles = noTroubles(run_id)
+    const failed = (failure: CallFailure | undefined, now: number) => {
+      const { news } = troubles
+      troubles = noteCall(troubles, failure, now)
+      return troubles.news.length > news.length
+    }
+    const answered = (now: number) => failed(undefined, now)
     expect([
       answered(0),
       failed(notSent, 1_000),
