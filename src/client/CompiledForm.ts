@@ -2,7 +2,7 @@
  * An engine's form made ready to check values (section 2.3): its fields, which of them are lazy or have
  * defaults, and a compiled validator. A form that cannot be compiled validates nothing and says so: no
  * login is held back because we failed to understand its form. The form decides what compiling costs: the
- * limits are below, and `FormThread.ts` says where it happens.
+ * limits are below, and `FormProcess.ts` says where it happens.
  */
 import { Ajv, type ErrorObject } from "ajv"
 import formats from "ajv-formats"

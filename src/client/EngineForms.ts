@@ -8,7 +8,7 @@
 import { Clock, Context, Duration, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { beyondText, count, textMax } from "./CompiledForm.ts"
 import type { RawFit, Unusable } from "./FitForms.ts"
-import { FormChecker, type FormsUncheckable } from "./FormThread.ts"
+import { FormChecker, type FormsUncheckable } from "./FormProcess.ts"
 import { retryCall } from "./Pacing.ts"
 import type { Findings } from "./Parameters.ts"
 import { Service, type CallFailure } from "./Service.ts"

@@ -1,7 +1,7 @@
 /**
  * What an engine's forms say about logins and settings: the forms compiled, every case checked against
  * them. Pure, and the only place where the service's schemas and patterns meet values, so that it can run
- * where it can be stopped (`FormThread.ts`). Cases contain secrets; what is said about them does not.
+ * where it can be stopped (`FormProcess.ts`). Cases contain secrets; what is said about them does not.
  */
 import { suggestion } from "../base/Text.ts"
 import { beyondBounds, compileForm, makeValidator, toJsonSchema } from "./CompiledForm.ts"
@@ -174,7 +174,7 @@ export interface FormRequest {
   readonly cases: ReadonlyArray<FormCase>
 }
 
-/** Can be cloned between threads. */
+/** Can be sent to another process. */
 export type FormAnswer =
   | {
       readonly _tag: "Fitted"

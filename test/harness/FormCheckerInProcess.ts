@@ -4,7 +4,7 @@
  */
 import { Effect, Layer } from "effect"
 import { makeFitter } from "../../src/client/FitForms.ts"
-import { FormChecker } from "../../src/client/FormThread.ts"
+import { FormChecker } from "../../src/client/FormProcess.ts"
 
 export const FormCheckerInProcess = {
   layer: Layer.sync(FormChecker, () => {

@@ -27,7 +27,7 @@ import { Wiring } from "../../src/cli/Wiring.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { wiring } from "../../src/main.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
-import { FormChecking } from "../../src/client/FormThread.ts"
+import { FormChecking } from "../../src/client/FormProcess.ts"
 import { FormCheckerInProcess } from "./FormCheckerInProcess.ts"
 import { filesBelow, layoutOf } from "../../src/tables/Manifest.ts"
 

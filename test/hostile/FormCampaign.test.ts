@@ -3,7 +3,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { FormThread } from "../../src/client/FormThread.ts"
+import { FormProcess } from "../../src/client/FormProcess.ts"
 import { runCampaign } from "./FormCampaign.ts"
 import { hostileEngine } from "./HostileForms.ts"
 
@@ -14,7 +14,7 @@ describe("hostile engine forms", () => {
       assert.deepStrictEqual(complaints, [])
       const kinds = [...answers.keys()].map((answer) => answer.replace(/[:,].*/, ""))
       assert.deepStrictEqual([...new Set(kinds)].toSorted(), ["unusable", "usable"])
-    }).pipe(Effect.provide(FormThread.layer())),
+    }).pipe(Effect.provide(FormProcess.layer())),
   )
 
   it("are the same for the same seed", () => {

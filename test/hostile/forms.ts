@@ -6,7 +6,7 @@
  */
 import { parseArgs } from "node:util"
 import { Effect } from "effect"
-import { FormThread } from "../../src/client/FormThread.ts"
+import { FormProcess } from "../../src/client/FormProcess.ts"
 import { figuresLine } from "../promises/Figure.ts"
 import { runCampaign } from "./FormCampaign.ts"
 
@@ -16,7 +16,7 @@ const { values } = parseArgs({
 const count = Number(values.count ?? 1_000)
 const from = Number(values.from ?? 1)
 const started = performance.now()
-const report = await Effect.runPromise(runCampaign({ count, from }).pipe(Effect.provide(FormThread.layer())))
+const report = await Effect.runPromise(runCampaign({ count, from }).pipe(Effect.provide(FormProcess.layer())))
 const seconds = ((performance.now() - started) / 1_000).toFixed(1)
 const { answers, slowest, peakMb, complaints } = report
 for (const [answer, { times, ms }] of [...answers].toSorted(([, one], [, other]) => other.ms - one.ms))

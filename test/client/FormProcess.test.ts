@@ -1,12 +1,14 @@
-/** The checker's thread: bounds of time and memory that end it and not this process; the next form is answered. */
+/** The checker's process: bounds of time and memory that end it and not this one; the next form is answered. */
+import { fork } from "node:child_process"
+import { once } from "node:events"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
-import { FormChecker, FormThread } from "../../src/client/FormThread.ts"
+import { FormChecker, FormProcess } from "../../src/client/FormProcess.ts"
 import type { FormAnswer, FormCase } from "../../src/client/FitForms.ts"
 import { configsForm, loginForm, paramsForm } from "../task/Samples.ts"
 import { withLayer } from "../harness/Steps.ts"
 
-const { live } = withLayer(FormThread.layer())
+const { live } = withLayer(FormProcess.layer())
 
 const request = (parameters: Readonly<Record<string, unknown>>, cases: ReadonlyArray<FormCase> = []) => ({
   body: JSON.stringify({ parameters, configurations: configsForm(), features: [] }),
@@ -38,7 +40,7 @@ const slow = paramsForm(
 const greedy = paramsForm({ list: { items: { type: "string", minLength: 9, pattern: "^x$" } } })
 const lists = one({ list: Array.from({ length: 400_000 }, (_, at) => `${at}`) })
 
-describe("the thread that checks forms", () => {
+describe("the process that checks forms", () => {
   live("returns what the forms say, and the values as they will be sent", function* () {
     const { check } = yield* FormChecker
     assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
@@ -56,7 +58,7 @@ describe("the thread that checks forms", () => {
         { _tag: "Unusable", why: "checking it takes longer than 500ms" },
         fitted,
       ])
-    }).pipe(Effect.provide(FormThread.layer({ answerWithin: Duration.millis(500) }))),
+    }).pipe(Effect.provide(FormProcess.layer({ answerWithin: Duration.millis(500) }))),
   )
 
   it.live("is killed if a form takes too much memory; this is reported, and the next form is checked", () =>
@@ -67,6 +69,19 @@ describe("the thread that checks forms", () => {
         { _tag: "Unusable", why: "checking it takes more than 64 MB" },
         fitted,
       ])
-    }).pipe(Effect.provide(FormThread.layer({ memoryMb: 64, answerWithin: Duration.seconds(50) }))),
+    }).pipe(Effect.provide(FormProcess.layer({ memoryMb: 64, answerWithin: Duration.seconds(50) }))),
   )
+
+  it("goes on when all are interrupted, and ends in the middle of a form once nobody listens [promise 10 checker]", async () => {
+    const checker = fork(new URL("../../src/client/FormWorker.ts", import.meta.url), ["256", "77"], {
+      serialization: "advanced",
+    })
+    await once(checker, "message")
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) checker.kill(signal)
+    checker.send(request(loginForm, [one(fine)]))
+    assert.deepStrictEqual((await once(checker, "message"))[0], fitted)
+    checker.send(request(slow))
+    checker.disconnect()
+    assert.deepStrictEqual(await once(checker, "exit"), [0, null])
+  }, 20_000)
 })
