@@ -327,7 +327,8 @@ const tellPreview = Effect.fnUntraced(function* (
 /** How the tasks of `jobs/demo.yaml` end, on the first run and on every later one. */
 const designed = { succeeded: 26, partial: 2, failed: 8, skipped: 2, unfinished: 1 } as const
 
-const exampleQuery = "SELECT who_acts, reason, count(*) AS tasks FROM ops.tasks GROUP BY ALL ORDER BY ALL"
+const exampleQuery =
+  "SELECT who_acts, reason, count(DISTINCT customer_id) AS customers FROM coverage GROUP BY ALL ORDER BY ALL"
 
 export const demo = Command.make(
   "demo",
