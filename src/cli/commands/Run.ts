@@ -179,7 +179,10 @@ export const unknownSelected = (
   })
 
 /** The job of a run; its file, or the output folder, may be elsewhere than when the run was started. */
-const jobOf = Effect.fnUntraced(function* ({ started }: RunState, moved: Option.Option<string>) {
+const jobOf = Effect.fnUntraced(function* (
+  { started }: Pick<RunState, "started">,
+  moved: Option.Option<string>,
+) {
   const { run_id, job: name, job_path, part } = started
   const path = Option.getOrElse(moved, () => job_path)
   if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
