@@ -218,9 +218,9 @@ const coverage: Relation = {
   name: "coverage",
   key: [],
   comment:
-    "The newest outcome of each customer, engine and feature that is asked for, and how old its data is: " +
-    "one row each, and one per session for sessions that were only read. That of every run is in " +
-    "ops.coverage.",
+    "The newest outcome of each feature of each customer and engine that is asked for, also of one that " +
+    "came unrequested, and how old its data is: one row each, and one per session for sessions that were " +
+    "only read. That of every run is in ops.coverage.",
   columns: [
     customer,
     engine,

@@ -241,11 +241,11 @@ const recordId = required(
   "record_id",
   "VARCHAR",
   "record_id",
-  "The record: the same over nights while its business key is.",
+  "The record: the same over nights while its business key is, or its content if it has no key.",
 )
 const uniqueRecordId: ColumnSpec = {
   ...recordId,
-  comment: "The record: unique in this table, and the same over nights while its business key is.",
+  comment: `Unique in this table. ${recordId.comment}`,
 }
 const contentId = required(
   "content_id",
