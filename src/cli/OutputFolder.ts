@@ -382,8 +382,8 @@ const foundRun = Effect.fnUntraced(function* <Run>(named: Option.Option<string>,
   return run ?? (yield* refuse("run-incomplete", { run_id }))
 })
 
-/** The state of the named run, or else of the newest one. */
-export const findRun = (named: Option.Option<string>) => foundRun(named, ({ state }) => state)
+/** The named run, or else the newest one, as a summary reads it. */
+export const findRun = (named: Option.Option<string>) => foundRun(named, ({ brief }) => brief)
 
 /** The same run, with all runs of its night. */
 export const findNight = Effect.fnUntraced(function* <Run extends Pick<RunState, "started">>(

@@ -6,7 +6,8 @@
 import { foldDeletion } from "./RunState.ts"
 import type { At, AttemptState, RunState, Stages, TaskState } from "./RunState.ts"
 import type { Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
-import type { RunEnded, RunHeld, RunStarted } from "./RunFacts.ts"
+import type { RunEnded, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
+import { given } from "../base/Schemas.ts"
 import { formerOf, loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { builtInSources, withEarlier } from "../service/FlowResults.ts"
 import type { SessionId } from "../service/Ids.ts"
@@ -151,7 +152,9 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
     stages = foldStages(stages, { at, fact }, ended !== undefined)
     if (fact._tag === "RunStarted") started = { seq, at, fact }
     else if (fact._tag === "RunPublished") {
-      published = { seq, at, fact }
+      const { receipts, ...told } = fact
+      published = { seq, at, fact: told }
+      for (const [task_id, task] of withReceipts(tasks, receipts)) tasks.set(task_id, task)
       held = undefined
       interim = undefined
     } else if (fact._tag === "InterimPublished") interim = { seq, at, fact }
@@ -179,6 +182,25 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
     ...(forgotten === undefined ? {} : { forgotten }),
   }
   return { started: fact, started_at, sequence, newest, tasks, sources, published, ...gated, stages, ended }
+}
+
+/** The tasks that change: each attempt has its receipt of the newest publication, or none. */
+const withReceipts = (
+  tasks: ReadonlyMap<string, TaskState>,
+  receipts: (typeof RunPublished.Type)["receipts"],
+): ReadonlyArray<readonly [string, TaskState]> => {
+  const whole = new Map(
+    receipts.flatMap((one) => (one.whole === true ? [[one.execution_id, one.landed_sha256] as const] : [])),
+  )
+  const found = ({ execution_id }: AttemptState) => execution_id && whole.get(execution_id)
+  return [...tasks].flatMap(([task_id, task]) => {
+    if (task.attempts.every((attempt) => attempt.receipt === found(attempt))) return []
+    const attempts = task.attempts.map((attempt) => {
+      const { receipt: _, ...rest } = attempt
+      return { ...rest, ...given({ receipt: found(attempt) }) }
+    })
+    return [[task_id, { ...task, attempts }] as const]
+  })
 }
 
 /** What a run that ended before only adds later, when it is collected, does not move its end. */
@@ -226,7 +248,10 @@ export const planTask = (
       }
     : { ...known, planned }
 
-/** The only way in which a task changes: in the process that works on it, and for whoever reads its facts. */
+/**
+ * The only way in which a task changes, but for its receipts: in the process that works on it, and for
+ * whoever reads its facts.
+ */
 export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState => {
   const { attempts } = task
   switch (fact._tag) {

@@ -70,6 +70,8 @@ export interface AttemptState {
   readonly proof?: typeof AttemptDrained.Type.proof
   /** Why it stays at the service, as last found. */
   readonly kept?: typeof AttemptKept.Type
+  /** Of the newest publication, if its bodies alone prove that all of it is in the tables. */
+  readonly receipt?: string
   readonly deletion: Deletion | undefined
 }
 
@@ -200,7 +202,8 @@ export interface RunState {
   readonly tasks: ReadonlyMap<string, TaskState>
   /** The endpoints that its results are read from. */
   readonly sources: ReadonlyArray<ResultsSource>
-  readonly published: At<typeof RunPublished.Type> | undefined
+  /** Its receipts are with the attempts. */
+  readonly published: At<Omit<typeof RunPublished.Type, "receipts">> | undefined
   /** The newest version that was published while the run went on; absent once the run is published. */
   readonly interim?: At<typeof InterimPublished.Type>
   /** The newest version with this run did not pass the gates of its job; absent once one did. */

@@ -12,7 +12,7 @@ import type { RunBrief, RunState, TaskBrief, TaskState } from "./RunState.ts"
 import { RunId } from "../service/Ids.ts"
 
 /** Raised whenever a fact comes to something else in a state: `test/ledger/StateTables.test.ts` notices. */
-export const foldVersion = 6
+export const foldVersion = 7
 
 /** Facts that are folded again and again before a state is worth a row for each task. */
 export const factsUnkept = 500
@@ -21,8 +21,9 @@ export const factsUnkept = 500
 const runsKept = 2 * runsLearntFrom
 
 /**
- * `place` 0 is the run itself, then its tasks as they were planned. Once it has ended, -1 is what a summary
- * reads of all of them: one row is read in half the time of a row for each task.
+ * `place` 0 is the run itself, then its tasks as they were planned. Once it has ended, what a summary reads
+ * of them is in -1, -2 and so on, many tasks in each: few rows are read in half the time of a row for each
+ * task, and for a task that changes later one of them is written again.
  */
 export const stateTable = `
   CREATE TABLE IF NOT EXISTS run_states (
@@ -30,6 +31,16 @@ export const stateTable = `
     PRIMARY KEY (run_id, place)
   ) STRICT, WITHOUT ROWID;
 `
+
+/** Tasks in a row of what a summary reads: about 40 kB. */
+const briefsInRow = 50
+const rowsOfBriefs = (tasks: number): number => Math.ceil(tasks / briefsInRow)
+const inRows = (tasks: RunState["tasks"]): ReadonlyArray<ReadonlyArray<TaskState>> => {
+  const all = [...tasks.values()]
+  return Array.from({ length: rowsOfBriefs(all.length) }, (_, row) =>
+    all.slice(row * briefsInRow, (row + 1) * briefsInRow),
+  )
+}
 
 /** The first row of a run. */
 interface Head {
@@ -78,6 +89,11 @@ export const statesIn = (database: DatabaseSync) => {
   const newestOf = database.prepare(
     "SELECT json_extract(body, '$.run.newest') AS newest FROM run_states WHERE run_id = ? AND place = 0",
   )
+  /** Of a run with so many tasks; undefined if one of them is not as it was written. */
+  const briefsIn: BriefsIn = (run_id, tasks) => {
+    const bodies = bodiesOf(run_id, -rowsOfBriefs(tasks), -1)
+    return bodies.length === rowsOfBriefs(tasks) ? bodies.toReversed() : undefined
+  }
   const write = (run_id: RunId, place: number, value: object): void => {
     const body = JSON.stringify(value)
     put.run(run_id, place, body, hashOf(run_id, place, body))
@@ -90,17 +106,18 @@ export const statesIn = (database: DatabaseSync) => {
       const { fold, tasks, run }: Head = JSON.parse(first)
       if (fold !== foldVersion || tasks !== bodies.length) return undefined
       // Made again with the rest if it has changed.
-      if (run.ended !== undefined && bodiesOf(run_id, -1, -1).length === 0) return undefined
+      if (run.ended !== undefined && briefsIn(run_id, tasks) === undefined) return undefined
       return { ...run, tasks: byId<TaskState>(bodies.map((body) => JSON.parse(body))) }
     },
-    /** The same, of a run that has ended. */
+    /** The same, of a run that has ended. Others may write between its reads: then facts have come since. */
     readBrief: (run_id: RunId): RunBrief | undefined => {
-      const [briefs, first] = bodiesOf(run_id, -1, 0)
-      if (briefs === undefined || first === undefined) return undefined
-      const { fold, run }: Head = JSON.parse(first)
-      // A run that was resumed has one from its end before.
+      const [first] = bodiesOf(run_id, 0, 0)
+      if (first === undefined) return undefined
+      const { fold, tasks, run }: Head = JSON.parse(first)
+      // A run that was resumed has some from its end before.
       if (fold !== foldVersion || run.ended === undefined) return undefined
-      return { ...run, tasks: byId<TaskBrief>(JSON.parse(briefs)) }
+      const bodies = briefsIn(run_id, tasks)
+      return bodies && { ...run, tasks: byId(bodies.flatMap((body): Array<TaskBrief> => JSON.parse(body))) }
     },
     /** `before` is the state that was last read or written: what it shares with the new one is there. */
     write: (after: RunState, before: RunState | undefined): void => {
@@ -109,13 +126,13 @@ export const statesIn = (database: DatabaseSync) => {
         const isThere = before !== undefined && newestOf.get(run_id)?.["newest"] === before.newest
         if (!isThere) remove.run(run_id)
         write(run_id, 0, headOf(after))
-        let place = 0
-        for (const [task_id, task] of after.tasks) {
-          place += 1
-          if (!isThere || before.tasks.get(task_id) !== task) write(run_id, place, task)
-        }
-        // Before the end it would change with each fact, and nobody reads it.
-        if (after.ended !== undefined) write(run_id, -1, [...after.tasks.values()].map(briefOf))
+        const isNew = (task: TaskState) => !isThere || before.tasks.get(task.planned.task_id) !== task
+        for (const [index, task] of [...after.tasks.values()].entries())
+          if (isNew(task)) write(run_id, index + 1, task)
+        // Before the end they would change with each fact, and nobody reads them.
+        if (after.ended !== undefined)
+          for (const [row, some] of inRows(after.tasks).entries())
+            if (before?.ended === undefined || some.some(isNew)) write(run_id, -row - 1, some.map(briefOf))
         if (!isThere) removeOlder.run()
       })
     },
@@ -123,13 +140,15 @@ export const statesIn = (database: DatabaseSync) => {
     remove: (run_id: RunId): void => void remove.run(run_id),
     /** In a transaction: they are made again from the facts that are left. */
     removeAll: (): void => database.exec("DELETE FROM run_states"),
-    problems: problemsOf(database, bodiesOf),
+    problems: problemsOf(database, bodiesOf, briefsIn),
   }
 }
 
+type BriefsIn = (run_id: RunId, tasks: number) => ReadonlyArray<string> | undefined
+
 /** Runs whose state is not what `fold` makes of their facts up to that place. */
 const problemsOf =
-  (database: DatabaseSync, bodiesOf: ReturnType<typeof bodiesIn>) =>
+  (database: DatabaseSync, bodiesOf: ReturnType<typeof bodiesIn>, briefsIn: BriefsIn) =>
   (fold: (run_id: RunId, newest: number) => RunState | undefined): ReadonlyArray<string> =>
     database
       .prepare("SELECT DISTINCT run_id FROM run_states")
@@ -140,11 +159,11 @@ const problemsOf =
         const head: Head | undefined = first === undefined ? undefined : JSON.parse(first)
         if (head !== undefined && head.fold !== foldVersion) return []
         const state = head === undefined ? undefined : fold(run_id, head.run.newest)
-        const hasEnded = state?.ended !== undefined
-        const briefs = hasEnded ? bodiesOf(run_id, -1, -1) : []
-        const told = [head, ...[...bodies, ...briefs].map((body) => JSON.parse(body))]
-        const tasks = [...(state?.tasks.values() ?? [])]
-        const folded = [state && headOf(state), ...tasks, ...(hasEnded ? [tasks.map(briefOf)] : [])]
+        const ended = state?.ended && state.tasks
+        const briefs = ended && briefsIn(run_id, ended.size)
+        const told = [head, ...[...bodies, ...(briefs ?? [])].map((body) => JSON.parse(body))]
+        const rows = ended === undefined ? [] : inRows(ended).map((some) => some.map(briefOf))
+        const folded = [state && headOf(state), ...(state?.tasks.values() ?? []), ...rows]
         const isSame = isDeepStrictEqual(told, JSON.parse(JSON.stringify(folded)))
         return isSame ? [] : [`the state of the run ${run_id} has changed since it was written`]
       })

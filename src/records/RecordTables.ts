@@ -24,13 +24,13 @@ const lineage: ReadonlyArray<ColumnSpec> = [
     "record_id",
     "VARCHAR",
     "record_id",
-    "The same in every run in which the record arrives exactly the same.",
+    "The record: the same over nights while its business key is, or its content if it has no key.",
   ),
   required(
     "content_id",
     "VARCHAR",
     "content_id",
-    "Like record_id, but times of fetching do not count: see what changed.",
+    "Hash of its content without times of fetching: equal for equal content.",
   ),
 ]
 

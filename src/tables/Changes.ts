@@ -36,7 +36,7 @@ export const changeColumns: ReadonlyArray<ColumnSpec> = [
   ),
   text("product", "clear", "Product of the record."),
   text("sub_family", "clear", "Family of the record."),
-  text("run_id", "own", "The run that first had the change."),
+  text("run_id", "own", "The run that brought the later content, or the first one without the record."),
 ]
 
 /** A decimal is a text in JSON: a number there would lose digits. */

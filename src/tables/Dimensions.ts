@@ -6,7 +6,7 @@
 import { column, required, text, time, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
-import { ageSql, storeColumn, storeTable } from "./RecordStore.ts"
+import { ageSql, orLaterDate, storeColumn, storeTable } from "./RecordStore.ts"
 import type { Relation, StoreColumn, StoreTable } from "./RecordStore.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { aloneSql, sameSql, subject, temp } from "./Answers.ts"
@@ -154,8 +154,8 @@ const customers: Relation = {
     required("customer_id", "VARCHAR", "customer_id", "The customer's id in the job."),
     column("jobs", "VARCHAR[]", "own", "Jobs that ask for the customer, in the order of their names."),
     column("engines", "VARCHAR[]", "own", "Engines that they ask, in the order of their names."),
-    date("first_seen", "Date of the first run that asked for the customer."),
-    date("last_seen", "Date of the last run that asked for the customer."),
+    date("first_seen", "Earliest date of a run that asked for the customer."),
+    date("last_seen", "Latest date of a run that asked for the customer."),
   ],
   sql: `SELECT a.customer_id, a.jobs, a.engines, d.first_seen, d.last_seen
     FROM (SELECT customer_id, list_sort(list(DISTINCT job)) AS jobs,
@@ -174,8 +174,8 @@ const engines: Relation = {
   columns: [
     engine,
     ...engineFields,
-    date("first_seen", "Date of the first run with the engine."),
-    date("last_seen", "Date of the last run with the engine."),
+    date("first_seen", "Earliest date of a run with the engine."),
+    date("last_seen", "Latest date of a run with the engine."),
   ],
   sql: `WITH described AS (
       SELECT d.* FROM ops.engine_descriptions AS d JOIN store._runs AS r USING (run_id)
@@ -195,8 +195,8 @@ const features: Relation = {
   columns: [
     required("code", "VARCHAR", "clear", "Code of the feature."),
     column("engines", "VARCHAR[]", "own", "Engines that are asked for it, in the order of their names."),
-    date("first_seen", "Date of the first run with the feature."),
-    date("last_seen", "Date of the last run with the feature."),
+    date("first_seen", "Earliest date of a run with the feature."),
+    date("last_seen", "Latest date of a run with the feature."),
   ],
   sql: `SELECT a.feature AS code, a.engines, d.first_seen, d.last_seen
     FROM (SELECT feature, list_sort(list(DISTINCT engine_reference)) AS engines FROM store._asked
@@ -218,9 +218,9 @@ const coverage: Relation = {
   name: "coverage",
   key: [],
   comment:
-    "The newest outcome of each customer, engine and feature that is asked for, and how old its data is: " +
-    "one row each, and one per session for sessions that were only read. That of every run is in " +
-    "ops.coverage.",
+    "The newest outcome of each feature of each customer and engine that is asked for, also of one that " +
+    "came unrequested, and how old its data is: one row each, and one per session for sessions that were " +
+    "only read. That of every run is in ops.coverage.",
   columns: [
     customer,
     engine,
@@ -236,11 +236,7 @@ const coverage: Relation = {
     column("records", "INTEGER", "own", "Number of records published in that run; NULL if it is not known."),
     productsCounted,
     time("as_of", "When the results of the last success arrived; NULL if it never succeeded."),
-    date(
-      "fresh_date",
-      "Date of the last run in which it succeeded, or of the newest night before that one; " +
-        "NULL if it never did.",
-    ),
+    date("fresh_date", `Date of the last run in which it succeeded; ${orLaterDate}; NULL if it never did.`),
     column("age_days", "INTEGER", "own", "Days from `fresh_date` to today; NULL if it never succeeded."),
     text("run_id", "own", "The newest run with this customer, engine and feature."),
     date("run_date", "The date of that run."),

@@ -241,11 +241,11 @@ const recordId = required(
   "record_id",
   "VARCHAR",
   "record_id",
-  "The record: the same over nights while its business key is.",
+  "The record: the same over nights while its business key is, or its content if it has no key.",
 )
 const uniqueRecordId: ColumnSpec = {
   ...recordId,
-  comment: "The record: unique in this table, and the same over nights while its business key is.",
+  comment: `Unique in this table. ${recordId.comment}`,
 }
 const contentId = required(
   "content_id",
@@ -253,8 +253,10 @@ const contentId = required(
   "content_id",
   "Hash of the row's and its lists' own columns without times of fetching: equal for equal content.",
 )
+/** What a rerun of an older night reads is true when it begins. */
+export const orLaterDate = "if a run of a later date had begun before, that later date"
 const validFrom = required("valid_from", "DATE", "own", "Since when the record has had this content.")
-const asOf = required("as_of", "DATE", "own", "Date of the newest run that confirmed it.")
+const asOf = required("as_of", "DATE", "own", `Date of the newest run that confirmed it; ${orLaterDate}.`)
 const ageDays = column("age_days", "INTEGER", "own", "Days from `as_of` to today.")
 const sinceSequence = required(
   "since_sequence",
@@ -337,8 +339,17 @@ const relationsOf = (
   })
 }
 
+/** Equal content is stored once, as it was written when it was first read. */
+const asFirstRead = (spec: ColumnSpec): ColumnSpec => {
+  const told =
+    "The text of the first reading of this content: in other nights, order of members, null members and " +
+    "times of fetching in it may differ."
+  return spec.type === "JSON" ? { ...spec, comment: `${spec.comment} ${told}` } : spec
+}
+
 const viewsOf = (table: KeptTable): ReadonlyArray<Relation> => {
-  const { name, columns, rest, fetched } = table
+  const { name, rest, fetched } = table
+  const columns = table.columns.map(asFirstRead)
   const restOf = (of: string) => rest.map((each): Cell => [each, restCell("v", of, each.name)])
   const night = columns.map((each) => from(fetched.includes(each.name) ? "n" : "v", each))
   const [id, read, place] = [from("v", recordId), from("v", recordId, contentId), from("c", position)]
@@ -355,7 +366,7 @@ const viewsOf = (table: KeptTable): ReadonlyArray<Relation> => {
   })
   const lists = table.children.flatMap((child, index) => {
     const restIn = (of: string) => child.rest.map((each): Cell => [each, restCell("c", of, each.name, index)])
-    const cells = (of: string) => [...from("c", ...child.columns), ...restIn(of)]
+    const cells = (of: string) => [...from("c", ...child.columns.map(asFirstRead)), ...restIn(of)]
     return relationsOf(table, child, {
       main: [`Of the rows of ${name}.`, [subject, id, place, cells("v")]],
       history: [

@@ -85,7 +85,7 @@ const ofSession: ReadonlyArray<ColumnSpec> = [task, session, execution, customer
 
 export const sessionsTable = table(
   "sessions",
-  "One row per flow session whose results were requested.",
+  "One row per flow session whose results a run requested.",
   ["task_id", "session_id"],
   [
     ...ofSession,
@@ -170,8 +170,8 @@ export const attachmentsTable = table(
 
 export const documentsTable = table(
   "documents",
-  "Every document that the results name, one row per session and document. Its link to a record and its " +
-    "title are what the results say beside its identifier; the reference shows no more.",
+  "Every document that the results name, one row per run, session and document. Its link to a record and " +
+    "its title are what the results say beside its identifier; the reference shows no more.",
   ["task_id", "session_id", "attachment_id"],
   [
     ...ofSession,

@@ -46,15 +46,9 @@ export interface DueDeletion {
 export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
   // A gate doubts what arrived, and the service still has the original: a person decides, or a later version.
   if (run.held !== undefined) return []
-  const receipts = new Map(
-    run.published?.fact.receipts.flatMap(({ execution_id, landed_sha256, whole }) =>
-      whole === true ? [[execution_id, landed_sha256] as const] : [],
-    ),
-  )
   return [...run.tasks.values()].flatMap((task) =>
     task.attempts.flatMap((attempt) => {
-      const { execution_id } = attempt
-      const landed_sha256 = execution_id === undefined ? undefined : receipts.get(execution_id)
+      const { execution_id, receipt: landed_sha256 } = attempt
       if (execution_id === undefined || landed_sha256 === undefined || !mayDelete(run, task, attempt))
         return []
       const { task_id, engine_reference } = task.planned

@@ -1,8 +1,10 @@
 /** The queries that come with the program, each on the same two published nights. */
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { readSavedQueries } from "../../src/cli/commands/Query.ts"
+import { Landing } from "../../src/landing/Landing.ts"
+import type { Fact } from "../../src/ledger/Fact.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { anId } from "../harness/Id.ts"
 import { live } from "../harness/Steps.ts"
@@ -22,14 +24,15 @@ import {
 const queries = readSavedQueries(fileURLToPath(new URL("../../", import.meta.url)))
 
 const account = (balance: string) => ({ product: "accounts", sub_family: "bank:account", balance })
+const refused = { ...profileOf("Eva"), type: "company", emails: "a list?" }
 
 /** The outcome of cards, and the records that came. */
-const night = Effect.fnUntraced(function* (
-  date: string,
-  customers: Readonly<Record<string, readonly ["COMPLETED" | "FAILED", ...data: ReadonlyArray<object>]>>,
-) {
-  const run_id = `nightly.${date}`
-  yield* append([begin(run_id, date)])
+type Came = Readonly<Record<string, readonly ["COMPLETED" | "FAILED", ...data: ReadonlyArray<object>]>>
+
+const night = Effect.fnUntraced(function* (date: string, customers: Came, job = "nightly", again = "") {
+  const run_id = `${job}.${date}${again}`
+  const parent = again === "" ? {} : { parent: `${job}.${date}` }
+  yield* append([{ ...begin(run_id, date), job, ...parent } as Fact])
   for (const [customer, [cards, ...data]] of Object.entries(customers)) {
     const id = `${run_id}-${customer}`
     const features = [
@@ -39,9 +42,30 @@ const night = Effect.fnUntraced(function* (
     ]
     const state = stateOf(id, customer, { features, products_count: { "account:checking@accounts": 3 } })
     yield* succeed(run_id, id, customer, resultsOf(...data), state)
+    if (data.some((record) => "attachment_id" in record)) yield* download(run_id, id, customer)
   }
   yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run_id)))
 })
+
+const download = Effect.fnUntraced(function* (run_id: string, id: string, customer: string) {
+  const landing = yield* Landing
+  const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(customer)))
+  const task = { run_id: anId(run_id), task_id: anId(`${run_id}/${customer}/${engine}`) }
+  const read = { session_id: anId(`s-${id}`), attachment_id: "doc-1", status: "downloaded" as const }
+  yield* append([{ _tag: "AttachmentRead", ...task, ...read, ...landed }])
+})
+
+const answersOf = (root: string) =>
+  Effect.map(
+    Effect.forEach(queries, ({ name, sql }) =>
+      Effect.map(
+        rowsOf(root, sql),
+        (rows) =>
+          [name, rows.map((row) => Object.values(row).join(" | ").replaceAll(engine, "bank"))] as const,
+      ),
+    ),
+    (found) => Object.fromEntries(found),
+  )
 
 describe("the saved queries", () => {
   it("are ten, each with what it answers in one line", () => {
@@ -65,19 +89,13 @@ describe("the saved queries", () => {
         yield* night("2026-11-21", {
           "c-1": ["FAILED", { ...profileOf("Eva"), emails: "a list?" }, account("2")],
         })
-        const found = yield* Effect.forEach(queries, ({ name, sql }) =>
-          Effect.map(
-            rowsOf(root, sql),
-            (rows) =>
-              [name, rows.map((row) => Object.values(row).join(" | ").replaceAll(engine, "bank"))] as const,
-          ),
-        )
+        const found = yield* answersOf(root)
         const [{ today, before } = {}] = yield* rowsOf(
           root,
           `SELECT (current_date - DATE '2026-11-21')::INTEGER AS today,
              (current_date - DATE '2026-11-20')::INTEGER AS before`,
         )
-        assert.deepStrictEqual(Object.fromEntries(found), {
+        assert.deepStrictEqual(found, {
           changed: [
             "customer_profiles | gone | customer_information | customer_information:user_profile |  | 1 | 1",
             "customer_profiles | rejected | customer_information | customer_information:user_profile |  | 1 | 1",
@@ -101,18 +119,62 @@ describe("the saved queries", () => {
           ],
           reliability: ["bank | 2026-11-16 | 3 | 3 | 100 | 0"],
           slowest: ["c-1 | bank | 0 | 1 | succeeded | COMPLETED | nightly.2026-11-21/c-1/bank"],
-          unschemed: ["accounts | bank:account | 2 | 1 | 2026-11-20 | 2026-11-21"],
+          unschemed: ["accounts | bank:account | 1 | 1 | 2026-11-20 | 2026-11-21"],
         })
       }).pipe(Effect.provide(layers(root)))
     },
   )
+
+  live("count a record once, whichever nights of two jobs read it, and a rerun of an old one", function* () {
+    const root = yield* folder
+    yield* Effect.gen(function* () {
+      const at = (fetch_date: string) => ({ ...account("1"), fetch_date, attachment_id: "doc-1" })
+      const came = (fetch_date: string) => [profileOf("Ana"), at(fetch_date), refused] as const
+      yield* night("2026-11-20", { "c-1": ["COMPLETED", ...came("2026-11-20T03:00:00Z")] })
+      const first = yield* answersOf(root)
+      assert.deepStrictEqual(first["changed"], [
+        "customer_profiles | added | customer_information | customer_information:user_profile |  | 1 | 1",
+        "other_records | added | accounts | bank:account |  | 1 | 1",
+      ])
+      yield* night("2026-11-20", { "c-2": ["COMPLETED", ...came("2026-11-20T04:00:00Z")] }, "weekly")
+      yield* night("2026-11-21", { "c-1": ["COMPLETED", ...came("2026-11-21T03:00:00Z")] })
+      yield* night("2026-11-22", { "c-1": ["FAILED", ...came("2026-11-22T03:00:00Z")] })
+      yield* night("2026-11-20", { "c-2": ["COMPLETED", at("2026-11-22T05:00:00Z")] }, "weekly", ".2")
+      const [{ fresh, old } = {}] = yield* rowsOf(
+        root,
+        `SELECT (current_date - DATE '2026-11-22')::INTEGER AS fresh,
+           (current_date - DATE '2026-11-21')::INTEGER AS old`,
+      )
+      const { changed, documents, former, freshness, missing, rejected, unschemed } = yield* answersOf(root)
+      assert.deepStrictEqual(
+        { changed, documents, former, freshness, missing, rejected, unschemed },
+        {
+          changed: [
+            "customer_profiles | gone | customer_information | customer_information:user_profile |  | 1 | 1",
+          ],
+          documents: ["c-1 | bank |  | 1 | 1 | 3", "c-2 | bank |  | 1 | 1 | 3"],
+          former: [],
+          freshness: [
+            `bank | accounts_read | 2 | 2 | ${fresh} | 0`,
+            `bank | cards_read | 2 | 1 | ${old} | 0`,
+            `bank | customer_information_read | 2 | 2 | ${fresh} | 0`,
+          ],
+          missing: [`c-1 | bank | cards_read | failed | FEATURE_FAILED | engineer | 2026-11-21 | ${old}`],
+          rejected: [
+            "customer_information | customer_information:user_profile | expected list, got text | data[].emails | " +
+              "2 | 2 | nightly.2026-11-22",
+          ],
+          unschemed: ["accounts | bank:account | 2 | 2 | 2026-11-20 | 2026-11-22"],
+        },
+      )
+    }).pipe(Effect.provide(layers(root)))
+  })
 
   live(
     "call a record rejected only if one was rejected since then that it may be [decision 10 rejected]",
     function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
-        const refused = { ...profileOf("Eva"), type: "company", emails: "a list?" }
         const strange = { ...account("1"), sub_family: 7 }
         yield* night("2026-11-20", {
           "c-0": ["COMPLETED", refused, profileOf("Ana")],

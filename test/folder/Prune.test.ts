@@ -312,7 +312,7 @@ describe("prune", () => {
 
   const deleted = Effect.gen(function* () {
     const state = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(anId(run_id)))
-    yield* deletes(run_id, "1", state?.published?.fact.receipts[0]?.landed_sha256 ?? "")
+    yield* deletes(run_id, "1", [...(state?.tasks.values() ?? [])][0]?.attempts[0]?.receipt ?? "")
   })
   it.live.each([
     ["is unfinished", deleted, undefined],

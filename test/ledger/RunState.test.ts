@@ -135,8 +135,18 @@ describe("the state of a run", () => {
     expect(lives.map((facts) => newestAnswer(taskOf(facts)))).toEqual([0, 0, 5, 6, 6])
   })
 
-  it("keeps the newest publication, with its place among the facts", () => {
-    expect(fold([published(1), published(2)]).published).toEqual({ seq: 4, at: 4_000, fact: published(2) })
+  it("keeps the newest publication, with its place among the facts, and its receipts with the attempts [decision 10 receipts] [promise 5 newest receipts]", () => {
+    const receipt = { execution_id: anId("e-1"), landed_sha256: "ab" }
+    const first = { ...published(1), receipts: [{ ...receipt, whole: true }] } as Fact
+    const receiptsOf = (...facts: ReadonlyArray<Fact>) =>
+      taskOf([...began, ...facts]).attempts.map((one) => one.receipt)
+    expect([receiptsOf(), receiptsOf(first), receiptsOf(first, published(2))]).toEqual([
+      [undefined],
+      ["ab"],
+      [undefined],
+    ])
+    const { receipts: _, ...told } = published(2) as Extract<Fact, { _tag: "RunPublished" }>
+    expect(fold([first, published(2)]).published).toEqual({ seq: 4, at: 4_000, fact: told })
   })
 
   it("holds one attempt for each number, in order, and never forgets an execution", () => {

@@ -135,7 +135,7 @@ describe("the state that a file keeps", () => {
       return [state, ...(state?.tasks ?? []), ...[...(state?.tasks.values() ?? [])].map(briefOf)]
     })
     // Whoever changes the hash raises the version, so that no state of an older one is believed.
-    expect([foldVersion, sha256Hex(JSON.stringify(states)).slice(0, 16)]).toEqual([6, "5a36c30970bbeef9"])
+    expect([foldVersion, sha256Hex(JSON.stringify(states)).slice(0, 16)]).toEqual([7, "1fdf54eaef4a4d38"])
   })
 
   effect("is read instead of the facts before it, by the next process, too", function* () {
@@ -204,6 +204,26 @@ describe("the state that a file keeps", () => {
         expect(yield* briefIn(database)).toEqual(yield* foldIn(database))
         expect(yield* within(database, (ledger) => ledger.problems)).toEqual([])
       }
+    },
+  )
+
+  effect(
+    "has only the rows of a task written again that changes after the end, and keeps the order of all [decision 10 brief rows] [decision 10 brief order]",
+    function* () {
+      const database = yield* keptEnd
+      const writes: Array<number> = []
+      database.function("written", (place) => {
+        writes.push(Number(place))
+        return 0
+      })
+      database.exec(
+        "CREATE TEMP TRIGGER told AFTER INSERT ON run_states BEGIN SELECT written(new.place); END",
+      )
+      yield* within(database, (ledger) => ledger.append([settled(77)]))
+      yield* stateIn(database)
+      expect(writes.toSorted((one, other) => one - other)).toEqual([-2, 0, 78])
+      const ids = [...((yield* briefIn(database))?.tasks.keys() ?? [])]
+      expect(ids).toEqual(many.slice(1).map((_, customer) => taskOf(customer)))
     },
   )
 

@@ -19,6 +19,7 @@ import {
   folder,
   foundation,
   layers,
+  liveNight,
   namesIn,
   profileOf,
   publisherOptions,
@@ -199,6 +200,40 @@ describe("PublisherDuckDb", () => {
         assert.deepStrictEqual(yield* rowsOf(root, bare), [])
       }).pipe(Effect.provide(layers(root)))
     }),
+  )
+
+  it.live(
+    "says of JSON that it is the text of its content's first reading, and keeps each night's own in its files [decision 10 first text]",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* folder
+        yield* Effect.gen(function* () {
+          const first = { ...account, fetch_date: "2026-11-20T03:00:00Z" }
+          const second = { fetch_date: "2026-11-21T03:00:00Z", ...account, alias: null }
+          yield* liveNight("nightly.2026-11-20", "1", first)
+          yield* liveNight("nightly.2026-11-21", "2", second)
+          const texts = [JSON.stringify(first), JSON.stringify(second)]
+          const told = (from: string) =>
+            Effect.map(
+              rowsOf(root, `SELECT record::VARCHAR AS text FROM ${from} ORDER BY run_date`),
+              (rows) => rows.map(({ text }) => text),
+            )
+          assert.deepStrictEqual(yield* told("nights.other_records"), [texts[0], texts[0]])
+          assert.deepStrictEqual(yield* told(`'${root}/tables/other_records/run_date=*/*.parquet'`), texts)
+          const comments = yield* rowsOf(
+            root,
+            `SELECT schema_name, comment FROM duckdb_columns() WHERE column_name = 'record'
+               AND schema_name IN ('main', 'history', 'nights') ORDER BY ALL`,
+          )
+          const comment =
+            "The whole record. The text of the first reading of this content: in other nights, order of " +
+            "members, null members and times of fetching in it may differ."
+          assert.deepStrictEqual(
+            comments,
+            ["history", "main", "nights"].map((schema_name) => ({ schema_name, comment })),
+          )
+        }).pipe(Effect.provide(layers(root)))
+      }),
   )
 
   it.live("publishes deletions without touching records, and no file is counted twice", () =>

@@ -179,7 +179,10 @@ export const unknownSelected = (
   })
 
 /** The job of a run; its file, or the output folder, may be elsewhere than when the run was started. */
-const jobOf = Effect.fnUntraced(function* ({ started }: RunState, moved: Option.Option<string>) {
+const jobOf = Effect.fnUntraced(function* (
+  { started }: Pick<RunState, "started">,
+  moved: Option.Option<string>,
+) {
   const { run_id, job: name, job_path, part } = started
   const path = Option.getOrElse(moved, () => job_path)
   if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
@@ -327,7 +330,8 @@ const tellPreview = Effect.fnUntraced(function* (
 /** How the tasks of `jobs/demo.yaml` end, on the first run and on every later one. */
 const designed = { succeeded: 26, partial: 2, failed: 8, skipped: 2, unfinished: 1 } as const
 
-const exampleQuery = "SELECT who_acts, reason, count(*) AS tasks FROM ops.tasks GROUP BY ALL ORDER BY ALL"
+const exampleQuery =
+  "SELECT who_acts, reason, count(DISTINCT customer_id) AS customers FROM coverage GROUP BY ALL ORDER BY ALL"
 
 export const demo = Command.make(
   "demo",
