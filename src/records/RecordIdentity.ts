@@ -160,12 +160,19 @@ export const recordIds = (owner: string): ((identity: Identity) => RecordIds) =>
   }
 }
 
-/** Whose record it is, the same in every run. */
+/**
+ * Whose record it is, the same in every run. Ids may contain anything: where the text could be of two owners,
+ * it says how long the customer's id is.
+ */
 export const ownerOf = (task: {
   readonly customer_id: CustomerId | null
   readonly engine_reference: EngineReference | null
   readonly session_id: SessionId | null
-}): string =>
-  task.engine_reference === null
-    ? `session/${task.session_id ?? ""}`
-    : `${task.customer_id ?? ""}/${task.engine_reference}`
+}): string => {
+  const { engine_reference } = task
+  if (engine_reference === null) return `session/${task.session_id ?? ""}`
+  const customer = task.customer_id ?? ""
+  return engine_reference.includes("/") || `${customer}/`.startsWith("session/")
+    ? `${labelOf(customer)}${engine_reference}/`
+    : `${customer}/${engine_reference}`
+}

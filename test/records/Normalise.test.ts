@@ -6,6 +6,7 @@ import { LongTexts } from "../../src/records/ColumnData.ts"
 import { column } from "../../src/records/Columns.ts"
 import { Normaliser } from "../../src/records/Normalise.ts"
 import { otherRecordsOf } from "../../src/records/Misfits.ts"
+import { ownerOf } from "../../src/records/RecordIdentity.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
 import { anId } from "../harness/Id.ts"
@@ -375,6 +376,26 @@ describe("the normaliser", () => {
     const pulled = { ...lineage, engine_reference: null, execution_id: null }
     expect(ids([degree], pulled)).toEqual(ids([degree], { ...pulled, customer_id: null, run_id: anId("r2") }))
     expect(ids([degree], pulled)).not.toEqual(ids([degree], { ...pulled, session_id: anId("s-9") }))
+  })
+
+  it("tells owners apart whatever their ids contain [promise 18 owners]", () => {
+    const owner = (customer_id: string, engine_reference: string) =>
+      ownerOf({
+        customer_id: anId(customer_id),
+        engine_reference: anId(engine_reference),
+        session_id: anId("s"),
+      })
+    const session = (session_id: string) =>
+      ownerOf({ customer_id: anId("c"), engine_reference: null, session_id: anId(session_id) })
+    // As they have always been, where nothing can be mistaken.
+    expect([owner("c-1", "bank:website"), owner("ES/0012", "bank:website"), session("s-1")]).toEqual([
+      "c-1/bank:website",
+      "ES/0012/bank:website",
+      "session/s-1",
+    ])
+    const parts = ["a", "b", "a/b", "b/c", "a/b/c", "session", "session/a", "1:a", "1:ab", "/", "a/", "/a"]
+    const owners = parts.flatMap((one) => [session(one), ...parts.map((other) => owner(one, other))])
+    expect(new Set(owners).size).toBe(owners.length)
   })
 
   it("gives a record the same content_id as long as only its times of fetching change [decision 10 content]", () => {
