@@ -6,7 +6,7 @@
  */
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { column, text, type ColumnSpec } from "../records/Columns.ts"
-import { aloneSql } from "./Answers.ts"
+import { aloneSql, names, sameSql } from "./Answers.ts"
 import { asLastRead, contentOf, listName, stored, type KeptTable } from "./RecordStore.ts"
 import { customer, engine } from "./SystemTables.ts"
 
@@ -68,6 +68,39 @@ const sideOf = (table: KeptTable, where: string): string => {
     WHERE v.valid_from IS NOT NULL AND ${where}`
 }
 
+/** What of one side the other has not: what is equal in these columns counts as often as it is there. */
+const onlyIn = (columns: ReadonlyArray<string>, one: string, other: string): string => {
+  const counted = (side: string) =>
+    `(SELECT *, row_number() OVER (PARTITION BY ${names(columns)} ORDER BY _version) AS _nth FROM ${side})`
+  return `SELECT o.* EXCLUDE (_nth) FROM ${counted(one)} AS o ANTI JOIN ${counted(other)} AS x
+    ON ${sameSql("o", "x", ["_nth", ...columns])}`
+}
+
+/** `lost` and `found`: of one scope, equal contents are no change, whichever record of a key has them. */
+const differing = (table: KeptTable, ended: string, begun: string): string => {
+  const place = ["_scope"]
+  const content = [...place, ...contentOf(table), ...table.children.map((_, index) => listName(index))]
+  const hash = [...place, "content_id"]
+  return `ended AS MATERIALIZED (${sideOf(table, ended)}), begun AS MATERIALIZED (${sideOf(table, begun)}),
+    ended_anew AS MATERIALIZED (${onlyIn(hash, "ended", "begun")}),
+    begun_anew AS MATERIALIZED (${onlyIn(hash, "begun", "ended")}),
+    lost AS MATERIALIZED (${onlyIn(content, "ended_anew", "begun_anew")}),
+    found AS MATERIALIZED (${onlyIn(content, "begun_anew", "ended_anew")})`
+}
+
+/**
+ * `_match`: what each is set beside, which is the same record; or any that is left of the key, if the same
+ * record has taken the content of another one of its key.
+ */
+const matched = (table: KeptTable, one: string, other: string): string => {
+  const isSame = `EXISTS (FROM ${other} AS x WHERE x._scope = o._scope AND x.record_id = o.record_id)`
+  if (table.key.length === 0) return `SELECT *, record_id AS _match FROM ${one}`
+  return `SELECT * EXCLUDE (_same), CASE WHEN _same THEN record_id
+      ELSE CAST(row_number() OVER (PARTITION BY ${names(["_scope", ...table.key])}, _same
+        ORDER BY _version) AS VARCHAR) END AS _match
+    FROM (SELECT *, ${isSame} AS _same FROM ${one} AS o)`
+}
+
 /**
  * `before`: the run before it that rejected the same; -1 if none did. What was rejected while a record was
  * there is another one. One row of those that may be the same: very many may be rejected in one night.
@@ -109,7 +142,8 @@ const changesOf = (table: KeptTable): string => {
   const ended = "v._since_seq <= m.a AND v._until_seq > m.a AND v._until_seq <= m.b"
   const begun = `v._since_seq > m.a AND v._since_seq <= m.b
         AND (v._until_seq IS NULL OR v._until_seq > m.b)`
-  return `SELECT ${literal(table.name)} AS table_name,
+  return `WITH ${differing(table, ended, begun)}
+    SELECT ${literal(table.name)} AS table_name,
       CASE WHEN l._version IS NULL THEN 'added' WHEN f._version IS NOT NULL THEN 'changed'
         WHEN EXISTS (SELECT 1 FROM (${rejectedSql}) AS x
           WHERE x.seq = l._until_seq AND x.before < l._since_seq
@@ -124,14 +158,12 @@ const changesOf = (table: KeptTable): string => {
       CASE WHEN l._version IS NOT NULL AND f._version IS NOT NULL
         THEN list_filter([${differs.join(", ")}], lambda name: name IS NOT NULL) END AS changed_columns,
       ${record("l")} AS before, ${record("f")} AS after, s.product, s.sub_family, u.run_id
-    FROM (${sideOf(table, ended)}) AS l FULL JOIN (${sideOf(table, begun)}) AS f
-        ON l._scope = f._scope AND l.record_id = f.record_id
+    FROM (${matched(table, "lost", "found")}) AS l FULL JOIN (${matched(table, "found", "lost")}) AS f
+        ON l._match = f._match AND ${sameSql("l", "f", ["_scope", ...table.key])}
       JOIN store._scopes AS s ON s._scope = coalesce(l._scope, f._scope)
-      JOIN store._runs AS u ON u.seq = coalesce(f._since_seq, l._until_seq)
-    WHERE l._version IS NULL OR f._version IS NULL OR l.content_id != f.content_id
-      AND (${differs.map((each) => `${each} IS NOT NULL`).join(" OR ")})`
+      JOIN store._runs AS u ON u.seq = coalesce(f._since_seq, l._until_seq)`
 }
 
 export const changesSql = (tables: ReadonlyArray<KeptTable>): string => `
   WITH moments AS MATERIALIZED (SELECT ${momentSql("earlier")} AS a, ${momentSql("later")} AS b)
-  ${tables.map(changesOf).join(" UNION ALL ")}`
+  ${tables.map((table) => `FROM (${changesOf(table)})`).join(" UNION ALL ")}`
