@@ -24,8 +24,8 @@ export class FormChecker extends Context.Service<
 >()("nightjar/forms/FormChecker") {}
 
 /** Beside this file, as source or bundled. */
-const workerFile = new URL(
-  import.meta.url.endsWith(".ts") ? "FormWorker.ts" : "FormWorker.js",
+const hostFile = new URL(
+  import.meta.url.endsWith(".ts") ? "FormHostWorker.ts" : "FormHostWorker.js",
   import.meta.url,
 )
 
@@ -50,7 +50,7 @@ const notStarted = (why: string) =>
 const outOfMemory = 77
 
 const openChecker = (memoryMb: number): ChildProcess =>
-  fork(workerFile, [String(memoryMb), String(outOfMemory)], {
+  fork(hostFile, [String(memoryMb), String(outOfMemory)], {
     env: {},
     execArgv: [],
     serialization: "advanced",

@@ -73,7 +73,7 @@ describe("the process that checks forms", () => {
   )
 
   it("goes on when all are interrupted, and ends in the middle of a form once nobody listens [promise 10 checker]", async () => {
-    const checker = fork(new URL("../../src/client/FormWorker.ts", import.meta.url), ["256", "77"], {
+    const checker = fork(new URL("../../src/client/FormHostWorker.ts", import.meta.url), ["256", "77"], {
       serialization: "advanced",
     })
     await once(checker, "message")

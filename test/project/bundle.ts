@@ -3,8 +3,8 @@
  * the bundled program (starting it unbundled takes several times as long). Everything lands flat in one
  * folder one level below the root, so that `new URL("../schemas/", import.meta.url)` means the same in
  * `src/main.ts` and in the bundle. What `--help` prints is written there too, for the launcher to print. A
- * module named `…Worker.ts` becomes a file of its own, `dist/…Worker.js`, because a worker thread is started
- * by its path.
+ * module named `…Worker.ts` becomes a file of its own, `dist/…Worker.js`, because a worker thread or process
+ * is started by its path.
  */
 import { chmodSync, copyFileSync, existsSync, globSync, rmSync, writeFileSync } from "node:fs"
 import { basename, join } from "node:path"
