@@ -121,6 +121,7 @@ const endChecker = (checker: ChildProcess) =>
     if (checker.pid === undefined || checker.exitCode !== null || checker.signalCode !== null)
       return void resume(Effect.void)
     checker.once("exit", () => resume(Effect.void))
+    checker.ref()
     checker.kill("SIGKILL")
   })
 
