@@ -196,7 +196,7 @@ export const reasonOfCause = (cause: Cause.Cause<unknown>): string =>
 const signalCodes = {
   SIGINT: exitCodes.interrupted,
   SIGTERM: exitCodes.terminated,
-  SIGHUP: 129,
+  SIGHUP: exitCodes.hungUp,
 }
 type Signal = keyof typeof signalCodes
 
