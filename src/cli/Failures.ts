@@ -26,6 +26,7 @@ import { forTerminal } from "../report/TextTable.ts"
 import type { ReplacedElsewhere, TooFewCustomers } from "../run/ChooseNight.ts"
 import type { JournalInUse } from "../sandbox/state/Journal.ts"
 import type { PublishFailed } from "../tables/Publisher.ts"
+import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
 
 const Package = Schema.Struct({ name: Schema.Literal("nightjar"), version: Schema.String })
 const readPackage = Schema.decodeUnknownSync(Schema.fromJsonString(Package))
@@ -115,7 +116,6 @@ const endings = {
   ServiceSettingsRefused: "service-settings-invalid",
   SqlOutdated: "sql-outdated",
   Throttled: "service-unavailable",
-  TokenStoreRefused: "token-store-refused",
   UnexpectedAnswer: "service-unavailable",
   FaultsInvalid: problemsEnding("faults-invalid"),
   JobInvalid: problemsEnding("job-invalid"),
@@ -143,6 +143,8 @@ const endings = {
       return endingFor("ledger-newer", { ...detailOf(error), version: toolVersion })
     return endingFor(error.damaged === true ? "ledger-damaged" : "ledger-unusable", detailOf(error))
   },
+  TokenStoreRefused: (error: TokenStoreRefused) =>
+    endingFor(error.damaged === true ? "token-store-damaged" : "token-store-refused", detailOf(error)),
   LandingFailed: (error: LandingFailed) =>
     endingFor("landing-failed", { ...detailOf(error), path: error.path }),
   LandingDamaged: (error: LandingDamaged) =>
@@ -194,7 +196,7 @@ export const reasonOfCause = (cause: Cause.Cause<unknown>): string =>
 const signalCodes = {
   SIGINT: exitCodes.interrupted,
   SIGTERM: exitCodes.terminated,
-  SIGHUP: 129,
+  SIGHUP: exitCodes.hungUp,
 }
 type Signal = keyof typeof signalCodes
 

@@ -286,6 +286,14 @@ export const familiesOf = Effect.fnUntraced(function* (output: string) {
   return (yield* schemasOfTables(folders, manifest ?? {})).families
 })
 
+const tokensName = "tokens.sqlite"
+
+/** What is damaged in the token store; undefined if nothing is, or if the folder has none. */
+export const damageOfTokens = Effect.fnUntraced(function* (output: string) {
+  const { damageIn } = yield* Effect.promise(() => import("../tokens/TokenTables.ts"))
+  return damageIn(join(output, tokensName))
+})
+
 /** All problems of a folder that has a ledger. */
 export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
@@ -306,7 +314,9 @@ export const problemsOf = Effect.fnUntraced(function* (output: string) {
     ),
   )
   const ofMarker = markerState(output) === "damaged" ? [problemOf(markerName, "marker-damaged")] : []
-  return [...ofMarker, ...(yield* verifyBeside(layoutOf(output), look))]
+  const detail = yield* damageOfTokens(output)
+  const ofTokens = detail === undefined ? [] : [problemOf(tokensName, "token-store-damaged", { detail })]
+  return [...ofMarker, ...ofTokens, ...(yield* verifyBeside(layoutOf(output), look))]
 })
 
 /** For commands that mend or copy: each problem with what to do about it. */

@@ -225,7 +225,7 @@ const promisedBytes = ({ headers, request, status }: HttpClientResponse.HttpClie
 export const isHarmless = (call: Call, response: HttpClientResponse.HttpClientResponse): boolean =>
   promisedBytes(response) <= Math.min(call.bytesMax, harmlessBytes)
 
-/** All of a body that says that it is small. */
+/** All of a body that says that it is small. A large answer has less than one window brings: it has no longer. */
 export const readSmall = (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,
@@ -234,10 +234,8 @@ export const readSmall = (
     onFailure: (error) => failedTransport(call.name, error),
     onSuccess: (buffer) => new Uint8Array(buffer),
   })
-  const total = call.large?.total
-  return total === undefined
-    ? read
-    : Effect.timeoutOrElse(read, { duration: total, orElse: () => tooLong(call, response.status, total) })
+  if (call.large === undefined) return read
+  return Effect.raceFirst(read, watchTime(call, call.large, response.status, { bytes: 0, isWaiting: false }))
 }
 
 export const readBytes = (
@@ -247,7 +245,7 @@ export const readBytes = (
 ): Effect.Effect<ReadBytes, CallFailure> => {
   const promised = promisedBytes(response)
   // The usual case is fast: an answer with a small declared length can be read at once.
-  if (promised <= Math.min(call.bytesMax, uncountedBytes))
+  if (promised <= Math.min(call.bytesMax, call.large?.windowBytesMin ?? uncountedBytes))
     return Effect.map(readSmall(call, response), (bytes) => ({ bytes, isCut: false }))
   const isPromised = promised <= call.bytesMax
   return Effect.suspend(() => {

@@ -11,6 +11,7 @@ export const exitCodes = {
   leftovers: 4,
   locked: 5,
   refused: 6,
+  hungUp: 129,
   interrupted: 130,
   terminated: 143,
 } as const

@@ -52,7 +52,7 @@ export const locked = ends(exitCodes.locked, nothingStarted)
 export const unserved = ends(exitCodes.refused, nothingStarted)
 /** Exit code 1. */
 export const defect = ends(exitCodes.defect, landedKept)
-/** Exit code 130 or 143. */
+/** Exit code 129, 130 or 143. */
 export const interruption = ends(exitCodes.interrupted, landedKept)
 
 export const warning = <const Happened extends string>(

@@ -3,7 +3,7 @@
  * that works on it, for one that resumes it, and for whoever only looks, such as `plan`. Pure.
  */
 import { Duration } from "effect"
-import { endOfAttempt, isAccepted, own, type Reason, type Verdict } from "../service/Ends.ts"
+import { endOfAttempt, isAccepted, isRejecting, own, type Reason, type Verdict } from "../service/Ends.ts"
 import type { AttemptKept } from "../ledger/Fact.ts"
 import { courseOf, isClosed, isUnseen, mayRun, remainsOf } from "../ledger/RunState.ts"
 import type { AttemptState, ClosedAttempt, OpenAttempt, TaskState } from "../ledger/RunState.ts"
@@ -163,7 +163,8 @@ export const isTokenRefused = ({ token_id, answer, probed }: AttemptState): bool
   token_id !== undefined &&
   answer?.answer === "refused" &&
   answer.http_status !== undefined &&
-  refusesTokenizedStart(answer.http_status)
+  refusesTokenizedStart(answer.http_status) &&
+  !isRejecting(answer.status_reason ?? "")
 
 /** How many executions the task has had since its last verdict. */
 export const triesOf = ({ attempts, attemptsBefore }: TaskState): number =>

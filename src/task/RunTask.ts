@@ -102,13 +102,15 @@ const enqueue = Effect.fnUntraced(function* (night: Night, row: Row, { probe, un
     yield* settle(night, work.task_id, verdictLeft(taskOf(night, row)) ?? own("NIGHT_OVER"))
     return yield* leave(night, row)
   }
-  if (probe) {
-    schedule.owe(candidateOf(row), row.probeAt)
-    return yield* Effect.asVoid(Queue.offer(night.poke, undefined))
-  }
   // Nobody waits longer than that: the clock was set back since.
   const latest = (yield* Clock.currentTimeMillis) + Duration.toMillis(rules.max_wait)
-  schedule.add(candidateOf(row), until > latest ? 0 : until)
+  const waitsUntil = until > latest ? 0 : until
+  if (probe) {
+    // What put it off may be known only from the facts of an earlier process.
+    schedule.owe(candidateOf(row), Math.max(row.probeAt, waitsUntil))
+    return yield* Effect.asVoid(Queue.offer(night.poke, undefined))
+  }
+  schedule.add(candidateOf(row), waitsUntil)
   yield* release(night, work.task_id)
 })
 

@@ -78,6 +78,8 @@ export interface EndingToken {
 /** The token store cannot be used with this key, or at all; nothing was started. */
 export class TokenStoreRefused extends Schema.TaggedError<TokenStoreRefused>()("TokenStoreRefused", {
   message: Schema.String,
+  /** The content of the file has changed since it was written. */
+  damaged: Schema.optionalKey(Schema.Boolean),
 }) {}
 
 const keyBytes = 32

@@ -12,7 +12,7 @@ import { belongsTo } from "../ledger/ForgetCustomer.ts"
 import { append } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { fingerprintLogin } from "../privacy/Fingerprint.ts"
-import { refusalOf, type Reason } from "../service/Ends.ts"
+import { isRejecting, refusalOf, type Reason } from "../service/Ends.ts"
 import type { Access, RunId } from "../service/Ids.ts"
 import { defaultTokenName, tokenKeys, type EndingToken, type StoredToken } from "./StoredToken.ts"
 import { TokenStore, type TokenStoreState } from "./TokenStore.ts"
@@ -195,6 +195,9 @@ export interface TokenEnd {
 const brokenReasons: ReadonlySet<string> = new Set(["T10N_REJECTED", "T10N_EXCEPTION"])
 const loginFamilies: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
 
+/** 3.2: a refused login locks the token with which it was tried. */
+const locked: TokenEnd = { reason: "LOCKED", keepKey: false }
+
 /** What the end of a run says about the token that it logged in with; if undefined, it may be used again. */
 export const tokenEndOf = ({
   status_code,
@@ -204,14 +207,14 @@ export const tokenEndOf = ({
   | TokenEnd
   | undefined => {
   if (brokenReasons.has(status_reason)) return { reason: status_reason, keepKey: false }
-  // 3.2: a refused login locks the token with which it was tried.
   const isLocked = loginFamilies.has(status_code) || refusalOf(authentication_status) !== undefined
-  return isLocked ? { reason: "LOCKED", keepKey: false } : undefined
+  return isLocked ? locked : undefined
 }
 
 /** The same for a start that was refused before anything ran. */
 export const tokenEndOfRefusal = (status_reason: string): TokenEnd | undefined => {
   if (brokenReasons.has(status_reason)) return { reason: status_reason, keepKey: false }
+  if (isRejecting(status_reason) || loginFamilies.has(status_reason)) return locked
   return status_reason === "TOKEN_UNKNOWN" ? { reason: status_reason, keepKey: true } : undefined
 }
 

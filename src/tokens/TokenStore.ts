@@ -8,11 +8,10 @@ import { Clock, Context, Effect, Layer, type Redacted } from "effect"
 import type { DatabaseSync } from "node:sqlite"
 import type { Access, ExecutionId } from "../service/Ids.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import { LedgerFailed } from "../ledger/Ledger.ts"
-import { isDamage } from "../ledger/LedgerKeys.ts"
 import { TokenStoreRefused } from "./StoredToken.ts"
 import type { NewTicket, NewToken, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
-import { accessStore, openTokenDatabase, readTokens, type StoreAccess } from "./TokenTables.ts"
+import { accessStore, openTokenDatabase, readTokens, storeFailed, storeFailure } from "./TokenTables.ts"
+import type { StoreAccess } from "./TokenTables.ts"
 
 /** A ticket is short-lived: an older one was never exchanged and never will be. */
 const ticketKeptMs = 7 * 24 * 60 * 60_000
@@ -23,26 +22,14 @@ type Named = Pick<StoredToken, "name" | "token_id">
 /** `Closed`: this process has no key, and neither stores nor returns tokens. */
 export type TokenStoreState = OpenTokenStore | { readonly _tag: "Closed" }
 
-const failed = (verb: string, cause: unknown): LedgerFailed => {
-  const why = cause instanceof Error ? cause.message : String(cause)
-  return new LedgerFailed({ message: `the token store cannot be ${verb}: ${why}` })
-}
-
 const attempt = <A>(work: () => A) =>
-  Effect.try({ try: work, catch: (cause) => failed("read or written", cause) })
+  Effect.try({ try: work, catch: (cause) => storeFailed("read or written", cause) })
 
 const openFile = (path: string) =>
   Effect.try({
     try: () => openTokenDatabase(path),
-    catch: (cause) =>
-      isDamage(cause)
-        ? new TokenStoreRefused({ message: `${damaged} (${path}: ${cause.message})` })
-        : failed("opened", cause),
+    catch: (cause) => storeFailure("opened", cause, path),
   })
-
-const damaged =
-  "the token store is damaged: put a copy of it back, or move it away and let the next night ask for " +
-  "new tokens"
 
 const openStore = Effect.fnUntraced(function* (database: DatabaseSync, options: TokenStoreOptions) {
   const opened = yield* attempt(() => accessStore(database, options))

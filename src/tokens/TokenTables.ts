@@ -7,11 +7,11 @@ import { chmodSync, existsSync } from "node:fs"
 import { DatabaseSync, type SQLInputValue } from "node:sqlite"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { LedgerFailed } from "../ledger/Ledger.ts"
-import { within } from "../ledger/LedgerKeys.ts"
+import { Damage, isDamage, within } from "../ledger/LedgerKeys.ts"
 import { SentKeys } from "../ledger/LoginFacts.ts"
 import type { KeptKeys } from "../privacy/Fingerprint.ts"
 import { CustomerId, EngineReference, ExecutionId, type Access } from "../service/Ids.ts"
-import { deriveKey, makeSalt, malformedKey, readKey } from "./StoredToken.ts"
+import { TokenStoreRefused, deriveKey, makeSalt, malformedKey, readKey } from "./StoredToken.ts"
 import type { PendingTicket, SealingKey, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
 
 const tables = `
@@ -45,6 +45,29 @@ const addLogin = (database: DatabaseSync): void => {
   }
 }
 
+/** SQLite looks at a page when it needs it: without this, a damaged one would stop each night in its middle. */
+const checkPages = (database: DatabaseSync): void => {
+  const found = text(database.prepare("PRAGMA integrity_check(1)").get()?.["integrity_check"])
+  if (found !== "ok") throw new Damage(found.replace(/^\*{3}.*\n/, ""))
+}
+
+/** What is damaged in the store at this path; undefined if nothing is, or if it is not there. Only reads. */
+export const damageIn = (path: string): string | undefined => {
+  if (!existsSync(path)) return undefined
+  try {
+    const database = new DatabaseSync(path, { readOnly: true, timeout: 10_000 })
+    try {
+      checkPages(database)
+    } finally {
+      database.close()
+    }
+  } catch (cause) {
+    // What a crash left half-written is no damage: whoever opens the store to write puts it back.
+    return isDamage(cause) ? cause.message : undefined
+  }
+  return undefined
+}
+
 /** Opens the store and creates it if there is none; ":memory:" means what SQLite means by it. */
 export const openTokenDatabase = (path: string): DatabaseSync => {
   const database = new DatabaseSync(path, { timeout: 10_000 })
@@ -52,6 +75,7 @@ export const openTokenDatabase = (path: string): DatabaseSync => {
     if (path !== ":memory:") chmodSync(path, 0o600)
     // A rollback journal leaves no second file behind that could contain dropped secrets.
     database.exec("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA secure_delete = ON")
+    checkPages(database)
     database.exec(tables)
     within(database, () => addLogin(database))
     return database
@@ -59,6 +83,17 @@ export const openTokenDatabase = (path: string): DatabaseSync => {
     database.close()
     throw cause
   }
+}
+
+/** A damaged store is refused: neither waiting nor free space helps. */
+export const storeFailure = (verb: string, cause: unknown, path: string): TokenStoreRefused | LedgerFailed =>
+  isDamage(cause)
+    ? new TokenStoreRefused({ message: `${path}: ${cause.message}`, damaged: true })
+    : storeFailed(verb, cause)
+
+export const storeFailed = (verb: string, cause: unknown): LedgerFailed => {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new LedgerFailed({ message: `the token store cannot be ${verb}: ${why}` })
 }
 
 type Row = Readonly<Record<string, unknown>>
@@ -289,10 +324,7 @@ const inStore = <A>(path: string, work: (database: DatabaseSync) => A, without: 
         database.close()
       }
     },
-    catch: (cause) => {
-      const why = cause instanceof Error ? cause.message : String(cause)
-      return new LedgerFailed({ message: `the token store cannot be read or written: ${why}` })
-    },
+    catch: (cause) => storeFailure("read or written", cause, path),
   })
 
 const customerTables = ["tokens", "tickets"] as const

@@ -21,6 +21,7 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { readTables } from "../faults/PublishedTables.ts"
+import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { commandHere } from "../harness/CommandsHere.ts"
 import { anId } from "../harness/Id.ts"
 import { startHere } from "../harness/ProgramHere.ts"
@@ -304,6 +305,15 @@ const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string>
     damage: () => remove(accounts(), segment()),
     told: () => [landingLost(), `${accounts()}: a published file is missing [file-differs]; ${again}`],
     left: () => [`${known.first}: its tables cannot be derived again: ${segment()}: no body at offset`],
+  },
+  {
+    what: "a page in the token store is damaged [verify token store]",
+    damage: () => {
+      openTokenDatabase(at("tokens.sqlite")).close()
+      const bytes = readFileSync(at("tokens.sqlite"))
+      writeFileSync(at("tokens.sqlite"), bytes.fill(0x55, 4_096, 8_192))
+    },
+    told: () => ["tokens.sqlite: the token store is damaged: "],
   },
   {
     what: "a document is missing, and a receipt disagrees with what is landed",

@@ -344,13 +344,14 @@ describe("one process at a time", () => {
 })
 
 describe("an interrupted run", () => {
-  it("exits 130 or 143, says that its state is saved, opens no debugger, and is resumed by the next call [exit 130] [exit 143]", async () => {
+  it("exits 129, 130 or 143, says that its state is saved, opens no debugger, and is resumed by the next call [exit 129] [exit 130] [exit 143]", async () => {
     const path = job("cut", ["ok+queue-300+run-30+records-2"], 300)
     // The launcher and the program behind it each refuse the signal that opens Node's debugger.
     const behind = program() === main ? join(main, "../program.js") : program()
     for (const [started, signal, code] of [
       [program(), "SIGTERM", 143],
       [behind, "SIGINT", 130],
+      [behind, "SIGHUP", 129],
     ] as const) {
       const child = spawn(process.execPath, [started, "run", path], {
         cwd: root,

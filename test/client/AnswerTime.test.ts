@@ -10,14 +10,16 @@ import { serviceOver } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
-/** A body of so many chunks, one after each pause. */
-const dripping = (chunk: Uint8Array, pause: Duration.Input, chunks = Infinity) =>
+/** A body of so many chunks, one after each pause; `declared`: how many bytes its headers promise. */
+const dripping = (chunk: Uint8Array, pause: Duration.Input, chunks = Infinity, declared?: number) =>
   HttpClient.make((request) =>
     Effect.sync(() => {
       const bytes = Stream.fromEffectRepeat(Effect.as(Effect.sleep(pause), chunk)).pipe(Stream.take(chunks))
-      return HttpServerResponse.toClientResponse(HttpServerResponse.stream(bytes), { request })
+      const answer = HttpServerResponse.stream(bytes, { contentLength: declared })
+      return HttpServerResponse.toClientResponse(answer, { request })
     }),
   )
+const declaring = (bytes: number) => dripping(new Uint8Array(1), "1 second", Infinity, bytes)
 const byByte = dripping(new Uint8Array(1), "1 second")
 const mebibyte = new Uint8Array(1024 * 1024)
 const silent = HttpClient.make(() => Effect.never)
@@ -45,6 +47,22 @@ describe("an answer", () => {
     ["a request that is never answered", start, silent, 60, "startExecution: no answer within 1m"],
     ["a state that comes byte by byte", state, byByte, 60, "readExecution: no answer within 1m"],
     ["results that come byte by byte", results, byByte, 60, `flow_results: ${stalled}`],
+    [
+      "results of a small declared length that come byte by byte [promise 10 stalled]",
+      results,
+      declaring(5_000),
+      60,
+      `flow_results: ${stalled}`,
+    ],
+    ["the same, of one that is counted", results, declaring(60_000), 60, `flow_results: ${stalled}`],
+    ["the same, of one that takes minutes", results, declaring(500_000), 60, `flow_results: ${stalled}`],
+    [
+      "unless every minute brings enough of them [promise 10 slow]",
+      results,
+      dripping(new Uint8Array(100_000), "30 seconds", 5, 500_000),
+      150,
+      "flow_results: the answer contains no JSON object (200)",
+    ],
     ["an attachment that comes byte by byte", document, byByte, 60, `downloadAttachment: ${stalled}`],
     [
       "an attachment of which every minute brings enough, in the end",

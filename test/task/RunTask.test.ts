@@ -154,6 +154,17 @@ describe("a probe that is owed", () => {
     })
     expect([intentsOf(end), end.verdict("c-1")]).toEqual([["1", "1 probe", "1 probe"], succeeded])
   })
+
+  effect("waits in the next process for as long as it was put off [decision 2 probe wait]", function* () {
+    const place = makePlace()
+    const start = answers(lost, throttled(429, 20 * minute))
+    const before = yield* night({ place, script: { start }, killAfter: minute })
+    const [{ until } = { until: "" }] = before.of("TaskWaits")
+    const end = yield* night({ place, script: { start } })
+    expect([intentsOf(end), end.verdict("c-1")]).toEqual([["1", "1 probe", "1 probe"], succeeded])
+    const [, probedAt = 0, againAt = 0] = startsOf(end)
+    expect([againAt, againAt - probedAt > 20 * minute]).toEqual([Date.parse(until), true])
+  })
 })
 
 describe("a login of which nobody knows whether it is in use", () => {

@@ -107,6 +107,27 @@ describe("a start with a token that the service refuses", () => {
     expect([next.starts, next.verdict("c-1")]).toEqual([0, "failed T10N_REJECTED engineer"])
   })
 
+  effect.each([400, 422] as const)(
+    "%d with a rejected login locks the token, and nothing logs in again [end locked token] [end locked token status]",
+    function* (status) {
+      const place = yield* placeWithToken
+      const tasks = [{ customer: "c-1", fingerprint: "login", prepare: () => withToken(true) }]
+      const script = { start: () => refused(status, "INCORRECT_CREDENTIALS") }
+      const first = yield* night({ tasks, place, script })
+      const next = yield* night({ tasks, place })
+      const stored = yield* Effect.provide(
+        withStore((store) => store.tokens),
+        place.tokens,
+      )
+      expect(next.of("TokenDropped").map((fact) => [fact.token_id, fact.reason])).toEqual([["t-1", "LOCKED"]])
+      expect(stored.map(({ dropped, hasKey }) => [dropped?.reason, hasKey])).toEqual([["LOCKED", false]])
+      expect([first, next].map((end) => [end.starts, end.verdict("c-1")])).toEqual([
+        [1, "failed INCORRECT_CREDENTIALS customer"],
+        [1, "failed INCORRECT_CREDENTIALS customer"],
+      ])
+    },
+  )
+
   effect("does not count as unsent if an earlier request of it was lost", function* () {
     expect(yield* startsOf([lost, refused(422)])).toEqual({
       starts: ["Token 1", "Token 1"],

@@ -41,11 +41,22 @@ describe("a stored token", () => {
 
   it("is dropped after a start that says so; an answer that may be about something else leaves its key", () => {
     expect(
-      ["T10N_REJECTED", "T10N_EXCEPTION", "TOKEN_UNKNOWN", "T10N_FORBIDDEN"].map(tokenEndOfRefusal),
+      [
+        "T10N_REJECTED",
+        "T10N_EXCEPTION",
+        "TOKEN_UNKNOWN",
+        "INCORRECT_CREDENTIALS",
+        "AUTH_ERROR",
+        "T10N_FORBIDDEN",
+        "BAD_CONFIGURATIONS",
+      ].map(tokenEndOfRefusal),
     ).toEqual([
       { reason: "T10N_REJECTED", keepKey: false },
       { reason: "T10N_EXCEPTION", keepKey: false },
       { reason: "TOKEN_UNKNOWN", keepKey: true },
+      locked,
+      locked,
+      undefined,
       undefined,
     ])
   })

@@ -18,7 +18,7 @@ import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
-import { countTokensOf, forgetTokensOf, openTokenDatabase } from "../../src/tokens/TokenTables.ts"
+import { countTokensOf, damageIn, forgetTokensOf, openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { TokenStoreRefused, deriveKey, tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
 import type { NewToken, TokenStoreOptions } from "../../src/tokens/StoredToken.ts"
 import { listTokens, TokenStore, type OpenTokenStore } from "../../src/tokens/TokenStore.ts"
@@ -163,11 +163,9 @@ describe("the token store", () => {
     const path = newFile()
     writeFileSync(path, "no database at all, but long enough to be taken for one".repeat(100))
     const before = readFileSync(path)
-    const damaged =
-      "the token store is damaged: put a copy of it back, or move it away and let the next night ask for new tokens"
     expect(yield* refusal(within(path, (store) => store.tokens))).toEqual([
       "TokenStoreRefused",
-      `${damaged} (${path}: file is not a database)`,
+      `${path}: file is not a database`,
     ])
     expect(readFileSync(path)).toEqual(before)
     const torn = newFile()
@@ -177,9 +175,46 @@ describe("the token store", () => {
     writeFileSync(torn, bytes.fill(0xff, 100, 200))
     expect(yield* refusal(within(torn, (store) => store.tokens))).toEqual([
       "TokenStoreRefused",
-      `${damaged} (${torn}: database disk image is malformed)`,
+      `${torn}: database disk image is malformed`,
     ])
   })
+
+  effect(
+    "is refused whichever of its pages is damaged, by whoever opens it [exit 2 token store]",
+    function* () {
+      const whole = yield* kept
+      const bytes = readFileSync(whole)
+      const pages = Array.from({ length: bytes.length / 4_096 - 1 }, (_, index) => index + 1)
+      expect([pages.length, damageIn(whole), damageIn(newFile())]).toEqual([6, undefined, undefined])
+      const refusals = yield* Effect.forEach(pages, (page) => {
+        const path = newFile()
+        const xored = bytes.map((byte, at) => (Math.floor(at / 4_096) === page ? byte ^ 0x55 : byte))
+        writeFileSync(path, xored)
+        const customer_id = anId("c-1")
+        const opened: ReadonlyArray<Effect.Effect<unknown, TokenStoreRefused | LedgerFailed>> = [
+          within(path, (store) => store.tokens),
+          listTokens(path),
+          countTokensOf(path, customer_id),
+          forgetTokensOf(path, customer_id),
+        ]
+        return Effect.map(
+          Effect.forEach(opened, (one) => Effect.flip(Effect.asVoid(one))),
+          (failures) => ({
+            failures: failures.map((failure) => [failure._tag, failure.damaged]),
+            isNamed: damageIn(path) !== undefined,
+            isAsItWas: readFileSync(path).equals(xored),
+          }),
+        )
+      })
+      expect(refusals).toEqual(
+        pages.map(() => ({
+          failures: Array.from({ length: 4 }, () => ["TokenStoreRefused", true]),
+          isNamed: true,
+          isAsItWas: true,
+        })),
+      )
+    },
+  )
 
   effect("is refused when another version wrote it, and when its header is not one", function* () {
     const after = Effect.fnUntraced(function* (sql: string) {
@@ -336,8 +371,8 @@ describe("the entries", () => {
       expect(["of-the-removed", "c-1"].filter((text) => readFileSync(path).includes(text))).toEqual([])
       writeFileSync(path, "no database")
       expect(yield* refusal(countTokensOf(path, anId("c-1")))).toEqual([
-        "LedgerFailed",
-        "the token store cannot be read or written: file is not a database",
+        "TokenStoreRefused",
+        `${path}: file is not a database`,
       ])
     },
   )

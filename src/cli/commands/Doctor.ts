@@ -339,7 +339,11 @@ const tokensCheck = Effect.fnUntraced(function* ({ job, output }: OfJob) {
   })
   return yield* look.pipe(
     Effect.provide(wiring.tokenStore(job, output)),
-    Effect.catch(({ message }) => Effect.succeed(failed("store-closed", { detail: message }))),
+    Effect.catch((error) => {
+      const isDamaged = error._tag === "TokenStoreRefused" && error.damaged === true
+      const id = isDamaged ? "token-store-damaged" : "store-closed"
+      return Effect.succeed(failed(id, { detail: error.message }))
+    }),
   )
 })
 

@@ -15,6 +15,7 @@ import { argument, only, optionalArgument, optionalFlag, severalArguments, switc
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import {
+  damageOfTokens,
   holdOutput,
   inHeldStore,
   knownJobPaths,
@@ -63,6 +64,8 @@ export const backup = command("backup", {
     const folder = resolve(given)
     const refusal = refusalOfTarget(output, folder)
     if (refusal !== undefined) return yield* refusal
+    const detail = yield* damageOfTokens(output)
+    if (detail !== undefined) return yield* refuse("token-store-damaged", { detail })
     const copied = copy(resolve(output), folder).pipe(
       Effect.mapError(({ message, isUnsettled }) =>
         isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
