@@ -225,7 +225,7 @@ const promisedBytes = ({ headers, request, status }: HttpClientResponse.HttpClie
 export const isHarmless = (call: Call, response: HttpClientResponse.HttpClientResponse): boolean =>
   promisedBytes(response) <= Math.min(call.bytesMax, harmlessBytes)
 
-/** All of a body that says that it is small. A large answer has less than one window brings: it has no longer. */
+/** All of a body that says that it is small: less than a large one brings in one window, and no longer. */
 export const readSmall = (
   call: Call,
   response: HttpClientResponse.HttpClientResponse,

@@ -271,8 +271,8 @@ export const commandMessages = {
   ),
   "token-store-damaged": refusal(
     "the token store is damaged: {detail}",
-    "Put a copy of tokens.sqlite back. Without one, move it away: the next run then logs in with parameters " +
-      "and asks for new tokens, and `nightjar tokens exchange` stores one that a job names.",
+    "Put a copy of tokens.sqlite back. Without one, move it away: the next run then logs in with " +
+      "parameters and asks for new tokens, and `nightjar tokens exchange` stores one that a job names.",
   ),
   "token-store-empty": refusal("no token is stored in {output}", "Name another folder with --output."),
   "token-unknown": refusal(

@@ -45,7 +45,7 @@ const addLogin = (database: DatabaseSync): void => {
   }
 }
 
-/** SQLite looks at a page when it needs it: without this, a damaged one would stop each night in its middle. */
+/** SQLite looks at a page when it needs it: a damaged one would stop each night in its middle. */
 const checkPages = (database: DatabaseSync): void => {
   const found = text(database.prepare("PRAGMA integrity_check(1)").get()?.["integrity_check"])
   if (found !== "ok") throw new Damage(found.replace(/^\*{3}.*\n/, ""))
