@@ -343,6 +343,29 @@ describe("a record schema", () => {
       }),
   )
 
+  it.live("may change with another one: each has its own earlier rows [decision 10 schemas at once]", () =>
+    Effect.gen(function* () {
+      const { root, file, records, write } = yield* place
+      const writeBoth = (type: string) => {
+        write(type)
+        const cards = readFileSync(file, "utf8")
+          .replace("table: accounts", "table: cards")
+          .replace(":account", ":card")
+        writeFileSync(file.replace("accounts", "cards"), cards)
+      }
+      writeBoth("VARCHAR")
+      yield* records("2026-11-20", { balance: "1" }, { balance: "2", sub_family: "bank:card" })
+      writeBoth('"DECIMAL(6,2)"')
+      yield* records("2026-11-21")
+      const both =
+        "SELECT sub_family, balance FROM nights.accounts UNION ALL SELECT sub_family, balance FROM nights.cards"
+      assert.deepStrictEqual(yield* Effect.provide(rowsOf(root, both), DuckDb.layer), [
+        { sub_family: "bank:account", balance: "1.00" },
+        { sub_family: "bank:card", balance: "2.00" },
+      ])
+    }),
+  )
+
   it.live(
     "that makes numbers of texts blocks no table: what does not fit is told, and kept beside its column",
     () =>
