@@ -14,7 +14,6 @@ import {
   DuckDBInstance,
   DuckDBListValue,
   DuckDBMapValue,
-  DuckDBScalarFunction,
   DuckDBStructValue,
   DuckDBTimestampTZValue,
   DuckDBTimestampValue,
@@ -252,8 +251,6 @@ export interface ChunkedResult<Chunk> {
   readonly chunks: Stream.Stream<Chunk, DuckDbFailed>
 }
 
-export type Texts = ReadonlyArray<string | null>
-
 /** A statement with the values of its `?`, and what it answers. */
 type Ask<A, R = never> = (
   sql: string,
@@ -271,8 +268,6 @@ export interface Connection {
   readonly statements: (sql: string) => Effect.Effect<number, DuckDbFailed>
   /** Names and types of the columns a query would return, without running it. */
   readonly columnTypes: (sql: string) => Effect.Effect<ReadonlyArray<Column>, DuckDbFailed>
-  /** A function of SQL on a list of texts, while the database is open; it replaces one of its name. */
-  readonly define: (name: string, on: (texts: Texts) => Texts) => Effect.Effect<void, DuckDbFailed>
   /** Too big for memory. It has its own session, without the temporary tables of this connection. */
   readonly stream: Ask<ChunkedResult<QueryResult["rows"]>, Scope.Scope>
   /** The same in DuckDB's own vectors, for this room's converters. */
@@ -415,21 +410,6 @@ const openSession = Effect.fnUntraced(function* (instance: DuckDBInstance, state
   return session
 })
 
-const functionOf = (name: string, on: (texts: Texts) => Texts) =>
-  DuckDBScalarFunction.create({
-    name,
-    parameterTypes: [LIST(VARCHAR)],
-    returnType: LIST(VARCHAR),
-    mainFunction: (_, input, output) => {
-      const lists = input.getColumnVector(0)
-      for (let row = 0; row < input.rowCount; row++) {
-        const list = lists.getItem(row)
-        output.setItem(row, list instanceof DuckDBListValue ? listValue([...on(list.items as Texts)]) : null)
-      }
-      output.flush()
-    },
-  })
-
 const connectionOver = (instance: DuckDBInstance, session: Session, statementsMax: number): Connection => {
   const streamVectors: Connection["streamVectors"] = Effect.fnUntraced(function* (sql, parameters = []) {
     const own = yield* openSession(instance, statementsMax)
@@ -456,10 +436,6 @@ const connectionOver = (instance: DuckDBInstance, session: Session, statementsMa
     rows: (sql, parameters = []) =>
       Effect.map(query(sql, parameters), ({ columns, rows }) =>
         rows.map((row) => Object.fromEntries(columns.map(({ name }, index) => [name, row[index] ?? null]))),
-      ),
-    define: (name, on) =>
-      session(`define ${name}`, [], async (connection) =>
-        connection.registerScalarFunction(functionOf(name, on)),
       ),
     statements: (sql) =>
       session(sql, [], async (connection) => (await connection.extractStatements(sql)).count),

@@ -98,6 +98,8 @@ const tableNotes = {
   models: Schema.optionalKey(Schema.Array(FailedModel)),
   /** Tables whose record schema is in no folder any more; the kept one was used. */
   gone: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Tables of lists that their record schema no longer has. */
+  lists: Schema.optionalKey(Schema.Array(Schema.String)),
 }
 
 /** What earlier nights of a job keep at the service when a run ends. */

@@ -277,6 +277,11 @@ export const nightMessages = {
     "Put the file back, or add one to `records/` in the folder that the job names as `schemas`.",
     "The schema kept in the output folder was used: no record is missing.",
   ),
+  "lists-gone": warning(
+    "the record schema lost the list {tables}: it has no table until the schema has it again",
+    "For its table, put the list back into the schema; with pseudonyms, then also run `nightjar rebuild`.",
+    "No item is missing: `extra` of the records has them, of all nights; with pseudonyms, landing has them.",
+  ),
   "answers-left-out": warning(
     "{answers} not in the tables: {where}: {reason}",
     "Report it: the tables need a newer version or another record schema, then `nightjar repair`.",

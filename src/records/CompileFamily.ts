@@ -6,7 +6,7 @@
  */
 import { counted } from "../base/Text.ts"
 import type { MisfitCount } from "../ledger/RunFacts.ts"
-import { converter, dateCell, decimalShape, isNumberType, misfitReason } from "./ColumnData.ts"
+import { converter, dateCell, isNumberType, misfitReason } from "./ColumnData.ts"
 import type { Cell, ColumnType, Convert } from "./ColumnData.ts"
 import type { TableBuilder } from "./Columns.ts"
 import { ExactNumber, exactNumber, jsonText } from "./ExactNumber.ts"
@@ -71,10 +71,11 @@ const told = (name: string, type: ColumnType | "list", value: unknown): string =
   return `${pathText(place)}: ${reason}`
 }
 
-/** Fields of an object that are stored, but not in a column of its table. */
+/** Fields of an object that are stored, but not in a column of its table; `isList`: if they are one. */
 interface Elsewhere {
   readonly name: string
   readonly required: boolean
+  readonly isList?: boolean
 }
 
 interface Fields {
@@ -83,8 +84,6 @@ interface Fields {
 }
 
 const unknownField = "a field that the schema does not have"
-const unknownNotes = (unknown: number): ReadonlyArray<string> =>
-  unknown === 0 ? [] : [`extra: ${counted(unknown, "unknown field")}`]
 
 /** `table` is where they go, after as many cells as `first`. */
 const compileFields = (
@@ -101,7 +100,8 @@ const compileFields = (
     // `fromEntries` defines fields, so a key named __proto__ is a key like any other.
     const rest = Object.keys(value).filter((key) => !known.has(key) || unfit.has(key))
     const unknown = rest.filter((key) => !known.has(key)).length
-    const texts = [...unfit.values(), ...(notesUnknown ? unknownNotes(unknown) : [])]
+    const noted = notesUnknown && unknown > 0 ? [`extra: ${counted(unknown, "unknown field")}`] : []
+    const texts = [...unfit.values(), ...noted]
     cells[last - 1] = texts.length === 0 ? null : texts
     if (rest.length > 0) cells[last] = jsonText(Object.fromEntries(rest.map((key) => [key, value[key]])))
     return unknown
@@ -127,9 +127,10 @@ const compileFields = (
     cells[last - 1] = null
     cells[last] = null
     for (let i = 0; i < elsewhere.length; i++) {
-      const { name, required } = elsewhere[i]!
+      const { name, required, isList = false } = elsewhere[i]!
       const field = value[name]
-      if (!required || (field !== undefined && field !== null)) {
+      const isThere = field !== undefined && field !== null
+      if (isThere ? !isList || Array.isArray(field) : !required) {
         if (field !== undefined) present++
         continue
       }
@@ -209,10 +210,12 @@ const compileValues = (family: RecordFamily, child: RecordChild): Items => {
 
 const noRows: ReadonlyArray<ReadonlyArray<Cell>> = []
 
+/** `keeps`: no record is refused for a child that is no list; it stays in `extra`. */
 export const compileFamily = (
   family: RecordFamily,
+  keeps = false,
 ): ((record: Json, place: Place) => RecordCells | Misfit) => {
-  const lists = family.children.map(({ field, required }) => ({ name: field, required }))
+  const lists = family.children.map(({ field, required }) => ({ name: field, required, isList: keeps }))
   const names = ["product", "sub_family"].map((name) => ({ name, required: false }))
   const where = { table: family.table, first: names.length }
   const fields = compileFields(family.mode, where, family.columns, [...names, ...lists])
@@ -238,15 +241,15 @@ export const compileFamily = (
         const wrong = items(list, rows, { above: place, key: field }, misfits)
         if (wrong !== undefined) return wrong
         childRows.push(rows)
-      } else if (list === undefined || list === null) childRows.push(noRows)
+      } else if (keeps || list === undefined || list === null) childRows.push(noRows)
       else return { reason: misfitReason("list", list), place: { above: place, key: field } }
     }
     return { own, children: childRows, misfits: misfits.length === 0 ? misfits : addUpMisfits(misfits) }
   }
 }
 
-// A row that another schema made -> the cells that this one makes of its record. What its columns and `extra`
-// have is the record again, and goes through the same conversions as one that has just come.
+// A row that another schema made -> its record again, as far as its cells, `extra` and `misfits` tell it. It
+// goes through the same conversions as one that has just come.
 
 /** A column of a row as it is in a file. */
 export interface HeldColumn {
@@ -254,6 +257,9 @@ export interface HeldColumn {
   /** One of an earlier version of the program may have another type. */
   readonly type: ColumnType | (string & {})
 }
+
+/** `extra`, `misfits` as JSON, and the cells of the columns. */
+export type HeldRow = readonly [extra: string | null, misfits: string | null, ...(string | null)[]]
 
 /**
  * The field of which a cell was made, from the cell as text. A DECIMAL counts as a number and a time as
@@ -270,64 +276,43 @@ const fieldOf = ({ type }: HeldColumn, text: string): unknown => {
   }
 }
 
-/** Days and microseconds are numbers; a list is JSON. */
-const cellText = (cell: Cell, type: ColumnType): string | null => {
-  if (cell === null) return null
-  if (typeof cell === "object") return JSON.stringify(cell)
-  if (type === "TIMESTAMPTZ") return String(typeof cell === "bigint" ? cell : Math.round(Number(cell) * 1000))
-  const scale = typeof cell === "bigint" ? (decimalShape(type)?.scale ?? 0) : 0
-  if (scale === 0) return String(cell)
-  const digits = String(cell)
-    .replace("-", "")
-    .padStart(scale + 1, "0")
-  return `${(cell as bigint) < 0n ? "-" : ""}${digits.slice(0, -scale)}.${digits.slice(-scale)}`
-}
+export const misfitsIn = ([, misfits]: HeldRow): ReadonlyArray<string> =>
+  misfits === null ? [] : (JSON.parse(misfits) as ReadonlyArray<string>)
 
-/** `columns` are made anew of what the `held` ones had; `known` are all that the table has, in its order. */
-export interface Refit {
-  readonly mode: Mode
-  readonly columns: ReadonlyArray<RecordColumn>
-  readonly held: ReadonlyArray<HeldColumn>
-  readonly known: ReadonlyArray<string>
-}
+/** The name that a misfit begins with. */
+export const misfitName = (misfit: string): string => /^\w*/.exec(misfit)![0]
 
-/** From `extra`, `misfits` and the held cells, as texts, to `extra`, `misfits` and the new cells. */
-export const refitted = ({ mode, columns, held, known }: Refit) => {
-  // A row that is there stays, whatever the schema would refuse by now.
-  const kept = columns.map((each) => ({ ...each, identifies: false }))
-  const fields = compileFields("evolve", { table: "", first: 0 }, kept, [])
-  const anew = new Set(["extra", ...[...columns, ...held].map(({ name }) => name)])
-  const nameIn = (misfit: string): string => /^\w*/.exec(misfit)![0]
-  const placeOf = (misfit: string): number => (known.indexOf(nameIn(misfit)) + known.length) % known.length
-  const notesOf = (record: Json): ReadonlyArray<string> =>
-    refuses[mode].notesUnknown
-      ? unknownNotes(Object.keys(record).filter((name) => !known.includes(name)).length)
-      : []
-  return ([extra = null, misfits = null, ...texts]: ReadonlyArray<string | null>) => {
-    const before = misfits === null ? [] : (JSON.parse(misfits) as ReadonlyArray<string>)
-    if (before.some(isWholeItem)) return [extra, misfits, ...columns.map(() => null)]
-    const record = extra === null ? {} : (readJson(extra, exactNumber) as Record<string, unknown>)
-    for (let i = 0; i < held.length; i++) {
-      const text = texts[i] ?? null
-      if (text !== null) record[held[i]!.name] = fieldOf(held[i]!, text)
-    }
-    const cells = new Array<Cell>(columns.length + 2)
-    fields(record, cells, { above: undefined, key: "" }, [])
-    const [told, rest] = cells.slice(columns.length) as [ReadonlyArray<string> | null, string | null]
-    const left = before.filter((each) => !anew.has(nameIn(each)))
-    const unfit = [...left, ...(told ?? [])]
-    if (left.length > 0) unfit.sort((one, other) => placeOf(one) - placeOf(other))
-    const all = [...unfit, ...notesOf(record)]
-    return [
-      rest,
-      all.length === 0 ? null : JSON.stringify(all),
-      ...columns.map(({ type }, at) => cellText(cells[at]!, type)),
-    ]
+export const fieldsOf = (columns: ReadonlyArray<HeldColumn>, row: HeldRow): Record<string, unknown> => {
+  const [extra, , ...texts] = row
+  const fields = extra === null ? {} : (readJson(extra, exactNumber) as Record<string, unknown>)
+  for (let i = 0; i < columns.length; i++) {
+    const text = texts[i] ?? null
+    if (text !== null) fields[columns[i]!.name] = fieldOf(columns[i]!, text)
   }
+  return fields
+}
+
+/** An item of a list; `name` is the only column of plain values. */
+export const itemOf = (
+  columns: ReadonlyArray<HeldColumn>,
+  row: HeldRow,
+  name: string | undefined,
+): unknown => {
+  const fields = fieldsOf(columns, row)
+  if (name !== undefined) return fields[name] ?? null
+  return row[1] !== null && misfitsIn(row).some(isWholeItem) ? (fields[wholeItem] ?? null) : fields
+}
+
+/** A row that is there stays, whatever the schema would refuse by now. */
+export const compileKeeping = (family: RecordFamily): ((record: Json) => RecordCells) => {
+  const mode = refuses[family.mode].notesUnknown ? family.mode : "evolve"
+  const columns = family.columns.map((each) => ({ ...each, identifies: false }))
+  const compiled = compileFamily({ ...family, mode, columns }, true)
+  return (record) => compiled(record, { above: undefined, key: "" }) as RecordCells
 }
 
 /** What the ids of a family's records are made of, from their cells. */
-const familyIdentity = (
+export const familyIdentity = (
   family: RecordFamily,
   fetchedOf: FetchedOf,
 ): ((cells: RecordCells) => { readonly key: string | undefined; readonly content: string }) => {
@@ -372,7 +357,10 @@ export interface Lineage {
 }
 
 /** The first cells of a record's rows, in the order of the tables' columns. */
-export const lineageCells = (lineage: Lineage, ids: RecordIds): ReadonlyArray<Cell> => [
+export const lineageCells = (
+  lineage: Readonly<Record<keyof Lineage, string | null>>,
+  ids: Readonly<Record<keyof RecordIds, string | null>>,
+): ReadonlyArray<Cell> => [
   lineage.run_id,
   dateCell(lineage.run_date) ?? null,
   lineage.task_id,

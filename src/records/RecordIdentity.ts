@@ -6,7 +6,6 @@
  * key, of the content in its place. A further record of one key in a body gets a number.
  */
 import { hash } from "node:crypto"
-import type { CustomerId, EngineReference, SessionId } from "../service/Ids.ts"
 import { decimalShape, type Cell, type ColumnType } from "./ColumnData.ts"
 import { ExactNumber, decimalIdentity, exactNumber } from "./ExactNumber.ts"
 import { readJson } from "../service/ReadJson.ts"
@@ -164,11 +163,9 @@ export const recordIds = (owner: string): ((identity: Identity) => RecordIds) =>
  * Whose record it is, the same in every run. Ids may contain anything: where the text could be of two owners,
  * it says how long the customer's id is.
  */
-export const ownerOf = (task: {
-  readonly customer_id: CustomerId | null
-  readonly engine_reference: EngineReference | null
-  readonly session_id: SessionId | null
-}): string => {
+export const ownerOf = (
+  task: Readonly<Record<"customer_id" | "engine_reference" | "session_id", string | null>>,
+): string => {
   const { engine_reference } = task
   if (engine_reference === null) return `session/${task.session_id ?? ""}`
   const customer = task.customer_id ?? ""

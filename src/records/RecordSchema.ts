@@ -162,6 +162,12 @@ export interface RecordFamily {
   readonly kept?: Readonly<Record<number, RecordFamily>>
 }
 
+/** Its own, and those of its lists. */
+export const tablesOf = ({ table, children }: RecordFamily): ReadonlyArray<string> => [
+  table,
+  ...children.map((list) => list.table),
+]
+
 /** Each line of the message is `file:line:column: what is wrong`. */
 export class RecordSchemaInvalid extends Schema.TaggedError<RecordSchemaInvalid>()("RecordSchemaInvalid", {
   message: Schema.String,

@@ -125,12 +125,15 @@ export interface RecordTable {
   readonly features: ReadonlyArray<string> | undefined
 }
 
+/** Its own table, and those of its lists. */
+export const tableSpecs = (family: RecordFamily): ReadonlyArray<TableSpec> => [
+  familyTable(family),
+  ...family.children.map(childTable),
+]
+
 /** All record tables, in the order of their families; each child follows its parent. */
 export const recordTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<RecordTable> => [
-  ...families.flatMap((family) => [
-    { spec: familyTable(family), features: family.features },
-    ...family.children.map((child) => ({ spec: childTable(child), features: family.features })),
-  ]),
+  ...families.flatMap((family) => tableSpecs(family).map((spec) => ({ spec, features: family.features }))),
   { spec: otherRecordsTable, features: undefined },
   { spec: rejectedRecordsTable, features: undefined },
 ]

@@ -7,7 +7,7 @@
 import { dirname, join } from "node:path"
 import { Effect, FileSystem } from "effect"
 import { isNumberType } from "./ColumnData.ts"
-import { readRecordSchemas, refuseClashes } from "./RecordSchema.ts"
+import { readRecordSchemas, refuseClashes, tablesOf } from "./RecordSchema.ts"
 import type { ReadSchema, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
 /** `<table>.v<N>.yaml`: the N-th text that a table's schema had. */
@@ -110,11 +110,6 @@ const besides = (family: RecordFamily, others: ReadonlyArray<RecordFamily>): Rec
     children: family.children.filter(({ table }) => !tables.has(table)),
   }
 }
-
-const tablesOf = (family: RecordFamily): ReadonlyArray<string> => [
-  family.table,
-  ...family.children.map(({ table }) => table),
-]
 
 /** Of each table the text in force; of one that has none by now, the one with the highest number. */
 const newestOf = (kept: ReadonlyArray<Kept>, { schemas = {} }: NamedSchemas): ReadonlyArray<Kept> => {

@@ -83,7 +83,7 @@ const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) 
 
 const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<string> => {
   const { without = [], misfits = [], rejected = [], other, unfit = [], gone = [] } = published?.fact ?? {}
-  const { models = [], stale, left_out = [], restored = [] } = published?.fact ?? {}
+  const { lists = [], models = [], stale, left_out = [], restored = [] } = published?.fact ?? {}
   return [
     ...(held?.fact.gates ?? []).map(({ gate, expected, found }) =>
       told("gate-failed", { gate, expected, found }),
@@ -107,6 +107,7 @@ const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<st
     ...misfitWarnings("values-unfit", unfit),
     ...models.map(({ name, why }) => told("model-failed", { name, why })),
     ...ifAny(gone, () => told("schemas-gone", { tables: listed(gone, namedMax) })),
+    ...ifAny(lists, () => told("lists-gone", { tables: listed(lists, namedMax) })),
   ]
 }
 

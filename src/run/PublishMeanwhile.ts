@@ -151,7 +151,7 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
       ),
     )
   if (published === undefined) return []
-  const { version, unfit = [], gone = [], models = [], without = [], restored = [] } = published
+  const { version, unfit = [], gone = [], lists = [], models = [], without = [], restored = [] } = published
   const { stale, released = [] } = published
   const own: Fact = {
     ...publishedFact(run_id, version, published),
@@ -160,6 +160,7 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
     ...(unfit.length === 0 ? {} : { unfit }),
     ...(models.length === 0 ? {} : { models }),
     ...(gone.length === 0 ? {} : { gone }),
+    ...(lists.length === 0 ? {} : { lists }),
     ...(stale === undefined ? {} : { stale }),
   }
   const facts: Array<Fact> = [own, ...keptFacts(yield* runIn(ledger, run_id), published.left_out)]

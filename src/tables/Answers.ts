@@ -27,8 +27,6 @@ export interface SteppedRun {
   readonly lost: ReadonlySet<string>
   /** By table, of records and of their lists: a query for its rows as `tables/` has them, in their order. */
   readonly sources: ReadonlyMap<string, string>
-  /** Those among them with a column that something in `extra` was taken into. */
-  readonly taking: ReadonlySet<string>
 }
 
 /** Sessions that were only read have no engine: each of them stands alone. */

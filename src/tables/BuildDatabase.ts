@@ -11,14 +11,14 @@ import type { MisfitCount } from "../ledger/RunFacts.ts"
 import type { TableSpec } from "../records/Columns.ts"
 import { addUpMisfits } from "../records/Misfits.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { recordTables, rejectedRecordsTable } from "../records/RecordTables.ts"
+import { otherRecordsTable, tableSpecs } from "../records/RecordTables.ts"
 import { tell } from "../task/Progress.ts"
 import { namesInMain, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import { gatherOutcomes } from "./Dimensions.ts"
-import { castRows, familyTables, filesAlike, parquetRows } from "./FileColumns.ts"
-import { schemaVersionOf, tableCells, type FileSchema } from "./FileColumns.ts"
+import { castRows, parquetRows, tableCells } from "./FileColumns.ts"
 import { filesOf, fileStep, placeIn, placesOf, temporary } from "./Manifest.ts"
-import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
+import type { Manifest, ManifestFile } from "./Manifest.ts"
+import { familyThen, hadNone, rowsAnew, shapeOf, tableThen, type Made } from "./OtherSchema.ts"
 import { inDatabase, PublishFailed } from "./Publisher.ts"
 import { keptTables, seenOf, type KeptTable } from "./RecordStore.ts"
 import { stepRun, unstepNewest } from "./Step.ts"
@@ -83,8 +83,6 @@ export const withoutLog = "SET checkpoint_threshold = '0B'"
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
 
-type Made = Pick<Store, "layout" | "families">
-
 /** A database that is being filled, and what of its files does not fit a changed type so far. */
 interface Filling {
   readonly connection: Connection
@@ -93,54 +91,29 @@ interface Filling {
   readonly unfit: Array<MisfitCount>
 }
 
+const isNew =
+  (store: Made) =>
+  (file: ManifestFile): boolean =>
+    placeIn(store)(file) === temporary(file.path) && file.file_rows === undefined
+
 /**
- * A query for rows with exactly the columns of a table, and whether they take something out of `extra`. A
- * file may hold rows of further runs: those of `only` these are taken, if they are given. A run's file that
- * has just been written has the columns of its table.
+ * A query for rows with exactly the columns of a table. A file may hold rows of further runs: those of `only`
+ * these are taken, if they are given. A run's file that has just been written has the columns of its table.
  */
 const rowsFrom = Effect.fnUntraced(function* (
-  { connection, store, unfit }: Filling,
+  { connection, store }: Filling,
   spec: TableSpec,
   files: ReadonlyArray<ManifestFile>,
-  { only, schema }: { readonly only?: ReadonlyArray<string> | undefined; readonly schema?: FileSchema } = {},
+  only?: ReadonlyArray<string>,
 ) {
   const rows = parquetRows(placesOf(store, files))
-  const isNew = (file: ManifestFile) => placeIn(store)(file) === temporary(file.path)
-  if (files.every((file) => isNew(file) && file.file_rows === undefined))
-    return { sql: `SELECT ${tableCells(spec.columns)} FROM ${rows}`, takes: false }
-  const source = `(SELECT * FROM ${rows}${ofRuns(only)})`
-  const { sql, define, tally } = castRows(
-    spec,
-    yield* connection.columnTypes(`SELECT * FROM ${rows}`),
-    source,
-    schema,
-  )
-  if (define === undefined) return { sql, takes: false }
-  yield* connection.define(define.name, define.on)
-  const [{ _taken = 0, ...lost } = {}] = yield* connection.rows(tally)
-  for (const [column, count] of Object.entries(lost))
-    if (Number(count) > 0) unfit.push({ table: spec.name, column, count: Number(count) })
-  return { sql, takes: Number(_taken) > 0 }
+  if (files.every(isNew(store))) return `SELECT ${tableCells(spec.columns)} FROM ${rows}`
+  const types = yield* connection.columnTypes(`SELECT * FROM ${rows}`)
+  return castRows(spec, types, `(SELECT * FROM ${rows}${ofRuns(only)})`)
 })
 
 const ofRuns = (only: ReadonlyArray<string> | undefined): string =>
   only === undefined ? "" : ` WHERE run_id IN (${only.map(literal).join(", ")})`
-
-/** With which schema a run's rows of a table of records were made; none for other tables. */
-const schemaIn = (
-  { manifest, store: { families } }: Filling,
-  run_id: string,
-  table: string,
-): { readonly schema?: FileSchema } => {
-  const family = families.find((each) => familyTables([each], table).length > 0)
-  if (family === undefined) return {}
-  const [version, inForce] = [manifest.runs[run_id] ?? {}, manifest].map((each) =>
-    schemaVersionOf(each, families, table),
-  )
-  if (version === undefined) return { schema: { family, was: undefined } }
-  const was = family.kept?.[version] ?? (version === inForce ? family : undefined)
-  return { schema: { family, was } }
-}
 
 /** The run of each row of a table; records are counted where each run names them. */
 const runsSql = (name: string, index: number, kept: ReadonlyArray<KeptTable>): string => {
@@ -172,7 +145,9 @@ export const countDifferences = Effect.fnUntraced(function* (
   const runs = new Map([...unknown, ...compared])
   return names.flatMap((table, place) =>
     [...runs].flatMap(([run_id, run]) => {
-      const own = (run?.files ?? []).filter((file) => file.table === table)
+      const then = tableThen(families, manifest.schemas, run, table)
+      if (then === undefined) return []
+      const own = (run?.files ?? []).filter((file) => file.table === then)
       const expected = own.reduce((sum, each) => sum + each.rows, 0)
       const found = counts.get(`${place} ${run_id}`) ?? 0
       return expected === found ? [] : [{ table, run_id, expected, found }]
@@ -200,13 +175,38 @@ const putRows = Effect.fnUntraced(function* (
   hasSome = true,
 ) {
   const { connection, manifest } = filling
-  const { families } = filling.store
   const place = `ops.${identifier(spec.name)}`
   if (only !== undefined && hasSome) yield* connection.run(`DELETE FROM ${place}${ofRuns(only)}`)
   const entries = Object.entries(manifest.runs).filter(([run_id]) => only?.includes(run_id) ?? true)
-  for (const files of filesAlike({ ...manifest, runs: Object.fromEntries(entries) }, families, spec.name)) {
-    yield* connection.run(`INSERT INTO ${place} ${(yield* rowsFrom(filling, spec, files, { only })).sql}`)
+  const all = entries.flatMap(([, { files }]) => files.filter(({ table }) => table === spec.name))
+  const files = [...new Map(all.map((file) => [file.path, file])).values()]
+  if (files.length > 0)
+    yield* connection.run(`INSERT INTO ${place} ${yield* rowsFrom(filling, spec, files, only)}`)
+})
+
+/** By table of records, a query for the rows of a run. */
+const sourcesOf = Effect.fnUntraced(function* (filling: Filling, run_id: string) {
+  const { connection, store, manifest, unfit } = filling
+  const run = manifest.runs[run_id]
+  const sources = new Map<string, string>()
+  if (run === undefined) return sources
+  const read = Effect.fnUntraced(function* (spec: TableSpec) {
+    const own = run.files.filter(({ table }) => table === spec.name)
+    if (own.length > 0) sources.set(spec.name, yield* rowsFrom(filling, spec, own, [run_id]))
+  })
+  for (const family of store.families) {
+    if (hadNone(run, family)) continue
+    const was = familyThen(family, manifest.schemas, run)
+    const isAlike = was !== undefined && shapeOf(was) === shapeOf(family)
+    if (isAlike || run.files.every(isNew(store))) yield* Effect.forEach(tableSpecs(family), read)
+    else {
+      const anew = yield* rowsAnew(store, connection, { family, was }, run_id, run.files)
+      for (const [table, sql] of anew.sources) sources.set(table, sql)
+      unfit.push(...anew.unfit)
+    }
   }
+  yield* read(otherRecordsTable)
+  return sources
 })
 
 /** Adds a run to the records; its rows of `ops` are there. */
@@ -215,29 +215,12 @@ const step = Effect.fnUntraced(function* (
   { run_id, sequence }: { readonly run_id: string; readonly sequence: number },
   lost: ReadonlySet<string> = new Set(),
 ) {
-  const { families } = filling.store
-  const { interim = false, files = [] } = filling.manifest.runs[run_id] ?? {}
-  const sources = new Map<string, string>()
-  const taking = new Set<string>()
-  for (const { spec } of recordTables(families)) {
-    const own = files.filter(({ table }) => table === spec.name)
-    if (own.length === 0 || spec.name === rejectedRecordsTable.name) continue
-    const { sql, takes } = yield* rowsFrom(filling, spec, own, {
-      only: [run_id],
-      ...schemaIn(filling, run_id, spec.name),
-    })
-    sources.set(spec.name, sql)
-    if (takes) taking.add(spec.name)
-  }
-  yield* stepRun(filling.connection, keptTables(families), families, {
-    run_id,
-    sequence,
-    interim,
-    sources,
-    taking,
-    lost,
-  })
-})
+  const { connection, store, manifest } = filling
+  const { families } = store
+  const interim = manifest.runs[run_id]?.interim ?? false
+  const sources = yield* sourcesOf(filling, run_id)
+  yield* stepRun(connection, keptTables(families), families, { run_id, sequence, interim, sources, lost })
+}, Effect.scoped)
 
 /** Numbers the version. Rows of each table by run, or of `only` these runs, must be those of the manifest. */
 const finish = Effect.fnUntraced(function* (

@@ -15,6 +15,7 @@ import { changesSql } from "./Changes.ts"
 import { dataDictionary, operatorTables, publishedViews, type DictionaryTable } from "./DataDictionary.ts"
 import { gatheredTables } from "./Dimensions.ts"
 import { fileStep, filesBelow, makeFoldersOf, type Layout, type Store } from "./Manifest.ts"
+import { shapeOf } from "./OtherSchema.ts"
 import { inDatabase } from "./Publisher.ts"
 import { keptTables, storeTables, type StoreTable } from "./RecordStore.ts"
 
@@ -60,9 +61,12 @@ export const emptyStatements = ({ families, pseudonyms }: Pick<Store, "families"
   ].join(";\n")
 }
 
-/** Equal for two databases whose tables, views and comments are the same, and made by the same program. */
+/**
+ * Equal for two databases whose tables, views and comments are the same, with rows made by the same program
+ * under the same schemas.
+ */
 export const madeBy = (store: Pick<Store, "families" | "pseudonyms" | "toolVersion">): string =>
-  sha256Hex(`${store.toolVersion}\n${emptyStatements(store)}`)
+  sha256Hex([store.toolVersion, ...store.families.map(shapeOf), emptyStatements(store)].join("\n"))
 
 /** The bytes of the kept file; undefined if there is none for these statements, or if it is damaged. */
 const keptBytes = (folder: string, beginning: string) =>

@@ -81,6 +81,8 @@ export interface Published extends Brought {
   readonly unfit?: ReadonlyArray<MisfitCount>
   /** Tables whose record schema is in no folder any more; the kept one was used. */
   readonly gone?: ReadonlyArray<string>
+  /** Tables of lists that the record schema of the run before had, and that this one has not. */
+  readonly lists?: ReadonlyArray<string>
   readonly models?: ReadonlyArray<FailedModel>
   /** Data that is older than the job allows; absent if there is none. */
   readonly stale?: StaleData

@@ -26,6 +26,7 @@ import { keepModels, refuseOutdated, type SqlOutdated } from "./Models.ts"
 import { foldersOf, openStoreOfJob, ownSchemasOf, askedBy, checkAgreement } from "./OpenStore.ts"
 import type { PublisherOptions, PseudonymsRefused } from "./OpenStore.ts"
 import { PublicationHeld, Publisher, PublishFailed, type Published, type Interim } from "./Publisher.ts"
+import { listsLost } from "./OtherSchema.ts"
 import { loadPicture } from "./RunPicture.ts"
 import { runsWithout } from "./Standing.ts"
 import { outcomeTables } from "./SystemTables.ts"
@@ -75,8 +76,12 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     const staged = [...also, own]
     const derived = staged.map((one) => [one.run_id, { ...one.entry, schemas }] as const)
     const runs = { ...newest.runs, ...Object.fromEntries(derived) }
+    const before = Object.entries(newest.runs)
+      .filter(([id, { interim }]) => id !== run_id && interim !== true)
+      .toSorted(([, a], [, b]) => a.version - b.version)
+    const lists = listsLost(store.families, schemas, before.at(-1)?.[1])
     return {
-      told: { own, also, lost: held.filter((id) => !also.some((one) => one.run_id === id)) },
+      told: { own, also, lists, lost: held.filter((id) => !also.some((one) => one.run_id === id)) },
       next: { schemas, ...withPolicy(store.pseudonyms?.policy), runs },
       gates: failedGates(store, own.state, gating?.gates),
       aside: keepAside(store, run_id, held),
@@ -90,7 +95,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     yield* withdrawInterim(store, run_id)
     return yield* new PublicationHeld({ run_id, database: heldDatabase(run_id), gates })
   }
-  const { own, also, lost } = told
+  const { own, also, lists, lost } = told
   const { derived } = own
   const released = also.map((one) => ({ run_id: one.run_id, ...one.derived.brought }))
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
@@ -107,6 +112,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     unfit: built.unfit,
     models: built.models,
     gone: store.schemas.gone,
+    lists,
     ...(Object.keys(stale).length === 0 ? {} : { stale }),
     without: [...runsWithout(next, built.gaps), ...lost],
     restored: changed.restored,

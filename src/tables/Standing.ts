@@ -129,7 +129,7 @@ const readOffFile = Effect.fnUntraced(
 
 /** No build may start from what an earlier one left. */
 export const clearBuild = ({ layout, files }: Store): void => {
-  for (const ending of ["", ".wal", ".tmp"]) files.remove(`${layout.build}${ending}`)
+  for (const ending of ["", ".wal", ".tmp", ".rows"]) files.remove(`${layout.build}${ending}`)
 }
 
 /** A version that is to be built. */

@@ -60,7 +60,7 @@ const matchSql = ({ table, index }: Stepping): string => {
 }
 
 /** A file of an older version may name no task. */
-const isItemOf = (item: string, record: string, id: string): string =>
+export const isItemOf = (item: string, record: string, id: string): string =>
   `${item}.record_id = ${record}.${id} AND ${item}.session_id IS NOT DISTINCT FROM ${record}.session_id
     AND coalesce(${item}.task_id, ${record}.task_id) = ${record}.task_id`
 
@@ -77,15 +77,6 @@ const listsCome = ({ table, run }: Stepping, what: Compared, of: string): string
     },
     "_ord",
   )
-
-/** New hashes for rows into whose columns something was taken out of `extra`: theirs are of fewer columns. */
-const hashSql = (stepping: Stepping): string => {
-  const rows = `step_src_${stepping.index}`
-  return `UPDATE ${rows} SET content_id = h.hash
-    FROM (SELECT r._ord, md5(CAST(${allOf(stepping.table, "columns")} AS VARCHAR)) AS hash
-      FROM ${rows} AS r ${listsCome(stepping, "columns", rows)}) AS h
-    WHERE h._ord = ${rows}._ord`
-}
 
 /**
  * How many pairs of what came and what is missing may be equal, whatever made their hashes: they differ in
@@ -344,8 +335,6 @@ const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping:
       WHERE _until_seq IS NULL AND _scope IN (SELECT _scope FROM step_here)`)
     return
   }
-  if ([table, ...table.children].some(({ name }) => run.taking.has(name)))
-    yield* connection.run(hashSql(stepping))
   yield* connection.run(matchSql(stepping))
   const countOf = (name: string): string => `(SELECT count(*) FROM step_${name})::INTEGER AS ${name}`
   const [left] = yield* connection.rows(`SELECT ${countOf("unmatched")}, ${countOf("unseen")}`)

@@ -25,6 +25,7 @@ import { receiptOf } from "./DeriveRun.ts"
 import { parquetGaps } from "./ParquetViews.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
+import { familyTables } from "./FileColumns.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
 import { isKeptDatabaseDamaged, newestDerived } from "./KeptVersions.ts"
 import { fileStep, filesBelow, filesOf, gapsIn, isOtherDatabase, nothingPublished } from "./Manifest.ts"
@@ -244,7 +245,10 @@ const isLess = (now: ReadonlyArray<ProofLine>, then: ReadonlyArray<ProofLine>): 
   return then.some((line) => (landed.get(line.family) ?? 0) < line.landed)
 }
 
-/** Every published table has a schema, and those that the manifest names are kept as they were written. */
+/**
+ * Every published table has a schema, or was that of a list of one: its items are in `extra` then. Those that
+ * the manifest names are kept as they were written.
+ */
 const schemaProblems = (
   { layout, families }: Store,
   versions: { readonly current: Manifest; readonly newest: Manifest },
@@ -253,7 +257,7 @@ const schemaProblems = (
   const tables = new Set(filesOf(versions.current).map(({ table }) => table))
   return [
     ...[...tables]
-      .filter((table) => !known.has(table))
+      .filter((table) => !known.has(table) && familyTables(families, table).length === 0)
       .map((table) => problemOf(`tables/${table}`, "table-without-schema")),
     ...lostSchemas(layout, versions).map(({ name, state }) =>
       problemOf(`schemas/${name}`, state === "missing" ? "schema-missing" : "schema-changed"),

@@ -199,22 +199,6 @@ describe("DuckDb", () => {
     ])
   })
 
-  effect("calls a function that was defined last under its name, row by row, with every text", function* () {
-    const connection = yield* opened(memory)
-    const call =
-      "SELECT turned([s, NULL, 'a' || chr(0)]) AS t, turned(NULL) AS none FROM (VALUES ('ñ'), (NULL)) r(s)"
-    yield* connection.define("turned", () => [])
-    yield* connection.define("turned", (texts) => texts.toReversed())
-    assert.deepStrictEqual(yield* connection.rows(call), [
-      { t: ["a\u0000", null, "ñ"], none: null },
-      { t: ["a\u0000", null, null], none: null },
-    ])
-    yield* connection.define("turned", () => {
-      throw new Error("not that one")
-    })
-    assert.include((yield* Effect.flip(connection.rows(call))).message, "not that one")
-  })
-
   effect("streams a big result chunk by chunk while the connection answers other statements", function* () {
     const connection = yield* opened(memory)
     const { columns, chunks } = yield* connection.stream("SELECT i FROM range(?) r(i)", [100_000])

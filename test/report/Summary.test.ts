@@ -226,6 +226,23 @@ describe("answers that are not in the tables", () => {
   })
 })
 
+describe("a list that its record schema no longer has", () => {
+  it("is named, with when its table comes back [lists told]", () => {
+    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
+      _tag: "RunPublished",
+      run_id,
+      version: 2,
+      receipts: [],
+      lists: ["holders (of accounts)"],
+    })
+    expect(summarise(run).warnings).toEqual([
+      "the record schema lost the list holders (of accounts): it has no table until the schema has it again " +
+        "[lists-gone]",
+    ])
+    expect(exitCodeOf(run, "keep")).toBe(0)
+  })
+})
+
 describe("values and records that do not fit", () => {
   it("are warnings by table, with the columns that have most of them, and change no exit code", () => {
     const misfits = ["gender", "birth_date", "language", "alias"].map((column, at) => ({

@@ -10,8 +10,6 @@ import { DurableFiles, machineCalls, type FileCalls } from "../../src/base/Durab
 import { databaseVersion } from "../../src/tables/BuildDatabase.ts"
 import { clearStrays, commit, recover, strayFiles } from "../../src/tables/Commit.ts"
 import { withDatabase } from "../../src/tables/ContinueDatabase.ts"
-import { filesAlike } from "../../src/tables/FileColumns.ts"
-import { families } from "../records/families.ts"
 import type { RunPicture } from "../../src/tables/RunPicture.ts"
 import { fileSink } from "../../src/tables/DeriveRun.ts"
 import { lostTables, runsWithout, withoutTables } from "../../src/tables/Standing.ts"
@@ -542,30 +540,4 @@ describe("a manifest", () => {
       assert.deepStrictEqual(known, versionOf(1, {}))
     }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
   )
-})
-
-describe("the files of a table", () => {
-  it("are read together where one text of its schema made them, and none where there are none", () => {
-    const listed = (table: string, name: string) => ({ table, path: name, rows: 1, bytes: 1, sha256: "aa" })
-    const run = (
-      schemas: Readonly<Record<string, number>>,
-      ...files: ReadonlyArray<ReturnType<typeof listed>>
-    ) => ({ run_date: "2026-11-20", version: 1, schemas, files })
-    const manifest: Manifest = {
-      version: 4,
-      amends: false,
-      runs: {
-        a: run({ customer_profiles: 1 }, listed("emails", "a"), listed("runs", "ra")),
-        b: run({ customer_profiles: 2 }, listed("emails", "b")),
-        c: run({ customer_profiles: 1 }, listed("emails", "c"), listed("emails", "c-2")),
-        d: run({ customer_profiles: 3 }, listed("runs", "rd")),
-      },
-    }
-    const alike = (table: string) =>
-      filesAlike(manifest, families, table).map((files) => files.map(({ path }) => path).join(" "))
-    assert.deepStrictEqual(
-      [alike("emails"), alike("runs"), alike("phones")],
-      [["a c c-2", "b"], ["ra rd"], []],
-    )
-  })
 })

@@ -46,7 +46,6 @@ import { copiesOf } from "../harness/CopiesOf.ts"
 import { Progress } from "../../src/task/Progress.ts"
 import { anId } from "../harness/Id.ts"
 import { publishedTables } from "../../src/tables/DataDictionary.ts"
-import { families } from "../records/families.ts"
 
 /** An output folder, its schemas, and how often a database was continued in it. */
 const placeIn = (base: string) => {
@@ -360,17 +359,17 @@ describe("a database", () => {
         liveNight("nightly.2026-11-20", "1", profileOf("Ana"), profileOf("7")),
         layers(root),
       )
-      const { families } = yield* Effect.provide(storeOf(root), foundation(root))
+      const standing = yield* Effect.provide(storeOf(root), foundation(root))
       const { database, build: path, manifest: place } = layoutOf(root)
       copyFileSync(database, path)
-      const changed = families.map((family) => ({
+      const changed = standing.families.map((family) => ({
         ...family,
         columns: family.columns.map((one) =>
           one.name === "name" ? { ...one, type: "INTEGER" as const } : one,
         ),
       }))
       const manifest = readManifest(place) ?? nothingPublished
-      const store = { layout: layoutOf(root), families: changed }
+      const store = { ...standing, families: changed }
       const amended = amendDatabase(store, manifest, ["nightly.2026-11-20"], publishedTables(changed))
       const { unfit } = (yield* Effect.provide(amended, foundation(root))) ?? {}
       assert.deepStrictEqual(unfit, [{ table: "customer_profiles", column: "name", count: 2 }])
@@ -380,7 +379,8 @@ describe("a database", () => {
   it.live("that cannot be opened is a publication that failed, whatever was to be done with it", () =>
     Effect.gen(function* () {
       const root = yield* folder
-      const store = { layout: layoutOf(join(root, "missing")), families }
+      const standing = yield* Effect.provide(storeOf(root), foundation(root))
+      const store = { ...standing, layout: layoutOf(join(root, "missing")) }
       const options = { lost: new Map(), memoryLimit: "384MB" as const }
       for (const work of [
         buildDatabase(store, nothingPublished, options),

@@ -3,7 +3,7 @@
  * holds only the tables finds the customer in them, and rows that belonged together still do.
  */
 import { hash } from "node:crypto"
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
@@ -340,6 +340,38 @@ describe("tables with pseudonyms", () => {
       assert.deepStrictEqual(store.pseudonyms?.policy.columns, pseudonyms.columns)
       assert.isTrue(store.families.some(({ table }) => table === "accounts"))
     }).pipe(Effect.provide(NodeFileSystem.layer), Effect.scoped),
+  )
+
+  it.live(
+    "withhold what a schema no longer has a column for, of earlier rows too [decision 10 withheld]",
+    () =>
+      Effect.gen(function* () {
+        const base = yield* folder
+        const [root, schemas, second] = [join(base, "output"), join(base, "records"), "nightly.2026-11-21"]
+        mkdirSync(root)
+        cpSync(schemasFolder, schemas, { recursive: true })
+        const withSchemas = Effect.provide(layers(root, { pseudonyms: asked, schemasFolder: schemas }))
+        const rows = (run_id: string, columns: string) =>
+          rowsOf(
+            root,
+            `SELECT ${columns} FROM nights.customer_profiles WHERE run_id = '${run_id}' ORDER BY ALL`,
+          )
+        yield* Effect.gen(function* () {
+          yield* withSchemas(night(run))
+          const ids = yield* rows(run, "record_id, name")
+          const file = join(schemas, "customer_profiles.yaml")
+          writeFileSync(file, readFileSync(file, "utf8").replace(/ {2}gender: .*\n/, ""))
+          yield* withSchemas(night(second, "b"))
+          assert.deepStrictEqual(yield* rows(run, "record_id, name"), ids)
+          const rest = "customer_id, name, misfits, extra"
+          assert.deepStrictEqual(yield* rows(run, rest), yield* rows(second, rest))
+          assert.deepStrictEqual(
+            yield* rows(run, "count(misfits)::INTEGER AS unfit, count(extra)::INTEGER AS extra"),
+            [{ unfit: 2, extra: 0 }],
+          )
+          assert.deepStrictEqual(yield* foundIn(root), [])
+        }).pipe(Effect.provide(foundation(root)))
+      }).pipe(Effect.scoped),
   )
 
   it.live("come into force for all rows at once, and nothing of the rows before is left beside them", () =>

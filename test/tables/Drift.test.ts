@@ -303,6 +303,70 @@ describe("a record schema", () => {
   )
 
   it.live(
+    "that claims the records and the list of another one leaves the items of before in `extra` of their records [decision 10 claimed list] [decision 10 other family]",
+    () =>
+      Effect.gen(function* () {
+        const { root, file, records: record, write, problems } = yield* place
+        write("VARCHAR")
+        const lists =
+          "children:\n  holders: { comment: h, columns: { name: { type: VARCHAR, comment: n } } }\n"
+        const text = readFileSync(file, "utf8") + lists
+        writeFileSync(file, text)
+        const holders = [{ name: "Ana" }]
+        yield* record("2026-11-20", { holders })
+        rmSync(file)
+        writeFileSync(file.replace("accounts", "bank"), text.replace("table: accounts", "table: bank"))
+        const { gone, lists: listsGone } = yield* record("2026-11-21", { holders })
+        assert.deepStrictEqual([gone, listsGone, yield* problems], [["accounts"], [], []])
+        const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
+        assert.deepStrictEqual(yield* query("SELECT extra FROM nights.accounts"), [
+          { extra: JSON.stringify({ holders }) },
+        ])
+        assert.deepStrictEqual(yield* query("SELECT run_id, name FROM nights.holders"), [
+          { run_id: "nightly.2026-11-21", name: "Ana" },
+        ])
+        // By now, the table is another family's own.
+        writeFileSync(
+          file.replace("accounts", "bank"),
+          accountsSchema("VARCHAR").replace("table: accounts", "table: bank"),
+        )
+        const others = accountsSchema("VARCHAR")
+          .replace("table: accounts", "table: holders")
+          .replace("bank:account", "bank:holder")
+        writeFileSync(file.replace("accounts", "holders"), others)
+        yield* record("2026-11-22", { holders })
+        assert.deepStrictEqual(yield* problems, [])
+        const extras =
+          "SELECT count(extra)::INTEGER AS n FROM (SELECT extra FROM nights.accounts UNION ALL SELECT extra FROM nights.bank)"
+        assert.deepStrictEqual(yield* query(extras), [{ n: 3 }])
+        assert.deepStrictEqual(yield* query("FROM nights.holders"), [])
+      }),
+  )
+
+  it.live("may change with another one: each has its own earlier rows [decision 10 schemas at once]", () =>
+    Effect.gen(function* () {
+      const { root, file, records, write } = yield* place
+      const writeBoth = (type: string) => {
+        write(type)
+        const cards = readFileSync(file, "utf8")
+          .replace("table: accounts", "table: cards")
+          .replace(":account", ":card")
+        writeFileSync(file.replace("accounts", "cards"), cards)
+      }
+      writeBoth("VARCHAR")
+      yield* records("2026-11-20", { balance: "1" }, { balance: "2", sub_family: "bank:card" })
+      writeBoth('"DECIMAL(6,2)"')
+      yield* records("2026-11-21")
+      const both =
+        "SELECT sub_family, balance FROM nights.accounts UNION ALL SELECT sub_family, balance FROM nights.cards"
+      assert.deepStrictEqual(yield* Effect.provide(rowsOf(root, both), DuckDb.layer), [
+        { sub_family: "bank:account", balance: "1.00" },
+        { sub_family: "bank:card", balance: "2.00" },
+      ])
+    }),
+  )
+
+  it.live(
     "that makes numbers of texts blocks no table: what does not fit is told, and kept beside its column",
     () =>
       Effect.gen(function* () {
@@ -449,6 +513,61 @@ describe("a record schema", () => {
   )
 
   it.live(
+    "that loses a list says so once, keeps its items in `extra`, and has their table again with the list [decision 10 gone list] [verify gone list]",
+    () =>
+      Effect.gen(function* () {
+        const { root, file, records: record, write, problems } = yield* place
+        write("VARCHAR")
+        const plain = readFileSync(file, "utf8")
+        const lists =
+          "children:\n  holders: { comment: h, columns: { name: { type: VARCHAR, comment: n } } }\n"
+        const holders = [{ name: "Ana", since: 2020 }, { name: null }, "Eva"]
+        const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
+        const told: Array<unknown> = []
+        for (const [day, text] of [plain + lists, plain, plain, plain + lists].entries()) {
+          writeFileSync(file, text)
+          const published = yield* record(`2026-11-2${day}`, { holders })
+          told.push([published.lists, yield* problems])
+          if (day === 2) {
+            const kept = yield* query("SELECT extra FROM nights.accounts")
+            assert.deepStrictEqual(
+              kept.map(({ extra }) => JSON.parse(String(extra)) as unknown),
+              [holders, holders, holders]
+                .map(([ana, , eva]) => ({ holders: [ana, {}, eva] }))
+                .with(1, { holders })
+                .with(2, { holders }),
+            )
+          }
+        }
+        assert.deepStrictEqual(told, [
+          [[], []],
+          [["holders (of accounts)"], []],
+          [[], []],
+          [[], []],
+        ])
+        assert.deepStrictEqual(
+          yield* query(
+            "SELECT position, name, misfits, extra, count(*)::INTEGER AS nights FROM nights.holders GROUP BY ALL ORDER BY ALL",
+          ),
+          [
+            { position: 0, name: "Ana", misfits: null, extra: '{"since":2020}', nights: 4 },
+            { position: 1, name: null, misfits: null, extra: null, nights: 4 },
+            {
+              position: 2,
+              name: null,
+              misfits: ["item: expected object, got text"],
+              extra: '{"item":"Eva"}',
+              nights: 4,
+            },
+          ],
+        )
+        assert.deepStrictEqual(yield* query("SELECT valid_to, extra FROM history.accounts"), [
+          { valid_to: null, extra: null },
+        ])
+      }),
+  )
+
+  it.live(
     "makes no change of what has no column; one that gives it a column tells it from the beginning [decision 10 taken]",
     () =>
       Effect.gen(function* () {
@@ -472,7 +591,7 @@ describe("a record schema", () => {
           file,
           readFileSync(file, "utf8").replace(
             "columns:\n",
-            "columns:\n  limit: { type: INTEGER, comment: l }\n",
+            "key: [balance]\ncolumns:\n  limit: { type: INTEGER, comment: l }\n",
           ),
         )
         yield* records("2026-11-24", { limit: 3 })

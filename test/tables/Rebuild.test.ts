@@ -12,6 +12,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/run/PublishMeanwhile.ts"
 import { placeOf } from "../../src/tables/DataDictionary.ts"
 import { layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
+import { openStore } from "../../src/tables/OpenStore.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { compareRows, rebuild } from "../../src/tables/Rebuild.ts"
 import { verify } from "../../src/tables/Verify.ts"
@@ -23,6 +24,7 @@ import {
   layers,
   opened,
   profileOf,
+  publish,
   publisherOptions,
   resultsOf,
   rowsOf,
@@ -171,4 +173,168 @@ describe("the tables of a run", () => {
       )
     }).pipe(Effect.provide(DuckDb.layer)),
   )
+})
+
+// Two customers with equal records under one schema, then one of them under another: whatever the nights make
+// of the rows of before, `rebuild` makes the same.
+
+const loans = {
+  columns: {
+    fetch_date: "TIMESTAMPTZ",
+    number: "VARCHAR",
+    branch: "VARCHAR",
+    amount: "DECIMAL(9,2)",
+    rate: "DOUBLE",
+    paid: "DATE",
+    details: "JSON",
+  },
+  children: {
+    holders: "columns: { name: { type: VARCHAR, comment: n }, share: { type: INTEGER, comment: s } }",
+    codes: "item: { name: code, type: VARCHAR, comment: c }",
+  },
+  key: ["number"],
+}
+type LoansSchema = Omit<typeof loans, "columns" | "children"> &
+  Readonly<Record<"columns" | "children", Readonly<Record<string, string>>>>
+
+const loansText = ({ columns, children, key }: LoansSchema): string => `table: loans
+comment: Loans of a bank.
+product: loans
+sub_families: ["bank:loan"]
+features: [customer_information_read]
+key: [${key.join(", ")}]
+columns:
+${Object.entries(columns)
+  .map(([name, type]) => `  ${name}: { type: "${type}", comment: c }\n`)
+  .join("")}${Object.keys(children).length === 0 ? "" : "children:\n"}${Object.entries(children)
+  .map(([name, rest]) => `  ${name}: { comment: l, ${rest} }\n`)
+  .join("")}`
+
+const loanOf = (number: string, day: string, more: object = {}) => ({
+  product: "loans",
+  sub_family: "bank:loan",
+  fetch_date: `${day}T01:00:00Z`,
+  number,
+  branch: "north",
+  amount: "12.50",
+  rate: 1.5,
+  paid: "2026-11-01",
+  details: { b: 1, a: [null, "x"] },
+  holders: [{ name: "Ana", share: 2 }, { name: "Bea" }],
+  codes: ["a", "b"],
+  notes: "new",
+  payers: [{ name: "Eva" }],
+  ...more,
+})
+
+const { columns: ofLoans, children: ofLists } = loans
+const without = (all: Readonly<Record<string, string>>, ...names: ReadonlyArray<string>) =>
+  Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)))
+
+/** By what changes: the schema before the second night, and after. */
+const schemaChanges: Readonly<
+  Record<string, readonly [before: Partial<LoansSchema>, now: Partial<LoansSchema>]>
+> = {
+  "a column added": [{}, { columns: { ...ofLoans, notes: "VARCHAR" } }],
+  "a column removed": [{}, { columns: without(ofLoans, "branch") }],
+  "a column renamed": [{}, { columns: { ...without(ofLoans, "branch"), notes: "VARCHAR" } }],
+  "a column retyped": [{}, { columns: { ...ofLoans, amount: "DECIMAL(12,4)", paid: "VARCHAR" } }],
+  "a list added": [
+    {},
+    { children: { ...ofLists, payers: "columns: { name: { type: VARCHAR, comment: n } }" } },
+  ],
+  "a list removed": [{}, { children: without(ofLists, "holders") }],
+  "all lists removed": [{}, { children: {} }],
+  "a list renamed": [
+    {},
+    { children: { ...without(ofLists, "codes"), codes: `table: loan_codes, ${ofLists.codes}` } },
+  ],
+  "a list of another field": [
+    { children: { ...without(ofLists, "codes"), other: `table: codes, ${ofLists.codes}` } },
+    {},
+  ],
+  "a list as a column": [
+    {},
+    { columns: { ...ofLoans, holders: "JSON" }, children: without(ofLists, "holders") },
+  ],
+  "a column as a list": [
+    { columns: { ...ofLoans, holders: "JSON" }, children: without(ofLists, "holders") },
+    {},
+  ],
+  "a column of a list added": [
+    { children: { ...ofLists, holders: ofLists.holders.replace(/, share.*}$/, " }") } },
+    {},
+  ],
+  "another key": [{}, { key: ["number", "branch"] }],
+  "a key column removed": [{ key: ["number", "branch"] }, { columns: without(ofLoans, "branch") }],
+  "no key": [{}, { key: [] }],
+  "no key before": [{ key: [] }, { columns: without(ofLoans, "branch") }],
+}
+
+describe("a record schema that changes", () => {
+  for (const [what, [before, now]] of Object.entries(schemaChanges))
+    it.live(
+      `gives equal rows equal ids, and rows as \`rebuild\` gives them: ${what} [decision 10 schema ids] [decision 10 schema documents] [decision 10 new list]`,
+      () =>
+        Effect.gen(function* () {
+          const base = mkdtempSync(join(tmpdir(), "nightjar-schemas-"))
+          yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(base, { recursive: true, force: true })))
+          const [root, schemasFolder] = [join(base, "output"), join(base, "records")]
+          for (const each of [root, schemasFolder]) mkdirSync(each)
+          const publishLoans = (day: string, customers: ReadonlyArray<string>) =>
+            Effect.gen(function* () {
+              yield* append([begin(`nightly.${day}`, day)])
+              for (const id of customers)
+                yield* succeed(
+                  `nightly.${day}`,
+                  `${id}-${day}`,
+                  id,
+                  resultsOf(
+                    loanOf("1", day, { attachment_id: "a-1" }),
+                    loanOf("2", day),
+                    loanOf("2", day, { amount: null, holders: undefined }),
+                  ),
+                )
+              return yield* publish(`nightly.${day}`)
+            }).pipe(Effect.provide(layers(root, { schemasFolder })))
+          const schemaIs = (schema: Partial<LoansSchema>) =>
+            writeFileSync(join(schemasFolder, "loans.yaml"), loansText({ ...loans, ...schema }))
+          schemaIs(before)
+          yield* publishLoans("2026-11-20", ["c-1", "c-2"])
+          schemaIs(now)
+          yield* publishLoans("2026-11-21", ["c-1"])
+          yield* Effect.gen(function* () {
+            const lists = Object.entries(now.children ?? ofLists).map(
+              ([field, rest]) => /table: (\w+)/.exec(rest)?.[1] ?? field,
+            )
+            // The members of `extra` are in no order.
+            const look = Effect.forEach(["loans", ...lists], (table) =>
+              Effect.forEach(["nights", "history", "main"], (schema) =>
+                Effect.map(rowsOf(root, `FROM ${schema}.${table} ORDER BY ALL`), (rows) =>
+                  rows.map(({ extra, ...row }) => ({ ...row, extra: JSON.parse(String(extra)) as unknown })),
+                ),
+              ),
+            )
+            const documents = rowsOf(
+              root,
+              "SELECT run_id, task_id, record_id FROM ops.documents ORDER BY ALL",
+            )
+            const [continued, naming] = [yield* look, yield* documents]
+            const store = openStore({ ...publisherOptions(root), schemasFolder })
+            assert.deepStrictEqual(yield* verify(yield* store), [])
+            yield* rebuild(yield* store, true)
+            assert.deepStrictEqual(continued, yield* look)
+            assert.deepStrictEqual([naming, naming.length], [yield* documents, 3])
+            const contents = yield* rowsOf(
+              root,
+              "SELECT count(DISTINCT content_id)::INTEGER AS n FROM nights.loans",
+            )
+            assert.deepStrictEqual(contents, [{ n: 3 }])
+            assert.deepStrictEqual(
+              yield* rowsOf(root, "SELECT DISTINCT change FROM changes('2026-11-20', '2026-11-21')"),
+              [{ change: "gone" }],
+            )
+          }).pipe(Effect.provide(layers(root, { schemasFolder })))
+        }).pipe(Effect.scoped),
+    )
 })

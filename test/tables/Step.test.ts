@@ -141,7 +141,6 @@ const step = Effect.fnUntraced(function* (connection: Connection, run: Run, inte
     sequence: run.sequence,
     interim,
     sources,
-    taking: new Set(),
     lost: new Set(),
   })
 })
@@ -429,7 +428,6 @@ const stepMany = (connection: Connection, night: number, names: ReadonlyArray<st
     sequence: night,
     interim: false,
     lost: new Set(),
-    taking: new Set(),
     sources: new Map(
       names.map((name) => [name, `SELECT * FROM files.${name} WHERE run_id = 'r-${night}'`] as const),
     ),
