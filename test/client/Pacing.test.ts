@@ -1,7 +1,7 @@
 /** How fast a host is called, by what it bears and what it says about it: decisions, and whole nights in virtual time. */
 import { describe, expect, it } from "vitest"
 import { noteAnswered, noteComplaint, noteSent, openPace, rateOf } from "../../src/client/Pacing.ts"
-import type { Pace } from "../../src/client/Pacing.ts"
+import type { Asked, Pace } from "../../src/client/Pacing.ts"
 import { callers, evenly, executions, play, shareRefused, takenPerSecond, twoRefused } from "./PacedHost.ts"
 import type { Demand, Host } from "./PacedHost.ts"
 
@@ -9,17 +9,21 @@ const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
 
+const asked: Asked = { host: "h", endpoint: "listEngines" }
+
+const refusal = { http_status: 429, asked, engine: undefined, askedMs: 0 }
+
 const unavailable = (nowMs: number, engine: string | undefined) => (pace: Pace) =>
-  noteComplaint(pace, { http_status: 503, engine, sentMs: nowMs - 30, nowMs, askedMs: 0 })
+  noteComplaint(pace, { http_status: 503, asked, engine, sentMs: nowMs - 30, nowMs, askedMs: 0 })
 const throttled =
   (sentMs: number, nowMs: number, askedMs = 0) =>
   (pace: Pace) =>
-    noteComplaint(pace, { http_status: 429, engine: undefined, sentMs, nowMs, askedMs })
-const answered = (sentMs: number, nowMs: number) => (pace: Pace) => noteAnswered(pace, sentMs, nowMs)
+    noteComplaint(pace, { http_status: 429, asked, engine: undefined, sentMs, nowMs, askedMs })
+const answered = (sentMs: number, nowMs: number) => (pace: Pace) => noteAnswered(pace, asked, sentMs, nowMs)
 /** Answers to this many requests, which were sent so long apart from a moment on. */
 const sent = (count: number, fromMs: number, apartMs: number) => (before: Pace) =>
   Array.from({ length: count }, (_, index) => fromMs + index * apartMs).reduce(
-    (pace, atMs) => noteAnswered(noteSent(pace, atMs), atMs, atMs),
+    (pace, atMs) => noteAnswered(noteSent(pace, atMs), asked, atMs, atMs),
     before,
   )
 const rateAfter = (...events: ReadonlyArray<(pace: Pace) => Pace>): number =>
@@ -65,6 +69,20 @@ describe("the pace of a host that complains", () => {
     expect(rateAfter(...cut, throttled(2_001, 2_030))).toBeLessThan(rateAfter(...cut))
   })
 
+  it("is cut once by one subject, unless others are refused too [promise 10 subject] [promise 10 everybody]", () => {
+    const about = (subject: string): Asked => ({ ...asked, endpoint: "readExecution", subject })
+    const refused = (subject: string, nowMs: number) => (pace: Pace) =>
+      noteComplaint(pace, { ...refusal, asked: about(subject), sentMs: nowMs - 5, nowMs })
+    const others = sent(24, 50, 50)
+    const own = (pace: Pace) => noteAnswered(pace, about("a"), 1_300, 1_300)
+    expect([
+      rateAfter(refused("a", 10), refused("a", 2_000), refused("a", 4_000)),
+      rateAfter(refused("a", 10), others, refused("a", 2_000), refused("a", 4_000)),
+      rateAfter(refused("a", 10), others, own, refused("a", 2_000)),
+      rateAfter(refused("a", 10), refused("b", 2_000), refused("a", 4_000), refused("b", 6_000)),
+    ]).toEqual([20, Infinity, 20, 1.8423749999999999])
+  })
+
   it("is cut by a 503 only if calls about two engines had one within two seconds, or a call about none", () => {
     const cut = (...events: ReadonlyArray<readonly [nowMs: number, engine: string | undefined]>) =>
       rateAfter(...events.map(([nowMs, engine]) => unavailable(nowMs, engine))) < Infinity
@@ -84,7 +102,6 @@ describe("the pace of a host that complains", () => {
         .reduce((pace, event) => event(pace), openPace)
     const again = (pace: Pace) =>
       noteComplaint(pace, { ...refusal, sentMs: pace.nextMs, nowMs: pace.nextMs + 30 })
-    const refusal = { http_status: 429, engine: undefined, askedMs: 0 }
     const waits = (pace: Pace) => pace.nextMs - pace.pausedMs
     const pauses = Array.from({ length: 6 }).reduce<Array<Pace>>(
       (paused) => [...paused, again(paused.at(-1) ?? openPace)],
@@ -140,6 +157,16 @@ describe("a host that bears so many requests, and says so by 429", () => {
     expect(shareRefused(seen)).toBeLessThan(0.03)
     expect(takenPerSecond(seen, 60, 120)).toBeGreaterThan(16)
     expect(takenPerSecond(seen, 240, 300)).toBeGreaterThan(64)
+  })
+})
+
+describe("a host that has room", () => {
+  const host: Host = { takes: () => Infinity, latencyMs: second }
+
+  it("is called as often as before while it refuses all that one subject asks [promise 10 subject]", () => {
+    const says = (_: number, subject: string) => (subject === "0" ? 429 : undefined)
+    const seen = play({ ...host, says }, callers(4), { forMs: 30 * minute })
+    expect(takenPerSecond(seen, 0, 1_800)).toBeGreaterThan(2.9)
   })
 })
 
