@@ -14,11 +14,11 @@ const rateMin = 0.2
 const rateMax = 1_000
 /** A host is taken to bear this at least when it first complains, and at most after it refused everybody. */
 const firstRate = 20
+/** In use for so long, a careful rate is back at its ceiling; for three times as long, at twice that. */
+const flatMs = 10_000
 /** Every so many clean answers double the rate, but not sooner than this after the last time. */
 const doublingAnswers = 4
 const doublingMs = 100
-/** With fewer answers in the last second, or less than a second, what the host bore is not known. */
-const knownAnswers = 8
 /** So many complaints this soon after a cut, without one clean answer: the host refuses everybody. */
 const refusedMax = 4
 const refusedWithinMs = 1_000
@@ -101,7 +101,6 @@ export const rateOf = ({ mode }: Pace): number => {
       return mode.rate
     case "Careful": {
       // Cubic: from 0.85 of the ceiling fast towards it, slowly past it, then fast again.
-      const flatMs = Math.max(10_000, 80_000 / mode.ceiling)
       return withinLimits(mode.ceiling * (1 + 0.15 * ((mode.usedMs - flatMs) / flatMs) ** 3))
     }
   }
@@ -163,9 +162,7 @@ const cut = (pace: Pace, nowMs: number): Mode => {
   const known = bore(pace, nowMs)
   switch (pace.mode._tag) {
     case "Unpaced":
-      return known < knownAnswers || pace.lastSecond === 0
-        ? { _tag: "Doubling", rate: Math.max(firstRate, known / 2), ceiling: Infinity, sinceMs: nowMs }
-        : careful(known)
+      return { _tag: "Doubling", rate: Math.max(firstRate, known / 2), ceiling: Infinity, sinceMs: nowMs }
     case "Doubling":
       return careful(Math.max(Math.min(known, rate), 0.6 * rate))
     case "Careful":

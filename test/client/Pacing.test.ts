@@ -30,7 +30,7 @@ const rateAfter = (...events: ReadonlyArray<(pace: Pace) => Pace>): number =>
   rateOf(events.reduce((pace, event) => event(pace), openPace))
 
 describe("the pace of a host that complains", () => {
-  it("begins with 20 a second, or half of what it bore, and doubles", () => {
+  it("begins with 20 a second, or half of what it bore, and doubles [promise 10 demand]", () => {
     const first = throttled(0, 10)
     expect([
       rateAfter(),
@@ -42,16 +42,18 @@ describe("the pace of a host that complains", () => {
       rateAfter(first, sent(12, 50, 50)),
       rateAfter(first, sent(24, 50, 50)),
       rateAfter(sent(90, 0, 5), throttled(449, 450)),
-    ]).toEqual([Infinity, 20, 20, 40, 40, 160, Infinity, 45])
+      // What was asked of a host that was not paced is not all that it bears.
+      rateAfter(sent(200, 0, 10), throttled(1_995, 2_000), sent(24, 2_050, 50)),
+    ]).toEqual([Infinity, 20, 20, 40, 40, 160, Infinity, 45, Infinity])
   })
 
   it("stays below what it bore for a second, and is twice as much only after a while of use", () => {
-    const known = [sent(200, 0, 10), throttled(1_995, 2_000)]
-    const used = (seconds: number) => rateAfter(...known, sent(200 * seconds, 2_000, 5)) / rateAfter(...known)
-    const unused = rateAfter(...known, sent(60, 2_000, 1_000)) / rateAfter(...known)
+    const known = [sent(200, 0, 10), throttled(1_995, 2_000), answered(2_005, 2_006), throttled(2_015, 2_020)]
+    const used = (seconds: number) => rateAfter(...known, sent(200 * seconds, 2_020, 5)) / rateAfter(...known)
+    const unused = rateAfter(...known, sent(60, 2_020, 1_000)) / rateAfter(...known)
     expect(
       [rateAfter(...known), used(10) * 0.85, used(30) * 0.85, unused].map((rate) => rate.toFixed(1)),
-    ).toEqual(["85.0", "1.0", "2.2", "1.0"])
+    ).toEqual(["42.5", "1.0", "2.2", "1.0"])
   })
 
   it("is kept although timers are late by a few milliseconds", () => {
@@ -167,6 +169,14 @@ describe("a host that has room", () => {
     const says = (_: number, subject: string) => (subject === "0" ? 429 : undefined)
     const seen = play({ ...host, says }, callers(4), { forMs: 30 * minute })
     expect(takenPerSecond(seen, 0, 1_800)).toBeGreaterThan(2.9)
+  })
+
+  it("is called as often as before two minutes after it refused every other call [promise 10 recovery]", () => {
+    let calls = 0
+    const says = (elapsedMs: number) => (elapsedMs < 10 * minute && calls++ % 2 === 0 ? 429 : undefined)
+    const seen = play({ ...host, says }, callers(40), { forMs: 13 * minute })
+    expect(takenPerSecond(seen, 60, 600)).toBeLessThan(0.5)
+    expect(takenPerSecond(seen, 720, 780)).toBeGreaterThan(35)
   })
 })
 
