@@ -2,7 +2,8 @@
  * Pure: how fast one host may be called. A host that never complains is not paced. After its first complaint
  * the rate doubles until the next one, or until the host is known to bear everything; after that it is
  * careful: it stays near what the host bore, and goes further only if that rate was used for a while. A host
- * that refuses everybody is not called for a while. Which calls a Retry-After holds back is part of it.
+ * that refuses everybody is not called for a while; one that refuses one subject alone is called as before.
+ * Which calls a Retry-After holds back is part of it.
  */
 import { Duration, Effect } from "effect"
 import { retrySchedule, type WaitPolicy } from "../base/Time.ts"
@@ -13,11 +14,11 @@ const rateMin = 0.2
 const rateMax = 1_000
 /** A host is taken to bear this at least when it first complains, and at most after it refused everybody. */
 const firstRate = 20
+/** In use for so long, a careful rate is back at its ceiling; for three times as long, at twice that. */
+const flatMs = 10_000
 /** Every so many clean answers double the rate, but not sooner than this after the last time. */
 const doublingAnswers = 4
 const doublingMs = 100
-/** With fewer answers in the last second, or less than a second, what the host bore is not known. */
-const knownAnswers = 8
 /** So many complaints this soon after a cut, without one clean answer: the host refuses everybody. */
 const refusedMax = 4
 const refusedWithinMs = 1_000
@@ -25,6 +26,8 @@ const refusedWithinMs = 1_000
 const pauseMs = 1_000
 const pauseMaxMs = 30_000
 const pauseEndAnswers = 8
+/** So many subjects that were refused and not answered since are remembered. */
+const refusedSubjectsMax = 1_000
 /** A 503 about one engine is the engine's, unless another engine had one within this time. */
 const unavailableMs = 2_000
 /** A slot that was missed by so little is used later: timers are a few milliseconds late. */
@@ -55,6 +58,10 @@ export interface Pace {
   readonly pausedMs: number
   /** Clean answers since then. */
   readonly answers: number
+  /** Clean answers, less the complaints that were the host's. */
+  readonly balance: number
+  /** The balance after the last complaint about a subject that was not answered since. */
+  readonly refusedAt: ReadonlyMap<string, number>
   /** The engine that the last 503 was about, and when another engine last had one. */
   readonly unavailable: { readonly engine: string; readonly atMs: number; readonly otherMs: number }
   /** What the service asked to wait for: bounded by the executions and sessions of a run. */
@@ -75,6 +82,8 @@ export const openPace: Pace = {
   pauses: 0,
   pausedMs: never,
   answers: 0,
+  balance: 0,
+  refusedAt: new Map(),
   unavailable: { engine: "", atMs: never, otherMs: never },
   closures: new Map(),
 }
@@ -92,7 +101,6 @@ export const rateOf = ({ mode }: Pace): number => {
       return mode.rate
     case "Careful": {
       // Cubic: from 0.85 of the ceiling fast towards it, slowly past it, then fast again.
-      const flatMs = Math.max(10_000, 80_000 / mode.ceiling)
       return withinLimits(mode.ceiling * (1 + 0.15 * ((mode.usedMs - flatMs) / flatMs) ** 3))
     }
   }
@@ -125,9 +133,17 @@ const bore = ({ secondMs, thisSecond, lastSecond }: Pace, nowMs: number): number
   return elapsed < 1 ? thisSecond + lastSecond * (1 - elapsed) : thisSecond * Math.max(0, 2 - elapsed)
 }
 
+const subjectOf = ({ endpoint, subject }: Asked): string => JSON.stringify([endpoint, subject])
+
+const without = (refusedAt: Pace["refusedAt"], asked: Asked): Pace["refusedAt"] => {
+  const subject = subjectOf(asked)
+  return refusedAt.has(subject) ? new Map([...refusedAt].filter(([other]) => other !== subject)) : refusedAt
+}
+
 /** A request that was sent at `sentMs` has a clean answer. */
-export const noteAnswered = (before: Pace, sentMs: number, nowMs: number): Pace => {
-  const counted = { ...countAnswer(before, nowMs), refused: 0 }
+export const noteAnswered = (before: Pace, asked: Asked, sentMs: number, nowMs: number): Pace => {
+  const refusedAt = before.refusedAt.size === 0 ? before.refusedAt : without(before.refusedAt, asked)
+  const counted = { ...countAnswer(before, nowMs), refused: 0, refusedAt, balance: before.balance + 1 }
   // What was under way at the last cut says nothing about the rate after it.
   if (sentMs <= before.cutMs) return counted
   const answers = before.answers + 1
@@ -146,9 +162,7 @@ const cut = (pace: Pace, nowMs: number): Mode => {
   const known = bore(pace, nowMs)
   switch (pace.mode._tag) {
     case "Unpaced":
-      return known < knownAnswers || pace.lastSecond === 0
-        ? { _tag: "Doubling", rate: Math.max(firstRate, known / 2), ceiling: Infinity, sinceMs: nowMs }
-        : careful(known)
+      return { _tag: "Doubling", rate: Math.max(firstRate, known / 2), ceiling: Infinity, sinceMs: nowMs }
     case "Doubling":
       return careful(Math.max(Math.min(known, rate), 0.6 * rate))
     case "Careful":
@@ -178,6 +192,7 @@ const pause = (pace: Pace, nowMs: number, askedMs: number): Pace => {
 
 export interface Complaint {
   readonly http_status: number
+  readonly asked: Asked
   /** The engine that the call was about, if it was about one. */
   readonly engine: string | undefined
   readonly sentMs: number
@@ -186,8 +201,21 @@ export interface Complaint {
   readonly askedMs: number
 }
 
-/** A request was refused with 429 or 503. */
-export const noteComplaint = (pace: Pace, complaint: Complaint): Pace => {
+/**
+ * A request was refused with 429 or 503. A subject that was refused before, and not answered since, has a
+ * reason of its own, unless the host meanwhile refused others more often than it answered them.
+ */
+export const noteComplaint = (before: Pace, complaint: Complaint): Pace => {
+  const { asked } = complaint
+  if (asked.subject === undefined) return judge(before, complaint)
+  const isOwn = before.balance >= (before.refusedAt.get(subjectOf(asked)) ?? Infinity)
+  const pace = isOwn ? before : judge(before, complaint)
+  const others = [...without(pace.refusedAt, asked)].slice(1 - refusedSubjectsMax)
+  return { ...pace, refusedAt: new Map([...others, [subjectOf(asked), pace.balance]]) }
+}
+
+/** A 503 about an engine is the host's only if another engine had one too. */
+const judge = (pace: Pace, complaint: Complaint): Pace => {
   const { http_status, engine, nowMs } = complaint
   if (http_status !== 503 || engine === undefined) return slowDown(pace, complaint)
   const { unavailable: last } = pace
@@ -196,7 +224,8 @@ export const noteComplaint = (pace: Pace, complaint: Complaint): Pace => {
   return nowMs - otherMs > unavailableMs ? noted : slowDown(noted, complaint)
 }
 
-const slowDown = (pace: Pace, { sentMs, nowMs, askedMs }: Complaint): Pace => {
+const slowDown = (before: Pace, { sentMs, nowMs, askedMs }: Complaint): Pace => {
+  const pace = { ...before, balance: before.balance - 1 }
   const isNew = sentMs > pace.cutMs
   if (isNew && pace.pauses > 0 && pace.answers === 0) return pause(pace, nowMs, askedMs)
   // Until there is a clean answer, these may all have the reason of the first one.
@@ -218,6 +247,8 @@ export interface Asked {
   readonly endpoint: string
   /** The execution, session, login or engine; absent if a call is about none of them. */
   readonly subject?: string
+  /** The document, if it is one of a session: only a Retry-After is about it alone. */
+  readonly part?: string
   /** A limit on one session says nothing about the pace of its host. */
   readonly limit?: "host" | "session"
 }
@@ -227,7 +258,7 @@ export interface Closure {
   readonly http_status: number
 }
 
-const keyOf = ({ endpoint, subject }: Asked): string => JSON.stringify([endpoint, subject ?? null])
+const keyOf = ({ endpoint, subject, part }: Asked): string => JSON.stringify([endpoint, subject, part])
 
 /** The service asked us to wait, in answer to this call; an earlier, longer wait still counts. */
 export const noteRetryAfter = (

@@ -172,6 +172,8 @@ export class Service extends Context.Service<
 export interface CallAbout {
   readonly endpoint: string
   readonly subject?: string
+  /** The document, if it is one of a session. */
+  readonly part?: string
   /** The part of the service that it goes to; elsewhere than `base_url` only for results and documents. */
   readonly at?: keyof ServiceAddresses
 }
@@ -204,7 +206,8 @@ export const everyCall = (service: Service["Service"], around: Around): Service[
     downloadAttachment: (session_id, id) =>
       around(service.downloadAttachment(session_id, id), {
         endpoint: "downloadAttachment",
-        subject: JSON.stringify([session_id, id]),
+        subject: session_id,
+        part: id,
         at: "attachments_url",
       }),
     exchangeTicket: (id, ticket) =>

@@ -92,7 +92,7 @@ const learnAnswer = (asked: Asked, lane: Lane, sentMs: number, answer: unknown) 
     // An engine that is unavailable (503) says nothing about the host; it may name a wait.
     lane.pace = Predicate.isTagged(answer, "EngineUnavailable")
       ? noteRetryAfter(lane.pace, asked, nowMs, { http_status: 503, askedMs: askedMsOf(answer) })
-      : noteAnswered(lane.pace, sentMs, nowMs)
+      : noteAnswered(lane.pace, asked, sentMs, nowMs)
   })
 
 const learnFailure = Effect.fnUntraced(function* (asked: Asked, lane: Lane, sentMs: number, failure: Tagged) {
@@ -100,7 +100,7 @@ const learnFailure = Effect.fnUntraced(function* (asked: Asked, lane: Lane, sent
   const { http_status } = failure
   const engine = yield* EngineOfCalls
   const nowMs = yield* monotonicMs
-  const complaint = { http_status, engine, sentMs, nowMs, askedMs: askedMsOf(failure) }
+  const complaint = { http_status, asked, engine, sentMs, nowMs, askedMs: askedMsOf(failure) }
   lane.pace = noteRetryAfter(lane.pace, asked, nowMs, complaint)
   // A 504 is the lock of one flow session (4.10); it says nothing about the host.
   if (http_status === 504 || asked.limit === "session") return

@@ -16,7 +16,7 @@ export interface Host {
   readonly latencyMs?: number
   readonly retryAfterMs?: number
   /** The answer to a request, where it is not decided by how many the host takes. */
-  readonly says?: (elapsedMs: number) => 429 | undefined
+  readonly says?: (elapsedMs: number, subject: string) => 429 | undefined
 }
 
 /** What the host saw, in all and in each second. */
@@ -47,8 +47,8 @@ const requestOf = (host: Host, world: World, seen: Seen) => {
   const wait = retryAfterMs === undefined ? {} : { retry_after: Duration.millis(retryAfterMs) }
   let window = -1
   let left = 0
-  const statusAt = (elapsedMs: number) => {
-    const said = host.says?.(elapsedMs)
+  const statusAt = (elapsedMs: number, subject: string) => {
+    const said = host.says?.(elapsedMs, subject)
     if (said !== undefined) return said
     if (Math.floor(elapsedMs / windowMs) > window) {
       window = Math.floor(elapsedMs / windowMs)
@@ -56,10 +56,10 @@ const requestOf = (host: Host, world: World, seen: Seen) => {
     }
     return left-- > 0 ? 200 : 429
   }
-  return Effect.gen(function* () {
+  return Effect.fnUntraced(function* (subject: string) {
     yield* Effect.sleep(latencyMs / 2)
     const elapsedMs = world.now() - startMs
-    const status = statusAt(elapsedMs)
+    const status = statusAt(elapsedMs, subject)
     const what = status === 200 ? "taken" : "refused"
     seen[what] += 1
     const second = (seen.seconds[Math.floor(elapsedMs / 1000)] ??= { taken: 0, refused: 0 })
@@ -125,7 +125,7 @@ export const play = (host: Host, demand: Demand, { forMs = Infinity, jumps = [] 
   const program = Effect.gen(function* () {
     const pause = yield* ServicePause
     const call = (subject: string, failures: number): Effect.Effect<void> =>
-      pause.call({ host: "h", endpoint: "readExecution", subject }, request).pipe(
+      pause.call({ host: "h", endpoint: "readExecution", subject }, request(subject)).pipe(
         Effect.catch((failure) =>
           Effect.flatMap(Random.next, (random) => {
             const asked = failure._tag === "Throttled" ? failure.retry_after : undefined

@@ -1,7 +1,7 @@
 /** How fast a host is called, by what it bears and what it says about it: decisions, and whole nights in virtual time. */
 import { describe, expect, it } from "vitest"
 import { noteAnswered, noteComplaint, noteSent, openPace, rateOf } from "../../src/client/Pacing.ts"
-import type { Pace } from "../../src/client/Pacing.ts"
+import type { Asked, Pace } from "../../src/client/Pacing.ts"
 import { callers, evenly, executions, play, shareRefused, takenPerSecond, twoRefused } from "./PacedHost.ts"
 import type { Demand, Host } from "./PacedHost.ts"
 
@@ -9,24 +9,28 @@ const second = 1_000
 const minute = 60 * second
 const hour = 60 * minute
 
+const asked: Asked = { host: "h", endpoint: "listEngines" }
+
+const refusal = { http_status: 429, asked, engine: undefined, askedMs: 0 }
+
 const unavailable = (nowMs: number, engine: string | undefined) => (pace: Pace) =>
-  noteComplaint(pace, { http_status: 503, engine, sentMs: nowMs - 30, nowMs, askedMs: 0 })
+  noteComplaint(pace, { http_status: 503, asked, engine, sentMs: nowMs - 30, nowMs, askedMs: 0 })
 const throttled =
   (sentMs: number, nowMs: number, askedMs = 0) =>
   (pace: Pace) =>
-    noteComplaint(pace, { http_status: 429, engine: undefined, sentMs, nowMs, askedMs })
-const answered = (sentMs: number, nowMs: number) => (pace: Pace) => noteAnswered(pace, sentMs, nowMs)
+    noteComplaint(pace, { http_status: 429, asked, engine: undefined, sentMs, nowMs, askedMs })
+const answered = (sentMs: number, nowMs: number) => (pace: Pace) => noteAnswered(pace, asked, sentMs, nowMs)
 /** Answers to this many requests, which were sent so long apart from a moment on. */
 const sent = (count: number, fromMs: number, apartMs: number) => (before: Pace) =>
   Array.from({ length: count }, (_, index) => fromMs + index * apartMs).reduce(
-    (pace, atMs) => noteAnswered(noteSent(pace, atMs), atMs, atMs),
+    (pace, atMs) => noteAnswered(noteSent(pace, atMs), asked, atMs, atMs),
     before,
   )
 const rateAfter = (...events: ReadonlyArray<(pace: Pace) => Pace>): number =>
   rateOf(events.reduce((pace, event) => event(pace), openPace))
 
 describe("the pace of a host that complains", () => {
-  it("begins with 20 a second, or half of what it bore, and doubles", () => {
+  it("begins with 20 a second, or half of what it bore, and doubles [promise 10 demand]", () => {
     const first = throttled(0, 10)
     expect([
       rateAfter(),
@@ -38,16 +42,18 @@ describe("the pace of a host that complains", () => {
       rateAfter(first, sent(12, 50, 50)),
       rateAfter(first, sent(24, 50, 50)),
       rateAfter(sent(90, 0, 5), throttled(449, 450)),
-    ]).toEqual([Infinity, 20, 20, 40, 40, 160, Infinity, 45])
+      // What was asked of a host that was not paced is not all that it bears.
+      rateAfter(sent(200, 0, 10), throttled(1_995, 2_000), sent(24, 2_050, 50)),
+    ]).toEqual([Infinity, 20, 20, 40, 40, 160, Infinity, 45, Infinity])
   })
 
   it("stays below what it bore for a second, and is twice as much only after a while of use", () => {
-    const known = [sent(200, 0, 10), throttled(1_995, 2_000)]
-    const used = (seconds: number) => rateAfter(...known, sent(200 * seconds, 2_000, 5)) / rateAfter(...known)
-    const unused = rateAfter(...known, sent(60, 2_000, 1_000)) / rateAfter(...known)
+    const known = [sent(200, 0, 10), throttled(1_995, 2_000), answered(2_005, 2_006), throttled(2_015, 2_020)]
+    const used = (seconds: number) => rateAfter(...known, sent(200 * seconds, 2_020, 5)) / rateAfter(...known)
+    const unused = rateAfter(...known, sent(60, 2_020, 1_000)) / rateAfter(...known)
     expect(
       [rateAfter(...known), used(10) * 0.85, used(30) * 0.85, unused].map((rate) => rate.toFixed(1)),
-    ).toEqual(["85.0", "1.0", "2.2", "1.0"])
+    ).toEqual(["42.5", "1.0", "2.2", "1.0"])
   })
 
   it("is kept although timers are late by a few milliseconds", () => {
@@ -63,6 +69,20 @@ describe("the pace of a host that complains", () => {
     const cut = [sent(200, 0, 10), throttled(1_995, 2_000), answered(1_996, 2_001)]
     expect(rateAfter(...cut, throttled(1_997, 2_002))).toBe(rateAfter(...cut))
     expect(rateAfter(...cut, throttled(2_001, 2_030))).toBeLessThan(rateAfter(...cut))
+  })
+
+  it("is cut once by one subject, unless others are refused too [promise 10 subject] [promise 10 everybody]", () => {
+    const about = (subject: string): Asked => ({ ...asked, endpoint: "readExecution", subject })
+    const refused = (subject: string, nowMs: number) => (pace: Pace) =>
+      noteComplaint(pace, { ...refusal, asked: about(subject), sentMs: nowMs - 5, nowMs })
+    const others = sent(24, 50, 50)
+    const own = (pace: Pace) => noteAnswered(pace, about("a"), 1_300, 1_300)
+    expect([
+      rateAfter(refused("a", 10), refused("a", 2_000), refused("a", 4_000)),
+      rateAfter(refused("a", 10), others, refused("a", 2_000), refused("a", 4_000)),
+      rateAfter(refused("a", 10), others, own, refused("a", 2_000)),
+      rateAfter(refused("a", 10), refused("b", 2_000), refused("a", 4_000), refused("b", 6_000)),
+    ]).toEqual([20, Infinity, 20, 1.8423749999999999])
   })
 
   it("is cut by a 503 only if calls about two engines had one within two seconds, or a call about none", () => {
@@ -84,7 +104,6 @@ describe("the pace of a host that complains", () => {
         .reduce((pace, event) => event(pace), openPace)
     const again = (pace: Pace) =>
       noteComplaint(pace, { ...refusal, sentMs: pace.nextMs, nowMs: pace.nextMs + 30 })
-    const refusal = { http_status: 429, engine: undefined, askedMs: 0 }
     const waits = (pace: Pace) => pace.nextMs - pace.pausedMs
     const pauses = Array.from({ length: 6 }).reduce<Array<Pace>>(
       (paused) => [...paused, again(paused.at(-1) ?? openPace)],
@@ -140,6 +159,24 @@ describe("a host that bears so many requests, and says so by 429", () => {
     expect(shareRefused(seen)).toBeLessThan(0.03)
     expect(takenPerSecond(seen, 60, 120)).toBeGreaterThan(16)
     expect(takenPerSecond(seen, 240, 300)).toBeGreaterThan(64)
+  })
+})
+
+describe("a host that has room", () => {
+  const host: Host = { takes: () => Infinity, latencyMs: second }
+
+  it("is called as often as before while it refuses all that one subject asks [promise 10 subject]", () => {
+    const says = (_: number, subject: string) => (subject === "0" ? 429 : undefined)
+    const seen = play({ ...host, says }, callers(4), { forMs: 30 * minute })
+    expect(takenPerSecond(seen, 0, 1_800)).toBeGreaterThan(2.9)
+  })
+
+  it("is called as often as before two minutes after it refused every other call [promise 10 recovery]", () => {
+    let calls = 0
+    const says = (elapsedMs: number) => (elapsedMs < 10 * minute && calls++ % 2 === 0 ? 429 : undefined)
+    const seen = play({ ...host, says }, callers(40), { forMs: 13 * minute })
+    expect(takenPerSecond(seen, 60, 600)).toBeLessThan(0.5)
+    expect(takenPerSecond(seen, 720, 780)).toBeGreaterThan(35)
   })
 })
 

@@ -164,6 +164,57 @@ describe("the pace of a host", () => {
   })
 })
 
+describe("the documents of a session", () => {
+  /** A service that refuses every document, but sends those that are asked for. */
+  const refusing = (asked: Array<string>, failure: Throttled) =>
+    ServicePaced.layer(addresses).pipe(
+      Layer.provideMerge(ServicePause.layer()),
+      Layer.provide(
+        Layer.effect(
+          Service,
+          Effect.map(Service, (service) =>
+            Service.of({
+              ...service,
+              downloadAttachment: (_, id) =>
+                Effect.andThen(
+                  Effect.sync(() => void asked.push(id)),
+                  Effect.fail(failure),
+                ),
+            }),
+          ),
+        ).pipe(Layer.provide(scripted({}, []))),
+      ),
+    )
+  const documents = ["d-1", "d-2", "d-3", "d-4", "d-5", "d-6"]
+
+  effect("are one subject: the host is as fast after all were refused [promise 10 documents]", function* () {
+    yield* Effect.gen(function* () {
+      const { pause, times, note } = yield* paced
+      const { downloadAttachment } = yield* Service
+      const others = many(30, () => pause.call(at("host"), note))
+      const pull = (id: string) => Effect.ignore(downloadAttachment(anId("s"), id))
+      const all = Effect.forEach(documents, (id) => Effect.andThen(pull(id), others), { discard: true })
+      const fiber = yield* Effect.forkChild(all)
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.join(fiber)
+      assert.strictEqual(new Set(times.slice(-30)).size, 1)
+    }).pipe(Effect.provide(refusing([], throttled())))
+  })
+
+  effect("are each held back by a Retry-After of its own alone", function* () {
+    const asked: Array<string> = []
+    yield* Effect.gen(function* () {
+      const { downloadAttachment } = yield* Service
+      const pull = (id: string) => Effect.ignore(downloadAttachment(anId("s"), id))
+      const all = Effect.forEach([...documents, ...documents], pull, { discard: true })
+      const fiber = yield* Effect.forkChild(all)
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.join(fiber)
+    }).pipe(Effect.provide(refusing(asked, throttled(3_600_000))))
+    assert.deepStrictEqual(asked, documents)
+  })
+})
+
 describe("a Retry-After about one session or execution", () => {
   const absurd = 99_999_999_000
 
