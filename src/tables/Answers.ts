@@ -184,8 +184,9 @@ const toldSql = ({ run_id }: SteppedRun): string =>
       FROM step_told GROUP BY ALL;
   ${temp("candidates")} SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.session_id, t.task_id,
         s.product IS NOT NULL AND s._scope IN (SELECT _scope FROM step_scoped) AS present,
-        s.product IS NOT NULL AND (s.seq IS NULL OR s.short) AND EXISTS (FROM step_scoped AS r WHERE r._scope = s._scope
-          AND (t.session_id IS NULL OR r.session_id IS NOT DISTINCT FROM t.session_id)) AS fills
+        s.product IS NOT NULL AND (s.seq IS NULL OR s.short)
+          AND EXISTS (FROM step_scoped AS r WHERE r._scope = s._scope AND (t.session_id IS NULL
+            OR r.session_id IS NOT DISTINCT FROM t.session_id)) AS fills
       FROM store._scopes AS s JOIN step_tasks AS t ON ${sameSql("s", "t", subject)};`
 
 /** Kinds of records that a run cannot answer, because its files of them are lost. */
