@@ -334,8 +334,16 @@ export const ownEnds = {
   ),
   /** A listed flow session that the service does not know, or that its customer never started (404, 412). */
   SESSION_UNKNOWN: engineerActs(
-    "The service does not know the session, or the customer never started it.",
-    "Correct the session's id in the job.",
+    "The service does not know the session (any more), or the customer never started it. " +
+      "Rows that an earlier run read of it are kept.",
+    "If none did, correct the session's id in the job; otherwise remove it from the job.",
+  ),
+  /** The same of one of which this run has read results that were not final yet. */
+  SESSION_GONE: partial(
+    "The service no longer returns the session. What was read before it was final is kept: " +
+      "in `nights`, and in `main` where it has nothing final.",
+    "Remove the session from the job; its rows stay.",
+    { results: "incomplete" },
   ),
   /** Nothing was sent: the run is unfinished, so that it begins once the secret is there. */
   SECRET_UNAVAILABLE: correctable(

@@ -52,11 +52,6 @@ export const outsideToken: Verdict = own("TOKEN_FEATURES")
 /** A feature of a success that is missing where the others are named. */
 export const passedOver: Verdict = own("FEATURE_NOT_RETRIEVED")
 
-/** The reasons of results of which more may come. */
-export const incompleteReasons: ReadonlyArray<string> = Object.entries(ends).flatMap(([reason, row]) =>
-  row.results === "incomplete" ? [reason] : [],
-)
-
 /** Whether tasks can end with this reason; otherwise it may be one of a feature. */
 export const isReason = (reason: string): reason is Reason => Object.hasOwn(ends, reason)
 

@@ -1,21 +1,18 @@
 /**
  * What a run answers, and what is asked for: the first half of a step (`Step.ts`). A run answers a scope if
  * every requested feature that feeds it succeeded, or if one did and there are records; if no requested
- * feature is known to feed it, any may. Records of results that are not whole answer it as long as nothing
- * whole did. What the newest whole run of each job asks for is asked for, beside what runs of a part of it
- * have asked for since.
+ * feature is known to feed it, any may. Otherwise the records that are here answer it as long as nothing
+ * whole did, whatever word the task ended with: a later settling of it takes no record away. What the newest
+ * whole run of each job asks for is asked for, beside what runs of a part of it have asked for since.
  */
 import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { incompleteReasons } from "../service/Ends.ts"
 import { features as featureCodes } from "../service/Vocabulary.ts"
 import { productsOf } from "./CoverageRows.ts"
 import { otherRecordsTable } from "../records/RecordTables.ts"
 import { stored, type KeptTable } from "./RecordStore.ts"
-
-const incomplete = incompleteReasons.map(literal).join(", ")
 
 export interface SteppedRun {
   readonly run_id: string
@@ -174,18 +171,20 @@ const rowsSql = (tables: ReadonlyArray<KeptTable>, run: SteppedRun): string => {
 /** `step_told`: each feature that the run tells of; `step_candidates`: the scopes that it may answer. */
 const toldSql = ({ run_id }: SteppedRun): string =>
   `${temp("told")} SELECT c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
-        c.session_id, c.task_id, c.outcome = 'succeeded' AS fine, c.reason IN (${incomplete}) AS lacks,
+        c.session_id, c.task_id, c.outcome = 'succeeded' AS fine,
         len(t.features) = 0 OR list_contains(t.features, c.feature)
           OR EXISTS (SELECT 1 FROM store._asked AS a WHERE a.customer_id IS NOT DISTINCT FROM c.customer_id
             AND a.engine_reference = c.engine_reference
             AND (a.feature IS NULL OR a.feature = c.feature)) AS requested
       FROM ops.coverage AS c JOIN ops.tasks AS t USING (run_id, task_id) WHERE c.run_id = ${literal(run_id)};
   ${temp("tasks")} SELECT ${names(subject)}, any_value(session_id) AS session_id,
-        any_value(task_id) AS task_id, bool_or(fine) AS partly, bool_or(lacks) AS lacks
+        any_value(task_id) AS task_id, bool_or(fine) AS partly
       FROM step_told GROUP BY ALL;
   ${temp("candidates")} SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.session_id, t.task_id,
-        t.lacks, s.seq IS NULL OR s.short AS vacant,
-        s.product IS NOT NULL AND s._scope IN (SELECT _scope FROM step_scoped) AS present
+        s.product IS NOT NULL AND s._scope IN (SELECT _scope FROM step_scoped) AS present,
+        s.product IS NOT NULL AND (s.seq IS NULL OR s.short)
+          AND EXISTS (FROM step_scoped AS r WHERE r._scope = s._scope AND (t.session_id IS NULL
+            OR r.session_id IS NOT DISTINCT FROM t.session_id)) AS fills
       FROM store._scopes AS s JOIN step_tasks AS t ON ${sameSql("s", "t", subject)};`
 
 /** Kinds of records that a run cannot answer, because its files of them are lost. */
@@ -202,15 +201,14 @@ const lostSql = (families: ReadonlyArray<RecordFamily>, { lost }: SteppedRun): s
 /** `step_here`: what the run answers and somebody asks for. */
 const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): string =>
   `${temp("fed")} SELECT c._scope, bool_and(t.fine) AS whole, bool_or(t.fine) AS partly,
-      bool_or(t.lacks) AS lacks, bool_or(t.requested) AS requested
+      bool_or(t.requested) AS requested
     FROM step_candidates AS c JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family
       JOIN step_told AS t ON ${sameSql("c", "t", subject)}
     WHERE t.feature = k.feature OR (k.feature IS NULL AND t.feature IS NOT NULL) GROUP BY c._scope;
   ${temp("answered")} SELECT c._scope, c.session_id, c.task_id, NOT coalesce(f.requested, false) AS loose,
       NOT (coalesce(f.whole, false) OR (c.present AND coalesce(f.partly, c.partly))) AS short
     FROM step_candidates AS c LEFT JOIN step_fed AS f USING (_scope)
-    WHERE (NOT short OR (c.present AND c.vacant AND coalesce(f.lacks, c.lacks)))
-      AND NOT ${lostSql(families, run)};
+    WHERE (NOT short OR c.fills) AND NOT ${lostSql(families, run)};
   ${temp("all")} SELECT s._scope, ${names(scopeNames, "s.")}, coalesce(a.loose, s.loose) AS loose
     FROM store._scopes AS s LEFT JOIN step_answered AS a USING (_scope);
   ${askedSql}

@@ -69,7 +69,7 @@ export interface TaskFindings {
   readonly retrieved: ReadonlyArray<string> | undefined
   readonly session_id: SessionId | undefined
   readonly as_of: number | undefined
-  /** Products of which records that the newest execution counted are missing; undefined if any may be. */
+  /** Products of which records are missing in the newest results; undefined if records of any may be. */
   readonly lacking: ReadonlySet<string> | undefined
   /** A body of the task is not in the tables. */
   readonly isLeftOut: boolean
@@ -88,14 +88,15 @@ const isIncomplete = (reason: string | undefined): boolean =>
   reason !== undefined && knownEnd(reason)?.results !== undefined
 
 /**
- * Such an end applies to all features, unless it is known that all records that are missing belong to others.
+ * Results that are not whole apply to all features, unless it is known that all records that are missing
+ * belong to others. Whether they are whole is what they say, also if the task ended with another word since.
  */
 const isShortOf = (
   { feature, others, families }: Asked,
   reason: string | undefined,
   { lacking }: TaskFindings,
 ): boolean => {
-  if (reason !== "RECORDS_SHORT" || lacking === undefined) return isIncomplete(reason)
+  if (lacking === undefined || (reason !== "RECORDS_SHORT" && isIncomplete(reason))) return true
   const fedBy = new Set(others.flatMap((other) => productsOf(other, families)))
   const own = productsOf(feature, families)
   return [...lacking].some((product) => own.includes(product) || !fedBy.has(product))

@@ -148,8 +148,10 @@ const deriveTask = Effect.fnUntraced(function* (
   const isLeftOut =
     tables.leftOut.hasOneOf(picture.framesByTask.get(task.planned.task_id) ?? []) ||
     (options.findings !== undefined && wasLeftOut(picture, task))
-  const last = executionsOf(task).at(-1)
-  const lacking = last && lackingProducts(countOf(last.execution_id), foundBy(tables, own, last))
+  const read = own.findLast(({ body }) => body !== undefined)
+  const lacking = read
+    ? lackingProducts(countOf(read.execution_id), foundBy(tables, own, read))
+    : new Set<string>()
   const findings = { ...taskFindings(tables, own, states.at(-1)), lacking, isLeftOut }
   tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
   return {
@@ -201,11 +203,11 @@ const deriveAttempt = Effect.fnUntraced(function* (
 const objectOf = (parsed: ParsedBody): Json | undefined =>
   parsed._tag === "ReadableBody" && isObject(parsed.value) ? parsed.value : undefined
 
-/** What was landed of the session of an attempt. */
+/** What was landed of the session that it names. */
 const foundBy = (
   tables: RunTables,
   sessions: ReadonlyArray<SessionPicture>,
-  { session_id }: AttemptState,
+  { session_id }: Pick<AttemptState, "session_id">,
 ): SessionFindings["sources"] => {
   const session = sessions.find((one) => one.session_id === session_id)
   return session === undefined ? [] : (tables.found.get(findingsKey(session))?.sources ?? [])

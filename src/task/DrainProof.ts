@@ -99,12 +99,12 @@ const lackingOf = (counts: Counts, findings: ReadonlyArray<SourceFinding>): Read
     counted === 0 || findings.some((finding) => covers(finding, counts, family, counted)) ? [] : [family],
   )
 
-/** The products of those families; undefined if the count does not name all of them. */
+/** The products of those families; undefined if it is not known which they are. */
 export const lackingProducts = (
   count: ProductsCount,
   findings: ReadonlyArray<SourceFinding>,
 ): ReadonlySet<string> | undefined => {
-  if (count._tag === "Unknown") return undefined
+  if (count._tag === "Unknown") return findings.some((finding) => finding.isFinal) ? new Set() : undefined
   const lacking = new Set(lackingOf(count.counts, findings))
   const products = Object.keys(count.counts).flatMap((key) =>
     lacking.has(subFamilyOf(key)) ? [productOf(key)] : [],

@@ -34,7 +34,9 @@ const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionW
     quick: false,
     sessions_before: [],
   })
-  yield* settle(night, session.task_id, verdictOfSession(pulled))
+  const results = night.states.get(session.task_id)?.results ?? []
+  const wasRead = results.some(({ fact }) => fact.landed !== undefined)
+  yield* settle(night, session.task_id, verdictOfSession(pulled, wasRead))
 })
 
 /** A session that is not settled yet is read again, and one of which a document may still come. */

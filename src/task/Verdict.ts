@@ -101,9 +101,13 @@ const partial = ({ message }: { readonly message?: string }): Verdict => ({
   ...(message === undefined ? {} : { message }),
 })
 
-/** For a listed flow session: there is no execution, so nothing is counted and nothing deleted. */
-export const verdictOfSession = (pulled: Pulled): Verdict => {
+/**
+ * For a listed flow session: there is no execution, so nothing is counted and nothing deleted. `wasRead`: the
+ * run has partial results of it.
+ */
+export const verdictOfSession = (pulled: Pulled, wasRead: boolean): Verdict => {
   const last = pulled.at(-1)?.reading
-  if (last === undefined || last._tag === "Nothing" || last._tag === "Refused") return own("SESSION_UNKNOWN")
+  if (last === undefined || last._tag === "Nothing" || last._tag === "Refused")
+    return own(wasRead ? "SESSION_GONE" : "SESSION_UNKNOWN")
   return last._tag === "Unfinished" ? partial(last) : own("COMPLETED")
 }

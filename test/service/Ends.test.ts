@@ -170,6 +170,7 @@ describe("one of our own ends", () => {
       ANSWER_UNUSABLE: engineer,
       ENGINE_UNKNOWN: ["skipped", "engineer"],
       SESSION_UNKNOWN: engineer,
+      SESSION_GONE: ["partial", "engineer"],
       SECRET_UNAVAILABLE: ["unfinished", "engineer"],
       NOT_IN_JOB: ["skipped", "engineer"],
       TOKENS_UNAVAILABLE: engineer,

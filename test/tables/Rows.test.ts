@@ -62,7 +62,7 @@ const nothing: TaskFindings = {
   retrieved: undefined,
   session_id: undefined,
   as_of: undefined,
-  lacking: undefined,
+  lacking: new Set(),
   isLeftOut: false,
 }
 
@@ -573,6 +573,31 @@ describe("coverage", () => {
         ["RECORDS_SHORT", "RECORDS_SHORT"],
         ["RECORDS_SHORT", "RECORDS_SHORT"],
         ["RESULTS_PARTIAL", "RESULTS_PARTIAL"],
+      ],
+    )
+  })
+
+  it("partial results fail the features that may feed them, whatever their task ended with since [promise 17 word]", () => {
+    const featureReasons = new Map([
+      ["accounts_read", "FEATURE_COMPLETED"],
+      ["x", "FEATURE_COMPLETED"],
+    ])
+    const both = {
+      featureReasons,
+      byProduct: new Map([...one, ["x", 1]]),
+      byTable: new Map<string, number>(),
+    }
+    const reasons = (lacking: ReadonlyArray<string> | undefined) =>
+      outcomes(folded([settled("FAILED", "failed")]), {
+        ...both,
+        lacking: lacking && new Set(lacking),
+      }).map((row) => row[2])
+    assert.deepStrictEqual(
+      [reasons(undefined), reasons(["x"]), reasons([])],
+      [
+        ["FAILED", "FAILED"],
+        ["FEATURE_COMPLETED", "FAILED"],
+        ["FEATURE_COMPLETED", "FEATURE_COMPLETED"],
       ],
     )
   })

@@ -117,7 +117,7 @@ const put = (connection: Connection, run: Run, tasks: ReadonlyArray<Task>) => {
         (feature) => `INSERT INTO ops.coverage BY NAME SELECT ${ofTask(task)}, ${textOf(feature)} AS feature,
           '${sessionOf(run, task, false)}' AS session_id,
           ${feature === null || !task.succeeded.includes(feature) ? "'failed'" : task.isShort ? "'unfinished'" : "'succeeded'"} AS outcome,
-          ${task.isShort && task.succeeded.includes(feature ?? "") ? "'RESULTS_PARTIAL'" : "'SAID'"} AS reason`,
+          '${task.word}' AS reason`,
       ),
       ...recordsOf(run, task),
     ]),
@@ -251,6 +251,7 @@ const night = (sequence: number, records: Readonly<Record<string, number>>, job 
       told: features,
       succeeded: features,
       isShort: false,
+      word: "RESULTS_PARTIAL",
       rows,
     }
   }),
@@ -325,7 +326,7 @@ describe("the history of records", () => {
   )
 
   it.effect(
-    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 vacant] [promise 17 unnamed] [promise 18] [promise 18 beside] [decision 10 current]",
+    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 vacant] [promise 17 fills] [promise 17 unnamed] [promise 18] [promise 18 beside] [decision 10 current]",
     () =>
       Effect.forEach(
         Array.from(

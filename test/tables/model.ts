@@ -27,8 +27,6 @@ export interface ToldTask {
   /** Features of which the run tells an outcome, and those among them that succeeded. */
   readonly told: ReadonlyArray<string>
   readonly succeeded: ReadonlyArray<string>
-  /** Features of which records may be missing. */
-  readonly lacking: ReadonlyArray<string>
   readonly rows: ReadonlyArray<Said>
   /** Of a run that goes on: it is planned, and nothing of it is in the tables yet. */
   readonly isOpen?: boolean
@@ -141,8 +139,8 @@ class Asked {
 }
 
 /**
- * What a run answers: by scope, what is true from now on. `known` are the scopes that ever had a record. Results that
- * are not whole answer a scope that nothing whole ever answered.
+ * What a run answers: by scope, what is true from now on. `known` are the scopes that ever had a record. Otherwise its
+ * records answer a scope that nothing whole ever answered, whatever the task ended with.
  */
 const answersOf = (
   run: ToldRun,
@@ -152,7 +150,7 @@ const answersOf = (
   before: ReadonlyMap<string, Scope>,
 ): ReadonlyMap<string, Omit<Scope, "as_of">> => {
   const answers = new Map<string, Omit<Scope, "as_of">>()
-  for (const { subject, told, succeeded, lacking, rows: all, isOpen = false } of run.tasks)
+  for (const { subject, told, succeeded, rows: all, isOpen = false } of run.tasks)
     for (const kind of isOpen ? [] : kinds) {
       const scope = `${subject}|${kind}`
       const rows = all.filter((row) => row.kind === kind)
@@ -164,14 +162,10 @@ const answersOf = (
       const isPartly =
         feeding.length > 0 ? good.length > 0 : succeeded.some((feature) => told.includes(feature))
       const isShort = !isWhole && !(rows.length > 0 && isPartly)
-      const mayLack = (feeding.length > 0 ? feeding : told).some((feature) => lacking.includes(feature))
       const isVacant = before.get(scope)?.isShort ?? true
-      if (!isShort || (rows.length > 0 && mayLack && isVacant))
-        answers.set(scope, {
-          loose: feeding.length === 0,
-          isShort,
-          rows: rows.filter(({ isEarlier }) => !isEarlier),
-        })
+      const newest = rows.filter(({ isEarlier }) => !isEarlier)
+      if (!isShort || (newest.length > 0 && isVacant))
+        answers.set(scope, { loose: feeding.length === 0, isShort, rows: newest })
     }
   return answers
 }

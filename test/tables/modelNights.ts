@@ -189,6 +189,15 @@ export const saidOf = (row: BodyRow, derived: Derivation, now: Derivation): Said
 
 // Runs, as they are drawn.
 
+/** What may become of a task with partial results: they stay so, or the service answers otherwise by then. */
+const lastWords = [
+  "RESULTS_PARTIAL",
+  "SESSION_GONE",
+  "SERVICE_UNREACHABLE",
+  "ANSWER_UNUSABLE",
+  "FAILED",
+] as const
+
 export interface Task {
   readonly customer: string
   /** Null of a session that was only read. */
@@ -198,6 +207,8 @@ export interface Task {
   readonly succeeded: ReadonlyArray<string>
   /** Its results did not become final: what did not fail may lack records. */
   readonly isShort: boolean
+  /** The word that it was settled with last, long after they were read: it says nothing about them. */
+  readonly word: (typeof lastWords)[number]
   readonly rows: ReadonlyArray<BodyRow>
 }
 
@@ -255,8 +266,9 @@ export const drawTask = (draw: Draw, customer: string, engine: string | null): T
   const delivered = isFailed ? [] : kinds.filter(() => chance(0.75))
   const rows = delivered.flatMap((kind) => Array.from({ length: int(0, 2) }, () => drawRow(draw, kind)))
   const drawn = engine === null ? rows.map((row) => ({ ...row, isEarlier: false })) : rows
-  const isShort = engine !== null && !isFailed && chance(0.15)
-  return { customer, engine, features: asked, told, succeeded, isShort, rows: drawn }
+  const isShort = !isFailed && chance(0.15)
+  const word = lastWords[rows.length % lastWords.length] ?? "FAILED"
+  return { customer, engine, features: asked, told, succeeded, isShort, word, rows: drawn }
 }
 
 /** The tasks of a night: of some customers, on some engines. */
@@ -287,7 +299,6 @@ export const toldOf = (
     features: task.features,
     told: task.told,
     succeeded: task.isShort ? [] : task.succeeded,
-    lacking: task.isShort ? task.succeeded : [],
     rows: task.rows.map((row) => saidOf(row, derived, now)),
     isOpen: over !== undefined && !over.has(taskId(run, task)),
   })),
@@ -351,7 +362,7 @@ export const planTasks = (run: Night, tasks: ReadonlyArray<Task>) =>
 const bodyOf = (run: Night, task: Task, isEarlier: boolean) => ({
   data: task.rows.filter((row) => row.isEarlier === isEarlier).map((row) => recordOf(row, run.fetched)),
   retrieved_features: isEarlier ? [] : task.succeeded,
-  is_closed: true,
+  is_closed: !task.isShort,
 })
 
 /** One execution, from its start to its results. */
@@ -398,7 +409,7 @@ const execute = Effect.fnUntraced(function* (run: Night, task: Task, attempt: nu
       ...execution,
       http_status: 200,
       kind: "results",
-      is_closed: true,
+      is_closed: !task.isShort,
       landed,
     },
   ])
@@ -419,10 +430,10 @@ export const doTask = Effect.fnUntraced(function* (run: Night, task: Task) {
         session_id,
         http_status: 200,
         kind: "results",
-        is_closed: true,
+        is_closed: !task.isShort,
         landed,
       },
-      { _tag: "TaskSettled", ...keys, outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" },
+      { _tag: "TaskSettled", ...keys, ...own(task.isShort ? task.word : "COMPLETED") },
     ])
     return
   }
@@ -431,8 +442,6 @@ export const doTask = Effect.fnUntraced(function* (run: Night, task: Task) {
   const status = yield* execute(run, task, isRetried ? 2 : 1, false)
   const outcome = status === "COMPLETED" ? "succeeded" : status === "PARTIAL" ? "partial" : "failed"
   const who_acts = outcome === "succeeded" ? "nobody" : "engineer"
-  const end = task.isShort
-    ? own("RESULTS_PARTIAL")
-    : ({ outcome, reason: anId(status) as never, who_acts } as const)
+  const end = task.isShort ? own(task.word) : ({ outcome, reason: anId(status) as never, who_acts } as const)
   yield* append([{ _tag: "TaskSettled", ...keys, ...end }])
 })

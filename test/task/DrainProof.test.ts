@@ -12,7 +12,7 @@ const counted = (counts: Readonly<Record<string, number>>) => readProductsCount(
 const two = counted({ "bank:account@accounts": 2 })
 
 describe("a proof", () => {
-  it("names the products that it lacks, if the count does", () => {
+  it("names the products that it lacks, if the count does [promise 17 lacking]", () => {
     const cards = { "bank:card@cards": 1, "bank:card@gifts": 0 }
     const keys = counted({ "bank:account@accounts": 2, ...cards, "a:b@a": 0 })
     const lacking = (...findings: ReadonlyArray<SourceFinding>) => lackingProducts(keys, findings)
@@ -20,7 +20,10 @@ describe("a proof", () => {
     expect(lacking(flow(many(2, "bank:account"), false))?.size).toBe(3)
     expect(lacking(flow([...many(2, "bank:account"), record("bank:card")]))).toEqual(new Set())
     expect(lackingProducts(counted({ odd: 1 }), [])).toBeUndefined()
-    expect(lackingProducts(readProductsCount(undefined), [])).toBeUndefined()
+    const uncounted = readProductsCount(undefined)
+    expect(lackingProducts(uncounted, [])).toBeUndefined()
+    expect(lackingProducts(uncounted, [flow([], false)])).toBeUndefined()
+    expect(lackingProducts(uncounted, [flow([])])).toEqual(new Set())
   })
 
   it("is complete when every counted family is landed in full, in one final body [promise 5 final]", () => {

@@ -187,9 +187,13 @@ describe("the verdict", () => {
       })
   })
 
-  it("for a session that a job lists is what its last endpoint said", () => {
-    const told = (...readings: ReadonlyArray<SourceReading>) =>
-      verdictOfSession(readings.map((reading) => pulled(flowResultsSource, reading)))
+  it("for a session that a job lists is what its last endpoint said, and what was read before [end SESSION_GONE]", () => {
+    const after = (wasRead: boolean, ...readings: ReadonlyArray<SourceReading>) =>
+      verdictOfSession(
+        readings.map((reading) => pulled(flowResultsSource, reading)),
+        wasRead,
+      )
+    const told = (...readings: ReadonlyArray<SourceReading>) => after(false, ...readings)
     const done: SourceReading = { _tag: "Final", finding: findingOf(flowResultsSource, {}) }
     const none: SourceReading = { _tag: "Nothing", http_status: 404 }
     expect([
@@ -198,12 +202,16 @@ describe("the verdict", () => {
       told({ _tag: "Refused", http_status: 422 }),
       told(none, { _tag: "Unfinished" }),
       told(none, done),
+      after(true, none),
+      after(true, { _tag: "Unfinished" }),
     ]).toEqual([
       own("SESSION_UNKNOWN"),
       own("SESSION_UNKNOWN"),
       own("SESSION_UNKNOWN"),
       own("RESULTS_PARTIAL"),
       { outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" },
+      { outcome: "partial", reason: "SESSION_GONE", who_acts: "engineer" },
+      own("RESULTS_PARTIAL"),
     ])
   })
 })
