@@ -30,9 +30,9 @@ export interface SandboxCore {
 /** What the handlers of one service share. */
 export class Core extends Context.Service<Core, SandboxCore>()("nightjar/sandbox/Core") {}
 
-/** A fault takes the answer of the current call: its content reaches nobody. */
-export const AnswerLost = Context.Reference<boolean>("nightjar/sandbox/AnswerLost", {
-  defaultValue: () => false,
+/** Records what the current call's answer delivers, once all of it is sent: never, if it reaches nobody. */
+export const WhenSent = Context.Reference<(record: () => void) => void>("nightjar/sandbox/WhenSent", {
+  defaultValue: () => (record) => record(),
 })
 
 /** What a call is decided upon: the state, the moment in which it came, and who makes it. */
@@ -43,13 +43,13 @@ export interface Look extends Pick<SandboxCore, "seed" | "reading" | "state"> {
 
 /** A call with all that its handler works on. */
 export interface Call extends SandboxCore, Look {
-  readonly answerLost: boolean
+  readonly whenSent: (record: () => void) => void
 }
 
 export const beginCall = Effect.gen(function* () {
   const core = yield* Core
   const at = yield* Clock.currentTimeMillis
-  const call: Call = { ...core, at, application: yield* CallingApplication, answerLost: yield* AnswerLost }
+  const call: Call = { ...core, at, application: yield* CallingApplication, whenSent: yield* WhenSent }
   return call
 })
 
@@ -68,12 +68,19 @@ export const recordEvents = (core: SandboxCore, events: Events): void => {
   if (events.length > 0) for (const listener of core.listeners) listener(events)
 }
 
-/** Records what was decided on a call, and answers it. */
+const isDelivery = ({ _tag }: SandboxEvent): boolean => _tag === "RecordsDelivered"
+
+/** Records what was decided on a call, and answers it; a delivery is recorded once the answer is sent. */
 export const settle = <Decided extends Decision>(
-  core: SandboxCore,
+  call: Call,
   decision: Decided,
 ): Effect.Effect<AnswerOf<Decided>, RefusalOf<Decided>> => {
-  recordEvents(core, decision.events)
+  const delivered = decision.events.filter(isDelivery)
+  recordEvents(
+    call,
+    decision.events.filter((event) => !isDelivery(event)),
+  )
+  if (delivered.length > 0) call.whenSent(() => recordEvents(call, delivered))
   return "answer" in decision
     ? Effect.succeed(decision.answer as AnswerOf<Decided>)
     : Effect.fail(decision.refusal as RefusalOf<Decided>)

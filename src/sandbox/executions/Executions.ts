@@ -407,14 +407,14 @@ const countFamilies = (records: ReadonlyArray<Item>): Readonly<Record<string, nu
 
 /** `source`: which of the results sources answered; equal answers of one source leave one event. */
 export const deliveryOf = (
-  { at, answerLost }: Call,
+  { at }: Call,
   { started: { execution_id }, delivered }: Execution,
   source: string,
   records: ReadonlyArray<Item>,
 ): ReadonlyArray<SandboxEvent> => {
   const counts = countFamilies(records)
   const isKnown = JSON.stringify(counts) === JSON.stringify(delivered.get(source))
-  return answerLost || isKnown ? [] : [{ _tag: "RecordsDelivered", at, execution_id, source, counts }]
+  return isKnown ? [] : [{ _tag: "RecordsDelivered", at, execution_id, source, counts }]
 }
 
 /** 4.12: 404 also if the run has read no profile. */

@@ -19,7 +19,7 @@ import {
 import { HttpClientRequest, HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { readDuration } from "../../base/Text.ts"
-import { AnswerLost, noteFault } from "../core/SandboxCore.ts"
+import { WhenSent, noteFault } from "../core/SandboxCore.ts"
 import { endpointOfRoute, judgeCall, type Fault, type JudgedCall } from "../faults/Faults.ts"
 import {
   errorBody,
@@ -208,13 +208,33 @@ const cutBody = (request: Request, response: Response, share: number): Effect.Ef
   return Effect.succeed(HttpServerResponse.stream(stream, options))
 }
 
+/** What an answer delivers counts once all of it was written to the caller's socket; a HEAD has no body. */
+const whenSent = (request: Request): typeof WhenSent.Service => {
+  if (request.method === "HEAD") return () => {}
+  if (!(request.source instanceof IncomingMessage)) return (record) => record()
+  const response = NodeHttpServerRequest.toServerResponse(request)
+  // A journal that cannot be written fails this fiber, not the process.
+  return (record) => void response.once("finish", () => void Effect.runFork(Effect.sync(record)))
+}
+
+/** Middleware for every route. */
+export const SentGate = {
+  layer: HttpRouter.middleware(
+    (route) =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+        Effect.provideService(route, WhenSent, whenSent(request)),
+      ),
+    { global: true },
+  ),
+}
+
 /** With any kind of fault except a delay, the service's answer reaches nobody. */
 const inject = <E>(
   fault: Fault,
   request: Request,
   answered: Effect.Effect<Response, E>,
 ): Effect.Effect<Response, E> => {
-  const route = Effect.provideService(answered, AnswerLost, true)
+  const route = Effect.provideService(answered, WhenSent, () => {})
   const { status, applied, reset, cut, malformed, body } = fault
   if (fault.hang === true) return Effect.never
   if (status !== undefined) {

@@ -25,7 +25,7 @@ import * as Executions from "../executions/Executions.ts"
 import { startExecution } from "../executions/Executions.ts"
 import { downloadAttachment, readFlowResults } from "../flows/FlowSessions.ts"
 import * as Hooks from "../hooks/Hooks.ts"
-import { ConnectionLost, FaultGate, ReadingGate, SandboxGate, TimeGate } from "./Gates.ts"
+import { ConnectionLost, FaultGate, ReadingGate, SandboxGate, SentGate, TimeGate } from "./Gates.ts"
 import { OpenRoutes, OwnRoutes, RecordsRoutes } from "./OwnRoutes.ts"
 import { coreOfSandbox, type Sandbox } from "./Sandbox.ts"
 import * as Tokens from "../tokens/Tokens.ts"
@@ -100,6 +100,7 @@ export const SandboxRoutes = {
     OpenRoutes.layer,
     RecordsRoutes.layer.pipe(Layer.provide(TimeGate.layer)),
     OwnRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
+    SentGate.layer,
   ).pipe(HttpRouter.provideRequest(coreOfSandbox)),
 }
 
