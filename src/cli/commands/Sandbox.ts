@@ -65,9 +65,12 @@ export const sandbox = Command.make(
       Flag.withDefault("127.0.0.1"),
     ),
     seed: Flag.Int("seed").pipe(
-      Flag.withDescription("The same seed gives the same data and behaviour"),
+      Flag.withMetavar("N"),
+      Flag.withDescription(
+        "The same seed gives the same data and behaviour, but new ids (default: that of --state, else 1)",
+      ),
       only((seed) => seed >= 0, "a whole number from 0"),
-      Flag.withDefault(1),
+      Flag.optional,
     ),
     speed: Flag.Finite("speed").pipe(
       Flag.withDescription("Seconds of service time per real second"),
@@ -84,6 +87,7 @@ export const sandbox = Command.make(
     const read = Option.isNone(reading) ? undefined : yield* readReading(reading.value)
     const wiring = yield* Wiring
     const journal = Option.getOrUndefined(state)
+    const seeded = { seed: Option.getOrUndefined(seed), keepsSeed: true }
     const { webhooksOrder: order, webhooksDuplicates: duplicates } = hooks
     const webhooks = Option.isNone(hooks.webhooks) ? [] : [{ url: hooks.webhooks.value, order, duplicates }]
     const files = { journal, faults: injected, reading: read }
@@ -91,7 +95,7 @@ export const sandbox = Command.make(
       const { base_url, flows_url } = yield* SandboxServer
       yield* say(JSON.stringify({ base_url, flows_url }))
       return yield* Effect.never
-    }).pipe(Effect.provide(wiring.sandboxServer({ port, host, seed, speed, webhooks, ...files })))
+    }).pipe(Effect.provide(wiring.sandboxServer({ port, host, speed, webhooks, ...seeded, ...files })))
   }),
 ).pipe(
   Command.withDescription(

@@ -94,7 +94,7 @@ export const decidedBy =
   (...args: Args) =>
     Effect.flatMap(beginCall, (call) => settle(call, decide(call, ...args)))
 
-// Calls that create no event are the most frequent ones: counted in memory, forgotten by a restart.
+// Calls that create no event are the most frequent ones: counted in memory since the service began.
 
 /** Polling limits: not shown; own choice: more than five reads less than a second after the one before. */
 const tooSoonMs = 1_000
@@ -137,6 +137,8 @@ export interface FaultWatch {
 }
 
 export interface CallWatch {
+  /** When counting began: a restart forgets what came before. */
+  readonly since: number
   /** By execution. */
   readonly stateReads: Map<string, StateReads>
   /** By application. */
@@ -145,7 +147,8 @@ export interface CallWatch {
 }
 
 /** Faults without a seed of their own follow the service's. */
-export const newCallWatch = (seed: number, faults: Faults | undefined): CallWatch => ({
+export const newCallWatch = (seed: number, faults: Faults | undefined, since: number): CallWatch => ({
+  since,
   stateReads: new Map(),
   catalogueReads: new Map(),
   faults: faults === undefined ? undefined : { file: { seed, ...faults }, tally: emptyTally(), recent: [] },
