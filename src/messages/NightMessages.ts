@@ -101,7 +101,7 @@ export const nightMessages = {
   ),
   "journal-seed": refusal(
     "the state file {path} was begun with seed {seed}; with another one, its records would be others",
-    "Give --seed {seed} or no --seed, or give --state another file.",
+    "Give the seed that it was begun with, or none, or give --state another file.",
   ),
   "service-unavailable": unserved("the service cannot be used: {detail}", checkService),
   "journal-unusable": unserved(

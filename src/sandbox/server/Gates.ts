@@ -2,6 +2,7 @@
  * The gate before every endpoint of the embedded service: it requires the application secret (section 5)
  * and answers a request that does not decode with 422 and a list of validation items (section 7).
  */
+import { isUtf8 } from "node:buffer"
 import { IncomingMessage, ServerResponse } from "node:http"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import {
@@ -63,8 +64,12 @@ export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provid
       )
       if (!HttpMethod.hasBody(request.method)) return answered
       // A body that breaks off while it is read is left to the endpoint to answer.
-      return Effect.orElseSucceed(request.text, () => "").pipe(
-        Effect.flatMap((body) => (isTooDeep(body) ? Effect.succeed(tooDeep) : answered)),
+      return Effect.orElseSucceed(request.arrayBuffer, () => new ArrayBuffer(0)).pipe(
+        Effect.flatMap((body) => {
+          const bytes = Buffer.from(body)
+          if (!isUtf8(bytes)) return Effect.succeed(notUtf8)
+          return measureBody(bytes).depth > depthMax ? Effect.succeed(tooDeep) : answered
+        }),
       )
     }),
   )
@@ -73,13 +78,13 @@ export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provid
 /** Real parameters are never nested this deep; every fold over a body recurses once for each level. */
 const depthMax = 64
 
-const isTooDeep = (body: string): boolean => measureBody(Buffer.from(body)).depth > depthMax
-
 /** Section 7: `{detail}`, a text or a list of validation items. */
 export const refuse = (status: number, detail: unknown) =>
   HttpServerResponse.jsonUnsafe({ detail }, { status })
 const invalidItem = (loc: ReadonlyArray<string>, msg: string) =>
   refuse(422, [{ loc, msg, type: "value_error" }])
+/** Read leniently, two names would become one. */
+const notUtf8 = invalidItem(["body"], "not UTF-8")
 const tooDeep = invalidItem(["body"], `nested more than ${depthMax} deep`)
 
 const isRequestError = (error: unknown): error is HttpApiError.HttpApiSchemaError =>
@@ -273,7 +278,7 @@ export const FaultGate = {
 
 // Inside of faults, outside of the contract's codecs, because an answer under a reading need not fit them.
 
-const sent = ({ status, body: { text, contentType } }: EdgeAnswer): Response =>
+export const sent = ({ status, body: { text, contentType } }: EdgeAnswer): Response =>
   text === "" ? HttpServerResponse.empty({ status }) : HttpServerResponse.text(text, { status, contentType })
 
 /** A start with a token in the other form, converted to the form that the routes read. */

@@ -26,7 +26,7 @@ import { startExecution } from "../executions/Executions.ts"
 import { downloadAttachment, readFlowResults } from "../flows/FlowSessions.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import { ConnectionLost, FaultGate, ReadingGate, SandboxGate, SentGate, TimeGate } from "./Gates.ts"
-import { OpenRoutes, OwnRoutes, RecordsRoutes } from "./OwnRoutes.ts"
+import { OpenRoutes, OwnRoutes, RecordsRoutes, UnmatchedRoutes } from "./OwnRoutes.ts"
 import { coreOfSandbox, type Sandbox } from "./Sandbox.ts"
 import * as Tokens from "../tokens/Tokens.ts"
 import { ServiceApi } from "../../service/Api.ts"
@@ -101,6 +101,7 @@ export const SandboxRoutes = {
     RecordsRoutes.layer.pipe(Layer.provide(TimeGate.layer)),
     OwnRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
     SentGate.layer,
+    UnmatchedRoutes.layer,
   ).pipe(HttpRouter.provideRequest(coreOfSandbox)),
 }
 
