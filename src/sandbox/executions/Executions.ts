@@ -420,8 +420,9 @@ export const deliveryOf = (
 /** 4.12: 404 also if the run has read no profile. */
 export const readProfile = decidedBy((call, execution_id: string) => {
   const execution = findExecution(call, execution_id)
-  const body = execution && profileBody(call.seed, execution, call.at)
-  if (execution === undefined || body === undefined) return notFound
+  if (execution === undefined) return notFound
+  const body = profileBody(call.seed, execution, call.at)
+  if (body === undefined) return refused({ _tag: "NotFound", detail: "no profile was read" })
   return answered(body, ...(body.is_closed ? deliveryOf(call, execution, "profile", [body.profile]) : []))
 })
 

@@ -59,7 +59,9 @@ export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provid
         Effect.provideService(CallingApplication, application),
         Effect.map(asInvalid),
         Effect.catch((error) =>
-          isRequestError(error) ? Effect.succeed(invalid(error)) : Effect.fail(error),
+          isRequestError(error)
+            ? Effect.map(HttpServerRequest.ParsedSearchParams, (query) => invalid(error, query))
+            : Effect.fail(error),
         ),
       )
       if (!HttpMethod.hasBody(request.method)) return answered
@@ -105,14 +107,15 @@ const locationPart = (part: PropertyKey | { readonly key: PropertyKey }): string
   return typeof key === "number" ? key : String(key)
 }
 
-/** One item per error; the values themselves are not repeated. */
-const invalid = (error: HttpApiError.HttpApiSchemaError) =>
+/** One item per error; of the values, only those of a query are repeated (4.8). */
+const invalid = (error: HttpApiError.HttpApiSchemaError, query: Readonly<Record<string, unknown>>) =>
   refuse(
     422,
     issuesOf(error.cause.issue).issues.map(({ path = [], message }) => ({
       loc: [slots[error.kind], ...path.map(locationPart)],
       msg: message,
       type: "value_error",
+      ...(error.kind === "Query" ? { input: query[String(path[0])] } : {}),
     })),
   )
 

@@ -60,7 +60,7 @@ describe("the flow API of a reading", () => {
     504: "SESSION_LOCKED",
   }
   const byCode = (status: number, code: string) =>
-    JSON.stringify({ error: { code, message: `the session answers ${status}` } })
+    JSON.stringify({ error: { code, message: `the flow API answers ${status}` } })
   for (const [flow_error_body, type, expected] of [
     ["code", "application/json", byCode],
     ["html", "text/html", (status: number) => `<html><body><h1>${status}</h1></body></html>`],
