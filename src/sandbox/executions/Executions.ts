@@ -11,15 +11,8 @@ import { findEngine } from "../engines/EngineCatalogue.ts"
 import { challengeForms, whyUnavailable, type EngineDefinition } from "../engines/EngineDefinition.ts"
 import { challengeHash, endOf, planTimeline, readBehaviour, stillbornTimeline } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
-import {
-  findFault,
-  invalidItems,
-  isSealed,
-  loginHashes,
-  namedByEnd,
-  openParameters,
-  unknownEngine,
-} from "./JudgeRequest.ts"
+import { findFault, invalidItems, isSealed, loginHashes, namedByEnd, openParameters } from "./JudgeRequest.ts"
+import { unknownEngine } from "./JudgeRequest.ts"
 import type { Fault, OpenedValues } from "./JudgeRequest.ts"
 import { askedFeatures, planResults, type AskedFeature } from "./PlanResults.ts"
 import { familyBody, profileBody } from "./Results.ts"

@@ -5,32 +5,15 @@
 import { isUtf8 } from "node:buffer"
 import { IncomingMessage, ServerResponse } from "node:http"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import {
-  Clock,
-  Duration,
-  Effect,
-  Layer,
-  Option,
-  Predicate,
-  Result,
-  Schema,
-  SchemaIssue,
-  Stream,
-} from "effect"
+import { Clock, Duration, Effect, Layer, Option, Predicate, Result, Schema, SchemaIssue } from "effect"
+import { Stream } from "effect"
 import { HttpClientRequest, HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { readDuration } from "../../base/Text.ts"
 import { WhenSent, noteFault } from "../core/SandboxCore.ts"
 import { endpointOfRoute, judgeCall, type Fault, type JudgedCall } from "../faults/Faults.ts"
-import {
-  errorBody,
-  gatewayAnswer,
-  invalidBody,
-  nestedToken,
-  refusedEndpoint,
-  retryAfter,
-  shapeBody,
-} from "../readings/ShapeAnswer.ts"
+import { errorBody, gatewayAnswer, invalidBody, nestedToken } from "../readings/ShapeAnswer.ts"
+import { refusedEndpoint, retryAfter, shapeBody } from "../readings/ShapeAnswer.ts"
 import type { EdgeAnswer } from "../readings/ShapeAnswer.ts"
 import { Sandbox } from "./Sandbox.ts"
 import type { FullReading } from "../state/Reading.ts"

@@ -17,15 +17,8 @@ import { gatewayAnswer } from "../readings/ShapeAnswer.ts"
 import { Sandbox } from "./Sandbox.ts"
 import { SandboxGate, refuse, sent } from "./Gates.ts"
 import { Webhook, deliveryOrders } from "../state/HookState.ts"
-import {
-  Conflict,
-  Forbidden,
-  Invalid,
-  NoContent,
-  NotFound,
-  ServiceApi,
-  Unauthorized,
-} from "../../service/Api.ts"
+import { Conflict, Forbidden, Invalid, NoContent, NotFound, ServiceApi } from "../../service/Api.ts"
+import { Unauthorized } from "../../service/Api.ts"
 
 const limitMax = 1_000
 const limitDefault = 100

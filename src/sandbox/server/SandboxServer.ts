@@ -4,16 +4,8 @@
  * 127.0.0.1 unless told otherwise, prints nothing, and returns its addresses; port 0 takes any free port.
  */
 import { ByteSize, Context, Duration, Effect, Layer, type Scope } from "effect"
-import {
-  HttpClient,
-  HttpClientError,
-  HttpIncomingMessage,
-  HttpMethod,
-  HttpRouter,
-  HttpServer,
-  HttpServerRequest,
-  HttpServerResponse,
-} from "effect/http"
+import { HttpClient, HttpClientError, HttpIncomingMessage, HttpMethod, HttpRouter } from "effect/http"
+import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpClientRequest, HttpServerError } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { LocalServer } from "../../base/LocalServer.ts"
