@@ -66,7 +66,6 @@ export const sandbox = Command.make(
       Flag.withDefault("127.0.0.1"),
     ),
     seed: Flag.Int("seed").pipe(
-      Flag.withMetavar("N"),
       Flag.withDescription(
         "The same seed gives the same data and behaviour, but new ids (default: that of --state, else 1)",
       ),
