@@ -24,7 +24,7 @@ import { exitCodes } from "../messages/ExitCodes.ts"
 import { processSecrets } from "../privacy/KnownSecrets.ts"
 import { forTerminal } from "../report/TextTable.ts"
 import type { ReplacedElsewhere, TooFewCustomers } from "../run/ChooseNight.ts"
-import type { JournalInUse } from "../sandbox/state/Journal.ts"
+import type { JournalInUse, SeedChanged } from "../sandbox/state/Journal.ts"
 import type { PublishFailed } from "../tables/Publisher.ts"
 import type { TokenStoreRefused } from "../tokens/StoredToken.ts"
 
@@ -136,6 +136,7 @@ const endings = {
   ReplacedElsewhere: ({ job, run_id, there, here }: ReplacedElsewhere) =>
     endingFor("job-replaced-elsewhere", { job, run_id, there, here }),
   FolderLocked: ({ holder }: FolderLocked) => endingFor("output-locked", { holder }),
+  SeedChanged: ({ path, seed }: SeedChanged) => endingFor("journal-seed", { path, seed }),
   JournalInUse: ({ path }: JournalInUse) => endingFor("journal-locked", { path }),
   ServeError: () => endingFor("port-unavailable"),
   LedgerFailed: (error: LedgerFailed) => {

@@ -99,6 +99,10 @@ export const nightMessages = {
     "another process is using the state file {path}",
     "Wait until it ends, or give --state another file.",
   ),
+  "journal-seed": refusal(
+    "the state file {path} was begun with seed {seed}; with another one, its records would be others",
+    "Give the seed that it was begun with, or none, or give --state another file.",
+  ),
   "service-unavailable": unserved("the service cannot be used: {detail}", checkService),
   "journal-unusable": unserved(
     "the journal of the embedded service cannot be used: {detail}",

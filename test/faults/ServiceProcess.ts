@@ -33,7 +33,7 @@ export const readTruth = (journal: string): Truth => {
   const text = existsSync(journal) ? readFileSync(journal, "utf8") : ""
   for (const line of text.slice(0, text.lastIndexOf("\n") + 1).split("\n"))
     if (line !== "") applyEvent(state, decodeEvent(line))
-  return truthOf(state, newCallWatch(0, undefined))
+  return truthOf(state, newCallWatch(0, undefined, 0))
 }
 
 export const startService = async (

@@ -195,7 +195,9 @@ export const serviceOpenApi = (): Node => {
       version: "v1",
       description:
         "The direct execution API under `/api` and the flow API under `/flows`, as one host shows them. " +
-        "Enumerations are open: a value that is not listed passes. Answers may carry further fields.",
+        "Enumerations are open: a value that is not listed passes. Answers may carry further fields. Before any " +
+        "route, the embedded service answers 413 to a body larger than 4 MB and 421 to a Host that is not this " +
+        "machine, and outside of all routes 404 or 405, each with an ErrorBody.",
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [

@@ -35,7 +35,8 @@ go to --webhooks URL and to the URLs that an application subscribes. Execution e
 where only url is required; GET lists, DELETE ?events=… removes. Flow events: GET
 {flows_url}/hooks/list, POST create, PATCH update, DELETE delete
 {"events": […], "base_url": …, "enabled": true}. A delivery is a POST of JSON. It is
-accepted by a 2xx within 10 seconds; otherwise it is retried after 10 seconds and 1, 5, 30 and 120 minutes.
+accepted by a whole 2xx answer within 10 real seconds, at any --speed; otherwise it is retried
+after 10 seconds and 1, 5, 30 and 120 minutes.
 "shuffled" delivers seconds to minutes late, and later events before earlier ones.
 x-nightjar-delivery is the same for every attempt, and x-nightjar-attempt counts the attempts.`
 
@@ -65,13 +66,15 @@ export const sandbox = Command.make(
       Flag.withDefault("127.0.0.1"),
     ),
     seed: Flag.Int("seed").pipe(
-      Flag.withDescription("The same seed gives the same data and behaviour"),
+      Flag.withDescription(
+        "The same seed gives the same data and behaviour, but new ids (default: that of --state, else 1)",
+      ),
       only((seed) => seed >= 0, "a whole number from 0"),
-      Flag.withDefault(1),
+      Flag.optional,
     ),
     speed: Flag.Finite("speed").pipe(
-      Flag.withDescription("Seconds of service time per real second"),
-      only((speed) => speed > 0, "a number above 0"),
+      Flag.withDescription("Seconds of service time per real second, up to 1000000"),
+      only((speed) => speed > 0 && speed <= 1_000_000, "a number above 0, up to 1000000"),
       Flag.withDefault(1),
     ),
     state: optionalFlag("state", "FILE", "Keep executions across restarts; locks FILE.lock"),
@@ -84,6 +87,7 @@ export const sandbox = Command.make(
     const read = Option.isNone(reading) ? undefined : yield* readReading(reading.value)
     const wiring = yield* Wiring
     const journal = Option.getOrUndefined(state)
+    const seeded = { seed: Option.getOrUndefined(seed), keepsSeed: true }
     const { webhooksOrder: order, webhooksDuplicates: duplicates } = hooks
     const webhooks = Option.isNone(hooks.webhooks) ? [] : [{ url: hooks.webhooks.value, order, duplicates }]
     const files = { journal, faults: injected, reading: read }
@@ -91,7 +95,7 @@ export const sandbox = Command.make(
       const { base_url, flows_url } = yield* SandboxServer
       yield* say(JSON.stringify({ base_url, flows_url }))
       return yield* Effect.never
-    }).pipe(Effect.provide(wiring.sandboxServer({ port, host, seed, speed, webhooks, ...files })))
+    }).pipe(Effect.provide(wiring.sandboxServer({ port, host, speed, webhooks, ...seeded, ...files })))
   }),
 ).pipe(
   Command.withDescription(

@@ -143,6 +143,7 @@ export const adminView = (state: SandboxState, truth: Truth, at: number, filter:
   const sessions = [...state.flows.sessions.values()].filter(({ created }) => asked(created))
   return {
     at: iso(at),
+    counted_since: iso(truth.countedSince),
     filter,
     open: open.length,
     rule_breaks: newest(truth.ruleBreaks.filter(asked), filter, dated),
@@ -370,7 +371,9 @@ export const adminPage = (view: AdminView): string =>
 <style>
 ${readStyle()}</style></head>
 <body><header><h1>What really happened</h1>
-<p>The embedded service at <time>${escapeHtml(view.at ?? "")}</time>, its own time. All times are UTC.</p>
+<p>The embedded service at <time>${escapeHtml(view.at ?? "")}</time>, its own time. All times are UTC.
+Reads of states, polls that came too fast, catalogue reads and faults are counted since \
+<time>${escapeHtml(view.counted_since ?? "")}</time>, when the service was started.</p>
 <form method="get" action="/admin">${field("Customer", "customer", view.filter.customer)}\
 ${field("Application", "application", view.filter.application)}${field("Rows", "limit", view.filter.limit)}\
 <button>Show</button> <a href="/admin">all</a> <a href="/admin/truth">as JSON</a></form></header>

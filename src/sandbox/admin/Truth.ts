@@ -58,6 +58,7 @@ const faultsSeen = ({ file, tally, recent }: FaultWatch) => ({
 })
 
 const watchSeen = (watch: CallWatch) => ({
+  countedSince: watch.since,
   ...given({ faults: watch.faults && faultsSeen(watch.faults) }),
   catalogueReads: [...watch.catalogueReads].map(([application, { count }]) => ({ application, count })),
 })

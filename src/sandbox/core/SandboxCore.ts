@@ -30,9 +30,9 @@ export interface SandboxCore {
 /** What the handlers of one service share. */
 export class Core extends Context.Service<Core, SandboxCore>()("nightjar/sandbox/Core") {}
 
-/** A fault takes the answer of the current call: its content reaches nobody. */
-export const AnswerLost = Context.Reference<boolean>("nightjar/sandbox/AnswerLost", {
-  defaultValue: () => false,
+/** Records what the current call's answer delivers, once all of it is sent: never, if it reaches nobody. */
+export const WhenSent = Context.Reference<(record: () => void) => void>("nightjar/sandbox/WhenSent", {
+  defaultValue: () => (record) => record(),
 })
 
 /** What a call is decided upon: the state, the moment in which it came, and who makes it. */
@@ -43,13 +43,13 @@ export interface Look extends Pick<SandboxCore, "seed" | "reading" | "state"> {
 
 /** A call with all that its handler works on. */
 export interface Call extends SandboxCore, Look {
-  readonly answerLost: boolean
+  readonly whenSent: (record: () => void) => void
 }
 
 export const beginCall = Effect.gen(function* () {
   const core = yield* Core
   const at = yield* Clock.currentTimeMillis
-  const call: Call = { ...core, at, application: yield* CallingApplication, answerLost: yield* AnswerLost }
+  const call: Call = { ...core, at, application: yield* CallingApplication, whenSent: yield* WhenSent }
   return call
 })
 
@@ -68,12 +68,19 @@ export const recordEvents = (core: SandboxCore, events: Events): void => {
   if (events.length > 0) for (const listener of core.listeners) listener(events)
 }
 
-/** Records what was decided on a call, and answers it. */
+const isDelivery = ({ _tag }: SandboxEvent): boolean => _tag === "RecordsDelivered"
+
+/** Records what was decided on a call, and answers it; a delivery is recorded once the answer is sent. */
 export const settle = <Decided extends Decision>(
-  core: SandboxCore,
+  call: Call,
   decision: Decided,
 ): Effect.Effect<AnswerOf<Decided>, RefusalOf<Decided>> => {
-  recordEvents(core, decision.events)
+  const delivered = decision.events.filter(isDelivery)
+  recordEvents(
+    call,
+    decision.events.filter((event) => !isDelivery(event)),
+  )
+  if (delivered.length > 0) call.whenSent(() => recordEvents(call, delivered))
   return "answer" in decision
     ? Effect.succeed(decision.answer as AnswerOf<Decided>)
     : Effect.fail(decision.refusal as RefusalOf<Decided>)
@@ -87,7 +94,7 @@ export const decidedBy =
   (...args: Args) =>
     Effect.flatMap(beginCall, (call) => settle(call, decide(call, ...args)))
 
-// Calls that create no event are the most frequent ones: counted in memory, forgotten by a restart.
+// Calls that create no event are the most frequent ones: counted in memory since the service began.
 
 /** Polling limits: not shown; own choice: more than five reads less than a second after the one before. */
 const tooSoonMs = 1_000
@@ -130,6 +137,8 @@ export interface FaultWatch {
 }
 
 export interface CallWatch {
+  /** When counting began: a restart forgets what came before. */
+  readonly since: number
   /** By execution. */
   readonly stateReads: Map<string, StateReads>
   /** By application. */
@@ -138,7 +147,8 @@ export interface CallWatch {
 }
 
 /** Faults without a seed of their own follow the service's. */
-export const newCallWatch = (seed: number, faults: Faults | undefined): CallWatch => ({
+export const newCallWatch = (seed: number, faults: Faults | undefined, since: number): CallWatch => ({
+  since,
   stateReads: new Map(),
   catalogueReads: new Map(),
   faults: faults === undefined ? undefined : { file: { seed, ...faults }, tally: emptyTally(), recent: [] },

@@ -3,17 +3,8 @@
  * (the reference does not show them) and marked as such in every record. `schemas/readings` has a
  * record schema for each of them.
  */
-import {
-  amountOf,
-  cifOf,
-  dateOf,
-  family,
-  newestOccurrence,
-  occurrenceDay,
-  occurrencesIn,
-  personOf,
-  recurrenceOf,
-} from "./Person.ts"
+import { amountOf, cifOf, dateOf, family, newestOccurrence, occurrenceDay, occurrencesIn } from "./Person.ts"
+import { personOf, recurrenceOf } from "./Person.ts"
 import type { DatesContext, RecordBody, RecordContext, RecordFamily } from "./Person.ts"
 import { dayNumber } from "../state/ResultsPlan.ts"
 import { seeded } from "../state/Reading.ts"

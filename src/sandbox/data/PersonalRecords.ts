@@ -3,18 +3,8 @@
  * Sources give more or less detail: every optional field is present in some records and missing from
  * others. The shape of every other family is this service's own and marked as such.
  */
-import {
-  addressOf,
-  amountOf,
-  cifOf,
-  dateOf,
-  family,
-  occurrenceDay,
-  occurrencesIn,
-  personOf,
-  recurrenceOf,
-  twoDigits,
-} from "./Person.ts"
+import { addressOf, amountOf, cifOf, dateOf, family, occurrenceDay, occurrencesIn } from "./Person.ts"
+import { personOf, recurrenceOf, twoDigits } from "./Person.ts"
 import type { Address, Person, RecordBody, RecordContext, RecordFamily } from "./Person.ts"
 import { seeded, type Draw } from "../state/Reading.ts"
 

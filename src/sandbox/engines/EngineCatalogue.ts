@@ -3,15 +3,8 @@
  * category whose forms and features differ as in a real catalogue. Between them they offer every feature of
  * 2.1.
  */
-import {
-  bankFeatures,
-  defineEngine as define,
-  loginForm,
-  nif,
-  password,
-  settingsForm,
-  text,
-} from "./EngineDefinition.ts"
+import { bankFeatures, defineEngine as define, loginForm, nif, password } from "./EngineDefinition.ts"
+import { settingsForm, text } from "./EngineDefinition.ts"
 import type { EngineDefinition } from "./EngineDefinition.ts"
 import { firstApplication } from "../state/SandboxState.ts"
 

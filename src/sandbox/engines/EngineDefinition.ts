@@ -5,14 +5,8 @@
 import { given } from "../../base/Schemas.ts"
 import { definedSettings, type FormSchema, type Setting } from "../../service/Engine.ts"
 import { features } from "../../service/Vocabulary.ts"
-import type {
-  Feature,
-  actionRequiredFrequencies,
-  engineEvents,
-  engineStatuses,
-  environments,
-  mainCategories,
-} from "../../service/Vocabulary.ts"
+import type { Feature, actionRequiredFrequencies, engineEvents } from "../../service/Vocabulary.ts"
+import type { engineStatuses, environments, mainCategories } from "../../service/Vocabulary.ts"
 
 type Field = Readonly<Record<string, unknown>>
 

@@ -116,7 +116,11 @@ const words: Words<Behaviour> = [
     "the customer cancels N seconds after a challenge: ABORTED / USER_CANCELLED",
   ],
   ["expire-N", timed("expireMs"), "N seconds to answer a challenge (default 120)"],
-  ["records-N", counted("records", recordsMax), "N records in total, spread evenly over the features"],
+  [
+    "records-N",
+    counted("records", recordsMax),
+    `N records in total (${recordsMax} at most), spread evenly over the features`,
+  ],
   [
     "partial",
     { partial: true },
@@ -144,7 +148,11 @@ const words: Words<Behaviour> = [
     "the results become final N seconds after the execution closes; until then, they have one record " +
       "that the final results do not have, and lack one that the final results have",
   ],
-  ["attach-N", counted("documents", documentsMax), "the results name N documents, which can be downloaded"],
+  [
+    "attach-N",
+    counted("documents", documentsMax),
+    `the results name N documents (${documentsMax} at most), which can be downloaded`,
+  ],
   [
     "odd",
     { odd: true },

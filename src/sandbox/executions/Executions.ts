@@ -11,15 +11,8 @@ import { findEngine } from "../engines/EngineCatalogue.ts"
 import { challengeForms, whyUnavailable, type EngineDefinition } from "../engines/EngineDefinition.ts"
 import { challengeHash, endOf, planTimeline, readBehaviour, stillbornTimeline } from "./Behaviour.ts"
 import type { Behaviour } from "./Behaviour.ts"
-import {
-  findFault,
-  invalidItems,
-  isSealed,
-  loginHashes,
-  namedByEnd,
-  openParameters,
-  unknownEngine,
-} from "./JudgeRequest.ts"
+import { findFault, invalidItems, isSealed, loginHashes, namedByEnd, openParameters } from "./JudgeRequest.ts"
+import { unknownEngine } from "./JudgeRequest.ts"
 import type { Fault, OpenedValues } from "./JudgeRequest.ts"
 import { askedFeatures, planResults, type AskedFeature } from "./PlanResults.ts"
 import { familyBody, profileBody } from "./Results.ts"
@@ -407,21 +400,22 @@ const countFamilies = (records: ReadonlyArray<Item>): Readonly<Record<string, nu
 
 /** `source`: which of the results sources answered; equal answers of one source leave one event. */
 export const deliveryOf = (
-  { at, answerLost }: Call,
+  { at }: Call,
   { started: { execution_id }, delivered }: Execution,
   source: string,
   records: ReadonlyArray<Item>,
 ): ReadonlyArray<SandboxEvent> => {
   const counts = countFamilies(records)
   const isKnown = JSON.stringify(counts) === JSON.stringify(delivered.get(source))
-  return answerLost || isKnown ? [] : [{ _tag: "RecordsDelivered", at, execution_id, source, counts }]
+  return isKnown ? [] : [{ _tag: "RecordsDelivered", at, execution_id, source, counts }]
 }
 
 /** 4.12: 404 also if the run has read no profile. */
 export const readProfile = decidedBy((call, execution_id: string) => {
   const execution = findExecution(call, execution_id)
-  const body = execution && profileBody(call.seed, execution, call.at)
-  if (execution === undefined || body === undefined) return notFound
+  if (execution === undefined) return notFound
+  const body = profileBody(call.seed, execution, call.at)
+  if (body === undefined) return refused({ _tag: "NotFound", detail: "no profile was read" })
   return answered(body, ...(body.is_closed ? deliveryOf(call, execution, "profile", [body.profile]) : []))
 })
 

@@ -166,15 +166,21 @@ const isBeyondLimits = ({ error }: FormFinding): boolean => error.type === beyon
  * reading says otherwise: BAD_CONFIGURATIONS, at once: the request itself is at fault, and an unchanged
  * retry fails in the same way.
  */
-const limitFindings = (engine: EngineDefinition, { code, configurations }: AskedFeature, at: number) =>
-  settleFeature(code, configurations, at, engine.keepsMonths).beyond.map((name) => ({
+const limitFindings = (engine: EngineDefinition, { code, configurations }: AskedFeature, at: number) => {
+  const { settings, beyond } = settleFeature(code, configurations, at, engine.keepsMonths)
+  const { from_date = "", to_date = "" } = settings
+  return beyond.map((name) => ({
     error: {
       loc: [name],
-      msg: `beyond the limits: the source keeps ${engine.keepsMonths} months`,
+      msg:
+        name === "from_date" && from_date > to_date
+          ? "is after to_date"
+          : `beyond the limits: the source keeps ${engine.keepsMonths} months`,
       type: beyondLimits,
     },
     input: configurations[name],
   }))
+}
 
 const featureFindings = (engine: EngineDefinition, asked: ReadonlyArray<AskedFeature>, at: number) =>
   asked.flatMap((feature) => {

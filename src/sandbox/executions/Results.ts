@@ -6,16 +6,8 @@
 import { Struct } from "effect"
 import { documentsOf, inventedConsent } from "../data/Documents.ts"
 import { featuresAt } from "./StateBody.ts"
-import {
-  familyOf,
-  kindsOf,
-  oddProduct,
-  oddSubFamily,
-  resultsAreFinal,
-  resultsAreWhole,
-  retrievedAt,
-  retrievedByFeature,
-} from "./PlanResults.ts"
+import { familyOf, kindsOf, oddProduct, oddSubFamily, resultsAreFinal } from "./PlanResults.ts"
+import { resultsAreWhole, retrievedAt, retrievedByFeature } from "./PlanResults.ts"
 import { flowMoves } from "../state/FlowMoves.ts"
 import { sessionEnds } from "../state/FlowTimeline.ts"
 import { dayOf, type FeaturePlan, type Retrieval } from "../state/ResultsPlan.ts"

@@ -3,20 +3,23 @@
  * schema defines what is allowed, and help explains it to people.
  */
 import { Schema } from "effect"
-import { HttpApi } from "effect/http-api"
+import { HttpApi, type HttpApiGroup } from "effect/http-api"
 import { isDurationWithin } from "../../base/Text.ts"
 import { seeded, wrapWords } from "../state/Reading.ts"
 import { ServiceApi } from "../../service/Api.ts"
 
-/** The contract's endpoints by what a router knows about a request: `GET /api/…/:execution_id`. */
-export const endpointOfRoute: ReadonlyMap<string, string> = (() => {
+/** An API's endpoints by what a router knows about a request: `GET /api/…/:execution_id`. */
+export const endpointsOf = <Id extends string, Groups extends HttpApiGroup.Constraint>(
+  api: HttpApi.HttpApi<Id, Groups>,
+): ReadonlyMap<string, string> => {
   const names = new Map<string, string>()
-  HttpApi.reflect(ServiceApi, {
+  HttpApi.reflect(api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint }) => void names.set(`${endpoint.method} ${endpoint.path}`, endpoint.identifier),
   })
   return names
-})()
+}
+export const endpointOfRoute = endpointsOf(ServiceApi)
 
 export const endpointNames: ReadonlyArray<string> = [...endpointOfRoute.values()]
 
@@ -208,4 +211,6 @@ export const faultHelp = [
   ...wrapWords(endpointNames.join(" "), "  "),
   "",
   "GET /admin on the same port shows what happened and which rules callers broke; /admin/truth as JSON.",
+  "Reads of states, polls that came too fast, catalogue reads and faults are counted since the service was",
+  "started, also with --state.",
 ].join("\n")

@@ -5,13 +5,8 @@
 import { Effect, Schema } from "effect"
 import { given } from "../../base/Schemas.ts"
 import { answered, beginCall, decidedBy, refused, settle, type Call, type Look } from "../core/SandboxCore.ts"
-import {
-  consentDocuments,
-  defaultSignature,
-  documentBytes,
-  documentsOf,
-  givenConsent,
-} from "../data/Documents.ts"
+import { consentDocuments, defaultSignature, documentBytes, documentsOf } from "../data/Documents.ts"
+import { givenConsent } from "../data/Documents.ts"
 import { checkForm } from "../engines/AnswerEngines.ts"
 import { findEngine } from "../engines/EngineCatalogue.ts"
 import { whyUnavailable } from "../engines/EngineDefinition.ts"

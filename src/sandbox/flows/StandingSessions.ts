@@ -257,7 +257,7 @@ it, and POST /SESSION/STEP takes a step: start, consent, connect, answer, leave,
 
 ${words}
 
-Sessions whose id is 5e55000000000000 and eight of these hex digits already exist:
+sandbox-app-1 has sessions already, whose id is 5e55000000000000 and eight of these hex digits:
 
 ${standing}
   from 00000100 on, decided by the seed`

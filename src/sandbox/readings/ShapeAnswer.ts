@@ -60,7 +60,7 @@ const flowError = ({ flow_error_body }: FullReading, status: number): ErrorBody 
   if (flow_error_body === "html") {
     return { text: `<html><body><h1>${status}</h1></body></html>`, contentType: "text/html" }
   }
-  return json({ error: { code, message: `the session answers ${status}` } })
+  return json({ error: { code, message: `the flow API answers ${status}` } })
 }
 
 type Shape = (reading: FullReading, body: Fields) => Fields

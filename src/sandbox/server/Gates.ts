@@ -2,34 +2,18 @@
  * The gate before every endpoint of the embedded service: it requires the application secret (section 5)
  * and answers a request that does not decode with 422 and a list of validation items (section 7).
  */
+import { isUtf8 } from "node:buffer"
 import { IncomingMessage, ServerResponse } from "node:http"
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
-import {
-  Clock,
-  Duration,
-  Effect,
-  Layer,
-  Option,
-  Predicate,
-  Result,
-  Schema,
-  SchemaIssue,
-  Stream,
-} from "effect"
+import { Clock, Duration, Effect, Layer, Option, Predicate, Result, Schema, SchemaIssue } from "effect"
+import { Stream } from "effect"
 import { HttpClientRequest, HttpMethod, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiError, HttpApiMiddleware } from "effect/http-api"
 import { readDuration } from "../../base/Text.ts"
-import { AnswerLost, noteFault } from "../core/SandboxCore.ts"
+import { WhenSent, noteFault } from "../core/SandboxCore.ts"
 import { endpointOfRoute, judgeCall, type Fault, type JudgedCall } from "../faults/Faults.ts"
-import {
-  errorBody,
-  gatewayAnswer,
-  invalidBody,
-  nestedToken,
-  refusedEndpoint,
-  retryAfter,
-  shapeBody,
-} from "../readings/ShapeAnswer.ts"
+import { errorBody, gatewayAnswer, invalidBody, nestedToken } from "../readings/ShapeAnswer.ts"
+import { refusedEndpoint, retryAfter, shapeBody } from "../readings/ShapeAnswer.ts"
 import type { EdgeAnswer } from "../readings/ShapeAnswer.ts"
 import { Sandbox } from "./Sandbox.ts"
 import type { FullReading } from "../state/Reading.ts"
@@ -58,13 +42,19 @@ export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provid
         Effect.provideService(CallingApplication, application),
         Effect.map(asInvalid),
         Effect.catch((error) =>
-          isRequestError(error) ? Effect.succeed(invalid(error)) : Effect.fail(error),
+          isRequestError(error)
+            ? Effect.map(HttpServerRequest.ParsedSearchParams, (query) => invalid(error, query))
+            : Effect.fail(error),
         ),
       )
       if (!HttpMethod.hasBody(request.method)) return answered
       // A body that breaks off while it is read is left to the endpoint to answer.
-      return Effect.orElseSucceed(request.text, () => "").pipe(
-        Effect.flatMap((body) => (isTooDeep(body) ? Effect.succeed(tooDeep) : answered)),
+      return Effect.orElseSucceed(request.arrayBuffer, () => new ArrayBuffer(0)).pipe(
+        Effect.flatMap((body) => {
+          const bytes = Buffer.from(body)
+          if (!isUtf8(bytes)) return Effect.succeed(notUtf8)
+          return measureBody(bytes).depth > depthMax ? Effect.succeed(tooDeep) : answered
+        }),
       )
     }),
   )
@@ -73,13 +63,13 @@ export class SandboxGate extends HttpApiMiddleware.Service<SandboxGate, { provid
 /** Real parameters are never nested this deep; every fold over a body recurses once for each level. */
 const depthMax = 64
 
-const isTooDeep = (body: string): boolean => measureBody(Buffer.from(body)).depth > depthMax
-
 /** Section 7: `{detail}`, a text or a list of validation items. */
 export const refuse = (status: number, detail: unknown) =>
   HttpServerResponse.jsonUnsafe({ detail }, { status })
 const invalidItem = (loc: ReadonlyArray<string>, msg: string) =>
   refuse(422, [{ loc, msg, type: "value_error" }])
+/** Read leniently, two names would become one. */
+const notUtf8 = invalidItem(["body"], "not UTF-8")
 const tooDeep = invalidItem(["body"], `nested more than ${depthMax} deep`)
 
 const isRequestError = (error: unknown): error is HttpApiError.HttpApiSchemaError =>
@@ -100,14 +90,15 @@ const locationPart = (part: PropertyKey | { readonly key: PropertyKey }): string
   return typeof key === "number" ? key : String(key)
 }
 
-/** One item per error; the values themselves are not repeated. */
-const invalid = (error: HttpApiError.HttpApiSchemaError) =>
+/** One item per error; of the values, only those of a query are repeated (4.8). */
+const invalid = (error: HttpApiError.HttpApiSchemaError, query: Readonly<Record<string, unknown>>) =>
   refuse(
     422,
     issuesOf(error.cause.issue).issues.map(({ path = [], message }) => ({
       loc: [slots[error.kind], ...path.map(locationPart)],
       msg: message,
       type: "value_error",
+      ...(error.kind === "Query" ? { input: query[String(path[0])] } : {}),
     })),
   )
 
@@ -208,13 +199,33 @@ const cutBody = (request: Request, response: Response, share: number): Effect.Ef
   return Effect.succeed(HttpServerResponse.stream(stream, options))
 }
 
+/** What an answer delivers counts once all of it was written to the caller's socket; a HEAD has no body. */
+const whenSent = (request: Request): typeof WhenSent.Service => {
+  if (request.method === "HEAD") return () => {}
+  if (!(request.source instanceof IncomingMessage)) return (record) => record()
+  const response = NodeHttpServerRequest.toServerResponse(request)
+  // A journal that cannot be written fails this fiber, not the process.
+  return (record) => void response.once("finish", () => void Effect.runFork(Effect.sync(record)))
+}
+
+/** Middleware for every route. */
+export const SentGate = {
+  layer: HttpRouter.middleware(
+    (route) =>
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+        Effect.provideService(route, WhenSent, whenSent(request)),
+      ),
+    { global: true },
+  ),
+}
+
 /** With any kind of fault except a delay, the service's answer reaches nobody. */
 const inject = <E>(
   fault: Fault,
   request: Request,
   answered: Effect.Effect<Response, E>,
 ): Effect.Effect<Response, E> => {
-  const route = Effect.provideService(answered, AnswerLost, true)
+  const route = Effect.provideService(answered, WhenSent, () => {})
   const { status, applied, reset, cut, malformed, body } = fault
   if (fault.hang === true) return Effect.never
   if (status !== undefined) {
@@ -253,7 +264,7 @@ export const FaultGate = {
 
 // Inside of faults, outside of the contract's codecs, because an answer under a reading need not fit them.
 
-const sent = ({ status, body: { text, contentType } }: EdgeAnswer): Response =>
+export const sent = ({ status, body: { text, contentType } }: EdgeAnswer): Response =>
   text === "" ? HttpServerResponse.empty({ status }) : HttpServerResponse.text(text, { status, contentType })
 
 /** A start with a token in the other form, converted to the form that the routes read. */

@@ -11,7 +11,7 @@ import type { Answer, Delivery, Outbox } from "../hooks/Outbox.ts"
 import { Sandbox } from "./Sandbox.ts"
 
 const atOnceMax = 16
-/** Only the status of a target's answer counts; this much of its body is read to keep the connection. */
+/** An answer counts by its status, once it came whole or this much of its body did. */
 const answerBytesMax = 65_536
 
 /** Codes of a connection that was never established: nothing was sent. */
@@ -26,12 +26,13 @@ const answerOfFailure = ({ reason }: HttpClientError.HttpClientError): Answer =>
 /** Redirects are not followed: the event is for the target alone. */
 const answerOfStatus = (status: number): Answer => (status >= 200 && status < 300 ? "taken" : "refused")
 
+/** Whether it came whole, as far as it is read. */
 const drain = (response: HttpClientResponse.HttpClientResponse) => {
   let left = answerBytesMax
   return response.stream.pipe(
     Stream.takeWhile((bytes) => (left -= bytes.length) > 0),
     Stream.runDrain,
-    Effect.ignore,
+    Effect.isSuccess,
   )
 }
 
@@ -41,8 +42,9 @@ const sendHook = Effect.fnUntraced(
     const request = HttpClientRequest.post(url, { headers }).pipe(HttpClientRequest.bodyJsonUnsafe(body))
     const response = yield* Effect.timeoutOption(client.execute(request), within)
     if (Option.isNone(response)) return "unclear"
-    yield* Effect.timeoutOption(drain(response.value), within)
-    return answerOfStatus(response.value.status)
+    const isWhole = yield* Effect.timeoutOption(drain(response.value), within)
+    const answer = answerOfStatus(response.value.status)
+    return answer === "taken" && !Option.contains(isWhole, true) ? "unclear" : answer
   },
   Effect.catch((failure) => Effect.succeed(answerOfFailure(failure))),
   // A target gets no tracing headers of this process.

@@ -10,12 +10,15 @@ import { given } from "../../base/Schemas.ts"
 import { adminPage, type AdminFilter, type AdminView } from "../admin/AdminPage.ts"
 import { readRecords } from "../executions/Executions.ts"
 import { encryptionKey } from "../executions/JudgeRequest.ts"
+import { endpointsOf } from "../faults/Faults.ts"
 import { createSession, takeStep, viewSession, widgetBodies } from "../flows/FlowSessions.ts"
 import { bindHooks, listHooks, unbindHooks } from "../hooks/Hooks.ts"
+import { gatewayAnswer } from "../readings/ShapeAnswer.ts"
 import { Sandbox } from "./Sandbox.ts"
-import { SandboxGate, refuse } from "./Gates.ts"
+import { SandboxGate, refuse, sent } from "./Gates.ts"
 import { Webhook, deliveryOrders } from "../state/HookState.ts"
-import { Conflict, Forbidden, Invalid, NoContent, NotFound, Unauthorized } from "../../service/Api.ts"
+import { Conflict, Forbidden, Invalid, NoContent, NotFound, ServiceApi } from "../../service/Api.ts"
+import { Unauthorized } from "../../service/Api.ts"
 
 const limitMax = 1_000
 const limitDefault = 100
@@ -65,6 +68,8 @@ const page = answering((view) =>
   HttpServerResponse.text(adminPage(view), { headers, contentType: "text/html; charset=utf-8" }),
 )
 
+const encryptionKeyPath = "/api/sandbox/encryption-key"
+
 /** Without a secret: the truth, its page, and the public half of the service's key (5). */
 export const OpenRoutes = {
   layer: Layer.unwrap(
@@ -72,7 +77,7 @@ export const OpenRoutes = {
       Layer.mergeAll(
         HttpRouter.add("GET", "/admin/truth", truth(sandbox)),
         HttpRouter.add("GET", "/admin", page(sandbox)),
-        HttpRouter.add("GET", "/api/sandbox/encryption-key", HttpServerResponse.jsonUnsafe(encryptionKey)),
+        HttpRouter.add("GET", encryptionKeyPath, HttpServerResponse.jsonUnsafe(encryptionKey)),
       ),
     ),
   ),
@@ -185,6 +190,40 @@ const widget = HttpApiBuilder.group(OwnApi, "widget", (handlers) =>
     cancelByClient: ({ params: { session_id } }) => takeStep(session_id, { _tag: "client-cancel" }),
   }),
 )
+
+// Whatever no route takes: a path that the service does not have, or a method that the path does not have.
+
+const openRoutes = ["GET /admin", "GET /admin/truth", `GET ${encryptionKeyPath}`]
+const namedRoutes = [...endpointsOf(ServiceApi).keys(), ...endpointsOf(OwnApi).keys(), ...openRoutes]
+
+/** The methods of a path, which is read as the router reads it. */
+const methodsOf = (path: string): ReadonlyArray<string> => {
+  const found = namedRoutes.flatMap((route) => {
+    const [method = "", pattern = ""] = route.split(" ")
+    return new RegExp(`^${pattern.replaceAll(/:\w+/g, "[^/]+")}/?$`, "i").test(path) ? [method] : []
+  })
+  return [...new Set(found.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))]
+}
+
+const unmatched = ({ core: { reading } }: Sandbox["Service"]) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, ({ method, url }) => {
+    const path = url.replace(/[?#;].*$/s, "").replaceAll(/\/{2,}/g, "/")
+    const gateway = gatewayAnswer(reading, path.toLowerCase())
+    if (gateway !== undefined) return sent(gateway)
+    const allowed = methodsOf(path)
+    if (allowed.length === 0 || allowed.includes(method)) return refuse(404, "Not Found")
+    return HttpServerResponse.setHeader(refuse(405, "Method Not Allowed"), "allow", allowed.join(", "))
+  })
+
+/** A HEAD takes the way of a GET. */
+const methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const
+export const UnmatchedRoutes = {
+  layer: HttpRouter.addAll(
+    Effect.map(Sandbox, (sandbox) =>
+      methods.map((method) => HttpRouter.route(method, "*", unmatched(sandbox))),
+    ),
+  ),
+}
 
 /** Needs the service, a router and the platform's HTTP services. */
 export const OwnRoutes = {

@@ -12,7 +12,7 @@ import type { Faults } from "../faults/Faults.ts"
 import { decideStartHooks } from "../hooks/Hooks.ts"
 import type { Webhook } from "../state/HookState.ts"
 import { outboxOf } from "../hooks/Outbox.ts"
-import { openJournal, type JournalFailed } from "../state/Journal.ts"
+import { SeedChanged, openJournal, type JournalFailed } from "../state/Journal.ts"
 import { resolveReading, type Reading } from "../state/Reading.ts"
 import { applyEvent, emptyState } from "../state/SandboxState.ts"
 
@@ -33,7 +33,10 @@ export const timeKeeperOf = ({ journal }: Pick<SandboxCore, "journal">): Effect.
 }
 
 export interface SandboxOptions {
-  readonly seed: number
+  /** Without it, the journal's own, else 1. */
+  readonly seed?: number | undefined
+  /** Whether the journal is of one seed for good; jobs of several seeds may share an output folder. */
+  readonly keepsSeed?: boolean
   /** A file that keeps the events; without it, the service forgets everything when it stops. */
   readonly journal?: string | undefined
   /** Targets of all applications' events; `HookDispatcher` has to run for anything to be delivered. */
@@ -46,21 +49,27 @@ export interface SandboxOptions {
 
 const openCore = Effect.fnUntraced(function* (
   options: SandboxOptions,
-): Effect.fn.Return<SandboxCore, JournalFailed, Scope.Scope> {
+): Effect.fn.Return<SandboxCore, JournalFailed | SeedChanged, Scope.Scope> {
+  const at = yield* Clock.currentTimeMillis
   const state = emptyState()
   const journal = options.journal === undefined ? undefined : yield* openJournal(options.journal)
   for (const event of journal?.events ?? []) applyEvent(state, event)
+  const known = journal?.events.find((event) => event._tag === "Seeded")?.seed
+  const seed = options.seed ?? known ?? 1
+  if (options.keepsSeed === true && known === undefined) journal?.append([{ _tag: "Seeded", at, seed }])
+  else if (options.keepsSeed === true && known !== seed)
+    return yield* new SeedChanged({ path: options.journal ?? "", seed: known ?? seed })
   // Only `append` is kept, so that the replayed events can be freed.
   const core = {
-    seed: options.seed,
+    seed,
     reading: resolveReading(options.reading),
     state,
     journal: journal && { append: journal.append },
     inputs: new Map(),
     listeners: new Set<Listener>(),
-    watch: newCallWatch(options.seed, options.faults),
+    watch: newCallWatch(seed, options.faults, at),
   }
-  recordEvents(core, decideStartHooks(state.hooks, yield* Clock.currentTimeMillis, options.webhooks ?? []))
+  recordEvents(core, decideStartHooks(state.hooks, at, options.webhooks ?? []))
   return core
 })
 
@@ -77,7 +86,7 @@ const serviceOf = (core: SandboxCore) => ({
 export class Sandbox extends Context.Service<Sandbox, ReturnType<typeof serviceOf>>()(
   "nightjar/sandbox/Sandbox",
 ) {
-  static readonly layer = (options: SandboxOptions): Layer.Layer<Sandbox, JournalFailed> =>
+  static readonly layer = (options: SandboxOptions): Layer.Layer<Sandbox, JournalFailed | SeedChanged> =>
     Layer.effect(Sandbox, Effect.map(openCore(options), serviceOf))
 }
 

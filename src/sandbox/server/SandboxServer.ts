@@ -4,16 +4,8 @@
  * 127.0.0.1 unless told otherwise, prints nothing, and returns its addresses; port 0 takes any free port.
  */
 import { ByteSize, Context, Duration, Effect, Layer, type Scope } from "effect"
-import {
-  HttpClient,
-  HttpClientError,
-  HttpIncomingMessage,
-  HttpMethod,
-  HttpRouter,
-  HttpServer,
-  HttpServerRequest,
-  HttpServerResponse,
-} from "effect/http"
+import { HttpClient, HttpClientError, HttpIncomingMessage, HttpMethod, HttpRouter } from "effect/http"
+import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpClientRequest, HttpServerError } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { LocalServer } from "../../base/LocalServer.ts"
@@ -25,8 +17,8 @@ import * as Executions from "../executions/Executions.ts"
 import { startExecution } from "../executions/Executions.ts"
 import { downloadAttachment, readFlowResults } from "../flows/FlowSessions.ts"
 import * as Hooks from "../hooks/Hooks.ts"
-import { ConnectionLost, FaultGate, ReadingGate, SandboxGate, TimeGate } from "./Gates.ts"
-import { OpenRoutes, OwnRoutes, RecordsRoutes } from "./OwnRoutes.ts"
+import { ConnectionLost, FaultGate, ReadingGate, SandboxGate, SentGate, TimeGate } from "./Gates.ts"
+import { OpenRoutes, OwnRoutes, RecordsRoutes, UnmatchedRoutes } from "./OwnRoutes.ts"
 import { coreOfSandbox, type Sandbox } from "./Sandbox.ts"
 import * as Tokens from "../tokens/Tokens.ts"
 import { ServiceApi } from "../../service/Api.ts"
@@ -100,6 +92,8 @@ export const SandboxRoutes = {
     OpenRoutes.layer,
     RecordsRoutes.layer.pipe(Layer.provide(TimeGate.layer)),
     OwnRoutes.layer.pipe(Layer.provide(ReadingGate.layer)),
+    SentGate.layer,
+    UnmatchedRoutes.layer,
   ).pipe(HttpRouter.provideRequest(coreOfSandbox)),
 }
 

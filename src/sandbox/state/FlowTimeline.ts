@@ -4,15 +4,8 @@
  * section 6.2 happens. Pure: no timer runs, and a session that nobody reads costs nothing.
  */
 import { flowMoves, refusalOf } from "./FlowMoves.ts"
-import type {
-  FlowMove,
-  FlowMoveName,
-  FlowPhase,
-  FlowSessionCreated,
-  FlowSessionEvent,
-  FlowSourcePlan,
-  TakenStep,
-} from "./FlowMoves.ts"
+import type { FlowMove, FlowMoveName, FlowPhase, FlowSessionCreated, FlowSessionEvent } from "./FlowMoves.ts"
+import type { FlowSourcePlan, TakenStep } from "./FlowMoves.ts"
 import type { ErrorItem, Retrieval } from "./ResultsPlan.ts"
 import { acceptedIn, afterAsking, endIn, lifeOf, statusCodeOf, unread } from "./Timeline.ts"
 import type { ChallengeAnswer, SessionReads, Stop } from "./Timeline.ts"

@@ -24,6 +24,16 @@ export class JournalInUse extends Schema.TaggedError<JournalInUse>()("JournalInU
   }
 }
 
+/** With another seed, records that were final would be others. */
+export class SeedChanged extends Schema.TaggedError<SeedChanged>()("SeedChanged", {
+  path: Schema.String,
+  seed: Schema.Int,
+}) {
+  override get message(): string {
+    return `${this.path} was begun with seed ${this.seed}`
+  }
+}
+
 const newline = 0x0a
 const EventLine = Schema.fromJsonString(SandboxEvent)
 const TimedLine = Schema.fromJsonString(Schema.Struct({ at: Schema.Finite }))

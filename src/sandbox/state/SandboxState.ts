@@ -141,7 +141,7 @@ const isOf = <Event>(
 
 /** The fold. Events about executions that do not exist are ignored: a journal may have lost its beginning. */
 export const applyEvent = (state: SandboxState, event: SandboxEvent): void => {
-  if (event._tag === "TimeKept") return
+  if (event._tag === "TimeKept" || event._tag === "Seeded") return
   state.sequence += 1
   if (isOf(FlowSessionEvents, event)) return applyFlowEvent(state.flows, event)
   dropExpired(state.tokens, event.at, (id) => state.executions.get(id)?.phases ?? [])
@@ -265,8 +265,12 @@ const ResultsRefused = Schema.TaggedStruct("ResultsRefused", ofExecution)
 /** Nothing happened; time must not go back before `at`, whatever happens to the process. */
 const TimeKept = Schema.TaggedStruct("TimeKept", { at })
 
+/** What all records and draws of this journal come from, for good: written by a server. */
+const Seeded = Schema.TaggedStruct("Seeded", { at, seed: Schema.Int })
+
 export const SandboxEvent = Schema.Union([
   TimeKept,
+  Seeded,
   Started,
   StartRefused,
   Resumed,

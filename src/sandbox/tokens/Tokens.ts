@@ -11,19 +11,9 @@ import type { StartInput } from "../executions/Executions.ts"
 import { fingerprint } from "../state/Reading.ts"
 import type { SandboxState } from "../state/SandboxState.ts"
 import { iso, isJudged } from "../state/Timeline.ts"
-import {
-  isVerified,
-  openSealed,
-  sealText,
-  serviceHalfFor,
-  ticketSeal,
-  ticketWindow,
-  tokenKeyFor,
-  verifierOf,
-  type Seal,
-  type StoredToken,
-  type TicketExchanged,
-} from "../state/TokenState.ts"
+import { isVerified, openSealed, sealText, serviceHalfFor, ticketSeal } from "../state/TokenState.ts"
+import { ticketWindow, tokenKeyFor, verifierOf, type Seal, type StoredToken } from "../state/TokenState.ts"
+import { type TicketExchanged } from "../state/TokenState.ts"
 import { LoginParameters, type StartRequest, type ValidationItem } from "../../service/Execution.ts"
 import type { ExchangeRequest, TokenizedStartRequest } from "../../service/Token.ts"
 

@@ -26,7 +26,7 @@ const rules = (seen: Answer) =>
   itemsOf(seen, "rule_breaks", "rows").map((row) => [field(row, "rule"), field(row, "customer_id")])
 
 ofTheServiceAt(0)("the truth and its page", (it) => {
-  it("the truth is read without a secret: executions, their states, refused starts", function* (caller) {
+  it("the truth is read without a secret: executions, their states, refused starts [counted since]", function* (caller) {
     const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x-1" })
     yield* caller.start("ok", { external_execution_id: "x-1" })
     yield* TestClock.adjust(12_000)
@@ -34,6 +34,8 @@ ofTheServiceAt(0)("the truth and its page", (it) => {
     const truth = yield* look(caller, "/truth")
     shows(truth, {
       status: 200,
+      at: "1970-01-01T00:00:12.000Z",
+      counted_since: "1970-01-01T00:00:00.000Z",
       open: 1,
       "executions.total": 1,
       "executions.rows.0": {

@@ -284,6 +284,10 @@ ofTheService("the engines", (it) => {
       "?markets=ES&markets=es&features=loans_read&features=loans&features=x&features_mode=xor" +
       "&main_category=banks&is_online=perhaps"
     shows(yield* list(query), { status: 422, json: { detail } })
+    expect(field(yield* list("?main_category=public&main_category=cloud"), "detail", 0)).toMatchObject({
+      loc: ["query", "main_category"],
+      input: ["public", "cloud"],
+    })
   })
 })
 

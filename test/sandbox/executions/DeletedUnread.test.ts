@@ -1,10 +1,11 @@
 /** The observer's rule against deleting what nobody was given, told from what was retrieved and what answers carried. */
 import { readFileSync } from "node:fs"
+import { connect } from "node:net"
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
-import { Caller, inProcess, textField, toldAt, truth } from "../server/Caller.ts"
+import { Caller, inProcess, overHttp, textField, toldAt, truth, type Reach } from "../server/Caller.ts"
 import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
 
@@ -19,6 +20,16 @@ interface Asked {
   readonly reads: string
 }
 
+/** Asks for this address and closes the connection at the first bytes of the answer. */
+const breakOff = (method: string, url: string) =>
+  Effect.callback<void>((resume) => {
+    const { port, pathname } = new URL(url)
+    const socket = connect(Number(port), "127.0.0.1")
+    socket.write(`${method} ${pathname} HTTP/1.1\r\nHost: localhost\r\nX-APP-SECRET: sandbox-app-1\r\n\r\n`)
+    socket.once("data", () => socket.destroy())
+    socket.once("close", () => resume(Effect.void))
+  })
+
 /** One execution of `c-1`, read and deleted. */
 const deleteAfter = ({ words, more = profileOnly, reads }: Asked) =>
   Effect.gen(function* () {
@@ -30,6 +41,8 @@ const deleteAfter = ({ words, more = profileOnly, reads }: Asked) =>
       Effect.exit(caller.call("GET", `${caller.base_url}/executions/results/${id}/${family}/v1/records`))
     for (const read of reads.split(" ")) {
       if (read === "wait") yield* TestClock.adjust("6 seconds")
+      if (read === "broken") yield* breakOff("GET", caller.resultsUrl(textField(started, "session_id")))
+      if (read === "head") yield* breakOff("HEAD", caller.resultsUrl(textField(started, "session_id")))
       if (read === "flow") yield* Effect.exit(caller.results(textField(started, "session_id")))
       if (read === "profile") yield* Effect.exit(caller.call("GET", caller.profileUrl(id)))
       if (read === "profiles") yield* records("customer_information")
@@ -52,7 +65,13 @@ const lost = (retrieved: unknown, delivered: unknown, ...families: ReadonlyArray
   breaks: [["deleted_unread", families]],
 })
 
-const told = (title: string, asked: Asked, expected: unknown, options: Partial<SandboxOptions> = {}) =>
+const told = (
+  title: string,
+  asked: Asked,
+  expected: unknown,
+  options: Partial<SandboxOptions> = {},
+  reach: Reach = inProcess,
+) =>
   toldAt(
     0,
     title,
@@ -61,6 +80,7 @@ const told = (title: string, asked: Asked, expected: unknown, options: Partial<S
       expect(yield* seen).toEqual(expected)
     },
     options,
+    reach,
   )
 
 describe("deleted unread", () => {
@@ -116,6 +136,25 @@ describe("deleted unread", () => {
       lost(three, {}, profile),
       { faults: { faults: [{ on: "readFlowResults", ...fault }] } },
     )
+
+  const brokenOff: ReadonlyArray<readonly [title: string, reads: string, words: string, expected: unknown]> =
+    [
+      ["[unread head] is one whose results were asked for with HEAD", "head", "records-3", none],
+      [
+        "[unread broken] is one whose caller closed the connection within the answer",
+        "broken",
+        "records-20000",
+        lost({ [profile]: 20_000 }, {}, profile),
+      ],
+      [
+        "is not one that was read whole after an answer that broke off",
+        "broken wait wait wait wait flow",
+        "records-20000",
+        kept({ [profile]: 20_000 }),
+      ],
+    ]
+  for (const [title, reads, words, expected] of brokenOff)
+    told(title, { reads, words }, expected, {}, overHttp)
 
   toldAt(0, "is on the admin page, with what nobody received", function* () {
     yield* deleteAfter({ words: "records-3", reads: "" })

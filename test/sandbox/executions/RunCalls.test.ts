@@ -29,6 +29,15 @@ ofTheService("a call on a run", (it) => {
     ])
   })
 
+  it("says that no profile was read, not that it is unknown [no profile]", function* (caller) {
+    const id = yield* caller.begin("queue-60")
+    for (const [of, detail] of [
+      [id, "no profile was read"],
+      ["nobody", "no such execution"],
+    ] as const)
+      shows(yield* caller.call("GET", caller.profileUrl(of)), { status: 404, json: { detail } })
+  })
+
   it("aborts it wherever it stands, keeps what was read, and frees its place [abortExecution 204] [move 5] [reason CLIENT_CANCELLED] [abortExecution 304] [move 6] [error 8]", function* (caller) {
     for (const [words, seconds, before] of [
       ["queue-60", 1, 202],

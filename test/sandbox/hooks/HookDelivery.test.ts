@@ -95,6 +95,16 @@ describe("deliveries", () => {
       }
     }))
 
+  it("[end_hook torn] a 2xx that breaks off after its headers leaves it open, too", () =>
+    run(function* (caller, target) {
+      target.answerWith("torn")
+      const started = yield* caller.start("queue-0+run-0")
+      yield* pass(9)
+      expect(yield* endHook(started)).toBe("doubtful")
+      yield* pass(2)
+      expect(yield* endHook(started)).toBe("re_delivered")
+    }))
+
   it("[end_hook ko] the sixth failure is the last: waits grow from ten seconds to two hours", () =>
     run(function* (caller, target) {
       target.answerWith(500, 404, 301, 429, 503, 400)

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
-import type { JournalFailed } from "../../../src/sandbox/state/Journal.ts"
+import type { JournalFailed, SeedChanged } from "../../../src/sandbox/state/Journal.ts"
 import { folder } from "../../harness/Folder.ts"
 import { Caller, field } from "../server/Caller.ts"
 import { HookTarget, endHook, inVirtualTime, night, pass, webhookUrl as url } from "./HookTarget.ts"
@@ -12,7 +12,7 @@ import { HookTarget, endHook, inVirtualTime, night, pass, webhookUrl as url } fr
 const endsOnly = { webhooks: [{ url, events: ["ended"] }] }
 const nowhere = { webhooks: [] }
 
-type Nights = (journal: string) => Generator<Effect.Effect<unknown, JournalFailed>, void, never>
+type Nights = (journal: string) => Generator<Effect.Effect<unknown, JournalFailed | SeedChanged>, void, never>
 const inFolder = (title: string, nights: Nights) =>
   it(title, () =>
     inVirtualTime(

@@ -2,15 +2,15 @@
  * A target of webhooks for tests: an HttpClient in the dispatcher's own fiber that notes every delivery with
  * its time, and answers as it is told.
  */
-import { Cause, Clock, Context, Effect, Exit, Layer } from "effect"
+import { Cause, Clock, Context, Effect, Exit, Layer, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpServerResponse, type HttpClientRequest } from "effect/http"
 import { HookDispatcher } from "../../../src/sandbox/server/HookDispatcher.ts"
 import type { Sandbox, SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import { World } from "../../simulation/World.ts"
 import { Caller, field, inProcess, textField } from "../server/Caller.ts"
 
-/** `hang` never answers, `cut` and `refused` break the connection after and before the request. */
-export type TargetAnswer = number | "hang" | "cut" | "refused"
+/** `hang` never answers, `cut` and `refused` break the connection after and before the request, `torn` in a 200. */
+export type TargetAnswer = number | "hang" | "cut" | "refused" | "torn"
 
 export interface Received {
   readonly at: number
@@ -54,6 +54,10 @@ const makeTarget = (): HookTarget["Service"] => {
       received.push({ at, url: url.href, headers, body: JSON.parse(textOf(request)) as unknown })
       if (answer === "cut") return yield* transportError(request, "ECONNRESET")
       if (answer === "hang") return yield* Effect.never
+      if (answer === "torn") {
+        const torn = HttpServerResponse.stream(Stream.fail("torn"), { status: 200 })
+        return HttpServerResponse.toClientResponse(torn, { request })
+      }
       return HttpServerResponse.toClientResponse(HttpServerResponse.empty({ status: answer }), { request })
     }),
   )

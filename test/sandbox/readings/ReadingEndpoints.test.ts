@@ -33,15 +33,21 @@ describe("the flow API of a reading", () => {
       yield* caller.call("GET", caller.attachmentUrl(session, "a"), { secret: undefined }),
       yield* caller.call("GET", `${caller.flows_url}/hooks/list`),
       yield* caller.createSession(),
+      yield* caller.call("GET", `${caller.flows_url}/nothing`),
+      yield* caller.call("PUT", `${caller.flows_url}/hooks/list`),
     ]
   })
-  told("is absent: a gateway's page answers every call", { flow_api: "absent" }, function* () {
-    for (const { status, contentType, text } of yield* everyFlowCall) {
-      expect([status, contentType]).toEqual([404, expect.stringContaining("text/html")])
-      expect(text).toContain("<title>404 Not Found</title>")
-    }
-    expect((yield* truth).executions.map((seen) => seen.results_reads)).toEqual([[]])
-  })
+  told(
+    "[flow api paths] is absent: a gateway's page answers every call",
+    { flow_api: "absent" },
+    function* () {
+      for (const { status, contentType, text } of yield* everyFlowCall) {
+        expect([status, contentType]).toEqual([404, expect.stringContaining("text/html")])
+        expect(text).toContain("<title>404 Not Found</title>")
+      }
+      expect((yield* truth).executions.map((seen) => seen.results_reads)).toEqual([[]])
+    },
+  )
   told("is forbidden to this account", { flow_api: "forbidden", flow_error_body: "html" }, function* () {
     const answers = yield* everyFlowCall
     const detail = "the flow API is not enabled for this account"
@@ -54,7 +60,7 @@ describe("the flow API of a reading", () => {
     504: "SESSION_LOCKED",
   }
   const byCode = (status: number, code: string) =>
-    JSON.stringify({ error: { code, message: `the session answers ${status}` } })
+    JSON.stringify({ error: { code, message: `the flow API answers ${status}` } })
   for (const [flow_error_body, type, expected] of [
     ["code", "application/json", byCode],
     ["html", "text/html", (status: number) => `<html><body><h1>${status}</h1></body></html>`],

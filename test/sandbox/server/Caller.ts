@@ -12,7 +12,7 @@ import { encryptionKey } from "../../../src/sandbox/executions/JudgeRequest.ts"
 import { Sandbox, type SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient, SandboxServer } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { SandboxAddress } from "../../../src/sandbox/server/SandboxServer.ts"
-import type { JournalFailed } from "../../../src/sandbox/state/Journal.ts"
+import type { JournalFailed, SeedChanged } from "../../../src/sandbox/state/Journal.ts"
 
 type Method = "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE"
 
@@ -203,7 +203,7 @@ export class Caller extends Context.Service<Caller, ReturnType<typeof callerOf>>
 /** A way to reach a service with these options. */
 export type Reach = (
   options: SandboxOptions,
-) => Layer.Layer<Caller | Sandbox, JournalFailed | HttpServerError.ServeError>
+) => Layer.Layer<Caller | Sandbox, JournalFailed | SeedChanged | HttpServerError.ServeError>
 
 export const inProcess = (options: SandboxOptions) =>
   Layer.effect(

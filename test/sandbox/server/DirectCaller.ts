@@ -14,7 +14,7 @@ export class DirectCaller {
     journal: { append: (events) => void this.events.push(...events) },
     inputs: new Map(),
     listeners: new Set(),
-    watch: newCallWatch(7, undefined),
+    watch: newCallWatch(7, undefined, 0),
   }
   now: number
 

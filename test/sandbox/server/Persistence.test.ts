@@ -104,6 +104,21 @@ describe("the state file", () => {
     }
   })
 
+  effect("[state seed] is of one seed for good, which a start without one continues with", function* () {
+    const journal = yield* journalIn
+    const seedOf = (seed?: number) =>
+      Effect.map(Sandbox, ({ core }) => core.seed).pipe(
+        Effect.provide(Sandbox.layer({ seed, journal, keepsSeed: true })),
+        Effect.catch(({ message }) => Effect.succeed(message)),
+      )
+    expect([yield* seedOf(7), yield* seedOf(), yield* seedOf(8), yield* seedOf(7)]).toEqual([
+      7,
+      7,
+      `${journal} was begun with seed 7`,
+      7,
+    ])
+  })
+
   effect("is closed to others, even if it was open to them before", function* () {
     const journal = yield* journalIn
     writeFileSync(journal, "")

@@ -95,6 +95,50 @@ describe("a server on this machine", () => {
       }),
     )
 
+    it.effect("[no route] says that a path is not there, and which methods one has", () =>
+      Effect.gen(function* () {
+        const { base_url } = yield* SandboxServer
+        const init = "/api/executions/init/v1/parametrized"
+        const lines = [
+          ["GET /nothing", 404, undefined],
+          ["HEAD /nothing", 404, undefined],
+          ["POST /flows/nothing?x=1", 404, undefined],
+          ["GET /admin/nothing", 404, undefined],
+          [`GET ${init}`, 405, "POST"],
+          [`HEAD ${init}`, 405, "POST"],
+          ["PATCH //api/executions/HANDLER/v1/some-id/", 405, "GET, HEAD, PUT"],
+          ["PUT /api/config/engines/sandbox-bank:website", 405, "GET, HEAD"],
+          ["POST /admin", 405, "GET, HEAD"],
+        ] as const
+        const rest = "HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        for (const [line, status, allow] of lines) {
+          const answer = yield* exchange(base_url, [`${line} ${rest}`])
+          const [head = "", body] = answer.split("\r\n\r\n")
+          const detail = status === 404 ? "Not Found" : "Method Not Allowed"
+          expect([line, statusOf(answer), /^allow: (.*)\r$/im.exec(head)?.[1], body]).toEqual([
+            line,
+            status,
+            allow,
+            line.startsWith("HEAD") ? "" : JSON.stringify({ detail }),
+          ])
+          expect(head).toMatch(/^content-type: application\/json/im)
+        }
+      }),
+    )
+
+    it.effect("[not utf-8] refuses a body that is not UTF-8: two customers would be one", () =>
+      Effect.gen(function* () {
+        const { base_url } = yield* SandboxServer
+        const body =
+          '{"engine_reference":"sandbox-bank:website","customer_id":"cliente-\xF1","parameters":{}}'
+        const answer = yield* exchange(base_url, [post(`Content-Length: ${body.length}`), body])
+        expect([statusOf(answer), answer.split("\r\n\r\n")[1]]).toEqual([
+          422,
+          '{"detail":[{"loc":["body"],"msg":"not UTF-8","type":"value_error"}]}',
+        ])
+      }),
+    )
+
     it.effect("answers an invalid request without a 5xx", () =>
       Effect.gen(function* () {
         const { base_url } = yield* SandboxServer

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { judgeSettings, readDate, settleFeature } from "../../../src/sandbox/state/ResultsPlan.ts"
 import { engineOf, readFeature, rowsOf, windows, type Row, type Settings } from "../engines/ReadFeature.ts"
-import { field, morning, ofTheService, shows, stateOf } from "../server/Caller.ts"
+import { field, itemsOf, morning, ofTheService, shows, stateOf } from "../server/Caller.ts"
 
 const dates = (record: Row | undefined) =>
   rowsOf(record?.["transactions"]).map((row) => String(row["value_date"]))
@@ -123,6 +123,14 @@ ofTheService("a setting", (it) => {
 // Relative phrases, the days that an engine keeps and what happens beyond them; data that is protected until unlocked.
 
 ofTheService("a date beyond what the source keeps", (it) => {
+  it("[dates inverted] is named apart from a from_date after its to_date", function* () {
+    const { state } = yield* readFeature("accounts_read", { from_date: "yesterday", to_date: "11 years ago" })
+    const errors = itemsOf(state, "configurations_errors")
+    expect(errors.map((error) => [field(error, "loc", 3), field(error, "msg")])).toEqual([
+      ["from_date", '"yesterday" is after to_date'],
+      ["to_date", '"11 years ago" beyond the limits: the source keeps 24 months'],
+    ])
+  })
   for (const code of windows) {
     const months = engineOf(code) === "es-bank:api" ? 24 : 120
     const old = { from_date: months === 24 ? "25 months ago" : "11 years ago" }
