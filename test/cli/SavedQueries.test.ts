@@ -102,9 +102,7 @@ describe("the saved queries", () => {
             "other_records | added | accounts | bank:account |  | 1 | 1",
             "other_records | gone | accounts | bank:account |  | 1 | 1",
           ],
-          counted: [
-            "c-1 | bank | accounts_read | 3 | 1 | 2 | succeeded | FEATURE_COMPLETED | nightly.2026-11-21",
-          ],
+          counted: ["c-1 | bank | accounts_read | 3 | 1 | 2 | succeeded | COMPLETED | nightly.2026-11-21"],
           documents: [],
           former: ["c-2 | nightly | 2026-11-20 | 2026-11-20"],
           freshness: [

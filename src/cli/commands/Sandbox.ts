@@ -66,14 +66,12 @@ export const sandbox = Command.make(
       Flag.withDefault("127.0.0.1"),
     ),
     seed: Flag.Int("seed").pipe(
-      Flag.withDescription(
-        "The same seed gives the same data and behaviour, but new ids (default: that of --state, else 1)",
-      ),
+      Flag.withDescription("Of data and behaviour (default: --state's, or 1)"),
       only((seed) => seed >= 0, "a whole number from 0"),
       Flag.optional,
     ),
     speed: Flag.Finite("speed").pipe(
-      Flag.withDescription("Seconds of service time per real second, up to 1000000"),
+      Flag.withDescription("Service seconds per real second, up to 1000000"),
       only((speed) => speed > 0 && speed <= 1_000_000, "a number above 0, up to 1000000"),
       Flag.withDefault(1),
     ),
