@@ -197,9 +197,10 @@ const loans = {
 type LoansSchema = Omit<typeof loans, "columns" | "children"> &
   Readonly<Record<"columns" | "children", Readonly<Record<string, string>>>>
 
-const loansText = ({ columns, children, key }: LoansSchema): string => `table: loans
+/** `nth` is behind the names of its tables. */
+const loansText = ({ columns, children, key }: LoansSchema, nth: number): string => `table: loans_${nth}
 comment: Loans of a bank.
-product: loans
+product: loans_${nth}
 sub_families: ["bank:loan"]
 features: [customer_information_read]
 key: [${key.join(", ")}]
@@ -207,11 +208,16 @@ columns:
 ${Object.entries(columns)
   .map(([name, type]) => `  ${name}: { type: "${type}", comment: c }\n`)
   .join("")}${Object.keys(children).length === 0 ? "" : "children:\n"}${Object.entries(children)
-  .map(([name, rest]) => `  ${name}: { comment: l, ${rest} }\n`)
+  .map(
+    ([name, rest]) =>
+      `  ${name}: { comment: l, table: ${listTable(name, rest)}_${nth}, ${rest.replace(/^table: \w+, /, "")} }\n`,
+  )
   .join("")}`
 
-const loanOf = (number: string, day: string, more: object = {}) => ({
-  product: "loans",
+const listTable = (field: string, rest: string): string => /^table: (\w+)/.exec(rest)?.[1] ?? field
+
+const loanOf = (nth: number, number: string, day: string, more: object = {}) => ({
+  product: `loans_${nth}`,
   sub_family: "bank:loan",
   fetch_date: `${day}T01:00:00Z`,
   number,
@@ -272,69 +278,78 @@ const schemaChanges: Readonly<
 }
 
 describe("a record schema that changes", () => {
-  for (const [what, [before, now]] of Object.entries(schemaChanges))
-    it.live(
-      `gives equal rows equal ids, and rows as \`rebuild\` gives them: ${what} [decision 10 schema ids] [decision 10 schema documents] [decision 10 new list]`,
-      () =>
-        Effect.gen(function* () {
-          const base = mkdtempSync(join(tmpdir(), "nightjar-schemas-"))
-          yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(base, { recursive: true, force: true })))
-          const [root, schemasFolder] = [join(base, "output"), join(base, "records")]
-          for (const each of [root, schemasFolder]) mkdirSync(each)
-          const publishLoans = (day: string, customers: ReadonlyArray<string>) =>
-            Effect.gen(function* () {
-              yield* append([begin(`nightly.${day}`, day)])
-              for (const id of customers)
-                yield* succeed(
-                  `nightly.${day}`,
-                  `${id}-${day}`,
-                  id,
-                  resultsOf(
-                    loanOf("1", day, { attachment_id: "a-1" }),
-                    loanOf("2", day),
-                    loanOf("2", day, { amount: null, holders: undefined }),
-                  ),
-                )
-              return yield* publish(`nightly.${day}`)
-            }).pipe(Effect.provide(layers(root, { schemasFolder })))
-          const schemaIs = (schema: Partial<LoansSchema>) =>
-            writeFileSync(join(schemasFolder, "loans.yaml"), loansText({ ...loans, ...schema }))
-          schemaIs(before)
-          yield* publishLoans("2026-11-20", ["c-1", "c-2"])
-          schemaIs(now)
-          yield* publishLoans("2026-11-21", ["c-1"])
-          yield* Effect.gen(function* () {
-            const lists = Object.entries(now.children ?? ofLists).map(
-              ([field, rest]) => /table: (\w+)/.exec(rest)?.[1] ?? field,
+  it.live(
+    "gives equal rows equal ids, and rows as `rebuild` gives them [decision 10 schema ids] [decision 10 schema documents] [decision 10 new list]",
+    () =>
+      Effect.gen(function* () {
+        const base = mkdtempSync(join(tmpdir(), "nightjar-schemas-"))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(base, { recursive: true, force: true })))
+        const [root, schemasFolder] = [join(base, "output"), join(base, "records")]
+        for (const each of [root, schemasFolder]) mkdirSync(each)
+        // Each change in tables of its own.
+        const changes = Object.entries(schemaChanges)
+        const publishLoans = (day: string, customers: ReadonlyArray<string>) =>
+          Effect.gen(function* () {
+            yield* append([begin(`nightly.${day}`, day)])
+            const records = changes.flatMap((_, nth) => [
+              loanOf(nth, "1", day, { attachment_id: `a-${nth}` }),
+              loanOf(nth, "2", day),
+              loanOf(nth, "2", day, { amount: null, holders: undefined }),
+            ])
+            for (const id of customers)
+              yield* succeed(`nightly.${day}`, `${id}-${day}`, id, resultsOf(...records))
+            return yield* publish(`nightly.${day}`)
+          }).pipe(Effect.provide(layers(root, { schemasFolder })))
+        const schemasAre = (place: 0 | 1) => {
+          for (const [nth, [, both]] of changes.entries())
+            writeFileSync(
+              join(schemasFolder, `loans_${nth}.yaml`),
+              loansText({ ...loans, ...both[place] }, nth),
             )
-            // The members of `extra` are in no order.
-            const look = Effect.forEach(["loans", ...lists], (table) =>
+        }
+        schemasAre(0)
+        yield* publishLoans("2026-11-20", ["c-1", "c-2"])
+        schemasAre(1)
+        yield* publishLoans("2026-11-21", ["c-1"])
+        yield* Effect.gen(function* () {
+          const tables = changes.flatMap(([what, [, { children = ofLists }]], nth) => [
+            [what, `loans_${nth}`] as const,
+            ...Object.entries(children).map((list) => [what, `${listTable(...list)}_${nth}`] as const),
+          ])
+          // The members of `extra` are in no order.
+          const look = Effect.forEach(tables, ([what, table]) =>
+            Effect.map(
               Effect.forEach(["nights", "history", "main"], (schema) =>
                 Effect.map(rowsOf(root, `FROM ${schema}.${table} ORDER BY ALL`), (rows) =>
                   rows.map(({ extra, ...row }) => ({ ...row, extra: JSON.parse(String(extra)) as unknown })),
                 ),
               ),
-            )
-            const documents = rowsOf(
-              root,
-              "SELECT run_id, task_id, record_id FROM ops.documents ORDER BY ALL",
-            )
-            const [continued, naming] = [yield* look, yield* documents]
-            const store = openStore({ ...publisherOptions(root), schemasFolder })
-            assert.deepStrictEqual(yield* verify(yield* store), [])
-            yield* rebuild(yield* store, true)
-            assert.deepStrictEqual(continued, yield* look)
-            assert.deepStrictEqual([naming, naming.length], [yield* documents, 3])
-            const contents = yield* rowsOf(
-              root,
-              "SELECT count(DISTINCT content_id)::INTEGER AS n FROM nights.loans",
-            )
-            assert.deepStrictEqual(contents, [{ n: 3 }])
+              (rows) => [what, table, rows] as const,
+            ),
+          )
+          const documents = rowsOf(root, "SELECT run_id, task_id, record_id FROM ops.documents ORDER BY ALL")
+          const [continued, naming] = [yield* look, yield* documents]
+          const store = openStore({ ...publisherOptions(root), schemasFolder })
+          assert.deepStrictEqual(yield* verify(yield* store), [])
+          yield* rebuild(yield* store, true)
+          assert.deepStrictEqual(continued, yield* look)
+          assert.deepStrictEqual([naming, naming.length], [yield* documents, 3 * changes.length])
+          for (const [nth, [what]] of changes.entries())
             assert.deepStrictEqual(
-              yield* rowsOf(root, "SELECT DISTINCT change FROM changes('2026-11-20', '2026-11-21')"),
-              [{ change: "gone" }],
+              [
+                what,
+                yield* rowsOf(
+                  root,
+                  `SELECT count(DISTINCT content_id)::INTEGER AS n FROM nights.loans_${nth}`,
+                ),
+              ],
+              [what, [{ n: 3 }]],
             )
-          }).pipe(Effect.provide(layers(root, { schemasFolder })))
-        }).pipe(Effect.scoped),
-    )
+          assert.deepStrictEqual(
+            yield* rowsOf(root, "SELECT DISTINCT change FROM changes('2026-11-20', '2026-11-21')"),
+            [{ change: "gone" }],
+          )
+        }).pipe(Effect.provide(layers(root, { schemasFolder })))
+      }).pipe(Effect.scoped),
+  )
 })
