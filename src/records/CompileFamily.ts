@@ -377,7 +377,6 @@ export const lineageCells = (
 
 interface Route {
   readonly table: string
-  readonly fetched: ReadonlyArray<string>
   readonly identity: ReturnType<typeof familyIdentity>
   readonly compiled: ReturnType<typeof compileFamily>
   readonly own: TableBuilder
@@ -386,15 +385,30 @@ interface Route {
 
 const noFields: ReadonlyArray<string> = []
 
+/** A record, or half of one, has times of fetching; other objects have none. */
+export const fetchedIn = (families: ReadonlyArray<RecordFamily>): FetchedOf => {
+  const known = new Map<unknown, Map<unknown, ReadonlyArray<string>>>()
+  for (const { product, subFamilies, fetched } of families) {
+    const own = known.get(product) ?? new Map<unknown, ReadonlyArray<string>>()
+    for (const name of subFamilies) own.set(name, fetched)
+    known.set(product, own)
+  }
+  return ({ product, sub_family }) =>
+    product === undefined && sub_family === undefined
+      ? noFields
+      : (known.get(product)?.get(sub_family) ?? defaultFetched)
+}
+
 export class Routes {
   readonly #routes = new Map<string, Map<string, Route>>()
+  readonly fetchedOf: FetchedOf
 
   constructor(families: ReadonlyArray<RecordFamily>, builder: (table: string) => TableBuilder) {
+    this.fetchedOf = fetchedIn(families)
     for (const family of families) {
       const route: Route = {
         table: family.table,
-        fetched: family.fetched,
-        identity: familyIdentity(family, (value) => this.fetchedOf(value)),
+        identity: familyIdentity(family, this.fetchedOf),
         compiled: compileFamily(family),
         own: builder(family.table),
         children: family.children.map(({ table }) => builder(table)),
@@ -407,12 +421,5 @@ export class Routes {
 
   find(product: string, sub_family: string): Route | undefined {
     return this.#routes.get(product)?.get(sub_family)
-  }
-
-  /** A record, or half of one, has times of fetching; other objects have none. */
-  readonly fetchedOf: FetchedOf = ({ product, sub_family }) => {
-    if (product === undefined && sub_family === undefined) return noFields
-    if (typeof product !== "string" || typeof sub_family !== "string") return defaultFetched
-    return this.find(product, sub_family)?.fetched ?? defaultFetched
   }
 }

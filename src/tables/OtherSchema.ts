@@ -12,8 +12,8 @@ import { literal, identifier } from "../base/DuckDbFailed.ts"
 import type { MisfitCount } from "../ledger/RunFacts.ts"
 import type { Cell } from "../records/ColumnData.ts"
 import { TableBuilder, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
-import { compileKeeping, familyIdentity, fieldsOf, itemOf, lineageCells } from "../records/CompileFamily.ts"
-import { misfitName, misfitsIn, Routes } from "../records/CompileFamily.ts"
+import { compileKeeping, familyIdentity, fetchedIn, fieldsOf, itemOf } from "../records/CompileFamily.ts"
+import { lineageCells, misfitName, misfitsIn } from "../records/CompileFamily.ts"
 import type { HeldColumn, HeldRow, Lineage } from "../records/CompileFamily.ts"
 import { flushAll, flushFull, type Flushed } from "../records/Flush.ts"
 import { addUpMisfits } from "../records/Misfits.ts"
@@ -238,8 +238,7 @@ const rowMaker = (
   then: { readonly own: Held; readonly lists: ReadonlyArray<ListThen> },
 ) => {
   const own = builderOf(familyTable(family), wasId)
-  const { fetchedOf } = new Routes(families, () => own)
-  const identity = familyIdentity(family, fetchedOf)
+  const identity = familyIdentity(family, fetchedIn(families))
   const compiled = compileKeeping(family)
   const idsOf = idsInTurn()
   const leading = leadingIn(family)
