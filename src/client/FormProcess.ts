@@ -55,7 +55,8 @@ const openChecker = (memoryMb: number): ChildProcess =>
     execArgv: [],
     serialization: "advanced",
     stdio: ["ignore", "ignore", "ignore", "ipc"],
-  })
+    // What goes wrong when nobody listens is no failure of this process.
+  }).on("error", () => undefined)
 
 /** How the process ended. */
 interface End {
@@ -114,10 +115,8 @@ const startChecker = Effect.fnUntraced(function* ({ memoryMb, startWithin }: Bou
   return checker
 })
 
-/** What it says while it is being ended does not matter. */
 const endChecker = (checker: ChildProcess) =>
   Effect.callback<void>((resume) => {
-    checker.on("error", () => undefined)
     if (checker.pid === undefined || checker.exitCode !== null || checker.signalCode !== null)
       return void resume(Effect.void)
     checker.once("exit", () => resume(Effect.void))
@@ -134,7 +133,9 @@ const askChecker = (checker: ChildProcess, request: FormRequest, { memoryMb, ans
       exit: (end) => resume(Effect.fail(unusable(tellEnd(end, memoryMb)))),
     })
     keepAlive(checker, true)
-    checker.send(request)
+    checker.send(request, (failure) => {
+      if (failure !== null) resume(Effect.fail(unusable(crashed)))
+    })
     return silence
   }).pipe(
     Effect.timeoutOrElse({
@@ -168,7 +169,8 @@ const make = Effect.fnUntraced(function* (within: Bounds) {
   yield* Effect.addFinalizer(() => stop)
 
   const ask = Effect.fnUntraced(function* (request: FormRequest) {
-    const checker = (current ??= yield* startChecker(within))
+    // Somebody may have killed one that was idle: that says nothing about this form.
+    const checker = current?.connected === true ? current : (current = yield* startChecker(within))
     const answer = yield* askChecker(checker, request, within).pipe(
       Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : stop)),
       Effect.catch((ended) => Effect.succeed<FormAnswer>(ended)),

@@ -150,6 +150,11 @@ interface Spot {
   readonly key: string
 }
 
+const secretBelow = ({ secret, isRefusal }: Spot, key: string): Grade | undefined => {
+  if (secretFields.has(key)) return "process"
+  return isRefusal && repeated.has(key) ? (secret ?? "login") : secret
+}
+
 const placeBelow = (place: Place, key: string): Place => {
   if (place === "echo" || echoing.has(key)) return "echo"
   if (place === "word" || wordFields.has(key)) return "word"
@@ -158,12 +163,10 @@ const placeBelow = (place: Place, key: string): Place => {
 
 const spots: Surroundings<Spot> = {
   top: { secret: undefined, isRefusal: false, place: "free", key: "" },
-  below: ({ secret, isRefusal, place }, key) => ({
-    secret: secretFields.has(key)
-      ? "process"
-      : (secret ?? (isRefusal && repeated.has(key) ? "login" : undefined)),
-    isRefusal: isRefusal || refusals.has(key),
-    place: placeBelow(place, key),
+  below: (around, key) => ({
+    secret: secretBelow(around, key),
+    isRefusal: around.isRefusal || refusals.has(key),
+    place: placeBelow(around.place, key),
     key,
   }),
 }

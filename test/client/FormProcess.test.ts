@@ -1,6 +1,7 @@
 /** The checker's process: bounds of time and memory that end it and not this one; the next form is answered. */
 import { fork } from "node:child_process"
 import { once } from "node:events"
+import { readFileSync, readdirSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { FormChecker, FormProcess } from "../../src/client/FormProcess.ts"
@@ -40,6 +41,21 @@ const slow = paramsForm(
 const greedy = paramsForm({ list: { items: { type: "string", minLength: 9, pattern: "^x$" } } })
 const lists = one({ list: Array.from({ length: 400_000 }, (_, at) => `${at}`) })
 
+/** Processes with this in their command line, which has a zero behind each argument. */
+const killAll = (part: string): void => {
+  const running = readdirSync("/proc").filter((name) => /^\d+$/.test(name))
+  const isMeant = (pid: string): boolean => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(part)
+    } catch {
+      return false
+    }
+  }
+  const meant = running.filter(isMeant)
+  assert.strictEqual(meant.length, 1)
+  for (const pid of meant) process.kill(Number(pid), "SIGKILL")
+}
+
 describe("the process that checks forms", () => {
   live("returns what the forms say, and the values as they will be sent", function* () {
     const { check } = yield* FormChecker
@@ -70,6 +86,16 @@ describe("the process that checks forms", () => {
         fitted,
       ])
     }).pipe(Effect.provide(FormProcess.layer({ memoryMb: 64, answerWithin: Duration.seconds(50) }))),
+  )
+
+  it.live("is started again if it was killed while it was idle [promise 10 idle checker]", () =>
+    Effect.gen(function* () {
+      const { check } = yield* FormChecker
+      assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
+      killAll(["FormHostWorker.ts", "65", ""].join("\0"))
+      yield* Effect.sleep("200 millis")
+      assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
+    }).pipe(Effect.provide(FormProcess.layer({ memoryMb: 65 }))),
   )
 
   it("goes on when all are interrupted, and ends in the middle of a form once nobody listens [promise 10 checker]", async () => {
