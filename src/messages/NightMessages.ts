@@ -100,8 +100,8 @@ export const nightMessages = {
     "Wait until it ends, or give --state another file.",
   ),
   "journal-seed": refusal(
-    "the state file {path} was begun with seed {seed}; with another one, its records would be others",
-    "Give the seed that it was begun with, or none, or give --state another file.",
+    "the state file {path} was begun with seed {seed}: another one would change its records",
+    "Leave --seed out, or give --state another file.",
   ),
   "service-unavailable": unserved("the service cannot be used: {detail}", checkService),
   "journal-unusable": unserved(
@@ -282,9 +282,9 @@ export const nightMessages = {
     "The schema kept in the output folder was used: no record is missing.",
   ),
   "lists-gone": warning(
-    "the record schema lost the list {tables}: it has no table until the schema has it again",
-    "For its table, put the list back into the schema; with pseudonyms, then also run `nightjar rebuild`.",
-    "No item is missing: `extra` of the records has them, of all nights; with pseudonyms, landing has them.",
+    "the record schema no longer has the list {tables}, so it has no table",
+    "If that is a mistake, put the list back; with pseudonyms, run `nightjar rebuild` after that.",
+    "Nothing is lost: the items of all nights are in `extra` of their records, with pseudonyms in landing.",
   ),
   "answers-left-out": warning(
     "{answers} not in the tables: {where}: {reason}",

@@ -334,14 +334,14 @@ export const ownEnds = {
   ),
   /** A listed flow session that the service does not know, or that its customer never started (404, 412). */
   SESSION_UNKNOWN: engineerActs(
-    "The service does not know the session (any more), or the customer never started it. " +
-      "Rows that an earlier run read of it are kept.",
-    "If none did, correct the session's id in the job; otherwise remove it from the job.",
+    "The service does not have the session, or no longer has it, or the customer never started it. " +
+      "What earlier runs read of it is kept.",
+    "If it was never read, correct its id in the job; otherwise remove it from the job.",
   ),
   /** The same of one of which this run has read results that were not final yet. */
   SESSION_GONE: partial(
-    "The service no longer returns the session. What was read before it was final is kept: " +
-      "in `nights`, and in `main` where it has nothing final.",
+    "The service no longer has the session. What was read of it before it was final is kept: " +
+      "in `nights`, and in `main` unless that has something final.",
     "Remove the session from the job; its rows stay.",
     { results: "incomplete" },
   ),

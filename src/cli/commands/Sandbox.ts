@@ -66,7 +66,7 @@ export const sandbox = Command.make(
       Flag.withDefault("127.0.0.1"),
     ),
     seed: Flag.Int("seed").pipe(
-      Flag.withDescription("Of data and behaviour (default: --state's, or 1)"),
+      Flag.withDescription("Same seed, same data (default: --state's, or 1)"),
       only((seed) => seed >= 0, "a whole number from 0"),
       Flag.optional,
     ),
