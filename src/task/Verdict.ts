@@ -101,13 +101,18 @@ const partial = ({ message }: { readonly message?: string }): Verdict => ({
   ...(message === undefined ? {} : { message }),
 })
 
+const isSecretRefused = ({ reading }: Pulled[number]): boolean =>
+  reading._tag === "Refused" && (reading.http_status === 401 || reading.http_status === 403)
+
 /**
  * For a listed flow session: there is no execution, so nothing is counted and nothing deleted. `wasRead`: the
  * run has partial results of it.
  */
 export const verdictOfSession = (pulled: Pulled, wasRead: boolean): Verdict => {
   const last = pulled.at(-1)?.reading
-  if (last === undefined || last._tag === "Nothing" || last._tag === "Refused")
-    return own(wasRead ? "SESSION_GONE" : "SESSION_UNKNOWN")
-  return last._tag === "Unfinished" ? partial(last) : own("COMPLETED")
+  if (last?._tag === "Final") return own("COMPLETED")
+  if (last?._tag === "Unfinished") return partial(last)
+  // That says nothing of the session.
+  if (pulled.some(isSecretRefused)) return { ...own("SECRET_REFUSED"), message: answersText(pulled) }
+  return own(wasRead ? "SESSION_GONE" : "SESSION_UNKNOWN")
 }

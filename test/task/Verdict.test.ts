@@ -214,4 +214,16 @@ describe("the verdict", () => {
       own("RESULTS_PARTIAL"),
     ])
   })
+
+  it("of a listed session is the secret's if its reads were refused 401 or 403 [end SECRET_REFUSED session]", () => {
+    const told = (wasRead: boolean, http_status: number) =>
+      verdictOfSession([refused(flowResultsSource, http_status)], wasRead)
+    const ofSecret = (message: string) => ({ ...own("SECRET_REFUSED"), message })
+    expect([told(false, 401), told(false, 403), told(true, 403), told(true, 404)]).toEqual([
+      ofSecret("flow_results: 401"),
+      ofSecret("flow_results: 403"),
+      ofSecret("flow_results: 403"),
+      own("SESSION_GONE"),
+    ])
+  })
 })
