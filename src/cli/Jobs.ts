@@ -7,7 +7,7 @@ import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { Flag } from "effect/cli"
 import { counted } from "../base/Text.ts"
-import { orderProblems, type Job } from "../jobs/Job.ts"
+import { orderProblems, sessionWarnings, type Job } from "../jobs/Job.ts"
 import { renderProblem, type Problem } from "../base/DurableFile.ts"
 import { EnvFileFlag, note, only, severalFlag, unknownNames, warn } from "./Output.ts"
 import { refuse, refuseUnknown } from "./Failures.ts"
@@ -113,11 +113,13 @@ const eachOnce = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
 
 /** What the jobs say of each other, beside what is wrong with each. */
 const withOrder = (checked: ReadonlyArray<CheckedJob>): ReadonlyArray<CheckedJob> => {
-  const found = orderProblems(readableJobs(checked))
+  const jobs = readableJobs(checked)
+  const found = orderProblems(jobs)
+  const others = [...found.warnings, ...sessionWarnings(jobs)]
   const of = (problems: ReadonlyArray<Problem>, path: string) => problems.filter(({ file }) => file === path)
   return checked.map((one) => {
     const errors = of(found.errors, one.path)
-    const warnings = [...one.warnings, ...of(found.warnings, one.path)]
+    const warnings = [...one.warnings, ...of(others, one.path)]
     return errors.length === 0 ? { ...one, warnings } : { ...one, job: undefined, errors, warnings }
   })
 }

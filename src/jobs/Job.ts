@@ -222,6 +222,7 @@ export interface Job extends AsWritten {
   readonly sessions: ReadonlyArray<{
     readonly session_id: SessionId
     readonly customer_id: CustomerId | undefined
+    readonly place: Place
   }>
 }
 
@@ -294,6 +295,24 @@ export const orderProblems = (given: ReadonlyArray<OrderedJob>): OrderProblems =
       }
   }
   return { errors, warnings }
+}
+
+/** At each session that an earlier one of these jobs lists for another customer. */
+export const sessionWarnings = (
+  given: ReadonlyArray<Pick<Job, "name" | "sessions">>,
+): ReadonlyArray<Problem> => {
+  const listed = new Map<SessionId, { readonly job: string; readonly whose: CustomerId | undefined }>()
+  return given.flatMap(({ name, sessions }) =>
+    sessions.flatMap(({ session_id, customer_id, place }): ReadonlyArray<Problem> => {
+      const first = listed.get(session_id) ?? { job: name, whose: customer_id }
+      listed.set(session_id, first)
+      if (first.whose === customer_id) return []
+      const message =
+        `the job \`${first.job}\` lists this session for another customer, so its records would be in the ` +
+        "tables twice: list it in one job, with its own customer"
+      return [{ ...place, message }]
+    }),
+  )
 }
 
 /** The jobs without a circle, each behind those that it names; else in the order in which they were given. */

@@ -343,7 +343,7 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
     if (written.customer !== undefined) warnOfResemblance(context, written.customer, place)
     const { customer } = written
     const customer_id = customer === undefined ? undefined : CustomerId.make(customer)
-    return { session_id: SessionId.make(written.id), customer_id }
+    return { session_id: SessionId.make(written.id), customer_id, place }
   })
 }
 

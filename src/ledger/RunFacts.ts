@@ -100,6 +100,8 @@ const tableNotes = {
   gone: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Tables of lists that their record schema no longer has. */
   lists: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** How many listed sessions of the run the tables have for another customer, too; absent if none. */
+  shared_sessions: Schema.optionalKey(Schema.Int),
 }
 
 /** What earlier nights of a job keep at the service when a run ends. */

@@ -266,6 +266,12 @@ export const nightMessages = {
     "Look at the rows of `ops.rejected_records` whose product or sub_family is NULL.",
     "The values are in `ops.rejected_records`, and the answers are landed as they arrived.",
   ),
+  "sessions-shared": warning(
+    "{sessions} of this run also in the tables for another customer",
+    "List each session in one job, with its own customer. `coverage` shows its rows by `session_id`; those of " +
+      "the other customer stay until `nightjar forget CUSTOMER`.",
+    "The records of both are in the tables; the exit code does not change.",
+  ),
   "values-unfit": warning(
     "{values} of earlier runs do not fit the type that the column has now: {columns}",
     "`nightjar repair` derives the tables of earlier runs again from landing.",

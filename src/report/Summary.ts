@@ -83,7 +83,14 @@ const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) 
 
 const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<string> => {
   const { without = [], misfits = [], rejected = [], other, unfit = [], gone = [] } = published?.fact ?? {}
-  const { lists = [], models = [], stale, left_out = [], restored = [] } = published?.fact ?? {}
+  const {
+    lists = [],
+    models = [],
+    shared_sessions = 0,
+    stale,
+    left_out = [],
+    restored = [],
+  } = published?.fact ?? {}
   return [
     ...(held?.fact.gates ?? []).map(({ gate, expected, found }) =>
       told("gate-failed", { gate, expected, found }),
@@ -105,6 +112,9 @@ const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<st
       ? [told("records-without-schema", otherRecordsTold(other))]
       : []),
     ...misfitWarnings("values-unfit", unfit),
+    ...(shared_sessions === 0
+      ? []
+      : [told("sessions-shared", { sessions: counted(shared_sessions, "session") })]),
     ...models.map(({ name, why }) => told("model-failed", { name, why })),
     ...ifAny(gone, () => told("schemas-gone", { tables: listed(gone, namedMax) })),
     ...ifAny(lists, () => told("lists-gone", { tables: listed(lists, namedMax) })),

@@ -152,7 +152,7 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
     )
   if (published === undefined) return []
   const { version, unfit = [], gone = [], lists = [], models = [], without = [], restored = [] } = published
-  const { stale, released = [] } = published
+  const { stale, shared_sessions = 0, released = [] } = published
   const own: Fact = {
     ...publishedFact(run_id, version, published),
     ...(without.length === 0 ? {} : { without }),
@@ -161,6 +161,7 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
     ...(models.length === 0 ? {} : { models }),
     ...(gone.length === 0 ? {} : { gone }),
     ...(lists.length === 0 ? {} : { lists }),
+    ...(shared_sessions === 0 ? {} : { shared_sessions }),
     ...(stale === undefined ? {} : { stale }),
   }
   const facts: Array<Fact> = [own, ...keptFacts(yield* runIn(ledger, run_id), published.left_out)]

@@ -11,6 +11,7 @@ import { withinMachineTime } from "../base/Time.ts"
 import type { Freshness, FreshnessLimits, Gates } from "../jobs/Job.ts"
 import type { FailedGate, RunStarted, StaleData } from "../ledger/RunFacts.ts"
 import { newestAnswer, type RunState } from "../ledger/RunState.ts"
+import type { RunId } from "../service/Ids.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { asSubquery, openClosedOff } from "./BuildDatabase.ts"
@@ -284,6 +285,24 @@ const beyond = (all: ReadonlyArray<Beyond>) => ({
   count: all.length,
   examples: all.slice(0, namedMax).map(({ text }) => text),
 })
+
+const sharedSessionsSql = (run_id: string): string =>
+  `SELECT count(DISTINCT n.session_id) AS shared FROM ops.sessions AS n
+    JOIN store._sessions AS g ON g._alone = n.session_id
+      AND g.customer_id IS DISTINCT FROM n.customer_id
+    WHERE n.run_id = ${literal(run_id)} AND n.engine_reference IS NULL AND n.records IS NOT NULL`
+
+/** How many sessions the run read for their customer that the tables have for another one, too. */
+export const sharedSessionsIn = Effect.fn("Publishing.askSessions")(
+  function* (store: Store, run_id: RunId) {
+    const connection = yield* openClosedOff(store.layout.build, "read-only")
+    const [row] = yield* connection.rows(sharedSessionsSql(run_id))
+    return Number(row?.["shared"] ?? 0)
+  },
+  Effect.scoped,
+  withinMachineTime(askedWithin),
+  Effect.catch(() => Effect.succeed(0)),
+)
 
 /** `reveal`: the customer whom the tables call so; what is told stays with the operator. */
 export const staleIn = Effect.fn("Publishing.askFreshness")(

@@ -83,6 +83,8 @@ export interface Published extends Brought {
   readonly gone?: ReadonlyArray<string>
   /** Tables of lists that the record schema of the run before had, and that this one has not. */
   readonly lists?: ReadonlyArray<string>
+  /** Sessions of this run that the tables have for another customer, too. */
+  readonly shared_sessions?: number
   readonly models?: ReadonlyArray<FailedModel>
   /** Data that is older than the job allows; absent if there is none. */
   readonly stale?: StaleData

@@ -9,11 +9,11 @@ import { DuckDb } from "../base/DuckDb.ts"
 import type { Freshness, Job } from "../jobs/Job.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { RunState } from "../ledger/RunState.ts"
+import type { RunState, TaskState } from "../ledger/RunState.ts"
 import type { StaleData } from "../ledger/RunFacts.ts"
 import { listedSchemas } from "../records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
-import { failedGates, staleIn, gatesOfPart } from "./AskGates.ts"
+import { failedGates, gatesOfPart, sharedSessionsIn, staleIn } from "./AskGates.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun, fileSink, stageReadable, stageRun } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
@@ -51,6 +51,17 @@ const staleOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits
     : yield* staleIn(store, run.started, limits, yield* revealer(store))
 })
 
+const isListed = ({ planned }: TaskState): boolean => planned.session_id !== undefined
+
+/** What is asked of a finished version besides gates. */
+const notesOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits: Freshness | undefined) {
+  const hasListed = [...run.tasks.values()].some(isListed)
+  return {
+    stale: yield* staleOf(store, run, limits),
+    shared_sessions: hasListed ? yield* sharedSessionsIn(store, run.started.run_id) : 0,
+  }
+})
+
 /** Without `gating`, no gate is asked, and runs that are held back stay so. */
 const publishGated = Effect.fn("Publisher.publish")(function* (
   store: Store,
@@ -85,17 +96,18 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
       next: { schemas, ...withPolicy(store.pseudonyms?.policy), runs },
       gates: failedGates(store, own.state, gating?.gates),
       aside: keepAside(store, run_id, held),
-      settled: staleOf(store, own.state, gating?.freshness),
+      settled: notesOf(store, own.state, gating?.freshness),
     }
   })
   const changed = yield* change(store, put)
-  const { told, version, next, built, failedGates: gates, settled: stale = {} } = changed
+  const { told, version, next, built, failedGates: gates, settled } = changed
   if (version === undefined || next === undefined) {
     // What was published of the run while it went on is not current any more either.
     yield* withdrawInterim(store, run_id)
     return yield* new PublicationHeld({ run_id, database: heldDatabase(run_id), gates })
   }
   const { own, also, lists, lost } = told
+  const { stale = {}, shared_sessions = 0 } = settled ?? {}
   const { derived } = own
   const released = also.map((one) => ({ run_id: one.run_id, ...one.derived.brought }))
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
@@ -113,6 +125,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     models: built.models,
     gone: store.schemas.gone,
     lists,
+    shared_sessions,
     ...(Object.keys(stale).length === 0 ? {} : { stale }),
     without: [...runsWithout(next, built.gaps), ...lost],
     restored: changed.restored,

@@ -1,7 +1,8 @@
 /** The order of jobs that are given together, and what is wrong with one that cannot be kept. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { inOrder, orderProblems, type OrderedJob } from "../../src/jobs/Job.ts"
+import { inOrder, orderProblems, sessionWarnings, type OrderedJob } from "../../src/jobs/Job.ts"
+import { anId } from "../harness/Id.ts"
 
 const job = (name: string, ...after: ReadonlyArray<string>): OrderedJob => ({
   name,
@@ -47,6 +48,30 @@ describe("jobs", () => {
         message: "no job of this name was given, so there is nothing to wait for; did you mean `nightly`?",
       },
     ])
+  })
+
+  it("that list a session for two customers are warned at the later one [session shared jobs]", () => {
+    const listing = (name: string, ...sessions: ReadonlyArray<readonly [string, string?]>) => ({
+      name,
+      sessions: sessions.map(([id, customer], index) => ({
+        session_id: anId(id),
+        customer_id: customer === undefined ? undefined : anId(customer),
+        place: { file: `${name}.yaml`, line: index + 3, column: 5 },
+      })),
+    })
+    const first = listing("a", ["s-1", "c-1"], ["s-2", "c-2"], ["s-3"])
+    expect(sessionWarnings([first, listing("b", ["s-2", "c-2"], ["s-1", "c-9"])])).toEqual([
+      {
+        file: "b.yaml",
+        line: 4,
+        column: 5,
+        message:
+          "the job `a` lists this session for another customer, so its records would be in the tables " +
+          "twice: list it in one job, with its own customer",
+      },
+    ])
+    expect(sessionWarnings([first, listing("b", ["s-3"])])).toEqual([])
+    expect(sessionWarnings([first, listing("b", ["s-3", "c-3"])])).toHaveLength(1)
   })
 
   it("all keep their order unless one of them is told to wait for itself", () => {

@@ -31,8 +31,10 @@ const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = [
     ...refused.map((id) => login({ username: `user-${id}` })),
   ]
   const { engine_reference } = of("any")
-  const sessions = ready.length === 0 ? [] : [{ session_id: anId("s-1"), customer_id: anId("c-7") }]
-  const others = [...sessions, ...sessions.map(() => ({ session_id: anId("s-2"), customer_id: undefined }))]
+  const place = { file: "job.yaml", line: 1, column: 1 }
+  const sessions = ready.length === 0 ? [] : [{ session_id: anId("s-1"), customer_id: anId("c-7"), place }]
+  const more = sessions.map(() => ({ session_id: anId("s-2"), customer_id: undefined, place }))
+  const others = [...sessions, ...more]
   const { concurrency, execution } = jobOf([])
   const plan = planTasks({
     job: { assignments, sessions: others, concurrency, execution },

@@ -111,6 +111,7 @@ const standingSessions = (random: () => number): Job["sessions"] =>
     : Array.from({ length: 1 + Math.floor(random() * 6) }, (_, index) => ({
         session_id: anId(standingSessionId(Math.floor(random() ** 2 * 4_000) + index * 5_000)),
         customer_id: random() < 0.5 ? undefined : anId(`c-9${index}`),
+        place: { file: "job.yaml", line: 1, column: 1 },
       }))
 
 /** `numbersFrom`: the number of its first customer, by which those of several jobs differ. */

@@ -51,15 +51,17 @@ const drawnJob = (ids: ReadonlyArray<string>): Job => {
     }
     return at % 2 === 0 ? [tax, bank] : [bank]
   })
+  const place = { file: "job.yaml", line: 1, column: 1 }
   const sessions = ids.map((id, at) => ({
     session_id: anId(standingSessionId(256 + at)),
     customer_id: anId(id),
+    place,
   }))
   return {
     ...jobOf(assignments),
     concurrency: { max_in_flight: 6, per_engine: 4 },
     sessions,
-    pseudonyms: { key: reference, columns, place: { file: "job.yaml", line: 1, column: 1 } },
+    pseudonyms: { key: reference, columns, place },
   }
 }
 

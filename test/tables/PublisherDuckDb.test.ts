@@ -10,6 +10,9 @@ import { filesBelow } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { dataDictionary } from "../../src/tables/DataDictionary.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
+import { Ledger } from "../../src/ledger/Ledger.ts"
+import { summarise } from "../../src/report/Summary.ts"
+import { publishStage } from "../../src/run/PublishMeanwhile.ts"
 import { verify } from "../../src/tables/Verify.ts"
 import {
   account,
@@ -23,6 +26,7 @@ import {
   namesIn,
   profileOf,
   publisherOptions,
+  readListed,
   resultsOf,
   rowsOf,
   stateOf,
@@ -450,6 +454,29 @@ describe("PublisherDuckDb", () => {
           [[], [{ ...changed, was: "Ana", is: "Isa" }], [{ ...changed, was: "Eva", is: "Bea" }]],
         )
       }).pipe(Effect.provide(layers(root)))
+    }),
+  )
+
+  it.live("warns of a session that the tables have for two customers [session shared]", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const warnings = Effect.fnUntraced(function* (day: number, customer: string) {
+        const run = anId(`nightly.2026-11-${day}`)
+        yield* append([begin(run, `2026-11-${day}`)])
+        yield* readListed(run, "s-9", customer, resultsOf(profileOf("Ana")))
+        yield* readListed(run, "s-8", "c-8", resultsOf(profileOf("Eve")))
+        yield* publishStage(run)
+        const state = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(run))
+        return state === undefined ? [] : summarise(state).warnings
+      })
+      const seen = Effect.gen(function* () {
+        return [yield* warnings(20, "c-1"), yield* warnings(21, "c-1"), yield* warnings(22, "c-2")]
+      })
+      assert.deepStrictEqual(yield* Effect.provide(seen, layers(root)), [
+        [],
+        [],
+        ["1 session of this run also in the tables for another customer [sessions-shared]"],
+      ])
     }),
   )
 })

@@ -181,6 +181,31 @@ export const succeed = Effect.fnUntraced(function* (
   ])
 })
 
+/** The results of a session that the job lists for this customer. */
+export const readListed = Effect.fnUntraced(function* (
+  run_name: string,
+  session: string,
+  customer: string,
+  results: unknown,
+) {
+  const run_id = anId(run_name)
+  const [session_id, customer_id] = [anId(session), anId(customer)]
+  const task = { run_id, task_id: anId(`${run_id}/session/${session}`), session_id }
+  const landed = yield* land({ ...task, customer_id, kind: "results" }, results)
+  yield* append([
+    { _tag: "TaskPlanned", ...task, customer_id, features: [] },
+    { _tag: "ResultsRead", ...task, http_status: 200, kind: "results", is_closed: true, landed },
+    {
+      _tag: "TaskSettled",
+      run_id,
+      task_id: task.task_id,
+      outcome: "succeeded",
+      reason: "COMPLETED",
+      who_acts: "nobody",
+    },
+  ])
+})
+
 export const resultsOf = (...data: ReadonlyArray<unknown>) => ({
   data,
   retrieved_features: ["customer_information_read"],

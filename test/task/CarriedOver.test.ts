@@ -82,7 +82,7 @@ describe("what a job names, where the tables have pseudonyms,", () => {
   ]
   const jobOf = (ids: ReadonlyArray<string>) => ({
     assignments: ids.map((id) => assignment({ customer_id: anId(id), features: codes })),
-    sessions: ids.map((id) => ({ session_id: anId(`s-${id}`), customer_id: undefined })),
+    sessions: ids.map((id) => ({ session_id: anId(`s-${id}`), customer_id: undefined, place })),
   })
   const by = { key: new Uint8Array(32).fill(1), run_id: anId("job.1") }
   const orderOf = (ids: ReadonlyArray<string>, other: Partial<typeof by> = {}) => {

@@ -39,6 +39,7 @@ const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">):
     ...changes,
   }
 }
+const place = { file: "job.yaml", line: 1, column: 1 }
 const customer = (id: string, changes: Partial<Assignment> = {}) =>
   assignment({ customer_id: anId(id), source: `a.csv:${id}`, ...changes })
 
@@ -60,8 +61,8 @@ describe("a plan", () => {
             customer("4", { engine_reference: anId("away:api") }),
           ],
           [
-            { session_id: anId("s1"), customer_id: anId("c-7") },
-            { session_id: anId("s2"), customer_id: undefined },
+            { session_id: anId("s1"), customer_id: anId("c-7"), place },
+            { session_id: anId("s2"), customer_id: undefined, place },
           ],
         ),
         logins: [
