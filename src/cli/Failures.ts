@@ -142,7 +142,8 @@ const endings = {
   LedgerFailed: (error: LedgerFailed) => {
     if (error.written_by !== undefined)
       return endingFor("ledger-newer", { ...detailOf(error), version: toolVersion })
-    return endingFor(error.damaged === true ? "ledger-damaged" : "ledger-unusable", detailOf(error))
+    if (error.damaged !== true) return endingFor("ledger-unusable", detailOf(error))
+    return endingFor(error.isTokens === true ? "token-store-damaged" : "ledger-damaged", detailOf(error))
   },
   TokenStoreRefused: (error: TokenStoreRefused) =>
     endingFor(error.damaged === true ? "token-store-damaged" : "token-store-refused", detailOf(error)),

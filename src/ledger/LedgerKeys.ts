@@ -25,10 +25,11 @@ export const within = <A>(database: DatabaseSync, work: () => A): A => {
 /** The content of the ledger has changed since it was written. */
 export class Damage extends Error {}
 
-/** SQLITE_CORRUPT and SQLITE_NOTADB: SQLite reports that the file is damaged. */
-const damagedCodes: ReadonlySet<unknown> = new Set([11, 26])
+/** SQLITE_CORRUPT and SQLITE_NOTADB, the lowest byte of each code of their kind: the file is damaged. */
+const damagedCodes: ReadonlySet<number> = new Set([11, 26])
 export const isDamage = (cause: unknown): cause is Error =>
-  cause instanceof Damage || (cause instanceof Error && "errcode" in cause && damagedCodes.has(cause.errcode))
+  cause instanceof Damage ||
+  (cause instanceof Error && "errcode" in cause && damagedCodes.has(Number(cause.errcode) & 0xff))
 
 /** What the file, or its disk, is to blame for, and not a defect of ours. */
 export const isOfFile = (cause: unknown): boolean =>
@@ -146,6 +147,8 @@ export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFail
   message: Schema.String,
   /** The content of the file has changed since it was written: neither waiting nor free space helps. */
   damaged: Schema.optionalKey(Schema.Boolean),
+  /** The token store is meant: without it, too, nothing may be started. */
+  isTokens: Schema.optionalKey(Schema.Boolean),
   /** A newer version of the program wrote it: this one, or `unknown`. */
   written_by: Schema.optionalKey(Schema.String),
 }) {}

@@ -273,6 +273,7 @@ export const commandMessages = {
     "the token store is damaged: {detail}",
     "Put a copy of tokens.sqlite back. Without one, move it away: the next run then logs in with " +
       "parameters and asks for new tokens, and `nightjar tokens exchange` stores one that a job names.",
+    "Nothing more was started, and everything landed is kept.",
   ),
   "token-store-empty": refusal("no token is stored in {output}", "Name another folder with --output."),
   "token-unknown": refusal(

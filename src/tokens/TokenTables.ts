@@ -93,6 +93,7 @@ export const storeFailure = (verb: string, cause: unknown, path: string): TokenS
 
 export const storeFailed = (verb: string, cause: unknown): LedgerFailed => {
   const why = cause instanceof Error ? cause.message : String(cause)
+  if (isDamage(cause)) return new LedgerFailed({ message: why, damaged: true, isTokens: true })
   return new LedgerFailed({ message: `the token store cannot be ${verb}: ${why}` })
 }
 

@@ -17,6 +17,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { isDamage } from "../../src/ledger/LedgerKeys.ts"
+import { endingOf } from "../../src/cli/Failures.ts"
+import { afterwards } from "../../src/messages/Catalogue.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { countTokensOf, damageIn, forgetTokensOf, openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { TokenStoreRefused, deriveKey, tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
@@ -213,6 +216,34 @@ describe("the token store", () => {
           isAsItWas: true,
         })),
       )
+    },
+  )
+
+  effect(
+    "that shows a damaged page only while it is in use says so [exit 2 token store later]",
+    function* () {
+      const path = yield* kept
+      const database = openTokenDatabase(path)
+      const used = Effect.gen(function* () {
+        const store = yield* TokenStore
+        // Also a later change counter: SQLite then reads the pages again.
+        const damaged = readFileSync(path).map((byte, at) => (at >= 4_096 || at === 27 ? byte ^ 0x55 : byte))
+        writeFileSync(path, damaged)
+        return store._tag === "Open" ? yield* store.tokens : []
+      })
+      const layer = TokenStore.layerOver(database, { key: keyOne, service })
+      const failure = yield* Effect.flip(Effect.provide(used, layer))
+      database.close()
+      expect(endingOf(failure)).toEqual({
+        exit_code: 2,
+        lines: [
+          "nightjar: the token store is damaged: database disk image is malformed [token-store-damaged]",
+          afterwards("token-store-damaged"),
+        ],
+      })
+      const said = (errcode: number) => isDamage(Object.assign(new Error("x"), { errcode }))
+      // SQLITE_CORRUPT_INDEX and SQLITE_NOTADB; SQLITE_IOERR_READ, SQLITE_FULL.
+      expect([779, 26, 266, 13].map(said)).toEqual([true, true, false, false])
     },
   )
 
