@@ -19,7 +19,7 @@ import {
 } from "./FindRecords.ts"
 import type { Counts, FoundRecord } from "./FindRecords.ts"
 import { jsonText } from "./ExactNumber.ts"
-import { canonicalText, numbered, ownerOf, recordIds, type RecordIds } from "./RecordIdentity.ts"
+import { canonicalText, numbered, numberedId, ownerOf, recordIds, type RecordIds } from "./RecordIdentity.ts"
 import { recordsIn, type ResultsSource } from "../service/FlowResults.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
 import { flushAll, markAll, type Flushed } from "./Flush.ts"
@@ -29,10 +29,34 @@ import { otherRecordsTable, recordTables, rejectedRecordsTable } from "./RecordT
 
 /** What other bodies of the same session contained: it may be read from several endpoints. */
 export interface Beside {
-  /** Contents of records that are in the tables; those of this body are added, in order. */
-  readonly seen: Set<string>
+  /** By content, the ids of records that are in the tables; those of this body are added, in order. */
+  readonly seen: Map<string, ReturnType<IdsOfBody["of"]>>
+  /** How many of them have the same id but for its number: the endpoints share the numbers. */
+  readonly placed: Map<string, number>
   /** Families that another body has completely: this body only repeats them. */
   readonly isHeld: (sub_family: string) => boolean
+}
+
+/** For the first body of a session. */
+export const nothingBeside = (): Omit<Beside, "isHeld"> => ({ seen: new Map(), placed: new Map() })
+
+/** `isRepeated`: the tables have the record already. */
+type IdsBeside = RecordIds & { readonly isRepeated?: true }
+
+const idsBeside = (
+  { seen, placed, isHeld }: Beside,
+  sub_family: string,
+  content: string,
+  inBody: ReturnType<IdsOfBody["of"]>,
+): IdsBeside => {
+  const before = seen.get(content)
+  if (before !== undefined || isHeld(sub_family)) return { ...(before ?? inBody), isRepeated: true }
+  const { first } = inBody
+  const occurrence = placed.get(first) ?? 0
+  const ids = { ...inBody, record_id: numberedId(first, occurrence) }
+  placed.set(first, occurrence + 1)
+  seen.set(content, ids)
+  return ids
 }
 
 /** Values that are not records are reported, but cut: a few of them must not fill the database. */
@@ -89,12 +113,15 @@ export class Normaliser {
   mark(beside: Beside | undefined): () => void {
     const takeBackRows = markAll(this.#builders.values())
     const takeBackTexts = this.#longTexts.mark()
-    const seen = beside?.seen ?? new Set()
+    const { seen, placed } = beside ?? nothingBeside()
     const seenBefore = seen.size
     return () => {
       takeBackRows()
       takeBackTexts()
-      for (const id of [...seen].slice(seenBefore)) seen.delete(id)
+      for (const [content, { first }] of [...seen].slice(seenBefore)) {
+        seen.delete(content)
+        placed.set(first, placed.get(first)! - 1)
+      }
     }
   }
 
@@ -197,13 +224,11 @@ export class Normaliser {
             key: undefined,
             content: this.#contentOf(value),
           }
-    const ids = of({ product, sub_family, ...identity })
+    const inBody = of({ product, sub_family, ...identity })
+    const ids: IdsBeside =
+      beside === undefined ? inBody : idsBeside(beside, sub_family, nth(inBody.content_id), inBody)
     named?.set(value, ids.record_id)
-    if (beside !== undefined) {
-      const content = nth(ids.content_id)
-      if (beside.seen.has(content) || beside.isHeld(sub_family)) return { _tag: "Repeated" }
-      beside.seen.add(content)
-    }
+    if (ids.isRepeated === true) return { _tag: "Repeated" }
     if (route !== undefined && cells !== undefined) {
       const { own, children, misfits } = cells
       const first = lineageCells(lineage, ids)

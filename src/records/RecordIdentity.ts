@@ -3,7 +3,7 @@
  * analyst sees equal is equal. `content_id` is a hash of all columns but the times of fetching, with the
  * lists of the record: NULL and an empty list count as missing, numbers by their value, JSON by its members.
  * `record_id` is a hash of customer and engine (or session), product, sub_family and business key; without a
- * key, of the content in its place. A further record of one key in a body gets a number.
+ * key, of the content in its place. A further record of one key in a session gets a number.
  */
 import { hash } from "node:crypto"
 import { decimalShape, type Cell, type ColumnType } from "./ColumnData.ts"
@@ -139,23 +139,30 @@ export interface Identity {
   readonly content: string
 }
 
+/** The id of the record with this number among those of one id, from 0. */
+export const numberedId = (first: string, occurrence: number): string =>
+  occurrence === 0 ? first : digest(`${first}/${occurrence}`)
+
 /** Tells equal ids of one body apart. */
 export const numbered = (): ((base: string) => string) => {
   const seen = new Map<string, number>()
   return (base) => {
     const occurrence = seen.get(base) ?? 0
     seen.set(base, occurrence + 1)
-    return occurrence === 0 ? base : digest(`${base}/${occurrence}`)
+    return numberedId(base, occurrence)
   }
 }
 
-/** Assigns the ids of the records of one body; each body needs its own. */
-export const recordIds = (owner: string): ((identity: Identity) => RecordIds) => {
+/** Assigns the ids of the records of one body; each body needs its own. `first` is without a number. */
+export const recordIds = (
+  owner: string,
+): ((identity: Identity) => RecordIds & { readonly first: string }) => {
   const recordId = numbered()
   return ({ product, sub_family, key, content }) => {
     const kind = labelOf(product) + labelOf(sub_family)
     const record = key === undefined ? `c${content}` : `k${key}`
-    return { record_id: recordId(digest(labelOf(owner) + kind + record)), content_id: digest(kind + content) }
+    const first = digest(labelOf(owner) + kind + record)
+    return { first, record_id: recordId(first), content_id: digest(kind + content) }
   }
 }
 

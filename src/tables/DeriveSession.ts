@@ -14,7 +14,7 @@ import { Landing, type LandedBody } from "../landing/Landing.ts"
 import type { Lineage } from "../records/CompileFamily.ts"
 import { parseBody, tallyOf, type Counts, type ParsedBody } from "../records/FindRecords.ts"
 import { addUpFamilies, addUpMisfits, addUpRejected } from "../records/Misfits.ts"
-import type { Beside, Normaliser } from "../records/Normalise.ts"
+import { nothingBeside, type Beside, type Normaliser } from "../records/Normalise.ts"
 import type { TableRow, Json, Row } from "./ExecutionRows.ts"
 import type { LeftOut } from "./LeftOut.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -156,7 +156,7 @@ export const deriveSession = Effect.fnUntraced(function* (
   count: ProductsCount,
 ) {
   const added: Array<AddedBody> = []
-  const seen = new Set<string>()
+  const before = nothingBeside()
   for (const body of session.bodies) {
     // What one endpoint has complete is repeated in another; if it is incomplete, every record counts.
     const held = proveDrain(
@@ -164,7 +164,7 @@ export const deriveSession = Effect.fnUntraced(function* (
       added.map(({ finding }) => finding),
     ).families.filter(({ counted, landed }) => counted !== undefined && counted > 0 && landed >= counted)
     const families = new Set(held.map(({ family }) => family))
-    const beside = session.bodies.length === 1 ? undefined : { seen, isHeld: heldBy(families) }
+    const beside = session.bodies.length === 1 ? undefined : { ...before, isHeld: heldBy(families) }
     added.push(yield* addBody(picture, tables, session, body, beside))
   }
   return added satisfies ReadonlyArray<AddedBody> as ReadonlyArray<AddedBody>

@@ -4,7 +4,7 @@ import { BoundBroken, cutText } from "../../src/service/BodyBounds.ts"
 import { nothingCounted } from "../../src/records/FindRecords.ts"
 import { LongTexts } from "../../src/records/ColumnData.ts"
 import { column } from "../../src/records/Columns.ts"
-import { Normaliser } from "../../src/records/Normalise.ts"
+import { Normaliser, nothingBeside } from "../../src/records/Normalise.ts"
 import { otherRecordsOf } from "../../src/records/Misfits.ts"
 import { ownerOf } from "../../src/records/RecordIdentity.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
@@ -80,7 +80,7 @@ describe("the normaliser", () => {
   it("forgets the ids of what is taken back, so that another body may bring the same record", () => {
     const normaliser = new Normaliser(families)
     const record = (n: number) => ({ product: "p", sub_family: "p:s", n })
-    const beside = { seen: new Set<string>(), isHeld: () => false }
+    const beside = { ...nothingBeside(), isHeld: () => false }
     const placed = (data: ReadonlyArray<unknown>) => {
       const { other, repeated } = normaliser.add(lineage, data, beside)
       return { other, repeated }
@@ -494,8 +494,7 @@ describe("the normaliser", () => {
 
   it("stores what a second body of the session shares with the first only once", () => {
     const normaliser = new Normaliser(families)
-    const seen = new Set<string>()
-    const beside = { seen, isHeld: (sub_family: string) => sub_family === "c:d" }
+    const beside = { ...nothingBeside(), isHeld: (sub_family: string) => sub_family === "c:d" }
     const other = { product: "a", sub_family: "a:b", n: 1 }
     const first = normaliser.add(lineage, [degree, other, other], beside)
     const strange = { product: "c", sub_family: "c:d" }
@@ -511,6 +510,23 @@ describe("the normaliser", () => {
     expect([...second.byProduct]).toEqual([[degree.product, 1]])
     const rows = new Map(normaliser.flush().map(({ spec, rows: count }) => [spec.name, count]))
     expect([rows.get("higher_education"), rows.get("other_records")]).toEqual([2, 2])
+  })
+
+  it("numbers records of one key over all bodies of a session, also after one is taken back [decision 10 session ids]", () => {
+    const normaliser = new Normaliser(families)
+    const beside = { ...nothingBeside(), isHeld: () => false }
+    const [ana, bea, eve] = ["Ana", "Bea", "Eve"].map((name) => ({ ...profile, name }))
+    const named = new Map<unknown, string>()
+    normaliser.add(lineage, [ana], beside, named)
+    const takeBack = normaliser.mark(beside)
+    normaliser.add(lineage, [bea], beside)
+    takeBack()
+    const again = { ...ana }
+    normaliser.add(lineage, [eve, again, bea], beside, named)
+    const alone = rowsIn([ana, eve, bea])["customer_profiles"]
+    expect(flushedRows(normaliser)["customer_profiles"]).toEqual(alone)
+    expect(new Set(alone?.map(({ record_id }) => record_id)).size).toBe(3)
+    expect(named.get(again)).toBe(named.get(ana))
   })
 
   it("keeps a body that cannot be read as one rejected row", () => {
