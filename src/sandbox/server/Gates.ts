@@ -267,6 +267,13 @@ export const FaultGate = {
 export const sent = ({ status, body: { text, contentType } }: EdgeAnswer): Response =>
   text === "" ? HttpServerResponse.empty({ status }) : HttpServerResponse.text(text, { status, contentType })
 
+/** What a route's path takes besides: empty, as a 405 may say it, if that is nothing. */
+const otherMethods = (refused: string, path: string): string =>
+  [...endpointOfRoute.keys()]
+    .map((route) => route.split(" "))
+    .flatMap(([method = "", own]) => (own === path && method !== refused ? [method] : []))
+    .join(", ")
+
 /** A start with a token in the other form, converted to the form that the routes read. */
 const withNestedToken = <E, R>(request: Request, route: Effect.Effect<Response, E, R>) =>
   Effect.gen(function* () {
@@ -313,6 +320,8 @@ export const ReadingGate = {
             const known = applicationOf(request) !== undefined
             if (endpoint === undefined || !known) return yield* route
             const refused = refusedEndpoint(reading, endpoint)
+            if (refused?.status === 405)
+              return HttpServerResponse.setHeader(sent(refused), "allow", otherMethods(request.method, path))
             if (refused !== undefined) return sent(refused)
             const flat = endpoint === "startTokenized" && reading.tokenized_body === "flat"
             const response = yield* flat ? withNestedToken(request, route) : route

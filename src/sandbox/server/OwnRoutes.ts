@@ -200,15 +200,15 @@ const namedRoutes = [...endpointsOf(ServiceApi).keys(), ...endpointsOf(OwnApi).k
 const methodsOf = (path: string): ReadonlyArray<string> => {
   const found = namedRoutes.flatMap((route) => {
     const [method = "", pattern = ""] = route.split(" ")
-    return new RegExp(`^${pattern.replaceAll(/:\w+/g, "[^/]+")}/?$`, "i").test(path) ? [method] : []
+    return new RegExp(`^${pattern.replaceAll(/:\w+/g, "[^/]+")}/?$`).test(path) ? [method] : []
   })
   return [...new Set(found.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method])))]
 }
 
 const unmatched = ({ core: { reading } }: Sandbox["Service"]) =>
   Effect.map(HttpServerRequest.HttpServerRequest, ({ method, url }) => {
-    const path = url.replace(/[?#;].*$/s, "").replaceAll(/\/{2,}/g, "/")
-    const gateway = gatewayAnswer(reading, path.toLowerCase())
+    const path = url.replace(/[?#;].*$/s, "")
+    const gateway = gatewayAnswer(reading, path)
     if (gateway !== undefined) return sent(gateway)
     const allowed = methodsOf(path)
     if (allowed.length === 0 || allowed.includes(method)) return refuse(404, "Not Found")

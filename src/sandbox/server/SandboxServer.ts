@@ -77,8 +77,11 @@ const flows = HttpApiBuilder.group(GatedApi, "flows", (handlers) =>
   }),
 )
 
-/** Ids are opaque: one that is longer than a router expects is an unknown id, behind the gate. */
-export const routerConfig = { maxParamLength: 10_000 }
+/**
+ * Ids are opaque: one that is longer than a router expects is an unknown id, behind the gate. A path with other
+ * letters or a slash more is another one, as behind any gateway.
+ */
+export const routerConfig = { maxParamLength: 10_000, caseSensitive: true, ignoreDuplicateSlashes: false }
 
 /** Needs the service itself, a router to put the routes into, and the platform's HTTP services. */
 export const SandboxRoutes = {

@@ -126,6 +126,31 @@ describe("endpoints of a reading", () => {
     })
   has("are all there but for the kinds of results", {}, {})
   has("poll nothing with HEAD", { head: "not_allowed" }, { head: 405 })
+  it.effect("say with 405 which methods there are [no route reading]", () =>
+    Effect.gen(function* () {
+      const client = yield* HttpClient.HttpClient
+      const of = `${SandboxClient.base_url}/executions`
+      const asked = [
+        HttpClientRequest.head(`${of}/handler/v1/some-id`),
+        HttpClientRequest.post(`${of}/init/v1/tokenized`),
+      ].map(HttpClientRequest.setHeader("X-APP-SECRET", "sandbox-app-1"))
+      const seen = yield* Effect.forEach(asked, (request) =>
+        Effect.map(client.execute(request), ({ status, headers }) => [status, headers["allow"]]),
+      )
+      expect(seen).toEqual([
+        [405, "GET, PUT"],
+        [405, ""],
+      ])
+    }).pipe(
+      Effect.provide(
+        SandboxClient.layer.pipe(
+          Layer.provideMerge(
+            Sandbox.layer({ seed: 7, reading: { head: "not_allowed", tokenized_body: "absent" } }),
+          ),
+        ),
+      ),
+    ),
+  )
   has("read no profile", { profile: "absent" }, { profile: 404 })
   has("download no document", { attachments: "absent" }, { attachment: 404 })
   has("tell no token's status", { token_status: "absent" }, { token: 404 })

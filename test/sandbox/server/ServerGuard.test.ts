@@ -95,7 +95,7 @@ describe("a server on this machine", () => {
       }),
     )
 
-    it.effect("[no route] says that a path is not there, and which methods one has", () =>
+    it.effect("[no route] [no route spelling] says that a path is not there, and which methods one has", () =>
       Effect.gen(function* () {
         const { base_url } = yield* SandboxServer
         const init = "/api/executions/init/v1/parametrized"
@@ -106,7 +106,9 @@ describe("a server on this machine", () => {
           ["GET /admin/nothing", 404, undefined],
           [`GET ${init}`, 405, "POST"],
           [`HEAD ${init}`, 405, "POST"],
-          ["PATCH //api/executions/HANDLER/v1/some-id/", 405, "GET, HEAD, PUT"],
+          ["PATCH /api/executions/handler/v1/some-id/", 405, "GET, HEAD, PUT"],
+          ["GET //api/executions/handler/v1/some-id", 404, undefined],
+          ["GET /api/executions/HANDLER/v1/some-id", 404, undefined],
           ["PUT /api/config/engines/sandbox-bank:website", 405, "GET, HEAD"],
           ["POST /admin", 405, "GET, HEAD"],
         ] as const
