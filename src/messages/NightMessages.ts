@@ -268,8 +268,8 @@ export const nightMessages = {
   ),
   "sessions-shared": warning(
     "{sessions} of this run also in the tables for another customer",
-    "List each session in one job, with its own customer. `coverage` shows its rows by `session_id`; those of " +
-      "the other customer stay until `nightjar forget CUSTOMER`.",
+    "List each session in one job, with its own customer. `coverage` shows its rows by `session_id`; those " +
+      "of the other customer stay until `nightjar forget CUSTOMER`.",
     "The records of both are in the tables; the exit code does not change.",
   ),
   "values-unfit": warning(

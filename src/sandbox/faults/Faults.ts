@@ -211,6 +211,6 @@ export const faultHelp = [
   ...wrapWords(endpointNames.join(" "), "  "),
   "",
   "GET /admin on the same port shows what happened and which rules callers broke; /admin/truth as JSON.",
-  "Reads of states, polls that came too fast, catalogue reads and faults, so the calls of `script` and `first`",
-  "too, are counted since the service was started, also with --state.",
+  "Reads of states, polls that came too fast, catalogue reads and faults, so the calls of `script` and",
+  "`first` too, are counted since the service was started, also with --state.",
 ].join("\n")

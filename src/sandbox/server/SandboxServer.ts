@@ -78,8 +78,8 @@ const flows = HttpApiBuilder.group(GatedApi, "flows", (handlers) =>
 )
 
 /**
- * Ids are opaque: one that is longer than a router expects is an unknown id, behind the gate. A path with other
- * letters or a slash more is another one, as behind any gateway.
+ * Ids are opaque: one that is longer than a router expects is an unknown id, behind the gate. A path with
+ * other letters or a slash more is another one, as behind any gateway.
  */
 export const routerConfig = { maxParamLength: 10_000, caseSensitive: true, ignoreDuplicateSlashes: false }
 
