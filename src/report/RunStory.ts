@@ -3,7 +3,7 @@
  * under each attempt the requests for it. It looks on: it decides nothing, and no fact waits for it.
  */
 import type { LogLevel, Tracer } from "effect"
-import type { CallIds, CallTarget, ObserveCalls } from "../client/CallFailures.ts"
+import type { CallIds, ObserveCalls } from "../client/CallFailures.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import type { Meter, OpenSpan, SpanValues, Spans } from "./Spans.ts"
 import type { Outcome } from "../service/EndTable.ts"
@@ -296,41 +296,19 @@ export class RunStory {
 const errorOf = (failure: string | undefined, status: number | undefined): string | undefined =>
   failure !== undefined && status !== undefined && status >= 400 ? String(status) : failure
 
-/** What every request to the same target has in common is made once. */
-const describeTarget = (meter: Meter, { method, template, host, port }: CallTarget) => {
-  const values = {
-    "http.request.method": method,
-    "url.template": template,
-    "server.address": host,
-    "server.port": port,
-  }
-  const series = new Map<string, (value: number) => void>()
-  const durationOf = (status: number | undefined, error: string | undefined) => {
-    const key = `${status} ${error}`
-    const known = series.get(key)
-    if (known !== undefined) return known
-    const made = meter.series("http.client.request.duration", {
-      ...values,
-      "server.port": String(port),
-      "http.response.status_code": status === undefined ? undefined : String(status),
-      "error.type": error,
-    })
-    series.set(key, made)
-    return made
-  }
-  return { name: `${method} ${template}`, values, durationOf }
-}
-
-export const observeCalls = (
-  meter: Meter,
-  spans: Spans | undefined,
-  ownerOf: (ids: CallIds, at: bigint) => Tracer.AnySpan | undefined,
-): ObserveCalls => {
-  const described = new WeakMap<CallTarget, ReturnType<typeof describeTarget>>()
-  return (target, ids, at) => {
-    let known = described.get(target)
-    if (known === undefined) described.set(target, (known = describeTarget(meter, target)))
-    const { name, values, durationOf } = known
+export const observeCalls =
+  (
+    meter: Meter,
+    spans: Spans | undefined,
+    ownerOf: (ids: CallIds, at: bigint) => Tracer.AnySpan | undefined,
+  ): ObserveCalls =>
+  ({ method, template, host, port }, ids, at) => {
+    const values = {
+      "http.request.method": method,
+      "url.template": template,
+      "server.address": host,
+      "server.port": port,
+    }
     const parent = spans === undefined ? undefined : ownerOf(ids, at)
     let status: number | undefined
     return {
@@ -339,14 +317,20 @@ export const observeCalls = (
       },
       ended: (failure, endedAt) => {
         const error = errorOf(failure, status)
-        durationOf(status, error)(Math.max(0, Number(endedAt - at) / 1e9))
+        meter.add("http.client.request.duration", seconds(at, endedAt), {
+          ...values,
+          "server.port": String(port),
+          "http.response.status_code": status === undefined ? undefined : String(status),
+          "error.type": error,
+        })
         // Nothing is below a request: its span is made when all of it is known.
-        const seen = status === undefined ? values : { ...values, "http.response.status_code": status }
-        spans?.tell({ name, kind: "client", parent, at, values: seen }, endedAt, error)
+        const seen = { ...values, "http.response.status_code": status }
+        spans
+          ?.begin({ name: `${method} ${template}`, kind: "client", parent, at, values: seen })
+          .end(endedAt, error)
       },
     }
   }
-}
 
 // Which facts of a run are log records elsewhere, how grave they are, and their words: those that a person
 // on call reads. The run's own `log.ndjson` has all of them, with the names of customers.

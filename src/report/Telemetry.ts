@@ -159,19 +159,15 @@ export const openTelemetry = Effect.fnUntraced(function* (
     Effect.clockWith((clock) => {
       const at = clock.currentTimeNanosUnsafe()
       newestAt = at
-      const told = facts.filter(isOfRun)
-      // Most facts are no record and begin nothing: they cost no effect of their own.
-      if (told.every(({ run_id }) => story.knows(run_id))) {
-        const logged = told.flatMap((fact) => tellOne(fact, at) ?? [])
-        return logged.length === 0 ? Effect.void : Effect.all(logged, { discard: true })
-      }
       return Effect.forEach(
-        told,
+        facts.filter(isOfRun),
         (fact) =>
-          Effect.andThen(
-            story.knows(fact.run_id) ? Effect.void : begin(fact, at),
-            Effect.suspend(() => tellOne(fact, at) ?? Effect.void),
-          ),
+          story.knows(fact.run_id)
+            ? (tellOne(fact, at) ?? Effect.void)
+            : Effect.andThen(
+                begin(fact, at),
+                Effect.suspend(() => tellOne(fact, at) ?? Effect.void),
+              ),
         { discard: true },
       )
     })
