@@ -2,6 +2,7 @@
  * The summary as a person reads it in the morning: what succeeded, who has to act on the rest, and what is
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
+import { Struct } from "effect"
 import { andMore, counted, listed } from "../base/Text.ts"
 import { isOpenAtService, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { changeTitles, changeKinds } from "./Changes.ts"
@@ -75,8 +76,8 @@ export const renderSummary = (summary: Summary, style: Style): string => {
   }
   const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}`)]
   if (rest.length > 0) lines.push("", ...rest.map((text) => wrap(text, style.width, "", "  ")))
-  const what = summary.part === undefined ? "night" : "part of the job"
-  if (summary.night !== undefined) lines.push("", ...nightLines(summary.night, what, style))
+  if (summary.night !== undefined)
+    lines.push("", wrap(nightText(summary.night, summary.part), style.width, "", "  "))
   // Of a run that has not ended, `status` knows whether a process works on it.
   if (summary.exit_code !== undefined) lines.push(...finishLines(summary.finish, style))
   return lines.join("\n")
@@ -89,14 +90,14 @@ const finishLines = ({ command, why }: Finish, { width }: Pick<Style, "width">):
 }
 
 /** The whole night, if it had several runs. */
-const nightLines = (
+const nightText = (
   { runs, tasks, outcomes: all, exit_code }: NightSummary,
-  what: string,
-  style: Style,
-): ReadonlyArray<string> => {
+  part: Summary["part"],
+): string => {
+  const what = part === undefined ? "night" : "part of the job"
   const told = `${counted(tasks, "task")} in ${counted(runs.length, "run")}: ${tellOutcomes(all)}.`
   const code = exit_code === undefined ? "One of its runs has not ended." : meaningOf(exit_code)
-  return [wrap(`The whole ${what}: ${told} ${code}`, style.width, "", "  ")]
+  return `The whole ${what}: ${told} ${code}`
 }
 
 const meaningOf = (exit_code: number): string => {
@@ -342,12 +343,7 @@ export const renderEnd = (reason: string, row: EndRow, width: number): string =>
 
 export const endJson = (reason: string, row: EndRow) => ({
   reason,
-  outcome: row.outcome,
-  who_acts: row.who_acts,
-  acting: row.acting,
-  means: row.means,
-  next: row.next,
-  unstarted: row.unstarted,
+  ...Struct.pick(row, ["outcome", "who_acts", "acting", "means", "next", "unstarted"]),
   ...(isReason(reason)
     ? { retry: row.retry, opens_breaker: row.opensBreaker, exit_code: exitOf(row.outcome) }
     : {}),
@@ -379,11 +375,7 @@ const placeOf = (task: TaskState) => {
 /** `superseded`: the job has begun a newer run since. Times are milliseconds. */
 export const interruptedOf = (
   { tasks, started, started_at }: RunState,
-  {
-    last_at,
-    now,
-    superseded,
-  }: { readonly last_at: number; readonly now: number; readonly superseded: boolean },
+  when: { readonly last_at: number; readonly now: number; readonly superseded: boolean },
 ) => {
   const all = [...tasks.values()]
   const placed = Map.groupBy(all, placeOf)
@@ -394,7 +386,7 @@ export const interruptedOf = (
   )
   return {
     /** When the last fact of the run was recorded. */
-    since: new Date(last_at).toISOString(),
+    since: new Date(when.last_at).toISOString(),
     /** Tasks that have begun and are not over, by engine, those with the most first; null: flow sessions. */
     in_flight: [...byEngine]
       .map(([engine_reference, own]) => ({ engine_reference, tasks: own.length }))
@@ -414,7 +406,8 @@ export const interruptedOf = (
     waiting: placed.get("waiting")?.length ?? 0,
     not_begun: placed.get("not begun")?.length ?? 0,
     /** Whether `nightjar run JOB` goes on with it; otherwise it only collects what is in flight. */
-    is_resumed: !superseded && started.part === undefined && Math.abs(now - started_at) < resumeAgeMaxMs,
+    is_resumed:
+      !when.superseded && started.part === undefined && Math.abs(when.now - started_at) < resumeAgeMaxMs,
   }
 }
 export type Interrupted = ReturnType<typeof interruptedOf>
@@ -426,7 +419,7 @@ const part = (count: number, noun: string, more = ""): ReadonlyArray<string> =>
 
 const whatIsLeft = (interrupted: Interrupted): string => {
   const { in_flight, open_executions, unanswered_starts, waiting, not_begun } = interrupted
-  const tasks = in_flight.reduce((sum, one) => sum + one.tasks, 0)
+  const tasks = sumOf(in_flight.map((one) => one.tasks))
   const engines = in_flight.map((one) => `${one.tasks} on ${one.engine_reference ?? "flow sessions"}`)
   const open = open_executions.map((one) => `${one.execution_id} of ${one.customer_id ?? "?"}`)
   const parts = [

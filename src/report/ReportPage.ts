@@ -371,7 +371,7 @@ const callsOf = ({ calls }: Report): ReadonlyArray<Part> => [
   {
     table: "Calls and retries",
     headings: ["what", "#count"],
-    rows: [...calls],
+    rows: calls,
   },
 ]
 

@@ -84,8 +84,6 @@ export class Spans {
 // attributes. A metric, or an attribute of one, that is not listed here does not compile.
 // `schemas/metrics.md` is made from it. No attribute may name a customer or an execution.
 
-type Attributes = ReadonlyArray<string>
-
 interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram"
   /** UCUM; what is counted in braces. */
@@ -102,13 +100,13 @@ const long = [1, 5, 15, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_40
 const short = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10] as const
 
 /** A gauge goes up and down. */
-const gauge = <const Names extends Attributes>(unit: string, about: string, attributes: Names) =>
+const gauge = <const Names extends ReadonlyArray<string>>(unit: string, about: string, attributes: Names) =>
   ({ kind: "gauge", unit, about, attributes }) as const
 /** A counter only grows. */
-const counter = <const Names extends Attributes>(unit: string, about: string, attributes: Names) =>
+const counter = <const Names extends ReadonlyArray<string>>(unit: string, about: string, attributes: Names) =>
   ({ kind: "counter", unit, about, attributes }) as const
 /** A histogram counts how many took how many seconds. */
-const histogram = <const Names extends Attributes>(
+const histogram = <const Names extends ReadonlyArray<string>>(
   bounds: ReadonlyArray<number>,
   about: string,
   attributes: Names,

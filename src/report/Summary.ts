@@ -71,10 +71,6 @@ export const otherRecordsTold = ({ records, families, most }: OtherRecords) => (
   ),
 })
 
-/** The gates that held the tables of the run back, and data that is older than the job allows, if any. */
-const fromTables = ({ held, published }: RunBrief) =>
-  given({ held: held && Struct.pick(held.fact, ["database", "gates"]), stale: published?.fact.stale })
-
 const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) => ({
   features: counted(count, "feature"),
   age: counted(days, "day"),
@@ -166,7 +162,7 @@ export const summarise = (run: RunBrief, night: ReadonlyArray<RunBrief> = [run],
     tasks.flatMap((task) => task.attachments.map(({ status }) => status)),
     { downloaded: 0, missing: 0, refused: 0, not_delivered: 0, failed: 0 },
   )
-  const { started, started_at, ended, published } = run
+  const { started, started_at, ended, held, published } = run
   const { run_id, job, job_path, run_date, parent, part } = started
   return {
     run_id,
@@ -197,7 +193,8 @@ export const summarise = (run: RunBrief, night: ReadonlyArray<RunBrief> = [run],
     rejected: published?.fact.rejected ?? [],
     /** Records of the run that are in `other_records`; null if it is not published, or nobody recorded it. */
     other_records: published?.fact.other ?? null,
-    ...fromTables(run),
+    /** The gates that held the tables back, and data that is older than the job allows, if any. */
+    ...given({ held: held && Struct.pick(held.fact, ["database", "gates"]), stale: published?.fact.stale }),
     warnings: [...warningsOf(run, tasks, attachments, orphans.length), ...tableWarnings(run)],
     /** The one command that finishes what is left, if a command can. */
     finish: finishOf(run, night, output),

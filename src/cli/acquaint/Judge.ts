@@ -2,7 +2,7 @@
  * Everything that a recorded run shows about a service, as one picture: what fits the reference, what a
  * reading of it explains, what goes beyond it, and with which results sources a run would lose nothing. Pure.
  */
-import { Predicate } from "effect"
+import { Predicate, Struct } from "effect"
 import { counted } from "../../base/Text.ts"
 import { compareCalls, fieldOf, jsonOf, shapeOf, type Finding, type RecordedCall } from "./Compare.ts"
 import {
@@ -18,7 +18,7 @@ import type { Observed } from "./Observe.ts"
 import { plain, span, wrap } from "../../report/TextTable.ts"
 import { readingChoices } from "../../sandbox/state/Reading.ts"
 import { rowOf } from "../../service/Ends.ts"
-import { builtInSources, countedTotal, type ResultsSource } from "../../service/FlowResults.ts"
+import { ResultsSource, builtInSources, countedTotal } from "../../service/FlowResults.ts"
 import type { Access, ExecutionId, RunId } from "../../service/Ids.ts"
 import type { DrainProof } from "../../task/DrainProof.ts"
 
@@ -48,8 +48,6 @@ interface Proposal {
 }
 
 const unchanged = (says: string): Proposal => ({ change: {}, says, decisions: [] })
-const off = (says: string): Proposal => ({ change: { enabled: false }, says, decisions: [] })
-
 /** Why the flow API cannot be used here; undefined if it may be. */
 const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string | undefined => {
   const flowApi = observed.find(({ key }) => key === "flow_api")?.value
@@ -100,7 +98,7 @@ const propose = (source: ResultsSource, input: FitInput): Proposal => {
   if (call === undefined) return unchanged("not read in this run, or never answered")
   if (source.api === "flows_url") {
     const why = refusal(call, input.observed)
-    if (why !== undefined) return off(why)
+    if (why !== undefined) return { ...unchanged(why), change: { enabled: false } }
   }
   if (call.http_status !== 200) {
     const nothing = source.nothing.includes(call.http_status ?? 0) ? ": no data here" : ""
@@ -115,17 +113,7 @@ const lineMax = 100
 const comment = (text: string): string => wrap(text, lineMax, "# ", "# ")
 
 /** In the order in which a person reads a row. */
-const rowKeys = [
-  "enabled",
-  "api",
-  "path",
-  "families",
-  "records",
-  "final",
-  "counts",
-  "nothing",
-  "attachments",
-] as const
+const rowKeys = Struct.keys(Struct.omit(ResultsSource.fields, ["name"]))
 
 const yamlLine = ([key, value]: readonly [string, unknown]): string => `${key}: ${JSON.stringify(value)}`
 

@@ -37,7 +37,7 @@ import { encodeReading } from "../../sandbox/readings/SettingFiles.ts"
 import { Reading } from "../../sandbox/state/Reading.ts"
 import { rowOf } from "../../service/Ends.ts"
 import { isAddressable, type SourceIds } from "../../service/FlowResults.ts"
-import { RunId, type CustomerId, type EngineReference, type SessionId } from "../../service/Ids.ts"
+import { RunId, type EngineReference, type SessionId } from "../../service/Ids.ts"
 
 // The run of `acquaint`: one assignment through the ordinary pipeline, so that all its promises hold, then a
 // few reads that a normal run has no reason to make. It starts nothing that a normal run would not start.
@@ -185,9 +185,6 @@ const chooseAssignment = Effect.fnUntraced(function* (
 
 // What `acquaint` writes to the output folder: the calls, the report, the reading and the results sources
 // that fit, readable by their owner only. The reading contains only what was observed.
-
-const acquaintFolder = (output: string, customer_id: CustomerId, engine_reference: EngineReference): string =>
-  join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
 
 const decodeReading = Schema.decodeUnknownResult(Reading)
 
@@ -368,7 +365,8 @@ export const acquaint = command("acquaint", {
     const job = cutDown(whole, assignment, remove)
     const recorder = makeRecorder({ match: matcherOf(job.sources), probeConflict })
     const { customer_id, engine_reference } = assignment
-    const folder = acquaintFolder(output, customer_id, engine_reference)
+    const name = `${folderName(customer_id)}.${folderName(engine_reference)}`
+    const folder = join(output, "acquaint", name)
     const schemas = Option.getOrElse(write, () => join(folder, "schemas"))
     const asked = { job, whole, assignment, output, recorder, folder, schemas, acceptUncounted }
     const ran = yield* recorded(asked)
