@@ -17,7 +17,7 @@ const timeOf = (at: number): string => new Date(at).toISOString()
 /** `executionOf` is what the ledger knows of the attempt of a login that was not answered otherwise. */
 export const loginsOf = (
   accounts: ReadonlyArray<Account>,
-  executionOf: (login: SentLogin) => string | undefined = () => undefined,
+  executionOf: (login: SentLogin) => string | undefined,
 ) => {
   const book = new AccountBook(accounts)
   return accounts.flatMap((account) => {
@@ -82,16 +82,10 @@ const loginOf = (login: RejectedLogin | SentLogin, executionOf: (login: SentLogi
 export const isUnproven = ({ sent_at }: LoginRow): boolean => sent_at !== undefined
 const atOf = ({ sent_at, rejected_at }: LoginRow): string => sent_at ?? rejected_at ?? ""
 
-/** Which of the accounts that are held for logins that nobody read; each condition is optional. */
-interface Meant {
-  readonly source?: string | undefined
-  readonly answer?: string | undefined
-  readonly from?: string | undefined
-  readonly to?: string | undefined
-  readonly run?: string | undefined
-  /** Of a rejection that counts as one of the strikes. */
-  readonly reason?: string | undefined
-}
+/** Conditions; `reason` is that of a rejection which counts as one of the strikes. */
+type Meant = Readonly<
+  Partial<Record<"source" | "answer" | "from" | "to" | "run" | "reason", string | undefined>>
+>
 
 /** Accounts of which one login fits all of it; a reason may be that of another login of the account. */
 export const heldAccounts = (rows: ReadonlyArray<LoginRow>, meant: Meant): ReadonlyArray<string> => {

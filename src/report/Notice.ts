@@ -14,17 +14,10 @@ import { exitCodes } from "../messages/ExitCodes.ts"
 import { adviceForTables, type News, type RunChanges } from "./Changes.ts"
 import { exitMeaning, meaningOfExit, tellChanges, tellOutcomes } from "./RenderSummary.ts"
 import type { Summary } from "./Summary.ts"
-import { plain } from "./TextTable.ts"
+import { plain, sumOf } from "./TextTable.ts"
 
 interface NoticeTrouble extends News {
   readonly what_to_do: string
-}
-
-/** Tasks of a late run that have not ended. */
-interface OpenTasks {
-  readonly tasks: number
-  /** Most open tasks first; the rest of many engines is one row. */
-  readonly engines: ReadonlyArray<{ readonly engine_reference: string; readonly tasks: number }>
 }
 
 /** How a run ended; `summary` is undefined if it ended before it could be summarised. */
@@ -216,7 +209,8 @@ const textOf = (notice: Told): string => {
   ].join("\n")
 }
 
-const openIn = ({ engines }: NightPicture): OpenTasks => {
+/** Tasks of a late run that have not ended: most open ones first; the rest of many engines is one row. */
+const openIn = ({ engines }: NightPicture) => {
   const rows = engines
     .map(({ engine_reference, queued, waiting, running }) => ({
       engine_reference,
@@ -224,8 +218,10 @@ const openIn = ({ engines }: NightPicture): OpenTasks => {
     }))
     .filter(({ tasks }) => tasks > 0)
     .toSorted((one, other) => other.tasks - one.tasks)
-  return { tasks: rows.reduce((sum, { tasks }) => sum + tasks, 0), engines: rows }
+  return { tasks: sumOf(rows.map(({ tasks }) => tasks)), engines: rows }
 }
+
+type OpenTasks = ReturnType<typeof openIn>
 
 /** What a late run is doing; without a picture it has not begun its tasks. */
 const doing = (picture: NightPicture | undefined, open: OpenTasks | null): string => {

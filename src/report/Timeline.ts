@@ -178,10 +178,6 @@ const counted = (products: Readonly<Record<string, number>> | undefined): string
   return `, ${sumOf(Object.values(products).map((count) => Math.max(0, count)))} products counted`
 }
 
-/** Whether a fact is about this execution or session. */
-export const concerns = (fact: Fact, id: string): boolean =>
-  ("execution_id" in fact && fact.execution_id === id) || ("session_id" in fact && fact.session_id === id)
-
 /**
  * Facts of the tasks that an id names: a task, a customer, an execution or a session. Empty if it names none.
  */
@@ -193,7 +189,9 @@ export const factsAbout = (
   for (const { fact } of facts) {
     if (!("task_id" in fact)) continue
     const isTask = fact.task_id === id || (fact._tag === "TaskPlanned" && fact.customer_id === id)
-    if (isTask || concerns(fact, id)) named.add(fact.task_id)
+    const isExecution = "execution_id" in fact && fact.execution_id === id
+    const isSession = "session_id" in fact && fact.session_id === id
+    if (isTask || isExecution || isSession) named.add(fact.task_id)
   }
   const found = new Map<string, Array<Recorded>>([...named].map((task_id) => [task_id, []]))
   for (const recorded of facts)

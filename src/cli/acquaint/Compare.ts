@@ -289,12 +289,9 @@ interface Route {
   readonly source?: ResultsSource
 }
 
-const endpoints = [
-  ...Object.values(ExecutionApi.groups.executions.endpoints),
-  ...Object.values(ExecutionApi.groups.tokens.endpoints),
-  ...Object.values(ExecutionApi.groups.engines.endpoints),
-  ...Object.values(FlowApi.groups.flows.endpoints),
-]
+const endpoints = [...Object.values(ExecutionApi.groups), FlowApi.groups.flows].flatMap((group) =>
+  Object.values(group.endpoints),
+)
 
 const statusOf = (schema: Schema.Top, otherwise: number): number => {
   // An answer's status is listed beside its schema, not in it.

@@ -26,13 +26,6 @@ import type { DrainProof } from "../../task/DrainProof.ts"
 // do not hold here, the job's own are kept if they answered. What could lose records is a comment, for an
 // engineer to decide.
 
-interface Decision {
-  /** `counts: none` */
-  readonly line: string
-  /** The finding that asks for it. */
-  readonly why: string
-}
-
 interface FitInput {
   readonly sources: ReadonlyArray<ResultsSource>
   readonly calls: ReadonlyArray<RecordedCall>
@@ -44,7 +37,8 @@ interface FitInput {
 interface Proposal {
   readonly change: Partial<Pick<ResultsSource, "enabled" | "counts" | "final">>
   readonly says: string
-  readonly decisions: ReadonlyArray<Decision>
+  /** A line such as `counts: none`, and the finding that asks for it. */
+  readonly decisions: ReadonlyArray<Readonly<Record<"line" | "why", string>>>
 }
 
 const unchanged = (says: string): Proposal => ({ change: {}, says, decisions: [] })
