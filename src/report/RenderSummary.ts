@@ -118,13 +118,15 @@ const headline = ({ run_id, part, elapsed_ms, exit_code }: Summary, style: Style
   return paint(style, "bold", wrap(`${run_id}: ${what}${took}${code}`, style.width, "", "  "))
 }
 
-const outcomeColours = {
-  succeeded: "green",
-  partial: "yellow",
-  failed: "red",
-  skipped: "yellow",
-  unfinished: "yellow",
+/** How well it is, where there are colours. */
+export const outcomeLooks = {
+  succeeded: "good",
+  partial: "warn",
+  failed: "trouble",
+  skipped: "warn",
+  unfinished: "warn",
 } as const
+const colours = { good: "green", warn: "yellow", trouble: "red" } as const
 
 const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
   const lines = wrap(
@@ -134,7 +136,8 @@ const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
     "  ",
   )
   const painted = outcomes.reduce(
-    (text, outcome) => text.replace(` ${outcome}`, ` ${paint(style, outcomeColours[outcome], outcome)}`),
+    (text, outcome) =>
+      text.replace(` ${outcome}`, ` ${paint(style, colours[outcomeLooks[outcome]], outcome)}`),
     lines,
   )
   const { downloaded } = summary.attachments

@@ -7,7 +7,7 @@ import { given } from "../base/Schemas.ts"
 import { andMore, counted, listed } from "../base/Text.ts"
 import type { MisfitCount, OtherRecords, RejectedCount, StaleData } from "../ledger/RunFacts.ts"
 import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/RunState.ts"
-import type { RunBrief, RunState, TaskBrief } from "../ledger/RunState.ts"
+import type { RunBrief, TaskBrief } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { messageOf, told, type MessageId } from "../messages/Catalogue.ts"
 import { messageMax, nameOf, reasonMax } from "./Changes.ts"
@@ -315,19 +315,13 @@ const recordWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> 
   ]
 }
 
-/** Executions that earlier nights keep: they stay, also where nothing more can come. */
-const keptBefore = (ended: RunState["ended"]): ReadonlyArray<string> => {
-  if (ended?.kept_before === undefined) return []
-  const { executions, oldest } = ended.kept_before
-  return [told("executions-kept-before", { executions: counted(executions, "execution"), oldest })]
-}
-
 const warningsOf = (
   { started: { missed = [] }, ended }: RunBrief,
   tasks: ReadonlyArray<TaskBrief>,
   documents: Readonly<Record<"missing" | "refused" | "not_delivered" | "failed", number>>,
   orphans: number,
 ): ReadonlyArray<string> => {
+  const before = ended?.kept_before
   const attempts = tasks.flatMap((task) => task.attempts)
   const open = attempts.filter(isOpenAtService).length
   const { missing, refused, not_delivered, failed } = documents
@@ -343,7 +337,10 @@ const warningsOf = (
     ...(orphans > 0 ? [told("start-repeated", { starts: counted(orphans, "start") })] : []),
     ...tokenWarnings(tasks),
     ...recordWarnings(tasks),
-    ...keptBefore(ended),
+    // Executions that earlier nights keep: they stay, also where nothing more can come.
+    ...(before === undefined
+      ? []
+      : [told("executions-kept-before", { ...before, executions: counted(before.executions, "execution") })]),
     ...files("attachments-missing", missing),
     ...files("attachments-refused", refused),
     ...files("attachments-not-delivered", not_delivered),

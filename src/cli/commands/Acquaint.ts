@@ -62,12 +62,6 @@ const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job => {
   }
 }
 
-/** Why the plan would not start it; undefined if it would. */
-const verdictBefore = Effect.fnUntraced(function* (job: Job) {
-  const { plan } = yield* planJob(job, RunId.make(`${job.name}.acquaint`), undefined)
-  return plan.settled[0]
-})
-
 /** How the newest `acquaint` run ended; unfinished work is resumed before any login is sent. */
 const newestOf = Effect.fnUntraced(function* (job: Job) {
   const { runs } = yield* Ledger
@@ -133,8 +127,11 @@ interface Acquainting {
 const acquaintedNight = Effect.fn("Acquaint.night")(function* (asked: Acquainting) {
   const { job, whole, output, recorder } = asked
   const newest = yield* newestOf(job)
-  const refused = newest === "open" ? undefined : yield* verdictBefore(job)
-  if (refused !== undefined) return { _tag: "Refused" as const, refused }
+  if (newest !== "open") {
+    const { plan } = yield* planJob(job, RunId.make(`${job.name}.acquaint`), undefined)
+    const [refused] = plan.settled
+    if (refused !== undefined) return { _tag: "Refused" as const, refused }
+  }
   const options = { further: newest === "over", parent: undefined, only: undefined, toolVersion }
   const { result, summary } = yield* summarisedNight(job, output, options)
   const task = [...result.state.tasks.values()].at(-1)
