@@ -3,6 +3,7 @@
  * compared with how each customer and engine stood before it: the last complete run of the job, and the
  * reruns after it.
  */
+import { Struct } from "effect"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { ChangeCounts } from "../ledger/RunFacts.ts"
 import { subjectOf, verdictOfTask, type RunState, type TaskState } from "../ledger/RunState.ts"
@@ -252,31 +253,36 @@ export type WorkRow = ReturnType<typeof worklistOf>[number]
 
 const examplesMax = 5
 
+type Named = Partial<Readonly<Record<"customer_id" | "engine_reference" | "session_id", string>>>
+
 /** A task as people call it. */
-export const nameOf = ({
-  customer_id = "?",
-  engine_reference = "?",
-  session_id = "",
-}: Partial<Readonly<Record<"customer_id" | "engine_reference" | "session_id", string>>>): string =>
+export const nameOf = ({ customer_id = "?", engine_reference = "?", session_id = "" }: Named): string =>
   session_id === "" ? `${customer_id} ${engine_reference}` : `session ${session_id}`
 
-/** Rows of one change, actor and reason together. */
-export const groupsOf = (rows: ReadonlyArray<WorkRow>) => {
-  const groups = Map.groupBy(rows, (row) => JSON.stringify([row.change, row.acting, row.outcome, row.reason]))
+/** Rows that are alike in these columns, as one: how many they are, and the first few names. */
+export const alikeIn = <Row extends Named, Column extends keyof Row>(
+  rows: ReadonlyArray<Row>,
+  columns: ReadonlyArray<Column>,
+  max: number,
+) => {
+  const groups = Map.groupBy(rows, (row) => JSON.stringify(columns.map((column) => row[column])))
   return [...groups.values()].flatMap((group) =>
-    group.slice(0, 1).map(({ change, acting, outcome, reason, what_to_do }) => ({
-      change,
-      acting,
-      outcome,
-      reason,
+    group.slice(0, 1).map((first) => ({
+      first,
+      ...Struct.pick(first, columns),
       count: group.length,
-      /** The first few. */
-      examples: group.slice(0, examplesMax).map(nameOf),
-      means: rowOf(reason).means,
-      what_to_do,
+      examples: group.slice(0, max).map(nameOf),
     })),
   )
 }
+
+/** Rows of one change, actor and reason together. */
+export const groupsOf = (rows: ReadonlyArray<WorkRow>) =>
+  alikeIn(rows, ["change", "acting", "outcome", "reason"], examplesMax).map(({ first, ...group }) => ({
+    ...group,
+    means: rowOf(group.reason).means,
+    what_to_do: first.what_to_do,
+  }))
 export type WorkGroup = ReturnType<typeof groupsOf>[number]
 
 const columns = [

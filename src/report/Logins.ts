@@ -6,7 +6,6 @@
 import { counted, listed } from "../base/Text.ts"
 import { AccountBook, heldOf, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "../ledger/Accounts.ts"
-import type { Fact } from "../ledger/Fact.ts"
 import { csvLine, harmless, plain, table, wrap } from "./TextTable.ts"
 import { sourceOf } from "../service/Ids.ts"
 
@@ -215,37 +214,4 @@ export const incidentsText = (rows: ReadonlyArray<LoginRow>, width: number): Rea
   const more = left.reduce((sum, { rows: all }) => sum + all.length, 0)
   if (more === 0) return told
   return [...told, `${counted(left.length, "more incident")} with ${counted(more, "login")}.`, ""]
-}
-
-// Facts about logins as sentences for people: what became of each, and what that means for its account.
-// None contains a value of a parameter.
-
-const verdicts = {
-  not_sent: "no login was made",
-  unproven: "it is not known how its login ended: it counts as one that may have failed",
-  neutral: "it is not known how its login ended; it no longer counts",
-  good: "the source accepted its login",
-} as const
-
-type LoginFact = Extract<
-  Fact,
-  { _tag: "CredentialRejected" | "CredentialReleased" | "LoginJudged" | "LoginAccepted" }
->
-
-export const loginText = (fact: LoginFact): string => {
-  switch (fact._tag) {
-    case "LoginJudged":
-      return `${verdicts[fact.verdict]}${fact.said === undefined ? "" : ` (answer: ${fact.said})`}`
-    case "CredentialRejected":
-      return (
-        `login ${fact.fingerprint.slice(0, 12)} was rejected with ${fact.reason}; ` +
-        "it is sent again only once it is released"
-      )
-    case "CredentialReleased": {
-      const why = fact.because === undefined ? "" : `: ${fact.because}`
-      return `login ${(fact.fingerprint ?? fact.account ?? "").slice(0, 12)} was released${why}`
-    }
-    case "LoginAccepted":
-      return "the source accepted this login; earlier rejections no longer hold the account"
-  }
 }

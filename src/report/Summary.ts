@@ -10,7 +10,7 @@ import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/Ru
 import type { RunBrief, TaskBrief } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { messageOf, told, type MessageId } from "../messages/Catalogue.ts"
-import { messageMax, nameOf, reasonMax } from "./Changes.ts"
+import { alikeIn, messageMax, reasonMax } from "./Changes.ts"
 import { finishOf, nothingLeft } from "./Finish.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { actings } from "../service/EndTable.ts"
@@ -249,29 +249,29 @@ const countedBy = ({ attempts }: TaskBrief): number => {
 
 /** By reason, what did not succeed. */
 const troublesOf = (tasks: ReadonlyArray<TaskBrief>) => {
-  const failed = tasks
-    .map((task) => ({ planned: task.planned, ...verdictOfTask(task) }))
-    .filter(({ outcome }) => outcome !== "succeeded")
-  const groups = Map.groupBy(failed, ({ who_acts, outcome, reason }) =>
-    JSON.stringify([who_acts, outcome, cutText(reason, reasonMax)]),
-  )
-  const troubles = [...groups.values()].flatMap((group) =>
-    group.slice(0, 1).map(({ who_acts, outcome, reason, message }) => ({
+  const failed = tasks.flatMap(({ planned, settled }) => {
+    const { outcome, reason, who_acts, message } = verdictOfTask({ settled })
+    if (outcome === "succeeded") return []
+    const told = {
       who_acts,
-      /** The same for people: also for what this program itself stopped or has not finished. */
       acting: actingOf({ reason, who_acts }),
       outcome,
       reason: cutText(reason, reasonMax),
-      count: group.length,
-      /** The first few, as `<customer_id> <engine_reference>`. */
-      examples: group.slice(0, examplesMax).map(({ planned }) => nameOf(planned)),
-      /** What the first task says beyond its reason, if anything. */
-      message: message === undefined ? undefined : cutText(message, messageMax),
-      /** What the reason means, and what to do next: one or two sentences each. */
-      means: rowOf(reason).means,
-      advice: rowOf(reason).next,
-    })),
-  )
+    }
+    return [
+      { ...planned, ...told, message: message === undefined ? undefined : cutText(message, messageMax) },
+    ]
+  })
+  // `acting` says for people who acts, also for what this program itself stopped or has not finished.
+  const alike = ["who_acts", "acting", "outcome", "reason"] as const
+  const troubles = alikeIn(failed, alike, examplesMax).map(({ first, ...group }) => ({
+    ...group,
+    /** What the first task says beyond its reason, if anything. */
+    message: first.message,
+    /** What the reason means, and what to do next: one or two sentences each. */
+    means: rowOf(group.reason).means,
+    advice: rowOf(group.reason).next,
+  }))
   return troubles.toSorted(
     (a, b) =>
       actings.indexOf(a.acting) - actings.indexOf(b.acting) ||

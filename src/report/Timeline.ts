@@ -7,7 +7,6 @@ import type { AttemptDrained, Fact, Recorded, RunNews, RunSteered, Trouble } fro
 import { actionNeeded } from "../service/EndTable.ts"
 import { actingOf } from "../service/Ends.ts"
 import { counted as times } from "../base/Text.ts"
-import { loginText } from "./Logins.ts"
 import { sumOf } from "./TextTable.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 
@@ -38,6 +37,13 @@ const proofs = {
   counted: ": all counted records are here",
   final: ": its results are marked as final",
   unwanted: ": the job asks for no results",
+} as const
+
+const verdicts = {
+  not_sent: "no login was made",
+  unproven: "it is not known how its login ended: it counts as one that may have failed",
+  neutral: "it is not known how its login ended; it no longer counts",
+  good: "the source accepted its login",
 } as const
 
 const proven = (proof: (typeof AttemptDrained.Type)["proof"]): string => {
@@ -107,10 +113,12 @@ const sentences: Sentences = {
     `attachment ${attachment_id}: ${status}${maybe(", % bytes", bytes)}${maybe(", %", path)}`,
   TaskSettled: (fact) =>
     `settled: ${fact.outcome}, ${fact.reason}, ${actionNeeded[actingOf(fact)]}${maybe(": %", fact.message)}`,
-  CredentialRejected: loginText,
-  CredentialReleased: loginText,
-  LoginAccepted: loginText,
-  LoginJudged: loginText,
+  CredentialRejected: ({ fingerprint, reason }) =>
+    `login ${short(fingerprint)} was rejected with ${reason}; it is sent again only once it is released`,
+  CredentialReleased: ({ fingerprint, account, because }) =>
+    `login ${short(fingerprint ?? account ?? "")} was released${because === undefined ? "" : `: ${because}`}`,
+  LoginAccepted: () => "the source accepted this login; earlier rejections no longer hold the account",
+  LoginJudged: (fact) => `${verdicts[fact.verdict]}${maybe(" (answer: %)", fact.said)}`,
   TokenStored: ({ name, features, expires_at }) =>
     `token ${name} stored for ${features.join(", ")}; expires on ${dayOf(expires_at)}`,
   TokenExpiring: ({ name, expires_at }) => `token ${name} expires on ${dayOf(expires_at)}`,
