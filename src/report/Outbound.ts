@@ -102,24 +102,18 @@ export const pauseBetween = Duration.seconds(1)
 /** Of each signal, bodies that are being sent; with a thousand records each, some megabytes. */
 const underWayMax = 8
 
-interface Sent {
-  delivered: number
-  underWay: number
+const nothingSent = () => ({
+  delivered: 0,
+  underWay: 0,
   /** Whether the newest body arrived: metrics are totals, so the newest says everything. */
-  isUpToDate: boolean
+  isUpToDate: false,
   /** Why a body did not arrive, the last time; contains no address. */
-  why: string | undefined
-}
-
-export type Deliveries = Readonly<Record<Signal, Sent>>
-
-const nothingSent = (): Sent => ({ delivered: 0, underWay: 0, isUpToDate: false, why: undefined })
-
-export const noDeliveries = (): Deliveries => ({
-  traces: nothingSent(),
-  metrics: nothingSent(),
-  logs: nothingSent(),
+  why: undefined as string | undefined,
 })
+
+export const noDeliveries = () =>
+  ({ traces: nothingSent(), metrics: nothingSent(), logs: nothingSent() }) satisfies Record<Signal, unknown>
+export type Deliveries = ReturnType<typeof noDeliveries>
 
 /** What the OTLP specification names as worth another try. */
 const isPassing = (status: number): boolean => [429, 502, 503, 504].includes(status)

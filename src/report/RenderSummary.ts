@@ -13,7 +13,7 @@ import { actings, actionNeeded, exitOf, outcomes, type EndRow } from "../service
 import { endOfAttempt, isReason } from "../service/Ends.ts"
 import { localTime, resumeAgeMaxMs } from "../task/ChooseRun.ts"
 import type { EnginePicture, NightPicture } from "../task/NightPicture.ts"
-import { next, type Act } from "../task/Next.ts"
+import { next } from "../task/Next.ts"
 
 export interface Style {
   /** Infinity if the output is not a terminal. */
@@ -217,12 +217,6 @@ const times = (night: NightPicture, at: (ms: number) => string): string => {
   ])
 }
 
-const publishedText = ({ published }: NightPicture, at: (ms: number) => string): ReadonlyArray<string> => {
-  if (published === undefined) return []
-  const tasks = counted(published.tasks, "task")
-  return [`${tasks} published at ${at(published.at)}, as version ${published.version}`]
-}
-
 const serviceText = ({ service, at: now }: NightPicture, at: (ms: number) => string): string => {
   const { last_answer_at, silent_since, throttled_since } = service
   if (silent_since !== undefined)
@@ -277,7 +271,7 @@ const engineTable = (
 export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<string> => {
   const { width, height, timezone } = screen
   const at = (ms: number) => localTime(ms, timezone)
-  const { total, limits, engines } = night
+  const { total, limits, engines, published } = night
   const waiting = waits(total)
   const { max_in_flight, per_engine } = limits
   const head = [
@@ -289,7 +283,11 @@ export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<
       `${total.queued} queued`,
     `${waitingOf(total)} waiting${waiting === "" ? "" : `: ${waiting}`}`,
     times(night, at),
-    ...publishedText(night, at),
+    ...(published === undefined
+      ? []
+      : [
+          `${counted(published.tasks, "task")} published at ${at(published.at)}, as version ${published.version}`,
+        ]),
     serviceText(night, at),
     "",
   ].map((line) => cut(line, width))
@@ -355,24 +353,25 @@ export const endJson = (reason: string, row: EndRow) => ({
 // A run that was cut off, as `status` tells it: since when nobody works on it, what is in flight, and what
 // the next `nightjar run JOB` does about it. Pure: whether a process works on it is known to whoever asks.
 
-const places = {
-  Done: undefined,
-  Settle: "unanswered",
-  Unusable: "unanswered",
-  Start: "waiting",
-  Follow: "in flight",
-  Read: "in flight",
-  Refuse: "in flight",
-} as const satisfies Record<Act["_tag"], string | undefined>
-
 /** Where the next run finds the task; undefined if it is over. */
 const placeOf = (task: TaskState) => {
   const act = next(task, "night")
-  if (act._tag === "Read" && endOfAttempt(act.last.closed.fact, act.last.abort).retry) return "waiting"
-  // Its start was answered, with an execution of somebody else.
-  if (act._tag === "Settle" && act.verdict.reason === "NOT_OURS") return "in flight"
-  if (act._tag !== "Start") return places[act._tag]
-  return act.probe ? "unanswered" : task.attempts.length === 0 ? "not begun" : "waiting"
+  switch (act._tag) {
+    case "Done":
+      return undefined
+    case "Settle":
+      // Its start was answered, with an execution of somebody else.
+      return act.verdict.reason === "NOT_OURS" ? "in flight" : "unanswered"
+    case "Unusable":
+      return "unanswered"
+    case "Start":
+      return act.probe ? "unanswered" : task.attempts.length === 0 ? "not begun" : "waiting"
+    case "Read":
+      return endOfAttempt(act.last.closed.fact, act.last.abort).retry ? "waiting" : "in flight"
+    case "Follow":
+    case "Refuse":
+      return "in flight"
+  }
 }
 
 /** `superseded`: the job has begun a newer run since. Times are milliseconds. */

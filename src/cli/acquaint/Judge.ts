@@ -5,15 +5,7 @@
 import { Predicate, Struct } from "effect"
 import { counted } from "../../base/Text.ts"
 import { compareCalls, fieldOf, jsonOf, shapeOf, type Finding, type RecordedCall } from "./Compare.ts"
-import {
-  countsIn,
-  lastAnswer,
-  meetsCounts,
-  observableKeys,
-  observeReading,
-  proofOf,
-  shareOf,
-} from "./Observe.ts"
+import { countsIn, lastAnswer, meetsCounts, observeReading, proofOf, shareOf } from "./Observe.ts"
 import type { Observed } from "./Observe.ts"
 import { plain, span, wrap } from "../../report/TextTable.ts"
 import { readingChoices } from "../../sandbox/state/Reading.ts"
@@ -184,8 +176,7 @@ const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string>
 }
 
 export const judge = (input: Omit<FitInput, "observed">) => {
-  const { observed, changing } = observeReading(input.calls)
-  const seen = new Set(observed.map(({ key }) => key))
+  const { observed, changing, unobserved } = observeReading(input.calls)
   const isExplained = (finding: Finding) => observed.some(({ key }) => explanations[key]?.(finding) === true)
   const findings = [...probeFindings(input.calls), ...compareCalls(input.calls)]
   const fitted = input.sources.map((source) => fit(source, { ...input, observed }))
@@ -195,7 +186,7 @@ export const judge = (input: Omit<FitInput, "observed">) => {
     observed,
     /** Keys for which several values were seen. */
     changing,
-    unobserved: observableKeys.filter((key) => !seen.has(key) && !changing.includes(key)),
+    unobserved,
     misfits: findings.filter((finding) => finding.kind !== "unknown" && !isExplained(finding)),
     /** Fields that the reference does not name; a run keeps them. */
     beyond: findings.filter(({ kind }) => kind === "unknown"),
