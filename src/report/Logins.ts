@@ -105,31 +105,21 @@ export const heldAccounts = (rows: ReadonlyArray<LoginRow>, meant: Meant): Reado
 }
 
 /** For the service's support, who fill in the last column: `never_created`, or the execution's id. */
-export const unprovenCsv = (rows: ReadonlyArray<LoginRow>): string =>
-  [
-    [
-      "account",
-      "customers",
-      "engine_reference",
-      "external_execution_id",
-      "sent_at",
-      "answer",
-      "execution_id",
-    ],
-    ...rows
-      .filter(isUnproven)
-      .map((row) => [
-        row.account,
-        row.customers.join(" "),
-        row.engine_reference,
-        row.external_execution_id ?? "",
-        row.sent_at ?? "",
-        row.answer ?? "",
-        "",
-      ]),
-  ]
-    .map((cells) => csvLine(cells.map(harmless)))
-    .join("")
+const supportColumns: Readonly<Record<string, (row: LoginRow) => string | undefined>> = {
+  account: ({ account }) => account,
+  customers: ({ customers }) => customers.join(" "),
+  engine_reference: (row) => row.engine_reference,
+  external_execution_id: (row) => row.external_execution_id,
+  sent_at: ({ sent_at }) => sent_at,
+  answer: ({ answer }) => answer,
+  execution_id: () => "",
+}
+
+export const unprovenCsv = (rows: ReadonlyArray<LoginRow>): string => {
+  const columns = Object.values(supportColumns)
+  const cells = rows.filter(isUnproven).map((row) => columns.map((of) => harmless(of(row) ?? "")))
+  return [Object.keys(supportColumns), ...cells].map(csvLine).join("")
+}
 
 /** Those with the most accounts first. */
 const incidentsOf = (rows: ReadonlyArray<LoginRow>) => {

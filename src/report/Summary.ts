@@ -23,6 +23,7 @@ import { sumOf } from "./TextTable.ts"
 // missing, answers that are not in the tables, columns whose values did not fit, records that were rejected.
 // All of it comes from the fact of the newest publication.
 
+/** Of many names, those that are shown. */
 const namedMax = 3
 
 /** A warning about these, if there are any. */
@@ -132,7 +133,7 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> =
   const missing = [...new Set(narrow.flatMap(({ attempts }) => attempts.at(-1)?.outside ?? []))]
   return [
     ...ifAny(narrow, () => {
-      const features = listed(missing.toSorted(), examplesMax)
+      const features = listed(missing.toSorted(), namedMax)
       return told("token-outside", { tasks: counted(narrow.length, "task"), features })
     }),
     ...ending.slice(0, 1).map((first) => {
@@ -151,8 +152,6 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> =
   ]
 }
 
-const examplesMax = 3
-
 /** Of a run; with the other runs of its night, of these too. `output`: the folder, if it has to be named. */
 export const summarise = (run: RunBrief, night: ReadonlyArray<RunBrief> = [run], output?: string) => {
   const tasks = [...run.tasks.values()]
@@ -163,15 +162,9 @@ export const summarise = (run: RunBrief, night: ReadonlyArray<RunBrief> = [run],
     { downloaded: 0, missing: 0, refused: 0, not_delivered: 0, failed: 0 },
   )
   const { started, started_at, ended, held, published } = run
-  const { run_id, job, job_path, run_date, parent, part } = started
   return {
-    run_id,
-    job,
-    job_path,
-    run_date,
-    parent,
-    /** With which run this part of the job began; undefined if the run is of a night. */
-    part,
+    /** `part`: with which run this part of the job began; none if the run is of a night. */
+    ...Struct.pick(started, ["run_id", "job", "job_path", "run_date", "parent", "part"]),
     started_at: new Date(started_at).toISOString(),
     ended_at: ended === undefined ? undefined : new Date(ended.at).toISOString(),
     elapsed_ms: ended === undefined ? undefined : Math.max(0, ended.at - started_at),
@@ -264,7 +257,7 @@ const troublesOf = (tasks: ReadonlyArray<TaskBrief>) => {
   })
   // `acting` says for people who acts, also for what this program itself stopped or has not finished.
   const alike = ["who_acts", "acting", "outcome", "reason"] as const
-  const troubles = alikeIn(failed, alike, examplesMax).map(({ first, ...group }) => ({
+  const troubles = alikeIn(failed, alike, namedMax).map(({ first, ...group }) => ({
     ...group,
     /** What the first task says beyond its reason, if anything. */
     message: first.message,
@@ -331,7 +324,7 @@ const warningsOf = (
     // Nights before this one that had no run.
     ...ifAny(missed, () => {
       const nights = counted(missed.length, "night")
-      return told("nights-missed", { nights, dates: listed(missed, examplesMax) })
+      return told("nights-missed", { nights, dates: listed(missed, namedMax) })
     }),
     ...(open > 0 ? [told("executions-in-flight", { executions: counted(open, "execution") })] : []),
     ...(orphans > 0 ? [told("start-repeated", { starts: counted(orphans, "start") })] : []),
