@@ -39,16 +39,11 @@ export interface Origin {
   readonly report?: string | undefined
 }
 
-/** Exit codes of a night that did not happen, or is not complete; 3 is trouble, told as such. */
-const incomplete: ReadonlySet<number> = new Set([
-  exitCodes.defect,
-  exitCodes.usage,
-  exitCodes.leftovers,
-  exitCodes.locked,
-  exitCodes.refused,
-])
+const { defect, usage, leftovers, locked, refused } = exitCodes
 
-export const isIncomplete = (exit_code: number): boolean => incomplete.has(exit_code)
+/** Whether a night did not happen, or is not complete; 3 is trouble, told as such. */
+export const isIncomplete = (exit_code: number): boolean =>
+  [defect, usage, leftovers, locked, refused].some((code) => code === exit_code)
 
 /** Customers or an engineer have to act; what is merely unfinished is `failed` already. */
 const isTrouble = ({ outcome }: News): boolean => outcome === null || exitOf(outcome) === 3
