@@ -217,6 +217,11 @@ const times = (night: NightPicture, at: (ms: number) => string): string => {
   ])
 }
 
+const publishedText = (
+  { tasks, at: publishedAt, version }: NonNullable<NightPicture["published"]>,
+  at: (ms: number) => string,
+): string => `${counted(tasks, "task")} published at ${at(publishedAt)}, as version ${version}`
+
 const serviceText = ({ service, at: now }: NightPicture, at: (ms: number) => string): string => {
   const { last_answer_at, silent_since, throttled_since } = service
   if (silent_since !== undefined)
@@ -283,11 +288,7 @@ export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<
       `${total.queued} queued`,
     `${waitingOf(total)} waiting${waiting === "" ? "" : `: ${waiting}`}`,
     times(night, at),
-    ...(published === undefined
-      ? []
-      : [
-          `${counted(published.tasks, "task")} published at ${at(published.at)}, as version ${published.version}`,
-        ]),
+    ...(published === undefined ? [] : [publishedText(published, at)]),
     serviceText(night, at),
     "",
   ].map((line) => cut(line, width))
