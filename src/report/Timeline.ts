@@ -186,13 +186,8 @@ const counted = (products: Readonly<Record<string, number>> | undefined): string
   return `, ${sumOf(Object.values(products).map((count) => Math.max(0, count)))} products counted`
 }
 
-/**
- * Facts of the tasks that an id names: a task, a customer, an execution or a session. Empty if it names none.
- */
-export const factsAbout = (
-  facts: ReadonlyArray<Recorded>,
-  id: string,
-): ReadonlyMap<string, ReadonlyArray<Recorded>> => {
+/** The tasks that an id names among these facts: a task, a customer, an execution or a session. */
+export const tasksNamedIn = (facts: ReadonlyArray<Recorded>, id: string): ReadonlySet<string> => {
   const named = new Set<string>()
   for (const { fact } of facts) {
     if (!("task_id" in fact)) continue
@@ -201,8 +196,5 @@ export const factsAbout = (
     const isSession = "session_id" in fact && fact.session_id === id
     if (isTask || isExecution || isSession) named.add(fact.task_id)
   }
-  const found = new Map<string, Array<Recorded>>([...named].map((task_id) => [task_id, []]))
-  for (const recorded of facts)
-    if ("task_id" in recorded.fact) found.get(recorded.fact.task_id)?.push(recorded)
-  return found
+  return named
 }
