@@ -2,7 +2,7 @@
  * What the facts of a run say as spans and metrics: the night, its runs, their tasks and attempts, and
  * under each attempt the requests for it. It looks on: it decides nothing, and no fact waits for it.
  */
-import type { LogLevel, Tracer } from "effect"
+import type { LogLevel } from "effect"
 import type { CallIds, ObserveCalls } from "../client/CallFailures.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import type { Meter, OpenSpan, SpanValues, Spans } from "./Spans.ts"
@@ -54,6 +54,10 @@ const openAnswers: ReadonlySet<string> = new Set(["accepted", "adopted", "lost"]
 const isFine = (outcome: Outcome): boolean => outcome === "succeeded" || outcome === "skipped"
 
 const seconds = (from: bigint, to: bigint): number => Math.max(0, Number(to - from) / 1e9)
+
+/** The status if that is the error, else what went wrong, as a word of our own. */
+const errorOf = (failure: string | undefined, status: number | undefined): string | undefined =>
+  failure !== undefined && status !== undefined && status >= 400 ? String(status) : failure
 
 interface StoryOptions {
   readonly meter: Meter
@@ -154,8 +158,43 @@ export class RunStory {
     this.#night?.end(at)
   }
 
+  /**
+   * Requests to the service as spans and as a metric, by the conventions for HTTP clients: each under the
+   * attempt that it is for, its address as a template. `url.full` is left out, because it has ids in it.
+   */
+  readonly observe: ObserveCalls = ({ method, template, host, port }, ids, at) => {
+    const { meter, spans } = this.#to
+    const values = {
+      "http.request.method": method,
+      "url.template": template,
+      "server.address": host,
+      "server.port": port,
+    }
+    const parent = spans === undefined ? undefined : this.#ownerOf(ids, at)
+    let status: number | undefined
+    return {
+      answered: (http_status) => {
+        status = http_status
+      },
+      ended: (failure, endedAt) => {
+        const error = errorOf(failure, status)
+        meter.add("http.client.request.duration", seconds(at, endedAt), {
+          ...values,
+          "server.port": String(port),
+          "http.response.status_code": status === undefined ? undefined : String(status),
+          "error.type": error,
+        })
+        // Nothing is below a request: its span is made when all of it is known.
+        const seen = { ...values, "http.response.status_code": status }
+        spans
+          ?.begin({ name: `${method} ${template}`, kind: "client", parent, at, values: seen })
+          .end(endedAt, error)
+      },
+    }
+  }
+
   /** The attempt that a call is for; one for none, such as the list of engines, belongs to the night. */
-  ownerOf({ execution_id, session_id, external_execution_id }: CallIds, at: bigint) {
+  #ownerOf({ execution_id, session_id, external_execution_id }: CallIds, at: bigint) {
     const of = this.#owners
     const owner = of.get(external_execution_id) ?? of.get(execution_id) ?? of.get(session_id)
     return (owner ?? this.#nightAt(at))?.ids
@@ -279,49 +318,6 @@ export class RunStory {
     run.span?.end(at, exit_code === undefined ? "CUT_OFF" : exit_code === 0 ? undefined : `EXIT_${exit_code}`)
   }
 }
-
-// Requests to the service as spans and as a metric, by the conventions for HTTP clients: each under the
-// attempt that it is for, its address as a template. `url.full` is left out, because it has ids in it.
-
-/** The status if that is the error, else what went wrong, as a word of our own. */
-const errorOf = (failure: string | undefined, status: number | undefined): string | undefined =>
-  failure !== undefined && status !== undefined && status >= 400 ? String(status) : failure
-
-export const observeCalls =
-  (
-    meter: Meter,
-    spans: Spans | undefined,
-    ownerOf: (ids: CallIds, at: bigint) => Tracer.AnySpan | undefined,
-  ): ObserveCalls =>
-  ({ method, template, host, port }, ids, at) => {
-    const values = {
-      "http.request.method": method,
-      "url.template": template,
-      "server.address": host,
-      "server.port": port,
-    }
-    const parent = spans === undefined ? undefined : ownerOf(ids, at)
-    let status: number | undefined
-    return {
-      answered: (http_status) => {
-        status = http_status
-      },
-      ended: (failure, endedAt) => {
-        const error = errorOf(failure, status)
-        meter.add("http.client.request.duration", seconds(at, endedAt), {
-          ...values,
-          "server.port": String(port),
-          "http.response.status_code": status === undefined ? undefined : String(status),
-          "error.type": error,
-        })
-        // Nothing is below a request: its span is made when all of it is known.
-        const seen = { ...values, "http.response.status_code": status }
-        spans
-          ?.begin({ name: `${method} ${template}`, kind: "client", parent, at, values: seen })
-          .end(endedAt, error)
-      },
-    }
-  }
 
 // Which facts of a run are log records elsewhere, how grave they are, and their words: those that a person
 // on call reads. The run's own `log.ndjson` has all of them, with the names of customers.

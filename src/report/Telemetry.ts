@@ -11,7 +11,7 @@ import type { Fact } from "../ledger/Fact.ts"
 import { Meter, Spans } from "./Spans.ts"
 import { noDeliveries, outbound, sendingThrough } from "./Outbound.ts"
 import type { Counted, Deliveries, Signal } from "./Outbound.ts"
-import { RunStory, observeCalls, recordOf } from "./RunStory.ts"
+import { RunStory, recordOf } from "./RunStory.ts"
 
 /** What a dead collector may cost at the end of a run. */
 const endsWithin = Duration.seconds(3)
@@ -178,6 +178,5 @@ export const openTelemetry = Effect.fnUntraced(function* (
     yield* exporting.close
     return undelivered(spans, logs, exporting.deliveries)
   })
-  const observe = observeCalls(meter, spans, (ids, at) => story.ownerOf(ids, at))
-  return { observe, tell, prometheus: () => meter.prometheus(), close }
+  return { observe: story.observe, tell, prometheus: () => meter.prometheus(), close }
 })
