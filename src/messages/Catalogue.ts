@@ -3,23 +3,12 @@
  * values, so one without an entry, or without one of its values, does not compile. `schemas/messages.md`
  * and `nightjar explain ID` are made from it.
  */
-import { commandMessages, compactMessages, documentMessages, hookMessages } from "./CommandMessages.ts"
-import { findingMessages, forgetMessages, jobMessages, pseudonymMessages } from "./FindingMessages.ts"
+import { commandMessages } from "./CommandMessages.ts"
+import { findingMessages } from "./FindingMessages.ts"
 import type { Message } from "./Message.ts"
-import { nightMessages, timerMessages } from "./NightMessages.ts"
+import { nightMessages } from "./NightMessages.ts"
 
-export const catalogue = {
-  ...commandMessages,
-  ...timerMessages,
-  ...hookMessages,
-  ...jobMessages,
-  ...nightMessages,
-  ...compactMessages,
-  ...documentMessages,
-  ...forgetMessages,
-  ...pseudonymMessages,
-  ...findingMessages,
-} as const
+export const catalogue = { ...commandMessages, ...nightMessages, ...findingMessages } as const
 
 export type MessageId = keyof typeof catalogue
 

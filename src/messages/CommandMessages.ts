@@ -2,7 +2,7 @@
  * Errors of wrong usage, job files and settings (exit code 2): found before anything is started. None of them
  * repeats an argument that may be a secret.
  */
-import { nothing, refusal, stopped, warning } from "./Message.ts"
+import { nothing, refusal, warning } from "./Message.ts"
 
 const emptyFolder = "Give --output a folder that is empty or does not exist yet."
 const restoreLedger =
@@ -286,47 +286,76 @@ export const commandMessages = {
     "Put the ticket in one of these places: a command line can be read by other users and in the history.",
   ),
   "ticket-missing": nothing.sent("no ticket could be read from stdin", "Pipe the ticket into the command."),
-} as const
 
-// What is said when the Parquet files of a month are not put together: the command is refused (exit code 2),
-// and a night is warned.
-
-export const compactMessages = {
-  "compact-rolled-back": nothing.published(
-    "an earlier version of the tables is current, because of a rollback",
-    "Run the command again after the next publication, by `nightjar run JOB` or `nightjar rebuild`.",
+  // `nightjar schedule`: a timer that would fail every night is not written, and nothing that somebody else
+  // wrote is replaced.
+  "timer-kind-missing": nothing.written(
+    "no kind of timer was given, or more than one",
+    "Give one of --systemd, --cron and --kubernetes.",
   ),
-  "compact-failed": warning(
-    "not all Parquet files of past months were combined: {why}",
-    "The next run tries again, and so does `nightjar compact`; `nightjar verify` names damaged files.",
-    "No row was changed.",
+  "timer-time-missing": nothing.written(
+    "the job `{name}` does not say when it runs",
+    'Add `night: { starts: "22:30", until: "07:00" }` to the job, or give --at HH:MM.',
   ),
-} as const
-
-// What is said when documents cannot get their names for people: the command is refused (exit code 2) or
-// stopped (exit code 4), and a night is warned.
-
-export const documentMessages = {
-  "documents-not-ours": nothing.changed(
-    "{path} was not made by nightjar: it contains {entries}",
-    "Move what is in it elsewhere, so that the folder is empty or gone; then run the command again.",
+  "timer-time-twice": nothing.written(
+    "the job `{name}` starts at {starts}, as its `night` says, and --at gives another time",
+    "Leave --at out, or change the `night` of the job.",
   ),
-  "documents-stopped": stopped(
-    "documents could not be copied to `documents/`: {why}",
-    "Check the permissions and the free space of the output folder; then run the command again.",
-    "Every document is in `attachments/`, and the copies that were made stay.",
+  "timer-nights-differ": nothing.written(
+    "the jobs `{name}` and `{other}` do not run at the same times",
+    "Give each job its own timer: a run that finds the folder in use waits for it.",
   ),
-  "documents-unnamed": warning(
-    "not all new documents were copied to `documents/`: {why}",
-    "The next run tries again, and so does `nightjar documents`.",
-    "Every document is in `attachments/`; the run and its exit code are not affected.",
+  "timer-name-long": nothing.written(
+    "the timer of {jobs} would have a name of more than {charactersMax} characters",
+    "Give the timer fewer jobs, or the jobs shorter names.",
   ),
-} as const
+  "timer-text-unwritable": nothing.written(
+    "no timer can hold {text}: it has a control character, or a space or backslash at its end",
+    "Rename the file or folder, or correct the variable that names it.",
+  ),
+  "timer-variables-missing": nothing.written(
+    "{file} lacks variables that the job needs: {names}",
+    "Add a line NAME=value for each of them: a timer does not have the variables of your shell.",
+  ),
+  "timer-file-outside": nothing.written(
+    "{path} is outside the job's folder, and a CronJob mounts only that folder",
+    "Move it into the folder, and name it in the job relative to the job file.",
+  ),
+  "timer-not-installable": nothing.written(
+    "nightjar does not install a CronJob itself",
+    "Leave --install out, and pass what is printed to `kubectl apply -f -`.",
+  ),
+  "timer-not-ours": nothing.written(
+    "{path} was not written by nightjar",
+    "Move that file away, or write the timer by hand from what is printed without --install.",
+  ),
+  "timer-lines-damaged": refusal(
+    "the lines of the job `{name}` in the crontab have no end mark",
+    "Correct them with `crontab -e`: delete them, or restore the line that ends with `: end`.",
+    "The crontab was not changed.",
+  ),
+  "timer-unwritable": refusal(
+    "{path} cannot be written ({why})",
+    "Check the folder's permissions and its free space.",
+    "The timer is not installed.",
+  ),
+  "timer-not-enabled": refusal(
+    "the command `{command}` did not succeed ({why})",
+    "Run it yourself in a session of the user whose timer it is. Without systemd, use --cron.",
+    "The units were written and are not enabled.",
+  ),
+  "crontab-unusable": refusal(
+    "the command `{command}` did not succeed ({why})",
+    "Run the command yourself to see why; where there is no cron, use --systemd.",
+    "The crontab was not changed.",
+  ),
+  "timer-environment": warning(
+    "the job was checked with the variables in {file} only, because a timer has none of this shell's",
+    "Add the variables that the job needs to that file, one NAME=value per line, and run `chmod 600` on it.",
+    "Nothing was written.",
+  ),
 
-// Errors of `nightjar hooks` (exit code 2): what another program of the same application relies on is never
-// changed by accident.
-
-export const hookMessages = {
+  // `nightjar hooks`: what another program of the same application relies on is never changed by accident.
   "hooks-embedded": nothing.sent(
     "the job {path} uses the embedded service, which keeps no subscriptions between runs",
     "Give `nightjar run` the flag --webhooks: the embedded service then sends its events there.",

@@ -1,6 +1,6 @@
 /**
- * What `verify`, `repair` and `doctor` report: where files, ledger and tables disagree, and what would stop
- * a run. Reporting changes nothing.
+ * What is said of a folder: what commands on its tables, documents and customers refuse, and what `verify`,
+ * `repair` and `doctor` report. Reporting changes nothing.
  */
 import { finding, nothing, refusal, stopped, warning } from "./Message.ts"
 
@@ -12,8 +12,128 @@ const sameText =
   "restore a copy, or `nightjar rebuild --job FILE` derives all tables with the schemas of today."
 const report =
   "Leave the folder as it is, compare it with the service and report this: it should never happen."
+const nothingDone = "Nothing was started, and the tables are as they were."
+
+const nothingRenamed = "Nothing was renamed."
 
 export const findingMessages = {
+  // Of the Parquet files of past months.
+  "compact-rolled-back": nothing.published(
+    "an earlier version of the tables is current, because of a rollback",
+    "Run the command again after the next publication, by `nightjar run JOB` or `nightjar rebuild`.",
+  ),
+  "compact-failed": warning(
+    "not all Parquet files of past months were combined: {why}",
+    "The next run tries again, and so does `nightjar compact`; `nightjar verify` names damaged files.",
+    "No row was changed.",
+  ),
+
+  // Of documents that get their names for people.
+  "documents-not-ours": nothing.changed(
+    "{path} was not made by nightjar: it contains {entries}",
+    "Move what is in it elsewhere, so that the folder is empty or gone; then run the command again.",
+  ),
+  "documents-stopped": stopped(
+    "documents could not be copied to `documents/`: {why}",
+    "Check the permissions and the free space of the output folder; then run the command again.",
+    "Every document is in `attachments/`, and the copies that were made stay.",
+  ),
+  "documents-unnamed": warning(
+    "not all new documents were copied to `documents/`: {why}",
+    "The next run tries again, and so does `nightjar documents`.",
+    "Every document is in `attachments/`; the run and its exit code are not affected.",
+  ),
+
+  // Of `nightjar forget`: also where a customer's name stays because it is not Nightjar's to remove.
+  "customer-unknown": nothing.removed(
+    "there is nothing about this customer in {output}",
+    "Check that the id is exactly as in the job. --output names another folder.",
+  ),
+  "forget-unconfirmed": nothing.removed(
+    "the removal was not confirmed, and it cannot be undone",
+    "Add --yes, or --dry-run to see what would be removed.",
+  ),
+  "forget-other": nothing.removed(
+    "the removal of another customer was interrupted",
+    "First run the interrupted `nightjar forget` again, then this one.",
+  ),
+  "forget-job-needed": nothing.removed(
+    "this customer has {left} at the service, and the job file of {jobs} was not found",
+    "Give --job FILE, so that they are deleted there first, or --here-only to leave them at the service.",
+  ),
+  "forget-pending": stopped(
+    "this customer still has {left} at the service: still running, or the service did not answer",
+    "Run the command again later, or with --here-only to leave them at the service.",
+    "Nothing was removed here yet; what the service deleted is recorded.",
+  ),
+  "forget-stopped": stopped(
+    "the removal stopped: {why}",
+    "Run `nightjar verify`, correct what it names, then run the same command again: it finishes the removal.",
+    "The tables can be read, and what was removed stays removed.",
+  ),
+  "customer-still-in-job": warning(
+    "{path} still names this customer",
+    "Remove the customer from the job. Otherwise its next run starts the customer again, as a new one.",
+    "The job file was not changed.",
+  ),
+  "customer-in-job-name": warning(
+    "the customer's id is part of the job name `{name}`, and so of the ids of its runs",
+    "Rename the job. Its earlier runs keep their ids: if those must go too, delete this output folder.",
+    nothingRenamed,
+  ),
+  "customer-in-job-path": warning(
+    "the customer's id is part of {path}, which the ledger names",
+    "Rename it for later runs. Earlier runs keep the path: if it must go too, delete this output folder.",
+    nothingRenamed,
+  ),
+  "customer-in-folder-name": warning(
+    "the customer's id is part of the path of the output folder, {path}",
+    "Rename the folder once the command has ended, and give --output its new name.",
+    nothingRenamed,
+  ),
+  "customer-in-model": warning(
+    "the SQL of the model `{name}` of the job `{job}` names the customer",
+    "Change the file and run the job: its publication replaces the copy in this folder.",
+    "The model was not changed.",
+  ),
+
+  // Of pseudonyms in the published tables.
+  "sql-outdated": refusal(
+    "the job has SQL that was written for tables of an earlier version: {detail}",
+    "Read them by these names: `nightjar help tables` tells what is where, `nightjar tables` every column.",
+    nothingDone,
+  ),
+  "pseudonyms-refused": refusal(
+    "the pseudonyms of the job do not fit this output folder: {detail}",
+    "Make `pseudonyms` the same in all jobs of this output folder, with the key that the tables have. " +
+      "Or derive all tables again with those of one job: `nightjar rebuild --job FILE`.",
+    nothingDone,
+  ),
+  "pseudonyms-key-unknown": refusal(
+    "the tables have pseudonyms, and pseudonyms.json does not say where their key is",
+    "Run a job of this folder once, which writes the file, or choose another key: " +
+      "`nightjar rebuild --job FILE`.",
+    nothingDone,
+  ),
+  "pseudonyms-none": nothing.changed(
+    "the published tables in {output} have no pseudonyms",
+    "Add `pseudonyms` to the job, then `nightjar rebuild --job FILE`.",
+  ),
+  "pseudonym-unknown": nothing.changed(
+    "the ledger knows no customer with this id or pseudonym",
+    "Without an argument the command lists all customers.",
+  ),
+  "records-withheld": nothing.changed(
+    "the tables have pseudonyms, so records without a schema are not published",
+    "Draft the schema in another output folder, from a run with one customer and without `pseudonyms`.",
+  ),
+  "runs-not-derivable": refusal(
+    "{runs} cannot be derived again, and rows with different pseudonyms cannot be in the same tables",
+    "Restore their landed bodies. To drop their rows, run `nightjar backup DIR` and add --leave-out.",
+    "Nothing was published, and the tables are as they were.",
+  ),
+
+  // Of `verify`, `repair` and `doctor`.
   "marker-damaged": finding(
     "the marker file was changed",
     "The next run writes it again, and so does `nightjar repair`.",
@@ -152,175 +272,5 @@ export const findingMessages = {
   "service-unusable": finding(
     "the service cannot be used: {detail}",
     "Check the address, the secret and the network.",
-  ),
-} as const
-
-// What is told of a job's files, of its receivers before anything starts, and of several jobs that are given
-// together: a file that was named twice, a job whose turn came too late.
-
-export const jobMessages = {
-  "job-invalid": refusal(
-    "{problems} in the job files",
-    "Correct the job files. `nightjar validate` checks them offline, `nightjar plan` with their secrets.",
-  ),
-  "customers-missing": refusal(
-    "the job names {customers}; `min_customers` requires {share} of the {before} in {run_id}",
-    "Check the customers of the job. If they are right, lower `of_last_night` for one run.",
-  ),
-  "job-replaced-elsewhere": refusal(
-    "{job}, which `replaces` names, was last run at another service: {run_id} at {there}, not at {here}",
-    "Remove it from `replaces`: what its runs left can only be collected at their own service. If it is " +
-      "the same service under a new address, run that job once with the new address.",
-  ),
-  "job-name-taken": refusal(
-    "{path} and {other} both define the job `{name}`",
-    "Rename one of them: a job's name is the first part of its run ids.",
-  ),
-  "job-name-invalid": nothing.written(
-    "a job's name may contain a-z, 0-9 and hyphens, at most 64 characters",
-    "Give another name.",
-  ),
-  "job-file-exists": refusal("{path} already exists", "Give another name.", "The file was not changed."),
-  "job-file-unwritable": nothing.written(
-    "{path} cannot be written ({why})",
-    "Check the folder's permissions and its free space.",
-  ),
-  "job-moved": refusal(
-    "{path} no longer defines the job `{name}`",
-    "Restore the job to that file, or start it with `nightjar run JOB`.",
-  ),
-  "job-file-gone": refusal(
-    "{path}, the job file of {run_id}, does not exist",
-    "Give --job FILE: where it is now. A path that is not absolute is relative to the current folder.",
-  ),
-  "faults-invalid": refusal(
-    "{problems} in the faults file",
-    "Correct the file. `nightjar sandbox --help` describes its keys.",
-  ),
-  "reading-invalid": refusal(
-    "{problems} in the reading file",
-    "Correct the file. `nightjar sandbox --help` lists its keys.",
-  ),
-  "record-schema-invalid": refusal("{problems} in the record schemas", "Correct the record schema."),
-  "job-given-twice": warning(
-    "the job file {first} is given more than once",
-    "Name each job file once.",
-    "It is used once.",
-  ),
-  "job-turn-late": stopped(
-    "the job `{job}` waited for {others} until its own deadline",
-    "Run it now with `nightjar run JOB`, or start the night earlier. `nightjar plan JOB…` says which " +
-      "jobs wait for each other, and why.",
-    "Nothing of this job was started.",
-  ),
-  "alarms-unreachable": refusal(
-    "{problems} in `notify` and `telemetry` of the job files: an alarm would not arrive",
-    "Set each variable, file or command that a reference names, or remove the receiver; " +
-      "then try it with `nightjar notify test JOB`.",
-  ),
-  "receivers-absent": nothing.sent(
-    "the job {path} has no `notify`, so there is nobody to notify",
-    "Name a receiver in `notify` of the job: an address, an e-mail, a ping or a command.",
-  ),
-} as const
-
-// What is said about pseudonyms in the published tables: why a job may not publish beside them, and what a
-// command that has no job lacks (exit code 2).
-
-const nothingDone = "Nothing was started, and the tables are as they were."
-
-export const pseudonymMessages = {
-  "sql-outdated": refusal(
-    "the job has SQL that was written for tables of an earlier version: {detail}",
-    "Read them by these names: `nightjar help tables` tells what is where, `nightjar tables` every column.",
-    nothingDone,
-  ),
-  "pseudonyms-refused": refusal(
-    "the pseudonyms of the job do not fit this output folder: {detail}",
-    "Make `pseudonyms` the same in all jobs of this output folder, with the key that the tables have. " +
-      "Or derive all tables again with those of one job: `nightjar rebuild --job FILE`.",
-    nothingDone,
-  ),
-  "pseudonyms-key-unknown": refusal(
-    "the tables have pseudonyms, and pseudonyms.json does not say where their key is",
-    "Run a job of this folder once, which writes the file, or choose another key: " +
-      "`nightjar rebuild --job FILE`.",
-    nothingDone,
-  ),
-  "pseudonyms-none": nothing.changed(
-    "the published tables in {output} have no pseudonyms",
-    "Add `pseudonyms` to the job, then `nightjar rebuild --job FILE`.",
-  ),
-  "pseudonym-unknown": nothing.changed(
-    "the ledger knows no customer with this id or pseudonym",
-    "Without an argument the command lists all customers.",
-  ),
-  "records-withheld": nothing.changed(
-    "the tables have pseudonyms, so records without a schema are not published",
-    "Draft the schema in another output folder, from a run with one customer and without `pseudonyms`.",
-  ),
-  "runs-not-derivable": refusal(
-    "{runs} cannot be derived again, and rows with different pseudonyms cannot be in the same tables",
-    "Restore their landed bodies. To drop their rows, run `nightjar backup DIR` and add --leave-out.",
-    "Nothing was published, and the tables are as they were.",
-  ),
-} as const
-
-// What `nightjar forget` says: why it removes nothing (exit code 2), why it stopped (exit code 4), and where
-// a customer's name stays because it is not Nightjar's to remove.
-
-const nothingRenamed = "Nothing was renamed."
-
-export const forgetMessages = {
-  "customer-unknown": nothing.removed(
-    "there is nothing about this customer in {output}",
-    "Check that the id is exactly as in the job. --output names another folder.",
-  ),
-  "forget-unconfirmed": nothing.removed(
-    "the removal was not confirmed, and it cannot be undone",
-    "Add --yes, or --dry-run to see what would be removed.",
-  ),
-  "forget-other": nothing.removed(
-    "the removal of another customer was interrupted",
-    "First run the interrupted `nightjar forget` again, then this one.",
-  ),
-  "forget-job-needed": nothing.removed(
-    "this customer has {left} at the service, and the job file of {jobs} was not found",
-    "Give --job FILE, so that they are deleted there first, or --here-only to leave them at the service.",
-  ),
-  "forget-pending": stopped(
-    "this customer still has {left} at the service: still running, or the service did not answer",
-    "Run the command again later, or with --here-only to leave them at the service.",
-    "Nothing was removed here yet; what the service deleted is recorded.",
-  ),
-  "forget-stopped": stopped(
-    "the removal stopped: {why}",
-    "Run `nightjar verify`, correct what it names, then run the same command again: it finishes the removal.",
-    "The tables can be read, and what was removed stays removed.",
-  ),
-  "customer-still-in-job": warning(
-    "{path} still names this customer",
-    "Remove the customer from the job. Otherwise its next run starts the customer again, as a new one.",
-    "The job file was not changed.",
-  ),
-  "customer-in-job-name": warning(
-    "the customer's id is part of the job name `{name}`, and so of the ids of its runs",
-    "Rename the job. Its earlier runs keep their ids: if those must go too, delete this output folder.",
-    nothingRenamed,
-  ),
-  "customer-in-job-path": warning(
-    "the customer's id is part of {path}, which the ledger names",
-    "Rename it for later runs. Earlier runs keep the path: if it must go too, delete this output folder.",
-    nothingRenamed,
-  ),
-  "customer-in-folder-name": warning(
-    "the customer's id is part of the path of the output folder, {path}",
-    "Rename the folder once the command has ended, and give --output its new name.",
-    nothingRenamed,
-  ),
-  "customer-in-model": warning(
-    "the SQL of the model `{name}` of the job `{job}` names the customer",
-    "Change the file and run the job: its publication replaces the copy in this folder.",
-    "The model was not changed.",
   ),
 } as const

@@ -1,6 +1,6 @@
 /**
- * Errors that stop a run or a command while it works (exit codes 1 and 3 to 6 and 130), and the warnings of
- * a summary, which change no outcome; of these only a gate changes the exit code.
+ * Job files that are refused, errors that stop a run or a command while it works (exit codes 1 and 3 to 6
+ * and 130), and the warnings of a summary; of these only a gate changes the exit code.
  */
 import {
   defect,
@@ -28,6 +28,72 @@ const documentsKept =
 const signIn = "Ask the customer to sign in again, then run `nightjar tokens exchange`."
 
 export const nightMessages = {
+  // Of a job's files, of its receivers before anything starts, and of several jobs that are given together.
+  "job-invalid": refusal(
+    "{problems} in the job files",
+    "Correct the job files. `nightjar validate` checks them offline, `nightjar plan` with their secrets.",
+  ),
+  "customers-missing": refusal(
+    "the job names {customers}; `min_customers` requires {share} of the {before} in {run_id}",
+    "Check the customers of the job. If they are right, lower `of_last_night` for one run.",
+  ),
+  "job-replaced-elsewhere": refusal(
+    "{job}, which `replaces` names, was last run at another service: {run_id} at {there}, not at {here}",
+    "Remove it from `replaces`: what its runs left can only be collected at their own service. If it is " +
+      "the same service under a new address, run that job once with the new address.",
+  ),
+  "job-name-taken": refusal(
+    "{path} and {other} both define the job `{name}`",
+    "Rename one of them: a job's name is the first part of its run ids.",
+  ),
+  "job-name-invalid": nothing.written(
+    "a job's name may contain a-z, 0-9 and hyphens, at most 64 characters",
+    "Give another name.",
+  ),
+  "job-file-exists": refusal("{path} already exists", "Give another name.", "The file was not changed."),
+  "job-file-unwritable": nothing.written(
+    "{path} cannot be written ({why})",
+    "Check the folder's permissions and its free space.",
+  ),
+  "job-moved": refusal(
+    "{path} no longer defines the job `{name}`",
+    "Restore the job to that file, or start it with `nightjar run JOB`.",
+  ),
+  "job-file-gone": refusal(
+    "{path}, the job file of {run_id}, does not exist",
+    "Give --job FILE: where it is now. A path that is not absolute is relative to the current folder.",
+  ),
+  "faults-invalid": refusal(
+    "{problems} in the faults file",
+    "Correct the file. `nightjar sandbox --help` describes its keys.",
+  ),
+  "reading-invalid": refusal(
+    "{problems} in the reading file",
+    "Correct the file. `nightjar sandbox --help` lists its keys.",
+  ),
+  "record-schema-invalid": refusal("{problems} in the record schemas", "Correct the record schema."),
+  "job-given-twice": warning(
+    "the job file {first} is given more than once",
+    "Name each job file once.",
+    "It is used once.",
+  ),
+  "job-turn-late": stopped(
+    "the job `{job}` waited for {others} until its own deadline",
+    "Run it now with `nightjar run JOB`, or start the night earlier. `nightjar plan JOB…` says which " +
+      "jobs wait for each other, and why.",
+    "Nothing of this job was started.",
+  ),
+  "alarms-unreachable": refusal(
+    "{problems} in `notify` and `telemetry` of the job files: an alarm would not arrive",
+    "Set each variable, file or command that a reference names, or remove the receiver; " +
+      "then try it with `nightjar notify test JOB`.",
+  ),
+  "receivers-absent": nothing.sent(
+    "the job {path} has no `notify`, so there is nobody to notify",
+    "Name a receiver in `notify` of the job: an address, an e-mail, a ping or a command.",
+  ),
+
+  // Of a run.
   defect: defect(
     "a defect in the program ({kind})",
     "Run `nightjar run JOB` to resume. Please report the defect with the output of --log-level debug.",
@@ -296,76 +362,5 @@ export const nightMessages = {
     "{answers} not in the tables: {where}: {reason}",
     "Report it: the tables need a newer version or another record schema, then `nightjar repair`.",
     "The answers are landed, and their executions are kept at the service.",
-  ),
-} as const
-
-// Errors of `nightjar schedule` (exit code 2): a timer that would fail every night is not written, and
-// nothing that somebody else wrote is replaced.
-
-export const timerMessages = {
-  "timer-kind-missing": nothing.written(
-    "no kind of timer was given, or more than one",
-    "Give one of --systemd, --cron and --kubernetes.",
-  ),
-  "timer-time-missing": nothing.written(
-    "the job `{name}` does not say when it runs",
-    'Add `night: { starts: "22:30", until: "07:00" }` to the job, or give --at HH:MM.',
-  ),
-  "timer-time-twice": nothing.written(
-    "the job `{name}` starts at {starts}, as its `night` says, and --at gives another time",
-    "Leave --at out, or change the `night` of the job.",
-  ),
-  "timer-nights-differ": nothing.written(
-    "the jobs `{name}` and `{other}` do not run at the same times",
-    "Give each job its own timer: a run that finds the folder in use waits for it.",
-  ),
-  "timer-name-long": nothing.written(
-    "the timer of {jobs} would have a name of more than {charactersMax} characters",
-    "Give the timer fewer jobs, or the jobs shorter names.",
-  ),
-  "timer-text-unwritable": nothing.written(
-    "no timer can hold {text}: it has a control character, or a space or backslash at its end",
-    "Rename the file or folder, or correct the variable that names it.",
-  ),
-  "timer-variables-missing": nothing.written(
-    "{file} lacks variables that the job needs: {names}",
-    "Add a line NAME=value for each of them: a timer does not have the variables of your shell.",
-  ),
-  "timer-file-outside": nothing.written(
-    "{path} is outside the job's folder, and a CronJob mounts only that folder",
-    "Move it into the folder, and name it in the job relative to the job file.",
-  ),
-  "timer-not-installable": nothing.written(
-    "nightjar does not install a CronJob itself",
-    "Leave --install out, and pass what is printed to `kubectl apply -f -`.",
-  ),
-  "timer-not-ours": nothing.written(
-    "{path} was not written by nightjar",
-    "Move that file away, or write the timer by hand from what is printed without --install.",
-  ),
-  "timer-lines-damaged": refusal(
-    "the lines of the job `{name}` in the crontab have no end mark",
-    "Correct them with `crontab -e`: delete them, or restore the line that ends with `: end`.",
-    "The crontab was not changed.",
-  ),
-  "timer-unwritable": refusal(
-    "{path} cannot be written ({why})",
-    "Check the folder's permissions and its free space.",
-    "The timer is not installed.",
-  ),
-  "timer-not-enabled": refusal(
-    "the command `{command}` did not succeed ({why})",
-    "Run it yourself in a session of the user whose timer it is. Without systemd, use --cron.",
-    "The units were written and are not enabled.",
-  ),
-  "crontab-unusable": refusal(
-    "the command `{command}` did not succeed ({why})",
-    "Run the command yourself to see why; where there is no cron, use --systemd.",
-    "The crontab was not changed.",
-  ),
-  "timer-environment": warning(
-    "the job was checked with the variables in {file} only, because a timer has none of this shell's",
-    "Add the variables that the job needs to that file, one NAME=value per line, and run `chmod 600` on it.",
-    "Nothing was written.",
   ),
 } as const

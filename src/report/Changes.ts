@@ -3,23 +3,20 @@
  * compared with how each customer and engine stood before it: the last complete run of the job, and the
  * reruns after it.
  */
+import { Struct } from "effect"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { ChangeCounts } from "../ledger/RunFacts.ts"
-import { subjectOf, verdictOfTask, type RunState } from "../ledger/RunState.ts"
-import { isOfWholeJob, newestTasks } from "../ledger/WholeNight.ts"
+import { subjectOf, verdictOfTask, type RunState, type TaskState } from "../ledger/RunState.ts"
+import { isOfWholeJob } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { csvLine, harmless, oneLine } from "./TextTable.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { actings, type Outcome, type WhoActs } from "../service/EndTable.ts"
-import { actingOf, rowOf } from "../service/Ends.ts"
+import { actingOf, rowOf, type Verdict } from "../service/Ends.ts"
 
-/** How one customer stands on one engine (or one flow session). */
-export interface Standing {
-  readonly outcome: Outcome
-  readonly reason: string
-  readonly who_acts: WhoActs
-}
+/** How each customer stands on each engine, or each flow session, by what `subjectOf` names it. */
 export type Standings = ReadonlyMap<string, Standing>
+export type Standing = Pick<Verdict, "outcome" | "reason" | "who_acts">
 
 export const changeKinds = ["new", "still", "mended"] as const
 export type ChangeKind = (typeof changeKinds)[number]
@@ -31,54 +28,43 @@ export const changeTitles: Readonly<Record<ChangeKind, string>> = {
 }
 
 /**
- * Subjects, as `subjectOf` names them. `new`: trouble, and before there was none, or another reason. `still`:
- * the same reason as before. `mended`: trouble before, success now. Subjects that only one side knows count
- * as having had no trouble before, and are not mended by being absent.
+ * `new`: trouble, and before there was none, or another reason. `still`: the same reason as before. `mended`:
+ * trouble before, success now. Subjects that only one side knows count as having had no trouble before, and
+ * are not mended by being absent.
  */
-type Changes = Readonly<Record<ChangeKind, ReadonlyArray<string>>>
-
-export const changesBetween = (before: Standings, now: Standings): Changes => {
-  const changes: Record<ChangeKind, Array<string>> = { new: [], still: [], mended: [] }
+export const changesBetween = (before: Standings, now: Standings): ReadonlyMap<string, ChangeKind> => {
+  const changes = new Map<string, ChangeKind>()
   for (const [subject, { outcome, reason }] of now) {
     const earlier = before.get(subject)
     const hadTrouble = earlier !== undefined && earlier.outcome !== "succeeded"
-    if (outcome === "succeeded") {
-      if (hadTrouble) changes.mended.push(subject)
-    } else if (hadTrouble && earlier.reason === reason) changes.still.push(subject)
-    else changes.new.push(subject)
+    if (outcome !== "succeeded")
+      changes.set(subject, hadTrouble && earlier.reason === reason ? "still" : "new")
+    else if (hadTrouble) changes.set(subject, "mended")
   }
   return changes
 }
 
-/**
- * The same without unfinished tasks: what kept one from its end says nothing about whom it was for, and the
- * trouble before it is no news after it.
- */
-const decidedAfter = (runs: ReadonlyArray<RunState>): Standings => {
-  const decided = runs.flatMap((run) =>
-    [...standingsAfter([run])].filter(([, { outcome }]) => outcome !== "unfinished"),
-  )
-  return new Map(decided)
-}
-
-const standings = (runs: ReadonlyArray<RunState>): Standings =>
+/** How everybody stood after these runs, oldest first, as far as the tasks that are meant say. */
+const standings = (
+  runs: ReadonlyArray<RunState>,
+  isMeant: (task: TaskState) => boolean = () => true,
+): Standings =>
   new Map(
-    [...newestTasks(runs)].map(([subject, task]) => {
-      const { outcome, reason, who_acts } = verdictOfTask(task)
-      return [subject, { outcome, reason, who_acts }]
-    }),
+    runs.flatMap(({ tasks }) =>
+      [...tasks.values()].filter(isMeant).map((task) => [subjectOf(task), verdictOfTask(task)] as const),
+    ),
   )
 
-const standingsOf = (run: RunState): Standings => standings([run])
-
-/** How everybody stood after these runs, oldest first; a task that was never settled says nothing. */
+/** A task that was never settled says nothing. */
 export const standingsAfter = (runs: ReadonlyArray<RunState>): Standings =>
-  standings(
-    runs.map((run) => ({
-      ...run,
-      tasks: new Map([...run.tasks].filter(([, { settled }]) => settled !== undefined)),
-    })),
-  )
+  standings(runs, ({ settled }) => settled !== undefined)
+
+/**
+ * Nor does an unfinished one: what kept it from its end says nothing about whom it was for, and the trouble
+ * before it is no news after it.
+ */
+const decidedAfter = (runs: ReadonlyArray<RunState>): Standings =>
+  standings(runs, ({ settled }) => settled !== undefined && settled.fact.outcome !== "unfinished")
 
 /** A job that is rerun more often than this between two nights is compared with its last few reruns only. */
 const runsMax = 8
@@ -118,7 +104,7 @@ export const hasRecovered = (
 ): boolean => {
   const isWell = (one: Standings) => [...one.values()].every(({ outcome }) => outcome === "succeeded")
   const earlier = standingsAfter(before)
-  const own = standingsOf(run)
+  const own = standings([run])
   const now = isOfWholeJob(run.started) ? own : new Map([...earlier, ...own])
   if (!isWell(now)) return false
   if (run.accepted === true) return true
@@ -134,7 +120,7 @@ export const compareRun = (run: RunState, before: ReadonlyArray<RunState>) => {
     /** The newest run before it; undefined for the first run of a job. */
     since: before.at(-1)?.started.run_id,
     before: earlier,
-    changes: changesBetween(earlier, standingsOf(run)),
+    changes: changesBetween(earlier, standings([run])),
   }
 }
 type Comparison = ReturnType<typeof compareRun>
@@ -143,10 +129,12 @@ type Comparison = ReturnType<typeof compareRun>
  * The counts, as the run's end records them. Undefined for the first run of a job: there is nothing to
  * compare it with.
  */
-export const countChanges = ({ since, changes }: Comparison): RunChanges | undefined =>
-  since === undefined
-    ? undefined
-    : { since, new: changes.new.length, still: changes.still.length, mended: changes.mended.length }
+export const countChanges = ({ since, changes }: Comparison): RunChanges | undefined => {
+  if (since === undefined) return undefined
+  const counts = { since, new: 0, still: 0, mended: 0 }
+  for (const change of changes.values()) counts[change] += 1
+  return counts
+}
 
 /** Trouble that nobody was told of before; `outcome` is null for what concerns the tables, not tasks. */
 export interface News {
@@ -156,22 +144,27 @@ export interface News {
   readonly count: number
 }
 
-/** Of the tables; each of these ends a run with exit code 3 too. */
-export const tableReasons = {
-  TABLES_HELD: "`nightjar accept` publishes the tables that a gate holds back.",
-  DATA_TOO_OLD: "`nightjar status` names the customers whose data is older than `freshness` allows.",
-  ANSWERS_LEFT_OUT: "`nightjar status` names the answers that are not in the tables.",
-} as const
+/** Of the tables; each of these ends a run with exit code 3 too. `count`: how many of each a run has. */
+const tableTroubles: Readonly<
+  Record<string, { readonly what_to_do: string; readonly count: (run: RunState) => number | undefined }>
+> = {
+  TABLES_HELD: {
+    what_to_do: "`nightjar accept` publishes the tables that a gate holds back.",
+    count: ({ held }) => held?.fact.gates.length,
+  },
+  DATA_TOO_OLD: {
+    what_to_do: "`nightjar status` names the customers whose data is older than `freshness` allows.",
+    count: ({ published }) => published?.fact.stale?.failed?.count,
+  },
+  ANSWERS_LEFT_OUT: {
+    what_to_do: "`nightjar status` names the answers that are not in the tables.",
+    count: ({ published }) => published?.fact.left_out?.length,
+  },
+}
 
-/** How many of each a run has. */
-const tableTroubles = ({
-  held,
-  published,
-}: RunState): Readonly<Record<keyof typeof tableReasons, number>> => ({
-  TABLES_HELD: held?.fact.gates.length ?? 0,
-  DATA_TOO_OLD: published?.fact.stale?.failed?.count ?? 0,
-  ANSWERS_LEFT_OUT: published?.fact.left_out?.length ?? 0,
-})
+/** What to do about trouble of the tables; undefined if the reason is none of theirs. */
+export const adviceForTables = (reason: string): string | undefined =>
+  Object.hasOwn(tableTroubles, reason) ? tableTroubles[reason]?.what_to_do : undefined
 
 /** What the runs before were told of, oldest first; `older` stands for runs that were not read whole. */
 interface Known {
@@ -181,14 +174,12 @@ interface Known {
 
 /** Subjects whose trouble is new. */
 const newSubjects = (run: RunState, { runs, older }: Known): Standings => {
-  const [now, before] = [standingsOf(run), standingsAfter(runs)]
+  const [now, before] = [standings([run]), standingsAfter(runs)]
   const decided = new Map([...older, ...decidedAfter(runs)])
-  const found = changesBetween(before, now).new.flatMap((subject) => {
-    const one = now.get(subject)
-    const isKnown = one === undefined || decided.get(subject)?.reason === one.reason
-    return isKnown ? [] : [[subject, one] as const]
-  })
-  return new Map(found)
+  const changes = changesBetween(before, now)
+  const isNews = (subject: string, reason: string) =>
+    changes.get(subject) === "new" && decided.get(subject)?.reason !== reason
+  return new Map([...now].filter(([subject, { reason }]) => isNews(subject, reason)))
 }
 
 /** Those of them for whom `older` has to be known: unfinished before, and over now. */
@@ -209,10 +200,9 @@ export const newsOf = (run: RunState, known: Known): ReadonlyArray<News> => {
     counts.set(key, { reason, outcome, who_acts, count: (counts.get(key)?.count ?? 0) + 1 })
   }
   const last = known.runs.at(-1)
-  const before = last === undefined ? undefined : tableTroubles(last)
-  const ofTables = Object.entries(tableTroubles(run)).map(([reason, count]): News => {
-    const fresh = count - (before?.[reason as keyof typeof tableReasons] ?? 0)
-    return { reason, outcome: null, who_acts: "engineer", count: fresh }
+  const ofTables = Object.entries(tableTroubles).map(([reason, { count: countIn }]): News => {
+    const before = (last && countIn(last)) ?? 0
+    return { reason, outcome: null, who_acts: "engineer", count: (countIn(run) ?? 0) - before }
   })
   return [...counts.values(), ...ofTables.filter(({ count }) => count > 0)].toSorted(
     (one, other) => other.count - one.count || (one.reason < other.reason ? -1 : 1),
@@ -228,11 +218,8 @@ export const messageMax = 1_000
 
 /** New trouble first, then by who acts, then by reason. Mended tasks have the reason that they had before. */
 export const worklistOf = (run: RunState, { before, changes }: Comparison) => {
-  const kinds = new Map(
-    changeKinds.flatMap((kind) => changes[kind].map((subject) => [subject, kind] as const)),
-  )
   const rows = [...run.tasks.values()].flatMap((task) => {
-    const change = kinds.get(subjectOf(task))
+    const change = changes.get(subjectOf(task))
     if (change === undefined) return []
     const verdict = verdictOfTask(task)
     const { reason, who_acts } = change === "mended" ? (before.get(subjectOf(task)) ?? verdict) : verdict
@@ -266,31 +253,36 @@ export type WorkRow = ReturnType<typeof worklistOf>[number]
 
 const examplesMax = 5
 
+type Named = Partial<Readonly<Record<"customer_id" | "engine_reference" | "session_id", string>>>
+
 /** A task as people call it. */
-export const nameOf = ({
-  customer_id = "?",
-  engine_reference = "?",
-  session_id = "",
-}: Partial<Readonly<Record<"customer_id" | "engine_reference" | "session_id", string>>>): string =>
+export const nameOf = ({ customer_id = "?", engine_reference = "?", session_id = "" }: Named): string =>
   session_id === "" ? `${customer_id} ${engine_reference}` : `session ${session_id}`
 
-/** Rows of one change, actor and reason together. */
-export const groupsOf = (rows: ReadonlyArray<WorkRow>) => {
-  const groups = Map.groupBy(rows, (row) => JSON.stringify([row.change, row.acting, row.outcome, row.reason]))
+/** Rows that are alike in these columns, as one: how many they are, and the first few names. */
+export const alikeIn = <Row extends Named, Column extends keyof Row>(
+  rows: ReadonlyArray<Row>,
+  columns: ReadonlyArray<Column>,
+  max: number,
+) => {
+  const groups = Map.groupBy(rows, (row) => JSON.stringify(columns.map((column) => row[column])))
   return [...groups.values()].flatMap((group) =>
-    group.slice(0, 1).map(({ change, acting, outcome, reason, what_to_do }) => ({
-      change,
-      acting,
-      outcome,
-      reason,
+    group.slice(0, 1).map((first) => ({
+      first,
+      ...Struct.pick(first, columns),
       count: group.length,
-      /** The first few. */
-      examples: group.slice(0, examplesMax).map(nameOf),
-      means: rowOf(reason).means,
-      what_to_do,
+      examples: group.slice(0, max).map(nameOf),
     })),
   )
 }
+
+/** Rows of one change, actor and reason together. */
+export const groupsOf = (rows: ReadonlyArray<WorkRow>) =>
+  alikeIn(rows, ["change", "acting", "outcome", "reason"], examplesMax).map(({ first, ...group }) => ({
+    ...group,
+    means: rowOf(group.reason).means,
+    what_to_do: first.what_to_do,
+  }))
 export type WorkGroup = ReturnType<typeof groupsOf>[number]
 
 const columns = [

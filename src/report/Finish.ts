@@ -75,16 +75,12 @@ export const finishOf = (run: RunBrief, night: ReadonlyArray<RunBrief>, output?:
   const own = run.ended?.exit_code
   // No command collects what a part left, but the one that begins or resumes the night.
   const isPart = run.started.part !== undefined
-  if (own === undefined && isPart)
-    return {
-      command: undefined,
-      why: `The run has not ended. If no process is working on it, ${partLeft}`,
-    }
-  if (own === undefined)
-    return {
-      command: again,
-      why: "The run has not ended. If no process is working on it, this command resumes it:",
-    }
+  if (own === undefined) {
+    const open = "The run has not ended. If no process is working on it,"
+    return isPart
+      ? { command: undefined, why: `${open} ${partLeft}` }
+      : { command: again, why: `${open} this command resumes it:` }
+  }
   if (own === exitCodes.refused && night.at(-1)?.started.run_id === run.started.run_id)
     return { command: again, why: "The service could not be used. This command begins the run again:" }
   const code = nightExitCode(night)

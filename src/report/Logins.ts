@@ -6,7 +6,6 @@
 import { counted, listed } from "../base/Text.ts"
 import { AccountBook, heldOf, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "../ledger/Accounts.ts"
-import type { Fact } from "../ledger/Fact.ts"
 import { csvLine, harmless, plain, table, wrap } from "./TextTable.ts"
 import { sourceOf } from "../service/Ids.ts"
 
@@ -17,7 +16,7 @@ const timeOf = (at: number): string => new Date(at).toISOString()
 /** `executionOf` is what the ledger knows of the attempt of a login that was not answered otherwise. */
 export const loginsOf = (
   accounts: ReadonlyArray<Account>,
-  executionOf: (login: SentLogin) => string | undefined = () => undefined,
+  executionOf: (login: SentLogin) => string | undefined,
 ) => {
   const book = new AccountBook(accounts)
   return accounts.flatMap((account) => {
@@ -82,16 +81,10 @@ const loginOf = (login: RejectedLogin | SentLogin, executionOf: (login: SentLogi
 export const isUnproven = ({ sent_at }: LoginRow): boolean => sent_at !== undefined
 const atOf = ({ sent_at, rejected_at }: LoginRow): string => sent_at ?? rejected_at ?? ""
 
-/** Which of the accounts that are held for logins that nobody read; each condition is optional. */
-interface Meant {
-  readonly source?: string | undefined
-  readonly answer?: string | undefined
-  readonly from?: string | undefined
-  readonly to?: string | undefined
-  readonly run?: string | undefined
-  /** Of a rejection that counts as one of the strikes. */
-  readonly reason?: string | undefined
-}
+/** Conditions; `reason` is that of a rejection which counts as one of the strikes. */
+type Meant = Readonly<
+  Partial<Record<"source" | "answer" | "from" | "to" | "run" | "reason", string | undefined>>
+>
 
 /** Accounts of which one login fits all of it; a reason may be that of another login of the account. */
 export const heldAccounts = (rows: ReadonlyArray<LoginRow>, meant: Meant): ReadonlyArray<string> => {
@@ -112,31 +105,21 @@ export const heldAccounts = (rows: ReadonlyArray<LoginRow>, meant: Meant): Reado
 }
 
 /** For the service's support, who fill in the last column: `never_created`, or the execution's id. */
-export const unprovenCsv = (rows: ReadonlyArray<LoginRow>): string =>
-  [
-    [
-      "account",
-      "customers",
-      "engine_reference",
-      "external_execution_id",
-      "sent_at",
-      "answer",
-      "execution_id",
-    ],
-    ...rows
-      .filter(isUnproven)
-      .map((row) => [
-        row.account,
-        row.customers.join(" "),
-        row.engine_reference,
-        row.external_execution_id ?? "",
-        row.sent_at ?? "",
-        row.answer ?? "",
-        "",
-      ]),
-  ]
-    .map((cells) => csvLine(cells.map(harmless)))
-    .join("")
+const supportColumns: Readonly<Record<string, (row: LoginRow) => string | undefined>> = {
+  account: ({ account }) => account,
+  customers: ({ customers }) => customers.join(" "),
+  engine_reference: (row) => row.engine_reference,
+  external_execution_id: (row) => row.external_execution_id,
+  sent_at: ({ sent_at }) => sent_at,
+  answer: ({ answer }) => answer,
+  execution_id: () => "",
+}
+
+export const unprovenCsv = (rows: ReadonlyArray<LoginRow>): string => {
+  const columns = Object.values(supportColumns)
+  const cells = rows.filter(isUnproven).map((row) => columns.map((of) => harmless(of(row) ?? "")))
+  return [Object.keys(supportColumns), ...cells].map(csvLine).join("")
+}
 
 /** Those with the most accounts first. */
 const incidentsOf = (rows: ReadonlyArray<LoginRow>) => {
@@ -221,37 +204,4 @@ export const incidentsText = (rows: ReadonlyArray<LoginRow>, width: number): Rea
   const more = left.reduce((sum, { rows: all }) => sum + all.length, 0)
   if (more === 0) return told
   return [...told, `${counted(left.length, "more incident")} with ${counted(more, "login")}.`, ""]
-}
-
-// Facts about logins as sentences for people: what became of each, and what that means for its account.
-// None contains a value of a parameter.
-
-const verdicts = {
-  not_sent: "no login was made",
-  unproven: "it is not known how its login ended: it counts as one that may have failed",
-  neutral: "it is not known how its login ended; it no longer counts",
-  good: "the source accepted its login",
-} as const
-
-type LoginFact = Extract<
-  Fact,
-  { _tag: "CredentialRejected" | "CredentialReleased" | "LoginJudged" | "LoginAccepted" }
->
-
-export const loginText = (fact: LoginFact): string => {
-  switch (fact._tag) {
-    case "LoginJudged":
-      return `${verdicts[fact.verdict]}${fact.said === undefined ? "" : ` (answer: ${fact.said})`}`
-    case "CredentialRejected":
-      return (
-        `login ${fact.fingerprint.slice(0, 12)} was rejected with ${fact.reason}; ` +
-        "it is sent again only once it is released"
-      )
-    case "CredentialReleased": {
-      const why = fact.because === undefined ? "" : `: ${fact.because}`
-      return `login ${(fact.fingerprint ?? fact.account ?? "").slice(0, 12)} was released${why}`
-    }
-    case "LoginAccepted":
-      return "the source accepted this login; earlier rejections no longer hold the account"
-  }
 }

@@ -5,60 +5,19 @@
  */
 import { counted } from "../base/Text.ts"
 import { sha256Hex } from "../base/Hashes.ts"
-import { actionNeeded, exitOf, type Outcome, type WhoActs } from "../service/EndTable.ts"
+import { actionNeeded, exitOf } from "../service/EndTable.ts"
 import { actingOf, isReason, rowOf } from "../service/Ends.ts"
 import type { NightPicture } from "../task/NightPicture.ts"
 import type { NotifyEvent } from "../jobs/Job.ts"
 import { afterwards, catalogue, type MessageId } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
-import { tableReasons, type News, type RunChanges } from "./Changes.ts"
+import { adviceForTables, type News, type RunChanges } from "./Changes.ts"
 import { exitMeaning, meaningOfExit, tellChanges, tellOutcomes } from "./RenderSummary.ts"
 import type { Summary } from "./Summary.ts"
-import { plain } from "./TextTable.ts"
+import { plain, sumOf } from "./TextTable.ts"
 
-/** Tasks with one reason; `outcome` is null for what concerns the tables. */
-export interface NoticeTrouble {
-  readonly reason: string
-  readonly outcome: Outcome | null
-  readonly who_acts: WhoActs
-  readonly count: number
+interface NoticeTrouble extends News {
   readonly what_to_do: string
-}
-
-/** Tasks of a late run that have not ended. */
-export interface OpenTasks {
-  readonly tasks: number
-  /** Most open tasks first; the rest of many engines is one row. */
-  readonly engines: ReadonlyArray<{ readonly engine_reference: string; readonly tasks: number }>
-}
-
-/** As it is sent, in `format: json` and to commands; null where it is not known. */
-export interface Notice {
-  readonly tool: "nightjar"
-  readonly events: ReadonlyArray<NotifyEvent | "test">
-  /** The same for the same night, events and new trouble: by it, receivers merge repetitions. */
-  readonly key: string
-  readonly host: string
-  readonly job: string
-  readonly run_id: string | null
-  /** Of the night. */
-  readonly run_date: string
-  readonly exit_code: number | null
-  /** The message of a run that ended before it could be summarised, as `nightjar explain` accepts it. */
-  readonly message: MessageId | null
-  readonly meaning: string
-  readonly tasks: number | null
-  readonly outcomes: Readonly<Record<Outcome, number>> | null
-  readonly changes: RunChanges | null
-  /** What nobody was told of before. */
-  readonly new: ReadonlyArray<NoticeTrouble>
-  readonly troubles: ReadonlyArray<NoticeTrouble>
-  readonly open: OpenTasks | null
-  /** The report's path on `host`. */
-  readonly report: string | null
-  readonly what_to_do: string
-  /** Everything in a few lines. */
-  readonly text: string
 }
 
 /** How a run ended; `summary` is undefined if it ended before it could be summarised. */
@@ -80,16 +39,11 @@ export interface Origin {
   readonly report?: string | undefined
 }
 
-/** Exit codes of a night that did not happen, or is not complete; 3 is trouble, told as such. */
-const incomplete: ReadonlySet<number> = new Set([
-  exitCodes.defect,
-  exitCodes.usage,
-  exitCodes.leftovers,
-  exitCodes.locked,
-  exitCodes.refused,
-])
+const { defect, usage, leftovers, locked, refused } = exitCodes
 
-export const isIncomplete = (exit_code: number): boolean => incomplete.has(exit_code)
+/** Whether a night did not happen, or is not complete; 3 is trouble, told as such. */
+export const isIncomplete = (exit_code: number): boolean =>
+  [defect, usage, leftovers, locked, refused].some((code) => code === exit_code)
 
 /** Customers or an engineer have to act; what is merely unfinished is `failed` already. */
 const isTrouble = ({ outcome }: News): boolean => outcome === null || exitOf(outcome) === 3
@@ -106,23 +60,20 @@ export const eventsOf = ({ exit_code, summary, recovered, news }: RunEnding): Re
 const unlisted = "UNLISTED"
 const examine = "`nightjar status` and the run's report.html show the rest."
 
-const rowOfNotice = (said: string): Pick<NoticeTrouble, "reason" | "what_to_do"> => {
-  if (Object.hasOwn(tableReasons, said))
-    return { reason: said, what_to_do: tableReasons[said as keyof typeof tableReasons] }
+const toldOf = (said: string): Pick<NoticeTrouble, "reason" | "what_to_do"> => {
+  const what_to_do = adviceForTables(said)
+  if (what_to_do !== undefined) return { reason: said, what_to_do }
   const reason = isReason(said) ? said : unlisted
   return { reason, what_to_do: rowOf(reason).next }
 }
 
 /** Reasons without a row become one. */
-const merged = (
-  troubles: ReadonlyArray<Pick<NoticeTrouble, "reason" | "outcome" | "who_acts" | "count">>,
-): ReadonlyArray<NoticeTrouble> => {
+const merged = (troubles: ReadonlyArray<News>): ReadonlyArray<NoticeTrouble> => {
   const found = new Map<string, NoticeTrouble>()
   for (const { reason: said, outcome, who_acts, count } of troubles) {
-    const row = rowOfNotice(said)
-    const key = `${who_acts} ${outcome} ${row.reason}`
+    const { reason, what_to_do } = toldOf(said)
+    const key = `${who_acts} ${outcome} ${reason}`
     const before = found.get(key)?.count ?? 0
-    const { reason, what_to_do } = row
     found.set(key, { reason, outcome, who_acts, count: before + count, what_to_do })
   }
   return [...found.values()]
@@ -139,29 +90,44 @@ const toDo = ({ exit_code, summary, message }: RunEnding, troubles: ReadonlyArra
   return isOurs ? `${finish.why}\n  ${finish.command}\n${examine}` : examine
 }
 
-/** What is common to all notices, and unknown in most. */
-const blank = (events: Notice["events"], origin: Origin, news: ReadonlyArray<NoticeTrouble> = []) => ({
+/** As it is sent, in `format: json` and to commands; null where it is not known. */
+const blank = (
+  events: ReadonlyArray<NotifyEvent | "test">,
+  origin: Origin,
+  news: ReadonlyArray<NoticeTrouble> = [],
+) => ({
   tool: "nightjar" as const,
   events,
+  /** The same for the same night, events and new trouble: by it, receivers merge repetitions. */
   key: keyOf(events, origin, news),
   host: origin.host,
   job: origin.job,
-  run_id: null,
+  run_id: null as string | null,
+  /** Of the night. */
   run_date: origin.run_date,
-  exit_code: null,
-  message: null,
-  tasks: null,
-  outcomes: null,
-  changes: null,
+  exit_code: null as number | null,
+  /** The message of a run that ended before it could be summarised, as `nightjar explain` accepts it. */
+  message: null as MessageId | null,
+  tasks: null as number | null,
+  outcomes: null as Summary["outcomes"] | null,
+  changes: null as RunChanges | null,
+  /** What nobody was told of before. */
   new: news,
-  troubles: [],
-  open: null,
+  troubles: [] as ReadonlyArray<NoticeTrouble>,
+  open: null as OpenTasks | null,
+  /** The report's path on `host`. */
   report: origin.report ?? null,
 })
 
+type Told = Readonly<ReturnType<typeof blank>> & Readonly<Record<"meaning" | "what_to_do", string>>
+export interface Notice extends Told {
+  /** Everything in a few lines. */
+  readonly text: string
+}
+
 /** Without the host: another try of the night may be made by another machine. */
 const keyOf = (
-  events: Notice["events"],
+  events: ReadonlyArray<string>,
   { job, run_date }: Origin,
   news: ReadonlyArray<NoticeTrouble>,
 ): string => {
@@ -170,7 +136,7 @@ const keyOf = (
   return `nightjar/${job}.${run_date}/${events.join("+")}${hash}`
 }
 
-const withText = (told: Omit<Notice, "text">): Notice => ({ ...told, text: textOf(told) })
+const withText = (told: Told): Notice => ({ ...told, text: textOf(told) })
 
 export const noticeOf = (events: ReadonlyArray<NotifyEvent>, ending: RunEnding, origin: Origin): Notice => {
   const { exit_code, summary, message } = ending
@@ -210,7 +176,7 @@ const listedLines = (lines: ReadonlyArray<string>, what: string): ReadonlyArray<
   return more <= 0 ? lines : [...lines.slice(0, linesMax), `And ${counted(more, what)} more.`]
 }
 
-const textOf = (notice: Omit<Notice, "text">): string => {
+const textOf = (notice: Told): string => {
   const { job, run_id, exit_code, meaning, tasks, outcomes, changes, troubles, open, what_to_do } = notice
   const changed = tellChanges(changes)
   const code = exit_code === null ? "" : `exit code ${exit_code}, `
@@ -238,7 +204,8 @@ const textOf = (notice: Omit<Notice, "text">): string => {
   ].join("\n")
 }
 
-const openIn = ({ engines }: NightPicture): OpenTasks => {
+/** Tasks of a late run that have not ended: most open ones first; the rest of many engines is one row. */
+const openIn = ({ engines }: NightPicture) => {
   const rows = engines
     .map(({ engine_reference, queued, waiting, running }) => ({
       engine_reference,
@@ -246,8 +213,10 @@ const openIn = ({ engines }: NightPicture): OpenTasks => {
     }))
     .filter(({ tasks }) => tasks > 0)
     .toSorted((one, other) => other.tasks - one.tasks)
-  return { tasks: rows.reduce((sum, { tasks }) => sum + tasks, 0), engines: rows }
+  return { tasks: sumOf(rows.map(({ tasks }) => tasks)), engines: rows }
 }
+
+type OpenTasks = ReturnType<typeof openIn>
 
 /** What a late run is doing; without a picture it has not begun its tasks. */
 const doing = (picture: NightPicture | undefined, open: OpenTasks | null): string => {

@@ -4,6 +4,7 @@
  * tables and gates, and counts: no customer, and nothing of a record.
  */
 import { stableUuid } from "../base/Hashes.ts"
+import { given } from "../base/Schemas.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { placeOf } from "../tables/DataDictionary.ts"
@@ -97,11 +98,7 @@ const outputsOf = (source: LineageSource, files: ReadonlyArray<ManifestFile>) =>
   source.tables.flatMap(({ name, columns }) => {
     const own = files.filter(({ table }) => table === name)
     if (own.length === 0) return []
-    const fields = columns.map((column) => ({
-      name: column.name,
-      type: column.type,
-      description: column.comment,
-    }))
+    const fields = columns.map(({ name, type, comment }) => ({ name, type, description: comment }))
     const sum = (of: (file: ManifestFile) => number) => own.reduce((total, file) => total + of(file), 0)
     const written = { rowCount: sum(({ rows }) => rows), size: sum(({ bytes }) => bytes) }
     return [
@@ -148,17 +145,15 @@ export const lineageEvents = (source: LineageSource, run: LineageRun) => {
   const end = endOf(run)
   if (end === undefined) return [{ ...start, outputs: [] }]
   const { eventType, at, why } = end
-  const told =
-    why === undefined
-      ? facets
-      : {
-          ...facets,
-          errorMessage: facet(source, "ErrorMessageRunFacet", {
-            message: why,
-            programmingLanguage: "TypeScript",
-          }),
-        }
+  const told = { message: why, programmingLanguage: "TypeScript" }
+  const errorMessage = why === undefined ? undefined : facet(source, "ErrorMessageRunFacet", told)
   const outputs = eventType === "COMPLETE" ? outputsOf(source, files) : []
-  const ended = { eventType, eventTime: isoOf(at), run: { runId, facets: told }, ...common, outputs }
+  const ended = {
+    eventType,
+    eventTime: isoOf(at),
+    run: { runId, facets: { ...facets, ...given({ errorMessage }) } },
+    ...common,
+    outputs,
+  }
   return [{ ...start, outputs: [] }, ended]
 }

@@ -102,24 +102,18 @@ export const pauseBetween = Duration.seconds(1)
 /** Of each signal, bodies that are being sent; with a thousand records each, some megabytes. */
 const underWayMax = 8
 
-interface Sent {
-  delivered: number
-  underWay: number
+const nothingSent = () => ({
+  delivered: 0,
+  underWay: 0,
   /** Whether the newest body arrived: metrics are totals, so the newest says everything. */
-  isUpToDate: boolean
+  isUpToDate: false,
   /** Why a body did not arrive, the last time; contains no address. */
-  why: string | undefined
-}
-
-export type Deliveries = Readonly<Record<Signal, Sent>>
-
-const nothingSent = (): Sent => ({ delivered: 0, underWay: 0, isUpToDate: false, why: undefined })
-
-export const noDeliveries = (): Deliveries => ({
-  traces: nothingSent(),
-  metrics: nothingSent(),
-  logs: nothingSent(),
+  why: undefined as string | undefined,
 })
+
+export const noDeliveries = () =>
+  ({ traces: nothingSent(), metrics: nothingSent(), logs: nothingSent() }) satisfies Record<Signal, unknown>
+export type Deliveries = ReturnType<typeof noDeliveries>
 
 /** What the OTLP specification names as worth another try. */
 const isPassing = (status: number): boolean => [429, 502, 503, 504].includes(status)
@@ -141,17 +135,19 @@ export const answerOf = <E>(asked: Effect.Effect<HttpClientResponse.HttpClientRe
     Effect.provideService(HttpClient.TracerPropagationEnabled, false),
   )
 
+type Asked = Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError.HttpClientError>
+
 /** One try: the whole answer is read, or the time is over. */
-const once = (client: HttpClient.HttpClient, request: HttpClientRequest.HttpClientRequest) =>
-  answerOf(Effect.tap(client.execute(request), ({ arrayBuffer }) => Effect.ignore(arrayBuffer))).pipe(
+const once = (asked: Asked) =>
+  answerOf(Effect.tap(asked, ({ arrayBuffer }) => Effect.ignore(arrayBuffer))).pipe(
     Effect.timeoutOrElse({
       duration: answersWithin,
       orElse: () => Effect.fail<Refusal>({ why: tooSlow, isPassing: true }),
     }),
   )
 
-const tried = (client: HttpClient.HttpClient, request: HttpClientRequest.HttpClientRequest) =>
-  Effect.retry(once(client, request), {
+const tried = (asked: Asked) =>
+  Effect.retry(once(asked), {
     while: (refusal) => refusal.isPassing,
     times: triesMax - 1,
     schedule: Schedule.spaced(pauseBetween),
@@ -168,31 +164,27 @@ export const sendingThrough = (
   counted: Counted,
   deliveries: Deliveries,
 ): HttpClient.HttpClient =>
-  HttpClient.makeWith(
-    (asked: Effect.Effect<HttpClientRequest.HttpClientRequest, HttpClientError.HttpClientError>) =>
-      Effect.flatMap(asked, (request) => {
-        const body = counted.get(request.body)
-        if (body === undefined) return Effect.fail(givenUp(request, "a body that is not ours"))
-        const sent = deliveries[body.signal]
-        const fail = (why: string) => {
-          sent.why = why
-          sent.isUpToDate = false
-          return Effect.fail(givenUp(request, why))
-        }
-        if (sent.underWay >= underWayMax) return fail("it accepts records more slowly than they arrive")
-        sent.underWay += 1
-        sent.isUpToDate = false
-        return tried(client, request).pipe(
-          Effect.tap(() =>
-            Effect.sync(() => {
-              sent.delivered += body.records
-              sent.isUpToDate = true
-            }),
-          ),
-          Effect.catch(({ why }) => fail(why)),
-          Effect.onInterrupt(() => Effect.sync(() => void (sent.why ??= "the run ended before it answered"))),
-          Effect.ensuring(Effect.sync(() => void (sent.underWay -= 1))),
-        )
-      }),
-    Effect.succeed,
-  )
+  HttpClient.transform(client, (asked, request) => {
+    const body = counted.get(request.body)
+    if (body === undefined) return Effect.fail(givenUp(request, "a body that is not ours"))
+    const sent = deliveries[body.signal]
+    const fail = (why: string) => {
+      sent.why = why
+      sent.isUpToDate = false
+      return Effect.fail(givenUp(request, why))
+    }
+    if (sent.underWay >= underWayMax) return fail("it accepts records more slowly than they arrive")
+    sent.underWay += 1
+    sent.isUpToDate = false
+    return tried(asked).pipe(
+      Effect.tap(() =>
+        Effect.sync(() => {
+          sent.delivered += body.records
+          sent.isUpToDate = true
+        }),
+      ),
+      Effect.catch(({ why }) => fail(why)),
+      Effect.onInterrupt(() => Effect.sync(() => void (sent.why ??= "the run ended before it answered"))),
+      Effect.ensuring(Effect.sync(() => void (sent.underWay -= 1))),
+    )
+  })

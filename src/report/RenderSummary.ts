@@ -2,6 +2,7 @@
  * The summary as a person reads it in the morning: what succeeded, who has to act on the rest, and what is
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
+import { Struct } from "effect"
 import { andMore, counted, listed } from "../base/Text.ts"
 import { isOpenAtService, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { changeTitles, changeKinds } from "./Changes.ts"
@@ -12,7 +13,7 @@ import { actings, actionNeeded, exitOf, outcomes, type EndRow } from "../service
 import { endOfAttempt, isReason } from "../service/Ends.ts"
 import { localTime, resumeAgeMaxMs } from "../task/ChooseRun.ts"
 import type { EnginePicture, NightPicture } from "../task/NightPicture.ts"
-import { next, type Act } from "../task/Next.ts"
+import { next } from "../task/Next.ts"
 
 export interface Style {
   /** Infinity if the output is not a terminal. */
@@ -75,8 +76,8 @@ export const renderSummary = (summary: Summary, style: Style): string => {
   }
   const rest = [...deletionLines(summary), ...summary.warnings.map((text) => `Warning: ${text}`)]
   if (rest.length > 0) lines.push("", ...rest.map((text) => wrap(text, style.width, "", "  ")))
-  const what = summary.part === undefined ? "night" : "part of the job"
-  if (summary.night !== undefined) lines.push("", ...nightLines(summary.night, what, style))
+  if (summary.night !== undefined)
+    lines.push("", wrap(nightText(summary.night, summary.part), style.width, "", "  "))
   // Of a run that has not ended, `status` knows whether a process works on it.
   if (summary.exit_code !== undefined) lines.push(...finishLines(summary.finish, style))
   return lines.join("\n")
@@ -89,14 +90,14 @@ const finishLines = ({ command, why }: Finish, { width }: Pick<Style, "width">):
 }
 
 /** The whole night, if it had several runs. */
-const nightLines = (
+const nightText = (
   { runs, tasks, outcomes: all, exit_code }: NightSummary,
-  what: string,
-  style: Style,
-): ReadonlyArray<string> => {
+  part: Summary["part"],
+): string => {
+  const what = part === undefined ? "night" : "part of the job"
   const told = `${counted(tasks, "task")} in ${counted(runs.length, "run")}: ${tellOutcomes(all)}.`
   const code = exit_code === undefined ? "One of its runs has not ended." : meaningOf(exit_code)
-  return [wrap(`The whole ${what}: ${told} ${code}`, style.width, "", "  ")]
+  return `The whole ${what}: ${told} ${code}`
 }
 
 const meaningOf = (exit_code: number): string => {
@@ -117,13 +118,15 @@ const headline = ({ run_id, part, elapsed_ms, exit_code }: Summary, style: Style
   return paint(style, "bold", wrap(`${run_id}: ${what}${took}${code}`, style.width, "", "  "))
 }
 
-const outcomeColours = {
-  succeeded: "green",
-  partial: "yellow",
-  failed: "red",
-  skipped: "yellow",
-  unfinished: "yellow",
+/** How well it is, where there are colours. */
+export const outcomeLooks = {
+  succeeded: "good",
+  partial: "warn",
+  failed: "trouble",
+  skipped: "warn",
+  unfinished: "warn",
 } as const
+const colours = { good: "green", warn: "yellow", trouble: "red" } as const
 
 const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
   const lines = wrap(
@@ -133,7 +136,8 @@ const counts = (summary: Summary, style: Style): ReadonlyArray<string> => {
     "  ",
   )
   const painted = outcomes.reduce(
-    (text, outcome) => text.replace(` ${outcome}`, ` ${paint(style, outcomeColours[outcome], outcome)}`),
+    (text, outcome) =>
+      text.replace(` ${outcome}`, ` ${paint(style, colours[outcomeLooks[outcome]], outcome)}`),
     lines,
   )
   const { downloaded } = summary.attachments
@@ -213,11 +217,10 @@ const times = (night: NightPicture, at: (ms: number) => string): string => {
   ])
 }
 
-const publishedText = ({ published }: NightPicture, at: (ms: number) => string): ReadonlyArray<string> => {
-  if (published === undefined) return []
-  const tasks = counted(published.tasks, "task")
-  return [`${tasks} published at ${at(published.at)}, as version ${published.version}`]
-}
+const publishedText = (
+  { tasks, at: publishedAt, version }: NonNullable<NightPicture["published"]>,
+  at: (ms: number) => string,
+): string => `${counted(tasks, "task")} published at ${at(publishedAt)}, as version ${version}`
 
 const serviceText = ({ service, at: now }: NightPicture, at: (ms: number) => string): string => {
   const { last_answer_at, silent_since, throttled_since } = service
@@ -273,7 +276,7 @@ const engineTable = (
 export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<string> => {
   const { width, height, timezone } = screen
   const at = (ms: number) => localTime(ms, timezone)
-  const { total, limits, engines } = night
+  const { total, limits, engines, published } = night
   const waiting = waits(total)
   const { max_in_flight, per_engine } = limits
   const head = [
@@ -285,7 +288,7 @@ export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<
       `${total.queued} queued`,
     `${waitingOf(total)} waiting${waiting === "" ? "" : `: ${waiting}`}`,
     times(night, at),
-    ...publishedText(night, at),
+    ...(published === undefined ? [] : [publishedText(published, at)]),
     serviceText(night, at),
     "",
   ].map((line) => cut(line, width))
@@ -342,12 +345,7 @@ export const renderEnd = (reason: string, row: EndRow, width: number): string =>
 
 export const endJson = (reason: string, row: EndRow) => ({
   reason,
-  outcome: row.outcome,
-  who_acts: row.who_acts,
-  acting: row.acting,
-  means: row.means,
-  next: row.next,
-  unstarted: row.unstarted,
+  ...Struct.pick(row, ["outcome", "who_acts", "acting", "means", "next", "unstarted"]),
   ...(isReason(reason)
     ? { retry: row.retry, opens_breaker: row.opensBreaker, exit_code: exitOf(row.outcome) }
     : {}),
@@ -356,34 +354,31 @@ export const endJson = (reason: string, row: EndRow) => ({
 // A run that was cut off, as `status` tells it: since when nobody works on it, what is in flight, and what
 // the next `nightjar run JOB` does about it. Pure: whether a process works on it is known to whoever asks.
 
-const places = {
-  Done: undefined,
-  Settle: "unanswered",
-  Unusable: "unanswered",
-  Start: "waiting",
-  Follow: "in flight",
-  Read: "in flight",
-  Refuse: "in flight",
-} as const satisfies Record<Act["_tag"], string | undefined>
-
 /** Where the next run finds the task; undefined if it is over. */
 const placeOf = (task: TaskState) => {
   const act = next(task, "night")
-  if (act._tag === "Read" && endOfAttempt(act.last.closed.fact, act.last.abort).retry) return "waiting"
-  // Its start was answered, with an execution of somebody else.
-  if (act._tag === "Settle" && act.verdict.reason === "NOT_OURS") return "in flight"
-  if (act._tag !== "Start") return places[act._tag]
-  return act.probe ? "unanswered" : task.attempts.length === 0 ? "not begun" : "waiting"
+  switch (act._tag) {
+    case "Done":
+      return undefined
+    case "Settle":
+      // Its start was answered, with an execution of somebody else.
+      return act.verdict.reason === "NOT_OURS" ? "in flight" : "unanswered"
+    case "Unusable":
+      return "unanswered"
+    case "Start":
+      return act.probe ? "unanswered" : task.attempts.length === 0 ? "not begun" : "waiting"
+    case "Read":
+      return endOfAttempt(act.last.closed.fact, act.last.abort).retry ? "waiting" : "in flight"
+    case "Follow":
+    case "Refuse":
+      return "in flight"
+  }
 }
 
 /** `superseded`: the job has begun a newer run since. Times are milliseconds. */
 export const interruptedOf = (
   { tasks, started, started_at }: RunState,
-  {
-    last_at,
-    now,
-    superseded,
-  }: { readonly last_at: number; readonly now: number; readonly superseded: boolean },
+  when: { readonly last_at: number; readonly now: number; readonly superseded: boolean },
 ) => {
   const all = [...tasks.values()]
   const placed = Map.groupBy(all, placeOf)
@@ -394,7 +389,7 @@ export const interruptedOf = (
   )
   return {
     /** When the last fact of the run was recorded. */
-    since: new Date(last_at).toISOString(),
+    since: new Date(when.last_at).toISOString(),
     /** Tasks that have begun and are not over, by engine, those with the most first; null: flow sessions. */
     in_flight: [...byEngine]
       .map(([engine_reference, own]) => ({ engine_reference, tasks: own.length }))
@@ -414,7 +409,8 @@ export const interruptedOf = (
     waiting: placed.get("waiting")?.length ?? 0,
     not_begun: placed.get("not begun")?.length ?? 0,
     /** Whether `nightjar run JOB` goes on with it; otherwise it only collects what is in flight. */
-    is_resumed: !superseded && started.part === undefined && Math.abs(now - started_at) < resumeAgeMaxMs,
+    is_resumed:
+      !when.superseded && started.part === undefined && Math.abs(when.now - started_at) < resumeAgeMaxMs,
   }
 }
 export type Interrupted = ReturnType<typeof interruptedOf>
@@ -426,7 +422,7 @@ const part = (count: number, noun: string, more = ""): ReadonlyArray<string> =>
 
 const whatIsLeft = (interrupted: Interrupted): string => {
   const { in_flight, open_executions, unanswered_starts, waiting, not_begun } = interrupted
-  const tasks = in_flight.reduce((sum, one) => sum + one.tasks, 0)
+  const tasks = sumOf(in_flight.map((one) => one.tasks))
   const engines = in_flight.map((one) => `${one.tasks} on ${one.engine_reference ?? "flow sessions"}`)
   const open = open_executions.map((one) => `${one.execution_id} of ${one.customer_id ?? "?"}`)
   const parts = [

@@ -146,13 +146,13 @@ const calls: {
 }
 
 /** In the order in which they first happened. */
-const callCounts = (facts: ReadonlyArray<Recorded>): ReadonlyMap<string, number> => {
-  const counts = new Map<string, number>()
-  for (const { fact } of facts) {
-    const what = (calls[fact._tag] as ((fact: Fact) => string | undefined) | undefined)?.(fact)
-    if (what !== undefined) counts.set(what, (counts.get(what) ?? 0) + 1)
-  }
-  return counts
+const callCounts = (
+  facts: ReadonlyArray<Recorded>,
+): ReadonlyArray<readonly [what: string, count: number]> => {
+  const told = facts.flatMap(
+    ({ fact }) => (calls[fact._tag] as ((fact: Fact) => string | undefined) | undefined)?.(fact) ?? [],
+  )
+  return [...Map.groupBy(told, (what) => what)].map(([what, all]) => [what, all.length])
 }
 
 // What the published tables say, as their rows are decoded.
@@ -278,16 +278,14 @@ const deletionsOf = (run: RunState, { deletions }: Summary) => {
   const attempts = [...run.tasks.values()].flatMap((task) => task.attempts)
   const answered = (outcome: "deleted" | "gone") =>
     attempts.filter(({ deletion }) => deletion?.outcome === outcome).length
-  const kept = new Map<string, number>()
-  for (const task of run.tasks.values())
-    for (const attempt of keptOf(task)) {
-      const reason = attempt.kept?.reason ?? "RESULTS_PARTIAL"
-      kept.set(reason, (kept.get(reason) ?? 0) + 1)
-    }
+  const kept = Map.groupBy(
+    [...run.tasks.values()].flatMap(keptOf),
+    (attempt) => attempt.kept?.reason ?? "RESULTS_PARTIAL",
+  )
   return {
     deleted: answered("deleted"),
     gone: answered("gone"),
     pending: deletions.pending,
-    kept: [...kept].map(([reason, count]) => ({ reason, count, means: rowOf(reason).means })),
+    kept: [...kept].map(([reason, all]) => ({ reason, count: all.length, means: rowOf(reason).means })),
   }
 }

@@ -7,18 +7,10 @@ import { exitCodes } from "../messages/ExitCodes.ts"
 import { actings, actionNeeded, outcomes } from "../service/EndTable.ts"
 import { changeKinds, changeTitles, nameOf, type ChangeKind, type WorkGroup } from "./Changes.ts"
 import { fillPage, momentIn, type Inline, type Look, type Page, type Part } from "./Page.ts"
-import { capital, meaningOfExit, tellOutcomes } from "./RenderSummary.ts"
+import { capital, meaningOfExit, outcomeLooks, tellOutcomes } from "./RenderSummary.ts"
 import { dataChanges, loadOver, type Report, type TableChanges } from "./Report.ts"
 import { duration, share, sumOf } from "./TextTable.ts"
 import { localTime } from "../task/ChooseRun.ts"
-
-const outcomeLooks = {
-  succeeded: "good",
-  partial: "warn",
-  failed: "trouble",
-  skipped: "warn",
-  unfinished: "warn",
-} as const
 
 const changeLooks = { new: "trouble", still: "warn", mended: "good" } as const
 
@@ -371,7 +363,7 @@ const callsOf = ({ calls }: Report): ReadonlyArray<Part> => [
   {
     table: "Calls and retries",
     headings: ["what", "#count"],
-    rows: [...calls],
+    rows: calls,
   },
 ]
 

@@ -2,8 +2,8 @@
  * What the facts of a run say as spans and metrics: the night, its runs, their tasks and attempts, and
  * under each attempt the requests for it. It looks on: it decides nothing, and no fact waits for it.
  */
-import type { LogLevel, Tracer } from "effect"
-import type { CallIds, CallTarget, ObserveCalls } from "../client/CallFailures.ts"
+import type { LogLevel } from "effect"
+import type { CallIds, ObserveCalls } from "../client/CallFailures.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import type { Meter, OpenSpan, SpanValues, Spans } from "./Spans.ts"
 import type { Outcome } from "../service/EndTable.ts"
@@ -55,31 +55,27 @@ const isFine = (outcome: Outcome): boolean => outcome === "succeeded" || outcome
 
 const seconds = (from: bigint, to: bigint): number => Math.max(0, Number(to - from) / 1e9)
 
+/** The status if that is the error, else what went wrong, as a word of our own. */
+const errorOf = (failure: string | undefined, status: number | undefined): string | undefined =>
+  failure !== undefined && status !== undefined && status >= 400 ? String(status) : failure
+
+interface StoryOptions {
+  readonly meter: Meter
+  readonly spans: Spans | undefined
+  readonly job: string
+  readonly namesCustomers: boolean
+}
+
 export class RunStory {
-  readonly #meter: Meter
-  readonly #spans: Spans | undefined
-  readonly #job: string
-  readonly #namesCustomers: boolean
+  readonly #to: StoryOptions
   /** What this process does for the job: earlier runs that are collected, the plan, the run. */
   #night: OpenSpan | undefined
   readonly #runs = new Map<string, SeenRun>()
   /** Whose call it is: attempts by every id that a request may carry. */
-  readonly #owners = {
-    external: new Map<string | undefined, OpenSpan>(),
-    execution: new Map<string | undefined, OpenSpan>(),
-    session: new Map<string | undefined, OpenSpan>(),
-  }
+  readonly #owners = new Map<string | undefined, OpenSpan>()
 
-  constructor(options: {
-    readonly meter: Meter
-    readonly spans: Spans | undefined
-    readonly job: string
-    readonly namesCustomers: boolean
-  }) {
-    this.#meter = options.meter
-    this.#spans = options.spans
-    this.#job = options.job
-    this.#namesCustomers = options.namesCustomers
+  constructor(to: StoryOptions) {
+    this.#to = to
   }
 
   /** Whether the tasks of this run are known; if not, `planned` tells them. */
@@ -98,18 +94,18 @@ export class RunStory {
 
   begin(run_id: string, at: bigint, values: Readonly<Record<string, string>> = {}): void {
     if (this.#runs.has(run_id)) return
-    const all = { "nightjar.job": this.#job, "nightjar.run.id": run_id, ...values }
+    const all = { "nightjar.job": this.#to.job, "nightjar.run.id": run_id, ...values }
     const span = this.#open("nightjar.run", this.#nightAt(at), at, all)
     this.#runs.set(run_id, { span, exit_code: undefined, tasks: new Map() })
   }
 
   #nightAt(at: bigint): OpenSpan | undefined {
-    this.#night ??= this.#open("nightjar.night", undefined, at, { "nightjar.job": this.#job })
+    this.#night ??= this.#open("nightjar.night", undefined, at, { "nightjar.job": this.#to.job })
     return this.#night
   }
 
   #open(name: string, parent: OpenSpan | undefined, at: bigint, values: SpanValues): OpenSpan | undefined {
-    return this.#spans?.begin({ name, kind: "internal", parent: parent?.ids, at, values })
+    return this.#to.spans?.begin({ name, kind: "internal", parent: parent?.ids, at, values })
   }
 
   planned({ run_id, task_id, engine_reference, customer_id }: FactOf<"TaskPlanned">): void {
@@ -138,15 +134,15 @@ export class RunStory {
       case "TaskSettled":
         return this.#settled(fact, at)
       case "TroubleBegan":
-        return this.#meter.add("nightjar.troubles", 1, { "nightjar.trouble": fact.trouble })
+        return this.#to.meter.add("nightjar.troubles", 1, { "nightjar.trouble": fact.trouble })
       case "ResultsRead":
-        return this.#meter.add("nightjar.landed.size", fact.landed?.bytes ?? 0, {
+        return this.#to.meter.add("nightjar.landed.size", fact.landed?.bytes ?? 0, {
           "nightjar.landed.kind": fact.kind,
         })
       case "AttachmentRead":
-        return this.#meter.add("nightjar.documents", 1, { "nightjar.document.status": fact.status })
+        return this.#to.meter.add("nightjar.documents", 1, { "nightjar.document.status": fact.status })
       case "DeleteAnswered":
-        return this.#meter.add("nightjar.deletions", 1, { "nightjar.deletion.outcome": fact.outcome })
+        return this.#to.meter.add("nightjar.deletions", 1, { "nightjar.deletion.outcome": fact.outcome })
       case "RunEnded":
         return this.#ended(fact)
       case "OutcomePublished":
@@ -162,16 +158,50 @@ export class RunStory {
     this.#night?.end(at)
   }
 
+  /**
+   * Requests to the service as spans and as a metric, by the conventions for HTTP clients: each under the
+   * attempt that it is for, its address as a template. `url.full` is left out, because it has ids in it.
+   */
+  readonly observe: ObserveCalls = ({ method, template, host, port }, ids, at) => {
+    const { meter, spans } = this.#to
+    const values = {
+      "http.request.method": method,
+      "url.template": template,
+      "server.address": host,
+      "server.port": port,
+    }
+    const parent = spans === undefined ? undefined : this.#ownerOf(ids, at)
+    let status: number | undefined
+    return {
+      answered: (http_status) => {
+        status = http_status
+      },
+      ended: (failure, endedAt) => {
+        const error = errorOf(failure, status)
+        meter.add("http.client.request.duration", seconds(at, endedAt), {
+          ...values,
+          "server.port": String(port),
+          "http.response.status_code": status === undefined ? undefined : String(status),
+          "error.type": error,
+        })
+        // Nothing is below a request: its span is made when all of it is known.
+        const seen = { ...values, "http.response.status_code": status }
+        spans
+          ?.begin({ name: `${method} ${template}`, kind: "client", parent, at, values: seen })
+          .end(endedAt, error)
+      },
+    }
+  }
+
   /** The attempt that a call is for; one for none, such as the list of engines, belongs to the night. */
-  ownerOf({ execution_id, session_id, external_execution_id }: CallIds, at: bigint) {
-    const { external, execution, session } = this.#owners
-    const owner =
-      external.get(external_execution_id) ?? execution.get(execution_id) ?? session.get(session_id)
+  #ownerOf({ execution_id, session_id, external_execution_id }: CallIds, at: bigint) {
+    const of = this.#owners
+    const owner = of.get(external_execution_id) ?? of.get(execution_id) ?? of.get(session_id)
     return (owner ?? this.#nightAt(at))?.ids
   }
 
   #namesOf(values: Readonly<Record<string, string | undefined>>) {
-    return this.#namesCustomers ? values : {}
+    return this.#to.namesCustomers ? values : {}
   }
 
   #taskSpan(task: SeenTask, { run_id, task_id }: Named, at: bigint): OpenSpan | undefined {
@@ -196,26 +226,26 @@ export class RunStory {
       const span = this.#open("nightjar.attempt", this.#taskSpan(task, fact, at), at, values)
       task.begunAt ??= at
       task.attempt = { number: fact.attempt, span, begunAt: at }
-      this.#meter.add("nightjar.attempts.active", 1, { "nightjar.engine": task.engine })
+      this.#to.meter.add("nightjar.attempts.active", 1, { "nightjar.engine": task.engine })
     }
     const { span } = task.attempt
     const { execution_id, session_id } = fact
     if (span === undefined) return task
-    if (execution_id !== undefined) this.#owners.execution.set(execution_id, span)
-    if (session_id !== undefined) this.#owners.session.set(session_id, span)
+    if (execution_id !== undefined) this.#owners.set(execution_id, span)
+    if (session_id !== undefined) this.#owners.set(session_id, span)
     span.set(this.#namesOf({ "nightjar.execution.id": execution_id, "nightjar.session.id": session_id }))
     return task
   }
 
   #startSent(fact: FactOf<"StartIntended">, at: bigint): void {
     const span = this.#attemptOf(fact, at)?.attempt?.span
-    if (span !== undefined) this.#owners.external.set(fact.external_execution_id, span)
+    if (span !== undefined) this.#owners.set(fact.external_execution_id, span)
   }
 
   #startAnswered(fact: FactOf<"StartAnswered">, at: bigint): void {
     const task = this.#attemptOf(fact, at)
     const engine = task?.engine ?? "none"
-    this.#meter.add("nightjar.starts", 1, { "nightjar.engine": engine, "nightjar.answer": fact.answer })
+    this.#to.meter.add("nightjar.starts", 1, { "nightjar.engine": engine, "nightjar.answer": fact.answer })
     if (!openAnswers.has(fact.answer)) this.#endAttempt(task, at, fact.answer)
   }
 
@@ -224,7 +254,7 @@ export class RunStory {
     if (task?.attempt === undefined) return
     const reason = listedReason(fact.status_reason)
     task.attempt.span?.set({ "nightjar.reason": reason })
-    this.#meter.add("nightjar.attempt.duration", seconds(task.attempt.begunAt, at), {
+    this.#to.meter.add("nightjar.attempt.duration", seconds(task.attempt.begunAt, at), {
       "nightjar.engine": task.engine,
       "nightjar.reason": reason,
     })
@@ -235,14 +265,14 @@ export class RunStory {
     if (task?.attempt === undefined) return
     task.attempt.span?.end(at, error)
     task.attempt = undefined
-    this.#meter.add("nightjar.attempts.active", -1, { "nightjar.engine": task.engine })
+    this.#to.meter.add("nightjar.attempts.active", -1, { "nightjar.engine": task.engine })
   }
 
   #waits(fact: FactOf<"TaskWaits">, at: bigint): void {
     const task = this.taskOf(fact)
     const reason = listedReason(fact.reason)
     const engine = task?.engine ?? "none"
-    this.#meter.add("nightjar.task.waits", 1, { "nightjar.engine": engine, "nightjar.reason": reason })
+    this.#to.meter.add("nightjar.task.waits", 1, { "nightjar.engine": engine, "nightjar.reason": reason })
     if (task === undefined || (task.waits += 1) > waitsMax) return
     this.#taskSpan(task, fact, at)?.note("nightjar.task.waits", at, { "nightjar.reason": reason })
   }
@@ -254,9 +284,9 @@ export class RunStory {
     const reason = listedReason(fact.reason)
     const values = { "nightjar.outcome": outcome, "nightjar.reason": reason, "nightjar.who_acts": who_acts }
     const { engine } = task
-    this.#meter.add("nightjar.tasks", 1, { "nightjar.engine": engine, ...values })
+    this.#to.meter.add("nightjar.tasks", 1, { "nightjar.engine": engine, ...values })
     if (task.begunAt !== undefined)
-      this.#meter.add("nightjar.task.duration", seconds(task.begunAt, at), {
+      this.#to.meter.add("nightjar.task.duration", seconds(task.begunAt, at), {
         "nightjar.engine": engine,
         "nightjar.outcome": outcome,
       })
@@ -270,7 +300,7 @@ export class RunStory {
   }
 
   #ended({ run_id, exit_code }: FactOf<"RunEnded">): void {
-    this.#meter.add("nightjar.runs", 1, { "nightjar.run.exit_code": String(exit_code) })
+    this.#to.meter.add("nightjar.runs", 1, { "nightjar.run.exit_code": String(exit_code) })
     const run = this.#runs.get(run_id)
     if (run === undefined) return
     run.exit_code = exit_code
@@ -289,82 +319,17 @@ export class RunStory {
   }
 }
 
-// Requests to the service as spans and as a metric, by the conventions for HTTP clients: each under the
-// attempt that it is for, its address as a template. `url.full` is left out, because it has ids in it.
-
-/** The status if that is the error, else what went wrong, as a word of our own. */
-const errorOf = (failure: string | undefined, status: number | undefined): string | undefined =>
-  failure !== undefined && status !== undefined && status >= 400 ? String(status) : failure
-
-/** What every request to the same target has in common is made once. */
-const describeTarget = (meter: Meter, { method, template, host, port }: CallTarget) => {
-  const values = {
-    "http.request.method": method,
-    "url.template": template,
-    "server.address": host,
-    "server.port": port,
-  }
-  const series = new Map<string, (value: number) => void>()
-  const durationOf = (status: number | undefined, error: string | undefined) => {
-    const key = `${status} ${error}`
-    const known = series.get(key)
-    if (known !== undefined) return known
-    const made = meter.series("http.client.request.duration", {
-      ...values,
-      "server.port": String(port),
-      "http.response.status_code": status === undefined ? undefined : String(status),
-      "error.type": error,
-    })
-    series.set(key, made)
-    return made
-  }
-  return { name: `${method} ${template}`, values, durationOf }
-}
-
-export const observeCalls = (
-  meter: Meter,
-  spans: Spans | undefined,
-  ownerOf: (ids: CallIds, at: bigint) => Tracer.AnySpan | undefined,
-): ObserveCalls => {
-  const described = new WeakMap<CallTarget, ReturnType<typeof describeTarget>>()
-  return (target, ids, at) => {
-    let known = described.get(target)
-    if (known === undefined) described.set(target, (known = describeTarget(meter, target)))
-    const { name, values, durationOf } = known
-    const parent = spans === undefined ? undefined : ownerOf(ids, at)
-    let status: number | undefined
-    return {
-      answered: (http_status) => {
-        status = http_status
-      },
-      ended: (failure, endedAt) => {
-        const error = errorOf(failure, status)
-        durationOf(status, error)(Math.max(0, Number(endedAt - at) / 1e9))
-        // Nothing is below a request: its span is made when all of it is known.
-        const seen = status === undefined ? values : { ...values, "http.response.status_code": status }
-        spans?.tell({ name, kind: "client", parent, at, values: seen }, endedAt, error)
-      },
-    }
-  }
-}
-
 // Which facts of a run are log records elsewhere, how grave they are, and their words: those that a person
 // on call reads. The run's own `log.ndjson` has all of them, with the names of customers.
 
-interface LogRecord {
-  readonly level: Extract<LogLevel.LogLevel, "Info" | "Warn" | "Error">
-  /** The record's `event.name`. */
-  readonly event: string
-  readonly body: string
-  readonly values: Readonly<Record<string, string | number>>
-}
-
+/** `event` is the record's `event.name`. */
 const record = (
-  level: LogRecord["level"],
+  level: Extract<LogLevel.LogLevel, "Info" | "Warn" | "Error">,
   event: string,
   body: string,
-  values: LogRecord["values"] = {},
-): LogRecord => ({ level, event: `nightjar.${event}`, body, values })
+  values: Readonly<Record<string, string | number>> = {},
+) => ({ level, event: `nightjar.${event}`, body, values })
+type LogRecord = ReturnType<typeof record>
 
 const troubles = {
   silent: "the service gives no usable answer",

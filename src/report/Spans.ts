@@ -24,11 +24,6 @@ const setOn = (span: Tracer.Span, values: SpanValues): void => {
   }
 }
 
-const endOf = (span: Tracer.Span, at: bigint, error: string | undefined): void => {
-  if (error !== undefined) span.attribute("error.type", error)
-  span.end(at, error === undefined ? Exit.void : Exit.fail({ name: error, message: error }))
-}
-
 /** A span that is over keeps only its ids: later requests may still belong to it. */
 export class OpenSpan {
   readonly ids: Tracer.ExternalSpan
@@ -56,7 +51,8 @@ export class OpenSpan {
     if (span === undefined) return
     this.#span = undefined
     this.#onEnd()
-    endOf(span, at, error)
+    if (error !== undefined) span.attribute("error.type", error)
+    span.end(at, error === undefined ? Exit.void : Exit.fail({ name: error, message: error }))
   }
 }
 
@@ -68,22 +64,7 @@ export class Spans {
     this.#tracer = tracer
   }
 
-  begin(start: SpanStart): OpenSpan {
-    return new OpenSpan(this.#make(start), this.#count)
-  }
-
-  /** A span that is told when it is over, with nothing below it. */
-  tell(start: SpanStart, endedAt: bigint, error: string | undefined): void {
-    const span = this.#make(start)
-    this.#count()
-    endOf(span, endedAt, error)
-  }
-
-  readonly #count = (): void => {
-    this.ended += 1
-  }
-
-  #make({ name, kind, parent, at, values }: SpanStart): Tracer.Span {
+  begin({ name, kind, parent, at, values }: SpanStart): OpenSpan {
     const span = this.#tracer.span({
       name,
       kind,
@@ -95,15 +76,13 @@ export class Spans {
       sampled: true,
     })
     setOn(span, values)
-    return span
+    return new OpenSpan(span, () => void (this.ended += 1))
   }
 }
 
 // Every metric there is, named by the OpenTelemetry conventions: its kind, its unit, what it says and its
 // attributes. A metric, or an attribute of one, that is not listed here does not compile.
 // `schemas/metrics.md` is made from it. No attribute may name a customer or an execution.
-
-type Attributes = ReadonlyArray<string>
 
 interface MetricRow {
   readonly kind: "counter" | "gauge" | "histogram"
@@ -121,13 +100,13 @@ const long = [1, 5, 15, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_40
 const short = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10] as const
 
 /** A gauge goes up and down. */
-const gauge = <const Names extends Attributes>(unit: string, about: string, attributes: Names) =>
+const gauge = <const Names extends ReadonlyArray<string>>(unit: string, about: string, attributes: Names) =>
   ({ kind: "gauge", unit, about, attributes }) as const
 /** A counter only grows. */
-const counter = <const Names extends Attributes>(unit: string, about: string, attributes: Names) =>
+const counter = <const Names extends ReadonlyArray<string>>(unit: string, about: string, attributes: Names) =>
   ({ kind: "counter", unit, about, attributes }) as const
 /** A histogram counts how many took how many seconds. */
-const histogram = <const Names extends Attributes>(
+const histogram = <const Names extends ReadonlyArray<string>>(
   bounds: ReadonlyArray<number>,
   about: string,
   attributes: Names,
@@ -232,7 +211,7 @@ const makeSeries = (name: MetricName, values: Readonly<Record<string, string | u
 export class Meter {
   /** Where the exporters look for the metrics. */
   readonly context: Context.Context<never>
-  readonly #series = new Map<string, (value: number) => void>()
+  readonly #series = new Map<string, ReturnType<typeof makeSeries>>()
 
   constructor(job: string) {
     this.context = Context.make(Metric.MetricRegistry, new Map()).pipe(
@@ -242,18 +221,10 @@ export class Meter {
 
   /** A counter and a gauge change by this much; a histogram takes it as one more value. */
   add<Name extends MetricName>(name: Name, value: number, attributes: AttributesOf<Name>): void {
-    this.series(name, attributes)(value)
-  }
-
-  /** The same for whoever adds to one series often. */
-  series<Name extends MetricName>(name: Name, attributes: AttributesOf<Name>): (value: number) => void {
     const key = `${name}\n${Object.values(attributes).join("\n")}`
-    const known = this.#series.get(key)
-    if (known !== undefined) return known
-    const made = makeSeries(name, attributes)
-    const add = (value: number): void => made.modifyUnsafe(value, this.context)
-    this.#series.set(key, add)
-    return add
+    let series = this.#series.get(key)
+    if (series === undefined) this.#series.set(key, (series = makeSeries(name, attributes)))
+    series.modifyUnsafe(value, this.context)
   }
 
   /** All metrics in the text format of Prometheus. */

@@ -7,10 +7,10 @@ import { given } from "../base/Schemas.ts"
 import { andMore, counted, listed } from "../base/Text.ts"
 import type { MisfitCount, OtherRecords, RejectedCount, StaleData } from "../ledger/RunFacts.ts"
 import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/RunState.ts"
-import type { RunBrief, RunState, TaskBrief } from "../ledger/RunState.ts"
+import type { RunBrief, TaskBrief } from "../ledger/RunState.ts"
 import { newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { messageOf, told, type MessageId } from "../messages/Catalogue.ts"
-import { messageMax, nameOf, reasonMax } from "./Changes.ts"
+import { alikeIn, messageMax, reasonMax } from "./Changes.ts"
 import { finishOf, nothingLeft } from "./Finish.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { actings } from "../service/EndTable.ts"
@@ -23,6 +23,7 @@ import { sumOf } from "./TextTable.ts"
 // missing, answers that are not in the tables, columns whose values did not fit, records that were rejected.
 // All of it comes from the fact of the newest publication.
 
+/** Of many names, those that are shown. */
 const namedMax = 3
 
 /** A warning about these, if there are any. */
@@ -70,10 +71,6 @@ export const otherRecordsTold = ({ records, families, most }: OtherRecords) => (
     families,
   ),
 })
-
-/** The gates that held the tables of the run back, and data that is older than the job allows, if any. */
-const fromTables = ({ held, published }: RunBrief) =>
-  given({ held: held && Struct.pick(held.fact, ["database", "gates"]), stale: published?.fact.stale })
 
 const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) => ({
   features: counted(count, "feature"),
@@ -146,7 +143,7 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> =
   const missing = [...new Set(narrow.flatMap(({ attempts }) => attempts.at(-1)?.outside ?? []))]
   return [
     ...ifAny(narrow, () => {
-      const features = listed(missing.toSorted(), examplesMax)
+      const features = listed(missing.toSorted(), namedMax)
       return told("token-outside", { tasks: counted(narrow.length, "task"), features })
     }),
     ...ending.slice(0, 1).map((first) => {
@@ -165,8 +162,6 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> =
   ]
 }
 
-const examplesMax = 3
-
 /** Of a run; with the other runs of its night, of these too. `output`: the folder, if it has to be named. */
 export const summarise = (run: RunBrief, night: ReadonlyArray<RunBrief> = [run], output?: string) => {
   const tasks = [...run.tasks.values()]
@@ -176,16 +171,10 @@ export const summarise = (run: RunBrief, night: ReadonlyArray<RunBrief> = [run],
     tasks.flatMap((task) => task.attachments.map(({ status }) => status)),
     { downloaded: 0, missing: 0, refused: 0, not_delivered: 0, failed: 0 },
   )
-  const { started, started_at, ended, published } = run
-  const { run_id, job, job_path, run_date, parent, part } = started
+  const { started, started_at, ended, held, published } = run
   return {
-    run_id,
-    job,
-    job_path,
-    run_date,
-    parent,
-    /** With which run this part of the job began; undefined if the run is of a night. */
-    part,
+    /** `part`: with which run this part of the job began; none if the run is of a night. */
+    ...Struct.pick(started, ["run_id", "job", "job_path", "run_date", "parent", "part"]),
     started_at: new Date(started_at).toISOString(),
     ended_at: ended === undefined ? undefined : new Date(ended.at).toISOString(),
     elapsed_ms: ended === undefined ? undefined : Math.max(0, ended.at - started_at),
@@ -207,7 +196,8 @@ export const summarise = (run: RunBrief, night: ReadonlyArray<RunBrief> = [run],
     rejected: published?.fact.rejected ?? [],
     /** Records of the run that are in `other_records`; null if it is not published, or nobody recorded it. */
     other_records: published?.fact.other ?? null,
-    ...fromTables(run),
+    /** The gates that held the tables back, and data that is older than the job allows, if any. */
+    ...given({ held: held && Struct.pick(held.fact, ["database", "gates"]), stale: published?.fact.stale }),
     warnings: [...warningsOf(run, tasks, attachments, orphans.length), ...tableWarnings(run)],
     /** The one command that finishes what is left, if a command can. */
     finish: finishOf(run, night, output),
@@ -262,29 +252,29 @@ const countedBy = ({ attempts }: TaskBrief): number => {
 
 /** By reason, what did not succeed. */
 const troublesOf = (tasks: ReadonlyArray<TaskBrief>) => {
-  const failed = tasks
-    .map((task) => ({ planned: task.planned, ...verdictOfTask(task) }))
-    .filter(({ outcome }) => outcome !== "succeeded")
-  const groups = Map.groupBy(failed, ({ who_acts, outcome, reason }) =>
-    JSON.stringify([who_acts, outcome, cutText(reason, reasonMax)]),
-  )
-  const troubles = [...groups.values()].flatMap((group) =>
-    group.slice(0, 1).map(({ who_acts, outcome, reason, message }) => ({
+  const failed = tasks.flatMap(({ planned, settled }) => {
+    const { outcome, reason, who_acts, message } = verdictOfTask({ settled })
+    if (outcome === "succeeded") return []
+    const told = {
       who_acts,
-      /** The same for people: also for what this program itself stopped or has not finished. */
       acting: actingOf({ reason, who_acts }),
       outcome,
       reason: cutText(reason, reasonMax),
-      count: group.length,
-      /** The first few, as `<customer_id> <engine_reference>`. */
-      examples: group.slice(0, examplesMax).map(({ planned }) => nameOf(planned)),
-      /** What the first task says beyond its reason, if anything. */
-      message: message === undefined ? undefined : cutText(message, messageMax),
-      /** What the reason means, and what to do next: one or two sentences each. */
-      means: rowOf(reason).means,
-      advice: rowOf(reason).next,
-    })),
-  )
+    }
+    return [
+      { ...planned, ...told, message: message === undefined ? undefined : cutText(message, messageMax) },
+    ]
+  })
+  // `acting` says for people who acts, also for what this program itself stopped or has not finished.
+  const alike = ["who_acts", "acting", "outcome", "reason"] as const
+  const troubles = alikeIn(failed, alike, namedMax).map(({ first, ...group }) => ({
+    ...group,
+    /** What the first task says beyond its reason, if anything. */
+    message: first.message,
+    /** What the reason means, and what to do next: one or two sentences each. */
+    means: rowOf(group.reason).means,
+    advice: rowOf(group.reason).next,
+  }))
   return troubles.toSorted(
     (a, b) =>
       actings.indexOf(a.acting) - actings.indexOf(b.acting) ||
@@ -328,19 +318,13 @@ const recordWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> 
   ]
 }
 
-/** Executions that earlier nights keep: they stay, also where nothing more can come. */
-const keptBefore = (ended: RunState["ended"]): ReadonlyArray<string> => {
-  if (ended?.kept_before === undefined) return []
-  const { executions, oldest } = ended.kept_before
-  return [told("executions-kept-before", { executions: counted(executions, "execution"), oldest })]
-}
-
 const warningsOf = (
   { started: { missed = [] }, ended }: RunBrief,
   tasks: ReadonlyArray<TaskBrief>,
   documents: Readonly<Record<"missing" | "refused" | "not_delivered" | "failed", number>>,
   orphans: number,
 ): ReadonlyArray<string> => {
+  const before = ended?.kept_before
   const attempts = tasks.flatMap((task) => task.attempts)
   const open = attempts.filter(isOpenAtService).length
   const { missing, refused, not_delivered, failed } = documents
@@ -350,13 +334,16 @@ const warningsOf = (
     // Nights before this one that had no run.
     ...ifAny(missed, () => {
       const nights = counted(missed.length, "night")
-      return told("nights-missed", { nights, dates: listed(missed, examplesMax) })
+      return told("nights-missed", { nights, dates: listed(missed, namedMax) })
     }),
     ...(open > 0 ? [told("executions-in-flight", { executions: counted(open, "execution") })] : []),
     ...(orphans > 0 ? [told("start-repeated", { starts: counted(orphans, "start") })] : []),
     ...tokenWarnings(tasks),
     ...recordWarnings(tasks),
-    ...keptBefore(ended),
+    // Executions that earlier nights keep: they stay, also where nothing more can come.
+    ...(before === undefined
+      ? []
+      : [told("executions-kept-before", { ...before, executions: counted(before.executions, "execution") })]),
     ...files("attachments-missing", missing),
     ...files("attachments-refused", refused),
     ...files("attachments-not-delivered", not_delivered),

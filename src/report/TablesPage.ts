@@ -4,6 +4,7 @@
  * database, so that pseudonyms are pseudonyms here; without them, the page has no value of a record. Pure.
  */
 import { counted } from "../base/Text.ts"
+import type { DictionaryTable } from "../tables/DataDictionary.ts"
 import type { Reference } from "../tables/Dimensions.ts"
 import { fillPage, momentIn, type Inline, type Page, type Part } from "./Page.ts"
 import { share } from "./TextTable.ts"
@@ -18,13 +19,7 @@ export interface TableRows {
 }
 
 /** A table or view of the data dictionary, or a model of a job, by the name that SQL has for it. */
-export interface PageView {
-  readonly name: string
-  readonly kind: "table" | "view" | "macro"
-  readonly comment: string
-  readonly key: ReadonlyArray<string>
-  readonly columns: ReadonlyArray<Readonly<Record<"name" | "type" | "comment", string>>>
-}
+type PageView = Omit<DictionaryTable, "schema"> & { readonly key: ReadonlyArray<string> }
 
 /** `rows` is undefined if they cannot be read. */
 export interface MainTable extends PageView {
@@ -105,24 +100,20 @@ const columnsOf = ({ name, key, columns }: PageView): Part => ({
   stacked: true,
 })
 
-const closedColumns = (view: PageView): Part => ({
-  details: counted(view.columns.length, "column"),
-  parts: [columnsOf(view)],
-})
-
 /** The whole comment is below. */
 const firstSentence = (comment: string): string => {
   const [, first = comment] = /^(.*?)[.;:](?= |$)/.exec(comment) ?? []
   return `${first}.`
 }
 
-const countOf = ({ kind, rows }: MainTable): string =>
-  kind === "macro" || rows === undefined ? "–" : number.format(rows.count)
-
 const mainOverview = (tables: ReadonlyArray<MainTable>): Part => ({
   table: "Tables of main",
   headings: ["Table", "#Rows", "What it is for"],
-  rows: tables.map((table) => [{ link: table.name }, countOf(table), firstSentence(table.comment)]),
+  rows: tables.map(({ name, kind, rows, comment }) => [
+    { link: name },
+    kind === "macro" || rows === undefined ? "–" : number.format(rows.count),
+    firstSentence(comment),
+  ]),
   stacked: true,
 })
 
@@ -158,7 +149,7 @@ const mainParts =
 const historyParts = (view: PageView): ReadonlyArray<Part> => [
   titleOf(view),
   { p: view.comment },
-  closedColumns(view),
+  { details: counted(view.columns.length, "column"), parts: [columnsOf(view)] },
 ]
 
 /** `+12 against 2026-11-20`. */
@@ -302,23 +293,18 @@ const sectionsOf = (all: TablesPage): Page["sections"] => {
   ]
 }
 
-const pageOf = (all: TablesPage): Page => {
+/** `template`: the text of `page.html`. */
+export const renderTablesPage = (template: string, all: TablesPage): string => {
   const { madeAt, timezone, toolVersion, shows, isPublished } = all
   const written = `Written ${momentIn(timezone, madeAt)} (${timezone}) by Nightjar ${toolVersion}.`
   const nothingYet = "Nothing is published in this folder yet: the tables below have no rows."
-  return {
+  const page: Page = {
     title: "Published tables",
     head: [{ p: written, look: "soft" }, { p: isPublished ? { prose: warnings[shows] } : nothingYet }],
     sections: sectionsOf(all),
     foot: [],
   }
+  const tables = counted(all.main.length + all.history.length + all.nights.length, "published table")
+  const summary = [`${tables}. This page needs JavaScript; \`nightjar tables\` tells the same in a terminal.`]
+  return fillPage(template, page, { summary })
 }
-
-/** `template`: the text of `page.html`. */
-export const renderTablesPage = (template: string, all: TablesPage): string =>
-  fillPage(template, pageOf(all), {
-    summary: [
-      `${counted(all.main.length + all.history.length + all.nights.length, "published table")}. This page ` +
-        "needs JavaScript; `nightjar tables` tells the same in a terminal.",
-    ],
-  })

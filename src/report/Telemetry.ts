@@ -11,7 +11,7 @@ import type { Fact } from "../ledger/Fact.ts"
 import { Meter, Spans } from "./Spans.ts"
 import { noDeliveries, outbound, sendingThrough } from "./Outbound.ts"
 import type { Counted, Deliveries, Signal } from "./Outbound.ts"
-import { RunStory, observeCalls, recordOf } from "./RunStory.ts"
+import { RunStory, recordOf } from "./RunStory.ts"
 
 /** What a dead collector may cost at the end of a run. */
 const endsWithin = Duration.seconds(3)
@@ -159,19 +159,15 @@ export const openTelemetry = Effect.fnUntraced(function* (
     Effect.clockWith((clock) => {
       const at = clock.currentTimeNanosUnsafe()
       newestAt = at
-      const told = facts.filter(isOfRun)
-      // Most facts are no record and begin nothing: they cost no effect of their own.
-      if (told.every(({ run_id }) => story.knows(run_id))) {
-        const logged = told.flatMap((fact) => tellOne(fact, at) ?? [])
-        return logged.length === 0 ? Effect.void : Effect.all(logged, { discard: true })
-      }
       return Effect.forEach(
-        told,
+        facts.filter(isOfRun),
         (fact) =>
-          Effect.andThen(
-            story.knows(fact.run_id) ? Effect.void : begin(fact, at),
-            Effect.suspend(() => tellOne(fact, at) ?? Effect.void),
-          ),
+          story.knows(fact.run_id)
+            ? (tellOne(fact, at) ?? Effect.void)
+            : Effect.andThen(
+                begin(fact, at),
+                Effect.suspend(() => tellOne(fact, at) ?? Effect.void),
+              ),
         { discard: true },
       )
     })
@@ -182,6 +178,5 @@ export const openTelemetry = Effect.fnUntraced(function* (
     yield* exporting.close
     return undelivered(spans, logs, exporting.deliveries)
   })
-  const observe = observeCalls(meter, spans, (ids, at) => story.ownerOf(ids, at))
-  return { observe, tell, prometheus: () => meter.prometheus(), close }
+  return { observe: story.observe, tell, prometheus: () => meter.prometheus(), close }
 })

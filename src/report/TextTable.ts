@@ -103,11 +103,9 @@ const controlOrSurrogate = "[^\\P{Cc}\\n\\t\\r]|\\r(?!\\n)|[\\p{Cf}\\p{Zl}\\p{Zp
 const anyControl = new RegExp(controlOrSurrogate, "gu")
 const controlButColours = new RegExp(`(${ownColour})|${controlOrSurrogate}`, "gu")
 
+/** By code units, of which a character may have two. */
 const escaped = (character: string): string =>
-  Array.from(
-    { length: character.length },
-    (_, index) => `\\u${character.charCodeAt(index).toString(16).padStart(4, "0")}`,
-  ).join("")
+  character.replace(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
 /** `painted`: made by this program, which cleans values before it colours them. */
 export const forTerminal = (text: string, painted: boolean): string => {

@@ -7,7 +7,6 @@ import type { AttemptDrained, Fact, Recorded, RunNews, RunSteered, Trouble } fro
 import { actionNeeded } from "../service/EndTable.ts"
 import { actingOf } from "../service/Ends.ts"
 import { counted as times } from "../base/Text.ts"
-import { loginText } from "./Logins.ts"
 import { sumOf } from "./TextTable.ts"
 import { dayOf } from "../tokens/TokenLogin.ts"
 
@@ -38,6 +37,13 @@ const proofs = {
   counted: ": all counted records are here",
   final: ": its results are marked as final",
   unwanted: ": the job asks for no results",
+} as const
+
+const verdicts = {
+  not_sent: "no login was made",
+  unproven: "it is not known how its login ended: it counts as one that may have failed",
+  neutral: "it is not known how its login ended; it no longer counts",
+  good: "the source accepted its login",
 } as const
 
 const proven = (proof: (typeof AttemptDrained.Type)["proof"]): string => {
@@ -107,10 +113,12 @@ const sentences: Sentences = {
     `attachment ${attachment_id}: ${status}${maybe(", % bytes", bytes)}${maybe(", %", path)}`,
   TaskSettled: (fact) =>
     `settled: ${fact.outcome}, ${fact.reason}, ${actionNeeded[actingOf(fact)]}${maybe(": %", fact.message)}`,
-  CredentialRejected: loginText,
-  CredentialReleased: loginText,
-  LoginAccepted: loginText,
-  LoginJudged: loginText,
+  CredentialRejected: ({ fingerprint, reason }) =>
+    `login ${short(fingerprint)} was rejected with ${reason}; it is sent again only once it is released`,
+  CredentialReleased: ({ fingerprint, account, because }) =>
+    `login ${short(fingerprint ?? account ?? "")} was released${because === undefined ? "" : `: ${because}`}`,
+  LoginAccepted: () => "the source accepted this login; earlier rejections no longer hold the account",
+  LoginJudged: (fact) => `${verdicts[fact.verdict]}${maybe(" (answer: %)", fact.said)}`,
   TokenStored: ({ name, features, expires_at }) =>
     `token ${name} stored for ${features.join(", ")}; expires on ${dayOf(expires_at)}`,
   TokenExpiring: ({ name, expires_at }) => `token ${name} expires on ${dayOf(expires_at)}`,
@@ -178,25 +186,15 @@ const counted = (products: Readonly<Record<string, number>> | undefined): string
   return `, ${sumOf(Object.values(products).map((count) => Math.max(0, count)))} products counted`
 }
 
-/** Whether a fact is about this execution or session. */
-export const concerns = (fact: Fact, id: string): boolean =>
-  ("execution_id" in fact && fact.execution_id === id) || ("session_id" in fact && fact.session_id === id)
-
-/**
- * Facts of the tasks that an id names: a task, a customer, an execution or a session. Empty if it names none.
- */
-export const factsAbout = (
-  facts: ReadonlyArray<Recorded>,
-  id: string,
-): ReadonlyMap<string, ReadonlyArray<Recorded>> => {
+/** The tasks that an id names among these facts: a task, a customer, an execution or a session. */
+export const tasksNamedIn = (facts: ReadonlyArray<Recorded>, id: string): ReadonlySet<string> => {
   const named = new Set<string>()
   for (const { fact } of facts) {
     if (!("task_id" in fact)) continue
     const isTask = fact.task_id === id || (fact._tag === "TaskPlanned" && fact.customer_id === id)
-    if (isTask || concerns(fact, id)) named.add(fact.task_id)
+    const isExecution = "execution_id" in fact && fact.execution_id === id
+    const isSession = "session_id" in fact && fact.session_id === id
+    if (isTask || isExecution || isSession) named.add(fact.task_id)
   }
-  const found = new Map<string, Array<Recorded>>([...named].map((task_id) => [task_id, []]))
-  for (const recorded of facts)
-    if ("task_id" in recorded.fact) found.get(recorded.fact.task_id)?.push(recorded)
-  return found
+  return named
 }

@@ -17,20 +17,10 @@ import {
   told,
   toldWhole,
 } from "../../src/messages/Catalogue.ts"
-import {
-  commandMessages,
-  compactMessages,
-  documentMessages,
-  hookMessages,
-} from "../../src/messages/CommandMessages.ts"
-import {
-  findingMessages,
-  forgetMessages,
-  jobMessages,
-  pseudonymMessages,
-} from "../../src/messages/FindingMessages.ts"
+import { commandMessages } from "../../src/messages/CommandMessages.ts"
+import { findingMessages } from "../../src/messages/FindingMessages.ts"
 import type { Message } from "../../src/messages/Message.ts"
-import { nightMessages, timerMessages } from "../../src/messages/NightMessages.ts"
+import { nightMessages } from "../../src/messages/NightMessages.ts"
 
 const src = fileURLToPath(new URL("../../src/", import.meta.url))
 const ids = Object.keys(catalogue)
@@ -67,18 +57,7 @@ describe("the catalogue", () => {
   })
 
   it("contains every id once", () => {
-    const all = [
-      commandMessages,
-      compactMessages,
-      documentMessages,
-      forgetMessages,
-      pseudonymMessages,
-      hookMessages,
-      jobMessages,
-      timerMessages,
-      nightMessages,
-      findingMessages,
-    ].flatMap((part) => Object.keys(part))
+    const all = [commandMessages, nightMessages, findingMessages].flatMap((part) => Object.keys(part))
     expect(all.toSorted()).toEqual(ids.toSorted())
   })
 

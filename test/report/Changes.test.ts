@@ -11,6 +11,7 @@ import {
   standingsAfter,
 } from "../../src/report/Changes.ts"
 import type { Standing, Standings } from "../../src/report/Changes.ts"
+import type { Reason } from "../../src/service/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { anId } from "../harness/Id.ts"
 import { said } from "../service/Said.ts"
@@ -25,7 +26,7 @@ const standings = fc
   .map((each): Standings => new Map(Object.entries(each)))
 
 const good: Standing = { outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" }
-const failed = (reason: string): Standing => ({ outcome: "failed", reason, who_acts: "engineer" })
+const failed = (reason: Reason): Standing => ({ outcome: "failed", reason, who_acts: "engineer" })
 
 describe("changes between two nights", () => {
   it("are new trouble, the same trouble as before, and trouble that is mended", () => {
@@ -46,11 +47,13 @@ describe("changes between two nights", () => {
       ["newcomer", failed("FAILED")],
       ["healthy newcomer", good],
     ])
-    expect(changesBetween(before, now)).toEqual({
-      new: ["other reason", "fell ill", "newcomer"],
-      still: ["same"],
-      mended: ["mended"],
-    })
+    expect([...changesBetween(before, now)]).toEqual([
+      ["same", "still"],
+      ["other reason", "new"],
+      ["mended", "mended"],
+      ["fell ill", "new"],
+      ["newcomer", "new"],
+    ])
   })
 
   it("name each subject in trouble exactly once, and no healthy one but as mended", () => {
@@ -60,12 +63,13 @@ describe("changes between two nights", () => {
         const troubled = [...now].flatMap(([subject, { outcome }]) =>
           outcome === "succeeded" ? [] : [subject],
         )
-        expect([...changes.new, ...changes.still].toSorted()).toEqual(troubled.toSorted())
+        const told = [...changes].flatMap(([subject, change]) => (change === "mended" ? [] : [subject]))
+        expect(told).toEqual(troubled)
         const mended = [...now].flatMap(([subject, { outcome }]) => {
           const earlier = before.get(subject)?.outcome ?? "succeeded"
-          return outcome === "succeeded" && earlier !== "succeeded" ? [subject] : []
+          return outcome === "succeeded" && earlier !== "succeeded" ? [[subject, "mended"]] : []
         })
-        expect(changes.mended).toEqual(mended)
+        expect([...changes].filter(([, change]) => change === "mended")).toEqual(mended)
       }),
     )
   })
@@ -160,13 +164,17 @@ describe("how everybody stood before a run", () => {
       stateOf("night", { a: "FAILED", b: "TIMEOUT", c: "COMPLETED" }),
       stateOf("night.2", { a: "COMPLETED", b: undefined }),
     ]
-    expect([...standingsAfter(runs)]).toEqual([
+    const stood = [...standingsAfter(runs)].map(([subject, { outcome, reason, who_acts }]) => [
+      subject,
+      { outcome, reason, who_acts },
+    ])
+    expect(stood).toEqual([
       ["a/e", { outcome: "succeeded", reason: "COMPLETED", who_acts: "engineer" }],
       ["b/e", { outcome: "failed", reason: "TIMEOUT", who_acts: "engineer" }],
       ["c/e", { outcome: "succeeded", reason: "COMPLETED", who_acts: "engineer" }],
     ])
     const { since, changes } = compareRun(stateOf("now", { a: "COMPLETED", b: "TIMEOUT", c: "FAILED" }), runs)
-    expect([since, changes]).toEqual(["night.2", { new: ["c/e"], still: ["b/e"], mended: [] }])
+    expect([since, Object.fromEntries(changes)]).toEqual(["night.2", { "b/e": "still", "c/e": "new" }])
   })
 })
 

@@ -4,7 +4,7 @@ import { anId } from "../harness/Id.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { factsAbout, renderRecorded } from "../../src/report/Timeline.ts"
+import { renderRecorded, tasksNamedIn } from "../../src/report/Timeline.ts"
 import { executed, idOf, planned, recorded, run_id, settled, started } from "./Samples.ts"
 
 const facts = recorded([
@@ -16,16 +16,10 @@ const facts = recorded([
   { _tag: "RunEnded", run_id, exit_code: 3, leftovers: true },
 ])
 
-describe("factsAbout", () => {
-  it("finds a task by its own id, its customer's, execution's and session's, and nothing else", () => {
-    for (const id of [idOf("a"), "a", "e-a", "s"])
-      expect([...factsAbout(facts, id)].map(([task_id, found]) => [task_id, found.length])).toEqual([
-        [idOf("a"), 5],
-      ])
-    expect([...factsAbout(facts, "b")].map(([task_id, found]) => [task_id, found.length])).toEqual([
-      [idOf("b"), 1],
-    ])
-    expect(factsAbout(facts, "accounts_read").size).toBe(0)
+describe("the tasks that an id names", () => {
+  it("are found by their own id, their customer's, execution's and session's, and by nothing else", () => {
+    const named = [idOf("a"), "a", "e-a", "s", "b", "accounts_read"].map((id) => [...tasksNamedIn(facts, id)])
+    expect(named).toEqual([[idOf("a")], [idOf("a")], [idOf("a")], [idOf("a")], [idOf("b")], []])
   })
 })
 

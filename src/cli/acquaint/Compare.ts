@@ -106,20 +106,8 @@ const shapeAt = (value: unknown, key: string, record: boolean, depth: number): u
 
 export const shapeOf = (json: unknown): unknown => shapeAt(json, "", false, 0)
 
-/** The kind of a value, for people: never the value itself. */
-const kindOf = (value: unknown): string => {
-  if (value === null) return "null"
-  if (Array.isArray(value)) return "a list"
-  if (Predicate.isObject(value)) return "a map"
-  if (typeof value === "string") return "a string"
-  if (typeof value === "boolean") return "true or false"
-  return Number.isSafeInteger(value) ? "a whole number" : "a number"
-}
-
-type FindingKind = "status" | "body" | "missing" | "type" | "value" | "unknown"
-
 export interface Finding {
-  readonly kind: FindingKind
+  readonly kind: "status" | "body" | "missing" | "type" | "value" | "unknown"
   /** The contract's name for the call: `readExecution`. */
   readonly route: string
   readonly http_status: number
@@ -145,26 +133,35 @@ const isOpenRest = (ast: SchemaAST.Objects): boolean => ast.propertySignatures.l
 const isWhole = (ast: SchemaAST.AST): boolean =>
   ast.checks?.some((check) => check.annotations?.["expected"] === "an integer") === true
 
-const takes = (ast: SchemaAST.AST, value: unknown): boolean => {
-  if (SchemaAST.isUnknown(ast) || SchemaAST.isAny(ast)) return true
-  if (SchemaAST.isNull(ast)) return value === null
-  if (SchemaAST.isLiteral(ast)) return value === ast.literal
-  if (SchemaAST.isString(ast)) return typeof value === "string"
-  if (SchemaAST.isBoolean(ast)) return typeof value === "boolean"
-  if (SchemaAST.isNumber(ast)) return isWhole(ast) ? Number.isSafeInteger(value) : typeof value === "number"
-  if (SchemaAST.isArrays(ast)) return Array.isArray(value)
-  return SchemaAST.isObjects(ast) ? Predicate.isObject(value) : true
-}
+/** Each kind of a value in words for people, and which schema asks for it; the first that fits counts. */
+const kinds: ReadonlyArray<{
+  readonly words: string
+  readonly holds: (value: unknown) => boolean
+  readonly isAsked: (ast: SchemaAST.AST) => boolean
+}> = [
+  { words: "null", holds: Predicate.isNull, isAsked: SchemaAST.isNull },
+  { words: "a list", holds: Array.isArray, isAsked: SchemaAST.isArrays },
+  { words: "a map", holds: Predicate.isObject, isAsked: SchemaAST.isObjects },
+  { words: "a string", holds: Predicate.isString, isAsked: SchemaAST.isString },
+  { words: "true or false", holds: Predicate.isBoolean, isAsked: SchemaAST.isBoolean },
+  {
+    words: "a whole number",
+    holds: Number.isSafeInteger,
+    isAsked: (ast) => SchemaAST.isNumber(ast) && isWhole(ast),
+  },
+  { words: "a number", holds: Predicate.isNumber, isAsked: SchemaAST.isNumber },
+]
 
-const wanted = (ast: SchemaAST.AST): string => {
-  if (SchemaAST.isNull(ast)) return "null"
-  if (SchemaAST.isLiteral(ast)) return `\`${String(ast.literal)}\``
-  if (SchemaAST.isString(ast)) return "a string"
-  if (SchemaAST.isBoolean(ast)) return "true or false"
-  if (SchemaAST.isNumber(ast)) return isWhole(ast) ? "a whole number" : "a number"
-  if (SchemaAST.isArrays(ast)) return "a list"
-  return SchemaAST.isObjects(ast) ? "a map" : "anything"
-}
+const askedBy = (ast: SchemaAST.AST) => kinds.find(({ isAsked }) => isAsked(ast))
+
+/** Never the value itself. */
+const kindOf = (value: unknown): string => kinds.find(({ holds }) => holds(value))?.words ?? "a number"
+
+const takes = (ast: SchemaAST.AST, value: unknown): boolean =>
+  SchemaAST.isLiteral(ast) ? value === ast.literal : (askedBy(ast)?.holds(value) ?? true)
+
+const wanted = (ast: SchemaAST.AST): string =>
+  SchemaAST.isLiteral(ast) ? `\`${String(ast.literal)}\`` : (askedBy(ast)?.words ?? "anything")
 
 const below = (path: string, key: string): string => (path === "" ? key : `${path}.${key}`)
 
@@ -292,12 +289,9 @@ interface Route {
   readonly source?: ResultsSource
 }
 
-const endpoints = [
-  ...Object.values(ExecutionApi.groups.executions.endpoints),
-  ...Object.values(ExecutionApi.groups.tokens.endpoints),
-  ...Object.values(ExecutionApi.groups.engines.endpoints),
-  ...Object.values(FlowApi.groups.flows.endpoints),
-]
+const endpoints = [...Object.values(ExecutionApi.groups), FlowApi.groups.flows].flatMap((group) =>
+  Object.values(group.endpoints),
+)
 
 const statusOf = (schema: Schema.Top, otherwise: number): number => {
   // An answer's status is listed beside its schema, not in it.

@@ -2,36 +2,21 @@
  * Everything that a recorded run shows about a service, as one picture: what fits the reference, what a
  * reading of it explains, what goes beyond it, and with which results sources a run would lose nothing. Pure.
  */
-import { Predicate } from "effect"
+import { Predicate, Struct } from "effect"
 import { counted } from "../../base/Text.ts"
 import { compareCalls, fieldOf, jsonOf, shapeOf, type Finding, type RecordedCall } from "./Compare.ts"
-import {
-  countsIn,
-  lastAnswer,
-  meetsCounts,
-  observableKeys,
-  observeReading,
-  proofOf,
-  shareOf,
-} from "./Observe.ts"
+import { countsIn, lastAnswer, meetsCounts, observeReading, proofOf, shareOf } from "./Observe.ts"
 import type { Observed } from "./Observe.ts"
 import { plain, span, wrap } from "../../report/TextTable.ts"
 import { readingChoices } from "../../sandbox/state/Reading.ts"
 import { rowOf } from "../../service/Ends.ts"
-import { builtInSources, countedTotal, type ResultsSource } from "../../service/FlowResults.ts"
+import { ResultsSource, builtInSources, countedTotal } from "../../service/FlowResults.ts"
 import type { Access, ExecutionId, RunId } from "../../service/Ids.ts"
 import type { DrainProof } from "../../task/DrainProof.ts"
 
 // Results sources that fit what a run showed, for a job's `schemas` folder: built-in rows are changed if they
 // do not hold here, the job's own are kept if they answered. What could lose records is a comment, for an
 // engineer to decide.
-
-interface Decision {
-  /** `counts: none` */
-  readonly line: string
-  /** The finding that asks for it. */
-  readonly why: string
-}
 
 interface FitInput {
   readonly sources: ReadonlyArray<ResultsSource>
@@ -44,12 +29,11 @@ interface FitInput {
 interface Proposal {
   readonly change: Partial<Pick<ResultsSource, "enabled" | "counts" | "final">>
   readonly says: string
-  readonly decisions: ReadonlyArray<Decision>
+  /** A line such as `counts: none`, and the finding that asks for it. */
+  readonly decisions: ReadonlyArray<Readonly<Record<"line" | "why", string>>>
 }
 
 const unchanged = (says: string): Proposal => ({ change: {}, says, decisions: [] })
-const off = (says: string): Proposal => ({ change: { enabled: false }, says, decisions: [] })
-
 /** Why the flow API cannot be used here; undefined if it may be. */
 const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string | undefined => {
   const flowApi = observed.find(({ key }) => key === "flow_api")?.value
@@ -100,7 +84,7 @@ const propose = (source: ResultsSource, input: FitInput): Proposal => {
   if (call === undefined) return unchanged("not read in this run, or never answered")
   if (source.api === "flows_url") {
     const why = refusal(call, input.observed)
-    if (why !== undefined) return off(why)
+    if (why !== undefined) return { ...unchanged(why), change: { enabled: false } }
   }
   if (call.http_status !== 200) {
     const nothing = source.nothing.includes(call.http_status ?? 0) ? ": no data here" : ""
@@ -115,17 +99,7 @@ const lineMax = 100
 const comment = (text: string): string => wrap(text, lineMax, "# ", "# ")
 
 /** In the order in which a person reads a row. */
-const rowKeys = [
-  "enabled",
-  "api",
-  "path",
-  "families",
-  "records",
-  "final",
-  "counts",
-  "nothing",
-  "attachments",
-] as const
+const rowKeys = Struct.keys(Struct.omit(ResultsSource.fields, ["name"]))
 
 const yamlLine = ([key, value]: readonly [string, unknown]): string => `${key}: ${JSON.stringify(value)}`
 
@@ -202,8 +176,7 @@ const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string>
 }
 
 export const judge = (input: Omit<FitInput, "observed">) => {
-  const { observed, changing } = observeReading(input.calls)
-  const seen = new Set(observed.map(({ key }) => key))
+  const { observed, changing, unobserved } = observeReading(input.calls)
   const isExplained = (finding: Finding) => observed.some(({ key }) => explanations[key]?.(finding) === true)
   const findings = [...probeFindings(input.calls), ...compareCalls(input.calls)]
   const fitted = input.sources.map((source) => fit(source, { ...input, observed }))
@@ -213,7 +186,7 @@ export const judge = (input: Omit<FitInput, "observed">) => {
     observed,
     /** Keys for which several values were seen. */
     changing,
-    unobserved: observableKeys.filter((key) => !seen.has(key) && !changing.includes(key)),
+    unobserved,
     misfits: findings.filter((finding) => finding.kind !== "unknown" && !isExplained(finding)),
     /** Fields that the reference does not name; a run keeps them. */
     beyond: findings.filter(({ kind }) => kind === "unknown"),

@@ -221,28 +221,27 @@ const looks: Readonly<Record<string, Look>> = {
   },
 }
 
-export const observableKeys: ReadonlyArray<string> = Object.keys(looks)
-
 /**
  * Each key by its first evidence. `changing`: keys for which several values were seen; a reading has only
  * one, so they are not written.
  */
-export const observeReading = (calls: ReadonlyArray<RecordedCall>) => {
+export const observeReading = (calls: Calls) => {
   const observed: Array<Observed> = []
   const changing: Array<string> = []
+  const unobserved: Array<string> = []
   for (const [key, look] of Object.entries(looks)) {
     const seen = calls.flatMap((call) => {
       const value = look(call, calls)
       return value === undefined ? [] : [{ key, value, call: call.number }]
     })
     const [first] = seen
-    if (first === undefined) continue
-    if (seen.every(({ value }) => value === first.value)) observed.push(first)
+    if (first === undefined) unobserved.push(key)
+    else if (seen.every(({ value }) => value === first.value)) observed.push(first)
     else if (key === "abort_effect" && seen.some(({ value }) => value === "late"))
       observed.push({ ...first, value: "late" })
     else changing.push(key)
   }
-  return { observed, changing }
+  return { observed, changing, unobserved }
 }
 
 // The proof that a run makes before it deletes, made from recorded calls.

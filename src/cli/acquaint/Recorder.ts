@@ -67,11 +67,10 @@ const urlOf = (startUrl: string, path: string, execution_id: string): string =>
   startUrl.replace(startExecution.path, "") + path.replace(":execution_id", encodeURIComponent(execution_id))
 
 /** A request without a body, with the credentials of another one. */
-const bodiless = (method: "GET" | "DELETE", url: string, like: Request) => {
-  const { urlParams, hash, body } = HttpClientRequest.get("")
-  const headers = Headers.remove(Headers.remove(like.headers, "content-type"), "content-length")
-  return HttpClientRequest.makeWith(method, url, urlParams, hash, headers, body)
-}
+const bodiless = (method: "GET" | "DELETE", url: string, { headers }: Request) =>
+  HttpClientRequest.make(method)(url, {
+    headers: Headers.remove(Headers.remove(headers, "content-type"), "content-length"),
+  })
 
 type Client = HttpClient.HttpClient
 type Request = HttpClientRequest.HttpClientRequest
@@ -169,19 +168,15 @@ export const makeRecorder = (options: { readonly match: Matcher; readonly probeC
     /** How many calls were made but not kept. */
     unkept: () => recording.unkept,
     through: (client: Client): Client =>
-      HttpClient.makeWith(
-        (asked: Effect.Effect<Request, Failed>) =>
-          Effect.flatMap(asked, (request) =>
-            Effect.tap(send(recording, client, request, false), (response) =>
-              recording.probed || !isAcceptedStart(request, response)
-                ? Effect.void
-                : probeConflict(recording, client, request, response).pipe(
-                    Effect.timeout(extraTimeout),
-                    Effect.ignore,
-                  ),
-            ),
-          ),
-        Effect.succeed,
+      HttpClient.transform(client, (_, request) =>
+        Effect.tap(send(recording, client, request, false), (response) =>
+          recording.probed || !isAcceptedStart(request, response)
+            ? Effect.void
+            : probeConflict(recording, client, request, response).pipe(
+                Effect.timeout(extraTimeout),
+                Effect.ignore,
+              ),
+        ),
       ),
   }
 }

@@ -37,7 +37,7 @@ import { encodeReading } from "../../sandbox/readings/SettingFiles.ts"
 import { Reading } from "../../sandbox/state/Reading.ts"
 import { rowOf } from "../../service/Ends.ts"
 import { isAddressable, type SourceIds } from "../../service/FlowResults.ts"
-import { RunId, type CustomerId, type EngineReference, type SessionId } from "../../service/Ids.ts"
+import { RunId, type EngineReference, type SessionId } from "../../service/Ids.ts"
 
 // The run of `acquaint`: one assignment through the ordinary pipeline, so that all its promises hold, then a
 // few reads that a normal run has no reason to make. It starts nothing that a normal run would not start.
@@ -61,12 +61,6 @@ const cutDown = (job: Job, assignment: Assignment, remove: boolean): Job => {
     tokens_key: login._tag === "Token" ? job.tokens_key : undefined,
   }
 }
-
-/** Why the plan would not start it; undefined if it would. */
-const verdictBefore = Effect.fnUntraced(function* (job: Job) {
-  const { plan } = yield* planJob(job, RunId.make(`${job.name}.acquaint`), undefined)
-  return plan.settled[0]
-})
 
 /** How the newest `acquaint` run ended; unfinished work is resumed before any login is sent. */
 const newestOf = Effect.fnUntraced(function* (job: Job) {
@@ -133,8 +127,11 @@ interface Acquainting {
 const acquaintedNight = Effect.fn("Acquaint.night")(function* (asked: Acquainting) {
   const { job, whole, output, recorder } = asked
   const newest = yield* newestOf(job)
-  const refused = newest === "open" ? undefined : yield* verdictBefore(job)
-  if (refused !== undefined) return { _tag: "Refused" as const, refused }
+  if (newest !== "open") {
+    const { plan } = yield* planJob(job, RunId.make(`${job.name}.acquaint`), undefined)
+    const [refused] = plan.settled
+    if (refused !== undefined) return { _tag: "Refused" as const, refused }
+  }
   const options = { further: newest === "over", parent: undefined, only: undefined, toolVersion }
   const { result, summary } = yield* summarisedNight(job, output, options)
   const task = [...result.state.tasks.values()].at(-1)
@@ -185,9 +182,6 @@ const chooseAssignment = Effect.fnUntraced(function* (
 
 // What `acquaint` writes to the output folder: the calls, the report, the reading and the results sources
 // that fit, readable by their owner only. The reading contains only what was observed.
-
-const acquaintFolder = (output: string, customer_id: CustomerId, engine_reference: EngineReference): string =>
-  join(output, "acquaint", `${folderName(customer_id)}.${folderName(engine_reference)}`)
 
 const decodeReading = Schema.decodeUnknownResult(Reading)
 
@@ -368,7 +362,8 @@ export const acquaint = command("acquaint", {
     const job = cutDown(whole, assignment, remove)
     const recorder = makeRecorder({ match: matcherOf(job.sources), probeConflict })
     const { customer_id, engine_reference } = assignment
-    const folder = acquaintFolder(output, customer_id, engine_reference)
+    const name = `${folderName(customer_id)}.${folderName(engine_reference)}`
+    const folder = join(output, "acquaint", name)
     const schemas = Option.getOrElse(write, () => join(folder, "schemas"))
     const asked = { job, whole, assignment, output, recorder, folder, schemas, acceptUncounted }
     const ran = yield* recorded(asked)

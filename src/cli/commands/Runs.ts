@@ -12,7 +12,7 @@ import type { TaskOfRun } from "../../ledger/LedgerIds.ts"
 import { entryLines, isMessageId, messageOf } from "../../messages/Catalogue.ts"
 import { endJson, renderEnd, type Style } from "../../report/RenderSummary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
-import { factsAbout, renderRecorded } from "../../report/Timeline.ts"
+import { renderRecorded, tasksNamedIn } from "../../report/Timeline.ts"
 import { knownEnd, rowOf } from "../../service/Ends.ts"
 import { TaskId, type RunId } from "../../service/Ids.ts"
 import { command } from "../CommandRow.ts"
@@ -140,7 +140,7 @@ const tasksAbout = Effect.fnUntraced(function* (id: string) {
   if (indexed.length > 0) return indexed.toSorted((a, b) => runs.indexOf(a.run_id) - runs.indexOf(b.run_id))
   const scanned: Array<TaskOfRun> = []
   for (const run_id of runs)
-    for (const task_id of factsAbout(yield* ledger.facts(run_id), id).keys())
+    for (const task_id of tasksNamedIn(yield* ledger.facts(run_id), id))
       scanned.push({ run_id, task_id: TaskId.make(task_id) })
   return scanned
 })

@@ -38,12 +38,6 @@ import { mainJoins, referencesOf } from "../../tables/Dimensions.ts"
 import { publishedModels } from "../../tables/Models.ts"
 import type { PseudonymPolicy } from "../../tables/Treatments.ts"
 
-/** The schemas of the tables, and what they have in place of the customers. */
-interface Described {
-  readonly families: ReadonlyArray<RecordFamily>
-  readonly policy: PseudonymPolicy | undefined
-}
-
 /** Links followed, as far as there is anything. */
 const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path))
 
@@ -74,7 +68,8 @@ const writePage = Effect.fnUntraced(function* (
 /** A page of all tables; it says the same of each, and shows rows. */
 const tablesPage = Effect.fnUntraced(function* (
   output: string,
-  { families, policy }: Described,
+  families: ReadonlyArray<RecordFamily>,
+  policy: PseudonymPolicy | undefined,
   all: ReadonlyArray<DictionaryTable>,
   withRows: boolean,
 ) {
@@ -107,7 +102,7 @@ const tablesPage = Effect.fnUntraced(function* (
 })
 
 /** Models of jobs in the published database; none before anything is published. */
-const modelsIn = Effect.fnUntraced(function* (output: string, families: Described["families"]) {
+const modelsIn = Effect.fnUntraced(function* (output: string, families: ReadonlyArray<RecordFamily>) {
   const { database } = yield* Wiring
   const path = join(output, "nightjar.duckdb")
   return existsSync(path) ? yield* Effect.provide(publishedModels(path, families), database) : []
@@ -139,13 +134,12 @@ export const tables = command("tables", {
     noRows: switchFlag("no-rows", "In the page, show no rows"),
   },
   run: function* ({ name, format, html, noRows }, output) {
-    const described: Described = { families: yield* familiesOf(output), policy: yield* policyOf(output) }
-    const { families, policy } = described
+    const [families, policy] = [yield* familiesOf(output), yield* policyOf(output)]
     const own = dataDictionary(families, policy)
     const all = format === "text" ? [...own, ...(yield* modelsIn(output, families))] : own
     if (Option.isSome(html)) {
       if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
-      const page = yield* tablesPage(output, described, all, !noRows)
+      const page = yield* tablesPage(output, families, policy, all, !noRows)
       const path = html.value
       if (path === "-") return { page: { path, html: page.trimEnd() } }
       yield* writePage(output, path, page, !noRows)

@@ -265,7 +265,7 @@ describe("credentials list", () => {
         answer: "502",
       })),
     }))
-    const rows = loginsOf(held)
+    const rows = loginsOf(held, () => undefined)
     expect(heldAccounts(rows, {}).length).toBe(5_000)
     for (const width of [60, 200, Infinity]) {
       const lines = incidentsText(rows, width).join("\n").split("\n")
@@ -338,14 +338,15 @@ describe("credentials release", () => {
       })),
     })
     const rejection = { run_id, engine_reference, fingerprint: "f", password: "q", at, counts: true }
-    const rows = loginsOf([
+    const accounts = [
       account(1, {}),
       account(2, { engine_reference: anId("es-beta:website") }),
       account(3, { answer: "500" }),
       account(4, { at: at + 3_600_000 }),
       account(5, { run_id: anId("other.2026-11-20") }),
       { ...account(6, {}), rejected: [{ ...rejection, reason: "BLOCKED_USER" }] },
-    ])
+    ]
+    const rows = loginsOf(accounts, () => undefined)
     const later = new Date(at + 1).toISOString()
     expect([
       heldAccounts(rows, { source: "es-beta" }),
