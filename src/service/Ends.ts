@@ -158,7 +158,7 @@ export const refusalOf = (authentication_status: string | undefined): string | u
     : authentication_status
 
 /** Families that say that the source refused the login (3.1). */
-const refusingCodes: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
+export const refusingCodes: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
 
 /** What the answer to a start says about a login that was refused, whatever its status means by itself. */
 export const refusalIn = (said: {

@@ -18,6 +18,8 @@ import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import type { NewToken, PendingTicket } from "./StoredToken.ts"
 import { TokenStore, type OpenTokenStore } from "./TokenStore.ts"
 
+type Exchanged = Extract<ExchangeAnswer, { readonly _tag: "Exchanged" }>
+
 /** The attempt whose start asked for a ticket. */
 export interface TicketOrder extends AttemptKeys, Access, LoginKeys {
   readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
@@ -60,6 +62,20 @@ export const keepTicket = Effect.fnUntraced(function* (
 const madeWith = ({ fingerprint, account }: LoginKeys) => ({
   fingerprint,
   ...(account === undefined ? {} : { login: keptKeys(account) }),
+})
+
+/** The token of an answer, as the store keeps it. */
+const tokenOf = (
+  { token: { token_id }, context: { app_id, locking_hash } }: Exchanged,
+  access: Access,
+  given: Pick<NewToken, "name" | "features" | "fingerprint" | "login" | "exchanged_at">,
+): NewToken => ({
+  ...accessOf(access),
+  token_id,
+  app_id,
+  locking_hash,
+  ...given,
+  expires_at: given.exchanged_at + tokenLifetimeMs,
 })
 
 const dropped = (order: TicketOrder, execution_id: ExecutionId, reason: string): Fact => ({
@@ -147,7 +163,7 @@ const exchangeOnce = Effect.fnUntraced(function* (
 }, Effect.uninterruptible)
 
 /** What an answer to an exchange means: pure. */
-export const readExchange = (
+const readExchange = (
   order: TicketOrder,
   pending: PendingTicket,
   answer: ExchangeAnswer | CallFailure,
@@ -160,23 +176,15 @@ export const readExchange = (
   })
   switch (answer._tag) {
     case "Exchanged": {
-      const { app_id, locking_hash, features, customer_id, engine_reference } = answer.context
+      const { features = pending.features, customer_id, engine_reference } = answer.context
       const isOurs =
         (customer_id ?? pending.customer_id) === pending.customer_id &&
         (engine_reference ?? pending.engine_reference) === pending.engine_reference
       if (!isOurs) return over("FOREIGN_CONTEXT")
-      const token: NewToken = {
-        name: defaultTokenName(pending.customer_id, pending.engine_reference),
-        token_id: answer.token.token_id,
-        ...accessOf(pending),
-        app_id,
-        features: features ?? pending.features,
-        locking_hash,
-        fingerprint: pending.fingerprint,
-        ...(pending.login === undefined ? {} : { login: pending.login }),
-        exchanged_at,
-        expires_at: exchanged_at + tokenLifetimeMs,
-      }
+      const { fingerprint, login } = pending
+      const made = { fingerprint, ...(login === undefined ? {} : { login }) }
+      const given = { name: defaultTokenName(pending), features, ...made, exchanged_at }
+      const token = tokenOf(answer, pending, given)
       const facts: ReadonlyArray<Fact> = [storedFact(token, taskKeys(order))]
       return { _tag: "Over" as const, facts, token, token_key: answer.token.token_key }
     }
@@ -193,7 +201,7 @@ export const readExchange = (
 }
 
 /** The fact that a token was stored, by a task or by hand. */
-export const storedFact = (token: NewToken, by: TaskKeys | undefined): Fact => ({
+const storedFact = (token: NewToken, by: TaskKeys | undefined): Fact => ({
   _tag: "TokenStored",
   ...by,
   ...tokenKeys(token),
@@ -246,26 +254,17 @@ export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
   )
   if (answer._tag === "Lost") return { _tag: "NoToken", message: lost } as const
   if (answer._tag === "Refused") return { _tag: "NoToken", message: refused } as const
-  const { customer_id, engine_reference, app_id, features = [], locking_hash } = answer.context
+  const { customer_id, engine_reference, features = [] } = answer.context
   if (customer_id === undefined || engine_reference === undefined)
     return { _tag: "NoToken", message: incomplete } as const
   const holder = (yield* store.tokens).find((one) => one.service === store.service && one.name === given.name)
   const isFree =
     holder === undefined ||
     (holder.customer_id === customer_id && holder.engine_reference === engine_reference)
-  const byDefault = defaultTokenName(customer_id, engine_reference)
-  const token = {
-    name: isFree ? (given.name ?? byDefault) : byDefault,
-    token_id: answer.token.token_id,
-    customer_id,
-    engine_reference,
-    app_id,
-    features,
-    locking_hash,
-    ...login,
-    exchanged_at,
-    expires_at: exchanged_at + tokenLifetimeMs,
-  }
+  const access = { customer_id, engine_reference }
+  const byDefault = defaultTokenName(access)
+  const name = isFree ? (given.name ?? byDefault) : byDefault
+  const token = tokenOf(answer, access, { name, features, ...login, exchanged_at })
   yield* store.keepToken(token, answer.token.token_key, given.execution_id)
   yield* append(storedFact(token, undefined))
   return { _tag: "Stored", token } as const

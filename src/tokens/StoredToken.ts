@@ -5,8 +5,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
 import { Redacted, Schema } from "effect"
 import type { KeptKeys } from "../privacy/Fingerprint.ts"
-import { accessOf } from "../service/Ids.ts"
-import type { Access, CustomerId, EngineReference, ExecutionId, TaskId } from "../service/Ids.ts"
+import { accessKey, accessOf, type Access, type ExecutionId, type TaskId } from "../service/Ids.ts"
 
 /** A stored token without its key. Times are milliseconds since the epoch. */
 export interface StoredToken extends Access {
@@ -54,8 +53,7 @@ export const tokenKeys = (token: Pick<StoredToken, "name" | "token_id" | keyof A
 export const tokenLifetimeMs = 90 * 24 * 60 * 60_000
 
 /** The default name of a token that a job keeps. */
-export const defaultTokenName = (customer_id: CustomerId, engine_reference: EngineReference): string =>
-  `${customer_id}/${engine_reference}`
+export const defaultTokenName = accessKey
 
 export type NewToken = Omit<StoredToken, "service" | "dropped" | "hasKey">
 export type NewTicket = Omit<PendingTicket, "service" | "tries">
