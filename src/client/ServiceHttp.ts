@@ -27,7 +27,7 @@ import type {
 import { refusalIn } from "../service/Ends.ts"
 import { recordsPlace, type ResultsSource, type SourceIds } from "../service/FlowResults.ts"
 import { answerEngine, answerEngines, answerExchange, answerRevoke, answerStatus } from "./EngineAnswers.ts"
-import { viewAcceptance, viewSessionToken, viewState, viewTicket, withUsableIds } from "./Views.ts"
+import { viewAcceptance, viewSecret, viewState, withUsableIds } from "./Views.ts"
 
 const endpoints = {
   ...ExecutionApi.groups.executions.endpoints,
@@ -44,12 +44,12 @@ const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
     case 202: {
       const { body: read, unblanked } = yield* answer.issuing
       const body = withUsableIds(read)
-      const ticket = viewTicket(unblanked)
+      const ticket = viewSecret(unblanked, "ticket")
       const view = viewAcceptance(body.json)
       const { http_status } = answer
       const known = yield* KnownSecrets
       // Later answers may repeat them, for as long as this process lives.
-      for (const one of [ticket, viewSessionToken(unblanked)])
+      for (const one of [ticket, viewSecret(unblanked, "session_token")])
         if (one !== undefined) known.hold(one, "process")
       return ticket === undefined
         ? { _tag: "Accepted", http_status, body, view }
