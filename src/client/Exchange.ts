@@ -4,12 +4,13 @@
  * every secret that this process knows, so that no code after this can land, log or show one. Errors carry
  * neither request nor body; if nobody reads an answer, its connection is released or closed.
  */
-import { Context, Duration, Effect, Predicate, Result, type Stream } from "effect"
+import { Context, Duration, Effect, Predicate, Result, type Redacted, type Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
+import { secretHeader } from "../service/Api.ts"
 import { measureLargeBody } from "../service/BodyBounds.ts"
 import { cleanBody, type Cleaning } from "../privacy/CleanBody.ts"
-import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import {
   CurrentHold,
   bounded,
@@ -22,9 +23,9 @@ import {
   whileHeld,
 } from "./AnswerBytes.ts"
 import type { Call, Hold } from "./AnswerBytes.ts"
-import { compileEndpoint, failedStatus, failedTransport, observing } from "./CallFailures.ts"
-import type { AnyParts, CallParts, Endpoint, ObserveCalls } from "./CallFailures.ts"
-import { AnswerLost, type Body, type CallFailure } from "./Service.ts"
+import { CallObserver, compileEndpoint, failedStatus, failedTransport, observing } from "./CallFailures.ts"
+import type { AnyParts, CallParts, Endpoint } from "./CallFailures.ts"
+import { AnswerLost, checkSecret, type Body, type CallFailure } from "./Service.ts"
 import { readBody, readTextBody, type TextBody } from "./Views.ts"
 
 /** Limits of one request; each name ends with its unit. */
@@ -182,27 +183,28 @@ const bodyOf = ({ body }: Issued): Body => body
 /** How much of an unneeded body is read to free its connection; beyond that it is closed. */
 const discarded = (call: Call): Call => ({ ...call, bytesMax: Math.min(call.bytesMax, keptBytes) })
 
-/** What every request carries besides its own method, path and body. */
-export interface RequestIdentity {
-  readonly headers: Headers.Headers
-  readonly secretHeader: string
-}
-
 /**
- * Prepares calls over one client. A span per request would cost a quarter of a request and could record its
- * headers, so tracing is off; a client that follows redirects by itself (fetch) is told not to.
+ * A span per request would cost a quarter of a request and could record its headers, so tracing is off; a
+ * client that follows redirects by itself (fetch) is told not to.
  */
-const requestContext = (secretHeader: string) =>
-  Context.make(HttpClient.TracerDisabledWhen, () => true).pipe(
-    Context.add(HttpClient.TracerPropagationEnabled, false),
-    Context.add(Headers.CurrentRedactedNames, [
-      "authorization",
-      "cookie",
-      "set-cookie",
-      secretHeader.toLowerCase(),
-    ]),
-    Context.add(FetchHttpClient.RequestInit, { redirect: "manual" as const }),
-  )
+const callContext = Context.make(HttpClient.TracerDisabledWhen, () => true).pipe(
+  Context.add(HttpClient.TracerPropagationEnabled, false),
+  Context.add(Headers.CurrentRedactedNames, [
+    "authorization",
+    "cookie",
+    "set-cookie",
+    secretHeader.toLowerCase(),
+  ]),
+  Context.add(FetchHttpClient.RequestInit, { redirect: "manual" as const }),
+)
+
+const requestHeaders = (secret: string) =>
+  Headers.fromInput({
+    [secretHeader]: secret,
+    accept: "application/json, */*;q=0.1",
+    // Bodies are landed as they arrive and undici decompresses nothing, so they must not arrive compressed.
+    "accept-encoding": "identity",
+  })
 
 const cleaner =
   (known: KnownSecrets, cleaningOf: (json: unknown) => Cleaning) =>
@@ -217,15 +219,18 @@ const cleaner =
     return bytes === raw.bytes ? raw : readBody(bytes)
   }
 
-export const makeExchange = (
-  client: HttpClient.HttpClient,
-  overrides: Partial<ServiceLimits>,
-  identity: RequestIdentity,
-  known: KnownSecrets,
-  observe?: ObserveCalls,
-) => {
+/** Prepares the calls with this secret; fails before any request if the secret cannot be used safely. */
+export const openExchange = Effect.fnUntraced(function* (
+  app_secret: Redacted.Redacted<string>,
+  overrides: Partial<ServiceLimits> = {},
+) {
+  const secret = yield* Effect.fromResult(checkSecret(app_secret))
+  const known = yield* KnownSecrets
+  known.hold(secret, "process")
+  const client = yield* HttpClient.HttpClient
+  const observe = yield* CallObserver
+  const headers = requestHeaders(secret)
   const limits = { ...defaultLimits, ...overrides }
-  const context = requestContext(identity.secretHeader)
   const bytesMax = {
     small: limits.answerBytesMax,
     results: limits.resultsBytesMax,
@@ -251,17 +256,13 @@ export const makeExchange = (
       bytesMax: bytesMax[size],
       large: large[size],
     }
-    const buildRequest = compileEndpoint(endpoint, root, identity.headers)
+    const buildRequest = compileEndpoint(endpoint, root, headers)
     const duration = Duration.fromInputUnsafe(
       size === "results" ? limits.resultsTimeout : limits.requestTimeout,
     )
     const lost = () =>
       // In doubt, it was sent: a failed connection would have been reported long before this.
-      Effect.fail(
-        new AnswerLost({
-          message: `${call.name}: no answer within ${told(duration)}`,
-        }),
-      )
+      Effect.fail(new AnswerLost({ message: `${call.name}: no answer within ${told(duration)}` }))
     const onFailure = (error: HttpClientError.HttpClientError) =>
       Effect.fail(failedTransport(call.name, error))
     const watched = observing(observe, endpoint, root)
@@ -276,11 +277,11 @@ export const makeExchange = (
         return client
           .execute(request.success)
           .pipe(
-            Effect.provideContext(context),
+            Effect.provideContext(callContext),
             Effect.matchEffect({ onSuccess, onFailure }),
             Effect.timeoutOrElse({ duration, orElse: lost }),
           )
       })
     }
   }
-}
+})
