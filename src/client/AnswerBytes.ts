@@ -30,10 +30,6 @@ export interface NewestAnswer {
   readonly bytes: Uint8Array
 }
 
-export interface BodyBudget {
-  readonly hold: Effect.Effect<Hold>
-}
-
 interface Held {
   bytes: number
   counted: number
@@ -45,7 +41,8 @@ interface Waiting {
   readonly turn: Deferred.Deferred<void>
 }
 
-export const makeBodyBudget = (bytesMax = inFlightBytesMax): BodyBudget => {
+/** Each run of it is the part of one more task. */
+export const makeBodyBudget = (bytesMax = inFlightBytesMax): Effect.Effect<Hold> => {
   let counted = 0
   /** The one that may exceed the budget. */
   let oldest: Held | undefined
@@ -89,16 +86,14 @@ export const makeBodyBudget = (bytesMax = inFlightBytesMax): BodyBudget => {
       if (oldest === held) oldest = undefined
       wake()
     })
-  return {
-    hold: Effect.sync(() => {
-      const held: Held = { bytes: 0, counted: 0 }
-      return { grow: (bytes: number) => grow(held, bytes), release: release(held), newest: undefined }
-    }),
-  }
+  return Effect.sync(() => {
+    const held: Held = { bytes: 0, counted: 0 }
+    return { grow: (bytes: number) => grow(held, bytes), release: release(held), newest: undefined }
+  })
 }
 
 /** One for the whole process, unless another is provided. */
-export const BodiesInFlight = Context.Reference<BodyBudget>("nightjar/client/BodiesInFlight", {
+export const BodiesInFlight = Context.Reference<Effect.Effect<Hold>>("nightjar/client/BodiesInFlight", {
   defaultValue: () => makeBodyBudget(),
 })
 
@@ -107,31 +102,23 @@ export const CurrentHold = Context.Reference<Hold | undefined>("nightjar/client/
   defaultValue: () => undefined,
 })
 
+const withHold = <A, E, R>(use: (hold: Hold) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(BodiesInFlight, (budget) => Effect.acquireUseRelease(budget, use, ({ release }) => release))
+
 /** Counts every body that is read within `handling` until that ends; `rescue` gets the newest one. */
 export const whileHandled = <A, E, R, E2 = E, R2 = never>(
   handling: Effect.Effect<A, E, R>,
   rescue: (cause: Cause.Cause<E>, newest: NewestAnswer | undefined) => Effect.Effect<A, E2, R2>,
 ): Effect.Effect<A, E2, R | R2> =>
-  Effect.flatMap(BodiesInFlight, (budget) =>
-    Effect.acquireUseRelease(
-      budget.hold,
-      (hold) =>
-        Effect.catchCause(Effect.provideService(handling, CurrentHold, hold), (cause) =>
-          rescue(cause, hold.newest),
-        ),
-      (hold) => hold.release,
+  withHold((hold) =>
+    Effect.catchCause(Effect.provideService(handling, CurrentHold, hold), (cause) =>
+      rescue(cause, hold.newest),
     ),
   )
 
 /** Reads a body that counts for as long as its handler runs; without a handler, until it is read. */
 export const whileHeld = <A, E, R>(read: (hold: Hold) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(CurrentHold, (current) =>
-    current === undefined
-      ? Effect.flatMap(BodiesInFlight, (budget) =>
-          Effect.acquireUseRelease(budget.hold, read, (hold) => hold.release),
-        )
-      : read(current),
-  )
+  Effect.flatMap(CurrentHold, (current) => (current === undefined ? withHold(read) : read(current)))
 
 /** What a call requests, and how much of an answer it accepts. */
 export type Call = {

@@ -175,7 +175,6 @@ const endpointOf = ({ name, path }: ResultsSource): Endpoint => ({
   method: "GET",
   path: path.replaceAll(/\{([a-z_]+)\}/g, ":$1"),
   "~Params": { Type: undefined },
-  "~Query": { Encoded: undefined },
   "~Payload": { Type: undefined },
 })
 
