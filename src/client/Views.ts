@@ -9,7 +9,7 @@ import { EngineDetails, FormSchema } from "../service/Engine.ts"
 import { readProductsCount } from "../service/FlowResults.ts"
 import { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
 import { readJson } from "../service/ReadJson.ts"
-import { TokenPair } from "../service/Token.ts"
+import { TokenPair } from "../service/Execution.ts"
 
 const utf8 = new TextDecoder()
 

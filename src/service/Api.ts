@@ -7,16 +7,18 @@ import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Engine, EngineDetails, FeatureCode } from "./Engine.ts"
 import {
+  ExchangeRequest,
   FlowHook,
   StartRequest,
+  TokenizedStartRequest,
   ValidationItem,
   acceptanceFields,
   actionRequiredFields,
+  exchangedFields,
   executionStateFields,
 } from "./Execution.ts"
 import { flowResultsFields, flowResultsPath, profilePath } from "./FlowResults.ts"
 import { answer, emptyAnswer, open, openEnum } from "./Open.ts"
-import { ExchangeRequest, exchangedFields, TokenizedStartRequest } from "./Token.ts"
 import { featuresModes, flowEvents, mainCategories } from "./Vocabulary.ts"
 
 /** Section 7: most errors are `{detail: string}`. */

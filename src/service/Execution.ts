@@ -1,5 +1,5 @@
 /**
- * Executions: what a start sends, what acceptance and state reads carry (sections 2.4, 2.5, 4.1 and 4.2).
+ * Executions: what a start sends, what acceptance and state reads carry (sections 2.4 to 2.6, 4.1, 4.2, 4.6).
  * Fields that the reference does not name are kept, values that it does not list are accepted.
  */
 import { Schema } from "effect"
@@ -137,18 +137,50 @@ export const BaseConfigurations = Schema.Struct({
   tokenized_access: Schema.optionalKey(Schema.Boolean),
 })
 
-/** 4.1: the body of a start. */
-export const StartRequest = Schema.Struct({
-  engine_reference: Schema.String,
-  customer_id: Schema.String,
-  parameters: LoginParameters,
+const accessFields = { engine_reference: Schema.String, customer_id: Schema.String }
+const askedFields = {
   external_execution_id: Schema.optionalKey(Schema.String),
   base_configurations: Schema.optionalKey(BaseConfigurations),
   features: Schema.optionalKey(Schema.Array(RequestedFeature)),
   hooks_extra_data: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
   configurations: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
-})
+}
+
+/** 4.1: the body of a start. */
+export const StartRequest = Schema.Struct({ ...accessFields, parameters: LoginParameters, ...askedFields })
 export type StartRequest = typeof StartRequest.Type
+
+/**
+ * 4.12: the body is not shown. Assumed here, in this one place: the body of 4.1 with the exchanged pair as
+ * `token` instead of `parameters`. A service that wants another shape answers 422, and nothing ran.
+ */
+export const TokenizedStartRequest = Schema.Struct({
+  ...accessFields,
+  token: Schema.Struct({ token_id: Schema.String, token_key: Schema.String }),
+  ...askedFields,
+})
+export type TokenizedStartRequest = typeof TokenizedStartRequest.Type
+
+// Tickets and tokens (2.6, 4.6, 4.7). A ticket is shown once and used up by its exchange; `token_key` is the
+// only copy of the caller's half of the key, so both are secrets everywhere.
+
+/** 4.6 */
+export const ExchangeRequest = Schema.Struct({ execution_id: Schema.String, ticket: Schema.String })
+
+/** 2.6 */
+export const TokenPair = open({ token_id: Schema.String, token_key: Schema.String })
+
+/** 2.6: `features` is the fixed list; a run with the token may request fewer, never more. */
+export const TokenContext = open({
+  engine_reference: Schema.String,
+  app_id: Schema.String,
+  customer_id: Schema.String,
+  features: Schema.Array(FeatureCode),
+  locking_hash: nullableOptional(Schema.String),
+})
+
+/** 4.6, 200 */
+export const exchangedFields = { token: TokenPair, context: TokenContext }
 
 // Events and the webhooks that carry them (sections 2.8 and 6). Only the payload of `auth_ended` is shown;
 // the embedded service sends the other execution events in the same shape, as its own choice.

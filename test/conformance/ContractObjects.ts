@@ -18,16 +18,14 @@ import {
   StatusReasonSchema,
   ValidationItem,
   actionRequiredFields,
-} from "../../src/service/Execution.ts"
-import { AcceptedDocument, Consent, flowResultsFields } from "../../src/service/FlowResults.ts"
-import { open } from "../../src/service/Open.ts"
-import {
   exchangedFields,
   ExchangeRequest,
   TokenContext,
   TokenizedStartRequest,
   TokenPair,
-} from "../../src/service/Token.ts"
+} from "../../src/service/Execution.ts"
+import { AcceptedDocument, Consent, flowResultsFields } from "../../src/service/FlowResults.ts"
+import { open } from "../../src/service/Open.ts"
 
 export interface ContractObject {
   /** As in the inventory's `field <object>.<name>`; absent where the reference shows no fields. */
