@@ -129,7 +129,7 @@ export type AcceptanceView = ReturnType<typeof viewAcceptance> & {
   readonly ticket?: Redacted.Redacted<string>
 }
 
-/** From an acceptance before anything in it was blanked: the ticket (2.6), or one of the customer's session. */
+/** From an acceptance before it was blanked: the ticket (2.6), or the token of the customer's session. */
 export const viewSecret = (unblanked: unknown, name: "ticket" | "session_token") => {
   const found = Predicate.isObject(unblanked) ? ownField(unblanked, name) : undefined
   return isSecret(found) ? Redacted.make(found) : undefined
