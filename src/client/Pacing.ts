@@ -297,8 +297,6 @@ export interface RetryOptions {
   readonly triesMax: number
   /** Milliseconds since 1970: a wait that would end later is not begun. */
   readonly untilAt?: number
-  /** `return` is for a start: only what certainly created nothing (NotSent, Throttled) is sent again. */
-  readonly lostAnswers?: "repeat" | "return"
   /** The service may be away, and what answers in its place, such as a gateway with a 404, is not it. */
   readonly isAway?: boolean
 }
@@ -307,15 +305,14 @@ export interface RetryOptions {
 const triesAllowed = (failure: CallFailure, options: RetryOptions): number => {
   switch (failure._tag) {
     case "NotSent":
+    case "AnswerLost":
       return options.triesMax
     case "Throttled":
       return Duration.isGreaterThan(askedWait(failure), retryWaitMax) ? 1 : options.triesMax
-    case "AnswerLost":
-      return options.lostAnswers === "return" ? 1 : options.triesMax
     case "SecretRefused":
     case "UnexpectedAnswer":
       if (options.isAway === true && failure._tag === "UnexpectedAnswer") return options.triesMax
-      return options.lostAnswers === "return" ? 1 : Math.min(options.triesMax, hopelessTriesMax)
+      return Math.min(options.triesMax, hopelessTriesMax)
   }
 }
 
