@@ -3,9 +3,8 @@
  * Fields that the reference does not name are kept, values that it does not list are accepted.
  */
 import { Schema } from "effect"
-import { FeatureCode, FormSchema } from "./Engine.ts"
+import { FeatureCode, FormSchema, nullableOptional, open, openEnum } from "./Engine.ts"
 import { sourceOf, type Access, type TaskId } from "./Ids.ts"
-import { nullableOptional, open, openEnum } from "./Open.ts"
 import {
   authOrigins,
   authenticationStatuses,

@@ -25,7 +25,7 @@ import {
   TokenPair,
 } from "../../src/service/Execution.ts"
 import { AcceptedDocument, Consent, flowResultsFields } from "../../src/service/FlowResults.ts"
-import { open } from "../../src/service/Open.ts"
+import { open } from "../../src/service/Engine.ts"
 
 export interface ContractObject {
   /** As in the inventory's `field <object>.<name>`; absent where the reference shows no fields. */
