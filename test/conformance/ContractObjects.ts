@@ -4,14 +4,13 @@
  */
 import { Schema } from "effect"
 import { Engine, EngineDetails, EngineFeature, FeatureCode, FormSchema } from "../../src/service/Engine.ts"
+import { ExecutionEvent, FlowEvent } from "../../src/sandbox/hooks/Events.ts"
 import {
   Acceptance,
   BaseConfigurations,
-  ExecutionEvent,
   ExecutionMessage,
   ExecutionState,
   FeatureState,
-  FlowEvent,
   FlowHook,
   StartRequest,
   StatusCodeSchema,
