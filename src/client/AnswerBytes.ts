@@ -120,13 +120,18 @@ export const whileHandled = <A, E, R, E2 = E, R2 = never>(
 export const whileHeld = <A, E, R>(read: (hold: Hold) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(CurrentHold, (current) => (current === undefined ? withHold(read) : read(current)))
 
-/** What a call requests, and how much of an answer it accepts. */
-export type Call = {
+/** How much of an answer is accepted, and how long it may take. */
+export interface AnswerLimits {
+  readonly bytesMax: number
+  /** From sending to the last byte; for attachments, to the first byte. */
+  readonly timeout: Duration.Input
+  /** For an answer that may be large. */
+  readonly large: LargeTime | undefined
+}
+
+export interface Call extends AnswerLimits {
   readonly name: string
   readonly hasEffect: boolean
-  readonly bytesMax: number
-  /** For an answer that may be large; a small one has the time limit of its request. */
-  readonly large: LargeTime | undefined
 }
 
 /** How long a large answer may take after its headers. */

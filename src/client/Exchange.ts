@@ -22,45 +22,26 @@ import {
   told,
   whileHeld,
 } from "./AnswerBytes.ts"
-import type { Call, Hold } from "./AnswerBytes.ts"
+import type { AnswerLimits, Call, Hold } from "./AnswerBytes.ts"
 import { CallObserver, compileEndpoint, failedStatus, failedTransport, observing } from "./CallFailures.ts"
 import type { AnyParts, CallParts, Endpoint } from "./CallFailures.ts"
 import { AnswerLost, checkSecret, type Body, type CallFailure } from "./Service.ts"
 import { readBody, readTextBody, type TextBody } from "./Views.ts"
 
-/** Limits of one request; each name ends with its unit. */
-export interface ServiceLimits {
-  /** Every answer except results, profiles and attachments. */
-  readonly answerBytesMax: number
-  /** Flow results and profiles. */
-  readonly resultsBytesMax: number
-  readonly attachmentBytesMax: number
-  /** From sending to the last byte of an answer; for attachments, to the first byte. */
-  readonly requestTimeout: Duration.Input
-  /** The same for flow results and profiles, which can be large. */
-  readonly resultsTimeout: Duration.Input
-  /** From the headers to the last byte of an attachment. */
-  readonly attachmentTimeout: Duration.Input
-  /** In each such window, at least `windowBytesMin` of results or an attachment must arrive. */
-  readonly window: Duration.Input
-  readonly windowBytesMin: number
-}
+const mega = 1024 * 1024
+// A kilobyte per second: a slower connection would hold its task until the total time limit.
+const flow = { window: "60 seconds", windowBytesMin: 64 * 1024 } as const
 
-export const defaultLimits: ServiceLimits = {
-  answerBytesMax: 8 * 1024 * 1024,
-  resultsBytesMax: 64 * 1024 * 1024,
-  attachmentBytesMax: 1024 * 1024 * 1024,
+/** By what an answer may be. */
+export const defaultLimits = {
   // A state, an acceptance or a list is a few kilobytes: if it takes a minute, it will not arrive.
-  requestTimeout: "60 seconds",
-  // The largest results need a megabyte per second, the largest document half a megabyte.
-  resultsTimeout: "5 minutes",
-  attachmentTimeout: "30 minutes",
-  // A kilobyte per second: a slower connection would hold its task until the total time limit.
-  window: "60 seconds",
-  windowBytesMin: 64 * 1024,
-}
-
-export type AnswerSize = "small" | "results" | "attachment"
+  small: { bytesMax: 8 * mega, timeout: "60 seconds", large: undefined },
+  // Flow results and profiles. The largest need a megabyte per second, the largest document half of one.
+  results: { bytesMax: 64 * mega, timeout: "5 minutes", large: { total: "5 minutes", ...flow } },
+  attachment: { bytesMax: 1024 * mega, timeout: "60 seconds", large: { total: "30 minutes", ...flow } },
+} satisfies Record<string, AnswerLimits>
+type AnswerSize = keyof typeof defaultLimits
+export type ServiceLimits = Readonly<Record<AnswerSize, AnswerLimits>>
 
 /** Reads a body and parses it, once there is room for the parsed value. */
 const readCounted = Effect.fnUntraced(function* (
@@ -230,18 +211,7 @@ export const openExchange = Effect.fnUntraced(function* (
   const client = yield* HttpClient.HttpClient
   const observe = yield* CallObserver
   const headers = requestHeaders(secret)
-  const limits = { ...defaultLimits, ...overrides }
-  const bytesMax = {
-    small: limits.answerBytesMax,
-    results: limits.resultsBytesMax,
-    attachment: limits.attachmentBytesMax,
-  }
-  const { window, windowBytesMin } = limits
-  const large = {
-    small: undefined,
-    results: { total: limits.resultsTimeout, window, windowBytesMin },
-    attachment: { total: limits.attachmentTimeout, window, windowBytesMin },
-  }
+  const limits: ServiceLimits = { ...defaultLimits, ...overrides }
   return <E extends Endpoint, A>(
     endpoint: E,
     root: string,
@@ -253,13 +223,10 @@ export const openExchange = Effect.fnUntraced(function* (
     const call: Call = {
       name: endpoint.identifier,
       hasEffect: endpoint.method !== "GET" && endpoint.method !== "HEAD",
-      bytesMax: bytesMax[size],
-      large: large[size],
+      ...limits[size],
     }
     const buildRequest = compileEndpoint(endpoint, root, headers)
-    const duration = Duration.fromInputUnsafe(
-      size === "results" ? limits.resultsTimeout : limits.requestTimeout,
-    )
+    const duration = Duration.fromInputUnsafe(call.timeout)
     const lost = () =>
       // In doubt, it was sent: a failed connection would have been reported long before this.
       Effect.fail(new AnswerLost({ message: `${call.name}: no answer within ${told(duration)}` }))

@@ -333,7 +333,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
 export const ServiceHttp = {
   /**
    * Fails with ServiceSettingsRefused, before any request, if a URL or the secret cannot be used safely.
-   * `limits` are sizes in bytes and times; see `Exchange.ts` for their defaults.
+   * `limits` are those that differ from the defaults of `Exchange.ts`.
    */
   layer: (
     settings: ServiceSettings,
