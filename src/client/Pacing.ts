@@ -7,7 +7,7 @@
  */
 import { Duration, Effect } from "effect"
 import { retrySchedule, type WaitPolicy } from "../base/Time.ts"
-import type { CallFailure } from "./Service.ts"
+import type { CallAbout, CallFailure } from "./Service.ts"
 
 /** Limits of a lane's rate in requests per second; from the upper one on, it is not paced. */
 const rateMin = 0.2
@@ -241,16 +241,8 @@ const slowDown = (before: Pace, { sentMs, nowMs, askedMs }: Complaint): Pace => 
 // A Retry-After counts in full for the execution, session or login of the call, and for its endpoint only if
 // it names none: an absurd wait affects only its own task.
 
-/** Which endpoint a call uses, and what it is about; flow results have a limit per session (section 8). */
-export interface Asked {
+export interface Asked extends CallAbout {
   readonly host: string
-  readonly endpoint: string
-  /** The execution, session, login or engine; absent if a call is about none of them. */
-  readonly subject?: string
-  /** The document, if it is one of a session: only a Retry-After is about it alone. */
-  readonly part?: string
-  /** A limit on one session says nothing about the pace of its host. */
-  readonly limit?: "host" | "session"
 }
 
 export interface Closure {
