@@ -241,53 +241,34 @@ export const readBytes = (
     return Effect.map(readSmall(call, response), (bytes) => ({ bytes, isCut: false }))
   const isPromised = promised <= call.bytesMax
   return Effect.suspend(() => {
-    // An answer that declares itself too large is not read at all.
+    // Of an answer that declares itself too large, only the part that is kept is read.
     const isTooLarge = !isPromised && Number.isFinite(promised)
-    const filling = new Filling(
-      isTooLarge ? Math.min(call.bytesMax, cleanedBytes) : call.bytesMax,
-      isPromised ? promised : undefined,
-    )
+    const readMax = isTooLarge ? Math.min(call.bytesMax, cleanedBytes) : call.bytesMax
+    const bytesMax = isPromised ? promised : readMax
+    const whole = isPromised ? new Uint8Array(promised) : undefined
+    const chunks: Array<Uint8Array> = []
+    let filled = 0
+    let isCut = false
     const flow: Flow = { bytes: 0, isWaiting: false }
     const reading = Stream.runForEachWhile(chunksOf(call, response, flow), (chunk) => {
       flow.isWaiting = true
       // A body of undeclared length is in memory twice while it is assembled.
       return Effect.map(grow((isPromised ? 1 : 2) * chunk.byteLength), () => {
         flow.isWaiting = false
-        return filling.take(chunk)
+        const fitting = chunk.subarray(0, bytesMax - filled)
+        if (whole === undefined) chunks.push(fitting)
+        else whole.set(fitting, filled)
+        filled += fitting.byteLength
+        isCut = fitting.byteLength < chunk.byteLength
+        return !isCut
       })
     })
-    return Effect.map(reading, () => filling.result())
+    return Effect.map(reading, () => {
+      const kept = isCut ? Math.min(filled, cleanedBytes) : filled
+      const { buffer, byteOffset } = whole ?? Buffer.concat(chunks, kept)
+      const bytes = new Uint8Array(buffer, byteOffset, kept)
+      // In memory of its own, so that the rest of the answer is not kept with it.
+      return { bytes: isCut ? bytes.slice() : bytes, isCut }
+    })
   })
-}
-
-/** Collects chunks up to a limit; anything beyond it ends the reading. */
-class Filling {
-  readonly #bytesMax: number
-  readonly #whole: Uint8Array | undefined
-  #chunks: Array<Uint8Array> = []
-  #filled = 0
-  #isCut = false
-
-  constructor(bytesMax: number, expected: number | undefined) {
-    this.#bytesMax = expected ?? bytesMax
-    this.#whole = expected === undefined ? undefined : new Uint8Array(expected)
-  }
-
-  /** False once no more is needed. */
-  take(chunk: Uint8Array): boolean {
-    const fitting = chunk.subarray(0, this.#bytesMax - this.#filled)
-    if (this.#whole === undefined) this.#chunks.push(fitting)
-    else this.#whole.set(fitting, this.#filled)
-    this.#filled += fitting.byteLength
-    this.#isCut = fitting.byteLength < chunk.byteLength
-    return !this.#isCut
-  }
-
-  result(): ReadBytes {
-    const kept = this.#isCut ? Math.min(this.#filled, cleanedBytes) : this.#filled
-    const whole = this.#whole?.subarray(0, kept) ?? Buffer.concat(this.#chunks, kept)
-    this.#chunks = []
-    const bytes = this.#isCut ? whole.slice(0, cleanedBytes) : whole
-    return { bytes: new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength), isCut: this.#isCut }
-  }
 }

@@ -94,7 +94,6 @@ const codeOf = (cause: unknown): string => {
   return cause instanceof Error && cause.cause !== undefined ? codeOf(cause.cause) : "no further code"
 }
 
-/** A call that got no answer, or only part of it. */
 export const failedTransport = (call: string, error: HttpClientError.HttpClientError): CallFailure => {
   const reason = error.reason
   const cause = "cause" in reason ? reason.cause : undefined
@@ -179,7 +178,6 @@ type Part<Key extends string, S, Value> = [S] extends [never] ? unknown : { read
 export type CallParts<E extends Endpoint> = Part<"params", E["~Params"], E["~Params"]["Type"]> &
   Part<"payload", E["~Payload"], E["~Payload"]["Type"]>
 
-/** The same for any endpoint. */
 export interface AnyParts {
   readonly params?: Readonly<Record<string, string>>
   readonly payload?: unknown

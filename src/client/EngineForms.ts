@@ -92,7 +92,6 @@ export const secretFields = ({ properties }: EngineDetails["parameters"]): Reado
 
 const unusable = (why: string): Unusable => ({ _tag: "Unusable", why })
 
-/** The details as JSON, as far as they are within the limits. */
 const bodyOf = (details: EngineDetails): string | Unusable => {
   const beyond = beyondText(details)
   if (beyond !== undefined) return unusable(beyond)

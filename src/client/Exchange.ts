@@ -147,7 +147,7 @@ export class Answer {
         : whileHeld(({ grow }) => readBytes(call, response, grow)),
     )
   }
-  /** The failure for this status, after freeing the connection. */
+  /** After freeing the connection. */
   get undocumented(): Effect.Effect<never, CallFailure> {
     return Effect.andThen(this.discard, this.failed)
   }

@@ -106,7 +106,6 @@ export const rateOf = ({ mode }: Pace): number => {
   }
 }
 
-/** A request is sent. */
 export const noteSent = (before: Pace, nowMs: number): Pace => {
   const { mode } = before
   const rate = rateOf(before)
@@ -241,6 +240,7 @@ const slowDown = (before: Pace, { sentMs, nowMs, askedMs }: Complaint): Pace => 
 // A Retry-After counts in full for the execution, session or login of the call, and for its endpoint only if
 // it names none: an absurd wait affects only its own task.
 
+/** A call, and whom it asks. */
 export interface Asked extends CallAbout {
   readonly host: string
 }
@@ -280,7 +280,6 @@ export const retryWaitMax = Duration.minutes(10)
 /** Tries of a call whose failure a retry is unlikely to fix. */
 const hopelessTriesMax = 2
 
-/** How long the service asks us to wait. */
 export const askedWait = (failure: CallFailure): Duration.Duration =>
   (failure._tag === "Throttled" ? failure.retry_after : undefined) ?? Duration.zero
 
@@ -293,7 +292,6 @@ export interface RetryOptions {
   readonly isAway?: boolean
 }
 
-/** How often a call that failed in this way may be made in total. */
 const triesAllowed = (failure: CallFailure, options: RetryOptions): number => {
   switch (failure._tag) {
     case "NotSent":
@@ -308,7 +306,6 @@ const triesAllowed = (failure: CallFailure, options: RetryOptions): number => {
   }
 }
 
-/** Retries a call as `options` say; fails with the last failure. */
 export const retryCall = <A, R>(
   call: Effect.Effect<A, CallFailure, R>,
   options: RetryOptions,

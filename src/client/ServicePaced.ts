@@ -34,7 +34,6 @@ interface Lane {
   waiting: number
 }
 
-/** What all calls of a run know about how a host wants to be called. */
 export class ServicePause extends Context.Service<
   ServicePause,
   {

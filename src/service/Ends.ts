@@ -46,11 +46,9 @@ export const beforeStart = (reason: Reason): Verdict =>
 /** A success is not a success if one of its bodies is missing from the tables. */
 export const notInTables: Verdict = { ...own("ANSWER_UNUSABLE"), outcome: "partial" }
 
-/** A feature that was not asked for. */
-export const outsideToken: Verdict = own("TOKEN_FEATURES")
-
-/** A feature of a success that is missing where the others are named. */
-export const passedOver: Verdict = own("FEATURE_NOT_RETRIEVED")
+/** Of a feature that was not asked for, and of one that is missing where the others are named. */
+export const outsideToken = own("TOKEN_FEATURES")
+export const passedOver = own("FEATURE_NOT_RETRIEVED")
 
 /** Whether tasks can end with this reason; otherwise it may be one of a feature. */
 export const isReason = (reason: string): reason is Reason => Object.hasOwn(ends, reason)

@@ -189,9 +189,6 @@ export const FlowHook = open({
 })
 export type FlowHook = typeof FlowHook.Type
 
-// A task that wants to start an execution, and what no other one may have in flight at the same time
-// (section 4.1).
-
 /** A task that wants to start an execution. */
 export interface Candidate extends Access {
   readonly task_id: TaskId
