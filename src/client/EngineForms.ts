@@ -7,13 +7,12 @@
  */
 import { Clock, Context, Duration, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { beyondText, count, textMax } from "./CompiledForm.ts"
-import type { RawFit, Unusable } from "./FitForms.ts"
+import type { FormCase, RawFit, Unusable } from "./FitForms.ts"
 import { FormChecker, type FormsUncheckable } from "./FormProcess.ts"
 import { retryCall } from "./Pacing.ts"
 import type { Findings } from "./Parameters.ts"
 import { Service, type CallFailure, type EngineAnswer } from "./Service.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
-import type { JobFeature } from "../jobs/Job.ts"
 import { Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
 import { EngineDetails } from "../service/Engine.ts"
 import { EngineReference } from "../service/Ids.ts"
@@ -61,10 +60,7 @@ export type EngineFinding =
   | Unusable
 
 /** Its settings and its login in the job. */
-export interface FitCase {
-  readonly features: ReadonlyArray<JobFeature>
-  readonly configurations: Readonly<Record<string, unknown>>
-  /** Absent if there are no parameters to check. */
+export interface FitCase extends Omit<FormCase, "parameters"> {
   readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
 }
 

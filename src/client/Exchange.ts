@@ -63,6 +63,12 @@ interface Issued {
   readonly unblanked: unknown
 }
 
+const shapes = {
+  value: (json: unknown) => json !== undefined,
+  object: Predicate.isObject,
+  list: (json: unknown) => Array.isArray(json),
+}
+
 /** The parts of an answer; each body part may be read once, and exactly one of them should be. */
 export class Answer {
   readonly #call: Call
@@ -100,38 +106,24 @@ export class Answer {
         )
   }
 
-  #fitting(wanted: string, fits: (json: unknown) => boolean): Effect.Effect<Issued, CallFailure> {
-    const { http_status, call } = this
-    return Effect.flatMap(this.#read, (issued) => {
-      if (fits(issued.unblanked) || issued.body.unusable !== undefined) return Effect.succeed(issued)
-      const message = `${call}: the answer contains no JSON ${wanted} (${http_status})`
-      return Effect.fail(new AnswerLost({ message, http_status }))
-    })
-  }
-
   /** The body as it came, JSON or not. */
   get body(): Effect.Effect<Body, CallFailure> {
     return Effect.map(this.#read, bodyOf)
   }
-  /** A JSON object, and its content before blanking: for the one secret that the caller keeps. */
-  get issuing(): Effect.Effect<Issued, CallFailure> {
-    return this.#fitting("object", Predicate.isObject)
-  }
   /**
-   * A body that must be JSON, a JSON object or a JSON list; anything else is a lost answer. A body that
-   * exceeds a limit is returned as it is and says so itself.
+   * A body that must be JSON of this shape, and its content before blanking; anything else is a lost answer.
+   * A body that exceeds a limit is returned as it is and says so itself.
    */
-  get json(): Effect.Effect<Body, CallFailure> {
-    return Effect.map(
-      this.#fitting("value", (json) => json !== undefined),
-      bodyOf,
-    )
+  issued(shape: keyof typeof shapes): Effect.Effect<Issued, CallFailure> {
+    const { http_status, call } = this
+    return Effect.flatMap(this.#read, (issued) => {
+      if (shapes[shape](issued.unblanked) || issued.body.unusable !== undefined) return Effect.succeed(issued)
+      const message = `${call}: the answer contains no JSON ${shape} (${http_status})`
+      return Effect.fail(new AnswerLost({ message, http_status }))
+    })
   }
-  get object(): Effect.Effect<Body, CallFailure> {
-    return Effect.map(this.#fitting("object", Predicate.isObject), bodyOf)
-  }
-  get list(): Effect.Effect<Body, CallFailure> {
-    return Effect.map(this.#fitting("list", Array.isArray), bodyOf)
+  json(shape: keyof typeof shapes): Effect.Effect<Body, CallFailure> {
+    return Effect.map(this.issued(shape), bodyOf)
   }
   get stream(): Stream.Stream<Uint8Array, CallFailure> {
     return bounded(this.#call, this.response)

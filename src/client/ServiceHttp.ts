@@ -44,7 +44,7 @@ const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
     case 200:
     case 201:
     case 202: {
-      const { body: read, unblanked } = yield* answer.issuing
+      const { body: read, unblanked } = yield* answer.issued("object")
       const body = withUsableIds(read)
       const ticket = viewSecret(unblanked, "ticket")
       const view = viewAcceptance(body.json)
@@ -84,7 +84,7 @@ const answerState = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
   switch (answer.http_status) {
     case 200:
     case 202: {
-      const body = withUsableIds(yield* answer.object)
+      const body = withUsableIds(yield* answer.json("object"))
       return { _tag: answer.http_status === 200 ? "Closed" : "Working", body, view: viewState(body.json) }
     }
     case 423: {
@@ -154,7 +154,7 @@ const answerResults = (source: ResultsSource) =>
   Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<ResultsAnswer, CallFailure> {
     const { http_status } = answer
     if (http_status === 200) {
-      const body = yield* source.records.includes("body") ? answer.json : answer.object
+      const body = yield* answer.json(source.records.includes("body") ? "value" : "object")
       return { _tag: "Results", body }
     }
     if (source.nothing.includes(http_status)) {
@@ -199,7 +199,7 @@ const answerAttachment = Effect.fnUntraced(function* (answer: Answer) {
 /** 4.8 */
 const answerEngines = Effect.fnUntraced(function* (answer: Answer) {
   if (answer.http_status !== 200) return yield* answer.undocumented
-  const body = yield* answer.list
+  const body = yield* answer.json("list")
   if (body.unusable === undefined) return { body }
   const message = `${answer.call}: the answer cannot be used: ${body.unusable} (200)`
   return yield* new UnexpectedAnswer({ http_status: 200, message })
@@ -211,7 +211,7 @@ const answerEngine = Effect.fnUntraced(function* (
 ): Effect.fn.Return<EngineAnswer, CallFailure> {
   switch (answer.http_status) {
     case 200: {
-      const body = yield* answer.object
+      const body = yield* answer.json("object")
       const engine = readEngine(body.json)
       if (Result.isSuccess(engine)) return { _tag: "Engine", engine: engine.success, body }
       const message = `${answer.call}: the engine's details cannot be read: ${engine.failure} (200)`
@@ -243,7 +243,7 @@ const answerExchange = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ExchangeAnswer, CallFailure> {
   switch (answer.http_status) {
     case 200: {
-      const { body, unblanked } = yield* answer.issuing
+      const { body, unblanked } = yield* answer.issued("object")
       const exchanged = viewExchanged(body.json, unblanked)
       if (exchanged !== undefined) {
         // Later answers may repeat it, for as long as this process lives.

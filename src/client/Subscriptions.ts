@@ -62,7 +62,7 @@ const answerList = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Subscription>, CallFailure> {
   const { http_status, call } = answer
   if (http_status !== 200) return yield* answer.undocumented
-  const { json } = yield* answer.list
+  const { json } = yield* answer.json("list")
   return yield* readListing(json).pipe(
     Effect.mapError(
       () => new AnswerLost({ message: `${call}: the answer is not a list of subscriptions`, http_status }),

@@ -2,7 +2,7 @@
  * Tolerant readings of bodies: a field of the wrong type is absent, an unknown field is ignored, and nothing
  * here throws, whatever a body contains (promise 11).
  */
-import { Predicate, Redacted, Result, Schema } from "effect"
+import { Predicate, Record, Redacted, Result, Schema } from "effect"
 import { blanked } from "../privacy/KnownSecrets.ts"
 import { cutText, idCharactersMax, measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
 import { EngineDetails, FormSchema } from "../service/Engine.ts"
@@ -208,15 +208,7 @@ const engineNeutral = {
   status: "unknown",
   priority: 0,
   keywords: [],
-  color_primary: {
-    lighter: "",
-    light: "",
-    main: "",
-    dark: "",
-    darker: "",
-    contrast_text: "",
-    contrastText: "",
-  },
+  color_primary: Record.map(EngineDetails.schema.fields.color_primary.schema.fields, () => ""),
   main_category: "other",
   sub_categories: [],
   name: "",

@@ -85,11 +85,16 @@ const dropped = (order: TicketOrder, execution_id: ExecutionId, reason: string):
   reason,
 })
 
-/** Whether a ticket of this execution waits for its login. */
-export const hasTicket = Effect.fnUntraced(function* (execution_id: ExecutionId) {
+const pendingIn = Effect.fnUntraced(function* (execution_id: ExecutionId) {
   const store = yield* TokenStore
-  return store._tag === "Open" && (yield* store.pendingTicket(execution_id)) !== undefined
+  if (store._tag === "Closed") return undefined
+  const pending = yield* store.pendingTicket(execution_id)
+  return pending && { store, pending }
 })
+
+/** Whether a ticket of this execution waits for its login. */
+export const hasTicket = (execution_id: ExecutionId) =>
+  Effect.map(pendingIn(execution_id), (found) => found !== undefined)
 
 /** True if it still waits: only a last opportunity settles it for good. */
 export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
@@ -97,10 +102,9 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
   execution_id: ExecutionId,
   isLast: boolean,
 ) {
-  const store = yield* TokenStore
-  if (store._tag === "Closed") return false
-  const pending = yield* store.pendingTicket(execution_id)
-  if (pending === undefined) return false
+  const found = yield* pendingIn(execution_id)
+  if (found === undefined) return false
+  const { store, pending } = found
   let { tries } = pending
   for (let unsent = 0; tries < exchangesMax;) {
     const outcome = yield* exchangeOnce(order, store, pending, tries)
@@ -129,9 +133,8 @@ const letGo = Effect.fnUntraced(function* (
 
 /** Drops the ticket of an execution whose login was not accepted: it can never be exchanged. */
 export const forgetTicket = Effect.fnUntraced(function* (order: TicketOrder, execution_id: ExecutionId) {
-  const store = yield* TokenStore
-  if (store._tag === "Closed" || (yield* store.pendingTicket(execution_id)) === undefined) return
-  yield* letGo(order, store, execution_id, "NO_AUTH_OK")
+  const found = yield* pendingIn(execution_id)
+  if (found !== undefined) yield* letGo(order, found.store, execution_id, "NO_AUTH_OK")
 })
 
 /** One request; not interruptible, so that a token that arrived is not lost. */
