@@ -78,8 +78,8 @@ export type ResultsAnswer =
   | { readonly _tag: "NothingThere"; readonly http_status: number }
 
 export type EngineAnswer =
-  | { readonly _tag: "Engine"; readonly engine: EngineDetails; readonly body: Body }
-  | { readonly _tag: "EngineUnknown"; readonly http_status: 404 | 422 }
+  | { readonly _tag: "Engine"; readonly engine: EngineDetails }
+  | { readonly _tag: "EngineUnknown" }
   | { readonly _tag: "EngineUnavailable"; readonly retry_after?: Duration.Duration; readonly detail?: string }
 
 /** 4.6. `Refused` is the uniform 403: it never says why, and the ticket can no longer be used. */

@@ -211,16 +211,16 @@ const answerEngine = Effect.fnUntraced(function* (
 ): Effect.fn.Return<EngineAnswer, CallFailure> {
   switch (answer.http_status) {
     case 200: {
-      const body = yield* answer.json("object")
-      const engine = readEngine(body.json)
-      if (Result.isSuccess(engine)) return { _tag: "Engine", engine: engine.success, body }
+      const { json } = yield* answer.json("object")
+      const engine = readEngine(json)
+      if (Result.isSuccess(engine)) return { _tag: "Engine", engine: engine.success }
       const message = `${answer.call}: the engine's details cannot be read: ${engine.failure} (200)`
       return yield* new UnexpectedAnswer({ http_status: 200, message })
     }
     case 404:
     case 422:
       yield* answer.discard
-      return { _tag: "EngineUnknown", http_status: answer.http_status }
+      return { _tag: "EngineUnknown" }
     case 503: {
       const { json } = yield* answer.body
       const detail = Predicate.isObject(json) ? json["detail"] : undefined
@@ -325,7 +325,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
     showEngine: (engine_reference) =>
       // A reference that cannot be in a path is unknown (4.9: 422); requesting it would read another URL.
       encodeSegment(engine_reference) === undefined
-        ? Effect.succeed({ _tag: "EngineUnknown", http_status: 422 })
+        ? Effect.succeed({ _tag: "EngineUnknown" })
         : show({ params: { engine_reference } }),
   })
 })

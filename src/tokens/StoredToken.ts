@@ -11,7 +11,7 @@ import { accessKey, accessOf, type Access, type ExecutionId, type TaskId } from 
 interface Entry extends Access {
   /** Whose it is: the origin of `base_url`, or `sandbox`. */
   readonly service: string
-  /** A token's fixed list (2.6): a run may request fewer, never more. A ticket's: what its start requested. */
+  /** A token's fixed list (2.6): a run may request fewer, never more. A ticket's is that of its start. */
   readonly features: ReadonlyArray<string>
   /** The login that it was made with, as the breaker identifies it; undefined if it was exchanged by hand. */
   readonly fingerprint: string | undefined

@@ -13,18 +13,14 @@ import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
 const bank = anId("bank:website")
-const answering = (engine: EngineDetails): EngineAnswer => ({
-  _tag: "Engine",
-  engine,
-  body: { bytes: new Uint8Array(), json: undefined },
-})
+const answering = (engine: EngineDetails): EngineAnswer => ({ _tag: "Engine", engine })
 const here = answering(engineDetails())
 const ofItself = engineDetails({
   parameters: paramsForm({ a: { $ref: "#/$defs/A" } }, { $defs: { A: { $ref: "#/$defs/A" } } }),
 })
 const itself = answering(ofItself)
 const away: EngineAnswer = { _tag: "EngineUnavailable", detail: "maintenance" }
-const unknown: EngineAnswer = { _tag: "EngineUnknown", http_status: 404 }
+const unknown: EngineAnswer = { _tag: "EngineUnknown" }
 
 /** A service that gives these answers in turn, and counts the questions. */
 const withAnswers = (answers: ReadonlyArray<EngineAnswer | "fails">) => {

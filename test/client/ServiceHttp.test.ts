@@ -290,7 +290,7 @@ describe("the requests", () => {
       const engine = yield* service.showEngine(anId(id))
       assert.deepStrictEqual(
         [failure._tag, engine, stage.requests],
-        ["NotSent", { _tag: "EngineUnknown", http_status: 422 }, []],
+        ["NotSent", { _tag: "EngineUnknown" }, []],
       )
     }
     assert.strictEqual(encodeSegment(".."), undefined)

@@ -25,15 +25,14 @@ export interface Answered {
 /** Reading, compiling and checking, each within the thread's own bound, and starting a thread anew. */
 const longestMs = 30_000
 
-const body = { bytes: new Uint8Array(), json: undefined }
-const good: EngineAnswer = { _tag: "Engine", engine: engineDetails(), body }
+const good: EngineAnswer = { _tag: "Engine", engine: engineDetails() }
 const asked = { features: [{ code: "accounts_read", configurations: { a: 1 } }], configurations: { b: 2 } }
 const ordinary = { ...asked, configurations: {}, features: [] }
 
 const answerOf = (text: string): Effect.Effect<EngineAnswer, CallFailure> => {
   const read = readEngine(JSON.parse(text))
   return Result.isSuccess(read)
-    ? Effect.succeed({ _tag: "Engine", engine: read.success, body })
+    ? Effect.succeed({ _tag: "Engine", engine: read.success })
     : Effect.fail(new UnexpectedAnswer({ http_status: 200, message: read.failure }))
 }
 

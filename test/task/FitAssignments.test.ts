@@ -36,13 +36,10 @@ const engines = new Map([
   ["slow:api", engineDetails({ reference: "slow:api", name: "SLOW" })],
 ])
 
-const body = { bytes: new Uint8Array(), json: undefined }
 const service = Layer.mock(Service, {
   showEngine: (reference) => {
     const engine = engines.get(reference)
-    return Effect.succeed(
-      engine === undefined ? { _tag: "EngineUnknown", http_status: 404 } : { _tag: "Engine", engine, body },
-    )
+    return Effect.succeed(engine === undefined ? { _tag: "EngineUnknown" } : { _tag: "Engine", engine })
   },
 })
 /** As the thread answers a form that takes too long once values are checked against it. */
