@@ -108,11 +108,9 @@ const subscriptions = (target: RemoteTarget) =>
   )
 
 const catalogue = lazily(async () => {
-  const { ServiceCatalogue } = await import("./client/EngineForms.ts")
   const { FormChecking } = await import("./client/FormProcess.ts")
   const { FormCache } = await import("./client/EngineForms.ts")
-  const checking = Layer.unwrap(FormChecking)
-  return FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, checking)))
+  return FormCache.layer.pipe(Layer.provide(Layer.unwrap(FormChecking)))
 })
 
 const plan: Wiring["Service"]["plan"] = (target, output, through) =>

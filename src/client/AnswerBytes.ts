@@ -30,10 +30,6 @@ export interface NewestAnswer {
   readonly bytes: Uint8Array
 }
 
-export interface BodyBudget {
-  readonly hold: Effect.Effect<Hold>
-}
-
 interface Held {
   bytes: number
   counted: number
@@ -45,7 +41,8 @@ interface Waiting {
   readonly turn: Deferred.Deferred<void>
 }
 
-export const makeBodyBudget = (bytesMax = inFlightBytesMax): BodyBudget => {
+/** Each run of it is the part of one more task. */
+export const makeBodyBudget = (bytesMax = inFlightBytesMax): Effect.Effect<Hold> => {
   let counted = 0
   /** The one that may exceed the budget. */
   let oldest: Held | undefined
@@ -89,16 +86,14 @@ export const makeBodyBudget = (bytesMax = inFlightBytesMax): BodyBudget => {
       if (oldest === held) oldest = undefined
       wake()
     })
-  return {
-    hold: Effect.sync(() => {
-      const held: Held = { bytes: 0, counted: 0 }
-      return { grow: (bytes: number) => grow(held, bytes), release: release(held), newest: undefined }
-    }),
-  }
+  return Effect.sync(() => {
+    const held: Held = { bytes: 0, counted: 0 }
+    return { grow: (bytes: number) => grow(held, bytes), release: release(held), newest: undefined }
+  })
 }
 
 /** One for the whole process, unless another is provided. */
-export const BodiesInFlight = Context.Reference<BodyBudget>("nightjar/client/BodiesInFlight", {
+export const BodiesInFlight = Context.Reference<Effect.Effect<Hold>>("nightjar/client/BodiesInFlight", {
   defaultValue: () => makeBodyBudget(),
 })
 
@@ -107,39 +102,36 @@ export const CurrentHold = Context.Reference<Hold | undefined>("nightjar/client/
   defaultValue: () => undefined,
 })
 
+const withHold = <A, E, R>(use: (hold: Hold) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(BodiesInFlight, (budget) => Effect.acquireUseRelease(budget, use, ({ release }) => release))
+
 /** Counts every body that is read within `handling` until that ends; `rescue` gets the newest one. */
 export const whileHandled = <A, E, R, E2 = E, R2 = never>(
   handling: Effect.Effect<A, E, R>,
   rescue: (cause: Cause.Cause<E>, newest: NewestAnswer | undefined) => Effect.Effect<A, E2, R2>,
 ): Effect.Effect<A, E2, R | R2> =>
-  Effect.flatMap(BodiesInFlight, (budget) =>
-    Effect.acquireUseRelease(
-      budget.hold,
-      (hold) =>
-        Effect.catchCause(Effect.provideService(handling, CurrentHold, hold), (cause) =>
-          rescue(cause, hold.newest),
-        ),
-      (hold) => hold.release,
+  withHold((hold) =>
+    Effect.catchCause(Effect.provideService(handling, CurrentHold, hold), (cause) =>
+      rescue(cause, hold.newest),
     ),
   )
 
 /** Reads a body that counts for as long as its handler runs; without a handler, until it is read. */
 export const whileHeld = <A, E, R>(read: (hold: Hold) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(CurrentHold, (current) =>
-    current === undefined
-      ? Effect.flatMap(BodiesInFlight, (budget) =>
-          Effect.acquireUseRelease(budget.hold, read, (hold) => hold.release),
-        )
-      : read(current),
-  )
+  Effect.flatMap(CurrentHold, (current) => (current === undefined ? withHold(read) : read(current)))
 
-/** What a call requests, and how much of an answer it accepts. */
-export type Call = {
+/** How much of an answer is accepted, and how long it may take. */
+export interface AnswerLimits {
+  readonly bytesMax: number
+  /** From sending to the last byte; for attachments, to the first byte. */
+  readonly timeout: Duration.Input
+  /** For an answer that may be large. */
+  readonly large: LargeTime | undefined
+}
+
+export interface Call extends AnswerLimits {
   readonly name: string
   readonly hasEffect: boolean
-  readonly bytesMax: number
-  /** For an answer that may be large; a small one has the time limit of its request. */
-  readonly large: LargeTime | undefined
 }
 
 /** How long a large answer may take after its headers. */
@@ -249,53 +241,34 @@ export const readBytes = (
     return Effect.map(readSmall(call, response), (bytes) => ({ bytes, isCut: false }))
   const isPromised = promised <= call.bytesMax
   return Effect.suspend(() => {
-    // An answer that declares itself too large is not read at all.
+    // Of an answer that declares itself too large, only the part that is kept is read.
     const isTooLarge = !isPromised && Number.isFinite(promised)
-    const filling = new Filling(
-      isTooLarge ? Math.min(call.bytesMax, cleanedBytes) : call.bytesMax,
-      isPromised ? promised : undefined,
-    )
+    const readMax = isTooLarge ? Math.min(call.bytesMax, cleanedBytes) : call.bytesMax
+    const bytesMax = isPromised ? promised : readMax
+    const whole = isPromised ? new Uint8Array(promised) : undefined
+    const chunks: Array<Uint8Array> = []
+    let filled = 0
+    let isCut = false
     const flow: Flow = { bytes: 0, isWaiting: false }
     const reading = Stream.runForEachWhile(chunksOf(call, response, flow), (chunk) => {
       flow.isWaiting = true
       // A body of undeclared length is in memory twice while it is assembled.
       return Effect.map(grow((isPromised ? 1 : 2) * chunk.byteLength), () => {
         flow.isWaiting = false
-        return filling.take(chunk)
+        const fitting = chunk.subarray(0, bytesMax - filled)
+        if (whole === undefined) chunks.push(fitting)
+        else whole.set(fitting, filled)
+        filled += fitting.byteLength
+        isCut = fitting.byteLength < chunk.byteLength
+        return !isCut
       })
     })
-    return Effect.map(reading, () => filling.result())
+    return Effect.map(reading, () => {
+      const kept = isCut ? Math.min(filled, cleanedBytes) : filled
+      const { buffer, byteOffset } = whole ?? Buffer.concat(chunks, kept)
+      const bytes = new Uint8Array(buffer, byteOffset, kept)
+      // In memory of its own, so that the rest of the answer is not kept with it.
+      return { bytes: isCut ? bytes.slice() : bytes, isCut }
+    })
   })
-}
-
-/** Collects chunks up to a limit; anything beyond it ends the reading. */
-class Filling {
-  readonly #bytesMax: number
-  readonly #whole: Uint8Array | undefined
-  #chunks: Array<Uint8Array> = []
-  #filled = 0
-  #isCut = false
-
-  constructor(bytesMax: number, expected: number | undefined) {
-    this.#bytesMax = expected ?? bytesMax
-    this.#whole = expected === undefined ? undefined : new Uint8Array(expected)
-  }
-
-  /** False once no more is needed. */
-  take(chunk: Uint8Array): boolean {
-    const fitting = chunk.subarray(0, this.#bytesMax - this.#filled)
-    if (this.#whole === undefined) this.#chunks.push(fitting)
-    else this.#whole.set(fitting, this.#filled)
-    this.#filled += fitting.byteLength
-    this.#isCut = fitting.byteLength < chunk.byteLength
-    return !this.#isCut
-  }
-
-  result(): ReadBytes {
-    const kept = this.#isCut ? Math.min(this.#filled, cleanedBytes) : this.#filled
-    const whole = this.#whole?.subarray(0, kept) ?? Buffer.concat(this.#chunks, kept)
-    this.#chunks = []
-    const bytes = this.#isCut ? whole.slice(0, cleanedBytes) : whole
-    return { bytes: new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength), isCut: this.#isCut }
-  }
 }

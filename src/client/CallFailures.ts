@@ -94,7 +94,6 @@ const codeOf = (cause: unknown): string => {
   return cause instanceof Error && cause.cause !== undefined ? codeOf(cause.cause) : "no further code"
 }
 
-/** A call that got no answer, or only part of it. */
 export const failedTransport = (call: string, error: HttpClientError.HttpClientError): CallFailure => {
   const reason = error.reason
   const cause = "cause" in reason ? reason.cause : undefined
@@ -170,21 +169,17 @@ export interface Endpoint {
   readonly method: HttpMethod.HttpMethod
   readonly path: string
   readonly "~Params": { readonly Type: unknown }
-  readonly "~Query": { readonly Encoded: unknown }
   readonly "~Payload": { readonly Type: unknown }
 }
 
 type Part<Key extends string, S, Value> = [S] extends [never] ? unknown : { readonly [K in Key]: Value }
 
-/** `params`, `query` and `payload`, exactly if the endpoint declares them. */
+/** `params` and `payload`, exactly if the endpoint declares them; no call has a query. */
 export type CallParts<E extends Endpoint> = Part<"params", E["~Params"], E["~Params"]["Type"]> &
-  ([E["~Query"]] extends [never] ? unknown : { readonly query?: E["~Query"]["Encoded"] }) &
   Part<"payload", E["~Payload"], E["~Payload"]["Type"]>
 
-/** The same for any endpoint. */
 export interface AnyParts {
   readonly params?: Readonly<Record<string, string>>
-  readonly query?: Readonly<Record<string, unknown>>
   readonly payload?: unknown
 }
 
@@ -199,16 +194,6 @@ export const encodeSegment = (id: string): string | undefined =>
 export const isSendable = (source: ResultsSource, ids: SourceIds): boolean =>
   isAddressable(source, ids) &&
   [ids.execution_id, ids.session_id].every((id) => id === undefined || encodeSegment(id) !== undefined)
-
-const encodeQuery = (query: Readonly<Record<string, unknown>>): string => {
-  const pairs = new URLSearchParams()
-  for (const [key, value] of Object.entries(query)) {
-    if (value === undefined) continue
-    for (const item of Array.isArray(value) ? value : [value]) pairs.append(key, String(item))
-  }
-  const text = pairs.toString()
-  return text === "" ? "" : `?${text}`
-}
 
 const noUrlParams = HttpClientRequest.get("").urlParams
 const noHash = HttpClientRequest.get("").hash
@@ -227,11 +212,7 @@ const writeBody = (endpoint: Endpoint, payload: unknown) =>
 /** Compiles an endpoint for one root and one set of headers; the result builds a request per call. */
 export const compileEndpoint = (endpoint: Endpoint, root: string, headers: Headers.Headers) => {
   const segments = endpoint.path.split("/").slice(1)
-  return ({
-    params,
-    query,
-    payload,
-  }: AnyParts): Result.Result<HttpClientRequest.HttpClientRequest, NotSent> => {
+  return ({ params, payload }: AnyParts): Result.Result<HttpClientRequest.HttpClientRequest, NotSent> => {
     let url = root
     for (const segment of segments) {
       if (!segment.startsWith(":")) {
@@ -243,7 +224,6 @@ export const compileEndpoint = (endpoint: Endpoint, root: string, headers: Heade
       if (encoded === undefined) return unsendable(endpoint, `this ${name} cannot be a part of an address`)
       url += `/${encoded}`
     }
-    if (query !== undefined) url += encodeQuery(query)
     const { method } = endpoint
     const request = HttpClientRequest.makeWith(method, url, noUrlParams, noHash, headers, HttpBody.empty)
     if (payload === undefined) return Result.succeed(request)
@@ -305,26 +285,19 @@ const callIds = ({ params, payload }: AnyParts): CallIds => ({
 
 type Call<A> = (answered: SeenCall["answered"]) => Effect.Effect<A, CallFailure>
 
-const observed = <A>(
-  observe: ObserveCalls,
-  target: CallTarget,
-  ids: CallIds,
-  call: Call<A>,
-): Effect.Effect<A, CallFailure> =>
-  Effect.clockWith((clock) => {
-    const seen = observe(target, ids, clock.currentTimeNanosUnsafe())
-    return Effect.onExit(call(seen.answered), (exit) =>
-      Effect.sync(() => {
-        const failure = exit._tag === "Success" ? undefined : exit.cause.reasons.find(Cause.isFailReason)
-        const tag = exit._tag === "Success" ? undefined : (failure?.error._tag ?? "Interrupted")
-        seen.ended(tag, clock.currentTimeNanosUnsafe())
-      }),
-    )
-  })
-
 /** The calls of one endpoint, each looked on at from its request to the last byte read of its answer. */
 export const observing = (observe: ObserveCalls | undefined, endpoint: Endpoint, root: string) => {
   if (observe === undefined) return <A>(_: AnyParts, call: Call<A>) => call(() => undefined)
   const target = targetOf(endpoint, root)
-  return <A>(parts: AnyParts, call: Call<A>) => observed(observe, target, callIds(parts), call)
+  return <A>(parts: AnyParts, call: Call<A>) =>
+    Effect.clockWith((clock) => {
+      const seen = observe(target, callIds(parts), clock.currentTimeNanosUnsafe())
+      return Effect.onExit(call(seen.answered), (exit) =>
+        Effect.sync(() => {
+          const failure = exit._tag === "Success" ? undefined : exit.cause.reasons.find(Cause.isFailReason)
+          const tag = exit._tag === "Success" ? undefined : (failure?.error._tag ?? "Interrupted")
+          seen.ended(tag, clock.currentTimeNanosUnsafe())
+        }),
+      )
+    })
 }

@@ -8,7 +8,7 @@ import { Ajv, type ErrorObject } from "ajv"
 import formats from "ajv-formats"
 import { Predicate } from "effect"
 import { RE2JS } from "re2js"
-import { translatePattern } from "./PatternSyntax.ts"
+import { NotTranslated, translatePattern } from "./PatternSyntax.ts"
 import { cutText } from "../service/BodyBounds.ts"
 
 // An OpenAPI 3.0.3 schema object as the JSON Schema that a validator compiles (2.3). Whatever is not
@@ -242,15 +242,13 @@ interface LinearPattern {
 /** Enough to recognise a pattern by. */
 const toldMax = 60
 
-type Compiled = { readonly expression: RE2JS } | { readonly why: string }
-
-const compile = (pattern: string): Compiled => {
-  const translation = translatePattern(pattern)
-  if (translation._tag === "Refused") return translation
+const compile = (pattern: string): RE2JS | string => {
   try {
-    return { expression: RE2JS.compile(translation.source) }
-  } catch {
-    return { why: "it repeats too often or uses a name that is not known" }
+    return RE2JS.compile(translatePattern(pattern))
+  } catch (cause) {
+    return cause instanceof NotTranslated
+      ? cause.message
+      : "it repeats too often or uses a name that is not known"
   }
 }
 
@@ -258,12 +256,12 @@ const compile = (pattern: string): Compiled => {
 export const linearPattern = (pattern: string, warn: (message: string) => void): LinearPattern => {
   const toString = () => `/${pattern}/`
   const compiled = compile(pattern)
-  if ("why" in compiled) {
+  if (typeof compiled === "string") {
     const told = cutText(pattern, toldMax).replaceAll(/\p{C}/gu, "?")
-    warn(`the pattern \`${told}\` of this form is not checked: ${compiled.why}`)
+    warn(`the pattern \`${told}\` of this form is not checked: ${compiled}`)
     return { test: () => true, toString }
   }
-  return { test: (value) => value.length > comparedMax || compiled.expression.test(value), toString }
+  return { test: (value) => value.length > comparedMax || compiled.test(value), toString }
 }
 
 export interface CompiledForm {

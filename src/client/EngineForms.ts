@@ -7,13 +7,12 @@
  */
 import { Clock, Context, Duration, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { beyondText, count, textMax } from "./CompiledForm.ts"
-import type { RawFit, Unusable } from "./FitForms.ts"
+import type { FormCase, RawFit, Unusable } from "./FitForms.ts"
 import { FormChecker, type FormsUncheckable } from "./FormProcess.ts"
 import { retryCall } from "./Pacing.ts"
 import type { Findings } from "./Parameters.ts"
-import { Service, type CallFailure } from "./Service.ts"
+import { Service, type CallFailure, type EngineAnswer } from "./Service.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
-import type { JobFeature } from "../jobs/Job.ts"
 import { Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
 import { EngineDetails } from "../service/Engine.ts"
 import { EngineReference } from "../service/Ids.ts"
@@ -23,33 +22,14 @@ export class CatalogueFailed extends Schema.TaggedError<CatalogueFailed>()("Cata
   message: Schema.String,
 }) {}
 
-/** What the service says about one engine (section 4.9). */
-export type EngineAnswer =
-  | { readonly _tag: "Known"; readonly details: EngineDetails }
-  /** 404 or 422. */
-  | { readonly _tag: "Unknown" }
-  /** 503, or no answer because of lasting trouble with this one engine. */
-  | ({ readonly _tag: "Unavailable" } & Away)
-  | Unreadable
-
-/** What a service says about an engine that cannot be used now. */
-export interface Away {
-  readonly detail?: string
-  /** How long it asks us to wait. */
-  readonly retry_after?: Duration.Duration
-}
-
 /** It answered 200, but its details have no form to log in with; that will not change until somebody acts. */
-export interface Unreadable {
+interface Unreadable {
   readonly _tag: "Unreadable"
   readonly detail: string
 }
 
-/** The catalogue as planning needs it; it calls the service's client. */
-export class EngineCatalogue extends Context.Service<
-  EngineCatalogue,
-  { readonly showEngine: (engine_reference: EngineReference) => Effect.Effect<EngineAnswer, CatalogueFailed> }
->()("nightjar/forms/EngineCatalogue") {}
+/** What a service says about an engine that cannot be used now. */
+type Away = Omit<Extract<EngineAnswer, { readonly _tag: "EngineUnavailable" }>, "_tag">
 
 /** An engine whose forms can be used. */
 export interface SeenEngine {
@@ -71,6 +51,7 @@ export interface KnownEngine extends Away {
 
 export type EngineFinding =
   | KnownEngine
+  /** 404 or 422. */
   | { readonly _tag: "Unknown" }
   /** Cannot be used now, and its form has never been seen. */
   | ({ readonly _tag: "Unavailable" } & Away)
@@ -79,10 +60,7 @@ export type EngineFinding =
   | Unusable
 
 /** Its settings and its login in the job. */
-export interface FitCase {
-  readonly features: ReadonlyArray<JobFeature>
-  readonly configurations: Readonly<Record<string, unknown>>
-  /** Absent if there are no parameters to check. */
+export interface FitCase extends Omit<FormCase, "parameters"> {
   readonly parameters?: Redacted.Redacted<Readonly<Record<string, unknown>>>
 }
 
@@ -110,7 +88,6 @@ export const secretFields = ({ properties }: EngineDetails["parameters"]): Reado
 
 const unusable = (why: string): Unusable => ({ _tag: "Unusable", why })
 
-/** The details as JSON, as far as they are within the limits. */
 const bodyOf = (details: EngineDetails): string | Unusable => {
   const beyond = beyondText(details)
   if (beyond !== undefined) return unusable(beyond)
@@ -149,7 +126,7 @@ export class FormCache extends Context.Service<
     FormCache,
     Effect.gen(function* () {
       const ledger = yield* Ledger
-      const catalogue = yield* EngineCatalogue
+      const service = yield* Service
       const checker = yield* FormChecker
       const { compile, fit } = makeForms(checker)
 
@@ -166,18 +143,20 @@ export class FormCache extends Context.Service<
         reference: EngineReference,
         known: SeenEngine | undefined,
       ) {
-        const answer = yield* catalogue.showEngine(reference)
-        if (answer._tag === "Unknown" || answer._tag === "Unreadable") return answer satisfies EngineFinding
-        if (answer._tag === "Unavailable") {
+        const answer = yield* showEngine(service, reference)
+        if (answer._tag === "EngineUnknown") return { _tag: "Unknown" } satisfies EngineFinding
+        if (answer._tag === "Unreadable") return answer satisfies EngineFinding
+        if (answer._tag === "EngineUnavailable") {
+          const { _tag, ...away } = answer
           return known === undefined
-            ? (answer satisfies EngineFinding)
-            : ({ ...answer, _tag: "Known", engine: known, available: false } satisfies EngineFinding)
+            ? ({ _tag: "Unavailable", ...away } satisfies EngineFinding)
+            : ({ _tag: "Known", engine: known, available: false, ...away } satisfies EngineFinding)
         }
-        const engine = yield* compile(reference, answer.details)
+        const engine = yield* compile(reference, answer.engine)
         if ("why" in engine) return engine satisfies EngineFinding
         const fetched_at = yield* Clock.currentTimeMillis
         yield* ledger.cacheForm({ engine_reference: reference, fetched_at, body: engine.body })
-        return { _tag: "Known", engine, available: isAvailable(answer.details) } satisfies EngineFinding
+        return { _tag: "Known", engine, available: isAvailable(answer.engine) } satisfies EngineFinding
       })
 
       const look = Effect.fn("FormCache.look")(function* (reference: EngineReference) {
@@ -254,19 +233,21 @@ const close = ({ settings, parameters: login }: RawFit): Fit =>
     : { settings, login: { ...login, parameters: Redacted.make(login.parameters) } }
 
 // The catalogue for planning. Only a service that cannot be reached or refuses the secret ends planning;
-// trouble with one engine is that engine's.
+// lasting trouble with one engine is that engine's.
 
 const triesMax = 6
 /** The longest that an engine may delay a plan: it is checked again before a start. */
 const triedMaxMs = Duration.toMillis("2 minutes")
 
-const waitOf = (told: object) =>
-  "retry_after" in told && Duration.isDuration(told.retry_after) ? { retry_after: told.retry_after } : {}
+const showEngine = (service: Service["Service"], engine_reference: EngineReference) =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    retryCall(service.showEngine(engine_reference), { triesMax, untilAt: now + triedMaxMs }),
+  ).pipe(Effect.catch((failure) => answerOf(service, failure)))
 
 const answerOf = Effect.fnUntraced(function* (
   { listEngines }: Service["Service"],
   failure: CallFailure,
-): Effect.fn.Return<EngineAnswer, CatalogueFailed> {
+): Effect.fn.Return<EngineAnswer | Unreadable, CatalogueFailed> {
   const detail = failure.message
   const isRefused = failure._tag === "SecretRefused"
   // One engine may be refused to an application whose secret is good.
@@ -275,40 +256,9 @@ const answerOf = Effect.fnUntraced(function* (
   if (isRefused) return { _tag: "Unreadable", detail: notAllowed(failure.http_status) }
   if (failure._tag === "UnexpectedAnswer" && failure.http_status === 200)
     return { _tag: "Unreadable", detail }
-  return { _tag: "Unavailable", detail, ...waitOf(failure) }
+  const retry_after = failure._tag === "Throttled" ? failure.retry_after : undefined
+  return { _tag: "EngineUnavailable", detail, ...(retry_after === undefined ? {} : { retry_after }) }
 })
 
 const notAllowed = (http_status: number): string =>
   `showEngine: the service does not show this engine to the application (${http_status})`
-
-export const ServiceCatalogue = {
-  layer: Layer.effect(
-    EngineCatalogue,
-    Effect.map(Service, (service) =>
-      EngineCatalogue.of({
-        showEngine: (engine_reference) =>
-          Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            retryCall(service.showEngine(engine_reference), { triesMax, untilAt: now + triedMaxMs }),
-          ).pipe(
-            Effect.matchEffect({
-              onFailure: (failure) => answerOf(service, failure),
-              onSuccess: (answer): Effect.Effect<EngineAnswer> => {
-                switch (answer._tag) {
-                  case "Engine":
-                    return Effect.succeed({ _tag: "Known", details: answer.engine })
-                  case "EngineUnknown":
-                    return Effect.succeed({ _tag: "Unknown" })
-                  case "EngineUnavailable":
-                    return Effect.succeed({
-                      _tag: "Unavailable",
-                      ...(answer.detail === undefined ? {} : { detail: answer.detail }),
-                      ...waitOf(answer),
-                    })
-                }
-              },
-            }),
-          ),
-      }),
-    ),
-  ),
-}

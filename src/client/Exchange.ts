@@ -4,12 +4,13 @@
  * every secret that this process knows, so that no code after this can land, log or show one. Errors carry
  * neither request nor body; if nobody reads an answer, its connection is released or closed.
  */
-import { Context, Duration, Effect, Predicate, Result, type Stream } from "effect"
+import { Context, Duration, Effect, Predicate, Result, type Redacted, type Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
+import { secretHeader } from "../service/Api.ts"
 import { measureLargeBody } from "../service/BodyBounds.ts"
 import { cleanBody, type Cleaning } from "../privacy/CleanBody.ts"
-import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
+import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import {
   CurrentHold,
   bounded,
@@ -21,45 +22,26 @@ import {
   told,
   whileHeld,
 } from "./AnswerBytes.ts"
-import type { Call, Hold } from "./AnswerBytes.ts"
-import { compileEndpoint, failedStatus, failedTransport, observing } from "./CallFailures.ts"
-import type { AnyParts, CallParts, Endpoint, ObserveCalls } from "./CallFailures.ts"
-import { AnswerLost, type Body, type CallFailure } from "./Service.ts"
+import type { AnswerLimits, Call, Hold } from "./AnswerBytes.ts"
+import { CallObserver, compileEndpoint, failedStatus, failedTransport, observing } from "./CallFailures.ts"
+import type { AnyParts, CallParts, Endpoint } from "./CallFailures.ts"
+import { AnswerLost, checkSecret, type Body, type CallFailure } from "./Service.ts"
 import { readBody, readTextBody, type TextBody } from "./Views.ts"
 
-/** Limits of one request; each name ends with its unit. */
-export interface ServiceLimits {
-  /** Every answer except results, profiles and attachments. */
-  readonly answerBytesMax: number
-  /** Flow results and profiles. */
-  readonly resultsBytesMax: number
-  readonly attachmentBytesMax: number
-  /** From sending to the last byte of an answer; for attachments, to the first byte. */
-  readonly requestTimeout: Duration.Input
-  /** The same for flow results and profiles, which can be large. */
-  readonly resultsTimeout: Duration.Input
-  /** From the headers to the last byte of an attachment. */
-  readonly attachmentTimeout: Duration.Input
-  /** In each such window, at least `windowBytesMin` of results or an attachment must arrive. */
-  readonly window: Duration.Input
-  readonly windowBytesMin: number
-}
+const mega = 1024 * 1024
+// A kilobyte per second: a slower connection would hold its task until the total time limit.
+const flow = { window: "60 seconds", windowBytesMin: 64 * 1024 } as const
 
-export const defaultLimits: ServiceLimits = {
-  answerBytesMax: 8 * 1024 * 1024,
-  resultsBytesMax: 64 * 1024 * 1024,
-  attachmentBytesMax: 1024 * 1024 * 1024,
+/** By what an answer may be. */
+export const defaultLimits = {
   // A state, an acceptance or a list is a few kilobytes: if it takes a minute, it will not arrive.
-  requestTimeout: "60 seconds",
-  // The largest results need a megabyte per second, the largest document half a megabyte.
-  resultsTimeout: "5 minutes",
-  attachmentTimeout: "30 minutes",
-  // A kilobyte per second: a slower connection would hold its task until the total time limit.
-  window: "60 seconds",
-  windowBytesMin: 64 * 1024,
-}
-
-export type AnswerSize = "small" | "results" | "attachment"
+  small: { bytesMax: 8 * mega, timeout: "60 seconds", large: undefined },
+  // Flow results and profiles. The largest need a megabyte per second, the largest document half of one.
+  results: { bytesMax: 64 * mega, timeout: "5 minutes", large: { total: "5 minutes", ...flow } },
+  attachment: { bytesMax: 1024 * mega, timeout: "60 seconds", large: { total: "30 minutes", ...flow } },
+} satisfies Record<string, AnswerLimits>
+type AnswerSize = keyof typeof defaultLimits
+export type ServiceLimits = Readonly<Record<AnswerSize, AnswerLimits>>
 
 /** Reads a body and parses it, once there is room for the parsed value. */
 const readCounted = Effect.fnUntraced(function* (
@@ -79,6 +61,12 @@ const readCounted = Effect.fnUntraced(function* (
 interface Issued {
   readonly body: Body
   readonly unblanked: unknown
+}
+
+const shapes = {
+  value: (json: unknown) => json !== undefined,
+  object: Predicate.isObject,
+  list: (json: unknown) => Array.isArray(json),
 }
 
 /** The parts of an answer; each body part may be read once, and exactly one of them should be. */
@@ -118,38 +106,24 @@ export class Answer {
         )
   }
 
-  #fitting(wanted: string, fits: (json: unknown) => boolean): Effect.Effect<Issued, CallFailure> {
-    const { http_status, call } = this
-    return Effect.flatMap(this.#read, (issued) => {
-      if (fits(issued.unblanked) || issued.body.unusable !== undefined) return Effect.succeed(issued)
-      const message = `${call}: the answer contains no JSON ${wanted} (${http_status})`
-      return Effect.fail(new AnswerLost({ message, http_status }))
-    })
-  }
-
   /** The body as it came, JSON or not. */
   get body(): Effect.Effect<Body, CallFailure> {
     return Effect.map(this.#read, bodyOf)
   }
-  /** A JSON object, and its content before blanking: for the one secret that the caller keeps. */
-  get issuing(): Effect.Effect<Issued, CallFailure> {
-    return this.#fitting("object", Predicate.isObject)
-  }
   /**
-   * A body that must be JSON, a JSON object or a JSON list; anything else is a lost answer. A body that
-   * exceeds a limit is returned as it is and says so itself.
+   * A body that must be JSON of this shape, and its content before blanking; anything else is a lost answer.
+   * A body that exceeds a limit is returned as it is and says so itself.
    */
-  get json(): Effect.Effect<Body, CallFailure> {
-    return Effect.map(
-      this.#fitting("value", (json) => json !== undefined),
-      bodyOf,
-    )
+  issued(shape: keyof typeof shapes): Effect.Effect<Issued, CallFailure> {
+    const { http_status, call } = this
+    return Effect.flatMap(this.#read, (issued) => {
+      if (shapes[shape](issued.unblanked) || issued.body.unusable !== undefined) return Effect.succeed(issued)
+      const message = `${call}: the answer contains no JSON ${shape} (${http_status})`
+      return Effect.fail(new AnswerLost({ message, http_status }))
+    })
   }
-  get object(): Effect.Effect<Body, CallFailure> {
-    return Effect.map(this.#fitting("object", Predicate.isObject), bodyOf)
-  }
-  get list(): Effect.Effect<Body, CallFailure> {
-    return Effect.map(this.#fitting("list", Array.isArray), bodyOf)
+  json(shape: keyof typeof shapes): Effect.Effect<Body, CallFailure> {
+    return Effect.map(this.issued(shape), bodyOf)
   }
   get stream(): Stream.Stream<Uint8Array, CallFailure> {
     return bounded(this.#call, this.response)
@@ -165,7 +139,7 @@ export class Answer {
         : whileHeld(({ grow }) => readBytes(call, response, grow)),
     )
   }
-  /** The failure for this status, after freeing the connection. */
+  /** After freeing the connection. */
   get undocumented(): Effect.Effect<never, CallFailure> {
     return Effect.andThen(this.discard, this.failed)
   }
@@ -182,27 +156,28 @@ const bodyOf = ({ body }: Issued): Body => body
 /** How much of an unneeded body is read to free its connection; beyond that it is closed. */
 const discarded = (call: Call): Call => ({ ...call, bytesMax: Math.min(call.bytesMax, keptBytes) })
 
-/** What every request carries besides its own method, path and body. */
-export interface RequestIdentity {
-  readonly headers: Headers.Headers
-  readonly secretHeader: string
-}
-
 /**
- * Prepares calls over one client. A span per request would cost a quarter of a request and could record its
- * headers, so tracing is off; a client that follows redirects by itself (fetch) is told not to.
+ * A span per request would cost a quarter of a request and could record its headers, so tracing is off; a
+ * client that follows redirects by itself (fetch) is told not to.
  */
-const requestContext = (secretHeader: string) =>
-  Context.make(HttpClient.TracerDisabledWhen, () => true).pipe(
-    Context.add(HttpClient.TracerPropagationEnabled, false),
-    Context.add(Headers.CurrentRedactedNames, [
-      "authorization",
-      "cookie",
-      "set-cookie",
-      secretHeader.toLowerCase(),
-    ]),
-    Context.add(FetchHttpClient.RequestInit, { redirect: "manual" as const }),
-  )
+const callContext = Context.make(HttpClient.TracerDisabledWhen, () => true).pipe(
+  Context.add(HttpClient.TracerPropagationEnabled, false),
+  Context.add(Headers.CurrentRedactedNames, [
+    "authorization",
+    "cookie",
+    "set-cookie",
+    secretHeader.toLowerCase(),
+  ]),
+  Context.add(FetchHttpClient.RequestInit, { redirect: "manual" as const }),
+)
+
+const requestHeaders = (secret: string) =>
+  Headers.fromInput({
+    [secretHeader]: secret,
+    accept: "application/json, */*;q=0.1",
+    // Bodies are landed as they arrive and undici decompresses nothing, so they must not arrive compressed.
+    "accept-encoding": "identity",
+  })
 
 const cleaner =
   (known: KnownSecrets, cleaningOf: (json: unknown) => Cleaning) =>
@@ -217,26 +192,18 @@ const cleaner =
     return bytes === raw.bytes ? raw : readBody(bytes)
   }
 
-export const makeExchange = (
-  client: HttpClient.HttpClient,
-  overrides: Partial<ServiceLimits>,
-  identity: RequestIdentity,
-  known: KnownSecrets,
-  observe?: ObserveCalls,
-) => {
-  const limits = { ...defaultLimits, ...overrides }
-  const context = requestContext(identity.secretHeader)
-  const bytesMax = {
-    small: limits.answerBytesMax,
-    results: limits.resultsBytesMax,
-    attachment: limits.attachmentBytesMax,
-  }
-  const { window, windowBytesMin } = limits
-  const large = {
-    small: undefined,
-    results: { total: limits.resultsTimeout, window, windowBytesMin },
-    attachment: { total: limits.attachmentTimeout, window, windowBytesMin },
-  }
+/** Prepares the calls with this secret; fails before any request if the secret cannot be used safely. */
+export const openExchange = Effect.fnUntraced(function* (
+  app_secret: Redacted.Redacted<string>,
+  overrides: Partial<ServiceLimits> = {},
+) {
+  const secret = yield* Effect.fromResult(checkSecret(app_secret))
+  const known = yield* KnownSecrets
+  known.hold(secret, "process")
+  const client = yield* HttpClient.HttpClient
+  const observe = yield* CallObserver
+  const headers = requestHeaders(secret)
+  const limits: ServiceLimits = { ...defaultLimits, ...overrides }
   return <E extends Endpoint, A>(
     endpoint: E,
     root: string,
@@ -248,20 +215,13 @@ export const makeExchange = (
     const call: Call = {
       name: endpoint.identifier,
       hasEffect: endpoint.method !== "GET" && endpoint.method !== "HEAD",
-      bytesMax: bytesMax[size],
-      large: large[size],
+      ...limits[size],
     }
-    const buildRequest = compileEndpoint(endpoint, root, identity.headers)
-    const duration = Duration.fromInputUnsafe(
-      size === "results" ? limits.resultsTimeout : limits.requestTimeout,
-    )
+    const buildRequest = compileEndpoint(endpoint, root, headers)
+    const duration = Duration.fromInputUnsafe(call.timeout)
     const lost = () =>
       // In doubt, it was sent: a failed connection would have been reported long before this.
-      Effect.fail(
-        new AnswerLost({
-          message: `${call.name}: no answer within ${told(duration)}`,
-        }),
-      )
+      Effect.fail(new AnswerLost({ message: `${call.name}: no answer within ${told(duration)}` }))
     const onFailure = (error: HttpClientError.HttpClientError) =>
       Effect.fail(failedTransport(call.name, error))
     const watched = observing(observe, endpoint, root)
@@ -276,11 +236,11 @@ export const makeExchange = (
         return client
           .execute(request.success)
           .pipe(
-            Effect.provideContext(context),
+            Effect.provideContext(callContext),
             Effect.matchEffect({ onSuccess, onFailure }),
             Effect.timeoutOrElse({ duration, orElse: lost }),
           )
       })
     }
   }
-}
+})

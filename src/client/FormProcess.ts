@@ -58,54 +58,38 @@ const openChecker = (memoryMb: number): ChildProcess =>
     // What goes wrong when nobody listens is no failure of this process.
   }).on("error", () => undefined)
 
-/** How the process ended. */
-interface End {
-  readonly code: number | null
-  readonly signal: NodeJS.Signals | null
-}
+/** What is heard of the process. */
+type Heard =
+  | { readonly _tag: "Said"; readonly answer: FormAnswer }
+  | { readonly _tag: "Failed"; readonly message: string }
+  | { readonly _tag: "Ended"; readonly code: number | null; readonly signal: NodeJS.Signals | null }
 
-interface Listeners {
-  readonly message: (said: FormAnswer) => void
-  readonly error: (cause: Error) => void
-  readonly exit: (end: End) => void
-}
-
-/** Hears only the first of them. A process' other listeners are its own, and it needs them. */
-const listen = (checker: ChildProcess, listeners: Listeners): Effect.Effect<void> => {
-  const silence = () => {
-    checker.off("message", message)
-    checker.off("error", error)
-    checker.off("exit", exit)
-  }
-  const message = (said: unknown) => {
-    silence()
-    listeners.message(said as FormAnswer)
-  }
-  const error = (cause: Error) => {
-    silence()
-    listeners.error(cause)
-  }
-  const exit = (code: End["code"], signal: End["signal"]) => {
-    silence()
-    listeners.exit({ code, signal })
-  }
-  checker.on("message", message).on("error", error).on("exit", exit)
-  return Effect.sync(silence)
-}
+/** Asks, and hears only the first of them. A process' other listeners are its own, and it needs them. */
+const hear = (checker: ChildProcess, request?: FormRequest): Effect.Effect<Heard> =>
+  Effect.callback((resume) => {
+    const said = (answer: unknown) => end({ _tag: "Said", answer: answer as FormAnswer })
+    const failed = ({ message }: Error) => end({ _tag: "Failed", message })
+    const ended = (code: number | null, signal: NodeJS.Signals | null) => end({ _tag: "Ended", code, signal })
+    const silence = () => void checker.off("message", said).off("error", failed).off("exit", ended)
+    const end = (heard: Heard) => {
+      silence()
+      resume(Effect.succeed(heard))
+    }
+    checker.on("message", said).on("error", failed).on("exit", ended)
+    if (request !== undefined) checker.send(request, (failure) => failure !== null && failed(failure))
+    return Effect.sync(silence)
+  })
 
 const startChecker = Effect.fnUntraced(function* ({ memoryMb, startWithin }: Bounds) {
   const checker = yield* Effect.try({
     try: () => openChecker(memoryMb),
     catch: (cause) => notStarted(cause instanceof Error ? cause.message : String(cause)),
   })
-  const ready = Effect.callback<void, FormsUncheckable>((resume) =>
-    listen(checker, {
-      message: () => resume(Effect.void),
-      error: ({ message }) => resume(Effect.fail(notStarted(message))),
-      exit: () => resume(Effect.fail(notStarted("it ended immediately"))),
+  yield* hear(checker).pipe(
+    Effect.flatMap((heard) => {
+      if (heard._tag === "Said") return Effect.void
+      return Effect.fail(notStarted(heard._tag === "Failed" ? heard.message : "it ended immediately"))
     }),
-  )
-  yield* ready.pipe(
     Effect.timeoutOrElse({
       duration: startWithin,
       orElse: () => Effect.fail(notStarted(`it takes longer than ${Duration.format(startWithin)}`)),
@@ -126,18 +110,15 @@ const endChecker = (checker: ChildProcess) =>
 
 /** Fails if the process ended or has to be killed: that too says something about the form. */
 const askChecker = (checker: ChildProcess, request: FormRequest, { memoryMb, answerWithin }: Bounds) =>
-  Effect.callback<FormAnswer, Unusable>((resume) => {
-    const silence = listen(checker, {
-      message: (answer) => resume(Effect.succeed(answer)),
-      error: () => resume(Effect.fail(unusable(crashed))),
-      exit: (end) => resume(Effect.fail(unusable(tellEnd(end, memoryMb)))),
-    })
-    keepAlive(checker, true)
-    checker.send(request, (failure) => {
-      if (failure !== null) resume(Effect.fail(unusable(crashed)))
-    })
-    return silence
-  }).pipe(
+  Effect.sync(() => keepAlive(checker, true)).pipe(
+    Effect.andThen(hear(checker, request)),
+    Effect.flatMap((heard) =>
+      heard._tag === "Said"
+        ? Effect.succeed(heard.answer)
+        : Effect.fail(
+            unusable(isOutOfMemory(heard) ? `checking it takes more than ${memoryMb} MB` : crashed),
+          ),
+    ),
     Effect.timeoutOrElse({
       duration: answerWithin,
       orElse: () => Effect.fail(unusable(`checking it takes longer than ${Duration.format(answerWithin)}`)),
@@ -154,8 +135,8 @@ const keepAlive = (checker: ChildProcess, isAsked: boolean): void => {
 
 const crashed = "checking it crashes the checker"
 
-const tellEnd = ({ code, signal }: End, memoryMb: number): string =>
-  code === outOfMemory || signal === "SIGABRT" ? `checking it takes more than ${memoryMb} MB` : crashed
+const isOutOfMemory = (heard: Heard): boolean =>
+  heard._tag === "Ended" && (heard.code === outOfMemory || heard.signal === "SIGABRT")
 
 const make = Effect.fnUntraced(function* (within: Bounds) {
   const turn = yield* Semaphore.make(1)

@@ -91,21 +91,6 @@ export interface HintSource {
   readonly watch: (watched: Watched) => Effect.Effect<HintWatch, never, Scope.Scope>
 }
 
-const silence: HintWatch = {
-  learn: () => undefined,
-  isHinted: () => false,
-  isTrusted: () => false,
-  rest: (ms) => Effect.sleep(ms),
-  onStir: () => undefined,
-  beginLook: () => false,
-  endLook: () => undefined,
-}
-
-/** There are no hints unless webhooks are on. */
-export const Hints = Context.Reference<HintSource>("nightjar/client/Hints", {
-  defaultValue: () => ({ on: false, watch: () => Effect.succeed(silence) }),
-})
-
 /** Section 4.1: makes every delivery name its execution, whatever else it contains. */
 const hintPair = { nightjar_execution: "{external_execution_id}" }
 
@@ -114,115 +99,102 @@ export const withHintPair = (
   hooks_extra_data: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> => ({ ...hintPair, ...hooks_extra_data })
 
-interface Watcher {
-  readonly clock: Clock.Clock
-  readonly engine_reference: EngineReference | undefined
-  readonly ids: Set<string>
-  readonly stirred: Queue.Queue<void>
-  wake: () => void
-  hinted: boolean
-  /** The newest plausible date among the waiting hints and those that the current poll answers. */
-  waitingAt: number
-  answeredAt: number
-  confirmedAt: number
-  lookedAt: number
-}
-
 /** A board that receives events from a receiver and passes them on as hints. */
 export interface HintBoard {
   readonly source: HintSource
   readonly offer: (event: EventView) => void
 }
 
+/** Watches whose hints are trusted together. */
+interface Group {
+  trust: HintTrust
+  readonly watchers: Set<Watcher>
+}
+type Watcher = ReturnType<typeof makeWatcher>
+
+/** What one watch has heard, and which of it its polls have answered. */
+const makeWatcher = (clock: Clock.Clock, stirred: Queue.Queue<void>, group: Group | undefined) => {
+  let wake = (): void => undefined
+  let hinted = false
+  /** The newest plausible date among the waiting hints, and among those that the current poll answers. */
+  let [waitingAt, answeredAt] = [-Infinity, -Infinity]
+  let [confirmedAt, lookedAt] = [-Infinity, -Infinity]
+  const stir = (): void => {
+    Queue.offerUnsafe(stirred, undefined)
+    wake()
+  }
+  return {
+    stir,
+    hear: (dateMs: number | undefined): void => {
+      const date = plausibleDate(dateMs, clock.currentTimeMillisUnsafe())
+      if (isOutdated(date, { confirmedAt, lookedAt })) return
+      waitingAt = Math.max(waitingAt, date ?? -Infinity)
+      if (hinted) return
+      hinted = true
+      stir()
+    },
+    isHinted: () => hinted,
+    isTrusted: () => group !== undefined && isTrusted(group.trust),
+    rest: (ms: number) => Effect.asVoid(Effect.timeoutOption(Queue.take(stirred), ms)),
+    onStir: (act: () => void) => void (wake = act),
+    beginLook: (now: number) => {
+      const isAnswered = hinted
+      hinted = false
+      answeredAt = waitingAt
+      waitingAt = -Infinity
+      lookedAt = now
+      return isAnswered
+    },
+    endLook: (result: LookResult) => {
+      if (result.told !== "nothing") confirmedAt = Math.max(confirmedAt, answeredAt)
+      if (group === undefined) return
+      const before = isTrusted(group.trust)
+      group.trust = trustAfter(group.trust, result)
+      // A watch that sleeps long because of a trust that is gone has to poll now.
+      if (before && !isTrusted(group.trust)) for (const one of group.watchers) one.stir()
+    },
+  }
+}
+
 export const makeHintBoard = (): HintBoard => {
   const watchers = new Map<string, Set<Watcher>>()
-  const byEngine = new Map<string, { trust: HintTrust; readonly watchers: Set<Watcher> }>()
-  const ofEngine = (engine: string) => {
-    const known = byEngine.get(engine)
-    if (known !== undefined) return known
-    const made = { trust: noTrust, watchers: new Set<Watcher>() }
-    byEngine.set(engine, made)
-    return made
-  }
-  const learn = (watcher: Watcher, id: string): void => {
-    // An empty string names nothing, and is in many bodies.
-    if (id === "") return
-    watcher.ids.add(id)
-    const same = watchers.get(id) ?? new Set()
-    watchers.set(id, same.add(watcher))
-  }
-  const forget = (watcher: Watcher): void => {
-    for (const id of watcher.ids) {
-      const same = watchers.get(id)
-      same?.delete(watcher)
-      if (same?.size === 0) watchers.delete(id)
+  const byEngine = new Map<string, Group>()
+  const watch = Effect.fnUntraced(function* ({ ids, engine_reference: engine }: Watched) {
+    const group = engine === undefined ? undefined : (byEngine.get(engine) ?? newGroup())
+    if (engine !== undefined && group !== undefined) byEngine.set(engine, group)
+    const watcher = makeWatcher(yield* Clock.Clock, yield* Queue.sliding<void>(1), group)
+    const learnt = new Set<string>()
+    const learn = (id: string): void => {
+      // An empty string names nothing, and is in many bodies.
+      if (id === "") return
+      learnt.add(id)
+      watchers.set(id, (watchers.get(id) ?? new Set()).add(watcher))
     }
-    if (watcher.engine_reference !== undefined) ofEngine(watcher.engine_reference).watchers.delete(watcher)
-  }
-  const enter = Effect.fnUntraced(function* ({ ids, engine_reference }: Watched) {
-    const clock = yield* Clock.Clock
-    const never = { waitingAt: -Infinity, answeredAt: -Infinity, confirmedAt: -Infinity, lookedAt: -Infinity }
-    const stirred = yield* Queue.sliding<void>(1)
-    const idle = { hinted: false, wake: () => undefined }
-    const watcher: Watcher = { clock, engine_reference, ids: new Set(), stirred, ...idle, ...never }
-    for (const id of ids) if (id !== undefined) learn(watcher, id)
-    if (engine_reference !== undefined) ofEngine(engine_reference).watchers.add(watcher)
-    return watcher
-  })
-  const settleTrust = (engine: string, result: LookResult): void => {
-    const group = ofEngine(engine)
-    const before = isTrusted(group.trust)
-    group.trust = trustAfter(group.trust, result)
-    // A watch that sleeps long because of a trust that is gone has to poll now.
-    if (before && !isTrusted(group.trust)) for (const watcher of group.watchers) stir(watcher)
-  }
-  const watchOf = (watcher: Watcher): HintWatch => ({
-    learn: (id) => learn(watcher, id),
-    isHinted: () => watcher.hinted,
-    isTrusted: () =>
-      watcher.engine_reference !== undefined && isTrusted(ofEngine(watcher.engine_reference).trust),
-    rest: (ms) => Effect.asVoid(Effect.timeoutOption(Queue.take(watcher.stirred), ms)),
-    onStir: (wake) => void (watcher.wake = wake),
-    beginLook: (now) => {
-      const { hinted, waitingAt } = watcher
-      Object.assign(watcher, { hinted: false, waitingAt: -Infinity, answeredAt: waitingAt, lookedAt: now })
-      return hinted
-    },
-    endLook: (result) => {
-      if (result.told !== "nothing") watcher.confirmedAt = Math.max(watcher.confirmedAt, watcher.answeredAt)
-      if (watcher.engine_reference !== undefined) settleTrust(watcher.engine_reference, result)
-    },
-  })
+    for (const id of ids) if (id !== undefined) learn(id)
+    group?.watchers.add(watcher)
+    const forget = (): void => {
+      for (const id of learnt) {
+        const same = watchers.get(id)
+        same?.delete(watcher)
+        if (same?.size === 0) watchers.delete(id)
+      }
+      group?.watchers.delete(watcher)
+    }
+    yield* Effect.addFinalizer(() => Effect.sync(forget))
+    return { ...watcher, learn } satisfies HintWatch
+  }, Effect.uninterruptible)
   return {
-    source: { on: true, watch: (watched) => watchScoped(enter(watched), forget, watchOf) },
-    offer: (event) => offerTo(watchers, event),
+    source: { on: true, watch },
+    offer: ({ texts, dateMs }) => {
+      if (watchers.size === 0) return
+      for (const text of texts) for (const watcher of watchers.get(text) ?? []) watcher.hear(dateMs)
+    },
   }
 }
 
-const stir = ({ stirred, wake }: Watcher): void => {
-  Queue.offerUnsafe(stirred, undefined)
-  wake()
-}
+const newGroup = (): Group => ({ trust: noTrust, watchers: new Set() })
 
-const watchScoped = (
-  enter: Effect.Effect<Watcher>,
-  forget: (watcher: Watcher) => void,
-  watchOf: (watcher: Watcher) => HintWatch,
-) =>
-  Effect.map(
-    Effect.acquireRelease(enter, (watcher) => Effect.sync(() => forget(watcher))),
-    watchOf,
-  )
-
-const offerTo = (watchers: ReadonlyMap<string, ReadonlySet<Watcher>>, { texts, dateMs }: EventView): void => {
-  if (watchers.size === 0) return
-  for (const text of texts)
-    for (const watcher of watchers.get(text) ?? []) {
-      const date = plausibleDate(dateMs, watcher.clock.currentTimeMillisUnsafe())
-      if (isOutdated(date, watcher)) continue
-      watcher.waitingAt = Math.max(watcher.waitingAt, date ?? -Infinity)
-      if (watcher.hinted) continue
-      watcher.hinted = true
-      stir(watcher)
-    }
-}
+/** Unless webhooks are on, nobody offers anything, and there are no hints. */
+export const Hints = Context.Reference<HintSource>("nightjar/client/Hints", {
+  defaultValue: () => ({ ...makeHintBoard().source, on: false }),
+})

@@ -22,9 +22,6 @@ import type { HttpBody, HttpClientRequest } from "effect/http"
 export interface ConnectionOptions {
   /** Per origin; more than the calls that run at once, because open attachments hold one each. */
   readonly connectionsMax?: number
-  /** How long an unused connection is kept; shorter than the 5 seconds of many servers. */
-  readonly keepAliveMs?: number
-  readonly connectTimeoutMs?: number
   /** Whether any certificate is accepted; if not, they are checked, whatever the environment says. */
   readonly acceptAnyCertificate?: boolean
 }
@@ -33,9 +30,10 @@ const makePool = (options: ConnectionOptions): Effect.Effect<Undici.Dispatcher, 
   NodeHttpClient.makeDispatcherOptions({
     connections: options.connectionsMax ?? 96,
     pipelining: 1,
-    keepAliveTimeout: options.keepAliveMs ?? 4_000,
+    // Shorter than the 5 seconds of many servers.
+    keepAliveTimeout: 4_000,
     connect: {
-      timeout: options.connectTimeoutMs ?? 10_000,
+      timeout: 10_000,
       // Set in both cases: if it were left out, NODE_TLS_REJECT_UNAUTHORIZED=0 would apply.
       rejectUnauthorized: options.acceptAnyCertificate !== true,
     },
@@ -269,10 +267,8 @@ const bytesOf = (body: HttpBody.HttpBody): Undici.Dispatcher.DispatchOptions["bo
   return body._tag === "Uint8Array" ? body.body : undefined
 }
 
-type Failed = (
-  reason: HttpClientError.HttpClientErrorReason,
-) => Effect.Effect<never, HttpClientError.HttpClientError>
-const failed: Failed = (reason) => Effect.fail(new HttpClientError.HttpClientError({ reason }))
+const failed = (reason: HttpClientError.HttpClientErrorReason) =>
+  Effect.fail(new HttpClientError.HttpClientError({ reason }))
 
 const send = (
   pool: Undici.Dispatcher,

@@ -7,7 +7,7 @@
  */
 import { Duration, Effect } from "effect"
 import { retrySchedule, type WaitPolicy } from "../base/Time.ts"
-import type { CallFailure } from "./Service.ts"
+import type { CallAbout, CallFailure } from "./Service.ts"
 
 /** Limits of a lane's rate in requests per second; from the upper one on, it is not paced. */
 const rateMin = 0.2
@@ -106,7 +106,6 @@ export const rateOf = ({ mode }: Pace): number => {
   }
 }
 
-/** A request is sent. */
 export const noteSent = (before: Pace, nowMs: number): Pace => {
   const { mode } = before
   const rate = rateOf(before)
@@ -241,16 +240,9 @@ const slowDown = (before: Pace, { sentMs, nowMs, askedMs }: Complaint): Pace => 
 // A Retry-After counts in full for the execution, session or login of the call, and for its endpoint only if
 // it names none: an absurd wait affects only its own task.
 
-/** Which endpoint a call uses, and what it is about; flow results have a limit per session (section 8). */
-export interface Asked {
+/** A call, and whom it asks. */
+export interface Asked extends CallAbout {
   readonly host: string
-  readonly endpoint: string
-  /** The execution, session, login or engine; absent if a call is about none of them. */
-  readonly subject?: string
-  /** The document, if it is one of a session: only a Retry-After is about it alone. */
-  readonly part?: string
-  /** A limit on one session says nothing about the pace of its host. */
-  readonly limit?: "host" | "session"
 }
 
 export interface Closure {
@@ -288,7 +280,6 @@ export const retryWaitMax = Duration.minutes(10)
 /** Tries of a call whose failure a retry is unlikely to fix. */
 const hopelessTriesMax = 2
 
-/** How long the service asks us to wait. */
 export const askedWait = (failure: CallFailure): Duration.Duration =>
   (failure._tag === "Throttled" ? failure.retry_after : undefined) ?? Duration.zero
 
@@ -297,29 +288,24 @@ export interface RetryOptions {
   readonly triesMax: number
   /** Milliseconds since 1970: a wait that would end later is not begun. */
   readonly untilAt?: number
-  /** `return` is for a start: only what certainly created nothing (NotSent, Throttled) is sent again. */
-  readonly lostAnswers?: "repeat" | "return"
   /** The service may be away, and what answers in its place, such as a gateway with a 404, is not it. */
   readonly isAway?: boolean
 }
 
-/** How often a call that failed in this way may be made in total. */
 const triesAllowed = (failure: CallFailure, options: RetryOptions): number => {
   switch (failure._tag) {
     case "NotSent":
+    case "AnswerLost":
       return options.triesMax
     case "Throttled":
       return Duration.isGreaterThan(askedWait(failure), retryWaitMax) ? 1 : options.triesMax
-    case "AnswerLost":
-      return options.lostAnswers === "return" ? 1 : options.triesMax
     case "SecretRefused":
     case "UnexpectedAnswer":
       if (options.isAway === true && failure._tag === "UnexpectedAnswer") return options.triesMax
-      return options.lostAnswers === "return" ? 1 : Math.min(options.triesMax, hopelessTriesMax)
+      return Math.min(options.triesMax, hopelessTriesMax)
   }
 }
 
-/** Retries a call as `options` say; fails with the last failure. */
 export const retryCall = <A, R>(
   call: Effect.Effect<A, CallFailure, R>,
   options: RetryOptions,

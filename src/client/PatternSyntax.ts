@@ -5,10 +5,12 @@
  * pattern that grows beyond the limits when its repetitions are written out.
  */
 
-export type Translation =
-  | { readonly _tag: "Linear"; readonly source: string }
-  /** `why` is a clause that follows "is not checked: ". */
-  | { readonly _tag: "Refused"; readonly why: string }
+/** Why a pattern is not translated: a clause that follows "is not checked: ". */
+export class NotTranslated extends Error {}
+
+const refuse = (why: string): never => {
+  throw new NotTranslated(why)
+}
 
 const lengthMax = 2_000
 /** Signs of a pattern after its counted repetitions are written out. */
@@ -35,33 +37,45 @@ const othersThan = (ranges: Ranges): Ranges => [
   ...ranges.map(([first], index): Ranges[number] => [(ranges[index - 1]?.[1] ?? -1) + 1, first - 1]),
   [(ranges.at(-1)?.[1] ?? -1) + 1, lastPoint],
 ]
-/** What may appear in a class for each escape that is a set of characters. */
-const sets: ReadonlyMap<string, string> = new Map([
-  ["s", inClass(spaces)],
-  ["S", inClass(othersThan(spaces))],
-  ["d", "\\d"],
-  ["D", "\\D"],
-  ["w", "\\w"],
-  ["W", "\\W"],
-])
-const controls: ReadonlyMap<string, number> = new Map([
-  ["t", 0x09],
-  ["n", 0x0a],
-  ["v", 0x0b],
-  ["f", 0x0c],
-  ["r", 0x0d],
-  ["0", 0x00],
-])
+/** One character, or what stands in a class for a set of them. */
+type Sign = { readonly code: number } | { readonly set: string }
 
-interface Reading {
-  readonly pattern: string
-  readonly unicode: boolean
-  at: number
-  refused: string | undefined
+const controls: Readonly<Record<string, number>> = { t: 0x09, n: 0x0a, v: 0x0b, f: 0x0c, r: 0x0d, 0: 0x00 }
+const ofHex = (digits: string | undefined): Sign => ({ code: Number.parseInt(digits ?? "0", 16) })
+const ofText = (text: string | undefined): Sign => ({ code: text?.codePointAt(0) ?? 0 })
+
+interface Row {
+  readonly sign: RegExp
+  readonly read: (found: ReadonlyArray<string | undefined>) => Sign
+  /** Only patterns that parse with the u flag have it. */
+  readonly isUnicode?: true
 }
-type Sign =
-  | { readonly _tag: "Point"; readonly code: number }
-  | { readonly _tag: "Set"; readonly inClass: string }
+
+/** The signs for one character, in a class and outside; the first that fits counts. */
+const characters: ReadonlyArray<Row> = [
+  { sign: /\\s/y, read: () => ({ set: inClass(spaces) }) },
+  { sign: /\\S/y, read: () => ({ set: inClass(othersThan(spaces)) }) },
+  { sign: /\\[dDwW]/y, read: ([set = ""]) => ({ set }) },
+  { sign: /\\(?:[1-9k]|0\d)/y, read: () => refuse("it uses a backreference") },
+  // General categories by their short names, and scripts: both engines use the same names.
+  {
+    sign: /\\([pP])\{(?:Script|sc)=([A-Z][A-Za-z_]+)\}/y,
+    read: ([, kind, name]) => ({ set: `\\${kind}{${name}}` }),
+    isUnicode: true,
+  },
+  { sign: /\\[pP]\{[A-Z][a-z]?\}/y, read: ([set = ""]) => ({ set }), isUnicode: true },
+  { sign: /\\[pP]/y, read: () => refuse("it uses an unknown character property") },
+  { sign: /\\([tnvfr0])/y, read: ([, letter = ""]) => ({ code: controls[letter] ?? 0 }) },
+  { sign: /\\c([A-Za-z])/y, read: ([, letter]) => ({ code: (letter?.codePointAt(0) ?? 0) % 32 }) },
+  { sign: /\\x([0-9A-Fa-f]{2})/y, read: ([, digits]) => ofHex(digits) },
+  {
+    sign: /\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})/iy,
+    read: ([, high, low]) => ofText(String.fromCharCode(Number(`0x${high}`), Number(`0x${low}`))),
+  },
+  { sign: /\\u([0-9A-Fa-f]{4})/y, read: ([, digits]) => ofHex(digits) },
+  { sign: /\\u\{([0-9A-Fa-f]{1,8})\}/y, read: ([, digits]) => ofHex(digits), isUnicode: true },
+  { sign: /\\?([^])/uy, read: ([, text]) => ofText(text) },
+]
 
 /** What `new RegExp` accepts: with the u flag, as JSON Schema asks, or without it if only that works. */
 const parses = (pattern: string, flags: string): boolean => {
@@ -72,188 +86,118 @@ const parses = (pattern: string, flags: string): boolean => {
   }
 }
 
-export const translatePattern = (pattern: string): Translation => {
-  if (pattern.length > lengthMax) return { _tag: "Refused", why: `it is longer than ${lengthMax} characters` }
-  const unicode = parses(pattern, "u")
-  if (!unicode && !parses(pattern, "")) return { _tag: "Refused", why: "it is not a regular expression" }
-  const reading: Reading = { pattern, unicode, at: 0, refused: undefined }
-  const source = translate(reading)
-  return reading.refused === undefined
-    ? { _tag: "Linear", source }
-    : { _tag: "Refused", why: reading.refused }
+class Reading {
+  readonly #pattern: string
+  readonly #rows: ReadonlyArray<Row>
+  #at = 0
+
+  constructor(pattern: string) {
+    const isUnicode = parses(pattern, "u")
+    if (!isUnicode && !parses(pattern, "")) refuse("it is not a regular expression")
+    this.#pattern = pattern
+    this.#rows = characters.filter((row) => isUnicode || row.isUnicode !== true)
+  }
+
+  get isOver(): boolean {
+    return this.#at >= this.#pattern.length
+  }
+
+  /** What stands here, if it is this sign; then it is behind the reader. */
+  take(sign: RegExp): RegExpExecArray | undefined {
+    sign.lastIndex = this.#at
+    const found = sign.exec(this.#pattern) ?? undefined
+    if (found !== undefined) this.#at = sign.lastIndex
+    return found
+  }
+
+  character(): Sign {
+    for (const { sign, read } of this.#rows) {
+      const found = this.take(sign)
+      if (found !== undefined) return read(found)
+    }
+    return refuse("it is not a regular expression")
+  }
 }
 
-/** The size of each open group so far, innermost last, and that of the newest sign or group. */
-interface Sizes {
-  readonly open: Array<number>
-  newest: number
-}
-
-const translate = (reading: Reading): string => {
-  const { pattern } = reading
-  const sizes: Sizes = { open: [0], newest: 0 }
+/** The pattern for RE2; fails with `NotTranslated`. */
+export const translatePattern = (pattern: string): string => {
+  if (pattern.length > lengthMax) refuse(`it is longer than ${lengthMax} characters`)
+  const reading = new Reading(pattern)
+  /** The size of each open group so far, innermost last, and that of the newest sign or group. */
+  const open: Array<number> = [0]
+  let newest = 0
+  const grow = (by: number, of = by): void => {
+    const total = (open.pop() ?? 0) + by
+    open.push(total)
+    newest = of
+    if (total > sizeMax) refuse("it repeats too often")
+  }
   let source = ""
-  while (reading.at < pattern.length && reading.refused === undefined) {
-    const sign = pattern[reading.at] ?? ""
-    if (sign === "(") {
-      source += openGroup(reading)
-      sizes.open.push(0)
-    } else if (sign === ")") {
-      reading.at += 1
+  while (!reading.isOver) {
+    const repetition = reading.take(/(?:[*+?]|\{\d{1,9}(?:,\d{0,9})?\})\??/y)?.[0]
+    if (repetition !== undefined) {
+      source += repetition
+      grow(newest * Math.max(0, timesOf(repetition) - 1), newest)
+    } else if (reading.take(/\)/y) !== undefined) {
       source += ")"
-      grow(reading, sizes, (sizes.open.length > 1 ? sizes.open.pop() : undefined) ?? 0)
-    } else if (sign === "^" || sign === "$" || sign === "|") {
-      reading.at += 1
-      source += sign
-      grow(reading, sizes, 1)
+      grow((open.length > 1 ? open.pop() : undefined) ?? 0)
+    } else if (takesGroup(reading)) {
+      source += "(?:"
+      open.push(0)
     } else {
-      const repetition = repetitionAt(pattern, reading.at)
-      if (repetition === undefined) {
-        source += atom(reading)
-        grow(reading, sizes, 1)
-      } else {
-        reading.at += repetition.text.length
-        source += repetition.text
-        grow(reading, sizes, sizes.newest * Math.max(0, repetition.times - 1), sizes.newest)
-      }
+      source += atom(reading)
+      grow(1)
     }
   }
   return source
 }
 
-const grow = (reading: Reading, sizes: Sizes, by: number, newest = by): void => {
-  const total = (sizes.open.pop() ?? 0) + by
-  sizes.open.push(total)
-  sizes.newest = newest
-  if (total > sizeMax) reading.refused = "it repeats too often"
+/** How often the sign before a repetition is written out. */
+const timesOf = (repetition: string): number => {
+  const [least = 1, most = least + 1] = repetition.match(/\d+/g)?.map(Number) ?? []
+  return repetition.includes(",") ? Math.max(least, most) : least
 }
 
-/** `times` is how often the sign before it is written out. */
-const repetitionAt = (pattern: string, at: number) => {
-  const text = /^(?:[*+?]|\{\d{1,9}(?:,\d{0,9})?\})\??/.exec(pattern.slice(at, at + 24))?.[0]
-  if (text === undefined) return undefined
-  const [least = 1, most = least + 1] = text.match(/\d+/g)?.map(Number) ?? []
-  return { text, times: text.includes(",") ? Math.max(least, most) : least }
+const takesGroup = (reading: Reading): boolean => {
+  if (reading.take(/\(\?<?[=!]/y) !== undefined) refuse("it uses lookahead or lookbehind")
+  if (reading.take(/\((?:\?:|\?<[^>]*>|(?!\?))/y) !== undefined) return true
+  return reading.take(/\(/y) !== undefined && refuse("it changes its flags inside the pattern")
 }
 
-const openGroup = (reading: Reading): string => {
-  const rest = reading.pattern.slice(reading.at, reading.at + 4)
-  if (/^\(\?<?[=!]/.test(rest)) reading.refused = "it uses lookahead or lookbehind"
-  const named = rest.startsWith("(?<")
-  const plain = !rest.startsWith("(?")
-  if (!plain && !named && !rest.startsWith("(?:"))
-    reading.refused ??= "it changes its flags inside the pattern"
-  reading.at = named ? reading.pattern.indexOf(">", reading.at) + 1 : reading.at + (plain ? 1 : 3)
-  return "(?:"
-}
-
-/** One sign that matches one character. */
+/** One sign that matches one character, or a place between two. */
 const atom = (reading: Reading): string => {
-  const sign = reading.pattern[reading.at]
-  if (sign === "[") return characterClass(reading)
-  if (sign === ".") {
-    reading.at += 1
-    return `[^\\n\\r${point(0x2028)}${point(0x2029)}]`
-  }
-  const word = /^\\[bB]/.exec(reading.pattern.slice(reading.at, reading.at + 2))?.[0]
-  if (word !== undefined) {
-    reading.at += 2
-    return word
-  }
-  const read = character(reading)
-  return read._tag === "Point" ? point(read.code) : `[${read.inClass}]`
+  const same = reading.take(/[\^$|]|\\[bB]/y)?.[0]
+  if (same !== undefined) return same
+  if (reading.take(/\./y) !== undefined) return `[^\\n\\r${point(0x2028)}${point(0x2029)}]`
+  const opening = reading.take(/\[\^?/y)?.[0]
+  if (opening !== undefined) return characterClass(reading, opening)
+  const sign = reading.character()
+  return "code" in sign ? point(sign.code) : `[${sign.set}]`
 }
 
-const characterClass = (reading: Reading): string => {
-  const { pattern } = reading
-  const isNegated = pattern[reading.at + 1] === "^"
-  reading.at += isNegated ? 2 : 1
+const hyphen: Sign = { code: 0x2d }
+const everything = `${point(0)}-${point(lastPoint)}`
+
+const characterClass = (reading: Reading, opening: string): string => {
   let items = ""
-  while (reading.at < pattern.length && pattern[reading.at] !== "]") {
+  while (!reading.isOver && reading.take(/\]/y) === undefined) {
     const first = classCharacter(reading)
-    const ranges = pattern[reading.at] === "-" && (pattern[reading.at + 1] ?? "]") !== "]"
-    if (!ranges) {
-      items += first._tag === "Point" ? point(first.code) : first.inClass
+    if (reading.take(/-(?!\]|$)/y) === undefined) {
+      items += inClassOf(first)
       continue
     }
-    reading.at += 1
     const last = classCharacter(reading)
-    if (first._tag === "Point" && last._tag === "Point") {
-      items += `${point(first.code)}-${point(last.code)}`
-      continue
-    }
     // Next to a set of characters, the hyphen stands for itself.
-    for (const one of [first, { _tag: "Point", code: 0x2d } as const, last])
-      items += one._tag === "Point" ? point(one.code) : one.inClass
+    items +=
+      "code" in first && "code" in last
+        ? `${point(first.code)}-${point(last.code)}`
+        : [first, hyphen, last].map(inClassOf).join("")
   }
-  reading.at += 1
-  const everything = `${point(0)}-${point(lastPoint)}`
-  if (items === "") return isNegated ? `[${everything}]` : `[^${everything}]`
-  return isNegated ? `[^${items}]` : `[${items}]`
+  if (items !== "") return `${opening}${items}]`
+  return opening === "[^" ? `[${everything}]` : `[^${everything}]`
 }
 
-const classCharacter = (reading: Reading): Sign => {
-  if (!reading.pattern.startsWith("\\b", reading.at)) return character(reading)
-  reading.at += 2
-  return { _tag: "Point", code: 0x08 }
-}
+const inClassOf = (sign: Sign): string => ("code" in sign ? point(sign.code) : sign.set)
 
-const character = (reading: Reading): Sign => {
-  const { pattern, at } = reading
-  if (pattern[at] !== "\\") return literal(reading)
-  const sign = pattern[at + 1] ?? ""
-  const set = sets.get(sign)
-  if (set !== undefined) {
-    reading.at += 2
-    return { _tag: "Set", inClass: set }
-  }
-  if (/[1-9k]/.test(sign) || /^0\d/.test(pattern.slice(at + 1, at + 3)))
-    reading.refused ??= "it uses a backreference"
-  if (sign === "p" || sign === "P") return property(reading)
-  return escaped(reading, sign)
-}
-
-const literal = (reading: Reading): Sign => {
-  const code = reading.pattern.codePointAt(reading.at) ?? 0
-  reading.at += code > 0xffff ? 2 : 1
-  return { _tag: "Point", code }
-}
-
-const escaped = (reading: Reading, sign: string): Sign => {
-  const { pattern, at } = reading
-  const control = controls.get(sign)
-  const found = /^(?:c([A-Za-z])|x([0-9A-Fa-f]{2})|u\{([0-9A-Fa-f]{1,8})\}|u([0-9A-Fa-f]{4}))/.exec(
-    pattern.slice(at + 1, at + 12),
-  )
-  const [whole, letter, short, braced, four] = found ?? []
-  if (control !== undefined) {
-    reading.at += 2
-    return { _tag: "Point", code: control }
-  }
-  if (whole === undefined || (braced !== undefined && !reading.unicode)) {
-    reading.at += 1
-    return literal(reading)
-  }
-  reading.at += 1 + whole.length
-  if (letter !== undefined) return { _tag: "Point", code: (letter.codePointAt(0) ?? 0) % 32 }
-  const code = Number.parseInt(short ?? braced ?? four ?? "0", 16)
-  const low = /^\\u(D[C-F][0-9A-F]{2})/i.exec(pattern.slice(reading.at, reading.at + 6))?.[1]
-  if (four === undefined || code < 0xd800 || code > 0xdbff || low === undefined)
-    return { _tag: "Point", code }
-  reading.at += 6
-  return { _tag: "Point", code: (code - 0xd800) * 0x400 + Number.parseInt(low, 16) - 0xdc00 + 0x10000 }
-}
-
-/** General categories by their short names, and scripts; both engines use the same names. */
-const property = (reading: Reading): Sign => {
-  const text = reading.pattern.slice(reading.at, reading.at + 48)
-  const [whole, negation, script, name] =
-    /^\\([pP])\{(?:(Script=|sc=)([A-Z][A-Za-z_]+)|[A-Z][a-z]?)\}/.exec(text) ?? []
-  if (whole === undefined || !reading.unicode) {
-    reading.refused ??= "it uses an unknown character property"
-    reading.at += 2
-    return { _tag: "Set", inClass: "" }
-  }
-  reading.at += whole.length
-  return { _tag: "Set", inClass: script === undefined ? whole : `\\${negation}{${name}}` }
-}
+const classCharacter = (reading: Reading): Sign =>
+  reading.take(/\\b/y) === undefined ? reading.character() : { code: 0x08 }

@@ -78,8 +78,8 @@ export type ResultsAnswer =
   | { readonly _tag: "NothingThere"; readonly http_status: number }
 
 export type EngineAnswer =
-  | { readonly _tag: "Engine"; readonly engine: EngineDetails; readonly body: Body }
-  | { readonly _tag: "EngineUnknown"; readonly http_status: 404 | 422 }
+  | { readonly _tag: "Engine"; readonly engine: EngineDetails }
+  | { readonly _tag: "EngineUnknown" }
   | { readonly _tag: "EngineUnavailable"; readonly retry_after?: Duration.Duration; readonly detail?: string }
 
 /** 4.6. `Refused` is the uniform 403: it never says why, and the ticket can no longer be used. */
@@ -168,11 +168,11 @@ export class Service extends Context.Service<
 // The service with something done to every call, whatever the call is: one list of the port's methods for
 // all such wrappers, so that none is forgotten.
 
-/** Which call of the port it is, and what it is about, if it is about one thing. */
+/** Which call of the port it is, and which execution, session, login or engine it is about, if one. */
 export interface CallAbout {
   readonly endpoint: string
   readonly subject?: string
-  /** The document, if it is one of a session. */
+  /** The document, if it is one of a session: only a Retry-After is about it alone. */
   readonly part?: string
   /** The part of the service that it goes to; elsewhere than `base_url` only for results and documents. */
   readonly at?: keyof ServiceAddresses

@@ -4,20 +4,23 @@
  * application secret is sent to the configured URLs only; redirects are not followed; answers are bounded
  * in size and time; nothing is retried.
  */
-import { Effect, Layer, Redacted } from "effect"
-import { Headers, HttpClient } from "effect/http"
+import { Effect, Layer, Predicate, Redacted, Result } from "effect"
+import type { HttpClient } from "effect/http"
 import type { ExecutionId } from "../service/Ids.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import { ExecutionApi, FlowApi, secretHeader } from "../service/Api.ts"
-import { CallObserver, encodeSegment, retryAfter, type Endpoint } from "./CallFailures.ts"
-import { makeExchange, type Answer, type ServiceLimits } from "./Exchange.ts"
-import { Service, Throttled, checkAddress, checkSecret } from "./Service.ts"
+import { ExecutionApi, FlowApi } from "../service/Api.ts"
+import { encodeSegment, retryAfter, type Endpoint } from "./CallFailures.ts"
+import { openExchange, type Answer, type ServiceLimits } from "./Exchange.ts"
+import { AnswerLost, Service, Throttled, UnexpectedAnswer, checkAddress } from "./Service.ts"
 import type {
   AbortAnswer,
   CallFailure,
   DeleteAnswer,
+  EngineAnswer,
+  ExchangeAnswer,
   PollAnswer,
   ResultsAnswer,
+  RevokeAnswer,
   ServiceSettings,
   ServiceSettingsRefused,
   StartAnswer,
@@ -26,8 +29,7 @@ import type {
 } from "./Service.ts"
 import { refusalIn } from "../service/Ends.ts"
 import { recordsPlace, type ResultsSource, type SourceIds } from "../service/FlowResults.ts"
-import { answerEngine, answerEngines, answerExchange, answerRevoke, answerStatus } from "./EngineAnswers.ts"
-import { viewAcceptance, viewSessionToken, viewState, viewTicket, withUsableIds } from "./Views.ts"
+import { readEngine, viewAcceptance, viewExchanged, viewSecret, viewState, withUsableIds } from "./Views.ts"
 
 const endpoints = {
   ...ExecutionApi.groups.executions.endpoints,
@@ -42,14 +44,14 @@ const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
     case 200:
     case 201:
     case 202: {
-      const { body: read, unblanked } = yield* answer.issuing
+      const { body: read, unblanked } = yield* answer.issued("object")
       const body = withUsableIds(read)
-      const ticket = viewTicket(unblanked)
+      const ticket = viewSecret(unblanked, "ticket")
       const view = viewAcceptance(body.json)
       const { http_status } = answer
       const known = yield* KnownSecrets
       // Later answers may repeat them, for as long as this process lives.
-      for (const one of [ticket, viewSessionToken(unblanked)])
+      for (const one of [ticket, viewSecret(unblanked, "session_token")])
         if (one !== undefined) known.hold(one, "process")
       return ticket === undefined
         ? { _tag: "Accepted", http_status, body, view }
@@ -82,7 +84,7 @@ const answerState = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
   switch (answer.http_status) {
     case 200:
     case 202: {
-      const body = withUsableIds(yield* answer.object)
+      const body = withUsableIds(yield* answer.json("object"))
       return { _tag: answer.http_status === 200 ? "Closed" : "Working", body, view: viewState(body.json) }
     }
     case 423: {
@@ -128,6 +130,14 @@ const rememberRefusal = (poll: (execution_id: ExecutionId) => Effect.Effect<Poll
     })
 }
 
+/** Answers in which the status says everything. */
+const answerStatus =
+  <A>(answers: Readonly<Record<number, A>>) =>
+  (answer: Answer): Effect.Effect<A, CallFailure> => {
+    const known = answers[answer.http_status]
+    return known === undefined ? answer.undocumented : Effect.as(answer.discard, known)
+  }
+
 /** 4.4 */
 const answerAbort = answerStatus<AbortAnswer>({
   204: "aborted",
@@ -144,7 +154,7 @@ const answerResults = (source: ResultsSource) =>
   Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<ResultsAnswer, CallFailure> {
     const { http_status } = answer
     if (http_status === 200) {
-      const body = yield* source.records.includes("body") ? answer.json : answer.object
+      const body = yield* answer.json(source.records.includes("body") ? "value" : "object")
       return { _tag: "Results", body }
     }
     if (source.nothing.includes(http_status)) {
@@ -165,7 +175,6 @@ const endpointOf = ({ name, path }: ResultsSource): Endpoint => ({
   method: "GET",
   path: path.replaceAll(/\{([a-z_]+)\}/g, ":$1"),
   "~Params": { Type: undefined },
-  "~Query": { Encoded: undefined },
   "~Payload": { Type: undefined },
 })
 
@@ -180,17 +189,84 @@ const answerAttachment = Effect.fnUntraced(function* (answer: Answer) {
     const document = { _tag: "Document" as const, bytes: answer.stream }
     return media_type === undefined ? document : { ...document, media_type }
   }
+  if (answer.http_status !== 404) return yield* answer.undocumented
   yield* answer.discard
-  return answer.http_status === 404 ? { _tag: "Missing" as const } : yield* answer.undocumented
+  return { _tag: "Missing" as const }
 })
 
-export const requestHeaders = (secret: string) =>
-  Headers.fromInput({
-    [secretHeader]: secret,
-    accept: "application/json, */*;q=0.1",
-    // Bodies are landed as they arrive and undici decompresses nothing, so they must not arrive compressed.
-    "accept-encoding": "identity",
-  })
+// Engines (4.8, 4.9): an unreadable answer is reported without quoting the body.
+
+/** 4.8 */
+const answerEngines = Effect.fnUntraced(function* (answer: Answer) {
+  if (answer.http_status !== 200) return yield* answer.undocumented
+  const body = yield* answer.json("list")
+  if (body.unusable === undefined) return { body }
+  const message = `${answer.call}: the answer cannot be used: ${body.unusable} (200)`
+  return yield* new UnexpectedAnswer({ http_status: 200, message })
+})
+
+/** 4.9 */
+const answerEngine = Effect.fnUntraced(function* (
+  answer: Answer,
+): Effect.fn.Return<EngineAnswer, CallFailure> {
+  switch (answer.http_status) {
+    case 200: {
+      const { json } = yield* answer.json("object")
+      const engine = readEngine(json)
+      if (Result.isSuccess(engine)) return { _tag: "Engine", engine: engine.success }
+      const message = `${answer.call}: the engine's details cannot be read: ${engine.failure} (200)`
+      return yield* new UnexpectedAnswer({ http_status: 200, message })
+    }
+    case 404:
+    case 422:
+      yield* answer.discard
+      return { _tag: "EngineUnknown" }
+    case 503: {
+      const { json } = yield* answer.body
+      const detail = Predicate.isObject(json) ? json["detail"] : undefined
+      return {
+        _tag: "EngineUnavailable",
+        ...(yield* retryAfter(answer.response)),
+        ...(typeof detail === "string" ? { detail } : {}),
+      }
+    }
+    default:
+      return yield* answer.undocumented
+  }
+})
+
+// Tickets and tokens (4.6, 4.7). The bodies are never kept: that of an exchange holds the only copy of a key.
+
+/** 4.6: here, 403 is the answer for every failure and says nothing about the application secret. */
+const answerExchange = Effect.fnUntraced(function* (
+  answer: Answer,
+): Effect.fn.Return<ExchangeAnswer, CallFailure> {
+  switch (answer.http_status) {
+    case 200: {
+      const { body, unblanked } = yield* answer.issued("object")
+      const exchanged = viewExchanged(body.json, unblanked)
+      if (exchanged !== undefined) {
+        // Later answers may repeat it, for as long as this process lives.
+        ;(yield* KnownSecrets).hold(exchanged.token.token_key, "process")
+        return exchanged
+      }
+      const message = `${answer.call}: the answer contains no token (200)`
+      return yield* new AnswerLost({ message, http_status: 200 })
+    }
+    case 403:
+      yield* answer.discard
+      return { _tag: "Refused" }
+    default:
+      return yield* answer.undocumented
+  }
+})
+
+/** 4.7 */
+const answerRevoke = answerStatus<RevokeAnswer>({
+  204: "revoked",
+  304: "already_revoked",
+  404: "not_found",
+})
 
 /** A form is what logins are checked against: values that customers choose from are not echoes. */
 const ofForms = () => ({ place: "own" as const })
@@ -199,11 +275,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
   const base_url = yield* Effect.fromResult(checkAddress("base_url", settings.base_url))
   const flows_url = yield* Effect.fromResult(checkAddress("flows_url", settings.flows_url))
   const attachments_url = yield* Effect.fromResult(checkAddress("attachments_url", settings.attachments_url))
-  const secret = yield* Effect.fromResult(checkSecret(settings.app_secret))
-  const known = yield* KnownSecrets
-  known.hold(secret, "process")
-  const identity = { headers: requestHeaders(secret), secretHeader }
-  const exchange = makeExchange(yield* HttpClient.HttpClient, limits, identity, known, yield* CallObserver)
+  const exchange = yield* openExchange(settings.app_secret, limits)
   const start = exchange(endpoints.startExecution, base_url, "small", answerStart)
   const startWithToken = exchange(endpoints.startTokenized, base_url, "small", answerStart)
   const exchangeTicket = exchange(endpoints.exchangeTicket, base_url, "small", answerExchange)
@@ -253,7 +325,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
     showEngine: (engine_reference) =>
       // A reference that cannot be in a path is unknown (4.9: 422); requesting it would read another URL.
       encodeSegment(engine_reference) === undefined
-        ? Effect.succeed({ _tag: "EngineUnknown", http_status: 422 })
+        ? Effect.succeed({ _tag: "EngineUnknown" })
         : show({ params: { engine_reference } }),
   })
 })
@@ -261,7 +333,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
 export const ServiceHttp = {
   /**
    * Fails with ServiceSettingsRefused, before any request, if a URL or the secret cannot be used safely.
-   * `limits` are sizes in bytes and times; see `Exchange.ts` for their defaults.
+   * `limits` are those that differ from the defaults of `Exchange.ts`.
    */
   layer: (
     settings: ServiceSettings,

@@ -34,7 +34,6 @@ interface Lane {
   waiting: number
 }
 
-/** What all calls of a run know about how a host wants to be called. */
 export class ServicePause extends Context.Service<
   ServicePause,
   {
@@ -102,8 +101,9 @@ const learnFailure = Effect.fnUntraced(function* (asked: Asked, lane: Lane, sent
   const nowMs = yield* monotonicMs
   const complaint = { http_status, asked, engine, sentMs, nowMs, askedMs: askedMsOf(failure) }
   lane.pace = noteRetryAfter(lane.pace, asked, nowMs, complaint)
-  // A 504 is the lock of one flow session (4.10); it says nothing about the host.
-  if (http_status === 504 || asked.limit === "session") return
+  // A 504 is the lock of one flow session (4.10), and flow results have a limit per session (section 8):
+  // neither says anything about the host.
+  if (http_status === 504 || asked.at === "flows_url") return
   lane.pace = noteComplaint(lane.pace, complaint)
 })
 
@@ -163,25 +163,17 @@ const makePause = (requestsAtOnce: number) => {
           })
         : counted(lane, queue(asked, lane)),
     )
-  const paced = <A, R, E extends Tagged>(
-    asked: Asked,
-    lane: Lane,
-    call: Effect.Effect<A, CallFailure | E, R>,
-  ) =>
-    Effect.flatMap(monotonicMs, (sentMs) =>
-      call.pipe(
-        Effect.tap((answer) => learnAnswer(asked, lane, sentMs, answer)),
-        Effect.tapError((failure) => learnFailure(asked, lane, sentMs, failure)),
-      ),
-    )
   return ServicePause.of({
     call: <A, R, E extends Tagged = never>(asked: Asked, call: Effect.Effect<A, CallFailure | E, R>) => {
       const lane = laneOf(asked.host)
-      return Effect.uninterruptibleMask((restore): Effect.Effect<A, CallFailure | E, R> =>
-        Effect.andThen(
-          enter(asked, lane),
-          Effect.ensuring(restore(paced(asked, lane, call)), lane.permits.release(1)),
+      const paced = Effect.flatMap(monotonicMs, (sentMs) =>
+        call.pipe(
+          Effect.tap((answer) => learnAnswer(asked, lane, sentMs, answer)),
+          Effect.tapError((failure) => learnFailure(asked, lane, sentMs, failure)),
         ),
+      )
+      return Effect.uninterruptibleMask((restore): Effect.Effect<A, CallFailure | E, R> =>
+        Effect.andThen(enter(asked, lane), Effect.ensuring(restore(paced), lane.permits.release(1))),
       )
     },
   })
@@ -192,11 +184,9 @@ const hostOf = (address: string): string => (URL.canParse(address) ? new URL(add
 const make = Effect.fnUntraced(function* (addresses: ServiceAddresses) {
   const pause = yield* ServicePause
   const hosts = Record.map(addresses, hostOf)
-  return everyCall(yield* Service, (call, { at = "base_url", ...about }) => {
-    const asked: Asked = { host: hosts[at], ...about }
-    // Flow results have a limit per session (section 8).
-    return pause.call(at === "flows_url" ? { ...asked, limit: "session" } : asked, call)
-  })
+  return everyCall(yield* Service, (call, about) =>
+    pause.call({ host: hosts[about.at ?? "base_url"], ...about }, call),
+  )
 })
 
 export const ServicePaced = {

@@ -4,15 +4,13 @@
  * taken as done, and the listing says what came of it.
  */
 import { Context, Effect, Layer, Schema } from "effect"
-import { HttpClient } from "effect/http"
-import { FlowApi, secretHeader } from "../service/Api.ts"
-import { KnownSecrets } from "../privacy/KnownSecrets.ts"
+import type { HttpClient } from "effect/http"
+import { FlowApi } from "../service/Api.ts"
 import { resolveReference, type Secrets, type SecretUnavailable } from "../jobs/Secrets.ts"
 import type { ServiceTarget } from "../jobs/Job.ts"
-import { makeExchange, type Answer } from "./Exchange.ts"
-import { AnswerLost, checkAddress, checkSecret } from "./Service.ts"
+import { openExchange, type Answer } from "./Exchange.ts"
+import { AnswerLost, checkAddress } from "./Service.ts"
 import type { CallFailure, ServiceSettingsRefused } from "./Service.ts"
-import { requestHeaders } from "./ServiceHttp.ts"
 
 type Target = Pick<Extract<ServiceTarget, { _tag: "Remote" }>, "flows_url" | "app_secret">
 
@@ -64,7 +62,7 @@ const answerList = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Subscription>, CallFailure> {
   const { http_status, call } = answer
   if (http_status !== 200) return yield* answer.undocumented
-  const { json } = yield* answer.list
+  const { json } = yield* answer.json("list")
   return yield* readListing(json).pipe(
     Effect.mapError(
       () => new AnswerLost({ message: `${call}: the answer is not a list of subscriptions`, http_status }),
@@ -94,11 +92,7 @@ const answerChange = Effect.fnUntraced(function* (
 
 const make = Effect.fnUntraced(function* (target: Target) {
   const flows_url = yield* Effect.fromResult(checkAddress("flows_url", target.flows_url))
-  const secret = yield* Effect.fromResult(checkSecret(yield* resolveReference(target.app_secret)))
-  const known = yield* KnownSecrets
-  known.hold(secret, "process")
-  const identity = { headers: requestHeaders(secret), secretHeader }
-  const exchange = makeExchange(yield* HttpClient.HttpClient, {}, identity, known)
+  const exchange = yield* openExchange(yield* resolveReference(target.app_secret))
   const { listFlowHooks, createFlowHooks, updateFlowHooks, deleteFlowHooks } = FlowApi.groups.hooks.endpoints
   const list = exchange(listFlowHooks, flows_url, "small", answerList)
   const create = exchange(createFlowHooks, flows_url, "small", answerChange)

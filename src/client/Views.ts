@@ -1,16 +1,15 @@
 /**
- * Tolerant readings of bodies, derived from the contract's schemas: a field of the wrong type is absent, an
- * unknown field is ignored, and nothing here throws, whatever a body contains (promise 11).
+ * Tolerant readings of bodies: a field of the wrong type is absent, an unknown field is ignored, and nothing
+ * here throws, whatever a body contains (promise 11).
  */
-import { Predicate, Redacted, Result, Schema, SchemaAST } from "effect"
+import { Predicate, Record, Redacted, Result, Schema } from "effect"
 import { blanked } from "../privacy/KnownSecrets.ts"
 import { cutText, idCharactersMax, measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
 import { EngineDetails, FormSchema } from "../service/Engine.ts"
-import { FeatureState, acceptanceFields, executionStateFields } from "../service/Execution.ts"
 import { readProductsCount } from "../service/FlowResults.ts"
 import { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
 import { readJson } from "../service/ReadJson.ts"
-import { TokenContext, TokenPair } from "../service/Token.ts"
+import { TokenPair } from "../service/Execution.ts"
 
 const utf8 = new TextDecoder()
 
@@ -67,56 +66,27 @@ const ownField = (json: JsonObject, name: string): unknown =>
 
 type Reader<A> = (value: unknown) => A | undefined
 
-/** What `typeof` says of what a schema accepts, with `word` for one string; undefined if it asks for more. */
-const kindsOf = (ast: SchemaAST.AST): ReadonlyArray<string> | undefined => {
-  if (ast.checks !== undefined || ast.encoding !== undefined) return undefined
-  if (SchemaAST.isString(ast)) return ["string"]
-  if (SchemaAST.isBoolean(ast)) return ["boolean"]
-  if (SchemaAST.isNull(ast)) return ["null"]
-  if (SchemaAST.isLiteral(ast) && typeof ast.literal === "string") return ["word"]
-  if (!SchemaAST.isUnion(ast)) return undefined
-  const kinds = ast.types.map(kindsOf)
-  return kinds.every((known) => known !== undefined) ? kinds.flat() : undefined
-}
-
-/** `Schema.is` for fields that are read all night: most of the contract's are of a plain kind. */
-const isOf = <A>(schema: Schema.Schema<A>): ((value: unknown) => value is A) => {
-  const kinds = kindsOf(schema.ast)
-  // The words of an open enumeration are strings like any other.
-  if (kinds === undefined || (kinds.includes("word") && !kinds.includes("string"))) return Schema.is(schema)
-  return (value): value is A => kinds.includes(value === null ? "null" : typeof value)
-}
-
-const isBlanked = (id: string): boolean => id.includes(blanked)
-
-const exactly = <A>(is: (value: unknown) => value is A): Reader<Exclude<A, null | undefined>> => {
-  const present = (value: A): value is Exclude<A, null | undefined> => value !== null && value !== undefined
-  return (value) => (is(value) && present(value) ? value : undefined)
-}
-
 /** A string that is too long for anything but landing is cut; none of our own values equals a cut one. */
-const text = (is: (value: unknown) => value is string | null | undefined): Reader<string> => {
-  const read = exactly(is)
-  return (value) => {
-    const whole = read(value)
-    return whole === undefined ? undefined : cutText(whole)
-  }
+const text: Reader<string> = (value) => (typeof value === "string" ? cutText(value) : undefined)
+const flag: Reader<boolean> = (value) => (typeof value === "boolean" ? value : undefined)
+
+interface Brand<Id> {
+  readonly make: (text: string) => Id
 }
+
+const textOf =
+  <Id>(kind: Brand<Id>): Reader<Id> =>
+  (value) => {
+    const found = text(value)
+    return found === undefined ? undefined : kind.make(found)
+  }
 
 /** An id that contained a secret is not an id: nothing can be requested with it. */
-const id = (is: (value: unknown) => value is string): Reader<string> => {
-  const read = text(is)
-  return (value) => {
-    const found = read(value)
-    return found === undefined || isBlanked(found) ? undefined : found
-  }
-}
-
-const made =
-  <Id>(kind: { readonly make: (text: string) => Id }, read: Reader<string>): Reader<Id> =>
+const id =
+  <Id extends string>(kind: Brand<Id>): Reader<Id> =>
   (value) => {
-    const found = read(value)
-    return found === undefined ? undefined : kind.make(found)
+    const found = text(value)
+    return found === undefined || found.includes(blanked) ? undefined : kind.make(found)
   }
 
 const eachItem =
@@ -146,12 +116,12 @@ const isSecret = (value: unknown): value is string =>
 
 /** The content of an acceptance body. */
 export const viewAcceptance = viewOf({
-  execution_id: made(ExecutionId, id(isOf(acceptanceFields.execution_id))),
-  session_id: made(SessionId, id(isOf(acceptanceFields.session_id))),
-  external_execution_id: text(isOf(acceptanceFields.external_execution_id)),
-  status_code: text(isOf(acceptanceFields.status_code)),
-  status_reason: text(isOf(acceptanceFields.status_reason)),
-  authentication_status: text(isOf(executionStateFields.authentication_status)),
+  execution_id: id(ExecutionId),
+  session_id: id(SessionId),
+  external_execution_id: text,
+  status_code: text,
+  status_reason: text,
+  authentication_status: text,
 })
 
 export type AcceptanceView = ReturnType<typeof viewAcceptance> & {
@@ -159,24 +129,13 @@ export type AcceptanceView = ReturnType<typeof viewAcceptance> & {
   readonly ticket?: Redacted.Redacted<string>
 }
 
-/** Section 2.6: from an acceptance before anything in it was blanked. */
-export const viewTicket = (unblanked: unknown): Redacted.Redacted<string> | undefined =>
-  secretIn(unblanked, "ticket")
-/** Of the customer's session, which nobody here uses. */
-export const viewSessionToken = (unblanked: unknown): Redacted.Redacted<string> | undefined =>
-  secretIn(unblanked, "session_token")
-
-const secretIn = (unblanked: unknown, name: string): Redacted.Redacted<string> | undefined => {
+/** From an acceptance before it was blanked: the ticket (2.6), or the token of the customer's session. */
+export const viewSecret = (unblanked: unknown, name: "ticket" | "session_token") => {
   const found = Predicate.isObject(unblanked) ? ownField(unblanked, name) : undefined
   return isSecret(found) ? Redacted.make(found) : undefined
 }
 
-const featureFields = FeatureState.schema.fields
-
-const viewFeature = viewOf({
-  code: text(isOf(featureFields.code)),
-  status_reason: text(isOf(featureFields.status_reason)),
-})
+const viewFeature = viewOf({ code: text, status_reason: text })
 
 const readFeature = (value: unknown) => {
   const { code, status_reason } = viewFeature(value)
@@ -185,31 +144,30 @@ const readFeature = (value: unknown) => {
 
 /** The content of a state body. Dates are the service's own text. */
 export const viewState = viewOf({
-  execution_id: made(ExecutionId, id(isOf(executionStateFields.execution_id))),
-  session_id: made(SessionId, id(isOf(executionStateFields.session_id))),
-  customer_id: made(CustomerId, text(isOf(executionStateFields.customer_id))),
-  engine_reference: made(EngineReference, text(isOf(executionStateFields.engine_reference))),
-  external_execution_id: text(isOf(executionStateFields.external_execution_id)),
-  status_code: text(isOf(executionStateFields.status_code)),
-  status_reason: text(isOf(executionStateFields.status_reason)),
-  authentication_status: text(isOf(executionStateFields.authentication_status)),
-  is_closed: exactly(isOf(executionStateFields.is_closed)),
-  next_kick_date: text(isOf(executionStateFields.next_kick_date)),
-  date_created: text(isOf(executionStateFields.date_created)),
-  date_ended: text(isOf(executionStateFields.date_ended)),
+  execution_id: id(ExecutionId),
+  session_id: id(SessionId),
+  customer_id: textOf(CustomerId),
+  engine_reference: textOf(EngineReference),
+  external_execution_id: text,
+  status_code: text,
+  status_reason: text,
+  authentication_status: text,
+  is_closed: flag,
+  next_kick_date: text,
+  date_created: text,
+  date_ended: text,
   /** Absent only if no body was read; a count that is missing or malformed is `Unknown`. */
   products_count: readProductsCount,
   features: eachItem(readFeature),
 })
 export type StateView = ReturnType<typeof viewState>
 
-const contextFields = TokenContext.schema.fields
 const viewContext = viewOf({
-  engine_reference: made(EngineReference, text(isOf(contextFields.engine_reference))),
-  app_id: text(isOf(contextFields.app_id)),
-  customer_id: made(CustomerId, text(isOf(contextFields.customer_id))),
-  features: eachItem(text(isOf(contextFields.features.value))),
-  locking_hash: text(isOf(contextFields.locking_hash)),
+  engine_reference: textOf(EngineReference),
+  app_id: text,
+  customer_id: textOf(CustomerId),
+  features: eachItem(text),
+  locking_hash: text,
 })
 /** The content of a token's context (section 2.6). */
 export type TokenContextView = ReturnType<typeof viewContext>
@@ -225,9 +183,9 @@ export const viewExchanged = (json: unknown, unblanked: unknown) => {
   const pair = ownField(json, "token")
   const issued = ownField(unblanked, "token")
   if (!isTokenPair(pair) || !isTokenPair(issued) || !isSecret(issued.token_key)) return undefined
-  if (pair.token_id === "" || pair.token_id.length > idCharactersMax || isBlanked(pair.token_id))
-    return undefined
-  const token: TokenPairView = { token_id: pair.token_id, token_key: Redacted.make(issued.token_key) }
+  const { token_id } = pair
+  if (token_id === "" || token_id.length > idCharactersMax || token_id.includes(blanked)) return undefined
+  const token: TokenPairView = { token_id, token_key: Redacted.make(issued.token_key) }
   return { _tag: "Exchanged" as const, token, context: viewContext(ownField(json, "context")) }
 }
 
@@ -250,15 +208,7 @@ const engineNeutral = {
   status: "unknown",
   priority: 0,
   keywords: [],
-  color_primary: {
-    lighter: "",
-    light: "",
-    main: "",
-    dark: "",
-    darker: "",
-    contrast_text: "",
-    contrastText: "",
-  },
+  color_primary: Record.map(EngineDetails.schema.fields.color_primary.schema.fields, () => ""),
   main_category: "other",
   sub_categories: [],
   name: "",

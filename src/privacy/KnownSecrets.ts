@@ -7,9 +7,8 @@
 import { Context, Redacted, Schema, SchemaAST } from "effect"
 import { jsonIn, numberIn } from "../base/Text.ts"
 import { EngineDetails } from "../service/Engine.ts"
-import { Acceptance, ExecutionState, actionRequiredFields } from "../service/Execution.ts"
+import { Acceptance, ExecutionState, actionRequiredFields, exchangedFields } from "../service/Execution.ts"
 import { flowResultsFields } from "../service/FlowResults.ts"
-import { exchangedFields } from "../service/Token.ts"
 import * as Vocabulary from "../service/Vocabulary.ts"
 import { decodeEscapes, placesIn } from "./Escapes.ts"
 

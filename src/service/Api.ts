@@ -5,19 +5,33 @@
  */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Engine, EngineDetails, FeatureCode } from "./Engine.ts"
+import { Engine, EngineDetails, FeatureCode, open, openEnum } from "./Engine.ts"
 import {
+  ExchangeRequest,
   FlowHook,
   StartRequest,
+  TokenizedStartRequest,
   ValidationItem,
   acceptanceFields,
   actionRequiredFields,
+  exchangedFields,
   executionStateFields,
 } from "./Execution.ts"
 import { flowResultsFields, flowResultsPath, profilePath } from "./FlowResults.ts"
-import { answer, emptyAnswer, open, openEnum } from "./Open.ts"
-import { ExchangeRequest, exchangedFields, TokenizedStartRequest } from "./Token.ts"
 import { featuresModes, flowEvents, mainCategories } from "./Vocabulary.ts"
+
+/** A body with its own HTTP status; the tag distinguishes answers in code and is never sent. */
+const answer = <const Tag extends string, const Fields extends Schema.Struct.Fields>(
+  tag: Tag,
+  status: number,
+  fields: Fields,
+) => open({ _tag: Schema.tagDefaultOmit(tag), ...fields }).pipe(HttpApiSchema.status(status))
+
+const emptyAnswer = <const Tag extends string>(tag: Tag, status: number) =>
+  Schema.TaggedStruct(tag, {}).pipe(
+    HttpApiSchema.asNoContent({ decode: () => ({ _tag: tag }) as never }),
+    HttpApiSchema.status(status),
+  )
 
 /** Section 7: most errors are `{detail: string}`. */
 const detail = <const Tag extends string>(tag: Tag, status: number) =>

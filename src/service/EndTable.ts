@@ -103,6 +103,9 @@ const sameLogin =
   "Unchanged, or after two rejections, a login is sent only after `nightjar credentials release`."
 const nextLogin = "The next run logs in with the job's parameters; if it has none, exchange a new ticket."
 const interactive = "Run it in an interactive session with the customer."
+const answeredTooLate = "The source asked the customer for something and got no answer in time."
+const longer = "Raise `execution_timeout` or ask for fewer features, then rerun."
+const planNames = "`nightjar plan` names the fields."
 
 export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   COMPLETED: succeeded("Everything was read.", "Nothing to do."),
@@ -119,14 +122,8 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
     "The next run tries again, `nightjar rerun` tries now.",
   ),
   USER_CANCELLED: customerActs("The customer cancelled it.", "Ask the customer before you rerun it."),
-  ACTION_TIMEOUT: customerActs(
-    "The source asked the customer for something and got no answer in time.",
-    interactive,
-  ),
-  TIMEOUT: engineerActs(
-    "The execution took longer than `execution_timeout`.",
-    "Raise `execution_timeout` or ask for fewer features, then rerun.",
-  ),
+  ACTION_TIMEOUT: customerActs(answeredTooLate, interactive),
+  TIMEOUT: engineerActs("The execution took longer than `execution_timeout`.", longer),
   CUSTOMER_INTERVENTION_REQUIRED: {
     ...customerActs(
       "The source asks for the customer in person, or the engine needs a person in every run.",
@@ -173,11 +170,11 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   ),
   BAD_CONFIGURATIONS: engineerActs(
     "The settings do not fit the engine's form.",
-    "Correct them in the job; `nightjar plan` names the fields.",
+    `Correct them in the job; ${planNames}`,
   ),
   INCORRECT_PARAMETERS_FORMAT: engineerActs(
     "The parameters do not fit the engine's form.",
-    "Correct them; `nightjar plan` names the fields.",
+    `Correct them; ${planNames}`,
   ),
   INCORRECT_RESUME_FORMAT: engineerActs(
     "A challenge was answered in the wrong format.",
@@ -248,7 +245,6 @@ export const ownEnds = {
     "The next run tries it first, `nightjar rerun` tries it now; start earlier if it happens often.",
     { preview: "it takes longer than the time that is left before the deadline" },
   ),
-  /** The operator asked the run to start nothing more. */
   RUN_DRAINED: stoppedByHand(
     "The run was drained (`nightjar drain`) before the task could start or be tried again.",
     "`nightjar run JOB` starts it.",
@@ -267,12 +263,10 @@ export const ownEnds = {
     "`nightjar credentials list` names them; ask the service's support, then `nightjar credentials settle` " +
       "or `release`. A corrected password is sent once.",
   ),
-  /** The start was refused in a way that the reference does not list. */
   UNEXPECTED_ANSWER: engineerActs(
     "The service gave an answer that its reference does not list.",
     "Report it to the service.",
   ),
-  /** The service did not answer for as long as the task could wait. */
   SERVICE_UNREACHABLE: serviceActs(
     "The service did not answer in time; an execution that is running there continues.",
     "`nightjar run JOB` resumes it.",
@@ -284,7 +278,6 @@ export const ownEnds = {
     "Set the right one (`nightjar doctor JOB` checks it), then `nightjar run JOB` goes on with the task.",
     { isCollected: true },
   ),
-  /** The service did not abort an execution whose time was up. */
   NOT_STOPPABLE: serviceActs(
     "The service did not stop the execution when its time was up.",
     "`nightjar run JOB` resumes it.",
@@ -311,7 +304,6 @@ export const ownEnds = {
     isKept,
     { results: "incomplete" },
   ),
-  /** Final results contain fewer records of a family than were counted. */
   RECORDS_SHORT: partial("The final results contain fewer records than the service counted.", isKept, {
     results: "incomplete",
   }),
@@ -345,12 +337,10 @@ export const ownEnds = {
     "Remove the session from the job; its rows stay.",
     { results: "incomplete" },
   ),
-  /** Nothing was sent: the run is unfinished, so that it begins once the secret is there. */
   SECRET_UNAVAILABLE: correctable(
     "A secret of the login could not be resolved.",
     "Set it (`nightjar doctor JOB` names what is missing), then `nightjar run JOB` starts the task.",
   ),
-  /** The job was changed while its run was unfinished. */
   NOT_IN_JOB: skipped(
     "The job no longer names the task.",
     "If that is a mistake, name it in the job again, then run `nightjar rerun`.",
@@ -396,24 +386,18 @@ export const featureEnds: { readonly [R in FeatureStatusReason]: EndRow | undefi
   ),
   FEATURE_INCORRECT_PARAMETERS_FORMAT: engineerActs(
     "The parameters do not fit the feature.",
-    "Correct them; `nightjar plan` names the fields.",
+    `Correct them; ${planNames}`,
   ),
   FEATURE_ABORTED: ofTask,
-  FEATURE_TIMEOUT: engineerActs(
-    "The feature took too long.",
-    "Raise `execution_timeout` or ask for fewer features, then rerun.",
-  ),
-  FEATURE_ACTION_TIMEOUT: customerActs(
-    "The source asked the customer for something and got no answer in time.",
-    "Run it in an interactive session with the customer.",
-  ),
+  FEATURE_TIMEOUT: engineerActs("The feature took too long.", longer),
+  FEATURE_ACTION_TIMEOUT: customerActs(answeredTooLate, interactive),
   FEATURE_CUSTOMER_INTERVENTION_REQUIRED: customerActs(
     "The source asks for the customer in person.",
-    "Run it in an interactive session with the customer.",
+    interactive,
   ),
   FEATURE_CONFIGURATION_ERROR: engineerActs(
     "The settings do not fit the feature.",
-    "Correct them in the job; `nightjar plan` names the fields.",
+    `Correct them in the job; ${planNames}`,
   ),
   FEATURE_COMPLETED: succeeded("The feature was read.", "Nothing to do."),
   FEATURE_PARTIAL: partial("The feature was partly read.", report),

@@ -46,11 +46,9 @@ export const beforeStart = (reason: Reason): Verdict =>
 /** A success is not a success if one of its bodies is missing from the tables. */
 export const notInTables: Verdict = { ...own("ANSWER_UNUSABLE"), outcome: "partial" }
 
-/** A feature that was not asked for. */
-export const outsideToken: Verdict = own("TOKEN_FEATURES")
-
-/** A feature of a success that is missing where the others are named. */
-export const passedOver: Verdict = own("FEATURE_NOT_RETRIEVED")
+/** Of a feature that was not asked for, and of one that is missing where the others are named. */
+export const outsideToken = own("TOKEN_FEATURES")
+export const passedOver = own("FEATURE_NOT_RETRIEVED")
 
 /** Whether tasks can end with this reason; otherwise it may be one of a feature. */
 export const isReason = (reason: string): reason is Reason => Object.hasOwn(ends, reason)
@@ -158,7 +156,7 @@ export const refusalOf = (authentication_status: string | undefined): string | u
     : authentication_status
 
 /** Families that say that the source refused the login (3.1). */
-const refusingCodes: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
+export const refusingCodes: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
 
 /** What the answer to a start says about a login that was refused, whatever its status means by itself. */
 export const refusalIn = (said: {

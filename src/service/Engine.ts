@@ -3,7 +3,6 @@
  * parameters a login takes.
  */
 import { Schema } from "effect"
-import { nullableOptional, open, openEnum } from "./Open.ts"
 import {
   actionRequiredFrequencies,
   creditRegistryTypes,
@@ -17,6 +16,19 @@ import {
   mainCategories,
 } from "./Vocabulary.ts"
 import type { Feature } from "./Vocabulary.ts"
+
+// The service may change at any time: nothing that it adds may be lost or refused (decision 10).
+
+/** A struct that keeps fields it does not name. */
+export const open = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Schema.StructWithRest(Schema.Struct(fields), [Schema.Record(Schema.String, Schema.Unknown)])
+
+/** An enumeration that also accepts, as a string, a value that the reference does not list. */
+export const openEnum = <const Values extends ReadonlyArray<string>>(values: Values) =>
+  Schema.Union([Schema.Literals(values), Schema.String])
+
+/** "string, optional, nullable" in the reference. */
+export const nullableOptional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
 export const FeatureCode = openEnum(features)
 

@@ -1,18 +1,15 @@
 /**
- * Executions: what a start sends, what acceptance and state reads carry (sections 2.4, 2.5, 4.1 and 4.2).
+ * Executions: what a start sends, what acceptance and state reads carry (sections 2.4 to 2.6, 4.1, 4.2, 4.6).
  * Fields that the reference does not name are kept, values that it does not list are accepted.
  */
 import { Schema } from "effect"
-import { FeatureCode, FormSchema } from "./Engine.ts"
+import { FeatureCode, FormSchema, nullableOptional, open, openEnum } from "./Engine.ts"
 import { sourceOf, type Access, type TaskId } from "./Ids.ts"
-import { nullableOptional, open, openEnum } from "./Open.ts"
 import {
   authOrigins,
   authenticationStatuses,
   endHooks,
-  engineEvents,
   featureStatusReasons,
-  features,
   flowEvents,
   messageTypes,
   statusCodes,
@@ -137,54 +134,50 @@ export const BaseConfigurations = Schema.Struct({
   tokenized_access: Schema.optionalKey(Schema.Boolean),
 })
 
-/** 4.1: the body of a start. */
-export const StartRequest = Schema.Struct({
-  engine_reference: Schema.String,
-  customer_id: Schema.String,
-  parameters: LoginParameters,
+const accessFields = { engine_reference: Schema.String, customer_id: Schema.String }
+const askedFields = {
   external_execution_id: Schema.optionalKey(Schema.String),
   base_configurations: Schema.optionalKey(BaseConfigurations),
   features: Schema.optionalKey(Schema.Array(RequestedFeature)),
   hooks_extra_data: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
   configurations: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
-})
+}
+
+/** 4.1: the body of a start. */
+export const StartRequest = Schema.Struct({ ...accessFields, parameters: LoginParameters, ...askedFields })
 export type StartRequest = typeof StartRequest.Type
 
-// Events and the webhooks that carry them (sections 2.8 and 6). Only the payload of `auth_ended` is shown;
-// the embedded service sends the other execution events in the same shape, as its own choice.
+/**
+ * 4.12: the body is not shown. Assumed here, in this one place: the body of 4.1 with the exchanged pair as
+ * `token` instead of `parameters`. A service that wants another shape answers 422, and nothing ran.
+ */
+export const TokenizedStartRequest = Schema.Struct({
+  ...accessFields,
+  token: Schema.Struct({ token_id: Schema.String, token_key: Schema.String }),
+  ...askedFields,
+})
+export type TokenizedStartRequest = typeof TokenizedStartRequest.Type
 
-/** 6.1: `date` is UTC; deliveries can arrive out of order, so callers order by it. */
-export const ExecutionEvent = open({
+// Tickets and tokens (2.6, 4.6, 4.7). A ticket is shown once and used up by its exchange; `token_key` is the
+// only copy of the caller's half of the key, so both are secrets everywhere.
+
+/** 4.6 */
+export const ExchangeRequest = Schema.Struct({ execution_id: Schema.String, ticket: Schema.String })
+
+/** 2.6 */
+export const TokenPair = open({ token_id: Schema.String, token_key: Schema.String })
+
+/** 2.6: `features` is the fixed list; a run with the token may request fewer, never more. */
+export const TokenContext = open({
+  engine_reference: Schema.String,
   app_id: Schema.String,
   customer_id: Schema.String,
-  execution_id: Schema.String,
-  event: openEnum(engineEvents),
-  date: Schema.String,
-  customer_available: Schema.Boolean,
-  status_reason: Schema.String,
-  session_id: nullableOptional(Schema.String),
-  external_execution_id: nullableOptional(Schema.String),
+  features: Schema.Array(FeatureCode),
   locking_hash: nullableOptional(Schema.String),
-  status_message: nullableOptional(Schema.String),
-  event_class: Schema.optionalKey(openEnum(["ExecutionEvent"])),
-  producer: Schema.optionalKey(openEnum(["engine", ...features])),
-  data: nullableOptional(Schema.Record(Schema.String, Schema.Unknown)),
 })
-export type ExecutionEvent = typeof ExecutionEvent.Type
 
-/** 6.2: the payload is not shown; own choice, `results` (2.7) if the event carries data. */
-export const FlowEvent = open({
-  app_id: Schema.String,
-  session_id: Schema.String,
-  customer_id: nullableOptional(Schema.String),
-  event: openEnum(flowEvents),
-  event_class: Schema.optionalKey(openEnum(["FlowEvent"])),
-  producer: Schema.optionalKey(openEnum(["es-public-administration"])),
-  date: Schema.String,
-  session_status: Schema.optionalKey(Schema.String),
-  results: Schema.optionalKey(Schema.Unknown),
-})
-export type FlowEvent = typeof FlowEvent.Type
+/** 4.6, 200 */
+export const exchangedFields = { token: TokenPair, context: TokenContext }
 
 /** 2.8: one item of the deprecated listing. */
 export const FlowHook = open({
@@ -195,9 +188,6 @@ export const FlowHook = open({
   base_url: Schema.String,
 })
 export type FlowHook = typeof FlowHook.Type
-
-// A task that wants to start an execution, and what no other one may have in flight at the same time
-// (section 4.1).
 
 /** A task that wants to start an execution. */
 export interface Candidate extends Access {

@@ -3,9 +3,8 @@
  * `product` and `sub_family` is a record, and the records room reads those.
  */
 import { Predicate, Schema } from "effect"
-import { FeatureCode } from "./Engine.ts"
+import { FeatureCode, open } from "./Engine.ts"
 import type { ExecutionId, SessionId } from "./Ids.ts"
-import { open } from "./Open.ts"
 import { idCharactersMax } from "./BodyBounds.ts"
 
 /** 2.7: an accepted document of a consent. */

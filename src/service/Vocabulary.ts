@@ -104,37 +104,6 @@ export const sessionCursors = [
   "es-public-administration:bye:completed",
   "es-public-administration:bye:failure",
 ] as const
-/** @public */
-export const customerTypes = ["person", "company", "unknown"] as const
-/** @public */
-export const genders = ["male", "female", "rather_not_say", "unknown"] as const
-/** @public */
-export const civilStatuses = ["single", "married", "divorced", "widowed", "separated", "unknown"] as const
-/** @public */
-export const identificationNumberTypes = [
-  "unknown",
-  "es:dni",
-  "es:nie",
-  "es:cif",
-  "es:ssn",
-  "co:cc",
-  "co:ce",
-  "co:nit",
-  "co:ti",
-] as const
-/** @public */
-export const higherEducationSubFamilies = [
-  "academic_data:higher_bachelor",
-  "academic_data:higher_master",
-  "academic_data:higher_doctorate",
-] as const
-/** @public */
-export const secondaryEducationSubFamilies = [
-  "academic_data:secondary_general",
-  "academic_data:secondary_vocational",
-  "academic_data:professional_certification",
-] as const
-
 /** 3.1: each family with its reasons. */
 export const statusReasonsByCode = {
   ONGOING: ["ACCEPTED", "WAITING", "RUNNING", "ASYNC_WAIT"],

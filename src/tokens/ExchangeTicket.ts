@@ -18,6 +18,8 @@ import { defaultTokenName, tokenKeys, tokenLifetimeMs } from "./StoredToken.ts"
 import type { NewToken, PendingTicket } from "./StoredToken.ts"
 import { TokenStore, type OpenTokenStore } from "./TokenStore.ts"
 
+type Exchanged = Extract<ExchangeAnswer, { readonly _tag: "Exchanged" }>
+
 /** The attempt whose start asked for a ticket. */
 export interface TicketOrder extends AttemptKeys, Access, LoginKeys {
   readonly polling: { readonly min: Duration.Duration; readonly max: Duration.Duration }
@@ -62,6 +64,20 @@ const madeWith = ({ fingerprint, account }: LoginKeys) => ({
   ...(account === undefined ? {} : { login: keptKeys(account) }),
 })
 
+/** The token of an answer, as the store keeps it. */
+const tokenOf = (
+  { token: { token_id }, context: { app_id, locking_hash } }: Exchanged,
+  access: Access,
+  given: Pick<NewToken, "name" | "features" | "fingerprint" | "login" | "exchanged_at">,
+): NewToken => ({
+  ...accessOf(access),
+  token_id,
+  app_id,
+  locking_hash,
+  ...given,
+  expires_at: given.exchanged_at + tokenLifetimeMs,
+})
+
 const dropped = (order: TicketOrder, execution_id: ExecutionId, reason: string): Fact => ({
   _tag: "TicketDropped",
   ...attemptKeys(order),
@@ -69,11 +85,16 @@ const dropped = (order: TicketOrder, execution_id: ExecutionId, reason: string):
   reason,
 })
 
-/** Whether a ticket of this execution waits for its login. */
-export const hasTicket = Effect.fnUntraced(function* (execution_id: ExecutionId) {
+const pendingIn = Effect.fnUntraced(function* (execution_id: ExecutionId) {
   const store = yield* TokenStore
-  return store._tag === "Open" && (yield* store.pendingTicket(execution_id)) !== undefined
+  if (store._tag === "Closed") return undefined
+  const pending = yield* store.pendingTicket(execution_id)
+  return pending && { store, pending }
 })
+
+/** Whether a ticket of this execution waits for its login. */
+export const hasTicket = (execution_id: ExecutionId) =>
+  Effect.map(pendingIn(execution_id), (found) => found !== undefined)
 
 /** True if it still waits: only a last opportunity settles it for good. */
 export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
@@ -81,10 +102,9 @@ export const exchangeTicket = Effect.fn("ExchangeTicket.exchange")(function* (
   execution_id: ExecutionId,
   isLast: boolean,
 ) {
-  const store = yield* TokenStore
-  if (store._tag === "Closed") return false
-  const pending = yield* store.pendingTicket(execution_id)
-  if (pending === undefined) return false
+  const found = yield* pendingIn(execution_id)
+  if (found === undefined) return false
+  const { store, pending } = found
   let { tries } = pending
   for (let unsent = 0; tries < exchangesMax;) {
     const outcome = yield* exchangeOnce(order, store, pending, tries)
@@ -113,9 +133,8 @@ const letGo = Effect.fnUntraced(function* (
 
 /** Drops the ticket of an execution whose login was not accepted: it can never be exchanged. */
 export const forgetTicket = Effect.fnUntraced(function* (order: TicketOrder, execution_id: ExecutionId) {
-  const store = yield* TokenStore
-  if (store._tag === "Closed" || (yield* store.pendingTicket(execution_id)) === undefined) return
-  yield* letGo(order, store, execution_id, "NO_AUTH_OK")
+  const found = yield* pendingIn(execution_id)
+  if (found !== undefined) yield* letGo(order, found.store, execution_id, "NO_AUTH_OK")
 })
 
 /** One request; not interruptible, so that a token that arrived is not lost. */
@@ -147,7 +166,7 @@ const exchangeOnce = Effect.fnUntraced(function* (
 }, Effect.uninterruptible)
 
 /** What an answer to an exchange means: pure. */
-export const readExchange = (
+const readExchange = (
   order: TicketOrder,
   pending: PendingTicket,
   answer: ExchangeAnswer | CallFailure,
@@ -160,23 +179,15 @@ export const readExchange = (
   })
   switch (answer._tag) {
     case "Exchanged": {
-      const { app_id, locking_hash, features, customer_id, engine_reference } = answer.context
+      const { features = pending.features, customer_id, engine_reference } = answer.context
       const isOurs =
         (customer_id ?? pending.customer_id) === pending.customer_id &&
         (engine_reference ?? pending.engine_reference) === pending.engine_reference
       if (!isOurs) return over("FOREIGN_CONTEXT")
-      const token: NewToken = {
-        name: defaultTokenName(pending.customer_id, pending.engine_reference),
-        token_id: answer.token.token_id,
-        ...accessOf(pending),
-        app_id,
-        features: features ?? pending.features,
-        locking_hash,
-        fingerprint: pending.fingerprint,
-        ...(pending.login === undefined ? {} : { login: pending.login }),
-        exchanged_at,
-        expires_at: exchanged_at + tokenLifetimeMs,
-      }
+      const { fingerprint, login } = pending
+      const made = { fingerprint, ...(login === undefined ? {} : { login }) }
+      const given = { name: defaultTokenName(pending), features, ...made, exchanged_at }
+      const token = tokenOf(answer, pending, given)
       const facts: ReadonlyArray<Fact> = [storedFact(token, taskKeys(order))]
       return { _tag: "Over" as const, facts, token, token_key: answer.token.token_key }
     }
@@ -193,7 +204,7 @@ export const readExchange = (
 }
 
 /** The fact that a token was stored, by a task or by hand. */
-export const storedFact = (token: NewToken, by: TaskKeys | undefined): Fact => ({
+const storedFact = (token: NewToken, by: TaskKeys | undefined): Fact => ({
   _tag: "TokenStored",
   ...by,
   ...tokenKeys(token),
@@ -246,26 +257,17 @@ export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
   )
   if (answer._tag === "Lost") return { _tag: "NoToken", message: lost } as const
   if (answer._tag === "Refused") return { _tag: "NoToken", message: refused } as const
-  const { customer_id, engine_reference, app_id, features = [], locking_hash } = answer.context
+  const { customer_id, engine_reference, features = [] } = answer.context
   if (customer_id === undefined || engine_reference === undefined)
     return { _tag: "NoToken", message: incomplete } as const
   const holder = (yield* store.tokens).find((one) => one.service === store.service && one.name === given.name)
   const isFree =
     holder === undefined ||
     (holder.customer_id === customer_id && holder.engine_reference === engine_reference)
-  const byDefault = defaultTokenName(customer_id, engine_reference)
-  const token = {
-    name: isFree ? (given.name ?? byDefault) : byDefault,
-    token_id: answer.token.token_id,
-    customer_id,
-    engine_reference,
-    app_id,
-    features,
-    locking_hash,
-    ...login,
-    exchanged_at,
-    expires_at: exchanged_at + tokenLifetimeMs,
-  }
+  const access = { customer_id, engine_reference }
+  const byDefault = defaultTokenName(access)
+  const name = isFree ? (given.name ?? byDefault) : byDefault
+  const token = tokenOf(answer, access, { name, features, ...login, exchanged_at })
   yield* store.keepToken(token, answer.token.token_key, given.execution_id)
   yield* append(storedFact(token, undefined))
   return { _tag: "Stored", token } as const

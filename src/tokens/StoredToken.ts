@@ -5,23 +5,26 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto"
 import { Redacted, Schema } from "effect"
 import type { KeptKeys } from "../privacy/Fingerprint.ts"
-import { accessOf } from "../service/Ids.ts"
-import type { Access, CustomerId, EngineReference, ExecutionId, TaskId } from "../service/Ids.ts"
+import { accessKey, accessOf, type Access, type ExecutionId, type TaskId } from "../service/Ids.ts"
 
-/** A stored token without its key. Times are milliseconds since the epoch. */
-export interface StoredToken extends Access {
-  readonly name: string
-  /** Whose token it is: the origin of `base_url`, or `sandbox`. */
+/** What tokens and tickets have. Times are milliseconds since the epoch. */
+interface Entry extends Access {
+  /** Whose it is: the origin of `base_url`, or `sandbox`. */
   readonly service: string
-  readonly token_id: string
-  readonly app_id: string | undefined
-  /** The fixed list of section 2.6: a run may request fewer, never more. */
+  /** A token's fixed list (2.6): a run may request fewer, never more. A ticket's is that of its start. */
   readonly features: ReadonlyArray<string>
-  readonly locking_hash: string | undefined
   /** The login that it was made with, as the breaker identifies it; undefined if it was exchanged by hand. */
   readonly fingerprint: string | undefined
   /** The account of that login; absent in stores from before it was kept, too. */
   readonly login?: KeptKeys
+}
+
+/** A stored token without its key. */
+export interface StoredToken extends Entry {
+  readonly name: string
+  readonly token_id: string
+  readonly app_id: string | undefined
+  readonly locking_hash: string | undefined
   readonly exchanged_at: number
   readonly expires_at: number
   /** It is no longer used; its key is kept only if the reason leaves a doubt. */
@@ -30,14 +33,8 @@ export interface StoredToken extends Access {
 }
 
 /** A ticket that was issued and is not exchanged yet. */
-export interface PendingTicket extends Access {
+export interface PendingTicket extends Entry {
   readonly execution_id: ExecutionId
-  readonly service: string
-  readonly fingerprint: string | undefined
-  /** As in `StoredToken`. */
-  readonly login?: KeptKeys
-  /** What the start requested: the token's list, if the service does not return it. */
-  readonly features: ReadonlyArray<string>
   readonly issued_at: number
   /** Exchanges that were begun, each recorded before its request was sent. */
   readonly tries: number
@@ -54,8 +51,7 @@ export const tokenKeys = (token: Pick<StoredToken, "name" | "token_id" | keyof A
 export const tokenLifetimeMs = 90 * 24 * 60 * 60_000
 
 /** The default name of a token that a job keeps. */
-export const defaultTokenName = (customer_id: CustomerId, engine_reference: EngineReference): string =>
-  `${customer_id}/${engine_reference}`
+export const defaultTokenName = accessKey
 
 export type NewToken = Omit<StoredToken, "service" | "dropped" | "hasKey">
 export type NewTicket = Omit<PendingTicket, "service" | "tries">

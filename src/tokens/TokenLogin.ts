@@ -12,7 +12,7 @@ import { belongsTo } from "../ledger/ForgetCustomer.ts"
 import { append } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
 import { fingerprintLogin } from "../privacy/Fingerprint.ts"
-import { isRejecting, refusalOf, type Reason } from "../service/Ends.ts"
+import { isRejecting, refusalOf, refusingCodes, type Reason } from "../service/Ends.ts"
 import type { Access, RunId } from "../service/Ids.ts"
 import { defaultTokenName, tokenKeys, type EndingToken, type StoredToken } from "./StoredToken.ts"
 import { TokenStore, type TokenStoreState } from "./TokenStore.ts"
@@ -44,43 +44,36 @@ export interface LoginOfTask extends Access {
 export interface TokenShelf {
   /** False if the job has no key: it neither uses nor stores tokens. */
   readonly isOpen: boolean
+  readonly service: string
   /** Milliseconds since the epoch. */
   readonly now: number
+  /** The token with that name; one of another service only if this one has none. */
   readonly named: (name: string) => StoredToken | undefined
-  /** Whether another service has a token with that name. */
-  readonly isElsewhere: (name: string) => boolean
   /** Tokens of a customer on an engine: the one with the job's default name first, then newest first. */
   readonly of: (access: Access) => ReadonlyArray<StoredToken>
 }
 
-export const closedShelf: TokenShelf = {
-  isOpen: false,
-  now: 0,
-  named: () => undefined,
-  isElsewhere: () => false,
-  of: () => [],
-}
-
-const accessKey = ({ customer_id, engine_reference }: Access): string =>
+/** Of any ids, whatever they contain. */
+const keyOf = ({ customer_id, engine_reference }: Access): string =>
   JSON.stringify([customer_id, engine_reference])
 
 export const makeShelf = (tokens: ReadonlyArray<StoredToken>, service: string, now: number): TokenShelf => {
   const ours = tokens.filter((token) => token.service === service)
-  const byName = new Map(ours.map((token) => [token.name, token]))
-  const elsewhere = new Set(tokens.filter((token) => token.service !== service).map(({ name }) => name))
-  const byAccess = Map.groupBy(ours, accessKey)
-  const isOwn = (token: StoredToken) =>
-    token.name === defaultTokenName(token.customer_id, token.engine_reference)
+  const byName = new Map([...tokens, ...ours].map((token) => [token.name, token]))
+  const byAccess = Map.groupBy(ours, keyOf)
+  const isOwn = (token: StoredToken) => token.name === defaultTokenName(token)
   for (const group of byAccess.values())
     group.sort((a, b) => Number(isOwn(b)) - Number(isOwn(a)) || b.exchanged_at - a.exchanged_at)
   return {
     isOpen: true,
+    service,
     now,
     named: (name) => byName.get(name),
-    isElsewhere: (name) => elsewhere.has(name),
-    of: (access) => byAccess.get(accessKey(access)) ?? [],
+    of: (access) => byAccess.get(keyOf(access)) ?? [],
   }
 }
+
+export const closedShelf: TokenShelf = { ...makeShelf([], "", 0), isOpen: false }
 
 const isExpired = (token: StoredToken, now: number): boolean => token.expires_at <= now
 const isUsable = (token: StoredToken, now: number): boolean =>
@@ -124,11 +117,10 @@ export const namedToken = (
 ): { readonly token: StoredToken } | TokenRefusal => {
   if (!shelf.isOpen) return noStore
   const token = shelf.named(name)
-  if (token === undefined) {
-    return shelf.isElsewhere(name)
-      ? { reason: "TOKEN_MISMATCH", message: "the token of this name belongs to another service" }
-      : { reason: "TOKEN_UNKNOWN", message: `no stored token has this name: ${newToken}` }
-  }
+  if (token === undefined)
+    return { reason: "TOKEN_UNKNOWN", message: `no stored token has this name: ${newToken}` }
+  if (token.service !== shelf.service)
+    return { reason: "TOKEN_MISMATCH", message: "the token of this name belongs to another service" }
   if (token.customer_id !== customer_id || token.engine_reference !== engine_reference) {
     const message =
       `the token of this name ${belongsTo(token.customer_id)}${token.engine_reference}: ` +
@@ -193,7 +185,6 @@ export interface TokenEnd {
 
 /** 3.1: revoked or broken, and unreadable. The other T10N reasons are not about the token. */
 const brokenReasons: ReadonlySet<string> = new Set(["T10N_REJECTED", "T10N_EXCEPTION"])
-const loginFamilies: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
 
 /** 3.2: a refused login locks the token with which it was tried. */
 const locked: TokenEnd = { reason: "LOCKED", keepKey: false }
@@ -207,14 +198,14 @@ export const tokenEndOf = ({
   | TokenEnd
   | undefined => {
   if (brokenReasons.has(status_reason)) return { reason: status_reason, keepKey: false }
-  const isLocked = loginFamilies.has(status_code) || refusalOf(authentication_status) !== undefined
+  const isLocked = refusingCodes.has(status_code) || refusalOf(authentication_status) !== undefined
   return isLocked ? locked : undefined
 }
 
 /** The same for a start that was refused before anything ran. */
 export const tokenEndOfRefusal = (status_reason: string): TokenEnd | undefined => {
   if (brokenReasons.has(status_reason)) return { reason: status_reason, keepKey: false }
-  if (isRejecting(status_reason) || loginFamilies.has(status_reason)) return locked
+  if (isRejecting(status_reason) || refusingCodes.has(status_reason)) return locked
   return status_reason === "TOKEN_UNKNOWN" ? { reason: status_reason, keepKey: true } : undefined
 }
 

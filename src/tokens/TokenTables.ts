@@ -1,18 +1,15 @@
 /**
- * The tables of the token store, and each read and write of them: one statement or one transaction, durable
- * on return. Secrets are encrypted before they come near a table, bound to their entry; deleted bytes are
- * overwritten.
+ * The file of the token store, its tables and what needs no key: each change is one transaction, durable on
+ * return, and deleted bytes are overwritten.
  */
 import { chmodSync, existsSync } from "node:fs"
-import { DatabaseSync, type SQLInputValue } from "node:sqlite"
-import { Effect, Option, Redacted, Schema } from "effect"
+import { DatabaseSync } from "node:sqlite"
+import { Effect, Option, Schema } from "effect"
 import { LedgerFailed } from "../ledger/Ledger.ts"
 import { Damage, isDamage, within } from "../ledger/LedgerKeys.ts"
 import { SentKeys } from "../ledger/LoginFacts.ts"
-import type { KeptKeys } from "../privacy/Fingerprint.ts"
-import { CustomerId, EngineReference, ExecutionId, type Access } from "../service/Ids.ts"
-import { TokenStoreRefused, deriveKey, makeSalt, malformedKey, readKey } from "./StoredToken.ts"
-import type { PendingTicket, SealingKey, StoredToken, TokenStoreOptions } from "./StoredToken.ts"
+import { CustomerId, EngineReference, ExecutionId } from "../service/Ids.ts"
+import { TokenStoreRefused, type PendingTicket, type StoredToken } from "./StoredToken.ts"
 
 const tables = `
   CREATE TABLE IF NOT EXISTS header (
@@ -34,7 +31,8 @@ const tables = `
     PRIMARY KEY (service, execution_id)
   ) STRICT;
 `
-const version = 1
+/** With a row for each secret of a customer. */
+export const customerTables = ["tokens", "tickets"] as const
 
 /** In both tables since accounts are kept with tokens; older stores get it when they are opened. */
 const addLogin = (database: DatabaseSync): void => {
@@ -97,7 +95,7 @@ export const storeFailed = (verb: string, cause: unknown): LedgerFailed => {
   return new LedgerFailed({ message: `the token store cannot be ${verb}: ${why}` })
 }
 
-type Row = Readonly<Record<string, unknown>>
+export type Row = Readonly<Record<string, unknown>>
 
 const text = (value: unknown): string => String(value)
 const maybeText = (value: unknown): string | undefined => (value === null ? undefined : String(value))
@@ -107,21 +105,23 @@ const listOf = (value: unknown): ReadonlyArray<string> => {
 }
 
 const decodeLogin = Schema.decodeUnknownOption(Schema.fromJsonString(SentKeys))
-/** What is not readable is not known: as with a token of an older store. */
-const maybeLogin = (value: unknown) =>
-  Option.match(decodeLogin(value), { onNone: () => ({}), onSome: (login) => ({ login }) })
 
-const tokenOf = (row: Row): StoredToken => ({
-  name: text(row["name"]),
+/** What both tables have. A login that is not readable is not known: as in an older store. */
+const entryOf = (row: Row) => ({
   service: text(row["service"]),
-  token_id: text(row["token_id"]),
   customer_id: CustomerId.make(text(row["customer_id"])),
   engine_reference: EngineReference.make(text(row["engine_reference"])),
-  app_id: maybeText(row["app_id"]),
   features: listOf(row["features"]),
-  locking_hash: maybeText(row["locking_hash"]),
   fingerprint: maybeText(row["fingerprint"]),
-  ...maybeLogin(row["login"]),
+  ...Option.match(decodeLogin(row["login"]), { onNone: () => ({}), onSome: (login) => ({ login }) }),
+})
+
+export const tokenOf = (row: Row): StoredToken => ({
+  ...entryOf(row),
+  name: text(row["name"]),
+  token_id: text(row["token_id"]),
+  app_id: maybeText(row["app_id"]),
+  locking_hash: maybeText(row["locking_hash"]),
   exchanged_at: Number(row["exchanged_at"]),
   expires_at: Number(row["expires_at"]),
   dropped:
@@ -131,186 +131,16 @@ const tokenOf = (row: Row): StoredToken => ({
   hasKey: row["sealed"] !== null,
 })
 
-const ticketOf = (row: Row): PendingTicket => ({
+export const ticketOf = (row: Row): PendingTicket => ({
+  ...entryOf(row),
   execution_id: ExecutionId.make(text(row["execution_id"])),
-  service: text(row["service"]),
-  customer_id: CustomerId.make(text(row["customer_id"])),
-  engine_reference: EngineReference.make(text(row["engine_reference"])),
-  fingerprint: maybeText(row["fingerprint"]),
-  ...maybeLogin(row["login"]),
-  features: listOf(row["features"]),
   issued_at: Number(row["issued_at"]),
   tries: Number(row["tries"]),
 })
 
-/** A token that is stored: not dropped, and with its key. */
-type KeptToken = Omit<StoredToken, "dropped" | "hasKey">
-
-/** The entry that an encrypted key belongs to: in any other entry it does not open. */
-const tokenPlace = ({ service, name, token_id, customer_id, engine_reference }: KeptToken): string =>
-  JSON.stringify(["token", service, name, token_id, customer_id, engine_reference])
-const ticketPlace = ({ service, execution_id, customer_id, engine_reference }: PendingTicket): string =>
-  JSON.stringify(["ticket", service, execution_id, customer_id, engine_reference])
-
 /** Every token, without a key: what `nightjar tokens list` shows. */
 export const readTokens = (database: DatabaseSync): ReadonlyArray<StoredToken> =>
   database.prepare("SELECT * FROM tokens ORDER BY service, name").all().map(tokenOf)
-
-const checkText = Redacted.make("nightjar token store")
-const checkPlace = "key check"
-
-type Opened = { readonly _tag: "Opened"; readonly key: SealingKey } | Refused
-interface Refused {
-  readonly _tag: "Refused"
-  readonly message: string
-}
-const refused = (message: string): Refused => ({ _tag: "Refused", message })
-
-/** The first key that opens a store is its key from then on. */
-const openHeader = (database: DatabaseSync, given: Redacted.Redacted<string>): Opened => {
-  const master = readKey(given)
-  if (master === undefined) return refused(malformedKey)
-  const header = database.prepare("SELECT version, salt, key_check FROM header").get()
-  if (header === undefined) {
-    const salt = makeSalt()
-    const key = deriveKey(master, salt)
-    database
-      .prepare("INSERT INTO header (version, salt, key_check) VALUES (?, ?, ?)")
-      .run(version, salt, key.seal(checkText, checkPlace))
-    return { _tag: "Opened", key }
-  }
-  if (Number(header["version"]) !== version)
-    return refused("the token store was written by another version of this program")
-  const { salt, key_check } = header
-  if (!(salt instanceof Uint8Array) || !(key_check instanceof Uint8Array))
-    return refused("the header of the token store is damaged")
-  const key = deriveKey(master, salt)
-  const opens = key.open(key_check, checkPlace) !== undefined
-  return opens ? { _tag: "Opened", key } : refused("the key does not open this token store")
-}
-
-/** The tables under one key and for one service; reads of another service's entries find nothing. */
-export type StoreAccess = ReturnType<typeof makeAccess>
-
-export const accessStore = (
-  database: DatabaseSync,
-  { key, service }: TokenStoreOptions,
-): Refused | { readonly _tag: "Access"; readonly access: StoreAccess } => {
-  const opened = openHeader(database, key)
-  return opened._tag === "Refused"
-    ? opened
-    : { _tag: "Access", access: makeAccess(database, opened.key, service) }
-}
-
-const makeAccess = (database: DatabaseSync, key: SealingKey, service: string) => ({
-  ...accessTokens(database, key, service),
-  ...accessTickets(database, key, service),
-})
-
-/** What opens of these entries. */
-const openedIn = (key: SealingKey, rows: ReadonlyArray<Row>, placeOf: (row: Row) => string) =>
-  rows.flatMap((row) => {
-    const { sealed } = row
-    return (sealed instanceof Uint8Array ? key.open(sealed, placeOf(row)) : undefined) ?? []
-  })
-const placeOfToken = (row: Row) => tokenPlace(tokenOf(row))
-const placeOfTicket = (row: Row) => ticketPlace(ticketOf(row))
-
-/** Puts an entry into a table, in place of one with the same key; a column that it has not is NULL. */
-const putInto = (database: DatabaseSync, table: string, columns: ReadonlyArray<string>) => {
-  const marks = columns.map(() => "?").join()
-  const put = database.prepare(`INSERT OR REPLACE INTO ${table} (${columns.join()}) VALUES (${marks})`)
-  return (entry: Readonly<Record<string, SQLInputValue | ReadonlyArray<string> | KeptKeys | undefined>>) =>
-    put.run(
-      ...columns.map((name) => {
-        const value = entry[name] ?? null
-        const isText = Array.isArray(value) || (name === "login" && value !== null)
-        return isText ? JSON.stringify(value) : (value as SQLInputValue)
-      }),
-    )
-}
-const accessColumns = [
-  "service",
-  "customer_id",
-  "engine_reference",
-  "fingerprint",
-  "login",
-  "features",
-  "sealed",
-]
-const tokenColumns = ["name", "token_id", "app_id", "locking_hash", "exchanged_at", "expires_at"]
-
-const deleteTicket = "DELETE FROM tickets WHERE service = ? AND execution_id = ?"
-
-const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) => {
-  const one = database.prepare("SELECT * FROM tokens WHERE service = ? AND name = ? AND token_id = ?")
-  const ofAccess = database.prepare(
-    "SELECT * FROM tokens WHERE service = ? AND customer_id = ? AND engine_reference = ? ORDER BY name",
-  )
-  const sealed = database.prepare("SELECT * FROM tokens WHERE service = ? AND sealed IS NOT NULL")
-  const drop = database.prepare(dropStatement)
-  const put = putInto(database, "tokens", [...accessColumns, ...tokenColumns])
-  const noTicket = database.prepare(deleteTicket)
-  return {
-    tokens: () => readTokens(database),
-    /** The keys that open; fast even for many thousands of tokens. */
-    tokenKeys: () => openedIn(key, sealed.all(service), placeOfToken),
-    tokensOf: ({ customer_id, engine_reference }: Access): ReadonlyArray<StoredToken> =>
-      ofAccess.all(service, customer_id, engine_reference).map(tokenOf),
-    tokenKey: (name: string, token_id: string) =>
-      openedIn(key, one.all(service, name, token_id), placeOfToken).at(0),
-    keepToken: (token: KeptToken, token_key: Redacted.Redacted<string>, from: string | undefined) =>
-      within(database, () => {
-        put({ ...token, sealed: key.seal(token_key, tokenPlace(token)) })
-        if (from !== undefined) noTicket.run(service, from)
-      }),
-    dropToken: (name: string, token_id: string, { reason, at }: Dropped, keepKey: boolean): boolean => {
-      const keep = keepKey ? 1 : 0
-      return drop.run(reason, at, keep, service, name, token_id, keep).changes > 0
-    },
-    dropTokens: (tokens: ReadonlyArray<Pick<StoredToken, "name" | "token_id">>, { reason, at }: Dropped) =>
-      within(database, () => {
-        for (const { name, token_id } of tokens) drop.run(reason, at, 0, service, name, token_id, 0)
-      }),
-  }
-}
-
-const accessTickets = (database: DatabaseSync, key: SealingKey, service: string) => {
-  const one = database.prepare("SELECT * FROM tickets WHERE service = ? AND execution_id = ?")
-  const all = database.prepare("SELECT * FROM tickets WHERE service = ?")
-  const put = putInto(database, "tickets", [...accessColumns, "execution_id", "issued_at", "tries"])
-  const count = database.prepare("UPDATE tickets SET tries = ? WHERE service = ? AND execution_id = ?")
-  const noTicket = database.prepare(deleteTicket)
-  return {
-    keepTicket: (ticket: PendingTicket, value: Redacted.Redacted<string>) => {
-      put({ ...ticket, sealed: key.seal(value, ticketPlace(ticket)) })
-    },
-    pendingTicket: (execution_id: ExecutionId): PendingTicket | undefined => {
-      const row = one.get(service, execution_id)
-      return row === undefined ? undefined : ticketOf(row)
-    },
-    ticketValue: (execution_id: ExecutionId) =>
-      openedIn(key, one.all(service, execution_id), placeOfTicket).at(0),
-    ticketValues: () => openedIn(key, all.all(service), placeOfTicket),
-    noteTries: (execution_id: ExecutionId, tries: number) => {
-      count.run(tries, service, execution_id)
-    },
-    dropTicket: (execution_id: ExecutionId) => {
-      noTicket.run(service, execution_id)
-    },
-    forgetTickets: (issuedBefore: number) => {
-      database.prepare("DELETE FROM tickets WHERE issued_at < ?").run(issuedBefore)
-    },
-  }
-}
-
-type Dropped = NonNullable<StoredToken["dropped"]>
-
-/** A dropped token stays dropped, but a key that was kept in doubt may still be deleted. */
-const dropStatement = `
-  UPDATE tokens SET dropped_reason = ?, dropped_at = ?, sealed = iif(?, sealed, NULL)
-    WHERE service = ? AND name = ? AND token_id = ?
-      AND (dropped_reason IS NULL OR (sealed IS NOT NULL AND NOT ?))`
 
 // A customer leaves the store without its key; the file is rewritten, so that no page still holds anything.
 
@@ -327,8 +157,6 @@ const inStore = <A>(path: string, work: (database: DatabaseSync) => A, without: 
     },
     catch: (cause) => storeFailure("read or written", cause, path),
   })
-
-const customerTables = ["tokens", "tickets"] as const
 
 /** Tokens, dropped ones included, and tickets. `path` is the store's file, which need not exist. */
 export const countTokensOf = (path: string, customer_id: CustomerId) =>

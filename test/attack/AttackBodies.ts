@@ -54,7 +54,7 @@ export const attackForms: ReadonlyArray<Form> = [
 ]
 
 /** What a body of results may have: every second one of an attack is as large as is just read. */
-const readMegabytes = Math.floor(defaultLimits.resultsBytesMax / 1024 / 1024) - 2
+const readMegabytes = Math.floor(defaultLimits.results.bytesMax / 1024 / 1024) - 2
 
 const pieceBytes = 1024 * 1024
 /** So many pieces are made and sent again and again: making them anew would slow the attack down. */

@@ -65,11 +65,6 @@ describe("repeated calls", () => {
     assert.deepStrictEqual(yield* countsOf({ triesMax: 5 }), counted(5, 5, 5, 2, 2))
   })
 
-  effect("a start is sent again only if nothing was created [promise 1] [decision 2]", function* () {
-    const counts = yield* countsOf({ triesMax: 5, lostAnswers: "return" })
-    assert.deepStrictEqual(counts, counted(5, 1, 5, 1, 1))
-  })
-
   const asking = (ms: number) =>
     new Throttled({ http_status: 429, retry_after: Duration.millis(ms), message })
 

@@ -9,15 +9,20 @@ import {
   whileHandled,
   whileHeld,
 } from "../../src/client/AnswerBytes.ts"
-import type { BodyBudget } from "../../src/client/AnswerBytes.ts"
+import type { Hold } from "../../src/client/AnswerBytes.ts"
 import { effect } from "../harness/Steps.ts"
 
 const mega = 1024 * 1024
 
 /** Grows step by step, holds for a second, and tells when it began to hold. */
-const taker = (budget: BodyBudget, name: string, steps: ReadonlyArray<number>, told: Array<string>) =>
+const taker = (
+  budget: Effect.Effect<Hold>,
+  name: string,
+  steps: ReadonlyArray<number>,
+  told: Array<string>,
+) =>
   Effect.gen(function* () {
-    const hold = yield* budget.hold
+    const hold = yield* budget
     for (const bytes of steps) {
       yield* hold.grow(bytes)
       yield* Effect.yieldNow
@@ -63,9 +68,9 @@ describe("the budget of bodies in flight", () => {
 
   effect("releases what an interrupted wait or a handled body held", function* () {
     const budget = makeBodyBudget(mega)
-    const first = yield* budget.hold
-    const second = yield* budget.hold
-    const third = yield* budget.hold
+    const first = yield* budget
+    const second = yield* budget
+    const third = yield* budget
     yield* first.grow(4 * mega)
     const waiting = yield* Effect.forkChild(second.grow(4 * mega))
     yield* Effect.yieldNow

@@ -4,6 +4,7 @@ import { afterEach, assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { vi } from "vitest"
 import { HttpClient } from "effect/http"
+import { defaultLimits } from "../../src/client/Exchange.ts"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import { Service, type CallFailure } from "../../src/client/Service.ts"
 import { listen, listenRaw, secret, serviceAt } from "./FakeService.ts"
@@ -51,7 +52,10 @@ describe("a start over a connection that fails", () => {
     ["a cut body, unless its status is the whole answer", (socket) => socket.end(away), "EngineUnavailable"],
   ])("loses the answer: %s", function* ([, react, tag = "AnswerLost"]) {
     const origin = yield* listenRaw(onRequest(react))
-    assert.strictEqual(yield* started(origin, { requestTimeout: "80 millis" }), tag)
+    assert.strictEqual(
+      yield* started(origin, { small: { ...defaultLimits.small, timeout: "80 millis" } }),
+      tag,
+    )
   })
 
   live("loses the answer if the server accepts and closes", function* () {
@@ -142,7 +146,15 @@ describe("a download", () => {
     ]
     const results = yield* Effect.forEach(reactions, (react) =>
       Effect.flatMap(listenRaw(onRequest(react)), (origin) =>
-        Effect.provide(download, serviceAt(origin, { window: "80 millis" })),
+        Effect.provide(
+          download,
+          serviceAt(origin, {
+            attachment: {
+              ...defaultLimits.attachment,
+              large: { ...defaultLimits.attachment.large, window: "80 millis" },
+            },
+          }),
+        ),
       ),
     )
     assert.deepStrictEqual(results, ["%PDF", "AnswerLost", "AnswerLost"])

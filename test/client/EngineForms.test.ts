@@ -1,39 +1,40 @@
 /** The cache of engine forms: half a day, never for unknown engines, and of use while an engine is away. */
 import { assert, describe } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
-import { CatalogueFailed, EngineCatalogue, FormCache } from "../../src/client/EngineForms.ts"
-import type { EngineAnswer, EngineFinding } from "../../src/client/EngineForms.ts"
+import { FormCache, type EngineFinding } from "../../src/client/EngineForms.ts"
+import { NotSent, Service, type EngineAnswer } from "../../src/client/Service.ts"
+import type { EngineDetails } from "../../src/service/Engine.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import { engineDetails, paramsForm } from "../task/Samples.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
 const bank = anId("bank:website")
-const here: EngineAnswer = { _tag: "Known", details: engineDetails() }
-const itself = {
-  _tag: "Known",
-  details: engineDetails({
-    parameters: paramsForm({ a: { $ref: "#/$defs/A" } }, { $defs: { A: { $ref: "#/$defs/A" } } }),
-  }),
-} as const
-const away: EngineAnswer = { _tag: "Unavailable", detail: "maintenance" }
-const unknown: EngineAnswer = { _tag: "Unknown" }
+const answering = (engine: EngineDetails): EngineAnswer => ({ _tag: "Engine", engine })
+const here = answering(engineDetails())
+const ofItself = engineDetails({
+  parameters: paramsForm({ a: { $ref: "#/$defs/A" } }, { $defs: { A: { $ref: "#/$defs/A" } } }),
+})
+const itself = answering(ofItself)
+const away: EngineAnswer = { _tag: "EngineUnavailable", detail: "maintenance" }
+const unknown: EngineAnswer = { _tag: "EngineUnknown" }
 
-/** A catalogue that gives these answers in turn, and counts the questions. */
+/** A service that gives these answers in turn, and counts the questions. */
 const withAnswers = (answers: ReadonlyArray<EngineAnswer | "fails">) => {
   const asked: Array<string> = []
-  const catalogue = Layer.succeed(EngineCatalogue, {
-    showEngine: (reference) => {
-      const answer = answers[asked.length] ?? "fails"
-      asked.push(reference)
-      return answer === "fails" ? new CatalogueFailed({ message: "refused" }) : Effect.succeed(answer)
-    },
+  const service = Layer.mock(Service, {
+    showEngine: (reference) =>
+      Effect.suspend(() => {
+        const answer = answers[asked.length] ?? "fails"
+        asked.push(reference)
+        return answer === "fails" ? new NotSent({ message: "refused" }) : Effect.succeed(answer)
+      }),
   })
   const ledger = Ledger.layerOver(openLedger({ path: ":memory:" }))
-  const around = Layer.mergeAll(catalogue, ledger, FormCheckerInProcess.layer)
+  const around = Layer.mergeAll(service, ledger, FormCheckerInProcess.layer)
   const opened = Effect.all({ cache: FormCache, ledger: Ledger, asked: Effect.succeed(asked) })
   return Effect.provide(opened, FormCache.layer.pipe(Layer.provideMerge(around)))
 }
@@ -45,10 +46,7 @@ const gone = { available: false, name: "Bank" }
 
 describe("forms of engines", () => {
   effect("[limit 10] are kept for half a day, and compiled once", function* () {
-    const { asked, cache } = yield* withAnswers([
-      here,
-      { _tag: "Known", details: engineDetails({ name: "New" }) },
-    ])
+    const { asked, cache } = yield* withAnswers([here, answering(engineDetails({ name: "New" }))])
     const first = yield* cache.find(bank)
     yield* TestClock.adjust("719 minutes")
     const second = yield* cache.find(bank)
@@ -72,13 +70,17 @@ describe("forms of engines", () => {
   effect("an engine that is unknown, or away and never seen, is read again each time", function* () {
     const { asked, cache } = yield* withAnswers([unknown, away, here])
     const findings = [yield* cache.find(bank), yield* cache.find(bank), yield* cache.find(bank)]
-    assert.deepStrictEqual(findings.map(seen), [unknown, away, known])
+    assert.deepStrictEqual(findings.map(seen), [
+      { _tag: "Unknown" },
+      { _tag: "Unavailable", detail: "maintenance" },
+      known,
+    ])
     assert.strictEqual(asked.length, 3)
   })
 
   effect("an engine that is offline or in maintenance is asked again [decision 3 away]", function* () {
-    const offline: EngineAnswer = { _tag: "Known", details: engineDetails({ is_online: false }) }
-    const maintained: EngineAnswer = { _tag: "Known", details: engineDetails({ status: "maintenance" }) }
+    const offline = answering(engineDetails({ is_online: false }))
+    const maintained = answering(engineDetails({ status: "maintenance" }))
     const { cache } = yield* withAnswers([offline, maintained, maintained, here])
     const findings = [yield* cache.look(bank), yield* cache.look(bank)]
     assert.deepStrictEqual(findings.map(seen), [gone, gone])
@@ -87,13 +89,17 @@ describe("forms of engines", () => {
     assert.deepStrictEqual(planned.map(seen), [gone, known, known])
   })
 
-  effect("each engine of a job is read once, and a catalogue that fails ends planning", function* () {
-    const { asked, cache } = yield* withAnswers([here, unknown])
-    const found = yield* cache.findAll([bank, anId("x:y"), bank])
-    for (const engines of [[...found.keys()], asked]) assert.deepStrictEqual(engines, [bank, "x:y"])
-    const failure = yield* Effect.flip(cache.findAll([anId("x:z")]))
-    assert.strictEqual(failure._tag, "CatalogueFailed")
-  })
+  effect(
+    "each engine of a job is read once, and a service that cannot be reached ends planning",
+    function* () {
+      const { asked, cache } = yield* withAnswers([here, unknown])
+      const found = yield* cache.findAll([bank, anId("x:y"), bank])
+      for (const engines of [[...found.keys()], asked]) assert.deepStrictEqual(engines, [bank, "x:y"])
+      const failing = yield* Effect.forkChild(Effect.flip(cache.findAll([anId("x:z")])))
+      yield* TestClock.adjust("3 minutes")
+      assert.strictEqual((yield* Fiber.join(failing))._tag, "CatalogueFailed")
+    },
+  )
 
   effect("a form that cannot be used is reported, and not cached", function* () {
     const { asked, cache, ledger } = yield* withAnswers([here, itself, here])
@@ -110,9 +116,7 @@ describe("forms of engines", () => {
   effect("a form that is too long or too deep is not even written out", function* () {
     const deep: unknown = JSON.parse("[".repeat(50_000) + "]".repeat(50_000))
     const bodies = [{ name: "n".repeat(1_000_001) }, { parameters: paramsForm({ a: { example: deep } }) }]
-    const { cache } = yield* withAnswers(
-      bodies.map((changes) => ({ _tag: "Known", details: engineDetails(changes) })),
-    )
+    const { cache } = yield* withAnswers(bodies.map((changes) => answering(engineDetails(changes))))
     const found = [yield* cache.find(bank), yield* cache.find(bank)]
     assert.deepStrictEqual(found, [
       { _tag: "Unusable", why: "its details are longer than 1,000,000 characters" },
@@ -120,7 +124,7 @@ describe("forms of engines", () => {
     ])
   })
 
-  effect.each([JSON.stringify(itself.details), '{"reference":1}'])(
+  effect.each([JSON.stringify(ofItself), '{"reference":1}'])(
     "a form that an older version cached and nobody can use is fetched again: %s",
     function* (body) {
       const { asked, cache, ledger } = yield* withAnswers([here])

@@ -2,7 +2,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { FormCache, ServiceCatalogue } from "../../src/client/EngineForms.ts"
+import { FormCache } from "../../src/client/EngineForms.ts"
 import { Service } from "../../src/client/Service.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
@@ -24,7 +24,7 @@ const decisionFor = (status: number, body: string, list = status) =>
       Effect.map(Service, (service) => Service.of({ ...service, listEngines })),
     ).pipe(Layer.provide(stages.page.layer))
     const cache = FormCache.layer.pipe(
-      Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer)),
+      Layer.provide(FormCheckerInProcess.layer),
       Layer.provide(layer),
       Layer.provide(Ledger.layer({ path: ":memory:" })),
     )

@@ -30,7 +30,7 @@ const session = (subject: string): Asked => ({
   host: "h",
   endpoint: "flow_results",
   subject,
-  limit: "session",
+  at: "flows_url",
 })
 
 const throttled = (askedMs?: number) =>

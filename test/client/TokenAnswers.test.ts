@@ -3,7 +3,7 @@ import { inspect } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Redacted } from "effect"
 import { Service, type CallFailure } from "../../src/client/Service.ts"
-import { viewExchanged, viewTicket } from "../../src/client/Views.ts"
+import { viewExchanged, viewSecret } from "../../src/client/Views.ts"
 import { startCall } from "./Examples.ts"
 import { stageInProcess, stageOverHttp, type Stage } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
@@ -56,7 +56,9 @@ describe("an exchange", () => {
   })
 
   it("begins with a ticket that only a start's answer shows", () => {
-    const tickets = [{ ticket }, { ticket: "" }, { ticket: null }, { ticket: 5 }, {}].map(viewTicket)
+    const tickets = [{ ticket }, { ticket: "" }, { ticket: null }, { ticket: 5 }, {}].map((one) =>
+      viewSecret(one, "ticket"),
+    )
     assert.deepStrictEqual(
       tickets.map((one) => one && Redacted.value(one)),
       [ticket, undefined, undefined, undefined, undefined],

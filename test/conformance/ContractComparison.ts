@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs"
 import { parse } from "yaml"
+import * as RecordWords from "./RecordWords.ts"
 import * as Vocabulary from "../../src/service/Vocabulary.ts"
 import { featureSettings } from "../../src/service/Engine.ts"
 import { serviceOpenApi } from "../project/openapi.ts"
@@ -92,12 +93,12 @@ const values = {
   "engine-details.events": Vocabulary.engineEvents,
   "execution.auth_origin": Vocabulary.authOrigins,
   "message.type": Vocabulary.messageTypes,
-  "profile.type": Vocabulary.customerTypes,
-  "profile.gender": Vocabulary.genders,
-  "profile.civil_status": Vocabulary.civilStatuses,
-  "id-number.type": Vocabulary.identificationNumberTypes,
-  "higher.sub_family": Vocabulary.higherEducationSubFamilies,
-  "secondary.sub_family": Vocabulary.secondaryEducationSubFamilies,
+  "profile.type": RecordWords.customerTypes,
+  "profile.gender": RecordWords.genders,
+  "profile.civil_status": RecordWords.civilStatuses,
+  "id-number.type": RecordWords.identificationNumberTypes,
+  "higher.sub_family": RecordWords.higherEducationSubFamilies,
+  "secondary.sub_family": RecordWords.secondaryEducationSubFamilies,
 } as const
 
 const vocabulary = (rows: ReadonlyArray<Row>): ReadonlyArray<Comparison> => [

@@ -4,30 +4,27 @@
  */
 import { Schema } from "effect"
 import { Engine, EngineDetails, EngineFeature, FeatureCode, FormSchema } from "../../src/service/Engine.ts"
+import { ExecutionEvent, FlowEvent } from "../../src/sandbox/hooks/Events.ts"
 import {
   Acceptance,
   BaseConfigurations,
-  ExecutionEvent,
   ExecutionMessage,
   ExecutionState,
   FeatureState,
-  FlowEvent,
   FlowHook,
   StartRequest,
   StatusCodeSchema,
   StatusReasonSchema,
   ValidationItem,
   actionRequiredFields,
-} from "../../src/service/Execution.ts"
-import { AcceptedDocument, Consent, flowResultsFields } from "../../src/service/FlowResults.ts"
-import { open } from "../../src/service/Open.ts"
-import {
   exchangedFields,
   ExchangeRequest,
   TokenContext,
   TokenizedStartRequest,
   TokenPair,
-} from "../../src/service/Token.ts"
+} from "../../src/service/Execution.ts"
+import { AcceptedDocument, Consent, flowResultsFields } from "../../src/service/FlowResults.ts"
+import { open } from "../../src/service/Engine.ts"
 
 export interface ContractObject {
   /** As in the inventory's `field <object>.<name>`; absent where the reference shows no fields. */

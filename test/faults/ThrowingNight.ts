@@ -8,7 +8,7 @@ import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Cause, Duration, Effect, Exit, Fiber, Layer, Redacted } from "effect"
 import { NodeClient } from "../../src/client/NodeClient.ts"
-import { FormCache, ServiceCatalogue } from "../../src/client/EngineForms.ts"
+import { FormCache } from "../../src/client/EngineForms.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
@@ -124,7 +124,7 @@ const layersOf = (root: string, fake: FakeService) => {
   )
   const publisher = PublisherDuckDb.layer({ root, schemasFolder, share: "none", toolVersion: "test" })
   return Layer.mergeAll(
-    FormCache.layer.pipe(Layer.provide(Layer.mergeAll(ServiceCatalogue.layer, FormCheckerInProcess.layer))),
+    FormCache.layer.pipe(Layer.provide(FormCheckerInProcess.layer)),
     publisher,
     secretsOf(),
   ).pipe(Layer.provideMerge(Layer.mergeAll(service, stores)))

@@ -4,7 +4,7 @@
  */
 import { Duration, Effect, Exit, Layer, Redacted } from "effect"
 import { HttpClient } from "effect/http"
-import { FormCache, ServiceCatalogue } from "../../src/client/EngineForms.ts"
+import { FormCache } from "../../src/client/EngineForms.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { builtInSources } from "../../src/service/FlowResults.ts"
 import type { Assignment, Job, JobFeature } from "../../src/jobs/Job.ts"
@@ -104,7 +104,7 @@ export const makeNights = (
   const database = openTokenDatabase(":memory:")
   const key = Redacted.make("5c".repeat(32))
   const layers = Layer.mergeAll(
-    FormCache.layer.pipe(Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer))),
+    FormCache.layer.pipe(Layer.provide(FormCheckerInProcess.layer)),
     publisher,
     secretsOf(),
   ).pipe(

@@ -5,8 +5,8 @@
 import { Effect, Exit, Layer, Redacted, Result } from "effect"
 import { readEngine } from "../../src/client/Views.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { EngineCatalogue, FormCache } from "../../src/client/EngineForms.ts"
-import type { EngineAnswer, EngineFinding } from "../../src/client/EngineForms.ts"
+import { FormCache, type EngineFinding } from "../../src/client/EngineForms.ts"
+import { Service, UnexpectedAnswer, type CallFailure, type EngineAnswer } from "../../src/client/Service.ts"
 import { engineDetails } from "../task/Samples.ts"
 import { hostileEngine } from "./HostileForms.ts"
 import { anId } from "../harness/Id.ts"
@@ -25,15 +25,15 @@ export interface Answered {
 /** Reading, compiling and checking, each within the thread's own bound, and starting a thread anew. */
 const longestMs = 30_000
 
-const good: EngineAnswer = { _tag: "Known", details: engineDetails() }
+const good: EngineAnswer = { _tag: "Engine", engine: engineDetails() }
 const asked = { features: [{ code: "accounts_read", configurations: { a: 1 } }], configurations: { b: 2 } }
 const ordinary = { ...asked, configurations: {}, features: [] }
 
-const answerOf = (body: string): EngineAnswer => {
-  const read = readEngine(JSON.parse(body))
+const answerOf = (text: string): Effect.Effect<EngineAnswer, CallFailure> => {
+  const read = readEngine(JSON.parse(text))
   return Result.isSuccess(read)
-    ? { _tag: "Known", details: read.success }
-    : { _tag: "Unreadable", detail: read.failure }
+    ? Effect.succeed({ _tag: "Engine", engine: read.success })
+    : Effect.fail(new UnexpectedAnswer({ http_status: 200, message: read.failure }))
 }
 
 /** The words of a finding without its numbers, so that like counts with like. */
@@ -74,15 +74,15 @@ const tryOne = Effect.fnUntraced(function* (seed: number) {
 })
 
 export const runCampaign = ({ count, from }: Campaign) => {
-  const catalogue = Layer.succeed(EngineCatalogue, {
+  const service = Layer.mock(Service, {
     showEngine: (reference) =>
-      Effect.sync(() => {
+      Effect.suspend(() => {
         const seed = /^hostile:(\d+)$/.exec(reference)?.[1]
-        return seed === undefined ? good : answerOf(hostileEngine(Number(seed)).body)
+        return seed === undefined ? Effect.succeed(good) : answerOf(hostileEngine(Number(seed)).body)
       }),
   })
   const layer = FormCache.layer.pipe(
-    Layer.provideMerge(Layer.merge(catalogue, Ledger.layer({ path: ":memory:" }))),
+    Layer.provideMerge(Layer.merge(service, Ledger.layer({ path: ":memory:" }))),
   )
   return Effect.gen(function* () {
     const answers = new Map<string, Answered>()

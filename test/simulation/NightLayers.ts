@@ -7,7 +7,7 @@ import { HttpClient } from "effect/http"
 import { Service } from "../../src/client/Service.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { ServicePaced, ServicePause } from "../../src/client/ServicePaced.ts"
-import { FormCache, ServiceCatalogue } from "../../src/client/EngineForms.ts"
+import { FormCache } from "../../src/client/EngineForms.ts"
 import { SteadyClock } from "../../src/base/Time.ts"
 import { secretsOf } from "../harness/SecretsMemory.ts"
 import type { Landing } from "../../src/landing/Landing.ts"
@@ -90,7 +90,7 @@ export const layersOf = (
     ),
   )
   const forms = FormCache.layer.pipe(
-    Layer.provide(Layer.merge(ServiceCatalogue.layer, FormCheckerInProcess.layer)),
+    Layer.provide(FormCheckerInProcess.layer),
     Layer.provide(service),
     Layer.provide(ledger),
   )

@@ -2,7 +2,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { Ledger } from "../../src/ledger/Ledger.ts"
-import { EngineCatalogue, FormCache } from "../../src/client/EngineForms.ts"
+import { FormCache } from "../../src/client/EngineForms.ts"
+import { Service } from "../../src/client/Service.ts"
 import { noExpectations } from "../../src/task/Expectations.ts"
 import { fitAssignments, fitTask } from "../../src/task/Assignment.ts"
 import { FormChecker } from "../../src/client/FormProcess.ts"
@@ -35,10 +36,10 @@ const engines = new Map([
   ["slow:api", engineDetails({ reference: "slow:api", name: "SLOW" })],
 ])
 
-const catalogue = Layer.succeed(EngineCatalogue, {
+const service = Layer.mock(Service, {
   showEngine: (reference) => {
-    const details = engines.get(reference)
-    return Effect.succeed(details === undefined ? { _tag: "Unknown" } : { _tag: "Known", details })
+    const engine = engines.get(reference)
+    return Effect.succeed(engine === undefined ? { _tag: "EngineUnknown" } : { _tag: "Engine", engine })
   },
 })
 /** As the thread answers a form that takes too long once values are checked against it. */
@@ -52,7 +53,7 @@ const checker = Layer.effect(
   })),
 ).pipe(Layer.provide(FormCheckerInProcess.layer))
 const { effect } = withLayer(
-  FormCache.layer.pipe(Layer.provide(Layer.mergeAll(catalogue, checker, Ledger.layer({ path: ":memory:" })))),
+  FormCache.layer.pipe(Layer.provide(Layer.mergeAll(service, checker, Ledger.layer({ path: ":memory:" })))),
 )
 
 const good = login({ username: "user", password: "pass" })

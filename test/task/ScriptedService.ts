@@ -120,7 +120,6 @@ const form = { type: "object", properties: {}, format: "cg-params" } as const
 export const available: EngineAnswer = {
   _tag: "Engine",
   engine: { ...({} as EngineDetails), is_online: true, status: "published", parameters: form },
-  body: bodyOf({}),
 }
 /** Its page says that it is away, as 4.9 does. */
 export const away: EngineAnswer = { _tag: "EngineUnavailable", detail: "maintenance" }

@@ -28,7 +28,9 @@ const startFacts = (facts: ReadonlyArray<Fact>) =>
   })
 
 describe("a lost start", () => {
-  effect("is found again by the same external id, and never repeated [decision 2 probe]", function* () {
+  const title =
+    "is found again by the same external id, and never repeated [promise 1] [decision 2] [decision 2 probe]"
+  effect(title, function* () {
     const ids: Array<string> = []
     const note = (call: StartCall) => void ids.push(call.external_execution_id)
     const end = yield* night({

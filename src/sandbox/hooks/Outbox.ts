@@ -17,7 +17,7 @@ import { fingerprint, seeded } from "../state/Reading.ts"
 import { closesAt, type Execution, type SandboxEvent, type SandboxState } from "../state/SandboxState.ts"
 import { acceptedIn, isClosedPhase, isJudged, iso } from "../state/Timeline.ts"
 import type { AuthenticationStatus, Phase } from "../state/Timeline.ts"
-import type { ExecutionEvent } from "../../service/Execution.ts"
+import type { ExecutionEvent } from "./Events.ts"
 import type { FlowEventName, StatusReason, engineEvents } from "../../service/Vocabulary.ts"
 
 // 6.1: read from the phases, so no event disagrees with a state. Own choice: payloads like `auth_ended`'s.

@@ -15,7 +15,7 @@ import { isVerified, openSealed, sealText, serviceHalfFor, ticketSeal } from "..
 import { ticketWindow, tokenKeyFor, verifierOf, type Seal, type StoredToken } from "../state/TokenState.ts"
 import { type TicketExchanged } from "../state/TokenState.ts"
 import { LoginParameters, type StartRequest, type ValidationItem } from "../../service/Execution.ts"
-import type { ExchangeRequest, TokenizedStartRequest } from "../../service/Token.ts"
+import type { ExchangeRequest, TokenizedStartRequest } from "../../service/Execution.ts"
 
 /** Form of a token id: not shown; own choice. */
 const isTokenId = (text: string): boolean => /^t10n-[0-9a-f]{32}$/.test(text)
