@@ -30,7 +30,14 @@ import {
 import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
 import { carriedOver, holdLogins, holdPasswords, inLine, namedInOrder, planTasks } from "../task/Plan.ts"
 import type { Plan } from "../task/Plan.ts"
-import { expectedDuration, expectedDurations, neededBefore, tailsOf, takesOf } from "../task/Expectations.ts"
+import {
+  expectedDuration,
+  expectedDurations,
+  middleOf,
+  neededBefore,
+  tailsOf,
+  takesOf,
+} from "../task/Expectations.ts"
 import { longerFirst } from "../task/Schedule.ts"
 import type { Expectations } from "../task/Expectations.ts"
 import { deadlineOf, windowOf } from "../task/ChooseRun.ts"
@@ -111,14 +118,12 @@ const learn = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
 
 /** What the last nights say about an engine; nothing if they never ran it. */
 export const timesOf = (
-  { expectations: { past } }: Learnt,
+  { expectations: { byEngine } }: Learnt,
   engine_reference: EngineReference,
   { job, windowMs }: { readonly job: Pick<Job, "on_deadline">; readonly windowMs: number },
 ): { readonly needs?: Duration.Duration } => {
   const needs =
-    job.on_deadline === "carry"
-      ? neededBefore(past.byEngine.get(engine_reference) ?? [], windowMs)
-      : undefined
+    job.on_deadline === "carry" ? neededBefore(byEngine.get(engine_reference) ?? [], windowMs) : undefined
   return needs === undefined ? {} : { needs }
 }
 
@@ -132,10 +137,9 @@ export const inStartOrder = <Task extends Access & LoginKeys & { readonly task_i
 ) => {
   const first = new Set(carried)
   const timed = tasks.map((task) => ({ ...task, takesMs: takesOf(expectations, task) }))
-  const { overall = Duration.zero } = expectations
   const tails = tailsOf(
     timed.map((task) => ({ ...task, account: task.account?.account })),
-    Duration.toMillis(overall),
+    middleOf(expectations.all) ?? 0,
   )
   const tailOf = (task: Task): number =>
     first.has(accessKey(task)) ? Infinity : (tails.get(task.task_id) ?? 0)
@@ -149,7 +153,7 @@ export const looksOf = (
   { expectations }: Learnt,
   { polling }: Pick<Job, "polling">,
 ): ((task: Access) => ReadonlyArray<number>) => {
-  const { ends } = expectations.past
+  const { ends } = expectations
   const byEngine = new Map<string, ReadonlyArray<number>>()
   return (task) => {
     const { engine_reference } = task
@@ -196,30 +200,16 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   holdPasswords(known, assignments, found)
   const logins = yield* checkedLogins(job, assignments, found, resolved)
   const { engines, fits } = yield* fitAssignments(assignments, logins, found)
-  const accounts = new AccountBook(yield* ledger.accounts)
-  const now = yield* Clock.currentTimeMillis
-  const moment = { now }
-  const tokens = yield* readShelf(yield* TokenStore)
-  const plan = planTasks({
-    job: { ...job, assignments, sessions },
-    run_id,
-    engines,
-    fits,
-    logins,
-    key,
-    accounts,
-    moment,
-    expectations: learnt.expectations,
-    tokens,
-  })
   const grounds: Grounds = {
     run_id,
     key,
-    accounts,
-    moment,
+    accounts: new AccountBook(yield* ledger.accounts),
+    moment: { now: yield* Clock.currentTimeMillis },
+    // Without any experience: the longest that an execution may work.
     expected: (engine) => expectedDuration(learnt.expectations, engine, job.execution.execution_timeout),
-    tokens,
+    tokens: yield* readShelf(yield* TokenStore),
   }
+  const plan = planTasks({ job: { assignments, sessions }, engines, fits, logins, grounds })
   return { job, plan, grounds, learnt, partly } satisfies JobPlan as JobPlan
 })
 

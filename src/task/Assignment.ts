@@ -97,8 +97,7 @@ export interface Grounds {
   /** The time of the decision (milliseconds). */
   readonly moment: Moment
   readonly expected: (engine_reference: EngineReference) => Duration.Duration
-  /** Absent if the job has no token store. */
-  readonly tokens?: TokenShelf
+  readonly tokens: TokenShelf
 }
 
 /** The engine, and what its forms say about this task. */
@@ -124,7 +123,7 @@ export const planAssignment = (
   const subject = { task_id, customer_id, engine_reference, features }
   const refusal = refuseEngine(subject, finding)
   if (refusal !== undefined) return refusal
-  const found = findLogin(assignment, login, grounds.tokens ?? Tokens.closedShelf)
+  const found = findLogin(assignment, login, grounds.tokens)
   if (found._tag === "Refused") return settle(subject, beforeStart(found.reason), found.message)
   const task: UnfittedTask = {
     ...subject,
@@ -222,9 +221,7 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
     return { login, fingerprint: Tokens.tokenFingerprint(grounds.key, login.token), found: nothingFound }
   const parameters = fitted?.parameters ?? login.parameters
   const fingerprint = fingerprintLogin(grounds.key, task.engine_reference, Redacted.value(parameters))
-  const token = login.tokenized_access
-    ? Tokens.keptToken(grounds.tokens ?? Tokens.closedShelf, task, fingerprint)
-    : undefined
+  const token = login.tokenized_access ? Tokens.keptToken(grounds.tokens, task, fingerprint) : undefined
   if (token === undefined)
     return { login: { ...login, parameters }, fingerprint, found: fitted ?? nothingFound }
   // A login that is not known to be a different one counts as this one: if the token was refused, it is not

@@ -10,7 +10,7 @@ import { accessKey, type Access, type EngineReference, type TaskId } from "../se
 import { subjectOf, type RunState } from "../ledger/RunState.ts"
 
 /** What executions of earlier runs would take tonight, from acceptance to closed: milliseconds, ascending. */
-export interface PastDurations {
+export interface Expectations {
   readonly byEngine: ReadonlyMap<string, ReadonlyArray<number>>
   /** By `<customer_id>/<engine_reference>`, where that says more than the engine's. */
   readonly own: ReadonlyMap<string, ReadonlyArray<number>>
@@ -20,20 +20,6 @@ export interface PastDurations {
   readonly ends: ReadonlyMap<string, ReadonlyArray<number>>
   /** From the last execution's end to the run's: reading, publishing, deleting. */
   readonly closing: number
-}
-
-/** The medians of these. */
-export interface Expectations {
-  readonly byEngine: ReadonlyMap<string, Duration.Duration>
-  /** Over all engines; undefined before the first run. */
-  readonly overall: Duration.Duration | undefined
-  readonly past: PastDurations
-}
-
-export const noExpectations: Expectations = {
-  byEngine: new Map(),
-  overall: undefined,
-  past: { byEngine: new Map(), own: new Map(), all: [], ends: new Map(), closing: 0 },
 }
 
 const ascending = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)
@@ -73,14 +59,14 @@ const squares = (values: ReadonlyArray<number>): number => {
 
 /**
  * Of the executions that closed by themselves; aborted ones say nothing. Nor do those that nobody watched:
- * open when a run was resumed, or for longer than a run waits, they may have been over long before somebody
- * looked.
+ * open when a run was resumed, or for longer than the job's runs wait (`max_wait`), they may have been over
+ * long before somebody looked.
  */
-const pastDurations = (
+export const expectedDurations = (
   runs: ReadonlyArray<RunState>,
   max_wait: Duration.Duration,
   polling: PollingRules,
-): PastDurations => {
+): Expectations => {
   const maxWaitMs = Duration.toMillis(max_wait)
   const over = new Map<string, Array<Over>>()
   const own = new Map<string, Array<Over & { readonly engine: EngineReference }>>()
@@ -132,25 +118,6 @@ const pastDurations = (
   }
 }
 
-/** Of runs of a job that gives up an execution after `max_wait`. */
-export const expectedDurations = (
-  runs: ReadonlyArray<RunState>,
-  max_wait: Duration.Duration,
-  polling: PollingRules,
-): Expectations => {
-  const past = pastDurations(runs, max_wait, polling)
-  return {
-    byEngine: new Map(
-      [...past.byEngine].flatMap(([engine, durations]) => {
-        const middle = median(durations)
-        return middle === undefined ? [] : [[engine, middle] as const]
-      }),
-    ),
-    overall: median(past.all),
-    past,
-  }
-}
-
 /** The value below which this share of the sorted values lies, between its two neighbours. */
 export const quantile = (sorted: ReadonlyArray<number>, share: number): number | undefined => {
   const place = share * (sorted.length - 1)
@@ -159,7 +126,7 @@ export const quantile = (sorted: ReadonlyArray<number>, share: number): number |
   return below === undefined || above === undefined ? undefined : below + (above - below) * (place % 1)
 }
 
-const middleOf = (sorted: ReadonlyArray<number>): number | undefined => {
+export const middleOf = (sorted: ReadonlyArray<number>): number | undefined => {
   const middle = quantile(sorted, 0.5)
   return middle === undefined ? undefined : Math.round(middle)
 }
@@ -171,10 +138,10 @@ const median = (sorted: ReadonlyArray<number>): Duration.Duration | undefined =>
 
 /** What one execution will take; an engine that never ran counts as an average one. */
 export const expectedDuration = (
-  { byEngine, overall }: Expectations,
+  { byEngine, all }: Expectations,
   engine_reference: EngineReference,
   otherwise: Duration.Duration,
-): Duration.Duration => byEngine.get(engine_reference) ?? overall ?? otherwise
+): Duration.Duration => median(byEngine.get(engine_reference) ?? all) ?? otherwise
 
 /**
  * How long before the deadline an execution must start that is to be over by then: as long as 19 of 20 took.
@@ -190,11 +157,8 @@ export const neededBefore = (
 }
 
 /** How long a task takes, as the customer's own past says, or else the engine's: milliseconds. */
-export const takesOf = ({ byEngine, past }: Expectations, task: Access): number | undefined => {
-  const own = middleOf(past.own.get(accessKey(task)) ?? [])
-  const others = byEngine.get(task.engine_reference)
-  return own ?? (others && Duration.toMillis(others))
-}
+export const takesOf = ({ byEngine, own }: Expectations, task: Access): number | undefined =>
+  middleOf(own.get(accessKey(task)) ?? byEngine.get(task.engine_reference) ?? [])
 
 /**
  * How long each task and those that must follow it take, if the longest of them is the first: milliseconds.

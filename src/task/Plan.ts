@@ -7,16 +7,15 @@ import { Redacted } from "effect"
 import type { EngineFinding, Fit } from "../client/EngineForms.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
-import type { AccountBook, Moment } from "../ledger/Accounts.ts"
 import { subjectOf, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { keyedPlace } from "../privacy/Fingerprint.ts"
 import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { TaskId, accessKey, sourceOf } from "../service/Ids.ts"
 import type { CustomerId, EngineReference, RunId, SessionId } from "../service/Ids.ts"
-import { planAssignment, seeEngine, type ResolvedLogin, type Task, type TaskVerdict } from "./Assignment.ts"
-import { expectedDuration, type Expectations } from "./Expectations.ts"
+import { planAssignment, seeEngine } from "./Assignment.ts"
+import type { Grounds, ResolvedLogin, Task, TaskVerdict } from "./Assignment.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
-import { closedShelf, dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
+import { dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
 import type { TokenShelf } from "../tokens/TokenLogin.ts"
 
 /** A flow session that a customer ran: only read, nothing is executed. */
@@ -56,45 +55,29 @@ export interface Plan {
 }
 
 export interface PlanInput {
-  readonly job: Pick<Job, "assignments" | "sessions" | "concurrency" | "execution">
-  readonly run_id: RunId
+  readonly job: Pick<Job, "assignments" | "sessions">
   /** An engine that is missing here counts as one that cannot be reached now. */
   readonly engines: ReadonlyMap<string, EngineFinding>
   /** One per assignment, in the same order; absent if its engine was never seen. */
   readonly fits: ReadonlyArray<Fit | undefined>
   /** One per assignment of the job, in the same order. */
   readonly logins: ReadonlyArray<ResolvedLogin>
-  readonly key: Uint8Array
-  readonly accounts: AccountBook
-  readonly moment: Moment
-  readonly expectations: Expectations
-  /** Absent if the job has no token store. */
-  readonly tokens?: TokenShelf
+  readonly grounds: Grounds
 }
 
 const unseen: EngineFinding = { _tag: "Unavailable" }
 const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter was resolved"] }
 
-export const planTasks = (input: PlanInput): Plan => {
-  const { job, run_id, key, accounts, moment, engines, expectations } = input
-  const grounds = {
-    run_id,
-    key,
-    accounts,
-    moment,
-    // Without any experience: the longest that an execution may work.
-    expected: (engine: EngineReference) =>
-      expectedDuration(expectations, engine, job.execution.execution_timeout),
-    tokens: input.tokens ?? closedShelf,
-  }
+export const planTasks = ({ job, engines, fits, logins, grounds }: PlanInput): Plan => {
+  const { run_id, tokens } = grounds
   const tasks: Array<Task> = []
   const settled: Array<TaskVerdict> = []
   const warnings = collectWarnings()
   job.assignments.forEach((assignment, index) => {
     const { engine_reference, source } = assignment
     const finding = engines.get(engine_reference) ?? unseen
-    const seen = seeEngine(finding, input.fits[index])
-    const decision = planAssignment(assignment, input.logins[index] ?? unresolved, seen, grounds)
+    const seen = seeEngine(finding, fits[index])
+    const decision = planAssignment(assignment, logins[index] ?? unresolved, seen, grounds)
     if (decision._tag === "Task") tasks.push(decision.task)
     else settled.push(decision.verdict)
     for (const message of decision.warnings) warnings.add(engine_reference, message, source)
@@ -102,9 +85,9 @@ export const planTasks = (input: PlanInput): Plan => {
       for (const message of finding.engine.warnings) warnings.add(engine_reference, message, source)
     }
   })
-  const expiring = tasks.flatMap((task) => expiringToken(task, grounds.tokens))
+  const expiring = tasks.flatMap((task) => expiringToken(task, tokens))
   for (const { token, source } of expiring)
-    warnings.add(token.engine_reference, tellExpiring(token, grounds.tokens.now), source)
+    warnings.add(token.engine_reference, tellExpiring(token, tokens.now), source)
   const conflicts = findConflicts(tasks)
   return {
     run_id,
@@ -114,7 +97,7 @@ export const planTasks = (input: PlanInput): Plan => {
     warnings: warnings.all(),
     expiring: expiring.map(({ task_id, token }) => ({ task_id, token })),
     expired: [...tasks, ...settled].flatMap(({ task_id, ...access }) =>
-      expiredTokens(grounds.tokens, access).map((token) => ({ task_id, token })),
+      expiredTokens(tokens, access).map((token) => ({ task_id, token })),
     ),
     conflicts,
   }
