@@ -14,7 +14,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import { defectOf } from "./Quarantine.ts"
 import { isToDelete, type AttemptState, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { readState } from "./Attempt.ts"
-import { answeredBy } from "./Ending.ts"
+import { answeredBy, answerOf } from "./Ending.ts"
 
 /** How many deletions run at once, and how often each is tried. */
 const deletionsAtOnce = 16
@@ -136,10 +136,8 @@ const deleteOne = Effect.fnUntraced(function* (run_id: RunId, due: DueDeletion, 
     if ((yield* Clock.currentTimeMillis) + pauseMs >= untilAt) break
     yield* Effect.sleep(pauseMs)
     if ((only?.wasRunning === true || tries > 1) && !(yield* isAsRead(due, untilAt))) break
-    answer = yield* Effect.catch(
-      answeredBy(retryCall(service.deleteExecution(execution_id), { triesMax, untilAt }), untilAt),
-      (failure: CallFailure) => Effect.succeed(failure),
-    )
+    const deletion = retryCall(service.deleteExecution(execution_id), { triesMax, untilAt })
+    answer = yield* answerOf(answeredBy(deletion, untilAt))
   }
   // A gateway that knows no such call answers 404, too, and the execution is still there.
   if (answer === "gone" && (yield* look(due, untilAt))?._tag !== "Gone") answer = "there"

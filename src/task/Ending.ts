@@ -40,6 +40,11 @@ export const deletingUntil = (deadlineAt: number | undefined, begunAt: number, n
   return ending === undefined ? Infinity : Math.max(ending.cutAt, now + Duration.toMillis(cutWithin))
 }
 
+/** A call whose failure counts as its answer. */
+export const answerOf = <A, R>(
+  call: Effect.Effect<A, CallFailure, R>,
+): Effect.Effect<A | CallFailure, never, R> => Effect.catch(call, (failure) => Effect.succeed(failure))
+
 /** A call that is abandoned at a given time: its answer is then lost; after that time it is not even sent. */
 export const answeredBy = <A, R, E = never>(
   call: Effect.Effect<A, CallFailure | E, R>,

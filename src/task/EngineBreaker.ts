@@ -7,7 +7,7 @@
 import { Duration } from "effect"
 import type { EngineReference } from "../service/Ids.ts"
 import { AccountBook, strikesFor, type Account } from "../ledger/Accounts.ts"
-import type { StartGate } from "./OwedProbes.ts"
+import type { StartGate } from "./Schedule.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { TaskWork } from "./Work.ts"
 

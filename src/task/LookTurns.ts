@@ -11,6 +11,7 @@ import { Service, type CallFailure, type PollAnswer } from "../client/Service.ts
 import type { ExecutionId } from "../service/Ids.ts"
 import type { Looked } from "./Attempt.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
+import { answerOf } from "./Ending.ts"
 
 // Whether a poll may be a HEAD (section 4.12) instead of a read: pure. What HEAD answers is not shown, so
 // it must first agree with a read, replaces only a few reads, and one contradiction ends its use. It never
@@ -144,10 +145,7 @@ export const skim = Effect.fnUntraced(function* (
   if (turns.hinted || turns.hints.isTrusted() || now >= turns.giveUpAt) return false
   const service = yield* Service
   heads.trial = beforeHead(heads.trial)
-  const answer = yield* Effect.catch(
-    service.pollExecution(execution_id),
-    (failure): Effect.Effect<PollAnswer | CallFailure> => Effect.succeed(failure),
-  )
+  const answer = yield* answerOf(service.pollExecution(execution_id))
   turns.headsInARow += 1
   if (typeof answer !== "string") {
     heads.trial = afterNothing(heads.trial)

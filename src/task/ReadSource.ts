@@ -5,20 +5,21 @@
  */
 import { hash } from "node:crypto"
 import { Clock, Data, Duration, Effect, Stream } from "effect"
+import { given } from "../base/Schemas.ts"
 import { isSendable } from "../client/CallFailures.ts"
 import { Hints, type HintWatch } from "../client/Hints.ts"
 import { askedWait, retryCall } from "../client/Pacing.ts"
 import { nextLookInMs } from "../client/Polling.ts"
 import { Service, type Body, type CallFailure, type ResultsAnswer } from "../client/Service.ts"
-import { Landing } from "../landing/Landing.ts"
-import type { AnswerRefused, AttachmentRead, Fact, LandedRef, ResultsRead } from "../ledger/Fact.ts"
+import { Landing, LandingFailed } from "../landing/Landing.ts"
+import type { AnswerRefused, AttachmentRead, LandedRef, ResultsRead } from "../ledger/Fact.ts"
 import { taskKeys, type TaskKeys } from "../ledger/FactKeys.ts"
 import { append } from "../ledger/Ledger.ts"
 import { attachmentIds, type AttachmentIds } from "../records/ExactNumber.ts"
 import { isFinal, recordsIn, type ResultsSource } from "../service/FlowResults.ts"
 import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
 import { findingOf, type SourceFinding } from "./DrainProof.ts"
-import { answeredBy } from "./Ending.ts"
+import { answeredBy, answerOf } from "./Ending.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 
 // Downloads the documents that final results name (section 4.12), each once: a document that is missing at
@@ -37,20 +38,9 @@ type DocumentStatus = (typeof AttachmentRead.Type)["status"]
 const isOutstanding = (status: DocumentStatus | undefined): boolean =>
   status === undefined || status === "failed" || status === "not_delivered"
 
-interface AttachmentsOrder extends TaskKeys {
-  readonly session_id: SessionId
-  /** What the service is asked for: the session's id, or one that it had before. */
-  readonly asked_as: SessionId
-  /** What became of the session's documents before. */
-  readonly attachmentsBefore: ReadonlyMap<string, DocumentStatus>
-  readonly min_interval: Duration.Duration
-  /** Clock time after which this run reads nothing more. */
-  readonly lastAnswerAt: number
-}
-
 /** False if a document is not here that the service may have. */
 const pullAttachments = Effect.fnUntraced(function* (
-  order: AttachmentsOrder,
+  order: ReadOrder,
   { requestable, refused, textual }: AttachmentIds,
 ) {
   const about = { ...taskKeys(order), session_id: order.session_id }
@@ -103,7 +93,7 @@ const refusePage = <E>(bytes: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8
 }
 
 const downloadAttachment = Effect.fnUntraced(function* (
-  order: AttachmentsOrder,
+  order: ReadOrder,
   attachment_id: string,
   mayBeText: boolean,
   untilAt: number,
@@ -117,51 +107,27 @@ const downloadAttachment = Effect.fnUntraced(function* (
     const stored = yield* landing.landAttachment(isDoubtful ? refusePage(answer.bytes) : answer.bytes)
     // No document has no bytes: it is not made yet, or was not sent.
     if (stored.bytes === 0) return { status: "instead" } as const
-    const { media_type } = answer
-    return { status: "downloaded", ...stored, ...(media_type === undefined ? {} : { media_type }) } as const
-  }).pipe(Effect.catchTag("PageInstead", () => Effect.succeed({ status: "instead" } as const)))
-  return yield* retryDownload(download, untilAt)
-})
-
-const retryDownload = <A, E extends { readonly _tag: string }, R>(
-  download: Effect.Effect<A, E | CallFailure, R>,
-  untilAt: number,
-) =>
-  Effect.suspend(() => {
-    const split = Effect.matchEffect(download, {
-      onSuccess: (stored) => Effect.succeed({ _tag: "Stored", stored } as const),
-      onFailure: (failure) =>
-        isCallFailure(failure)
-          ? Effect.fail(failure)
-          : Effect.succeed({ _tag: "Broken", failure: failure as Exclude<E, CallFailure> } as const),
-    })
-    return answeredBy(retryCall(split, { triesMax: attachmentTriesMax, untilAt }), untilAt)
+    return { status: "downloaded", ...stored, ...given({ media_type: answer.media_type }) } as const
   }).pipe(
-    Effect.matchEffect({
-      onSuccess: (result) =>
-        result._tag === "Stored" ? Effect.succeed(result.stored) : Effect.fail(result.failure),
-      onFailure: (failure) =>
-        Effect.succeed({ status: isAnswered(failure) ? "not_delivered" : "failed" } as const),
-    }),
+    Effect.catchTag("PageInstead", () => Effect.succeed({ status: "instead" } as const)),
+    // What the disk does not accept is not asked for again.
+    Effect.catchTag("LandingFailed", (failure) => Effect.succeed(failure)),
   )
+  const tries = retryCall(download, { triesMax: attachmentTriesMax, untilAt })
+  const stored = yield* Effect.catch(answeredBy(tries, untilAt), (failure) =>
+    Effect.succeed({ status: isAnswered(failure) ? "not_delivered" : "failed" } as const),
+  )
+  return stored instanceof LandingFailed ? yield* stored : stored
+})
 
 /** Asking again in the same night changes nothing. Any other failure may pass. */
 const isAnswered = ({ _tag }: CallFailure): boolean => _tag === "SecretRefused" || _tag === "UnexpectedAnswer"
 
-const callFailureTags: ReadonlySet<string> = new Set([
-  "NotSent",
-  "AnswerLost",
-  "Throttled",
-  "SecretRefused",
-  "UnexpectedAnswer",
-])
-const isCallFailure = (failure: { readonly _tag: string }): failure is CallFailure =>
-  callFailureTags.has(failure._tag)
-
 /** The session of an execution, or one that a customer ran alone. */
 export interface ReadOrder extends TaskKeys {
   readonly session_id: SessionId
-  readonly asked_as: AttachmentsOrder["asked_as"]
+  /** What the service is asked for: the session's id, or one that it had before. */
+  readonly asked_as: SessionId
   readonly attempt: number | undefined
   readonly execution_id: ExecutionId | undefined
   readonly customer_id: CustomerId | undefined
@@ -171,7 +137,7 @@ export interface ReadOrder extends TaskKeys {
   /** The newest answer of each source for this session in the ledger, by the source's name. */
   readonly readBefore: ReadonlyMap<string, typeof ResultsRead.Type>
   /** What became of the session's documents before. */
-  readonly attachmentsBefore: AttachmentsOrder["attachmentsBefore"]
+  readonly attachmentsBefore: ReadonlyMap<string, DocumentStatus>
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   readonly min_interval: Duration.Duration
@@ -198,10 +164,20 @@ const intervalMax = Duration.minutes(1)
 /** A 404 and a refusal that may pass get this many reads, also if nothing was counted: counts can be late. */
 const absentReadsMin = 3
 
+/** One endpoint, and what is remembered between its reads. */
+interface Reads {
+  readonly order: ReadOrder
+  readonly source: ResultsSource
+  /** For the newest results only; the bytes themselves would stay in memory as long as they are partial. */
+  sha256: string | undefined
+  landed: LandedRef | undefined
+  /** Answers in a row that say that there is nothing, or that refuse. */
+  empty: number
+}
+
 /** Lands a body, unless an earlier process landed the same one last. */
-const landBody = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource, body: Body) {
+const landBody = Effect.fnUntraced(function* ({ order, source }: Reads, { bytes }: Body) {
   const landing = yield* Landing
-  const { bytes } = body
   const before = order.readBefore.get(source.name)?.landed
   if (before !== undefined && before.sha256 === hash("sha256", bytes, "hex")) return before
   const { run_id, task_id, session_id, attempt, execution_id, customer_id, engine_reference } = order
@@ -214,59 +190,43 @@ const landBody = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsS
       session_id,
       http_status: 200,
       received_at: Math.trunc(yield* Clock.currentTimeMillis),
-      ...(attempt === undefined ? {} : { attempt }),
-      ...(execution_id === undefined ? {} : { execution_id }),
-      ...(customer_id === undefined ? {} : { customer_id }),
-      ...(engine_reference === undefined ? {} : { engine_reference }),
+      ...given({ attempt, execution_id, customer_id, engine_reference }),
     },
     bytes,
   )
 })
 
-type ResultsFact = Extract<Fact, { _tag: "ResultsRead" }>
-
 const kindOf = ({ name }: ResultsSource) => (name === "profile" ? "profile" : "results")
 
-const resultsRead = (
-  order: ReadOrder,
-  source: ResultsSource,
+/** Writes what was answered; an answer that repeats the last one is not news, and not a fact. */
+const note = Effect.fnUntraced(function* (
+  { order, source }: Reads,
   http_status: number,
   is_closed: boolean,
   landed?: LandedRef,
-): ResultsFact => ({
-  _tag: "ResultsRead",
-  run_id: order.run_id,
-  task_id: order.task_id,
-  session_id: order.session_id,
-  ...(order.asked_as === order.session_id ? {} : { asked_as: order.asked_as }),
-  ...(order.execution_id === undefined ? {} : { execution_id: order.execution_id }),
-  http_status,
-  kind: kindOf(source),
-  source: source.name,
-  is_closed,
-  ...(landed === undefined ? {} : { landed }),
-})
-
-/** An answer that repeats the last one is not news, and not a fact. */
-const note = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource, fact: ResultsFact) {
+) {
+  const { run_id, task_id, session_id, asked_as, execution_id } = order
   const before = order.readBefore.get(source.name)
   const isKnown =
-    before?.http_status === fact.http_status &&
-    before.is_closed === fact.is_closed &&
-    before.landed?.sha256 === fact.landed?.sha256
-  if (!isKnown) yield* append(fact)
+    before?.http_status === http_status &&
+    before.is_closed === is_closed &&
+    before.landed?.sha256 === landed?.sha256
+  if (isKnown) return
+  yield* append({
+    _tag: "ResultsRead",
+    run_id,
+    task_id,
+    session_id,
+    ...given({ asked_as: asked_as === session_id ? undefined : asked_as, execution_id }),
+    http_status,
+    kind: kindOf(source),
+    source: source.name,
+    is_closed,
+    ...given({ landed }),
+  })
 })
 
 type Answered = ResultsAnswer | CallFailure
-
-/** What is remembered between the reads of one endpoint. */
-interface Reads {
-  /** For the newest results only; the bytes themselves would stay in memory as long as they are partial. */
-  sha256: string | undefined
-  landed: LandedRef | undefined
-  /** Answers in a row that say that there is nothing, or that refuse. */
-  empty: number
-}
 
 export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrder, source: ResultsSource) {
   if (!isSendable(source, idsIn(order))) return refusedUnasked
@@ -276,7 +236,7 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
   const pace = { min: order.min_interval, max: Duration.max(intervalMax, order.min_interval) }
   const intervalMs = Duration.toMillis(order.min_interval)
   const waitFinalUntil = startedAt + Duration.toMillis(order.wait_final)
-  const reads: Reads = { sha256: undefined, landed: undefined, empty: 0 }
+  const reads: Reads = { order, source, sha256: undefined, landed: undefined, empty: 0 }
   let readAt = order.mayHaveBeenRead ? startedAt : -Infinity
   for (;;) {
     const now = yield* Clock.currentTimeMillis
@@ -284,9 +244,7 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
     const hinted = hints.beginLook(yield* Clock.currentTimeMillis)
     const look = yield* handleAnswer(
       { what: source.name, ...order },
-      lookOnce(order, source, reads, (isNew) =>
-        hints.endLook({ hinted, first: true, told: isNew ? "news" : "nothing" }),
-      ),
+      lookOnce(reads, (isNew) => hints.endLook({ hinted, first: true, told: isNew ? "news" : "nothing" })),
     )
     readAt = look.readAt
     const { reading, documents } = look
@@ -296,8 +254,7 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
     const later = yield* Clock.currentTimeMillis
     const wait = Math.max(look.askedMs, nextLookInMs(pace, later - startedAt))
     // There is no time for another read: the last answer is believed.
-    if (later + wait > Math.min(waitFinalUntil, order.lastAnswerAt))
-      return yield* giveUp(order, source, reads, look.said)
+    if (later + wait > Math.min(waitFinalUntil, order.lastAnswerAt)) return yield* giveUp(reads, look.said)
     yield* awaitRead(hints, { later, wait, soonest: Math.max(look.askedMs, readAt + intervalMs - later) })
   }
 }, Effect.scoped)
@@ -306,19 +263,16 @@ export const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrd
  * One request and everything that is done with its answer. Only a small result remains: a task that waits
  * for another read holds no body.
  */
-const lookOnce = Effect.fnUntraced(function* (
-  order: ReadOrder,
-  source: ResultsSource,
-  reads: Reads,
-  endLook: (isNew: boolean) => void,
-) {
-  const answer = yield* readOnce(order, source)
+const lookOnce = Effect.fnUntraced(function* (reads: Reads, endLook: (isNew: boolean) => void) {
+  const { order, source } = reads
+  const service = yield* Service
+  const answer = yield* answerOf(service.readResults(source, idsIn(order)))
   const readAt = yield* Clock.currentTimeMillis
   yield* refuseUnusable({ what: source.name, ...order }, answer, 200)
   const sha256 = answer._tag === "Results" ? hash("sha256", answer.body.bytes, "hex") : undefined
   const isNew = sha256 !== undefined && sha256 !== reads.sha256
   if (sha256 !== undefined) endLook(isNew)
-  const reading = yield* takeAnswer(order, source, reads, answer, isNew)
+  const reading = yield* takeAnswer(reads, answer, isNew)
   if (isNew) reads.sha256 = sha256
   const askedMs = "message" in answer ? Duration.toMillis(askedWait(answer)) : 0
   const hasDocuments = order.attachments && source.attachments && reading?._tag === "Final"
@@ -341,26 +295,20 @@ const saidOf = (answer: Answered): Said => ({
 })
 
 const refusedUnasked: SourceReading = { _tag: "Refused", http_status: undefined }
-const unfinished: SourceReading = { _tag: "Unfinished" }
 
 /** The result that an answer makes certain; undefined while another read may show more. */
-const takeAnswer = Effect.fnUntraced(function* (
-  order: ReadOrder,
-  source: ResultsSource,
-  reads: Reads,
-  answer: Answered,
-  isNew: boolean,
-) {
+const takeAnswer = Effect.fnUntraced(function* (reads: Reads, answer: Answered, isNew: boolean) {
+  const { source } = reads
   if (answer._tag !== "Results") {
     const empty = emptyOf(answer)
     reads.empty = empty === undefined ? 0 : reads.empty + 1
     // What was there a moment ago may come back: until the time is up, its absence proves nothing.
     if (empty === undefined || reads.sha256 !== undefined) return undefined
-    return isBelieved(empty, reads.empty) ? yield* told(order, source, empty) : undefined
+    return isBelieved(empty, reads.empty) ? yield* told(reads, empty) : undefined
   }
   const final = isFinal(source, answer.body.json)
-  if (isNew) reads.landed = yield* landBody(order, source, answer.body)
-  if (isNew || final) yield* note(order, source, resultsRead(order, source, 200, final, reads.landed))
+  if (isNew) reads.landed = yield* landBody(reads, answer.body)
+  if (isNew || final) yield* note(reads, 200, final, reads.landed)
   if (!final) return undefined
   const reading: SourceReading = { _tag: "Final", finding: findingOf(source, answer.body.json) }
   return reading
@@ -380,23 +328,14 @@ const emptyOf = (answer: Exclude<Answered, { _tag: "Results" }>): Empty | undefi
 const isBelieved = ({ http_status }: Empty, times: number): boolean =>
   http_status === 412 || http_status === 422 || times >= absentReadsMin
 
-const told = (order: ReadOrder, source: ResultsSource, reading: Empty) =>
-  Effect.as(
-    note(order, source, resultsRead(order, source, reading.http_status, reading._tag === "Nothing")),
-    reading as SourceReading,
-  )
+const told = (reads: Reads, reading: Empty) =>
+  Effect.as(note(reads, reading.http_status, reading._tag === "Nothing"), reading as SourceReading)
 
 /** The time is up. An answer with a status other than results is a fact too: `explain` shows it. */
-const giveUp = Effect.fnUntraced(function* (
-  order: ReadOrder,
-  source: ResultsSource,
-  reads: Reads,
-  { empty, http_status, message }: Said,
-) {
-  if (empty !== undefined && reads.sha256 === undefined) return yield* told(order, source, empty)
-  if (http_status !== undefined) yield* note(order, source, resultsRead(order, source, http_status, false))
-  const reading: SourceReading = message === undefined ? unfinished : { _tag: "Unfinished", message }
-  return reading
+const giveUp = Effect.fnUntraced(function* (reads: Reads, { empty, http_status, message }: Said) {
+  if (empty !== undefined && reads.sha256 === undefined) return yield* told(reads, empty)
+  if (http_status !== undefined) yield* note(reads, http_status, false)
+  return { _tag: "Unfinished", ...given({ message }) } satisfies SourceReading as SourceReading
 })
 
 /** Sleeps until the next read: `wait` milliseconds from `later`, or after a hint only `soonest` of them. */
@@ -412,10 +351,3 @@ const awaitRead = Effect.fnUntraced(function* (
 })
 
 const idsIn = ({ execution_id, asked_as }: ReadOrder) => ({ execution_id, session_id: asked_as })
-
-const readOnce = Effect.fnUntraced(function* (order: ReadOrder, source: ResultsSource) {
-  const service = yield* Service
-  return yield* Effect.catch(service.readResults(source, idsIn(order)), (failure): Effect.Effect<Answered> =>
-    Effect.succeed(failure),
-  )
-})

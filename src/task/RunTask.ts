@@ -62,7 +62,7 @@ export const proceed = Effect.fnUntraced(function* (
         const watch = yield* watched(night, row, act.last)
         const due = dueOf(watch.order, watch.turns)
         if (due > (yield* Clock.currentTimeMillis)) return rest(night, row, due)
-        const left = yield* pollOnce(act.last, watch, night.heads)
+        const left = yield* pollOnce(watch, night.heads)
         if (left !== undefined) yield* settle(night, row.work.task_id, left)
         if (left !== undefined || watch.isClosed) yield* unwatch(row)
         break
