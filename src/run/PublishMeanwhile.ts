@@ -3,7 +3,8 @@
  * decides nothing about the run: whatever goes wrong here costs one version and one line. It is interrupted
  * at the end of the run, which waits until a version is either in place or gone.
  */
-import { Cause, Clock, Duration, Effect } from "effect"
+import { Cause, Clock, Duration, Effect, Record } from "effect"
+import { given } from "../base/Schemas.ts"
 import type { Fact, RunNews } from "../ledger/Fact.ts"
 import { Ledger, append } from "../ledger/Ledger.ts"
 import type { LeftOutBody, RunPublished } from "../ledger/RunFacts.ts"
@@ -151,17 +152,11 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
       ),
     )
   if (published === undefined) return []
-  const { version, unfit = [], gone = [], lists = [], models = [], without = [], restored = [] } = published
-  const { stale, released = [] } = published
+  const { version, without, restored, unfit, models, gone, lists, stale, released = [] } = published
   const own: Fact = {
     ...publishedFact(run_id, version, published),
-    ...(without.length === 0 ? {} : { without }),
-    ...(restored.length === 0 ? {} : { restored }),
-    ...(unfit.length === 0 ? {} : { unfit }),
-    ...(models.length === 0 ? {} : { models }),
-    ...(gone.length === 0 ? {} : { gone }),
-    ...(lists.length === 0 ? {} : { lists }),
-    ...(stale === undefined ? {} : { stale }),
+    ...filled({ without, restored, unfit, models, gone, lists }),
+    ...given({ stale }),
   }
   const facts: Array<Fact> = [own, ...keptFacts(yield* runIn(ledger, run_id), published.left_out)]
   for (const one of released)
@@ -183,13 +178,15 @@ const publishedFact = (
   run_id,
   version,
   receipts,
-  ...(left_out.length === 0 ? {} : { left_out }),
-  ...(delivered.length === 0 ? {} : { delivered }),
-  ...(engines === undefined ? {} : { engines }),
-  ...(misfits.length === 0 ? {} : { misfits }),
-  ...(rejected.length === 0 ? {} : { rejected }),
+  ...filled({ left_out, delivered }),
+  ...given({ engines }),
+  ...filled({ misfits, rejected }),
   other,
 })
+
+/** The lists with something in them. */
+const filled = <Lists extends Readonly<Record<string, ReadonlyArray<unknown> | undefined>>>(lists: Lists) =>
+  Record.filter(lists, (list) => list !== undefined && list.length > 0) as Partial<Lists>
 
 /** An execution with a body that could not be published stays at the service, whatever was proved before. */
 const keptFacts = (

@@ -122,7 +122,7 @@ const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_w
 /** With the last answer of the service, if it was not a state. */
 const leftOpen = ({ failure }: Watch, reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE"): Verdict => ({
   ...own(failure?._tag === "SecretRefused" ? "SECRET_REFUSED" : reason),
-  ...(failure === undefined ? {} : { message: failure.message }),
+  ...given({ message: failure?.message }),
 })
 
 /** The time that is left for the calls before the last one, once the time is up. */

@@ -3,7 +3,8 @@
  * what it says of the login. A request that was sent is never abandoned, so an interrupted run does not
  * lose its answer.
  */
-import { Context, Data, Duration, Effect, Option, Result } from "effect"
+import { Context, Data, Duration, Effect, Option, Result, Struct } from "effect"
+import { given } from "../base/Schemas.ts"
 import { retrySchedule } from "../base/Time.ts"
 import { isAvailable } from "../client/EngineForms.ts"
 import { lookWaits } from "../client/Polling.ts"
@@ -35,17 +36,15 @@ export type JudgedLogin = typeof CredentialRejected.Type | typeof LoginJudged.Ty
 /** The account as the facts of a login name it. */
 export const sentKeys = ({ account: keys }: LoginKeys): Pick<typeof StartIntended.Type, "login"> => {
   if (keys === undefined) return {}
-  const { absorbs } = keys
-  return { login: { ...keptKeys(keys), ...(absorbs === undefined ? {} : { former: absorbs }) } }
+  return { login: { ...keptKeys(keys), ...given({ former: keys.absorbs }) } }
 }
 
 const judged = (order: LoginOrder, verdict: LoginVerdict, answer?: string): ReadonlyArray<JudgedLogin> => {
   const { account: keys, fingerprint } = order
   if (keys === undefined) return []
   const { account, password } = keys
-  const login = fingerprint === undefined ? {} : { fingerprint }
-  const told = answer === undefined ? {} : { said: answer }
-  return [{ _tag: "LoginJudged", ...attemptKeys(order), account, password, ...login, verdict, ...told }]
+  const login = { account, password, ...given({ fingerprint }) }
+  return [{ _tag: "LoginJudged", ...attemptKeys(order), ...login, verdict, ...given({ said: answer }) }]
 }
 
 const rejected = (order: LoginOrder, reason: string): ReadonlyArray<JudgedLogin> => {
@@ -109,8 +108,7 @@ export const judgeFound = (
   const looked = readState(answer)
   if (looked._tag !== "Closed") return undefined
   const { status_code, status_reason, view } = looked
-  const { authentication_status } = view
-  const login = authentication_status === undefined ? {} : { authentication_status }
+  const login = given({ authentication_status: view.authentication_status })
   const closed = { ...attemptKeys(order), execution_id, status_code, status_reason, ...login }
   return judgeEnd(order, { _tag: "AttemptClosed", ...closed }, true)
 }
@@ -138,13 +136,13 @@ export const intentOf = (
     ...attemptKeys(order),
     external_execution_id,
     ...accessOf(order),
-    ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...given({ fingerprint }),
     ...sentKeys(order),
     ...tokenUse(order),
     probe,
     max_wait: Math.trunc(Duration.toMillis(order.max_wait)),
     ...(holdsAccount ? { holds_account: true } : {}),
-    ...(worker === undefined ? {} : { worker }),
+    ...given({ worker }),
   }
 }
 
@@ -280,12 +278,9 @@ const startFacts = (order: AttemptOrder, started: Started, probe: boolean): Read
     _tag: "StartAnswered",
     ...attemptKeys(order),
     answer,
-    ...(http_status === undefined ? {} : { http_status }),
+    ...given({ http_status }),
     ...("status_reason" in started ? { status_reason: started.status_reason } : {}),
-    ...("execution_id" in started ? { execution_id: started.execution_id } : {}),
-    ...("session_id" in started && started.session_id !== undefined
-      ? { session_id: started.session_id }
-      : {}),
+    ...("execution_id" in started ? given(Struct.pick(started, ["execution_id", "session_id"])) : {}),
   }
   // A refusal that it showed counts, whatever becomes of the execution and of this process.
   if ("seen" in started && started.seen !== undefined)

@@ -5,6 +5,7 @@
  * many calls fail.
  */
 import { Clock, Duration, Effect } from "effect"
+import { given } from "../base/Schemas.ts"
 import { everyCall, type CallFailure, type Service, type Tagged } from "../client/Service.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import type { EngineReference, RunId } from "../service/Ids.ts"
@@ -49,7 +50,7 @@ interface About {
 const about = ({ run_id }: Troubles, trouble: Trouble["trouble"], { since, engine }: About) => ({
   run_id,
   trouble,
-  ...(engine === undefined ? {} : { engine_reference: engine }),
+  ...given({ engine_reference: engine }),
   since: new Date(Math.trunc(since)).toISOString(),
 })
 

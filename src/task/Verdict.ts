@@ -2,6 +2,7 @@
  * How a task ends: pure. The end of its last execution, the counts and the answers of its results endpoints
  * become one outcome with a reason and the one who must act, and decide whether the execution may be deleted.
  */
+import { given } from "../base/Schemas.ts"
 import { countedTotal, mayBring, type ProductsCount } from "../service/FlowResults.ts"
 import { own, type Verdict } from "../service/Ends.ts"
 import type { AttemptDrained, AttemptKept, ProofLine } from "../ledger/Fact.ts"
@@ -98,7 +99,7 @@ export const verdictOf = (end: Verdict, reading: Reading): Verdict => {
 
 const partial = ({ message }: { readonly message?: string }): Verdict => ({
   ...own("RESULTS_PARTIAL"),
-  ...(message === undefined ? {} : { message }),
+  ...given({ message }),
 })
 
 /**
