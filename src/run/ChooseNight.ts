@@ -3,6 +3,7 @@
  * If a night was rerun in part, `run` goes on with the tasks that none of its runs has finished.
  */
 import { Clock, Effect, Schema } from "effect"
+import { given } from "../base/Schemas.ts"
 import { RunId } from "../service/Ids.ts"
 import { next, type Act } from "../task/Next.ts"
 import { serviceNameOf, type Job } from "../jobs/Job.ts"
@@ -111,6 +112,7 @@ export interface Request extends Pick<NightChoice, "parent"> {
   readonly isPart?: boolean | undefined
   /** `--new` and `rerun`: another run in any case. */
   readonly further: boolean
+  /** For how long the command waited for the output folder, in milliseconds. */
   readonly waitedMs?: number | undefined
 }
 
@@ -130,7 +132,7 @@ export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, 
   if (rest !== undefined) return rest
   if (parent === undefined && choice.chosen._tag !== "NothingToDo") yield* checkShare(job, runs)
   const missed = parent === undefined ? missedNights(job, choice, runs) : []
-  const night = runsOfNight(runs, { job: job.name, run_date, ...(part === undefined ? {} : { part }) })
+  const night = runsOfNight(runs, { job: job.name, run_date, ...given({ part }) })
   const only =
     request.only === undefined
       ? undefined

@@ -5,10 +5,11 @@
  */
 import { resolve } from "node:path"
 import { Clock, Effect, Fiber, Schema } from "effect"
+import { given } from "../base/Schemas.ts"
 import { retryCall } from "../client/Pacing.ts"
 import { Service } from "../client/Service.ts"
 import { serviceNameOf, type Job } from "../jobs/Job.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
+import { foldRun, type RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
 import { keptOf, type RunState } from "../ledger/RunState.ts"
@@ -26,7 +27,7 @@ import {
 } from "../report/Changes.ts"
 import type { News, Standing } from "../report/Changes.ts"
 import { alarmCodeOf, hasLeftovers } from "../report/Finish.ts"
-import { chooseNight, type NightChoice } from "./ChooseNight.ts"
+import { chooseNight, type NightChoice, type Request } from "./ChooseNight.ts"
 import { leftOpenBeside } from "./JobTurns.ts"
 import {
   askedBy,
@@ -53,18 +54,19 @@ import { endTokens } from "../tokens/TokenLogin.ts"
 // The runs that a run is compared with, read from the ledger: how everybody stood before it began. The end of
 // a run and its report both need them.
 
-/** Oldest first, and the newest run of the job before this one, whatever became of it. */
+/** The runs of its job before a run, oldest first, whatever became of them. */
+const comparedBefore = (headers: ReadonlyArray<RunHeader>, run_id: RunId): ReadonlyArray<RunHeader> => {
+  const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
+  const { job, part } = headers[at]?.fact ?? {}
+  return headers.slice(0, Math.max(0, at)).filter(({ fact }) => fact.job === job && isCompared(fact, part))
+}
+
+/** Those that it is compared with, oldest first, and the newest one before it. */
 export const earlierRuns = Effect.fn("EarlierRuns.load")(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const headers = yield* ledger.runs
   const before = yield* statesOf(ledger, runsBefore(headers, run_id))
-  const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
-  const job = headers[at]?.fact.job
-  const part = headers[at]?.fact.part
-  const previous = headers
-    .slice(0, Math.max(0, at))
-    .findLast(({ fact }) => fact.job === job && isCompared(fact, part))
-  return { before, previous }
+  return { before, previous: comparedBefore(headers, run_id).at(-1) }
 })
 
 /**
@@ -87,12 +89,7 @@ const standingsBefore = Effect.fnUntraced(function* (run: RunState, subjects: Re
   const found = new Map<string, Standing>()
   if (subjects.size === 0) return found
   const ledger = yield* Ledger
-  const headers = yield* ledger.runs
-  const at = headers.findIndex(({ fact }) => fact.run_id === run.started.run_id)
-  const { job, part } = run.started
-  const older = headers
-    .slice(0, Math.max(0, at))
-    .filter(({ fact }) => fact.job === job && isCompared(fact, part))
+  const older = comparedBefore(yield* ledger.runs, run.started.run_id)
   for (const header of older.slice(-olderRunsMax).toReversed()) {
     if (found.size === subjects.size) break
     const standings = standingsAfter(yield* statesOf(ledger, [header]))
@@ -173,17 +170,7 @@ export const reachService = Effect.fn("ReachService.reach")(function* <E, R>({
   return begun !== undefined
 })
 
-export interface NightOptions {
-  /** Another run in any case, as `--new` and `rerun` require. */
-  readonly further: boolean
-  /** The run that this run is a rerun of. */
-  readonly parent: string | undefined
-  /** What a rerun or a part is limited to, as `subjectOf` names it. */
-  readonly only: ReadonlySet<string> | undefined
-  /** A part of the job, which is not the night. */
-  readonly isPart?: boolean | undefined
-  /** For how long the command waited for the output folder, in milliseconds. */
-  readonly waitedMs?: number
+export interface NightOptions extends Request {
   readonly toolVersion: string
 }
 
@@ -218,9 +205,10 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const ledger = yield* Ledger
   const now = yield* Clock.currentTimeMillis
   const { further } = options
-  const { run_date, part, chosen, collect, parent, only, missed } = yield* chooseNight(job, options)
+  const choice = yield* chooseNight(job, options)
+  const { part, chosen, collect, parent, only } = choice
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
-  const begun = startedFact(job, { run_id: chosen.run_id, run_date, missed, part }, { ...options, parent })
+  const begun = startedFact(job, chosen.run_id, choice, options.toolVersion)
   // A rerun needs no trace: its night has one, and the next `run` starts what the rerun was to start.
   const leavesTrace = chosen._tag === "New" && job.night !== undefined && isOfWholeJob({ parent, part })
   const isRecorded = yield* reachService({
@@ -307,13 +295,9 @@ const resultOf = Effect.fnUntraced(function* (
 
 const startedFact = (
   job: Job,
-  {
-    run_id,
-    run_date,
-    missed,
-    part,
-  }: { readonly run_id: RunId } & Pick<NightChoice, "run_date" | "missed" | "part">,
-  options: Pick<NightOptions, "parent" | "toolVersion">,
+  run_id: RunId,
+  { run_date, missed, part, parent }: NightChoice,
+  tool_version: string,
 ): typeof RunStarted.Type => ({
   _tag: "RunStarted",
   run_id,
@@ -321,10 +305,9 @@ const startedFact = (
   // Absolute, so that `rerun` finds the job from any folder.
   job_path: resolve(job.path),
   run_date,
-  tool_version: options.toolVersion,
+  tool_version,
   service: serviceNameOf(job.service),
-  ...(options.parent === undefined ? {} : { parent: options.parent }),
-  ...(part === undefined ? {} : { part }),
+  ...given({ parent, part }),
   ...(job.replaces === undefined || job.replaces.length === 0 ? {} : { replaces: job.replaces }),
   ...(missed.length === 0 ? {} : { missed }),
 })
@@ -464,8 +447,7 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const kept = [...state.tasks.values()].flatMap(keptOf).length
   const before = keptByEarlierNights(yield* ledger.runs, job, state.started.run_date)
   const end = { _tag: "RunEnded", run_id, kept, ...before } as const
-  const compared = changes === undefined ? {} : { changes }
-  yield* ledger.append([{ ...end, exit_code, leftovers, ...compared }])
+  yield* ledger.append([{ ...end, exit_code, leftovers, ...given({ changes }) }])
   if (!isHeld)
     yield* publisher
       .publishOutcome(run_id)

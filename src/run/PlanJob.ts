@@ -3,6 +3,7 @@
  * and the means to start each one when its turn comes.
  */
 import { Clock, Duration, Effect, Redacted } from "effect"
+import { given } from "../base/Schemas.ts"
 import { FormCache } from "../client/EngineForms.ts"
 import type { Assignment, Job, JobFeature } from "../jobs/Job.ts"
 import { AccountBook } from "../ledger/Accounts.ts"
@@ -27,7 +28,7 @@ import {
   resolveReferences,
   seeEngine,
 } from "../task/Assignment.ts"
-import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
+import type { Grounds, Task } from "../task/Assignment.ts"
 import { carriedOver, holdLogins, holdPasswords, inLine, namedInOrder, planTasks } from "../task/Plan.ts"
 import type { Plan } from "../task/Plan.ts"
 import {
@@ -122,9 +123,8 @@ export const timesOf = (
   engine_reference: EngineReference,
   { job, windowMs }: { readonly job: Pick<Job, "on_deadline">; readonly windowMs: number },
 ): { readonly needs?: Duration.Duration } => {
-  const needs =
-    job.on_deadline === "carry" ? neededBefore(byEngine.get(engine_reference) ?? [], windowMs) : undefined
-  return needs === undefined ? {} : { needs }
+  const sorted = job.on_deadline === "carry" ? (byEngine.get(engine_reference) ?? []) : []
+  return given({ needs: neededBefore(sorted, windowMs) })
 }
 
 /**
@@ -222,16 +222,19 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
     if (known?.tasks.has(task_id) === true) continue
     const outside = "outside" in task ? task.outside : []
     const features = [...task.features.map(({ code }) => code), ...outside]
-    const login = fingerprint === undefined ? {} : { fingerprint }
-    facts.push({ _tag: "TaskPlanned", run_id, task_id, ...accessOf(task), features, ...login })
+    const about = { ...accessOf(task), features, ...given({ fingerprint }) }
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, ...about })
   }
   for (const { task_id, session_id, customer_id } of plan.sessions) {
     if (known?.tasks.has(task_id) === true) continue
-    const whose = customer_id === undefined ? {} : { customer_id }
-    facts.push({ _tag: "TaskPlanned", run_id, task_id, session_id, features: [], ...whose })
+    const about = { session_id, features: [], ...given({ customer_id }) }
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, ...about })
   }
   for (const verdict of plan.settled)
-    if (isIdle(known?.tasks.get(verdict.task_id))) facts.push(settledBefore(run_id, verdict))
+    if (isIdle(known?.tasks.get(verdict.task_id))) {
+      const { task_id, outcome, reason, who_acts, message } = verdict
+      facts.push({ _tag: "TaskSettled", run_id, task_id, outcome, reason, who_acts, message })
+    }
   return facts
 }
 
@@ -261,19 +264,6 @@ export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined
     ? []
     : [{ _tag: "ResultsSourcesSet", run_id, sources: job.sources }]
 }
-
-const settledBefore = (
-  run_id: RunId,
-  { task_id, outcome, reason, who_acts, message }: TaskVerdict,
-): Fact => ({
-  _tag: "TaskSettled",
-  run_id,
-  task_id,
-  outcome,
-  reason,
-  who_acts,
-  message,
-})
 
 /**
  * This task has nothing at the service and nothing waiting for its verdict, so a verdict can be given
@@ -339,9 +329,8 @@ const prepareTask = (
     }
     if (decision.task.availability === "unavailable") {
       const { finding } = seen
-      const asked = "retry_after" in finding ? finding.retry_after : undefined
-      const unavailable: Prepared = { _tag: "Unavailable" }
-      return asked === undefined ? unavailable : { ...unavailable, retry_after: asked }
+      const retry_after = "retry_after" in finding ? finding.retry_after : undefined
+      return { _tag: "Unavailable", ...given({ retry_after }) } satisfies Prepared as Prepared
     }
     current = decision.task
     return yield* readyCall(planned, current, store)
@@ -384,7 +373,7 @@ const readyCall = Effect.fnUntraced(function* ({ job, partly }: JobPlan, task: T
     ...tokenOf(task),
     ...(task.outside.length === 0 ? {} : { outside: task.outside }),
     call,
-    ...(behind === undefined ? {} : { withParameters: { ...call, login: behind } }),
+    ...given({ withParameters: behind && { ...call, login: behind } }),
   } satisfies Prepared
 })
 

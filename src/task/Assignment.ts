@@ -4,6 +4,7 @@
  * have to act.
  */
 import { Effect, Redacted, Result, type Duration } from "effect"
+import { given } from "../base/Schemas.ts"
 import { FormCache } from "../client/EngineForms.ts"
 import type { EngineFinding, Fit, FitCase, KnownEngine, SeenEngine } from "../client/EngineForms.ts"
 import { checkAllSettings } from "../client/FitForms.ts"
@@ -248,25 +249,21 @@ const settle = (
 const noLogin = "no login is sent without its form: report this to the service's support"
 
 const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | undefined => {
-  if (finding._tag === "Unknown") {
-    return settle(
-      subject,
-      beforeStart("ENGINE_UNKNOWN"),
-      "the service has no such engine: see `nightjar engines list`",
-    )
+  const refuse = (reason: Reason, message: string) => settle(subject, beforeStart(reason), message)
+  switch (finding._tag) {
+    case "Unknown":
+      return refuse("ENGINE_UNKNOWN", "the service has no such engine: see `nightjar engines list`")
+    case "Unreadable":
+      return refuse("UNEXPECTED_ANSWER", `${finding.detail}; ${noLogin}`)
+    case "Unusable":
+      return refuse("ANSWER_UNUSABLE", `the engine's form cannot be used (${finding.why}); ${noLogin}`)
+    case "Unavailable":
+      return undefined
+    case "Known":
+      return finding.engine.details.action_required_frequency === "always"
+        ? refuse("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person in every run")
+        : undefined
   }
-  if (finding._tag === "Unreadable") {
-    return settle(subject, beforeStart("UNEXPECTED_ANSWER"), `${finding.detail}; ${noLogin}`)
-  }
-  if (finding._tag === "Unusable") {
-    const message = `the engine's form cannot be used (${finding.why}); ${noLogin}`
-    return settle(subject, beforeStart("ANSWER_UNUSABLE"), message)
-  }
-  if (finding._tag === "Known" && finding.engine.details.action_required_frequency === "always") {
-    const message = "this engine needs a person in every run"
-    return settle(subject, beforeStart("CUSTOMER_INTERVENTION_REQUIRED"), message)
-  }
-  return undefined
 }
 
 const tell = ({ loc, message }: Issue): string =>
@@ -298,32 +295,25 @@ export const fitAssignments = Effect.fn("Planning.fitAssignments")(function* (
   const forms = yield* FormCache
   const engines = new Map(found)
   const fits: Array<Fit | undefined> = assignments.map(() => undefined)
-  const asked = new Map<string, Array<{ readonly index: number; readonly one: FitCase }>>()
-  assignments.forEach((assignment, index) => {
-    const ofEngine = asked.get(assignment.engine_reference) ?? []
-    ofEngine.push({ index, one: caseOf(assignment, logins[index]) })
-    asked.set(assignment.engine_reference, ofEngine)
-  })
-  for (const [reference, cases] of asked) {
+  const byEngine = Map.groupBy(assignments.entries(), ([, { engine_reference }]) => engine_reference)
+  for (const [reference, own] of byEngine) {
     const finding = found.get(reference)
     if (finding?._tag !== "Known") continue
-    const answer = yield* forms.fit(
-      finding.engine,
-      cases.map(({ one }) => one),
-    )
+    const cases = own.map(([index, assignment]) => {
+      const login = logins[index]
+      return caseOf(assignment, login?._tag === "Resolved" ? login.parameters : undefined)
+    })
+    const answer = yield* forms.fit(finding.engine, cases)
     if ("why" in answer) engines.set(reference, answer)
-    else cases.forEach(({ index }, position) => (fits[index] = answer[position]))
+    else own.forEach(([index], position) => (fits[index] = answer[position]))
   }
   return { engines, fits }
 })
 
 const caseOf = (
   { features, configurations }: Pick<Assignment, "features" | "configurations">,
-  login: ResolvedLogin | undefined,
-): FitCase =>
-  login?._tag === "Resolved"
-    ? { features, configurations, parameters: login.parameters }
-    : { features, configurations }
+  parameters: FitCase["parameters"],
+): FitCase => ({ features, configurations, ...given({ parameters }) })
 
 /** A task that is about to start and the engine as it is now. */
 export const fitTask = Effect.fn("Planning.fitTask")(function* ({
@@ -334,8 +324,8 @@ export const fitTask = Effect.fn("Planning.fitTask")(function* ({
   const forms = yield* FormCache
   const finding = yield* forms.look(engine_reference)
   if (finding._tag !== "Known") return seeEngine(finding, undefined)
-  const parameters = login._tag === "Parameters" ? { parameters: login.parameters } : {}
-  const answer = yield* forms.fit(finding.engine, [{ features, configurations, ...parameters }])
+  const parameters = login._tag === "Parameters" ? login.parameters : undefined
+  const answer = yield* forms.fit(finding.engine, [caseOf({ features, configurations }, parameters)])
   return "why" in answer ? seeEngine(answer, undefined) : seeEngine(finding, answer[0])
 })
 

@@ -148,11 +148,15 @@ const deleteOne = Effect.fnUntraced(function* (run_id: RunId, due: DueDeletion, 
 /** `there`: 404, and the execution can be read, or nobody says that it cannot. */
 type Answer = DeleteAnswer | CallFailure | "there"
 
+const answered = {
+  deleted: { http_status: 204, outcome: "deleted" },
+  gone: { http_status: 404, outcome: "gone" },
+  there: { http_status: 404, outcome: "pending" },
+  still_running: { http_status: stillRunningStatus, outcome: "pending" },
+} as const
+
 const deletionOf = (answer: Answer) => {
-  if (answer === "deleted") return { http_status: 204, outcome: "deleted" } as const
-  if (answer === "gone") return { http_status: 404, outcome: "gone" } as const
-  if (answer === "there") return { http_status: 404, outcome: "pending" } as const
-  if (answer === "still_running") return { http_status: stillRunningStatus, outcome: "pending" } as const
+  if (typeof answer === "string") return answered[answer]
   const http_status = "http_status" in answer ? answer.http_status : undefined
   return { http_status: http_status ?? 0, outcome: "pending" } as const
 }

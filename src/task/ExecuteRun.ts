@@ -4,6 +4,7 @@
  * write the ledger or landing stops the whole run; nothing that the service does ever stops it.
  */
 import { Clock, Effect, FiberSet, Queue } from "effect"
+import { DelayQueue } from "../base/Time.ts"
 import { Service } from "../client/Service.ts"
 import { own } from "../service/Ends.ts"
 import { tokenUse } from "../ledger/FoldRun.ts"
@@ -23,11 +24,10 @@ import {
   occupied,
   settle,
   settleWaiting,
-  standingStill,
   taskOf,
   wake,
 } from "./Night.ts"
-import type { Failure, Needs, Night, NightTask, Row } from "./Night.ts"
+import type { Failure, Needs, Night, Row } from "./Night.ts"
 import { attemptsToReadAgain, obstaclesOf, takeUp, unseenOf, type MaybeOpen } from "./Next.ts"
 import type { Act, Mode, NotStarted } from "./Next.ts"
 import { noteAnswered } from "./Outage.ts"
@@ -61,7 +61,6 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   const poke = yield* Queue.sliding<void>(1)
   const breaker = new EngineBreaker(standingsOf(input.works, yield* ledger.accounts))
   const night: Night = {
-    ...standingStill(),
     run: input.run,
     run_id: input.run.started.run_id,
     rules: input.rules,
@@ -70,18 +69,31 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     key: yield* ledger.fingerprintKey,
     schedule: yield* openSchedule(input.rules.limits, { poke, breaker }),
     states: new Map(input.run.tasks),
+    rows: new Map(),
+    broken: new Map(),
     breaker,
     heads: { trial: "untried" },
     poke,
     fork: (task) => FiberSet.run(fibers, task),
+    active: 0,
+    working: new Map(),
+    isCut: false,
+    resting: new DelayQueue(),
+    restingCount: 0,
+    sleepsUntil: Infinity,
     scope: yield* Effect.scope,
     begunAt,
-    tasks: tasksOf(input),
+    tasks: [
+      ...[...input.run.tasks.values()].map(({ planned }) => planned),
+      // Those that the job has named since the run began.
+      ...input.works.filter(({ task_id }) => !input.run.tasks.has(task_id)),
+    ],
     ends: new Map(
       [...input.run.tasks].flatMap(([task_id, { settled }]) =>
         settled === undefined ? [] : [[task_id, settled.fact.outcome]],
       ),
     ),
+    settledHere: new Set(),
     controls: { state: "running", pausedUntil: undefined, asked: [] },
     troubles: noTroubles(input.run.started.run_id),
   }
@@ -119,21 +131,6 @@ const openSchedule = Effect.fnUntraced(function* (
     )
   return schedule
 })
-
-/** The tasks of the run, and those that the job has named since it began. */
-const tasksOf = ({
-  run,
-  works,
-}: {
-  readonly run: RunState
-  readonly works: ReadonlyArray<TaskWork>
-}): ReadonlyArray<NightTask> => [
-  ...[...run.tasks.values()].map(({ planned: { task_id, engine_reference } }) => ({
-    task_id,
-    engine_reference,
-  })),
-  ...works.filter(({ task_id }) => !run.tasks.has(task_id)),
-]
 
 /** What the operator asked for, and what became known, is in the ledger before anything else happens. */
 const obeyOrders = Effect.fnUntraced(function* (night: Night, now: number) {

@@ -194,19 +194,12 @@ export const estimateNight = (
   limits: { readonly max_in_flight: number; readonly per_engine: number },
   conflicts: ReadonlyArray<{ readonly task_ids: ReadonlyArray<TaskId> }> = [],
 ): Duration.Duration => {
-  const engines = new Map<string, { total: number; longest: number }>()
-  let total = 0
-  for (const { engine_reference, expected } of tasks) {
-    const expectedMs = Duration.toMillis(expected)
-    total += expectedMs
-    const engine = engines.get(engine_reference) ?? { total: 0, longest: 0 }
-    engine.total += expectedMs
-    engine.longest = Math.max(engine.longest, expectedMs)
-    engines.set(engine_reference, engine)
-  }
-  let nightMs = total / limits.max_in_flight
-  for (const engine of engines.values()) {
-    nightMs = Math.max(nightMs, engine.total / limits.per_engine, engine.longest)
+  const sumOf = (all: ReadonlyArray<ExpectedTask>) =>
+    all.reduce((sum, { expected }) => sum + Duration.toMillis(expected), 0)
+  let nightMs = sumOf(tasks) / limits.max_in_flight
+  for (const own of Map.groupBy(tasks, ({ engine_reference }) => engine_reference).values()) {
+    const longest = own.reduce((most, { expected }) => Math.max(most, Duration.toMillis(expected)), 0)
+    nightMs = Math.max(nightMs, sumOf(own) / limits.per_engine, longest)
   }
   const expectedMs = new Map(tasks.map(({ task_id, expected }) => [task_id, Duration.toMillis(expected)]))
   for (const { task_ids } of conflicts) {

@@ -82,13 +82,10 @@ export const expectEnd = (
   })
   const ends = rehearsed.map(({ end }) => end)
   const lates = rehearsed.map(({ late }) => late)
-  const at = (values: ReadonlyArray<number>, share: number) =>
-    Math.round(
-      quantile(
-        values.toSorted((a, b) => a - b),
-        share,
-      ) ?? 0,
-    )
+  const at = (values: ReadonlyArray<number>, share: number) => {
+    const sorted = values.toSorted((a, b) => a - b)
+    return Math.round(quantile(sorted, share) ?? 0)
+  }
   return {
     p50: Duration.millis(at(ends, 0.5)),
     p95: Duration.millis(at(ends, 0.95)),

@@ -212,7 +212,7 @@ const observe = Effect.fnUntraced(function* (watch: Watch, view: StateView) {
   yield* append(fact)
 })
 
-/** Lands the last state; then its closing and, in the same transaction, what it says of the login are facts. */
+/** Lands the last state; then its closing and what it says of the login are facts of one transaction. */
 const closeAttempt = Effect.fnUntraced(function* (
   watch: Watch,
   state: Pick<StateView, "products_count" | "date_created" | "date_ended"> & {

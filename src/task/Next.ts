@@ -235,16 +235,15 @@ export const holdsOf = ({ planned, attempts, settled }: TaskState): ReadonlyArra
   // The last look at it, which may have shown what the one before did.
   const lookedAt = settled?.fact.reason === "NOT_STOPPABLE" ? settled.at : 0
   return attempts.filter(mayRun).map((attempt) => {
-    const { fingerprint, account, intended_at, seen_at = intended_at, max_wait = openLongestMs } = attempt
-    const login = { fingerprint, account: account?.account }
-    const until = Math.max(intended_at, seen_at, lookedAt) + max_wait
+    const { intended_at, seen_at = intended_at, max_wait = openLongestMs } = attempt
     return {
       task_id,
       customer_id,
       engine_reference,
-      ...login,
+      fingerprint: attempt.fingerprint,
+      account: attempt.account?.account,
       isSeen: attempt.execution_id !== undefined,
-      until,
+      until: Math.max(intended_at, seen_at, lookedAt) + max_wait,
     }
   })
 }

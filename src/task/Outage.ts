@@ -69,11 +69,6 @@ export const noteFailed = Effect.fnUntraced(function* (night: Night, row: Row, i
   }
 })
 
-/** The engine refused a start, and says itself that it is away. */
-export const noteRefused = Effect.fnUntraced(function* (night: Night, row: Row) {
-  night.breaker.refused(row.work.engine_reference, accountOf(row), yield* Clock.currentTimeMillis)
-})
-
 /** A task found its engine away: it releases its slot and waits with all other tasks of that engine. */
 export const noteUnavailable = Effect.fnUntraced(function* (
   night: Night,

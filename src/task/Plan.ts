@@ -4,6 +4,7 @@
  * in the order of the assignments; tasks that must not be in flight together are listed.
  */
 import { Redacted } from "effect"
+import { given } from "../base/Schemas.ts"
 import type { EngineFinding, Fit } from "../client/EngineForms.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
@@ -72,7 +73,7 @@ export const planTasks = ({ job, engines, fits, logins, grounds }: PlanInput): P
   const { run_id, tokens } = grounds
   const tasks: Array<Task> = []
   const settled: Array<TaskVerdict> = []
-  const warnings = collectWarnings()
+  const warnings: Array<Omit<PlanWarning, "count">> = []
   job.assignments.forEach((assignment, index) => {
     const { engine_reference, source } = assignment
     const finding = engines.get(engine_reference) ?? unseen
@@ -80,21 +81,24 @@ export const planTasks = ({ job, engines, fits, logins, grounds }: PlanInput): P
     const decision = planAssignment(assignment, logins[index] ?? unresolved, seen, grounds)
     if (decision._tag === "Task") tasks.push(decision.task)
     else settled.push(decision.verdict)
-    for (const message of decision.warnings) warnings.add(engine_reference, message, source)
-    if (finding._tag === "Known") {
-      for (const message of finding.engine.warnings) warnings.add(engine_reference, message, source)
-    }
+    const ofEngine = finding._tag === "Known" ? finding.engine.warnings : []
+    for (const message of [...decision.warnings, ...ofEngine])
+      warnings.push({ engine_reference, message, source })
   })
   const expiring = tasks.flatMap((task) => expiringToken(task, tokens))
   for (const { token, source } of expiring)
-    warnings.add(token.engine_reference, tellExpiring(token, tokens.now), source)
+    warnings.push({
+      engine_reference: token.engine_reference,
+      message: tellExpiring(token, tokens.now),
+      source,
+    })
   const conflicts = findConflicts(tasks)
   return {
     run_id,
     tasks,
     settled,
     sessions: job.sessions.map((session) => planSession(run_id, session)),
-    warnings: warnings.all(),
+    warnings: alikeOnce(warnings),
     expiring: expiring.map(({ task_id, token }) => ({ task_id, token })),
     expired: [...tasks, ...settled].flatMap(({ task_id, ...access }) =>
       expiredTokens(tokens, access).map((token) => ({ task_id, token })),
@@ -110,24 +114,14 @@ const tellExpiring = (token: StoredToken, now: number): string =>
   `its stored token expires on ${dayOf(token.expires_at)}, in ${daysLeft(token, now)} days`
 
 const planSession = (run_id: RunId, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
-  const task = { task_id: TaskId.make(`${run_id}/session/${session_id}`), session_id }
-  return customer_id === undefined ? task : { ...task, customer_id }
+  return { task_id: TaskId.make(`${run_id}/session/${session_id}`), session_id, ...given({ customer_id }) }
 }
 
-const collectWarnings = () => {
-  const engines = new Map<string, Map<string, { -readonly [K in keyof PlanWarning]: PlanWarning[K] }>>()
-  return {
-    add: (engine_reference: EngineReference, message: string, source: string) => {
-      let messages = engines.get(engine_reference)
-      if (messages === undefined) engines.set(engine_reference, (messages = new Map()))
-      const known = messages.get(message)
-      if (known === undefined) messages.set(message, { engine_reference, message, source, count: 1 })
-      else known.count += 1
-    },
-    all: (): ReadonlyArray<PlanWarning> =>
-      [...engines.values()].flatMap((messages) => [...messages.values()]),
-  }
-}
+/** By engine, each in the order in which it came up first. */
+const alikeOnce = (warnings: ReadonlyArray<Omit<PlanWarning, "count">>): ReadonlyArray<PlanWarning> =>
+  [...Map.groupBy(warnings, ({ engine_reference }) => engine_reference).values()]
+    .flatMap((ofEngine) => [...Map.groupBy(ofEngine, ({ message }) => message).values()])
+    .flatMap((same) => same.slice(0, 1).map((first) => ({ ...first, count: same.length })))
 
 type ConflictingTask = Pick<Task, "task_id" | "customer_id" | "engine_reference" | "account">
 

@@ -29,7 +29,7 @@ import {
   taskOf,
 } from "./Night.ts"
 import type { Failure, Needs, Night, Row } from "./Night.ts"
-import { noteAnswered, noteAvailable, noteFailed, noteRefused, noteUnavailable } from "./Outage.ts"
+import { noteAnswered, noteAvailable, noteFailed, noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
 import { askEngine, startAttempt, type StartResult } from "./StartAttempt.ts"
@@ -97,21 +97,22 @@ const unusableStart = Effect.fail(
 /** A probe waits in its slot: what it looks for may be running with this customer and this login. */
 const enqueue = Effect.fnUntraced(function* (night: Night, row: Row, { probe, until }: StartAct) {
   const { work } = row
-  const { schedule, rules } = night
   if (work.prepare === undefined) {
     yield* settle(night, work.task_id, verdictLeft(taskOf(night, row)) ?? own("NIGHT_OVER"))
     return yield* leave(night, row)
   }
   // Nobody waits longer than that: the clock was set back since.
-  const latest = (yield* Clock.currentTimeMillis) + Duration.toMillis(rules.max_wait)
+  const latest = (yield* Clock.currentTimeMillis) + Duration.toMillis(night.rules.max_wait)
   const waitsUntil = until > latest ? 0 : until
-  if (probe) {
-    // What put it off may be known only from the facts of an earlier process.
-    schedule.owe(candidateOf(row), Math.max(row.probeAt, waitsUntil))
-    return yield* Effect.asVoid(Queue.offer(night.poke, undefined))
-  }
-  schedule.add(candidateOf(row), waitsUntil)
-  yield* release(night, work.task_id)
+  // What put a probe off may be known only from the facts of an earlier process.
+  yield* putOff(night, row, probe ? Math.max(row.probeAt, waitsUntil) : waitsUntil, probe)
+})
+
+/** Not sent before that time; a probe keeps its slot until then. */
+const putOff = Effect.fnUntraced(function* (night: Night, row: Row, until: number, isProbe: boolean) {
+  if (isProbe) night.schedule.owe(candidateOf(row), until)
+  else night.schedule.add(candidateOf(row), until)
+  yield* isProbe ? Queue.offer(night.poke, undefined) : release(night, row.work.task_id)
 })
 
 /** Begins one attempt in the slot that was taken for it. */
@@ -165,10 +166,9 @@ export const startTask = Effect.fnUntraced(function* (
   const order = orderOf(night, row, act.attempt)
   const hints = yield* Hints
   const call = callOf(instead ?? prepared.call, order.external_execution_id, hints.on)
-  const started = yield* Effect.result(
-    startAttempt(order, call, act.probe, beginStart(night, row, act, order)),
-  )
-  if (Result.isSuccess(started)) return yield* afterStart(night, row, candidate, started.success)
+  const begin = beginStart(night, row, act, order)
+  const started = yield* Effect.result(startAttempt(order, call, act.probe, begin))
+  if (Result.isSuccess(started)) return yield* afterStart(night, row, candidate, started.success, act.probe)
   if (started.failure._tag !== "LoginOvertaken") return yield* started.failure
   yield* startTask(night, row, candidate)
 })
@@ -189,9 +189,7 @@ const obeyHold = Effect.fnUntraced(function* (night: Night, row: Row, { probe }:
     return yield* leave(night, row)
   }
   if (held.until === undefined) return yield* defer(night, row, "foreign")
-  if (probe) return night.schedule.owe(candidateOf(row), held.until)
-  night.schedule.add(candidateOf(row), held.until)
-  yield* release(night, task_id)
+  yield* putOff(night, row, held.until, probe)
 })
 
 /** What the answer says of the engine and of waiting; what it says of the task, its facts say. */
@@ -200,6 +198,7 @@ const afterStart = Effect.fnUntraced(function* (
   row: Row,
   candidate: Candidate,
   result: StartResult,
+  isProbe: boolean,
 ) {
   switch (result.answer) {
     case "accepted":
@@ -217,23 +216,20 @@ const afterStart = Effect.fnUntraced(function* (
         return yield* defer(night, row, "foreign")
       }
       if (result.isSecretRefused === true) return yield* stopStarts(night, row)
-      if (result.isEngineAway) yield* noteRefused(night, row)
-      return yield* defer(
-        night,
-        row,
-        result.isEngineAway ? "engine_unavailable" : "not_created",
-        result.retry_after,
-      )
+      if (!result.isEngineAway) return yield* defer(night, row, "not_created", result.retry_after)
+      const { account, engine_reference } = candidateOf(row)
+      night.breaker.refused(engine_reference, account, yield* Clock.currentTimeMillis)
+      return yield* defer(night, row, "engine_unavailable", result.retry_after)
     }
     case "refused": {
-      if (result.login === "unproven") yield* noteFailed(night, row, result.probe)
+      if (result.login === "unproven") yield* noteFailed(night, row, isProbe)
       // With parameters instead of its token, it goes on in its slot: nothing ran, and no login was tried.
       const again = nextOf(night, row)._tag === "Start"
       return yield* again ? startTask(night, row, candidate) : proceed(night, row)
     }
     case "taken":
     case "lost":
-      yield* noteFailed(night, row, result.probe)
+      yield* noteFailed(night, row, isProbe)
       row.probeAt = (yield* Clock.currentTimeMillis) + probeAfterMs
       return yield* proceed(night, row)
   }
@@ -309,7 +305,5 @@ const defer = Effect.fnUntraced(function* (
     return yield* leave(night, row)
   }
   yield* noteWait(night, task_id, { reason: deferredReasons[why], until })
-  if (isProbe) return night.schedule.owe(candidateOf(row), until)
-  night.schedule.add(candidateOf(row), until)
-  yield* release(night, task_id)
+  yield* putOff(night, row, until, isProbe)
 })

@@ -34,7 +34,7 @@ export type LoginOrder = AttemptKeys & Access & LoginKeys
 export type JudgedLogin = typeof CredentialRejected.Type | typeof LoginJudged.Type
 
 /** The account as the facts of a login name it. */
-export const sentKeys = ({ account: keys }: LoginKeys): Pick<typeof StartIntended.Type, "login"> => {
+const sentKeys = ({ account: keys }: LoginKeys): Pick<typeof StartIntended.Type, "login"> => {
   if (keys === undefined) return {}
   return { login: { ...keptKeys(keys), ...given({ former: keys.absorbs }) } }
 }
@@ -58,11 +58,7 @@ const said = (http_status: number | undefined): string =>
   http_status === undefined ? "no answer" : String(http_status)
 
 /** Nothing yet of a start that was accepted: its execution will tell. */
-export const judgeStart = (
-  order: AttemptOrder,
-  started: Started,
-  isProbe: boolean,
-): ReadonlyArray<JudgedLogin> => {
+const judgeStart = (order: AttemptOrder, started: Started, isProbe: boolean): ReadonlyArray<JudgedLogin> => {
   switch (started.answer) {
     case "accepted":
       return []
@@ -113,8 +109,7 @@ export const judgeFound = (
   return judgeEnd(order, { _tag: "AttemptClosed", ...closed }, true)
 }
 
-/** The result of one start. `probe`: an earlier request was lost; this is the result of its probe. */
-export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { readonly probe: boolean }
+export type StartResult = Exclude<Started, { readonly answer: "unusable" }>
 
 const identifyTriesMax = 4
 
@@ -152,25 +147,22 @@ export class LoginOvertaken extends Data.TaggedError("LoginOvertaken") {}
 /** Writes the intent, and answers the order as it has it; where it fails, nothing leaves. */
 type Begin = Effect.Effect<AttemptOrder, LedgerFailed | LoginOvertaken, Ledger>
 
-/** Section 4.1. Sends the start; `probe`: once more, because the answer to it was lost. */
+/**
+ * Section 4.1. Sends the start; `probe`: once more, because the answer to it was lost. A defect of ours
+ * counts as an answer: the request may have been sent, and is not sent again.
+ */
 export const startAttempt = Effect.fn("StartAttempt.start")(function* (
   order: AttemptOrder,
   call: StartCall,
   probe: boolean,
   begin: Begin,
 ) {
-  return { ...(yield* sendStart(order, call, probe, begin)), probe } satisfies StartResult as StartResult
-})
-
-/** A defect of ours counts as an answer: the request may have been sent, and is not sent again. */
-const sendStart = (order: AttemptOrder, call: StartCall, probe: boolean, begin: Begin) => {
   const withDefect: ReadonlyArray<Fact> = [
     { _tag: "StartAnswered", ...attemptKeys(order), answer: "unusable" },
     ...judgeStart(order, { answer: "lost", http_status: undefined }, probe),
   ]
-  const about = { what: "start", ...order, withDefect }
-  return Effect.uninterruptible(handleAnswer(about, sendOnce(order, call, probe, begin)))
-}
+  return yield* handleAnswer({ what: "start", ...order, withDefect }, sendOnce(order, call, probe, begin))
+}, Effect.uninterruptible)
 
 const sendOnce = Effect.fnUntraced(function* (
   given: AttemptOrder,

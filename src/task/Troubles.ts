@@ -54,18 +54,17 @@ const about = ({ run_id }: Troubles, trouble: Trouble["trouble"], { since, engin
   since: new Date(Math.trunc(since)).toISOString(),
 })
 
-const withNews = (troubles: Troubles, news: Trouble): Troubles => ({
-  ...troubles,
-  news: [...troubles.news, news],
-})
-
 export const began = (
   troubles: Troubles,
   trouble: Trouble["trouble"],
   of: About & { readonly message: string },
 ): Troubles => {
-  const message = cutText(of.message)
-  return withNews(troubles, { _tag: "TroubleBegan", ...about(troubles, trouble, of), message })
+  const news = {
+    _tag: "TroubleBegan",
+    ...about(troubles, trouble, of),
+    message: cutText(of.message),
+  } as const
+  return { ...troubles, news: [...troubles.news, news] }
 }
 
 export const ended = (
@@ -73,8 +72,8 @@ export const ended = (
   trouble: Trouble["trouble"],
   of: About & { readonly failures: number },
 ): Troubles => {
-  const { failures } = of
-  return withNews(troubles, { _tag: "TroubleEnded", ...about(troubles, trouble, of), failures })
+  const news = { _tag: "TroubleEnded", ...about(troubles, trouble, of), failures: of.failures } as const
+  return { ...troubles, news: [...troubles.news, news] }
 }
 
 const isSilence = ({ _tag }: CallFailure): boolean => _tag === "NotSent" || _tag === "AnswerLost"
