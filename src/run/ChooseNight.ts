@@ -11,7 +11,8 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { isOfWholeJob, newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
-import { chooseRun, isResumable, missedBetween, nextRunId, type RunChoice } from "../task/ChooseRun.ts"
+import { chooseRun, isResumable, missedBetween, nextRunId } from "../task/ChooseRun.ts"
+import type { Request, RunChoice } from "../task/ChooseRun.ts"
 import { askedAgain, subjectsOf, type Asked } from "./PlanJob.ts"
 
 export interface NightChoice extends RunChoice {
@@ -105,24 +106,13 @@ const checkReplaced = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray
   }
 })
 
-export interface Request extends Pick<NightChoice, "parent"> {
-  /** What a rerun or a part is limited to, as `subjectOf` names it. */
-  readonly only: ReadonlySet<string> | undefined
-  /** A part of the job, with all features: a run of its own, which is not the night. */
-  readonly isPart?: boolean | undefined
-  /** `--new` and `rerun`: another run in any case. */
-  readonly further: boolean
-  /** For how long the command waited for the output folder, in milliseconds. */
-  readonly waitedMs?: number | undefined
-}
-
 export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, request: Request) {
   const ledger = yield* Ledger
   const runs = yield* ledger.runs
   yield* checkReplaced(job, runs)
   const now = yield* Clock.currentTimeMillis
-  const { further, parent, waitedMs, isPart } = request
-  const choice = chooseRun({ runs, job, now, waitedMs, further, parent, isPart })
+  const { further, parent, isPart } = request
+  const choice = chooseRun({ runs, job, now, ...request })
   const { run_date, part } = choice
   if (isPart === true) {
     const only: Asked = new Map([...(request.only ?? [])].map((subject) => [subject, () => true]))

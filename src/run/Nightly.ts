@@ -27,7 +27,7 @@ import {
 } from "../report/Changes.ts"
 import type { News, Standing } from "../report/Changes.ts"
 import { alarmCodeOf, hasLeftovers } from "../report/Finish.ts"
-import { chooseNight, type NightChoice, type Request } from "./ChooseNight.ts"
+import { chooseNight, type NightChoice } from "./ChooseNight.ts"
 import { leftOpenBeside } from "./JobTurns.ts"
 import {
   askedBy,
@@ -46,7 +46,7 @@ import { Publisher, PublishFailed } from "../tables/Publisher.ts"
 import { deleteExecutions } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
-import { keptByEarlierNights, waitsUntil } from "../task/ChooseRun.ts"
+import { keptByEarlierNights, waitsUntil, type Request } from "../task/ChooseRun.ts"
 import { tell } from "../task/Progress.ts"
 import type { Mode } from "../task/Next.ts"
 import { endTokens } from "../tokens/TokenLogin.ts"

@@ -14,11 +14,11 @@ import type { RunState } from "../ledger/RunState.ts"
 import { isOfWholeJob } from "../ledger/WholeNight.ts"
 import type { Task, TaskVerdict } from "../task/Assignment.ts"
 import { busyText, chanceOf, thirdText } from "../task/LoginHold.ts"
-import { windowOf } from "../task/ChooseRun.ts"
+import { windowOf, type Request } from "../task/ChooseRun.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { askedBy, planJob, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
-import { chooseNight, type Request } from "./ChooseNight.ts"
+import { chooseNight } from "./ChooseNight.ts"
 import { followedIn, leftOpenBeside } from "./JobTurns.ts"
 
 export type NotStarted = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "message"> &

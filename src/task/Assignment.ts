@@ -66,8 +66,6 @@ export interface Task extends Access {
   readonly fingerprint: string
   /** The account that the login opens. */
   readonly account: AccountKeys
-  /** False while no form has been seen: `refitTask` before the start. */
-  readonly fitted: boolean
   readonly availability: "ready" | "unavailable"
   readonly expected: Duration.Duration
   /** Where the assignment is defined, for messages. */
@@ -75,7 +73,7 @@ export interface Task extends Access {
 }
 
 /** A task before its engine was seen; every task begins as one. */
-type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "account" | "fitted" | "availability">
+type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "account" | "availability">
 
 /** An end before any start. */
 export interface TaskVerdict extends Access, Verdict {
@@ -190,7 +188,6 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
       start: { ...task.start, login },
       fingerprint,
       account,
-      fitted: engine !== undefined,
       availability: finding._tag === "Known" && finding.available ? "ready" : "unavailable",
     },
   }

@@ -226,13 +226,12 @@ export class EngineBreaker implements StartGate {
 
   /** Whether it accepts other accounts: only then does a lost login say something about its account. */
   isWell(engine: EngineReference, account: string | undefined, now: number): boolean {
-    const { doubt, passed } = this.#line(engine)
-    return doubt === undefined && [...passed].some(([other, at]) => other !== account && now - at <= wellFor)
+    return this.hasPassed(engine, account, now - wellFor)
   }
 
-  /** Whether it accepted another account in this run, however long ago. */
-  hasPassed(engine: EngineReference, account: string | undefined): boolean {
+  /** Whether it accepted another account in this run since then (milliseconds). */
+  hasPassed(engine: EngineReference, account: string | undefined, since = -Infinity): boolean {
     const { doubt, passed } = this.#line(engine)
-    return doubt === undefined && [...passed.keys()].some((other) => other !== account)
+    return doubt === undefined && [...passed].some(([other, at]) => other !== account && at >= since)
   }
 }

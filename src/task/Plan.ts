@@ -125,9 +125,7 @@ const alikeOnce = (warnings: ReadonlyArray<Omit<PlanWarning, "count">>): Readonl
 
 type ConflictingTask = Pick<Task, "task_id" | "customer_id" | "engine_reference" | "account">
 
-/** Over the tasks of one plan, or of several jobs' plans together. */
-export const findConflicts = (tasks: Iterable<ConflictingTask>): ReadonlyArray<Conflict> => {
-  const all = [...tasks]
+export const findConflicts = (all: ReadonlyArray<ConflictingTask>): ReadonlyArray<Conflict> => {
   const alike = (keyOf: (task: ConflictingTask) => string) =>
     [...Map.groupBy(all, keyOf).values()].filter(({ length }) => length > 1)
   const sameCustomer = alike(({ customer_id, engine_reference }) =>
