@@ -32,10 +32,7 @@ const canStart = (job: Job, runs: ReadonlyArray<RunState>): ReadonlyArray<string
   )
 }
 
-/**
- * What the collected runs of a night still follow or read: its outcome is not known yet, so that nothing is
- * started for it again before somebody has seen it.
- */
+/** What the collected runs still follow or read: it is not started again before its end is known. */
 const stillFollowed = (collect: ReadonlyArray<RunId>, runs: ReadonlyArray<RunState>): ReadonlySet<string> => {
   const isFollowed = (task: TaskState) => {
     const { _tag } = next(task, "collect")
@@ -130,10 +127,7 @@ export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, 
   return { ...choice, parent, only, missed } satisfies NightChoice as NightChoice
 })
 
-/**
- * Only a job with `night` says that there is one each day. A rerun has the date of its night, which may be an
- * old one.
- */
+/** Only a job with `night` says that there is one each day; a rerun may be of an old one. */
 const missedNights = (
   job: Job,
   { run_date, chosen }: RunChoice,

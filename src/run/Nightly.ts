@@ -69,10 +69,7 @@ export const earlierRuns = Effect.fn("EarlierRuns.load")(function* (run_id: RunI
   return { before, previous: comparedBefore(headers, run_id).at(-1) }
 })
 
-/**
- * The run as it was when it last ended, if it was resumed or accepted since: its end was told then. An end
- * that was not published, because the process was killed, was told to nobody.
- */
+/** The run as it was when its end was last told, which is after it was published. */
 const lastEnd = Effect.fnUntraced(function* ({ started, stages, ended }: RunState) {
   if (stages.resumed === undefined && ended === undefined) return undefined
   const ledger = yield* Ledger
@@ -101,8 +98,8 @@ const standingsBefore = Effect.fnUntraced(function* (run: RunState, subjects: Re
 })
 
 /**
- * What nobody was told of before this end of a run: compared with the runs before it, with its own end
- * before it was resumed, and, for whom an outage kept from an end, with the nights before that.
+ * What nobody was told of yet: compared with the runs before it, with its own end before it was resumed, and,
+ * for whom an outage kept from an end, with the nights before that.
  */
 const newsSince = Effect.fnUntraced(function* (run: RunState, before: ReadonlyArray<RunState>) {
   const told = yield* lastEnd(run)
@@ -130,9 +127,8 @@ export const changesOf = (state: RunState) =>
     })),
   )
 
-// Before anything starts: a refused secret or an unreachable service must not cost an attempt. The run of a
-// night waits for the service until the night ends. It is recorded as soon as the service fails, so that no
-// night is lost without a trace.
+// Before anything starts: a refused secret or an unreachable service must not cost an attempt. A night that
+// waits for its service is recorded at once, so that none is lost without a trace.
 
 /** Nothing was started: the service refuses the application secret, or cannot be reached. */
 export class ServiceRefused extends Schema.TaggedError<ServiceRefused>()("ServiceRefused", {
@@ -198,9 +194,7 @@ export interface Unpublished {
   readonly why: string
 }
 
-/**
- * One run of one job. Fails only if nothing could be decided or written; everything else is in the result.
- */
+/** Fails only if nothing could be decided or written; everything else is in the result. */
 export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, options: NightOptions) {
   const ledger = yield* Ledger
   const now = yield* Clock.currentTimeMillis
@@ -233,10 +227,7 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   return yield* withOlder(further ? { ...result, exit_code: ownExitCode(result.state) } : result)
 })
 
-/**
- * What older runs left is followed, published and deleted. One with a damaged body waits for a copy of it,
- * with all that it has at the service: the run of this night does not.
- */
+/** What older runs left. One with a damaged body waits for a copy of it; the run of this night does not. */
 const collectRuns = Effect.fnUntraced(function* (job: Job, collect: ReadonlyArray<RunId>) {
   const ended: Array<RunId> = []
   const unpublished: Array<Unpublished> = []
@@ -375,10 +366,7 @@ const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt:
   return yield* endStage(job, run_id)
 })
 
-/**
- * An older run without news or pending deletions stays as it is published, or held back; but one that was
- * let through and cut off before its new end gets that end.
- */
+/** Without news it stays as it is; but one that was let through and cut off gets its new end. */
 const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: RunId, before: RunState) {
   const state = yield* loadRun(run_id)
   const { ended, held } = state
@@ -413,9 +401,7 @@ const executeStage = Effect.fnUntraced(function* (
   yield* Effect.ensuring(executing, Fiber.interrupt(meanwhile))
 })
 
-/**
- * The plan of a run that began earlier. A rerun keeps the tasks that it began with, a collected run its own.
- */
+/** Of a run that began earlier: a rerun keeps the tasks that it began with, a collected run its own. */
 const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mode) {
   const ledger = yield* Ledger
   const run = yield* loadRun(run_id)

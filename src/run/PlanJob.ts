@@ -47,8 +47,7 @@ import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../
 import { TokenStore, type TokenStoreState } from "../tokens/TokenStore.ts"
 
 // What a rerun asks for: pure. Of each task the features that are not in the tables after its night, as the
-// job names them now; a task of which nothing is known is asked for as a whole. A rerun that is resumed asks
-// for what it asked for before.
+// job names them now; of one that is resumed, what it asked for before.
 
 /** Which features are asked for, by subject, as `subjectOf` names it; other subjects are not asked for. */
 export type Asked = ReadonlyMap<string, (code: string) => boolean>
@@ -265,10 +264,7 @@ export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined
     : [{ _tag: "ResultsSourcesSet", run_id, sources: job.sources }]
 }
 
-/**
- * This task has nothing at the service and nothing waiting for its verdict, so a verdict can be given
- * without a start.
- */
+/** Nothing of it is at the service or waits for a verdict: it can be given one without a start. */
 const isIdle = (task: TaskState | undefined): boolean => {
   if (task === undefined) return true
   if (task.settled === undefined) return task.attempts.length === 0

@@ -29,10 +29,7 @@ export interface Starts {
   readonly starting: ReadonlyArray<Task>
   /** Their end is in the run already. */
   readonly over: ReadonlyArray<Task>
-  /**
-   * Something with their customer or login is open, and is followed to its end first, or their results are
-   * read: what comes after that is not known yet.
-   */
+  /** What they have open is followed, or their results are read, before anything else is known. */
   readonly followed: ReadonlyArray<Task>
   readonly notStarted: ReadonlyArray<NotStarted>
 }

@@ -28,10 +28,7 @@ interface Pace {
 export const nextInterimAt = ({ every, begunAt, doneAt }: Pace): number =>
   Math.max(begunAt + Duration.toMillis(every), doneAt + restFactor * (doneAt - begunAt))
 
-/**
- * Whether there is anything to publish before the run's end: a run that was published with what it did, or
- * that a gate holds back, changes in the tables only as a whole.
- */
+/** A run that was published with what it did, or is held back, changes in the tables only as a whole. */
 export const mayHaveInterims = ({ held, accepted, published, tasks }: RunState): boolean =>
   held === undefined &&
   accepted === undefined &&
@@ -41,8 +38,8 @@ export const mayHaveInterims = ({ held, accepted, published, tasks }: RunState):
     ))
 
 /**
- * The tasks that are over for good in this run: settled since this process took it up, or settled before and
- * left alone by it. One whose kept executions are read again may still change, whatever it was settled with.
+ * Settled since this process took the run up, or before and left alone by it. One whose kept executions are
+ * read again may still change.
  */
 export const tasksOver = (before: RunState, now: RunState): ReadonlySet<string> => {
   const over = new Set<string>()
@@ -136,10 +133,7 @@ export const runIn = Effect.fnUntraced(function* (ledger: Ledger["Service"], run
   return state ?? (yield* Effect.die(new Error(`the ledger has no run ${run_id}`)))
 })
 
-/**
- * Returns earlier runs that a gate had held back and that this version contains: their deletions and their
- * end are still to come.
- */
+/** Returns earlier runs that were held back until this version: they are still to be deleted and ended. */
 export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher

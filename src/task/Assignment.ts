@@ -332,10 +332,7 @@ export const fitTask = Effect.fn("Planning.fitTask")(function* ({
 
 export type ResolvedLogin =
   | { readonly _tag: "Resolved"; readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>> }
-  /**
-   * Parameter, reference and reason, as in `password: env:C0001_PASSWORD: the environment has no such
-   * variable`.
-   */
+  /** As in `password: env:C0001_PASSWORD: the environment has no such variable`. */
   | { readonly _tag: "Unresolved"; readonly missing: ReadonlyArray<string> }
   /** The login is a stored token. */
   | { readonly _tag: "NoParameters" }
@@ -422,10 +419,7 @@ const checkPairs = Effect.fnUntraced(function* (
   if (problems.length > 0) return yield* new JobInvalid({ problems, warnings: [] })
 })
 
-/**
- * The assignments whose secrets a plan of `assignments` (some or all of the job's) has to know. If the job
- * has pairs, these are all, because any of their secrets may appear there.
- */
+/** If the job has pairs, a plan has to know all of its secrets: any of them may appear there. */
 export const assignmentsBehind = (
   job: Pick<CheckedJob, "assignments" | "hooks">,
   assignments: ReadonlyArray<Assignment>,

@@ -48,9 +48,7 @@ export type Started =
   | { readonly answer: "unusable"; readonly http_status: number }
   | { readonly answer: "lost"; readonly http_status: number | undefined }
 
-/**
- * An answer with the id of an execution that may be ours: only the state of that execution shows whose it is.
- */
+/** The answer names an execution that may be ours: only the state of that shows whose it is. */
 export interface Conflict {
   readonly answer: "conflict"
   readonly execution_id: ExecutionId
@@ -196,10 +194,8 @@ export type Looked =
   | { readonly _tag: "Gone" }
 
 /**
- * Section 4.2. `is_closed` decides; if it is missing, or if a 200 carries the rejection of a request or a
- * login, the family decides: what may have records goes on as long as `is_closed` is false. A value that the
- * reference does not list never ends an execution by itself, nor does an empty 200: the next poll will show
- * more.
+ * Section 4.2. `is_closed` decides; without it, or where a 200 carries a rejection, the family does. A value
+ * that the reference does not list never ends an execution by itself, nor does an empty 200.
  */
 export const readState = (answer: StateAnswer): Looked => {
   switch (answer._tag) {
@@ -241,10 +237,7 @@ export const isStranger = (answer: StateAnswer, ours: RunIdentity): boolean => {
   return identityFields.some((field) => view[field] !== undefined && view[field] !== ours[field])
 }
 
-/**
- * Whether a state is that of our own run: it names our external id, and nothing in it is somebody else's. A
- * state without an external id, or a challenge without its state, proves nothing.
- */
+/** It names our external id and nothing of somebody else. Without an external id it proves nothing. */
 export const isOurs = (
   answer: StateAnswer,
   ours: RunIdentity,
@@ -253,8 +246,6 @@ export const isOurs = (
   answer.view.external_execution_id === ours.external_execution_id &&
   !isStranger(answer, ours)
 
-/**
- * After an abort, the state is always read again; only "not stoppable" is followed by another abort first.
- */
+/** The state is read again after each abort; only "not stoppable" is aborted once more before. */
 export const readAbort = (answer: AbortAnswer | CallFailure): "look" | "again" =>
   answer === "aborted" || answer === "already_closed" || answer === "not_found" ? "look" : "again"

@@ -111,10 +111,7 @@ export const deadlineOf = (
   return own <= run.now && run.now < nextStartsAt ? nextStartsAt : own
 }
 
-/**
- * Until when a start of these jobs that finds the folder in use may wait for it: until the last of them would
- * start nothing more. Later it would be another night's run.
- */
+/** Until when they may wait for a folder that is in use: later it would be another night's run. */
 export const startsPossibleUntil = (jobs: ReadonlyArray<JobTimes>, now: number): number =>
   Math.max(...jobs.map((job) => deadlineOf(job, { started_at: now, now }) ?? Infinity))
 
@@ -154,10 +151,7 @@ export interface RunChoice {
   readonly chosen: ChosenRun
   /** The run that its part of the job began with; undefined if it is of a night. */
   readonly part: string | undefined
-  /**
-   * Runs of the job, and of jobs that it replaces, that start nothing more but have something still at the
-   * service, oldest first.
-   */
+  /** Runs that start nothing more but have something still at the service, oldest first. */
   readonly collect: ReadonlyArray<RunId>
 }
 

@@ -39,9 +39,8 @@ export interface DueDeletion {
 }
 
 /**
- * The executions of a run that may be deleted now: pure. Only of settled tasks, and only with a receipt of
- * published bodies that alone prove that everything is here. Nothing of a run whose newest version a gate
- * held back, whatever an earlier version contained: not until it is accepted, or a later version passes.
+ * Only of settled tasks, and only with a receipt of published bodies that alone prove that everything is
+ * here; nothing of a run that a gate holds back.
  */
 export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
   // A gate doubts what arrived, and the service still has the original: a person decides, or a later version.
@@ -64,10 +63,7 @@ const mayDelete = ({ published }: RunState, { settled }: TaskState, attempt: Att
   // What was learnt after the publication is not part of it.
   [settled, attempt.closed].every((one) => one !== undefined && one.seq < (published?.seq ?? -Infinity))
 
-/**
- * Executions that are to be deleted and, as far as is known, are still at the service. None of a run that is
- * held back: trying again deletes nothing.
- */
+/** As far as is known still at the service. None of a run that is held back: trying again deletes nothing. */
 export const pendingDeletions = (run: RunState): number =>
   (run.held === undefined ? [...run.tasks.values()] : [])
     .filter((task) => task.settled !== undefined)

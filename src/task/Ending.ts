@@ -6,10 +6,7 @@
 import { Clock, Duration, Effect } from "effect"
 import { AnswerLost, NotSent, everyCall, type CallFailure, type Service } from "../client/Service.ts"
 
-/**
- * How long a run whose time is up may still talk to the service: to stop an execution and see it stopped
- * (four polls at the default `polling.min`), and to read its results once.
- */
+/** Time enough to stop an execution, see it stopped (four polls at the usual pace), and read its results. */
 export const lastAnswerWithin = Duration.seconds(20)
 /** What one of these last calls may take, so that an unanswered one leaves time for others. */
 export const lastCallWithin = Duration.seconds(5)
@@ -31,10 +28,7 @@ export const endingOf = (deadlineAt: number | undefined, now: number): Ending | 
         cutAt: deadlineAt + Duration.toMillis(cutWithin),
       }
 
-/**
- * A deadline ends the deletions too, a few seconds after it or after the publication that it cut short; a
- * run that was resumed later has no such limit.
- */
+/** A deadline, or the publication that it cut short, ends the deletions too a few seconds later. */
 export const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: number): number => {
   const ending = endingOf(deadlineAt, begunAt)
   return ending === undefined ? Infinity : Math.max(ending.cutAt, now + Duration.toMillis(cutWithin))

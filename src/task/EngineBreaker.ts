@@ -123,10 +123,7 @@ export class EngineBreaker implements StartGate {
     return awaiting + (together.length === 0 ? 0 : others - awaiting) > 0 ? 0 : 1
   }
 
-  /**
-   * Who tries an engine in doubt first: nobody twice, nobody with a strike, the one accepted most recently.
-   * Once all have tried it, the one whose turn was longest ago.
-   */
+  /** Nobody twice, nobody with a strike, the one accepted last; in the end, the one tried longest ago. */
   trialOrder(engine: EngineReference): (one: Candidate, other: Candidate) => number {
     const { tried = [] } = this.#line(engine).doubt ?? {}
     const turns = new Map([...tried].map((account, index) => [account, index + 1]))
@@ -207,9 +204,9 @@ export class EngineBreaker implements StartGate {
   }
 
   /**
-   * What a third login does: it goes where others passed, and waits for those that could still show it.
-   * Where all that wait are third logins, the best trial goes first, so that an outage in which every account
-   * was lost keeps nobody from being read; if it comes to nothing, the others are left for another night.
+   * It goes where others passed, and waits for those that could still show it. Where all are third logins,
+   * the best trial goes first, so that somebody is read; if it comes to nothing, the others stay for another
+   * night.
    */
   turnOfThird({ candidate, mayLead }: Third, waiting: ReadonlyArray<Candidate>): "goes" | "waits" | "stays" {
     const { engine_reference, task_id, account = nobody } = candidate

@@ -40,10 +40,7 @@ import { guarded, guardedReading } from "./SettleUnusable.ts"
 import { proceed, startTask } from "./RunTask.ts"
 import type { Rules, SessionWork, TaskWork } from "./Work.ts"
 
-/**
- * Executes, follows, pulls and settles until nothing is left to do; on return, every task is settled or
- * left open.
- */
+/** On return, every task is settled or left open. */
 export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly run: RunState
   readonly works: ReadonlyArray<TaskWork>

@@ -38,10 +38,7 @@ interface Over {
 /** Of these, each with two ends at least, nothing is said of one by the others' ends. */
 const customersMin = 5
 
-/**
- * Whether the ends of customers differ more from each other than those of one customer do, on a scale of
- * ratios: then a customer's own past says more than that of all.
- */
+/** Whether the ends of different customers differ more than those of one do, on a scale of ratios. */
 const tellsApart = (customers: ReadonlyArray<ReadonlyArray<number>>): boolean => {
   const several = customers
     .filter((ends) => ends.length > 1)

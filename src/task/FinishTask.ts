@@ -48,10 +48,7 @@ export const enlistSession = Effect.fnUntraced(function* (night: Night, session:
   yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)), partial)
 })
 
-/**
- * The execution is over: its results are read, and what they prove is a fact with the task's verdict, or with
- * the wait for its next start.
- */
+/** What its results prove is a fact, with the task's verdict or with the wait for its next start. */
 export const finish = Effect.fnUntraced(function* (night: Night, row: Row, last: ClosedAttempt) {
   const { task_id, prepare } = row.work
   const end = endOfAttempt(last.closed.fact, last.abort)
@@ -76,10 +73,7 @@ export const finish = Effect.fnUntraced(function* (night: Night, row: Row, last:
   else yield* settle(night, task_id, verdictOfEnd(last, reading), proof)
 })
 
-/**
- * Reads an execution again that is kept at the service because not all of it is here. What is proved now may
- * be deleted; if the task ended because it was kept, the task gets the verdict of the execution's end.
- */
+/** If its task ended because it was kept, the task gets the verdict of the execution's end. */
 export const readAgain = Effect.fnUntraced(function* (
   night: Night,
   row: Row,

@@ -27,9 +27,8 @@ import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { judgeEnd } from "./StartAttempt.ts"
 
 /**
- * A 404 counts only once it has been repeated, and for longer than a gateway is usually without a service
- * behind it: whoever believes it too soon leaves the execution there, and logs in once more. In longest
- * pauses between two polls: ten minutes, unless the job says otherwise.
+ * Whoever believes a 404 too soon leaves the execution there and logs in once more: it is repeated for longer
+ * than a gateway is usually without a service behind it. In longest pauses between two polls.
  */
 const goneReadsMin = 3
 const gonePausesMin = 10
@@ -89,10 +88,8 @@ export const openWatch = Effect.fnUntraced(function* (order: AttemptOrder, open:
 })
 
 /**
- * One poll; if the execution needs a person or its time is up, it is aborted, and polled until it is closed.
- * Otherwise what its task is settled with: it could be neither read nor stopped, and stays as it is for the
- * next run; or it is somebody else's, and nothing of it is read, aborted or deleted. Undefined if it is
- * closed, or polled again later.
+ * One poll, and its abort if it needs a person or its time is up. Returns what its task is settled with if it
+ * could be neither read nor stopped, or is somebody else's; undefined if it is closed, or polled again later.
  */
 export const pollOnce = Effect.fnUntraced(function* (watch: Watch, heads: Heads) {
   const { order, execution_id, turns, seen } = watch

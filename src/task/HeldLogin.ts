@@ -49,9 +49,8 @@ const holdNow = (
 }
 
 /**
- * Writes the intent of a start just before its request leaves, if its account still is as it was when
- * `heldLogin` let it pass: two channels may log in to one account with different fields, which no schedule
- * can see.
+ * Writes the intent just before the request leaves, if its account still is as `heldLogin` found it: two
+ * channels may log in to one account with different fields, which no schedule can see.
  */
 export const beginStart = Effect.fnUntraced(function* (
   night: Night,

@@ -72,9 +72,8 @@ export const thirdText =
   "once its engine accepts other accounts or, in a run of the whole job, none of them is left to try it"
 
 /**
- * When a third login may be sent. Two of one night are enough for it; if none is of this night, it may be the
- * first where nobody else is left to show that the engine is well. A rerun or a part of the job cannot tell:
- * who would show it may be in the rest.
+ * Not with two of this night before it; if none is, it may lead where nobody else is left to show that the
+ * engine is well. A rerun or a part of the job cannot tell who is left.
  */
 export const chanceOf = (
   { runs }: Extract<Hold, { readonly why: "third" }>,

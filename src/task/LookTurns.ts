@@ -128,9 +128,8 @@ export const obeyThrottle = Effect.fnUntraced(function* (failure: CallFailure, g
 })
 
 /**
- * 4.12: one poll by HEAD, if a HEAD is enough. True: that was the poll, and as far as is known the
- * execution is still running. An execution that had a hint, is about to be given up, or is polled rarely
- * because hints are trusted, gets a full read instead.
+ * True: that was the poll, and as far as is known the execution still runs. One that had a hint, is about to
+ * be given up, or is polled rarely because hints are trusted, is read instead.
  */
 export const skim = Effect.fnUntraced(function* (
   order: AttemptOrder,

@@ -175,8 +175,8 @@ export const cutOff = Effect.fnUntraced(function* (night: Night, row: Row) {
 })
 
 /**
- * Forks a task and counts it, so that the loop knows whether anything can still move. `orElse` runs if the
- * run ends before the task does. A row that rests then longer than the loop sleeps does not wake it.
+ * Forks a task and counts it as moving. `orElse` runs if the run ends before the task does. A row that rests
+ * then longer than the loop sleeps does not wake it.
  */
 export const occupied = Effect.fnUntraced(function* (
   night: Night,
@@ -237,10 +237,7 @@ export const release = (night: Night, task_id: TaskId) =>
     return Effect.asVoid(Queue.offer(night.poke, undefined))
   })
 
-/**
- * Nothing more is done for the task: its slot is free. What may still run at the service keeps its customer
- * and its login.
- */
+/** Its slot is free; what may still run at the service keeps its customer and its login. */
 export const leave = (night: Night, row: Row) => {
   if (taskOf(night, row)?.attempts.some(mayRun) !== true) return release(night, row.work.task_id)
   return Effect.suspend(() => {

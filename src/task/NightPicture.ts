@@ -201,9 +201,8 @@ export const takePicture = (night: Night, now: number): NightPicture => {
   }
 }
 
-// What an operator may ask of the night that is running: a look, a pause, other limits, or to start nothing
-// more. Orders change what starts and never what is already running; each becomes a fact before the next
-// task starts.
+// What an operator may ask: a look, a pause, other limits, or to start nothing more. Orders never change what
+// runs already; each becomes a fact before the next task starts.
 
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 
@@ -318,8 +317,8 @@ const isAbove = (order: Order, highest: Limits): boolean =>
   ((order.max_in_flight ?? 0) > highest.max_in_flight || (order.per_engine ?? 0) > highest.per_engine)
 
 /**
- * Gives an order to all nights that execute. Limits that are above one job's are its own, unless they are
- * above every job's. Returns the nights that took it, or why none did; undefined if none executes.
+ * Limits above one job's are that job's own, unless they are above every job's. Returns the nights that took
+ * the order, or why none did; undefined if none executes.
  */
 export const steerAll = (
   nights: ReadonlyArray<SteerableNight>,

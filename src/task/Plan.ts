@@ -143,9 +143,8 @@ export const findConflicts = (all: ReadonlyArray<ConflictingTask>): ReadonlyArra
 
 const idsOf = (tasks: ReadonlyArray<ConflictingTask>) => ({ task_ids: tasks.map(({ task_id }) => task_id) })
 
-// In which order tasks come, and which of them earlier runs had no time for, so that they come first in the
-// next one: pure. They keep the order in which they were left: a night that is always too short works through
-// all customers in turn, and those at the end of the job file do not wait for ever.
+// In which order tasks come: pure. Those that earlier runs had no time for come first, in the order in which
+// they were left: a night that is always too short works through all customers in turn.
 
 const isCarried = ({ settled, attempts }: TaskState): boolean => {
   if (settled?.fact.outcome !== "unfinished") return false
@@ -209,9 +208,8 @@ export const namedInOrder = (
   }
 }
 
-// The values that a job logs in with, registered as secrets before the first call to the service: from then
-// on, an echo of one is blanked wherever it appears. Also the names that the job itself contains, which are
-// not secrets even if somebody uses one as a user name.
+// The values that a job logs in with, registered as secrets before the first call to the service, so that an
+// echo is blanked; and the names in the job, which are no secrets even if somebody logs in with one.
 
 /** A key of a mapping may be a value with a misplaced colon: only what looks like a name is one. */
 const isName = (name: string): boolean => /^[A-Za-z][\w.-]{0,63}$/.test(name)

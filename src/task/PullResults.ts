@@ -215,10 +215,7 @@ const readSource = Effect.fn("ReadSource.read")(function* (order: ReadOrder, sou
   }
 }, Effect.scoped)
 
-/**
- * One request and everything that is done with its answer. Only a small result remains: a task that waits
- * for another read holds no body.
- */
+/** Only a small result remains: a task that waits for another read holds no body. */
 const lookOnce = Effect.fnUntraced(function* (reads: Reads, endLook: (isNew: boolean) => void) {
   const { order, source } = reads
   const service = yield* Service

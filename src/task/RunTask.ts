@@ -236,9 +236,8 @@ const afterStart = Effect.fnUntraced(function* (
 })
 
 /**
- * How long a lost start gets to arrive before it is sent again with the same external id. While its run is
- * open, the probe finds it whenever it arrives; a short run must not be over by then, or its login would
- * run twice.
+ * A lost start gets this long to arrive before it is sent again with the same external id: a short run must
+ * not be over by then, or its login would run twice.
  */
 const probeAfterMs = 1_000
 

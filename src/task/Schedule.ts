@@ -78,10 +78,7 @@ export class Schedule {
     return { limit: this.#limits.max_in_flight, open: this.#inFlight.size, wanted }
   }
 
-  /**
-   * Asked when nothing of this run moves: candidates are ready, and only runs beside this one are in the way,
-   * of which one may still move: it will wake this one.
-   */
+  /** Only runs beside this one are in the way, and one of them may still move: it will wake this one. */
   isHeldUp(now: number): boolean {
     const share = this.#share
     const { limit, open, wanted } = this.claim(now)

@@ -24,9 +24,8 @@ import { landBody, observed, type AttemptOrder } from "./AttemptOrder.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { keepTicket } from "../tokens/ExchangeTicket.ts"
 
-// What is learnt of a login, as facts: pure. From the answer to its start, and from the closing of its
-// execution. They are written in the same transaction as the answer and the closing, so that no crash comes
-// between the two; without any of them, the login counts as one that may have failed.
+// What is learnt of a login, as facts: pure. They are written with the answer or the closing that tells it;
+// without any of them, the login counts as one that may have failed.
 
 /** Whose login it is, and which attempt sent it. */
 export type LoginOrder = AttemptKeys & Access & LoginKeys
@@ -208,9 +207,8 @@ const sendOnce = Effect.fnUntraced(function* (
 })
 
 /**
- * A 503 says that nothing was created only if the engine's own page says that it is away while the service
- * answers: a gateway in front of both answers 503 after the start was passed on, too. A 401 or 403 says so
- * only if the same secret is refused for a read.
+ * A 503 created nothing only if the engine's page says that it is away while the service answers: a gateway
+ * answers 503 after a start was passed on, too. A 401 or 403 counts only if a read is refused as well.
  */
 const askAbout = Effect.fnUntraced(function* (
   { engine_reference, isDisbelieved }: AttemptOrder,

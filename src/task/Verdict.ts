@@ -53,10 +53,7 @@ const kept = (
   return { _tag: "Kept", reason, families, message }
 }
 
-/**
- * Whether something was counted of which nothing arrived, and no endpoint that may return it answered with
- * results at all.
- */
+/** Something was counted of which nothing arrived, and no endpoint that may have it answered with results. */
 const isUnreachable = ({ families }: DrainProof, findings: ReadonlyArray<SourceFinding>): boolean =>
   families.some(
     ({ family, counted = 0, landed }) =>
@@ -102,10 +99,7 @@ const partial = ({ message }: { readonly message?: string }): Verdict => ({
   ...given({ message }),
 })
 
-/**
- * For a listed flow session: there is no execution, so nothing is counted and nothing deleted. `wasRead`: the
- * run has partial results of it.
- */
+/** Nothing is counted and nothing deleted. `wasRead`: the run has partial results of it. */
 export const verdictOfSession = (pulled: Pulled, wasRead: boolean): Verdict => {
   const last = pulled.at(-1)?.reading
   if (last === undefined || last._tag === "Nothing" || last._tag === "Refused")

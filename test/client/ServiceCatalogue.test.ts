@@ -79,7 +79,7 @@ describe("an engine in planning", () => {
   })
 
   effect("is waited for if there is no answer, or one that asks to wait", function* () {
-    const away = { availability: "unavailable", fitted: false }
+    const away = { availability: "unavailable" }
     expect(yield* decisionFor(200, "<html>")).toEqual(away)
     expect(yield* decisionFor(503, '{"detail":"maintenance"}')).toEqual(away)
     expect(yield* decisionFor(500, "")).toEqual(away)
