@@ -23,17 +23,17 @@ export interface Expectations {
 }
 
 const ascending = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)
-const addTo = <A>(named: Map<string, Array<A>>, name: string, value: A): void => {
-  const known = named.get(name)
-  if (known === undefined) named.set(name, [value])
-  else known.push(value)
-}
 
-/** How long an execution took: by the service's own dates, if it names them, and until that was seen. */
+/** An execution that is over. */
 interface Over {
+  readonly engine: string
+  readonly subject: string
+  /** By the service's own dates, if it names them, and until its end was seen: milliseconds. */
   readonly took: number | undefined
   readonly duration: number
 }
+
+const endOf = ({ took, duration }: Over): number => took ?? duration
 
 /** Of these, each with two ends at least, nothing is said of one by the others' ends. */
 const customersMin = 5
@@ -65,8 +65,7 @@ export const expectedDurations = (
   polling: PollingRules,
 ): Expectations => {
   const maxWaitMs = Duration.toMillis(max_wait)
-  const over = new Map<string, Array<Over>>()
-  const own = new Map<string, Array<Over & { readonly engine: EngineReference }>>()
+  const over: Array<Over> = []
   const closings: Array<number> = []
   for (const run of runs) {
     let lastClosed = 0
@@ -84,33 +83,30 @@ export const expectedDurations = (
         if (resumed !== undefined && accepted_at < resumed && resumed <= closed.at) continue
         // Nobody sees an end before it, whatever the service's clock says.
         const took = closed.fact.took === undefined ? undefined : Math.min(closed.fact.took, duration)
-        addTo(over, engine_reference, { took, duration })
-        addTo(own, subjectOf(task), { took, duration, engine: engine_reference })
+        over.push({ engine: engine_reference, subject: subjectOf(task), took, duration })
       }
     }
     if (run.ended !== undefined && lastClosed > 0) closings.push(Math.max(0, run.ended.at - lastClosed))
   }
-  const endOf = ({ took, duration }: Over): number => took ?? duration
-  for (const engine of over.keys()) {
-    const customers = [...own].filter(([, [one]]) => one?.engine === engine)
-    if (tellsApart(customers.map(([, all]) => all.map(endOf)))) continue
-    for (const [name] of customers) own.delete(name)
-  }
-  const known = new Map([...over, ...own].map(([name, all]) => [name, ascending(all.map(endOf))] as const))
+  const byEngine = Map.groupBy(over, ({ engine }) => engine)
+  const own = [...byEngine.values()].flatMap((all) => {
+    const customers = [...Map.groupBy(all, ({ subject }) => subject)]
+    return tellsApart(customers.map(([, ofOne]) => ofOne.map(endOf))) ? customers : []
+  })
+  const sorted = (groups: Iterable<readonly [string, ReadonlyArray<Over>]>, msOf: (one: Over) => number) =>
+    new Map(Array.from(groups, ([name, all]) => [name, ascending(all.map(msOf))]))
+  const ends = sorted([...byEngine, ...own], endOf)
   const plans = new Map(
-    [...over.keys()].map((engine) => [engine, planLooks(polling, known.get(engine) ?? [])]),
+    Array.from(byEngine.keys(), (engine) => [engine, planLooks(polling, ends.get(engine) ?? [])]),
   )
   // Looked at otherwise than tonight, an end was seen later or sooner.
-  const seen = (engine: string, { took, duration }: Over): number =>
+  const seen = ({ engine, took, duration }: Over): number =>
     took === undefined ? duration : seenAfterMs(polling, took, plans.get(engine) ?? [])
-  const byEngine = new Map(
-    [...over].map(([engine, all]) => [engine, ascending(all.map((one) => seen(engine, one)))] as const),
-  )
   return {
-    byEngine,
-    own: new Map([...own].map(([name, all]) => [name, ascending(all.map((one) => seen(one.engine, one)))])),
-    ends: known,
-    all: ascending([...byEngine.values()].flat()),
+    byEngine: sorted(byEngine, seen),
+    own: sorted(own, seen),
+    ends,
+    all: ascending(over.map(seen)),
     closing: middleOf(ascending(closings)) ?? 0,
   }
 }
@@ -162,13 +158,12 @@ export const takesOf = ({ byEngine, own }: Expectations, task: Access): number |
  * `otherwise` is what a task takes of which nothing is known.
  */
 export const tailsOf = (tasks: ReadonlyArray<Candidate>, otherwise: number): ReadonlyMap<TaskId, number> => {
-  const rows = new Map<string, Array<Candidate>>()
-  for (const task of tasks) for (const key of conflictKeys(task)) addTo(rows, key, task)
+  const keyed = tasks.flatMap((task) => conflictKeys(task).map((key) => ({ key, task })))
   const msOf = ({ takesMs = otherwise }: Candidate): number => takesMs
   const tails = new Map<TaskId, number>()
-  for (const row of rows.values()) {
+  for (const row of Map.groupBy(keyed, ({ key }) => key).values()) {
     let tail = 0
-    for (const task of row.toSorted((one, other) => msOf(one) - msOf(other))) {
+    for (const { task } of row.toSorted((one, other) => msOf(one.task) - msOf(other.task))) {
       tail += msOf(task)
       tails.set(task.task_id, Math.max(tail, tails.get(task.task_id) ?? 0))
     }

@@ -99,8 +99,8 @@ export const holdText = (hold: LastingHold, customer_id: CustomerId): string => 
     )
   }
   const { by } = hold
-  const whose =
-    by.customer_id === customer_id ? "" : by.customer_id === undefined ? "" : thenUnder(by.customer_id)
+  const isOther = by.customer_id !== undefined && by.customer_id !== customer_id
+  const whose = isOther ? thenUnder(by.customer_id) : ""
   const releases = `\`nightjar credentials release ${by.fingerprint}\` allows it`
   return hold.why === "rejected"
     ? `the source rejected these credentials with ${by.reason} at ${timeText(by.at)}${whose}, ` +
