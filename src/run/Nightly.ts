@@ -43,7 +43,7 @@ import type { JobPlan } from "./PlanJob.ts"
 import { mayHaveInterims, publishMeanwhile, publishStage, runIn } from "./PublishMeanwhile.ts"
 import { RunId } from "../service/Ids.ts"
 import { Publisher, PublishFailed } from "../tables/Publisher.ts"
-import { deleteExecutions } from "../task/DeleteExecutions.ts"
+import { deleteAll, dueDeletions } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
 import { keptByEarlierNights, waitsUntil, type Request } from "../task/ChooseRun.ts"
@@ -361,7 +361,8 @@ const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt:
     yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
     const run = yield* loadRun(run_id)
     const { deadlineAt } = rulesOf(job, run.started_at, begunAt)
-    yield* deleteExecutions(run, deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis))
+    const untilAt = deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis)
+    yield* deleteAll(run_id, dueDeletions(run), untilAt)
   }
   return yield* endStage(job, run_id)
 })

@@ -30,7 +30,7 @@ import {
 } from "../task/Assignment.ts"
 import type { Grounds, Task } from "../task/Assignment.ts"
 import { carriedOver, holdLogins, holdPasswords, inLine, namedInOrder, planTasks } from "../task/Plan.ts"
-import type { Plan } from "../task/Plan.ts"
+import type { Plan, SessionTask } from "../task/Plan.ts"
 import {
   expectedDuration,
   expectedDurations,
@@ -42,7 +42,7 @@ import {
 import { longerFirst } from "../task/Schedule.ts"
 import type { Expectations } from "../task/Expectations.ts"
 import { deadlineOf, windowOf } from "../task/ChooseRun.ts"
-import type { Prepared, Rules, SessionWork, TaskWork } from "../task/Work.ts"
+import type { Prepared, Rules, TaskWork } from "../task/Work.ts"
 import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../tokens/TokenLogin.ts"
 import { TokenStore, type TokenStoreState } from "../tokens/TokenStore.ts"
 
@@ -198,7 +198,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
   holdPasswords(known, assignments, found)
   const logins = yield* checkedLogins(job, assignments, found, resolved)
-  const { engines, fits } = yield* fitAssignments(assignments, logins, found)
+  const { engines, fitted } = yield* fitAssignments(assignments, logins, found)
   const grounds: Grounds = {
     run_id,
     key,
@@ -208,7 +208,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     expected: (engine) => expectedDuration(learnt.expectations, engine, job.execution.execution_timeout),
     tokens: yield* readShelf(yield* TokenStore),
   }
-  const plan = planTasks({ job: { assignments, sessions }, engines, fits, logins, grounds })
+  const plan = planTasks({ fitted, sessions, engines, grounds })
   return { job, plan, grounds, learnt, partly } satisfies JobPlan as JobPlan
 })
 
@@ -373,7 +373,7 @@ const readyCall = Effect.fnUntraced(function* ({ job, partly }: JobPlan, task: T
   } satisfies Prepared
 })
 
-export const sessionsToPull = (run: RunState): ReadonlyArray<SessionWork> =>
+export const sessionsToPull = (run: RunState): ReadonlyArray<SessionTask> =>
   [...run.tasks.values()].flatMap(({ planned: { task_id, session_id, customer_id } }) =>
     session_id === undefined ? [] : [{ task_id, session_id, customer_id }],
   )

@@ -3,7 +3,7 @@
  * starts, with the reason and who has to act. Pure. The checks are in the order in which a person would
  * have to act.
  */
-import { Effect, Redacted, Result, type Duration } from "effect"
+import { Array as Arr, Effect, Redacted, Result, type Duration } from "effect"
 import { given } from "../base/Schemas.ts"
 import { FormCache } from "../client/EngineForms.ts"
 import type { EngineFinding, Fit, FitCase, KnownEngine, SeenEngine } from "../client/EngineForms.ts"
@@ -283,7 +283,14 @@ const lackingFeatures = (
 // The assignments of a plan checked against the forms of their engines, grouped by engine. If an engine's
 // forms turn out to be unusable only while values are checked, all its assignments get that result.
 
-/** `logins` are those of the assignments, in the same order; so are the fits. */
+/** An assignment with what is known of its login and, if its engine was seen, of its form. */
+export interface FittedAssignment {
+  readonly assignment: Assignment
+  readonly login: ResolvedLogin
+  fit: Fit | undefined
+}
+
+/** `logins` are those of the assignments, in the same order. */
 export const fitAssignments = Effect.fn("Planning.fitAssignments")(function* (
   assignments: ReadonlyArray<Assignment>,
   logins: ReadonlyArray<ResolvedLogin>,
@@ -291,20 +298,22 @@ export const fitAssignments = Effect.fn("Planning.fitAssignments")(function* (
 ) {
   const forms = yield* FormCache
   const engines = new Map(found)
-  const fits: Array<Fit | undefined> = assignments.map(() => undefined)
-  const byEngine = Map.groupBy(assignments.entries(), ([, { engine_reference }]) => engine_reference)
-  for (const [reference, own] of byEngine) {
+  const fitted = Arr.zipWith(assignments, logins, (assignment, login): FittedAssignment => ({
+    assignment,
+    login,
+    fit: undefined,
+  }))
+  for (const [reference, own] of Map.groupBy(fitted, ({ assignment }) => assignment.engine_reference)) {
     const finding = found.get(reference)
     if (finding?._tag !== "Known") continue
-    const cases = own.map(([index, assignment]) => {
-      const login = logins[index]
-      return caseOf(assignment, login?._tag === "Resolved" ? login.parameters : undefined)
-    })
+    const cases = own.map(({ assignment, login }) =>
+      caseOf(assignment, login._tag === "Resolved" ? login.parameters : undefined),
+    )
     const answer = yield* forms.fit(finding.engine, cases)
     if ("why" in answer) engines.set(reference, answer)
-    else own.forEach(([index], position) => (fits[index] = answer[position]))
+    else own.forEach((one, index) => (one.fit = answer[index]))
   }
-  return { engines, fits }
+  return { engines, fitted }
 })
 
 const caseOf = (

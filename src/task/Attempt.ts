@@ -67,12 +67,14 @@ export interface Asked {
   readonly isSecretRefused: boolean
 }
 
+interface Sent {
+  readonly external_execution_id: string
+  /** A token logs in: then 404 is about the token, as in 4.7. */
+  readonly withToken?: boolean
+}
+
 export const readStart = (
-  sent: {
-    readonly external_execution_id: string
-    /** A token logs in: then 404 is about the token, as in 4.7. */
-    readonly withToken?: boolean
-  },
+  sent: Sent,
   answer: StartAnswer | CallFailure,
   asked: Asked = { isEngineAway: false, isSecretRefused: false },
 ): Started | Conflict => {
@@ -122,7 +124,7 @@ export const readStart = (
 }
 
 const conflictOf = (
-  sent: { readonly external_execution_id: string },
+  sent: Sent,
   { execution_id, session_id, external_execution_id }: AcceptanceView,
   otherwise: Started,
 ): Started | Conflict =>
@@ -133,7 +135,7 @@ const conflictOf = (
     : { answer: "conflict", execution_id, session_id, otherwise }
 
 const readRefusal = (
-  sent: { readonly external_execution_id: string; readonly withToken?: boolean },
+  sent: Sent,
   { http_status, view, body }: Extract<StartAnswer, { readonly _tag: "Refused" }>,
 ): Started | Conflict => {
   if (body.unusable !== undefined) return { answer: "unusable", http_status }
@@ -157,7 +159,7 @@ const refusedIn = (view: AcceptanceView, http_status: number): Started | undefin
 
 /** What a 409 says about the login of the run that it names is that run's; our own external id names none. */
 const refusedAlone = (
-  { external_execution_id: ours }: { readonly external_execution_id: string },
+  { external_execution_id: ours }: Sent,
   { execution_id, external_execution_id = ours, ...said }: AcceptanceView,
 ): Started | undefined =>
   execution_id === undefined && external_execution_id === ours ? refusedIn(said, 409) : undefined

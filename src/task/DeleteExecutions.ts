@@ -70,11 +70,10 @@ export const pendingDeletions = (run: RunState): number =>
     .flatMap((task) => task.attempts)
     .filter(isToDelete).length
 
-/** Until `untilAt`, a clock time; what is not deleted by then stays pending. */
-export const deleteExecutions = (run: RunState, untilAt: number) =>
-  deleteAll(run.started.run_id, dueDeletions(run), untilAt)
-
-/** Deletes these, each intent recorded first; whoever calls it answers for what is not safe here. */
+/**
+ * Deletes these until a clock time, each intent recorded first; what is not deleted by then stays pending.
+ * Whoever calls it answers for what is not safe here.
+ */
 export const deleteAll = Effect.fn("DeleteExecutions.delete")(function* (
   run_id: RunId,
   all: ReadonlyArray<DueDeletion>,

@@ -4,7 +4,7 @@
  * the service for the next run.
  */
 import { Clock, Duration, Effect } from "effect"
-import { AnswerLost, NotSent, everyCall, type CallFailure, type Service } from "../client/Service.ts"
+import { AnswerLost, NotSent, type CallFailure } from "../client/Service.ts"
 
 /** Time enough to stop an execution, see it stopped (four polls at the usual pace), and read its results. */
 export const lastAnswerWithin = Duration.seconds(20)
@@ -53,7 +53,3 @@ export const answeredBy = <A, R, E = never>(
           ? Effect.fail(new NotSent({ message: "the time was up; nothing was sent" }))
           : Effect.timeoutOrElse(call, { duration: untilAt - now, orElse: lost })
       })
-
-/** The service for a run that is ending: every call is abandoned at that time. */
-export const serviceUntil = (service: Service["Service"], untilAt: number): Service["Service"] =>
-  everyCall(service, (call) => answeredBy(call, untilAt))

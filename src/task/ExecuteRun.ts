@@ -5,7 +5,7 @@
  */
 import { Clock, Effect, FiberSet, Queue } from "effect"
 import { DelayQueue } from "../base/Time.ts"
-import { Service } from "../client/Service.ts"
+import { Service, everyCall } from "../client/Service.ts"
 import { own } from "../service/Ends.ts"
 import { tokenUse } from "../ledger/FoldRun.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
@@ -14,7 +14,7 @@ import { Schedule } from "./Schedule.ts"
 import { SlotsBeside, type Limits } from "./SharedSlots.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { EngineBreaker, standingsOf } from "./EngineBreaker.ts"
-import { endingOf, serviceUntil } from "./Ending.ts"
+import { answeredBy, endingOf } from "./Ending.ts"
 import {
   candidateOf,
   cutOff,
@@ -38,13 +38,14 @@ import { enlistSession, readAgain } from "./FinishTask.ts"
 import type { AnswerUnusable } from "./Quarantine.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
 import { proceed, startTask } from "./RunTask.ts"
-import type { Rules, SessionWork, TaskWork } from "./Work.ts"
+import type { SessionTask } from "./Plan.ts"
+import type { Rules, TaskWork } from "./Work.ts"
 
 /** On return, every task is settled or left open. */
 export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly run: RunState
   readonly works: ReadonlyArray<TaskWork>
-  readonly sessions: ReadonlyArray<SessionWork>
+  readonly sessions: ReadonlyArray<SessionTask>
   readonly rules: Rules
   readonly mode: Mode
   /** What other runs may still have open: nothing that conflicts with it is started. */
@@ -111,7 +112,9 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
   })
   const noted = noting(service, night, Queue.offer(night.poke, undefined))
-  yield* Effect.provideService(work, Service, serviceUntil(noted, ending?.lastAnswerAt ?? Infinity))
+  const lastAnswerAt = ending?.lastAnswerAt ?? Infinity
+  const untilThen = everyCall(noted, (call) => answeredBy(call, lastAnswerAt))
+  yield* Effect.provideService(work, Service, untilThen)
 }, Effect.scoped)
 
 /** Beside other runs its slots are shared with theirs, until the run is over. */

@@ -22,12 +22,12 @@ import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
 import { dropToken, tokenEndOf } from "../tokens/TokenLogin.ts"
 import { judgeReadings, unwanted, verdictOf, verdictOfSession, type Reading } from "./Verdict.ts"
-import type { SessionWork } from "./Work.ts"
+import type { SessionTask } from "./Plan.ts"
 
 /** The records of a session that its customer ran are not counted by anybody. */
 const uncounted: ProductsCount = { _tag: "Unknown", why: "no execution counts it" }
 
-const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
+const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionTask) {
   const pulled = yield* pull(night, { ...session, engine_reference: undefined }, undefined, false)
   const results = night.states.get(session.task_id)?.results ?? []
   const wasRead = results.some(({ fact }) => fact.landed !== undefined)
@@ -35,7 +35,7 @@ const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionW
 })
 
 /** A session that is not settled yet is read again, and one of which a document may still come. */
-export const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
+export const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionTask) {
   const state = night.run.tasks.get(session.task_id)
   const isOver = state?.settled !== undefined && state.settled.fact.outcome !== "unfinished"
   if (isOver && !awaitsDocuments(state)) return
@@ -141,7 +141,7 @@ const readClosed = Effect.fnUntraced(function* (night: Night, row: Row, last: Cl
 
 const pull = (
   night: Night,
-  about: SessionWork & { readonly engine_reference: EngineReference | undefined },
+  about: SessionTask & { readonly engine_reference: EngineReference | undefined },
   last: ClosedAttempt | undefined,
   quick: boolean,
 ) => {

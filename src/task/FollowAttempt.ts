@@ -23,6 +23,7 @@ import { answeredBy, answerOf, lastAnswerWithin, lastCallWithin } from "./Ending
 import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
 import { asksTooMuch, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
+import { isCallFailure } from "./Troubles.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { judgeEnd } from "./StartAttempt.ts"
 
@@ -141,7 +142,7 @@ const lookOnce = Effect.fnUntraced(function* (watch: Watch) {
   const { giveUpAt } = watch.turns
   const reading = answeredBy(service.readExecution(execution_id), yield* lastAt(giveUpAt))
   const answer = yield* answerOf(reading)
-  if (!isAnswer(answer)) {
+  if (isCallFailure(answer)) {
     watch.failure = answer
     yield* obeyThrottle(answer, giveUpAt)
     return undefined
@@ -189,12 +190,6 @@ const lookOnce = Effect.fnUntraced(function* (watch: Watch) {
 /** A service may say in a 200 or 202 what the reference shows with 423. */
 const statusOf = ({ _tag }: StateAnswer): number =>
   _tag === "ActionRequired" ? 423 : _tag === "Working" ? 202 : 200
-
-const isAnswer = (answer: StateAnswer | CallFailure): answer is StateAnswer =>
-  answer._tag === "Closed" ||
-  answer._tag === "Working" ||
-  answer._tag === "ActionRequired" ||
-  answer._tag === "NotFound"
 
 const observe = Effect.fnUntraced(function* (watch: Watch, view: StateView) {
   watch.session_id = view.session_id ?? watch.session_id

@@ -73,12 +73,10 @@ export const noteFailed = Effect.fnUntraced(function* (night: Night, row: Row, i
 export const noteUnavailable = Effect.fnUntraced(function* (
   night: Night,
   row: Row,
-  /** Since when the task waits, and how long the engine asks it to. */
-  {
-    since,
-    asked,
-    isProbe,
-  }: { readonly since: number; readonly asked: Duration.Duration; readonly isProbe: boolean },
+  /** Since when the task waits (milliseconds), and how long the engine asks it to. */
+  since: number,
+  asked: Duration.Duration,
+  isProbe: boolean,
 ) {
   const { task_id, engine_reference } = row.work
   const { schedule, rules } = night

@@ -5,7 +5,7 @@
  */
 import { Redacted } from "effect"
 import { given } from "../base/Schemas.ts"
-import type { EngineFinding, Fit } from "../client/EngineForms.ts"
+import type { EngineFinding } from "../client/EngineForms.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
 import { subjectOf, type RunState, type TaskState } from "../ledger/RunState.ts"
@@ -14,16 +14,16 @@ import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { TaskId, accessKey, sourceOf } from "../service/Ids.ts"
 import type { CustomerId, EngineReference, RunId, SessionId } from "../service/Ids.ts"
 import { planAssignment, seeEngine } from "./Assignment.ts"
-import type { Grounds, ResolvedLogin, Task, TaskVerdict } from "./Assignment.ts"
+import type { FittedAssignment, Grounds, Task, TaskVerdict } from "./Assignment.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
 import { dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
 import type { TokenShelf } from "../tokens/TokenLogin.ts"
 
-/** A flow session that a customer ran: only read, nothing is executed. */
+/** A flow session that a customer ran alone: only read, nothing is executed. */
 export interface SessionTask {
   readonly task_id: TaskId
   readonly session_id: SessionId
-  readonly customer_id?: CustomerId
+  readonly customer_id?: CustomerId | undefined
 }
 
 /** The same warning for many assignments is shown once. */
@@ -56,35 +56,30 @@ export interface Plan {
 }
 
 export interface PlanInput {
-  readonly job: Pick<Job, "assignments" | "sessions">
+  readonly fitted: ReadonlyArray<FittedAssignment>
+  readonly sessions: Job["sessions"]
   /** An engine that is missing here counts as one that cannot be reached now. */
   readonly engines: ReadonlyMap<string, EngineFinding>
-  /** One per assignment, in the same order; absent if its engine was never seen. */
-  readonly fits: ReadonlyArray<Fit | undefined>
-  /** One per assignment of the job, in the same order. */
-  readonly logins: ReadonlyArray<ResolvedLogin>
   readonly grounds: Grounds
 }
 
 const unseen: EngineFinding = { _tag: "Unavailable" }
-const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter was resolved"] }
 
-export const planTasks = ({ job, engines, fits, logins, grounds }: PlanInput): Plan => {
+export const planTasks = ({ fitted, sessions, engines, grounds }: PlanInput): Plan => {
   const { run_id, tokens } = grounds
   const tasks: Array<Task> = []
   const settled: Array<TaskVerdict> = []
   const warnings: Array<Omit<PlanWarning, "count">> = []
-  job.assignments.forEach((assignment, index) => {
+  for (const { assignment, login, fit } of fitted) {
     const { engine_reference, source } = assignment
     const finding = engines.get(engine_reference) ?? unseen
-    const seen = seeEngine(finding, fits[index])
-    const decision = planAssignment(assignment, logins[index] ?? unresolved, seen, grounds)
+    const decision = planAssignment(assignment, login, seeEngine(finding, fit), grounds)
     if (decision._tag === "Task") tasks.push(decision.task)
     else settled.push(decision.verdict)
     const ofEngine = finding._tag === "Known" ? finding.engine.warnings : []
     for (const message of [...decision.warnings, ...ofEngine])
       warnings.push({ engine_reference, message, source })
-  })
+  }
   const expiring = tasks.flatMap((task) => expiringToken(task, tokens))
   for (const { token, source } of expiring)
     warnings.push({
@@ -97,7 +92,7 @@ export const planTasks = ({ job, engines, fits, logins, grounds }: PlanInput): P
     run_id,
     tasks,
     settled,
-    sessions: job.sessions.map((session) => planSession(run_id, session)),
+    sessions: sessions.map((session) => planSession(run_id, session)),
     warnings: alikeOnce(warnings),
     expiring: expiring.map(({ task_id, token }) => ({ task_id, token })),
     expired: [...tasks, ...settled].flatMap(({ task_id, ...access }) =>

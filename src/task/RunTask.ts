@@ -34,7 +34,6 @@ import { tell } from "./Progress.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
 import { askEngine, startAttempt, type StartResult } from "./StartAttempt.ts"
 import { dropToken, tokenEndOfRefusal } from "../tokens/TokenLogin.ts"
-import type { CallParts } from "./Work.ts"
 
 const notQueued = Effect.die("a task without a preparation is never queued")
 
@@ -165,18 +164,15 @@ export const startTask = Effect.fnUntraced(function* (
   yield* tell({ _tag: "Started", task_id: work.task_id })
   const order = orderOf(night, row, act.attempt)
   const hints = yield* Hints
-  const call = callOf(instead ?? prepared.call, order.external_execution_id, hints.on)
+  const parts = instead ?? prepared.call
+  const { external_execution_id } = order
+  const pairs = hints.on ? withHintPair(parts.hooks_extra_data) : parts.hooks_extra_data
+  const call = { ...parts, external_execution_id, hooks_extra_data: pairs }
   const begin = beginStart(night, row, act, order)
   const started = yield* Effect.result(startAttempt(order, call, act.probe, begin))
   if (Result.isSuccess(started)) return yield* afterStart(night, row, candidate, started.success, act.probe)
   if (started.failure._tag !== "LoginOvertaken") return yield* started.failure
   yield* startTask(night, row, candidate)
-})
-
-const callOf = (parts: CallParts, external_execution_id: string, isHinted: boolean) => ({
-  ...parts,
-  external_execution_id,
-  hooks_extra_data: isHinted ? withHintPair(parts.hooks_extra_data) : parts.hooks_extra_data,
 })
 
 /** The login may not be sent now: the task waits, or has its verdict. */
@@ -291,7 +287,7 @@ const defer = Effect.fnUntraced(function* (
   const since = (row.deferredSince ??= now)
   const act = nextOf(night, row)
   const isProbe = act._tag === "Start" && act.probe
-  if (why === "engine_unavailable") return yield* noteUnavailable(night, row, { since, asked, isProbe })
+  if (why === "engine_unavailable") return yield* noteUnavailable(night, row, since, asked, isProbe)
   row.deferrals += 1
   const lastAt = Math.min(since + Duration.toMillis(night.rules.max_wait), night.rules.deadlineAt ?? Infinity)
   const usual = waitMs(attemptWaits(night.rules.retry), row.deferrals, yield* Random.next, asked)

@@ -22,6 +22,7 @@ import { accessOf, type Access, type EngineReference, type ExecutionId } from ".
 import { isOurs, readStart, readState, type Asked, type Conflict, type Started } from "./Attempt.ts"
 import { landBody, observed, type AttemptOrder } from "./AttemptOrder.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
+import { isCallFailure } from "./Troubles.ts"
 import { keepTicket } from "../tokens/ExchangeTicket.ts"
 
 // What is learnt of a login, as facts: pure. They are written with the answer or the closing that tells it;
@@ -177,13 +178,9 @@ const sendOnce = Effect.fnUntraced(function* (
     Ledger,
     ledger,
   )
-  const answer = yield* service.startExecution(call, leaving).pipe(
-    Effect.catchIf(
-      (failure): failure is CallFailure =>
-        !(failure instanceof LedgerFailed || failure instanceof LoginOvertaken),
-      (failure): Effect.Effect<StartAnswer | CallFailure> => Effect.succeed(failure),
-    ),
-  )
+  const answer = yield* service
+    .startExecution(call, leaving)
+    .pipe(Effect.catchIf(isCallFailure, (failure) => Effect.succeed(failure)))
   const hasLeft = begun !== undefined
   const order = begun ?? given
   const { external_execution_id } = order

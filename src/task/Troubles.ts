@@ -122,7 +122,7 @@ const callFailures: ReadonlySet<string> = new Set<CallFailure["_tag"]>([
   "UnexpectedAnswer",
 ])
 /** A failure of the caller says nothing about the service. */
-const isCallFailure = (failure: Tagged): failure is CallFailure => callFailures.has(failure._tag)
+export const isCallFailure = (failure: Tagged): failure is CallFailure => callFailures.has(failure._tag)
 
 /** The service, with every answer and every failure noted; `told` runs when something became known. */
 export const noting = (

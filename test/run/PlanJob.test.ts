@@ -24,19 +24,21 @@ const grounds = groundsOf({ run_id })
 /** Customers whose password the engine's form refuses are settled by the plan. */
 const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = []): JobPlan => {
   const of = (id: string) => assignment({ customer_id: anId(id), source: `a.csv:${id}` })
-  const assignments = [...ready, ...refused].map(of)
-  const logins = [
-    ...ready.map((id) => login({ username: `user-${id}`, password: "pass" })),
-    ...refused.map((id) => login({ username: `user-${id}` })),
+  const assigned = [
+    ...ready.map((id) => [of(id), login({ username: `user-${id}`, password: "pass" })] as const),
+    ...refused.map((id) => [of(id), login({ username: `user-${id}` })] as const),
   ]
   const { engine_reference } = of("any")
   const sessions = ready.length === 0 ? [] : [{ session_id: anId("s-1"), customer_id: anId("c-7") }]
   const others = [...sessions, ...sessions.map(() => ({ session_id: anId("s-2"), customer_id: undefined }))]
   const plan = planTasks({
-    job: { assignments, sessions: others },
+    fitted: assigned.map(([assignment, login]) => ({
+      assignment,
+      login,
+      fit: fitOf(assignment, login, known()),
+    })),
+    sessions: others,
     engines: new Map([[engine_reference, known()]]),
-    fits: assignments.map((one, index) => fitOf(one, logins[index], known())),
-    logins,
     grounds,
   })
   const learnt = { expectations: noExpectations, carried: [] }

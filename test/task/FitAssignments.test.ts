@@ -68,8 +68,7 @@ describe("a plan over several engines", () => {
     const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
     const fitted = yield* fitAssignments(assignments, logins, found)
     const { tasks, settled } = planTasks({
-      job: { assignments, sessions: [] },
-      logins,
+      sessions: [],
       grounds: grounds(),
       ...fitted,
     })

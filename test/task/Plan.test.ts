@@ -1,33 +1,37 @@
 /** Whole plans: order, sessions, warnings, conflicts, and how long tasks are expected to take. */
 import { it } from "@effect/vitest"
-import { Duration } from "effect"
+import { Array as Arr, Duration } from "effect"
 import { describe, expect } from "vitest"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { estimateNight, expectedDurations, neededBefore, tailsOf } from "../../src/task/Expectations.ts"
 import { takesOf, expectedDuration } from "../../src/task/Expectations.ts"
+import type { ResolvedLogin } from "../../src/task/Assignment.ts"
 import { findConflicts, planTasks, type PlanInput } from "../../src/task/Plan.ts"
 import { assignment, fitOf, grounds, known, login, noExpectations } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 
-const job = (
-  assignments: ReadonlyArray<Assignment>,
-  sessions: PlanInput["job"]["sessions"] = [],
-): PlanInput["job"] => ({
+const job = (assignments: ReadonlyArray<Assignment>, sessions: PlanInput["sessions"] = []) => ({
   assignments,
   sessions,
 })
-const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">): PlanInput => {
+/** `logins`: one for each assignment, in the same order. */
+const input = ({
+  job: { assignments, sessions },
+  logins,
+  ...changes
+}: Partial<PlanInput> & {
+  readonly job: ReturnType<typeof job>
+  readonly logins: ReadonlyArray<ResolvedLogin>
+}): PlanInput => {
   const engines = changes.engines ?? new Map([["bank:website", known()]])
-  return {
-    engines,
-    fits: changes.job.assignments.map((one, index) =>
-      fitOf(one, changes.logins[index], engines.get(one.engine_reference)),
-    ),
-    grounds: grounds({ run_id: anId("n.2026-11-21") }),
-    ...changes,
-  }
+  const fitted = Arr.zipWith(assignments, logins, (assignment, login) => ({
+    assignment,
+    login,
+    fit: fitOf(assignment, login, engines.get(assignment.engine_reference)),
+  }))
+  return { fitted, sessions, engines, grounds: grounds({ run_id: anId("n.2026-11-21") }), ...changes }
 }
 const customer = (id: string, changes: Partial<Assignment> = {}) =>
   assignment({ customer_id: anId(id), source: `a.csv:${id}`, ...changes })

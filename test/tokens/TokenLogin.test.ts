@@ -285,10 +285,9 @@ describe("a plan with tokens", () => {
   const given = login(values)
   const planOf = (tokens: ReadonlyArray<StoredToken>) =>
     planTasks({
-      job: { assignments: [about], sessions: [] },
+      fitted: [{ assignment: about, login: given, fit: fitOf(about, given, known()) }],
+      sessions: [],
       engines: new Map([["bank:website", known()]]),
-      fits: [fitOf(about, given, known())],
-      logins: [given],
       grounds: grounds({ tokens: makeShelf(tokens, service, now) }),
     })
   const told = (token: StoredToken) => {
