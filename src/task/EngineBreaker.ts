@@ -48,8 +48,8 @@ interface Line {
   /** Who was accepted in this run, the newest last, each account once. */
   readonly passed: Map<string, number>
   doubt: Doubt | undefined
-  /** Who would send a third login, by task, and waits until the engine accepts others. */
-  readonly thirds: Map<string, Third>
+  /** Who would send a third login, and waits until the engine accepts others: by task, whether it may lead. */
+  readonly thirds: Map<string, boolean>
 }
 
 /** What the ledger knows of an account that may be the trial. */
@@ -200,7 +200,7 @@ export class EngineBreaker implements StartGate {
   }
 
   noteThird({ candidate, mayLead }: Third): void {
-    this.#line(candidate.engine_reference).thirds.set(candidate.task_id, { candidate, mayLead })
+    this.#line(candidate.engine_reference).thirds.set(candidate.task_id, mayLead)
   }
 
   /**
@@ -215,7 +215,7 @@ export class EngineBreaker implements StartGate {
     if (waiting.some((other) => !thirds.has(other.task_id))) return "waits"
     if (this.hasPassed(engine_reference, account)) return "goes"
     if ([...(doubt?.tried ?? [])].some((other) => other !== account)) return "stays"
-    const leaders = waiting.filter((other) => thirds.get(other.task_id)?.mayLead === true)
+    const leaders = waiting.filter((other) => thirds.get(other.task_id) === true)
     if (!mayLead) return leaders.length === 0 ? "stays" : "waits"
     const isEarlier = this.trialOrder(engine_reference)
     return leaders.every((other) => isEarlier(candidate, other) < 0) ? "goes" : "waits"

@@ -96,15 +96,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     troubles: noTroubles(input.run.started.run_id),
   }
   yield* ledger.follow(follow(night))
-  const clock = yield* Clock.Clock
-  yield* (yield* Steering).hold({
-    look: () => takePicture(night, clock.currentTimeMillisUnsafe()),
-    steer: (order) => {
-      const steered = steer(night, order, clock.currentTimeMillisUnsafe())
-      Queue.offerUnsafe(night.poke, undefined)
-      return steered
-    },
-  })
+  yield* showNight(night)
   const work = Effect.gen(function* () {
     if (ending !== undefined) yield* Effect.forkScoped(cutWhenOver(night, ending.cutAt))
     yield* enlistAll(night, input.works, input.elsewhere)
@@ -116,6 +108,19 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   const untilThen = everyCall(noted, (call) => answeredBy(call, lastAnswerAt))
   yield* Effect.provideService(work, Service, untilThen)
 }, Effect.scoped)
+
+/** Whoever looks on may see it and steer it while it executes. */
+const showNight = Effect.fnUntraced(function* (night: Night) {
+  const clock = yield* Clock.Clock
+  yield* (yield* Steering).hold({
+    look: () => takePicture(night, clock.currentTimeMillisUnsafe()),
+    steer: (order) => {
+      const steered = steer(night, order, clock.currentTimeMillisUnsafe())
+      Queue.offerUnsafe(night.poke, undefined)
+      return steered
+    },
+  })
+})
 
 /** Beside other runs its slots are shared with theirs, until the run is over. */
 const openSchedule = Effect.fnUntraced(function* (

@@ -16,8 +16,7 @@ import type { CustomerId, EngineReference, RunId, SessionId } from "../service/I
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { FittedAssignment, Grounds, Task, TaskVerdict } from "./Assignment.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
-import { dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
-import type { TokenShelf } from "../tokens/TokenLogin.ts"
+import { dayOf, daysLeft, endsSoon, expiredTokens, type TokenShelf } from "../tokens/TokenLogin.ts"
 
 /** A flow session that a customer ran alone: only read, nothing is executed. */
 export interface SessionTask {
