@@ -128,8 +128,7 @@ export const touchesOf = Effect.fn("JobTouches.of")(function* (job: Job) {
 export const turnsOf = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>) {
   const [only] = jobs
   if (only !== undefined && jobs.length === 1) return [{ job: only.name, waits: [] } satisfies Turn as Turn]
-  const touches = new Map<string, Touches>()
-  for (const job of jobs) touches.set(job.name, yield* touchesOf(job))
+  const touches = new Map((yield* Effect.forEach(jobs, touchesOf)).map((one) => [one.job, one] as const))
   const isUnderWay = ({ name }: Job) => touches.get(name)?.isUnderWay === true
   const given = [...jobs.filter(isUnderWay), ...jobs.filter((job) => !isUnderWay(job))]
   return takeTurns(inOrder(given).flatMap(({ name }) => touches.get(name) ?? []))

@@ -48,7 +48,7 @@ interface Line {
   /** Who was accepted in this run, the newest last, each account once. */
   readonly passed: Map<string, number>
   doubt: Doubt | undefined
-  /** Who would send a third login, and waits until the engine accepts others: by task, whether it may lead. */
+  /** Tasks whose third login waits until the engine accepts others, and whether it may lead. */
   readonly thirds: Map<string, boolean>
 }
 

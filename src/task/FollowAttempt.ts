@@ -5,7 +5,7 @@
  */
 import { Clock, Duration, Effect } from "effect"
 import { given } from "../base/Schemas.ts"
-import type { ExecutionId, SessionId } from "../service/Ids.ts"
+import type { SessionId } from "../service/Ids.ts"
 import { Hints } from "../client/Hints.ts"
 import { Service, type Body, type CallFailure, type StateAnswer, type StateView } from "../client/Service.ts"
 import { idCharactersMax } from "../service/BodyBounds.ts"
@@ -21,7 +21,7 @@ import { attemptKeys } from "../ledger/FactKeys.ts"
 import { landBody, observed, type AttemptOrder } from "./AttemptOrder.ts"
 import { answeredBy, answerOf, lastAnswerWithin, lastCallWithin } from "./Ending.ts"
 import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
-import { asksTooMuch, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
+import { asksTooMuch, endTurn, noteRead, obeyThrottle, skim } from "./LookTurns.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
 import { isCallFailure } from "./Troubles.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
@@ -39,12 +39,9 @@ const abortTriesMax = 8
 const looksAfterAbortMax = 20
 
 /** What a process remembers of an execution between its polls. */
-export interface Watch {
-  readonly order: AttemptOrder
-  readonly execution_id: ExecutionId
+export interface Watch extends Turns {
   session_id: SessionId | undefined
   seen: string
-  readonly turns: Turns
   /** A ticket waits for AUTH_OK, which only a read can show. */
   hasTicket: boolean
   /** Reads in a row that did not find it, and when the first of them was answered (milliseconds). */
@@ -78,7 +75,17 @@ export const openWatch = Effect.fnUntraced(function* (order: AttemptOrder, open:
     execution_id,
     session_id,
     seen: "",
-    turns: openTurns(hints, { accepted_at, giveUpAt, plan, restingSince }),
+    hints,
+    accepted_at,
+    giveUpAt,
+    plan,
+    restingSince,
+    looks: 0,
+    hinted: false,
+    kickAt: undefined,
+    ongoing: false,
+    headsInARow: 0,
+    head: undefined,
     hasTicket: waitsForTicket,
     gone: undefined,
     strange: 0,
@@ -93,23 +100,22 @@ export const openWatch = Effect.fnUntraced(function* (order: AttemptOrder, open:
  * could be neither read nor stopped, or is somebody else's; undefined if it is closed, or polled again later.
  */
 export const pollOnce = Effect.fnUntraced(function* (watch: Watch, heads: Heads) {
-  const { order, execution_id, turns, seen } = watch
-  turns.hinted = turns.hints.beginLook(yield* Clock.currentTimeMillis)
-  if (!watch.hasTicket && (yield* skim(order, execution_id, heads, turns)))
-    return endTurn(turns, "nothing", yield* Clock.currentTimeMillis)
+  const { order, execution_id, giveUpAt, seen } = watch
+  watch.hinted = watch.hints.beginLook(yield* Clock.currentTimeMillis)
+  if (!watch.hasTicket && (yield* skim(watch, heads)))
+    return endTurn(watch, "nothing", yield* Clock.currentTimeMillis)
   const looked = yield* look(watch)
   const now = yield* Clock.currentTimeMillis
-  noteRead(heads, turns, looked, now)
+  noteRead(watch, heads, looked, now)
   const isNews = watch.seen !== seen || looked?._tag === "Challenge"
-  endTurn(turns, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing", now)
+  endTurn(watch, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing", now)
   if (watch.isClosed) return undefined
-  const { giveUpAt } = turns
   if (watch.strange >= strangeReadsMin || (watch.strange > 0 && now >= giveUpAt)) {
     yield* append({ _tag: "AttemptDisowned", ...attemptKeys(order), execution_id })
     return own("NOT_OURS")
   }
   if (asksTooMuch(watch.failure, giveUpAt - now)) return leftOpen(watch, "SERVICE_UNREACHABLE")
-  const maxWaitAt = turns.accepted_at + Duration.toMillis(order.max_wait)
+  const maxWaitAt = watch.accepted_at + Duration.toMillis(order.max_wait)
   const why =
     looked?._tag === "Challenge" ? "challenge" : now < giveUpAt ? undefined : giveUpWhy(maxWaitAt, now)
   return why === undefined ? undefined : yield* abortAttempt(watch, why)
@@ -138,8 +144,7 @@ const handledState = ({ order, execution_id }: Watch) => ({ what: "state", ...or
 /** Undefined if the service did not answer. */
 const lookOnce = Effect.fnUntraced(function* (watch: Watch) {
   const service = yield* Service
-  const { order, execution_id, session_id } = watch
-  const { giveUpAt } = watch.turns
+  const { order, execution_id, session_id, giveUpAt } = watch
   const reading = answeredBy(service.readExecution(execution_id), yield* lastAt(giveUpAt))
   const answer = yield* answerOf(reading)
   if (isCallFailure(answer)) {
@@ -193,9 +198,9 @@ const statusOf = ({ _tag }: StateAnswer): number =>
 
 const observe = Effect.fnUntraced(function* (watch: Watch, view: StateView) {
   watch.session_id = view.session_id ?? watch.session_id
-  if (view.session_id !== undefined) watch.turns.hints.learn(view.session_id)
+  if (view.session_id !== undefined) watch.hints.learn(view.session_id)
   const kick = view.next_kick_date === undefined ? Number.NaN : Date.parse(view.next_kick_date)
-  watch.turns.kickAt = Number.isNaN(kick) ? undefined : kick
+  watch.kickAt = Number.isNaN(kick) ? undefined : kick
   const fact = observed(watch.order, watch, view)
   const { status_code, status_reason, authentication_status, session_id } = fact
   const seen = JSON.stringify([status_code, status_reason, authentication_status, session_id])
@@ -248,9 +253,8 @@ const abortAttempt = Effect.fnUntraced(function* (
   Service | Ledger | Landing
 > {
   const service = yield* Service
-  const { order, execution_id } = watch
+  const { order, execution_id, giveUpAt } = watch
   yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id, why })
-  const { giveUpAt } = watch.turns
   const endAt = Math.max(giveUpAt, yield* Clock.currentTimeMillis) + lastCallsMs
   let stopped = false
   let looked: Looked | undefined

@@ -59,7 +59,7 @@ export const proceed = Effect.fnUntraced(function* (
         return yield* enqueue(night, row, act)
       case "Follow": {
         const watch = yield* watched(night, row, act.last)
-        const due = dueOf(watch.order, watch.turns)
+        const due = dueOf(watch)
         if (due > (yield* Clock.currentTimeMillis)) return rest(night, row, due)
         const left = yield* pollOnce(watch, night.heads)
         if (left !== undefined) yield* settle(night, row.work.task_id, left)
@@ -79,7 +79,7 @@ const watched = Effect.fnUntraced(function* (night: Night, row: Row, last: OpenA
   const scope = yield* Scope.fork(night.scope)
   const watch = yield* Scope.provide(openWatch(orderOf(night, row, last.attempt), last), scope)
   row.watching = { watch, scope }
-  watch.turns.hints.onStir(() => stir(night, row))
+  watch.hints.onStir(() => stir(night, row))
   return watch
 })
 

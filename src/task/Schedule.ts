@@ -117,11 +117,10 @@ export class Schedule {
   release(task_id: TaskId): void {
     const candidate = this.#inFlight.get(task_id)
     if (candidate === undefined) return
-    this.#inFlight.delete(task_id)
-    for (const key of conflictKeys(candidate)) count(this.#taken, key, -1)
-    count(this.#engineCount, candidate.engine_reference, -1)
-    for (const key of conflictKeys(candidate)) this.#unpark(key)
-    this.#share?.stir()
+    const keys = conflictKeys(candidate)
+    for (const key of keys) count(this.#taken, key, -1)
+    for (const key of keys) this.#unpark(key)
+    this.abandon(task_id)
   }
 
   /** What became of it cannot be known in this run: only its slot is free, not its customer or its login. */

@@ -8,10 +8,7 @@ import { Context, Duration, Effect } from "effect"
 import type { Job } from "../jobs/Job.ts"
 import type { EngineReference } from "../service/Ids.ts"
 
-export interface Limits {
-  readonly max_in_flight: number
-  readonly per_engine: number
-}
+export type Limits = Job["concurrency"]
 
 /** What a run has open, and what it would start at once if it could. */
 export interface Claim {
