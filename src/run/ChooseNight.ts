@@ -3,6 +3,7 @@
  * If a night was rerun in part, `run` goes on with the tasks that none of its runs has finished.
  */
 import { Clock, Effect, Schema } from "effect"
+import { given } from "../base/Schemas.ts"
 import { RunId } from "../service/Ids.ts"
 import { next, type Act } from "../task/Next.ts"
 import { serviceNameOf, type Job } from "../jobs/Job.ts"
@@ -10,7 +11,8 @@ import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { isOfWholeJob, newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
-import { chooseRun, isResumable, missedBetween, nextRunId, type RunChoice } from "../task/ChooseRun.ts"
+import { chooseRun, isResumable, missedBetween, nextRunId } from "../task/ChooseRun.ts"
+import type { Request, RunChoice } from "../task/ChooseRun.ts"
 import { askedAgain, subjectsOf, type Asked } from "./PlanJob.ts"
 
 export interface NightChoice extends RunChoice {
@@ -30,10 +32,7 @@ const canStart = (job: Job, runs: ReadonlyArray<RunState>): ReadonlyArray<string
   )
 }
 
-/**
- * What the collected runs of a night still follow or read: its outcome is not known yet, so that nothing is
- * started for it again before somebody has seen it.
- */
+/** What the collected runs still follow or read: it is not started again before its end is known. */
 const stillFollowed = (collect: ReadonlyArray<RunId>, runs: ReadonlyArray<RunState>): ReadonlySet<string> => {
   const isFollowed = (task: TaskState) => {
     const { _tag } = next(task, "collect")
@@ -104,23 +103,13 @@ const checkReplaced = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray
   }
 })
 
-export interface Request extends Pick<NightChoice, "parent"> {
-  /** What a rerun or a part is limited to, as `subjectOf` names it. */
-  readonly only: ReadonlySet<string> | undefined
-  /** A part of the job, with all features: a run of its own, which is not the night. */
-  readonly isPart?: boolean | undefined
-  /** `--new` and `rerun`: another run in any case. */
-  readonly further: boolean
-  readonly waitedMs?: number | undefined
-}
-
 export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, request: Request) {
   const ledger = yield* Ledger
   const runs = yield* ledger.runs
   yield* checkReplaced(job, runs)
   const now = yield* Clock.currentTimeMillis
-  const { further, parent, waitedMs, isPart } = request
-  const choice = chooseRun({ runs, job, now, waitedMs, further, parent, isPart })
+  const { further, parent, isPart } = request
+  const choice = chooseRun({ runs, job, now, ...request })
   const { run_date, part } = choice
   if (isPart === true) {
     const only: Asked = new Map([...(request.only ?? [])].map((subject) => [subject, () => true]))
@@ -130,7 +119,7 @@ export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, 
   if (rest !== undefined) return rest
   if (parent === undefined && choice.chosen._tag !== "NothingToDo") yield* checkShare(job, runs)
   const missed = parent === undefined ? missedNights(job, choice, runs) : []
-  const night = runsOfNight(runs, { job: job.name, run_date, ...(part === undefined ? {} : { part }) })
+  const night = runsOfNight(runs, { job: job.name, run_date, ...given({ part }) })
   const only =
     request.only === undefined
       ? undefined
@@ -138,10 +127,7 @@ export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, 
   return { ...choice, parent, only, missed } satisfies NightChoice as NightChoice
 })
 
-/**
- * Only a job with `night` says that there is one each day. A rerun has the date of its night, which may be an
- * old one.
- */
+/** Only a job with `night` says that there is one each day; a rerun may be of an old one. */
 const missedNights = (
   job: Job,
   { run_date, chosen }: RunChoice,

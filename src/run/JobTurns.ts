@@ -46,8 +46,7 @@ export const followedIn = (collect: ReadonlyArray<RunId>) =>
 
 /**
  * What other runs have open, as long as they would wait for it themselves: until then, nobody else logs in
- * there: neither beside what is known to run, nor beside what may run unseen. The logins of runs
- * that go on beside this one are waited for instead (`HeldLogin.ts`).
+ * there. The logins of runs that go on beside this one are waited for instead (`HeldLogin.ts`).
  */
 export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
   run_id: RunId,
@@ -68,10 +67,8 @@ export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
     )
 })
 
-// What each of the jobs that are given together may start, read or still have open: what the jobs say, and
-// what their earlier runs left at the service. Values of logins are compared as keyed hashes. A command that
-// prints a secret is not run for this, and a stored token is not opened: such a login may be any other of its
-// engine.
+// What each of the jobs may start, read or still have open. Values of logins are compared as keyed hashes. No
+// command is run for this and no stored token opened: such a login may be any other of its engine.
 
 const isCommand = (source: ParameterSource): boolean =>
   source._tag === "Reference" && source.reference._tag === "Exec"
@@ -127,15 +124,11 @@ export const touchesOf = Effect.fn("JobTouches.of")(function* (job: Job) {
   } satisfies Touches as Touches
 })
 
-/**
- * Resolves references of logins, and reads the ledger; a job alone waits for nobody. What is under way at the
- * service is finished before others may want the same customers.
- */
+/** A job alone waits for nobody. What is under way at the service is finished first. */
 export const turnsOf = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>) {
   const [only] = jobs
   if (only !== undefined && jobs.length === 1) return [{ job: only.name, waits: [] } satisfies Turn as Turn]
-  const touches = new Map<string, Touches>()
-  for (const job of jobs) touches.set(job.name, yield* touchesOf(job))
+  const touches = new Map((yield* Effect.forEach(jobs, touchesOf)).map((one) => [one.job, one] as const))
   const isUnderWay = ({ name }: Job) => touches.get(name)?.isUnderWay === true
   const given = [...jobs.filter(isUnderWay), ...jobs.filter((job) => !isUnderWay(job))]
   return takeTurns(inOrder(given).flatMap(({ name }) => touches.get(name) ?? []))
@@ -152,10 +145,7 @@ export interface Place {
   readonly beside: <A, E, R>(run: Effect.Effect<A, E, R>) => Effect.Effect<A, E, Exclude<R, Scope.Scope>>
 }
 
-/**
- * Runs the work of each job in its turn, and returns what became of it in the order of `jobs`. The work of a
- * job whose turn came too late is told so.
- */
+/** What became of each job, in the order of `jobs`; one whose turn came too late is told so. */
 export const inTurns = Effect.fnUntraced(function* <A, E, R>(
   jobs: ReadonlyArray<Job>,
   turns: ReadonlyArray<Turn>,

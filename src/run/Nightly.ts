@@ -5,10 +5,11 @@
  */
 import { resolve } from "node:path"
 import { Clock, Effect, Fiber, Schema } from "effect"
+import { given } from "../base/Schemas.ts"
 import { retryCall } from "../client/Pacing.ts"
 import { Service } from "../client/Service.ts"
 import { serviceNameOf, type Job } from "../jobs/Job.ts"
-import { foldRun } from "../ledger/FoldRun.ts"
+import { foldRun, type RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
 import { keptOf, type RunState } from "../ledger/RunState.ts"
@@ -42,10 +43,10 @@ import type { JobPlan } from "./PlanJob.ts"
 import { mayHaveInterims, publishMeanwhile, publishStage, runIn } from "./PublishMeanwhile.ts"
 import { RunId } from "../service/Ids.ts"
 import { Publisher, PublishFailed } from "../tables/Publisher.ts"
-import { deleteExecutions } from "../task/DeleteExecutions.ts"
+import { deleteAll, dueDeletions } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
-import { keptByEarlierNights, waitsUntil } from "../task/ChooseRun.ts"
+import { keptByEarlierNights, waitsUntil, type Request } from "../task/ChooseRun.ts"
 import { tell } from "../task/Progress.ts"
 import type { Mode } from "../task/Next.ts"
 import { endTokens } from "../tokens/TokenLogin.ts"
@@ -53,24 +54,22 @@ import { endTokens } from "../tokens/TokenLogin.ts"
 // The runs that a run is compared with, read from the ledger: how everybody stood before it began. The end of
 // a run and its report both need them.
 
-/** Oldest first, and the newest run of the job before this one, whatever became of it. */
+/** The runs of its job before a run, oldest first, whatever became of them. */
+const comparedBefore = (headers: ReadonlyArray<RunHeader>, run_id: RunId): ReadonlyArray<RunHeader> => {
+  const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
+  const { job, part } = headers[at]?.fact ?? {}
+  return headers.slice(0, Math.max(0, at)).filter(({ fact }) => fact.job === job && isCompared(fact, part))
+}
+
+/** Those that it is compared with, oldest first, and the newest one before it. */
 export const earlierRuns = Effect.fn("EarlierRuns.load")(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const headers = yield* ledger.runs
   const before = yield* statesOf(ledger, runsBefore(headers, run_id))
-  const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
-  const job = headers[at]?.fact.job
-  const part = headers[at]?.fact.part
-  const previous = headers
-    .slice(0, Math.max(0, at))
-    .findLast(({ fact }) => fact.job === job && isCompared(fact, part))
-  return { before, previous }
+  return { before, previous: comparedBefore(headers, run_id).at(-1) }
 })
 
-/**
- * The run as it was when it last ended, if it was resumed or accepted since: its end was told then. An end
- * that was not published, because the process was killed, was told to nobody.
- */
+/** The run as it was when its end was last told, which is after it was published. */
 const lastEnd = Effect.fnUntraced(function* ({ started, stages, ended }: RunState) {
   if (stages.resumed === undefined && ended === undefined) return undefined
   const ledger = yield* Ledger
@@ -87,12 +86,7 @@ const standingsBefore = Effect.fnUntraced(function* (run: RunState, subjects: Re
   const found = new Map<string, Standing>()
   if (subjects.size === 0) return found
   const ledger = yield* Ledger
-  const headers = yield* ledger.runs
-  const at = headers.findIndex(({ fact }) => fact.run_id === run.started.run_id)
-  const { job, part } = run.started
-  const older = headers
-    .slice(0, Math.max(0, at))
-    .filter(({ fact }) => fact.job === job && isCompared(fact, part))
+  const older = comparedBefore(yield* ledger.runs, run.started.run_id)
   for (const header of older.slice(-olderRunsMax).toReversed()) {
     if (found.size === subjects.size) break
     const standings = standingsAfter(yield* statesOf(ledger, [header]))
@@ -104,8 +98,8 @@ const standingsBefore = Effect.fnUntraced(function* (run: RunState, subjects: Re
 })
 
 /**
- * What nobody was told of before this end of a run: compared with the runs before it, with its own end
- * before it was resumed, and, for whom an outage kept from an end, with the nights before that.
+ * What nobody was told of yet: compared with the runs before it, with its own end before it was resumed, and,
+ * for whom an outage kept from an end, with the nights before that.
  */
 const newsSince = Effect.fnUntraced(function* (run: RunState, before: ReadonlyArray<RunState>) {
   const told = yield* lastEnd(run)
@@ -133,9 +127,8 @@ export const changesOf = (state: RunState) =>
     })),
   )
 
-// Before anything starts: a refused secret or an unreachable service must not cost an attempt. The run of a
-// night waits for the service until the night ends. It is recorded as soon as the service fails, so that no
-// night is lost without a trace.
+// Before anything starts: a refused secret or an unreachable service must not cost an attempt. A night that
+// waits for its service is recorded at once, so that none is lost without a trace.
 
 /** Nothing was started: the service refuses the application secret, or cannot be reached. */
 export class ServiceRefused extends Schema.TaggedError<ServiceRefused>()("ServiceRefused", {
@@ -173,17 +166,7 @@ export const reachService = Effect.fn("ReachService.reach")(function* <E, R>({
   return begun !== undefined
 })
 
-export interface NightOptions {
-  /** Another run in any case, as `--new` and `rerun` require. */
-  readonly further: boolean
-  /** The run that this run is a rerun of. */
-  readonly parent: string | undefined
-  /** What a rerun or a part is limited to, as `subjectOf` names it. */
-  readonly only: ReadonlySet<string> | undefined
-  /** A part of the job, which is not the night. */
-  readonly isPart?: boolean | undefined
-  /** For how long the command waited for the output folder, in milliseconds. */
-  readonly waitedMs?: number
+export interface NightOptions extends Request {
   readonly toolVersion: string
 }
 
@@ -211,16 +194,15 @@ export interface Unpublished {
   readonly why: string
 }
 
-/**
- * One run of one job. Fails only if nothing could be decided or written; everything else is in the result.
- */
+/** Fails only if nothing could be decided or written; everything else is in the result. */
 export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, options: NightOptions) {
   const ledger = yield* Ledger
   const now = yield* Clock.currentTimeMillis
   const { further } = options
-  const { run_date, part, chosen, collect, parent, only, missed } = yield* chooseNight(job, options)
+  const choice = yield* chooseNight(job, options)
+  const { part, chosen, collect, parent, only } = choice
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
-  const begun = startedFact(job, { run_id: chosen.run_id, run_date, missed, part }, { ...options, parent })
+  const begun = startedFact(job, chosen.run_id, choice, options.toolVersion)
   // A rerun needs no trace: its night has one, and the next `run` starts what the rerun was to start.
   const leavesTrace = chosen._tag === "New" && job.night !== undefined && isOfWholeJob({ parent, part })
   const isRecorded = yield* reachService({
@@ -245,10 +227,7 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   return yield* withOlder(further ? { ...result, exit_code: ownExitCode(result.state) } : result)
 })
 
-/**
- * What older runs left is followed, published and deleted. One with a damaged body waits for a copy of it,
- * with all that it has at the service: the run of this night does not.
- */
+/** What older runs left. One with a damaged body waits for a copy of it; the run of this night does not. */
 const collectRuns = Effect.fnUntraced(function* (job: Job, collect: ReadonlyArray<RunId>) {
   const ended: Array<RunId> = []
   const unpublished: Array<Unpublished> = []
@@ -307,13 +286,9 @@ const resultOf = Effect.fnUntraced(function* (
 
 const startedFact = (
   job: Job,
-  {
-    run_id,
-    run_date,
-    missed,
-    part,
-  }: { readonly run_id: RunId } & Pick<NightChoice, "run_date" | "missed" | "part">,
-  options: Pick<NightOptions, "parent" | "toolVersion">,
+  run_id: RunId,
+  { run_date, missed, part, parent }: NightChoice,
+  tool_version: string,
 ): typeof RunStarted.Type => ({
   _tag: "RunStarted",
   run_id,
@@ -321,10 +296,9 @@ const startedFact = (
   // Absolute, so that `rerun` finds the job from any folder.
   job_path: resolve(job.path),
   run_date,
-  tool_version: options.toolVersion,
+  tool_version,
   service: serviceNameOf(job.service),
-  ...(options.parent === undefined ? {} : { parent: options.parent }),
-  ...(part === undefined ? {} : { part }),
+  ...given({ parent, part }),
   ...(job.replaces === undefined || job.replaces.length === 0 ? {} : { replaces: job.replaces }),
   ...(missed.length === 0 ? {} : { missed }),
 })
@@ -387,15 +361,13 @@ const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt:
     yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
     const run = yield* loadRun(run_id)
     const { deadlineAt } = rulesOf(job, run.started_at, begunAt)
-    yield* deleteExecutions(run, deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis))
+    const untilAt = deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis)
+    yield* deleteAll(run_id, dueDeletions(run), untilAt)
   }
   return yield* endStage(job, run_id)
 })
 
-/**
- * An older run without news or pending deletions stays as it is published, or held back; but one that was
- * let through and cut off before its new end gets that end.
- */
+/** Without news it stays as it is; but one that was let through and cut off gets its new end. */
 const isAsBefore = Effect.fnUntraced(function* (job: Job, run_id: RunId, before: RunState) {
   const state = yield* loadRun(run_id)
   const { ended, held } = state
@@ -430,9 +402,7 @@ const executeStage = Effect.fnUntraced(function* (
   yield* Effect.ensuring(executing, Fiber.interrupt(meanwhile))
 })
 
-/**
- * The plan of a run that began earlier. A rerun keeps the tasks that it began with, a collected run its own.
- */
+/** Of a run that began earlier: a rerun keeps the tasks that it began with, a collected run its own. */
 const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mode) {
   const ledger = yield* Ledger
   const run = yield* loadRun(run_id)
@@ -464,8 +434,7 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const kept = [...state.tasks.values()].flatMap(keptOf).length
   const before = keptByEarlierNights(yield* ledger.runs, job, state.started.run_date)
   const end = { _tag: "RunEnded", run_id, kept, ...before } as const
-  const compared = changes === undefined ? {} : { changes }
-  yield* ledger.append([{ ...end, exit_code, leftovers, ...compared }])
+  yield* ledger.append([{ ...end, exit_code, leftovers, ...given({ changes }) }])
   if (!isHeld)
     yield* publisher
       .publishOutcome(run_id)

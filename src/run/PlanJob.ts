@@ -3,6 +3,7 @@
  * and the means to start each one when its turn comes.
  */
 import { Clock, Duration, Effect, Redacted } from "effect"
+import { given } from "../base/Schemas.ts"
 import { FormCache } from "../client/EngineForms.ts"
 import type { Assignment, Job, JobFeature } from "../jobs/Job.ts"
 import { AccountBook } from "../ledger/Accounts.ts"
@@ -27,20 +28,26 @@ import {
   resolveReferences,
   seeEngine,
 } from "../task/Assignment.ts"
-import type { Grounds, Task, TaskVerdict } from "../task/Assignment.ts"
+import type { Grounds, Task } from "../task/Assignment.ts"
 import { carriedOver, holdLogins, holdPasswords, inLine, namedInOrder, planTasks } from "../task/Plan.ts"
-import type { Plan } from "../task/Plan.ts"
-import { expectedDuration, expectedDurations, neededBefore, tailsOf, takesOf } from "../task/Expectations.ts"
+import type { Plan, SessionTask } from "../task/Plan.ts"
+import {
+  expectedDuration,
+  expectedDurations,
+  middleOf,
+  neededBefore,
+  tailsOf,
+  takesOf,
+} from "../task/Expectations.ts"
 import { longerFirst } from "../task/Schedule.ts"
 import type { Expectations } from "../task/Expectations.ts"
 import { deadlineOf, windowOf } from "../task/ChooseRun.ts"
-import type { Prepared, Rules, SessionWork, TaskWork } from "../task/Work.ts"
+import type { Prepared, Rules, TaskWork } from "../task/Work.ts"
 import { loginOf, parametersBehind, readShelf, tokenOf, withNewToken } from "../tokens/TokenLogin.ts"
 import { TokenStore, type TokenStoreState } from "../tokens/TokenStore.ts"
 
 // What a rerun asks for: pure. Of each task the features that are not in the tables after its night, as the
-// job names them now; a task of which nothing is known is asked for as a whole. A rerun that is resumed asks
-// for what it asked for before.
+// job names them now; of one that is resumed, what it asked for before.
 
 /** Which features are asked for, by subject, as `subjectOf` names it; other subjects are not asked for. */
 export type Asked = ReadonlyMap<string, (code: string) => boolean>
@@ -111,15 +118,12 @@ const learn = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
 
 /** What the last nights say about an engine; nothing if they never ran it. */
 export const timesOf = (
-  { expectations: { past } }: Learnt,
+  { expectations: { byEngine } }: Learnt,
   engine_reference: EngineReference,
   { job, windowMs }: { readonly job: Pick<Job, "on_deadline">; readonly windowMs: number },
 ): { readonly needs?: Duration.Duration } => {
-  const needs =
-    job.on_deadline === "carry"
-      ? neededBefore(past.byEngine.get(engine_reference) ?? [], windowMs)
-      : undefined
-  return needs === undefined ? {} : { needs }
+  const sorted = job.on_deadline === "carry" ? (byEngine.get(engine_reference) ?? []) : []
+  return given({ needs: neededBefore(sorted, windowMs) })
 }
 
 /**
@@ -132,10 +136,9 @@ export const inStartOrder = <Task extends Access & LoginKeys & { readonly task_i
 ) => {
   const first = new Set(carried)
   const timed = tasks.map((task) => ({ ...task, takesMs: takesOf(expectations, task) }))
-  const { overall = Duration.zero } = expectations
   const tails = tailsOf(
     timed.map((task) => ({ ...task, account: task.account?.account })),
-    Duration.toMillis(overall),
+    middleOf(expectations.all) ?? 0,
   )
   const tailOf = (task: Task): number =>
     first.has(accessKey(task)) ? Infinity : (tails.get(task.task_id) ?? 0)
@@ -149,7 +152,7 @@ export const looksOf = (
   { expectations }: Learnt,
   { polling }: Pick<Job, "polling">,
 ): ((task: Access) => ReadonlyArray<number>) => {
-  const { ends } = expectations.past
+  const { ends } = expectations
   const byEngine = new Map<string, ReadonlyArray<number>>()
   return (task) => {
     const { engine_reference } = task
@@ -195,31 +198,17 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
   holdPasswords(known, assignments, found)
   const logins = yield* checkedLogins(job, assignments, found, resolved)
-  const { engines, fits } = yield* fitAssignments(assignments, logins, found)
-  const accounts = new AccountBook(yield* ledger.accounts)
-  const now = yield* Clock.currentTimeMillis
-  const moment = { now }
-  const tokens = yield* readShelf(yield* TokenStore)
-  const plan = planTasks({
-    job: { ...job, assignments, sessions },
-    run_id,
-    engines,
-    fits,
-    logins,
-    key,
-    accounts,
-    moment,
-    expectations: learnt.expectations,
-    tokens,
-  })
+  const { engines, fitted } = yield* fitAssignments(assignments, logins, found)
   const grounds: Grounds = {
     run_id,
     key,
-    accounts,
-    moment,
+    accounts: new AccountBook(yield* ledger.accounts),
+    moment: { now: yield* Clock.currentTimeMillis },
+    // Without any experience: the longest that an execution may work.
     expected: (engine) => expectedDuration(learnt.expectations, engine, job.execution.execution_timeout),
-    tokens,
+    tokens: yield* readShelf(yield* TokenStore),
   }
+  const plan = planTasks({ fitted, sessions, engines, grounds })
   return { job, plan, grounds, learnt, partly } satisfies JobPlan as JobPlan
 })
 
@@ -232,16 +221,19 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
     if (known?.tasks.has(task_id) === true) continue
     const outside = "outside" in task ? task.outside : []
     const features = [...task.features.map(({ code }) => code), ...outside]
-    const login = fingerprint === undefined ? {} : { fingerprint }
-    facts.push({ _tag: "TaskPlanned", run_id, task_id, ...accessOf(task), features, ...login })
+    const about = { ...accessOf(task), features, ...given({ fingerprint }) }
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, ...about })
   }
   for (const { task_id, session_id, customer_id } of plan.sessions) {
     if (known?.tasks.has(task_id) === true) continue
-    const whose = customer_id === undefined ? {} : { customer_id }
-    facts.push({ _tag: "TaskPlanned", run_id, task_id, session_id, features: [], ...whose })
+    const about = { session_id, features: [], ...given({ customer_id }) }
+    facts.push({ _tag: "TaskPlanned", run_id, task_id, ...about })
   }
   for (const verdict of plan.settled)
-    if (isIdle(known?.tasks.get(verdict.task_id))) facts.push(settledBefore(run_id, verdict))
+    if (isIdle(known?.tasks.get(verdict.task_id))) {
+      const { task_id, outcome, reason, who_acts, message } = verdict
+      facts.push({ _tag: "TaskSettled", run_id, task_id, outcome, reason, who_acts, message })
+    }
   return facts
 }
 
@@ -272,23 +264,7 @@ export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined
     : [{ _tag: "ResultsSourcesSet", run_id, sources: job.sources }]
 }
 
-const settledBefore = (
-  run_id: RunId,
-  { task_id, outcome, reason, who_acts, message }: TaskVerdict,
-): Fact => ({
-  _tag: "TaskSettled",
-  run_id,
-  task_id,
-  outcome,
-  reason,
-  who_acts,
-  message,
-})
-
-/**
- * This task has nothing at the service and nothing waiting for its verdict, so a verdict can be given
- * without a start.
- */
+/** Nothing of it is at the service or waits for a verdict: it can be given one without a start. */
 const isIdle = (task: TaskState | undefined): boolean => {
   if (task === undefined) return true
   if (task.settled === undefined) return task.attempts.length === 0
@@ -349,9 +325,8 @@ const prepareTask = (
     }
     if (decision.task.availability === "unavailable") {
       const { finding } = seen
-      const asked = "retry_after" in finding ? finding.retry_after : undefined
-      const unavailable: Prepared = { _tag: "Unavailable" }
-      return asked === undefined ? unavailable : { ...unavailable, retry_after: asked }
+      const retry_after = "retry_after" in finding ? finding.retry_after : undefined
+      return { _tag: "Unavailable", ...given({ retry_after }) } satisfies Prepared as Prepared
     }
     current = decision.task
     return yield* readyCall(planned, current, store)
@@ -394,11 +369,11 @@ const readyCall = Effect.fnUntraced(function* ({ job, partly }: JobPlan, task: T
     ...tokenOf(task),
     ...(task.outside.length === 0 ? {} : { outside: task.outside }),
     call,
-    ...(behind === undefined ? {} : { withParameters: { ...call, login: behind } }),
+    ...given({ withParameters: behind && { ...call, login: behind } }),
   } satisfies Prepared
 })
 
-export const sessionsToPull = (run: RunState): ReadonlyArray<SessionWork> =>
+export const sessionsToPull = (run: RunState): ReadonlyArray<SessionTask> =>
   [...run.tasks.values()].flatMap(({ planned: { task_id, session_id, customer_id } }) =>
     session_id === undefined ? [] : [{ task_id, session_id, customer_id }],
   )

@@ -14,11 +14,11 @@ import type { RunState } from "../ledger/RunState.ts"
 import { isOfWholeJob } from "../ledger/WholeNight.ts"
 import type { Task, TaskVerdict } from "../task/Assignment.ts"
 import { busyText, chanceOf, thirdText } from "../task/LoginHold.ts"
-import { windowOf } from "../task/ChooseRun.ts"
+import { windowOf, type Request } from "../task/ChooseRun.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { askedBy, planJob, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
-import { chooseNight, type Request } from "./ChooseNight.ts"
+import { chooseNight } from "./ChooseNight.ts"
 import { followedIn, leftOpenBeside } from "./JobTurns.ts"
 
 export type NotStarted = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "message"> &
@@ -29,10 +29,7 @@ export interface Starts {
   readonly starting: ReadonlyArray<Task>
   /** Their end is in the run already. */
   readonly over: ReadonlyArray<Task>
-  /**
-   * Something with their customer or login is open, and is followed to its end first, or their results are
-   * read: what comes after that is not known yet.
-   */
+  /** What they have open is followed, or their results are read, before anything else is known. */
   readonly followed: ReadonlyArray<Task>
   readonly notStarted: ReadonlyArray<NotStarted>
 }
@@ -106,27 +103,16 @@ const withoutHeld = (
   { plan: { run_id }, grounds: { accounts, moment } }: JobPlan,
   isWhole: boolean,
 ) => {
-  const holds = new Map(
-    starting.flatMap(({ task, attempt }) => {
-      const self = { run_id, task_id: task.task_id, attempt }
-      const hold = holdOf(accounts.of(task.account), task.account, { ...moment, self })
-      return hold === undefined ? [] : [[task, hold] as const]
-    }),
-  )
-  const chances = new Map(
-    [...holds].flatMap(([task, hold]) =>
-      hold.why === "third" ? [[task, chanceOf(hold, { run_id, isWhole })] as const] : [],
-    ),
-  )
+  const judged = starting.map(({ task, attempt }) => {
+    const self = { run_id, task_id: task.task_id, attempt }
+    const hold = holdOf(accounts.of(task.account), task.account, { ...moment, self })
+    return { task, hold, chance: hold?.why === "third" ? chanceOf(hold, { run_id, isWhole }) : undefined }
+  })
   /** Who shows that an engine is well: any other account, or the third login that may go first. */
-  const shows = starting.flatMap(({ task }) =>
-    !holds.has(task) || chances.get(task) === "alone" ? [task] : [],
-  )
+  const shows = judged.filter(({ hold, chance }) => hold === undefined || chance === "alone")
   const [sent, kept] = [new Array<Task>(), new Array<NotStarted>()]
-  for (const { task } of starting) {
-    const hold = holds.get(task)
-    const chance = chances.get(task)
-    const isBeside = (other: Task) =>
+  for (const { task, hold, chance } of judged) {
+    const isBeside = ({ task: other }: { readonly task: Task }) =>
       other.engine_reference === task.engine_reference && other.account.account !== task.account.account
     const isSent =
       chance === undefined || chance === "alone" || (chance === "with_others" && shows.some(isBeside))

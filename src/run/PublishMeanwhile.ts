@@ -3,7 +3,8 @@
  * decides nothing about the run: whatever goes wrong here costs one version and one line. It is interrupted
  * at the end of the run, which waits until a version is either in place or gone.
  */
-import { Cause, Clock, Duration, Effect } from "effect"
+import { Cause, Clock, Duration, Effect, Record } from "effect"
+import { given } from "../base/Schemas.ts"
 import type { Fact, RunNews } from "../ledger/Fact.ts"
 import { Ledger, append } from "../ledger/Ledger.ts"
 import type { LeftOutBody, RunPublished } from "../ledger/RunFacts.ts"
@@ -27,10 +28,7 @@ interface Pace {
 export const nextInterimAt = ({ every, begunAt, doneAt }: Pace): number =>
   Math.max(begunAt + Duration.toMillis(every), doneAt + restFactor * (doneAt - begunAt))
 
-/**
- * Whether there is anything to publish before the run's end: a run that was published with what it did, or
- * that a gate holds back, changes in the tables only as a whole.
- */
+/** A run that was published with what it did, or is held back, changes in the tables only as a whole. */
 export const mayHaveInterims = ({ held, accepted, published, tasks }: RunState): boolean =>
   held === undefined &&
   accepted === undefined &&
@@ -40,8 +38,8 @@ export const mayHaveInterims = ({ held, accepted, published, tasks }: RunState):
     ))
 
 /**
- * The tasks that are over for good in this run: settled since this process took it up, or settled before and
- * left alone by it. One whose kept executions are read again may still change, whatever it was settled with.
+ * Settled since this process took the run up, or before and left alone by it. One whose kept executions are
+ * read again may still change.
  */
 export const tasksOver = (before: RunState, now: RunState): ReadonlySet<string> => {
   const over = new Set<string>()
@@ -135,10 +133,7 @@ export const runIn = Effect.fnUntraced(function* (ledger: Ledger["Service"], run
   return state ?? (yield* Effect.die(new Error(`the ledger has no run ${run_id}`)))
 })
 
-/**
- * Returns earlier runs that a gate had held back and that this version contains: their deletions and their
- * end are still to come.
- */
+/** Returns earlier runs that were held back until this version: they are still to be deleted and ended. */
 export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const publisher = yield* Publisher
@@ -151,18 +146,13 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
       ),
     )
   if (published === undefined) return []
-  const { version, unfit = [], gone = [], lists = [], models = [], without = [], restored = [] } = published
-  const { stale, shared_sessions = 0, released = [] } = published
+  const { version, without, restored, unfit, models, gone, lists, stale } = published
+  const { shared_sessions = 0, released = [] } = published
   const own: Fact = {
     ...publishedFact(run_id, version, published),
-    ...(without.length === 0 ? {} : { without }),
-    ...(restored.length === 0 ? {} : { restored }),
-    ...(unfit.length === 0 ? {} : { unfit }),
-    ...(models.length === 0 ? {} : { models }),
-    ...(gone.length === 0 ? {} : { gone }),
-    ...(lists.length === 0 ? {} : { lists }),
+    ...filled({ without, restored, unfit, models, gone, lists }),
     ...(shared_sessions === 0 ? {} : { shared_sessions }),
-    ...(stale === undefined ? {} : { stale }),
+    ...given({ stale }),
   }
   const facts: Array<Fact> = [own, ...keptFacts(yield* runIn(ledger, run_id), published.left_out)]
   for (const one of released)
@@ -184,13 +174,15 @@ const publishedFact = (
   run_id,
   version,
   receipts,
-  ...(left_out.length === 0 ? {} : { left_out }),
-  ...(delivered.length === 0 ? {} : { delivered }),
-  ...(engines === undefined ? {} : { engines }),
-  ...(misfits.length === 0 ? {} : { misfits }),
-  ...(rejected.length === 0 ? {} : { rejected }),
+  ...filled({ left_out, delivered }),
+  ...given({ engines }),
+  ...filled({ misfits, rejected }),
   other,
 })
+
+/** The lists with something in them. */
+const filled = <Lists extends Readonly<Record<string, ReadonlyArray<unknown> | undefined>>>(lists: Lists) =>
+  Record.filter(lists, (list) => list !== undefined && list.length > 0) as Partial<Lists>
 
 /** An execution with a body that could not be published stays at the service, whatever was proved before. */
 const keptFacts = (

@@ -3,7 +3,8 @@
  * starts, with the reason and who has to act. Pure. The checks are in the order in which a person would
  * have to act.
  */
-import { Effect, Redacted, Result, type Duration } from "effect"
+import { Array as Arr, Effect, Redacted, Result, type Duration } from "effect"
+import { given } from "../base/Schemas.ts"
 import { FormCache } from "../client/EngineForms.ts"
 import type { EngineFinding, Fit, FitCase, KnownEngine, SeenEngine } from "../client/EngineForms.ts"
 import { checkAllSettings } from "../client/FitForms.ts"
@@ -65,8 +66,6 @@ export interface Task extends Access {
   readonly fingerprint: string
   /** The account that the login opens. */
   readonly account: AccountKeys
-  /** False while no form has been seen: `refitTask` before the start. */
-  readonly fitted: boolean
   readonly availability: "ready" | "unavailable"
   readonly expected: Duration.Duration
   /** Where the assignment is defined, for messages. */
@@ -74,7 +73,7 @@ export interface Task extends Access {
 }
 
 /** A task before its engine was seen; every task begins as one. */
-type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "account" | "fitted" | "availability">
+type UnfittedTask = Omit<Task, "lacking" | "fingerprint" | "account" | "availability">
 
 /** An end before any start. */
 export interface TaskVerdict extends Access, Verdict {
@@ -97,8 +96,7 @@ export interface Grounds {
   /** The time of the decision (milliseconds). */
   readonly moment: Moment
   readonly expected: (engine_reference: EngineReference) => Duration.Duration
-  /** Absent if the job has no token store. */
-  readonly tokens?: TokenShelf
+  readonly tokens: TokenShelf
 }
 
 /** The engine, and what its forms say about this task. */
@@ -124,7 +122,7 @@ export const planAssignment = (
   const subject = { task_id, customer_id, engine_reference, features }
   const refusal = refuseEngine(subject, finding)
   if (refusal !== undefined) return refusal
-  const found = findLogin(assignment, login, grounds.tokens ?? Tokens.closedShelf)
+  const found = findLogin(assignment, login, grounds.tokens)
   if (found._tag === "Refused") return settle(subject, beforeStart(found.reason), found.message)
   const task: UnfittedTask = {
     ...subject,
@@ -190,7 +188,6 @@ export const refitTask = (task: UnfittedTask, { finding, fit }: Seen, grounds: G
       start: { ...task.start, login },
       fingerprint,
       account,
-      fitted: engine !== undefined,
       availability: finding._tag === "Known" && finding.available ? "ready" : "unavailable",
     },
   }
@@ -222,9 +219,7 @@ const fitLogin = (task: UnfittedTask, fitted: Fit["login"], grounds: Grounds) =>
     return { login, fingerprint: Tokens.tokenFingerprint(grounds.key, login.token), found: nothingFound }
   const parameters = fitted?.parameters ?? login.parameters
   const fingerprint = fingerprintLogin(grounds.key, task.engine_reference, Redacted.value(parameters))
-  const token = login.tokenized_access
-    ? Tokens.keptToken(grounds.tokens ?? Tokens.closedShelf, task, fingerprint)
-    : undefined
+  const token = login.tokenized_access ? Tokens.keptToken(grounds.tokens, task, fingerprint) : undefined
   if (token === undefined)
     return { login: { ...login, parameters }, fingerprint, found: fitted ?? nothingFound }
   // A login that is not known to be a different one counts as this one: if the token was refused, it is not
@@ -251,25 +246,21 @@ const settle = (
 const noLogin = "no login is sent without its form: report this to the service's support"
 
 const refuseEngine = (subject: Subject, finding: EngineFinding): Decision | undefined => {
-  if (finding._tag === "Unknown") {
-    return settle(
-      subject,
-      beforeStart("ENGINE_UNKNOWN"),
-      "the service has no such engine: see `nightjar engines list`",
-    )
+  const refuse = (reason: Reason, message: string) => settle(subject, beforeStart(reason), message)
+  switch (finding._tag) {
+    case "Unknown":
+      return refuse("ENGINE_UNKNOWN", "the service has no such engine: see `nightjar engines list`")
+    case "Unreadable":
+      return refuse("UNEXPECTED_ANSWER", `${finding.detail}; ${noLogin}`)
+    case "Unusable":
+      return refuse("ANSWER_UNUSABLE", `the engine's form cannot be used (${finding.why}); ${noLogin}`)
+    case "Unavailable":
+      return undefined
+    case "Known":
+      return finding.engine.details.action_required_frequency === "always"
+        ? refuse("CUSTOMER_INTERVENTION_REQUIRED", "this engine needs a person in every run")
+        : undefined
   }
-  if (finding._tag === "Unreadable") {
-    return settle(subject, beforeStart("UNEXPECTED_ANSWER"), `${finding.detail}; ${noLogin}`)
-  }
-  if (finding._tag === "Unusable") {
-    const message = `the engine's form cannot be used (${finding.why}); ${noLogin}`
-    return settle(subject, beforeStart("ANSWER_UNUSABLE"), message)
-  }
-  if (finding._tag === "Known" && finding.engine.details.action_required_frequency === "always") {
-    const message = "this engine needs a person in every run"
-    return settle(subject, beforeStart("CUSTOMER_INTERVENTION_REQUIRED"), message)
-  }
-  return undefined
 }
 
 const tell = ({ loc, message }: Issue): string =>
@@ -292,7 +283,14 @@ const lackingFeatures = (
 // The assignments of a plan checked against the forms of their engines, grouped by engine. If an engine's
 // forms turn out to be unusable only while values are checked, all its assignments get that result.
 
-/** `logins` are those of the assignments, in the same order; so are the fits. */
+/** An assignment with what is known of its login and, if its engine was seen, of its form. */
+export interface FittedAssignment {
+  readonly assignment: Assignment
+  readonly login: ResolvedLogin
+  fit: Fit | undefined
+}
+
+/** `logins` are those of the assignments, in the same order. */
 export const fitAssignments = Effect.fn("Planning.fitAssignments")(function* (
   assignments: ReadonlyArray<Assignment>,
   logins: ReadonlyArray<ResolvedLogin>,
@@ -300,33 +298,28 @@ export const fitAssignments = Effect.fn("Planning.fitAssignments")(function* (
 ) {
   const forms = yield* FormCache
   const engines = new Map(found)
-  const fits: Array<Fit | undefined> = assignments.map(() => undefined)
-  const asked = new Map<string, Array<{ readonly index: number; readonly one: FitCase }>>()
-  assignments.forEach((assignment, index) => {
-    const ofEngine = asked.get(assignment.engine_reference) ?? []
-    ofEngine.push({ index, one: caseOf(assignment, logins[index]) })
-    asked.set(assignment.engine_reference, ofEngine)
-  })
-  for (const [reference, cases] of asked) {
+  const fitted = Arr.zipWith(assignments, logins, (assignment, login): FittedAssignment => ({
+    assignment,
+    login,
+    fit: undefined,
+  }))
+  for (const [reference, own] of Map.groupBy(fitted, ({ assignment }) => assignment.engine_reference)) {
     const finding = found.get(reference)
     if (finding?._tag !== "Known") continue
-    const answer = yield* forms.fit(
-      finding.engine,
-      cases.map(({ one }) => one),
+    const cases = own.map(({ assignment, login }) =>
+      caseOf(assignment, login._tag === "Resolved" ? login.parameters : undefined),
     )
+    const answer = yield* forms.fit(finding.engine, cases)
     if ("why" in answer) engines.set(reference, answer)
-    else cases.forEach(({ index }, position) => (fits[index] = answer[position]))
+    else own.forEach((one, index) => (one.fit = answer[index]))
   }
-  return { engines, fits }
+  return { engines, fitted }
 })
 
 const caseOf = (
   { features, configurations }: Pick<Assignment, "features" | "configurations">,
-  login: ResolvedLogin | undefined,
-): FitCase =>
-  login?._tag === "Resolved"
-    ? { features, configurations, parameters: login.parameters }
-    : { features, configurations }
+  parameters: FitCase["parameters"],
+): FitCase => ({ features, configurations, ...given({ parameters }) })
 
 /** A task that is about to start and the engine as it is now. */
 export const fitTask = Effect.fn("Planning.fitTask")(function* ({
@@ -337,8 +330,8 @@ export const fitTask = Effect.fn("Planning.fitTask")(function* ({
   const forms = yield* FormCache
   const finding = yield* forms.look(engine_reference)
   if (finding._tag !== "Known") return seeEngine(finding, undefined)
-  const parameters = login._tag === "Parameters" ? { parameters: login.parameters } : {}
-  const answer = yield* forms.fit(finding.engine, [{ features, configurations, ...parameters }])
+  const parameters = login._tag === "Parameters" ? login.parameters : undefined
+  const answer = yield* forms.fit(finding.engine, [caseOf({ features, configurations }, parameters)])
   return "why" in answer ? seeEngine(answer, undefined) : seeEngine(finding, answer[0])
 })
 
@@ -348,10 +341,7 @@ export const fitTask = Effect.fn("Planning.fitTask")(function* ({
 
 export type ResolvedLogin =
   | { readonly _tag: "Resolved"; readonly parameters: Redacted.Redacted<Readonly<Record<string, unknown>>> }
-  /**
-   * Parameter, reference and reason, as in `password: env:C0001_PASSWORD: the environment has no such
-   * variable`.
-   */
+  /** As in `password: env:C0001_PASSWORD: the environment has no such variable`. */
   | { readonly _tag: "Unresolved"; readonly missing: ReadonlyArray<string> }
   /** The login is a stored token. */
   | { readonly _tag: "NoParameters" }
@@ -438,10 +428,7 @@ const checkPairs = Effect.fnUntraced(function* (
   if (problems.length > 0) return yield* new JobInvalid({ problems, warnings: [] })
 })
 
-/**
- * The assignments whose secrets a plan of `assignments` (some or all of the job's) has to know. If the job
- * has pairs, these are all, because any of their secrets may appear there.
- */
+/** If the job has pairs, a plan has to know all of its secrets: any of them may appear there. */
 export const assignmentsBehind = (
   job: Pick<CheckedJob, "assignments" | "hooks">,
   assignments: ReadonlyArray<Assignment>,

@@ -48,9 +48,7 @@ export type Started =
   | { readonly answer: "unusable"; readonly http_status: number }
   | { readonly answer: "lost"; readonly http_status: number | undefined }
 
-/**
- * An answer with the id of an execution that may be ours: only the state of that execution shows whose it is.
- */
+/** The answer names an execution that may be ours: only the state of that shows whose it is. */
 export interface Conflict {
   readonly answer: "conflict"
   readonly execution_id: ExecutionId
@@ -69,12 +67,14 @@ export interface Asked {
   readonly isSecretRefused: boolean
 }
 
+interface Sent {
+  readonly external_execution_id: string
+  /** A token logs in: then 404 is about the token, as in 4.7. */
+  readonly withToken?: boolean
+}
+
 export const readStart = (
-  sent: {
-    readonly external_execution_id: string
-    /** A token logs in: then 404 is about the token, as in 4.7. */
-    readonly withToken?: boolean
-  },
+  sent: Sent,
   answer: StartAnswer | CallFailure,
   asked: Asked = { isEngineAway: false, isSecretRefused: false },
 ): Started | Conflict => {
@@ -124,7 +124,7 @@ export const readStart = (
 }
 
 const conflictOf = (
-  sent: { readonly external_execution_id: string },
+  sent: Sent,
   { execution_id, session_id, external_execution_id }: AcceptanceView,
   otherwise: Started,
 ): Started | Conflict =>
@@ -135,7 +135,7 @@ const conflictOf = (
     : { answer: "conflict", execution_id, session_id, otherwise }
 
 const readRefusal = (
-  sent: { readonly external_execution_id: string; readonly withToken?: boolean },
+  sent: Sent,
   { http_status, view, body }: Extract<StartAnswer, { readonly _tag: "Refused" }>,
 ): Started | Conflict => {
   if (body.unusable !== undefined) return { answer: "unusable", http_status }
@@ -159,7 +159,7 @@ const refusedIn = (view: AcceptanceView, http_status: number): Started | undefin
 
 /** What a 409 says about the login of the run that it names is that run's; our own external id names none. */
 const refusedAlone = (
-  { external_execution_id: ours }: { readonly external_execution_id: string },
+  { external_execution_id: ours }: Sent,
   { execution_id, external_execution_id = ours, ...said }: AcceptanceView,
 ): Started | undefined =>
   execution_id === undefined && external_execution_id === ours ? refusedIn(said, 409) : undefined
@@ -196,10 +196,8 @@ export type Looked =
   | { readonly _tag: "Gone" }
 
 /**
- * Section 4.2. `is_closed` decides; if it is missing, or if a 200 carries the rejection of a request or a
- * login, the family decides: what may have records goes on as long as `is_closed` is false. A value that the
- * reference does not list never ends an execution by itself, nor does an empty 200: the next poll will show
- * more.
+ * Section 4.2. `is_closed` decides; without it, or where a 200 carries a rejection, the family does. A value
+ * that the reference does not list never ends an execution by itself, nor does an empty 200.
  */
 export const readState = (answer: StateAnswer): Looked => {
   switch (answer._tag) {
@@ -241,10 +239,7 @@ export const isStranger = (answer: StateAnswer, ours: RunIdentity): boolean => {
   return identityFields.some((field) => view[field] !== undefined && view[field] !== ours[field])
 }
 
-/**
- * Whether a state is that of our own run: it names our external id, and nothing in it is somebody else's. A
- * state without an external id, or a challenge without its state, proves nothing.
- */
+/** It names our external id and nothing of somebody else. Without an external id it proves nothing. */
 export const isOurs = (
   answer: StateAnswer,
   ours: RunIdentity,
@@ -253,8 +248,6 @@ export const isOurs = (
   answer.view.external_execution_id === ours.external_execution_id &&
   !isStranger(answer, ours)
 
-/**
- * After an abort, the state is always read again; only "not stoppable" is followed by another abort first.
- */
+/** The state is read again after each abort; only "not stoppable" is aborted once more before. */
 export const readAbort = (answer: AbortAnswer | CallFailure): "look" | "again" =>
   answer === "aborted" || answer === "already_closed" || answer === "not_found" ? "look" : "again"

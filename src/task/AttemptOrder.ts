@@ -3,6 +3,7 @@
  * answers that it gets.
  */
 import { Clock, Effect, type Duration } from "effect"
+import { given } from "../base/Schemas.ts"
 import type { Body, StateView } from "../client/Service.ts"
 import { Landing, type BodyMeta } from "../landing/Landing.ts"
 import type { AnswerRefused, AttemptObserved } from "../ledger/Fact.ts"
@@ -42,18 +43,9 @@ export const landBody = Effect.fnUntraced(function* (
 ) {
   const landing = yield* Landing
   const received_at = Math.trunc(yield* Clock.currentTimeMillis)
-  return yield* landing.land(
-    {
-      kind: about.kind,
-      http_status: about.http_status,
-      received_at,
-      ...attemptKeys(order),
-      ...accessOf(order),
-      ...(about.execution_id === undefined ? {} : { execution_id: about.execution_id }),
-      ...(about.session_id === undefined ? {} : { session_id: about.session_id }),
-    },
-    body.bytes,
-  )
+  const { kind, http_status, execution_id, session_id } = about
+  const ids = { ...attemptKeys(order), ...accessOf(order), ...given({ execution_id, session_id }) }
+  return yield* landing.land({ kind, http_status, received_at, ...ids }, body.bytes)
 })
 
 /** The fact of a state that was read while the execution went on; what it says of the login is remembered. */
@@ -70,8 +62,7 @@ export const observed = (
     execution_id: of.execution_id,
     status_code,
     status_reason,
-    ...(authentication_status === undefined ? {} : { authentication_status }),
-    ...(of.session_id === undefined ? {} : { session_id: of.session_id }),
+    ...given({ authentication_status, session_id: of.session_id }),
   }
 }
 

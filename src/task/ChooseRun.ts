@@ -111,10 +111,7 @@ export const deadlineOf = (
   return own <= run.now && run.now < nextStartsAt ? nextStartsAt : own
 }
 
-/**
- * Until when a start of these jobs that finds the folder in use may wait for it: until the last of them would
- * start nothing more. Later it would be another night's run.
- */
+/** Until when they may wait for a folder that is in use: later it would be another night's run. */
 export const startsPossibleUntil = (jobs: ReadonlyArray<JobTimes>, now: number): number =>
   Math.max(...jobs.map((job) => deadlineOf(job, { started_at: now, now }) ?? Infinity))
 
@@ -154,10 +151,7 @@ export interface RunChoice {
   readonly chosen: ChosenRun
   /** The run that its part of the job began with; undefined if it is of a night. */
   readonly part: string | undefined
-  /**
-   * Runs of the job, and of jobs that it replaces, that start nothing more but have something still at the
-   * service, oldest first.
-   */
+  /** Runs that start nothing more but have something still at the service, oldest first. */
   readonly collect: ReadonlyArray<RunId>
 }
 
@@ -186,36 +180,43 @@ const isPastDeadline = (job: JobTimes, started_at: number, now: number): boolean
   return deadlineAt !== undefined && deadlineAt <= now
 }
 
-export const chooseRun = (input: {
+export interface Request {
+  /** `--new` and `rerun`: another run in any case. */
+  readonly further: boolean
+  /** The run that it is a rerun of: it belongs to the same night, whenever it begins. */
+  readonly parent: string | undefined
+  /** What a rerun or a part is limited to, as `subjectOf` names it. */
+  readonly only: ReadonlySet<string> | undefined
+  /** A part of the job, with all features: a run of its own, which is not the night. */
+  readonly isPart?: boolean | undefined
+  /** How long the command waited for the folder (milliseconds): it means the night in which it was given. */
+  readonly waitedMs?: number | undefined
+}
+
+interface ChooseFrom extends Omit<Request, "only" | "parent"> {
   readonly runs: ReadonlyArray<RunHeader>
   readonly job: JobTimes & Pick<Job, "name" | "replaces">
   readonly now: number
-  /** For how long the command waited for the folder: it means the night in which it was given. */
-  readonly waitedMs?: number | undefined
-  /** `--new` and `rerun`: another run in any case. */
-  readonly further: boolean
-  /** The run that is rerun: the further run belongs to the same night, whenever it begins. */
   readonly parent?: string | undefined
-  /** Of some customers only: another run in any case, which is not the night. */
-  readonly isPart?: boolean | undefined
-}): RunChoice => {
-  const { job, now, waitedMs = 0 } = input
-  const ofJob = input.runs.filter((run) => run.fact.job === job.name)
-  const parent = ofJob.find(({ fact }) => fact.run_id === input.parent)?.fact
+}
+
+export const chooseRun = ({ runs, job, now, waitedMs = 0, ...request }: ChooseFrom): RunChoice => {
+  const ofJob = runs.filter((run) => run.fact.job === job.name)
+  const parent = ofJob.find(({ fact }) => fact.run_id === request.parent)?.fact
   const run_date = parent?.run_date ?? runDateAt(now - waitedMs, job)
   const nights = ofJob.filter((run) => run.fact.part === undefined)
   const parents = new Set(nights.flatMap((run) => run.fact.parent ?? []))
   const open = nights.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id))
   const ofDate = ofJob.filter((run) => run.fact.run_date === run_date)
   const newest = nights.findLast((run) => run.fact.run_date === run_date)
-  if (input.isPart === true || parent?.part !== undefined) {
+  if (request.isPart === true || parent?.part !== undefined) {
     // A night that goes on later finds its executions and its own plan as they were.
     const parts = ofJob.filter((run) => run.fact.part !== undefined && isToCollect(run, now))
     const run_id = nextRunId(job.name, run_date, ofDate, 2)
     const part = parent?.part ?? run_id
     return { run_date, part, chosen: { _tag: "New", run_id }, collect: parts.map(({ fact }) => fact.run_id) }
   }
-  const chosen: ChosenRun = input.further
+  const chosen: ChosenRun = request.further
     ? { _tag: "New", run_id: nextRunId(job.name, run_date, ofDate) }
     : open !== undefined && isResumable(job, open, runsOfNight(ofJob, open.fact)[0], { run_date, now })
       ? { _tag: "Resume", run_id: open.fact.run_id }
@@ -224,7 +225,7 @@ export const chooseRun = (input: {
         : { _tag: "New", run_id: nextRunId(job.name, run_date, ofDate) }
   const startsNothing = (run: RunHeader) =>
     run.fact.run_id !== chosen.run_id || (chosen._tag === "NothingToDo" && isUnfinished(run))
-  const collect = input.runs
+  const collect = runs
     .filter((run) => isCollectedBy(job, run.fact.job) && startsNothing(run) && isToCollect(run, now))
     .map((run) => run.fact.run_id)
   return { run_date, part: undefined, chosen, collect }

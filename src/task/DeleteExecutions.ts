@@ -14,7 +14,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import { defectOf } from "./Quarantine.ts"
 import { isToDelete, type AttemptState, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { readState } from "./Attempt.ts"
-import { answeredBy } from "./Ending.ts"
+import { answeredBy, answerOf } from "./Ending.ts"
 
 /** How many deletions run at once, and how often each is tried. */
 const deletionsAtOnce = 16
@@ -39,9 +39,8 @@ export interface DueDeletion {
 }
 
 /**
- * The executions of a run that may be deleted now: pure. Only of settled tasks, and only with a receipt of
- * published bodies that alone prove that everything is here. Nothing of a run whose newest version a gate
- * held back, whatever an earlier version contained: not until it is accepted, or a later version passes.
+ * Only of settled tasks, and only with a receipt of published bodies that alone prove that everything is
+ * here; nothing of a run that a gate holds back.
  */
 export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
   // A gate doubts what arrived, and the service still has the original: a person decides, or a later version.
@@ -64,21 +63,17 @@ const mayDelete = ({ published }: RunState, { settled }: TaskState, attempt: Att
   // What was learnt after the publication is not part of it.
   [settled, attempt.closed].every((one) => one !== undefined && one.seq < (published?.seq ?? -Infinity))
 
-/**
- * Executions that are to be deleted and, as far as is known, are still at the service. None of a run that is
- * held back: trying again deletes nothing.
- */
+/** As far as is known still at the service. None of a run that is held back: trying again deletes nothing. */
 export const pendingDeletions = (run: RunState): number =>
   (run.held === undefined ? [...run.tasks.values()] : [])
     .filter((task) => task.settled !== undefined)
     .flatMap((task) => task.attempts)
     .filter(isToDelete).length
 
-/** Until `untilAt`, a clock time; what is not deleted by then stays pending. */
-export const deleteExecutions = (run: RunState, untilAt: number) =>
-  deleteAll(run.started.run_id, dueDeletions(run), untilAt)
-
-/** Deletes these, each intent recorded first; whoever calls it answers for what is not safe here. */
+/**
+ * Deletes these until a clock time, each intent recorded first; what is not deleted by then stays pending.
+ * Whoever calls it answers for what is not safe here.
+ */
 export const deleteAll = Effect.fn("DeleteExecutions.delete")(function* (
   run_id: RunId,
   all: ReadonlyArray<DueDeletion>,
@@ -136,10 +131,8 @@ const deleteOne = Effect.fnUntraced(function* (run_id: RunId, due: DueDeletion, 
     if ((yield* Clock.currentTimeMillis) + pauseMs >= untilAt) break
     yield* Effect.sleep(pauseMs)
     if ((only?.wasRunning === true || tries > 1) && !(yield* isAsRead(due, untilAt))) break
-    answer = yield* Effect.catch(
-      answeredBy(retryCall(service.deleteExecution(execution_id), { triesMax, untilAt }), untilAt),
-      (failure: CallFailure) => Effect.succeed(failure),
-    )
+    const deletion = retryCall(service.deleteExecution(execution_id), { triesMax, untilAt })
+    answer = yield* answerOf(answeredBy(deletion, untilAt))
   }
   // A gateway that knows no such call answers 404, too, and the execution is still there.
   if (answer === "gone" && (yield* look(due, untilAt))?._tag !== "Gone") answer = "there"
@@ -150,11 +143,15 @@ const deleteOne = Effect.fnUntraced(function* (run_id: RunId, due: DueDeletion, 
 /** `there`: 404, and the execution can be read, or nobody says that it cannot. */
 type Answer = DeleteAnswer | CallFailure | "there"
 
+const answered = {
+  deleted: { http_status: 204, outcome: "deleted" },
+  gone: { http_status: 404, outcome: "gone" },
+  there: { http_status: 404, outcome: "pending" },
+  still_running: { http_status: stillRunningStatus, outcome: "pending" },
+} as const
+
 const deletionOf = (answer: Answer) => {
-  if (answer === "deleted") return { http_status: 204, outcome: "deleted" } as const
-  if (answer === "gone") return { http_status: 404, outcome: "gone" } as const
-  if (answer === "there") return { http_status: 404, outcome: "pending" } as const
-  if (answer === "still_running") return { http_status: stillRunningStatus, outcome: "pending" } as const
+  if (typeof answer === "string") return answered[answer]
   const http_status = "http_status" in answer ? answer.http_status : undefined
   return { http_status: http_status ?? 0, outcome: "pending" } as const
 }

@@ -4,12 +4,9 @@
  * the service for the next run.
  */
 import { Clock, Duration, Effect } from "effect"
-import { AnswerLost, NotSent, everyCall, type CallFailure, type Service } from "../client/Service.ts"
+import { AnswerLost, NotSent, type CallFailure } from "../client/Service.ts"
 
-/**
- * How long a run whose time is up may still talk to the service: to stop an execution and see it stopped
- * (four polls at the default `polling.min`), and to read its results once.
- */
+/** Time enough to stop an execution, see it stopped (four polls at the usual pace), and read its results. */
 export const lastAnswerWithin = Duration.seconds(20)
 /** What one of these last calls may take, so that an unanswered one leaves time for others. */
 export const lastCallWithin = Duration.seconds(5)
@@ -31,14 +28,16 @@ export const endingOf = (deadlineAt: number | undefined, now: number): Ending | 
         cutAt: deadlineAt + Duration.toMillis(cutWithin),
       }
 
-/**
- * A deadline ends the deletions too, a few seconds after it or after the publication that it cut short; a
- * run that was resumed later has no such limit.
- */
+/** A deadline, or the publication that it cut short, ends the deletions too a few seconds later. */
 export const deletingUntil = (deadlineAt: number | undefined, begunAt: number, now: number): number => {
   const ending = endingOf(deadlineAt, begunAt)
   return ending === undefined ? Infinity : Math.max(ending.cutAt, now + Duration.toMillis(cutWithin))
 }
+
+/** A call whose failure counts as its answer. */
+export const answerOf = <A, R>(
+  call: Effect.Effect<A, CallFailure, R>,
+): Effect.Effect<A | CallFailure, never, R> => Effect.catch(call, (failure) => Effect.succeed(failure))
 
 /** A call that is abandoned at a given time: its answer is then lost; after that time it is not even sent. */
 export const answeredBy = <A, R, E = never>(
@@ -54,7 +53,3 @@ export const answeredBy = <A, R, E = never>(
           ? Effect.fail(new NotSent({ message: "the time was up; nothing was sent" }))
           : Effect.timeoutOrElse(call, { duration: untilAt - now, orElse: lost })
       })
-
-/** The service for a run that is ending: every call is abandoned at that time. */
-export const serviceUntil = (service: Service["Service"], untilAt: number): Service["Service"] =>
-  everyCall(service, (call) => answeredBy(call, untilAt))

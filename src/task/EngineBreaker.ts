@@ -7,7 +7,7 @@
 import { Duration } from "effect"
 import type { EngineReference } from "../service/Ids.ts"
 import { AccountBook, strikesFor, type Account } from "../ledger/Accounts.ts"
-import type { StartGate } from "./OwedProbes.ts"
+import type { StartGate } from "./Schedule.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { TaskWork } from "./Work.ts"
 
@@ -48,8 +48,8 @@ interface Line {
   /** Who was accepted in this run, the newest last, each account once. */
   readonly passed: Map<string, number>
   doubt: Doubt | undefined
-  /** Who would send a third login, by task, and waits until the engine accepts others. */
-  readonly thirds: Map<string, Third>
+  /** Tasks whose third login waits until the engine accepts others, and whether it may lead. */
+  readonly thirds: Map<string, boolean>
 }
 
 /** What the ledger knows of an account that may be the trial. */
@@ -123,10 +123,7 @@ export class EngineBreaker implements StartGate {
     return awaiting + (together.length === 0 ? 0 : others - awaiting) > 0 ? 0 : 1
   }
 
-  /**
-   * Who tries an engine in doubt first: nobody twice, nobody with a strike, the one accepted most recently.
-   * Once all have tried it, the one whose turn was longest ago.
-   */
+  /** Nobody twice, nobody with a strike, the one accepted last; in the end, the one tried longest ago. */
   trialOrder(engine: EngineReference): (one: Candidate, other: Candidate) => number {
     const { tried = [] } = this.#line(engine).doubt ?? {}
     const turns = new Map([...tried].map((account, index) => [account, index + 1]))
@@ -203,13 +200,13 @@ export class EngineBreaker implements StartGate {
   }
 
   noteThird({ candidate, mayLead }: Third): void {
-    this.#line(candidate.engine_reference).thirds.set(candidate.task_id, { candidate, mayLead })
+    this.#line(candidate.engine_reference).thirds.set(candidate.task_id, mayLead)
   }
 
   /**
-   * What a third login does: it goes where others passed, and waits for those that could still show it.
-   * Where all that wait are third logins, the best trial goes first, so that an outage in which every account
-   * was lost keeps nobody from being read; if it comes to nothing, the others are left for another night.
+   * It goes where others passed, and waits for those that could still show it. Where all are third logins,
+   * the best trial goes first, so that somebody is read; if it comes to nothing, the others stay for another
+   * night.
    */
   turnOfThird({ candidate, mayLead }: Third, waiting: ReadonlyArray<Candidate>): "goes" | "waits" | "stays" {
     const { engine_reference, task_id, account = nobody } = candidate
@@ -218,7 +215,7 @@ export class EngineBreaker implements StartGate {
     if (waiting.some((other) => !thirds.has(other.task_id))) return "waits"
     if (this.hasPassed(engine_reference, account)) return "goes"
     if ([...(doubt?.tried ?? [])].some((other) => other !== account)) return "stays"
-    const leaders = waiting.filter((other) => thirds.get(other.task_id)?.mayLead === true)
+    const leaders = waiting.filter((other) => thirds.get(other.task_id) === true)
     if (!mayLead) return leaders.length === 0 ? "stays" : "waits"
     const isEarlier = this.trialOrder(engine_reference)
     return leaders.every((other) => isEarlier(candidate, other) < 0) ? "goes" : "waits"
@@ -226,13 +223,12 @@ export class EngineBreaker implements StartGate {
 
   /** Whether it accepts other accounts: only then does a lost login say something about its account. */
   isWell(engine: EngineReference, account: string | undefined, now: number): boolean {
-    const { doubt, passed } = this.#line(engine)
-    return doubt === undefined && [...passed].some(([other, at]) => other !== account && now - at <= wellFor)
+    return this.hasPassed(engine, account, now - wellFor)
   }
 
-  /** Whether it accepted another account in this run, however long ago. */
-  hasPassed(engine: EngineReference, account: string | undefined): boolean {
+  /** Whether it accepted another account in this run since then (milliseconds). */
+  hasPassed(engine: EngineReference, account: string | undefined, since = -Infinity): boolean {
     const { doubt, passed } = this.#line(engine)
-    return doubt === undefined && [...passed.keys()].some((other) => other !== account)
+    return doubt === undefined && [...passed].some(([other, at]) => other !== account && at >= since)
   }
 }

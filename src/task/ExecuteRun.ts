@@ -4,7 +4,8 @@
  * write the ledger or landing stops the whole run; nothing that the service does ever stops it.
  */
 import { Clock, Effect, FiberSet, Queue } from "effect"
-import { Service } from "../client/Service.ts"
+import { DelayQueue } from "../base/Time.ts"
+import { Service, everyCall } from "../client/Service.ts"
 import { own } from "../service/Ends.ts"
 import { tokenUse } from "../ledger/FoldRun.ts"
 import { append, Ledger } from "../ledger/Ledger.ts"
@@ -13,7 +14,7 @@ import { Schedule } from "./Schedule.ts"
 import { SlotsBeside, type Limits } from "./SharedSlots.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { EngineBreaker, standingsOf } from "./EngineBreaker.ts"
-import { endingOf, serviceUntil } from "./Ending.ts"
+import { answeredBy, endingOf } from "./Ending.ts"
 import {
   candidateOf,
   cutOff,
@@ -23,11 +24,10 @@ import {
   occupied,
   settle,
   settleWaiting,
-  standingStill,
   taskOf,
   wake,
 } from "./Night.ts"
-import type { Failure, Needs, Night, NightTask, Row } from "./Night.ts"
+import type { Failure, Needs, Night, Row } from "./Night.ts"
 import { attemptsToReadAgain, obstaclesOf, takeUp, unseenOf, type MaybeOpen } from "./Next.ts"
 import type { Act, Mode, NotStarted } from "./Next.ts"
 import { noteAnswered } from "./Outage.ts"
@@ -38,16 +38,14 @@ import { enlistSession, readAgain } from "./FinishTask.ts"
 import type { AnswerUnusable } from "./Quarantine.ts"
 import { guarded, guardedReading } from "./SettleUnusable.ts"
 import { proceed, startTask } from "./RunTask.ts"
-import type { Rules, SessionWork, TaskWork } from "./Work.ts"
+import type { SessionTask } from "./Plan.ts"
+import type { Rules, TaskWork } from "./Work.ts"
 
-/**
- * Executes, follows, pulls and settles until nothing is left to do; on return, every task is settled or
- * left open.
- */
+/** On return, every task is settled or left open. */
 export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly run: RunState
   readonly works: ReadonlyArray<TaskWork>
-  readonly sessions: ReadonlyArray<SessionWork>
+  readonly sessions: ReadonlyArray<SessionTask>
   readonly rules: Rules
   readonly mode: Mode
   /** What other runs may still have open: nothing that conflicts with it is started. */
@@ -61,7 +59,6 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   const poke = yield* Queue.sliding<void>(1)
   const breaker = new EngineBreaker(standingsOf(input.works, yield* ledger.accounts))
   const night: Night = {
-    ...standingStill(),
     run: input.run,
     run_id: input.run.started.run_id,
     rules: input.rules,
@@ -70,22 +67,50 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     key: yield* ledger.fingerprintKey,
     schedule: yield* openSchedule(input.rules.limits, { poke, breaker }),
     states: new Map(input.run.tasks),
+    rows: new Map(),
+    broken: new Map(),
     breaker,
     heads: { trial: "untried" },
     poke,
     fork: (task) => FiberSet.run(fibers, task),
+    active: 0,
+    working: new Map(),
+    isCut: false,
+    resting: new DelayQueue(),
+    restingCount: 0,
+    sleepsUntil: Infinity,
     scope: yield* Effect.scope,
     begunAt,
-    tasks: tasksOf(input),
+    tasks: [
+      ...[...input.run.tasks.values()].map(({ planned }) => planned),
+      // Those that the job has named since the run began.
+      ...input.works.filter(({ task_id }) => !input.run.tasks.has(task_id)),
+    ],
     ends: new Map(
       [...input.run.tasks].flatMap(([task_id, { settled }]) =>
         settled === undefined ? [] : [[task_id, settled.fact.outcome]],
       ),
     ),
+    settledHere: new Set(),
     controls: { state: "running", pausedUntil: undefined, asked: [] },
     troubles: noTroubles(input.run.started.run_id),
   }
   yield* ledger.follow(follow(night))
+  yield* showNight(night)
+  const work = Effect.gen(function* () {
+    if (ending !== undefined) yield* Effect.forkScoped(cutWhenOver(night, ending.cutAt))
+    yield* enlistAll(night, input.works, input.elsewhere)
+    for (const session of input.sessions) yield* enlistSession(night, session)
+    yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
+  })
+  const noted = noting(service, night, Queue.offer(night.poke, undefined))
+  const lastAnswerAt = ending?.lastAnswerAt ?? Infinity
+  const untilThen = everyCall(noted, (call) => answeredBy(call, lastAnswerAt))
+  yield* Effect.provideService(work, Service, untilThen)
+}, Effect.scoped)
+
+/** Whoever looks on may see it and steer it while it executes. */
+const showNight = Effect.fnUntraced(function* (night: Night) {
   const clock = yield* Clock.Clock
   yield* (yield* Steering).hold({
     look: () => takePicture(night, clock.currentTimeMillisUnsafe()),
@@ -95,15 +120,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
       return steered
     },
   })
-  const work = Effect.gen(function* () {
-    if (ending !== undefined) yield* Effect.forkScoped(cutWhenOver(night, ending.cutAt))
-    yield* enlistAll(night, input.works, input.elsewhere)
-    for (const session of input.sessions) yield* enlistSession(night, session)
-    yield* Effect.raceFirst(dispatch(night), FiberSet.join(fibers))
-  })
-  const noted = noting(service, night, Queue.offer(night.poke, undefined))
-  yield* Effect.provideService(work, Service, serviceUntil(noted, ending?.lastAnswerAt ?? Infinity))
-}, Effect.scoped)
+})
 
 /** Beside other runs its slots are shared with theirs, until the run is over. */
 const openSchedule = Effect.fnUntraced(function* (
@@ -119,21 +136,6 @@ const openSchedule = Effect.fnUntraced(function* (
     )
   return schedule
 })
-
-/** The tasks of the run, and those that the job has named since it began. */
-const tasksOf = ({
-  run,
-  works,
-}: {
-  readonly run: RunState
-  readonly works: ReadonlyArray<TaskWork>
-}): ReadonlyArray<NightTask> => [
-  ...[...run.tasks.values()].map(({ planned: { task_id, engine_reference } }) => ({
-    task_id,
-    engine_reference,
-  })),
-  ...works.filter(({ task_id }) => !run.tasks.has(task_id)),
-]
 
 /** What the operator asked for, and what became known, is in the ledger before anything else happens. */
 const obeyOrders = Effect.fnUntraced(function* (night: Night, now: number) {

@@ -10,7 +10,7 @@ import { accessKey, type Access, type EngineReference, type TaskId } from "../se
 import { subjectOf, type RunState } from "../ledger/RunState.ts"
 
 /** What executions of earlier runs would take tonight, from acceptance to closed: milliseconds, ascending. */
-export interface PastDurations {
+export interface Expectations {
   readonly byEngine: ReadonlyMap<string, ReadonlyArray<number>>
   /** By `<customer_id>/<engine_reference>`, where that says more than the engine's. */
   readonly own: ReadonlyMap<string, ReadonlyArray<number>>
@@ -22,40 +22,23 @@ export interface PastDurations {
   readonly closing: number
 }
 
-/** The medians of these. */
-export interface Expectations {
-  readonly byEngine: ReadonlyMap<string, Duration.Duration>
-  /** Over all engines; undefined before the first run. */
-  readonly overall: Duration.Duration | undefined
-  readonly past: PastDurations
-}
-
-export const noExpectations: Expectations = {
-  byEngine: new Map(),
-  overall: undefined,
-  past: { byEngine: new Map(), own: new Map(), all: [], ends: new Map(), closing: 0 },
-}
-
 const ascending = (values: ReadonlyArray<number>) => values.toSorted((a, b) => a - b)
-const addTo = <A>(named: Map<string, Array<A>>, name: string, value: A): void => {
-  const known = named.get(name)
-  if (known === undefined) named.set(name, [value])
-  else known.push(value)
-}
 
-/** How long an execution took: by the service's own dates, if it names them, and until that was seen. */
+/** An execution that is over. */
 interface Over {
+  readonly engine: string
+  readonly subject: string
+  /** By the service's own dates, if it names them, and until its end was seen: milliseconds. */
   readonly took: number | undefined
   readonly duration: number
 }
 
+const endOf = ({ took, duration }: Over): number => took ?? duration
+
 /** Of these, each with two ends at least, nothing is said of one by the others' ends. */
 const customersMin = 5
 
-/**
- * Whether the ends of customers differ more from each other than those of one customer do, on a scale of
- * ratios: then a customer's own past says more than that of all.
- */
+/** Whether the ends of different customers differ more than those of one do, on a scale of ratios. */
 const tellsApart = (customers: ReadonlyArray<ReadonlyArray<number>>): boolean => {
   const several = customers
     .filter((ends) => ends.length > 1)
@@ -73,17 +56,16 @@ const squares = (values: ReadonlyArray<number>): number => {
 
 /**
  * Of the executions that closed by themselves; aborted ones say nothing. Nor do those that nobody watched:
- * open when a run was resumed, or for longer than a run waits, they may have been over long before somebody
- * looked.
+ * open when a run was resumed, or for longer than the job's runs wait (`max_wait`), they may have been over
+ * long before somebody looked.
  */
-const pastDurations = (
+export const expectedDurations = (
   runs: ReadonlyArray<RunState>,
   max_wait: Duration.Duration,
   polling: PollingRules,
-): PastDurations => {
+): Expectations => {
   const maxWaitMs = Duration.toMillis(max_wait)
-  const over = new Map<string, Array<Over>>()
-  const own = new Map<string, Array<Over & { readonly engine: EngineReference }>>()
+  const over: Array<Over> = []
   const closings: Array<number> = []
   for (const run of runs) {
     let lastClosed = 0
@@ -101,53 +83,31 @@ const pastDurations = (
         if (resumed !== undefined && accepted_at < resumed && resumed <= closed.at) continue
         // Nobody sees an end before it, whatever the service's clock says.
         const took = closed.fact.took === undefined ? undefined : Math.min(closed.fact.took, duration)
-        addTo(over, engine_reference, { took, duration })
-        addTo(own, subjectOf(task), { took, duration, engine: engine_reference })
+        over.push({ engine: engine_reference, subject: subjectOf(task), took, duration })
       }
     }
     if (run.ended !== undefined && lastClosed > 0) closings.push(Math.max(0, run.ended.at - lastClosed))
   }
-  const endOf = ({ took, duration }: Over): number => took ?? duration
-  for (const engine of over.keys()) {
-    const customers = [...own].filter(([, [one]]) => one?.engine === engine)
-    if (tellsApart(customers.map(([, all]) => all.map(endOf)))) continue
-    for (const [name] of customers) own.delete(name)
-  }
-  const known = new Map([...over, ...own].map(([name, all]) => [name, ascending(all.map(endOf))] as const))
+  const byEngine = Map.groupBy(over, ({ engine }) => engine)
+  const own = [...byEngine.values()].flatMap((all) => {
+    const customers = [...Map.groupBy(all, ({ subject }) => subject)]
+    return tellsApart(customers.map(([, ofOne]) => ofOne.map(endOf))) ? customers : []
+  })
+  const sorted = (groups: Iterable<readonly [string, ReadonlyArray<Over>]>, msOf: (one: Over) => number) =>
+    new Map(Array.from(groups, ([name, all]) => [name, ascending(all.map(msOf))]))
+  const ends = sorted([...byEngine, ...own], endOf)
   const plans = new Map(
-    [...over.keys()].map((engine) => [engine, planLooks(polling, known.get(engine) ?? [])]),
+    Array.from(byEngine.keys(), (engine) => [engine, planLooks(polling, ends.get(engine) ?? [])]),
   )
   // Looked at otherwise than tonight, an end was seen later or sooner.
-  const seen = (engine: string, { took, duration }: Over): number =>
+  const seen = ({ engine, took, duration }: Over): number =>
     took === undefined ? duration : seenAfterMs(polling, took, plans.get(engine) ?? [])
-  const byEngine = new Map(
-    [...over].map(([engine, all]) => [engine, ascending(all.map((one) => seen(engine, one)))] as const),
-  )
   return {
-    byEngine,
-    own: new Map([...own].map(([name, all]) => [name, ascending(all.map((one) => seen(one.engine, one)))])),
-    ends: known,
-    all: ascending([...byEngine.values()].flat()),
+    byEngine: sorted(byEngine, seen),
+    own: sorted(own, seen),
+    ends,
+    all: ascending(over.map(seen)),
     closing: middleOf(ascending(closings)) ?? 0,
-  }
-}
-
-/** Of runs of a job that gives up an execution after `max_wait`. */
-export const expectedDurations = (
-  runs: ReadonlyArray<RunState>,
-  max_wait: Duration.Duration,
-  polling: PollingRules,
-): Expectations => {
-  const past = pastDurations(runs, max_wait, polling)
-  return {
-    byEngine: new Map(
-      [...past.byEngine].flatMap(([engine, durations]) => {
-        const middle = median(durations)
-        return middle === undefined ? [] : [[engine, middle] as const]
-      }),
-    ),
-    overall: median(past.all),
-    past,
   }
 }
 
@@ -159,7 +119,7 @@ export const quantile = (sorted: ReadonlyArray<number>, share: number): number |
   return below === undefined || above === undefined ? undefined : below + (above - below) * (place % 1)
 }
 
-const middleOf = (sorted: ReadonlyArray<number>): number | undefined => {
+export const middleOf = (sorted: ReadonlyArray<number>): number | undefined => {
   const middle = quantile(sorted, 0.5)
   return middle === undefined ? undefined : Math.round(middle)
 }
@@ -171,10 +131,10 @@ const median = (sorted: ReadonlyArray<number>): Duration.Duration | undefined =>
 
 /** What one execution will take; an engine that never ran counts as an average one. */
 export const expectedDuration = (
-  { byEngine, overall }: Expectations,
+  { byEngine, all }: Expectations,
   engine_reference: EngineReference,
   otherwise: Duration.Duration,
-): Duration.Duration => byEngine.get(engine_reference) ?? overall ?? otherwise
+): Duration.Duration => median(byEngine.get(engine_reference) ?? all) ?? otherwise
 
 /**
  * How long before the deadline an execution must start that is to be over by then: as long as 19 of 20 took.
@@ -190,24 +150,20 @@ export const neededBefore = (
 }
 
 /** How long a task takes, as the customer's own past says, or else the engine's: milliseconds. */
-export const takesOf = ({ byEngine, past }: Expectations, task: Access): number | undefined => {
-  const own = middleOf(past.own.get(accessKey(task)) ?? [])
-  const others = byEngine.get(task.engine_reference)
-  return own ?? (others && Duration.toMillis(others))
-}
+export const takesOf = ({ byEngine, own }: Expectations, task: Access): number | undefined =>
+  middleOf(own.get(accessKey(task)) ?? byEngine.get(task.engine_reference) ?? [])
 
 /**
  * How long each task and those that must follow it take, if the longest of them is the first: milliseconds.
  * `otherwise` is what a task takes of which nothing is known.
  */
 export const tailsOf = (tasks: ReadonlyArray<Candidate>, otherwise: number): ReadonlyMap<TaskId, number> => {
-  const rows = new Map<string, Array<Candidate>>()
-  for (const task of tasks) for (const key of conflictKeys(task)) addTo(rows, key, task)
+  const keyed = tasks.flatMap((task) => conflictKeys(task).map((key) => ({ key, task })))
   const msOf = ({ takesMs = otherwise }: Candidate): number => takesMs
   const tails = new Map<TaskId, number>()
-  for (const row of rows.values()) {
+  for (const row of Map.groupBy(keyed, ({ key }) => key).values()) {
     let tail = 0
-    for (const task of row.toSorted((one, other) => msOf(one) - msOf(other))) {
+    for (const { task } of row.toSorted((one, other) => msOf(one.task) - msOf(other.task))) {
       tail += msOf(task)
       tails.set(task.task_id, Math.max(tail, tails.get(task.task_id) ?? 0))
     }
@@ -230,19 +186,12 @@ export const estimateNight = (
   limits: { readonly max_in_flight: number; readonly per_engine: number },
   conflicts: ReadonlyArray<{ readonly task_ids: ReadonlyArray<TaskId> }> = [],
 ): Duration.Duration => {
-  const engines = new Map<string, { total: number; longest: number }>()
-  let total = 0
-  for (const { engine_reference, expected } of tasks) {
-    const expectedMs = Duration.toMillis(expected)
-    total += expectedMs
-    const engine = engines.get(engine_reference) ?? { total: 0, longest: 0 }
-    engine.total += expectedMs
-    engine.longest = Math.max(engine.longest, expectedMs)
-    engines.set(engine_reference, engine)
-  }
-  let nightMs = total / limits.max_in_flight
-  for (const engine of engines.values()) {
-    nightMs = Math.max(nightMs, engine.total / limits.per_engine, engine.longest)
+  const sumOf = (all: ReadonlyArray<ExpectedTask>) =>
+    all.reduce((sum, { expected }) => sum + Duration.toMillis(expected), 0)
+  let nightMs = sumOf(tasks) / limits.max_in_flight
+  for (const own of Map.groupBy(tasks, ({ engine_reference }) => engine_reference).values()) {
+    const longest = own.reduce((most, { expected }) => Math.max(most, Duration.toMillis(expected)), 0)
+    nightMs = Math.max(nightMs, sumOf(own) / limits.per_engine, longest)
   }
   const expectedMs = new Map(tasks.map(({ task_id, expected }) => [task_id, Duration.toMillis(expected)]))
   for (const { task_ids } of conflicts) {

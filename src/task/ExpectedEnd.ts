@@ -11,7 +11,7 @@ import { accessKey } from "../service/Ids.ts"
 import { Schedule } from "./Schedule.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { Limits } from "./SharedSlots.ts"
-import { quantile, type PastDurations } from "./Expectations.ts"
+import { quantile, type Expectations } from "./Expectations.ts"
 
 export interface ExpectedEnd {
   /** Half of the rehearsals end within this time, and 95 of a hundred. */
@@ -62,7 +62,7 @@ const rehearse = (
 export const expectEnd = (
   tasks: ReadonlyArray<Candidate>,
   limits: Limits,
-  { byEngine, own, all, closing }: Omit<PastDurations, "ends">,
+  { byEngine, own, all, closing }: Omit<Expectations, "ends">,
   deadlineIn: number | undefined,
 ): ExpectedEnd | undefined => {
   if (all.length === 0) return undefined
@@ -82,13 +82,10 @@ export const expectEnd = (
   })
   const ends = rehearsed.map(({ end }) => end)
   const lates = rehearsed.map(({ late }) => late)
-  const at = (values: ReadonlyArray<number>, share: number) =>
-    Math.round(
-      quantile(
-        values.toSorted((a, b) => a - b),
-        share,
-      ) ?? 0,
-    )
+  const at = (values: ReadonlyArray<number>, share: number) => {
+    const sorted = values.toSorted((a, b) => a - b)
+    return Math.round(quantile(sorted, share) ?? 0)
+  }
   return {
     p50: Duration.millis(at(ends, 0.5)),
     p95: Duration.millis(at(ends, 0.95)),

@@ -5,7 +5,7 @@
  */
 import { Clock, Duration, Effect, Random } from "effect"
 import { attemptKeys } from "../ledger/FactKeys.ts"
-import type { CustomerId, EngineReference, SessionId, TaskId } from "../service/Ids.ts"
+import type { EngineReference, SessionId } from "../service/Ids.ts"
 import { countedTotal, sourceNameOf, type ProductsCount } from "../service/FlowResults.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
 import { awaitsDocuments, type ClosedAttempt } from "../ledger/RunState.ts"
@@ -22,25 +22,20 @@ import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
 import { dropToken, tokenEndOf } from "../tokens/TokenLogin.ts"
 import { judgeReadings, unwanted, verdictOf, verdictOfSession, type Reading } from "./Verdict.ts"
-import type { SessionWork } from "./Work.ts"
+import type { SessionTask } from "./Plan.ts"
 
 /** The records of a session that its customer ran are not counted by anybody. */
 const uncounted: ProductsCount = { _tag: "Unknown", why: "no execution counts it" }
 
-const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
-  const about = { ...session, engine_reference: undefined }
-  const pulled = yield* pull(night, about, undefined, {
-    count: uncounted,
-    quick: false,
-    sessions_before: [],
-  })
+const pullSession = Effect.fnUntraced(function* (night: Night, session: SessionTask) {
+  const pulled = yield* pull(night, { ...session, engine_reference: undefined }, undefined, false)
   const results = night.states.get(session.task_id)?.results ?? []
   const wasRead = results.some(({ fact }) => fact.landed !== undefined)
   yield* settle(night, session.task_id, verdictOfSession(pulled, wasRead))
 })
 
 /** A session that is not settled yet is read again, and one of which a document may still come. */
-export const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionWork) {
+export const enlistSession = Effect.fnUntraced(function* (night: Night, session: SessionTask) {
   const state = night.run.tasks.get(session.task_id)
   const isOver = state?.settled !== undefined && state.settled.fact.outcome !== "unfinished"
   if (isOver && !awaitsDocuments(state)) return
@@ -53,10 +48,7 @@ export const enlistSession = Effect.fnUntraced(function* (night: Night, session:
   yield* occupied(night, guardedReading(night, session.task_id, pullSession(night, session)), partial)
 })
 
-/**
- * The execution is over: its results are read, and what they prove is a fact with the task's verdict, or with
- * the wait for its next start.
- */
+/** What its results prove is a fact, with the task's verdict or with the wait for its next start. */
 export const finish = Effect.fnUntraced(function* (night: Night, row: Row, last: ClosedAttempt) {
   const { task_id, prepare } = row.work
   const end = endOfAttempt(last.closed.fact, last.abort)
@@ -81,10 +73,7 @@ export const finish = Effect.fnUntraced(function* (night: Night, row: Row, last:
   else yield* settle(night, task_id, verdictOfEnd(last, reading), proof)
 })
 
-/**
- * Reads an execution again that is kept at the service because not all of it is here. What is proved now may
- * be deleted; if the task ended because it was kept, the task gets the verdict of the execution's end.
- */
+/** If its task ended because it was kept, the task gets the verdict of the execution's end. */
 export const readAgain = Effect.fnUntraced(function* (
   night: Night,
   row: Row,
@@ -138,41 +127,25 @@ const mayHold = (closed: typeof AttemptClosed.Type, count: ProductsCount): boole
   closed.status_code === "COMPLETED" ||
   closed.status_code === "PARTIAL"
 
-const readClosed = Effect.fnUntraced(function* (
-  night: Night,
-  row: Row,
-  { closed, sessions_before = [] }: ClosedAttempt,
-  quick: boolean,
-) {
+/** `quick`: read once, whether it is final or not. */
+const readClosed = Effect.fnUntraced(function* (night: Night, row: Row, last: ClosedAttempt, quick: boolean) {
+  const { fact } = last.closed
   // Nothing of it is landed, so nothing of it is deleted either.
-  if (closed.fact.landed === undefined) return { _tag: "Gone" } satisfies Reading as Reading
+  if (fact.landed === undefined) return { _tag: "Gone" } satisfies Reading as Reading
   if (!night.rules.flow_results.enabled) return unwanted
-  const count = countOf(closed.fact)
-  const { session_id } = closed.fact
-  if (session_id === undefined || !mayHold(closed.fact, count)) return judgeReadings(count, [])
-  const about = { ...row.work, session_id }
-  return judgeReadings(count, yield* pull(night, about, closed, { count, quick, sessions_before }))
+  const count = countOf(fact)
+  const { session_id } = fact
+  if (session_id === undefined || !mayHold(fact, count)) return judgeReadings(count, [])
+  return judgeReadings(count, yield* pull(night, { ...row.work, session_id }, last, quick))
 })
 
 const pull = (
   night: Night,
-  about: {
-    readonly task_id: TaskId
-    readonly session_id: SessionId
-    readonly customer_id: CustomerId | undefined
-    readonly engine_reference: EngineReference | undefined
-  },
-  closed: ClosedAttempt["closed"] | undefined,
-  {
-    count,
-    quick,
-    sessions_before,
-  }: {
-    readonly count: ProductsCount
-    readonly quick: boolean
-    readonly sessions_before: ReadonlyArray<SessionId>
-  },
+  about: SessionTask & { readonly engine_reference: EngineReference | undefined },
+  last: ClosedAttempt | undefined,
+  quick: boolean,
 ) => {
+  const closed = last?.closed
   const state = night.states.get(about.task_id)
   const ofSession = <R extends { readonly session_id: SessionId }>(one: R) =>
     one.session_id === about.session_id
@@ -181,11 +154,11 @@ const pull = (
     run_id: night.run_id,
     task_id: about.task_id,
     session_id: about.session_id,
-    sessionsBefore: sessions_before,
+    sessionsBefore: last?.sessions_before ?? [],
     customer_id: about.customer_id,
     engine_reference: about.engine_reference,
     refused: state?.refused ?? [],
-    count,
+    count: closed === undefined ? uncounted : countOf(closed.fact),
     sources,
     attempt: closed?.fact.attempt,
     execution_id: closed?.fact.execution_id,

@@ -4,6 +4,7 @@
  * up.
  */
 import { Clock, Duration, Effect } from "effect"
+import { given } from "../base/Schemas.ts"
 import type { SessionId } from "../service/Ids.ts"
 import { Hints } from "../client/Hints.ts"
 import { Service, type Body, type CallFailure, type StateAnswer, type StateView } from "../client/Service.ts"
@@ -18,17 +19,17 @@ import { isStranger, readAbort, readState, type Looked } from "./Attempt.ts"
 import { append, type Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
 import { landBody, observed, type AttemptOrder } from "./AttemptOrder.ts"
-import { answeredBy, lastAnswerWithin, lastCallWithin } from "./Ending.ts"
+import { answeredBy, answerOf, lastAnswerWithin, lastCallWithin } from "./Ending.ts"
 import { exchangeTicket, hasTicket } from "../tokens/ExchangeTicket.ts"
-import { asksTooMuch, endTurn, noteRead, obeyThrottle, openTurns, skim } from "./LookTurns.ts"
+import { asksTooMuch, endTurn, noteRead, obeyThrottle, skim } from "./LookTurns.ts"
 import type { Heads, Turns } from "./LookTurns.ts"
+import { isCallFailure } from "./Troubles.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
 import { judgeEnd } from "./StartAttempt.ts"
 
 /**
- * A 404 counts only once it has been repeated, and for longer than a gateway is usually without a service
- * behind it: whoever believes it too soon leaves the execution there, and logs in once more. In longest
- * pauses between two polls: ten minutes, unless the job says otherwise.
+ * Whoever believes a 404 too soon leaves the execution there and logs in once more: it is repeated for longer
+ * than a gateway is usually without a service behind it. In longest pauses between two polls.
  */
 const goneReadsMin = 3
 const gonePausesMin = 10
@@ -37,15 +38,10 @@ const strangeReadsMin = 3
 const abortTriesMax = 8
 const looksAfterAbortMax = 20
 
-/** An execution whose id is known; milliseconds. */
-type OpenExecution = Pick<OpenAttempt, "execution_id" | "session_id" | "accepted_at" | "intended_at">
-
 /** What a process remembers of an execution between its polls. */
-export interface Watch {
-  readonly order: AttemptOrder
+export interface Watch extends Turns {
   session_id: SessionId | undefined
   seen: string
-  readonly turns: Turns
   /** A ticket waits for AUTH_OK, which only a read can show. */
   hasTicket: boolean
   /** Reads in a row that did not find it, and when the first of them was answered (milliseconds). */
@@ -59,7 +55,7 @@ export interface Watch {
 }
 
 /** Hints about it count until the scope ends. */
-export const openWatch = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution) {
+export const openWatch = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenAttempt) {
   const source = yield* Hints
   const { execution_id, session_id, accepted_at = open.intended_at } = open
   // Starts that answer with such an id are refused now; a ledger from before the limit may hold one.
@@ -76,9 +72,20 @@ export const openWatch = Effect.fnUntraced(function* (order: AttemptOrder, open:
   const restingSince = yield* Clock.currentTimeMillis
   return {
     order,
+    execution_id,
     session_id,
     seen: "",
-    turns: openTurns(hints, { accepted_at, giveUpAt, plan, restingSince }),
+    hints,
+    accepted_at,
+    giveUpAt,
+    plan,
+    restingSince,
+    looks: 0,
+    hinted: false,
+    kickAt: undefined,
+    ongoing: false,
+    headsInARow: 0,
+    head: undefined,
     hasTicket: waitsForTicket,
     gone: undefined,
     strange: 0,
@@ -89,33 +96,29 @@ export const openWatch = Effect.fnUntraced(function* (order: AttemptOrder, open:
 })
 
 /**
- * One poll; if the execution needs a person or its time is up, it is aborted, and polled until it is closed.
- * Otherwise what its task is settled with: it could be neither read nor stopped, and stays as it is for the
- * next run; or it is somebody else's, and nothing of it is read, aborted or deleted. Undefined if it is
- * closed, or polled again later.
+ * One poll, and its abort if it needs a person or its time is up. Returns what its task is settled with if it
+ * could be neither read nor stopped, or is somebody else's; undefined if it is closed, or polled again later.
  */
-export const pollOnce = Effect.fnUntraced(function* (open: OpenExecution, watch: Watch, heads: Heads) {
-  const { order, turns, seen } = watch
-  const { execution_id } = open
-  turns.hinted = turns.hints.beginLook(yield* Clock.currentTimeMillis)
-  if (!watch.hasTicket && (yield* skim(order, execution_id, heads, turns)))
-    return endTurn(turns, "nothing", yield* Clock.currentTimeMillis)
-  const looked = yield* look(order, open, watch)
+export const pollOnce = Effect.fnUntraced(function* (watch: Watch, heads: Heads) {
+  const { order, execution_id, giveUpAt, seen } = watch
+  watch.hinted = watch.hints.beginLook(yield* Clock.currentTimeMillis)
+  if (!watch.hasTicket && (yield* skim(watch, heads)))
+    return endTurn(watch, "nothing", yield* Clock.currentTimeMillis)
+  const looked = yield* look(watch)
   const now = yield* Clock.currentTimeMillis
-  noteRead(heads, turns, looked, now)
+  noteRead(watch, heads, looked, now)
   const isNews = watch.seen !== seen || looked?._tag === "Challenge"
-  endTurn(turns, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing", now)
+  endTurn(watch, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing", now)
   if (watch.isClosed) return undefined
-  const { giveUpAt } = turns
   if (watch.strange >= strangeReadsMin || (watch.strange > 0 && now >= giveUpAt)) {
     yield* append({ _tag: "AttemptDisowned", ...attemptKeys(order), execution_id })
     return own("NOT_OURS")
   }
   if (asksTooMuch(watch.failure, giveUpAt - now)) return leftOpen(watch, "SERVICE_UNREACHABLE")
-  const maxWaitAt = turns.accepted_at + Duration.toMillis(order.max_wait)
+  const maxWaitAt = watch.accepted_at + Duration.toMillis(order.max_wait)
   const why =
     looked?._tag === "Challenge" ? "challenge" : now < giveUpAt ? undefined : giveUpWhy(maxWaitAt, now)
-  return why === undefined ? undefined : yield* abortAttempt(order, open, watch, why)
+  return why === undefined ? undefined : yield* abortAttempt(watch, why)
 })
 
 const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
@@ -123,7 +126,7 @@ const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_w
 /** With the last answer of the service, if it was not a state. */
 const leftOpen = ({ failure }: Watch, reason: "SERVICE_UNREACHABLE" | "NOT_STOPPABLE"): Verdict => ({
   ...own(failure?._tag === "SecretRefused" ? "SECRET_REFUSED" : reason),
-  ...(failure === undefined ? {} : { message: failure.message }),
+  ...given({ message: failure?.message }),
 })
 
 /** The time that is left for the calls before the last one, once the time is up. */
@@ -134,25 +137,23 @@ const lastAt = (giveUpAt: number) =>
   Effect.map(Clock.currentTimeMillis, (now) => Math.max(giveUpAt, now + Duration.toMillis(lastCallWithin)))
 
 /** One poll; on return, a closed execution is landed and recorded as a fact. */
-const look = (order: AttemptOrder, open: OpenExecution, watch: Watch) =>
-  handleAnswer({ what: "state", ...order, execution_id: open.execution_id }, lookOnce(order, open, watch))
+const look = (watch: Watch) => handleAnswer(handledState(watch), lookOnce(watch))
+
+const handledState = ({ order, execution_id }: Watch) => ({ what: "state", ...order, execution_id })
 
 /** Undefined if the service did not answer. */
-const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExecution, watch: Watch) {
+const lookOnce = Effect.fnUntraced(function* (watch: Watch) {
   const service = yield* Service
-  const { giveUpAt } = watch.turns
-  const answer = yield* Effect.catch(
-    answeredBy(service.readExecution(open.execution_id), yield* lastAt(giveUpAt)),
-    (failure): Effect.Effect<StateAnswer | CallFailure> => Effect.succeed(failure),
-  )
-  if (!isAnswer(answer)) {
+  const { order, execution_id, session_id, giveUpAt } = watch
+  const reading = answeredBy(service.readExecution(execution_id), yield* lastAt(giveUpAt))
+  const answer = yield* answerOf(reading)
+  if (isCallFailure(answer)) {
     watch.failure = answer
     yield* obeyThrottle(answer, giveUpAt)
     return undefined
   }
   watch.failure = undefined
-  const about = { what: "state", ...order, execution_id: open.execution_id }
-  yield* refuseUnusable(about, answer, statusOf(answer))
+  yield* refuseUnusable(handledState(watch), answer, statusOf(answer))
   if (isStranger(answer, order)) {
     watch.strange += 1
     return undefined
@@ -165,29 +166,28 @@ const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExe
     watch.gone = { reads: reads + 1, since }
     const goneForMs = gonePausesMin * Duration.toMillis(order.polling.max)
     if (watch.gone.reads < goneReadsMin || now - since < goneForMs) return undefined
-    yield* closeAttempt(
-      order,
-      open,
-      watch,
-      { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" satisfies Reason },
-      undefined,
-    )
+    yield* closeAttempt(watch, { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" satisfies Reason })
     return looked
   }
   watch.gone = undefined
   if (looked._tag === "Challenge") {
     if ("body" in answer && !watch.challenged)
-      yield* landBody(order, answer.body, { kind: "challenge", http_status: statusOf(answer), ...open })
+      yield* landBody(order, answer.body, {
+        kind: "challenge",
+        http_status: statusOf(answer),
+        execution_id,
+        session_id,
+      })
     watch.challenged = true
     return looked
   }
-  yield* observe(order, open, watch, looked.view)
+  yield* observe(watch, looked.view)
   if (watch.hasTicket && looked._tag === "Working" && looked.view.authentication_status === "AUTH_OK")
-    watch.hasTicket = yield* exchangeTicket(order, open.execution_id, false)
+    watch.hasTicket = yield* exchangeTicket(order, execution_id, false)
   if (looked._tag === "Closed") {
     const { status_code, status_reason, view } = looked
     const landable = "body" in answer ? { body: answer.body, http_status: statusOf(answer) } : undefined
-    yield* closeAttempt(order, open, watch, { ...view, status_code, status_reason }, landable)
+    yield* closeAttempt(watch, { ...view, status_code, status_reason }, landable)
   }
   return looked
 })
@@ -196,23 +196,12 @@ const lookOnce = Effect.fnUntraced(function* (order: AttemptOrder, open: OpenExe
 const statusOf = ({ _tag }: StateAnswer): number =>
   _tag === "ActionRequired" ? 423 : _tag === "Working" ? 202 : 200
 
-const isAnswer = (answer: StateAnswer | CallFailure): answer is StateAnswer =>
-  answer._tag === "Closed" ||
-  answer._tag === "Working" ||
-  answer._tag === "ActionRequired" ||
-  answer._tag === "NotFound"
-
-const observe = Effect.fnUntraced(function* (
-  order: AttemptOrder,
-  open: OpenExecution,
-  watch: Watch,
-  view: StateView,
-) {
+const observe = Effect.fnUntraced(function* (watch: Watch, view: StateView) {
   watch.session_id = view.session_id ?? watch.session_id
-  if (view.session_id !== undefined) watch.turns.hints.learn(view.session_id)
+  if (view.session_id !== undefined) watch.hints.learn(view.session_id)
   const kick = view.next_kick_date === undefined ? Number.NaN : Date.parse(view.next_kick_date)
-  watch.turns.kickAt = Number.isNaN(kick) ? undefined : kick
-  const fact = observed(order, { ...open, session_id: watch.session_id }, view)
+  watch.kickAt = Number.isNaN(kick) ? undefined : kick
+  const fact = observed(watch.order, watch, view)
   const { status_code, status_reason, authentication_status, session_id } = fact
   const seen = JSON.stringify([status_code, status_reason, authentication_status, session_id])
   if (seen === watch.seen) return
@@ -220,39 +209,35 @@ const observe = Effect.fnUntraced(function* (
   yield* append(fact)
 })
 
-/**
- * Lands the last state; then its closing and, in the same transaction, what it says of the login are facts.
- */
+/** Lands the last state; then its closing and what it says of the login are facts of one transaction. */
 const closeAttempt = Effect.fnUntraced(function* (
-  order: AttemptOrder,
-  open: OpenExecution,
   watch: Watch,
   state: Pick<StateView, "products_count" | "date_created" | "date_ended"> & {
     readonly status_code: string
     readonly status_reason: string
   },
-  answer: { readonly body: Body; readonly http_status: number } | undefined,
+  answer?: { readonly body: Body; readonly http_status: number },
 ) {
-  const { execution_id } = open
-  const { session_id } = watch
+  const { order, execution_id, session_id } = watch
   const landed =
     answer === undefined
       ? undefined
       : yield* landBody(order, answer.body, { ...answer, kind: "state", execution_id, session_id })
   const { status_code, status_reason, products_count } = state
   const took = Date.parse(state.date_ended ?? "") - Date.parse(state.date_created ?? "")
-  const authentication_status = order.said()
   const closed: typeof AttemptClosed.Type = {
     _tag: "AttemptClosed",
     ...attemptKeys(order),
     execution_id,
     status_code,
     status_reason,
-    ...(authentication_status === undefined ? {} : { authentication_status }),
-    ...(session_id === undefined ? {} : { session_id }),
-    ...(products_count?._tag === "Counted" ? { products_count: products_count.counts } : {}),
-    ...(took >= 0 ? { took } : {}),
-    ...(landed === undefined ? {} : { landed }),
+    ...given({
+      authentication_status: order.said(),
+      session_id,
+      products_count: products_count?._tag === "Counted" ? products_count.counts : undefined,
+      took: took >= 0 ? took : undefined,
+      landed,
+    }),
   }
   yield* append(closed, ...judgeEnd(order, closed, landed !== undefined))
   watch.isClosed = true
@@ -260,8 +245,6 @@ const closeAttempt = Effect.fnUntraced(function* (
 
 /** Section 4.4, then polls until the service says that the execution is closed. */
 const abortAttempt = Effect.fnUntraced(function* (
-  order: AttemptOrder,
-  open: OpenExecution,
   watch: Watch,
   why: (typeof AbortIntended.Type)["why"],
 ): Effect.fn.Return<
@@ -270,17 +253,17 @@ const abortAttempt = Effect.fnUntraced(function* (
   Service | Ledger | Landing
 > {
   const service = yield* Service
-  yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id: open.execution_id, why })
-  const { giveUpAt } = watch.turns
+  const { order, execution_id, giveUpAt } = watch
+  yield* append({ _tag: "AbortIntended", ...attemptKeys(order), execution_id, why })
   const endAt = Math.max(giveUpAt, yield* Clock.currentTimeMillis) + lastCallsMs
   let stopped = false
   let looked: Looked | undefined
   for (let tries = 1; tries <= (stopped ? looksAfterAbortMax : abortTriesMax); tries++) {
     if (!stopped) {
-      const abort = answeredBy(service.abortExecution(open.execution_id), yield* lastAt(giveUpAt))
-      stopped = readAbort(yield* Effect.catch(abort, (failure) => Effect.succeed(failure))) === "look"
+      const abort = answeredBy(service.abortExecution(execution_id), yield* lastAt(giveUpAt))
+      stopped = readAbort(yield* answerOf(abort)) === "look"
     }
-    looked = yield* look(order, open, watch)
+    looked = yield* look(watch)
     if (watch.isClosed) return undefined
     const left = endAt - (yield* Clock.currentTimeMillis)
     if (left <= 0 || asksTooMuch(watch.failure, left)) break

@@ -32,7 +32,7 @@ export const heldLogin = Effect.fnUntraced(function* (night: Night, row: Row, ac
   const { customer_id } = row.work
   if (isLasting(hold)) return ended({ ...verdictOfHold(hold), message: cutText(holdText(hold, customer_id)) })
   if (hold.why === "busy") return yield* waitOthers(night, hold, now)
-  const held = thirdLogin(night, row, { hold, now, probe: act.probe })
+  const held = thirdLogin(night, row, hold, act.probe, now)
   if (held === undefined) row.risks = hold.why
   return held
 })
@@ -49,9 +49,8 @@ const holdNow = (
 }
 
 /**
- * Writes the intent of a start just before its request leaves, if its account still is as it was when
- * `heldLogin` let it pass: two channels may log in to one account with different fields, which no schedule
- * can see.
+ * Writes the intent just before the request leaves, if its account still is as `heldLogin` found it: two
+ * channels may log in to one account with different fields, which no schedule can see.
  */
 export const beginStart = Effect.fnUntraced(function* (
   night: Night,
@@ -105,15 +104,9 @@ const thirdWaitMs = Duration.toMillis("1 minute")
 const thirdLogin = (
   night: Night,
   row: Row,
-  {
-    hold,
-    now,
-    probe,
-  }: {
-    readonly hold: Extract<Hold, { readonly why: "third" }>
-    readonly now: number
-    readonly probe: boolean
-  },
+  hold: Extract<Hold, { readonly why: "third" }>,
+  probe: boolean,
+  now: number,
 ): Held | undefined => {
   const { breaker, schedule, run, run_id, rules } = night
   const { engine_reference } = row.work

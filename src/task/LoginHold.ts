@@ -72,9 +72,8 @@ export const thirdText =
   "once its engine accepts other accounts or, in a run of the whole job, none of them is left to try it"
 
 /**
- * When a third login may be sent. Two of one night are enough for it; if none is of this night, it may be the
- * first where nobody else is left to show that the engine is well. A rerun or a part of the job cannot tell:
- * who would show it may be in the rest.
+ * Not with two of this night before it; if none is, it may lead where nobody else is left to show that the
+ * engine is well. A rerun or a part of the job cannot tell who is left.
  */
 export const chanceOf = (
   { runs }: Extract<Hold, { readonly why: "third" }>,
@@ -100,8 +99,8 @@ export const holdText = (hold: LastingHold, customer_id: CustomerId): string => 
     )
   }
   const { by } = hold
-  const whose =
-    by.customer_id === customer_id ? "" : by.customer_id === undefined ? "" : thenUnder(by.customer_id)
+  const isOther = by.customer_id !== undefined && by.customer_id !== customer_id
+  const whose = isOther ? thenUnder(by.customer_id) : ""
   const releases = `\`nightjar credentials release ${by.fingerprint}\` allows it`
   return hold.why === "rejected"
     ? `the source rejected these credentials with ${by.reason} at ${timeText(by.at)}${whose}, ` +

@@ -11,6 +11,7 @@ import { Service, type CallFailure, type PollAnswer } from "../client/Service.ts
 import type { ExecutionId } from "../service/Ids.ts"
 import type { Looked } from "./Attempt.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
+import { answerOf } from "./Ending.ts"
 
 // Whether a poll may be a HEAD (section 4.12) instead of a read: pure. What HEAD answers is not shown, so
 // it must first agree with a read, replaces only a few reads, and one contradiction ends its use. It never
@@ -68,6 +69,8 @@ export interface Heads {
 
 /** The polls of one execution. */
 export interface Turns {
+  readonly order: AttemptOrder
+  readonly execution_id: ExecutionId
   readonly hints: HintWatch
   readonly accepted_at: number
   readonly giveUpAt: number
@@ -86,22 +89,8 @@ export interface Turns {
   head: Exclude<PollAnswer, "unanswered"> | undefined
 }
 
-export const openTurns = (
-  hints: HintWatch,
-  times: Pick<Turns, "accepted_at" | "giveUpAt" | "plan" | "restingSince">,
-): Turns => ({
-  hints,
-  ...times,
-  looks: 0,
-  hinted: false,
-  kickAt: undefined,
-  ongoing: false,
-  headsInARow: 0,
-  head: undefined,
-})
-
 /** When the next poll is due: by its interval or, not sooner than `polling.min`, by a hint (milliseconds). */
-export const dueOf = (order: AttemptOrder, turns: Turns): number => {
+export const dueOf = ({ order, ...turns }: Turns): number => {
   const { hints, accepted_at, kickAt, giveUpAt, looks, plan, restingSince } = turns
   const waited = Math.max(0, restingSince - accepted_at)
   // An execution that has waited long is polled first: an earlier process followed it.
@@ -127,27 +116,18 @@ export const obeyThrottle = Effect.fnUntraced(function* (failure: CallFailure, g
 })
 
 /**
- * 4.12: one poll by HEAD, if a HEAD is enough. True: that was the poll, and as far as is known the
- * execution is still running. An execution that had a hint, is about to be given up, or is polled rarely
- * because hints are trusted, gets a full read instead.
+ * True: that was the poll, and as far as is known the execution still runs. One that had a hint, is about to
+ * be given up, or is polled rarely because hints are trusted, is read instead.
  */
-export const skim = Effect.fnUntraced(function* (
-  order: AttemptOrder,
-  execution_id: ExecutionId,
-  heads: Heads,
-  turns: Turns,
-) {
+export const skim = Effect.fnUntraced(function* (turns: Turns, heads: Heads) {
   turns.head = undefined
   const now = yield* Clock.currentTimeMillis
-  const settled = isSettled(order.polling, now - turns.accepted_at)
+  const settled = isSettled(turns.order.polling, now - turns.accepted_at)
   if (!mayHead(heads.trial, { ...turns, settled })) return false
   if (turns.hinted || turns.hints.isTrusted() || now >= turns.giveUpAt) return false
   const service = yield* Service
   heads.trial = beforeHead(heads.trial)
-  const answer = yield* Effect.catch(
-    service.pollExecution(execution_id),
-    (failure): Effect.Effect<PollAnswer | CallFailure> => Effect.succeed(failure),
-  )
+  const answer = yield* answerOf(service.pollExecution(turns.execution_id))
   turns.headsInARow += 1
   if (typeof answer !== "string") {
     heads.trial = afterNothing(heads.trial)
@@ -161,7 +141,7 @@ export const skim = Effect.fnUntraced(function* (
 })
 
 /** What a read says about later polls, and about the HEAD before it. */
-export const noteRead = (heads: Heads, turns: Turns, looked: Looked | undefined, now: number): void => {
+export const noteRead = (turns: Turns, heads: Heads, looked: Looked | undefined, now: number): void => {
   const { head } = turns
   turns.headsInARow = 0
   turns.ongoing = false

@@ -178,10 +178,7 @@ const readingOf = ({ closed, drained, kept }: ClosedAttempt): Reading => {
     : { ...kept, _tag: "Kept" }
 }
 
-/**
- * What was last found of a task, if nothing more can be done for it: its last end, or that it may run unseen;
- * undefined if nothing was found since its last verdict.
- */
+/** Its last end, or that it may run unseen; undefined if nothing was found since its last verdict. */
 export const verdictLeft = (task: TaskState | undefined): Verdict | undefined => {
   if (task === undefined) return undefined
   const course = courseOf(task)
@@ -235,16 +232,15 @@ export const holdsOf = ({ planned, attempts, settled }: TaskState): ReadonlyArra
   // The last look at it, which may have shown what the one before did.
   const lookedAt = settled?.fact.reason === "NOT_STOPPABLE" ? settled.at : 0
   return attempts.filter(mayRun).map((attempt) => {
-    const { fingerprint, account, intended_at, seen_at = intended_at, max_wait = openLongestMs } = attempt
-    const login = { fingerprint, account: account?.account }
-    const until = Math.max(intended_at, seen_at, lookedAt) + max_wait
+    const { intended_at, seen_at = intended_at, max_wait = openLongestMs } = attempt
     return {
       task_id,
       customer_id,
       engine_reference,
-      ...login,
+      fingerprint: attempt.fingerprint,
+      account: attempt.account?.account,
       isSeen: attempt.execution_id !== undefined,
-      until,
+      until: Math.max(intended_at, seen_at, lookedAt) + max_wait,
     }
   })
 }
@@ -269,9 +265,8 @@ export const unseenOf = (task: TaskState | undefined, now: number): ReadonlyArra
 }
 
 /**
- * What a run does with one of its tasks, before anything of the run has moved: `plan` and `rerun --dry-run`
- * show this, and the run does it. What the plan settled, such as a task whose secret is missing, keeps its
- * reason: nothing can start it.
+ * What a run does with a task before anything of it has moved; `plan` and `rerun --dry-run` show it. What the
+ * plan settled, such as a task whose secret is missing, keeps its reason.
  */
 export const takeUp = (
   work: Pick<
@@ -306,10 +301,7 @@ export interface KeptAttempt {
   readonly isEnd: boolean
 }
 
-/**
- * Closed executions of a settled task that are kept at the service because not all of it is here:
- * they are read again whenever the run is resumed. Those that `next` reads anyway are not included.
- */
+/** Not all of them is here: read again whenever the run is resumed, but for those that `next` reads. */
 export const attemptsToReadAgain = (task: TaskState | undefined): ReadonlyArray<KeptAttempt> => {
   const reason = task?.settled?.fact.reason
   if (task === undefined || reason === undefined) return []

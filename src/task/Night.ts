@@ -3,8 +3,9 @@
  * Everything is in one process and one thread; only the ledger remembers.
  */
 import { Clock, Effect, Fiber, Queue, type Scope } from "effect"
+import { given } from "../base/Schemas.ts"
 import { DelayQueue } from "../base/Time.ts"
-import { accessOf, type EngineReference, type RunId, type TaskId } from "../service/Ids.ts"
+import { accessOf, type RunId, type TaskId } from "../service/Ids.ts"
 import type { Service } from "../client/Service.ts"
 import { own, type Reason, type Verdict } from "../service/Ends.ts"
 import type { Outcome } from "../service/EndTable.ts"
@@ -68,11 +69,8 @@ export const newRow = (work: TaskWork): Row => ({
   wakesAt: undefined,
 })
 
-/** A task or a session of the run, with its engine. */
-export interface NightTask {
-  readonly task_id: TaskId
-  readonly engine_reference: EngineReference | undefined
-}
+/** A task or a session of the run. */
+export type NightTask = Pick<typeof TaskPlanned.Type, "task_id" | "engine_reference">
 
 export interface Night {
   /** As this process found it. */
@@ -118,19 +116,6 @@ export interface Night {
   readonly controls: Controls
   troubles: Troubles
 }
-
-/** A night in which nothing moves yet. */
-export const standingStill = () => ({
-  rows: new Map<string, Row>(),
-  broken: new Map<string, { readonly cause: unknown }>(),
-  active: 0,
-  working: new Map<Fiber.Fiber<void, Failure>, Effect.Effect<void, Failure, Needs>>(),
-  isCut: false,
-  resting: new DelayQueue<Row>(),
-  restingCount: 0,
-  sleepsUntil: Infinity,
-  settledHere: new Set<string>(),
-})
 
 /** What the operator asked of the night. */
 export interface Controls {
@@ -190,8 +175,8 @@ export const cutOff = Effect.fnUntraced(function* (night: Night, row: Row) {
 })
 
 /**
- * Forks a task and counts it, so that the loop knows whether anything can still move. `orElse` runs if the
- * run ends before the task does. A row that rests then longer than the loop sleeps does not wake it.
+ * Forks a task and counts it as moving. `orElse` runs if the run ends before the task does. A row that rests
+ * then longer than the loop sleeps does not wake it.
  */
 export const occupied = Effect.fnUntraced(function* (
   night: Night,
@@ -252,10 +237,7 @@ export const release = (night: Night, task_id: TaskId) =>
     return Effect.asVoid(Queue.offer(night.poke, undefined))
   })
 
-/**
- * Nothing more is done for the task: its slot is free. What may still run at the service keeps its customer
- * and its login.
- */
+/** Its slot is free; what may still run at the service keeps its customer and its login. */
 export const leave = (night: Night, row: Row) => {
   if (taskOf(night, row)?.attempts.some(mayRun) !== true) return release(night, row.work.task_id)
   return Effect.suspend(() => {
@@ -301,8 +283,8 @@ const notBefore = Effect.fnUntraced(function* (night: Night, task_id: TaskId, ve
 const writeVerdicts = Effect.fnUntraced(function* (night: Night, settlements: ReadonlyArray<Settlement>) {
   const facts = yield* Effect.forEach(settlements, ({ task_id, verdict, proof = [] }) =>
     Effect.map(notBefore(night, task_id, verdict), (until): ReadonlyArray<Fact> => {
-      const more = until === undefined ? {} : { not_before: until }
-      return [...proof, { _tag: "TaskSettled", run_id: night.run_id, task_id, ...verdict, ...more }]
+      const told = { ...verdict, ...given({ not_before: until }) }
+      return [...proof, { _tag: "TaskSettled", run_id: night.run_id, task_id, ...told }]
     }),
   )
   yield* append(...facts.flat())

@@ -3,12 +3,17 @@
  * waiting, running or settled, for each engine. A pure function of the night's state; it contains ids, counts
  * and times, and nothing of a login.
  */
+import { isDeepStrictEqual } from "node:util"
 import { Context, Duration, Effect, Schema, type Scope } from "effect"
+import { given } from "../base/Schemas.ts"
 import { outcomes, type Outcome } from "../service/EndTable.ts"
 import { estimateNight, type ExpectedTask } from "./Expectations.ts"
+import type { RunSteered } from "../ledger/Fact.ts"
 import { courseOf } from "../ledger/RunState.ts"
-import type { Night, NightTask } from "./Night.ts"
+import type { EngineReference, TaskId } from "../service/Ids.ts"
+import type { Controls, Night } from "./Night.ts"
 import type { WaitsFor } from "./Schedule.ts"
+import type { Limits } from "./SharedSlots.ts"
 import type { Troubles } from "./Troubles.ts"
 
 const Count = Schema.Int
@@ -70,70 +75,77 @@ const enginesMax = 100
 const otherRow = "(other engines)"
 const hourMs = 3_600_000
 
-type Mutable<A> = { -readonly [K in keyof A]: A[K] }
-interface Row {
-  tasks: number
-  queued: number
-  readonly waiting: Mutable<EnginePicture["waiting"]>
-  running: number
-  readonly done: Record<Outcome, number>
-  settledHere: number
-  slowest: EnginePicture["slowest"]
-  closed_until: number | undefined
-}
-
-const emptyRow = (): Row => ({
-  tasks: 0,
-  queued: 0,
-  waiting: { time: 0, engine: 0, conflict: 0 },
-  running: 0,
-  done: { succeeded: 0, partial: 0, failed: 0, skipped: 0, unfinished: 0 },
-  settledHere: 0,
-  slowest: undefined,
-  closed_until: undefined,
-})
-
-const addRow = (sum: Row, one: Row): Row => {
-  sum.tasks += one.tasks
-  sum.queued += one.queued
-  for (const why of ["time", "engine", "conflict"] as const) sum.waiting[why] += one.waiting[why]
-  sum.running += one.running
-  for (const outcome of outcomes) sum.done[outcome] += one.done[outcome]
-  sum.settledHere += one.settledHere
-  if ((one.slowest?.running_ms ?? -1) > (sum.slowest?.running_ms ?? -1)) sum.slowest = one.slowest
-  return sum
-}
-
-const rowPicture = (
-  engine_reference: string,
-  { settledHere, slowest, closed_until, ...row }: Row,
-  elapsedMs: number,
-): EnginePicture => ({
-  engine_reference,
-  ...row,
-  per_hour: elapsedMs <= 0 ? 0 : Math.round((settledHere * hourMs * 10) / elapsedMs) / 10,
-  ...(slowest === undefined ? {} : { slowest }),
-  ...(closed_until === undefined ? {} : { closed_until }),
-})
-
 type Place = Outcome | WaitsFor | "running"
 
-/** What became of a task so far; each task has exactly one place. A session never waits for a slot. */
-const placeOf = (
-  night: Night,
-  { task_id, engine_reference }: NightTask,
-  waiting: ReadonlyMap<string, WaitsFor>,
-): Place =>
-  night.ends.get(task_id) ??
-  waiting.get(task_id) ??
-  (engine_reference === undefined || night.rows.has(task_id) ? "running" : "slot")
+/** A task as it is counted: it has exactly one place, and a session never waits for a slot. */
+interface SeenTask {
+  readonly task_id: TaskId
+  readonly engine: EngineReference | undefined
+  readonly place: Place
+  readonly isSettledHere: boolean
+  readonly running_ms: number | undefined
+}
 
-const countTask = (row: Row, place: Place): void => {
-  row.tasks += 1
-  if (place === "slot") row.queued += 1
-  else if (place === "running") row.running += 1
-  else if (place === "time" || place === "engine" || place === "conflict") row.waiting[place] += 1
-  else row.done[place] += 1
+const seeTasks = (night: Night, now: number): ReadonlyArray<SeenTask> => {
+  const waiting = new Map(night.schedule.whatWaits(now).map(([{ task_id }, why]) => [task_id, why]))
+  return night.tasks.map(({ task_id, engine_reference: engine }): SeenTask => {
+    const isTakenUp = engine === undefined || night.rows.has(task_id)
+    const place = night.ends.get(task_id) ?? waiting.get(task_id) ?? (isTakenUp ? "running" : "slot")
+    const began = place === "running" ? startedAt(night, task_id) : undefined
+    const running_ms = began === undefined ? undefined : now - began
+    return { task_id, engine, place, isSettledHere: night.settledHere.has(task_id), running_ms }
+  })
+}
+
+const rowOf = (
+  engine_reference: string,
+  tasks: ReadonlyArray<SeenTask>,
+  elapsedMs: number,
+  closedUntil?: number,
+): EnginePicture => {
+  const places = Map.groupBy(tasks, ({ place }) => place)
+  const at = (place: Place): number => places.get(place)?.length ?? 0
+  let slowest: EnginePicture["slowest"]
+  for (const { task_id, running_ms = -1 } of tasks)
+    if (running_ms > (slowest?.running_ms ?? -1)) slowest = { task_id, running_ms }
+  const settled = tasks.filter(({ isSettledHere }) => isSettledHere).length
+  return {
+    engine_reference,
+    tasks: tasks.length,
+    queued: at("slot"),
+    waiting: { time: at("time"), engine: at("engine"), conflict: at("conflict") },
+    running: at("running"),
+    done: {
+      succeeded: at("succeeded"),
+      partial: at("partial"),
+      failed: at("failed"),
+      skipped: at("skipped"),
+      unfinished: at("unfinished"),
+    },
+    per_hour: elapsedMs <= 0 ? 0 : Math.round((settled * hourMs * 10) / elapsedMs) / 10,
+    ...given({ slowest, closed_until: closedUntil }),
+  }
+}
+
+const rowsOf = (night: Night, now: number): Pick<NightPicture, "total" | "engines"> => {
+  const sorted = [...Map.groupBy(seeTasks(night, now), ({ engine }) => engine)].toSorted(
+    ([, one], [, other]) => other.length - one.length,
+  )
+  const others = sorted.slice(enginesMax).flatMap(([, tasks]) => tasks)
+  const named = sorted
+    .slice(0, enginesMax)
+    .map(([engine, tasks]) => {
+      const until = engine === undefined ? 0 : night.schedule.closedUntil(engine)
+      return { name: engine ?? sessionRow, tasks, until: until > now ? until : undefined }
+    })
+    .toSorted((one, other) => (one.name < other.name ? -1 : 1))
+  const rows = others.length === 0 ? named : [...named, { name: otherRow, tasks: others, until: undefined }]
+  const elapsedMs = now - night.begunAt
+  const all = rows.flatMap(({ tasks }) => tasks)
+  return {
+    total: rowOf("total", all, elapsedMs),
+    engines: rows.map(({ name, tasks, until }) => rowOf(name, tasks, elapsedMs, until)),
+  }
 }
 
 /** What is left of a task, by earlier runs; undefined if they do not say. */
@@ -153,47 +165,23 @@ const startedAt = (night: Night, task_id: string): number | undefined => {
   return course.last.accepted_at ?? course.last.intended_at
 }
 
-const servicePicture = ({ lastAnswerAt, silent, throttled }: Troubles): NightPicture["service"] => ({
-  ...(lastAnswerAt === undefined ? {} : { last_answer_at: lastAnswerAt }),
-  ...(silent?.isTold === true ? { silent_since: silent.since } : {}),
-  ...(throttled === undefined ? {} : { throttled_since: throttled.since }),
-})
+/** Undefined if nothing is left, if it is not known how long that takes, or if nothing starts now. */
+const expectedEnd = (night: Night, now: number): number | undefined => {
+  const open = night.tasks.filter(({ task_id }) => !night.ends.has(task_id))
+  const left = open.flatMap(({ task_id }) => leftOf(night, task_id, now) ?? [])
+  const isKnown = left.length > 0 && left.length === open.length && night.controls.state === "running"
+  return isKnown ? now + Duration.toMillis(estimateNight(left, night.schedule.limits)) : undefined
+}
+
+const servicePicture = ({ lastAnswerAt, silent, throttled }: Troubles): NightPicture["service"] =>
+  given({
+    last_answer_at: lastAnswerAt,
+    silent_since: silent?.isTold === true ? silent.since : undefined,
+    throttled_since: throttled?.since,
+  })
 
 /** The night as it is now. */
 export const takePicture = (night: Night, now: number): NightPicture => {
-  const waiting = new Map(night.schedule.whatWaits(now).map(([{ task_id }, why]) => [task_id as string, why]))
-  const rows = new Map<string, Row>()
-  const left: Array<ExpectedTask> = []
-  let isExpected = true
-  for (const task of night.tasks) {
-    const { task_id, engine_reference: engine } = task
-    const row = rows.get(engine ?? sessionRow) ?? emptyRow()
-    rows.set(engine ?? sessionRow, row)
-    const place = placeOf(night, task, waiting)
-    countTask(row, place)
-    if (night.settledHere.has(task_id)) row.settledHere += 1
-    const began = startedAt(night, task_id)
-    if (place === "running" && began !== undefined && now - began > (row.slowest?.running_ms ?? -1))
-      row.slowest = { task_id, running_ms: now - began }
-    if (engine !== undefined) {
-      const until = night.schedule.closedUntil(engine)
-      row.closed_until = until > now ? until : undefined
-    }
-    if (night.ends.has(task_id)) continue
-    const one = leftOf(night, task_id, now)
-    if (one === undefined) isExpected = false
-    else left.push(one)
-  }
-  const { limits } = night.schedule
-  const elapsedMs = now - night.begunAt
-  const sorted = [...rows].toSorted(([, one], [, other]) => other.tasks - one.tasks)
-  const others = sorted.slice(enginesMax)
-  const told = sorted
-    .slice(0, enginesMax)
-    .toSorted(([one], [other]) => (one < other ? -1 : 1))
-    .concat(others.length === 0 ? [] : [[otherRow, others.map(([, row]) => row).reduce(addRow, emptyRow())]])
-  const total = told.map(([, row]) => row).reduce(addRow, emptyRow())
-  const { deadlineAt } = night.rules
   const { state, pausedUntil } = night.controls
   return {
     run_id: night.run_id,
@@ -201,22 +189,20 @@ export const takePicture = (night: Night, now: number): NightPicture => {
     began_at: night.begunAt,
     stage: "executing",
     state,
-    ...(pausedUntil === undefined ? {} : { paused_until: pausedUntil }),
-    ...(deadlineAt === undefined ? {} : { deadline_at: deadlineAt }),
-    ...(isExpected && left.length > 0 && state === "running"
-      ? { expected_end_at: now + Duration.toMillis(estimateNight(left, limits)) }
-      : {}),
+    ...given({
+      paused_until: pausedUntil,
+      deadline_at: night.rules.deadlineAt,
+      expected_end_at: expectedEnd(night, now),
+    }),
     service: servicePicture(night.troubles),
-    limits,
+    limits: night.schedule.limits,
     job_limits: night.rules.limits,
-    total: rowPicture("total", total, elapsedMs),
-    engines: told.map(([engine, row]) => rowPicture(engine, row, elapsedMs)),
+    ...rowsOf(night, now),
   }
 }
 
-// What an operator may ask of the night that is running: a look, a pause, other limits, or to start nothing
-// more. Orders change what starts and never what is already running; each becomes a fact before the next
-// task starts.
+// What an operator may ask: a look, a pause, other limits, or to start nothing more. Orders never change what
+// runs already; each becomes a fact before the next task starts.
 
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 
@@ -265,94 +251,80 @@ export const Steering = Context.Reference<{
 
 /** Carries out an order; what it becomes in the ledger is left in `controls.asked`. */
 export const steer = (night: Night, order: Order, now: number): Steered => {
+  const isOver = night.controls.state === "draining" && order._tag !== "Drain"
+  const why = isOver ? "draining" : isAbove(order, night.rules.limits) ? "above_job" : undefined
+  const changed = why === undefined && obey(night, order, now)
+  const picture = takePicture(night, now)
+  return why === undefined
+    ? { _tag: "Steered", changed, night: picture }
+    : { _tag: "NotSteered", why, night: picture }
+}
+
+/** False if the night was like that already. */
+const obey = (night: Night, order: Order, now: number): boolean => {
   const { controls, schedule, run_id } = night
-  const done = (changed: boolean): Steered => ({
-    _tag: "Steered",
-    changed,
-    night: takePicture(night, now),
-  })
-  const refused = (why: "draining" | "above_job"): Steered => ({
-    _tag: "NotSteered",
-    why,
-    night: takePicture(night, now),
-  })
-  if (controls.state === "draining") return order._tag === "Drain" ? done(false) : refused("draining")
   switch (order._tag) {
     case "Pause":
-      if (controls.state === "paused") return done(false)
-      controls.state = "paused"
-      controls.pausedUntil = now + Duration.toMillis(pauseMax)
-      controls.asked.push({ _tag: "RunSteered", run_id, order: "pause" })
-      return done(true)
+      return enter(night, "paused", { order: "pause" }, now + Duration.toMillis(pauseMax))
     case "Resume":
-      if (controls.state === "running") return done(false)
-      controls.state = "running"
-      controls.pausedUntil = undefined
-      controls.asked.push({ _tag: "RunSteered", run_id, order: "resume" })
-      return done(true)
+      return enter(night, "running", { order: "resume" })
     case "Drain":
-      drain(night)
-      return done(true)
+      return enter(night, "draining", { order: "drain" })
     case "Limit": {
       const { _tag, ...asked } = order
       const limits = { ...schedule.limits, ...asked }
-      const highest = night.rules.limits
-      if (limits.max_in_flight > highest.max_in_flight || limits.per_engine > highest.per_engine)
-        return refused("above_job")
-      const isSame =
-        limits.max_in_flight === schedule.limits.max_in_flight &&
-        limits.per_engine === schedule.limits.per_engine
-      if (isSame) return done(false)
+      if (isDeepStrictEqual(limits, schedule.limits)) return false
       schedule.setLimits(limits)
       controls.asked.push({ _tag: "RunSteered", run_id, order: "limit", ...limits })
-      return done(true)
+      return true
     }
   }
 }
 
-const drain = ({ controls, run_id }: Night, because?: "pause_over"): void => {
-  controls.state = "draining"
-  controls.pausedUntil = undefined
-  controls.asked.push({
-    _tag: "RunSteered",
-    run_id,
-    order: "drain",
-    ...(because === undefined ? {} : { because }),
-  })
+const enter = (
+  { controls, run_id }: Night,
+  state: Controls["state"],
+  asked: Pick<typeof RunSteered.Type, "order" | "because">,
+  pausedUntil?: number,
+): boolean => {
+  if (controls.state === state) return false
+  controls.state = state
+  controls.pausedUntil = pausedUntil
+  controls.asked.push({ _tag: "RunSteered", run_id, ...asked })
+  return true
 }
 
 /** Ends a pause that took too long. */
 export const endLongPause = (night: Night, now: number): void => {
   const { state, pausedUntil } = night.controls
-  if (state === "paused" && pausedUntil !== undefined && pausedUntil <= now) drain(night, "pause_over")
+  if (state === "paused" && pausedUntil !== undefined && pausedUntil <= now)
+    enter(night, "draining", { order: "drain", because: "pause_over" })
 }
 
 /** An order as this night can take it: its own job's limits are the highest. */
-const withinJob = (order: Order, { job_limits }: NightPicture): Order => {
+const withinJob = (order: Order, { job_limits: highest }: NightPicture): Order => {
   if (order._tag !== "Limit") return order
   const { max_in_flight, per_engine } = order
-  return {
-    _tag: "Limit",
-    ...(max_in_flight === undefined
-      ? {}
-      : { max_in_flight: Math.min(max_in_flight, job_limits.max_in_flight) }),
-    ...(per_engine === undefined ? {} : { per_engine: Math.min(per_engine, job_limits.per_engine) }),
+  const limits = {
+    max_in_flight: max_in_flight && Math.min(max_in_flight, highest.max_in_flight),
+    per_engine: per_engine && Math.min(per_engine, highest.per_engine),
   }
+  return { _tag: "Limit", ...given(limits) }
 }
 
-const isAbove = (order: Order, { job_limits }: NightPicture): boolean =>
+const isAbove = (order: Order, highest: Limits): boolean =>
   order._tag === "Limit" &&
-  ((order.max_in_flight ?? 0) > job_limits.max_in_flight || (order.per_engine ?? 0) > job_limits.per_engine)
+  ((order.max_in_flight ?? 0) > highest.max_in_flight || (order.per_engine ?? 0) > highest.per_engine)
 
 /**
- * Gives an order to all nights that execute. Limits that are above one job's are its own, unless they are
- * above every job's. Returns the nights that took it, or why none did; undefined if none executes.
+ * Limits above one job's are that job's own, unless they are above every job's. Returns the nights that took
+ * the order, or why none did; undefined if none executes.
  */
 export const steerAll = (
   nights: ReadonlyArray<SteerableNight>,
   order: Order,
 ): ReadonlyArray<SteeredNight> | NotSteered | undefined => {
-  const isTooMuch = nights.every((night) => isAbove(order, night.look()))
+  const isTooMuch = nights.every((night) => isAbove(order, night.look().job_limits))
   const answers = nights.map((night) => night.steer(isTooMuch ? order : withinJob(order, night.look())))
   const taken = answers.flatMap((answer) =>
     answer._tag === "Steered" ? [{ changed: answer.changed, night: answer.night }] : [],

@@ -69,21 +69,14 @@ export const noteFailed = Effect.fnUntraced(function* (night: Night, row: Row, i
   }
 })
 
-/** The engine refused a start, and says itself that it is away. */
-export const noteRefused = Effect.fnUntraced(function* (night: Night, row: Row) {
-  night.breaker.refused(row.work.engine_reference, accountOf(row), yield* Clock.currentTimeMillis)
-})
-
 /** A task found its engine away: it releases its slot and waits with all other tasks of that engine. */
 export const noteUnavailable = Effect.fnUntraced(function* (
   night: Night,
   row: Row,
-  /** Since when the task waits, and how long the engine asks it to. */
-  {
-    since,
-    asked,
-    isProbe,
-  }: { readonly since: number; readonly asked: Duration.Duration; readonly isProbe: boolean },
+  /** Since when the task waits (milliseconds), and how long the engine asks it to. */
+  since: number,
+  asked: Duration.Duration,
+  isProbe: boolean,
 ) {
   const { task_id, engine_reference } = row.work
   const { schedule, rules } = night

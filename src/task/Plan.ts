@@ -4,26 +4,25 @@
  * in the order of the assignments; tasks that must not be in flight together are listed.
  */
 import { Redacted } from "effect"
-import type { EngineFinding, Fit } from "../client/EngineForms.ts"
+import { given } from "../base/Schemas.ts"
+import type { EngineFinding } from "../client/EngineForms.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
-import type { AccountBook, Moment } from "../ledger/Accounts.ts"
 import { subjectOf, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { keyedPlace } from "../privacy/Fingerprint.ts"
 import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { TaskId, accessKey, sourceOf } from "../service/Ids.ts"
 import type { CustomerId, EngineReference, RunId, SessionId } from "../service/Ids.ts"
-import { planAssignment, seeEngine, type ResolvedLogin, type Task, type TaskVerdict } from "./Assignment.ts"
-import { expectedDuration, type Expectations } from "./Expectations.ts"
+import { planAssignment, seeEngine } from "./Assignment.ts"
+import type { FittedAssignment, Grounds, Task, TaskVerdict } from "./Assignment.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
-import { closedShelf, dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
-import type { TokenShelf } from "../tokens/TokenLogin.ts"
+import { dayOf, daysLeft, endsSoon, expiredTokens, type TokenShelf } from "../tokens/TokenLogin.ts"
 
-/** A flow session that a customer ran: only read, nothing is executed. */
+/** A flow session that a customer ran alone: only read, nothing is executed. */
 export interface SessionTask {
   readonly task_id: TaskId
   readonly session_id: SessionId
-  readonly customer_id?: CustomerId
+  readonly customer_id?: CustomerId | undefined
 }
 
 /** The same warning for many assignments is shown once. */
@@ -56,65 +55,47 @@ export interface Plan {
 }
 
 export interface PlanInput {
-  readonly job: Pick<Job, "assignments" | "sessions" | "concurrency" | "execution">
-  readonly run_id: RunId
+  readonly fitted: ReadonlyArray<FittedAssignment>
+  readonly sessions: Job["sessions"]
   /** An engine that is missing here counts as one that cannot be reached now. */
   readonly engines: ReadonlyMap<string, EngineFinding>
-  /** One per assignment, in the same order; absent if its engine was never seen. */
-  readonly fits: ReadonlyArray<Fit | undefined>
-  /** One per assignment of the job, in the same order. */
-  readonly logins: ReadonlyArray<ResolvedLogin>
-  readonly key: Uint8Array
-  readonly accounts: AccountBook
-  readonly moment: Moment
-  readonly expectations: Expectations
-  /** Absent if the job has no token store. */
-  readonly tokens?: TokenShelf
+  readonly grounds: Grounds
 }
 
 const unseen: EngineFinding = { _tag: "Unavailable" }
-const unresolved: ResolvedLogin = { _tag: "Unresolved", missing: ["no parameter was resolved"] }
 
-export const planTasks = (input: PlanInput): Plan => {
-  const { job, run_id, key, accounts, moment, engines, expectations } = input
-  const grounds = {
-    run_id,
-    key,
-    accounts,
-    moment,
-    // Without any experience: the longest that an execution may work.
-    expected: (engine: EngineReference) =>
-      expectedDuration(expectations, engine, job.execution.execution_timeout),
-    tokens: input.tokens ?? closedShelf,
-  }
+export const planTasks = ({ fitted, sessions, engines, grounds }: PlanInput): Plan => {
+  const { run_id, tokens } = grounds
   const tasks: Array<Task> = []
   const settled: Array<TaskVerdict> = []
-  const warnings = collectWarnings()
-  job.assignments.forEach((assignment, index) => {
+  const warnings: Array<Omit<PlanWarning, "count">> = []
+  for (const { assignment, login, fit } of fitted) {
     const { engine_reference, source } = assignment
     const finding = engines.get(engine_reference) ?? unseen
-    const seen = seeEngine(finding, input.fits[index])
-    const decision = planAssignment(assignment, input.logins[index] ?? unresolved, seen, grounds)
+    const decision = planAssignment(assignment, login, seeEngine(finding, fit), grounds)
     if (decision._tag === "Task") tasks.push(decision.task)
     else settled.push(decision.verdict)
-    for (const message of decision.warnings) warnings.add(engine_reference, message, source)
-    if (finding._tag === "Known") {
-      for (const message of finding.engine.warnings) warnings.add(engine_reference, message, source)
-    }
-  })
-  const expiring = tasks.flatMap((task) => expiringToken(task, grounds.tokens))
+    const ofEngine = finding._tag === "Known" ? finding.engine.warnings : []
+    for (const message of [...decision.warnings, ...ofEngine])
+      warnings.push({ engine_reference, message, source })
+  }
+  const expiring = tasks.flatMap((task) => expiringToken(task, tokens))
   for (const { token, source } of expiring)
-    warnings.add(token.engine_reference, tellExpiring(token, grounds.tokens.now), source)
+    warnings.push({
+      engine_reference: token.engine_reference,
+      message: tellExpiring(token, tokens.now),
+      source,
+    })
   const conflicts = findConflicts(tasks)
   return {
     run_id,
     tasks,
     settled,
-    sessions: job.sessions.map((session) => planSession(run_id, session)),
-    warnings: warnings.all(),
+    sessions: sessions.map((session) => planSession(run_id, session)),
+    warnings: alikeOnce(warnings),
     expiring: expiring.map(({ task_id, token }) => ({ task_id, token })),
     expired: [...tasks, ...settled].flatMap(({ task_id, ...access }) =>
-      expiredTokens(grounds.tokens, access).map((token) => ({ task_id, token })),
+      expiredTokens(tokens, access).map((token) => ({ task_id, token })),
     ),
     conflicts,
   }
@@ -127,30 +108,18 @@ const tellExpiring = (token: StoredToken, now: number): string =>
   `its stored token expires on ${dayOf(token.expires_at)}, in ${daysLeft(token, now)} days`
 
 const planSession = (run_id: RunId, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
-  const task = { task_id: TaskId.make(`${run_id}/session/${session_id}`), session_id }
-  return customer_id === undefined ? task : { ...task, customer_id }
+  return { task_id: TaskId.make(`${run_id}/session/${session_id}`), session_id, ...given({ customer_id }) }
 }
 
-const collectWarnings = () => {
-  const engines = new Map<string, Map<string, { -readonly [K in keyof PlanWarning]: PlanWarning[K] }>>()
-  return {
-    add: (engine_reference: EngineReference, message: string, source: string) => {
-      let messages = engines.get(engine_reference)
-      if (messages === undefined) engines.set(engine_reference, (messages = new Map()))
-      const known = messages.get(message)
-      if (known === undefined) messages.set(message, { engine_reference, message, source, count: 1 })
-      else known.count += 1
-    },
-    all: (): ReadonlyArray<PlanWarning> =>
-      [...engines.values()].flatMap((messages) => [...messages.values()]),
-  }
-}
+/** By engine, each in the order in which it came up first. */
+const alikeOnce = (warnings: ReadonlyArray<Omit<PlanWarning, "count">>): ReadonlyArray<PlanWarning> =>
+  [...Map.groupBy(warnings, ({ engine_reference }) => engine_reference).values()]
+    .flatMap((ofEngine) => [...Map.groupBy(ofEngine, ({ message }) => message).values()])
+    .flatMap((same) => same.slice(0, 1).map((first) => ({ ...first, count: same.length })))
 
 type ConflictingTask = Pick<Task, "task_id" | "customer_id" | "engine_reference" | "account">
 
-/** Over the tasks of one plan, or of several jobs' plans together. */
-export const findConflicts = (tasks: Iterable<ConflictingTask>): ReadonlyArray<Conflict> => {
-  const all = [...tasks]
+export const findConflicts = (all: ReadonlyArray<ConflictingTask>): ReadonlyArray<Conflict> => {
   const alike = (keyOf: (task: ConflictingTask) => string) =>
     [...Map.groupBy(all, keyOf).values()].filter(({ length }) => length > 1)
   const sameCustomer = alike(({ customer_id, engine_reference }) =>
@@ -168,9 +137,8 @@ export const findConflicts = (tasks: Iterable<ConflictingTask>): ReadonlyArray<C
 
 const idsOf = (tasks: ReadonlyArray<ConflictingTask>) => ({ task_ids: tasks.map(({ task_id }) => task_id) })
 
-// In which order tasks come, and which of them earlier runs had no time for, so that they come first in the
-// next one: pure. They keep the order in which they were left: a night that is always too short works through
-// all customers in turn, and those at the end of the job file do not wait for ever.
+// In which order tasks come: pure. Those that earlier runs had no time for come first, in the order in which
+// they were left: a night that is always too short works through all customers in turn.
 
 const isCarried = ({ settled, attempts }: TaskState): boolean => {
   if (settled?.fact.outcome !== "unfinished") return false
@@ -234,9 +202,8 @@ export const namedInOrder = (
   }
 }
 
-// The values that a job logs in with, registered as secrets before the first call to the service: from then
-// on, an echo of one is blanked wherever it appears. Also the names that the job itself contains, which are
-// not secrets even if somebody uses one as a user name.
+// The values that a job logs in with, registered as secrets before the first call to the service, so that an
+// echo is blanked; and the names in the job, which are no secrets even if somebody logs in with one.
 
 /** A key of a mapping may be a value with a misplaced colon: only what looks like a name is one. */
 const isName = (name: string): boolean => /^[A-Za-z][\w.-]{0,63}$/.test(name)

@@ -6,6 +6,7 @@
  */
 import { hash } from "node:crypto"
 import { Cause, Clock, Effect, Schema } from "effect"
+import { given } from "../base/Schemas.ts"
 import type { TaskKeys } from "../ledger/FactKeys.ts"
 import type { ExecutionId, RunId } from "../service/Ids.ts"
 import { keptBytes, whileHandled, type NewestAnswer } from "../client/AnswerBytes.ts"
@@ -81,11 +82,11 @@ const refuse = Effect.fnUntraced(function* (
 ) {
   const { what, run_id, task_id, execution_id } = about
   const landed = answer === undefined ? undefined : yield* landAside(about, answer)
-  const refused = { what, why, ...(landed === undefined ? {} : { landed }) }
+  const refused = { what, why, ...given({ landed }) }
   const isKnown = about.refused.some(
     (one) => one.what === what && one.why === why && one.landed?.sha256 === landed?.sha256,
   )
-  const ids = { run_id, task_id, ...(execution_id === undefined ? {} : { execution_id }) }
+  const ids = { run_id, task_id, ...given({ execution_id }) }
   if (!isKnown) yield* append({ _tag: "AnswerRefused", ...ids, ...refused } satisfies Fact, ...beside)
   return yield* new AnswerUnusable(refused)
 })
@@ -96,10 +97,7 @@ const landAside = Effect.fnUntraced(function* (about: Handled, { http_status, by
   const known = about.refused.find(({ landed }) => landed?.sha256 === sha256)?.landed
   if (known !== undefined) return known
   const landing = yield* Landing
-  const ids = {
-    ...(attempt === undefined ? {} : { attempt }),
-    ...(execution_id === undefined ? {} : { execution_id }),
-  }
+  const ids = given({ attempt, execution_id })
   const received_at = Math.trunc(yield* Clock.currentTimeMillis)
   return yield* landing.land({ kind: "unusable", run_id, task_id, ...ids, http_status, received_at }, bytes)
 })

@@ -29,12 +29,11 @@ import {
   taskOf,
 } from "./Night.ts"
 import type { Failure, Needs, Night, Row } from "./Night.ts"
-import { noteAnswered, noteAvailable, noteFailed, noteRefused, noteUnavailable } from "./Outage.ts"
+import { noteAnswered, noteAvailable, noteFailed, noteUnavailable } from "./Outage.ts"
 import { tell } from "./Progress.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
 import { askEngine, startAttempt, type StartResult } from "./StartAttempt.ts"
 import { dropToken, tokenEndOfRefusal } from "../tokens/TokenLogin.ts"
-import type { CallParts } from "./Work.ts"
 
 const notQueued = Effect.die("a task without a preparation is never queued")
 
@@ -60,9 +59,9 @@ export const proceed = Effect.fnUntraced(function* (
         return yield* enqueue(night, row, act)
       case "Follow": {
         const watch = yield* watched(night, row, act.last)
-        const due = dueOf(watch.order, watch.turns)
+        const due = dueOf(watch)
         if (due > (yield* Clock.currentTimeMillis)) return rest(night, row, due)
-        const left = yield* pollOnce(act.last, watch, night.heads)
+        const left = yield* pollOnce(watch, night.heads)
         if (left !== undefined) yield* settle(night, row.work.task_id, left)
         if (left !== undefined || watch.isClosed) yield* unwatch(row)
         break
@@ -80,7 +79,7 @@ const watched = Effect.fnUntraced(function* (night: Night, row: Row, last: OpenA
   const scope = yield* Scope.fork(night.scope)
   const watch = yield* Scope.provide(openWatch(orderOf(night, row, last.attempt), last), scope)
   row.watching = { watch, scope }
-  watch.turns.hints.onStir(() => stir(night, row))
+  watch.hints.onStir(() => stir(night, row))
   return watch
 })
 
@@ -97,21 +96,22 @@ const unusableStart = Effect.fail(
 /** A probe waits in its slot: what it looks for may be running with this customer and this login. */
 const enqueue = Effect.fnUntraced(function* (night: Night, row: Row, { probe, until }: StartAct) {
   const { work } = row
-  const { schedule, rules } = night
   if (work.prepare === undefined) {
     yield* settle(night, work.task_id, verdictLeft(taskOf(night, row)) ?? own("NIGHT_OVER"))
     return yield* leave(night, row)
   }
   // Nobody waits longer than that: the clock was set back since.
-  const latest = (yield* Clock.currentTimeMillis) + Duration.toMillis(rules.max_wait)
+  const latest = (yield* Clock.currentTimeMillis) + Duration.toMillis(night.rules.max_wait)
   const waitsUntil = until > latest ? 0 : until
-  if (probe) {
-    // What put it off may be known only from the facts of an earlier process.
-    schedule.owe(candidateOf(row), Math.max(row.probeAt, waitsUntil))
-    return yield* Effect.asVoid(Queue.offer(night.poke, undefined))
-  }
-  schedule.add(candidateOf(row), waitsUntil)
-  yield* release(night, work.task_id)
+  // What put a probe off may be known only from the facts of an earlier process.
+  yield* putOff(night, row, probe ? Math.max(row.probeAt, waitsUntil) : waitsUntil, probe)
+})
+
+/** Not sent before that time; a probe keeps its slot until then. */
+const putOff = Effect.fnUntraced(function* (night: Night, row: Row, until: number, isProbe: boolean) {
+  if (isProbe) night.schedule.owe(candidateOf(row), until)
+  else night.schedule.add(candidateOf(row), until)
+  yield* isProbe ? Queue.offer(night.poke, undefined) : release(night, row.work.task_id)
 })
 
 /** Begins one attempt in the slot that was taken for it. */
@@ -164,19 +164,15 @@ export const startTask = Effect.fnUntraced(function* (
   yield* tell({ _tag: "Started", task_id: work.task_id })
   const order = orderOf(night, row, act.attempt)
   const hints = yield* Hints
-  const call = callOf(instead ?? prepared.call, order.external_execution_id, hints.on)
-  const started = yield* Effect.result(
-    startAttempt(order, call, act.probe, beginStart(night, row, act, order)),
-  )
-  if (Result.isSuccess(started)) return yield* afterStart(night, row, candidate, started.success)
+  const parts = instead ?? prepared.call
+  const { external_execution_id } = order
+  const pairs = hints.on ? withHintPair(parts.hooks_extra_data) : parts.hooks_extra_data
+  const call = { ...parts, external_execution_id, hooks_extra_data: pairs }
+  const begin = beginStart(night, row, act, order)
+  const started = yield* Effect.result(startAttempt(order, call, act.probe, begin))
+  if (Result.isSuccess(started)) return yield* afterStart(night, row, candidate, started.success, act.probe)
   if (started.failure._tag !== "LoginOvertaken") return yield* started.failure
   yield* startTask(night, row, candidate)
-})
-
-const callOf = (parts: CallParts, external_execution_id: string, isHinted: boolean) => ({
-  ...parts,
-  external_execution_id,
-  hooks_extra_data: isHinted ? withHintPair(parts.hooks_extra_data) : parts.hooks_extra_data,
 })
 
 /** The login may not be sent now: the task waits, or has its verdict. */
@@ -189,9 +185,7 @@ const obeyHold = Effect.fnUntraced(function* (night: Night, row: Row, { probe }:
     return yield* leave(night, row)
   }
   if (held.until === undefined) return yield* defer(night, row, "foreign")
-  if (probe) return night.schedule.owe(candidateOf(row), held.until)
-  night.schedule.add(candidateOf(row), held.until)
-  yield* release(night, task_id)
+  yield* putOff(night, row, held.until, probe)
 })
 
 /** What the answer says of the engine and of waiting; what it says of the task, its facts say. */
@@ -200,6 +194,7 @@ const afterStart = Effect.fnUntraced(function* (
   row: Row,
   candidate: Candidate,
   result: StartResult,
+  isProbe: boolean,
 ) {
   switch (result.answer) {
     case "accepted":
@@ -217,32 +212,28 @@ const afterStart = Effect.fnUntraced(function* (
         return yield* defer(night, row, "foreign")
       }
       if (result.isSecretRefused === true) return yield* stopStarts(night, row)
-      if (result.isEngineAway) yield* noteRefused(night, row)
-      return yield* defer(
-        night,
-        row,
-        result.isEngineAway ? "engine_unavailable" : "not_created",
-        result.retry_after,
-      )
+      if (!result.isEngineAway) return yield* defer(night, row, "not_created", result.retry_after)
+      const { account, engine_reference } = candidateOf(row)
+      night.breaker.refused(engine_reference, account, yield* Clock.currentTimeMillis)
+      return yield* defer(night, row, "engine_unavailable", result.retry_after)
     }
     case "refused": {
-      if (result.login === "unproven") yield* noteFailed(night, row, result.probe)
+      if (result.login === "unproven") yield* noteFailed(night, row, isProbe)
       // With parameters instead of its token, it goes on in its slot: nothing ran, and no login was tried.
       const again = nextOf(night, row)._tag === "Start"
       return yield* again ? startTask(night, row, candidate) : proceed(night, row)
     }
     case "taken":
     case "lost":
-      yield* noteFailed(night, row, result.probe)
+      yield* noteFailed(night, row, isProbe)
       row.probeAt = (yield* Clock.currentTimeMillis) + probeAfterMs
       return yield* proceed(night, row)
   }
 })
 
 /**
- * How long a lost start gets to arrive before it is sent again with the same external id. While its run is
- * open, the probe finds it whenever it arrives; a short run must not be over by then, or its login would
- * run twice.
+ * A lost start gets this long to arrive before it is sent again with the same external id: a short run must
+ * not be over by then, or its login would run twice.
  */
 const probeAfterMs = 1_000
 
@@ -296,7 +287,7 @@ const defer = Effect.fnUntraced(function* (
   const since = (row.deferredSince ??= now)
   const act = nextOf(night, row)
   const isProbe = act._tag === "Start" && act.probe
-  if (why === "engine_unavailable") return yield* noteUnavailable(night, row, { since, asked, isProbe })
+  if (why === "engine_unavailable") return yield* noteUnavailable(night, row, since, asked, isProbe)
   row.deferrals += 1
   const lastAt = Math.min(since + Duration.toMillis(night.rules.max_wait), night.rules.deadlineAt ?? Infinity)
   const usual = waitMs(attemptWaits(night.rules.retry), row.deferrals, yield* Random.next, asked)
@@ -309,7 +300,5 @@ const defer = Effect.fnUntraced(function* (
     return yield* leave(night, row)
   }
   yield* noteWait(night, task_id, { reason: deferredReasons[why], until })
-  if (isProbe) return night.schedule.owe(candidateOf(row), until)
-  night.schedule.add(candidateOf(row), until)
-  yield* release(night, task_id)
+  yield* putOff(night, row, until, isProbe)
 })

@@ -8,16 +8,31 @@ import type { EngineReference, TaskId } from "../service/Ids.ts"
 import { DelayQueue } from "../base/Time.ts"
 import { hasNext, inLine, lengthOf, newLine, nextOf, shift, sortLine, type Line } from "../base/Text.ts"
 import { conflictKeys, type Candidate } from "../service/Execution.ts"
-import { openGate, OwedProbes, type StartGate } from "./OwedProbes.ts"
 import type { Claim, Limits, SlotShare } from "./SharedSlots.ts"
 
 /** Why a candidate is not started yet: no free slot, its time, its engine, or what it conflicts with. */
 export type WaitsFor = "slot" | "time" | "engine" | "conflict"
 
+/** How many starts an engine may get, and who is first while it is in doubt. */
+export interface StartGate {
+  readonly room: (engine: EngineReference) => number
+  readonly isInDoubt: (engine: EngineReference) => boolean
+  readonly trialOrder: (engine: EngineReference) => (one: Candidate, other: Candidate) => number
+}
+
+const openGate: StartGate = { room: () => Infinity, isInDoubt: () => false, trialOrder: () => () => 0 }
+
+/** A start whose answer was lost, and that is sent once more. */
+interface OwedProbe {
+  readonly candidate: Candidate
+  readonly notBefore: number
+}
+
 export class Schedule {
   #limits: Limits
   readonly #gate: StartGate
-  readonly #owed = new OwedProbes()
+  /** In the order in which they were lost. Their slots and accounts stay taken meanwhile. */
+  #owed: ReadonlyArray<OwedProbe> = []
   /** Engines with candidates; the one that was served last comes last. */
   readonly #ready = new Map<EngineReference, Line<Candidate>>()
   readonly #delayed = new DelayQueue<Candidate>()
@@ -63,10 +78,7 @@ export class Schedule {
     return { limit: this.#limits.max_in_flight, open: this.#inFlight.size, wanted }
   }
 
-  /**
-   * Asked when nothing of this run moves: candidates are ready, and only runs beside this one are in the way,
-   * of which one may still move: it will wake this one.
-   */
+  /** Only runs beside this one are in the way, and one of them may still move: it will wake this one. */
   isHeldUp(now: number): boolean {
     const share = this.#share
     const { limit, open, wanted } = this.claim(now)
@@ -105,11 +117,10 @@ export class Schedule {
   release(task_id: TaskId): void {
     const candidate = this.#inFlight.get(task_id)
     if (candidate === undefined) return
-    this.#inFlight.delete(task_id)
-    for (const key of conflictKeys(candidate)) count(this.#taken, key, -1)
-    count(this.#engineCount, candidate.engine_reference, -1)
-    for (const key of conflictKeys(candidate)) this.#unpark(key)
-    this.#share?.stir()
+    const keys = conflictKeys(candidate)
+    for (const key of keys) count(this.#taken, key, -1)
+    for (const key of keys) this.#unpark(key)
+    this.abandon(task_id)
   }
 
   /** What became of it cannot be known in this run: only its slot is free, not its customer or its login. */
@@ -134,7 +145,7 @@ export class Schedule {
   /** Queues the probe of a candidate that is in flight; it is not offered before `notBefore`. */
   owe(candidate: Candidate, notBefore: number): void {
     this.#noteWaiting(candidate, 1)
-    this.#owed.add(candidate, notBefore)
+    this.#owed = [...this.#owed, { candidate, notBefore }]
   }
 
   /** Candidates of this engine that are waiting here. */
@@ -156,14 +167,25 @@ export class Schedule {
    * probes go first; while an engine is in doubt they go last, so that it is tried by another account.
    */
   take(now: number): Candidate | undefined {
-    const mayStart = (isInDoubt: boolean) => (engine: EngineReference) =>
-      this.#gate.isInDoubt(engine) === isInDoubt &&
-      this.closedUntil(engine) <= now &&
-      this.#gate.room(engine) > 0
-    const first = this.#owed.take(now, mayStart(false))
-    const found = first ?? this.#takeReady(now) ?? this.#owed.take(now, mayStart(true))
+    const found = this.#takeOwed(now, false) ?? this.#takeReady(now) ?? this.#takeOwed(now, true)
     if (found !== undefined) this.#noteWaiting(found, -1)
     return found
+  }
+
+  #owedOn(): ReadonlyMap<EngineReference, ReadonlyArray<OwedProbe>> {
+    return Map.groupBy(this.#owed, ({ candidate }) => candidate.engine_reference)
+  }
+
+  #takeOwed(now: number, isInDoubt: boolean): Candidate | undefined {
+    for (const [engine, owed] of this.#owedOn()) {
+      if (this.#gate.isInDoubt(engine) !== isInDoubt) continue
+      if (this.closedUntil(engine) > now || this.#gate.room(engine) <= 0) continue
+      const found = owed.find(({ notBefore }) => notBefore <= now)
+      if (found === undefined) continue
+      this.#owed = this.#owed.filter((one) => one !== found)
+      return found.candidate
+    }
+    return undefined
   }
 
   #noteWaiting({ engine_reference, takesMs = 0 }: Candidate, change: 1 | -1): void {
@@ -193,26 +215,28 @@ export class Schedule {
   /** Removes everything that is still waiting, as at the deadline, or only what waits for one engine. */
   drain(engine_reference?: EngineReference): ReadonlyArray<Candidate> {
     const all: Array<Candidate> = []
-    const isMeant = (one: Candidate) =>
+    const isMeant = (one: Pick<Candidate, "engine_reference">) =>
       engine_reference === undefined || one.engine_reference === engine_reference
-    for (const [engine, line] of this.#ready) {
-      if (engine_reference !== undefined && engine !== engine_reference) continue
-      for (let one = shift(line); one !== undefined; one = shift(line)) all.push(one)
-      this.#ready.delete(engine)
-    }
-    for (const [key, lines] of this.#parked) {
+    const empty = (lines: Map<EngineReference, Line<Candidate>>) => {
       for (const [engine, line] of lines) {
-        if (engine_reference !== undefined && engine !== engine_reference) continue
+        if (!isMeant({ engine_reference: engine })) continue
         for (let one = shift(line); one !== undefined; one = shift(line)) all.push(one)
         lines.delete(engine)
       }
+    }
+    empty(this.#ready)
+    for (const [key, lines] of this.#parked) {
+      empty(lines)
       if (lines.size === 0) this.#parked.delete(key)
       this.#unpark(key)
     }
     for (const one of this.#delayed.remove(isMeant)) all.push(one)
-    const owed = this.#owed.remove(isMeant)
-    for (const one of owed) this.abandon(one.task_id)
-    all.push(...owed)
+    for (const { candidate } of this.#owed) {
+      if (!isMeant(candidate)) continue
+      this.abandon(candidate.task_id)
+      all.push(candidate)
+    }
+    this.#owed = this.#owed.filter(({ candidate }) => !isMeant(candidate))
     for (const one of all) this.#noteWaiting(one, -1)
     // Past its deadline, a run drains at every step: two of them would wake each other without end.
     if (all.length > 0) this.#share?.stir()
@@ -226,9 +250,10 @@ export class Schedule {
       const until = this.closedUntil(engine)
       if (until > now && (wake === undefined || until < wake)) wake = until
     }
-    for (const [engine, at] of this.#owed.firsts()) {
+    for (const [engine, owed] of this.#owedOn()) {
       // Without room, an answer wakes.
-      const until = Math.max(at, this.closedUntil(engine))
+      const first = Math.min(...owed.map(({ notBefore }) => notBefore))
+      const until = Math.max(first, this.closedUntil(engine))
       if (this.#gate.room(engine) > 0 && (wake === undefined || until < wake)) wake = until
     }
     return wake
@@ -245,8 +270,8 @@ export class Schedule {
     for (const lines of this.#parked.values())
       for (const line of lines.values()) put(inLine(line), "conflict")
     put(this.#delayed.values(), "time")
-    for (const one of this.#owed.values())
-      put([one], this.closedUntil(one.engine_reference) > now ? "engine" : "time")
+    for (const { candidate } of this.#owed)
+      put([candidate], this.closedUntil(candidate.engine_reference) > now ? "engine" : "time")
     return all
   }
 

@@ -12,10 +12,8 @@ import { own } from "../service/Ends.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { courseOf, isUnseen, type AttemptState, type ClosedAttempt, type Course } from "../ledger/RunState.ts"
 import { attemptKeys } from "../ledger/FactKeys.ts"
-import { leave, type Failure, type Night, type Row } from "./Night.ts"
-import { append } from "../ledger/Ledger.ts"
+import { leave, settle, type Failure, type Night, type Row } from "./Night.ts"
 import { noteFailed } from "./Outage.ts"
-import { tell } from "./Progress.ts"
 import { AnswerUnusable, defectOf, defectText, unusableText } from "./Quarantine.ts"
 import type { Reading } from "./Verdict.ts"
 
@@ -41,7 +39,7 @@ const catchUnusable = <A, E, R, B, R2>(
 /** A task for which an execution may exist. */
 export const guarded = <R>(night: Night, row: Row, task: Effect.Effect<void, Failure | AnswerUnusable, R>) =>
   catchUnusable(Effect.provideService(task, EngineOfCalls, row.work.engine_reference), (failure) =>
-    Effect.andThen(settleUnusable(night, row, failure), tellUnusable(row.work.task_id)),
+    settleUnusable(night, row, failure),
   )
 
 /** Only reads: a session that its customer ran alone, or a closed execution that was kept. */
@@ -53,11 +51,7 @@ export const guardedReading = <R>(
 ) =>
   catchUnusable(
     Effect.provideService(task, EngineOfCalls, night.states.get(task_id)?.planned.engine_reference),
-    (failure) => {
-      const message = unusableText(failure, night.run_id)
-      const written = writeUnusable(night, task_id, message, keptFacts(last, cutText(message)))
-      return Effect.andThen(Effect.uninterruptible(written), tellUnusable(task_id))
-    },
+    (failure) => settleAs(night, task_id, failure, last),
   )
 
 /** Results that cannot be used stay at the service, like those that cannot be reached. */
@@ -73,10 +67,9 @@ export const keptWhereUnusable = <R>(
 /** A task that is cut off meanwhile has this verdict, and gets no other. */
 const settleUnusable = Effect.fnUntraced(function* (night: Night, row: Row, failure: AnswerUnusable) {
   const { task_id } = row.work
-  const message = unusableText(failure, night.run_id)
   const course = foundOf(night, row)
   const last = course === undefined || course._tag === "Planned" ? undefined : course.last
-  yield* writeUnusable(night, task_id, message, keptFacts(last, cutText(message)))
+  yield* settleAs(night, task_id, failure, last)
   const isUntold = course === undefined || night.broken.has(task_id)
   if (isUntold || isUnseen(course)) yield* noteFailed(night, row, last?.probed === true)
   if (isUntold) night.schedule.abandon(task_id)
@@ -92,18 +85,10 @@ const foundOf = ({ states }: Night, { work }: Row): Course | undefined => {
   }
 }
 
-const writeUnusable = (night: Night, task_id: TaskId, message: string, beside: ReadonlyArray<Fact>) =>
-  append(...beside, {
-    _tag: "TaskSettled",
-    run_id: night.run_id,
-    task_id,
-    ...unusable,
-    message: cutText(message),
-  })
-
-const unusable = own("ANSWER_UNUSABLE")
-const tellUnusable = (task_id: TaskId) =>
-  tell({ _tag: "Settled", task_id, outcome: unusable.outcome, reason: unusable.reason })
+const settleAs = (night: Night, task_id: TaskId, failure: AnswerUnusable, last: AttemptState | undefined) => {
+  const message = cutText(unusableText(failure, night.run_id))
+  return settle(night, task_id, { ...own("ANSWER_UNUSABLE"), message }, keptFacts(last, message))
+}
 
 /** Whatever was proved before, nothing is deleted of a task that went wrong. */
 const keptFacts = (last: AttemptState | undefined, message: string): ReadonlyArray<Fact> => {

@@ -8,10 +8,7 @@ import { Context, Duration, Effect } from "effect"
 import type { Job } from "../jobs/Job.ts"
 import type { EngineReference } from "../service/Ids.ts"
 
-export interface Limits {
-  readonly max_in_flight: number
-  readonly per_engine: number
-}
+export type Limits = Job["concurrency"]
 
 /** What a run has open, and what it would start at once if it could. */
 export interface Claim {
@@ -41,29 +38,6 @@ const mayOpen = (own: Claim, others: ReadonlyArray<Claim>): boolean => {
     0,
   )
   return open + kept < limit
-}
-
-/** One run's part in the slots. */
-export interface SlotShare {
-  /** Whether its next execution may be opened now (milliseconds), on this engine or at all. */
-  readonly mayOpen: (now: number, engine?: EngineReference) => boolean
-  /** The jobs of the others. */
-  readonly jobs: () => ReadonlySet<string>
-  /** Whether others have executions open. */
-  readonly areOpen: (now: number) => boolean
-  /** Slots became free, or are not wanted any more: the others look again. */
-  readonly stir: () => void
-  /**
-   * Nothing of this run moves until slots become free (milliseconds). Returns whether another run may still
-   * make room for it.
-   */
-  readonly standStill: (now: number) => boolean
-  /** It has started something. */
-  readonly move: () => void
-  /** From now on it wants what this schedule has ready, and is woken when slots may be free. */
-  readonly attach: (schedule: Claimant, wake: () => void) => void
-  /** It opens nothing more, until it is attached again. */
-  readonly detach: () => void
 }
 
 interface Member {
@@ -107,26 +81,34 @@ export class SharedSlots {
       Object.assign(member, { schedule: own, wake, isStill: false })
       stir()
     }
-    const share: SlotShare = {
-      mayOpen: (now, engine) =>
+    const share = {
+      /** Whether its next execution may be opened now (milliseconds), on this engine or at all. */
+      mayOpen: (now: number, engine?: EngineReference): boolean =>
         mayOpen(
           member.schedule.claim(now, engine),
           others().map((one) => one.schedule.claim(now, engine)),
         ),
-      jobs: () => new Set(others().map((one) => one.job)),
-      areOpen: (now) => others().some((one) => one.schedule.claim(now).open > 0),
+      /** The jobs of the others. */
+      jobs: (): ReadonlySet<string> => new Set(others().map((one) => one.job)),
+      /** Whether others have executions open. */
+      areOpen: (now: number): boolean => others().some((one) => one.schedule.claim(now).open > 0),
+      /** Slots became free, or are not wanted any more: the others look again. */
       stir,
-      standStill: (now) => {
+      /** Nothing of it moves until slots become free. Whether another run may still make room for it. */
+      standStill: (now: number): boolean => {
         const wasStill = member.isStill
         member.isStill = true
         // Those who stand still already must learn that nobody is left to wait for.
         if (!wasStill) stir()
         return others().some((one) => mayMakeRoom(one, now))
       },
+      /** It has started something. */
       move: () => {
         member.isStill = false
       },
+      /** From now on it wants what this schedule has ready, and is woken when slots may be free. */
       attach: setSchedule,
+      /** It opens nothing more, until it is attached again. */
       detach: () => setSchedule(notYet(limits, new Map())),
     }
     /** Nothing is kept for it any longer until it has a schedule. */
@@ -141,6 +123,9 @@ export class SharedSlots {
   }
 }
 
+/** One run's part in the slots. */
+export type SlotShare = ReturnType<SharedSlots["join"]>["share"]
+
 // A run's part in the slots of its service while other runs go on beside it. A run that is alone has none,
 // and its job's own limits are all that counts.
 
@@ -148,9 +133,7 @@ export const SlotsBeside = Context.Reference<SlotShare | undefined>("nightjar/ex
   defaultValue: () => undefined,
 })
 
-/**
- * Slots are kept this long for a run that has not begun to execute: a plan takes seconds, at most minutes.
- */
+/** Slots are kept this long for a run that does not begin: a plan takes seconds, at most minutes. */
 const keptFor = Duration.minutes(10)
 
 /** Runs the work of a job with its part in these slots. */

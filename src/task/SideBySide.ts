@@ -51,25 +51,25 @@ export interface Turn {
 interface Shape {
   readonly names: ReadonlyArray<string>
   readonly isWhole: boolean
-  readonly logins: Array<TouchedLogin>
+  readonly logins: ReadonlyArray<TouchedLogin>
 }
 
-type Shapes = ReadonlyMap<string, ReadonlyMap<string, Shape>>
+/** By provider. */
+type Shapes = ReadonlyMap<string, ReadonlyArray<Shape>>
 
-/** By provider, then by their names. */
+const namesOf = ({ values }: TouchedLogin) => Object.keys(values).toSorted()
+
 const shapesOf = (logins: ReadonlyArray<TouchedLogin>): Shapes => {
-  const engines = new Map<string, Map<string, Shape>>()
-  for (const login of logins) {
-    const provider = sourceOf(login.engine_reference)
-    const shapes = engines.get(provider) ?? new Map<string, Shape>()
-    engines.set(provider, shapes)
-    const names = Object.keys(login.values).toSorted()
-    const key = JSON.stringify([login.isWhole, names])
-    const shape = shapes.get(key) ?? { names, isWhole: login.isWhole, logins: [] }
-    shapes.set(key, shape)
-    shape.logins.push(login)
-  }
-  return engines
+  const byProvider = Map.groupBy(logins, ({ engine_reference }) => sourceOf(engine_reference))
+  return new Map(
+    Array.from(byProvider, ([provider, own]) => {
+      const alike = Map.groupBy(own, (login) => JSON.stringify([login.isWhole, namesOf(login)]))
+      const shapes = [...alike.values()].flatMap((same) =>
+        same.slice(0, 1).map((first) => ({ names: namesOf(first), isWhole: first.isWhole, logins: same })),
+      )
+      return [provider, shapes]
+    }),
+  )
 }
 
 const within = (some: ReadonlyArray<string>, all: ReadonlyArray<string>): boolean =>
@@ -94,8 +94,8 @@ const mayBeSame = (one: Shape, other: Shape): boolean => {
 /** An engine on which both may send the same login; undefined if there is none. */
 const sharedLogin = (one: Shapes, other: Shapes): string | undefined => {
   for (const [provider, shapes] of one)
-    for (const mine of shapes.values())
-      for (const theirs of other.get(provider)?.values() ?? [])
+    for (const mine of shapes)
+      for (const theirs of other.get(provider) ?? [])
         if (mayBeSame(mine, theirs)) return theirs.logins[0]?.engine_reference
   return undefined
 }

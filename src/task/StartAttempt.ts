@@ -3,7 +3,8 @@
  * what it says of the login. A request that was sent is never abandoned, so an interrupted run does not
  * lose its answer.
  */
-import { Context, Data, Duration, Effect, Option, Result } from "effect"
+import { Context, Data, Duration, Effect, Option, Result, Struct } from "effect"
+import { given } from "../base/Schemas.ts"
 import { retrySchedule } from "../base/Time.ts"
 import { isAvailable } from "../client/EngineForms.ts"
 import { lookWaits } from "../client/Polling.ts"
@@ -21,11 +22,11 @@ import { accessOf, type Access, type EngineReference, type ExecutionId } from ".
 import { isOurs, readStart, readState, type Asked, type Conflict, type Started } from "./Attempt.ts"
 import { landBody, observed, type AttemptOrder } from "./AttemptOrder.ts"
 import { handleAnswer, refuseUnusable } from "./Quarantine.ts"
+import { isCallFailure } from "./Troubles.ts"
 import { keepTicket } from "../tokens/ExchangeTicket.ts"
 
-// What is learnt of a login, as facts: pure. From the answer to its start, and from the closing of its
-// execution. They are written in the same transaction as the answer and the closing, so that no crash comes
-// between the two; without any of them, the login counts as one that may have failed.
+// What is learnt of a login, as facts: pure. They are written with the answer or the closing that tells it;
+// without any of them, the login counts as one that may have failed.
 
 /** Whose login it is, and which attempt sent it. */
 export type LoginOrder = AttemptKeys & Access & LoginKeys
@@ -33,19 +34,17 @@ export type LoginOrder = AttemptKeys & Access & LoginKeys
 export type JudgedLogin = typeof CredentialRejected.Type | typeof LoginJudged.Type
 
 /** The account as the facts of a login name it. */
-export const sentKeys = ({ account: keys }: LoginKeys): Pick<typeof StartIntended.Type, "login"> => {
+const sentKeys = ({ account: keys }: LoginKeys): Pick<typeof StartIntended.Type, "login"> => {
   if (keys === undefined) return {}
-  const { absorbs } = keys
-  return { login: { ...keptKeys(keys), ...(absorbs === undefined ? {} : { former: absorbs }) } }
+  return { login: { ...keptKeys(keys), ...given({ former: keys.absorbs }) } }
 }
 
 const judged = (order: LoginOrder, verdict: LoginVerdict, answer?: string): ReadonlyArray<JudgedLogin> => {
   const { account: keys, fingerprint } = order
   if (keys === undefined) return []
   const { account, password } = keys
-  const login = fingerprint === undefined ? {} : { fingerprint }
-  const told = answer === undefined ? {} : { said: answer }
-  return [{ _tag: "LoginJudged", ...attemptKeys(order), account, password, ...login, verdict, ...told }]
+  const login = { account, password, ...given({ fingerprint }) }
+  return [{ _tag: "LoginJudged", ...attemptKeys(order), ...login, verdict, ...given({ said: answer }) }]
 }
 
 const rejected = (order: LoginOrder, reason: string): ReadonlyArray<JudgedLogin> => {
@@ -59,11 +58,7 @@ const said = (http_status: number | undefined): string =>
   http_status === undefined ? "no answer" : String(http_status)
 
 /** Nothing yet of a start that was accepted: its execution will tell. */
-export const judgeStart = (
-  order: AttemptOrder,
-  started: Started,
-  isProbe: boolean,
-): ReadonlyArray<JudgedLogin> => {
+const judgeStart = (order: AttemptOrder, started: Started, isProbe: boolean): ReadonlyArray<JudgedLogin> => {
   switch (started.answer) {
     case "accepted":
       return []
@@ -109,14 +104,12 @@ export const judgeFound = (
   const looked = readState(answer)
   if (looked._tag !== "Closed") return undefined
   const { status_code, status_reason, view } = looked
-  const { authentication_status } = view
-  const login = authentication_status === undefined ? {} : { authentication_status }
+  const login = given({ authentication_status: view.authentication_status })
   const closed = { ...attemptKeys(order), execution_id, status_code, status_reason, ...login }
   return judgeEnd(order, { _tag: "AttemptClosed", ...closed }, true)
 }
 
-/** The result of one start. `probe`: an earlier request was lost; this is the result of its probe. */
-export type StartResult = Exclude<Started, { readonly answer: "unusable" }> & { readonly probe: boolean }
+export type StartResult = Exclude<Started, { readonly answer: "unusable" }>
 
 const identifyTriesMax = 4
 
@@ -138,13 +131,13 @@ export const intentOf = (
     ...attemptKeys(order),
     external_execution_id,
     ...accessOf(order),
-    ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...given({ fingerprint }),
     ...sentKeys(order),
     ...tokenUse(order),
     probe,
     max_wait: Math.trunc(Duration.toMillis(order.max_wait)),
     ...(holdsAccount ? { holds_account: true } : {}),
-    ...(worker === undefined ? {} : { worker }),
+    ...given({ worker }),
   }
 }
 
@@ -154,25 +147,22 @@ export class LoginOvertaken extends Data.TaggedError("LoginOvertaken") {}
 /** Writes the intent, and answers the order as it has it; where it fails, nothing leaves. */
 type Begin = Effect.Effect<AttemptOrder, LedgerFailed | LoginOvertaken, Ledger>
 
-/** Section 4.1. Sends the start; `probe`: once more, because the answer to it was lost. */
+/**
+ * Section 4.1. Sends the start; `probe`: once more, because the answer to it was lost. A defect of ours
+ * counts as an answer: the request may have been sent, and is not sent again.
+ */
 export const startAttempt = Effect.fn("StartAttempt.start")(function* (
   order: AttemptOrder,
   call: StartCall,
   probe: boolean,
   begin: Begin,
 ) {
-  return { ...(yield* sendStart(order, call, probe, begin)), probe } satisfies StartResult as StartResult
-})
-
-/** A defect of ours counts as an answer: the request may have been sent, and is not sent again. */
-const sendStart = (order: AttemptOrder, call: StartCall, probe: boolean, begin: Begin) => {
   const withDefect: ReadonlyArray<Fact> = [
     { _tag: "StartAnswered", ...attemptKeys(order), answer: "unusable" },
     ...judgeStart(order, { answer: "lost", http_status: undefined }, probe),
   ]
-  const about = { what: "start", ...order, withDefect }
-  return Effect.uninterruptible(handleAnswer(about, sendOnce(order, call, probe, begin)))
-}
+  return yield* handleAnswer({ what: "start", ...order, withDefect }, sendOnce(order, call, probe, begin))
+}, Effect.uninterruptible)
 
 const sendOnce = Effect.fnUntraced(function* (
   given: AttemptOrder,
@@ -188,13 +178,9 @@ const sendOnce = Effect.fnUntraced(function* (
     Ledger,
     ledger,
   )
-  const answer = yield* service.startExecution(call, leaving).pipe(
-    Effect.catchIf(
-      (failure): failure is CallFailure =>
-        !(failure instanceof LedgerFailed || failure instanceof LoginOvertaken),
-      (failure): Effect.Effect<StartAnswer | CallFailure> => Effect.succeed(failure),
-    ),
-  )
+  const answer = yield* service
+    .startExecution(call, leaving)
+    .pipe(Effect.catchIf(isCallFailure, (failure) => Effect.succeed(failure)))
   const hasLeft = begun !== undefined
   const order = begun ?? given
   const { external_execution_id } = order
@@ -218,9 +204,8 @@ const sendOnce = Effect.fnUntraced(function* (
 })
 
 /**
- * A 503 says that nothing was created only if the engine's own page says that it is away while the service
- * answers: a gateway in front of both answers 503 after the start was passed on, too. A 401 or 403 says so
- * only if the same secret is refused for a read.
+ * A 503 created nothing only if the engine's page says that it is away while the service answers: a gateway
+ * answers 503 after a start was passed on, too. A 401 or 403 counts only if a read is refused as well.
  */
 const askAbout = Effect.fnUntraced(function* (
   { engine_reference, isDisbelieved }: AttemptOrder,
@@ -280,12 +265,9 @@ const startFacts = (order: AttemptOrder, started: Started, probe: boolean): Read
     _tag: "StartAnswered",
     ...attemptKeys(order),
     answer,
-    ...(http_status === undefined ? {} : { http_status }),
+    ...given({ http_status }),
     ...("status_reason" in started ? { status_reason: started.status_reason } : {}),
-    ...("execution_id" in started ? { execution_id: started.execution_id } : {}),
-    ...("session_id" in started && started.session_id !== undefined
-      ? { session_id: started.session_id }
-      : {}),
+    ...("execution_id" in started ? given(Struct.pick(started, ["execution_id", "session_id"])) : {}),
   }
   // A refusal that it showed counts, whatever becomes of the execution and of this process.
   if ("seen" in started && started.seen !== undefined)

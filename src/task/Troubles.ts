@@ -5,6 +5,7 @@
  * many calls fail.
  */
 import { Clock, Duration, Effect } from "effect"
+import { given } from "../base/Schemas.ts"
 import { everyCall, type CallFailure, type Service, type Tagged } from "../client/Service.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import type { EngineReference, RunId } from "../service/Ids.ts"
@@ -49,13 +50,8 @@ interface About {
 const about = ({ run_id }: Troubles, trouble: Trouble["trouble"], { since, engine }: About) => ({
   run_id,
   trouble,
-  ...(engine === undefined ? {} : { engine_reference: engine }),
+  ...given({ engine_reference: engine }),
   since: new Date(Math.trunc(since)).toISOString(),
-})
-
-const withNews = (troubles: Troubles, news: Trouble): Troubles => ({
-  ...troubles,
-  news: [...troubles.news, news],
 })
 
 export const began = (
@@ -63,8 +59,12 @@ export const began = (
   trouble: Trouble["trouble"],
   of: About & { readonly message: string },
 ): Troubles => {
-  const message = cutText(of.message)
-  return withNews(troubles, { _tag: "TroubleBegan", ...about(troubles, trouble, of), message })
+  const news = {
+    _tag: "TroubleBegan",
+    ...about(troubles, trouble, of),
+    message: cutText(of.message),
+  } as const
+  return { ...troubles, news: [...troubles.news, news] }
 }
 
 export const ended = (
@@ -72,8 +72,8 @@ export const ended = (
   trouble: Trouble["trouble"],
   of: About & { readonly failures: number },
 ): Troubles => {
-  const { failures } = of
-  return withNews(troubles, { _tag: "TroubleEnded", ...about(troubles, trouble, of), failures })
+  const news = { _tag: "TroubleEnded", ...about(troubles, trouble, of), failures: of.failures } as const
+  return { ...troubles, news: [...troubles.news, news] }
 }
 
 const isSilence = ({ _tag }: CallFailure): boolean => _tag === "NotSent" || _tag === "AnswerLost"
@@ -122,7 +122,7 @@ const callFailures: ReadonlySet<string> = new Set<CallFailure["_tag"]>([
   "UnexpectedAnswer",
 ])
 /** A failure of the caller says nothing about the service. */
-const isCallFailure = (failure: Tagged): failure is CallFailure => callFailures.has(failure._tag)
+export const isCallFailure = (failure: Tagged): failure is CallFailure => callFailures.has(failure._tag)
 
 /** The service, with every answer and every failure noted; `told` runs when something became known. */
 export const noting = (

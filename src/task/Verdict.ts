@@ -2,6 +2,7 @@
  * How a task ends: pure. The end of its last execution, the counts and the answers of its results endpoints
  * become one outcome with a reason and the one who must act, and decide whether the execution may be deleted.
  */
+import { given } from "../base/Schemas.ts"
 import { countedTotal, mayBring, type ProductsCount } from "../service/FlowResults.ts"
 import { own, type Verdict } from "../service/Ends.ts"
 import type { AttemptDrained, AttemptKept, ProofLine } from "../ledger/Fact.ts"
@@ -52,10 +53,7 @@ const kept = (
   return { _tag: "Kept", reason, families, message }
 }
 
-/**
- * Whether something was counted of which nothing arrived, and no endpoint that may return it answered with
- * results at all.
- */
+/** Something was counted of which nothing arrived, and no endpoint that may have it answered with results. */
 const isUnreachable = ({ families }: DrainProof, findings: ReadonlyArray<SourceFinding>): boolean =>
   families.some(
     ({ family, counted = 0, landed }) =>
@@ -98,16 +96,13 @@ export const verdictOf = (end: Verdict, reading: Reading): Verdict => {
 
 const partial = ({ message }: { readonly message?: string }): Verdict => ({
   ...own("RESULTS_PARTIAL"),
-  ...(message === undefined ? {} : { message }),
+  ...given({ message }),
 })
 
 const isSecretRefused = ({ reading }: Pulled[number]): boolean =>
   reading._tag === "Refused" && (reading.http_status === 401 || reading.http_status === 403)
 
-/**
- * For a listed flow session: there is no execution, so nothing is counted and nothing deleted. `wasRead`: the
- * run has partial results of it.
- */
+/** Nothing is counted and nothing deleted. `wasRead`: the run has partial results of it. */
 export const verdictOfSession = (pulled: Pulled, wasRead: boolean): Verdict => {
   const last = pulled.at(-1)?.reading
   if (last?._tag === "Final") return own("COMPLETED")

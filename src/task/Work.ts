@@ -3,7 +3,7 @@
  * arrive redacted and stay so until a request is written.
  */
 import type { Duration, Effect } from "effect"
-import type { Access, CustomerId, SessionId, TaskId } from "../service/Ids.ts"
+import type { Access, TaskId } from "../service/Ids.ts"
 import type { StartCall } from "../client/Service.ts"
 import type { Verdict } from "../service/Ends.ts"
 import type { Job } from "../jobs/Job.ts"
@@ -48,13 +48,6 @@ export interface TaskWork extends Access, LoginKeys {
   readonly needs?: Duration.Duration
   /** When to look at its execution, as `planLooks` gives it; empty or absent if nothing is known. */
   readonly looks?: ReadonlyArray<number>
-}
-
-/** A flow session that a customer ran alone: pulled, nothing executed. */
-export interface SessionWork {
-  readonly task_id: TaskId
-  readonly session_id: SessionId
-  readonly customer_id: CustomerId | undefined
 }
 
 /** The job's rules. */

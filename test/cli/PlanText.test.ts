@@ -29,7 +29,6 @@ const taskOf = (index: number): Task => ({
     isByHand: true,
   },
   isByHand: true,
-  fitted: true,
   availability: "ready",
   expected: Duration.minutes(index % 2 === 0 ? 2 : 5),
   source: "job.yaml:1:1",

@@ -35,9 +35,7 @@ const decisionFor = (status: number, body: string, list = status) =>
     yield* TestClock.adjust("1 hours")
     const finding = yield* Fiber.join(fiber)
     const decision = planOn(assignment({ features: [] }), login({ username: "u" }), finding, grounds())
-    return decision._tag === "Task"
-      ? { availability: decision.task.availability, fitted: decision.task.fitted }
-      : decision.verdict
+    return decision._tag === "Task" ? { availability: decision.task.availability } : decision.verdict
   })
 
 const verdict = (found: string) => ({
@@ -61,7 +59,6 @@ describe("an engine in planning", () => {
     }
     expect(yield* decisionFor(200, JSON.stringify(details))).toEqual({
       availability: "ready",
-      fitted: true,
     })
   })
 
@@ -82,7 +79,7 @@ describe("an engine in planning", () => {
   })
 
   effect("is waited for if there is no answer, or one that asks to wait", function* () {
-    const away = { availability: "unavailable", fitted: false }
+    const away = { availability: "unavailable" }
     expect(yield* decisionFor(200, "<html>")).toEqual(away)
     expect(yield* decisionFor(503, '{"detail":"maintenance"}')).toEqual(away)
     expect(yield* decisionFor(500, "")).toEqual(away)

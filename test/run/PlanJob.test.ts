@@ -13,39 +13,35 @@ import { runNight } from "../../src/run/Nightly.ts"
 import { askedAgain, askedBy, narrowed, planJob, planningFacts, removedFacts } from "../../src/run/PlanJob.ts"
 import { rulesOf, sessionsToPull, sourceFacts, subjectsOf, worksOf } from "../../src/run/PlanJob.ts"
 import type { Asked, JobPlan } from "../../src/run/PlanJob.ts"
-import { noExpectations } from "../../src/task/Expectations.ts"
 import { planTasks } from "../../src/task/Plan.ts"
 import { KnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { anId, type AnyId } from "../harness/Id.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
-import { assignment, fitOf, key, known, login, moment, noAccounts } from "../task/Samples.ts"
+import { assignment, fitOf, grounds as groundsOf, known, login, noExpectations } from "../task/Samples.ts"
 import { executed, idOf, planned, run_id, settled, started } from "../report/Samples.ts"
 
-const grounds = { run_id, key, accounts: noAccounts, moment, expected: () => Duration.zero }
+const grounds = groundsOf({ run_id })
 /** Customers whose password the engine's form refuses are settled by the plan. */
 const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = []): JobPlan => {
   const of = (id: string) => assignment({ customer_id: anId(id), source: `a.csv:${id}` })
-  const assignments = [...ready, ...refused].map(of)
-  const logins = [
-    ...ready.map((id) => login({ username: `user-${id}`, password: "pass" })),
-    ...refused.map((id) => login({ username: `user-${id}` })),
+  const assigned = [
+    ...ready.map((id) => [of(id), login({ username: `user-${id}`, password: "pass" })] as const),
+    ...refused.map((id) => [of(id), login({ username: `user-${id}` })] as const),
   ]
   const { engine_reference } = of("any")
   const place = { file: "job.yaml", line: 1, column: 1 }
   const sessions = ready.length === 0 ? [] : [{ session_id: anId("s-1"), customer_id: anId("c-7"), place }]
   const more = sessions.map(() => ({ session_id: anId("s-2"), customer_id: undefined, place }))
   const others = [...sessions, ...more]
-  const { concurrency, execution } = jobOf([])
   const plan = planTasks({
-    job: { assignments, sessions: others, concurrency, execution },
-    run_id,
+    fitted: assigned.map(([assignment, login]) => ({
+      assignment,
+      login,
+      fit: fitOf(assignment, login, known()),
+    })),
+    sessions: others,
     engines: new Map([[engine_reference, known()]]),
-    fits: assignments.map((one, index) => fitOf(one, logins[index], known())),
-    logins,
-    key,
-    accounts: noAccounts,
-    moment,
-    expectations: noExpectations,
+    grounds,
   })
   const learnt = { expectations: noExpectations, carried: [] }
   return { job: jobOf([]), plan, grounds, learnt, partly: new Set() }
@@ -378,7 +374,7 @@ describe("the plan of a job", () => {
       }
       const learntFor = (id: string) =>
         Effect.map(planJob(of("job", 60), anId(id), undefined), ({ learnt }) =>
-          learnt.expectations.past.all.map((ms) => Math.floor(ms / 60_000)),
+          learnt.expectations.all.map((ms) => Math.floor(ms / 60_000)),
         )
       return [yield* learntFor("job.2026-11-25"), yield* learntFor("job.2026-11-24")]
     })
@@ -391,8 +387,8 @@ describe("the plan of a job", () => {
   it("gives every task of the run what starts it, if the job still names it, and its usual duration", () => {
     const planned1 = planOf(["c-1"])
     const run = fold([planned("c-1"), planned("c-9"), plannedSession("s-1", { customer_id: anId("c-7") })])
-    const usual = Duration.minutes(3)
-    const expectations = { ...noExpectations, byEngine: new Map([["bank:website", usual]]) }
+    const usualMs = 180_000
+    const expectations = { ...noExpectations, byEngine: new Map([["bank:website", [usualMs]]]) }
     const learnt = { ...planned1.learnt, expectations }
     const [works, unlearnt, shown] = live(makeNights(), function* () {
       const works = yield* worksOf({ ...planned1, learnt }, run)
@@ -414,9 +410,13 @@ describe("the plan of a job", () => {
       account: expect.objectContaining({ isByHand: true }),
       prepare: expect.anything(),
     }
-    const usualMs = Duration.toMillis(usual)
     expect(works).toStrictEqual(
-      [started, work("c-9")].map((one) => ({ ...one, looks: [], takesMs: usualMs, tailMs: usualMs })),
+      [{ ...started, needs: Duration.millis(usualMs) }, work("c-9")].map((one) => ({
+        ...one,
+        looks: [],
+        takesMs: usualMs,
+        tailMs: usualMs,
+      })),
     )
     expect(unlearnt).toStrictEqual(
       [started, work("c-9")].map((one) => ({ ...one, looks: [], takesMs: undefined, tailMs: 0 })),

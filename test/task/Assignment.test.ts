@@ -292,8 +292,8 @@ describe("an assignment", () => {
       decide({ finding: known({}, false) }),
     ]
     expect(decisions).toMatchObject([
-      { _tag: "Task", task: { availability: "unavailable", fitted: false } },
-      { _tag: "Task", task: { availability: "unavailable", fitted: true } },
+      { _tag: "Task", task: { availability: "unavailable" } },
+      { _tag: "Task", task: { availability: "unavailable" } },
     ])
   })
 
@@ -321,7 +321,6 @@ describe("an assignment", () => {
       lacking: [],
       outside: [],
       fingerprint: fingerprintLogin(key, "bank:website", { ...values, branch: 12 }),
-      fitted: true,
       availability: "ready",
       expected: Duration.millis(60_000),
       source: "jobs/a.yaml:1:1",
@@ -350,7 +349,7 @@ describe("an assignment", () => {
   it("waits unfitted for an engine that has not been seen yet, and is decided when it is", () => {
     const given = login({ ...values, branch: "12" })
     const task = taskOf({ login: given, finding: away })
-    expect(task).toMatchObject({ fitted: false, availability: "unavailable" })
+    expect(task).toMatchObject({ availability: "unavailable" })
     expect(refitOn(task, known(), grounds())).toEqual(decide({ login: given }))
     const always = refitOn(task, known({ action_required_frequency: "always" }), grounds())
     expect(always).toMatchObject({ verdict: { reason: "CUSTOMER_INTERVENTION_REQUIRED" } })

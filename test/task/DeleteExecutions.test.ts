@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fc from "fast-check"
-import { deleteExecutions, dueDeletions, pendingDeletions } from "../../src/task/DeleteExecutions.ts"
+import { deleteAll, dueDeletions, pendingDeletions } from "../../src/task/DeleteExecutions.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
@@ -156,7 +156,7 @@ const deleted = (
     for (let night = 0; night < runs; night++) {
       const before = foldRun(yield* ledger.facts(run_id))
       if (before === undefined) return yield* Effect.die("no beginning")
-      yield* deleteExecutions(before, untilAt)
+      yield* deleteAll(before.started.run_id, dueDeletions(before), untilAt)
     }
     const run = foldRun(yield* ledger.facts(run_id))
     if (run === undefined) return yield* Effect.die("no beginning")
@@ -279,7 +279,7 @@ describe("deleting", () => {
         `CREATE TRIGGER full BEFORE INSERT ON facts WHEN NEW.tag = 'DeleteIntended'
           BEGIN SELECT RAISE(ABORT, 'disk full'); END`,
       )
-      const failure = yield* Effect.flip(deleteExecutions(run, Infinity))
+      const failure = yield* Effect.flip(deleteAll(run.started.run_id, dueDeletions(run), Infinity))
       expect([failure._tag, failure.message, calls]).toEqual(["LedgerFailed", "disk full", []])
     }).pipe(Effect.provide([Ledger.layerOver(database), scripted({}, calls)]))
   })

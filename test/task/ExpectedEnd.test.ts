@@ -123,7 +123,7 @@ const errorOf = (seed: number): number => {
       ...task,
       account: task.account.account,
     }))
-    const end = expectEnd(candidates, job.concurrency, learnt.expectations.past, undefined)
+    const end = expectEnd(candidates, job.concurrency, learnt.expectations, undefined)
     const begunAt = yield* Clock.currentTimeMillis
     yield* runNight(job, { ...options, further: true })
     const took = (yield* Clock.currentTimeMillis) - begunAt

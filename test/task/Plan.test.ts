@@ -1,43 +1,37 @@
 /** Whole plans: order, sessions, warnings, conflicts, and how long tasks are expected to take. */
 import { it } from "@effect/vitest"
-import { Duration } from "effect"
+import { Array as Arr, Duration } from "effect"
 import { describe, expect } from "vitest"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { estimateNight, expectedDurations, neededBefore, tailsOf } from "../../src/task/Expectations.ts"
-import { takesOf, expectedDuration, noExpectations } from "../../src/task/Expectations.ts"
+import { takesOf, expectedDuration } from "../../src/task/Expectations.ts"
+import type { ResolvedLogin } from "../../src/task/Assignment.ts"
 import { findConflicts, planTasks, type PlanInput } from "../../src/task/Plan.ts"
-import { assignment, fitOf, key, known, login, moment, noAccounts } from "./Samples.ts"
+import { assignment, fitOf, grounds, known, login, noExpectations } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
 
-const job = (
-  assignments: ReadonlyArray<Assignment>,
-  sessions: PlanInput["job"]["sessions"] = [],
-): PlanInput["job"] => ({
+const job = (assignments: ReadonlyArray<Assignment>, sessions: PlanInput["sessions"] = []) => ({
   assignments,
   sessions,
-  concurrency: { max_in_flight: 2, per_engine: 1 },
-  execution: {
-    execution_timeout: Duration.seconds(60),
-    unlock_protected_data: false,
-    max_wait: Duration.millis(1),
-  },
 })
-const input = (changes: Partial<PlanInput> & Pick<PlanInput, "job" | "logins">): PlanInput => {
+/** `logins`: one for each assignment, in the same order. */
+const input = ({
+  job: { assignments, sessions },
+  logins,
+  ...changes
+}: Partial<PlanInput> & {
+  readonly job: ReturnType<typeof job>
+  readonly logins: ReadonlyArray<ResolvedLogin>
+}): PlanInput => {
   const engines = changes.engines ?? new Map([["bank:website", known()]])
-  return {
-    run_id: anId("n.2026-11-21"),
-    engines,
-    fits: changes.job.assignments.map((one, index) =>
-      fitOf(one, changes.logins[index], engines.get(one.engine_reference)),
-    ),
-    key,
-    accounts: noAccounts,
-    moment,
-    expectations: noExpectations,
-    ...changes,
-  }
+  const fitted = Arr.zipWith(assignments, logins, (assignment, login) => ({
+    assignment,
+    login,
+    fit: fitOf(assignment, login, engines.get(assignment.engine_reference)),
+  }))
+  return { fitted, sessions, engines, grounds: grounds({ run_id: anId("n.2026-11-21") }), ...changes }
 }
 const place = { file: "job.yaml", line: 1, column: 1 }
 const customer = (id: string, changes: Partial<Assignment> = {}) =>
@@ -179,29 +173,20 @@ describe("expected durations", () => {
     const expectations = expectedDurations(runs, Duration.millis(100), polling)
     expect(expectations).toEqual({
       byEngine: new Map([
-        ["a", Duration.millis(20)],
-        ["b", Duration.millis(100)],
+        ["a", [10, 20, 30]],
+        ["b", [100]],
       ]),
-      overall: Duration.millis(25),
-      past: {
-        byEngine: new Map([
-          ["a", [10, 20, 30]],
-          ["b", [100]],
-        ]),
-        own: new Map(),
-        all: [10, 20, 30, 100],
-        ends: new Map([
-          ["a", [10, 20, 30]],
-          ["b", [100]],
-        ]),
-        closing: 0,
-      },
+      own: new Map(),
+      all: [10, 20, 30, 100],
+      ends: new Map([
+        ["a", [10, 20, 30]],
+        ["b", [100]],
+      ]),
+      closing: 0,
     })
-    const week = Duration.days(7)
-    expect([expectations, noExpectations].map((known) => expectedDuration(known, anId("c"), week))).toEqual([
-      Duration.millis(25),
-      week,
-    ])
+    const [known, week] = [[expectations, noExpectations], Duration.days(7)]
+    expect(known.map((one) => expectedDuration(one, anId("c"), week))).toEqual([Duration.millis(25), week])
+    expect(expectedDuration(expectations, anId("a"), week)).toEqual(Duration.millis(20))
   })
 
   it("tell when executions ended by the service's dates, unless these say that they ended after that was seen", () => {
@@ -209,7 +194,7 @@ describe("expected durations", () => {
       ["a", 30, false, 21],
       ["a", 10, false, 600],
     ])
-    const { ends, all } = expectedDurations(runs, Duration.millis(100), polling).past
+    const { ends, all } = expectedDurations(runs, Duration.millis(100), polling)
     expect([ends.get("a"), all]).toEqual([
       [10, 21],
       // Looked at after 4, 8, 14 and 21 milliseconds.
@@ -227,11 +212,11 @@ describe("expected durations", () => {
         polling,
       )
     const steady = twice((customer, night) => 100 * customer + night)
-    expect(steady.past.own.get("c-3/a")).toEqual([302, 302])
+    expect(steady.own.get("c-3/a")).toEqual([302, 302])
     const task = (customer: string) => ({ customer_id: anId(customer), engine_reference: anId("a") })
     expect(["c-5", "c-6"].map((customer) => takesOf(steady, task(customer)))).toEqual([503, 302])
     const alike = twice((customer, night) => 100 * ((3 * customer * night) % 7))
-    expect([alike.past.own.size, takesOf(alike, task("c-5"))]).toEqual([0, 350])
+    expect([alike.own.size, takesOf(alike, task("c-5"))]).toEqual([0, 350])
   })
 
   it("of a task and of those that must follow it are its tail, the longest first [decision 7 tails]", () => {
@@ -270,7 +255,7 @@ describe("expected durations", () => {
         ),
         Duration.minutes(1),
         polling,
-      ).past.all
+      ).all
     // Accepted at 1,000, over at 1,010 and 1,030.
     const times = [1_000, 1_001, 1_010, 1_011, 1_030, 1_031]
     expect(times.map(taken)).toEqual([[10, 30], [], [], [10], [10], [10, 30]])
@@ -292,7 +277,7 @@ describe("expected durations", () => {
         runs.flatMap((one) => run(...one)),
         Duration.millis(100),
         polling,
-      ).past.closing
+      ).closing
     const executions = [
       ["a", 30],
       ["a", 10],

@@ -7,10 +7,12 @@ import type { Assignment } from "../../src/jobs/Job.ts"
 import type { ParameterSource } from "../../src/jobs/Scalars.ts"
 import { planAssignment, refitTask, seeEngine } from "../../src/task/Assignment.ts"
 import type { Decision, Grounds, ResolvedLogin, Task } from "../../src/task/Assignment.ts"
+import type { Expectations } from "../../src/task/Expectations.ts"
 import { secretFields, type EngineFinding, type Fit } from "../../src/client/EngineForms.ts"
 import { makeFitter, type FormCase } from "../../src/client/FitForms.ts"
 import { AccountBook, newAccount, type RejectedLogin } from "../../src/ledger/Accounts.ts"
 import type { AccountKeys } from "../../src/privacy/Fingerprint.ts"
+import { closedShelf } from "../../src/tokens/TokenLogin.ts"
 import { anId } from "../harness/Id.ts"
 
 export const paramsForm = (
@@ -170,11 +172,21 @@ export const rejectedAccount = (
 /** The same of a login that only an earlier version knew. */
 export const unknownAccount = { account: "was", identity: [] }
 
+/** As before the first run. */
+export const noExpectations: Expectations = {
+  byEngine: new Map(),
+  own: new Map(),
+  all: [],
+  ends: new Map(),
+  closing: 0,
+}
+
 export const grounds = (changes: Partial<Grounds> = {}): Grounds => ({
   run_id: anId("nightly.2026-11-21"),
   key,
   accounts: noAccounts,
   moment,
   expected: () => Duration.minutes(1),
+  tokens: closedShelf,
   ...changes,
 })

@@ -4,7 +4,7 @@ import { flowResultsSource, profileSource, readProductsCount } from "../../src/s
 import type { ResultsSource } from "../../src/service/FlowResults.ts"
 import { findingOf } from "../../src/task/DrainProof.ts"
 import { own } from "../../src/service/Ends.ts"
-import type { SourceReading } from "../../src/task/ReadSource.ts"
+import type { SourceReading } from "../../src/task/PullResults.ts"
 import { judgeReadings, unwanted, verdictOf, verdictOfSession, type Reading } from "../../src/task/Verdict.ts"
 
 const pulled = (source: ResultsSource, reading: SourceReading) => ({ source, reading })

@@ -3,12 +3,11 @@
  * reason for which it logs in nobody.
  */
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import type { Assignment } from "../../src/jobs/Job.ts"
 import type { StoredToken } from "../../src/tokens/StoredToken.ts"
 import type { Decision, ResolvedLogin } from "../../src/task/Assignment.ts"
-import { noExpectations } from "../../src/task/Expectations.ts"
 import { AccountBook, newAccount } from "../../src/ledger/Accounts.ts"
 import { fingerprintLogin, keptKeys } from "../../src/privacy/Fingerprint.ts"
 import { planTasks } from "../../src/task/Plan.ts"
@@ -32,8 +31,6 @@ import {
   key,
   known,
   login,
-  moment,
-  noAccounts,
   rejectedAccount,
   rejectedLogin,
   unknownAccount,
@@ -288,25 +285,10 @@ describe("a plan with tokens", () => {
   const given = login(values)
   const planOf = (tokens: ReadonlyArray<StoredToken>) =>
     planTasks({
-      job: {
-        assignments: [about],
-        sessions: [],
-        concurrency: { max_in_flight: 1, per_engine: 1 },
-        execution: {
-          execution_timeout: Duration.seconds(60),
-          unlock_protected_data: false,
-          max_wait: Duration.millis(1),
-        },
-      },
-      run_id: anId("n.2026-11-21"),
+      fitted: [{ assignment: about, login: given, fit: fitOf(about, given, known()) }],
+      sessions: [],
       engines: new Map([["bank:website", known()]]),
-      fits: [fitOf(about, given, known())],
-      logins: [given],
-      key,
-      accounts: noAccounts,
-      moment,
-      expectations: noExpectations,
-      tokens: makeShelf(tokens, service, now),
+      grounds: grounds({ tokens: makeShelf(tokens, service, now) }),
     })
   const told = (token: StoredToken) => {
     const { expiring, expired, warnings } = planOf([token])

@@ -41,7 +41,6 @@ const previewJob = Effect.fnUntraced(function* (job: Job, part: ReadonlySet<stri
   const kept = new Set(learnt.carried)
   const carried = preview.starting.filter((task) => kept.has(accessKey(task)))
   const deadlineIn = deadlineAt === undefined ? undefined : deadlineAt - now
-  const { past } = learnt.expectations
   const candidates = inStartOrder(ahead, learnt).map(asCandidate)
   return {
     ...preview,
@@ -49,7 +48,10 @@ const previewJob = Effect.fnUntraced(function* (job: Job, part: ReadonlySet<stri
     isLeft,
     carried: new Set<string>(carried.map(({ task_id }) => task_id)),
     expected: estimateNight(ahead, job.concurrency, plan.conflicts),
-    end: ahead.length === 0 ? undefined : expectEnd(candidates, job.concurrency, past, deadlineIn),
+    end:
+      ahead.length === 0
+        ? undefined
+        : expectEnd(candidates, job.concurrency, learnt.expectations, deadlineIn),
     calls: expectedCalls(ahead, job.polling, looksOf(learnt, job)),
     sources: differences(job.sources),
   } satisfies Preview as Preview
