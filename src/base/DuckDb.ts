@@ -1,6 +1,6 @@
 /**
  * The analytical database, and the only room that knows @duckdb/node-api and Promises. A connection lives in
- * a scope, runs one statement at a time unless told otherwise, answers with JSON-safe rows, and stops its
+ * a scope, runs one statement at a time, answers with JSON-safe rows, and stops its
  * statement when its fiber is interrupted. No extension is ever downloaded; times are UTC.
  */
 import { closeSync, existsSync, openSync, readSync } from "node:fs"
@@ -10,7 +10,6 @@ import {
   BOOLEAN,
   DOUBLE,
   DuckDBArrayValue,
-  DuckDBDateValue,
   DuckDBInstance,
   DuckDBListValue,
   DuckDBMapValue,
@@ -30,8 +29,7 @@ import {
   type DuckDBType,
   type DuckDBValue,
 } from "@duckdb/node-api"
-import { Cause, Context, Effect, Layer, Stream, type Scope } from "effect"
-import pLimit from "p-limit"
+import { Cause, Context, Effect, Layer, Semaphore, Stream, type Scope } from "effect"
 import { failureOf, type DuckDbFailed } from "./DuckDbFailed.ts"
 import { durableFiles } from "./DurableFile.ts"
 
@@ -56,11 +54,9 @@ export interface DuckDbLimits {
    * opened read-only; what does not fit into memory fails. Neither can change a setting.
    */
   readonly files?: "own" | "none"
-  /** Where DuckDB may put what does not fit into memory. */
-  readonly temporaryFolder?: string
 }
 
-export const closedConfiguration = (limits: DuckDbLimits): Record<string, string> => ({
+const closedConfiguration = (limits: DuckDbLimits): Record<string, string> => ({
   threads: String(limits.threads ?? 2),
   // Of a new file: with the usual 256 KiB a small one is twice as large, as few tables fill a block.
   default_block_size: "65536",
@@ -77,13 +73,12 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   enable_external_file_cache: "false",
   ...(limits.isUncompressed === true ? { force_compression: "uncompressed" } : {}),
   ...(limits.memoryLimit === undefined ? {} : { memory_limit: limits.memoryLimit }),
-  ...(limits.temporaryFolder === undefined ? {} : { temp_directory: limits.temporaryFolder }),
   ...(limits.files === "none" ? { temp_directory: "" } : {}),
   ...(limits.files === undefined ? {} : { enable_external_access: "false" }),
 })
 
 /** Only possible on an open database, and valid for all its connections. The last one closes the others. */
-export const settingsOnceOpen = (limits: DuckDbLimits): ReadonlyArray<string> => [
+const settingsOnceOpen = (limits: DuckDbLimits): ReadonlyArray<string> => [
   "SET GLOBAL TimeZone = 'UTC'",
   ...(limits.files === "none" ? ["SET GLOBAL disabled_filesystems = 'LocalFileSystem'"] : []),
   ...(limits.files === undefined ? [] : ["SET GLOBAL lock_configuration = true"]),
@@ -120,7 +115,7 @@ const isDatabase = (path: string): boolean => {
 }
 
 /** `mode` is that of the final file: 0600, or 0640 if the job shares its tables. */
-export const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPath: string, mode: number) {
+const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPath: string, mode: number) {
   const files = yield* durableFiles
   const failed = (cause: unknown) => failureOf(`swap ${buildPath} -> ${finalPath}`, cause)
   // Opening a path that does not exist would create and publish an empty database.
@@ -175,7 +170,6 @@ const jsonObject = (value: Exclude<DuckDBValue, null | boolean | number | bigint
   if (value instanceof DuckDBUnionValue) return jsonValue(value.value)
   if (value instanceof DuckDBTimestampTZValue) return isoTime(value, "Z")
   if (value instanceof DuckDBTimestampValue) return isoTime(value, "")
-  if (value instanceof DuckDBDateValue) return value.toString()
   return value.toString()
 }
 
@@ -229,8 +223,6 @@ export interface OpenOptions extends DuckDbLimits {
   readonly path: string
   /** `read-only` fails if there is no file; `read-write` creates it. */
   readonly access: "read-only" | "read-write"
-  /** Statements that may run at once; more than one only helps statements that wait for each other's I/O. */
-  readonly statementsMax?: number
 }
 
 /** `type` in DuckDB's spelling, such as `DECIMAL(18,2)`; an alias (`JSON`) goes before the physical type. */
@@ -355,65 +347,56 @@ const openConnection = Effect.fnUntraced(function* (options: OpenOptions) {
     }),
     (opened) => Effect.sync(() => opened.closeSync()),
   )
-  const statementsMax = options.statementsMax ?? 1
-  const session = yield* openSession(instance, statementsMax)
+  const session = yield* openSession(instance)
   for (const setting of settingsOnceOpen(options))
     yield* session(setting, [], (connection) => connection.run(setting))
-  return connectionOver(instance, session, statementsMax)
+  return connectionOver(instance, session)
 })
 
-/** At most `statementsMax` at a time; an interrupt stops the statement and waits. */
+/** One statement at a time; an interrupt stops the statement and waits. */
 type Session = <A>(
   sql: string,
   parameters: ReadonlyArray<Parameter>,
   work: (connection: DuckDBConnection) => Promise<A>,
 ) => Effect.Effect<A, DuckDbFailed>
 
-const openSession = Effect.fnUntraced(function* (instance: DuckDBInstance, statementsMax: number) {
+const openSession = Effect.fnUntraced(function* (instance: DuckDBInstance) {
   const connection = yield* Effect.acquireRelease(
     Effect.tryPromise({ try: () => instance.connect(), catch: (cause) => failureOf("connect", cause) }),
     (opened) => Effect.sync(() => opened.closeSync()),
   )
-  const limit = pLimit(statementsMax)
-  const session: Session = (sql, parameters, work) =>
-    Effect.callback((resume) => {
-      const progress = { started: false, settled: false, abandoned: false }
-      limit(() => {
-        if (progress.abandoned) return Promise.reject(new Error("interrupted before it started"))
-        progress.started = true
-        return work(connection)
-      }).then(
-        (value) => {
-          progress.settled = true
-          resume(Effect.succeed(value))
-        },
-        (cause: unknown) => {
-          progress.settled = true
-          resume(Effect.fail(failureOf(sql, cause, parameters)))
-        },
+  const turn = yield* Semaphore.make(1)
+  const session: Session = <A>(
+    sql: string,
+    parameters: ReadonlyArray<Parameter>,
+    work: (connection: DuckDBConnection) => Promise<A>,
+  ) =>
+    Effect.callback<A, DuckDbFailed>((resume) => {
+      let isOver = false
+      const end = (result: Effect.Effect<A, DuckDbFailed>): void => {
+        isOver = true
+        resume(result)
+      }
+      work(connection).then(
+        (value) => end(Effect.succeed(value)),
+        (cause: unknown) => end(Effect.fail(failureOf(sql, cause, parameters))),
       )
-      // An interrupt between two steps of a statement is lost on DuckDB, so it is repeated until the
-      // statement ends.
-      return Effect.suspend(() => {
-        progress.abandoned = true
-        const stop = Effect.andThen(
-          Effect.sync(() => connection.interrupt()),
-          Effect.yieldNow,
-        )
-        return Effect.whileLoop({
-          while: () => progress.started && !progress.settled,
-          body: () => stop,
-          step: () => undefined,
-        })
-      })
-    })
+      const stop = Effect.andThen(
+        Effect.sync(() => connection.interrupt()),
+        Effect.yieldNow,
+      )
+      // An interrupt between two steps of a statement is lost on DuckDB.
+      return Effect.whileLoop({ while: () => !isOver, body: () => stop, step: () => undefined })
+    }).pipe(turn.withPermit)
   return session
 })
 
-const connectionOver = (instance: DuckDBInstance, session: Session, statementsMax: number): Connection => {
+const connectionOver = (instance: DuckDBInstance, session: Session): Connection => {
   const streamVectors: Connection["streamVectors"] = Effect.fnUntraced(function* (sql, parameters = []) {
-    const own = yield* openSession(instance, statementsMax)
-    const result = yield* own(sql, parameters, (connection) => connection.stream(sql, ...bound(parameters)))
+    const own = yield* openSession(instance)
+    const result = yield* own(sql, parameters, async (connection) =>
+      connection.stream(sql, ...bound(parameters)),
+    )
     return {
       columns: columnsOf(result),
       vectorTypes: Array.from({ length: result.columnCount }, (_, index) => result.columnType(index)),
