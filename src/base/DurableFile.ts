@@ -437,6 +437,19 @@ const whyUnreadable = (cause: unknown): string => {
 export const streamFile = (path: string, bytesMax: number): Stream.Stream<Uint8Array, string> =>
   Stream.suspend(() => Stream.fromAsyncIterable(pieces(path, bytesMax), whyUnreadable))
 
+/** The whole stream, refused beyond the limit before it fills the memory. */
+export const readWithin = <E>(stream: Stream.Stream<Uint8Array, E>, bytesMax: number, tooLong: string) =>
+  stream.pipe(
+    Stream.runFoldEffect(
+      () => ({ size: 0, pieces: new Array<Uint8Array>() }),
+      ({ size, pieces: read }, piece) =>
+        size + piece.length > bytesMax
+          ? Effect.fail(tooLong)
+          : Effect.succeed({ size: size + piece.length, pieces: [...read, piece] }),
+    ),
+    Effect.map(({ pieces: read }) => Buffer.concat(read)),
+  )
+
 /** The text of a regular file in UTF-8, without a byte order mark; fails with a reason. */
 export const readTextFile = (path: string, bytesMax: number): Effect.Effect<string, string> =>
   Effect.flatMap(Stream.runCollect(streamFile(path, bytesMax)), (read) =>

@@ -5,16 +5,16 @@
 import { accessSync, constants } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { delimiter, join } from "node:path"
-import { ConfigProvider, Duration, Effect, Predicate, Redacted, Result, Stream } from "effect"
+import { Duration, Effect, Predicate, Redacted, Result, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
-import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import type { ChildProcessSpawner } from "effect/process"
 import { codeOf } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { isLoopback } from "../base/Text.ts"
 import type { Receiver } from "../jobs/Job.ts"
 import { readProcess } from "../jobs/EnvFile.ts"
-import { commandVariables, isSafeAddress, namedIn, type SecretReference } from "../jobs/Scalars.ts"
-import { resolveReference, type Secrets } from "../jobs/Secrets.ts"
+import { isSafeAddress, type SecretReference } from "../jobs/Scalars.ts"
+import { resolveReference, runCommand, type Secrets } from "../jobs/Secrets.ts"
 import { slackOf, type Notice } from "../report/Notice.ts"
 import { answerOf, answersWithin, pauseBetween, tooSlow } from "../report/Outbound.ts"
 
@@ -62,35 +62,21 @@ const isProgram = (path: string) => Result.isSuccess(Result.try(() => accessSync
 
 /** The program of a command is looked for as the system does: in PATH, unless its name has a slash. */
 const checkProgram = Effect.fnUntraced(function* ([program = ""]: ReadonlyArray<string>) {
-  const provider = yield* ConfigProvider.ConfigProvider
-  const path = yield* provider.load(["PATH"]).pipe(Effect.orElseSucceed(() => undefined))
-  const folders = path?.value?.split(delimiter) ?? []
+  const folders = (yield* readProcess(["PATH"])).get("PATH")?.split(delimiter) ?? []
   const places = program.includes("/") ? [program] : folders.map((folder) => join(folder, program))
   if (!places.some(isProgram)) return yield* Effect.fail("there is no such program, or it is not executable")
 })
-
-/** As a command of a reference, it sees no secret of this process but those that it names. */
-const runCommand = Effect.fnUntraced(function* (argv: ReadonlyArray<string>, input: string) {
-  const [program = "", ...args] = argv
-  const env = Object.fromEntries(yield* readProcess([...commandVariables, ...argv.flatMap(namedIn)]))
-  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-  const stdin = Stream.make(new TextEncoder().encode(input))
-  const options = { env, stdin, stdout: "ignore", stderr: "ignore", forceKillAfter: "1 second" } as const
-  const handle = yield* spawner
-    .spawn(ChildProcess.make(program, args, options))
-    .pipe(Effect.mapError(() => "the command cannot be started"))
-  const code = yield* handle.exitCode.pipe(Effect.mapError(() => "the command was killed"))
-  if (code !== 0) return yield* Effect.fail(`the command ended with exit code ${code}`)
-  return "the command ended with exit code 0"
-}, Effect.scoped)
 
 type Delivery = Effect.Effect<string, string, HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner>
 
 /** Resolves the address; the delivery is what it returns. */
 const deliveryTo = (receiver: ToNotify, notice: Notice): Effect.Effect<Delivery, string, Secrets> => {
   switch (receiver._tag) {
-    case "Command":
-      return Effect.succeed(runCommand(receiver.argv, `${JSON.stringify(notice)}\n`))
+    case "Command": {
+      const stdin = Stream.make(new TextEncoder().encode(`${JSON.stringify(notice)}\n`))
+      const ran = runCommand(receiver.argv, { stdin, stdout: "ignore" })
+      return Effect.succeed(Effect.as(ran, "the command ended with exit code 0"))
+    }
     case "Email":
       return Effect.map(mailServerOf(receiver), (server): Delivery =>
         Effect.as(mail(server, receiver, notice), "the mail server took it"),

@@ -9,7 +9,7 @@ import { basename, dirname, isAbsolute, join, relative, resolve } from "node:pat
 import { Clock, ConfigProvider, Duration, Effect, Option, Stream, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { codeOf, durableFiles } from "../../base/DurableFile.ts"
+import { codeOf, durableFiles, readWithin } from "../../base/DurableFile.ts"
 import { listed } from "../../base/Text.ts"
 import { machineZone } from "../../base/Time.ts"
 import { helped } from "../CommandRow.ts"
@@ -54,17 +54,10 @@ interface Called {
 }
 
 /** Fails rather than lose a byte: what was read of a crontab is written back. */
-const readAll = <E>(stream: Stream.Stream<Uint8Array, E>) =>
-  stream.pipe(
-    Stream.mapError(() => "it cannot be read"),
-    Stream.runFoldEffect(
-      () => Buffer.alloc(0),
-      (read, piece) =>
-        read.length + piece.length > bytesMax
-          ? Effect.fail(`it prints more than ${bytesMax} bytes`)
-          : Effect.succeed(Buffer.concat([read, piece])),
-    ),
-  )
+const readAll = <E>(stream: Stream.Stream<Uint8Array, E>) => {
+  const readable = Stream.mapError(stream, () => "it cannot be read")
+  return readWithin(readable, bytesMax, `it prints more than ${bytesMax} bytes`)
+}
 
 const isWell = ({ exit_code }: Called): boolean => exit_code === 0
 
