@@ -175,10 +175,10 @@ export const nearestName = (name: string, known: ReadonlyArray<string>): string 
 }
 
 /** `; did you mean \`x\`?`, or the known names if they are few, or nothing. */
-export const suggestion = (name: string, known: ReadonlyArray<string>): string => {
+export const suggestion = (name: string, known: ReadonlyArray<string>, fewMax = 20): string => {
   const nearest = nearestName(name, known)
   if (nearest !== undefined) return `; did you mean \`${nearest}\`?`
-  return known.length > 0 && known.length <= 20 ? `; known names: ${known.join(", ")}` : ""
+  return known.length > 0 && known.length <= fewMax ? `; known names: ${known.join(", ")}` : ""
 }
 
 /** The number that a text is, with white space around it or not, unless it would lose digits. */

@@ -9,7 +9,7 @@ import { LineCounter, isAlias, isMap, isScalar, isSeq, visit } from "yaml"
 import type { Document, Scalar, YAMLMap, YAMLSeq } from "yaml"
 import { Problem, readTextFile, renderProblem, type Place } from "./DurableFile.ts"
 import { findingsOf, type Finding, type WordsFor } from "./Schemas.ts"
-import { nearestName } from "./Text.ts"
+import { suggestion } from "./Text.ts"
 import { YamlSpots, depthMax, mayHaveAnchors, oneDocument, readInPieces } from "./YamlPieces.ts"
 import type { OnPiece, ReadText } from "./YamlPieces.ts"
 
@@ -270,14 +270,8 @@ const readText = (source: string, lines: LineCounter, onPiece: OnPiece): ReadTex
 export const problemLines = (problems: ReadonlyArray<Problem>): string =>
   problems.map(renderProblem).join("\n")
 
-/** `; did you mean …?`, or all known names. */
-export const suggest = (word: string, known: ReadonlyArray<string>): string => {
-  const near = nearestName(word, known)
-  return near === undefined ? `; known names: ${known.join(", ")}` : `; did you mean \`${near}\`?`
-}
-
 const unknownKey = (key: string, known: ReadonlyArray<string>): string =>
-  `unknown key \`${key}\`${suggest(key, known)}`
+  `unknown key \`${key}\`${suggestion(key, known, Infinity)}`
 
 /** A kind of file: what it may contain, and the words for what it may not. */
 export interface YamlKind<A> {

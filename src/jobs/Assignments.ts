@@ -36,7 +36,7 @@ export const isSameText = (id: string, value: unknown): boolean =>
   String(value).trim().toLowerCase() === id.trim().toLowerCase()
 
 /** Many customers log in with their own id number; references are compared once they are resolved. */
-export const warnOfLoginId = (
+const warnOfLoginId = (
   { findings }: Context,
   id: string,
   parameters: Readonly<Record<string, ParameterSource>>,
@@ -67,7 +67,7 @@ type Written = Exclude<typeof CustomerEngine.Type, string>
 const placeText = (place: Place): string => `${place.file}:${place.line}:${place.column}`
 
 /** Codes outside section 2.1 are accepted with a warning: the service may know more than the reference. */
-export const warnOfFeature = (findings: Findings, place: Place, code: string, group?: "rows"): void => {
+const warnOfFeature = (findings: Findings, place: Place, code: string, group?: "rows"): void => {
   if (knownFeatures.some((known) => known === code)) return
   const near = nearestName(code, knownFeatures)
   const hint = near === undefined ? "" : `; did you mean \`${near}\`?`
@@ -147,40 +147,31 @@ export interface Surroundings {
   /** Whether the job lists engines at all, right or wrong. */
   readonly namesEngines: boolean
   readonly hasTokens: boolean
-}
-
-/** Each takes about a kilobyte of memory before anything is started. */
-const tasksMax = 1_000_000
-
-/** What is bound so far, to find duplicates. */
-export interface Binding {
+  /** What is bound so far, with the places of customers on engines and of tokens, to find duplicates. */
   readonly assignments: Array<Assignment>
   readonly places: Map<string, Place>
   readonly tokens: Map<string, Place>
 }
 
-export const emptyBinding = (): Binding => ({ assignments: [], places: new Map(), tokens: new Map() })
+/** Each takes about a kilobyte of memory before anything is started. */
+const tasksMax = 1_000_000
 
-export const add = (
-  { context, hasTokens }: Surroundings,
-  binding: Binding,
-  place: Place,
-  bound: Assignment,
-): void => {
+const add = (surroundings: Surroundings, place: Place, bound: Assignment): void => {
+  const { context, hasTokens, assignments, places, tokens } = surroundings
   const { findings } = context
   const key = `${bound.engine_reference}\u0000${bound.customer_id}`
-  const first = binding.places.get(key)
+  const first = places.get(key)
   if (first !== undefined) {
     return findings.error(
       place,
       `this customer is already on \`${bound.engine_reference}\`, at ${placeText(first)}`,
     )
   }
-  if (binding.places.size >= tasksMax)
+  if (places.size >= tasksMax)
     return findings.error(place, `a job has ${tasksMax} tasks at most: make two jobs of it`, "tasks")
-  binding.places.set(key, place)
+  places.set(key, place)
   if (bound.login._tag === "Token") {
-    const used = binding.tokens.get(bound.login.name)
+    const used = tokens.get(bound.login.name)
     if (used !== undefined) {
       const why = "a token belongs to one customer on one engine"
       findings.error(
@@ -188,21 +179,17 @@ export const add = (
         `the token \`${bound.login.name}\` is already used, at ${placeText(used)}: ${why}`,
       )
     }
-    binding.tokens.set(bound.login.name, place)
+    tokens.set(bound.login.name, place)
   }
   if (!hasTokens && (bound.login._tag === "Token" || bound.login.tokenized_access)) {
     const asked = bound.login._tag === "Token" ? "token" : "tokenized_access"
     findings.error(place, `\`${asked}\` needs \`tokens\` in the job, which opens the token store`)
   }
-  binding.assignments.push(bound)
+  assignments.push(bound)
 }
 
 /** For a file's rows, which may be many, missing engines are reported once. */
-export const everyEngine = (
-  surroundings: Surroundings,
-  place: Place,
-  group?: "rows",
-): Iterable<EngineSettings> => {
+const everyEngine = (surroundings: Surroundings, place: Place, group?: "rows"): Iterable<EngineSettings> => {
   if (!surroundings.namesEngines) {
     const message = "this customer has no `engines`, and the job names none either"
     surroundings.context.findings.error(place, message, group)
@@ -254,7 +241,6 @@ const bindEngine = (
 /** A customer written in the job file itself. */
 export const bindInline = (
   surroundings: Surroundings,
-  binding: Binding,
   { index, value }: Item<typeof Customer.Type & { readonly id: string }>,
 ): void => {
   const { context, folder } = surroundings
@@ -265,7 +251,7 @@ export const bindInline = (
   warnOfLoginId(context, value.id, parameters, place)
   const tokenized = value.tokenized_access ?? false
   const bind = (at: Place, bound: EngineSettings & { readonly login: Login }) =>
-    add(surroundings, binding, at, {
+    add(surroundings, at, {
       customer_id: CustomerId.make(value.id),
       ...bound,
       source: placeText(at),
@@ -345,12 +331,7 @@ const checkRow = ({ context }: Surroundings, row: CustomerRow): void => {
   warnOfLoginId(context, row.customer_id, row.parameters, row.place)
 }
 
-export const bindRow = (
-  surroundings: Surroundings,
-  binding: Binding,
-  row: CustomerRow,
-  tokenized_access: boolean,
-): void => {
+export const bindRow = (surroundings: Surroundings, row: CustomerRow, tokenized_access: boolean): void => {
   checkRow(surroundings, row)
   const { engine_reference: reference, token, parameters } = row
   const login: Login =
@@ -366,6 +347,6 @@ export const bindRow = (
   for (const engine of engines) {
     const features = featuresOf(row.features, engine.features)
     const customer_id = CustomerId.make(row.customer_id)
-    add(surroundings, binding, row.place, { customer_id, ...engine, features, login, source })
+    add(surroundings, row.place, { customer_id, ...engine, features, login, source })
   }
 }

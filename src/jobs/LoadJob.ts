@@ -48,7 +48,7 @@ import { CustomerId, SessionId } from "../service/Ids.ts"
 type Entry = typeof Service.Type
 type RemoteEntry = Exclude<Entry, "sandbox">
 
-export const overrides = {
+const overrides = {
   base_url: "NIGHTJAR_BASE_URL",
   flows_url: "NIGHTJAR_FLOWS_URL",
   app_secret: "NIGHTJAR_APP_SECRET",
@@ -68,7 +68,7 @@ const embedded = (entry: Entry, folder: string): ServiceTarget => {
 }
 
 /** Undefined after its errors went to the findings. */
-export const resolveTarget = (
+const resolveTarget = (
   context: Context,
   entry: Entry | undefined,
   { environment, folder }: Surroundings,
@@ -182,7 +182,6 @@ const checkName = (
     )
 }
 
-/** The keys that the program itself uses: of the token store and of the pseudonyms. */
 const readKeys = (
   context: Context,
   { name, tokens, pseudonyms: written }: Pick<Settings, "tokens" | "pseudonyms"> & Pick<Parts, "name">,
@@ -291,20 +290,21 @@ const bindCustomers = Effect.fnUntraced(function* (
     readonly service: Job["service"] | undefined
   },
 ) {
-  const binding = Assignments.emptyBinding()
   const surroundings: Assignments.Surroundings = {
     context,
     folder,
     engines: Assignments.readJobEngines(context, parts.engines),
     ...named,
+    assignments: [],
+    places: new Map(),
+    tokens: new Map(),
   }
   for (const item of parts.customers) {
     if (context.findings.isFull()) break
     if (!Assignments.checkCustomer(context, item)) continue
     const { id, from, references, tokenized_access, features_column, token_column } = item.value
     if (from === undefined) {
-      if (id !== undefined)
-        Assignments.bindInline(surroundings, binding, { ...item, value: { ...item.value, id } })
+      if (id !== undefined) Assignments.bindInline(surroundings, { ...item, value: { ...item.value, id } })
       continue
     }
     const { findings, document } = context
@@ -322,14 +322,14 @@ const bindCustomers = Effect.fnUntraced(function* (
         features_column,
         token_column,
         findings,
-        onRow: (row) => bindRow(surroundings, binding, row, tokenized_access ?? false),
+        onRow: (row) => bindRow(surroundings, row, tokenized_access ?? false),
       },
       document.place(["customers", item.index, "from"]),
     )
     // The logins of the embedded service open nothing.
     if (cells.hasLogins() && service?._tag !== "Embedded") yield* checkLoginsFile(path, findings)
   }
-  return binding.assignments
+  return surroundings.assignments
 })
 
 const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions"] => {

@@ -6,7 +6,7 @@
 import { Predicate } from "effect"
 import { given } from "../base/Schemas.ts"
 import type { Item } from "./Assignments.ts"
-import type { Job, NotifyEvent, Receiver, Telemetry } from "./Job.ts"
+import type { Job, Receiver, Telemetry } from "./Job.ts"
 import type { Context } from "./Problem.ts"
 import { beside, parseReference } from "./Scalars.ts"
 import { notifyEvents, type Settings } from "./Settings.ts"
@@ -36,9 +36,8 @@ export const readReceivers = (
   if (items.length > receiversMax)
     findings.error(document.place(["notify"], "key"), `\`notify\` has more than ${receiversMax} entries`)
   return items.flatMap(({ index, value }) => {
-    const { on = notifyEvents, url, ping, email, command, format, from, to } = value
     const complain = (message: string) => findings.error(document.place(["notify", index]), message)
-    if (command?.length === 0) complain("`command` names no program")
+    if (value.command?.length === 0) complain("`command` names no program")
     const written = keysWritten(context, index)
     if (["url", "ping", "email", "command"].filter((key) => written.has(key)).length !== 1)
       return (complain("an entry needs exactly one of `url`, `ping`, `email` and `command`"), [])
@@ -51,7 +50,7 @@ export const readReceivers = (
         document.place(["notify", index, "on"]),
         "`late` is never sent: the job has neither `night` nor `deadline`",
       )
-    return receiverOf({ on, url, ping, email, command, format, from, to }, index, folder)
+    return receiverOf(value, index, folder)
   })
 }
 
@@ -67,22 +66,8 @@ const checkEnvelope = (
     complain(`\`to\` has 1 to ${recipientsMax} addresses`)
 }
 
-const receiverOf = (
-  {
-    on,
-    url,
-    ping,
-    email,
-    command,
-    from = "",
-    to = [],
-    format = "json",
-  }: { on: ReadonlyArray<NotifyEvent> } & {
-    readonly [Key in Exclude<keyof Entry, "on">]: Entry[Key] | undefined
-  },
-  index: number,
-  folder: string,
-): ReadonlyArray<Receiver> => {
+const receiverOf = (written: Entry, index: number, folder: string): ReadonlyArray<Receiver> => {
+  const { on = notifyEvents, url, ping, email, command, from = "", to = [], format = "json" } = written
   const name = `notify[${index}]`
   if (command !== undefined) return command.length === 0 ? [] : [{ _tag: "Command", name, on, argv: command }]
   const address = parseReference(url ?? ping ?? email ?? "", folder)

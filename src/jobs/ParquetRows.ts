@@ -15,32 +15,23 @@ export interface ParquetBounds {
   readonly bytesMax: number
 }
 
-/** Why a readable file is not accepted, in words for people. */
-class Refused {
-  readonly reason: string
-  constructor(reason: string) {
-    this.reason = reason
-  }
-}
-
+/** Fails with why a readable file is not accepted. */
 const measure = Effect.fnUntraced(function* (
   connection: Connection,
   path: string,
   { rowsMax, columnsMax, bytesMax }: ParquetBounds,
 ) {
   const { columns } = yield* connection.query("SELECT * FROM read_parquet(?) LIMIT 0", [path])
-  if (columns.length > columnsMax)
-    return yield* Effect.fail(new Refused(`the file has more than ${columnsMax} columns`))
+  if (columns.length > columnsMax) return yield* Effect.fail(`the file has more than ${columnsMax} columns`)
   const sizes = columns.map(({ name }) => `coalesce(sum(strlen(CAST(${identifier(name)} AS VARCHAR))), 0)`)
   const { rows } = yield* connection.query(
     `SELECT count(*), CAST(${sizes.join(" + ")} AS DOUBLE) FROM (FROM read_parquet(?) LIMIT ${rowsMax + 1})`,
     [path],
   )
   const [count, bytes] = rows[0] ?? []
-  if (Number(count) > rowsMax)
-    return yield* Effect.fail(new Refused(`the file has more than ${rowsMax} rows`))
+  if (Number(count) > rowsMax) return yield* Effect.fail(`the file has more than ${rowsMax} rows`)
   if (Number(bytes) > bytesMax)
-    return yield* Effect.fail(new Refused(`the file contains more than ${bytesMax / 1e6} MB of values`))
+    return yield* Effect.fail(`the file contains more than ${bytesMax / 1e6} MB of values`)
   return columns
 })
 
@@ -62,7 +53,5 @@ export const readParquetRows = (path: string, texts: ReadonlyArray<string>, boun
     Effect.map(({ columns, rows }) => ({ columns: columns.map(({ name }) => name), rows })),
     Effect.scoped,
     Effect.provide(DuckDb.layer),
-    Effect.mapError((error) =>
-      error instanceof Refused ? error.reason : "the file cannot be read as Parquet",
-    ),
+    Effect.mapError((error) => (typeof error === "string" ? error : "the file cannot be read as Parquet")),
   )
