@@ -33,18 +33,14 @@ import { Cause, Context, Effect, Layer, Semaphore, Stream, type Scope } from "ef
 import { failureOf, type DuckDbFailed } from "./DuckDbFailed.ts"
 import { durableFiles } from "./DurableFile.ts"
 
-// The settings every database of ours is opened with: closed to the network, bounded, in UTC. Nothing is ever
-// downloaded: json, parquet and icu are built in, and a query that needs more fails instead.
+// Nothing is ever downloaded: json, parquet and icu are built in, and a query that needs more fails instead.
 
 export interface DuckDbLimits {
   /** Threads of one database; a run's own writers take 1, so that the machine stays usable. */
   readonly threads?: number
   /** DuckDB's own spelling, such as `1GB`. */
   readonly memoryLimit?: string
-  /**
-   * So much freed memory may wait for the next statement, in the same spelling; `1MB` if it is not said. The
-   * groups of one statement take 2 MB, however few they are.
-   */
+  /** Freed memory that may wait for the next statement, `1MB` by default; groups take 2 MB, however few. */
   readonly freedMax?: string
   /** Tables are written as they are: to find how to compress each column costs more than few rows do. */
   readonly isUncompressed?: boolean
@@ -83,9 +79,6 @@ const settingsOnceOpen = (limits: DuckDbLimits): ReadonlyArray<string> => [
   ...(limits.files === "none" ? ["SET GLOBAL disabled_filesystems = 'LocalFileSystem'"] : []),
   ...(limits.files === undefined ? [] : ["SET GLOBAL lock_configuration = true"]),
 ]
-
-// Replaces a database file completely or not at all: a crash at any step leaves the old or the new version.
-// Readers that have the old file open keep their view of it.
 
 /** Empties the write-ahead log into the file and closes it; DuckDB removes the log on closing. */
 const checkpoint = async (path: string): Promise<void> => {
@@ -258,7 +251,7 @@ export interface Connection {
   readonly rows: Ask<ReadonlyArray<Readonly<Record<string, Json>>>>
   /** How many statements a text holds, without running any. */
   readonly statements: (sql: string) => Effect.Effect<number, DuckDbFailed>
-  /** Names and types of the columns a query would return, without running it. */
+  /** Of the columns a query would return, without running it. */
   readonly columnTypes: (sql: string) => Effect.Effect<ReadonlyArray<Column>, DuckDbFailed>
   /** Too big for memory. It has its own session, without the temporary tables of this connection. */
   readonly stream: Ask<ChunkedResult<QueryResult["rows"]>, Scope.Scope>
@@ -274,9 +267,8 @@ export class DuckDb extends Context.Service<
   {
     readonly open: (options: OpenOptions) => Effect.Effect<Connection, DuckDbFailed, Scope.Scope>
     /**
-     * Publishes a finished file under its final name: checkpointed, without log, synced, renamed, folder
-     * synced. The file must not be open. `mode` is the final file's (default 0600). On failure, the old
-     * version is kept.
+     * Publishes a finished, closed file under its final name, completely or not at all. Readers that have the
+     * old file open keep their view of it.
      */
     readonly atomicSwap: (
       buildPath: string,

@@ -42,8 +42,7 @@ const withoutValues = (text: string, values: ReadonlyArray<unknown>): string =>
     .toSorted((one, other) => other.length - one.length)
     .reduce((shown, value) => shown.replaceAll(value, "…"), text)
 
-// What cannot be a parameter (names, paths in `COPY`, settings) is quoted here and nowhere else, so that no
-// name or value ever becomes a statement.
+// What cannot be a parameter is quoted here and nowhere else: no name or value ever becomes a statement.
 
 /** A table's, column's or schema's name. NUL, which no name can hold, becomes U+FFFD. */
 export const identifier = (name: string): string =>

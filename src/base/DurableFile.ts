@@ -12,7 +12,6 @@ import { Context, Effect, Schema, Stream } from "effect"
 // The system calls that change files, so that a test can make each of them fail or fall short. Only this
 // module calls them, and `LineSocket.ts`, which keeps nothing.
 
-/** The calls that change files. Each throws what the machine refuses. */
 export interface FileCalls {
   readonly open: (path: string, flags: string, mode?: number) => number
   /** Returns how many bytes were written, which may be fewer than requested. */
@@ -125,7 +124,6 @@ const writeAll = (calls: FileCalls, path: string, descriptor: number, bytes: Uin
     }
   })
 
-/** Writing bytes to the disk must not block the process. */
 const syncData = (calls: FileCalls, path: string, descriptor: number): Effect.Effect<void, FileFailed> =>
   Effect.callback<void, FileFailed>((resume) => {
     calls.syncData(descriptor, (cause) =>
@@ -352,14 +350,12 @@ export const durableFiles: Effect.Effect<DurableFiles> = Effect.map(
   (calls) => new DurableFiles(calls),
 )
 
-// What is wrong with a file that somebody wrote, and where: a file, a line, a column and one sentence, which
-// never repeats a value (values may be secrets or personal data).
+// What is wrong with a file that somebody wrote, in one sentence that never repeats a value, and where. Lines
+// and columns count from 1.
 
 export interface Place {
   readonly file: string
-  /** From 1. */
   readonly line: number
-  /** From 1. */
   readonly column: number
 }
 
@@ -379,7 +375,6 @@ export const renderProblem = (problem: Problem): string =>
 
 const pieceBytes = 262_144
 
-/** What a path leads to instead, in words; undefined for a regular file. */
 const kindOf = (found: Stats): string | undefined => {
   if (found.isFile()) return undefined
   if (found.isFIFO()) return "it is a named pipe, not a file"
@@ -424,7 +419,6 @@ async function* pieces(path: string, bytesMax: number): AsyncGenerator<Uint8Arra
   }
 }
 
-/** The reason that a mistyped path has. */
 export const noSuchFile = "there is no such file"
 
 const whyUnreadable = (cause: unknown): string => {

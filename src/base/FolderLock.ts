@@ -19,7 +19,6 @@ export class FolderLocked extends Schema.TaggedError<FolderLocked>()("FolderLock
   message: Schema.String,
 }) {}
 
-/** The lock file cannot be created or written. */
 export class LockFailed extends Schema.TaggedError<LockFailed>()("LockFailed", {
   path: Schema.String,
   message: Schema.String,
@@ -91,7 +90,6 @@ export interface HeldLock {
   readonly worksOn: (works: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
-/** Holds the lock until the scope closes. */
 export const lockFolder = Effect.fnUntraced(function* (path: string, works: ReadonlyArray<string> = []) {
   const since = new Date(yield* Clock.currentTimeMillis).toISOString()
   const files = yield* durableFiles

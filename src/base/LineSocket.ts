@@ -101,7 +101,6 @@ export const serveLines = Effect.fn("LineSocket.serve")(function* (
   )
 })
 
-/** Sends one line and returns the line that comes back. */
 export const askLine = Effect.fn("LineSocket.ask")(
   function* (folder: string, name: string, line: string) {
     const { address } = yield* addressIn(folder, name)

@@ -22,7 +22,6 @@ export interface LocalServerOptions {
 /** How often a server checks for callers that are too slow: a fraction of their time limit. */
 const sweepsPerTimeout = 4
 
-/** Listens until the scope closes. */
 const open = Effect.fnUntraced(function* (options: LocalServerOptions) {
   const { host, port, connectionsMax } = options
   const headersTimeout = Duration.toMillis(options.headersTimeout)

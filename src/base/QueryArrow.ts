@@ -49,7 +49,6 @@ import { jsonValue, type Connection, type Parameter } from "./DuckDb.ts"
 import { failureOf, type DuckDbFailed } from "./DuckDbFailed.ts"
 
 type Values = ReadonlyArray<DuckDBValue>
-/** An Arrow type together with how DuckDB's values are copied into its buffers. */
 interface Arrow {
   readonly type: DataType
   readonly fill: (values: Values) => Data

@@ -34,7 +34,6 @@ type Given<Fields> = {
 
 export const missingKey = (key: string): string => `\`${key}\` is missing`
 
-/** What a schema expects, in YAML terms. */
 const wanted = (ast: SchemaAST.AST): string => {
   if (SchemaAST.isUnion(ast)) return [...new Set(ast.types.map(wanted))].join(" or ")
   if (SchemaAST.isLiteral(ast)) return `\`${String(ast.literal)}\``

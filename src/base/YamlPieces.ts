@@ -60,7 +60,6 @@ const takePiece = (list: CST.BlockSequence): CST.Document => ({
   value: { ...list, items: list.items.splice(0, list.items.length - 2) },
 })
 
-/** Where an anchor may begin. */
 export const mayHaveAnchors = (source: string): boolean => /(?:^|[\s,[{:-])&/m.test(source)
 
 /** Anchors may be used from anywhere, and directives apply to the whole file. */

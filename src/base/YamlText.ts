@@ -88,7 +88,6 @@ const readPlain = (scalar: Scalar, members: Members): unknown => {
 }
 
 interface Reading {
-  /** What each alias stands for. */
   readonly targets: ReadonlyMap<unknown, unknown>
   readonly replace: Replace
   readonly complain: (offset: number, message: string) => void
@@ -209,7 +208,6 @@ interface YamlText {
   readonly source: string
   /** Guides the reading; without one, every value has the type that YAML gives it. */
   readonly schema?: SchemaAST.AST
-  /** The replacement for a string, once it is read. */
   readonly replace?: Replace
   readonly complain: (place: Place, message: string) => void
 }
@@ -263,8 +261,7 @@ const readText = (source: string, lines: LineCounter, onPiece: OnPiece): ReadTex
   }
 }
 
-// Small YAML files (faults, readings, record schemas): their content, or everything that is wrong with them
-// at once. A file that was only partly understood is never used.
+// Small YAML files: one that was only partly understood is never used.
 
 /** One line each, as `file:line:column: message`. */
 export const problemLines = (problems: ReadonlyArray<Problem>): string =>
@@ -273,7 +270,6 @@ export const problemLines = (problems: ReadonlyArray<Problem>): string =>
 const unknownKey = (key: string, known: ReadonlyArray<string>): string =>
   `unknown key \`${key}\`${suggestion(key, known, Infinity)}`
 
-/** A kind of file: what it may contain, and the words for what it may not. */
 export interface YamlKind<A> {
   /** `the faults file` */
   readonly named: string
@@ -310,7 +306,6 @@ export const decodeYaml = <A>(
 /** Larger than any honest file. */
 const bytesMax = 1_000_000
 
-/** Reads a regular file of this kind. */
 export const readYaml = <A>(kind: YamlKind<A>, path: string): Effect.Effect<A, ReadonlyArray<Problem>> => {
   const unreadable = (message: string): ReadonlyArray<Problem> => [
     { file: path, line: 1, column: 1, message },

@@ -50,7 +50,6 @@ const warnOfLoginId = (
 
 type Path = ReadonlyArray<PropertyKey>
 
-/** One item of a list in the file, with its index there. */
 export interface Item<A> {
   readonly index: number
   readonly value: A
@@ -91,7 +90,6 @@ const readFeatures = ({ document, findings }: Context, features: Features, path:
   })
 }
 
-/** The engines of the job, by reference. */
 export const readJobEngines = (
   context: Context,
   items: ReadonlyArray<Item<typeof JobEngine.Type>>,
@@ -141,7 +139,6 @@ const readParameters = (
 
 export interface Surroundings {
   readonly context: Context
-  /** The job file's folder. */
   readonly folder: string
   readonly engines: ReadonlyMap<string, EngineSettings>
   /** Whether the job lists engines at all, right or wrong. */
@@ -197,7 +194,6 @@ const everyEngine = (surroundings: Surroundings, place: Place, group?: "rows"): 
   return surroundings.engines.values()
 }
 
-/** A customer of the job file on one engine from its own list. */
 const bindEngine = (
   surroundings: Surroundings,
   customer: {
@@ -238,7 +234,6 @@ const bindEngine = (
   }
 }
 
-/** A customer written in the job file itself. */
 export const bindInline = (
   surroundings: Surroundings,
   { index, value }: Item<typeof Customer.Type & { readonly id: string }>,
@@ -303,9 +298,6 @@ export const checkCustomer = (context: Context, { index, value }: Item<typeof Cu
   }
   return true
 }
-
-// Binds a customer of a file to its engines: those of its row, or every engine of the job. A row may have its
-// own features, and a stored token instead of parameters, in columns that the job names.
 
 /** A feature that the engine has in the job keeps the settings it has there. */
 const featuresOf = (

@@ -12,9 +12,6 @@ import { looksLikeReference, parseReference, type ParameterSource } from "./Scal
 import { CustomerId, EngineReference } from "../service/Ids.ts"
 import { repeatsKey } from "../service/ReadJson.ts"
 
-// The columns of a file of customers that are no login parameters: the ids of customer and engine, and those
-// that the job names for features and stored tokens.
-
 /** Columns that the job names, and where problems go. */
 interface NamedColumns {
   readonly features_column?: string | undefined
@@ -25,7 +22,6 @@ interface NamedColumns {
 const idColumn = "customer_id"
 const engineColumn = "engine_reference"
 
-/** Whether the columns can be read as customers at all. */
 const checkColumns = (
   source: NamedColumns,
   columns: ReadonlyArray<string>,
@@ -81,7 +77,6 @@ export interface CustomerRow {
   readonly parameters: Readonly<Record<string, ParameterSource>>
   /** The row's own features; undefined: those of the job. */
   readonly features?: ReadonlyArray<string>
-  /** The name of a stored token. */
   readonly token?: string
 }
 
@@ -100,7 +95,6 @@ const rowsMax = 1_000_000
 const lineMax = 1_000_000
 const depthMax = 64
 
-/** One row of any format, its values still as the file has them. */
 const takeRow = (
   source: CustomersSource,
   placeOf: (column: string) => Place,
@@ -333,9 +327,8 @@ export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   source.cells.end()
 })
 
-// What the cells of a customers file mean. Somebody else may have typed them, so a cell is the value that
-// it shows and nothing else: only a column that the job lists under `references` is read for `env:` and
-// `file:`, and no cell ever names a command to run.
+// Somebody else may have typed a cell, so it is the value that it shows: only a column that the job lists
+// under `references` is read for `env:` and `file:`, and no cell ever names a command to run.
 
 interface CellRules {
   /** Columns that hold references; undefined if the job does not list any. */
@@ -420,7 +413,6 @@ export const makeCells = ({ references, folder, findings, from }: CellRules) => 
     }
   }
 
-  /** Whether the file itself has values of logins. */
   const hasLogins = (): boolean => literals > 0
 
   return { read, end, hasLogins }

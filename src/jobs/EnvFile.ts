@@ -67,7 +67,6 @@ export const readEnvFile = Effect.fnUntraced(function* (path: string) {
 })
 export type EnvFile = Effect.Success<ReturnType<typeof readEnvFile>>
 
-/** Why the variables of a file are not used, and what to do about it. */
 export const openToOthers = (path: string, mode: string, what = "this file"): string =>
   `other users can read or change ${what} (mode ${mode}), so it is not used: run \`chmod 600 ${path}\``
 
@@ -82,10 +81,7 @@ const isThere = (path: string) =>
 
 const atTop = (file: string, message: string): Problem => ({ file, line: 1, column: 1, message })
 
-/**
- * The file that `--env-file` names, else the `.env` beside the job; nothing if there is none, or if it cannot
- * be read, which then is among the findings.
- */
+/** Nothing if there is no such file, or if it cannot be read, which then is among the findings. */
 export const readVariables = Effect.fnUntraced(function* (
   { folder, given }: { readonly folder: string; readonly given: string | undefined },
   findings: Findings,
@@ -127,9 +123,7 @@ type Referring = Partial<
 
 const referenceTags: ReadonlySet<unknown> = new Set<SecretReference["_tag"]>(["Env", "File", "Exec"])
 
-/**
- * Every reference in a part of a job changed, wherever it is in it. Literals are redacted, and not opened.
- */
+/** Every reference in a part of a job changed. Literals are redacted, and not opened. */
 const changeIn = <A>(part: A, change: (one: SecretReference) => SecretReference): A => {
   if (Array.isArray(part)) return part.map((one) => changeIn<unknown>(one, change)) as A
   if (typeof part !== "object" || part === null || Redacted.isRedacted(part)) return part
@@ -159,22 +153,17 @@ export const referencesOf = (job: Referring): ReadonlyArray<SecretReference> => 
   return found
 }
 
-/** The names of variables that the references of a job need. */
 export const variablesOf = (job: Referring): ReadonlySet<string> => variableNames(referencesOf(job))
 
 export const variableNames = (references: ReadonlyArray<SecretReference>): ReadonlySet<string> =>
   new Set(references.flatMap((one) => (one._tag === "Env" ? [one.name] : [])))
 
-/** The job whose references to these variables name the file that has them. */
 const inFile = (job: Job, path: string, names: ReadonlySet<string>): Job => ({
   ...mapReferences(job, (one) => (one._tag === "Env" && names.has(one.name) ? { ...one, file: path } : one)),
   env_file: path,
 })
 
-/**
- * The job with its variables bound to their file. A file that others can read is refused if the job takes
- * anything from it, or if it was named on purpose.
- */
+/** A file that others can read is refused if the job takes anything from it, or if it was named. */
 export const bindVariables = Effect.fnUntraced(function* (
   job: Job,
   { file, lookUp, taken }: Environment,

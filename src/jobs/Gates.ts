@@ -20,7 +20,6 @@ const bytesMax = 1_000_000
 const namePattern = /^[a-z][a-z0-9_]{0,62}$/
 const nameRule = "a-z, 0-9 and _, starting with a letter, at most 63 characters"
 
-/** Where the folder is named in the job file, and where problems of it go. */
 interface SqlFolderAt {
   readonly findings: Findings
   /** The job file's. */
@@ -101,7 +100,6 @@ const isNothing = ({ warnDays, errorDays }: FreshnessLimits): boolean =>
 const isTurned = ({ warnDays, errorDays }: FreshnessLimits): boolean =>
   warnDays !== undefined && errorDays !== undefined && warnDays > errorDays
 
-/** The limits of a job that uses these engines; what is wrong with them goes to the findings. */
 export const readFreshness = (
   { document, findings }: Context,
   written: Settings["freshness"],

@@ -41,8 +41,7 @@ import { JobFile, type Settings } from "./Settings.ts"
 import { isInsideSize } from "../privacy/KnownSecrets.ts"
 import { CustomerId, SessionId } from "../service/Ids.ts"
 
-// Which service a job runs against, taking the environment into account: NIGHTJAR_BASE_URL,
-// NIGHTJAR_FLOWS_URL and NIGHTJAR_APP_SECRET override what the file says, and NIGHTJAR_BASE_URL turns
+// NIGHTJAR_BASE_URL, NIGHTJAR_FLOWS_URL and NIGHTJAR_APP_SECRET override what the file says; the first turns
 // `service: sandbox` into a remote one.
 
 type Entry = typeof Service.Type
@@ -164,9 +163,6 @@ const checkNumberOfCustomers = (
     )
 }
 
-// The keys that the program itself uses, as a job names them: of the token store, and of the pseudonyms in
-// the published tables, with what a job must not be called if its tables may not name a customer.
-
 /** A run's id begins with the job's name and is published: it may contain no customer's id. */
 const checkName = (
   { document, findings }: Context,
@@ -252,7 +248,6 @@ const deltaGone =
   "`delta` no longer has an effect, and no Delta logs are written: Spark and others read the Parquet " +
   "files, tables/<table>/**/*.parquet"
 
-/** What the schema of one setting does not say. */
 const checkSettings = ({ document, findings }: Context, { polling, retry, output }: Parts): void => {
   if (output.delta !== undefined) findings.warn(document.place(["output", "delta"], "key"), deltaGone)
   if (Duration.isGreaterThan(polling.min, polling.max))
@@ -347,17 +342,13 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
   })
 }
 
-/** Those that the job lists, and those that its customers name. */
 const enginesOf = ({ engines }: Parts, assignments: Job["assignments"]): ReadonlySet<string> =>
   new Set([
     ...engines.map(({ value }) => (Predicate.isString(value) ? value : value.reference)),
     ...assignments.map(({ engine_reference }) => engine_reference),
   ])
 
-/**
- * Compares the pairs with the values known here: values written in the job, and environment variables.
- * Files and commands are compared when a plan is made.
- */
+/** With literals and variables, which are known here; a plan compares files and commands. */
 const checkHooksNow = Effect.fnUntraced(function* (
   { findings }: Context,
   pairs: ReadonlyArray<HookPair>,
@@ -379,9 +370,8 @@ const checkHooksNow = Effect.fnUntraced(function* (
 })
 
 /**
- * A file's path as given; references and files in it are relative to its folder. `envFile`: the file of
- * variables, if it is not the `.env` in that folder. `part`: some of its customers will do; `min_customers`
- * is about its nights.
+ * References and files in it are relative to its folder. `envFile`: the file of variables, if not the `.env`
+ * there. `part`: some of its customers will do; `min_customers` is about its nights.
  */
 export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, envFile?: string, part = false) {
   const source = yield* readSource(path)

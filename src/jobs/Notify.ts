@@ -25,7 +25,6 @@ const keysWritten = ({ document }: Context, index: number): ReadonlySet<string> 
   return new Set(Predicate.isObject(entry) ? Object.keys(entry) : [])
 }
 
-/** The receivers of a job; what is wrong with one goes to the findings. */
 export const readReceivers = (
   context: Context,
   items: ReadonlyArray<Item<Entry>>,
@@ -54,7 +53,6 @@ export const readReceivers = (
   })
 }
 
-/** Whom an e-mail is from, and for whom it is. */
 const checkEnvelope = (
   { to = [] }: Entry,
   written: ReadonlySet<string>,

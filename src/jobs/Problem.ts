@@ -11,7 +11,6 @@ import { readYamlText, type Replace, type YamlDocument } from "../base/YamlText.
 /** The job cannot be run as it is written: every error at once, in the order of the files. */
 export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {
   problems: Schema.Array(Problem),
-  /** What would only have been a warning. */
   warnings: Schema.Array(Problem),
 }) {
   override get message(): string {
@@ -49,10 +48,7 @@ const makeList = () => {
   return { add, all, isFull: () => found.length > problemsMax }
 }
 
-/**
- * Collects findings along the way, so that all problems are reported at once. Findings of one `group` in
- * one file are reported once, with a count: a file may have 100,000 rows.
- */
+/** Findings of one `group` in one file are reported once, with a count: a file may have 100,000 rows. */
 export const makeFindings = () => {
   const errors = makeList()
   const warnings = makeList()
@@ -71,9 +67,6 @@ export type Findings = ReturnType<typeof makeFindings>
 const inOrder = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> =>
   [...Map.groupBy(problems, ({ file }) => file).values()].flatMap((same) => same.sort(byPlace))
 
-// Decodes one part of a job file and turns what its schema refuses into findings: one sentence each, at the
-// key or value that is wrong, in YAML terms rather than types, and without the value.
-
 type Path = ReadonlyArray<PropertyKey>
 
 export interface Context {
@@ -81,10 +74,7 @@ export interface Context {
   readonly findings: Findings
 }
 
-/**
- * A key is quoted only if it looks like one: without a space, `{ password:secret }` is a key too, and so is
- * a value whose key was forgotten.
- */
+/** A key is quoted only if it looks like one: without a space, `{ password:secret }` is a key too. */
 export const unknownKey = (key: string, known: ReadonlyArray<string>): string => {
   if (/[:\s]/.test(key)) return "this key is unknown; is a space missing after its colon?"
   const near = nearestName(key, known) !== undefined
@@ -104,10 +94,7 @@ const withoutKeys = (value: unknown, wrong: ReadonlySet<PropertyKey | undefined>
   return Object.fromEntries(Object.entries(value).filter(([key]) => !wrong.has(key)))
 }
 
-/**
- * The whole part; or, once its errors went to the findings, the part without its wrong keys; or undefined
- * if too little would be left. A part with errors is only used to find more of them.
- */
+/** Without its wrong keys once its errors went to the findings; undefined if too little would be left. */
 export const decodePart = <S extends Schema.ConstraintDecoder<unknown>>(
   context: Context,
   schema: S,
@@ -124,15 +111,11 @@ export const decodePart = <S extends Schema.ConstraintDecoder<unknown>>(
   return rest === undefined ? undefined : Result.getOrUndefined(decode(rest))
 }
 
-// A job file's text, read with the schema of a job, with its `${NAME}` replaced from the environment;
-// problems go to the findings.
-
 /** Far more than a real file has; any beyond that are reported as missing from the environment. */
 const variablesMax = 1_000
 
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
-/** The environment variables that a text uses. */
 export const variablesIn = (source: string): ReadonlySet<string> => {
   const names = new Set<string>()
   for (const [, name = ""] of source.matchAll(variable)) {

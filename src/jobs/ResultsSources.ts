@@ -21,7 +21,6 @@ const { name: _, ...keys } = ResultsSource.fields
 const SourceFile = Schema.Struct(keys).mapFields(Struct.map(Schema.optionalKey))
 type SourceFile = typeof SourceFile.Type
 
-/** The keys that a new row may leave out. */
 const rowDefaults = {
   enabled: true,
   api: "base_url",
@@ -172,11 +171,7 @@ const listFiles = Effect.fnUntraced(function* (around: Surroundings, folder: str
     .map((name) => ({ file: join(results, name), name: name.slice(0, -".yaml".length) }))
 })
 
-/**
- * The rows of a job: the built-in ones first, as changed by its folder, then its own by name. Errors and
- * warnings go to the findings; `written` is the job's `schemas`, relative to the job file, and `place` is
- * its position.
- */
+/** The built-in ones first, as changed by files of the job's `schemas`, then its own by name. */
 export const loadResultsSources = Effect.fnUntraced(function* (
   around: Surroundings,
   written: string | undefined,

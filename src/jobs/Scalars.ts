@@ -10,9 +10,6 @@ import { Duration, Effect, Redacted, Schema, SchemaGetter, SchemaTransformation 
 import { judgeCustomerId } from "./PersonalData.ts"
 import { durationPattern, isDurationWithin, isLoopback, toDuration } from "../base/Text.ts"
 
-// References to secrets: `env:NAME`, `file:PATH`, `exec:COMMAND`. Parsing one resolves nothing; a path is
-// relative to the job file, so that a job works from any working directory.
-
 /** A path of a job file, which is relative to the file's folder. */
 export const beside = (folder: string, path: string): string => (isAbsolute(path) ? path : join(folder, path))
 
@@ -31,7 +28,6 @@ export type ParameterSource =
 /** In any spelling: a misspelt reference is told, because the source would get it as a password. */
 const prefixes = /^\s*(?:env|file|exec):/i
 
-/** Whether a text looks like a reference, valid or not. */
 export const looksLikeReference = (text: string): boolean => prefixes.test(text)
 
 const environmentName = /^[A-Za-z_][A-Za-z0-9_]*$/
@@ -142,7 +138,6 @@ export const count = (minimum: number, maximum: number) => {
   )
 }
 
-/** A duration within limits, both included. */
 export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
   toDuration(
     ruled(
@@ -153,7 +148,6 @@ export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
     ),
   )
 
-/** A duration within limits as whole days. */
 export const days = (minimum: Duration.Input, maximum: Duration.Input) =>
   duration(minimum, maximum).pipe(
     Schema.decodeTo(
@@ -175,9 +169,7 @@ export const isSafeAddress = (url: URL): boolean =>
   url.password === "" &&
   (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url.hostname)))
 
-/**
- * A URL that the secret may be sent to, without its trailing slash; undefined if it is not one.
- */
+/** A URL that the secret may be sent to, without its trailing slash. */
 export const parseServiceUrl = (value: string): string | undefined => {
   const url = URL.parse(value)
   if (url === null || !isSafeAddress(url) || /[?#\s]/.test(value)) return undefined
@@ -250,8 +242,7 @@ export const customerId = externalId.check(
 /** The folders of Parquet that a version can have: what is current, and what was. */
 export const parquetFolders = ["current", "history"] as const
 
-// How a setting is declared: what it takes, its default, what it does, and what `nightjar init` writes. All
-// of it stands at the key of the file, not of the decoded value, because that is what a person writes.
+// All that is said of a setting stands at the key of the file, not of the decoded value: people write that.
 
 /** What `init` writes for a setting, as YAML; without it, the default. */
 export interface Sample {
@@ -305,7 +296,6 @@ export const setting = <S extends Schema.Top>(schema: S, absent: S["Encoded"], d
 
 export const flag = (absent: boolean, description: string) => setting(Schema.Boolean, absent, description)
 
-/** A mapping whose keys all have defaults. */
 export const section = <F extends Schema.Struct.Fields>(fields: F, description: string) =>
   withDefault(Schema.Struct(fields), {} as Schema.Struct<F>["Encoded"], notes(description))
 

@@ -282,10 +282,7 @@ const Retain = Schema.Struct({
 /** What applies to a job without `retain`. */
 export const withoutRetain = Schema.decodeUnknownSync(Retain)({})
 
-/**
- * The record schemas of what the reference does not show (`schemas/readings`), a file each; a table has the
- * name of its product. The embedded service's records look like that; those of another service may not.
- */
+/** Of `schemas/readings`, by product; what the records of another service look like is not known. */
 export const readingTables = [
   "accounts",
   "accounts_certificates",

@@ -57,7 +57,6 @@ const settingOf = (name: string, ast: SchemaAST.AST): Setting => {
   }
 }
 
-/** Every setting of a job file, in the order of the table. */
 export const jobSettings: ReadonlyArray<Setting> = keysOf(SchemaAST.toEncoded(JobFile.ast))
 
 const commentAt = 40

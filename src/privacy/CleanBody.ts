@@ -342,7 +342,6 @@ const cleanText = (bytes: Uint8Array, known: KnownSecrets): Uint8Array => {
 
 const none: ReadonlySet<string> = new Set()
 
-/** JSON in, the same JSON out with its secrets blanked. */
 export const cleanValue = (
   value: unknown,
   known: KnownSecrets,

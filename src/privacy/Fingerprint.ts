@@ -74,7 +74,6 @@ export const keptKeys = ({ account, identity, password, row, written }: AccountK
   ...(written === undefined ? {} : { written }),
 })
 
-/** Only the keys of a login. */
 export const loginKeysOf = ({ fingerprint, account }: LoginKeys): LoginKeys => ({
   fingerprint,
   ...(account === undefined ? {} : { account }),

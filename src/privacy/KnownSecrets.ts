@@ -16,7 +16,6 @@ import { decodeEscapes, placesIn } from "./Escapes.ts"
 // Words that are not secrets although somebody may log in with them: the values and field names of the
 // reference. They are all over landing, ledger and tables, and decisions depend on them.
 
-/** Every field name of a schema, at any depth. */
 const fieldsIn = (ast: SchemaAST.AST): ReadonlyArray<string> => {
   if (SchemaAST.isUnion(ast)) return ast.types.flatMap(fieldsIn)
   if (SchemaAST.isArrays(ast)) return ast.rest.flatMap(fieldsIn)
@@ -133,7 +132,6 @@ const withBytes = (text: string): ReadonlyArray<string> => [text, Buffer.from(te
 const plain = (text: string): Spelling => ({ text, isEncoded: false, before: 0, behind: 0 })
 const encoded = (text: string): Spelling => ({ text, isEncoded: true, before: 0, behind: 0 })
 
-/** Each spelling once. */
 const spellingsOf = (value: string): ReadonlyArray<Spelling> => {
   const bytes = Buffer.from(value)
   const base64 = [
@@ -181,7 +179,6 @@ const hashOf = (window: number): number => Math.imul(window, 0x2c1b3c6d)
 /** Which of the bits of a filter's word. */
 const bitOf = (hash: number): number => 1 << (hash >>> 10)
 
-/** Hash of the first characters. */
 const hashAt = (text: string): number => {
   let window = 0
   for (let at = 0; at < windowSize; at++) window = nextWindow(window, text.charCodeAt(at))
