@@ -26,7 +26,6 @@ const problemsIn = Effect.match({
   onFailure: ({ problems }: { readonly problems: ReadonlyArray<Problem> }) => problems,
 })
 
-/** Problems in the files that a job's embedded service uses: faults and a reading. */
 const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
   if (service._tag !== "Embedded") return []
   const { readFaults, readReading } = yield* Effect.promise(
@@ -79,7 +78,6 @@ const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
   })
 })
 
-/** A job whose files have problems cannot be used. */
 const checkFiles = Effect.fnUntraced(function* (checked: CheckedJob) {
   const { job } = checked
   if (job === undefined) return checked
@@ -100,7 +98,6 @@ const fileOf = (path: string): string => {
   }
 }
 
-/** Each file once, under the path that was given first. */
 const eachOnce = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   const files = new Map<string, string>()
   for (const path of paths) {

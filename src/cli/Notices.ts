@@ -60,7 +60,6 @@ const toAll = Effect.fnUntraced(function* (
   )
 })
 
-/** This machine and the night of this moment. */
 export const originOf = (job: Job) =>
   Effect.map(Clock.currentTimeMillis, (now): Origin => ({
     host: hostname(),
@@ -78,10 +77,7 @@ const lateAt = (job: Job, now: number): number | undefined => {
 /** The end of a night is the deadline too, which ends what is open: a moment later nothing of it is. */
 const lookedBeforeMs = 10_000
 
-/**
- * A run during which receivers are told if it is late: it waits on the run's clock and sends on the
- * machine's. What is being sent when the run ends is sent, within its time.
- */
+/** It waits on the run's clock and sends on the machine's; what is being sent at its end is sent. */
 export const watchedForLate =
   (job: Job, machine: Clock.Clock) =>
   <A, E, R>(work: Effect.Effect<A, E, R>) =>

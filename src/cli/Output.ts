@@ -67,10 +67,7 @@ export const wholeStdio = Layer.effect(
   }),
 )
 
-/**
- * With back-pressure; stops quietly if the reader has gone, and remembers any other failure. A terminal gets
- * no control characters; `painted` text keeps this program's colours.
- */
+/** Stops quietly if the reader has gone, remembers other failures; a terminal gets no control characters. */
 export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>, painted = false) =>
   Effect.gen(function* () {
     const stdio = yield* Stdio.Stdio

@@ -71,10 +71,7 @@ export const refusalOf = (output: string): Refused | undefined => {
   return refuse("output-not-ours", { output, entries: listed(strange.toSorted(), entriesTold) })
 }
 
-/**
- * Throws what the machine refuses; returns why the folder must not be touched, or undefined once it has the
- * marker.
- */
+/** Throws what the machine refuses; returns why not, or undefined once the folder has the marker. */
 export const claimFolder = (files: DurableFiles, output: string, folderMode: number): Refused | undefined => {
   const refusal = refusalOf(output)
   if (refusal !== undefined) return refusal
@@ -110,7 +107,6 @@ const refusalOfLost = (output: string): Refused | undefined => {
   return found === undefined ? undefined : refuse("ledger-missing", { output, found })
 }
 
-/** Why nothing may be started in this folder; undefined once it is ours and ready. */
 const claimed = (files: DurableFiles, output: string, share: Share): Refused | undefined => {
   const refusal = claimFolder(files, resolve(output), folderMode(share)) ?? refusalOfLost(output)
   if (refusal !== undefined) return refusal
@@ -136,10 +132,7 @@ export const prepareOutput = Effect.fnUntraced(function* (output: string, shares
   if (refusal !== undefined) return yield* refusal
 })
 
-/**
- * Prepares the folder and keeps every other process out of it until the scope ends. `works`: what is done, in
- * words, for whoever finds the folder in use.
- */
+/** `works`: what is done, in words, for whoever finds the folder in use. */
 export const holdOutput = Effect.fnUntraced(function* (
   output: string,
   shares: ReadonlyArray<Share>,
@@ -177,21 +170,18 @@ const writing = Effect.fnUntraced(function* (work: (files: DurableFiles) => void
 export const makePrivate = (folder: string) =>
   writing((files) => files.makeFolder(folder, folderMode("none")))
 
-/** A file in a folder that is created if missing, replaced atomically. */
 export const writeWhole = (folder: string, name: string, text: string, share: Share) =>
   writing((files) => {
     files.makeFolder(folder, folderMode(share))
     files.replace(join(folder, name), text, fileMode(share))
   })
 
-/** Whose files in `runs/<run_id>/` are meant, and who may read them. */
 export interface FilesOfRun {
   readonly output: string
   readonly run_id: RunId
   readonly share: Share
 }
 
-/** `runs/<run_id>/<name>`, replaced atomically. */
 export const writeRunFile = ({ output, run_id, share }: FilesOfRun, name: string, text: string) =>
   writeWhole(runFolder(output, run_id), name, text, share)
 
@@ -235,7 +225,6 @@ export const publishedKey = Effect.fnUntraced(function* (output: string) {
   return (yield* askedWith({ pseudonyms: { key: reference, columns } }))?.key
 })
 
-/** What a job asks for in place of the customers, with its key. */
 const askedWith = Effect.fnUntraced(function* (job: {
   readonly pseudonyms?: Pick<NonNullable<Job["pseudonyms"]>, "key" | "columns">
 }) {
@@ -277,7 +266,6 @@ export const openedStoreAsked = (job: Job) =>
 export const policyOf = (output: string) =>
   Effect.map(publishedIn(output), ({ manifest }) => manifest?.pseudonyms)
 
-/** The record families of what is published, or those of the program if nothing is. */
 export const familiesOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
   const { schemasOfTables } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
@@ -294,7 +282,6 @@ export const damageOfTokens = Effect.fnUntraced(function* (output: string) {
   return damageIn(join(output, tokensName))
 })
 
-/** All problems of a folder that has a ledger. */
 export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
   const { verify, verifyBeside, verifyTables } = yield* Effect.promise(() => import("../tables/Verify.ts"))
@@ -337,10 +324,7 @@ export const refuseLostLedger = Effect.fnUntraced(function* (output: string) {
 
 const runsTold = 5
 
-/**
- * Refuses an older copy of the ledger: with it, logins that were rejected since would be sent again, and what
- * is open at the service would never be found.
- */
+/** With an older copy, rejected logins would be sent again, and what is open would never be found. */
 export const refuseOlderLedger = Effect.fnUntraced(function* (output: string) {
   const { runsHere } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
   const { layout, manifest } = yield* publishedIn(output)
@@ -372,7 +356,6 @@ export const withLedger = Effect.fnUntraced(function* <A, E, R>(
   return yield* look.pipe(Effect.provide(wiring.ledger(output, access)))
 })
 
-/** Where each job of the output folder was last started from. */
 export const knownJobPaths = Effect.gen(function* () {
   const runs = yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
   return [...new Map(runs.map(({ fact }) => [fact.job, fact.job_path])).values()]
@@ -395,7 +378,6 @@ const foundRun = Effect.fnUntraced(function* <Run>(named: Option.Option<string>,
 /** The named run, or else the newest one, as a summary reads it. */
 export const findRun = (named: Option.Option<string>) => foundRun(named, ({ brief }) => brief)
 
-/** The same run, with all runs of its night. */
 export const findNight = Effect.fnUntraced(function* <Run extends Pick<RunState, "started">>(
   named: Option.Option<string>,
   read: Reading<Run>,

@@ -18,10 +18,7 @@ import { resolveReference, runCommand, type Secrets } from "../jobs/Secrets.ts"
 import { slackOf, type Notice } from "../report/Notice.ts"
 import { answerOf, answersWithin, pauseBetween, tooSlow } from "../report/Outbound.ts"
 
-/**
- * Two tries, the pause between them, and what it takes to give up. Commands of `exec:` references have their
- * own time in it.
- */
+/** Two tries, the pause between them and giving up; `exec:` commands have their own time in it. */
 export const toldWithin = Duration.seconds(43)
 
 type ToPing = Extract<Receiver, { readonly _tag: "Ping" }>
@@ -134,16 +131,14 @@ export const checkReceiver = (receiver: Receiver): Effect.Effect<unknown, string
   return receiver._tag === "Email" ? mailServerOf(receiver) : addressOf(receiver)
 }
 
-// E-mail to a server of the operator's own: over TLS from the first byte (`smtps://`), or by a STARTTLS that
-// is demanded (`smtp://`), except to this machine. Nothing that the server answers is shown: it may repeat
-// the login.
+// E-mail to the operator's own server: over TLS at once (`smtps://`), or by a STARTTLS that is demanded,
+// except to this machine. What the server answers may repeat the login, and is not shown.
 
 export const mailServerRule =
   "its address is not smtps://USER:PASSWORD@HOST, or smtp:// for a server with STARTTLS"
 
 const ports: Readonly<Record<string, number>> = { "smtps:": 465, "smtp:": 587 }
 
-/** Undefined if it is not the address of a mail server. */
 export const parseMailServer = (value: string) => {
   const url = URL.parse(value.trim())
   const port = ports[url?.protocol ?? ""]

@@ -25,7 +25,6 @@ export interface Timer {
   readonly credentials: ReadonlyArray<string>
   /** Local times of day, `HH:MM`; the first is the start of the night. */
   readonly times: ReadonlyArray<string>
-  /** For how long a start waits for another process in the folder. */
   readonly waitMinutes: number
   /** The IANA zone of the jobs, if they have one, and the machine's. */
   readonly timezone: string | undefined
@@ -69,7 +68,6 @@ interface Ends {
   readonly deadline?: string | undefined
 }
 
-/** How long a night that begins at `starts` lasts, in minutes. */
 export const waitMinutesOf = (starts: string, { night, deadline }: Ends): number => {
   const until = night?.until ?? deadline
   return until === undefined ? waitMinutesDefault : lengthOf(starts, until)
@@ -131,10 +129,7 @@ export const argumentsOf = (
 
 type Holes = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
-/**
- * The template with its `{holes}` filled: a line stands once for each text of a list, and not at all for
- * none.
- */
+/** A line stands once for each text of a list, and not at all for none. */
 const fill = (template: string, holes: Holes): string =>
   template
     .split("\n")
@@ -198,10 +193,7 @@ export const cronBlock = (timer: Timer, now: number): string => {
   })
 }
 
-/**
- * The crontab with only the timer's lines replaced or added; undefined if their end is missing, so that it is
- * unknown which are ours.
- */
+/** Undefined if the end of the timer's lines is missing: it is unknown which are ours. */
 export const withBlock = (crontab: string, name: string, block: string): string | undefined => {
   const lines = crontab.split("\n")
   const first = lines.indexOf(beginning(name))
@@ -281,7 +273,6 @@ const word = (text: string): string => quoted(specifiers(text).replaceAll("$", "
 
 export interface Surroundings {
   readonly envFileBytes: number
-  /** The home folder of the user whose units these are. */
   readonly home: string
 }
 
@@ -330,7 +321,6 @@ export const systemdUnits = (
 
 export interface ClusterJob {
   readonly timer: Timer
-  /** Names of the variables that the jobs take from their environment. */
   readonly variables: ReadonlyArray<string>
   /** The job files, relative to the folder of the first. */
   readonly jobs: ReadonlyArray<string>
@@ -344,9 +334,7 @@ export interface ClusterJob {
 const jobFolder = "/etc/nightjar"
 const outputVolume = "/var/lib/nightjar"
 
-/**
- * Values of variables and the files that the jobs read come from two Secrets, which these commands create.
- */
+/** These commands create the two Secrets: values of variables, and the files that the jobs read. */
 const secretsTemplate = `# From the job's folder, before the first run:
 #   kubectl create secret generic {name}-files {from}
 #   kubectl create secret generic {name}-variables --from-env-file={env}
@@ -437,7 +425,6 @@ const filledIn = (value: unknown, holes: Readonly<Record<string, unknown>>): unk
   return whole === undefined ? value.replaceAll("{name}", String(holes["name"])) : holes[whole]
 }
 
-/** Jobs as one CronJob for Kubernetes, with the volume of their output. */
 export const kubernetesText = ({ timer, variables, jobs, files, image, schemas }: ClusterJob): string => {
   const name = `nightjar-${timerName(timer)}`
   const zone = timer.timezone ?? timer.machine_zone

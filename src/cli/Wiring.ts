@@ -28,16 +28,9 @@ export type Through = (client: HttpClient.HttpClient) => HttpClient.HttpClient
 export class Wiring extends Context.Service<
   Wiring,
   {
-    /**
-     * On the clock that the job's service uses; the folder is already locked. Every call passes `through`, if
-     * given.
-     */
+    /** The folder is already locked. Every call passes `through`, if given. */
     readonly night: (job: Job, output: string, through?: Through) => Layer.Layer<NightServices, Failure>
-    /**
-     * For jobs whose runs go on beside each other: until the scope ends they have ledger, landing,
-     * connections, the pace of a host and an embedded service in common, which delivers its events to
-     * `hooksUrl`.
-     */
+    /** Until the scope ends, these runs have ledger, landing, connections and service in common. */
     readonly nights: (
       jobs: ReadonlyArray<Job>,
       output: string,
@@ -83,8 +76,6 @@ export interface SandboxServing extends SandboxOptions {
   readonly host: string
   readonly speed: number
 }
-
-// The clocks of the embedded service. Rooms are loaded when a clock is made, as in `main.ts`.
 
 /** Time continues from the newest event of the embedded service and the ledger, and never goes back. */
 const layer = (speed: number, journal: string | undefined) =>
@@ -146,7 +137,6 @@ export interface Common {
   readonly sandbox: (target: Embedded) => Layer.Layer<Sandbox, Failure, Ledger>
 }
 
-/** A client that every call passes through, if calls are to be observed. */
 const seenBy = <E, R>(through: Through | undefined, client: Layer.Layer<HttpClient.HttpClient, E, R>) =>
   through === undefined
     ? client
@@ -160,8 +150,6 @@ export const connectionsTo = (target: Pick<RemoteTarget, "accept_any_certificate
     const acceptAnyCertificate = target.accept_any_certificate === true
     return (await import("../client/NodeClient.ts")).NodeClient.layer({ acceptAnyCertificate })
   })
-
-// The service as a run or a plan sees it. Runs beside each other share what must not exist twice (`Common`).
 
 /** The service over HTTP: paced, on a clock that never jumps. */
 const remote = (target: RemoteTarget, common: Common, through?: Through) =>
@@ -241,7 +229,6 @@ export const alone = (journal: string | undefined, hooksUrl?: string): Common =>
 
 const pause = lazily(async () => (await import("../client/ServicePaced.ts")).ServicePause.layer())
 
-/** What the runs of these jobs have in common until the scope ends. */
 export const beside = Effect.fnUntraced(function* (
   targets: ReadonlyArray<ServiceTarget>,
   journal: string,

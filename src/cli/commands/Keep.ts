@@ -40,7 +40,6 @@ import {
 } from "../PruneJobs.ts"
 import { Wiring } from "../Wiring.ts"
 
-/** Why nothing may be copied into this folder. */
 const refusalOfTarget = (output: string, to: string) => {
   if (`${to}${sep}`.startsWith(`${resolve(output)}${sep}`)) return refuse("backup-inside", { folder: to })
   const isEmptyFolder = !existsSync(to) || (statSync(to).isDirectory() && readdirSync(to).length === 0)

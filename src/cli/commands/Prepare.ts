@@ -19,9 +19,7 @@ import { Wiring } from "../Wiring.ts"
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
 
-/**
- * Never over an existing file. The job is valid as written, except for what it cannot know: its customers.
- */
+/** Never over an existing file. Valid as written, but for what it cannot know: its customers. */
 export const init = command("init", {
   flags: {
     name: Argument.withDefault(argument("NAME", "The job's name: a-z, 0-9 and hyphens"), "nightly"),
@@ -47,7 +45,6 @@ export const init = command("init", {
     `${path} was written. Fill it in, then run \`nightjar validate ${path}\` and \`nightjar plan ${path}\`.`,
 })
 
-/** Every error of all files, with its place. */
 export const validate = command("validate", {
   flags: { jobs: jobArguments },
   run: ({ jobs }) => Effect.tap(checkJobs(jobs), tellProblems),

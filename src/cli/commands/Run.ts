@@ -148,10 +148,7 @@ export const selectTasks = (
     )
   })
 
-/**
- * Of a run, or of its whole night if none was named; not those that a later run of the night finished: no
- * login is sent without need.
- */
+/** Not those that a later run of the night finished: no login is sent without need. */
 export const tasksMeant = (
   night: ReadonlyArray<RunState>,
   run: RunState,
@@ -165,7 +162,6 @@ export const tasksMeant = (
   })
 }
 
-/** The names of a selection that no task has, by their flags. */
 export const unknownSelected = (
   run_id: string,
   tasks: ReadonlyArray<TaskState>,
@@ -264,7 +260,6 @@ const perhaps = {
 }
 const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
 
-/** The selected tasks that would run again, with what is asked for, and why the others would not. */
 const splitSelection = (
   tasks: ReadonlyArray<TaskState>,
   { plan, starting, followed, notStarted, only }: Preview,
@@ -324,8 +319,7 @@ const tellPreview = Effect.fnUntraced(function* (
   for (const line of why) yield* say(wrap(line, out.width))
 })
 
-// `nightjar demo`: the demo job on the embedded service, and what its result means. The exit code that a
-// cron job would have got is explained; the command itself succeeds if the run ended as designed.
+// The exit code that a cron job would have got is explained; `demo` succeeds if the run ended as designed.
 
 /** How the tasks of `jobs/demo.yaml` end, on the first run and on every later one. */
 const designed = { succeeded: 26, partial: 2, failed: 8, skipped: 2, unfinished: 1 } as const

@@ -89,7 +89,6 @@ const whyOf = ({ exit_code, stderr }: Called): string => {
   return said === "" ? `exit code ${exit_code}` : `exit code ${exit_code}: ${said}`
 }
 
-/** Where systemd looks for the units of this user. */
 const unitsFolder = (): string =>
   join(process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config"), "systemd/user")
 
@@ -294,7 +293,6 @@ const requireWritable = Effect.fnUntraced(function* (kind: Kind, timer: Timer) {
     return yield* refuse("timer-name-long", { jobs: listed(timer.jobs, namesTold), charactersMax })
 })
 
-/** What is printed, as files; and for a user's own machine, what installs them. */
 const prepare = Effect.fnUntraced(function* (
   kind: Kind,
   { jobs, asked }: { readonly jobs: ReadonlyArray<Job>; readonly asked: ReadonlySet<string> },

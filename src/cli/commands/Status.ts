@@ -89,7 +89,6 @@ const found = Effect.fnUntraced(function* (named: Option.Option<string>, work: W
   }
 })
 
-/** What follows the summary of a run that has not ended. */
 const tellOpenRun = Effect.fnUntraced(function* (
   { run_id, part, finish }: Summary,
   work: WorkHere,

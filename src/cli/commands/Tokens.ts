@@ -22,7 +22,6 @@ import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
 import { exchangeByHand, revokeByHand } from "../../tokens/ExchangeTicket.ts"
 import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
 
-/** Work with a job's open token store and its service, in a folder that is held. */
 const withTokens = Effect.fnUntraced(function* <A, E, R>(
   output: string,
   path: string,
