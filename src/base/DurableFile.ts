@@ -367,8 +367,9 @@ export const Problem = Schema.Struct({
 })
 export type Problem = typeof Problem.Type
 
-export const renderProblem = (problem: Problem): string =>
-  `${problem.file}:${problem.line}:${problem.column}: ${problem.message}`
+export const placeText = ({ file, line, column }: Place): string => `${file}:${line}:${column}`
+
+export const renderProblem = (problem: Problem): string => `${placeText(problem)}: ${problem.message}`
 
 // A path that a person names may lead to anything: a named pipe blocks, a device never ends. Only regular
 // files are read, in pieces that can be interrupted, up to a limit; no reason repeats their content.

@@ -5,7 +5,9 @@
  */
 import { Predicate, Schema, SchemaAST, type SchemaIssue } from "effect"
 
-type Path = ReadonlyArray<PropertyKey>
+/** Where a value is in a file. */
+export type Path = ReadonlyArray<PropertyKey>
+
 export interface Finding {
   readonly path: Path
   /** Whether the key or its value is wrong. */

@@ -8,12 +8,10 @@ import { Effect, Predicate, Result, Schema, SchemaAST } from "effect"
 import { LineCounter, isAlias, isMap, isScalar, isSeq, visit } from "yaml"
 import type { Document, Scalar, YAMLMap, YAMLSeq } from "yaml"
 import { Problem, readTextFile, renderProblem, type Place } from "./DurableFile.ts"
-import { findingsOf, type Finding, type WordsFor } from "./Schemas.ts"
+import { findingsOf, type Finding, type Path, type WordsFor } from "./Schemas.ts"
 import { suggestion } from "./Text.ts"
 import { YamlSpots, depthMax, mayHaveAnchors, oneDocument, readInPieces } from "./YamlPieces.ts"
 import type { OnPiece, ReadText } from "./YamlPieces.ts"
-
-type Path = ReadonlyArray<PropertyKey>
 
 export interface YamlDocument {
   /** Undefined if the text could not be read; the problems say why. */

@@ -13,7 +13,7 @@ import { renderProblem, type Problem } from "../base/DurableFile.ts"
 import { counted } from "../base/Text.ts"
 import { endingOfCause, failed, messageIn, ok, refuse, type Ending as CommandEnding } from "./Failures.ts"
 import { note, warn } from "./Output.ts"
-import { ping, tell, toldWithin } from "./Receivers.ts"
+import { ping, tell } from "./Receivers.ts"
 import { runFolder } from "./OutputFolder.ts"
 import { Wiring } from "./Wiring.ts"
 import type { Job, NotifyEvent, Receiver } from "../jobs/Job.ts"
@@ -32,16 +32,13 @@ type Delivery = Effect.Effect<
   HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner | Secrets
 >
 
-/** A warning instead of an error; a ping and a notice are bounded by themselves, and once more here. */
+/** A warning instead of an error. */
 const orWarn = (receiver: string, delivery: Delivery) =>
-  delivery.pipe(
-    Effect.timeoutOrElse({ duration: toldWithin, orElse: () => Effect.fail("it did not answer in time") }),
-    Effect.catchCause((cause) => {
-      if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
-      const why = cause.reasons.find(Cause.isFailReason)?.error ?? "a defect"
-      return warn("notice-undelivered", { receiver, why })
-    }),
-  )
+  Effect.catchCause(delivery, (cause) => {
+    if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+    const why = cause.reasons.find(Cause.isFailReason)?.error ?? "a defect"
+    return warn("notice-undelivered", { receiver, why })
+  })
 
 /** All at once, each within its own time: ten dead receivers take as long as one. */
 const toAll = Effect.fnUntraced(function* (
@@ -129,7 +126,8 @@ const tellEnd = Effect.fnUntraced(function* (job: Job, output: string, { exit_co
   const isAlarm = isIncomplete(exit_code) || events.some((event) => event !== "recovered")
   const origin = yield* originOf(job)
   yield* toAll(job, (receiver) => {
-    if (receiver._tag === "Ping") return ping(receiver, { _tag: "Ended", exit_code, isAlarm })
+    if (receiver._tag === "Ping")
+      return ping(receiver, isAlarm ? "fail" : "success", `exit code ${exit_code}\n`)
     const heard = events.filter((event) => hears(receiver, event))
     return ending === undefined || heard.length === 0
       ? undefined
@@ -143,7 +141,7 @@ export const announced =
   <A extends ToldEnd, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.gen(function* () {
       const begun = yield* Effect.forkChild(
-        toAll(job, (receiver) => (receiver._tag === "Ping" ? ping(receiver, { _tag: "Begins" }) : undefined)),
+        toAll(job, (receiver) => (receiver._tag === "Ping" ? ping(receiver, "start", "") : undefined)),
       )
       const told = yield* work
       yield* Fiber.await(begun)
@@ -176,10 +174,9 @@ const checksOf = Effect.fnUntraced(function* ({ notify, telemetry }: Job) {
   }
   if (telemetry !== undefined) {
     const { readEndpoint, readHeaders } = yield* Effect.promise(() => import("./RunTelemetry.ts"))
-    const worded = Effect.mapError(({ message }: { readonly message: string }) => message)
     const { otlp, headers } = telemetry
-    if (otlp !== undefined) checks.push(["telemetry.otlp", worded(readEndpoint(otlp))])
-    checks.push(["telemetry.headers", worded(readHeaders(headers))])
+    if (otlp !== undefined) checks.push(["telemetry.otlp", readEndpoint(otlp)])
+    checks.push(["telemetry.headers", readHeaders(headers)])
   }
   return checks
 })

@@ -19,6 +19,7 @@ import type { RunState } from "../ledger/RunState.ts"
 import { problemOf, withId, type Problem } from "../messages/Catalogue.ts"
 import { RunId } from "../service/Ids.ts"
 import type { Store } from "../tables/Manifest.ts"
+import type { PseudonymKey } from "../tables/Treatments.ts"
 
 // A folder is ours if it contains the marker, and a marker is only put into an empty folder, or into one that
 // an earlier version used. Nothing is changed in any other folder.
@@ -240,16 +241,16 @@ const storeOptions = Effect.fnUntraced(function* (output: string, share: Job["sh
   return { root: output, schemasFolder: recordSchemas, share, toolVersion, versionsKept }
 })
 
-export const openedStore = Effect.fnUntraced(function* (output: string, share: Job["share"] = "none") {
+const openedWith = Effect.fnUntraced(function* (output: string, share: Share, key?: PseudonymKey) {
   const { openStore } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
-  return yield* openStore(yield* storeOptions(output, share))
+  return yield* openStore(yield* storeOptions(output, share), key)
 })
 
+export const openedStore = (output: string, share: Share = "none") => openedWith(output, share)
+
 /** With the key of its pseudonyms, if it has any: rows can be derived, and those of a customer found. */
-export const openedStoreWithKey = Effect.fnUntraced(function* (output: string, share: Job["share"]) {
-  const { openStore } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
-  return yield* openStore(yield* storeOptions(output, share), yield* publishedKey(output))
-})
+export const openedStoreWithKey = (output: string, share: Share) =>
+  Effect.flatMap(publishedKey(output), (key) => openedWith(output, share, key))
 
 /** To derive all rows again with what this job asks for in place of the customers. */
 export const openedStoreAsked = (job: Job) =>

@@ -19,7 +19,7 @@ import { slackOf, type Notice } from "../report/Notice.ts"
 import { answerOf, answersWithin, pauseBetween, tooSlow } from "../report/Outbound.ts"
 
 /** Two tries, the pause between them and giving up; `exec:` commands have their own time in it. */
-export const toldWithin = Duration.seconds(43)
+const toldWithin = Duration.seconds(43)
 
 type ToPing = Extract<Receiver, { readonly _tag: "Ping" }>
 type ToMail = Extract<Receiver, { readonly _tag: "Email" }>
@@ -33,7 +33,7 @@ const post = Effect.fnUntraced(function* (address: URL, body: string, type: stri
   return `it answered ${status}`
 })
 
-const secretOf = (reference: SecretReference) =>
+export const secretOf = (reference: SecretReference) =>
   Effect.mapError(resolveReference(reference), ({ message }) => message)
 
 const addressOf = Effect.fnUntraced(function* ({ address }: Pick<ToPing, "address">) {
@@ -86,21 +86,10 @@ const deliveryTo = (receiver: ToNotify, notice: Notice): Effect.Effect<Delivery,
 }
 
 /** In the manner of Healthchecks: a run begins, or ended; or nothing of it changes, and a line is noted. */
-export type Moment =
-  | { readonly _tag: "Begins" }
-  | { readonly _tag: "Ended"; readonly exit_code: number; readonly isAlarm: boolean }
-  | { readonly _tag: "Test"; readonly text: string }
-
-const pingTo = (url: URL, moment: Moment): Delivery => {
-  switch (moment._tag) {
-    case "Begins":
-      return post(below(url, "start"), "", "text/plain")
-    case "Ended":
-      return post(moment.isAlarm ? below(url, "fail") : url, `exit code ${moment.exit_code}\n`, "text/plain")
-    case "Test":
-      return post(below(url, "log"), moment.text, "text/plain")
-  }
-}
+const pingTo = (receiver: ToPing, what: "start" | "success" | "fail" | "log", text: string) =>
+  Effect.map(addressOf(receiver), (url): Delivery =>
+    post(what === "success" ? url : below(url, what), text, "text/plain"),
+  )
 
 /** Each delivery within its time, whatever it took to resolve the address. */
 const once = <R>(opened: Effect.Effect<Delivery, string, R>) =>
@@ -108,22 +97,23 @@ const once = <R>(opened: Effect.Effect<Delivery, string, R>) =>
     Effect.timeoutOrElse(delivery, { duration: answersWithin, orElse: () => Effect.fail(tooSlow) }),
   )
 
+const inTime = <R>(told: Effect.Effect<string, string, R>) =>
+  Effect.timeoutOrElse(told, {
+    duration: toldWithin,
+    orElse: () => Effect.fail("it did not answer in time"),
+  })
+
 const twice = <R>(opened: Effect.Effect<Delivery, string, R>) =>
-  Effect.catch(once(opened), () => Effect.andThen(Effect.sleep(pauseBetween), once(opened)))
+  inTime(Effect.catch(once(opened), () => Effect.andThen(Effect.sleep(pauseBetween), once(opened))))
 
 /** One notice to a receiver that listens to at least one of its events; pings get no notices. */
 export const tell = (receiver: ToNotify, notice: Notice) => twice(deliveryTo(receiver, notice))
 
-export const ping = (receiver: ToPing, moment: Exclude<Moment, { readonly _tag: "Test" }>) =>
-  twice(Effect.map(addressOf(receiver), (url) => pingTo(url, moment)))
+export const ping = (...asked: Parameters<typeof pingTo>) => twice(pingTo(...asked))
 
 /** One try; returns what was answered, or fails with why not. */
 export const tryOut = (receiver: Receiver, notice: Notice) =>
-  once(
-    receiver._tag === "Ping"
-      ? Effect.map(addressOf(receiver), (url) => pingTo(url, { _tag: "Test", text: notice.text }))
-      : deliveryTo(receiver, notice),
-  )
+  inTime(once(receiver._tag === "Ping" ? pingTo(receiver, "log", notice.text) : deliveryTo(receiver, notice)))
 
 /** Whether a receiver could be told, as far as that is known without telling it; fails with why not. */
 export const checkReceiver = (receiver: Receiver): Effect.Effect<unknown, string, Secrets> => {

@@ -4,8 +4,8 @@
  * findings collect what is wrong.
  */
 import { Predicate, Redacted } from "effect"
-import type { Place } from "../base/DurableFile.ts"
-import { missingKey } from "../base/Schemas.ts"
+import { placeText, type Place } from "../base/DurableFile.ts"
+import { missingKey, type Path } from "../base/Schemas.ts"
 import { nearestName } from "../base/Text.ts"
 import type { CustomerRow } from "./CustomersFile.ts"
 import type { Assignment, JobFeature, Login } from "./Job.ts"
@@ -48,8 +48,6 @@ const warnOfLoginId = (
   }
 }
 
-type Path = ReadonlyArray<PropertyKey>
-
 export interface Item<A> {
   readonly index: number
   readonly value: A
@@ -62,8 +60,6 @@ type EngineSettings = Pick<
 type Features = Exclude<Exclude<typeof JobEngine.Type, string>["features"], undefined>
 type Parameters = Readonly<Record<string, ParameterSource>>
 type Written = Exclude<typeof CustomerEngine.Type, string>
-
-const placeText = (place: Place): string => `${place.file}:${place.line}:${place.column}`
 
 /** Codes outside section 2.1 are accepted with a warning: the service may know more than the reference. */
 const warnOfFeature = (findings: Findings, place: Place, code: string, group?: "rows"): void => {

@@ -83,8 +83,15 @@ export interface CustomerRow {
 interface CustomersSource extends NamedColumns {
   /** The path to open, and the path to show. */
   readonly path: string
-  readonly cells: Cells
+  /** Columns that hold references; undefined if the job does not list any. */
+  readonly references: ReadonlyArray<string> | undefined
+  /** The job file's folder: references to files are relative to it. */
+  readonly folder: string
   readonly onRow: (row: CustomerRow) => void
+}
+
+interface Reading extends CustomersSource {
+  readonly cells: Cells
 }
 
 /** Far more than a million customers need, and less than a mistake that fills a disk. */
@@ -96,7 +103,7 @@ const lineMax = 1_000_000
 const depthMax = 64
 
 const takeRow = (
-  source: CustomersSource,
+  source: Reading,
   placeOf: (column: string) => Place,
   entries: Iterable<readonly [string, unknown]>,
 ): void => {
@@ -161,7 +168,7 @@ const readTexts = (source: CustomersSource, onText: (text: string) => void) =>
     return Result.isSuccess(read)
   })
 
-const readCsv = (source: CustomersSource) => {
+const readCsv = (source: Reading) => {
   const { findings, path } = source
   let header: ReadonlyArray<string> | undefined
   let usable = false
@@ -238,7 +245,7 @@ const isTooDeep = (value: unknown, levels: number): boolean =>
   value !== null &&
   (levels === 0 || Object.values(value).some((inner) => isTooDeep(inner, levels - 1)))
 
-const readNdjson = (source: CustomersSource) => {
+const readNdjson = (source: Reading) => {
   let rest = ""
   let lineNumber = 0
   const onLine = (line: string): void => {
@@ -270,7 +277,7 @@ const readNdjson = (source: CustomersSource) => {
 }
 
 /** DuckDB is loaded only for Parquet: a job without such a file starts without it. */
-const readParquet = (source: CustomersSource) =>
+const readParquet = (source: Reading) =>
   Effect.gen(function* () {
     const { readParquetRows } = yield* Effect.promise(() => import("./ParquetRows.ts"))
     const read = yield* Effect.result(
@@ -305,40 +312,35 @@ const readerOf = (path: string) => {
   }
 }
 
-/** Calls `onRow` for every usable row; anything else in the file is a finding. */
+/**
+ * Calls `onRow` for every usable row; anything else in the file is a finding. `from` and `listed`: where the
+ * job names the file and its references. Returns whether the file itself has values of logins.
+ */
 export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   source: CustomersSource,
   from: Place,
+  listed: Place,
 ) {
   const { findings, path } = source
+  const refuse = (message: string): boolean => (findings.error(from, message), false)
   const read = readerOf(path)
-  if (read === undefined)
-    return findings.error(from, "expected a file that ends in .csv, .ndjson, .jsonl or .parquet")
+  if (read === undefined) return refuse("expected a file that ends in .csv, .ndjson, .jsonl or .parquet")
   // A file that cannot be opened has no lines: the job file is what to correct.
   const checked = yield* Effect.result(checkFile(path, bytesMax))
   if (Result.isFailure(checked)) {
     const missing = checked.failure === noSuchFile
-    const message = missing
-      ? `there is no file \`${path}\``
-      : `\`${path}\` cannot be read (${checked.failure})`
-    return findings.error(from, message)
+    return refuse(
+      missing ? `there is no file \`${path}\`` : `\`${path}\` cannot be read (${checked.failure})`,
+    )
   }
-  yield* read(source)
-  source.cells.end()
+  const cells = makeCells(source, listed)
+  yield* read({ ...source, cells })
+  cells.end()
+  return cells.hasLogins()
 })
 
 // Somebody else may have typed a cell, so it is the value that it shows: only a column that the job lists
 // under `references` is read for `env:` and `file:`, and no cell ever names a command to run.
-
-interface CellRules {
-  /** Columns that hold references; undefined if the job does not list any. */
-  readonly references: ReadonlyArray<string> | undefined
-  /** The job file's folder: references to files are relative to it. */
-  readonly folder: string
-  readonly findings: Findings
-  /** Where the job lists the columns, or names the file. */
-  readonly from: Place
-}
 
 interface ColumnSeen {
   cells: number
@@ -353,7 +355,7 @@ const isAlike = (value: unknown): boolean => typeof value === "string" && looksL
 const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: Redacted.make(value) })
 
 /** One file's cells; `end` reports what only the whole file shows. */
-export const makeCells = ({ references, folder, findings, from }: CellRules) => {
+const makeCells = ({ references, folder, findings }: CustomersSource, listed: Place) => {
   const declared = new Set(references)
   let literals = 0
   const columns = new Map<string, ColumnSeen>()
@@ -409,7 +411,7 @@ export const makeCells = ({ references, folder, findings, from }: CellRules) => 
       if (columns.has(column)) continue
       const near = nearestName(column, [...columns.keys()])
       const hint = near === undefined ? "" : `; is it \`${near}\`?`
-      findings.error(from, `the file has no parameter column \`${column}\`${hint}`)
+      findings.error(listed, `the file has no parameter column \`${column}\`${hint}`)
     }
   }
 

@@ -5,6 +5,7 @@
  * message repeats a value.
  */
 import { Predicate, Redacted } from "effect"
+import type { Path } from "../base/Schemas.ts"
 import type { Item } from "./Assignments.ts"
 import type { Assignment, HookPair, Job } from "./Job.ts"
 import type { Context, Findings } from "./Problem.ts"
@@ -116,8 +117,6 @@ export const makeSecretFinder = (secrets: Iterable<KnownSecret>) => {
     return [...findIn(fold(text), false), ...encoded.flatMap((reading) => findIn(reading, true))]
   }
 }
-
-type Path = ReadonlyArray<PropertyKey>
 
 /** Every pair in the file with its place, whether an assignment uses it or not. */
 export const hookPairs = (

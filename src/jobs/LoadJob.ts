@@ -10,7 +10,7 @@ import { given, missingKey } from "../base/Schemas.ts"
 import { counted } from "../base/Text.ts"
 import * as Assignments from "./Assignments.ts"
 import { bindRow, warnOfResemblance, type Item } from "./Assignments.ts"
-import { makeCells, readCustomersFile } from "./CustomersFile.ts"
+import { readCustomersFile, type CustomerRow } from "./CustomersFile.ts"
 import {
   bindVariables,
   checkLoginsFile,
@@ -302,27 +302,17 @@ const bindCustomers = Effect.fnUntraced(function* (
       if (id !== undefined) Assignments.bindInline(surroundings, { ...item, value: { ...item.value, id } })
       continue
     }
-    const { findings, document } = context
-    const fromPlace = document.place([
-      "customers",
-      item.index,
-      references === undefined ? "from" : "references",
-    ])
+    const { findings } = context
+    const placeOf = (key: string) => context.document.place(["customers", item.index, key])
     const path = beside(folder, from)
-    const cells = makeCells({ references, folder, findings, from: fromPlace })
-    yield* readCustomersFile(
-      {
-        path,
-        cells,
-        features_column,
-        token_column,
-        findings,
-        onRow: (row) => bindRow(surroundings, row, tokenized_access ?? false),
-      },
-      document.place(["customers", item.index, "from"]),
+    const onRow = (row: CustomerRow) => bindRow(surroundings, row, tokenized_access ?? false)
+    const hasLogins = yield* readCustomersFile(
+      { path, references, folder, features_column, token_column, findings, onRow },
+      placeOf("from"),
+      placeOf(references === undefined ? "from" : "references"),
     )
     // The logins of the embedded service open nothing.
-    if (cells.hasLogins() && service?._tag !== "Embedded") yield* checkLoginsFile(path, findings)
+    if (hasLogins && service?._tag !== "Embedded") yield* checkLoginsFile(path, findings)
   }
   return surroundings.assignments
 })

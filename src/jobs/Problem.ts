@@ -4,7 +4,7 @@
  */
 import { Predicate, Result, Schema, type SchemaAST } from "effect"
 import { Problem, renderProblem, type Place } from "../base/DurableFile.ts"
-import { findingsOf } from "../base/Schemas.ts"
+import { findingsOf, type Path } from "../base/Schemas.ts"
 import { nearestName, suggestion } from "../base/Text.ts"
 import { readYamlText, type Replace, type YamlDocument } from "../base/YamlText.ts"
 
@@ -66,8 +66,6 @@ export type Findings = ReturnType<typeof makeFindings>
 /** Files in the order of their first problem; within a file, top to bottom. */
 const inOrder = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> =>
   [...Map.groupBy(problems, ({ file }) => file).values()].flatMap((same) => same.sort(byPlace))
-
-type Path = ReadonlyArray<PropertyKey>
 
 export interface Context {
   readonly document: YamlDocument

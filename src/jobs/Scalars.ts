@@ -107,11 +107,13 @@ export const idTooLong = (id: string): string => `expected ${idRule}, got ${id.l
 
 export const text = Schema.String.check(Schema.isMinLength(1, { expected: "a non-empty string" }))
 
-export const jobName = ruled(
-  (value) => /^[a-z0-9-]{1,64}$/.test(value),
-  "a name of a-z, 0-9 and -, at most 64 characters",
-  "[a-z0-9-]{1,64}",
-)
+/** A rule that a pattern says whole. */
+const matching = (pattern: string, expected: string) => {
+  const whole = new RegExp(`^(?:${pattern})$`)
+  return ruled((value) => whole.test(value), expected, pattern)
+}
+
+export const jobName = matching("[a-z0-9-]{1,64}", "a name of a-z, 0-9 and -, at most 64 characters")
 
 /** Written as `80%`, at most 100; a share from 0 to 1. */
 export const percent = (minimum: 0 | 1) =>
@@ -206,10 +208,9 @@ export const reference = ruled(
   "(?:env:[A-Za-z_][A-Za-z0-9_]*|(?:file|exec):.+)",
 )
 
-export const timeOfDay = ruled(
-  (value) => /^(?:[01][0-9]|2[0-3]):[0-5][0-9]$/.test(value),
-  'a time of day as "HH:MM", from "00:00" to "23:59"',
+export const timeOfDay = matching(
   "(?:[01][0-9]|2[0-3]):[0-5][0-9]",
+  'a time of day as "HH:MM", from "00:00" to "23:59"',
 )
 
 const isTimezone = (value: string): boolean => {
