@@ -12,41 +12,27 @@ import { Context, Effect, Schema, Stream } from "effect"
 // The system calls that change files, so that a test can make each of them fail or fall short. Only this
 // module calls them, and `LineSocket.ts`, which keeps nothing.
 
-export interface FileCalls {
-  readonly open: (path: string, flags: string, mode?: number) => number
+export const machineCalls = {
+  open: (path: string, flags: string, mode?: number): number => fs.openSync(path, flags, mode),
   /** Returns how many bytes were written, which may be fewer than requested. */
-  readonly write: (descriptor: number, bytes: Uint8Array, from: number) => number
-  readonly sync: (descriptor: number) => void
+  write: (descriptor: number, bytes: Uint8Array, from: number): number =>
+    fs.writeSync(descriptor, bytes, from),
+  sync: (descriptor: number): void => fs.fsyncSync(descriptor),
   /** The bytes and the size, without blocking the process. */
-  readonly syncData: (descriptor: number, done: (cause: Error | null) => void) => void
-  readonly setMode: (path: string, mode: number) => void
-  readonly cut: (descriptor: number, size: number) => void
-  readonly close: (descriptor: number) => void
-  readonly rename: (from: string, to: string) => void
-  readonly link: (from: string, to: string) => void
+  syncData: (descriptor: number, done: (cause: Error | null) => void): void => fs.fdatasync(descriptor, done),
+  setMode: (path: string, mode: number): void => fs.chmodSync(path, mode),
+  cut: (descriptor: number, size: number): void => fs.ftruncateSync(descriptor, size),
+  close: (descriptor: number): void => fs.closeSync(descriptor),
+  rename: (from: string, to: string): void => fs.renameSync(from, to),
+  link: (from: string, to: string): void => fs.linkSync(from, to),
   /** `target` is relative to the folder of the name. */
-  readonly symlink: (target: string, name: string) => void
-  readonly copy: (from: string, to: string) => void
-  readonly remove: (path: string) => void
-  readonly makeFolder: (path: string, mode: number) => void
+  symlink: (target: string, name: string): void => fs.symlinkSync(target, name),
+  /** Shares the blocks where the file system can. */
+  copy: (from: string, to: string): void => fs.copyFileSync(from, to, fs.constants.COPYFILE_FICLONE),
+  remove: (path: string): void => fs.rmSync(path, { recursive: true, force: true }),
+  makeFolder: (path: string, mode: number): void => fs.mkdirSync(path, { mode }),
 }
-
-export const machineCalls: FileCalls = {
-  open: fs.openSync,
-  write: (descriptor, bytes, from) => fs.writeSync(descriptor, bytes, from),
-  sync: fs.fsyncSync,
-  syncData: fs.fdatasync,
-  setMode: fs.chmodSync,
-  cut: fs.ftruncateSync,
-  close: fs.closeSync,
-  rename: fs.renameSync,
-  link: fs.linkSync,
-  symlink: fs.symlinkSync,
-  // Shares the blocks where the file system can.
-  copy: (from, to) => fs.copyFileSync(from, to, fs.constants.COPYFILE_FICLONE),
-  remove: (path) => fs.rmSync(path, { recursive: true, force: true }),
-  makeFolder: (path, mode) => fs.mkdirSync(path, { mode }),
-}
+export type FileCalls = Readonly<typeof machineCalls>
 
 export const FileCalls = Context.Reference<FileCalls>("nightjar/foundation/FileCalls", {
   defaultValue: () => machineCalls,

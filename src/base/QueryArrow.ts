@@ -45,7 +45,7 @@ import {
 } from "apache-arrow"
 import type { DataType } from "apache-arrow"
 import { Effect, Stream } from "effect"
-import { jsonValue, type Connection, type Parameter } from "./DuckDb.ts"
+import { jsonValue, type Connection } from "./DuckDb.ts"
 import { failureOf, type DuckDbFailed } from "./DuckDbFailed.ts"
 
 type Values = ReadonlyArray<DuckDBValue>
@@ -55,14 +55,10 @@ interface Arrow {
 }
 
 /** Runs a query and returns its result as one Arrow IPC stream; a batch holds at most 2,048 rows. */
-export const queryArrow = (
-  connection: Connection,
-  sql: string,
-  parameters: ReadonlyArray<Parameter> = [],
-): Effect.Effect<Uint8Array, DuckDbFailed> =>
+export const queryArrow = (connection: Connection, sql: string): Effect.Effect<Uint8Array, DuckDbFailed> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { columns, vectorTypes, chunks } = yield* connection.streamVectors(sql, parameters)
+      const { columns, vectorTypes, chunks } = yield* connection.streamVectors(sql)
       const arrows = vectorTypes.map(arrowOf)
       const schema = new Schema(
         columns.map(({ name }, index) => new Field(name, arrows[index]?.type ?? new Utf8(), true)),

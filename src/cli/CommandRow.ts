@@ -12,7 +12,8 @@ import type { Style } from "../report/RenderSummary.ts"
 import { wrap } from "../report/TextTable.ts"
 
 type Flags = Command.Command.Config
-type Asked<F extends Flags> = Command.Command.Config.InferValue<F>
+/** What was given with these flags. */
+export type Asked<F extends Flags> = Command.Command.Config.InferValue<F>
 /** What an effect yields and ends with, or a generator of effects. */
 interface Steps<A, Y> {
   readonly [Symbol.iterator]: () => Iterator<Y, A, unknown>

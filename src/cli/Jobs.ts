@@ -5,7 +5,7 @@
 import { realpathSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { Flag } from "effect/cli"
+import { Flag, type Command } from "effect/cli"
 import { counted } from "../base/Text.ts"
 import { orderProblems, type Job } from "../jobs/Job.ts"
 import { renderProblem, type Problem } from "../base/DurableFile.ts"
@@ -186,10 +186,7 @@ export const partFlags = {
   ),
 }
 
-interface Part {
-  readonly customers: ReadonlyArray<string>
-  readonly first: Option.Option<number>
-}
+type Part = Command.Command.Config.InferValue<typeof partFlags>
 
 export const isPartial = ({ customers, first }: Part): boolean => customers.length > 0 || Option.isSome(first)
 

@@ -22,7 +22,7 @@ import { announced, endingWithoutRun, refuseSilent, toldUnbegun, watchedForLate 
 import type { ToldEnd } from "./Notices.ts"
 import { ProgressDisplay, type Display } from "./ProgressDisplay.ts"
 import { applyRetain, nameDocumentsAfterNight } from "./PruneJobs.ts"
-import { holdOutput, writeRunFile } from "./OutputFolder.ts"
+import { holdOutput, inFolder, writeRunFile } from "./OutputFolder.ts"
 import { isReportDue, reportAfterRun } from "./RunReport.ts"
 import { tellTurns } from "./PlanText.ts"
 import { Wiring, type NightsBeside } from "./Wiring.ts"
@@ -68,10 +68,8 @@ export const reportNight = Effect.fnUntraced(function* (job: Job, output: string
 
 /** Names for documents, and what `retain` says: once no other run writes here. Never fails. */
 export const tidyAfterNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
-  const wiring = yield* Wiring
   if (!result.nothingToDo) yield* nameDocumentsAfterNight(output, job)
-  yield* applyRetain(output, job).pipe(
-    Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
+  yield* inFolder(output, applyRetain(output, job)).pipe(
     Effect.catchTag("LedgerFailed", ({ message }) => warn("prune-failed", { why: message })),
   )
 })

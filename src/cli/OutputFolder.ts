@@ -198,14 +198,15 @@ export const inHeldStore = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   const wiring = yield* Wiring
   const share = shareOf(output)
   yield* holdOutput(output, [share])
-  const services = Layer.mergeAll(
-    wiring.landing(output, "read-write"),
-    wiring.database,
-    wiring.ledger(output, "read-write"),
-  )
   const store = yield* opens(output, share)
-  return yield* Effect.provide(work(store), services)
+  return yield* inFolder(output, Effect.provide(work(store), wiring.landing(output, "read-write")))
 }, Effect.scoped)
+
+/** Work with the database and the ledger of a folder that is held. */
+export const inFolder = Effect.fnUntraced(function* <A, E, R>(output: string, work: Effect.Effect<A, E, R>) {
+  const wiring = yield* Wiring
+  return yield* Effect.provide(work, Layer.merge(wiring.database, wiring.ledger(output, "read-write")))
+})
 
 /** Where everything that is published is; no manifest if nothing is. */
 export const publishedIn = Effect.fnUntraced(function* (output: string) {

@@ -68,31 +68,26 @@ export interface HookPair {
 
 export type NotifyEvent = (typeof notifyEvents)[number]
 
-/** Who is told of a run; `name` is its place in the job. */
+interface Notified {
+  readonly name: string
+  readonly on: ReadonlyArray<NotifyEvent>
+}
+
+/** Who is told of a run; `name` is its place in the job. A mail server's address has the login in it. */
 export type Receiver =
-  | {
+  | (Notified & {
       readonly _tag: "Url"
-      readonly name: string
-      readonly on: ReadonlyArray<NotifyEvent>
       readonly address: SecretReference
       readonly format: "json" | "slack"
-    }
+    })
   | { readonly _tag: "Ping"; readonly name: string; readonly address: SecretReference }
-  | {
+  | (Notified & {
       readonly _tag: "Email"
-      readonly name: string
-      readonly on: ReadonlyArray<NotifyEvent>
-      /** Of the mail server, with the login. */
       readonly address: SecretReference
       readonly from: string
       readonly to: ReadonlyArray<string>
-    }
-  | {
-      readonly _tag: "Command"
-      readonly name: string
-      readonly on: ReadonlyArray<NotifyEvent>
-      readonly argv: ReadonlyArray<string>
-    }
+    })
+  | (Notified & { readonly _tag: "Command"; readonly argv: ReadonlyArray<string> })
 
 /** Where logs, metrics and traces of a run go; every run keeps its metrics in its own folder too. */
 export interface Telemetry {
@@ -220,7 +215,6 @@ const nameMax = 64
 /** The name under which `acquaint` runs one assignment of a job. */
 export const acquaintName = (job: string): string => `acquaint-${job}`.slice(0, nameMax)
 
-/** Equal for two that are alike. */
 export const embeddedKey = ({ seed, speed, faults, reading }: Embedded): string =>
   JSON.stringify([seed, speed, faults, reading])
 

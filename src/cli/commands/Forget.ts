@@ -4,14 +4,14 @@
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect } from "effect"
 import { given } from "../../base/Schemas.ts"
 import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { argument, jobFlags, note, say, switchFlag, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { checkJobs, loadJobs, readableJobs } from "../Jobs.ts"
-import { holdOutput, openedLedger, openedStoreWithKey, shareOf } from "../OutputFolder.ts"
+import { holdOutput, inFolder, openedLedger, openedStoreWithKey, shareOf } from "../OutputFolder.ts"
 import { keepUnpruned } from "../PruneJobs.ts"
 import { rewriteReport } from "../RunReport.ts"
 import { Wiring } from "../Wiring.ts"
@@ -215,11 +215,6 @@ const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArr
       ),
     )
   }
-})
-
-const inFolder = Effect.fnUntraced(function* <A, E, R>(output: string, work: Effect.Effect<A, E, R>) {
-  const wiring = yield* Wiring
-  return yield* Effect.provide(work, Layer.mergeAll(wiring.database, wiring.ledger(output, "read-write")))
 })
 
 const tellNames = Effect.fnUntraced(function* (store: Store, customer_id: CustomerId) {

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, statSync } from "node:fs"
 import { resolve, sep } from "node:path"
-import { Clock, Duration, Effect, Layer, Option } from "effect"
+import { Clock, Duration, Effect, Option } from "effect"
 import { Flag } from "effect/cli"
 import { bytesText, counted, isDurationWithin, readDuration } from "../../base/Text.ts"
 import { backup as copy } from "../../folder/Backup.ts"
@@ -17,6 +17,7 @@ import { loadJobs } from "../Jobs.ts"
 import {
   damageOfTokens,
   holdOutput,
+  inFolder,
   inHeldStore,
   knownJobPaths,
   openedLedger,
@@ -26,6 +27,7 @@ import {
   publishedKey,
   refusalOf,
   shareOf,
+  withLedger,
 } from "../OutputFolder.ts"
 import {
   archivedText,
@@ -115,16 +117,15 @@ export const prune = command("prune", {
     Effect.gen(function* () {
       const jobs = yield* loadJobs(paths.length === 0 ? yield* knownJobPaths : paths)
       if (jobs.every(({ retain }) => retain === undefined)) return yield* refuse("retain-unset")
-      const wiring = yield* Wiring
       yield* holdOutput(output, [shareOf(output)])
-      const result = yield* Effect.gen(function* () {
+      const pruning = Effect.gen(function* () {
         const pruned = yield* pruneJobs(output, jobs, { isDry, runsMax: Infinity })
         const done = yield* Effect.forEach(jobs, (job) =>
           compactJob(output, job, { isDry, monthsMax: Infinity }),
         )
         return { ...pruned, compacted: done.filter((one) => one !== undefined) }
-      }).pipe(
-        Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
+      })
+      const result = yield* inFolder(output, pruning).pipe(
         Effect.catchTag("PruneFailed", ({ message }) => refuse("prune-stopped", { why: message })),
       )
       yield* warnOfSize(result)
@@ -235,9 +236,7 @@ export const pseudonyms = command("pseudonyms", {
     const key = yield* publishedKey(output)
     if (key === undefined) return yield* refuse("pseudonyms-none", { output })
     if (Option.isSome(value)) return { pseudonym: key.pseudonymOf("value", value.value) }
-    const customers = yield* Effect.flatMap(openedLedger, (ledger) => ledger.customers).pipe(
-      Effect.provide((yield* Wiring).ledger(output, "read-only")),
-    )
+    const customers = yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.customers))
     const chosen = customers
       .map((customer_id) => ({ customer_id, pseudonym: key.pseudonymOf("customer_id", customer_id) }))
       .filter((one) => Option.isNone(name) || [one.customer_id, one.pseudonym].includes(name.value))

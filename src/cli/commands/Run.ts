@@ -7,7 +7,7 @@ import { join, resolve } from "node:path"
 import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { counted, isDurationWithin, readDuration, shellWord } from "../../base/Text.ts"
-import { helped } from "../CommandRow.ts"
+import { helped, type Asked } from "../CommandRow.ts"
 import {
   NoProgressFlag,
   Output,
@@ -110,14 +110,15 @@ export const run = Command.make(
 // `rerun` takes the tasks that did not succeed in an earlier run, its parent, and asks only for the features
 // that are not in the tables yet. The job is loaded again, so that corrections apply.
 
-export interface Selection {
-  readonly failed: boolean
-  readonly only: ReadonlyArray<string>
-  readonly never: ReadonlyArray<string>
-  readonly customers: ReadonlyArray<string>
-  readonly engines: ReadonlyArray<string>
-  readonly features: ReadonlyArray<string>
+const selection = {
+  failed: switchFlag("failed", "Only tasks whose outcome is `failed`"),
+  only: severalFlag("only", "REASON", "Only tasks with this reason"),
+  never: severalFlag("never", "REASON", "No tasks with this reason"),
+  customers: severalFlag("customer", "ID", "Only this customer"),
+  engines: severalFlag("engine", "REF", "Only this engine"),
+  features: severalFlag("feature", "CODE", "Only tasks that lack this feature"),
 }
+export type Selection = Asked<typeof selection>
 
 /** The features of a task that are not in the tables yet; empty if the job left them to the engine. */
 const featuresLeft = (
@@ -129,22 +130,23 @@ const featuresLeft = (
 /** Tasks that did not succeed and match the selection, flow sessions included: pure. */
 export const selectTasks = (
   tasks: ReadonlyArray<TaskState>,
-  selection: Selection,
+  { failed, only, never, customers, engines, features }: Selection,
   delivered: ReadonlyMap<string, ReadonlySet<string>>,
 ): ReadonlyArray<TaskState> =>
   tasks.filter((task) => {
-    const { customer_id, engine_reference } = task.planned
+    const { customer_id = "", engine_reference = "" } = task.planned
     const outcome = verdictOfTask(task).outcome
     const reason = task.settled?.fact.reason ?? ""
+    const isAmong = (names: ReadonlyArray<string>, ...those: ReadonlyArray<string>) =>
+      names.length === 0 || those.some((one) => names.includes(one))
     return (
       outcome !== "succeeded" &&
-      (!selection.failed || outcome === "failed") &&
-      (selection.only.length === 0 || selection.only.includes(reason)) &&
-      !selection.never.includes(reason) &&
-      (selection.customers.length === 0 || selection.customers.includes(customer_id ?? "")) &&
-      (selection.engines.length === 0 || selection.engines.includes(engine_reference ?? "")) &&
-      (selection.features.length === 0 ||
-        featuresLeft(task, delivered).some((code) => selection.features.includes(code)))
+      (!failed || outcome === "failed") &&
+      isAmong(only, reason) &&
+      !never.includes(reason) &&
+      isAmong(customers, customer_id) &&
+      isAmong(engines, engine_reference) &&
+      isAmong(features, ...featuresLeft(task, delivered))
     )
   })
 
@@ -194,27 +196,22 @@ export const rerun = Command.make(
   "rerun",
   {
     run: runArgument,
-    failed: switchFlag("failed", "Only tasks whose outcome is `failed`"),
-    only: severalFlag("only", "REASON", "Only tasks with this reason"),
-    never: severalFlag("never", "REASON", "No tasks with this reason"),
-    customers: severalFlag("customer", "ID", "Only this customer"),
-    engines: severalFlag("engine", "REF", "Only this engine"),
-    features: severalFlag("feature", "CODE", "Only tasks that lack this feature"),
+    ...selection,
     moved: movedFlag,
     dryRun: switchFlag("dry-run", "Show what would run again, without starting it"),
     webhooks: webhooksFlag,
     json: jsonFlag,
   },
-  Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, moved, webhooks: listenAt, ...selection }) {
+  Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, moved, webhooks: listenAt, ...selected }) {
     const webhooks = yield* readWebhooksFlag(listenAt)
     const { state, night } = yield* withLedger(findNight(run, (ledger) => ledger.state))
     const { run_id } = state.started
     const meant = tasksMeant(night, state, Option.isSome(run))
     // What a run of the night had is no mistake, though a later one mended it.
     const ever = [state, ...night].flatMap(({ tasks: all }) => [...all.values()])
-    yield* refuseUnknown(unknownSelected(run_id, ever, selection))
+    yield* refuseUnknown(unknownSelected(run_id, ever, selected))
     const delivered = deliveredInNight(night)
-    const tasks = selectTasks(meant, selection, delivered)
+    const tasks = selectTasks(meant, selected, delivered)
     if (tasks.length === 0) {
       if (json) return yield* sayJson([])
       return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
