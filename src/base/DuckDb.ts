@@ -278,9 +278,7 @@ export class DuckDb extends Context.Service<
   }
 >()("nightjar/duckdb/DuckDb") {
   static readonly layer = Layer.sync(DuckDb, () => {
-    // Two instances of one process do not see each other's file lock: writing through both would ruin the
-    // file.
-    const paths = new OpenPaths()
+    const paths: OpenPaths = new Map()
     return DuckDb.of({
       open: Effect.fn("DuckDb.open")(function* (options: OpenOptions) {
         if (options.path !== ":memory:") yield* claimPath(paths, resolve(options.path), options.access)
@@ -299,30 +297,25 @@ export class DuckDb extends Context.Service<
   })
 }
 
-class OpenPaths {
-  private readonly uses = new Map<string, { access: OpenOptions["access"]; count: number }>()
-  claim(path: string, access: OpenOptions["access"]): boolean {
-    const use = this.uses.get(path)
-    if (use !== undefined && (access === "read-write" || use.access === "read-write")) return false
-    this.uses.set(path, { access, count: (use?.count ?? 0) + 1 })
-    return true
-  }
-  release(path: string): void {
-    const use = this.uses.get(path)
-    if (use === undefined) return
-    if (use.count === 1) this.uses.delete(path)
-    else use.count -= 1
-  }
-}
+/** How many read each open file; one that is written has no other user. */
+type OpenPaths = Map<string, number | "written">
 
+/** Two instances of one process do not see each other's file lock: writing through both would ruin the file. */
 const claimPath = (paths: OpenPaths, path: string, access: OpenOptions["access"]) =>
   Effect.acquireRelease(
-    Effect.suspend(() =>
-      paths.claim(path, access)
-        ? Effect.succeed(path)
-        : Effect.fail(failureOf(`open ${path}`, new Error("the file is already open in this process"))),
-    ),
-    (claimed) => Effect.sync(() => paths.release(claimed)),
+    Effect.suspend(() => {
+      const use = paths.get(path) ?? 0
+      const isFree = use === 0 || (use !== "written" && access === "read-only")
+      if (!isFree)
+        return Effect.fail(failureOf(`open ${path}`, new Error("the file is already open in this process")))
+      return Effect.succeed(paths.set(path, access === "read-write" ? "written" : Number(use) + 1))
+    }),
+    () =>
+      Effect.sync(() => {
+        const use = paths.get(path)
+        if (typeof use === "number" && use > 1) paths.set(path, use - 1)
+        else paths.delete(path)
+      }),
   )
 
 const openConnection = Effect.fnUntraced(function* (options: OpenOptions) {

@@ -56,6 +56,8 @@ type Step =
 export const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause ? String(cause.code) : ""
 
+export const wordsOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
 /** A step of writing failed. `kept` says what the path holds now, if that is known. */
 export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
   path: Schema.String,
@@ -75,7 +77,7 @@ export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
 
 /** `no space left on device (ENOSPC)`; the machine's own message repeats the call and perhaps the path. */
 const reasonOf = (cause: unknown): string => {
-  const message = cause instanceof Error ? cause.message : String(cause)
+  const message = wordsOf(cause)
   const [, code, words] = /^([A-Z][A-Z0-9]+): ([^,]+)/.exec(message) ?? []
   return code === undefined || words === undefined ? message : `${words} (${code})`
 }
@@ -352,6 +354,9 @@ export const Problem = Schema.Struct({
   message: Schema.String,
 })
 export type Problem = typeof Problem.Type
+
+/** For what is wrong with a file as a whole. */
+export const topOf = (file: string): Place => ({ file, line: 1, column: 1 })
 
 export const placeText = ({ file, line, column }: Place): string => `${file}:${line}:${column}`
 

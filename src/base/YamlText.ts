@@ -7,7 +7,7 @@
 import { Effect, Predicate, Result, Schema, SchemaAST } from "effect"
 import { LineCounter, isAlias, isMap, isScalar, isSeq, visit } from "yaml"
 import type { Document, Scalar, YAMLMap, YAMLSeq } from "yaml"
-import { Problem, readTextFile, renderProblem, type Place } from "./DurableFile.ts"
+import { Problem, readTextFile, renderProblem, topOf, type Place } from "./DurableFile.ts"
 import { findingsOf, type Finding, type Path, type WordsFor } from "./Schemas.ts"
 import { suggestion } from "./Text.ts"
 import { YamlSpots, depthMax, mayHaveAnchors, oneDocument, readInPieces } from "./YamlPieces.ts"
@@ -200,7 +200,7 @@ const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around, 
   return Object.fromEntries(entries)
 }
 
-interface YamlText {
+export interface YamlText {
   /** Used only as a name. */
   readonly file: string
   readonly source: string
@@ -305,9 +305,7 @@ export const decodeYaml = <A>(
 const bytesMax = 1_000_000
 
 export const readYaml = <A>(kind: YamlKind<A>, path: string): Effect.Effect<A, ReadonlyArray<Problem>> => {
-  const unreadable = (message: string): ReadonlyArray<Problem> => [
-    { file: path, line: 1, column: 1, message },
-  ]
+  const unreadable = (message: string): ReadonlyArray<Problem> => [{ ...topOf(path), message }]
   return readTextFile(path, bytesMax).pipe(
     Effect.mapError((reason) => unreadable(`${kind.named} cannot be read (${reason})`)),
     Effect.flatMap((source) => Effect.fromResult(decodeYaml(kind, path, source))),

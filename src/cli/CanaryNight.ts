@@ -16,6 +16,7 @@ import {
 } from "effect/http"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { identifier } from "../base/DuckDbFailed.ts"
+import { wordsOf } from "../base/DurableFile.ts"
 import { LocalServer } from "../base/LocalServer.ts"
 import { bytesText, counted } from "../base/Text.ts"
 import { failed, ok, type Finding } from "./Failures.ts"
@@ -335,10 +336,7 @@ const tablesIn = Effect.fnUntraced(function* (output: string, parquet: ReadonlyA
 const writtenIn = Effect.fnUntraced(function* (folder: string, shown: ReadonlyArray<Written>) {
   const wiring = yield* Wiring
   // What the machine refuses, such as a full disk, is why the night did not come to its end.
-  const files = yield* Effect.try({
-    try: () => filesIn(folder),
-    catch: (cause) => (cause instanceof Error ? cause.message : String(cause)),
-  })
+  const files = yield* Effect.try({ try: () => filesIn(folder), catch: wordsOf })
   const parquet = files.map(({ where }) => join(folder, where)).filter((path) => path.endsWith(".parquet"))
   const tables = yield* tablesIn(join(folder, "output"), parquet).pipe(
     Effect.provide(wiring.database),

@@ -9,7 +9,7 @@ import { join, resolve } from "node:path"
 import { Cause, Clock, Duration, Effect, Fiber } from "effect"
 import type { HttpClient } from "effect/http"
 import type { ChildProcessSpawner } from "effect/process"
-import { renderProblem, type Problem } from "../base/DurableFile.ts"
+import { renderProblem, topOf, type Problem } from "../base/DurableFile.ts"
 import { counted } from "../base/Text.ts"
 import { endingOfCause, failed, messageIn, ok, refuse, type Ending as CommandEnding } from "./Failures.ts"
 import { note, warn } from "./Output.ts"
@@ -182,10 +182,7 @@ const checksOf = Effect.fnUntraced(function* ({ notify, telemetry }: Job) {
 })
 
 /** Where a receiver, or what telemetry refers to, stands in the job. */
-export const alarmPlace = ({ path, alarmPlaces }: Job, name: string) => {
-  const { file, line, column } = alarmPlaces?.get(name) ?? { file: path, line: 1, column: 1 }
-  return { file, line, column }
-}
+export const alarmPlace = ({ path, alarmPlaces }: Job, name: string) => alarmPlaces?.get(name) ?? topOf(path)
 
 const problemsOf = Effect.fnUntraced(function* (job: Job) {
   const problemOf = ([name, check]: Checked) =>

@@ -6,7 +6,7 @@ import { fstatSync } from "node:fs"
 import { resolve } from "node:path"
 import { Config, Context, Effect, Layer, Option, PlatformError, Ref, Sink, Stdio, Stream } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
-import { codeOf, machineCalls } from "../base/DurableFile.ts"
+import { codeOf, machineCalls, wordsOf } from "../base/DurableFile.ts"
 import { suggestion } from "../base/Text.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { told, type MessageId, type ValuesOf } from "../messages/Catalogue.ts"
@@ -79,7 +79,7 @@ export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>,
     return yield* Stream.run(written, sink).pipe(
       Effect.catchIf(isOfOutput, ({ reason: { cause } }) => {
         const isGone = ["EPIPE", "ERR_STREAM_DESTROYED"].includes(codeOf(cause))
-        return isGone ? Effect.void : Ref.set(lost, cause instanceof Error ? cause.message : String(cause))
+        return isGone ? Effect.void : Ref.set(lost, wordsOf(cause))
       }),
     )
   })

@@ -7,7 +7,7 @@ import { accessSync, chmodSync, constants, existsSync, readFileSync, readdirSync
 import { join, resolve } from "node:path"
 import { Clock, Duration, Effect, Layer, Option } from "effect"
 import type { DuckDb } from "../base/DuckDb.ts"
-import { codeOf, durableFiles, type DurableFiles } from "../base/DurableFile.ts"
+import { codeOf, durableFiles, wordsOf, type DurableFiles } from "../base/DurableFile.ts"
 import { listed, suggestion } from "../base/Text.ts"
 import { note, outputFolder } from "./Output.ts"
 import { refuse, toolVersion, type Refused } from "./Failures.ts"
@@ -51,7 +51,7 @@ export const refusalOfFile = (output: string): Refused | undefined => {
     if (existsSync(ledger)) accessSync(ledger, constants.R_OK)
     return undefined
   } catch (cause) {
-    return refuse("output-refused", { output, why: messageOf(cause) })
+    return refuse("output-refused", { output, why: wordsOf(cause) })
   }
 }
 
@@ -98,8 +98,6 @@ export type Share = Job["share"]
 export const folderMode = (share: Share): number => (share === "group" ? 0o750 : 0o700)
 export const fileMode = (share: Share): number => (share === "group" ? 0o640 : 0o600)
 
-const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
-
 /** What may change by tomorrow although nobody changed a setting. */
 const passing: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"])
 
@@ -124,7 +122,7 @@ export const prepareOutput = Effect.fnUntraced(function* (output: string, shares
   const refusal = yield* Effect.try({
     try: () => claimed(files, output, shares.includes("group") ? "group" : "none"),
     catch: (cause) => {
-      const why = messageOf(cause)
+      const why = wordsOf(cause)
       return passing.has(codeOf(cause))
         ? refuse("output-unwritable", { detail: `${output}: ${why}` })
         : refuse("output-refused", { output, why })
@@ -163,7 +161,7 @@ const writing = Effect.fnUntraced(function* (work: (files: DurableFiles) => void
   const files = yield* durableFiles
   yield* Effect.try({
     try: () => work(files),
-    catch: (cause) => refuse("output-unwritable", { detail: messageOf(cause) }),
+    catch: (cause) => refuse("output-unwritable", { detail: wordsOf(cause) }),
   })
 })
 
@@ -336,15 +334,14 @@ export const refuseOlderLedger = Effect.fnUntraced(function* (output: string) {
   if (unknown.length > 0) return yield* refuse("ledger-older", { output, runs: listed(unknown, runsTold) })
 })
 
-export const hasLedger = Effect.flatMap(outputFolder, (output) =>
-  Effect.as(refuseLostLedger(output), existsSync(`${output}/ledger.sqlite`)),
-)
+const hasLedgerIn = (output: string) =>
+  Effect.as(refuseLostLedger(output), existsSync(`${output}/ledger.sqlite`))
+
+export const hasLedger = Effect.flatMap(outputFolder, hasLedgerIn)
 
 /** Exit code 2 if nothing ever ran, or if the ledger of what ran is lost. */
 export const requireLedger = Effect.fnUntraced(function* (output: string) {
-  yield* refuseLostLedger(output)
-  if (existsSync(`${output}/ledger.sqlite`)) return
-  return yield* refuse("nothing-ran", { output })
+  if (!(yield* hasLedgerIn(output))) return yield* refuse("nothing-ran", { output })
 })
 
 /** Runs a read of the ledger; exit code 2 if nothing ever ran. */

@@ -5,7 +5,7 @@
 import { Duration, Effect, Layer, Redacted } from "effect"
 import type { RunId } from "../service/Ids.ts"
 import { CallObserver } from "../client/CallFailures.ts"
-import { durableFiles } from "../base/DurableFile.ts"
+import { durableFiles, wordsOf } from "../base/DurableFile.ts"
 import type { Job, Telemetry } from "../jobs/Job.ts"
 import { parseServiceUrl, serviceUrlRule } from "../jobs/Scalars.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -66,8 +66,7 @@ const writeMetrics = Effect.fnUntraced(function* (job: Job, folder: string, text
     const wanted = job.telemetry?.prometheus
     if (wanted !== undefined) files.replace(wanted, text(), readableByAll)
   }
-  const catches = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
-  const written = Effect.as(Effect.try({ try: write, catch: catches }), undefined)
+  const written = Effect.as(Effect.try({ try: write, catch: wordsOf }), undefined)
   return yield* Effect.catch(written, Effect.succeed)
 })
 

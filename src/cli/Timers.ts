@@ -63,12 +63,10 @@ const timeOf = (minutes: number): string => {
 const lengthOf = (starts: string, until: string): number =>
   (minutesOf(until) - minutesOf(starts) + dayMinutes) % dayMinutes || dayMinutes
 
-interface Ends {
-  readonly night?: { readonly until: string } | undefined
-  readonly deadline?: string | undefined
-}
-
-export const waitMinutesOf = (starts: string, { night, deadline }: Ends): number => {
+export const waitMinutesOf = (
+  starts: string,
+  { night, deadline }: Pick<Job, "night" | "deadline">,
+): number => {
   const until = night?.until ?? deadline
   return until === undefined ? waitMinutesDefault : lengthOf(starts, until)
 }

@@ -78,20 +78,19 @@ export interface SandboxServing extends SandboxOptions {
 }
 
 /** Time continues from the newest event of the embedded service and the ledger, and never goes back. */
-const layer = (speed: number, journal: string | undefined) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
-      const { now, happened } = yield* momentsOf(journal)
-      return ScaledClock.layer({ speed, originMs: Math.max(now, happened, yield* newestFactAt) })
-    }),
-  )
-
-const momentsOf = Effect.fnUntraced(function* (journal: string | undefined) {
+const clockFrom = Effect.fnUntraced(function* (speed: number, journal: string | undefined, factAt = 0) {
+  const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
   const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
   const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
-  return { now: yield* Clock.currentTimeMillis, happened: happened ?? 0 }
+  const now = yield* Clock.currentTimeMillis
+  const originMs = Math.max(now, happened ?? 0, factAt)
+  return { clock: ScaledClock.layer({ speed, originMs }), isAhead: originMs > now }
 })
+
+const layer = (speed: number, journal: string | undefined) =>
+  Layer.unwrap(
+    Effect.flatMap(newestFactAt, (at) => Effect.map(clockFrom(speed, journal, at), ({ clock }) => clock)),
+  )
 
 const newestFactAt = Effect.gen(function* () {
   const { Ledger } = yield* Effect.promise(() => import("../ledger/Ledger.ts"))
@@ -103,14 +102,12 @@ const newestFactAt = Effect.gen(function* () {
   return Math.max(0, ...ends, ...facts.map((ofRun) => ofRun.at(-1)?.at ?? 0))
 })
 
+/** A server whose time is the machine's needs no clock of its own. */
 const layerServer = (speed: number, journal: string | undefined) =>
   Layer.unwrap(
-    Effect.gen(function* () {
-      const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
-      const { now, happened } = yield* momentsOf(journal)
-      const isOurs = speed === 1 && happened <= now
-      return isOurs ? Layer.empty : ScaledClock.layer({ speed, originMs: Math.max(now, happened) })
-    }),
+    Effect.map(clockFrom(speed, journal), ({ clock, isAhead }) =>
+      speed === 1 && !isAhead ? Layer.empty : clock,
+    ),
   )
 
 export const EmbeddedClock = { layer, layerServer }

@@ -4,7 +4,7 @@
  * read, empty cells and nulls are absent parameters, and problems are reported with line and column.
  */
 import { Effect, Predicate, Redacted, Result, Stream } from "effect"
-import { checkFile, noSuchFile, streamFile, type Place } from "../base/DurableFile.ts"
+import { checkFile, noSuchFile, streamFile, topOf, type Place } from "../base/DurableFile.ts"
 import { counted, nearestName } from "../base/Text.ts"
 import { CsvReader, cellsMax, type CsvRow } from "./Csv.ts"
 import type { Findings } from "./Problem.ts"
@@ -163,7 +163,7 @@ const readTexts = (source: CustomersSource, onText: (text: string) => void) =>
     )
     const read = yield* Effect.result(Effect.andThen(reading, decode()))
     if (Result.isFailure(read)) {
-      source.findings.error({ file: source.path, line: 1, column: 1 }, read.failure)
+      source.findings.error(topOf(source.path), read.failure)
     }
     return Result.isSuccess(read)
   })
@@ -213,8 +213,7 @@ const readCsv = (source: Reading) => {
     Effect.map((whole) => {
       if (!whole) return
       reader.end()
-      if (header === undefined && !told)
-        findings.error({ file: path, line: 1, column: 1 }, "the file is empty")
+      if (header === undefined && !told) findings.error(topOf(path), "the file is empty")
     }),
   )
 }
@@ -284,7 +283,7 @@ const readParquet = (source: Reading) =>
       readParquetRows(source.path, textColumns(source), { rowsMax, columnsMax: cellsMax, bytesMax }),
     )
     if (Result.isFailure(read)) {
-      return source.findings.error({ file: source.path, line: 1, column: 1 }, read.failure)
+      return source.findings.error(topOf(source.path), read.failure)
     }
     const placeOf = (line: number) => (): Place => ({ file: source.path, line, column: 1 })
     const { columns, rows } = read.success

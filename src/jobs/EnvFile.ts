@@ -8,7 +8,7 @@ import { stat } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import { parseEnv } from "node:util"
 import { ConfigProvider, Effect, Redacted } from "effect"
-import { codeOf, readTextFile, type Problem } from "../base/DurableFile.ts"
+import { codeOf, readTextFile, topOf } from "../base/DurableFile.ts"
 import type { Findings } from "./Problem.ts"
 import type { Job } from "./Job.ts"
 import type { SecretReference } from "./Scalars.ts"
@@ -52,8 +52,7 @@ const isOfOurGroup = ({ mode, uid, gid }: Stats): boolean =>
 export const checkLoginsFile = Effect.fnUntraced(function* (path: string, findings: Findings) {
   const mode = yield* Effect.orElseSucceed(openModeOf(path, isOfOurGroup), () => undefined)
   if (mode === undefined) return
-  const { message, ...place } = atTop(path, openToOthers(path, mode, "this file of logins"))
-  findings.error(place, message)
+  findings.error(topOf(path), openToOthers(path, mode, "this file of logins"))
 })
 
 /** Its variables that are not empty. Fails with a reason that repeats nothing of the file. */
@@ -79,8 +78,6 @@ const isThere = (path: string) =>
     ),
   )
 
-const atTop = (file: string, message: string): Problem => ({ file, line: 1, column: 1, message })
-
 /** Nothing if there is no such file, or if it cannot be read, which then is among the findings. */
 export const readVariables = Effect.fnUntraced(function* (
   { folder, given }: { readonly folder: string; readonly given: string | undefined },
@@ -90,8 +87,7 @@ export const readVariables = Effect.fnUntraced(function* (
   if (given === undefined && !(yield* isThere(path))) return undefined
   return yield* readEnvFile(path).pipe(
     Effect.catch((reason) => {
-      const { message, ...place } = atTop(path, `this file of variables cannot be read (${reason})`)
-      findings.error(place, message)
+      findings.error(topOf(path), `this file of variables cannot be read (${reason})`)
       return Effect.succeed(undefined)
     }),
   )
@@ -173,5 +169,5 @@ export const bindVariables = Effect.fnUntraced(function* (
   yield* lookUp(variablesOf(job))
   const { path, openMode } = file
   if (openMode === undefined || (taken.size === 0 && !isNamed)) return inFile(job, path, taken)
-  return yield* Effect.fail(atTop(path, openToOthers(path, openMode)))
+  return yield* Effect.fail({ ...topOf(path), message: openToOthers(path, openMode) })
 })

@@ -5,7 +5,7 @@
  */
 import { Effect, FileSystem, Result } from "effect"
 import { join } from "node:path"
-import { readTextFile, type Place } from "../base/DurableFile.ts"
+import { readTextFile, topOf, type Place } from "../base/DurableFile.ts"
 import { given } from "../base/Schemas.ts"
 import { suggestion } from "../base/Text.ts"
 import type { Freshness, FreshnessLimits, Gates, SqlFile } from "./Job.ts"
@@ -28,7 +28,7 @@ interface SqlFolderAt {
 }
 
 const readSqlFile = Effect.fnUntraced(function* (findings: Findings, file: string, name: string) {
-  const start: Place = { file, line: 1, column: 1 }
+  const start = topOf(file)
   if (!namePattern.test(name)) {
     findings.error(start, `the name of a file of SQL is ${nameRule}`)
     return []

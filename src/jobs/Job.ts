@@ -126,12 +126,6 @@ export interface Freshness extends FreshnessLimits {
   readonly engines?: Readonly<Record<string, FreshnessLimits>>
 }
 
-/** A job that this one follows if both are given together, and where that is written. */
-interface JobAfter {
-  readonly job: string
-  readonly place: Place
-}
-
 /** Settings that a job has in another form, or by another name; all others are in it as they are written. */
 export const notAsWritten = [
   "name",
@@ -165,8 +159,8 @@ export interface Job extends AsWritten {
   readonly path: string
   readonly env_file?: string
   readonly service: ServiceTarget
-  /** Absent if it follows no other. */
-  readonly after?: ReadonlyArray<JobAfter>
+  /** Jobs that this one follows if they are given together, and where that is written; absent if none. */
+  readonly after?: ReadonlyArray<{ readonly job: string; readonly place: Place }>
   /** Jobs whose place it takes; absent if the file names none. */
   readonly replaces?: ReadonlyArray<string>
   /** A new run needs this share of the customers of the run before it, from 0 to 1. */
@@ -241,13 +235,8 @@ const circleFrom = (
   return undefined
 }
 
-interface OrderProblems {
-  readonly errors: ReadonlyArray<Problem>
-  readonly warnings: ReadonlyArray<Problem>
-}
-
 /** What is wrong with the `after` of jobs that are given together; each circle is told once. */
-export const orderProblems = (given: ReadonlyArray<OrderedJob>): OrderProblems => {
+export const orderProblems = (given: ReadonlyArray<OrderedJob>) => {
   const jobs = new Map(given.map((job) => [job.name, job]))
   const errors: Array<Problem> = []
   const warnings: Array<Problem> = []

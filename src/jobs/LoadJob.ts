@@ -5,7 +5,7 @@
  */
 import { dirname } from "node:path"
 import { Duration, Effect, Predicate, Schema, SchemaAST, Struct } from "effect"
-import { readTextFile } from "../base/DurableFile.ts"
+import { readTextFile, topOf } from "../base/DurableFile.ts"
 import { given, missingKey } from "../base/Schemas.ts"
 import { counted } from "../base/Text.ts"
 import * as Assignments from "./Assignments.ts"
@@ -240,7 +240,7 @@ const readSource = (path: string) =>
   readTextFile(path, bytesMax).pipe(
     Effect.mapError((reason) => {
       const message = `the job file cannot be read (${reason})`
-      return new JobInvalid({ problems: [{ file: path, line: 1, column: 1, message }], warnings: [] })
+      return new JobInvalid({ problems: [{ ...topOf(path), message }], warnings: [] })
     }),
   )
 

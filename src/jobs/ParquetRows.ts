@@ -8,18 +8,14 @@ import { Effect } from "effect"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier } from "../base/DuckDbFailed.ts"
 
-export interface ParquetBounds {
-  readonly rowsMax: number
-  readonly columnsMax: number
-  /** Of all values, as text. */
-  readonly bytesMax: number
-}
+/** `bytesMax`: of all values, as text. */
+type Bounds = Readonly<Record<"rowsMax" | "columnsMax" | "bytesMax", number>>
 
 /** Fails with why a readable file is not accepted. */
 const measure = Effect.fnUntraced(function* (
   connection: Connection,
   path: string,
-  { rowsMax, columnsMax, bytesMax }: ParquetBounds,
+  { rowsMax, columnsMax, bytesMax }: Bounds,
 ) {
   const { columns } = yield* connection.query("SELECT * FROM read_parquet(?) LIMIT 0", [path])
   if (columns.length > columnsMax) return yield* Effect.fail(`the file has more than ${columnsMax} columns`)
@@ -35,7 +31,7 @@ const measure = Effect.fnUntraced(function* (
   return columns
 })
 
-export const readParquetRows = (path: string, texts: ReadonlyArray<string>, bounds: ParquetBounds) =>
+export const readParquetRows = (path: string, texts: ReadonlyArray<string>, bounds: Bounds) =>
   Effect.gen(function* () {
     const database = yield* DuckDb
     const connection = yield* database.open({

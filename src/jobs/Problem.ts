@@ -2,11 +2,11 @@
  * What is wrong with a job: every problem has a file, a line and a column, and says what to do without ever
  * repeating a value; names of keys, engines and features are not values.
  */
-import { Predicate, Result, Schema, type SchemaAST } from "effect"
+import { Predicate, Result, Schema } from "effect"
 import { Problem, renderProblem, type Place } from "../base/DurableFile.ts"
 import { findingsOf, type Path } from "../base/Schemas.ts"
 import { nearestName, suggestion } from "../base/Text.ts"
-import { readYamlText, type Replace, type YamlDocument } from "../base/YamlText.ts"
+import { readYamlText, type Replace, type YamlDocument, type YamlText } from "../base/YamlText.ts"
 
 /** The job cannot be run as it is written: every error at once, in the order of the files. */
 export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {
@@ -135,17 +135,10 @@ const replaceFrom =
     })
   }
 
-export const readDocument = ({
-  file,
-  source,
-  schema,
-  environment,
-  findings,
-}: {
-  readonly file: string
-  readonly source: string
-  readonly schema: SchemaAST.AST
+interface Source extends Pick<YamlText, "file" | "source" | "schema"> {
   readonly environment: ReadonlyMap<string, string>
   readonly findings: Findings
-}): YamlDocument =>
-  readYamlText({ file, source, schema, replace: replaceFrom(environment), complain: findings.error })
+}
+
+export const readDocument = ({ environment, findings, ...text }: Source): YamlDocument =>
+  readYamlText({ ...text, replace: replaceFrom(environment), complain: findings.error })

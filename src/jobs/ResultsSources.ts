@@ -10,7 +10,7 @@ import { ResultsSource, builtInSources, sourceNamePattern } from "../service/Flo
 import { nearestName } from "../base/Text.ts"
 import { missingKey } from "../base/Schemas.ts"
 import { decodePart, readDocument, type Findings } from "./Problem.ts"
-import { readTextFile, type Place } from "../base/DurableFile.ts"
+import { readTextFile, topOf, type Place } from "../base/DurableFile.ts"
 
 /** Far more than a service has; stops a wrong folder. */
 const filesMax = 100
@@ -96,7 +96,7 @@ const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
 
 const readRow = Effect.fnUntraced(function* (around: Surroundings, file: string, name: string) {
   const { findings } = around
-  const start: Place = { file, line: 1, column: 1 }
+  const start = topOf(file)
   if (!sourceNamePattern.test(name)) {
     findings.error(
       start,
@@ -162,8 +162,10 @@ const listFiles = Effect.fnUntraced(function* (around: Surroundings, folder: str
     return undefined
   }
   for (const name of names.filter((one) => one.endsWith(".yml"))) {
-    const start = { file: join(results, name), line: 1, column: 1 }
-    findings.error(start, "a results source is a file whose name ends in .yaml: rename it")
+    findings.error(
+      topOf(join(results, name)),
+      "a results source is a file whose name ends in .yaml: rename it",
+    )
   }
   return names
     .filter((name) => name.endsWith(".yaml"))
