@@ -1,34 +1,11 @@
 /**
  * The analytical database, and the only room that knows @duckdb/node-api and Promises. A connection lives in
- * a scope, runs one statement at a time, answers with JSON-safe rows, and stops its
- * statement when its fiber is interrupted. No extension is ever downloaded; times are UTC.
+ * a scope, runs one statement at a time, answers with JSON-safe rows, and stops its statement when its fiber
+ * is interrupted. No extension is ever downloaded; times are UTC.
  */
 import { closeSync, existsSync, openSync, readSync } from "node:fs"
 import { dirname, resolve } from "node:path"
-import {
-  BIGINT,
-  BOOLEAN,
-  DOUBLE,
-  DuckDBArrayValue,
-  DuckDBInstance,
-  DuckDBListValue,
-  DuckDBMapValue,
-  DuckDBStructValue,
-  DuckDBTimestampTZValue,
-  DuckDBTimestampValue,
-  DuckDBUnionValue,
-  HUGEINT,
-  INTEGER,
-  LIST,
-  SQLNULL,
-  VARCHAR,
-  listValue,
-  type DuckDBConnection,
-  type DuckDBDataChunk,
-  type DuckDBResult,
-  type DuckDBType,
-  type DuckDBValue,
-} from "@duckdb/node-api"
+import * as duckdb from "@duckdb/node-api"
 import { Cause, Context, Effect, Layer, Semaphore, Stream, type Scope } from "effect"
 import { failureOf, type DuckDbFailed } from "./DuckDbFailed.ts"
 import { durableFiles } from "./DurableFile.ts"
@@ -82,7 +59,7 @@ const settingsOnceOpen = (limits: DuckDbLimits): ReadonlyArray<string> => [
 
 /** Empties the write-ahead log into the file and closes it; DuckDB removes the log on closing. */
 const checkpoint = async (path: string): Promise<void> => {
-  const instance = await DuckDBInstance.create(path, closedConfiguration({ threads: 1 }))
+  const instance = await duckdb.DuckDBInstance.create(path, closedConfiguration({ threads: 1 }))
   try {
     const connection = await instance.connect()
     try {
@@ -138,7 +115,7 @@ const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPath: str
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [field: string]: Json }
 
 /** One cell. NaN and the infinities are strings, as JSON has no numbers for them. */
-export const jsonValue = (value: DuckDBValue): Json => {
+export const jsonValue = (value: duckdb.DuckDBValue): Json => {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -154,19 +131,20 @@ export const jsonValue = (value: DuckDBValue): Json => {
   }
 }
 
-const jsonObject = (value: Exclude<DuckDBValue, null | boolean | number | bigint | string>): Json => {
-  if (value instanceof DuckDBListValue || value instanceof DuckDBArrayValue) return value.items.map(jsonValue)
-  if (value instanceof DuckDBStructValue) return jsonFields(value.entries)
-  if (value instanceof DuckDBMapValue) {
+const jsonObject = (value: Exclude<duckdb.DuckDBValue, null | boolean | number | bigint | string>): Json => {
+  if (value instanceof duckdb.DuckDBListValue || value instanceof duckdb.DuckDBArrayValue)
+    return value.items.map(jsonValue)
+  if (value instanceof duckdb.DuckDBStructValue) return jsonFields(value.entries)
+  if (value instanceof duckdb.DuckDBMapValue) {
     return value.entries.map((entry) => ({ key: jsonValue(entry.key), value: jsonValue(entry.value) }))
   }
-  if (value instanceof DuckDBUnionValue) return jsonValue(value.value)
-  if (value instanceof DuckDBTimestampTZValue) return isoTime(value, "Z")
-  if (value instanceof DuckDBTimestampValue) return isoTime(value, "")
+  if (value instanceof duckdb.DuckDBUnionValue) return jsonValue(value.value)
+  if (value instanceof duckdb.DuckDBTimestampTZValue) return isoTime(value, "Z")
+  if (value instanceof duckdb.DuckDBTimestampValue) return isoTime(value, "")
   return value.toString()
 }
 
-const jsonFields = (entries: Readonly<Record<string, DuckDBValue>>): Json =>
+const jsonFields = (entries: Readonly<Record<string, duckdb.DuckDBValue>>): Json =>
   Object.fromEntries(Object.entries(entries).map(([name, value]) => [name, jsonValue(value)]))
 
 /** The range of JavaScript's dates, in milliseconds either side of the epoch. */
@@ -191,10 +169,13 @@ export type Parameter = null | boolean | number | bigint | string | ReadonlyArra
 /** Types are explicit: DuckDB could not guess one from an empty list. */
 export const bound = (
   parameters: ReadonlyArray<Parameter>,
-): [values?: Array<DuckDBValue>, types?: Array<DuckDBType>] => {
+): [values?: Array<duckdb.DuckDBValue>, types?: Array<duckdb.DuckDBType>] => {
   if (parameters.length === 0) return []
-  const values = parameters.map((value) => (isList(value) ? listValue([...value]) : value))
-  return [values, parameters.map((value) => (isList(value) ? LIST(VARCHAR) : scalarType(value)))]
+  const values = parameters.map((value) => (isList(value) ? duckdb.listValue([...value]) : value))
+  return [
+    values,
+    parameters.map((value) => (isList(value) ? duckdb.LIST(duckdb.VARCHAR) : scalarType(value))),
+  ]
 }
 
 const isList = (value: Parameter): value is ReadonlyArray<string> => Array.isArray(value)
@@ -202,13 +183,14 @@ const isList = (value: Parameter): value is ReadonlyArray<string> => Array.isArr
 const int32Max = 2_147_483_647
 const int64Max = 9_223_372_036_854_775_807n
 
-const scalarType = (value: Exclude<Parameter, ReadonlyArray<string>>): DuckDBType => {
-  if (value === null) return SQLNULL
-  if (typeof value === "boolean") return BOOLEAN
-  if (typeof value === "string") return VARCHAR
-  if (typeof value === "bigint") return value <= int64Max && value >= -int64Max ? BIGINT : HUGEINT
-  if (!Number.isSafeInteger(value)) return DOUBLE
-  return Math.abs(value) <= int32Max ? INTEGER : BIGINT
+const scalarType = (value: Exclude<Parameter, ReadonlyArray<string>>): duckdb.DuckDBType => {
+  if (value === null) return duckdb.SQLNULL
+  if (typeof value === "boolean") return duckdb.BOOLEAN
+  if (typeof value === "string") return duckdb.VARCHAR
+  if (typeof value === "bigint")
+    return value <= int64Max && value >= -int64Max ? duckdb.BIGINT : duckdb.HUGEINT
+  if (!Number.isSafeInteger(value)) return duckdb.DOUBLE
+  return Math.abs(value) <= int32Max ? duckdb.INTEGER : duckdb.BIGINT
 }
 
 export interface OpenOptions extends DuckDbLimits {
@@ -257,7 +239,7 @@ export interface Connection {
   readonly stream: Ask<ChunkedResult<QueryResult["rows"]>, Scope.Scope>
   /** The same in DuckDB's own vectors, for this room's converters. */
   readonly streamVectors: Ask<
-    ChunkedResult<DuckDBDataChunk> & { readonly vectorTypes: ReadonlyArray<DuckDBType> },
+    ChunkedResult<duckdb.DuckDBDataChunk> & { readonly vectorTypes: ReadonlyArray<duckdb.DuckDBType> },
     Scope.Scope
   >
 }
@@ -322,7 +304,7 @@ const openConnection = Effect.fnUntraced(function* (options: OpenOptions) {
   const instance = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
-        DuckDBInstance.create(options.path, {
+        duckdb.DuckDBInstance.create(options.path, {
           ...closedConfiguration(options),
           ...(options.path === ":memory:"
             ? {}
@@ -342,10 +324,10 @@ const openConnection = Effect.fnUntraced(function* (options: OpenOptions) {
 type Session = <A>(
   sql: string,
   parameters: ReadonlyArray<Parameter>,
-  work: (connection: DuckDBConnection) => Promise<A>,
+  work: (connection: duckdb.DuckDBConnection) => Promise<A>,
 ) => Effect.Effect<A, DuckDbFailed>
 
-const openSession = Effect.fnUntraced(function* (instance: DuckDBInstance) {
+const openSession = Effect.fnUntraced(function* (instance: duckdb.DuckDBInstance) {
   const connection = yield* Effect.acquireRelease(
     Effect.tryPromise({ try: () => instance.connect(), catch: (cause) => failureOf("connect", cause) }),
     (opened) => Effect.sync(() => opened.closeSync()),
@@ -354,7 +336,7 @@ const openSession = Effect.fnUntraced(function* (instance: DuckDBInstance) {
   const session: Session = <A>(
     sql: string,
     parameters: ReadonlyArray<Parameter>,
-    work: (connection: DuckDBConnection) => Promise<A>,
+    work: (connection: duckdb.DuckDBConnection) => Promise<A>,
   ) =>
     Effect.callback<A, DuckDbFailed>((resume) => {
       let isOver = false
@@ -376,7 +358,7 @@ const openSession = Effect.fnUntraced(function* (instance: DuckDBInstance) {
   return session
 })
 
-const connectionOver = (instance: DuckDBInstance, session: Session): Connection => {
+const connectionOver = (instance: duckdb.DuckDBInstance, session: Session): Connection => {
   const streamVectors: Connection["streamVectors"] = Effect.fnUntraced(function* (sql, parameters = []) {
     const own = yield* openSession(instance)
     const result = yield* own(sql, parameters, async (connection) =>
@@ -420,16 +402,18 @@ const connectionOver = (instance: DuckDBInstance, session: Session): Connection 
   }
 }
 
-const nextChunk = (session: Session, sql: string, result: DuckDBResult) =>
+const nextChunk = (session: Session, sql: string, result: duckdb.DuckDBResult) =>
   Effect.flatMap(
     session(sql, [], () => result.fetchChunk()),
     (chunk) =>
       chunk === null || chunk.rowCount === 0
         ? Effect.fail(Cause.Done())
-        : Effect.succeed<[DuckDBDataChunk]>([chunk]),
+        : Effect.succeed<[duckdb.DuckDBDataChunk]>([chunk]),
   )
 
-const columnsOf = (result: Pick<DuckDBResult, "columnCount" | "columnType" | "deduplicatedColumnNames">) =>
+const columnsOf = (
+  result: Pick<duckdb.DuckDBResult, "columnCount" | "columnType" | "deduplicatedColumnNames">,
+) =>
   result.deduplicatedColumnNames().map((name, index) => {
     const type = result.columnType(index)
     return { name, type: type.alias ?? type.toString() }

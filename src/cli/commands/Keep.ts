@@ -29,17 +29,7 @@ import {
   shareOf,
   withLedger,
 } from "../OutputFolder.ts"
-import {
-  archivedText,
-  compactJob,
-  compactedText,
-  compressedText,
-  keepUnpruned,
-  nameDocumentsIn,
-  pruneJobs,
-  sizeOf,
-  warnOfSize,
-} from "../PruneJobs.ts"
+import * as Prune from "../PruneJobs.ts"
 import { Wiring } from "../Wiring.ts"
 
 const refusalOfTarget = (output: string, to: string) => {
@@ -72,7 +62,7 @@ export const backup = command("backup", {
         isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
       ),
     )
-    const holds = yield* Effect.scoped(Effect.andThen(keepUnpruned(output), copied))
+    const holds = yield* Effect.scoped(Effect.andThen(Prune.keepUnpruned(output), copied))
     const { ledger } = yield* Wiring
     const runs = yield* Effect.flatMap(openedLedger, (opened) => opened.runs).pipe(
       Effect.provide(ledger(folder, "read-only")),
@@ -119,16 +109,16 @@ export const prune = command("prune", {
       if (jobs.every(({ retain }) => retain === undefined)) return yield* refuse("retain-unset")
       yield* holdOutput(output, [shareOf(output)])
       const pruning = Effect.gen(function* () {
-        const pruned = yield* pruneJobs(output, jobs, { isDry, runsMax: Infinity })
+        const pruned = yield* Prune.pruneJobs(output, jobs, { isDry, runsMax: Infinity })
         const done = yield* Effect.forEach(jobs, (job) =>
-          compactJob(output, job, { isDry, monthsMax: Infinity }),
+          Prune.compactJob(output, job, { isDry, monthsMax: Infinity }),
         )
         return { ...pruned, compacted: done.filter((one) => one !== undefined) }
       })
       const result = yield* inFolder(output, pruning).pipe(
         Effect.catchTag("PruneFailed", ({ message }) => refuse("prune-stopped", { why: message })),
       )
-      yield* warnOfSize(result)
+      yield* Prune.warnOfSize(result)
       return result
     }).pipe(Effect.scoped),
   text: (result, out, { isDry }) => {
@@ -137,14 +127,16 @@ export const prune = command("prune", {
     const what = isDry ? "This would be removed" : "Removed"
     const rows = removed.map((one) => [one.run_id, one.what, bytesText(one.bytes)])
     return [
-      ...(compressed.length > 0 ? [compressedText(result, isDry)] : []),
-      ...(archived.length > 0 ? [archivedText(result, isDry)] : []),
+      ...(compressed.length > 0 ? [Prune.compressedText(result, isDry)] : []),
+      ...(archived.length > 0 ? [Prune.archivedText(result, isDry)] : []),
       ...compacted.flatMap((done) => [
-        ...(done.tables.length > 0 ? [compactedText(done)] : []),
+        ...(done.tables.length > 0 ? [Prune.compactedText(done)] : []),
         ...leftLines(done),
       ]),
       ...(isIdle ? ["Nothing is older than `retain` allows, or it is still needed."] : []),
-      ...(rows.length > 0 ? [`${what}, ${sizeOf(result)}:`, table(["run", "what", "size"], rows, out)] : []),
+      ...(rows.length > 0
+        ? [`${what}, ${Prune.sizeOf(result)}:`, table(["run", "what", "size"], rows, out)]
+        : []),
       ...kept.map(({ run_id, what, reason }) => `${run_id} keeps its ${what}: ${reason}`),
     ]
   },
@@ -181,7 +173,7 @@ export const compact = command("compact", {
     ...(done.tables.length + done.left.length === 0
       ? ["No table has more than one file for a month that ended long enough ago."]
       : []),
-    ...(done.tables.length > 0 ? [compactedText(done)] : []),
+    ...(done.tables.length > 0 ? [Prune.compactedText(done)] : []),
     ...leftLines(done),
   ],
   exit: ({ left }) => actUnless(left.length === 0),
@@ -202,7 +194,7 @@ export const documents = command("documents", {
     Effect.gen(function* () {
       const path = resolve(output, "documents")
       yield* holdOutput(output, [shareOf(output)])
-      const named = yield* nameDocumentsIn(output).pipe(
+      const named = yield* Prune.nameDocumentsIn(output).pipe(
         Effect.catchTag("NamingFailed", ({ message, foreign }) =>
           foreign === undefined
             ? refuse("documents-stopped", { why: message })
