@@ -11,15 +11,7 @@ import { counted } from "../base/Text.ts"
 import * as Assignments from "./Assignments.ts"
 import { bindRow, warnOfResemblance, type Item } from "./Assignments.ts"
 import { readCustomersFile, type CustomerRow } from "./CustomersFile.ts"
-import {
-  bindVariables,
-  checkLoginsFile,
-  makeEnvironment,
-  readVariables,
-  referencesOf,
-  variableNames,
-} from "./EnvFile.ts"
-import type { Environment } from "./EnvFile.ts"
+import * as Env from "./EnvFile.ts"
 import { readFreshness, readOwnSql } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import { notAsWritten, type HookPair, type Job, type ServiceTarget } from "./Job.ts"
@@ -312,7 +304,7 @@ const bindCustomers = Effect.fnUntraced(function* (
       placeOf(references === undefined ? "from" : "references"),
     )
     // The logins of the embedded service open nothing.
-    if (hasLogins && service?._tag !== "Embedded") yield* checkLoginsFile(path, findings)
+    if (hasLogins && service?._tag !== "Embedded") yield* Env.checkLoginsFile(path, findings)
   }
   return surroundings.assignments
 })
@@ -344,11 +336,11 @@ const checkHooksNow = Effect.fnUntraced(function* (
   pairs: ReadonlyArray<HookPair>,
   assignments: Job["assignments"],
   keys: ReturnType<typeof keysOf>,
-  lookUp: Environment["lookUp"],
+  lookUp: Env.Environment["lookUp"],
 ) {
   if (pairs.length === 0) return
-  const references = [...referencesOf({ assignments }), ...keys.map(({ reference }) => reference)]
-  const environment = yield* lookUp(variableNames(references))
+  const references = [...Env.referencesOf({ assignments }), ...keys.map(({ reference }) => reference)]
+  const environment = yield* lookUp(Env.variableNames(references))
   const valueOf = (one: SecretReference) => (one._tag === "Env" ? environment.get(one.name) : undefined)
   const secrets = assignments.flatMap((assignment) => secretsOfLogin(assignment, valueOf))
   const ours = keys.map(({ reference, whose }) => ({
@@ -367,8 +359,8 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   const source = yield* readSource(path)
   const findings = makeFindings()
   const folder = dirname(path)
-  const variables = yield* readVariables({ folder, given: envFile }, findings)
-  const known = makeEnvironment(variables)
+  const variables = yield* Env.readVariables({ folder, given: envFile }, findings)
+  const known = Env.makeEnvironment(variables)
   const environment = yield* known.lookUp([...variablesIn(source), ...Object.values(overrides)])
   const document = readDocument({ file: path, source, schema: JobFile.ast, environment, findings })
   const context: Context = { document, findings }
@@ -426,7 +418,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     sessions,
   }
   const warnings = findings.warnings()
-  const bound = yield* bindVariables(job, known, envFile !== undefined).pipe(
+  const bound = yield* Env.bindVariables(job, known, envFile !== undefined).pipe(
     Effect.mapError((problem) => new JobInvalid({ problems: [problem], warnings })),
   )
   return { job: bound, warnings }

@@ -14,28 +14,14 @@ import { actUnless, command } from "../CommandRow.ts"
 import { argument, only, optionalArgument, optionalFlag, severalArguments, switchFlag } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import {
-  damageOfTokens,
-  holdOutput,
-  inFolder,
-  inHeldStore,
-  knownJobPaths,
-  openedLedger,
-  openedStore,
-  problemLines,
-  problemsOf,
-  publishedKey,
-  refusalOf,
-  shareOf,
-  withLedger,
-} from "../OutputFolder.ts"
+import * as Folder from "../OutputFolder.ts"
 import * as Prune from "../PruneJobs.ts"
 import { Wiring } from "../Wiring.ts"
 
 const refusalOfTarget = (output: string, to: string) => {
   if (`${to}${sep}`.startsWith(`${resolve(output)}${sep}`)) return refuse("backup-inside", { folder: to })
   const isEmptyFolder = !existsSync(to) || (statSync(to).isDirectory() && readdirSync(to).length === 0)
-  return isEmptyFolder ? refusalOf(to) : refuse("backup-not-empty", { folder: to })
+  return isEmptyFolder ? Folder.refusalOf(to) : refuse("backup-not-empty", { folder: to })
 }
 
 export const backup = command("backup", {
@@ -55,7 +41,7 @@ export const backup = command("backup", {
     const folder = resolve(given)
     const refusal = refusalOfTarget(output, folder)
     if (refusal !== undefined) return yield* refusal
-    const detail = yield* damageOfTokens(output)
+    const detail = yield* Folder.damageOfTokens(output)
     if (detail !== undefined) return yield* refuse("token-store-damaged", { detail })
     const copied = copy(resolve(output), folder).pipe(
       Effect.mapError(({ message, isUnsettled }) =>
@@ -64,10 +50,10 @@ export const backup = command("backup", {
     )
     const holds = yield* Effect.scoped(Effect.andThen(Prune.keepUnpruned(output), copied))
     const { ledger } = yield* Wiring
-    const runs = yield* Effect.flatMap(openedLedger, (opened) => opened.runs).pipe(
+    const runs = yield* Effect.flatMap(Folder.openedLedger, (opened) => opened.runs).pipe(
       Effect.provide(ledger(folder, "read-only")),
     )
-    return { folder, runs: runs.length, ...holds, problems: yield* problemsOf(folder) }
+    return { folder, runs: runs.length, ...holds, problems: yield* Folder.problemsOf(folder) }
   },
   text: ({ folder, runs, version, problems, ...parts }) => {
     const { ledger, landing, attachments, tables, other } = parts
@@ -79,7 +65,9 @@ export const backup = command("backup", {
       `  attachments  ${counted(attachments.files, "document")}, ${bytesText(attachments.bytes)}`,
       `  tables       version ${version}, ${counted(tables.files, "file")}, ${bytesText(tables.bytes)}`,
       `  other        ${counted(other.files, "file")}, ${bytesText(other.bytes)}`,
-      ...(problems.length === 0 ? ["Files, ledger and tables of the copy agree."] : problemLines(problems)),
+      ...(problems.length === 0
+        ? ["Files, ledger and tables of the copy agree."]
+        : Folder.problemLines(problems)),
     ]
   },
   exit: ({ problems }) => actUnless(problems.length === 0),
@@ -105,9 +93,9 @@ export const prune = command("prune", {
   needs: "ledger",
   run: ({ paths, isDry }, output) =>
     Effect.gen(function* () {
-      const jobs = yield* loadJobs(paths.length === 0 ? yield* knownJobPaths : paths)
+      const jobs = yield* loadJobs(paths.length === 0 ? yield* Folder.knownJobPaths : paths)
       if (jobs.every(({ retain }) => retain === undefined)) return yield* refuse("retain-unset")
-      yield* holdOutput(output, [shareOf(output)])
+      yield* Folder.holdOutput(output, [Folder.shareOf(output)])
       const pruning = Effect.gen(function* () {
         const pruned = yield* Prune.pruneJobs(output, jobs, { isDry, runsMax: Infinity })
         const done = yield* Effect.forEach(jobs, (job) =>
@@ -115,7 +103,7 @@ export const prune = command("prune", {
         )
         return { ...pruned, compacted: done.filter((one) => one !== undefined) }
       })
-      const result = yield* inFolder(output, pruning).pipe(
+      const result = yield* Folder.inFolder(output, pruning).pipe(
         Effect.catchTag("PruneFailed", ({ message }) => refuse("prune-stopped", { why: message })),
       )
       yield* Prune.warnOfSize(result)
@@ -166,7 +154,11 @@ export const compact = command("compact", {
     const age = Option.getOrElse(readDuration(olderThan), () => Duration.zero)
     const overBy = (yield* Clock.currentTimeMillis) - Duration.toMillis(age)
     const options = { overBy, isDry, monthsMax: Number.POSITIVE_INFINITY }
-    const done = yield* inHeldStore(output, (store) => compactStore(store, options), openedStore)
+    const done = yield* Folder.inHeldStore(
+      output,
+      (store) => compactStore(store, options),
+      Folder.openedStore,
+    )
     return done.isRolledBack ? yield* refuse("compact-rolled-back") : done
   },
   text: (done) => [
@@ -193,7 +185,7 @@ export const documents = command("documents", {
   run: (_, output) =>
     Effect.gen(function* () {
       const path = resolve(output, "documents")
-      yield* holdOutput(output, [shareOf(output)])
+      yield* Folder.holdOutput(output, [Folder.shareOf(output)])
       const named = yield* Prune.nameDocumentsIn(output).pipe(
         Effect.catchTag("NamingFailed", ({ message, foreign }) =>
           foreign === undefined
@@ -225,10 +217,12 @@ export const pseudonyms = command("pseudonyms", {
   },
   needs: "ledger",
   run: function* ({ name, value }, output) {
-    const key = yield* publishedKey(output)
+    const key = yield* Folder.publishedKey(output)
     if (key === undefined) return yield* refuse("pseudonyms-none", { output })
     if (Option.isSome(value)) return { pseudonym: key.pseudonymOf("value", value.value) }
-    const customers = yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.customers))
+    const customers = yield* Folder.withLedger(
+      Effect.flatMap(Folder.openedLedger, (ledger) => ledger.customers),
+    )
     const chosen = customers
       .map((customer_id) => ({ customer_id, pseudonym: key.pseudonymOf("customer_id", customer_id) }))
       .filter((one) => Option.isNone(name) || [one.customer_id, one.pseudonym].includes(name.value))

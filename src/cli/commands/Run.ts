@@ -33,14 +33,7 @@ import { endWith, refuse, refuseUnknown } from "../Failures.ts"
 import { checkJobs, isPartial, loadJobs, loadOne, readableJobs, takeJobs } from "../Jobs.ts"
 import { partFlags, partsOf, untold } from "../Jobs.ts"
 import { findNight, findRun, holdOutput, refuseOlderLedger, withLedger } from "../OutputFolder.ts"
-import {
-  readWebhooksFlag,
-  reportNight,
-  runNights,
-  tidyAfterNight,
-  webhooksFlag,
-  writeSummary,
-} from "../Nights.ts"
+import * as Nights from "../Nights.ts"
 import { announced, refuseSilent, toldUnbegun } from "../Notices.ts"
 import { notStartedLines } from "../PlanText.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
@@ -75,7 +68,7 @@ export const run = Command.make(
       Flag.optional,
     ),
     ...partFlags,
-    webhooks: webhooksFlag,
+    webhooks: Nights.webhooksFlag,
     json: jsonFlag,
   },
   Effect.fn("Run.handle")(function* ({ jobs, further, json, ...flags }) {
@@ -86,10 +79,10 @@ export const run = Command.make(
     const whole = yield* takeJobs(checked).pipe(toldUnbegun(told, output))
     const parts = yield* partsOf(whole, flags)
     const loaded = isPart ? whole.map(untold) : whole
-    const webhooks = yield* readWebhooksFlag(flags.webhooks)
+    const webhooks = yield* Nights.readWebhooksFlag(flags.webhooks)
     const wait = Option.getOrElse(Option.flatMap(flags.wait, readDuration), () => Duration.zero)
     const options = { output, json, further, wait, webhooks, isPart, parts }
-    yield* endWith(yield* runNights(loaded, options))
+    yield* endWith(yield* Nights.runNights(loaded, options))
   }),
 ).pipe(
   helped({
@@ -199,11 +192,11 @@ export const rerun = Command.make(
     ...selection,
     moved: movedFlag,
     dryRun: switchFlag("dry-run", "Show what would run again, without starting it"),
-    webhooks: webhooksFlag,
+    webhooks: Nights.webhooksFlag,
     json: jsonFlag,
   },
   Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, moved, webhooks: listenAt, ...selected }) {
-    const webhooks = yield* readWebhooksFlag(listenAt)
+    const webhooks = yield* Nights.readWebhooksFlag(listenAt)
     const { state, night } = yield* withLedger(findNight(run, (ledger) => ledger.state))
     const { run_id } = state.started
     const meant = tasksMeant(night, state, Option.isSome(run))
@@ -225,7 +218,7 @@ export const rerun = Command.make(
     const output = yield* outputFolder
     const isPart = state.started.part !== undefined
     const options = { output, json, webhooks, isPart, ...asked }
-    yield* endWith(yield* runNights([job], options))
+    yield* endWith(yield* Nights.runNights([job], options))
   }),
 ).pipe(
   helped({
@@ -332,7 +325,7 @@ export const demo = Command.make(
     const path = existsSync("jobs/demo.yaml") ? "jobs/demo.yaml" : join(packageFolder, "jobs/demo.yaml")
     const output = yield* outputFolder
     const jobs = yield* loadJobs([path])
-    const exit_code = yield* runNights(jobs, { output, json: false, further: false })
+    const exit_code = yield* Nights.runNights(jobs, { output, json: false, further: false })
     if (exit_code !== exitCodes.leftovers && exit_code !== exitCodes.peopleMustAct)
       return yield* endWith(exit_code === exitCodes.ok ? exitCodes.defect : exit_code)
     const summary = summarise(yield* withLedger(findRun(Option.none())))
@@ -364,11 +357,11 @@ const accepted = Effect.fnUntraced(function* (job: Job, output: string, run_id: 
   const result = yield* acceptRun(job, run_id).pipe(
     Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output))),
   )
-  const summary = yield* writeSummary(job, output, result)
+  const summary = yield* Nights.writeSummary(job, output, result)
   const { out } = yield* Output
   yield* json ? sayJson(summary) : sayPainted(renderSummary(summary, out))
-  yield* reportNight(job, output, result)
-  yield* tidyAfterNight(job, output, result)
+  yield* Nights.reportNight(job, output, result)
+  yield* Nights.tidyAfterNight(job, output, result)
   const { exit_code, recovered, news } = result
   return { exit_code, ending: { job: job.name, exit_code, summary, recovered, news } }
 })
