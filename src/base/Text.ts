@@ -32,7 +32,6 @@ export const shellWord = (word: string): string =>
 export const counted = (count: number, noun: string, plural = `${noun}s`): string =>
   `${count} ${count === 1 ? noun : plural}`
 
-/** The first few names, and how many more there are. */
 export const listed = (names: ReadonlyArray<string>, max: number): string =>
   andMore(names.slice(0, max), names.length)
 

@@ -96,7 +96,6 @@ interface Reading {
   tooMuch: boolean
 }
 
-/** Values, and the numbers of their spots. */
 interface Items {
   readonly values: Array<unknown>
   readonly spots: Array<number>

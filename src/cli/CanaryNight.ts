@@ -105,7 +105,6 @@ export interface Written {
 
 const latin1 = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString("latin1")
 
-/** Each canary once for each place that has it, in whatever spelling. */
 const findIn = ({ where, text }: Written, canaries: ReadonlyArray<Canary>) =>
   canaries
     .filter((canary) => needlesOf(canary).some((needle) => text.includes(needle)))
@@ -120,7 +119,6 @@ const limits = { headersTimeout: Duration.seconds(5), requestTimeout: Duration.s
 
 /** Forms are schemas, counts are numbers: another key would make another answer of them. */
 const closedFields: ReadonlySet<string> = new Set(["parameters", "configurations", "products_count"])
-/** Where the reference has free text. */
 const textFields: ReadonlySet<string> = new Set(["status_message", "message", "msg", "detail"])
 const issuedFields: Readonly<Record<string, string>> = {
   ticket: "a ticket",
@@ -345,7 +343,6 @@ const writtenIn = Effect.fnUntraced(function* (folder: string, shown: ReadonlyAr
   return { files: files.length, tables: tables.length, all: [...files, ...tables, ...shown] }
 })
 
-/** Where records are kept as they arrived. */
 const controlled = ["landing/", "the table ", "the rows of "]
 
 const judge = (

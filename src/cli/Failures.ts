@@ -81,7 +81,6 @@ const detailOf = ({ message }: { readonly message: string }) => ({
   detail: message === "" ? "no reason given" : message,
 })
 
-/** Problems with their places, one per line, followed by their number. */
 const problemsEnding =
   (id: "job-invalid" | "faults-invalid" | "reading-invalid" | "record-schema-invalid") =>
   ({ message }: { readonly message: string }): Ending => {

@@ -159,7 +159,6 @@ export const loadJobs = (paths: ReadonlyArray<string>, isPart = false) =>
 export const loadOne = (path: string, isPart = false) =>
   Effect.map(loadJobs([path], isPart), ([job]) => job satisfies Job | undefined as Job)
 
-/** The same for jobs that were read already. */
 export const takeJobs = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
   const errors = yield* tellProblems(checked)
   if (errors > 0) return yield* refuse("job-invalid", { problems: counted(errors, "problem") })

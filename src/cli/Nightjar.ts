@@ -218,7 +218,6 @@ const shortened = (flag: HelpDoc.FlagDoc): HelpDoc.FlagDoc => {
 const namesWidth = 60
 const columnWidth = Math.max(...[...firstCommands].map(({ length }) => length))
 
-/** A line of the list of commands; the columns of all groups are equally wide. */
 const listedLine = (name: string, description: string): HelpDoc.SubcommandDoc => ({
   name: name.padEnd(columnWidth),
   description,

@@ -206,15 +206,9 @@ const tooLate = (job: Job, turns: ReadonlyArray<Turn>) => {
   return Effect.fail(refuse("job-turn-late", { job: job.name, others }))
 }
 
-interface OverRun {
-  readonly job: Job
-  readonly result: NightResult
-  readonly summary: Summary
-}
-
 interface ToldNight extends ToldEnd {
   /** Absent if there was no run that came to its end. */
-  readonly ofRun?: OverRun
+  readonly ofRun?: { readonly job: Job; readonly result: NightResult; readonly summary: Summary }
 }
 
 /** A failure of one job must not stop the others; an interrupt stops them all. */

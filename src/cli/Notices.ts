@@ -7,8 +7,6 @@ import { existsSync } from "node:fs"
 import { hostname } from "node:os"
 import { join, resolve } from "node:path"
 import { Cause, Clock, Duration, Effect, Fiber } from "effect"
-import type { HttpClient } from "effect/http"
-import type { ChildProcessSpawner } from "effect/process"
 import { renderProblem, topOf, type Problem } from "../base/DurableFile.ts"
 import { counted } from "../base/Text.ts"
 import { endingOfCause, failed, messageIn, ok, refuse, type Ending as CommandEnding } from "./Failures.ts"
@@ -26,11 +24,7 @@ import { Steering } from "../task/NightPicture.ts"
 const hears = (receiver: Receiver, event: NotifyEvent): receiver is Exclude<Receiver, { _tag: "Ping" }> =>
   receiver._tag !== "Ping" && receiver.on.includes(event)
 
-type Delivery = Effect.Effect<
-  string,
-  string,
-  HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner | Secrets
->
+type Delivery = ReturnType<typeof tell>
 
 /** A warning instead of an error. */
 const orWarn = (receiver: string, delivery: Delivery) =>

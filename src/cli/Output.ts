@@ -15,15 +15,16 @@ import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { Style } from "../report/RenderSummary.ts"
 import { forTerminal } from "../report/TextTable.ts"
 
-interface OutputValues {
-  readonly out: Style
-  readonly err: Style & { readonly isTerminal: boolean }
-  /** Why something that was to be printed could not be; a night goes on without it. */
-  readonly lost: Ref.Ref<string | undefined>
-}
-
 /** How stdout and stderr look: their widths, and whether to use colours. */
-export class Output extends Context.Service<Output, OutputValues>()("nightjar/cli/Output") {
+export class Output extends Context.Service<
+  Output,
+  {
+    readonly out: Style
+    readonly err: Style & { readonly isTerminal: boolean }
+    /** Why something that was to be printed could not be; a night goes on without it. */
+    readonly lost: Ref.Ref<string | undefined>
+  }
+>()("nightjar/cli/Output") {
   static readonly layer = (noColor: boolean) =>
     Layer.effect(
       Output,
@@ -102,7 +103,6 @@ export const sayJson = Effect.fnUntraced(function* (value: unknown) {
   yield* writeOut(Stream.make(`${JSON.stringify(cleanValue(plain, known, "own"), null, 2)}\n`))
 })
 
-/** A warning, with the id that `nightjar explain` accepts. */
 export const warn = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>) =>
   note(`warning: ${told(id, ...values)}`)
 

@@ -72,7 +72,6 @@ const sinceSql = `
 
 /** Without them, the report has everything else. */
 const changesWithin = Duration.seconds(30)
-/** Per table. */
 const changedRecordsMax = 10
 
 const countsOfChanges = dataChanges

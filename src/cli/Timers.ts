@@ -44,7 +44,6 @@ export const isWritable = (text: string): boolean => !/[\p{Cc}\p{Zl}\p{Zp}]|^\s|
 const dayMinutes = 24 * 60
 /** For a job that does not say when its night ends. */
 const waitMinutesDefault = 8 * 60
-/** How long after one start the next one follows. */
 const everyMinutes = 120
 /** A start with less time than this before the end of the night could finish little. */
 const leftMinutesMin = 60
@@ -169,7 +168,6 @@ const commandOf = (timer: Timer): string => {
   return `umask 077 && cd ${shellWord(folder)} && ${guarded}`.replaceAll("%", "\\%")
 }
 
-/** The timer's lines, between two comments by which they are found again. */
 export const cronBlock = (timer: Timer, now: number): string => {
   const { times, timezone: from, machine_zone: to } = timer
   const isElsewhere = from !== undefined && from !== to

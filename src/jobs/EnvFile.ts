@@ -15,7 +15,6 @@ import type { SecretReference } from "./Scalars.ts"
 
 /** As much as a job file. */
 const bytesMax = 64_000_000
-/** What its owner may do with it; nobody else may do anything. */
 const othersMask = 0o077
 
 /** The variables among `names` that the environment of this process has. */

@@ -8,7 +8,6 @@
 // returns undefined for a text that does not have the form, and otherwise whether its check digits are right.
 
 interface Checked {
-  /** With its article, for messages. */
   readonly kind: string
   readonly right: boolean
 }

@@ -63,7 +63,6 @@ export const makeFindings = () => {
 }
 export type Findings = ReturnType<typeof makeFindings>
 
-/** Files in the order of their first problem; within a file, top to bottom. */
 const inOrder = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> =>
   [...Map.groupBy(problems, ({ file }) => file).values()].flatMap((same) => same.sort(byPlace))
 

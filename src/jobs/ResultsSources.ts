@@ -4,12 +4,13 @@
  * so each is reported with its file, line and column, and a rule that trusts the service's word for
  * completeness gets a warning.
  */
-import { isAbsolute, join } from "node:path"
+import { join } from "node:path"
 import { Effect, FileSystem, Result, Schema, Struct } from "effect"
 import { ResultsSource, builtInSources, sourceNamePattern } from "../service/FlowResults.ts"
 import { nearestName } from "../base/Text.ts"
 import { missingKey } from "../base/Schemas.ts"
 import { decodePart, readDocument, type Findings } from "./Problem.ts"
+import { beside } from "./Scalars.ts"
 import { readTextFile, topOf, type Place } from "../base/DurableFile.ts"
 
 /** Far more than a service has; stops a wrong folder. */
@@ -180,7 +181,7 @@ export const loadResultsSources = Effect.fnUntraced(function* (
   place: Place,
 ) {
   if (written === undefined) return builtInSources
-  const folder = isAbsolute(written) ? written : join(around.folder, written)
+  const folder = beside(around.folder, written)
   const listed = (yield* listFiles(around, folder, place)) ?? []
   const read = yield* Effect.forEach(listed, ({ file, name }) => readRow(around, file, name))
   const rows = read.filter((row) => row !== undefined)

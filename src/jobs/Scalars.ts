@@ -300,6 +300,5 @@ export const flag = (absent: boolean, description: string) => setting(Schema.Boo
 export const section = <F extends Schema.Struct.Fields>(fields: F, description: string) =>
   withDefault(Schema.Struct(fields), {} as Schema.Struct<F>["Encoded"], notes(description))
 
-/** Without the key, an empty list. */
 export const list = <S extends Schema.Top>(item: S, description: string, sample?: Sample) =>
   withDefault(Schema.Array(item), [], notes(description, sample))

@@ -56,7 +56,6 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
   const created = attempts.filter(({ execution_id }) => execution_id !== undefined)
   const told = new Set([...remaining, ...created].map((one) => one.external_execution_id))
   return {
-    /** Runs with executions that the service may still have. */
     runs: all.filter(({ due }) => due.length > 0),
     tokens: yield* activeTokens(output, plan),
     /** Executions that the service no longer has, and those of them of which not all is proved to be here. */

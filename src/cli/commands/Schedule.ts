@@ -140,7 +140,6 @@ const credentialsFolder = "/run/credentials/nightjar"
 
 type Kind = keyof typeof nameCharactersMax
 
-/** The jobs as the timer will load them, and the variables that they asked for. */
 const loadAs = Effect.fnUntraced(function* (kind: Kind, paths: ReadonlyArray<string>) {
   const asked = new Set<string>()
   const inside = kind === "kubernetes"

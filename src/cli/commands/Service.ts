@@ -221,7 +221,6 @@ const listHooks = command(
   "Lists the application's subscriptions to flow events",
 )
 
-/** Subscribes what is not there yet, and changes what goes elsewhere or is switched off. */
 const subscribeTo = Effect.fnUntraced(function* (
   base_url: string,
   events: ReadonlyArray<string>,
