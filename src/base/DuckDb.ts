@@ -282,7 +282,7 @@ export class DuckDb extends Context.Service<
 /** How many read each open file; one that is written has no other user. */
 type OpenPaths = Map<string, number | "written">
 
-/** Two instances of one process do not see each other's file lock: writing through both would ruin the file. */
+/** Two instances of one process do not see each other's file lock: writing through both ruins the file. */
 const claimPath = (paths: OpenPaths, path: string, access: OpenOptions["access"]) =>
   Effect.acquireRelease(
     Effect.suspend(() => {

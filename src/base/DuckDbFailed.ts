@@ -1,7 +1,6 @@
 /**
  * What went wrong in the database, in words that may be shown: the beginning of the statement without
- * parameter values, and DuckDB's message without the data it often quotes (a failed conversion names the
- * value that failed).
+ * values, and DuckDB's message without the data it often quotes.
  */
 import { Schema } from "effect"
 

@@ -1,7 +1,6 @@
 /**
- * Writing files so that they survive: every byte written, even if the machine accepts fewer at once than it
- * was given, synced, and under its final name only once it is complete. Every room writes through this
- * module.
+ * Writing files so that they survive: every byte written and synced, and under its final name only once it
+ * is complete. Every room writes through this module.
  */
 import * as fs from "node:fs"
 import { constants, type Stats } from "node:fs"

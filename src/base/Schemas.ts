@@ -1,7 +1,6 @@
 /**
  * What a schema refuses, as findings for the person who wrote the file: one sentence each, at the key or
- * value that is wrong, in YAML terms rather than types, and without the value; and a schema of Effect as
- * JSON Schema.
+ * value that is wrong, in YAML terms, without the value; and a schema of Effect as JSON Schema.
  */
 import { Predicate, Schema, SchemaAST, type SchemaIssue } from "effect"
 

@@ -1,7 +1,6 @@
 /**
- * Clocks and waits: one formula for every retry, a clock whose time never jumps, one that runs many times
- * as fast, the machine's own time and zone, and a queue of entries with the time at which each is due.
- * Time is a service: this is the only place that uses real timers.
+ * Clocks and waits: one formula for every retry, a clock that never jumps, one that runs many times as fast,
+ * the machine's own time and zone, and a queue of entries by their time. Only here are real timers used.
  */
 import { Cause, Clock, Context, Duration, Effect, Layer, Random, Schedule, Schema } from "effect"
 

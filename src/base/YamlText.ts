@@ -1,8 +1,7 @@
 /**
- * The text of a YAML file as plain values whose places are still known, limited in depth, values and the
- * size of aliases; no error repeats what the file contains. If a schema guides the reading and expects a
- * string, a plain scalar is its source text (`65e0` and `0042` are ids, not numbers); if any type is
- * allowed, a number stays a number only if its spelling can be restored.
+ * The text of a YAML file as plain values whose places are still known, within limits; no error repeats what
+ * the file contains. Where a schema expects a string, a plain scalar is its source text (`65e0` and `0042`
+ * are ids); where any type is allowed, a number stays one only if its spelling can be restored.
  */
 import { Effect, Predicate, Result, Schema, SchemaAST } from "effect"
 import { LineCounter, isAlias, isMap, isScalar, isSeq, visit } from "yaml"

@@ -1,7 +1,6 @@
 /**
- * The running nights at a private socket in the output folder (`nightjar.sock`): others ask what they do and
- * steer them, in JSON, one line each way. An order is for all of them. It never delays or fails a night,
- * which runs without the socket too.
+ * The running nights at a private socket in the output folder: others ask what they do and steer them, in
+ * JSON, one line each way. An order is for all of them. No night depends on it.
  */
 import { Context, Duration, Effect, Option, Schema, Stdio, Stream } from "effect"
 import { askLine, serveLines } from "../base/LineSocket.ts"

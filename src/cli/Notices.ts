@@ -1,7 +1,6 @@
 /**
- * Tells the receivers of a job about a run: a ping when it begins, a notice if it is late, and at its end
- * what happened, also if it could not begin. A receiver that cannot be told costs a warning and some seconds,
- * and never changes an exit code.
+ * Tells the receivers of a job when a run begins, is late, ends or cannot begin. A receiver that cannot be
+ * told costs a warning and some seconds, and never changes an exit code.
  */
 import { existsSync } from "node:fs"
 import { hostname } from "node:os"

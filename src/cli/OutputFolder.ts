@@ -1,7 +1,6 @@
 /**
- * The output folder as commands use it: whether it is ours, what is in it, and `runs/<run_id>/` with a run's
- * files. Files are written completely or not at all; what is published is shared with the group if the job
- * says so.
+ * The output folder as commands use it: whether it is ours, what is in it, and `runs/<run_id>/`. Files are
+ * written completely or not at all; what is published is shared with the group if the job says so.
  */
 import { accessSync, chmodSync, constants, existsSync, readFileSync, readdirSync, statSync } from "node:fs"
 import { join, resolve } from "node:path"

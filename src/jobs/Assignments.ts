@@ -1,7 +1,6 @@
 /**
- * Binds customers to engines: a customer runs on the engines of its own entry, or else on every engine of
- * the job, with the job's features and settings unless its entry has its own, and once per engine. Pure;
- * findings collect what is wrong.
+ * Binds customers to engines: those of the customer's entry, or else every engine of the job, with the job's
+ * features and settings unless the entry has its own, and once per engine. Pure; findings say what is wrong.
  */
 import { Predicate, Redacted } from "effect"
 import { placeText, type Place } from "../base/DurableFile.ts"

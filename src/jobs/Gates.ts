@@ -1,7 +1,6 @@
 /**
- * What a job asks of its tables: folders of SQL (its models, and the tests of its gates), and how old data
- * may get. The SQL is read with the job, so that a run uses one text of each, and a folder that is missing
- * stops the job before anything starts. `tables/AskGates.ts` asks.
+ * What a job asks of its tables: folders of SQL (models, tests of gates), and how old data may get. The SQL
+ * is read with the job, so that a run uses one text of each. `tables/AskGates.ts` asks.
  */
 import { Effect, FileSystem, Result } from "effect"
 import { join } from "node:path"

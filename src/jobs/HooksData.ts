@@ -1,8 +1,7 @@
 /**
  * The pairs of `hooks_extra_data`, which the service appends to every webhook address and which must never
- * hold a secret (4.1). Every pair of a job is compared with every login value of every customer: one
- * customer's password in the pairs of an engine would be in the webhook addresses of all customers. No
- * message repeats a value.
+ * hold a secret (4.1). Each is compared with every login value of every customer: one customer's password in
+ * the pairs of an engine would be in the webhook addresses of all customers. No message repeats a value.
  */
 import { Predicate, Redacted } from "effect"
 import type { Path } from "../base/Schemas.ts"

@@ -1,11 +1,10 @@
 /**
  * Job files: from YAML to `Job`, or every error at once as `file:line:column: message`. Nothing is resolved
- * here and no network is used: secrets stay references, literals are redacted immediately, and no message
- * repeats a value.
+ * here: secrets stay references, literals are redacted immediately, and no message repeats a value.
  */
 import { dirname } from "node:path"
 import { Duration, Effect, Predicate, Schema, SchemaAST, Struct } from "effect"
-import { readTextFile, topOf } from "../base/DurableFile.ts"
+import { readTextFile, topOf, type Place } from "../base/DurableFile.ts"
 import { given, missingKey } from "../base/Schemas.ts"
 import { counted } from "../base/Text.ts"
 import * as Assignments from "./Assignments.ts"
@@ -15,7 +14,7 @@ import * as Env from "./EnvFile.ts"
 import { readFreshness, readOwnSql } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import { notAsWritten, type HookPair, type Job, type ServiceTarget } from "./Job.ts"
-import { alarmPlacesOf, readReceivers, readTelemetry } from "./Notify.ts"
+import { readReceivers, readTelemetry } from "./Notify.ts"
 import { JobInvalid, decodePart, makeFindings, readDocument, unknownKey, variablesIn } from "./Problem.ts"
 import type { Context } from "./Problem.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
@@ -377,7 +376,8 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     parts.service === undefined && Object.hasOwn(root, "service")
       ? undefined
       : resolveTarget(context, parts.service, { environment, folder })
-  const notify = readReceivers(context, parts.notify, folder, parts)
+  const alarmPlaces = new Map<string, Place>()
+  const notify = readReceivers(context, parts.notify, folder, parts, alarmPlaces)
   const assignments = yield* bindCustomers(context, parts, {
     folder,
     service,
@@ -406,8 +406,8 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     ...ownSql,
     ...freshness,
     ...keys,
-    ...alarmPlacesOf(context, notify, telemetry !== undefined),
-    ...(telemetry === undefined ? {} : { telemetry: readTelemetry(telemetry, folder) }),
+    ...(telemetry && { telemetry: readTelemetry(context, telemetry, folder, alarmPlaces) }),
+    ...(alarmPlaces.size > 0 && { alarmPlaces }),
     name,
     path,
     service,

@@ -4,6 +4,7 @@
  * the environment says.
  */
 import { Predicate } from "effect"
+import type { Place } from "../base/DurableFile.ts"
 import { given } from "../base/Schemas.ts"
 import type { Item } from "./Assignments.ts"
 import type { Job, Receiver, Telemetry } from "./Job.ts"
@@ -30,6 +31,7 @@ export const readReceivers = (
   items: ReadonlyArray<Item<Entry>>,
   folder: string,
   times: Pick<Job, "night" | "deadline">,
+  places: Map<string, Place>,
 ): ReadonlyArray<Receiver> => {
   const { document, findings } = context
   if (items.length > receiversMax)
@@ -38,7 +40,8 @@ export const readReceivers = (
     const complain = (message: string) => findings.error(document.place(["notify", index]), message)
     if (value.command?.length === 0) complain("`command` names no program")
     const written = keysWritten(context, index)
-    if (["url", "ping", "email", "command"].filter((key) => written.has(key)).length !== 1)
+    const [key, ...others] = ["url", "ping", "email", "command"].filter((one) => written.has(one))
+    if (key === undefined || others.length > 0)
       return (complain("an entry needs exactly one of `url`, `ping`, `email` and `command`"), [])
     checkEnvelope(value, written, complain)
     if (written.has("format") && !written.has("url")) complain("`format` belongs to `url`")
@@ -49,7 +52,9 @@ export const readReceivers = (
         document.place(["notify", index, "on"]),
         "`late` is never sent: the job has neither `night` nor `deadline`",
       )
-    return receiverOf(value, index, folder)
+    const name = `notify[${index}]`
+    places.set(name, document.place(["notify", index, key]))
+    return receiverOf(value, name, folder)
   })
 }
 
@@ -64,9 +69,8 @@ const checkEnvelope = (
     complain(`\`to\` has 1 to ${recipientsMax} addresses`)
 }
 
-const receiverOf = (written: Entry, index: number, folder: string): ReadonlyArray<Receiver> => {
+const receiverOf = (written: Entry, name: string, folder: string): ReadonlyArray<Receiver> => {
   const { on = notifyEvents, url, ping, email, command, from = "", to = [], format = "json" } = written
-  const name = `notify[${index}]`
   if (command !== undefined) return command.length === 0 ? [] : [{ _tag: "Command", name, on, argv: command }]
   const address = parseReference(url ?? ping ?? email ?? "", folder)
   if (address === undefined) return []
@@ -74,29 +78,14 @@ const receiverOf = (written: Entry, index: number, folder: string): ReadonlyArra
   return [url === undefined ? { _tag: "Ping", name, address } : { _tag: "Url", name, on, address, format }]
 }
 
-/** For messages about what a reference leads to, which is known only when it is resolved. */
-export const alarmPlacesOf = (
-  { document }: Context,
-  receivers: ReadonlyArray<Receiver>,
-  hasTelemetry: boolean,
-): Pick<Job, "alarmPlaces"> => {
-  const keys = { Url: "url", Ping: "ping", Email: "email", Command: "command" } as const
-  const ofReceivers = receivers.map(
-    ({ _tag, name }) =>
-      [name, document.place(["notify", Number(name.replace(/\D/g, "")), keys[_tag]])] as const,
-  )
-  const ofTelemetry = (["otlp", "headers"] as const).map(
-    (key) => [`telemetry.${key}`, document.place(["telemetry", key])] as const,
-  )
-  const places = [...ofReceivers, ...(hasTelemetry ? ofTelemetry : [])]
-  return places.length === 0 ? {} : { alarmPlaces: new Map(places) }
-}
-
-/** Paths and references are relative to the job file's folder. */
+/** Paths and references are relative to the folder; `places` are for messages about what they lead to. */
 export const readTelemetry = (
+  { document }: Context,
   { otlp, headers, prometheus, customer_ids }: Exclude<Settings["telemetry"], undefined>,
   folder: string,
+  places: Map<string, Place>,
 ): Telemetry => {
+  for (const key of ["otlp", "headers"]) places.set(`telemetry.${key}`, document.place(["telemetry", key]))
   return given({
     otlp: otlp && (parseReference(otlp, folder) ?? otlp),
     headers: headers === undefined ? undefined : parseReference(headers, folder),

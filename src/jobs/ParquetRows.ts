@@ -1,8 +1,7 @@
 /**
- * A Parquet file's rows in the order of the file, through a DuckDB of their own that lives in memory for as
- * long as the reading takes. The named columns arrive as strings, whatever their type; other numbers that
- * JavaScript cannot hold are strings too. A few kilobytes of Parquet may hold billions of values, so their
- * number is checked before any are read.
+ * A Parquet file's rows in the order of the file, through a DuckDB in memory. The named columns arrive as
+ * strings, whatever their type; other numbers that JavaScript cannot hold are strings too. A few kilobytes
+ * may hold billions of values, so their number is checked before any are read.
  */
 import { Effect } from "effect"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"

@@ -1,8 +1,7 @@
 /**
  * Results sources from a job's folder: `<schemas>/results/NAME.yaml`, one row each. A file with the name of
  * a built-in row changes the keys that it sets; any other is a whole row. A mistake here may cost records,
- * so each is reported with its file, line and column, and a rule that trusts the service's word for
- * completeness gets a warning.
+ * so a rule that trusts the service's word for completeness gets a warning.
  */
 import { join } from "node:path"
 import { Effect, FileSystem, Result, Schema, Struct } from "effect"

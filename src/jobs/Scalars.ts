@@ -1,8 +1,7 @@
 /**
- * The single values of a job file, each with its rule and the message for breaking it: strings, durations,
- * URLs, references, names, times; and how a setting is declared with them. A rule's message never contains
- * the value. `${NAME}` is replaced before these rules apply, but editors still see it, so their patterns
- * allow it.
+ * The single values of a job file, each with its rule and the message for breaking it, which never contains
+ * the value; and how a setting is declared with them. `${NAME}` is replaced before these rules apply, but
+ * editors still see it, so their patterns allow it.
  */
 import { isAbsolute, join } from "node:path"
 import { idCharactersMax, withoutEnd } from "../service/BodyBounds.ts"
