@@ -1,52 +1,23 @@
 /**
  * The analytical database, and the only room that knows @duckdb/node-api and Promises. A connection lives in
- * a scope, runs one statement at a time unless told otherwise, answers with JSON-safe rows, and stops its
- * statement when its fiber is interrupted. No extension is ever downloaded; times are UTC.
+ * a scope, runs one statement at a time, answers with JSON-safe rows, and stops its statement when its fiber
+ * is interrupted. No extension is ever downloaded; times are UTC.
  */
 import { closeSync, existsSync, openSync, readSync } from "node:fs"
 import { dirname, resolve } from "node:path"
-import {
-  BIGINT,
-  BOOLEAN,
-  DOUBLE,
-  DuckDBArrayValue,
-  DuckDBDateValue,
-  DuckDBInstance,
-  DuckDBListValue,
-  DuckDBMapValue,
-  DuckDBStructValue,
-  DuckDBTimestampTZValue,
-  DuckDBTimestampValue,
-  DuckDBUnionValue,
-  HUGEINT,
-  INTEGER,
-  LIST,
-  SQLNULL,
-  VARCHAR,
-  listValue,
-  type DuckDBConnection,
-  type DuckDBDataChunk,
-  type DuckDBResult,
-  type DuckDBType,
-  type DuckDBValue,
-} from "@duckdb/node-api"
-import { Cause, Context, Effect, Layer, Stream, type Scope } from "effect"
-import pLimit from "p-limit"
+import * as duckdb from "@duckdb/node-api"
+import { Cause, Context, Effect, Layer, Semaphore, Stream, type Scope } from "effect"
 import { failureOf, type DuckDbFailed } from "./DuckDbFailed.ts"
 import { durableFiles } from "./DurableFile.ts"
 
-// The settings every database of ours is opened with: closed to the network, bounded, in UTC. Nothing is ever
-// downloaded: json, parquet and icu are built in, and a query that needs more fails instead.
+// Nothing is ever downloaded: json, parquet and icu are built in, and a query that needs more fails instead.
 
 export interface DuckDbLimits {
   /** Threads of one database; a run's own writers take 1, so that the machine stays usable. */
   readonly threads?: number
   /** DuckDB's own spelling, such as `1GB`. */
   readonly memoryLimit?: string
-  /**
-   * So much freed memory may wait for the next statement, in the same spelling; `1MB` if it is not said. The
-   * groups of one statement take 2 MB, however few they are.
-   */
+  /** Freed memory that may wait for the next statement, `1MB` by default; groups take 2 MB, however few. */
   readonly freedMax?: string
   /** Tables are written as they are: to find how to compress each column costs more than few rows do. */
   readonly isUncompressed?: boolean
@@ -56,11 +27,9 @@ export interface DuckDbLimits {
    * opened read-only; what does not fit into memory fails. Neither can change a setting.
    */
   readonly files?: "own" | "none"
-  /** Where DuckDB may put what does not fit into memory. */
-  readonly temporaryFolder?: string
 }
 
-export const closedConfiguration = (limits: DuckDbLimits): Record<string, string> => ({
+const closedConfiguration = (limits: DuckDbLimits): Record<string, string> => ({
   threads: String(limits.threads ?? 2),
   // Of a new file: with the usual 256 KiB a small one is twice as large, as few tables fill a block.
   default_block_size: "65536",
@@ -77,24 +46,20 @@ export const closedConfiguration = (limits: DuckDbLimits): Record<string, string
   enable_external_file_cache: "false",
   ...(limits.isUncompressed === true ? { force_compression: "uncompressed" } : {}),
   ...(limits.memoryLimit === undefined ? {} : { memory_limit: limits.memoryLimit }),
-  ...(limits.temporaryFolder === undefined ? {} : { temp_directory: limits.temporaryFolder }),
   ...(limits.files === "none" ? { temp_directory: "" } : {}),
   ...(limits.files === undefined ? {} : { enable_external_access: "false" }),
 })
 
 /** Only possible on an open database, and valid for all its connections. The last one closes the others. */
-export const settingsOnceOpen = (limits: DuckDbLimits): ReadonlyArray<string> => [
+const settingsOnceOpen = (limits: DuckDbLimits): ReadonlyArray<string> => [
   "SET GLOBAL TimeZone = 'UTC'",
   ...(limits.files === "none" ? ["SET GLOBAL disabled_filesystems = 'LocalFileSystem'"] : []),
   ...(limits.files === undefined ? [] : ["SET GLOBAL lock_configuration = true"]),
 ]
 
-// Replaces a database file completely or not at all: a crash at any step leaves the old or the new version.
-// Readers that have the old file open keep their view of it.
-
 /** Empties the write-ahead log into the file and closes it; DuckDB removes the log on closing. */
 const checkpoint = async (path: string): Promise<void> => {
-  const instance = await DuckDBInstance.create(path, closedConfiguration({ threads: 1 }))
+  const instance = await duckdb.DuckDBInstance.create(path, closedConfiguration({ threads: 1 }))
   try {
     const connection = await instance.connect()
     try {
@@ -120,7 +85,7 @@ const isDatabase = (path: string): boolean => {
 }
 
 /** `mode` is that of the final file: 0600, or 0640 if the job shares its tables. */
-export const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPath: string, mode: number) {
+const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPath: string, mode: number) {
   const files = yield* durableFiles
   const failed = (cause: unknown) => failureOf(`swap ${buildPath} -> ${finalPath}`, cause)
   // Opening a path that does not exist would create and publish an empty database.
@@ -150,7 +115,7 @@ export const swapFiles = Effect.fnUntraced(function* (buildPath: string, finalPa
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [field: string]: Json }
 
 /** One cell. NaN and the infinities are strings, as JSON has no numbers for them. */
-export const jsonValue = (value: DuckDBValue): Json => {
+export const jsonValue = (value: duckdb.DuckDBValue): Json => {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -166,20 +131,20 @@ export const jsonValue = (value: DuckDBValue): Json => {
   }
 }
 
-const jsonObject = (value: Exclude<DuckDBValue, null | boolean | number | bigint | string>): Json => {
-  if (value instanceof DuckDBListValue || value instanceof DuckDBArrayValue) return value.items.map(jsonValue)
-  if (value instanceof DuckDBStructValue) return jsonFields(value.entries)
-  if (value instanceof DuckDBMapValue) {
+const jsonObject = (value: Exclude<duckdb.DuckDBValue, null | boolean | number | bigint | string>): Json => {
+  if (value instanceof duckdb.DuckDBListValue || value instanceof duckdb.DuckDBArrayValue)
+    return value.items.map(jsonValue)
+  if (value instanceof duckdb.DuckDBStructValue) return jsonFields(value.entries)
+  if (value instanceof duckdb.DuckDBMapValue) {
     return value.entries.map((entry) => ({ key: jsonValue(entry.key), value: jsonValue(entry.value) }))
   }
-  if (value instanceof DuckDBUnionValue) return jsonValue(value.value)
-  if (value instanceof DuckDBTimestampTZValue) return isoTime(value, "Z")
-  if (value instanceof DuckDBTimestampValue) return isoTime(value, "")
-  if (value instanceof DuckDBDateValue) return value.toString()
+  if (value instanceof duckdb.DuckDBUnionValue) return jsonValue(value.value)
+  if (value instanceof duckdb.DuckDBTimestampTZValue) return isoTime(value, "Z")
+  if (value instanceof duckdb.DuckDBTimestampValue) return isoTime(value, "")
   return value.toString()
 }
 
-const jsonFields = (entries: Readonly<Record<string, DuckDBValue>>): Json =>
+const jsonFields = (entries: Readonly<Record<string, duckdb.DuckDBValue>>): Json =>
   Object.fromEntries(Object.entries(entries).map(([name, value]) => [name, jsonValue(value)]))
 
 /** The range of JavaScript's dates, in milliseconds either side of the epoch. */
@@ -204,10 +169,13 @@ export type Parameter = null | boolean | number | bigint | string | ReadonlyArra
 /** Types are explicit: DuckDB could not guess one from an empty list. */
 export const bound = (
   parameters: ReadonlyArray<Parameter>,
-): [values?: Array<DuckDBValue>, types?: Array<DuckDBType>] => {
+): [values?: Array<duckdb.DuckDBValue>, types?: Array<duckdb.DuckDBType>] => {
   if (parameters.length === 0) return []
-  const values = parameters.map((value) => (isList(value) ? listValue([...value]) : value))
-  return [values, parameters.map((value) => (isList(value) ? LIST(VARCHAR) : scalarType(value)))]
+  const values = parameters.map((value) => (isList(value) ? duckdb.listValue([...value]) : value))
+  return [
+    values,
+    parameters.map((value) => (isList(value) ? duckdb.LIST(duckdb.VARCHAR) : scalarType(value))),
+  ]
 }
 
 const isList = (value: Parameter): value is ReadonlyArray<string> => Array.isArray(value)
@@ -215,13 +183,14 @@ const isList = (value: Parameter): value is ReadonlyArray<string> => Array.isArr
 const int32Max = 2_147_483_647
 const int64Max = 9_223_372_036_854_775_807n
 
-const scalarType = (value: Exclude<Parameter, ReadonlyArray<string>>): DuckDBType => {
-  if (value === null) return SQLNULL
-  if (typeof value === "boolean") return BOOLEAN
-  if (typeof value === "string") return VARCHAR
-  if (typeof value === "bigint") return value <= int64Max && value >= -int64Max ? BIGINT : HUGEINT
-  if (!Number.isSafeInteger(value)) return DOUBLE
-  return Math.abs(value) <= int32Max ? INTEGER : BIGINT
+const scalarType = (value: Exclude<Parameter, ReadonlyArray<string>>): duckdb.DuckDBType => {
+  if (value === null) return duckdb.SQLNULL
+  if (typeof value === "boolean") return duckdb.BOOLEAN
+  if (typeof value === "string") return duckdb.VARCHAR
+  if (typeof value === "bigint")
+    return value <= int64Max && value >= -int64Max ? duckdb.BIGINT : duckdb.HUGEINT
+  if (!Number.isSafeInteger(value)) return duckdb.DOUBLE
+  return Math.abs(value) <= int32Max ? duckdb.INTEGER : duckdb.BIGINT
 }
 
 export interface OpenOptions extends DuckDbLimits {
@@ -229,8 +198,6 @@ export interface OpenOptions extends DuckDbLimits {
   readonly path: string
   /** `read-only` fails if there is no file; `read-write` creates it. */
   readonly access: "read-only" | "read-write"
-  /** Statements that may run at once; more than one only helps statements that wait for each other's I/O. */
-  readonly statementsMax?: number
 }
 
 /** `type` in DuckDB's spelling, such as `DECIMAL(18,2)`; an alias (`JSON`) goes before the physical type. */
@@ -266,13 +233,13 @@ export interface Connection {
   readonly rows: Ask<ReadonlyArray<Readonly<Record<string, Json>>>>
   /** How many statements a text holds, without running any. */
   readonly statements: (sql: string) => Effect.Effect<number, DuckDbFailed>
-  /** Names and types of the columns a query would return, without running it. */
+  /** Of the columns a query would return, without running it. */
   readonly columnTypes: (sql: string) => Effect.Effect<ReadonlyArray<Column>, DuckDbFailed>
   /** Too big for memory. It has its own session, without the temporary tables of this connection. */
   readonly stream: Ask<ChunkedResult<QueryResult["rows"]>, Scope.Scope>
   /** The same in DuckDB's own vectors, for this room's converters. */
   readonly streamVectors: Ask<
-    ChunkedResult<DuckDBDataChunk> & { readonly vectorTypes: ReadonlyArray<DuckDBType> },
+    ChunkedResult<duckdb.DuckDBDataChunk> & { readonly vectorTypes: ReadonlyArray<duckdb.DuckDBType> },
     Scope.Scope
   >
 }
@@ -282,9 +249,8 @@ export class DuckDb extends Context.Service<
   {
     readonly open: (options: OpenOptions) => Effect.Effect<Connection, DuckDbFailed, Scope.Scope>
     /**
-     * Publishes a finished file under its final name: checkpointed, without log, synced, renamed, folder
-     * synced. The file must not be open. `mode` is the final file's (default 0600). On failure, the old
-     * version is kept.
+     * Publishes a finished, closed file under its final name, completely or not at all. Readers that have the
+     * old file open keep their view of it.
      */
     readonly atomicSwap: (
       buildPath: string,
@@ -294,9 +260,7 @@ export class DuckDb extends Context.Service<
   }
 >()("nightjar/duckdb/DuckDb") {
   static readonly layer = Layer.sync(DuckDb, () => {
-    // Two instances of one process do not see each other's file lock: writing through both would ruin the
-    // file.
-    const paths = new OpenPaths()
+    const paths: OpenPaths = new Map()
     return DuckDb.of({
       open: Effect.fn("DuckDb.open")(function* (options: OpenOptions) {
         if (options.path !== ":memory:") yield* claimPath(paths, resolve(options.path), options.access)
@@ -315,37 +279,32 @@ export class DuckDb extends Context.Service<
   })
 }
 
-class OpenPaths {
-  private readonly uses = new Map<string, { access: OpenOptions["access"]; count: number }>()
-  claim(path: string, access: OpenOptions["access"]): boolean {
-    const use = this.uses.get(path)
-    if (use !== undefined && (access === "read-write" || use.access === "read-write")) return false
-    this.uses.set(path, { access, count: (use?.count ?? 0) + 1 })
-    return true
-  }
-  release(path: string): void {
-    const use = this.uses.get(path)
-    if (use === undefined) return
-    if (use.count === 1) this.uses.delete(path)
-    else use.count -= 1
-  }
-}
+/** How many read each open file; one that is written has no other user. */
+type OpenPaths = Map<string, number | "written">
 
+/** Two instances of one process do not see each other's file lock: writing through both ruins the file. */
 const claimPath = (paths: OpenPaths, path: string, access: OpenOptions["access"]) =>
   Effect.acquireRelease(
-    Effect.suspend(() =>
-      paths.claim(path, access)
-        ? Effect.succeed(path)
-        : Effect.fail(failureOf(`open ${path}`, new Error("the file is already open in this process"))),
-    ),
-    (claimed) => Effect.sync(() => paths.release(claimed)),
+    Effect.suspend(() => {
+      const use = paths.get(path) ?? 0
+      const isFree = use === 0 || (use !== "written" && access === "read-only")
+      if (!isFree)
+        return Effect.fail(failureOf(`open ${path}`, new Error("the file is already open in this process")))
+      return Effect.succeed(paths.set(path, access === "read-write" ? "written" : Number(use) + 1))
+    }),
+    () =>
+      Effect.sync(() => {
+        const use = paths.get(path)
+        if (typeof use === "number" && use > 1) paths.set(path, use - 1)
+        else paths.delete(path)
+      }),
   )
 
 const openConnection = Effect.fnUntraced(function* (options: OpenOptions) {
   const instance = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
-        DuckDBInstance.create(options.path, {
+        duckdb.DuckDBInstance.create(options.path, {
           ...closedConfiguration(options),
           ...(options.path === ":memory:"
             ? {}
@@ -355,65 +314,56 @@ const openConnection = Effect.fnUntraced(function* (options: OpenOptions) {
     }),
     (opened) => Effect.sync(() => opened.closeSync()),
   )
-  const statementsMax = options.statementsMax ?? 1
-  const session = yield* openSession(instance, statementsMax)
+  const session = yield* openSession(instance)
   for (const setting of settingsOnceOpen(options))
     yield* session(setting, [], (connection) => connection.run(setting))
-  return connectionOver(instance, session, statementsMax)
+  return connectionOver(instance, session)
 })
 
-/** At most `statementsMax` at a time; an interrupt stops the statement and waits. */
+/** One statement at a time; an interrupt stops the statement and waits. */
 type Session = <A>(
   sql: string,
   parameters: ReadonlyArray<Parameter>,
-  work: (connection: DuckDBConnection) => Promise<A>,
+  work: (connection: duckdb.DuckDBConnection) => Promise<A>,
 ) => Effect.Effect<A, DuckDbFailed>
 
-const openSession = Effect.fnUntraced(function* (instance: DuckDBInstance, statementsMax: number) {
+const openSession = Effect.fnUntraced(function* (instance: duckdb.DuckDBInstance) {
   const connection = yield* Effect.acquireRelease(
     Effect.tryPromise({ try: () => instance.connect(), catch: (cause) => failureOf("connect", cause) }),
     (opened) => Effect.sync(() => opened.closeSync()),
   )
-  const limit = pLimit(statementsMax)
-  const session: Session = (sql, parameters, work) =>
-    Effect.callback((resume) => {
-      const progress = { started: false, settled: false, abandoned: false }
-      limit(() => {
-        if (progress.abandoned) return Promise.reject(new Error("interrupted before it started"))
-        progress.started = true
-        return work(connection)
-      }).then(
-        (value) => {
-          progress.settled = true
-          resume(Effect.succeed(value))
-        },
-        (cause: unknown) => {
-          progress.settled = true
-          resume(Effect.fail(failureOf(sql, cause, parameters)))
-        },
+  const turn = yield* Semaphore.make(1)
+  const session: Session = <A>(
+    sql: string,
+    parameters: ReadonlyArray<Parameter>,
+    work: (connection: duckdb.DuckDBConnection) => Promise<A>,
+  ) =>
+    Effect.callback<A, DuckDbFailed>((resume) => {
+      let isOver = false
+      const end = (result: Effect.Effect<A, DuckDbFailed>): void => {
+        isOver = true
+        resume(result)
+      }
+      work(connection).then(
+        (value) => end(Effect.succeed(value)),
+        (cause: unknown) => end(Effect.fail(failureOf(sql, cause, parameters))),
       )
-      // An interrupt between two steps of a statement is lost on DuckDB, so it is repeated until the
-      // statement ends.
-      return Effect.suspend(() => {
-        progress.abandoned = true
-        const stop = Effect.andThen(
-          Effect.sync(() => connection.interrupt()),
-          Effect.yieldNow,
-        )
-        return Effect.whileLoop({
-          while: () => progress.started && !progress.settled,
-          body: () => stop,
-          step: () => undefined,
-        })
-      })
-    })
+      const stop = Effect.andThen(
+        Effect.sync(() => connection.interrupt()),
+        Effect.yieldNow,
+      )
+      // An interrupt between two steps of a statement is lost on DuckDB.
+      return Effect.whileLoop({ while: () => !isOver, body: () => stop, step: () => undefined })
+    }).pipe(turn.withPermit)
   return session
 })
 
-const connectionOver = (instance: DuckDBInstance, session: Session, statementsMax: number): Connection => {
+const connectionOver = (instance: duckdb.DuckDBInstance, session: Session): Connection => {
   const streamVectors: Connection["streamVectors"] = Effect.fnUntraced(function* (sql, parameters = []) {
-    const own = yield* openSession(instance, statementsMax)
-    const result = yield* own(sql, parameters, (connection) => connection.stream(sql, ...bound(parameters)))
+    const own = yield* openSession(instance)
+    const result = yield* own(sql, parameters, async (connection) =>
+      connection.stream(sql, ...bound(parameters)),
+    )
     return {
       columns: columnsOf(result),
       vectorTypes: Array.from({ length: result.columnCount }, (_, index) => result.columnType(index)),
@@ -452,16 +402,18 @@ const connectionOver = (instance: DuckDBInstance, session: Session, statementsMa
   }
 }
 
-const nextChunk = (session: Session, sql: string, result: DuckDBResult) =>
+const nextChunk = (session: Session, sql: string, result: duckdb.DuckDBResult) =>
   Effect.flatMap(
     session(sql, [], () => result.fetchChunk()),
     (chunk) =>
       chunk === null || chunk.rowCount === 0
         ? Effect.fail(Cause.Done())
-        : Effect.succeed<[DuckDBDataChunk]>([chunk]),
+        : Effect.succeed<[duckdb.DuckDBDataChunk]>([chunk]),
   )
 
-const columnsOf = (result: Pick<DuckDBResult, "columnCount" | "columnType" | "deduplicatedColumnNames">) =>
+const columnsOf = (
+  result: Pick<duckdb.DuckDBResult, "columnCount" | "columnType" | "deduplicatedColumnNames">,
+) =>
   result.deduplicatedColumnNames().map((name, index) => {
     const type = result.columnType(index)
     return { name, type: type.alias ?? type.toString() }

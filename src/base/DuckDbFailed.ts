@@ -1,7 +1,6 @@
 /**
  * What went wrong in the database, in words that may be shown: the beginning of the statement without
- * parameter values, and DuckDB's message without the data it often quotes (a failed conversion names the
- * value that failed).
+ * values, and DuckDB's message without the data it often quotes.
  */
 import { Schema } from "effect"
 
@@ -42,8 +41,7 @@ const withoutValues = (text: string, values: ReadonlyArray<unknown>): string =>
     .toSorted((one, other) => other.length - one.length)
     .reduce((shown, value) => shown.replaceAll(value, "…"), text)
 
-// What cannot be a parameter (names, paths in `COPY`, settings) is quoted here and nowhere else, so that no
-// name or value ever becomes a statement.
+// What cannot be a parameter is quoted here and nowhere else: no name or value ever becomes a statement.
 
 /** A table's, column's or schema's name. NUL, which no name can hold, becomes U+FFFD. */
 export const identifier = (name: string): string =>

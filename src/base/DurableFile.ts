@@ -1,7 +1,6 @@
 /**
- * Writing files so that they survive: every byte written, even if the machine accepts fewer at once than it
- * was given, synced, and under its final name only once it is complete. Every room writes through this
- * module.
+ * Writing files so that they survive: every byte written and synced, and under its final name only once it
+ * is complete. Every room writes through this module.
  */
 import * as fs from "node:fs"
 import { constants, type Stats } from "node:fs"
@@ -12,42 +11,27 @@ import { Context, Effect, Schema, Stream } from "effect"
 // The system calls that change files, so that a test can make each of them fail or fall short. Only this
 // module calls them, and `LineSocket.ts`, which keeps nothing.
 
-/** The calls that change files. Each throws what the machine refuses. */
-export interface FileCalls {
-  readonly open: (path: string, flags: string, mode?: number) => number
+export const machineCalls = {
+  open: (path: string, flags: string, mode?: number): number => fs.openSync(path, flags, mode),
   /** Returns how many bytes were written, which may be fewer than requested. */
-  readonly write: (descriptor: number, bytes: Uint8Array, from: number) => number
-  readonly sync: (descriptor: number) => void
+  write: (descriptor: number, bytes: Uint8Array, from: number): number =>
+    fs.writeSync(descriptor, bytes, from),
+  sync: (descriptor: number): void => fs.fsyncSync(descriptor),
   /** The bytes and the size, without blocking the process. */
-  readonly syncData: (descriptor: number, done: (cause: Error | null) => void) => void
-  readonly setMode: (path: string, mode: number) => void
-  readonly cut: (descriptor: number, size: number) => void
-  readonly close: (descriptor: number) => void
-  readonly rename: (from: string, to: string) => void
-  readonly link: (from: string, to: string) => void
+  syncData: (descriptor: number, done: (cause: Error | null) => void): void => fs.fdatasync(descriptor, done),
+  setMode: (path: string, mode: number): void => fs.chmodSync(path, mode),
+  cut: (descriptor: number, size: number): void => fs.ftruncateSync(descriptor, size),
+  close: (descriptor: number): void => fs.closeSync(descriptor),
+  rename: (from: string, to: string): void => fs.renameSync(from, to),
+  link: (from: string, to: string): void => fs.linkSync(from, to),
   /** `target` is relative to the folder of the name. */
-  readonly symlink: (target: string, name: string) => void
-  readonly copy: (from: string, to: string) => void
-  readonly remove: (path: string) => void
-  readonly makeFolder: (path: string, mode: number) => void
+  symlink: (target: string, name: string): void => fs.symlinkSync(target, name),
+  /** Shares the blocks where the file system can. */
+  copy: (from: string, to: string): void => fs.copyFileSync(from, to, fs.constants.COPYFILE_FICLONE),
+  remove: (path: string): void => fs.rmSync(path, { recursive: true, force: true }),
+  makeFolder: (path: string, mode: number): void => fs.mkdirSync(path, { mode }),
 }
-
-export const machineCalls: FileCalls = {
-  open: fs.openSync,
-  write: (descriptor, bytes, from) => fs.writeSync(descriptor, bytes, from),
-  sync: fs.fsyncSync,
-  syncData: fs.fdatasync,
-  setMode: fs.chmodSync,
-  cut: fs.ftruncateSync,
-  close: fs.closeSync,
-  rename: fs.renameSync,
-  link: fs.linkSync,
-  symlink: fs.symlinkSync,
-  // Shares the blocks where the file system can.
-  copy: (from, to) => fs.copyFileSync(from, to, fs.constants.COPYFILE_FICLONE),
-  remove: (path) => fs.rmSync(path, { recursive: true, force: true }),
-  makeFolder: (path, mode) => fs.mkdirSync(path, { mode }),
-}
+export type FileCalls = Readonly<typeof machineCalls>
 
 export const FileCalls = Context.Reference<FileCalls>("nightjar/foundation/FileCalls", {
   defaultValue: () => machineCalls,
@@ -71,6 +55,8 @@ type Step =
 export const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause ? String(cause.code) : ""
 
+export const wordsOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
 /** A step of writing failed. `kept` says what the path holds now, if that is known. */
 export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
   path: Schema.String,
@@ -90,7 +76,7 @@ export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
 
 /** `no space left on device (ENOSPC)`; the machine's own message repeats the call and perhaps the path. */
 const reasonOf = (cause: unknown): string => {
-  const message = cause instanceof Error ? cause.message : String(cause)
+  const message = wordsOf(cause)
   const [, code, words] = /^([A-Z][A-Z0-9]+): ([^,]+)/.exec(message) ?? []
   return code === undefined || words === undefined ? message : `${words} (${code})`
 }
@@ -125,7 +111,6 @@ const writeAll = (calls: FileCalls, path: string, descriptor: number, bytes: Uin
     }
   })
 
-/** Writing bytes to the disk must not block the process. */
 const syncData = (calls: FileCalls, path: string, descriptor: number): Effect.Effect<void, FileFailed> =>
   Effect.callback<void, FileFailed>((resume) => {
     calls.syncData(descriptor, (cause) =>
@@ -352,14 +337,12 @@ export const durableFiles: Effect.Effect<DurableFiles> = Effect.map(
   (calls) => new DurableFiles(calls),
 )
 
-// What is wrong with a file that somebody wrote, and where: a file, a line, a column and one sentence, which
-// never repeats a value (values may be secrets or personal data).
+// What is wrong with a file that somebody wrote, in one sentence that never repeats a value, and where. Lines
+// and columns count from 1.
 
 export interface Place {
   readonly file: string
-  /** From 1. */
   readonly line: number
-  /** From 1. */
   readonly column: number
 }
 
@@ -371,15 +354,18 @@ export const Problem = Schema.Struct({
 })
 export type Problem = typeof Problem.Type
 
-export const renderProblem = (problem: Problem): string =>
-  `${problem.file}:${problem.line}:${problem.column}: ${problem.message}`
+/** For what is wrong with a file as a whole. */
+export const topOf = (file: string): Place => ({ file, line: 1, column: 1 })
+
+export const placeText = ({ file, line, column }: Place): string => `${file}:${line}:${column}`
+
+export const renderProblem = (problem: Problem): string => `${placeText(problem)}: ${problem.message}`
 
 // A path that a person names may lead to anything: a named pipe blocks, a device never ends. Only regular
 // files are read, in pieces that can be interrupted, up to a limit; no reason repeats their content.
 
 const pieceBytes = 262_144
 
-/** What a path leads to instead, in words; undefined for a regular file. */
 const kindOf = (found: Stats): string | undefined => {
   if (found.isFile()) return undefined
   if (found.isFIFO()) return "it is a named pipe, not a file"
@@ -424,7 +410,6 @@ async function* pieces(path: string, bytesMax: number): AsyncGenerator<Uint8Arra
   }
 }
 
-/** The reason that a mistyped path has. */
 export const noSuchFile = "there is no such file"
 
 const whyUnreadable = (cause: unknown): string => {
@@ -436,6 +421,19 @@ const whyUnreadable = (cause: unknown): string => {
 /** The bytes of a regular file; fails with a reason. */
 export const streamFile = (path: string, bytesMax: number): Stream.Stream<Uint8Array, string> =>
   Stream.suspend(() => Stream.fromAsyncIterable(pieces(path, bytesMax), whyUnreadable))
+
+/** The whole stream, refused beyond the limit before it fills the memory. */
+export const readWithin = <E>(stream: Stream.Stream<Uint8Array, E>, bytesMax: number, tooLong: string) =>
+  stream.pipe(
+    Stream.runFoldEffect(
+      () => ({ size: 0, pieces: new Array<Uint8Array>() }),
+      ({ size, pieces: read }, piece) =>
+        size + piece.length > bytesMax
+          ? Effect.fail(tooLong)
+          : Effect.succeed({ size: size + piece.length, pieces: [...read, piece] }),
+    ),
+    Effect.map(({ pieces: read }) => Buffer.concat(read)),
+  )
 
 /** The text of a regular file in UTF-8, without a byte order mark; fails with a reason. */
 export const readTextFile = (path: string, bytesMax: number): Effect.Effect<string, string> =>

@@ -19,7 +19,6 @@ export class FolderLocked extends Schema.TaggedError<FolderLocked>()("FolderLock
   message: Schema.String,
 }) {}
 
-/** The lock file cannot be created or written. */
 export class LockFailed extends Schema.TaggedError<LockFailed>()("LockFailed", {
   path: Schema.String,
   message: Schema.String,
@@ -86,12 +85,6 @@ const holderText = (path: string): string => {
   return `process ${pid} on ${host} since ${since}, ${works === "" ? "no run" : works}`
 }
 
-export interface HeldLock {
-  /** What its holder works on from now on, for whoever finds it locked. */
-  readonly worksOn: (works: ReadonlyArray<string>) => Effect.Effect<void>
-}
-
-/** Holds the lock until the scope closes. */
 export const lockFolder = Effect.fnUntraced(function* (path: string, works: ReadonlyArray<string> = []) {
   const since = new Date(yield* Clock.currentTimeMillis).toISOString()
   const files = yield* durableFiles
@@ -105,6 +98,7 @@ export const lockFolder = Effect.fnUntraced(function* (path: string, works: Read
         database.close()
       }),
   )
+  /** From now on, for whoever finds it locked. */
   const worksOn = (works_on: ReadonlyArray<string>) =>
     Effect.sync(() => {
       const text = JSON.stringify({ pid: process.pid, host: hostname(), since, works_on })
@@ -112,8 +106,9 @@ export const lockFolder = Effect.fnUntraced(function* (path: string, works: Read
       quietly(() => files.replace(file, `${text}\n`, 0o600))
     })
   yield* worksOn(works)
-  return { worksOn } satisfies HeldLock as HeldLock
+  return { worksOn }
 })
+export type HeldLock = Effect.Success<ReturnType<typeof lockFolder>>
 
 /** How often a process that waits looks whether the lock is free. */
 const lookEvery = Duration.seconds(1)

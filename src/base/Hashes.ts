@@ -4,7 +4,6 @@
  */
 import { createHash, hash } from "node:crypto"
 
-/** For data that arrives in pieces. */
 export const beginSha256 = () => createHash("sha256")
 
 /** Its 32 bytes. */
@@ -15,9 +14,7 @@ const sha1 = (content: Uint8Array) => createHash("sha1").update(content).digest(
 
 export const sha256Hex = (content: Uint8Array | string): string => sha256(content).toString("hex")
 
-// A UUID made of a name, always the same (RFC 9562, version 5), for tools that know things by UUIDs.
-
-/** `namespace` is a UUID too: the same name in another namespace is another UUID. */
+/** RFC 9562, version 5: the same name in the same namespace is always the same UUID. */
 export const stableUuid = (namespace: string, name: string): string => {
   const space = Buffer.from(namespace.replaceAll("-", ""), "hex")
   const bytes = sha1(Buffer.concat([space, Buffer.from(name, "utf8")])).subarray(0, 16)

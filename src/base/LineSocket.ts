@@ -8,7 +8,7 @@ import { createConnection, createServer, type Server, type Socket } from "node:n
 import { join, resolve } from "node:path"
 import { addAbortSignal } from "node:stream"
 import { Duration, Effect, Schema } from "effect"
-import { FileCalls, quietly } from "./DurableFile.ts"
+import { FileCalls, quietly, wordsOf } from "./DurableFile.ts"
 
 /** Nobody can be asked through this socket, or it cannot be opened. */
 export class SocketUnusable extends Schema.TaggedError<SocketUnusable>()("SocketUnusable", {
@@ -23,8 +23,7 @@ const connectionsMax = 16
 /** From the first byte to the last, on both sides: nobody holds a connection by one byte now and then. */
 const talkWithin = Duration.seconds(5)
 
-const failed = (cause: unknown): SocketUnusable =>
-  new SocketUnusable({ message: cause instanceof Error ? cause.message : String(cause) })
+const failed = (cause: unknown): SocketUnusable => new SocketUnusable({ message: wordsOf(cause) })
 
 /** The address of a socket; a path that is too long is reached through its open folder (Linux). */
 const addressIn = (folder: string, name: string) =>
@@ -101,7 +100,6 @@ export const serveLines = Effect.fn("LineSocket.serve")(function* (
   )
 })
 
-/** Sends one line and returns the line that comes back. */
 export const askLine = Effect.fn("LineSocket.ask")(
   function* (folder: string, name: string, line: string) {
     const { address } = yield* addressIn(folder, name)

@@ -1,7 +1,6 @@
 /**
- * An HTTP server on this machine, for the embedded service and for webhook deliveries to a run. No caller
- * can block it: one that sends slowly is cut off, the end of the scope closes every connection, and an
- * error on one connection affects no other.
+ * An HTTP server on this machine. No caller can block it: one that sends slowly is cut off, the end of the
+ * scope closes every connection, and an error on one affects no other.
  */
 import { createServer } from "node:http"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
@@ -22,7 +21,6 @@ export interface LocalServerOptions {
 /** How often a server checks for callers that are too slow: a fraction of their time limit. */
 const sweepsPerTimeout = 4
 
-/** Listens until the scope closes. */
 const open = Effect.fnUntraced(function* (options: LocalServerOptions) {
   const { host, port, connectionsMax } = options
   const headersTimeout = Duration.toMillis(options.headersTimeout)

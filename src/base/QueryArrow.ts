@@ -4,69 +4,28 @@
  * decimals, dates and times keep their types and every digit (a HUGEINT, which is what sum() returns, is a
  * DECIMAL(38,0)); types without an Arrow equivalent here (structs, maps, intervals) become text.
  */
-import {
-  DuckDBArrayValue,
-  DuckDBBlobValue,
-  DuckDBDateValue,
-  DuckDBDecimalValue,
-  DuckDBListValue,
-  DuckDBTimestampTZValue,
-  DuckDBTimestampValue,
-  DuckDBTypeId,
-} from "@duckdb/node-api"
-import type { DuckDBDataChunk, DuckDBType, DuckDBValue } from "@duckdb/node-api"
-import {
-  Binary,
-  Bool,
-  BufferType,
-  Data,
-  DateDay,
-  Decimal,
-  Field,
-  Float32,
-  Float64,
-  Int16,
-  Int32,
-  Int64,
-  Int8,
-  List,
-  makeData,
-  RecordBatch,
-  Schema,
-  Struct,
-  Table,
-  tableToIPC,
-  TimestampMicrosecond,
-  Uint16,
-  Uint32,
-  Uint64,
-  Uint8,
-  Utf8,
-} from "apache-arrow"
-import type { DataType } from "apache-arrow"
+import * as duckdb from "@duckdb/node-api"
+import * as arrow from "apache-arrow"
 import { Effect, Stream } from "effect"
-import { jsonValue, type Connection, type Parameter } from "./DuckDb.ts"
+import { jsonValue, type Connection } from "./DuckDb.ts"
 import { failureOf, type DuckDbFailed } from "./DuckDbFailed.ts"
 
-type Values = ReadonlyArray<DuckDBValue>
-/** An Arrow type together with how DuckDB's values are copied into its buffers. */
-interface Arrow {
-  readonly type: DataType
-  readonly fill: (values: Values) => Data
+type Values = ReadonlyArray<duckdb.DuckDBValue>
+interface Column {
+  readonly type: arrow.DataType
+  readonly fill: (values: Values) => arrow.Data
 }
 
 /** Runs a query and returns its result as one Arrow IPC stream; a batch holds at most 2,048 rows. */
-export const queryArrow = (
-  connection: Connection,
-  sql: string,
-  parameters: ReadonlyArray<Parameter> = [],
-): Effect.Effect<Uint8Array, DuckDbFailed> =>
+export const queryArrow = (connection: Connection, sql: string): Effect.Effect<Uint8Array, DuckDbFailed> =>
   Effect.scoped(
     Effect.gen(function* () {
-      const { columns, vectorTypes, chunks } = yield* connection.streamVectors(sql, parameters)
+      const { columns, vectorTypes, chunks } = yield* connection.streamVectors(sql)
       const arrows = vectorTypes.map(arrowOf)
-      const schema = new Schema(
-        columns.map(({ name }, index) => new Field(name, arrows[index]?.type ?? new Utf8(), true)),
+      const schema = new arrow.Schema(
+        columns.map(
+          ({ name }, index) => new arrow.Field(name, arrows[index]?.type ?? new arrow.Utf8(), true),
+        ),
       )
       const batches = yield* Stream.runCollect(
         Stream.mapEffect(chunks, (chunk) =>
@@ -76,53 +35,60 @@ export const queryArrow = (
           }),
         ),
       )
-      return tableToIPC(new Table(schema, batches), "stream")
+      return arrow.tableToIPC(new arrow.Table(schema, batches), "stream")
     }),
   )
 
-const batchOf = (schema: Schema, arrows: ReadonlyArray<Arrow>, chunk: DuckDBDataChunk): RecordBatch => {
-  const children = arrows.map((arrow, index) => arrow.fill(chunk.getColumnValues(index)))
-  return new RecordBatch(
+const batchOf = (
+  schema: arrow.Schema,
+  arrows: ReadonlyArray<Column>,
+  chunk: duckdb.DuckDBDataChunk,
+): arrow.RecordBatch => {
+  const children = arrows.map((column, index) => column.fill(chunk.getColumnValues(index)))
+  return new arrow.RecordBatch(
     schema,
-    makeData({ type: new Struct(schema.fields), length: chunk.rowCount, children }),
+    arrow.makeData({ type: new arrow.Struct(schema.fields), length: chunk.rowCount, children }),
   )
 }
 
-const arrowOf = (type: DuckDBType): Arrow => {
+const arrowOf = (type: duckdb.DuckDBType): Column => {
   switch (type.typeId) {
-    case DuckDBTypeId.BOOLEAN:
-      return { type: new Bool(), fill: fillBool }
-    case DuckDBTypeId.DECIMAL:
+    case duckdb.DuckDBTypeId.BOOLEAN:
+      return { type: new arrow.Bool(), fill: fillBool }
+    case duckdb.DuckDBTypeId.DECIMAL:
       return decimalArrow(type.width, type.scale)
-    case DuckDBTypeId.HUGEINT:
-    case DuckDBTypeId.UHUGEINT:
+    case duckdb.DuckDBTypeId.HUGEINT:
+    case duckdb.DuckDBTypeId.UHUGEINT:
       return decimalArrow(digitsMax, 0)
-    case DuckDBTypeId.LIST:
-    case DuckDBTypeId.ARRAY:
+    case duckdb.DuckDBTypeId.LIST:
+    case duckdb.DuckDBTypeId.ARRAY:
       return listArrow(arrowOf(type.valueType))
-    case DuckDBTypeId.BLOB:
-      return { type: new Binary(), fill: (values) => fillBytes(new Binary(), values, blobBytes) }
+    case duckdb.DuckDBTypeId.BLOB:
+      return { type: new arrow.Binary(), fill: (values) => fillBytes(new arrow.Binary(), values, blobBytes) }
     default: {
-      const text = { type: new Utf8(), fill: (values: Values) => fillBytes(new Utf8(), values, textBytes) }
+      const text = {
+        type: new arrow.Utf8(),
+        fill: (values: Values) => fillBytes(new arrow.Utf8(), values, textBytes),
+      }
       return numericArrow[type.typeId]?.() ?? text
     }
   }
 }
 
-const numericArrow: { readonly [Id in DuckDBTypeId]?: () => Arrow } = {
-  [DuckDBTypeId.TINYINT]: () => numbers(new Int8(), Int8Array),
-  [DuckDBTypeId.SMALLINT]: () => numbers(new Int16(), Int16Array),
-  [DuckDBTypeId.INTEGER]: () => numbers(new Int32(), Int32Array),
-  [DuckDBTypeId.UTINYINT]: () => numbers(new Uint8(), Uint8Array),
-  [DuckDBTypeId.USMALLINT]: () => numbers(new Uint16(), Uint16Array),
-  [DuckDBTypeId.UINTEGER]: () => numbers(new Uint32(), Uint32Array),
-  [DuckDBTypeId.FLOAT]: () => numbers(new Float32(), Float32Array),
-  [DuckDBTypeId.DOUBLE]: () => numbers(new Float64(), Float64Array),
-  [DuckDBTypeId.DATE]: () => numbers(new DateDay(), Int32Array),
-  [DuckDBTypeId.BIGINT]: () => bigints(new Int64(), BigInt64Array),
-  [DuckDBTypeId.UBIGINT]: () => bigints(new Uint64(), BigUint64Array),
-  [DuckDBTypeId.TIMESTAMP]: () => bigints(new TimestampMicrosecond(), BigInt64Array),
-  [DuckDBTypeId.TIMESTAMP_TZ]: () => bigints(new TimestampMicrosecond("UTC"), BigInt64Array),
+const numericArrow: { readonly [Id in duckdb.DuckDBTypeId]?: () => Column } = {
+  [duckdb.DuckDBTypeId.TINYINT]: () => numbers(new arrow.Int8(), Int8Array),
+  [duckdb.DuckDBTypeId.SMALLINT]: () => numbers(new arrow.Int16(), Int16Array),
+  [duckdb.DuckDBTypeId.INTEGER]: () => numbers(new arrow.Int32(), Int32Array),
+  [duckdb.DuckDBTypeId.UTINYINT]: () => numbers(new arrow.Uint8(), Uint8Array),
+  [duckdb.DuckDBTypeId.USMALLINT]: () => numbers(new arrow.Uint16(), Uint16Array),
+  [duckdb.DuckDBTypeId.UINTEGER]: () => numbers(new arrow.Uint32(), Uint32Array),
+  [duckdb.DuckDBTypeId.FLOAT]: () => numbers(new arrow.Float32(), Float32Array),
+  [duckdb.DuckDBTypeId.DOUBLE]: () => numbers(new arrow.Float64(), Float64Array),
+  [duckdb.DuckDBTypeId.DATE]: () => numbers(new arrow.DateDay(), Int32Array),
+  [duckdb.DuckDBTypeId.BIGINT]: () => bigints(new arrow.Int64(), BigInt64Array),
+  [duckdb.DuckDBTypeId.UBIGINT]: () => bigints(new arrow.Uint64(), BigUint64Array),
+  [duckdb.DuckDBTypeId.TIMESTAMP]: () => bigints(new arrow.TimestampMicrosecond(), BigInt64Array),
+  [duckdb.DuckDBTypeId.TIMESTAMP_TZ]: () => bigints(new arrow.TimestampMicrosecond("UTC"), BigInt64Array),
 }
 
 /** Arrow's validity: one bit per value, absent if no value is NULL. */
@@ -132,16 +98,21 @@ const validity = (values: Values): { nullCount: number; nullBitmap: Uint8Array |
 }
 
 /** `makeData` has no overload for a type chosen at run time; the buffers are the same. */
-const dataOf = (type: DataType, values: Values, data: ArrayBufferView, valueOffsets?: Int32Array): Data => {
+const dataOf = (
+  type: arrow.DataType,
+  values: Values,
+  data: ArrayBufferView,
+  valueOffsets?: Int32Array,
+): arrow.Data => {
   const { nullCount, nullBitmap } = validity(values)
-  return new Data<DataType>(type, 0, values.length, nullCount, {
-    [BufferType.DATA]: data,
-    ...(nullBitmap === null ? {} : { [BufferType.VALIDITY]: nullBitmap }),
-    ...(valueOffsets === undefined ? {} : { [BufferType.OFFSET]: valueOffsets }),
+  return new arrow.Data<arrow.DataType>(type, 0, values.length, nullCount, {
+    [arrow.BufferType.DATA]: data,
+    ...(nullBitmap === null ? {} : { [arrow.BufferType.VALIDITY]: nullBitmap }),
+    ...(valueOffsets === undefined ? {} : { [arrow.BufferType.OFFSET]: valueOffsets }),
   })
 }
 
-const bits = (values: Values, isSet: (value: DuckDBValue) => boolean): Uint8Array => {
+const bits = (values: Values, isSet: (value: duckdb.DuckDBValue) => boolean): Uint8Array => {
   const packed = new Uint8Array(Math.ceil(values.length / 64) * 8)
   values.forEach((value, index) => {
     if (isSet(value)) packed[index >> 3] = (packed[index >> 3] ?? 0) | (1 << (index & 7))
@@ -149,19 +120,19 @@ const bits = (values: Values, isSet: (value: DuckDBValue) => boolean): Uint8Arra
   return packed
 }
 
-const fillBool = (values: Values): Data =>
+const fillBool = (values: Values): arrow.Data =>
   dataOf(
-    new Bool(),
+    new arrow.Bool(),
     values,
     bits(values, (value) => value === true),
   )
 
 /** A column of fixed width: its buffer, and what a value is in it. */
 const filled = <Item extends number | bigint>(
-  type: DataType,
+  type: arrow.DataType,
   Buffer: new (length: number) => ArrayBufferView & { [index: number]: Item },
-  itemOf: (value: DuckDBValue) => Item,
-): Arrow => ({
+  itemOf: (value: duckdb.DuckDBValue) => Item,
+): Column => ({
   type,
   fill: (values) => {
     const data = new Buffer(values.length)
@@ -172,23 +143,25 @@ const filled = <Item extends number | bigint>(
   },
 })
 
-const numbers = (type: DataType, Buffer: Parameters<typeof filled<number>>[1]): Arrow =>
-  filled(type, Buffer, (value) => (value instanceof DuckDBDateValue ? value.days : Number(value)))
+const numbers = (type: arrow.DataType, Buffer: Parameters<typeof filled<number>>[1]): Column =>
+  filled(type, Buffer, (value) => (value instanceof duckdb.DuckDBDateValue ? value.days : Number(value)))
 
-const bigints = (type: DataType, Buffer: Parameters<typeof filled<bigint>>[1]): Arrow =>
+const bigints = (type: arrow.DataType, Buffer: Parameters<typeof filled<bigint>>[1]): Column =>
   filled(type, Buffer, integerOf)
 
-const integerOf = (value: DuckDBValue): bigint => {
+const integerOf = (value: duckdb.DuckDBValue): bigint => {
   if (typeof value === "bigint") return value
-  return value instanceof DuckDBTimestampTZValue || value instanceof DuckDBTimestampValue ? value.micros : 0n
+  return value instanceof duckdb.DuckDBTimestampTZValue || value instanceof duckdb.DuckDBTimestampValue
+    ? value.micros
+    : 0n
 }
 
 /** A decimal of 128 bits has no more. */
 const digitsMax = 38
 const hugeMax = 10n ** BigInt(digitsMax)
 
-const scaledOf = (value: DuckDBValue): bigint => {
-  if (value instanceof DuckDBDecimalValue) return value.value
+const scaledOf = (value: duckdb.DuckDBValue): bigint => {
+  if (value instanceof duckdb.DuckDBDecimalValue) return value.value
   if (typeof value !== "bigint") return 0n
   if (value >= hugeMax || value <= -hugeMax)
     throw new RangeError(`an integer has more than ${digitsMax} digits; cast the column to VARCHAR`)
@@ -196,9 +169,9 @@ const scaledOf = (value: DuckDBValue): bigint => {
 }
 
 /** 128 bits, little-endian, two's complement, of the value scaled up to an integer. */
-const decimalArrow = (width: number, scale: number): Arrow => {
-  const type = new Decimal(scale, width, 128)
-  const fill = (values: Values): Data => {
+const decimalArrow = (width: number, scale: number): Column => {
+  const type = new arrow.Decimal(scale, width, 128)
+  const fill = (values: Values): arrow.Data => {
     const words = new BigUint64Array(values.length * 2)
     values.forEach((value, index) => {
       const scaled = scaledOf(value)
@@ -210,18 +183,18 @@ const decimalArrow = (width: number, scale: number): Arrow => {
   return { type, fill }
 }
 
-const listArrow = (item: Arrow): Arrow => {
-  const type = new List(new Field("item", item.type, true))
-  const fill = (values: Values): Data => {
+const listArrow = (item: Column): Column => {
+  const type = new arrow.List(new arrow.Field("item", item.type, true))
+  const fill = (values: Values): arrow.Data => {
     const valueOffsets = new Int32Array(values.length + 1)
-    const items: Array<DuckDBValue> = []
+    const items: Array<duckdb.DuckDBValue> = []
     values.forEach((value, index) => {
-      if (value instanceof DuckDBListValue || value instanceof DuckDBArrayValue) {
+      if (value instanceof duckdb.DuckDBListValue || value instanceof duckdb.DuckDBArrayValue) {
         for (const child of value.items) items.push(child)
       }
       valueOffsets[index + 1] = items.length
     })
-    return makeData({
+    return arrow.makeData({
       type,
       length: values.length,
       ...validity(values),
@@ -235,20 +208,20 @@ const listArrow = (item: Arrow): Arrow => {
 const encoder = new TextEncoder()
 const nothing = new Uint8Array(0)
 
-const textBytes = (value: DuckDBValue): Uint8Array => {
+const textBytes = (value: duckdb.DuckDBValue): Uint8Array => {
   const json = jsonValue(value)
   if (json === null) return nothing
   return encoder.encode(typeof json === "string" ? json : JSON.stringify(json))
 }
 
-const blobBytes = (value: DuckDBValue): Uint8Array =>
-  value instanceof DuckDBBlobValue ? value.bytes : nothing
+const blobBytes = (value: duckdb.DuckDBValue): Uint8Array =>
+  value instanceof duckdb.DuckDBBlobValue ? value.bytes : nothing
 
 const fillBytes = (
-  type: Utf8 | Binary,
+  type: arrow.Utf8 | arrow.Binary,
   values: Values,
-  bytesOf: (value: DuckDBValue) => Uint8Array,
-): Data => {
+  bytesOf: (value: duckdb.DuckDBValue) => Uint8Array,
+): arrow.Data => {
   const pieces = values.map(bytesOf)
   const valueOffsets = new Int32Array(values.length + 1)
   pieces.forEach((piece, index) => {

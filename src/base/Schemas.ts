@@ -1,11 +1,12 @@
 /**
  * What a schema refuses, as findings for the person who wrote the file: one sentence each, at the key or
- * value that is wrong, in YAML terms rather than types, and without the value; and a schema of Effect as
- * JSON Schema.
+ * value that is wrong, in YAML terms, without the value; and a schema of Effect as JSON Schema.
  */
 import { Predicate, Schema, SchemaAST, type SchemaIssue } from "effect"
 
-type Path = ReadonlyArray<PropertyKey>
+/** Where a value is in a file. */
+export type Path = ReadonlyArray<PropertyKey>
+
 export interface Finding {
   readonly path: Path
   /** Whether the key or its value is wrong. */
@@ -34,7 +35,6 @@ type Given<Fields> = {
 
 export const missingKey = (key: string): string => `\`${key}\` is missing`
 
-/** What a schema expects, in YAML terms. */
 const wanted = (ast: SchemaAST.AST): string => {
   if (SchemaAST.isUnion(ast)) return [...new Set(ast.types.map(wanted))].join(" or ")
   if (SchemaAST.isLiteral(ast)) return `\`${String(ast.literal)}\``

@@ -4,7 +4,6 @@
  */
 import { Duration, Option, Schema, SchemaTransformation } from "effect"
 
-/** A number of bytes for people, in decimal units as those of disks and of `df -H`. */
 const units = ["bytes", "kB", "MB", "GB", "TB"] as const
 
 /** `1 byte`, `999 bytes`, `1.5 kB`, `12.0 GB`; a kB is 1,000 bytes. */
@@ -13,9 +12,6 @@ export const bytesText = (bytes: number): string => {
   if (power === 0) return bytes === 1 ? "1 byte" : `${bytes} bytes`
   return `${(bytes / 1000 ** power).toFixed(1)} ${units[power]}`
 }
-
-// Text in HTML: whatever it contains, a browser shows it and takes none of it for markup, in an element as in
-// a quoted attribute.
 
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -32,17 +28,13 @@ export const escapeHtml = (text: string): string =>
 export const shellWord = (word: string): string =>
   /^[A-Za-z0-9_\-.,:/@=+]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 
-// Every text for people that counts something uses this function.
-
 /** `1 task`, `2 tasks`, `2 entries`. */
 export const counted = (count: number, noun: string, plural = `${noun}s`): string =>
   `${count} ${count === 1 ? noun : plural}`
 
-/** The first few names, and how many more there are. */
 export const listed = (names: ReadonlyArray<string>, max: number): string =>
   andMore(names.slice(0, max), names.length)
 
-/** The first few of so many. */
 export const andMore = (names: ReadonlyArray<string>, count: number): string =>
   `${names.join(", ")}${count > names.length ? ` and ${count - names.length} more` : ""}`
 
@@ -50,10 +42,8 @@ export const andMore = (names: ReadonlyArray<string>, count: number): string =>
 export const isLoopback = (hostname: string): boolean =>
   hostname === "localhost" || hostname === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)
 
-// Durations as people write them: a number, a space and a unit. Effect's parser also accepts what no file
-// should contain (`Infinity`, negative values, nanoseconds), so a pattern is checked first.
+// Effect's parser also accepts what no file should contain: `Infinity`, negative values, nanoseconds.
 
-/** Used by editors, too. */
 export const durationPattern = "[0-9]+(?:\\.[0-9]+)? +(?:milli|second|minute|hour|day)s?"
 const written = new RegExp(`^(?:${durationPattern})$`)
 
@@ -61,7 +51,6 @@ const written = new RegExp(`^(?:${durationPattern})$`)
 export const readDuration = (text: string): Option.Option<Duration.Duration> =>
   written.test(text.trim()) ? Duration.fromInput(text.trim() as Duration.Input) : Option.none()
 
-/** Whether a text is a duration within limits, both included. */
 export const isDurationWithin =
   (bounds: { readonly minimum: Duration.Input; readonly maximum: Duration.Input }) =>
   (text: string): boolean =>
@@ -73,7 +62,6 @@ export const isDurationWithin =
       }),
     )
 
-/** Such a text, once its checks have passed, as a duration. */
 export const toDuration = (text: Schema.String) =>
   text.pipe(
     Schema.decodeTo(Schema.String, SchemaTransformation.trim()),
@@ -118,7 +106,6 @@ export const shift = <A>(line: Line<A>): A | undefined => {
   return next
 }
 
-/** From now on in this order. */
 export const sortLine = <A>(line: Line<A>, order: (one: A, other: A) => number): void => {
   const all = inLine(line).toSorted(order)
   line.front.length = 0
@@ -127,10 +114,7 @@ export const sortLine = <A>(line: Line<A>, order: (one: A, other: A) => number):
   line.gone = 0
 }
 
-// The known name nearest to a misspelt one, so that an error can say what was probably meant. Distance is
-// Damerau-Levenshtein (insert, delete, replace, swap neighbours); a name too far away is not suggested.
-
-/** Edits between two words, a swap of two neighbours counting once. */
+/** Damerau-Levenshtein: edits between two words, a swap of two neighbours counting once. */
 export const editDistance = (left: string, right: string): number => {
   let beforeLast: Array<number> = []
   let last = Array.from({ length: right.length + 1 }, (_, column) => column)
@@ -175,10 +159,10 @@ export const nearestName = (name: string, known: ReadonlyArray<string>): string 
 }
 
 /** `; did you mean \`x\`?`, or the known names if they are few, or nothing. */
-export const suggestion = (name: string, known: ReadonlyArray<string>): string => {
+export const suggestion = (name: string, known: ReadonlyArray<string>, fewMax = 20): string => {
   const nearest = nearestName(name, known)
   if (nearest !== undefined) return `; did you mean \`${nearest}\`?`
-  return known.length > 0 && known.length <= 20 ? `; known names: ${known.join(", ")}` : ""
+  return known.length > 0 && known.length <= fewMax ? `; known names: ${known.join(", ")}` : ""
 }
 
 /** The number that a text is, with white space around it or not, unless it would lose digits. */
@@ -191,7 +175,6 @@ export const numberIn = (text: string): number | undefined => {
     : undefined
 }
 
-/** The list or mapping that a text is as JSON. */
 export const jsonIn = (text: string): unknown => {
   const written = text.trim()
   try {

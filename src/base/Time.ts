@@ -1,7 +1,6 @@
 /**
- * Clocks and waits: one formula for every retry, a clock whose time never jumps, one that runs many times
- * as fast, the machine's own time and zone, and a queue of entries with the time at which each is due.
- * Time is a service: this is the only place that uses real timers.
+ * Clocks and waits: one formula for every retry, a clock that never jumps, one that runs many times as fast,
+ * the machine's own time and zone, and a queue of entries by their time. Only here are real timers used.
  */
 import { Cause, Clock, Context, Duration, Effect, Layer, Random, Schedule, Schema } from "effect"
 
@@ -60,9 +59,6 @@ export const retrySchedule = <E>(
     }),
   )
 
-// A Clock that runs `speed` times as fast as the machine's monotonic time, from a given origin. This is the
-// only place that uses real timers, through the machine's own Clock.
-
 export interface ScaledClockOptions {
   /** Seconds on this clock per second of the machine; more than 0. */
   readonly speed: number
@@ -101,7 +97,6 @@ export const ScaledClock = {
 
 const nanosPerMilli = 1_000_000n
 
-/** Steadies the Clock that is provided when the layer is built. */
 const make = (underlying: Clock.Clock): Clock.Clock => {
   const wallNanos = BigInt(Math.trunc(underlying.currentTimeMillisUnsafe())) * nanosPerMilli
   const origin = underlying.monotonicTimeNanosUnsafe()
@@ -123,7 +118,6 @@ export const SteadyClock = { layer: Layer.effect(Clock.Clock, Effect.map(Clock.C
 // The machine's own time, for work that the machine does: on the embedded service a run's clock may go
 // hundreds of times as fast, but a database, a command or a thread takes as long as ever.
 
-/** Work of this machine was interrupted at its limit. */
 export class TookTooLong extends Schema.TaggedError<TookTooLong>()("TookTooLong", {
   message: Schema.String,
 }) {}
@@ -151,13 +145,9 @@ export const withinMachineTime =
       ),
     )
 
-// The time zone of this machine, for what no job names a zone for. A TZ that is no known zone makes Node.js
-// count in UTC and give the zone no name.
-
-/** Undefined if TZ names a zone that is not known here. */
+/** Undefined if TZ names a zone that is not known here: Node.js then counts in UTC. */
 export const knownZone = (): string | undefined => Intl.DateTimeFormat().resolvedOptions().timeZone
 
-/** The zone that times are in. */
 export const machineZone = (): string => knownZone() ?? "UTC"
 
 // Entries that wait for their time, earliest first, and in order of arrival if times are equal: a binary
@@ -180,12 +170,10 @@ export class DelayQueue<A> {
     return this.#heap.length
   }
 
-  /** The earliest time; undefined if nothing waits. */
   get nextAt(): number | undefined {
     return this.#heap[0]?.at
   }
 
-  /** The value that waits for it. */
   get next(): A | undefined {
     return this.#heap[0]?.value
   }

@@ -5,6 +5,7 @@
  */
 import { Composer, Lexer, Parser, isSeq } from "yaml"
 import type { CST, Document, LineCounter, ParsedNode } from "yaml"
+import type { Path } from "./Schemas.ts"
 
 /** Far more than any honest file has; each level of the file is a level of every fold over it. */
 export const depthMax = 64
@@ -60,7 +61,6 @@ const takePiece = (list: CST.BlockSequence): CST.Document => ({
   value: { ...list, items: list.items.splice(0, list.items.length - 2) },
 })
 
-/** Where an anchor may begin. */
 export const mayHaveAnchors = (source: string): boolean => /(?:^|[\s,[{:-])&/m.test(source)
 
 /** Anchors may be used from anywhere, and directives apply to the whole file. */
@@ -124,8 +124,6 @@ const tooMuch =
 
 // Where each value of a YAML file is, once its nodes are gone, found by its path. Four arrays instead of an
 // object per node, because a file may have millions of them.
-
-type Path = ReadonlyArray<PropertyKey>
 
 /** Larger mappings get an index, which is built when it is first needed. */
 const indexedMin = 32

@@ -1,19 +1,16 @@
 /**
- * The text of a YAML file as plain values whose places are still known, limited in depth, values and the
- * size of aliases; no error repeats what the file contains. If a schema guides the reading and expects a
- * string, a plain scalar is its source text (`65e0` and `0042` are ids, not numbers); if any type is
- * allowed, a number stays a number only if its spelling can be restored.
+ * The text of a YAML file as plain values whose places are still known, within limits; no error repeats what
+ * the file contains. Where a schema expects a string, a plain scalar is its source text (`65e0` and `0042`
+ * are ids); where any type is allowed, a number stays one only if its spelling can be restored.
  */
 import { Effect, Predicate, Result, Schema, SchemaAST } from "effect"
 import { LineCounter, isAlias, isMap, isScalar, isSeq, visit } from "yaml"
 import type { Document, Scalar, YAMLMap, YAMLSeq } from "yaml"
-import { Problem, readTextFile, renderProblem, type Place } from "./DurableFile.ts"
-import { findingsOf, type Finding, type WordsFor } from "./Schemas.ts"
-import { nearestName } from "./Text.ts"
+import { Problem, readTextFile, renderProblem, topOf, type Place } from "./DurableFile.ts"
+import { findingsOf, type Finding, type Path, type WordsFor } from "./Schemas.ts"
+import { suggestion } from "./Text.ts"
 import { YamlSpots, depthMax, mayHaveAnchors, oneDocument, readInPieces } from "./YamlPieces.ts"
 import type { OnPiece, ReadText } from "./YamlPieces.ts"
-
-type Path = ReadonlyArray<PropertyKey>
 
 export interface YamlDocument {
   /** Undefined if the text could not be read; the problems say why. */
@@ -88,7 +85,6 @@ const readPlain = (scalar: Scalar, members: Members): unknown => {
 }
 
 interface Reading {
-  /** What each alias stands for. */
   readonly targets: ReadonlyMap<unknown, unknown>
   readonly replace: Replace
   readonly complain: (offset: number, message: string) => void
@@ -99,7 +95,6 @@ interface Reading {
   tooMuch: boolean
 }
 
-/** Values, and the numbers of their spots. */
 interface Items {
   readonly values: Array<unknown>
   readonly spots: Array<number>
@@ -203,13 +198,12 @@ const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around, 
   return Object.fromEntries(entries)
 }
 
-interface YamlText {
+export interface YamlText {
   /** Used only as a name. */
   readonly file: string
   readonly source: string
   /** Guides the reading; without one, every value has the type that YAML gives it. */
   readonly schema?: SchemaAST.AST
-  /** The replacement for a string, once it is read. */
   readonly replace?: Replace
   readonly complain: (place: Place, message: string) => void
 }
@@ -263,23 +257,15 @@ const readText = (source: string, lines: LineCounter, onPiece: OnPiece): ReadTex
   }
 }
 
-// Small YAML files (faults, readings, record schemas): their content, or everything that is wrong with them
-// at once. A file that was only partly understood is never used.
+// Small YAML files: one that was only partly understood is never used.
 
 /** One line each, as `file:line:column: message`. */
 export const problemLines = (problems: ReadonlyArray<Problem>): string =>
   problems.map(renderProblem).join("\n")
 
-/** `; did you mean …?`, or all known names. */
-export const suggest = (word: string, known: ReadonlyArray<string>): string => {
-  const near = nearestName(word, known)
-  return near === undefined ? `; known names: ${known.join(", ")}` : `; did you mean \`${near}\`?`
-}
-
 const unknownKey = (key: string, known: ReadonlyArray<string>): string =>
-  `unknown key \`${key}\`${suggest(key, known)}`
+  `unknown key \`${key}\`${suggestion(key, known, Infinity)}`
 
-/** A kind of file: what it may contain, and the words for what it may not. */
 export interface YamlKind<A> {
   /** `the faults file` */
   readonly named: string
@@ -316,11 +302,8 @@ export const decodeYaml = <A>(
 /** Larger than any honest file. */
 const bytesMax = 1_000_000
 
-/** Reads a regular file of this kind. */
 export const readYaml = <A>(kind: YamlKind<A>, path: string): Effect.Effect<A, ReadonlyArray<Problem>> => {
-  const unreadable = (message: string): ReadonlyArray<Problem> => [
-    { file: path, line: 1, column: 1, message },
-  ]
+  const unreadable = (message: string): ReadonlyArray<Problem> => [{ ...topOf(path), message }]
   return readTextFile(path, bytesMax).pipe(
     Effect.mapError((reason) => unreadable(`${kind.named} cannot be read (${reason})`)),
     Effect.flatMap((source) => Effect.fromResult(decodeYaml(kind, path, source))),

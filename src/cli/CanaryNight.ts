@@ -16,6 +16,7 @@ import {
 } from "effect/http"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { identifier } from "../base/DuckDbFailed.ts"
+import { wordsOf } from "../base/DurableFile.ts"
 import { LocalServer } from "../base/LocalServer.ts"
 import { bytesText, counted } from "../base/Text.ts"
 import { failed, ok, type Finding } from "./Failures.ts"
@@ -67,7 +68,6 @@ export const issuedCanary = (is: string, value: string): Canary => {
   return { is, value, core: longest.length >= coreLength / 2 ? longest : value }
 }
 
-/** As a hostile service spells it. */
 export const spelled = ({ value }: Canary): string => {
   const bytes = Buffer.from(value)
   return [
@@ -105,7 +105,6 @@ export interface Written {
 
 const latin1 = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString("latin1")
 
-/** Each canary once for each place that has it, in whatever spelling. */
 const findIn = ({ where, text }: Written, canaries: ReadonlyArray<Canary>) =>
   canaries
     .filter((canary) => needlesOf(canary).some((needle) => text.includes(needle)))
@@ -114,15 +113,12 @@ const findIn = ({ where, text }: Written, canaries: ReadonlyArray<Canary>) =>
 // The embedded service behind a server that repeats every secret in every answer, is telemetry collector and
 // receiver of notices too, and keeps what those were sent.
 
-/** The embedded service's own application that may tokenize. */
 const sandboxSecret = "sandbox-app-1"
-/** Its executions take no time. */
 const speed = 300
 const limits = { headersTimeout: Duration.seconds(5), requestTimeout: Duration.seconds(10) }
 
 /** Forms are schemas, counts are numbers: another key would make another answer of them. */
 const closedFields: ReadonlySet<string> = new Set(["parameters", "configurations", "products_count"])
-/** Where the reference has free text. */
 const textFields: ReadonlySet<string> = new Set(["status_message", "message", "msg", "detail"])
 const issuedFields: Readonly<Record<string, string>> = {
   ticket: "a ticket",
@@ -130,7 +126,6 @@ const issuedFields: Readonly<Record<string, string>> = {
   token_key: "the key of a token",
 }
 
-/** The form of an engine, which asks for a number too. */
 const withPin = (form: object): object =>
   "properties" in form && Predicate.isObject(form.properties)
     ? { ...form, properties: { ...form.properties, pin: { type: "integer" } } }
@@ -149,7 +144,6 @@ const withEcho = (value: unknown, echo: string): unknown => {
   return { ...Object.fromEntries(fields), said: echo }
 }
 
-/** The records with the control in each. */
 const withControl = (records: unknown, control: string): unknown =>
   JSON.parse(JSON.stringify(records), (_, one: unknown) =>
     Predicate.isObject(one) && "product" in one && "sub_family" in one ? { ...one, said: control } : one,
@@ -167,7 +161,6 @@ const parse = (text: string, see: (key: string, value: unknown) => void): unknow
   }
 }
 
-/** Turns an answer of the embedded service into that of a service that cannot keep a secret. */
 const makeHostile = (canaries: Canaries) => {
   const { control, ...planted } = canaries
   const issued = new Map<string, Canary>()
@@ -189,11 +182,7 @@ const makeHostile = (canaries: Canaries) => {
   return { issued, echoes: () => echoes, hostile }
 }
 
-/**
- * The service is below /api and /flows of `origin`; what was sent elsewhere, to the collector and to the
- * receiver of notices, is kept. `issued` grows as it answers, `echoes` counts answers that repeat the
- * secrets.
- */
+/** Below /api and /flows of `origin`; `issued` and `echoes` (answers with secrets) grow as it answers. */
 export const openCanaryService = Effect.fnUntraced(function* (canaries: Canaries) {
   const wiring = yield* Wiring
   const built = yield* Layer.build(wiring.sandboxServer({ port: 0, host: "127.0.0.1", seed: 1, speed }))
@@ -342,14 +331,10 @@ const tablesIn = Effect.fnUntraced(function* (output: string, parquet: ReadonlyA
   return yield* Effect.all([...tables, ...files])
 }, Effect.scoped)
 
-/** Everything that the night left, in all forms. */
 const writtenIn = Effect.fnUntraced(function* (folder: string, shown: ReadonlyArray<Written>) {
   const wiring = yield* Wiring
   // What the machine refuses, such as a full disk, is why the night did not come to its end.
-  const files = yield* Effect.try({
-    try: () => filesIn(folder),
-    catch: (cause) => (cause instanceof Error ? cause.message : String(cause)),
-  })
+  const files = yield* Effect.try({ try: () => filesIn(folder), catch: wordsOf })
   const parquet = files.map(({ where }) => join(folder, where)).filter((path) => path.endsWith(".parquet"))
   const tables = yield* tablesIn(join(folder, "output"), parquet).pipe(
     Effect.provide(wiring.database),
@@ -358,7 +343,6 @@ const writtenIn = Effect.fnUntraced(function* (folder: string, shown: ReadonlyAr
   return { files: files.length, tables: tables.length, all: [...files, ...tables, ...shown] }
 })
 
-/** Where records are kept as they arrived. */
 const controlled = ["landing/", "the table ", "the rows of "]
 
 const judge = (

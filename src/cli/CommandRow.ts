@@ -12,16 +12,15 @@ import type { Style } from "../report/RenderSummary.ts"
 import { wrap } from "../report/TextTable.ts"
 
 type Flags = Command.Command.Config
-type Asked<F extends Flags> = Command.Command.Config.InferValue<F>
+/** What was given with these flags. */
+export type Asked<F extends Flags> = Command.Command.Config.InferValue<F>
 /** What an effect yields and ends with, or a generator of effects. */
 interface Steps<A, Y> {
   readonly [Symbol.iterator]: () => Iterator<Y, A, unknown>
 }
 type AnyEffect = Effect.Effect<unknown, unknown, unknown>
-/** Lines to say, or what says them. */
 type Told<E, R> = string | ReadonlyArray<string> | Effect.Effect<void, E, R>
 
-/** What `--help` says of a command beside its flags. */
 export interface Help {
   /** Paragraphs after the summary, which the list of commands has. */
   readonly more?: string
@@ -43,7 +42,6 @@ export interface Row<F extends Flags, A, Y extends AnyEffect, E1, R1> extends He
 
 const helpWidth = 80
 
-/** The paragraphs of a text, filled and indented as the summary above them is. */
 export const filled = (text: string): string =>
   text
     .trim()

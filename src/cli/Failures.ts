@@ -51,7 +51,6 @@ export class Ended extends Schema.TaggedError<Ended>()("Ended", { exit_code: Sch
 
 const MessageIds = Schema.Literals(Object.keys(catalogue) as ReadonlyArray<MessageId>)
 
-/** A command cannot continue; the message says why. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", {
   id: MessageIds,
   message: Schema.String,
@@ -82,7 +81,6 @@ const detailOf = ({ message }: { readonly message: string }) => ({
   detail: message === "" ? "no reason given" : message,
 })
 
-/** Problems with their places, one per line, followed by their number. */
 const problemsEnding =
   (id: "job-invalid" | "faults-invalid" | "reading-invalid" | "record-schema-invalid") =>
   ({ message }: { readonly message: string }): Ending => {
@@ -98,10 +96,7 @@ const withCandidates = (text: string): string => {
   return candidates === undefined ? first : `${first} ${candidates}`
 }
 
-/**
- * By `_tag`, so that no command loads rooms whose errors it never meets: the message whose detail is the text
- * of the error, or how to say it.
- */
+/** By `_tag`, so that no command loads rooms of other errors; a message's detail is the error's text. */
 const endings = {
   AnswerLost: "service-unavailable",
   CatalogueFailed: "service-unavailable",
@@ -159,7 +154,6 @@ const endings = {
 type Endings = typeof endings
 type Told<Tag extends keyof Endings> = Endings[Tag] extends (error: infer E) => Ending ? E : unknown
 
-/** Everything that a program may fail with, except wrong arguments. */
 export type Failure = {
   readonly [Tag in keyof Endings]: Told<Tag> & { readonly _tag: Tag; readonly message: string }
 }[keyof Endings]
@@ -208,7 +202,6 @@ type Signal = keyof typeof signalCodes
  */
 const stopWithin = Duration.seconds(20)
 
-/** How a program ended, for the process around it. */
 const endingOfExit = <A, E>(exit: Exit.Exit<A, E>): Ending => {
   if (Exit.isSuccess(exit)) return { exit_code: exitCodes.ok, lines: [] }
   if (Cause.hasInterruptsOnly(exit.cause)) return { exit_code: exitCodes.interrupted, lines: [] }
@@ -230,10 +223,7 @@ const quit = (exit_code: number): void => {
   process.exit(exit_code)
 }
 
-/**
- * What is left to print at the end, unless a signal caused it. An error may quote anything: its input, an
- * answer.
- */
+/** Nothing after a signal. An error may quote anything: its input, an answer. */
 export const lastWordsOf = <A, E>(
   exit: Exit.Exit<A, E>,
   { isSignalled, withStack }: { readonly isSignalled: boolean; readonly withStack: boolean },
@@ -276,7 +266,6 @@ export const runProcess = (program: Effect.Effect<void, Failure | CliError.CliEr
 export interface Finding {
   readonly verdict: "ok" | "warning" | "failed"
   readonly says: string
-  /** Only for what is not ok. */
   readonly id?: MessageId
 }
 

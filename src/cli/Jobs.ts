@@ -5,7 +5,7 @@
 import { realpathSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { Flag } from "effect/cli"
+import { Flag, type Command } from "effect/cli"
 import { counted } from "../base/Text.ts"
 import { orderProblems, sessionWarnings, type Job } from "../jobs/Job.ts"
 import { renderProblem, type Problem } from "../base/DurableFile.ts"
@@ -26,7 +26,6 @@ const problemsIn = Effect.match({
   onFailure: ({ problems }: { readonly problems: ReadonlyArray<Problem> }) => problems,
 })
 
-/** Problems in the files that a job's embedded service uses: faults and a reading. */
 const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
   if (service._tag !== "Embedded") return []
   const { readFaults, readReading } = yield* Effect.promise(
@@ -79,7 +78,6 @@ const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
   })
 })
 
-/** A job whose files have problems cannot be used. */
 const checkFiles = Effect.fnUntraced(function* (checked: CheckedJob) {
   const { job } = checked
   if (job === undefined) return checked
@@ -100,7 +98,6 @@ const fileOf = (path: string): string => {
   }
 }
 
-/** Each file once, under the path that was given first. */
 const eachOnce = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
   const files = new Map<string, string>()
   for (const path of paths) {
@@ -164,7 +161,6 @@ export const loadJobs = (paths: ReadonlyArray<string>, isPart = false) =>
 export const loadOne = (path: string, isPart = false) =>
   Effect.map(loadJobs([path], isPart), ([job]) => job satisfies Job | undefined as Job)
 
-/** The same for jobs that were read already. */
 export const takeJobs = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
   const errors = yield* tellProblems(checked)
   if (errors > 0) return yield* refuse("job-invalid", { problems: counted(errors, "problem") })
@@ -191,10 +187,7 @@ export const partFlags = {
   ),
 }
 
-interface Part {
-  readonly customers: ReadonlyArray<string>
-  readonly first: Option.Option<number>
-}
+type Part = Command.Command.Config.InferValue<typeof partFlags>
 
 export const isPartial = ({ customers, first }: Part): boolean => customers.length > 0 || Option.isSome(first)
 

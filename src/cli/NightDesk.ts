@@ -1,7 +1,6 @@
 /**
- * The running nights at a private socket in the output folder (`nightjar.sock`): others ask what they do and
- * steer them, in JSON, one line each way. An order is for all of them. It never delays or fails a night,
- * which runs without the socket too.
+ * The running nights at a private socket in the output folder: others ask what they do and steer them, in
+ * JSON, one line each way. An order is for all of them. No night depends on it.
  */
 import { Context, Duration, Effect, Option, Schema, Stdio, Stream } from "effect"
 import { askLine, serveLines } from "../base/LineSocket.ts"
@@ -18,7 +17,6 @@ import { Progress, type ProgressEvent } from "../task/Progress.ts"
 
 const socketName = "nightjar.sock"
 
-/** What others may send. */
 const Asked = Schema.Union([Schema.TaggedStruct("Look", {}), Order])
 const Answer = Schema.Union([
   /** `beside`: the others, if several go on. */
@@ -33,7 +31,6 @@ const Answer = Schema.Union([
   NotSteered,
   /** No task can start or end now: the service is awaited, the plan is made, or the tables are. */
   Schema.TaggedStruct("NotExecuting", {}),
-  /** Not one of the requests above. */
   Schema.TaggedStruct("NotUnderstood", {}),
 ])
 export type Answer = typeof Answer.Type
@@ -110,10 +107,7 @@ const servicesOf = (desk: Desk, { tell }: Context.Service.Shape<typeof Progress>
   )
 }
 
-/**
- * Opens the socket until the scope ends. Each night that joins is seen and steered there, and tells its
- * progress on.
- */
+/** Until the scope ends. Each night that joins is seen and steered there, and tells its progress on. */
 export const openDesk = Effect.fnUntraced(function* (output: string) {
   const desks = new Set<Desk>()
   yield* serveLines(output, socketName, (line) => writeAnswer(answerTo(desks, line))).pipe(
@@ -250,10 +244,7 @@ const leave = `${escape}?25h${escape}?1049l`
 const frame = (lines: ReadonlyArray<string>): string =>
   `${escape}H${lines.map((line) => `${line}${escape}K`).join("\r\n")}${escape}J`
 
-/**
- * Follows the nights of a folder until they are over: on a terminal a screen drawn in place, else a line
- * whenever something changed. Returns whether there was anything to watch.
- */
+/** On a terminal a screen drawn in place, else a line at each change. Returns whether any night ran. */
 export const watchNight = Effect.fn("WatchNight.watch")(function* (output: string, json: boolean) {
   const stdio = yield* Stdio.Stdio
   const first = yield* runningNights(output)

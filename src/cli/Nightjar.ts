@@ -12,10 +12,7 @@ import { refuse, toolVersion } from "./Failures.ts"
 import { told } from "../messages/Catalogue.ts"
 import { plain, wrap } from "../report/TextTable.ts"
 
-/**
- * `first`: on the first screen of `nightjar --help` with its summary. `night`: it waits for hundreds of
- * executions.
- */
+/** `first`: summarised on the first screen of the help. `night`: it waits for hundreds of executions. */
 type Mark = "first" | "night"
 
 /** The rows of a file's commands; it is loaded once the command line names one of them. */
@@ -124,7 +121,6 @@ const groups = {
 type Groups = typeof groups
 type RowOf<G> = G extends unknown ? G[keyof G] : never
 type LoadedBy<R> = R extends { readonly load: () => Promise<infer C> } ? C : never
-/** Any of the commands, with all that it may fail with and needs. */
 type Loaded = LoadedBy<RowOf<Groups[keyof Groups]>>
 
 interface Row {
@@ -142,7 +138,6 @@ const marked = (mark: Mark): ReadonlySet<string> => {
   return new Set(rows.flatMap(([name, { marks }]) => (marks.includes(mark) ? [name] : [])))
 }
 
-/** The names of the commands that the first screen of the help summarises. */
 const firstCommands = marked("first")
 const nightCommands = marked("night")
 
@@ -205,10 +200,7 @@ export const NightjarFlags = {
   }),
 }
 
-/**
- * The name of the value, and what the flag does, by the library's name of the flag: with all choices in the
- * column of names, as the library has it, each page would be 166 columns wide instead of 80.
- */
+/** With all choices in the column of names, as the library has it, a page would be 166 columns wide. */
 const short: Readonly<Record<string, readonly [type: string, description: string]>> = {
   help: ["boolean", "Show this help"],
   version: ["boolean", "Show the version"],
@@ -226,7 +218,6 @@ const shortened = (flag: HelpDoc.FlagDoc): HelpDoc.FlagDoc => {
 const namesWidth = 60
 const columnWidth = Math.max(...[...firstCommands].map(({ length }) => length))
 
-/** A line of the list of commands; the columns of all groups are equally wide. */
 const listedLine = (name: string, description: string): HelpDoc.SubcommandDoc => ({
   name: name.padEnd(columnWidth),
   description,
@@ -285,7 +276,6 @@ const tell = (error: CliError.NonShowHelpErrors): string => {
   }
 }
 
-/** The library's words for a value, and ours. */
 const plainWords = new Map([
   ["a string representing a finite number", "a number"],
   ["an integer", "a whole number"],

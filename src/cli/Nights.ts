@@ -22,7 +22,7 @@ import { announced, endingWithoutRun, refuseSilent, toldUnbegun, watchedForLate 
 import type { ToldEnd } from "./Notices.ts"
 import { ProgressDisplay, type Display } from "./ProgressDisplay.ts"
 import { applyRetain, nameDocumentsAfterNight } from "./PruneJobs.ts"
-import { holdOutput, writeRunFile } from "./OutputFolder.ts"
+import { holdOutput, inFolder, writeRunFile } from "./OutputFolder.ts"
 import { isReportDue, reportAfterRun } from "./RunReport.ts"
 import { tellTurns } from "./PlanText.ts"
 import { Wiring, type NightsBeside } from "./Wiring.ts"
@@ -41,9 +41,8 @@ import { startsPossibleUntil } from "../task/ChooseRun.ts"
 import type { Turn } from "../task/SideBySide.ts"
 import { Worker } from "../task/StartAttempt.ts"
 
-// What follows a night, whether `run` or `accept` ended it: its summary is written, then come the report,
-// names for new documents and what `retain` says. Nothing but the summary can fail. Older runs that came to
-// their end with it get theirs anew.
+// What follows a night, whether `run` or `accept` ended it, also of older runs that came to their end then.
+// Nothing but the summary can fail.
 
 const folderOf = ({ share }: Job, output: string, { run_id }: NightResult) => ({ output, run_id, share })
 
@@ -54,7 +53,6 @@ const writeOne = Effect.fnUntraced(function* (job: Job, output: string, result: 
   return summary
 })
 
-/** The summary of the run itself, as it is written to `runs/<run_id>/summary.json`. */
 export const writeSummary = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
   for (const other of result.others) yield* writeOne(job, output, other)
   return yield* writeOne(job, output, result)
@@ -70,10 +68,8 @@ export const reportNight = Effect.fnUntraced(function* (job: Job, output: string
 
 /** Names for documents, and what `retain` says: once no other run writes here. Never fails. */
 export const tidyAfterNight = Effect.fnUntraced(function* (job: Job, output: string, result: NightResult) {
-  const wiring = yield* Wiring
   if (!result.nothingToDo) yield* nameDocumentsAfterNight(output, job)
-  yield* applyRetain(output, job).pipe(
-    Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
+  yield* inFolder(output, applyRetain(output, job)).pipe(
     Effect.catchTag("LedgerFailed", ({ message }) => warn("prune-failed", { why: message })),
   )
 })
@@ -90,10 +86,7 @@ export const readWebhooksFlag = Effect.fnUntraced(function* (written: Option.Opt
   return parseListenAt(written.value) ?? (yield* refuse("webhooks-address-invalid"))
 })
 
-/**
- * What runs need from the receiver of the service's events, which are hints to poll sooner: it listens before
- * anything is started and closes after the last run. Empty without webhooks.
- */
+/** The receiver of the service's events, which are hints to poll sooner; it closes after the last run. */
 const openWebhooks = Effect.fnUntraced(function* (at: ListenAt | undefined) {
   const { Hints, makeHintBoard } = yield* Effect.promise(() => import("../client/Hints.ts"))
   if (at === undefined) return { source: yield* Hints, url: undefined }
@@ -109,7 +102,6 @@ interface NightsOptions {
   readonly output: string
   readonly json: boolean
   readonly further: boolean
-  /** For how long another process in the folder is waited for. */
   readonly wait?: Duration.Duration
   readonly parent?: string
   readonly only?: ReadonlySet<string>
@@ -117,7 +109,6 @@ interface NightsOptions {
   readonly isPart?: boolean
   /** By job, what is asked for of a part of it, as `subjectOf` names it. */
   readonly parts?: ReadonlyMap<string, ReadonlySet<string>> | undefined
-  /** Where events are received during the runs. */
   readonly webhooks?: ListenAt | undefined
 }
 
@@ -174,10 +165,7 @@ const prepareNights = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, opt
 
 const notBegun = ({ name }: Job): string => `job ${name}, without a run yet`
 
-/**
- * No longer than until the last of the jobs starts nothing more. Receivers are told if that fails: no run of
- * theirs will.
- */
+/** No longer than until the last job starts nothing more; receivers are told if that fails. */
 const awaitOutput = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, options: NightsOptions) {
   const { output, wait: longest = Duration.zero } = options
   const now = yield* Clock.currentTimeMillis
@@ -212,22 +200,15 @@ const worksOf = (jobs: ReadonlyArray<Job>, lock: HeldLock) => {
 }
 type ProgressShape = Context.Service.Shape<typeof Progress>
 
-/** Nothing of it could be started any more. */
 const tooLate = (job: Job, turns: ReadonlyArray<Turn>) => {
   const waits = turns.find((turn) => turn.job === job.name)?.waits ?? []
   const others = waits.length === 0 ? "a free place" : waits.map((wait) => wait.job).join(", ")
   return Effect.fail(refuse("job-turn-late", { job: job.name, others }))
 }
 
-interface OverRun {
-  readonly job: Job
-  readonly result: NightResult
-  readonly summary: Summary
-}
-
 interface ToldNight extends ToldEnd {
   /** Absent if there was no run that came to its end. */
-  readonly ofRun?: OverRun
+  readonly ofRun?: { readonly job: Job; readonly result: NightResult; readonly summary: Summary }
 }
 
 /** A failure of one job must not stop the others; an interrupt stops them all. */

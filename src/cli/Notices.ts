@@ -1,19 +1,16 @@
 /**
- * Tells the receivers of a job about a run: a ping when it begins, a notice if it is late, and at its end
- * what happened, also if it could not begin. A receiver that cannot be told costs a warning and some seconds,
- * and never changes an exit code.
+ * Tells the receivers of a job when a run begins, is late, ends or cannot begin. A receiver that cannot be
+ * told costs a warning and some seconds, and never changes an exit code.
  */
 import { existsSync } from "node:fs"
 import { hostname } from "node:os"
 import { join, resolve } from "node:path"
 import { Cause, Clock, Duration, Effect, Fiber } from "effect"
-import type { HttpClient } from "effect/http"
-import type { ChildProcessSpawner } from "effect/process"
-import { renderProblem, type Problem } from "../base/DurableFile.ts"
+import { renderProblem, topOf, type Problem } from "../base/DurableFile.ts"
 import { counted } from "../base/Text.ts"
 import { endingOfCause, failed, messageIn, ok, refuse, type Ending as CommandEnding } from "./Failures.ts"
 import { note, warn } from "./Output.ts"
-import { ping, tell, toldWithin } from "./Receivers.ts"
+import { ping, tell } from "./Receivers.ts"
 import { runFolder } from "./OutputFolder.ts"
 import { Wiring } from "./Wiring.ts"
 import type { Job, NotifyEvent, Receiver } from "../jobs/Job.ts"
@@ -26,22 +23,15 @@ import { Steering } from "../task/NightPicture.ts"
 const hears = (receiver: Receiver, event: NotifyEvent): receiver is Exclude<Receiver, { _tag: "Ping" }> =>
   receiver._tag !== "Ping" && receiver.on.includes(event)
 
-type Delivery = Effect.Effect<
-  string,
-  string,
-  HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner | Secrets
->
+type Delivery = ReturnType<typeof tell>
 
-/** A warning instead of an error; a ping and a notice are bounded by themselves, and once more here. */
+/** A warning instead of an error. */
 const orWarn = (receiver: string, delivery: Delivery) =>
-  delivery.pipe(
-    Effect.timeoutOrElse({ duration: toldWithin, orElse: () => Effect.fail("it did not answer in time") }),
-    Effect.catchCause((cause) => {
-      if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
-      const why = cause.reasons.find(Cause.isFailReason)?.error ?? "a defect"
-      return warn("notice-undelivered", { receiver, why })
-    }),
-  )
+  Effect.catchCause(delivery, (cause) => {
+    if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+    const why = cause.reasons.find(Cause.isFailReason)?.error ?? "a defect"
+    return warn("notice-undelivered", { receiver, why })
+  })
 
 /** All at once, each within its own time: ten dead receivers take as long as one. */
 const toAll = Effect.fnUntraced(function* (
@@ -60,7 +50,6 @@ const toAll = Effect.fnUntraced(function* (
   )
 })
 
-/** This machine and the night of this moment. */
 export const originOf = (job: Job) =>
   Effect.map(Clock.currentTimeMillis, (now): Origin => ({
     host: hostname(),
@@ -78,10 +67,7 @@ const lateAt = (job: Job, now: number): number | undefined => {
 /** The end of a night is the deadline too, which ends what is open: a moment later nothing of it is. */
 const lookedBeforeMs = 10_000
 
-/**
- * A run during which receivers are told if it is late: it waits on the run's clock and sends on the
- * machine's. What is being sent when the run ends is sent, within its time.
- */
+/** It waits on the run's clock and sends on the machine's; what is being sent at its end is sent. */
 export const watchedForLate =
   (job: Job, machine: Clock.Clock) =>
   <A, E, R>(work: Effect.Effect<A, E, R>) =>
@@ -133,7 +119,8 @@ const tellEnd = Effect.fnUntraced(function* (job: Job, output: string, { exit_co
   const isAlarm = isIncomplete(exit_code) || events.some((event) => event !== "recovered")
   const origin = yield* originOf(job)
   yield* toAll(job, (receiver) => {
-    if (receiver._tag === "Ping") return ping(receiver, { _tag: "Ended", exit_code, isAlarm })
+    if (receiver._tag === "Ping")
+      return ping(receiver, isAlarm ? "fail" : "success", `exit code ${exit_code}\n`)
     const heard = events.filter((event) => hears(receiver, event))
     return ending === undefined || heard.length === 0
       ? undefined
@@ -147,7 +134,7 @@ export const announced =
   <A extends ToldEnd, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.gen(function* () {
       const begun = yield* Effect.forkChild(
-        toAll(job, (receiver) => (receiver._tag === "Ping" ? ping(receiver, { _tag: "Begins" }) : undefined)),
+        toAll(job, (receiver) => (receiver._tag === "Ping" ? ping(receiver, "start", "") : undefined)),
       )
       const told = yield* work
       yield* Fiber.await(begun)
@@ -180,19 +167,15 @@ const checksOf = Effect.fnUntraced(function* ({ notify, telemetry }: Job) {
   }
   if (telemetry !== undefined) {
     const { readEndpoint, readHeaders } = yield* Effect.promise(() => import("./RunTelemetry.ts"))
-    const worded = Effect.mapError(({ message }: { readonly message: string }) => message)
     const { otlp, headers } = telemetry
-    if (otlp !== undefined) checks.push(["telemetry.otlp", worded(readEndpoint(otlp))])
-    checks.push(["telemetry.headers", worded(readHeaders(headers))])
+    if (otlp !== undefined) checks.push(["telemetry.otlp", readEndpoint(otlp)])
+    checks.push(["telemetry.headers", readHeaders(headers)])
   }
   return checks
 })
 
 /** Where a receiver, or what telemetry refers to, stands in the job. */
-export const alarmPlace = ({ path, alarmPlaces }: Job, name: string) => {
-  const { file, line, column } = alarmPlaces?.get(name) ?? { file: path, line: 1, column: 1 }
-  return { file, line, column }
-}
+export const alarmPlace = ({ path, alarmPlaces }: Job, name: string) => alarmPlaces?.get(name) ?? topOf(path)
 
 const problemsOf = Effect.fnUntraced(function* (job: Job) {
   const problemOf = ([name, check]: Checked) =>

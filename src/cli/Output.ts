@@ -6,7 +6,7 @@ import { fstatSync } from "node:fs"
 import { resolve } from "node:path"
 import { Config, Context, Effect, Layer, Option, PlatformError, Ref, Sink, Stdio, Stream } from "effect"
 import { Argument, Flag, GlobalFlag } from "effect/cli"
-import { codeOf, machineCalls } from "../base/DurableFile.ts"
+import { codeOf, machineCalls, wordsOf } from "../base/DurableFile.ts"
 import { suggestion } from "../base/Text.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { told, type MessageId, type ValuesOf } from "../messages/Catalogue.ts"
@@ -15,15 +15,16 @@ import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { Style } from "../report/RenderSummary.ts"
 import { forTerminal } from "../report/TextTable.ts"
 
-interface OutputValues {
-  readonly out: Style
-  readonly err: Style & { readonly isTerminal: boolean }
-  /** Why something that was to be printed could not be; a night goes on without it. */
-  readonly lost: Ref.Ref<string | undefined>
-}
-
 /** How stdout and stderr look: their widths, and whether to use colours. */
-export class Output extends Context.Service<Output, OutputValues>()("nightjar/cli/Output") {
+export class Output extends Context.Service<
+  Output,
+  {
+    readonly out: Style
+    readonly err: Style & { readonly isTerminal: boolean }
+    /** Why something that was to be printed could not be; a night goes on without it. */
+    readonly lost: Ref.Ref<string | undefined>
+  }
+>()("nightjar/cli/Output") {
   static readonly layer = (noColor: boolean) =>
     Layer.effect(
       Output,
@@ -67,10 +68,7 @@ export const wholeStdio = Layer.effect(
   }),
 )
 
-/**
- * With back-pressure; stops quietly if the reader has gone, and remembers any other failure. A terminal gets
- * no control characters; `painted` text keeps this program's colours.
- */
+/** Stops quietly if the reader has gone, remembers other failures; a terminal gets no control characters. */
 export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>, painted = false) =>
   Effect.gen(function* () {
     const stdio = yield* Stdio.Stdio
@@ -82,7 +80,7 @@ export const writeOut = <E, R>(chunks: Stream.Stream<string | Uint8Array, E, R>,
     return yield* Stream.run(written, sink).pipe(
       Effect.catchIf(isOfOutput, ({ reason: { cause } }) => {
         const isGone = ["EPIPE", "ERR_STREAM_DESTROYED"].includes(codeOf(cause))
-        return isGone ? Effect.void : Ref.set(lost, cause instanceof Error ? cause.message : String(cause))
+        return isGone ? Effect.void : Ref.set(lost, wordsOf(cause))
       }),
     )
   })
@@ -105,7 +103,6 @@ export const sayJson = Effect.fnUntraced(function* (value: unknown) {
   yield* writeOut(Stream.make(`${JSON.stringify(cleanValue(plain, known, "own"), null, 2)}\n`))
 })
 
-/** A warning, with the id that `nightjar explain` accepts. */
 export const warn = <Id extends MessageId>(id: Id, ...values: ValuesOf<Id>) =>
   note(`warning: ${told(id, ...values)}`)
 

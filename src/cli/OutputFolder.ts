@@ -1,13 +1,12 @@
 /**
- * The output folder as commands use it: whether it is ours, what is in it, and `runs/<run_id>/` with a run's
- * files. Files are written completely or not at all; what is published is shared with the group if the job
- * says so.
+ * The output folder as commands use it: whether it is ours, what is in it, and `runs/<run_id>/`. Files are
+ * written completely or not at all; what is published is shared with the group if the job says so.
  */
 import { accessSync, chmodSync, constants, existsSync, readFileSync, readdirSync, statSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Clock, Duration, Effect, Layer, Option } from "effect"
 import type { DuckDb } from "../base/DuckDb.ts"
-import { codeOf, durableFiles, type DurableFiles } from "../base/DurableFile.ts"
+import { codeOf, durableFiles, wordsOf, type DurableFiles } from "../base/DurableFile.ts"
 import { listed, suggestion } from "../base/Text.ts"
 import { note, outputFolder } from "./Output.ts"
 import { refuse, toolVersion, type Refused } from "./Failures.ts"
@@ -19,6 +18,7 @@ import type { RunState } from "../ledger/RunState.ts"
 import { problemOf, withId, type Problem } from "../messages/Catalogue.ts"
 import { RunId } from "../service/Ids.ts"
 import type { Store } from "../tables/Manifest.ts"
+import type { PseudonymKey } from "../tables/Treatments.ts"
 
 // A folder is ours if it contains the marker, and a marker is only put into an empty folder, or into one that
 // an earlier version used. Nothing is changed in any other folder.
@@ -50,7 +50,7 @@ export const refusalOfFile = (output: string): Refused | undefined => {
     if (existsSync(ledger)) accessSync(ledger, constants.R_OK)
     return undefined
   } catch (cause) {
-    return refuse("output-refused", { output, why: messageOf(cause) })
+    return refuse("output-refused", { output, why: wordsOf(cause) })
   }
 }
 
@@ -71,10 +71,7 @@ export const refusalOf = (output: string): Refused | undefined => {
   return refuse("output-not-ours", { output, entries: listed(strange.toSorted(), entriesTold) })
 }
 
-/**
- * Throws what the machine refuses; returns why the folder must not be touched, or undefined once it has the
- * marker.
- */
+/** Throws what the machine refuses; returns why not, or undefined once the folder has the marker. */
 export const claimFolder = (files: DurableFiles, output: string, folderMode: number): Refused | undefined => {
   const refusal = refusalOf(output)
   if (refusal !== undefined) return refusal
@@ -100,8 +97,6 @@ export type Share = Job["share"]
 export const folderMode = (share: Share): number => (share === "group" ? 0o750 : 0o700)
 export const fileMode = (share: Share): number => (share === "group" ? 0o640 : 0o600)
 
-const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
-
 /** What may change by tomorrow although nobody changed a setting. */
 const passing: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"])
 
@@ -110,7 +105,6 @@ const refusalOfLost = (output: string): Refused | undefined => {
   return found === undefined ? undefined : refuse("ledger-missing", { output, found })
 }
 
-/** Why nothing may be started in this folder; undefined once it is ours and ready. */
 const claimed = (files: DurableFiles, output: string, share: Share): Refused | undefined => {
   const refusal = claimFolder(files, resolve(output), folderMode(share)) ?? refusalOfLost(output)
   if (refusal !== undefined) return refusal
@@ -127,7 +121,7 @@ export const prepareOutput = Effect.fnUntraced(function* (output: string, shares
   const refusal = yield* Effect.try({
     try: () => claimed(files, output, shares.includes("group") ? "group" : "none"),
     catch: (cause) => {
-      const why = messageOf(cause)
+      const why = wordsOf(cause)
       return passing.has(codeOf(cause))
         ? refuse("output-unwritable", { detail: `${output}: ${why}` })
         : refuse("output-refused", { output, why })
@@ -136,10 +130,7 @@ export const prepareOutput = Effect.fnUntraced(function* (output: string, shares
   if (refusal !== undefined) return yield* refusal
 })
 
-/**
- * Prepares the folder and keeps every other process out of it until the scope ends. `works`: what is done, in
- * words, for whoever finds the folder in use.
- */
+/** `works`: what is done, in words, for whoever finds the folder in use. */
 export const holdOutput = Effect.fnUntraced(function* (
   output: string,
   shares: ReadonlyArray<Share>,
@@ -169,7 +160,7 @@ const writing = Effect.fnUntraced(function* (work: (files: DurableFiles) => void
   const files = yield* durableFiles
   yield* Effect.try({
     try: () => work(files),
-    catch: (cause) => refuse("output-unwritable", { detail: messageOf(cause) }),
+    catch: (cause) => refuse("output-unwritable", { detail: wordsOf(cause) }),
   })
 })
 
@@ -177,21 +168,18 @@ const writing = Effect.fnUntraced(function* (work: (files: DurableFiles) => void
 export const makePrivate = (folder: string) =>
   writing((files) => files.makeFolder(folder, folderMode("none")))
 
-/** A file in a folder that is created if missing, replaced atomically. */
 export const writeWhole = (folder: string, name: string, text: string, share: Share) =>
   writing((files) => {
     files.makeFolder(folder, folderMode(share))
     files.replace(join(folder, name), text, fileMode(share))
   })
 
-/** Whose files in `runs/<run_id>/` are meant, and who may read them. */
 export interface FilesOfRun {
   readonly output: string
   readonly run_id: RunId
   readonly share: Share
 }
 
-/** `runs/<run_id>/<name>`, replaced atomically. */
 export const writeRunFile = ({ output, run_id, share }: FilesOfRun, name: string, text: string) =>
   writeWhole(runFolder(output, run_id), name, text, share)
 
@@ -207,14 +195,15 @@ export const inHeldStore = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   const wiring = yield* Wiring
   const share = shareOf(output)
   yield* holdOutput(output, [share])
-  const services = Layer.mergeAll(
-    wiring.landing(output, "read-write"),
-    wiring.database,
-    wiring.ledger(output, "read-write"),
-  )
   const store = yield* opens(output, share)
-  return yield* Effect.provide(work(store), services)
+  return yield* inFolder(output, Effect.provide(work(store), wiring.landing(output, "read-write")))
 }, Effect.scoped)
+
+/** Work with the database and the ledger of a folder that is held. */
+export const inFolder = Effect.fnUntraced(function* <A, E, R>(output: string, work: Effect.Effect<A, E, R>) {
+  const wiring = yield* Wiring
+  return yield* Effect.provide(work, Layer.merge(wiring.database, wiring.ledger(output, "read-write")))
+})
 
 /** Where everything that is published is; no manifest if nothing is. */
 export const publishedIn = Effect.fnUntraced(function* (output: string) {
@@ -235,7 +224,6 @@ export const publishedKey = Effect.fnUntraced(function* (output: string) {
   return (yield* askedWith({ pseudonyms: { key: reference, columns } }))?.key
 })
 
-/** What a job asks for in place of the customers, with its key. */
 const askedWith = Effect.fnUntraced(function* (job: {
   readonly pseudonyms?: Pick<NonNullable<Job["pseudonyms"]>, "key" | "columns">
 }) {
@@ -251,16 +239,16 @@ const storeOptions = Effect.fnUntraced(function* (output: string, share: Job["sh
   return { root: output, schemasFolder: recordSchemas, share, toolVersion, versionsKept }
 })
 
-export const openedStore = Effect.fnUntraced(function* (output: string, share: Job["share"] = "none") {
+const openedWith = Effect.fnUntraced(function* (output: string, share: Share, key?: PseudonymKey) {
   const { openStore } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
-  return yield* openStore(yield* storeOptions(output, share))
+  return yield* openStore(yield* storeOptions(output, share), key)
 })
 
+export const openedStore = (output: string, share: Share = "none") => openedWith(output, share)
+
 /** With the key of its pseudonyms, if it has any: rows can be derived, and those of a customer found. */
-export const openedStoreWithKey = Effect.fnUntraced(function* (output: string, share: Job["share"]) {
-  const { openStore } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
-  return yield* openStore(yield* storeOptions(output, share), yield* publishedKey(output))
-})
+export const openedStoreWithKey = (output: string, share: Share) =>
+  Effect.flatMap(publishedKey(output), (key) => openedWith(output, share, key))
 
 /** To derive all rows again with what this job asks for in place of the customers. */
 export const openedStoreAsked = (job: Job) =>
@@ -277,7 +265,6 @@ export const openedStoreAsked = (job: Job) =>
 export const policyOf = (output: string) =>
   Effect.map(publishedIn(output), ({ manifest }) => manifest?.pseudonyms)
 
-/** The record families of what is published, or those of the program if nothing is. */
 export const familiesOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
   const { schemasOfTables } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
@@ -294,7 +281,6 @@ export const damageOfTokens = Effect.fnUntraced(function* (output: string) {
   return damageIn(join(output, tokensName))
 })
 
-/** All problems of a folder that has a ledger. */
 export const problemsOf = Effect.fnUntraced(function* (output: string) {
   const wiring = yield* Wiring
   const { verify, verifyBeside, verifyTables } = yield* Effect.promise(() => import("../tables/Verify.ts"))
@@ -337,10 +323,7 @@ export const refuseLostLedger = Effect.fnUntraced(function* (output: string) {
 
 const runsTold = 5
 
-/**
- * Refuses an older copy of the ledger: with it, logins that were rejected since would be sent again, and what
- * is open at the service would never be found.
- */
+/** With an older copy, rejected logins would be sent again, and what is open would never be found. */
 export const refuseOlderLedger = Effect.fnUntraced(function* (output: string) {
   const { runsHere } = yield* Effect.promise(() => import("../tables/Manifest.ts"))
   const { layout, manifest } = yield* publishedIn(output)
@@ -350,15 +333,14 @@ export const refuseOlderLedger = Effect.fnUntraced(function* (output: string) {
   if (unknown.length > 0) return yield* refuse("ledger-older", { output, runs: listed(unknown, runsTold) })
 })
 
-export const hasLedger = Effect.flatMap(outputFolder, (output) =>
-  Effect.as(refuseLostLedger(output), existsSync(`${output}/ledger.sqlite`)),
-)
+const hasLedgerIn = (output: string) =>
+  Effect.as(refuseLostLedger(output), existsSync(`${output}/ledger.sqlite`))
+
+export const hasLedger = Effect.flatMap(outputFolder, hasLedgerIn)
 
 /** Exit code 2 if nothing ever ran, or if the ledger of what ran is lost. */
 export const requireLedger = Effect.fnUntraced(function* (output: string) {
-  yield* refuseLostLedger(output)
-  if (existsSync(`${output}/ledger.sqlite`)) return
-  return yield* refuse("nothing-ran", { output })
+  if (!(yield* hasLedgerIn(output))) return yield* refuse("nothing-ran", { output })
 })
 
 /** Runs a read of the ledger; exit code 2 if nothing ever ran. */
@@ -372,7 +354,6 @@ export const withLedger = Effect.fnUntraced(function* <A, E, R>(
   return yield* look.pipe(Effect.provide(wiring.ledger(output, access)))
 })
 
-/** Where each job of the output folder was last started from. */
 export const knownJobPaths = Effect.gen(function* () {
   const runs = yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
   return [...new Map(runs.map(({ fact }) => [fact.job, fact.job_path])).values()]
@@ -395,7 +376,6 @@ const foundRun = Effect.fnUntraced(function* <Run>(named: Option.Option<string>,
 /** The named run, or else the newest one, as a summary reads it. */
 export const findRun = (named: Option.Option<string>) => foundRun(named, ({ brief }) => brief)
 
-/** The same run, with all runs of its night. */
 export const findNight = Effect.fnUntraced(function* <Run extends Pick<RunState, "started">>(
   named: Option.Option<string>,
   read: Reading<Run>,

@@ -28,7 +28,6 @@ export interface Preview extends Starts {
   readonly expected: Duration.Duration
   /** Undefined before the first run of the job. */
   readonly end: ExpectedEnd | undefined
-  /** About how many requests the service gets. */
   readonly calls: number
   /** Milliseconds since the epoch. */
   readonly now: number
@@ -53,7 +52,6 @@ const headlines = {
 export const tokenName = ({ login }: Task["start"]): string | undefined =>
   login._tag === "Token" ? login.token.name : undefined
 
-/** The first lines, and how many more there are. */
 const shortened = (lines: ReadonlyArray<string>, max: number): ReadonlyArray<string> =>
   lines.length <= max ? lines : [...lines.slice(0, max), `and ${lines.length - max} more (\`--all\`)`]
 

@@ -87,7 +87,6 @@ export const foldProgress = (view: NightView, event: ProgressEvent): boolean => 
   }
 }
 
-/** How many tasks are in each state, and how many are over. */
 const countsOf = ({ states, over }: NightView) => {
   const counts = new Map<string, number>()
   for (const state of states.values()) counts.set(state, (counts.get(state) ?? 0) + 1)
@@ -189,7 +188,6 @@ const open = Effect.fnUntraced(function* (enabled: boolean) {
     )
     yield* Effect.forkScoped(Effect.provideService(Effect.forever(drawLater), Clock.Clock, clock))
   }
-  /** Prints something while nothing is drawn. */
   const quietly = <A, E, R>(print: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.suspend(() => {
       quiet += 1

@@ -20,10 +20,7 @@ import type { Compacted } from "../tables/Compact.ts"
 const monthsAtNightMax = 3
 const runsAtNightMax = 100
 
-/**
- * Combines the nightly Parquet files of each table by month. The folder is already held. Undefined if the job
- * does not ask for it.
- */
+/** By month; the folder is already held. Undefined if the job does not ask for it. */
 export const compactJob = Effect.fnUntraced(function* (
   output: string,
   { name, retain, share }: Job,
@@ -46,7 +43,6 @@ const months = ({ tables }: Compacted): string => {
   return all.length < 2 ? (all[0] ?? "") : `${all[0]} to ${all.at(-1)}`
 }
 
-/** What became of how many files, or what would. */
 export const compactedText = (done: Compacted): string => {
   const before = done.tables.map((one) => one.before)
   const after = done.tables.flatMap((one) => one.after ?? [])

@@ -72,7 +72,6 @@ const sinceSql = `
 
 /** Without them, the report has everything else. */
 const changesWithin = Duration.seconds(30)
-/** Per table. */
 const changedRecordsMax = 10
 
 const countsOfChanges = dataChanges
@@ -114,11 +113,7 @@ interface ReportedRun {
   readonly hasPseudonyms: boolean
 }
 
-/**
- * What a report takes from the published tables: durations and failures per engine over the last runs of the
- * job, the coverage of its own run, and what the night changed. Fails if the database cannot be read;
- * undefined if nothing is published yet.
- */
+/** Fails if the database cannot be read; undefined if nothing is published yet. */
 export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (output: string, run: ReportedRun) {
   const { job, run_id } = run
   return yield* withPublished(
@@ -136,14 +131,12 @@ export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (output
   )
 })
 
-/** Nights that a table's bars show. */
 const nightsMax = 14
 
 const Night = Schema.Struct({ run_date: Schema.String, rows: Schema.Int, of_all: Schema.Int })
 const Column = Schema.Struct({ table_name: Schema.String, column_name: Schema.String })
 const Counts = Schema.Record(Schema.String, Schema.NullOr(Schema.Int))
 
-/** The names of the columns of each table of these schemas, in their order. */
 const columnsIn = Effect.fnUntraced(function* ({ rows }: Connection, schemas: ReadonlyArray<string>) {
   const sql = `SELECT table_name, column_name FROM duckdb_columns()
     WHERE schema_name IN (SELECT unnest($1::VARCHAR[])) ORDER BY table_name, column_index`
@@ -169,10 +162,7 @@ const countsSql = (table: string, columns: ReadonlyArray<string>) => {
 export const ourRows = <A>(row: Schema.ConstraintDecoder<A>, rows: Effect.Effect<unknown, DuckDbFailed>) =>
   Effect.flatMap(rows, (found) => Effect.orDie(Schema.decodeUnknownEffect(Schema.Array(row))(found)))
 
-/**
- * How full and how fresh each table is, by table: counts only, of its nights and of the columns of its newest
- * one. Undefined before anything is published; a table that is not published has no entry.
- */
+/** Counts only. Undefined before anything is published; a table that is not published has no entry. */
 export const tableFigures = Effect.fn("TableFigures.read")(function* (
   output: string,
   tables: ReadonlyArray<string>,
@@ -230,10 +220,7 @@ const rowsOfTable = Effect.fnUntraced(function* (
   return { count, columns, rows } satisfies TableRows as TableRows
 })
 
-/**
- * For a person to look at, by table: of any table few rows, of any cell a part. Undefined before anything is
- * published; a table that cannot be read has no entry.
- */
+/** Few rows, parts of cells. Undefined before anything is published; an unreadable table has no entry. */
 export const firstRows = Effect.fn("FirstRows.read")(function* (
   output: string,
   tables: ReadonlyArray<Looked>,

@@ -5,24 +5,21 @@
 import { accessSync, constants } from "node:fs"
 import { connect, type Socket } from "node:net"
 import { delimiter, join } from "node:path"
-import { ConfigProvider, Duration, Effect, Predicate, Redacted, Result, Stream } from "effect"
+import { Duration, Effect, Predicate, Redacted, Result, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
-import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import type { ChildProcessSpawner } from "effect/process"
 import { codeOf } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { isLoopback } from "../base/Text.ts"
 import type { Receiver } from "../jobs/Job.ts"
 import { readProcess } from "../jobs/EnvFile.ts"
-import { commandVariables, isSafeAddress, namedIn, type SecretReference } from "../jobs/Scalars.ts"
-import { resolveReference, type Secrets } from "../jobs/Secrets.ts"
+import { isSafeAddress, type SecretReference } from "../jobs/Scalars.ts"
+import { resolveReference, runCommand, type Secrets } from "../jobs/Secrets.ts"
 import { slackOf, type Notice } from "../report/Notice.ts"
 import { answerOf, answersWithin, pauseBetween, tooSlow } from "../report/Outbound.ts"
 
-/**
- * Two tries, the pause between them, and what it takes to give up. Commands of `exec:` references have their
- * own time in it.
- */
-export const toldWithin = Duration.seconds(43)
+/** Two tries, the pause between them and giving up; `exec:` commands have their own time in it. */
+const toldWithin = Duration.seconds(43)
 
 type ToPing = Extract<Receiver, { readonly _tag: "Ping" }>
 type ToMail = Extract<Receiver, { readonly _tag: "Email" }>
@@ -36,7 +33,7 @@ const post = Effect.fnUntraced(function* (address: URL, body: string, type: stri
   return `it answered ${status}`
 })
 
-const secretOf = (reference: SecretReference) =>
+export const secretOf = (reference: SecretReference) =>
   Effect.mapError(resolveReference(reference), ({ message }) => message)
 
 const addressOf = Effect.fnUntraced(function* ({ address }: Pick<ToPing, "address">) {
@@ -62,35 +59,21 @@ const isProgram = (path: string) => Result.isSuccess(Result.try(() => accessSync
 
 /** The program of a command is looked for as the system does: in PATH, unless its name has a slash. */
 const checkProgram = Effect.fnUntraced(function* ([program = ""]: ReadonlyArray<string>) {
-  const provider = yield* ConfigProvider.ConfigProvider
-  const path = yield* provider.load(["PATH"]).pipe(Effect.orElseSucceed(() => undefined))
-  const folders = path?.value?.split(delimiter) ?? []
+  const folders = (yield* readProcess(["PATH"])).get("PATH")?.split(delimiter) ?? []
   const places = program.includes("/") ? [program] : folders.map((folder) => join(folder, program))
   if (!places.some(isProgram)) return yield* Effect.fail("there is no such program, or it is not executable")
 })
-
-/** As a command of a reference, it sees no secret of this process but those that it names. */
-const runCommand = Effect.fnUntraced(function* (argv: ReadonlyArray<string>, input: string) {
-  const [program = "", ...args] = argv
-  const env = Object.fromEntries(yield* readProcess([...commandVariables, ...argv.flatMap(namedIn)]))
-  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-  const stdin = Stream.make(new TextEncoder().encode(input))
-  const options = { env, stdin, stdout: "ignore", stderr: "ignore", forceKillAfter: "1 second" } as const
-  const handle = yield* spawner
-    .spawn(ChildProcess.make(program, args, options))
-    .pipe(Effect.mapError(() => "the command cannot be started"))
-  const code = yield* handle.exitCode.pipe(Effect.mapError(() => "the command was killed"))
-  if (code !== 0) return yield* Effect.fail(`the command ended with exit code ${code}`)
-  return "the command ended with exit code 0"
-}, Effect.scoped)
 
 type Delivery = Effect.Effect<string, string, HttpClient.HttpClient | ChildProcessSpawner.ChildProcessSpawner>
 
 /** Resolves the address; the delivery is what it returns. */
 const deliveryTo = (receiver: ToNotify, notice: Notice): Effect.Effect<Delivery, string, Secrets> => {
   switch (receiver._tag) {
-    case "Command":
-      return Effect.succeed(runCommand(receiver.argv, `${JSON.stringify(notice)}\n`))
+    case "Command": {
+      const stdin = Stream.make(new TextEncoder().encode(`${JSON.stringify(notice)}\n`))
+      const ran = runCommand(receiver.argv, { stdin, stdout: "ignore" })
+      return Effect.succeed(Effect.as(ran, "the command ended with exit code 0"))
+    }
     case "Email":
       return Effect.map(mailServerOf(receiver), (server): Delivery =>
         Effect.as(mail(server, receiver, notice), "the mail server took it"),
@@ -103,21 +86,10 @@ const deliveryTo = (receiver: ToNotify, notice: Notice): Effect.Effect<Delivery,
 }
 
 /** In the manner of Healthchecks: a run begins, or ended; or nothing of it changes, and a line is noted. */
-export type Moment =
-  | { readonly _tag: "Begins" }
-  | { readonly _tag: "Ended"; readonly exit_code: number; readonly isAlarm: boolean }
-  | { readonly _tag: "Test"; readonly text: string }
-
-const pingTo = (url: URL, moment: Moment): Delivery => {
-  switch (moment._tag) {
-    case "Begins":
-      return post(below(url, "start"), "", "text/plain")
-    case "Ended":
-      return post(moment.isAlarm ? below(url, "fail") : url, `exit code ${moment.exit_code}\n`, "text/plain")
-    case "Test":
-      return post(below(url, "log"), moment.text, "text/plain")
-  }
-}
+const pingTo = (receiver: ToPing, what: "start" | "success" | "fail" | "log", text: string) =>
+  Effect.map(addressOf(receiver), (url): Delivery =>
+    post(what === "success" ? url : below(url, what), text, "text/plain"),
+  )
 
 /** Each delivery within its time, whatever it took to resolve the address. */
 const once = <R>(opened: Effect.Effect<Delivery, string, R>) =>
@@ -125,22 +97,23 @@ const once = <R>(opened: Effect.Effect<Delivery, string, R>) =>
     Effect.timeoutOrElse(delivery, { duration: answersWithin, orElse: () => Effect.fail(tooSlow) }),
   )
 
+const inTime = <R>(told: Effect.Effect<string, string, R>) =>
+  Effect.timeoutOrElse(told, {
+    duration: toldWithin,
+    orElse: () => Effect.fail("it did not answer in time"),
+  })
+
 const twice = <R>(opened: Effect.Effect<Delivery, string, R>) =>
-  Effect.catch(once(opened), () => Effect.andThen(Effect.sleep(pauseBetween), once(opened)))
+  inTime(Effect.catch(once(opened), () => Effect.andThen(Effect.sleep(pauseBetween), once(opened))))
 
 /** One notice to a receiver that listens to at least one of its events; pings get no notices. */
 export const tell = (receiver: ToNotify, notice: Notice) => twice(deliveryTo(receiver, notice))
 
-export const ping = (receiver: ToPing, moment: Exclude<Moment, { readonly _tag: "Test" }>) =>
-  twice(Effect.map(addressOf(receiver), (url) => pingTo(url, moment)))
+export const ping = (...asked: Parameters<typeof pingTo>) => twice(pingTo(...asked))
 
 /** One try; returns what was answered, or fails with why not. */
 export const tryOut = (receiver: Receiver, notice: Notice) =>
-  once(
-    receiver._tag === "Ping"
-      ? Effect.map(addressOf(receiver), (url) => pingTo(url, { _tag: "Test", text: notice.text }))
-      : deliveryTo(receiver, notice),
-  )
+  inTime(once(receiver._tag === "Ping" ? pingTo(receiver, "log", notice.text) : deliveryTo(receiver, notice)))
 
 /** Whether a receiver could be told, as far as that is known without telling it; fails with why not. */
 export const checkReceiver = (receiver: Receiver): Effect.Effect<unknown, string, Secrets> => {
@@ -148,16 +121,14 @@ export const checkReceiver = (receiver: Receiver): Effect.Effect<unknown, string
   return receiver._tag === "Email" ? mailServerOf(receiver) : addressOf(receiver)
 }
 
-// E-mail to a server of the operator's own: over TLS from the first byte (`smtps://`), or by a STARTTLS that
-// is demanded (`smtp://`), except to this machine. Nothing that the server answers is shown: it may repeat
-// the login.
+// E-mail to the operator's own server: over TLS at once (`smtps://`), or by a STARTTLS that is demanded,
+// except to this machine. What the server answers may repeat the login, and is not shown.
 
 export const mailServerRule =
   "its address is not smtps://USER:PASSWORD@HOST, or smtp:// for a server with STARTTLS"
 
 const ports: Readonly<Record<string, number>> = { "smtps:": 465, "smtp:": 587 }
 
-/** Undefined if it is not the address of a mail server. */
 export const parseMailServer = (value: string) => {
   const url = URL.parse(value.trim())
   const port = ports[url?.protocol ?? ""]

@@ -109,7 +109,6 @@ export const isReportDue = ({ output, run_id }: FilesOfRun, newest: number) =>
     return newestFactIn(readFileSync(pathOf(reportName), "utf8")) < newest
   }).pipe(Effect.orElseSucceed(() => true))
 
-/** After everything that a run is for. */
 export const reportAfterRun = Effect.fnUntraced(function* (target: FilesOfRun) {
   const wiring = yield* Wiring
   const ledger = wiring.ledger(target.output, "read-only")

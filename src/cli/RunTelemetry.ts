@@ -5,15 +5,15 @@
 import { Duration, Effect, Layer, Redacted } from "effect"
 import type { RunId } from "../service/Ids.ts"
 import { CallObserver } from "../client/CallFailures.ts"
-import { durableFiles } from "../base/DurableFile.ts"
+import { durableFiles, wordsOf } from "../base/DurableFile.ts"
 import type { Job, Telemetry } from "../jobs/Job.ts"
 import { parseServiceUrl, serviceUrlRule } from "../jobs/Scalars.ts"
-import { resolveReference } from "../jobs/Secrets.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger, telling } from "../ledger/Ledger.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { openTelemetry, type Collector } from "../report/Telemetry.ts"
 import { warn } from "./Output.ts"
+import { secretOf } from "./Receivers.ts"
 import { fileMode, folderMode, runFolder } from "./OutputFolder.ts"
 import { toolVersion } from "./Failures.ts"
 
@@ -36,18 +36,17 @@ export const parseHeaders = (text: string): Readonly<Record<string, string>> | u
 /** What is sent with everything; fails with a message without its values. */
 export const readHeaders = Effect.fnUntraced(function* (reference: Telemetry["headers"]) {
   if (reference === undefined) return {}
-  const text = Redacted.value(yield* resolveReference(reference))
+  const text = Redacted.value(yield* secretOf(reference))
   const headers = parseHeaders(text)
-  if (headers === undefined)
-    return yield* Effect.fail({ message: "its headers are not name=value,name=value" })
+  if (headers === undefined) return yield* Effect.fail("its headers are not name=value,name=value")
   ;(yield* KnownSecrets).hold(headers, "password")
   return headers
 })
 
 export const readEndpoint = Effect.fnUntraced(function* (otlp: NonNullable<Telemetry["otlp"]>) {
-  const text = typeof otlp === "string" ? otlp : Redacted.value(yield* resolveReference(otlp)).trim()
+  const text = typeof otlp === "string" ? otlp : Redacted.value(yield* secretOf(otlp)).trim()
   const endpoint = parseServiceUrl(text)
-  return endpoint ?? (yield* Effect.fail({ message: `the collector's address is not ${serviceUrlRule}` }))
+  return endpoint ?? (yield* Effect.fail(`the collector's address is not ${serviceUrlRule}`))
 })
 
 /** Where to send; a warning and nothing if that cannot be known. */
@@ -56,7 +55,7 @@ const collectorOf = ({ otlp, headers }: Telemetry) =>
     if (otlp === undefined) return undefined
     const endpoint = yield* readEndpoint(otlp)
     return { endpoint, headers: yield* readHeaders(headers) } satisfies Collector as Collector
-  }).pipe(Effect.catch(({ message }) => Effect.as(warn("telemetry-incomplete", { why: message }), undefined)))
+  }).pipe(Effect.catch((why) => Effect.as(warn("telemetry-incomplete", { why }), undefined)))
 
 /** Writes the metrics to where they belong; returns why that failed. */
 const writeMetrics = Effect.fnUntraced(function* (job: Job, folder: string, text: () => string) {
@@ -67,8 +66,7 @@ const writeMetrics = Effect.fnUntraced(function* (job: Job, folder: string, text
     const wanted = job.telemetry?.prometheus
     if (wanted !== undefined) files.replace(wanted, text(), readableByAll)
   }
-  const catches = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
-  const written = Effect.as(Effect.try({ try: write, catch: catches }), undefined)
+  const written = Effect.as(Effect.try({ try: write, catch: wordsOf }), undefined)
   return yield* Effect.catch(written, Effect.succeed)
 })
 

@@ -25,7 +25,6 @@ export interface Timer {
   readonly credentials: ReadonlyArray<string>
   /** Local times of day, `HH:MM`; the first is the start of the night. */
   readonly times: ReadonlyArray<string>
-  /** For how long a start waits for another process in the folder. */
   readonly waitMinutes: number
   /** The IANA zone of the jobs, if they have one, and the machine's. */
   readonly timezone: string | undefined
@@ -45,7 +44,6 @@ export const isWritable = (text: string): boolean => !/[\p{Cc}\p{Zl}\p{Zp}]|^\s|
 const dayMinutes = 24 * 60
 /** For a job that does not say when its night ends. */
 const waitMinutesDefault = 8 * 60
-/** How long after one start the next one follows. */
 const everyMinutes = 120
 /** A start with less time than this before the end of the night could finish little. */
 const leftMinutesMin = 60
@@ -64,13 +62,10 @@ const timeOf = (minutes: number): string => {
 const lengthOf = (starts: string, until: string): number =>
   (minutesOf(until) - minutesOf(starts) + dayMinutes) % dayMinutes || dayMinutes
 
-interface Ends {
-  readonly night?: { readonly until: string } | undefined
-  readonly deadline?: string | undefined
-}
-
-/** How long a night that begins at `starts` lasts, in minutes. */
-export const waitMinutesOf = (starts: string, { night, deadline }: Ends): number => {
+export const waitMinutesOf = (
+  starts: string,
+  { night, deadline }: Pick<Job, "night" | "deadline">,
+): number => {
   const until = night?.until ?? deadline
   return until === undefined ? waitMinutesDefault : lengthOf(starts, until)
 }
@@ -131,10 +126,7 @@ export const argumentsOf = (
 
 type Holes = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
-/**
- * The template with its `{holes}` filled: a line stands once for each text of a list, and not at all for
- * none.
- */
+/** A line stands once for each text of a list, and not at all for none. */
 const fill = (template: string, holes: Holes): string =>
   template
     .split("\n")
@@ -176,7 +168,6 @@ const commandOf = (timer: Timer): string => {
   return `umask 077 && cd ${shellWord(folder)} && ${guarded}`.replaceAll("%", "\\%")
 }
 
-/** The timer's lines, between two comments by which they are found again. */
 export const cronBlock = (timer: Timer, now: number): string => {
   const { times, timezone: from, machine_zone: to } = timer
   const isElsewhere = from !== undefined && from !== to
@@ -198,10 +189,7 @@ export const cronBlock = (timer: Timer, now: number): string => {
   })
 }
 
-/**
- * The crontab with only the timer's lines replaced or added; undefined if their end is missing, so that it is
- * unknown which are ours.
- */
+/** Undefined if the end of the timer's lines is missing: it is unknown which are ours. */
 export const withBlock = (crontab: string, name: string, block: string): string | undefined => {
   const lines = crontab.split("\n")
   const first = lines.indexOf(beginning(name))
@@ -281,7 +269,6 @@ const word = (text: string): string => quoted(specifiers(text).replaceAll("$", "
 
 export interface Surroundings {
   readonly envFileBytes: number
-  /** The home folder of the user whose units these are. */
   readonly home: string
 }
 
@@ -330,7 +317,6 @@ export const systemdUnits = (
 
 export interface ClusterJob {
   readonly timer: Timer
-  /** Names of the variables that the jobs take from their environment. */
   readonly variables: ReadonlyArray<string>
   /** The job files, relative to the folder of the first. */
   readonly jobs: ReadonlyArray<string>
@@ -344,9 +330,7 @@ export interface ClusterJob {
 const jobFolder = "/etc/nightjar"
 const outputVolume = "/var/lib/nightjar"
 
-/**
- * Values of variables and the files that the jobs read come from two Secrets, which these commands create.
- */
+/** These commands create the two Secrets: values of variables, and the files that the jobs read. */
 const secretsTemplate = `# From the job's folder, before the first run:
 #   kubectl create secret generic {name}-files {from}
 #   kubectl create secret generic {name}-variables --from-env-file={env}
@@ -437,7 +421,6 @@ const filledIn = (value: unknown, holes: Readonly<Record<string, unknown>>): unk
   return whole === undefined ? value.replaceAll("{name}", String(holes["name"])) : holes[whole]
 }
 
-/** Jobs as one CronJob for Kubernetes, with the volume of their output. */
 export const kubernetesText = ({ timer, variables, jobs, files, image, schemas }: ClusterJob): string => {
   const name = `nightjar-${timerName(timer)}`
   const zone = timer.timezone ?? timer.machine_zone

@@ -28,16 +28,9 @@ export type Through = (client: HttpClient.HttpClient) => HttpClient.HttpClient
 export class Wiring extends Context.Service<
   Wiring,
   {
-    /**
-     * On the clock that the job's service uses; the folder is already locked. Every call passes `through`, if
-     * given.
-     */
+    /** The folder is already locked. Every call passes `through`, if given. */
     readonly night: (job: Job, output: string, through?: Through) => Layer.Layer<NightServices, Failure>
-    /**
-     * For jobs whose runs go on beside each other: until the scope ends they have ledger, landing,
-     * connections, the pace of a host and an embedded service in common, which delivers its events to
-     * `hooksUrl`.
-     */
+    /** Until the scope ends, these runs have ledger, landing, connections and service in common. */
     readonly nights: (
       jobs: ReadonlyArray<Job>,
       output: string,
@@ -84,23 +77,20 @@ export interface SandboxServing extends SandboxOptions {
   readonly speed: number
 }
 
-// The clocks of the embedded service. Rooms are loaded when a clock is made, as in `main.ts`.
-
 /** Time continues from the newest event of the embedded service and the ledger, and never goes back. */
-const layer = (speed: number, journal: string | undefined) =>
-  Layer.unwrap(
-    Effect.gen(function* () {
-      const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
-      const { now, happened } = yield* momentsOf(journal)
-      return ScaledClock.layer({ speed, originMs: Math.max(now, happened, yield* newestFactAt) })
-    }),
-  )
-
-const momentsOf = Effect.fnUntraced(function* (journal: string | undefined) {
+const clockFrom = Effect.fnUntraced(function* (speed: number, journal: string | undefined, factAt = 0) {
+  const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
   const { newestEventAt } = yield* Effect.promise(() => import("../sandbox/state/Journal.ts"))
   const happened = journal === undefined ? undefined : yield* newestEventAt(journal)
-  return { now: yield* Clock.currentTimeMillis, happened: happened ?? 0 }
+  const now = yield* Clock.currentTimeMillis
+  const originMs = Math.max(now, happened ?? 0, factAt)
+  return { clock: ScaledClock.layer({ speed, originMs }), isAhead: originMs > now }
 })
+
+const layer = (speed: number, journal: string | undefined) =>
+  Layer.unwrap(
+    Effect.flatMap(newestFactAt, (at) => Effect.map(clockFrom(speed, journal, at), ({ clock }) => clock)),
+  )
 
 const newestFactAt = Effect.gen(function* () {
   const { Ledger } = yield* Effect.promise(() => import("../ledger/Ledger.ts"))
@@ -112,14 +102,12 @@ const newestFactAt = Effect.gen(function* () {
   return Math.max(0, ...ends, ...facts.map((ofRun) => ofRun.at(-1)?.at ?? 0))
 })
 
+/** A server whose time is the machine's needs no clock of its own. */
 const layerServer = (speed: number, journal: string | undefined) =>
   Layer.unwrap(
-    Effect.gen(function* () {
-      const { ScaledClock } = yield* Effect.promise(() => import("../base/Time.ts"))
-      const { now, happened } = yield* momentsOf(journal)
-      const isOurs = speed === 1 && happened <= now
-      return isOurs ? Layer.empty : ScaledClock.layer({ speed, originMs: Math.max(now, happened) })
-    }),
+    Effect.map(clockFrom(speed, journal), ({ clock, isAhead }) =>
+      speed === 1 && !isAhead ? Layer.empty : clock,
+    ),
   )
 
 export const EmbeddedClock = { layer, layerServer }
@@ -146,7 +134,6 @@ export interface Common {
   readonly sandbox: (target: Embedded) => Layer.Layer<Sandbox, Failure, Ledger>
 }
 
-/** A client that every call passes through, if calls are to be observed. */
 const seenBy = <E, R>(through: Through | undefined, client: Layer.Layer<HttpClient.HttpClient, E, R>) =>
   through === undefined
     ? client
@@ -160,8 +147,6 @@ export const connectionsTo = (target: Pick<RemoteTarget, "accept_any_certificate
     const acceptAnyCertificate = target.accept_any_certificate === true
     return (await import("../client/NodeClient.ts")).NodeClient.layer({ acceptAnyCertificate })
   })
-
-// The service as a run or a plan sees it. Runs beside each other share what must not exist twice (`Common`).
 
 /** The service over HTTP: paced, on a clock that never jumps. */
 const remote = (target: RemoteTarget, common: Common, through?: Through) =>
@@ -241,7 +226,6 @@ export const alone = (journal: string | undefined, hooksUrl?: string): Common =>
 
 const pause = lazily(async () => (await import("../client/ServicePaced.ts")).ServicePause.layer())
 
-/** What the runs of these jobs have in common until the scope ends. */
 export const beside = Effect.fnUntraced(function* (
   targets: ReadonlyArray<ServiceTarget>,
   journal: string,

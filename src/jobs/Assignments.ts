@@ -1,11 +1,10 @@
 /**
- * Binds customers to engines: a customer runs on the engines of its own entry, or else on every engine of
- * the job, with the job's features and settings unless its entry has its own, and once per engine. Pure;
- * findings collect what is wrong.
+ * Binds customers to engines: those of the customer's entry, or else every engine of the job, with the job's
+ * features and settings unless the entry has its own, and once per engine. Pure; findings say what is wrong.
  */
 import { Predicate, Redacted } from "effect"
-import type { Place } from "../base/DurableFile.ts"
-import { missingKey } from "../base/Schemas.ts"
+import { placeText, type Place } from "../base/DurableFile.ts"
+import { missingKey, type Path } from "../base/Schemas.ts"
 import { nearestName } from "../base/Text.ts"
 import type { CustomerRow } from "./CustomersFile.ts"
 import type { Assignment, JobFeature, Login } from "./Job.ts"
@@ -36,7 +35,7 @@ export const isSameText = (id: string, value: unknown): boolean =>
   String(value).trim().toLowerCase() === id.trim().toLowerCase()
 
 /** Many customers log in with their own id number; references are compared once they are resolved. */
-export const warnOfLoginId = (
+const warnOfLoginId = (
   { findings }: Context,
   id: string,
   parameters: Readonly<Record<string, ParameterSource>>,
@@ -48,9 +47,6 @@ export const warnOfLoginId = (
   }
 }
 
-type Path = ReadonlyArray<PropertyKey>
-
-/** One item of a list in the file, with its index there. */
 export interface Item<A> {
   readonly index: number
   readonly value: A
@@ -64,10 +60,8 @@ type Features = Exclude<Exclude<typeof JobEngine.Type, string>["features"], unde
 type Parameters = Readonly<Record<string, ParameterSource>>
 type Written = Exclude<typeof CustomerEngine.Type, string>
 
-const placeText = (place: Place): string => `${place.file}:${place.line}:${place.column}`
-
 /** Codes outside section 2.1 are accepted with a warning: the service may know more than the reference. */
-export const warnOfFeature = (findings: Findings, place: Place, code: string, group?: "rows"): void => {
+const warnOfFeature = (findings: Findings, place: Place, code: string, group?: "rows"): void => {
   if (knownFeatures.some((known) => known === code)) return
   const near = nearestName(code, knownFeatures)
   const hint = near === undefined ? "" : `; did you mean \`${near}\`?`
@@ -91,7 +85,6 @@ const readFeatures = ({ document, findings }: Context, features: Features, path:
   })
 }
 
-/** The engines of the job, by reference. */
 export const readJobEngines = (
   context: Context,
   items: ReadonlyArray<Item<typeof JobEngine.Type>>,
@@ -141,46 +134,36 @@ const readParameters = (
 
 export interface Surroundings {
   readonly context: Context
-  /** The job file's folder. */
   readonly folder: string
   readonly engines: ReadonlyMap<string, EngineSettings>
   /** Whether the job lists engines at all, right or wrong. */
   readonly namesEngines: boolean
   readonly hasTokens: boolean
-}
-
-/** Each takes about a kilobyte of memory before anything is started. */
-const tasksMax = 1_000_000
-
-/** What is bound so far, to find duplicates. */
-export interface Binding {
+  /** What is bound so far, with the places of customers on engines and of tokens, to find duplicates. */
   readonly assignments: Array<Assignment>
   readonly places: Map<string, Place>
   readonly tokens: Map<string, Place>
 }
 
-export const emptyBinding = (): Binding => ({ assignments: [], places: new Map(), tokens: new Map() })
+/** Each takes about a kilobyte of memory before anything is started. */
+const tasksMax = 1_000_000
 
-export const add = (
-  { context, hasTokens }: Surroundings,
-  binding: Binding,
-  place: Place,
-  bound: Assignment,
-): void => {
+const add = (surroundings: Surroundings, place: Place, bound: Assignment): void => {
+  const { context, hasTokens, assignments, places, tokens } = surroundings
   const { findings } = context
   const key = `${bound.engine_reference}\u0000${bound.customer_id}`
-  const first = binding.places.get(key)
+  const first = places.get(key)
   if (first !== undefined) {
     return findings.error(
       place,
       `this customer is already on \`${bound.engine_reference}\`, at ${placeText(first)}`,
     )
   }
-  if (binding.places.size >= tasksMax)
+  if (places.size >= tasksMax)
     return findings.error(place, `a job has ${tasksMax} tasks at most: make two jobs of it`, "tasks")
-  binding.places.set(key, place)
+  places.set(key, place)
   if (bound.login._tag === "Token") {
-    const used = binding.tokens.get(bound.login.name)
+    const used = tokens.get(bound.login.name)
     if (used !== undefined) {
       const why = "a token belongs to one customer on one engine"
       findings.error(
@@ -188,21 +171,17 @@ export const add = (
         `the token \`${bound.login.name}\` is already used, at ${placeText(used)}: ${why}`,
       )
     }
-    binding.tokens.set(bound.login.name, place)
+    tokens.set(bound.login.name, place)
   }
   if (!hasTokens && (bound.login._tag === "Token" || bound.login.tokenized_access)) {
     const asked = bound.login._tag === "Token" ? "token" : "tokenized_access"
     findings.error(place, `\`${asked}\` needs \`tokens\` in the job, which opens the token store`)
   }
-  binding.assignments.push(bound)
+  assignments.push(bound)
 }
 
 /** For a file's rows, which may be many, missing engines are reported once. */
-export const everyEngine = (
-  surroundings: Surroundings,
-  place: Place,
-  group?: "rows",
-): Iterable<EngineSettings> => {
+const everyEngine = (surroundings: Surroundings, place: Place, group?: "rows"): Iterable<EngineSettings> => {
   if (!surroundings.namesEngines) {
     const message = "this customer has no `engines`, and the job names none either"
     surroundings.context.findings.error(place, message, group)
@@ -210,7 +189,6 @@ export const everyEngine = (
   return surroundings.engines.values()
 }
 
-/** A customer of the job file on one engine from its own list. */
 const bindEngine = (
   surroundings: Surroundings,
   customer: {
@@ -251,10 +229,8 @@ const bindEngine = (
   }
 }
 
-/** A customer written in the job file itself. */
 export const bindInline = (
   surroundings: Surroundings,
-  binding: Binding,
   { index, value }: Item<typeof Customer.Type & { readonly id: string }>,
 ): void => {
   const { context, folder } = surroundings
@@ -265,7 +241,7 @@ export const bindInline = (
   warnOfLoginId(context, value.id, parameters, place)
   const tokenized = value.tokenized_access ?? false
   const bind = (at: Place, bound: EngineSettings & { readonly login: Login }) =>
-    add(surroundings, binding, at, {
+    add(surroundings, at, {
       customer_id: CustomerId.make(value.id),
       ...bound,
       source: placeText(at),
@@ -318,9 +294,6 @@ export const checkCustomer = (context: Context, { index, value }: Item<typeof Cu
   return true
 }
 
-// Binds a customer of a file to its engines: those of its row, or every engine of the job. A row may have its
-// own features, and a stored token instead of parameters, in columns that the job names.
-
 /** A feature that the engine has in the job keeps the settings it has there. */
 const featuresOf = (
   codes: ReadonlyArray<string> | undefined,
@@ -345,12 +318,7 @@ const checkRow = ({ context }: Surroundings, row: CustomerRow): void => {
   warnOfLoginId(context, row.customer_id, row.parameters, row.place)
 }
 
-export const bindRow = (
-  surroundings: Surroundings,
-  binding: Binding,
-  row: CustomerRow,
-  tokenized_access: boolean,
-): void => {
+export const bindRow = (surroundings: Surroundings, row: CustomerRow, tokenized_access: boolean): void => {
   checkRow(surroundings, row)
   const { engine_reference: reference, token, parameters } = row
   const login: Login =
@@ -366,6 +334,6 @@ export const bindRow = (
   for (const engine of engines) {
     const features = featuresOf(row.features, engine.features)
     const customer_id = CustomerId.make(row.customer_id)
-    add(surroundings, binding, row.place, { customer_id, ...engine, features, login, source })
+    add(surroundings, row.place, { customer_id, ...engine, features, login, source })
   }
 }

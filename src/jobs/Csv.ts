@@ -1,7 +1,6 @@
 /**
- * Rows of a CSV text as it streams in (RFC 4180: quotes, doubled quotes, line breaks inside quotes; LF,
- * CRLF or CR), each cell with its place, each cell a text: `007` stays `007`. The separator is a comma, or
- * a semicolon if the header has no comma, as spreadsheets in much of Europe write it.
+ * Rows of a CSV text as it streams in (RFC 4180; LF, CRLF or CR), each cell a text with its place: `007`
+ * stays `007`. The separator is a comma, or a semicolon if the header has no comma, as in much of Europe.
  */
 
 export interface CsvRow {

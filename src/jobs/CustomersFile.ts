@@ -4,16 +4,13 @@
  * read, empty cells and nulls are absent parameters, and problems are reported with line and column.
  */
 import { Effect, Predicate, Redacted, Result, Stream } from "effect"
-import { checkFile, noSuchFile, streamFile, type Place } from "../base/DurableFile.ts"
+import { checkFile, noSuchFile, streamFile, topOf, type Place } from "../base/DurableFile.ts"
 import { counted, nearestName } from "../base/Text.ts"
 import { CsvReader, cellsMax, type CsvRow } from "./Csv.ts"
 import type { Findings } from "./Problem.ts"
 import { looksLikeReference, parseReference, type ParameterSource } from "./Scalars.ts"
 import { CustomerId, EngineReference } from "../service/Ids.ts"
 import { repeatsKey } from "../service/ReadJson.ts"
-
-// The columns of a file of customers that are no login parameters: the ids of customer and engine, and those
-// that the job names for features and stored tokens.
 
 /** Columns that the job names, and where problems go. */
 interface NamedColumns {
@@ -25,7 +22,6 @@ interface NamedColumns {
 const idColumn = "customer_id"
 const engineColumn = "engine_reference"
 
-/** Whether the columns can be read as customers at all. */
 const checkColumns = (
   source: NamedColumns,
   columns: ReadonlyArray<string>,
@@ -81,15 +77,21 @@ export interface CustomerRow {
   readonly parameters: Readonly<Record<string, ParameterSource>>
   /** The row's own features; undefined: those of the job. */
   readonly features?: ReadonlyArray<string>
-  /** The name of a stored token. */
   readonly token?: string
 }
 
 interface CustomersSource extends NamedColumns {
   /** The path to open, and the path to show. */
   readonly path: string
-  readonly cells: Cells
+  /** Columns that hold references; undefined if the job does not list any. */
+  readonly references: ReadonlyArray<string> | undefined
+  /** The job file's folder: references to files are relative to it. */
+  readonly folder: string
   readonly onRow: (row: CustomerRow) => void
+}
+
+interface Reading extends CustomersSource {
+  readonly cells: Cells
 }
 
 /** Far more than a million customers need, and less than a mistake that fills a disk. */
@@ -100,9 +102,8 @@ const rowsMax = 1_000_000
 const lineMax = 1_000_000
 const depthMax = 64
 
-/** One row of any format, its values still as the file has them. */
 const takeRow = (
-  source: CustomersSource,
+  source: Reading,
   placeOf: (column: string) => Place,
   entries: Iterable<readonly [string, unknown]>,
 ): void => {
@@ -162,12 +163,12 @@ const readTexts = (source: CustomersSource, onText: (text: string) => void) =>
     )
     const read = yield* Effect.result(Effect.andThen(reading, decode()))
     if (Result.isFailure(read)) {
-      source.findings.error({ file: source.path, line: 1, column: 1 }, read.failure)
+      source.findings.error(topOf(source.path), read.failure)
     }
     return Result.isSuccess(read)
   })
 
-const readCsv = (source: CustomersSource) => {
+const readCsv = (source: Reading) => {
   const { findings, path } = source
   let header: ReadonlyArray<string> | undefined
   let usable = false
@@ -212,8 +213,7 @@ const readCsv = (source: CustomersSource) => {
     Effect.map((whole) => {
       if (!whole) return
       reader.end()
-      if (header === undefined && !told)
-        findings.error({ file: path, line: 1, column: 1 }, "the file is empty")
+      if (header === undefined && !told) findings.error(topOf(path), "the file is empty")
     }),
   )
 }
@@ -244,7 +244,7 @@ const isTooDeep = (value: unknown, levels: number): boolean =>
   value !== null &&
   (levels === 0 || Object.values(value).some((inner) => isTooDeep(inner, levels - 1)))
 
-const readNdjson = (source: CustomersSource) => {
+const readNdjson = (source: Reading) => {
   let rest = ""
   let lineNumber = 0
   const onLine = (line: string): void => {
@@ -276,14 +276,14 @@ const readNdjson = (source: CustomersSource) => {
 }
 
 /** DuckDB is loaded only for Parquet: a job without such a file starts without it. */
-const readParquet = (source: CustomersSource) =>
+const readParquet = (source: Reading) =>
   Effect.gen(function* () {
     const { readParquetRows } = yield* Effect.promise(() => import("./ParquetRows.ts"))
     const read = yield* Effect.result(
       readParquetRows(source.path, textColumns(source), { rowsMax, columnsMax: cellsMax, bytesMax }),
     )
     if (Result.isFailure(read)) {
-      return source.findings.error({ file: source.path, line: 1, column: 1 }, read.failure)
+      return source.findings.error(topOf(source.path), read.failure)
     }
     const placeOf = (line: number) => (): Place => ({ file: source.path, line, column: 1 })
     const { columns, rows } = read.success
@@ -311,41 +311,35 @@ const readerOf = (path: string) => {
   }
 }
 
-/** Calls `onRow` for every usable row; anything else in the file is a finding. */
+/**
+ * Calls `onRow` for every usable row; anything else in the file is a finding. `from` and `listed`: where the
+ * job names the file and its references. Returns whether the file itself has values of logins.
+ */
 export const readCustomersFile = Effect.fn("CustomersFile.read")(function* (
   source: CustomersSource,
   from: Place,
+  listed: Place,
 ) {
   const { findings, path } = source
+  const refuse = (message: string): boolean => (findings.error(from, message), false)
   const read = readerOf(path)
-  if (read === undefined)
-    return findings.error(from, "expected a file that ends in .csv, .ndjson, .jsonl or .parquet")
+  if (read === undefined) return refuse("expected a file that ends in .csv, .ndjson, .jsonl or .parquet")
   // A file that cannot be opened has no lines: the job file is what to correct.
   const checked = yield* Effect.result(checkFile(path, bytesMax))
   if (Result.isFailure(checked)) {
     const missing = checked.failure === noSuchFile
-    const message = missing
-      ? `there is no file \`${path}\``
-      : `\`${path}\` cannot be read (${checked.failure})`
-    return findings.error(from, message)
+    return refuse(
+      missing ? `there is no file \`${path}\`` : `\`${path}\` cannot be read (${checked.failure})`,
+    )
   }
-  yield* read(source)
-  source.cells.end()
+  const cells = makeCells(source, listed)
+  yield* read({ ...source, cells })
+  cells.end()
+  return cells.hasLogins()
 })
 
-// What the cells of a customers file mean. Somebody else may have typed them, so a cell is the value that
-// it shows and nothing else: only a column that the job lists under `references` is read for `env:` and
-// `file:`, and no cell ever names a command to run.
-
-interface CellRules {
-  /** Columns that hold references; undefined if the job does not list any. */
-  readonly references: ReadonlyArray<string> | undefined
-  /** The job file's folder: references to files are relative to it. */
-  readonly folder: string
-  readonly findings: Findings
-  /** Where the job lists the columns, or names the file. */
-  readonly from: Place
-}
+// Somebody else may have typed a cell, so it is the value that it shows: only a column that the job lists
+// under `references` is read for `env:` and `file:`, and no cell ever names a command to run.
 
 interface ColumnSeen {
   cells: number
@@ -360,7 +354,7 @@ const isAlike = (value: unknown): boolean => typeof value === "string" && looksL
 const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: Redacted.make(value) })
 
 /** One file's cells; `end` reports what only the whole file shows. */
-export const makeCells = ({ references, folder, findings, from }: CellRules) => {
+const makeCells = ({ references, folder, findings }: CustomersSource, listed: Place) => {
   const declared = new Set(references)
   let literals = 0
   const columns = new Map<string, ColumnSeen>()
@@ -416,11 +410,10 @@ export const makeCells = ({ references, folder, findings, from }: CellRules) => 
       if (columns.has(column)) continue
       const near = nearestName(column, [...columns.keys()])
       const hint = near === undefined ? "" : `; is it \`${near}\`?`
-      findings.error(from, `the file has no parameter column \`${column}\`${hint}`)
+      findings.error(listed, `the file has no parameter column \`${column}\`${hint}`)
     }
   }
 
-  /** Whether the file itself has values of logins. */
   const hasLogins = (): boolean => literals > 0
 
   return { read, end, hasLogins }

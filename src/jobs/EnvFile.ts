@@ -8,14 +8,13 @@ import { stat } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import { parseEnv } from "node:util"
 import { ConfigProvider, Effect, Redacted } from "effect"
-import { codeOf, readTextFile, type Problem } from "../base/DurableFile.ts"
+import { codeOf, readTextFile, topOf } from "../base/DurableFile.ts"
 import type { Findings } from "./Problem.ts"
 import type { Job } from "./Job.ts"
 import type { SecretReference } from "./Scalars.ts"
 
 /** As much as a job file. */
 const bytesMax = 64_000_000
-/** What its owner may do with it; nobody else may do anything. */
 const othersMask = 0o077
 
 /** The variables among `names` that the environment of this process has. */
@@ -52,8 +51,7 @@ const isOfOurGroup = ({ mode, uid, gid }: Stats): boolean =>
 export const checkLoginsFile = Effect.fnUntraced(function* (path: string, findings: Findings) {
   const mode = yield* Effect.orElseSucceed(openModeOf(path, isOfOurGroup), () => undefined)
   if (mode === undefined) return
-  const { message, ...place } = atTop(path, openToOthers(path, mode, "this file of logins"))
-  findings.error(place, message)
+  findings.error(topOf(path), openToOthers(path, mode, "this file of logins"))
 })
 
 /** Its variables that are not empty. Fails with a reason that repeats nothing of the file. */
@@ -67,7 +65,6 @@ export const readEnvFile = Effect.fnUntraced(function* (path: string) {
 })
 export type EnvFile = Effect.Success<ReturnType<typeof readEnvFile>>
 
-/** Why the variables of a file are not used, and what to do about it. */
 export const openToOthers = (path: string, mode: string, what = "this file"): string =>
   `other users can read or change ${what} (mode ${mode}), so it is not used: run \`chmod 600 ${path}\``
 
@@ -80,12 +77,7 @@ const isThere = (path: string) =>
     ),
   )
 
-const atTop = (file: string, message: string): Problem => ({ file, line: 1, column: 1, message })
-
-/**
- * The file that `--env-file` names, else the `.env` beside the job; nothing if there is none, or if it cannot
- * be read, which then is among the findings.
- */
+/** Nothing if there is no such file, or if it cannot be read, which then is among the findings. */
 export const readVariables = Effect.fnUntraced(function* (
   { folder, given }: { readonly folder: string; readonly given: string | undefined },
   findings: Findings,
@@ -94,8 +86,7 @@ export const readVariables = Effect.fnUntraced(function* (
   if (given === undefined && !(yield* isThere(path))) return undefined
   return yield* readEnvFile(path).pipe(
     Effect.catch((reason) => {
-      const { message, ...place } = atTop(path, `this file of variables cannot be read (${reason})`)
-      findings.error(place, message)
+      findings.error(topOf(path), `this file of variables cannot be read (${reason})`)
       return Effect.succeed(undefined)
     }),
   )
@@ -127,9 +118,7 @@ type Referring = Partial<
 
 const referenceTags: ReadonlySet<unknown> = new Set<SecretReference["_tag"]>(["Env", "File", "Exec"])
 
-/**
- * Every reference in a part of a job changed, wherever it is in it. Literals are redacted, and not opened.
- */
+/** Every reference in a part of a job changed. Literals are redacted, and not opened. */
 const changeIn = <A>(part: A, change: (one: SecretReference) => SecretReference): A => {
   if (Array.isArray(part)) return part.map((one) => changeIn<unknown>(one, change)) as A
   if (typeof part !== "object" || part === null || Redacted.isRedacted(part)) return part
@@ -159,22 +148,17 @@ export const referencesOf = (job: Referring): ReadonlyArray<SecretReference> => 
   return found
 }
 
-/** The names of variables that the references of a job need. */
 export const variablesOf = (job: Referring): ReadonlySet<string> => variableNames(referencesOf(job))
 
 export const variableNames = (references: ReadonlyArray<SecretReference>): ReadonlySet<string> =>
   new Set(references.flatMap((one) => (one._tag === "Env" ? [one.name] : [])))
 
-/** The job whose references to these variables name the file that has them. */
 const inFile = (job: Job, path: string, names: ReadonlySet<string>): Job => ({
   ...mapReferences(job, (one) => (one._tag === "Env" && names.has(one.name) ? { ...one, file: path } : one)),
   env_file: path,
 })
 
-/**
- * The job with its variables bound to their file. A file that others can read is refused if the job takes
- * anything from it, or if it was named on purpose.
- */
+/** A file that others can read is refused if the job takes anything from it, or if it was named. */
 export const bindVariables = Effect.fnUntraced(function* (
   job: Job,
   { file, lookUp, taken }: Environment,
@@ -184,5 +168,5 @@ export const bindVariables = Effect.fnUntraced(function* (
   yield* lookUp(variablesOf(job))
   const { path, openMode } = file
   if (openMode === undefined || (taken.size === 0 && !isNamed)) return inFile(job, path, taken)
-  return yield* Effect.fail(atTop(path, openToOthers(path, openMode)))
+  return yield* Effect.fail({ ...topOf(path), message: openToOthers(path, openMode) })
 })

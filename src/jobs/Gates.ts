@@ -1,11 +1,10 @@
 /**
- * What a job asks of its tables: folders of SQL (its models, and the tests of its gates), and how old data
- * may get. The SQL is read with the job, so that a run uses one text of each, and a folder that is missing
- * stops the job before anything starts. `tables/AskGates.ts` asks.
+ * What a job asks of its tables: folders of SQL (models, tests of gates), and how old data may get. The SQL
+ * is read with the job, so that a run uses one text of each. `tables/AskGates.ts` asks.
  */
 import { Effect, FileSystem, Result } from "effect"
 import { join } from "node:path"
-import { readTextFile, type Place } from "../base/DurableFile.ts"
+import { readTextFile, topOf, type Place } from "../base/DurableFile.ts"
 import { given } from "../base/Schemas.ts"
 import { suggestion } from "../base/Text.ts"
 import type { Freshness, FreshnessLimits, Gates, SqlFile } from "./Job.ts"
@@ -20,7 +19,6 @@ const bytesMax = 1_000_000
 const namePattern = /^[a-z][a-z0-9_]{0,62}$/
 const nameRule = "a-z, 0-9 and _, starting with a letter, at most 63 characters"
 
-/** Where the folder is named in the job file, and where problems of it go. */
 interface SqlFolderAt {
   readonly findings: Findings
   /** The job file's. */
@@ -29,7 +27,7 @@ interface SqlFolderAt {
 }
 
 const readSqlFile = Effect.fnUntraced(function* (findings: Findings, file: string, name: string) {
-  const start: Place = { file, line: 1, column: 1 }
+  const start = topOf(file)
   if (!namePattern.test(name)) {
     findings.error(start, `the name of a file of SQL is ${nameRule}`)
     return []
@@ -101,7 +99,6 @@ const isNothing = ({ warnDays, errorDays }: FreshnessLimits): boolean =>
 const isTurned = ({ warnDays, errorDays }: FreshnessLimits): boolean =>
   warnDays !== undefined && errorDays !== undefined && warnDays > errorDays
 
-/** The limits of a job that uses these engines; what is wrong with them goes to the findings. */
 export const readFreshness = (
   { document, findings }: Context,
   written: Settings["freshness"],

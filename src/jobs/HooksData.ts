@@ -1,10 +1,10 @@
 /**
  * The pairs of `hooks_extra_data`, which the service appends to every webhook address and which must never
- * hold a secret (4.1). Every pair of a job is compared with every login value of every customer: one
- * customer's password in the pairs of an engine would be in the webhook addresses of all customers. No
- * message repeats a value.
+ * hold a secret (4.1). Each is compared with every login value of every customer: one customer's password in
+ * the pairs of an engine would be in the webhook addresses of all customers. No message repeats a value.
  */
 import { Predicate, Redacted } from "effect"
+import type { Path } from "../base/Schemas.ts"
 import type { Item } from "./Assignments.ts"
 import type { Assignment, HookPair, Job } from "./Job.ts"
 import type { Context, Findings } from "./Problem.ts"
@@ -12,9 +12,8 @@ import type { SecretReference } from "./Scalars.ts"
 import type { Customer, JobEngine } from "./ServiceSettings.ts"
 import { isDigits, isInsideSize, leavesOf } from "../privacy/KnownSecrets.ts"
 
-// Finds known secrets in texts that leave this machine and must not contain one: as the whole text or
-// inside it, in any case, with white space around it, percent-encoded, in base64 or in hexadecimal. Pure;
-// the time for one text does not grow with the number of secrets.
+// Finds known secrets in texts that leave this machine, whole or inside, in any case and encoding. The time
+// for one text does not grow with the number of secrets.
 
 const keepings = ["value", "reference", "password"] as const
 type Keeping = (typeof keepings)[number]
@@ -24,10 +23,7 @@ interface KnownSecret {
   readonly value: unknown
   /** Safe to show. */
   readonly whose: string
-  /**
-   * A password by its form or by the name of its field; or at least a value kept elsewhere; or any other
-   * value of a login, which may be a harmless word too.
-   */
+  /** Its form or its name says so; or it is kept elsewhere; or it may be a harmless word too. */
   readonly kept: Keeping
 }
 
@@ -121,8 +117,6 @@ export const makeSecretFinder = (secrets: Iterable<KnownSecret>) => {
   }
 }
 
-type Path = ReadonlyArray<PropertyKey>
-
 /** Every pair in the file with its place, whether an assignment uses it or not. */
 export const hookPairs = (
   { document }: Context,
@@ -148,7 +142,6 @@ export const hookPairs = (
 
 const secretName = /passw|passphrase|contrase|secret|clave|\bpin\b|_pin$|^pin_|token|\botp\b/i
 
-/** Whether a field's name alone says that it holds a secret. */
 export const namesSecret = (name: string): boolean => secretName.test(name)
 
 /** A key of a mapping may be a value with a misplaced colon: only what looks like a name is shown. */

@@ -66,41 +66,31 @@ export interface HookPair {
   readonly place: Place
 }
 
-/** What a run may be told of. */
 export type NotifyEvent = (typeof notifyEvents)[number]
 
-/**
- * Who is told of a run: an address, a watchdog that expects a ping, a program. `name` is its place in the
- * job.
- */
+interface Notified {
+  readonly name: string
+  readonly on: ReadonlyArray<NotifyEvent>
+}
+
+/** Who is told of a run; `name` is its place in the job. A mail server's address has the login in it. */
 export type Receiver =
-  | {
+  | (Notified & {
       readonly _tag: "Url"
-      readonly name: string
-      readonly on: ReadonlyArray<NotifyEvent>
       readonly address: SecretReference
       readonly format: "json" | "slack"
-    }
+    })
   | { readonly _tag: "Ping"; readonly name: string; readonly address: SecretReference }
-  | {
+  | (Notified & {
       readonly _tag: "Email"
-      readonly name: string
-      readonly on: ReadonlyArray<NotifyEvent>
-      /** Of the mail server, with the login. */
       readonly address: SecretReference
       readonly from: string
       readonly to: ReadonlyArray<string>
-    }
-  | {
-      readonly _tag: "Command"
-      readonly name: string
-      readonly on: ReadonlyArray<NotifyEvent>
-      readonly argv: ReadonlyArray<string>
-    }
+    })
+  | (Notified & { readonly _tag: "Command"; readonly argv: ReadonlyArray<string> })
 
 /** Where logs, metrics and traces of a run go; every run keeps its metrics in its own folder too. */
 export interface Telemetry {
-  /** An address, or where to find it. */
   readonly otlp?: SecretReference | string
   readonly headers?: SecretReference
   readonly prometheus?: string
@@ -108,7 +98,6 @@ export interface Telemetry {
   readonly customer_ids: boolean
 }
 
-/** A file of SQL that the job brings. */
 export interface SqlFile {
   /** The file's name without `.sql`. */
   readonly name: string
@@ -135,12 +124,6 @@ export interface FreshnessLimits {
 export interface Freshness extends FreshnessLimits {
   /** Engines with limits of their own, those of the job included where they have none. */
   readonly engines?: Readonly<Record<string, FreshnessLimits>>
-}
-
-/** A job that this one follows if both are given together, and where that is written. */
-interface JobAfter {
-  readonly job: string
-  readonly place: Place
 }
 
 /** Settings that a job has in another form, or by another name; all others are in it as they are written. */
@@ -174,29 +157,23 @@ export interface Job extends AsWritten {
   readonly name: string
   /** The file's path as given, for messages and for `rerun`. */
   readonly path: string
-  /** The file of variables that belongs to the job, if there is one. */
   readonly env_file?: string
   readonly service: ServiceTarget
-  /** Absent if it follows no other. */
-  readonly after?: ReadonlyArray<JobAfter>
+  /** Jobs that this one follows if they are given together, and where that is written; absent if none. */
+  readonly after?: ReadonlyArray<{ readonly job: string; readonly place: Place }>
   /** Jobs whose place it takes; absent if the file names none. */
   readonly replaces?: ReadonlyArray<string>
   /** A new run needs this share of the customers of the run before it, from 0 to 1. */
   readonly customersShareMin?: number
   readonly share: "none" | "group"
-  /** Which folders of Parquet a version has beside the database. */
   readonly parquet: ReadonlyArray<(typeof parquetFolders)[number]>
-  /** Downloaded documents get names for people. */
   readonly namesDocuments?: true
   /** The folder with the job's own record schemas, in `records/`, and results sources. */
   readonly schemas?: string
-  /** What a new version of the tables must pass; nothing is asked without it. */
   readonly gates?: Gates
-  /** Without it, no data is too old. */
   readonly freshness?: Freshness
   /** How often finished tasks are published while the run continues; absent: only at its end. */
   readonly publishEvery?: Duration.Duration
-  /** Its own views and tables; absent if it names no folder of them. */
   readonly models?: ReadonlyArray<SqlFile>
   readonly notify: ReadonlyArray<Receiver>
   /** Where the job says what, by the name of a receiver, `telemetry.otlp` or `telemetry.headers`. */
@@ -204,10 +181,7 @@ export interface Job extends AsWritten {
   /** Without it nothing is measured and nothing leaves. */
   readonly telemetry?: Telemetry
   readonly assignments: ReadonlyArray<Assignment>
-  /**
-   * The endpoints that results are read from, in this order: the built-in rows first, as changed by the job's
-   * folder; then its own rows, by name.
-   */
+  /** The built-in ones first, as changed by the job's folder; then its own, by name. */
   readonly sources: ReadonlyArray<ResultsSource>
   readonly hooks: ReadonlyArray<HookPair>
   readonly tokens_key: SecretReference | undefined
@@ -236,13 +210,11 @@ const nameMax = 64
 /** The name under which `acquaint` runs one assignment of a job. */
 export const acquaintName = (job: string): string => `acquaint-${job}`.slice(0, nameMax)
 
-/** Equal for two that are alike. */
 export const embeddedKey = ({ seed, speed, faults, reading }: Embedded): string =>
   JSON.stringify([seed, speed, faults, reading])
 
-// The order in which jobs that are given together take their turns (`after` in a job file): pure. A job comes
-// after the jobs that it names, else where it was given. A job that would have to wait for itself is a
-// problem of its file; one that is not given has nothing to be waited for.
+// The order of jobs that are given together: each comes after those that it names in `after`, else where it
+// was given. A circle is a problem of the file; a job that is not given has nothing to be waited for.
 
 export type OrderedJob = Pick<Job, "name" | "after">
 
@@ -264,13 +236,8 @@ const circleFrom = (
   return undefined
 }
 
-interface OrderProblems {
-  readonly errors: ReadonlyArray<Problem>
-  readonly warnings: ReadonlyArray<Problem>
-}
-
 /** What is wrong with the `after` of jobs that are given together; each circle is told once. */
-export const orderProblems = (given: ReadonlyArray<OrderedJob>): OrderProblems => {
+export const orderProblems = (given: ReadonlyArray<OrderedJob>) => {
   const jobs = new Map(given.map((job) => [job.name, job]))
   const errors: Array<Problem> = []
   const warnings: Array<Problem> = []

@@ -1,29 +1,20 @@
 /**
  * Job files: from YAML to `Job`, or every error at once as `file:line:column: message`. Nothing is resolved
- * here and no network is used: secrets stay references, literals are redacted immediately, and no message
- * repeats a value.
+ * here: secrets stay references, literals are redacted immediately, and no message repeats a value.
  */
 import { dirname } from "node:path"
 import { Duration, Effect, Predicate, Schema, SchemaAST, Struct } from "effect"
-import { readTextFile } from "../base/DurableFile.ts"
+import { readTextFile, topOf, type Place } from "../base/DurableFile.ts"
 import { given, missingKey } from "../base/Schemas.ts"
 import { counted } from "../base/Text.ts"
 import * as Assignments from "./Assignments.ts"
 import { bindRow, warnOfResemblance, type Item } from "./Assignments.ts"
-import { makeCells, readCustomersFile } from "./CustomersFile.ts"
-import {
-  bindVariables,
-  checkLoginsFile,
-  makeEnvironment,
-  readVariables,
-  referencesOf,
-  variableNames,
-} from "./EnvFile.ts"
-import type { Environment } from "./EnvFile.ts"
+import { readCustomersFile, type CustomerRow } from "./CustomersFile.ts"
+import * as Env from "./EnvFile.ts"
 import { readFreshness, readOwnSql } from "./Gates.ts"
 import { checkHooks, hookPairs, keysOf, secretsOfLogin } from "./HooksData.ts"
 import { notAsWritten, type HookPair, type Job, type ServiceTarget } from "./Job.ts"
-import { alarmPlacesOf, readReceivers, readTelemetry } from "./Notify.ts"
+import { readReceivers, readTelemetry } from "./Notify.ts"
 import { JobInvalid, decodePart, makeFindings, readDocument, unknownKey, variablesIn } from "./Problem.ts"
 import type { Context } from "./Problem.ts"
 import { loadResultsSources } from "./ResultsSources.ts"
@@ -41,14 +32,13 @@ import { JobFile, type Settings } from "./Settings.ts"
 import { isInsideSize } from "../privacy/KnownSecrets.ts"
 import { CustomerId, SessionId } from "../service/Ids.ts"
 
-// Which service a job runs against, taking the environment into account: NIGHTJAR_BASE_URL,
-// NIGHTJAR_FLOWS_URL and NIGHTJAR_APP_SECRET override what the file says, and NIGHTJAR_BASE_URL turns
+// NIGHTJAR_BASE_URL, NIGHTJAR_FLOWS_URL and NIGHTJAR_APP_SECRET override what the file says; the first turns
 // `service: sandbox` into a remote one.
 
 type Entry = typeof Service.Type
 type RemoteEntry = Exclude<Entry, "sandbox">
 
-export const overrides = {
+const overrides = {
   base_url: "NIGHTJAR_BASE_URL",
   flows_url: "NIGHTJAR_FLOWS_URL",
   app_secret: "NIGHTJAR_APP_SECRET",
@@ -68,7 +58,7 @@ const embedded = (entry: Entry, folder: string): ServiceTarget => {
 }
 
 /** Undefined after its errors went to the findings. */
-export const resolveTarget = (
+const resolveTarget = (
   context: Context,
   entry: Entry | undefined,
   { environment, folder }: Surroundings,
@@ -164,9 +154,6 @@ const checkNumberOfCustomers = (
     )
 }
 
-// The keys that the program itself uses, as a job names them: of the token store, and of the pseudonyms in
-// the published tables, with what a job must not be called if its tables may not name a customer.
-
 /** A run's id begins with the job's name and is published: it may contain no customer's id. */
 const checkName = (
   { document, findings }: Context,
@@ -182,7 +169,6 @@ const checkName = (
     )
 }
 
-/** The keys that the program itself uses: of the token store and of the pseudonyms. */
 const readKeys = (
   context: Context,
   { name, tokens, pseudonyms: written }: Pick<Settings, "tokens" | "pseudonyms"> & Pick<Parts, "name">,
@@ -245,7 +231,7 @@ const readSource = (path: string) =>
   readTextFile(path, bytesMax).pipe(
     Effect.mapError((reason) => {
       const message = `the job file cannot be read (${reason})`
-      return new JobInvalid({ problems: [{ file: path, line: 1, column: 1, message }], warnings: [] })
+      return new JobInvalid({ problems: [{ ...topOf(path), message }], warnings: [] })
     }),
   )
 
@@ -253,7 +239,6 @@ const deltaGone =
   "`delta` no longer has an effect, and no Delta logs are written: Spark and others read the Parquet " +
   "files, tables/<table>/**/*.parquet"
 
-/** What the schema of one setting does not say. */
 const checkSettings = ({ document, findings }: Context, { polling, retry, output }: Parts): void => {
   if (output.delta !== undefined) findings.warn(document.place(["output", "delta"], "key"), deltaGone)
   if (Duration.isGreaterThan(polling.min, polling.max))
@@ -291,45 +276,36 @@ const bindCustomers = Effect.fnUntraced(function* (
     readonly service: Job["service"] | undefined
   },
 ) {
-  const binding = Assignments.emptyBinding()
   const surroundings: Assignments.Surroundings = {
     context,
     folder,
     engines: Assignments.readJobEngines(context, parts.engines),
     ...named,
+    assignments: [],
+    places: new Map(),
+    tokens: new Map(),
   }
   for (const item of parts.customers) {
     if (context.findings.isFull()) break
     if (!Assignments.checkCustomer(context, item)) continue
     const { id, from, references, tokenized_access, features_column, token_column } = item.value
     if (from === undefined) {
-      if (id !== undefined)
-        Assignments.bindInline(surroundings, binding, { ...item, value: { ...item.value, id } })
+      if (id !== undefined) Assignments.bindInline(surroundings, { ...item, value: { ...item.value, id } })
       continue
     }
-    const { findings, document } = context
-    const fromPlace = document.place([
-      "customers",
-      item.index,
-      references === undefined ? "from" : "references",
-    ])
+    const { findings } = context
+    const placeOf = (key: string) => context.document.place(["customers", item.index, key])
     const path = beside(folder, from)
-    const cells = makeCells({ references, folder, findings, from: fromPlace })
-    yield* readCustomersFile(
-      {
-        path,
-        cells,
-        features_column,
-        token_column,
-        findings,
-        onRow: (row) => bindRow(surroundings, binding, row, tokenized_access ?? false),
-      },
-      document.place(["customers", item.index, "from"]),
+    const onRow = (row: CustomerRow) => bindRow(surroundings, row, tokenized_access ?? false)
+    const hasLogins = yield* readCustomersFile(
+      { path, references, folder, features_column, token_column, findings, onRow },
+      placeOf("from"),
+      placeOf(references === undefined ? "from" : "references"),
     )
     // The logins of the embedded service open nothing.
-    if (cells.hasLogins() && service?._tag !== "Embedded") yield* checkLoginsFile(path, findings)
+    if (hasLogins && service?._tag !== "Embedded") yield* Env.checkLoginsFile(path, findings)
   }
-  return binding.assignments
+  return surroundings.assignments
 })
 
 const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions"] => {
@@ -347,27 +323,23 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
   })
 }
 
-/** Those that the job lists, and those that its customers name. */
 const enginesOf = ({ engines }: Parts, assignments: Job["assignments"]): ReadonlySet<string> =>
   new Set([
     ...engines.map(({ value }) => (Predicate.isString(value) ? value : value.reference)),
     ...assignments.map(({ engine_reference }) => engine_reference),
   ])
 
-/**
- * Compares the pairs with the values known here: values written in the job, and environment variables.
- * Files and commands are compared when a plan is made.
- */
+/** With literals and variables, which are known here; a plan compares files and commands. */
 const checkHooksNow = Effect.fnUntraced(function* (
   { findings }: Context,
   pairs: ReadonlyArray<HookPair>,
   assignments: Job["assignments"],
   keys: ReturnType<typeof keysOf>,
-  lookUp: Environment["lookUp"],
+  lookUp: Env.Environment["lookUp"],
 ) {
   if (pairs.length === 0) return
-  const references = [...referencesOf({ assignments }), ...keys.map(({ reference }) => reference)]
-  const environment = yield* lookUp(variableNames(references))
+  const references = [...Env.referencesOf({ assignments }), ...keys.map(({ reference }) => reference)]
+  const environment = yield* lookUp(Env.variableNames(references))
   const valueOf = (one: SecretReference) => (one._tag === "Env" ? environment.get(one.name) : undefined)
   const secrets = assignments.flatMap((assignment) => secretsOfLogin(assignment, valueOf))
   const ours = keys.map(({ reference, whose }) => ({
@@ -379,16 +351,15 @@ const checkHooksNow = Effect.fnUntraced(function* (
 })
 
 /**
- * A file's path as given; references and files in it are relative to its folder. `envFile`: the file of
- * variables, if it is not the `.env` in that folder. `part`: some of its customers will do; `min_customers`
- * is about its nights.
+ * References and files in it are relative to its folder. `envFile`: the file of variables, if not the `.env`
+ * there. `part`: some of its customers will do; `min_customers` is about its nights.
  */
 export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, envFile?: string, part = false) {
   const source = yield* readSource(path)
   const findings = makeFindings()
   const folder = dirname(path)
-  const variables = yield* readVariables({ folder, given: envFile }, findings)
-  const known = makeEnvironment(variables)
+  const variables = yield* Env.readVariables({ folder, given: envFile }, findings)
+  const known = Env.makeEnvironment(variables)
   const environment = yield* known.lookUp([...variablesIn(source), ...Object.values(overrides)])
   const document = readDocument({ file: path, source, schema: JobFile.ast, environment, findings })
   const context: Context = { document, findings }
@@ -405,7 +376,8 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     parts.service === undefined && Object.hasOwn(root, "service")
       ? undefined
       : resolveTarget(context, parts.service, { environment, folder })
-  const notify = readReceivers(context, parts.notify, folder, parts)
+  const alarmPlaces = new Map<string, Place>()
+  const notify = readReceivers(context, parts.notify, folder, parts, alarmPlaces)
   const assignments = yield* bindCustomers(context, parts, {
     folder,
     service,
@@ -434,8 +406,8 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     ...ownSql,
     ...freshness,
     ...keys,
-    ...alarmPlacesOf(context, notify, telemetry !== undefined),
-    ...(telemetry === undefined ? {} : { telemetry: readTelemetry(telemetry, folder) }),
+    ...(telemetry && { telemetry: readTelemetry(context, telemetry, folder, alarmPlaces) }),
+    ...(alarmPlaces.size > 0 && { alarmPlaces }),
     name,
     path,
     service,
@@ -446,7 +418,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
     sessions,
   }
   const warnings = findings.warnings()
-  const bound = yield* bindVariables(job, known, envFile !== undefined).pipe(
+  const bound = yield* Env.bindVariables(job, known, envFile !== undefined).pipe(
     Effect.mapError((problem) => new JobInvalid({ problems: [problem], warnings })),
   )
   return { job: bound, warnings }

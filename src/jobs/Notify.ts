@@ -4,9 +4,10 @@
  * the environment says.
  */
 import { Predicate } from "effect"
+import type { Place } from "../base/DurableFile.ts"
 import { given } from "../base/Schemas.ts"
 import type { Item } from "./Assignments.ts"
-import type { Job, NotifyEvent, Receiver, Telemetry } from "./Job.ts"
+import type { Job, Receiver, Telemetry } from "./Job.ts"
 import type { Context } from "./Problem.ts"
 import { beside, parseReference } from "./Scalars.ts"
 import { notifyEvents, type Settings } from "./Settings.ts"
@@ -25,22 +26,22 @@ const keysWritten = ({ document }: Context, index: number): ReadonlySet<string> 
   return new Set(Predicate.isObject(entry) ? Object.keys(entry) : [])
 }
 
-/** The receivers of a job; what is wrong with one goes to the findings. */
 export const readReceivers = (
   context: Context,
   items: ReadonlyArray<Item<Entry>>,
   folder: string,
   times: Pick<Job, "night" | "deadline">,
+  places: Map<string, Place>,
 ): ReadonlyArray<Receiver> => {
   const { document, findings } = context
   if (items.length > receiversMax)
     findings.error(document.place(["notify"], "key"), `\`notify\` has more than ${receiversMax} entries`)
   return items.flatMap(({ index, value }) => {
-    const { on = notifyEvents, url, ping, email, command, format, from, to } = value
     const complain = (message: string) => findings.error(document.place(["notify", index]), message)
-    if (command?.length === 0) complain("`command` names no program")
+    if (value.command?.length === 0) complain("`command` names no program")
     const written = keysWritten(context, index)
-    if (["url", "ping", "email", "command"].filter((key) => written.has(key)).length !== 1)
+    const [key, ...others] = ["url", "ping", "email", "command"].filter((one) => written.has(one))
+    if (key === undefined || others.length > 0)
       return (complain("an entry needs exactly one of `url`, `ping`, `email` and `command`"), [])
     checkEnvelope(value, written, complain)
     if (written.has("format") && !written.has("url")) complain("`format` belongs to `url`")
@@ -51,11 +52,12 @@ export const readReceivers = (
         document.place(["notify", index, "on"]),
         "`late` is never sent: the job has neither `night` nor `deadline`",
       )
-    return receiverOf({ on, url, ping, email, command, format, from, to }, index, folder)
+    const name = `notify[${index}]`
+    places.set(name, document.place(["notify", index, key]))
+    return receiverOf(value, name, folder)
   })
 }
 
-/** Whom an e-mail is from, and for whom it is. */
 const checkEnvelope = (
   { to = [] }: Entry,
   written: ReadonlySet<string>,
@@ -67,23 +69,8 @@ const checkEnvelope = (
     complain(`\`to\` has 1 to ${recipientsMax} addresses`)
 }
 
-const receiverOf = (
-  {
-    on,
-    url,
-    ping,
-    email,
-    command,
-    from = "",
-    to = [],
-    format = "json",
-  }: { on: ReadonlyArray<NotifyEvent> } & {
-    readonly [Key in Exclude<keyof Entry, "on">]: Entry[Key] | undefined
-  },
-  index: number,
-  folder: string,
-): ReadonlyArray<Receiver> => {
-  const name = `notify[${index}]`
+const receiverOf = (written: Entry, name: string, folder: string): ReadonlyArray<Receiver> => {
+  const { on = notifyEvents, url, ping, email, command, from = "", to = [], format = "json" } = written
   if (command !== undefined) return command.length === 0 ? [] : [{ _tag: "Command", name, on, argv: command }]
   const address = parseReference(url ?? ping ?? email ?? "", folder)
   if (address === undefined) return []
@@ -91,29 +78,14 @@ const receiverOf = (
   return [url === undefined ? { _tag: "Ping", name, address } : { _tag: "Url", name, on, address, format }]
 }
 
-/** For messages about what a reference leads to, which is known only when it is resolved. */
-export const alarmPlacesOf = (
-  { document }: Context,
-  receivers: ReadonlyArray<Receiver>,
-  hasTelemetry: boolean,
-): Pick<Job, "alarmPlaces"> => {
-  const keys = { Url: "url", Ping: "ping", Email: "email", Command: "command" } as const
-  const ofReceivers = receivers.map(
-    ({ _tag, name }) =>
-      [name, document.place(["notify", Number(name.replace(/\D/g, "")), keys[_tag]])] as const,
-  )
-  const ofTelemetry = (["otlp", "headers"] as const).map(
-    (key) => [`telemetry.${key}`, document.place(["telemetry", key])] as const,
-  )
-  const places = [...ofReceivers, ...(hasTelemetry ? ofTelemetry : [])]
-  return places.length === 0 ? {} : { alarmPlaces: new Map(places) }
-}
-
-/** Paths and references are relative to the job file's folder. */
+/** Paths and references are relative to the folder; `places` are for messages about what they lead to. */
 export const readTelemetry = (
+  { document }: Context,
   { otlp, headers, prometheus, customer_ids }: Exclude<Settings["telemetry"], undefined>,
   folder: string,
+  places: Map<string, Place>,
 ): Telemetry => {
+  for (const key of ["otlp", "headers"]) places.set(`telemetry.${key}`, document.place(["telemetry", key]))
   return given({
     otlp: otlp && (parseReference(otlp, folder) ?? otlp),
     headers: headers === undefined ? undefined : parseReference(headers, folder),

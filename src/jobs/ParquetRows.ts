@@ -1,50 +1,36 @@
 /**
- * A Parquet file's rows in the order of the file, through a DuckDB of their own that lives in memory for as
- * long as the reading takes. The named columns arrive as strings, whatever their type; other numbers that
- * JavaScript cannot hold are strings too. A few kilobytes of Parquet may hold billions of values, so their
- * number is checked before any are read.
+ * A Parquet file's rows in the order of the file, through a DuckDB in memory. The named columns arrive as
+ * strings, whatever their type; other numbers that JavaScript cannot hold are strings too. A few kilobytes
+ * may hold billions of values, so their number is checked before any are read.
  */
 import { Effect } from "effect"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier } from "../base/DuckDbFailed.ts"
 
-export interface ParquetBounds {
-  readonly rowsMax: number
-  readonly columnsMax: number
-  /** Of all values, as text. */
-  readonly bytesMax: number
-}
+/** `bytesMax`: of all values, as text. */
+type Bounds = Readonly<Record<"rowsMax" | "columnsMax" | "bytesMax", number>>
 
-/** Why a readable file is not accepted, in words for people. */
-class Refused {
-  readonly reason: string
-  constructor(reason: string) {
-    this.reason = reason
-  }
-}
-
+/** Fails with why a readable file is not accepted. */
 const measure = Effect.fnUntraced(function* (
   connection: Connection,
   path: string,
-  { rowsMax, columnsMax, bytesMax }: ParquetBounds,
+  { rowsMax, columnsMax, bytesMax }: Bounds,
 ) {
   const { columns } = yield* connection.query("SELECT * FROM read_parquet(?) LIMIT 0", [path])
-  if (columns.length > columnsMax)
-    return yield* Effect.fail(new Refused(`the file has more than ${columnsMax} columns`))
+  if (columns.length > columnsMax) return yield* Effect.fail(`the file has more than ${columnsMax} columns`)
   const sizes = columns.map(({ name }) => `coalesce(sum(strlen(CAST(${identifier(name)} AS VARCHAR))), 0)`)
   const { rows } = yield* connection.query(
     `SELECT count(*), CAST(${sizes.join(" + ")} AS DOUBLE) FROM (FROM read_parquet(?) LIMIT ${rowsMax + 1})`,
     [path],
   )
   const [count, bytes] = rows[0] ?? []
-  if (Number(count) > rowsMax)
-    return yield* Effect.fail(new Refused(`the file has more than ${rowsMax} rows`))
+  if (Number(count) > rowsMax) return yield* Effect.fail(`the file has more than ${rowsMax} rows`)
   if (Number(bytes) > bytesMax)
-    return yield* Effect.fail(new Refused(`the file contains more than ${bytesMax / 1e6} MB of values`))
+    return yield* Effect.fail(`the file contains more than ${bytesMax / 1e6} MB of values`)
   return columns
 })
 
-export const readParquetRows = (path: string, texts: ReadonlyArray<string>, bounds: ParquetBounds) =>
+export const readParquetRows = (path: string, texts: ReadonlyArray<string>, bounds: Bounds) =>
   Effect.gen(function* () {
     const database = yield* DuckDb
     const connection = yield* database.open({
@@ -62,7 +48,5 @@ export const readParquetRows = (path: string, texts: ReadonlyArray<string>, boun
     Effect.map(({ columns, rows }) => ({ columns: columns.map(({ name }) => name), rows })),
     Effect.scoped,
     Effect.provide(DuckDb.layer),
-    Effect.mapError((error) =>
-      error instanceof Refused ? error.reason : "the file cannot be read as Parquet",
-    ),
+    Effect.mapError((error) => (typeof error === "string" ? error : "the file cannot be read as Parquet")),
   )

@@ -8,7 +8,6 @@
 // returns undefined for a text that does not have the form, and otherwise whether its check digits are right.
 
 interface Checked {
-  /** With its article, for messages. */
   readonly kind: string
   readonly right: boolean
 }
@@ -31,10 +30,7 @@ const checkPersonNumber = (text: string): Checked | undefined => {
   return undefined
 }
 
-/**
- * CIF: a letter for the kind of entity, two digits for the province, five for the number, and a control
- * digit or letter.
- */
+/** A letter for the kind of entity, seven digits, and a control digit or letter. */
 const checkCif = (text: string): Checked | undefined => {
   const parts = /^([ABCDEFGHJNPQRSUVW])([0-9]{7})([0-9A-J])$/.exec(text)
   if (parts === null) return undefined
@@ -69,7 +65,6 @@ const ibanLengths: ReadonlyMap<string, number> = new Map(
     .map((entry) => [entry.slice(0, 2), Number(entry.slice(2))] as const),
 )
 
-/** The remainder of a number of any length. */
 const remainder = (digits: string, divisor: number): number => {
   let rest = 0
   for (const digit of digits) rest = (rest * 10 + Number(digit)) % divisor
@@ -88,10 +83,7 @@ const checkIban = (text: string): Checked | undefined => {
   return { kind: "an account number (IBAN)", right: remainder(digits, 97) === 1 }
 }
 
-/**
- * The number of an insured person: two digits for the province (66 abroad), seven or eight for the number,
- * two control digits. `text` has no separators.
- */
+/** Two digits for the province (66 abroad), seven or eight for the number, two control digits. */
 const checkSocialSecurity = (text: string): Checked | undefined => {
   const parts = /^(\d{2})(\d{7,8})(\d{2})$/.exec(text)
   if (parts === null || text.length !== 12) return undefined
@@ -156,7 +148,6 @@ const resembles = (kind: string): PersonalDataVerdict => ({ _tag: "Resembles", k
 
 const email = /^[^\s@"]+@[^\s@".]+(?:\.[^\s@".]+)+$/
 
-/** Separators that people write between the digits of a number. */
 const separators = /[-.\s/_·‐-―]/g
 
 /**

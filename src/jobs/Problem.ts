@@ -2,16 +2,15 @@
  * What is wrong with a job: every problem has a file, a line and a column, and says what to do without ever
  * repeating a value; names of keys, engines and features are not values.
  */
-import { Predicate, Result, Schema, type SchemaAST } from "effect"
+import { Predicate, Result, Schema } from "effect"
 import { Problem, renderProblem, type Place } from "../base/DurableFile.ts"
-import { findingsOf } from "../base/Schemas.ts"
+import { findingsOf, type Path } from "../base/Schemas.ts"
 import { nearestName, suggestion } from "../base/Text.ts"
-import { readYamlText, type Replace, type YamlDocument } from "../base/YamlText.ts"
+import { readYamlText, type Replace, type YamlDocument, type YamlText } from "../base/YamlText.ts"
 
 /** The job cannot be run as it is written: every error at once, in the order of the files. */
 export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {
   problems: Schema.Array(Problem),
-  /** What would only have been a warning. */
   warnings: Schema.Array(Problem),
 }) {
   override get message(): string {
@@ -49,10 +48,7 @@ const makeList = () => {
   return { add, all, isFull: () => found.length > problemsMax }
 }
 
-/**
- * Collects findings along the way, so that all problems are reported at once. Findings of one `group` in
- * one file are reported once, with a count: a file may have 100,000 rows.
- */
+/** Findings of one `group` in one file are reported once, with a count: a file may have 100,000 rows. */
 export const makeFindings = () => {
   const errors = makeList()
   const warnings = makeList()
@@ -67,24 +63,15 @@ export const makeFindings = () => {
 }
 export type Findings = ReturnType<typeof makeFindings>
 
-/** Files in the order of their first problem; within a file, top to bottom. */
 const inOrder = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> =>
   [...Map.groupBy(problems, ({ file }) => file).values()].flatMap((same) => same.sort(byPlace))
-
-// Decodes one part of a job file and turns what its schema refuses into findings: one sentence each, at the
-// key or value that is wrong, in YAML terms rather than types, and without the value.
-
-type Path = ReadonlyArray<PropertyKey>
 
 export interface Context {
   readonly document: YamlDocument
   readonly findings: Findings
 }
 
-/**
- * A key is quoted only if it looks like one: without a space, `{ password:secret }` is a key too, and so is
- * a value whose key was forgotten.
- */
+/** A key is quoted only if it looks like one: without a space, `{ password:secret }` is a key too. */
 export const unknownKey = (key: string, known: ReadonlyArray<string>): string => {
   if (/[:\s]/.test(key)) return "this key is unknown; is a space missing after its colon?"
   const near = nearestName(key, known) !== undefined
@@ -104,10 +91,7 @@ const withoutKeys = (value: unknown, wrong: ReadonlySet<PropertyKey | undefined>
   return Object.fromEntries(Object.entries(value).filter(([key]) => !wrong.has(key)))
 }
 
-/**
- * The whole part; or, once its errors went to the findings, the part without its wrong keys; or undefined
- * if too little would be left. A part with errors is only used to find more of them.
- */
+/** Without its wrong keys once its errors went to the findings; undefined if too little would be left. */
 export const decodePart = <S extends Schema.ConstraintDecoder<unknown>>(
   context: Context,
   schema: S,
@@ -124,15 +108,11 @@ export const decodePart = <S extends Schema.ConstraintDecoder<unknown>>(
   return rest === undefined ? undefined : Result.getOrUndefined(decode(rest))
 }
 
-// A job file's text, read with the schema of a job, with its `${NAME}` replaced from the environment;
-// problems go to the findings.
-
 /** Far more than a real file has; any beyond that are reported as missing from the environment. */
 const variablesMax = 1_000
 
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
-/** The environment variables that a text uses. */
 export const variablesIn = (source: string): ReadonlySet<string> => {
   const names = new Set<string>()
   for (const [, name = ""] of source.matchAll(variable)) {
@@ -154,17 +134,10 @@ const replaceFrom =
     })
   }
 
-export const readDocument = ({
-  file,
-  source,
-  schema,
-  environment,
-  findings,
-}: {
-  readonly file: string
-  readonly source: string
-  readonly schema: SchemaAST.AST
+interface Source extends Pick<YamlText, "file" | "source" | "schema"> {
   readonly environment: ReadonlyMap<string, string>
   readonly findings: Findings
-}): YamlDocument =>
-  readYamlText({ file, source, schema, replace: replaceFrom(environment), complain: findings.error })
+}
+
+export const readDocument = ({ environment, findings, ...text }: Source): YamlDocument =>
+  readYamlText({ ...text, replace: replaceFrom(environment), complain: findings.error })

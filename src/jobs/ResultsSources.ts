@@ -1,16 +1,16 @@
 /**
  * Results sources from a job's folder: `<schemas>/results/NAME.yaml`, one row each. A file with the name of
  * a built-in row changes the keys that it sets; any other is a whole row. A mistake here may cost records,
- * so each is reported with its file, line and column, and a rule that trusts the service's word for
- * completeness gets a warning.
+ * so a rule that trusts the service's word for completeness gets a warning.
  */
-import { isAbsolute, join } from "node:path"
+import { join } from "node:path"
 import { Effect, FileSystem, Result, Schema, Struct } from "effect"
 import { ResultsSource, builtInSources, sourceNamePattern } from "../service/FlowResults.ts"
 import { nearestName } from "../base/Text.ts"
 import { missingKey } from "../base/Schemas.ts"
 import { decodePart, readDocument, type Findings } from "./Problem.ts"
-import { readTextFile, type Place } from "../base/DurableFile.ts"
+import { beside } from "./Scalars.ts"
+import { readTextFile, topOf, type Place } from "../base/DurableFile.ts"
 
 /** Far more than a service has; stops a wrong folder. */
 const filesMax = 100
@@ -21,7 +21,6 @@ const { name: _, ...keys } = ResultsSource.fields
 const SourceFile = Schema.Struct(keys).mapFields(Struct.map(Schema.optionalKey))
 type SourceFile = typeof SourceFile.Type
 
-/** The keys that a new row may leave out. */
 const rowDefaults = {
   enabled: true,
   api: "base_url",
@@ -97,7 +96,7 @@ const checkRow = (findings: Findings, { source, placeOf }: Row): void => {
 
 const readRow = Effect.fnUntraced(function* (around: Surroundings, file: string, name: string) {
   const { findings } = around
-  const start: Place = { file, line: 1, column: 1 }
+  const start = topOf(file)
   if (!sourceNamePattern.test(name)) {
     findings.error(
       start,
@@ -163,8 +162,10 @@ const listFiles = Effect.fnUntraced(function* (around: Surroundings, folder: str
     return undefined
   }
   for (const name of names.filter((one) => one.endsWith(".yml"))) {
-    const start = { file: join(results, name), line: 1, column: 1 }
-    findings.error(start, "a results source is a file whose name ends in .yaml: rename it")
+    findings.error(
+      topOf(join(results, name)),
+      "a results source is a file whose name ends in .yaml: rename it",
+    )
   }
   return names
     .filter((name) => name.endsWith(".yaml"))
@@ -172,18 +173,14 @@ const listFiles = Effect.fnUntraced(function* (around: Surroundings, folder: str
     .map((name) => ({ file: join(results, name), name: name.slice(0, -".yaml".length) }))
 })
 
-/**
- * The rows of a job: the built-in ones first, as changed by its folder, then its own by name. Errors and
- * warnings go to the findings; `written` is the job's `schemas`, relative to the job file, and `place` is
- * its position.
- */
+/** The built-in ones first, as changed by files of the job's `schemas`, then its own by name. */
 export const loadResultsSources = Effect.fnUntraced(function* (
   around: Surroundings,
   written: string | undefined,
   place: Place,
 ) {
   if (written === undefined) return builtInSources
-  const folder = isAbsolute(written) ? written : join(around.folder, written)
+  const folder = beside(around.folder, written)
   const listed = (yield* listFiles(around, folder, place)) ?? []
   const read = yield* Effect.forEach(listed, ({ file, name }) => readRow(around, file, name))
   const rows = read.filter((row) => row !== undefined)

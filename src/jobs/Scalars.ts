@@ -1,17 +1,13 @@
 /**
- * The single values of a job file, each with its rule and the message for breaking it: strings, durations,
- * URLs, references, names, times; and how a setting is declared with them. A rule's message never contains
- * the value. `${NAME}` is replaced before these rules apply, but editors still see it, so their patterns
- * allow it.
+ * The single values of a job file, each with its rule and the message for breaking it, which never contains
+ * the value; and how a setting is declared with them. `${NAME}` is replaced before these rules apply, but
+ * editors still see it, so their patterns allow it.
  */
 import { isAbsolute, join } from "node:path"
 import { idCharactersMax, withoutEnd } from "../service/BodyBounds.ts"
 import { Duration, Effect, Redacted, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { judgeCustomerId } from "./PersonalData.ts"
 import { durationPattern, isDurationWithin, isLoopback, toDuration } from "../base/Text.ts"
-
-// References to secrets: `env:NAME`, `file:PATH`, `exec:COMMAND`. Parsing one resolves nothing; a path is
-// relative to the job file, so that a job works from any working directory.
 
 /** A path of a job file, which is relative to the file's folder. */
 export const beside = (folder: string, path: string): string => (isAbsolute(path) ? path : join(folder, path))
@@ -31,7 +27,6 @@ export type ParameterSource =
 /** In any spelling: a misspelt reference is told, because the source would get it as a password. */
 const prefixes = /^\s*(?:env|file|exec):/i
 
-/** Whether a text looks like a reference, valid or not. */
 export const looksLikeReference = (text: string): boolean => prefixes.test(text)
 
 const environmentName = /^[A-Za-z_][A-Za-z0-9_]*$/
@@ -111,11 +106,13 @@ export const idTooLong = (id: string): string => `expected ${idRule}, got ${id.l
 
 export const text = Schema.String.check(Schema.isMinLength(1, { expected: "a non-empty string" }))
 
-export const jobName = ruled(
-  (value) => /^[a-z0-9-]{1,64}$/.test(value),
-  "a name of a-z, 0-9 and -, at most 64 characters",
-  "[a-z0-9-]{1,64}",
-)
+/** A rule that a pattern says whole. */
+const matching = (pattern: string, expected: string) => {
+  const whole = new RegExp(`^(?:${pattern})$`)
+  return ruled((value) => whole.test(value), expected, pattern)
+}
+
+export const jobName = matching("[a-z0-9-]{1,64}", "a name of a-z, 0-9 and -, at most 64 characters")
 
 /** Written as `80%`, at most 100; a share from 0 to 1. */
 export const percent = (minimum: 0 | 1) =>
@@ -142,7 +139,6 @@ export const count = (minimum: number, maximum: number) => {
   )
 }
 
-/** A duration within limits, both included. */
 export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
   toDuration(
     ruled(
@@ -153,7 +149,6 @@ export const duration = (minimum: Duration.Input, maximum: Duration.Input) =>
     ),
   )
 
-/** A duration within limits as whole days. */
 export const days = (minimum: Duration.Input, maximum: Duration.Input) =>
   duration(minimum, maximum).pipe(
     Schema.decodeTo(
@@ -175,9 +170,7 @@ export const isSafeAddress = (url: URL): boolean =>
   url.password === "" &&
   (url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url.hostname)))
 
-/**
- * A URL that the secret may be sent to, without its trailing slash; undefined if it is not one.
- */
+/** A URL that the secret may be sent to, without its trailing slash. */
 export const parseServiceUrl = (value: string): string | undefined => {
   const url = URL.parse(value)
   if (url === null || !isSafeAddress(url) || /[?#\s]/.test(value)) return undefined
@@ -214,10 +207,9 @@ export const reference = ruled(
   "(?:env:[A-Za-z_][A-Za-z0-9_]*|(?:file|exec):.+)",
 )
 
-export const timeOfDay = ruled(
-  (value) => /^(?:[01][0-9]|2[0-3]):[0-5][0-9]$/.test(value),
-  'a time of day as "HH:MM", from "00:00" to "23:59"',
+export const timeOfDay = matching(
   "(?:[01][0-9]|2[0-3]):[0-5][0-9]",
+  'a time of day as "HH:MM", from "00:00" to "23:59"',
 )
 
 const isTimezone = (value: string): boolean => {
@@ -250,8 +242,7 @@ export const customerId = externalId.check(
 /** The folders of Parquet that a version can have: what is current, and what was. */
 export const parquetFolders = ["current", "history"] as const
 
-// How a setting is declared: what it takes, its default, what it does, and what `nightjar init` writes. All
-// of it stands at the key of the file, not of the decoded value, because that is what a person writes.
+// All that is said of a setting stands at the key of the file, not of the decoded value: people write that.
 
 /** What `init` writes for a setting, as YAML; without it, the default. */
 export interface Sample {
@@ -305,10 +296,8 @@ export const setting = <S extends Schema.Top>(schema: S, absent: S["Encoded"], d
 
 export const flag = (absent: boolean, description: string) => setting(Schema.Boolean, absent, description)
 
-/** A mapping whose keys all have defaults. */
 export const section = <F extends Schema.Struct.Fields>(fields: F, description: string) =>
   withDefault(Schema.Struct(fields), {} as Schema.Struct<F>["Encoded"], notes(description))
 
-/** Without the key, an empty list. */
 export const list = <S extends Schema.Top>(item: S, description: string, sample?: Sample) =>
   withDefault(Schema.Array(item), [], notes(description, sample))

@@ -9,7 +9,7 @@ import { withoutEnd } from "../service/BodyBounds.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { openToOthers, readEnvFile, readProcess, type EnvFile } from "./EnvFile.ts"
 import { commandVariables, describeReference, namedIn, type SecretReference } from "./Scalars.ts"
-import { readTextFile } from "../base/DurableFile.ts"
+import { readTextFile, readWithin } from "../base/DurableFile.ts"
 
 /** A reference that leads nowhere; `reference` is safe to show. */
 export class SecretUnavailable extends Schema.TaggedError<SecretUnavailable>()("SecretUnavailable", {
@@ -28,20 +28,6 @@ const bytesMax = 65_536
 type Resolve = (reference: SecretReference) => Effect.Effect<Redacted.Redacted<string>, SecretUnavailable>
 
 const tooLong = `it is longer than ${bytesMax} bytes`
-
-/** The text of a stream, refused beyond the limit before it fills the memory. */
-const readText = <E>(stream: Stream.Stream<Uint8Array, E>, onError: (error: E) => string) =>
-  stream.pipe(
-    Stream.mapError(onError),
-    Stream.runFoldEffect(
-      () => ({ size: 0, chunks: new Array<Uint8Array>() }),
-      ({ size, chunks }, chunk) =>
-        size + chunk.length > bytesMax
-          ? Effect.fail(tooLong)
-          : Effect.succeed({ size: size + chunk.length, chunks: [...chunks, chunk] }),
-    ),
-    Effect.map(({ chunks }) => Buffer.concat(chunks).toString("utf8")),
-  )
 
 /** Each file of variables is read once: a job may name thousands of its variables. */
 const makeFromFile = () => {
@@ -65,26 +51,23 @@ const makeFromEnvironment = (fromFile: ReturnType<typeof makeFromFile>) =>
     return value ?? (yield* Effect.fail(`${absent}, and ${file} has none either`))
   })
 
-/** The command sees no secret of this process but those that it names. */
-const runCommand = Effect.fnUntraced(function* (
-  spawner: ChildProcessSpawner.ChildProcessSpawner["Service"],
-  command: string,
+/** Returns what it printed. The command sees no secret of this process but those that it names. */
+export const runCommand = Effect.fnUntraced(function* (
+  [program = "", ...args]: ReadonlyArray<string>,
+  options: Pick<ChildProcess.CommandOptions, "stdin" | "stdout">,
 ) {
-  const env = Object.fromEntries(yield* readProcess(new Set([...commandVariables, ...namedIn(command)])))
-  const handle = yield* spawner
-    .spawn(
-      ChildProcess.make("sh", ["-c", command], {
-        env,
-        stdin: "ignore",
-        stderr: "ignore",
-        forceKillAfter: "1 second",
-      }),
-    )
-    .pipe(Effect.mapError(() => "the command cannot be started"))
-  const output = yield* readText(handle.stdout, () => "the command's output cannot be read")
+  const names = [...commandVariables, ...[program, ...args].flatMap(namedIn)]
+  const env = Object.fromEntries(yield* readProcess(new Set(names)))
+  const { spawn } = yield* ChildProcessSpawner.ChildProcessSpawner
+  const own = { ...options, env, stderr: "ignore", forceKillAfter: "1 second" } as const
+  const handle = yield* spawn(ChildProcess.make(program, args, own)).pipe(
+    Effect.mapError(() => "the command cannot be started"),
+  )
+  const stdout = Stream.mapError(handle.stdout, () => "the command's output cannot be read")
+  const output = yield* readWithin(stdout, bytesMax, tooLong)
   const code = yield* handle.exitCode.pipe(Effect.mapError(() => "the command was killed"))
-  return code === 0 ? output.trim() : yield* Effect.fail(`the command ended with exit code ${code}`)
-})
+  return code === 0 ? output.toString("utf8") : yield* Effect.fail(`the command ended with exit code ${code}`)
+}, Effect.scoped)
 
 const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]): Resolve => {
   const fromEnvironment = makeFromEnvironment(makeFromFile())
@@ -99,7 +82,9 @@ const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]
           Effect.map((text) => withoutEnd(text, "\r\n")),
         )
       case "Exec":
-        return Effect.scoped(runCommand(spawner, reference.command)).pipe(
+        return runCommand(["sh", "-c", reference.command], { stdin: "ignore" }).pipe(
+          Effect.map((output) => output.trim()),
+          Effect.provideService(ChildProcessSpawner.ChildProcessSpawner, spawner),
           Effect.timeoutOrElse({
             duration: commandTime,
             orElse: () =>

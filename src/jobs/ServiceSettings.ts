@@ -1,7 +1,6 @@
 /**
- * The settings of what a job extracts, and from where: the service, engines, customers and sessions. The
- * defaults of a customer's engine depend on the job's engines, so they are only shown; `Assignments.ts`
- * applies them.
+ * The settings of what a job extracts, and from where. The defaults of a customer's engine depend on the
+ * job's engines, so they are only shown; `Assignments.ts` applies them.
  */
 import { Schema } from "effect"
 import { alternative, count, example, looksLikeReference, optional, required } from "./Scalars.ts"

@@ -1,8 +1,7 @@
 /**
  * The settings of a job file, each declared once: what it accepts, its default, what it does, and what
- * `nightjar init` writes for it. Loading and its messages, the schema for editors, the page of all settings
- * and the job of `init` follow from this table. It transforms only single values, so that the path of every
- * issue is a path in the file.
+ * `nightjar init` writes. Loading, the schema for editors and the page of all settings follow from this
+ * table. It transforms only single values, so that the path of every issue is a path in the file.
  */
 import { Schema } from "effect"
 import { Customer, JobEngine, Service, Session } from "./ServiceSettings.ts"
@@ -282,10 +281,7 @@ const Retain = Schema.Struct({
 /** What applies to a job without `retain`. */
 export const withoutRetain = Schema.decodeUnknownSync(Retain)({})
 
-/**
- * The record schemas of what the reference does not show (`schemas/readings`), a file each; a table has the
- * name of its product. The embedded service's records look like that; those of another service may not.
- */
+/** Of `schemas/readings`, by product; what the records of another service look like is not known. */
 export const readingTables = [
   "accounts",
   "accounts_certificates",

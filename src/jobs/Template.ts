@@ -1,7 +1,6 @@
 /**
  * The table of settings as rows, and the job file that `nightjar init` writes from them: what a job needs
- * comes first, then every other setting, commented out, with its default or an example. A line is in effect
- * once its `#` is deleted. It loads as it is.
+ * first, then every other setting, commented out, with its default or an example. It loads as it is.
  */
 import { SchemaAST } from "effect"
 import { used, type Sample } from "./Scalars.ts"
@@ -57,7 +56,6 @@ const settingOf = (name: string, ast: SchemaAST.AST): Setting => {
   }
 }
 
-/** Every setting of a job file, in the order of the table. */
 export const jobSettings: ReadonlyArray<Setting> = keysOf(SchemaAST.toEncoded(JobFile.ast))
 
 const commentAt = 40

@@ -1,8 +1,7 @@
 /**
  * A secret that the service repeats must not reach this machine's disk or terminal. Every string, number and
- * key of an answer is cleaned, except its records. Only the tokens concerned are rewritten: every other byte
- * stays, including numbers, duplicate keys and white space; a body without secrets is returned as it came. A
- * body that is not JSON is searched as text.
+ * key of an answer is cleaned, except its records; every other byte stays, and a body without secrets is
+ * returned as it came. A body that is not JSON is searched as text.
  */
 import { isUtf8 } from "node:buffer"
 import { blanked, makeKnownSecrets, type Grade, type KnownSecrets, type Place } from "./KnownSecrets.ts"
@@ -342,7 +341,6 @@ const cleanText = (bytes: Uint8Array, known: KnownSecrets): Uint8Array => {
 
 const none: ReadonlySet<string> = new Set()
 
-/** JSON in, the same JSON out with its secrets blanked. */
 export const cleanValue = (
   value: unknown,
   known: KnownSecrets,

@@ -1,7 +1,6 @@
 /**
- * What the credential breaker remembers of a login: a keyed hash of the engine and everything sent to log
- * in. Equal credentials have equal fingerprints, whoever uses them. Without the output folder's key nobody
- * can test a guess against one, so it may appear in the ledger and in reports.
+ * What is remembered of a login: keyed hashes of the engine and everything sent to log in, equal for equal
+ * credentials, whoever uses them. Without the folder's key nobody can test a guess against one.
  */
 import { createHmac, createSecretKey, type KeyObject } from "node:crypto"
 import { isEncrypted } from "../service/Execution.ts"
@@ -74,7 +73,6 @@ export const keptKeys = ({ account, identity, password, row, written }: AccountK
   ...(written === undefined ? {} : { written }),
 })
 
-/** Only the keys of a login. */
 export const loginKeysOf = ({ fingerprint, account }: LoginKeys): LoginKeys => ({
   fingerprint,
   ...(account === undefined ? {} : { account }),

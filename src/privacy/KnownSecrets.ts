@@ -15,7 +15,6 @@ import { decodeEscapes, placesIn } from "./Escapes.ts"
 // Words that are not secrets although somebody may log in with them: the values and field names of the
 // reference. They are all over landing, ledger and tables, and decisions depend on them.
 
-/** Every field name of a schema, at any depth. */
 const fieldsIn = (ast: SchemaAST.AST): ReadonlyArray<string> => {
   if (SchemaAST.isUnion(ast)) return ast.types.flatMap(fieldsIn)
   if (SchemaAST.isArrays(ast)) return ast.rest.flatMap(fieldsIn)
@@ -132,7 +131,6 @@ const withBytes = (text: string): ReadonlyArray<string> => [text, Buffer.from(te
 const plain = (text: string): Spelling => ({ text, isEncoded: false, before: 0, behind: 0 })
 const encoded = (text: string): Spelling => ({ text, isEncoded: true, before: 0, behind: 0 })
 
-/** Each spelling once. */
 const spellingsOf = (value: string): ReadonlyArray<Spelling> => {
   const bytes = Buffer.from(value)
   const base64 = [
@@ -158,8 +156,13 @@ const anchorMax = 64
 /** In words of 32 bits. */
 const filterSize = 131_072
 
-interface Indexed<About> extends Spelling {
-  readonly about: About
+interface Held {
+  readonly value: string
+  grade: Grade
+}
+
+interface Found extends Spelling {
+  readonly about: Held
 }
 
 interface Span {
@@ -175,7 +178,6 @@ const hashOf = (window: number): number => Math.imul(window, 0x2c1b3c6d)
 /** Which of the bits of a filter's word. */
 const bitOf = (hash: number): number => 1 << (hash >>> 10)
 
-/** Hash of the first characters. */
 const hashAt = (text: string): number => {
   let window = 0
   for (let at = 0; at < windowSize; at++) window = nextWindow(window, text.charCodeAt(at))
@@ -184,17 +186,16 @@ const hashAt = (text: string): number => {
 
 const base64 = /[A-Za-z0-9+/_-]/
 
-class SpellingIndex<About> {
+class SpellingIndex {
   /** Empty until there is something to find. */
   #filter = new Int32Array(0)
   /** Lengths of anchors by the hash of their beginning: thousands of user names may begin alike. */
   readonly #lengths = new Map<number, ReadonlyArray<number>>()
-  readonly #byAnchor = new Map<string, Array<Indexed<About>>>()
+  readonly #byAnchor = new Map<string, Array<Found>>()
 
-  add(spelling: Spelling, about: About): void {
-    const anchor = spelling.text.slice(0, anchorMax)
-    const { text, isEncoded, before, behind } = spelling
-    const indexed: Indexed<About> = { text, isEncoded, before, behind, about }
+  add({ text, isEncoded, before, behind }: Spelling, about: Held): void {
+    const anchor = text.slice(0, anchorMax)
+    const indexed: Found = { text, isEncoded, before, behind, about }
     const known = this.#byAnchor.get(anchor)
     if (known !== undefined) return void known.push(indexed)
     this.#byAnchor.set(anchor, [indexed])
@@ -206,11 +207,7 @@ class SpellingIndex<About> {
   }
 
   /** Where the text contains a spelling that `counts`; spans that touch become one. */
-  find(
-    text: string,
-    counts: (found: Indexed<About>) => boolean,
-    spansMax = Number.POSITIVE_INFINITY,
-  ): ReadonlyArray<Span> {
+  find(text: string, counts: (found: Found) => boolean, spansMax = Infinity): ReadonlyArray<Span> {
     const spans: Array<Span> = []
     let window = 0
     for (let end = 0; end < text.length && spans.length < spansMax; end++) {
@@ -228,7 +225,7 @@ class SpellingIndex<About> {
     text: string,
     at: number,
     length: number,
-    counts: (found: Indexed<About>) => boolean,
+    counts: (found: Found) => boolean,
     spans: Array<Span>,
   ): void {
     for (const found of this.#byAnchor.get(fold(text.slice(at, at + length))) ?? []) {
@@ -298,13 +295,6 @@ export type Place = "echo" | "free" | "word" | "own" | "id"
 /** Shorter values would blank half of any text: they count only as whole strings or numbers. */
 const echoPartMin = 4
 
-interface Held {
-  readonly value: string
-  grade: Grade
-}
-
-type Found = Indexed<Held>
-
 /** Nothing that an id may contain by chance: a UUID consists of digits and six letters. */
 const isStrong = ({ text }: Found): boolean => text.length >= (/^[0-9a-f-]+$/.test(text) ? 24 : 12)
 
@@ -358,7 +348,7 @@ export const makeKnownSecrets = (): KnownSecrets => {
   const held = new Map<string, Held>()
   const short: Array<string> = []
   const words = new Set<string>()
-  const index = new SpellingIndex<Held>()
+  const index = new SpellingIndex()
   const isPublic = (value: string) => publicWords.has(value) || words.has(value)
 
   const holdText = (value: string, grade: Grade): void => {

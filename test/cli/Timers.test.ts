@@ -80,11 +80,11 @@ describe("the starts of a night", () => {
 
 describe("the wait of a start for the folder", () => {
   it("is as long as the night: to its end, or to the deadline, or eight hours", () => {
-    const night = { until: "07:00" }
+    const night = { starts: "22:30", until: "07:00" }
     expect([
       waitMinutesOf("22:30", { night, deadline: "05:00" }),
       waitMinutesOf("22:30", { deadline: "05:00" }),
-      waitMinutesOf("12:00", { night: { until: "12:00" } }),
+      waitMinutesOf("12:00", { night: { starts: "12:00", until: "12:00" } }),
       waitMinutesOf("22:30", {}),
     ]).toEqual([510, 390, 1_440, 480])
   })

@@ -34,7 +34,6 @@ interface Counted {
   readonly login: SentLogin
 }
 
-/** What one row says. */
 interface Named {
   readonly line: number
   readonly external_execution_id: string
@@ -47,10 +46,7 @@ const idColumn = "external_execution_id"
 const saysColumn = "execution_id"
 const neverCreated = "never_created"
 
-/**
- * What the rows say, or the problems with the line of each: if there are any, nothing may be settled.
- * `executionOf` is what the ledger knows of the attempt of a login.
- */
+/** With problems, nothing may be settled. `executionOf`: what the ledger knows of a login's attempt. */
 export const readSettlement = (
   text: string,
   accounts: ReadonlyArray<Account>,

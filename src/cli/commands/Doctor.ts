@@ -96,7 +96,6 @@ const modesCheck = (output: string): Finding => {
     : failed("files-open-to-others", { output, names: open.join(", ") })
 }
 
-/** How many runs the ledger knows, and what it takes of the disk. */
 const ledgerCheck = (output: string, runs: number, archived: number): Finding => {
   const all = `${counted(runs, "run")}, ${bytesText(sizeOf(join(output, "ledger.sqlite")))}`
   if (archived === 0) return ok(all)
@@ -265,7 +264,6 @@ const folderOf = Effect.fnUntraced(function* (output: string) {
 })
 type Folder = Effect.Success<ReturnType<typeof folderOf>>
 
-/** Ledger, landing and tables, as `verify` checks them. */
 const contentFinding = (output: string) =>
   problemsOf(output).pipe(
     Effect.match({
@@ -319,7 +317,6 @@ const secretsCheck = Effect.fnUntraced(function* (job: Job) {
   return failed("secrets-unavailable", { detail: `${said.join("; ")}${more}` })
 })
 
-/** Whether the key opens the store, and which of its tokens expire soon. */
 const tokensCheck = Effect.fnUntraced(function* ({ job, output }: OfJob) {
   if (job.tokens_key === undefined) return undefined
   const wiring = yield* Wiring

@@ -4,14 +4,14 @@
  */
 import { existsSync } from "node:fs"
 import { resolve } from "node:path"
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect } from "effect"
 import { given } from "../../base/Schemas.ts"
 import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { argument, jobFlags, note, say, switchFlag, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { checkJobs, loadJobs, readableJobs } from "../Jobs.ts"
-import { holdOutput, openedLedger, openedStoreWithKey, shareOf } from "../OutputFolder.ts"
+import { holdOutput, inFolder, openedLedger, openedStoreWithKey, shareOf } from "../OutputFolder.ts"
 import { keepUnpruned } from "../PruneJobs.ts"
 import { rewriteReport } from "../RunReport.ts"
 import { Wiring } from "../Wiring.ts"
@@ -29,7 +29,6 @@ import { revokeByHand } from "../../tokens/ExchangeTicket.ts"
 import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
 import { sumOf } from "../../report/TextTable.ts"
 
-/** What a run was started as, and from which file. */
 type Started = Pick<typeof RunStarted.Type, "run_id" | "job" | "job_path">
 
 /** What one run did for the customer; `due`: the executions that the service may still have. */
@@ -48,7 +47,6 @@ const inRun = Effect.fnUntraced(function* (run_id: RunId, plan: ForgetPlan) {
 })
 type LeftInRun = Pick<Effect.Success<ReturnType<typeof inRun>>[number], "run" | "due">
 
-/** Needs the ledger. */
 export const remoteOf = Effect.fnUntraced(function* (output: string, plan: ForgetPlan) {
   const run_ids = new Set(plan.tasks.map(({ run_id }) => run_id))
   const all = (yield* Effect.forEach(run_ids, (run_id) => inRun(run_id, plan))).flat()
@@ -58,7 +56,6 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
   const created = attempts.filter(({ execution_id }) => execution_id !== undefined)
   const told = new Set([...remaining, ...created].map((one) => one.external_execution_id))
   return {
-    /** Runs with executions that the service may still have. */
     runs: all.filter(({ due }) => due.length > 0),
     tokens: yield* activeTokens(output, plan),
     /** Executions that the service no longer has, and those of them of which not all is proved to be here. */
@@ -66,9 +63,7 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
     given_up: gone.filter(({ deletion }) => deletion?.landed_sha256 === "").length,
     /** What may be there of which not all is known, and executions that were not deleted. */
     remaining: [...remaining, ...(yield* unprovenLogins(plan, told))],
-    /** External ids of all attempts that the ledger still knows. */
     known: new Set<string>(attempts.map((one) => one.external_execution_id)),
-    /** Every run that asked for the customer. */
     started: all.map(({ run }) => run),
   }
 })
@@ -196,7 +191,6 @@ const requireJobs = Effect.fnUntraced(function* (remote: Remote, { jobs, jobOf }
   return yield* refuse("forget-job-needed", { left: leftText(remote), jobs: names })
 })
 
-/** Deletes at the service of each job what its runs left there. The folder is held. */
 const deleteRemote = Effect.fnUntraced(function* (output: string, remote: Remote, { jobs, jobOf }: JobsOf) {
   const wiring = yield* Wiring
   for (const job of jobs) {
@@ -222,11 +216,6 @@ const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArr
   }
 })
 
-const inFolder = Effect.fnUntraced(function* <A, E, R>(output: string, work: Effect.Effect<A, E, R>) {
-  const wiring = yield* Wiring
-  return yield* Effect.provide(work, Layer.mergeAll(wiring.database, wiring.ledger(output, "read-write")))
-})
-
 const tellNames = Effect.fnUntraced(function* (store: Store, customer_id: CustomerId) {
   const { jobs, jobPaths, folder, models } = yield* namesLeft(store, customer_id)
   for (const name of jobs) yield* warn("customer-in-job-name", { name })
@@ -235,7 +224,6 @@ const tellNames = Effect.fnUntraced(function* (store: Store, customer_id: Custom
   for (const { job, name } of models) yield* warn("customer-in-model", { job, name })
 })
 
-/** What is here and what is at the service, before anything is removed. */
 const lookFor = Effect.fnUntraced(function* (output: string, customer_id: CustomerId) {
   const store = yield* openedStoreWithKey(output, shareOf(output))
   return yield* inFolder(

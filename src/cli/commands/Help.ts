@@ -92,7 +92,6 @@ export const renderPage = (markdown: string, style: Style): string =>
     .map((block) => blockLines(block.trimEnd(), style).join("\n"))
     .join("\n\n")
 
-/** The files of a folder of the program that end so, in the order of their names. */
 export const readShipped = (folder: string, ending: string) =>
   readdirSync(folder)
     .filter((file) => file.endsWith(ending))

@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, statSync } from "node:fs"
 import { resolve, sep } from "node:path"
-import { Clock, Duration, Effect, Layer, Option } from "effect"
+import { Clock, Duration, Effect, Option } from "effect"
 import { Flag } from "effect/cli"
 import { bytesText, counted, isDurationWithin, readDuration } from "../../base/Text.ts"
 import { backup as copy } from "../../folder/Backup.ts"
@@ -14,37 +14,14 @@ import { actUnless, command } from "../CommandRow.ts"
 import { argument, only, optionalArgument, optionalFlag, severalArguments, switchFlag } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import {
-  damageOfTokens,
-  holdOutput,
-  inHeldStore,
-  knownJobPaths,
-  openedLedger,
-  openedStore,
-  problemLines,
-  problemsOf,
-  publishedKey,
-  refusalOf,
-  shareOf,
-} from "../OutputFolder.ts"
-import {
-  archivedText,
-  compactJob,
-  compactedText,
-  compressedText,
-  keepUnpruned,
-  nameDocumentsIn,
-  pruneJobs,
-  sizeOf,
-  warnOfSize,
-} from "../PruneJobs.ts"
+import * as Folder from "../OutputFolder.ts"
+import * as Prune from "../PruneJobs.ts"
 import { Wiring } from "../Wiring.ts"
 
-/** Why nothing may be copied into this folder. */
 const refusalOfTarget = (output: string, to: string) => {
   if (`${to}${sep}`.startsWith(`${resolve(output)}${sep}`)) return refuse("backup-inside", { folder: to })
   const isEmptyFolder = !existsSync(to) || (statSync(to).isDirectory() && readdirSync(to).length === 0)
-  return isEmptyFolder ? refusalOf(to) : refuse("backup-not-empty", { folder: to })
+  return isEmptyFolder ? Folder.refusalOf(to) : refuse("backup-not-empty", { folder: to })
 }
 
 export const backup = command("backup", {
@@ -64,19 +41,19 @@ export const backup = command("backup", {
     const folder = resolve(given)
     const refusal = refusalOfTarget(output, folder)
     if (refusal !== undefined) return yield* refusal
-    const detail = yield* damageOfTokens(output)
+    const detail = yield* Folder.damageOfTokens(output)
     if (detail !== undefined) return yield* refuse("token-store-damaged", { detail })
     const copied = copy(resolve(output), folder).pipe(
       Effect.mapError(({ message, isUnsettled }) =>
         isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
       ),
     )
-    const holds = yield* Effect.scoped(Effect.andThen(keepUnpruned(output), copied))
+    const holds = yield* Effect.scoped(Effect.andThen(Prune.keepUnpruned(output), copied))
     const { ledger } = yield* Wiring
-    const runs = yield* Effect.flatMap(openedLedger, (opened) => opened.runs).pipe(
+    const runs = yield* Effect.flatMap(Folder.openedLedger, (opened) => opened.runs).pipe(
       Effect.provide(ledger(folder, "read-only")),
     )
-    return { folder, runs: runs.length, ...holds, problems: yield* problemsOf(folder) }
+    return { folder, runs: runs.length, ...holds, problems: yield* Folder.problemsOf(folder) }
   },
   text: ({ folder, runs, version, problems, ...parts }) => {
     const { ledger, landing, attachments, tables, other } = parts
@@ -88,7 +65,9 @@ export const backup = command("backup", {
       `  attachments  ${counted(attachments.files, "document")}, ${bytesText(attachments.bytes)}`,
       `  tables       version ${version}, ${counted(tables.files, "file")}, ${bytesText(tables.bytes)}`,
       `  other        ${counted(other.files, "file")}, ${bytesText(other.bytes)}`,
-      ...(problems.length === 0 ? ["Files, ledger and tables of the copy agree."] : problemLines(problems)),
+      ...(problems.length === 0
+        ? ["Files, ledger and tables of the copy agree."]
+        : Folder.problemLines(problems)),
     ]
   },
   exit: ({ problems }) => actUnless(problems.length === 0),
@@ -114,21 +93,20 @@ export const prune = command("prune", {
   needs: "ledger",
   run: ({ paths, isDry }, output) =>
     Effect.gen(function* () {
-      const jobs = yield* loadJobs(paths.length === 0 ? yield* knownJobPaths : paths)
+      const jobs = yield* loadJobs(paths.length === 0 ? yield* Folder.knownJobPaths : paths)
       if (jobs.every(({ retain }) => retain === undefined)) return yield* refuse("retain-unset")
-      const wiring = yield* Wiring
-      yield* holdOutput(output, [shareOf(output)])
-      const result = yield* Effect.gen(function* () {
-        const pruned = yield* pruneJobs(output, jobs, { isDry, runsMax: Infinity })
+      yield* Folder.holdOutput(output, [Folder.shareOf(output)])
+      const pruning = Effect.gen(function* () {
+        const pruned = yield* Prune.pruneJobs(output, jobs, { isDry, runsMax: Infinity })
         const done = yield* Effect.forEach(jobs, (job) =>
-          compactJob(output, job, { isDry, monthsMax: Infinity }),
+          Prune.compactJob(output, job, { isDry, monthsMax: Infinity }),
         )
         return { ...pruned, compacted: done.filter((one) => one !== undefined) }
-      }).pipe(
-        Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
+      })
+      const result = yield* Folder.inFolder(output, pruning).pipe(
         Effect.catchTag("PruneFailed", ({ message }) => refuse("prune-stopped", { why: message })),
       )
-      yield* warnOfSize(result)
+      yield* Prune.warnOfSize(result)
       return result
     }).pipe(Effect.scoped),
   text: (result, out, { isDry }) => {
@@ -137,14 +115,16 @@ export const prune = command("prune", {
     const what = isDry ? "This would be removed" : "Removed"
     const rows = removed.map((one) => [one.run_id, one.what, bytesText(one.bytes)])
     return [
-      ...(compressed.length > 0 ? [compressedText(result, isDry)] : []),
-      ...(archived.length > 0 ? [archivedText(result, isDry)] : []),
+      ...(compressed.length > 0 ? [Prune.compressedText(result, isDry)] : []),
+      ...(archived.length > 0 ? [Prune.archivedText(result, isDry)] : []),
       ...compacted.flatMap((done) => [
-        ...(done.tables.length > 0 ? [compactedText(done)] : []),
+        ...(done.tables.length > 0 ? [Prune.compactedText(done)] : []),
         ...leftLines(done),
       ]),
       ...(isIdle ? ["Nothing is older than `retain` allows, or it is still needed."] : []),
-      ...(rows.length > 0 ? [`${what}, ${sizeOf(result)}:`, table(["run", "what", "size"], rows, out)] : []),
+      ...(rows.length > 0
+        ? [`${what}, ${Prune.sizeOf(result)}:`, table(["run", "what", "size"], rows, out)]
+        : []),
       ...kept.map(({ run_id, what, reason }) => `${run_id} keeps its ${what}: ${reason}`),
     ]
   },
@@ -174,14 +154,18 @@ export const compact = command("compact", {
     const age = Option.getOrElse(readDuration(olderThan), () => Duration.zero)
     const overBy = (yield* Clock.currentTimeMillis) - Duration.toMillis(age)
     const options = { overBy, isDry, monthsMax: Number.POSITIVE_INFINITY }
-    const done = yield* inHeldStore(output, (store) => compactStore(store, options), openedStore)
+    const done = yield* Folder.inHeldStore(
+      output,
+      (store) => compactStore(store, options),
+      Folder.openedStore,
+    )
     return done.isRolledBack ? yield* refuse("compact-rolled-back") : done
   },
   text: (done) => [
     ...(done.tables.length + done.left.length === 0
       ? ["No table has more than one file for a month that ended long enough ago."]
       : []),
-    ...(done.tables.length > 0 ? [compactedText(done)] : []),
+    ...(done.tables.length > 0 ? [Prune.compactedText(done)] : []),
     ...leftLines(done),
   ],
   exit: ({ left }) => actUnless(left.length === 0),
@@ -201,8 +185,8 @@ export const documents = command("documents", {
   run: (_, output) =>
     Effect.gen(function* () {
       const path = resolve(output, "documents")
-      yield* holdOutput(output, [shareOf(output)])
-      const named = yield* nameDocumentsIn(output).pipe(
+      yield* Folder.holdOutput(output, [Folder.shareOf(output)])
+      const named = yield* Prune.nameDocumentsIn(output).pipe(
         Effect.catchTag("NamingFailed", ({ message, foreign }) =>
           foreign === undefined
             ? refuse("documents-stopped", { why: message })
@@ -233,11 +217,11 @@ export const pseudonyms = command("pseudonyms", {
   },
   needs: "ledger",
   run: function* ({ name, value }, output) {
-    const key = yield* publishedKey(output)
+    const key = yield* Folder.publishedKey(output)
     if (key === undefined) return yield* refuse("pseudonyms-none", { output })
     if (Option.isSome(value)) return { pseudonym: key.pseudonymOf("value", value.value) }
-    const customers = yield* Effect.flatMap(openedLedger, (ledger) => ledger.customers).pipe(
-      Effect.provide((yield* Wiring).ledger(output, "read-only")),
+    const customers = yield* Folder.withLedger(
+      Effect.flatMap(Folder.openedLedger, (ledger) => ledger.customers),
     )
     const chosen = customers
       .map((customer_id) => ({ customer_id, pseudonym: key.pseudonymOf("customer_id", customer_id) }))

@@ -16,18 +16,7 @@ import { actUnless, command } from "../CommandRow.ts"
 import { optionalFlag, switchFlag } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { checkJobs, loadOne } from "../Jobs.ts"
-import {
-  inHeldStore,
-  knownJobPaths,
-  markerName,
-  markerState,
-  openedStore,
-  openedStoreAsked,
-  openedStoreWithKey,
-  problemLines,
-  problemsOf,
-  publishedIn,
-} from "../OutputFolder.ts"
+import * as Folder from "../OutputFolder.ts"
 import { Wiring } from "../Wiring.ts"
 
 export const verify = command("verify", {
@@ -35,8 +24,8 @@ export const verify = command("verify", {
   needs: "ledger",
   run: (_, output) =>
     Effect.all({
-      problems: problemsOf(output),
-      returned: Effect.map(publishedIn(output), ({ manifest }) => manifest?.returned),
+      problems: Folder.problemsOf(output),
+      returned: Effect.map(Folder.publishedIn(output), ({ manifest }) => manifest?.returned),
     }),
   json: ({ problems }) => problems,
   text: ({ problems, returned }, out) => {
@@ -58,7 +47,7 @@ export const verify = command("verify", {
 
 /** The record schemas of the jobs that ran here, as far as their files can still be read. */
 const schemasOfJobs = Effect.gen(function* () {
-  const checked = yield* checkJobs(yield* knownJobPaths)
+  const checked = yield* checkJobs(yield* Folder.knownJobPaths)
   const folders = checked.flatMap(({ job }) => (job?.schemas === undefined ? [] : [job.schemas]))
   return (yield* Effect.forEach(folders, (folder) => readOwnSchemas(join(folder, "records")))).flat()
 })
@@ -71,20 +60,20 @@ export const repair = command("repair", {
     const { repairSchemas } = yield* Effect.promise(() => import("../../tables/KeepSchemas.ts"))
     const { repair: repairStore } = yield* Effect.promise(() => import("../../tables/Repair.ts"))
     // Whoever holds the folder to write in it marks it.
-    const marked = markerState(output) === "damaged" ? [`${markerName}: written again`] : []
+    const marked = Folder.markerState(output) === "damaged" ? [`${Folder.markerName}: written again`] : []
     const schemas: Array<string> = []
     const opens = Effect.fnUntraced(function* (root: string, share: Job["share"]) {
       schemas.push(...(yield* repairSchemas({ root, share }, [readShipped(recordSchemas), schemasOfJobs])))
-      return yield* openedStoreWithKey(root, share)
+      return yield* Folder.openedStoreWithKey(root, share)
     })
-    const { done, left } = yield* inHeldStore(output, repairStore, opens)
+    const { done, left } = yield* Folder.inHeldStore(output, repairStore, opens)
     const rewritten = schemas.map((name) => `schemas/${name}: written again with the same text`)
-    return { done: [...marked, ...rewritten, ...done], left, problems: yield* problemsOf(output) }
+    return { done: [...marked, ...rewritten, ...done], left, problems: yield* Folder.problemsOf(output) }
   },
   text: ({ done, left, problems }) => [
     ...done,
     ...left,
-    ...problemLines(problems),
+    ...Folder.problemLines(problems),
     ...(done.length === 0 && problems.length === 0 ? ["There is nothing to repair."] : []),
   ],
   exit: ({ left, problems }) => actUnless(left.length + problems.length === 0),
@@ -111,8 +100,10 @@ export const rebuild = command("rebuild", {
   needs: "ledger",
   run: function* ({ isDry, job, leavesOut }, output) {
     const { rebuild: rebuildStore } = yield* Effect.promise(() => import("../../tables/Rebuild.ts"))
-    const opens = Option.isNone(job) ? openedStoreWithKey : openedStoreAsked(yield* loadOne(job.value))
-    return yield* inHeldStore(output, (store) => rebuildStore(store, !isDry, leavesOut), opens)
+    const opens = Option.isNone(job)
+      ? Folder.openedStoreWithKey
+      : Folder.openedStoreAsked(yield* loadOne(job.value))
+    return yield* Folder.inHeldStore(output, (store) => rebuildStore(store, !isDry, leavesOut), opens)
   },
   json: (rebuilt) => ({ ...rebuilt, version: rebuilt.version ?? null }),
   text: ({ version, runs, changes, kept, left_out, unknown, models }, out) => {
@@ -197,9 +188,13 @@ export const rollback = command("rollback", {
     const { listVersions, rollback: rollBack } = yield* Effect.promise(
       () => import("../../tables/Rollback.ts"),
     )
-    if (list) return { versions: yield* listVersions(yield* publishedIn(output)) }
+    if (list) return { versions: yield* listVersions(yield* Folder.publishedIn(output)) }
     const to = Option.getOrUndefined(asked)
-    const result = yield* inHeldStore(output, (store) => rollBack(store, { to, isDry }), openedStore)
+    const result = yield* Folder.inHeldStore(
+      output,
+      (store) => rollBack(store, { to, isDry }),
+      Folder.openedStore,
+    )
     if (result._tag === "Incomplete")
       return yield* refuse("earlier-version-incomplete", { version: result.version, ...result.gap })
     if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })

@@ -5,7 +5,7 @@
 import { mkdirSync } from "node:fs"
 import { Clock, Effect, Result } from "effect"
 import { Argument, Command } from "effect/cli"
-import { codeOf, durableFiles } from "../../base/DurableFile.ts"
+import { codeOf, durableFiles, placeText } from "../../base/DurableFile.ts"
 import { counted } from "../../base/Text.ts"
 import type { Job, Receiver } from "../../jobs/Job.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
@@ -19,9 +19,7 @@ import { Wiring } from "../Wiring.ts"
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
 
-/**
- * Never over an existing file. The job is valid as written, except for what it cannot know: its customers.
- */
+/** Never over an existing file. Valid as written, but for what it cannot know: its customers. */
 export const init = command("init", {
   flags: {
     name: Argument.withDefault(argument("NAME", "The job's name: a-z, 0-9 and hyphens"), "nightly"),
@@ -47,7 +45,6 @@ export const init = command("init", {
     `${path} was written. Fill it in, then run \`nightjar validate ${path}\` and \`nightjar plan ${path}\`.`,
 })
 
-/** Every error of all files, with its place. */
 export const validate = command("validate", {
   flags: { jobs: jobArguments },
   run: ({ jobs }) => Effect.tap(checkJobs(jobs), tellProblems),
@@ -72,18 +69,14 @@ export const validate = command("validate", {
 
 /** How long it took includes resolving the receiver's address. */
 const tryReceiver = Effect.fnUntraced(function* (job: Job, receiver: Receiver, notice: Notice) {
-  const { toldWithin, tryOut } = yield* Effect.promise(() => import("../Receivers.ts"))
+  const { tryOut } = yield* Effect.promise(() => import("../Receivers.ts"))
   const begunAt = yield* Clock.currentTimeMillis
-  const answered = yield* tryOut(receiver, notice).pipe(
-    Effect.timeoutOrElse({ duration: toldWithin, orElse: () => Effect.fail("it did not answer in time") }),
-    Effect.result,
-  )
+  const answered = yield* Effect.result(tryOut(receiver, notice))
   const told = Result.isSuccess(answered)
   const answer = Result.merge(answered)
   const elapsed_ms = (yield* Clock.currentTimeMillis) - begunAt
   const { alarmPlace } = yield* Effect.promise(() => import("../Notices.ts"))
-  const { file, line, column } = alarmPlace(job, receiver.name)
-  const place = `${file}:${line}:${column}`
+  const place = placeText(alarmPlace(job, receiver.name))
   return { receiver: receiver.name, kind: receiver._tag.toLowerCase(), place, told, answer, elapsed_ms }
 })
 

@@ -7,7 +7,7 @@ import { join, resolve } from "node:path"
 import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { counted, isDurationWithin, readDuration, shellWord } from "../../base/Text.ts"
-import { helped } from "../CommandRow.ts"
+import { helped, type Asked } from "../CommandRow.ts"
 import {
   NoProgressFlag,
   Output,
@@ -33,14 +33,7 @@ import { endWith, refuse, refuseUnknown } from "../Failures.ts"
 import { checkJobs, isPartial, loadJobs, loadOne, readableJobs, takeJobs } from "../Jobs.ts"
 import { partFlags, partsOf, untold } from "../Jobs.ts"
 import { findNight, findRun, holdOutput, refuseOlderLedger, withLedger } from "../OutputFolder.ts"
-import {
-  readWebhooksFlag,
-  reportNight,
-  runNights,
-  tidyAfterNight,
-  webhooksFlag,
-  writeSummary,
-} from "../Nights.ts"
+import * as Nights from "../Nights.ts"
 import { announced, refuseSilent, toldUnbegun } from "../Notices.ts"
 import { notStartedLines } from "../PlanText.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
@@ -75,7 +68,7 @@ export const run = Command.make(
       Flag.optional,
     ),
     ...partFlags,
-    webhooks: webhooksFlag,
+    webhooks: Nights.webhooksFlag,
     json: jsonFlag,
   },
   Effect.fn("Run.handle")(function* ({ jobs, further, json, ...flags }) {
@@ -86,10 +79,10 @@ export const run = Command.make(
     const whole = yield* takeJobs(checked).pipe(toldUnbegun(told, output))
     const parts = yield* partsOf(whole, flags)
     const loaded = isPart ? whole.map(untold) : whole
-    const webhooks = yield* readWebhooksFlag(flags.webhooks)
+    const webhooks = yield* Nights.readWebhooksFlag(flags.webhooks)
     const wait = Option.getOrElse(Option.flatMap(flags.wait, readDuration), () => Duration.zero)
     const options = { output, json, further, wait, webhooks, isPart, parts }
-    yield* endWith(yield* runNights(loaded, options))
+    yield* endWith(yield* Nights.runNights(loaded, options))
   }),
 ).pipe(
   helped({
@@ -110,14 +103,15 @@ export const run = Command.make(
 // `rerun` takes the tasks that did not succeed in an earlier run, its parent, and asks only for the features
 // that are not in the tables yet. The job is loaded again, so that corrections apply.
 
-export interface Selection {
-  readonly failed: boolean
-  readonly only: ReadonlyArray<string>
-  readonly never: ReadonlyArray<string>
-  readonly customers: ReadonlyArray<string>
-  readonly engines: ReadonlyArray<string>
-  readonly features: ReadonlyArray<string>
+const selection = {
+  failed: switchFlag("failed", "Only tasks whose outcome is `failed`"),
+  only: severalFlag("only", "REASON", "Only tasks with this reason"),
+  never: severalFlag("never", "REASON", "No tasks with this reason"),
+  customers: severalFlag("customer", "ID", "Only this customer"),
+  engines: severalFlag("engine", "REF", "Only this engine"),
+  features: severalFlag("feature", "CODE", "Only tasks that lack this feature"),
 }
+export type Selection = Asked<typeof selection>
 
 /** The features of a task that are not in the tables yet; empty if the job left them to the engine. */
 const featuresLeft = (
@@ -129,29 +123,27 @@ const featuresLeft = (
 /** Tasks that did not succeed and match the selection, flow sessions included: pure. */
 export const selectTasks = (
   tasks: ReadonlyArray<TaskState>,
-  selection: Selection,
+  { failed, only, never, customers, engines, features }: Selection,
   delivered: ReadonlyMap<string, ReadonlySet<string>>,
 ): ReadonlyArray<TaskState> =>
   tasks.filter((task) => {
-    const { customer_id, engine_reference } = task.planned
+    const { customer_id = "", engine_reference = "" } = task.planned
     const outcome = verdictOfTask(task).outcome
     const reason = task.settled?.fact.reason ?? ""
+    const isAmong = (names: ReadonlyArray<string>, ...those: ReadonlyArray<string>) =>
+      names.length === 0 || those.some((one) => names.includes(one))
     return (
       outcome !== "succeeded" &&
-      (!selection.failed || outcome === "failed") &&
-      (selection.only.length === 0 || selection.only.includes(reason)) &&
-      !selection.never.includes(reason) &&
-      (selection.customers.length === 0 || selection.customers.includes(customer_id ?? "")) &&
-      (selection.engines.length === 0 || selection.engines.includes(engine_reference ?? "")) &&
-      (selection.features.length === 0 ||
-        featuresLeft(task, delivered).some((code) => selection.features.includes(code)))
+      (!failed || outcome === "failed") &&
+      isAmong(only, reason) &&
+      !never.includes(reason) &&
+      isAmong(customers, customer_id) &&
+      isAmong(engines, engine_reference) &&
+      isAmong(features, ...featuresLeft(task, delivered))
     )
   })
 
-/**
- * Of a run, or of its whole night if none was named; not those that a later run of the night finished: no
- * login is sent without need.
- */
+/** Not those that a later run of the night finished: no login is sent without need. */
 export const tasksMeant = (
   night: ReadonlyArray<RunState>,
   run: RunState,
@@ -165,7 +157,6 @@ export const tasksMeant = (
   })
 }
 
-/** The names of a selection that no task has, by their flags. */
 export const unknownSelected = (
   run_id: string,
   tasks: ReadonlyArray<TaskState>,
@@ -198,27 +189,22 @@ export const rerun = Command.make(
   "rerun",
   {
     run: runArgument,
-    failed: switchFlag("failed", "Only tasks whose outcome is `failed`"),
-    only: severalFlag("only", "REASON", "Only tasks with this reason"),
-    never: severalFlag("never", "REASON", "No tasks with this reason"),
-    customers: severalFlag("customer", "ID", "Only this customer"),
-    engines: severalFlag("engine", "REF", "Only this engine"),
-    features: severalFlag("feature", "CODE", "Only tasks that lack this feature"),
+    ...selection,
     moved: movedFlag,
     dryRun: switchFlag("dry-run", "Show what would run again, without starting it"),
-    webhooks: webhooksFlag,
+    webhooks: Nights.webhooksFlag,
     json: jsonFlag,
   },
-  Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, moved, webhooks: listenAt, ...selection }) {
-    const webhooks = yield* readWebhooksFlag(listenAt)
+  Effect.fn("Rerun.handle")(function* ({ run, dryRun, json, moved, webhooks: listenAt, ...selected }) {
+    const webhooks = yield* Nights.readWebhooksFlag(listenAt)
     const { state, night } = yield* withLedger(findNight(run, (ledger) => ledger.state))
     const { run_id } = state.started
     const meant = tasksMeant(night, state, Option.isSome(run))
     // What a run of the night had is no mistake, though a later one mended it.
     const ever = [state, ...night].flatMap(({ tasks: all }) => [...all.values()])
-    yield* refuseUnknown(unknownSelected(run_id, ever, selection))
+    yield* refuseUnknown(unknownSelected(run_id, ever, selected))
     const delivered = deliveredInNight(night)
-    const tasks = selectTasks(meant, selection, delivered)
+    const tasks = selectTasks(meant, selected, delivered)
     if (tasks.length === 0) {
       if (json) return yield* sayJson([])
       return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
@@ -232,7 +218,7 @@ export const rerun = Command.make(
     const output = yield* outputFolder
     const isPart = state.started.part !== undefined
     const options = { output, json, webhooks, isPart, ...asked }
-    yield* endWith(yield* runNights([job], options))
+    yield* endWith(yield* Nights.runNights([job], options))
   }),
 ).pipe(
   helped({
@@ -264,7 +250,6 @@ const perhaps = {
 }
 const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
 
-/** The selected tasks that would run again, with what is asked for, and why the others would not. */
 const splitSelection = (
   tasks: ReadonlyArray<TaskState>,
   { plan, starting, followed, notStarted, only }: Preview,
@@ -324,8 +309,7 @@ const tellPreview = Effect.fnUntraced(function* (
   for (const line of why) yield* say(wrap(line, out.width))
 })
 
-// `nightjar demo`: the demo job on the embedded service, and what its result means. The exit code that a
-// cron job would have got is explained; the command itself succeeds if the run ended as designed.
+// The exit code that a cron job would have got is explained; `demo` succeeds if the run ended as designed.
 
 /** How the tasks of `jobs/demo.yaml` end, on the first run and on every later one. */
 const designed = { succeeded: 26, partial: 2, failed: 8, skipped: 2, unfinished: 1 } as const
@@ -341,7 +325,7 @@ export const demo = Command.make(
     const path = existsSync("jobs/demo.yaml") ? "jobs/demo.yaml" : join(packageFolder, "jobs/demo.yaml")
     const output = yield* outputFolder
     const jobs = yield* loadJobs([path])
-    const exit_code = yield* runNights(jobs, { output, json: false, further: false })
+    const exit_code = yield* Nights.runNights(jobs, { output, json: false, further: false })
     if (exit_code !== exitCodes.leftovers && exit_code !== exitCodes.peopleMustAct)
       return yield* endWith(exit_code === exitCodes.ok ? exitCodes.defect : exit_code)
     const summary = summarise(yield* withLedger(findRun(Option.none())))
@@ -373,11 +357,11 @@ const accepted = Effect.fnUntraced(function* (job: Job, output: string, run_id: 
   const result = yield* acceptRun(job, run_id).pipe(
     Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output))),
   )
-  const summary = yield* writeSummary(job, output, result)
+  const summary = yield* Nights.writeSummary(job, output, result)
   const { out } = yield* Output
   yield* json ? sayJson(summary) : sayPainted(renderSummary(summary, out))
-  yield* reportNight(job, output, result)
-  yield* tidyAfterNight(job, output, result)
+  yield* Nights.reportNight(job, output, result)
+  yield* Nights.tidyAfterNight(job, output, result)
   const { exit_code, recovered, news } = result
   return { exit_code, ending: { job: job.name, exit_code, summary, recovered, news } }
 })

@@ -18,17 +18,7 @@ import { TaskId, type RunId } from "../../service/Ids.ts"
 import { command } from "../CommandRow.ts"
 import { argument, choiceFlag, optionalArgument, runArgument, switchFlag } from "../Output.ts"
 import { refuse, toolVersion } from "../Failures.ts"
-import {
-  familiesOf,
-  findRun,
-  hasLedger,
-  openedLedger,
-  policyOf,
-  publishedIn,
-  runFolder,
-  shareOf,
-  withLedger,
-} from "../OutputFolder.ts"
+import * as Folder from "../OutputFolder.ts"
 import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
 import { writeReport } from "../RunReport.ts"
 
@@ -41,14 +31,14 @@ const eventsOf = Effect.fnUntraced(function* (
   const output = resolve(folder)
   const { lineageEvents } = yield* Effect.promise(() => import("../../report/OpenLineage.ts"))
   const { publishedTables } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
-  const tables = publishedTables(yield* familiesOf(output), yield* policyOf(output))
+  const tables = publishedTables(yield* Folder.familiesOf(output), yield* Folder.policyOf(output))
   const { newestDerived } = yield* Effect.promise(() => import("../../tables/KeptVersions.ts"))
-  const { layout, manifest } = yield* publishedIn(output)
+  const { layout, manifest } = yield* Folder.publishedIn(output)
   const files = manifest === undefined ? {} : newestDerived({ layout }, manifest).runs
   const newest = new Map(
     all.flatMap(({ fact }) => (fact.part === undefined ? [[fact.job, fact.run_id] as const] : [])),
   )
-  const events = Effect.flatMap(openedLedger, (ledger) =>
+  const events = Effect.flatMap(Folder.openedLedger, (ledger) =>
     Effect.forEach(chosen, ({ fact, newest_at }) =>
       Effect.map(ledger.state(fact.run_id), (state) => {
         if (state === undefined) return []
@@ -58,7 +48,7 @@ const eventsOf = Effect.fnUntraced(function* (
       }),
     ),
   )
-  return chosen.length === 0 ? [] : (yield* withLedger(events)).flat()
+  return chosen.length === 0 ? [] : (yield* Folder.withLedger(events)).flat()
 })
 
 const iso = (at: number): string => new Date(at).toISOString()
@@ -95,8 +85,8 @@ export const runs = command("runs", {
     format: choiceFlag("format", ["text", "openlineage"], "Events, as JSON lines"),
   },
   run: function* ({ run, format }, output) {
-    const known = withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
-    const all = (yield* hasLedger) ? yield* known : []
+    const known = Folder.withLedger(Effect.flatMap(Folder.openedLedger, (ledger) => ledger.runs))
+    const all = (yield* Folder.hasLedger) ? yield* known : []
     const headers = all.filter(({ fact }) => Option.isNone(run) || fact.run_id === run.value)
     if (Option.isSome(run) && headers.length === 0) {
       const ids = all.map(({ fact }) => fact.run_id)
@@ -132,7 +122,7 @@ const runsShownMax = 10
 
 /** The tasks that an id names, newest first: by index, else in every run, for ids that are in no index. */
 const tasksAbout = Effect.fnUntraced(function* (id: string) {
-  const ledger = yield* openedLedger
+  const ledger = yield* Folder.openedLedger
   const runs = (yield* ledger.runs).map(({ fact }) => fact.run_id).toReversed()
   const run_id = runs.find((one) => id.startsWith(`${one}/`))
   const indexed =
@@ -146,7 +136,7 @@ const tasksAbout = Effect.fnUntraced(function* (id: string) {
 })
 
 const gather = Effect.fnUntraced(function* (id: string, all: boolean) {
-  const ledger = yield* openedLedger
+  const ledger = yield* Folder.openedLedger
   const tasks = yield* tasksAbout(id)
   const runs = [...new Set(tasks.map(({ run_id }) => run_id))]
   const newest = new Set(runs.slice(0, all ? Infinity : runsShownMax))
@@ -198,8 +188,8 @@ export const explain = command("explain", {
     if (isMessageId(id)) return { _tag: "Message", id } as const
     const end = knownEnd(id)
     // A reason can be explained without any run.
-    const isLedgerMeant = end === undefined || (yield* hasLedger)
-    const about = isLedgerMeant ? yield* withLedger(gather(id, all)) : { found: [], older: 0 }
+    const isLedgerMeant = end === undefined || (yield* Folder.hasLedger)
+    const about = isLedgerMeant ? yield* Folder.withLedger(gather(id, all)) : { found: [], older: 0 }
     if (about.found.length > 0) return { _tag: "Tasks", ...about } as const
     return end === undefined ? yield* refuse("id-unknown") : ({ _tag: "Reason", id, end } as const)
   },
@@ -221,13 +211,13 @@ export const explain = command("explain", {
 export const report = command("report", {
   flags: { run: runArgument },
   run: ({ run }, output) =>
-    withLedger(
+    Folder.withLedger(
       Effect.gen(function* () {
-        const { run_id } = (yield* findRun(run)).started
-        const folder = runFolder(output, run_id)
+        const { run_id } = (yield* Folder.findRun(run)).started
+        const folder = Folder.runFolder(output, run_id)
         // What the run's job shared is shared again: its folder shows it.
         const isThere = statSync(folder, { throwIfNoEntry: false }) !== undefined
-        return yield* writeReport({ output, run_id, share: isThere ? shareOf(folder) : "none" })
+        return yield* writeReport({ output, run_id, share: isThere ? Folder.shareOf(folder) : "none" })
       }),
     ),
   text: ({ report: path, worklist }) => [path, worklist],

@@ -15,8 +15,7 @@ import { Wiring } from "../Wiring.ts"
 import { readFaults, readReading } from "../../sandbox/readings/SettingFiles.ts"
 import { SandboxServer } from "../../sandbox/server/SandboxServer.ts"
 
-// The flags that say where `nightjar sandbox` delivers its events, and how unreliably: a receiver that
-// copes with late and repeated deliveries here will cope with real ones.
+// A receiver that copes with late and repeated deliveries here will cope with real ones.
 
 const webhookFlags = {
   webhooks: Flag.String("webhooks").pipe(

@@ -9,7 +9,7 @@ import { basename, dirname, isAbsolute, join, relative, resolve } from "node:pat
 import { Clock, ConfigProvider, Duration, Effect, Option, Stream, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { codeOf, durableFiles } from "../../base/DurableFile.ts"
+import { codeOf, durableFiles, readWithin } from "../../base/DurableFile.ts"
 import { listed } from "../../base/Text.ts"
 import { machineZone } from "../../base/Time.ts"
 import { helped } from "../CommandRow.ts"
@@ -26,19 +26,7 @@ import {
 } from "../Output.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
-import {
-  cronBlock,
-  isWritable,
-  kubernetesText,
-  startsOf,
-  waitMinutesOf,
-  mark,
-  systemdUnits,
-  timerName,
-  timerUnit,
-  withBlock,
-} from "../Timers.ts"
-import type { Timer, TimerFile } from "../Timers.ts"
+import * as Timers from "../Timers.ts"
 import { makeEnvironment, readEnvFile, referencesOf, variablesOf } from "../../jobs/EnvFile.ts"
 import type { Job } from "../../jobs/Job.ts"
 import { commandVariables, namedIn } from "../../jobs/Scalars.ts"
@@ -54,17 +42,10 @@ interface Called {
 }
 
 /** Fails rather than lose a byte: what was read of a crontab is written back. */
-const readAll = <E>(stream: Stream.Stream<Uint8Array, E>) =>
-  stream.pipe(
-    Stream.mapError(() => "it cannot be read"),
-    Stream.runFoldEffect(
-      () => Buffer.alloc(0),
-      (read, piece) =>
-        read.length + piece.length > bytesMax
-          ? Effect.fail(`it prints more than ${bytesMax} bytes`)
-          : Effect.succeed(Buffer.concat([read, piece])),
-    ),
-  )
+const readAll = <E>(stream: Stream.Stream<Uint8Array, E>) => {
+  const readable = Stream.mapError(stream, () => "it cannot be read")
+  return readWithin(readable, bytesMax, `it prints more than ${bytesMax} bytes`)
+}
 
 const isWell = ({ exit_code }: Called): boolean => exit_code === 0
 
@@ -96,18 +77,17 @@ const whyOf = ({ exit_code, stderr }: Called): string => {
   return said === "" ? `exit code ${exit_code}` : `exit code ${exit_code}: ${said}`
 }
 
-/** Where systemd looks for the units of this user. */
 const unitsFolder = (): string =>
   join(process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config"), "systemd/user")
 
 export const installUnits = Effect.fnUntraced(function* (
-  timer: Timer,
-  files: ReadonlyArray<TimerFile>,
+  timer: Timers.Timer,
+  files: ReadonlyArray<Timers.TimerFile>,
   folder: string,
 ) {
   const written = files.map(({ name, text }) => ({ path: join(folder, name), text }))
   const foreign = written.find(
-    ({ path }) => existsSync(path) && !readFileSync(path, "utf8").startsWith(`${mark}\n`),
+    ({ path }) => existsSync(path) && !readFileSync(path, "utf8").startsWith(`${Timers.mark}\n`),
   )
   if (foreign !== undefined) return yield* refuse("timer-not-ours", { path: foreign.path })
   const durable = yield* durableFiles
@@ -119,7 +99,7 @@ export const installUnits = Effect.fnUntraced(function* (
     catch: (cause) => refuse("timer-unwritable", { path: folder, why: codeOf(cause) }),
   })
   yield* say(["Written:", ...written.map(({ path }) => `  ${path}`)].join("\n"))
-  const unit = timerUnit(timer)
+  const unit = Timers.timerUnit(timer)
   for (const args of [["daemon-reload"], ["enable", "--now", unit]]) {
     const command = ["systemctl", "--user", ...args].join(" ")
     yield* call("systemctl", ["--user", ...args]).pipe(
@@ -134,15 +114,15 @@ export const installUnits = Effect.fnUntraced(function* (
   )
 })
 
-export const installLines = Effect.fnUntraced(function* (timer: Timer, block: string) {
+export const installLines = Effect.fnUntraced(function* (timer: Timers.Timer, block: string) {
   const failed = (command: string) =>
     Effect.mapError((why: string) => refuse("crontab-unusable", { command, why }))
   // A user who has no crontab yet.
   const isNone = (called: Called) => !isWell(called) && /no crontab/i.test(called.stderr)
   const isKnown = (called: Called) => isWell(called) || isNone(called)
   const found = yield* call("crontab", ["-l"], "", isKnown).pipe(failed("crontab -l"))
-  const name = timerName(timer)
-  const crontab = withBlock(isNone(found) ? "" : found.stdout, name, block)
+  const name = Timers.timerName(timer)
+  const crontab = Timers.withBlock(isNone(found) ? "" : found.stdout, name, block)
   if (crontab === undefined) return yield* refuse("timer-lines-damaged", { name })
   yield* call("crontab", ["-"], crontab).pipe(failed("crontab -"))
   yield* say(
@@ -160,7 +140,6 @@ const credentialsFolder = "/run/credentials/nightjar"
 
 type Kind = keyof typeof nameCharactersMax
 
-/** The jobs as the timer will load them, and the variables that they asked for. */
 const loadAs = Effect.fnUntraced(function* (kind: Kind, paths: ReadonlyArray<string>) {
   const asked = new Set<string>()
   const inside = kind === "kubernetes"
@@ -195,18 +174,18 @@ const timesOf = Effect.fnUntraced(function* (job: Job, at: string | undefined) {
   const { name, night, timezone } = job
   if (night !== undefined && at !== undefined)
     return yield* refuse("timer-time-twice", { name, starts: night.starts })
-  const times = night !== undefined ? startsOf(night) : at === undefined ? [] : [at]
+  const times = night !== undefined ? Timers.startsOf(night) : at === undefined ? [] : [at]
   const [starts] = times
   if (starts === undefined) return yield* refuse("timer-time-missing", { name })
-  return { name, times, timezone, waitMinutes: waitMinutesOf(starts, job) }
+  return { name, times, timezone, waitMinutes: Timers.waitMinutesOf(starts, job) }
 })
 
 /** One timer starts all of its jobs at all of its times. */
 const commonTimes = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, at: string | undefined) {
   const [first, ...others] = yield* Effect.forEach(jobs, (job) => timesOf(job, at))
   if (first === undefined) return yield* Effect.die("a command line names at least one job")
-  const startsOf = ({ times, timezone }: typeof first) => JSON.stringify([times, timezone])
-  const other = others.find((one) => startsOf(one) !== startsOf(first))
+  const timesText = ({ times, timezone }: typeof first) => JSON.stringify([times, timezone])
+  const other = others.find((one) => timesText(one) !== timesText(first))
   if (other !== undefined)
     return yield* refuse("timer-nights-differ", { name: first.name, other: other.name })
   const { times, timezone } = first
@@ -216,8 +195,8 @@ const commonTimes = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, at: s
 const timerOf = (
   output: string,
   jobs: ReadonlyArray<Job>,
-  times: Pick<Timer, "times" | "timezone" | "waitMinutes">,
-): Timer => {
+  times: Pick<Timers.Timer, "times" | "timezone" | "waitMinutes">,
+): Timers.Timer => {
   const references = jobs.flatMap(referencesOf)
   const under = `${credentialsFolder}/`
   const credentials = references.flatMap((one) =>
@@ -261,7 +240,7 @@ const filesOf = Effect.fnUntraced(function* (job: Job, folder: string) {
 
 const clusterText = Effect.fnUntraced(function* (
   jobs: ReadonlyArray<Job>,
-  timer: Timer,
+  timer: Timers.Timer,
   asked: ReadonlySet<string>,
 ) {
   const commands = jobs.flatMap(referencesOf).flatMap((one) => (one._tag === "Exec" ? [one.command] : []))
@@ -278,9 +257,9 @@ const clusterText = Effect.fnUntraced(function* (
   const schemas = new Set(
     jobs.flatMap((job) => (job.schemas === undefined ? [] : [relative(folder, job.schemas)])),
   )
-  const text = [...files, ...schemas].find((one) => !isWritable(one))
+  const text = [...files, ...schemas].find((one) => !Timers.isWritable(one))
   if (text !== undefined) return yield* refuse("timer-text-unwritable", { text: JSON.stringify(text) })
-  return kubernetesText({
+  return Timers.kubernetesText({
     timer,
     variables: [...variables].toSorted(),
     jobs: jobs.map(({ path }) => relative(folder, path)),
@@ -291,36 +270,35 @@ const clusterText = Effect.fnUntraced(function* (
 })
 
 /** What a crontab, a unit or the limits of a name do not allow is refused before anything is written. */
-const requireWritable = Effect.fnUntraced(function* (kind: Kind, timer: Timer) {
+const requireWritable = Effect.fnUntraced(function* (kind: Kind, timer: Timers.Timer) {
   const { job_paths, output, env_file, folder, command, path, credentials } = timer
   const texts = [...job_paths, output, env_file, folder, ...command, path, homedir(), ...credentials]
-  const text = texts.find((one) => one !== undefined && !isWritable(one))
+  const text = texts.find((one) => one !== undefined && !Timers.isWritable(one))
   if (text !== undefined) return yield* refuse("timer-text-unwritable", { text: JSON.stringify(text) })
   const charactersMax = nameCharactersMax[kind]
-  if (timerName(timer).length > charactersMax)
+  if (Timers.timerName(timer).length > charactersMax)
     return yield* refuse("timer-name-long", { jobs: listed(timer.jobs, namesTold), charactersMax })
 })
 
-/** What is printed, as files; and for a user's own machine, what installs them. */
 const prepare = Effect.fnUntraced(function* (
   kind: Kind,
   { jobs, asked }: { readonly jobs: ReadonlyArray<Job>; readonly asked: ReadonlySet<string> },
-  timer: Timer,
+  timer: Timers.Timer,
 ) {
   if (kind === "kubernetes") {
     const text = yield* clusterText(jobs, timer, asked)
-    return { files: [{ name: `nightjar-${timerName(timer)}.yaml`, text }], install: undefined }
+    return { files: [{ name: `nightjar-${Timers.timerName(timer)}.yaml`, text }], install: undefined }
   }
   if (kind === "cron") {
-    const text = cronBlock(timer, yield* Clock.currentTimeMillis)
+    const text = Timers.cronBlock(timer, yield* Clock.currentTimeMillis)
     return { files: [{ name: "crontab", text }], install: installLines(timer, text) }
   }
   const envFileBytes = timer.env_file === undefined ? 0 : statSync(timer.env_file).size
-  const files = systemdUnits(timer, { envFileBytes, home: homedir() })
+  const files = Timers.systemdUnits(timer, { envFileBytes, home: homedir() })
   return { files, install: installUnits(timer, files, unitsFolder()) }
 })
 
-const textOf = (files: ReadonlyArray<TimerFile>): string =>
+const textOf = (files: ReadonlyArray<Timers.TimerFile>): string =>
   files.map(({ name, text }) => (files.length === 1 ? text : `# ${name}\n${text}`).trimEnd()).join("\n\n")
 
 export const schedule = Command.make(

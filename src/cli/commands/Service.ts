@@ -186,7 +186,6 @@ const withSubscriptions = Effect.fnUntraced(function* <A, E, R>(path: string, wo
 
 const listed = Effect.flatMap(Subscriptions, ({ list }) => retryCall(list, { triesMax: 3 }))
 
-/** What each subcommand shows: the subscriptions afterwards. */
 const told = (subscriptions: ReadonlyArray<Subscription>, out: Style): string => {
   const rows = subscriptions.map(({ event, enabled, base_url }) => [event, enabled ? "yes" : "no", base_url])
   return rows.length === 0
@@ -222,7 +221,6 @@ const listHooks = command(
   "Lists the application's subscriptions to flow events",
 )
 
-/** Subscribes what is not there yet, and changes what goes elsewhere or is switched off. */
 const subscribeTo = Effect.fnUntraced(function* (
   base_url: string,
   events: ReadonlyArray<string>,
@@ -273,7 +271,6 @@ const subscribe = command(
   "Sends flow events to an address",
 )
 
-/** Removes the subscriptions of one address, and no other. */
 const removeFrom = Effect.fnUntraced(function* (base_url: string) {
   const events = (yield* listed).filter((one) => isSame(one.base_url, base_url)).map(({ event }) => event)
   if (events.length === 0) return yield* refuse("hooks-unknown")

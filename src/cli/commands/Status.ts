@@ -15,7 +15,7 @@ import type { Interrupted } from "../../report/RenderSummary.ts"
 import { summarise, type Summary } from "../../report/Summary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import type { Order } from "../../task/NightPicture.ts"
-import { command, type Help } from "../CommandRow.ts"
+import { command, type Asked, type Help } from "../CommandRow.ts"
 import {
   Output,
   jsonFlag,
@@ -89,7 +89,6 @@ const found = Effect.fnUntraced(function* (named: Option.Option<string>, work: W
   }
 })
 
-/** What follows the summary of a run that has not ended. */
 const tellOpenRun = Effect.fnUntraced(function* (
   { run_id, part, finish }: Summary,
   work: WorkHere,
@@ -112,11 +111,12 @@ const tellOpenRun = Effect.fnUntraced(function* (
   if (finish.command !== undefined) yield* say(`  ${finish.command}`)
 })
 
-interface Selection {
-  readonly outcomes: ReadonlyArray<string>
-  readonly customers: ReadonlyArray<string>
-  readonly engines: ReadonlyArray<string>
+const selectionFlags = {
+  outcomes: severalFlag("outcome", "O", "Only tasks with this outcome"),
+  customers: severalFlag("customer", "ID", "Only this customer"),
+  engines: severalFlag("engine", "REF", "Only this engine"),
 }
+type Selection = Asked<typeof selectionFlags>
 
 const isSelective = ({ outcomes: said, customers, engines }: Selection): boolean =>
   said.length + customers.length + engines.length > 0
@@ -150,9 +150,7 @@ export const status = Command.make(
   "status",
   {
     run: runArgument,
-    outcomes: severalFlag("outcome", "O", "Only tasks with this outcome"),
-    customers: severalFlag("customer", "ID", "Only this customer"),
-    engines: severalFlag("engine", "REF", "Only this engine"),
+    ...selectionFlags,
     every: switchFlag("all", "All tasks, not only those that need somebody"),
     whole: switchFlag("night", "Tasks of the run's night, each as its newest run left it"),
     watch: switchFlag("watch", "Follow the run while it executes, then show the same"),

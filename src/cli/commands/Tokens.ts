@@ -3,8 +3,9 @@
  * users of the machine can read. `exchange` and `revoke` hold the folder's lock, as a run does.
  */
 import { existsSync } from "node:fs"
-import { Clock, Effect, Option, Redacted, Stdio, Stream, type Context } from "effect"
+import { Clock, Effect, Option, Redacted, Stdio, type Context } from "effect"
 import { Command, Flag } from "effect/cli"
+import { readWithin } from "../../base/DurableFile.ts"
 import { counted } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { argument, optionalFlag, say, warn } from "../Output.ts"
@@ -22,7 +23,6 @@ import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
 import { exchangeByHand, revokeByHand } from "../../tokens/ExchangeTicket.ts"
 import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
 
-/** Work with a job's open token store and its service, in a folder that is held. */
 const withTokens = Effect.fnUntraced(function* <A, E, R>(
   output: string,
   path: string,
@@ -52,16 +52,9 @@ const readTicket = Effect.fnUntraced(function* (given: string) {
 
 const readStdin = Effect.gen(function* () {
   const stdio = yield* Stdio.Stdio
-  const text = yield* stdio.stdin.pipe(
-    Stream.decodeText(),
-    Stream.runFold(
-      () => "",
-      (read, chunk) => (read.length > ticketBytesMax ? read : read + chunk),
-    ),
-    Effect.mapError(() => refuse("ticket-missing")),
-  )
-  const ticket = text.trim()
-  if (ticket === "" || text.length > ticketBytesMax) return yield* refuse("ticket-missing")
+  const read = yield* Effect.option(readWithin(stdio.stdin, ticketBytesMax, "it is too long"))
+  const ticket = Option.match(read, { onNone: () => "", onSome: (bytes) => bytes.toString("utf8").trim() })
+  if (ticket === "") return yield* refuse("ticket-missing")
   ;(yield* KnownSecrets).hold(ticket, "process")
   return Redacted.make(ticket)
 })

@@ -5,7 +5,8 @@
  */
 import { Effect, Predicate, Record, Schema, type Result } from "effect"
 import { Problem } from "../../base/DurableFile.ts"
-import { decodeYaml, problemLines, readYaml, suggest, type YamlKind } from "../../base/YamlText.ts"
+import { suggestion } from "../../base/Text.ts"
+import { decodeYaml, problemLines, readYaml, type YamlKind } from "../../base/YamlText.ts"
 import { Faults, endpointNames } from "../faults/Faults.ts"
 import { Reading, readingChoices, wrapWords } from "../state/Reading.ts"
 
@@ -27,7 +28,7 @@ const readingFile: YamlKind<Reading> = {
   wordsFor: (path, value) => {
     const choice = choiceOf(path[0])
     if (choice === undefined || !Predicate.isString(value)) return undefined
-    return `\`${choice.key}\` cannot be \`${value}\`${suggest(value, choice.values)}`
+    return `\`${choice.key}\` cannot be \`${value}\`${suggestion(value, choice.values, Infinity)}`
   },
   /** YAML's own null is the word `null` of the keys that have one, and an empty file sets nothing. */
   prepare: (root) => {
@@ -63,7 +64,7 @@ const faultsFile: YamlKind<Faults> = {
   schema: Faults,
   wordsFor: (path, value) =>
     path.includes("on") && Predicate.isString(value)
-      ? `there is no endpoint \`${value}\`${suggest(value, endpointNames)}`
+      ? `there is no endpoint \`${value}\`${suggestion(value, endpointNames, Infinity)}`
       : undefined,
 }
 
