@@ -111,11 +111,6 @@ export class TableBuilder {
     this.#mask = shown?.mask ?? ((columns) => columns)
   }
 
-  /** All rows that are here. */
-  get rows(): number {
-    return this.#encodedRows + this.openRows
-  }
-
   /** Rows that are cells still, and UTF-16 units of text in them, without what they share with other rows. */
   get openRows(): number {
     return this.#units.length
@@ -188,12 +183,6 @@ export class TableBuilder {
       1,
       this.#units.findIndex((each) => (units += each) > textUnitsMax),
     )
-  }
-
-  /** All rows as one Arrow table; the builder is empty afterwards. */
-  finish(): Table {
-    if (this.openRows > 0 || this.#batches.length === 0) this.encode(this.openRows)
-    return this.takeEncoded()
   }
 
   /** All batches as one Arrow table; the builder keeps the open rows. */

@@ -7,22 +7,12 @@
 import { LongTexts, timestampCell, type Cell } from "./ColumnData.ts"
 import { TableBuilder, type Disguise } from "./Columns.ts"
 import { Routes, isMisfit, lineageCells, type Lineage } from "./CompileFamily.ts"
-import {
-  findRecords,
-  isWithinDepth,
-  namesOf,
-  nothingCounted,
-  parseBody,
-  pathText,
-  recordDepthMax,
-  tallyOf,
-} from "./FindRecords.ts"
-import type { Counts, FoundRecord } from "./FindRecords.ts"
+import { findRecords, isWithinDepth, namesOf, nothingCounted, pathText, tallyOf } from "./FindRecords.ts"
+import { recordDepthMax, type Counts, type FoundRecord } from "./FindRecords.ts"
 import { jsonText } from "./ExactNumber.ts"
 import { canonicalText, numbered, ownerOf, recordIds, type RecordIds } from "./RecordIdentity.ts"
-import { recordsIn, type ResultsSource } from "../service/FlowResults.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
-import { flushAll, markAll, type Flushed } from "./Flush.ts"
+import { markAll } from "./Flush.ts"
 import { addUpFamilies, addUpMisfits, addUpRejected } from "./Misfits.ts"
 import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/RunFacts.ts"
 import { otherRecordsTable, recordTables, rejectedRecordsTable } from "./RecordTables.ts"
@@ -61,21 +51,13 @@ export class Normaliser {
 
   constructor(families: ReadonlyArray<RecordFamily>, disguise?: Disguise) {
     const builders = new Map(
-      recordTables(families).map(({ spec }) => [spec.name, new TableBuilder(spec, disguise)]),
+      recordTables(families).map((spec) => [spec.name, new TableBuilder(spec, disguise)]),
     )
     const builder = (name: string): TableBuilder => builders.get(name)!
     this.#builders = builders
     this.#routes = new Routes(families, builder)
     this.#other = builder(otherRecordsTable.name)
     this.#rejected = builder(rejectedRecordsTable.name)
-  }
-
-  /** The bytes of one landed body, read and added; a body that cannot be read is one rejected row. */
-  addBody(lineage: Lineage, source: Pick<ResultsSource, "records">, bytes: Uint8Array): Counts {
-    const parsed = parseBody(bytes)
-    return parsed._tag === "ReadableBody"
-      ? this.add(lineage, recordsIn(source, parsed.value))
-      : this.refuse(lineage, parsed.reason)
   }
 
   /** One rejected row for a body that cannot be read at all. */
@@ -98,23 +80,8 @@ export class Normaliser {
     }
   }
 
-  /** Adds all records of one body's `data`; if one throws, none. `named` gets the id of each record. */
+  /** Adds all records of one body's `data`, of which some are here if it throws. `named` gets their ids. */
   add(lineage: Lineage, data: unknown, beside?: Beside, named?: Map<unknown, string>): Counts {
-    const takeBack = this.mark(beside)
-    try {
-      return this.#add(lineage, data, beside, named)
-    } catch (defect) {
-      takeBack()
-      throw defect
-    }
-  }
-
-  #add(
-    lineage: Lineage,
-    data: unknown,
-    beside: Beside | undefined,
-    named: Map<unknown, string> | undefined,
-  ): Counts {
     const { records, strays } = findRecords(data)
     const ids = { of: recordIds(ownerOf(lineage)), nth: numbered(), named }
     const byTable: Record<string, number> = {}
@@ -193,10 +160,7 @@ export class Normaliser {
     const identity =
       route !== undefined && cells !== undefined
         ? route.identity(cells)
-        : {
-            key: undefined,
-            content: this.#contentOf(value),
-          }
+        : { key: undefined, content: this.#contentOf(value) }
     const ids = of({ product, sub_family, ...identity })
     named?.set(value, ids.record_id)
     if (beside !== undefined) {
@@ -245,10 +209,5 @@ export class Normaliser {
   /** The builders by table name. */
   tables(): ReadonlyMap<string, TableBuilder> {
     return this.#builders
-  }
-
-  /** All rows so far; consumed as it is read. */
-  flush(): Generator<Flushed, void> {
-    return flushAll(this.#builders.values())
   }
 }

@@ -119,12 +119,6 @@ export const rejectedRecordsTable: TableSpec = {
   ],
 }
 
-export interface RecordTable {
-  readonly spec: TableSpec
-  /** Feature codes that feed the table; if undefined, every feature does. */
-  readonly features: ReadonlyArray<string> | undefined
-}
-
 /** Its own table, and those of its lists. */
 export const tableSpecs = (family: RecordFamily): ReadonlyArray<TableSpec> => [
   familyTable(family),
@@ -132,8 +126,8 @@ export const tableSpecs = (family: RecordFamily): ReadonlyArray<TableSpec> => [
 ]
 
 /** All record tables, in the order of their families; each child follows its parent. */
-export const recordTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<RecordTable> => [
-  ...families.flatMap((family) => tableSpecs(family).map((spec) => ({ spec, features: family.features }))),
-  { spec: otherRecordsTable, features: undefined },
-  { spec: rejectedRecordsTable, features: undefined },
+export const recordTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<TableSpec> => [
+  ...families.flatMap(tableSpecs),
+  otherRecordsTable,
+  rejectedRecordsTable,
 ]

@@ -115,7 +115,7 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   const changed = changedRuns(current, next)
   if (changed === undefined || bytes > builtBytes * growthMax) return undefined
   const tables = changedTables(store, current, next, changed)
-  const hasRecords = tables.some(({ name }) => recordTables(families).some(({ spec }) => spec.name === name))
+  const hasRecords = tables.some(({ name }) => recordTables(families).some((spec) => spec.name === name))
   // What other files are no longer is told with new records; the outcome of a run, or other files, need none.
   const isComplete = yield* fileStep(() => filesOf(next).every((file) => !hasRecords || isThere(store, file)))
   if (!isComplete || !(yield* isUnchanged(store, current))) return undefined

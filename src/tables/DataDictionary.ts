@@ -45,7 +45,7 @@ export const publishedTables = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
 ): ReadonlyArray<SystemTable> =>
-  [...systemTables, ...recordTables(families).map(({ spec }) => ({ ...spec, key: keyOf(spec) }))].map((one) =>
+  [...systemTables, ...recordTables(families).map((spec) => ({ ...spec, key: keyOf(spec) }))].map((one) =>
     shownTable(policy, one),
   )
 
