@@ -69,17 +69,19 @@ export const encodeTexts = (
 }
 
 /** DuckDB's names. JSON is stored as text. */
-export type ColumnType =
-  | "VARCHAR"
-  | "BOOLEAN"
-  | "INTEGER"
-  | "BIGINT"
-  | "DOUBLE"
-  | `DECIMAL(${number},${number})`
-  | "DATE"
-  | "TIMESTAMPTZ"
-  | "VARCHAR[]"
-  | "JSON"
+export const plainColumnTypes = [
+  "VARCHAR",
+  "BOOLEAN",
+  "INTEGER",
+  "BIGINT",
+  "DOUBLE",
+  "DATE",
+  "TIMESTAMPTZ",
+  "VARCHAR[]",
+  "JSON",
+] as const
+type PlainType = (typeof plainColumnTypes)[number]
+export type ColumnType = PlainType | `DECIMAL(${number},${number})`
 
 /**
  * NULL, or by column type: VARCHAR and JSON string; BOOLEAN boolean; INTEGER and DOUBLE number; BIGINT
@@ -375,30 +377,20 @@ const decimalCell = (type: ColumnType): Convert => {
 const textsCell: Convert = (value) =>
   Array.isArray(value) && value.every((each) => typeof each === "string") ? value : undefined
 
-export const converter = (type: ColumnType, takesNumbers = false): Convert => {
-  switch (type) {
-    case "VARCHAR":
-      return takesNumbers ? textOrNumberCell : textCell
-    case "BOOLEAN":
-      return booleanCell
-    case "INTEGER":
-      return integerCell
-    case "BIGINT":
-      return bigintCell
-    case "DOUBLE":
-      return doubleCell
-    case "DATE":
-      return dateCell
-    case "TIMESTAMPTZ":
-      return timestampCell
-    case "VARCHAR[]":
-      return textsCell
-    case "JSON":
-      return jsonText
-    default:
-      return decimalCell(type)
-  }
+const converters: Readonly<Record<PlainType, Convert>> = {
+  VARCHAR: textCell,
+  BOOLEAN: booleanCell,
+  INTEGER: integerCell,
+  BIGINT: bigintCell,
+  DOUBLE: doubleCell,
+  DATE: dateCell,
+  TIMESTAMPTZ: timestampCell,
+  "VARCHAR[]": textsCell,
+  JSON: jsonText,
 }
+
+export const converter = (type: ColumnType, takesNumbers = false): Convert =>
+  type === "VARCHAR" && takesNumbers ? textOrNumberCell : (converters[type as PlainType] ?? decimalCell(type))
 
 const kindOf = (value: unknown): string => {
   if (value === null || value === undefined) return "nothing"

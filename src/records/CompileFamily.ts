@@ -9,7 +9,7 @@ import type { MisfitCount } from "../ledger/RunFacts.ts"
 import { converter, dateCell, isNumberType, misfitReason } from "./ColumnData.ts"
 import type { Cell, ColumnType, Convert } from "./ColumnData.ts"
 import type { TableBuilder } from "./Columns.ts"
-import { ExactNumber, exactNumber, jsonText } from "./ExactNumber.ts"
+import { exactNumber, isObject, jsonText, type Json } from "./ExactNumber.ts"
 import { pathText, type Place } from "./FindRecords.ts"
 import { addUpMisfits } from "./Misfits.ts"
 import { contentWriter, type ContentColumn, type FetchedOf, type RecordIds } from "./RecordIdentity.ts"
@@ -17,8 +17,6 @@ import { defaultFetched, refuses } from "./RecordSchema.ts"
 import type { Mode, RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 import { readJson } from "../service/ReadJson.ts"
 import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"
-
-type Json = Readonly<Record<string, unknown>>
 
 /** What is wrong with a record, and where. */
 interface Misfit {
@@ -172,7 +170,7 @@ const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
     for (let position = 0; position < list.length; position++) {
       const item = list[position]
       const at: Place = { above: place, key: position }
-      if (typeof item !== "object" || item === null || Array.isArray(item) || item instanceof ExactNumber) {
+      if (!isObject(item)) {
         const reason = misfitReason("object", item)
         if (isRefused) return { reason, place: at }
         rows.push([position, ...nulls, [`${wholeItem}: ${reason}`], jsonText({ [wholeItem]: item })])
@@ -181,7 +179,7 @@ const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
       }
       const cells = new Array<Cell>(width)
       cells[0] = position
-      const trouble = fields(item as Json, cells, at, misfits)
+      const trouble = fields(item, cells, at, misfits)
       if (trouble !== undefined) return trouble
       rows.push(cells)
     }

@@ -9,7 +9,7 @@ import { TableBuilder, type Disguise } from "./Columns.ts"
 import { Routes, isMisfit, lineageCells, type Lineage } from "./CompileFamily.ts"
 import { findRecords, isWithinDepth, namesOf, nothingCounted, pathText, tallyOf } from "./FindRecords.ts"
 import { recordDepthMax, type Counts, type FoundRecord } from "./FindRecords.ts"
-import { jsonText } from "./ExactNumber.ts"
+import { jsonText, type Json } from "./ExactNumber.ts"
 import { canonicalText, numbered, ownerOf, recordIds, type RecordIds } from "./RecordIdentity.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
 import { markAll } from "./Flush.ts"
@@ -139,7 +139,7 @@ export class Normaliser {
     const { fetchedOf } = this.#routes
     if (isWithinDepth(value)) return canonicalText(value, fetchedOf)
     if (Array.isArray(value)) return jsonText(value)
-    const fetched = fetchedOf(value as Readonly<Record<string, unknown>>)
+    const fetched = fetchedOf(value as Json)
     return jsonText(
       Object.fromEntries(Object.entries(value as object).filter(([name]) => !fetched.includes(name))),
     )

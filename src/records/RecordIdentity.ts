@@ -7,7 +7,7 @@
  */
 import { hash } from "node:crypto"
 import { decimalShape, type Cell, type ColumnType } from "./ColumnData.ts"
-import { ExactNumber, decimalIdentity, exactNumber } from "./ExactNumber.ts"
+import { ExactNumber, decimalIdentity, exactNumber, type Json } from "./ExactNumber.ts"
 import { readJson } from "../service/ReadJson.ts"
 
 /** The keys of one kind of object as they come, sorted, and each sorted key with its length before it. */
@@ -36,8 +36,6 @@ const shapeOf = (keys: ReadonlyArray<string>): Shape => {
   if (keys.length <= shapeKeysMax) shapes[keys.length] = shape
   return shape
 }
-
-type Json = Readonly<Record<string, unknown>>
 
 /** The fields of an object that say when it was fetched. */
 export type FetchedOf = (value: Json) => ReadonlyArray<string>

@@ -8,19 +8,7 @@ import { readTextFile } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { jsonSchemaOf, type Finding } from "../base/Schemas.ts"
 import { decodeYaml, problemLines, type YamlKind } from "../base/YamlText.ts"
-import { decimalShape, type ColumnType } from "./ColumnData.ts"
-
-const plainColumnTypes = [
-  "VARCHAR",
-  "BOOLEAN",
-  "INTEGER",
-  "BIGINT",
-  "DOUBLE",
-  "DATE",
-  "TIMESTAMPTZ",
-  "VARCHAR[]",
-  "JSON",
-] as const
+import { decimalShape, plainColumnTypes, type ColumnType } from "./ColumnData.ts"
 
 const isColumnType = (text: string): text is ColumnType =>
   plainColumnTypes.some((type) => type === text) || decimalShape(text) !== undefined

@@ -15,17 +15,21 @@ export const readBy: ReadonlyArray<ColumnSpec> = [
   text("session_id", "session", "The flow session whose results contained the record."),
 ]
 
+export const recordId = required(
+  "record_id",
+  "VARCHAR",
+  "record_id",
+  "The record: the same over nights while its business key is, or its content if it has no key.",
+)
+export const position = required("position", "INTEGER", "own", "Position in the record's list, from 0.")
+
+/** What every row of records begins with. */
 const lineage: ReadonlyArray<ColumnSpec> = [
   ...readBy,
   text("customer_id", "customer_id", "The customer that the record belongs to."),
   { ...text("engine_reference", "own", "The engine that retrieved it."), repeats: true },
   // Hashes of whose record it is and of all that it says: a guess could be tested against them.
-  required(
-    "record_id",
-    "VARCHAR",
-    "record_id",
-    "The record: the same over nights while its business key is, or its content if it has no key.",
-  ),
+  recordId,
   required(
     "content_id",
     "VARCHAR",
@@ -84,13 +88,7 @@ export const familyTable = (family: RecordFamily): TableSpec => ({
 export const childTable = (child: RecordChild): TableSpec => ({
   name: child.table,
   comment: commentOf(child),
-  columns: [
-    ...lineage,
-    required("position", "INTEGER", "own", "Position in the record's list, from 0."),
-    ...child.columns.map(specOf),
-    misfits,
-    extra,
-  ],
+  columns: [...lineage, position, ...child.columns.map(specOf), misfits, extra],
 })
 
 export const otherRecordsTable: TableSpec = {

@@ -15,12 +15,12 @@ import type { Lineage } from "../records/CompileFamily.ts"
 import { parseBody, tallyOf, type Counts, type ParsedBody } from "../records/FindRecords.ts"
 import { addUpFamilies, addUpMisfits, addUpRejected } from "../records/Misfits.ts"
 import type { Beside, Normaliser } from "../records/Normalise.ts"
-import type { TableRow, Json, Row } from "./ExecutionRows.ts"
+import type { TableRow, Row } from "./ExecutionRows.ts"
 import type { LeftOut } from "./LeftOut.ts"
 import { PublishFailed } from "./Publisher.ts"
 import type { RunPicture, SessionPicture } from "./RunPicture.ts"
-import { isObject, extraOf, takeFields, taskCells } from "./ExecutionRows.ts"
-import { ExactNumber } from "../records/ExactNumber.ts"
+import { extraOf, takeFields, taskCells } from "./ExecutionRows.ts"
+import { eachNaming, isObject, type Json } from "../records/ExactNumber.ts"
 import { sessionCursors, sessionStatusCodes } from "../service/Vocabulary.ts"
 import { consentDocumentFields, consentDocumentsTable, consentFields, consentsTable } from "./SystemTables.ts"
 import { documentsTable, sessionsTable } from "./SystemTables.ts"
@@ -312,40 +312,19 @@ const consentRows = (first: Row, consent: unknown): ReadonlyArray<TableRow> => {
 // that identifiers appear inside results, so nothing is read but the object that holds one.
 
 /** One place where results name a document: the object with its identifier, and the record around that. */
-export interface Naming {
+interface Naming {
   readonly attachment_id: string
   readonly holder: Json
   readonly record: Json | undefined
 }
 
-const isRecord = ({ product, sub_family }: Json): boolean =>
-  typeof product === "string" && typeof sub_family === "string"
-
-/** As `ExactNumber.ts` recognises them; shorter keys need no look. */
-const namesDocument = (key: string): boolean => key.length >= 10 && /attachment/i.test(key)
-
 /** In the order of the body; no more than a body may name. */
 export const namingsIn = (data: unknown): ReadonlyArray<Naming> => {
   const namings: Array<Naming> = []
-  const pending: Array<readonly [value: unknown, record: Json | undefined]> = [[data, undefined]]
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const [value, around] = next
-    if (typeof value !== "object" || value === null || value instanceof ExactNumber) continue
-    if (Array.isArray(value)) {
-      for (let i = value.length - 1; i >= 0; i--) pending.push([value[i], around])
-      continue
-    }
-    const holder = value as Json
-    const record = isRecord(holder) ? holder : around
-    const keys = Object.keys(holder)
-    for (const key of keys.filter(namesDocument)) {
-      for (const id of [holder[key]].flat()) {
-        if (typeof id !== "string" || namings.length === bodyBounds.documentsMax) continue
-        namings.push({ attachment_id: cutText(id, idCharactersMax), holder, record })
-      }
-    }
-    for (let i = keys.length - 1; i >= 0; i--) pending.push([holder[keys[i]!], record])
-  }
+  eachNaming(data, ({ id, holder, record }) => {
+    if (typeof id !== "string" || namings.length === bodyBounds.documentsMax) return
+    namings.push({ attachment_id: cutText(id, idCharactersMax), holder, record })
+  })
   return namings
 }
 

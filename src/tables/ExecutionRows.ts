@@ -5,23 +5,18 @@
 import type { RunId } from "../service/Ids.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import type { Cell, ColumnSpec } from "../records/Columns.ts"
-import { jsonText, ExactNumber } from "../records/ExactNumber.ts"
+import { isObject, jsonText, type Json } from "../records/ExactNumber.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import { executionErrorsTable, executionFeaturesTable, executionMessagesTable } from "./SystemTables.ts"
 import { featureFields, messageFields, productsCountTable, stateColumns } from "./SystemTables.ts"
-import { Predicate } from "effect"
 import { converter } from "../records/ColumnData.ts"
 
 // Reads the fields of an object from the service into cells, tolerantly: a value that does not fit its column
 // becomes NULL and is kept in `extra`, as is every field without a column. A string that is too long is cut
 // and marked. One odd value never affects its neighbours.
 
-export type Json = Readonly<Record<string, unknown>>
 /** A row by column name; a column that is absent is NULL. */
 export type Row = Readonly<Record<string, Cell | undefined>>
-
-export const isObject = (value: unknown): value is Json =>
-  Predicate.isObject(value) && !(value instanceof ExactNumber)
 
 /** The items of a list that are objects, with their positions; empty for anything but a list. */
 export const objectsOf = (value: unknown): ReadonlyArray<readonly [position: number, item: Json]> =>

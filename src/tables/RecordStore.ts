@@ -8,8 +8,8 @@
 import { identifier } from "../base/DuckDbFailed.ts"
 import { column, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import { isColumnName, type RecordFamily } from "../records/RecordSchema.ts"
-import { childTable, familyTable, otherRecordsTable, product, readBy } from "../records/RecordTables.ts"
-import { subFamily } from "../records/RecordTables.ts"
+import { childTable, familyTable, otherRecordsTable, position } from "../records/RecordTables.ts"
+import { product, readBy, recordId, subFamily } from "../records/RecordTables.ts"
 import { customer, engine } from "./SystemTables.ts"
 
 /** A table, or a view, as it can be read: of which schema, with a comment for it and for each column. */
@@ -237,12 +237,6 @@ export const storeTables = (tables: ReadonlyArray<KeptTable>): ReadonlyArray<Sto
   ...tables.flatMap(keptAs),
 ]
 
-const recordId = required(
-  "record_id",
-  "VARCHAR",
-  "record_id",
-  "The record: the same over nights while its business key is, or its content if it has no key.",
-)
 const uniqueRecordId: ColumnSpec = {
   ...recordId,
   comment: `Unique in this table. ${recordId.comment}`,
@@ -276,7 +270,6 @@ const execution = text(
   "clear",
   "The execution that brought this content; NULL if a session was read.",
 )
-const position = required("position", "INTEGER", "own", "Position in the record's list, from 0.")
 
 /** A column of a view, and what is in it, in SQL. */
 type Cell = readonly [spec: ColumnSpec, sql: string]

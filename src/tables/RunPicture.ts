@@ -14,7 +14,7 @@ import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { EngineSaid } from "../ledger/RunFacts.ts"
 import { ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { engineFields } from "./SystemTables.ts"
-import { isObject } from "./ExecutionRows.ts"
+import { isObject } from "../records/ExactNumber.ts"
 
 /**
  * A session of a task; `bodies` are the newest of each endpoint that was read, in the order of the run's

@@ -34,7 +34,7 @@ import type { Manifest, Layout, Store } from "./Manifest.ts"
 import { framesOf, loadPicture, type RunPicture } from "./RunPicture.ts"
 import { executionsTable } from "./SystemTables.ts"
 import { readBody, sourceOf } from "./DeriveSession.ts"
-import { isObject } from "./ExecutionRows.ts"
+import { isObject } from "../records/ExactNumber.ts"
 import { isFolderLocked } from "../base/FolderLock.ts"
 
 /** All problems, in the order of ledger, landing, files, database; none if everything agrees. */
