@@ -37,7 +37,7 @@ export interface ColumnSpec {
   /** Becomes the COMMENT in the database. */
   readonly comment: string
   readonly nullable: boolean
-  /** For VARCHAR with few different values (run, engine): dictionary encoded in Arrow and in Parquet. */
+  /** For VARCHAR: see `repeating`. */
   readonly repeats?: true
   /** All values that a row may have, where they are ours: the service's own may grow any day. */
   readonly values?: ReadonlyArray<string>
@@ -62,11 +62,14 @@ export const text = (name: string, treatment: Treatment, comment: string): Colum
 /** No time names a customer. */
 export const time = (name: string, comment: string): ColumnSpec => column(name, "TIMESTAMPTZ", "own", comment)
 
-/** A column that is never NULL. */
-export const required = (...of: Parameters<typeof column>): ColumnSpec => ({
-  ...column(...of),
-  nullable: false,
-})
+/** A column with words of ours. */
+export const own = (name: string, type: ColumnType, comment: string): ColumnSpec =>
+  column(name, type, "own", comment)
+
+/** It is never NULL. */
+export const required = (spec: ColumnSpec): ColumnSpec => ({ ...spec, nullable: false })
+/** It has few different values, as run and engine have: dictionary encoded in Arrow and in Parquet. */
+export const repeating = (spec: ColumnSpec): ColumnSpec => ({ ...spec, repeats: true })
 
 /** Of each column, its cells: as many in each. */
 type CellColumns = ReadonlyArray<ReadonlyArray<Cell>>

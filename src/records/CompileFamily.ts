@@ -373,51 +373,38 @@ export const lineageCells = (
 // Where a record goes, by its product and `sub_family`: the builders of its family's tables and the checks
 // of its schema; and which of its fields are times of fetching. A record without a family has no route.
 
-interface Route {
-  readonly table: string
-  readonly identity: ReturnType<typeof familyIdentity>
-  readonly compiled: ReturnType<typeof compileFamily>
-  readonly own: TableBuilder
-  readonly children: ReadonlyArray<TableBuilder>
+/** What a family has, found by the two names of its records. */
+const byKind = <A>(families: ReadonlyArray<RecordFamily>, of: (family: RecordFamily) => A) => {
+  const known = new Map<unknown, Map<unknown, A>>()
+  for (const family of families) {
+    const one = of(family)
+    const own = known.get(family.product) ?? new Map<unknown, A>()
+    for (const name of family.subFamilies) own.set(name, one)
+    known.set(family.product, own)
+  }
+  return (product: unknown, sub_family: unknown): A | undefined => known.get(product)?.get(sub_family)
 }
 
 const noFields: ReadonlyArray<string> = []
 
 /** A record, or half of one, has times of fetching; other objects have none. */
 export const fetchedIn = (families: ReadonlyArray<RecordFamily>): FetchedOf => {
-  const known = new Map<unknown, Map<unknown, ReadonlyArray<string>>>()
-  for (const { product, subFamilies, fetched } of families) {
-    const own = known.get(product) ?? new Map<unknown, ReadonlyArray<string>>()
-    for (const name of subFamilies) own.set(name, fetched)
-    known.set(product, own)
-  }
+  const known = byKind(families, ({ fetched }) => fetched)
   return ({ product, sub_family }) =>
     product === undefined && sub_family === undefined
       ? noFields
-      : (known.get(product)?.get(sub_family) ?? defaultFetched)
+      : (known(product, sub_family) ?? defaultFetched)
 }
 
-export class Routes {
-  readonly #routes = new Map<string, Map<string, Route>>()
-  readonly fetchedOf: FetchedOf
-
-  constructor(families: ReadonlyArray<RecordFamily>, builder: (table: string) => TableBuilder) {
-    this.fetchedOf = fetchedIn(families)
-    for (const family of families) {
-      const route: Route = {
-        table: family.table,
-        identity: familyIdentity(family, this.fetchedOf),
-        compiled: compileFamily(family),
-        own: builder(family.table),
-        children: family.children.map(({ table }) => builder(table)),
-      }
-      const bySubFamily = this.#routes.get(family.product) ?? new Map<string, Route>()
-      for (const subFamily of family.subFamilies) bySubFamily.set(subFamily, route)
-      this.#routes.set(family.product, bySubFamily)
-    }
-  }
-
-  find(product: string, sub_family: string): Route | undefined {
-    return this.#routes.get(product)?.get(sub_family)
-  }
-}
+export const routesOf = (
+  families: ReadonlyArray<RecordFamily>,
+  fetchedOf: FetchedOf,
+  builder: (table: string) => TableBuilder,
+) =>
+  byKind(families, (family) => ({
+    table: family.table,
+    identity: familyIdentity(family, fetchedOf),
+    compiled: compileFamily(family),
+    own: builder(family.table),
+    children: family.children.map(({ table }) => builder(table)),
+  }))

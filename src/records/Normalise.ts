@@ -6,11 +6,12 @@
  */
 import { LongTexts, timestampCell, type Cell } from "./ColumnData.ts"
 import { TableBuilder, type Disguise } from "./Columns.ts"
-import { Routes, isMisfit, lineageCells, type Lineage } from "./CompileFamily.ts"
+import { fetchedIn, isMisfit, lineageCells, routesOf, type Lineage } from "./CompileFamily.ts"
 import { findRecords, isWithinDepth, namesOf, nothingCounted, pathText, tallyOf } from "./FindRecords.ts"
 import { recordDepthMax, type Counts, type FoundRecord } from "./FindRecords.ts"
 import { jsonText, type Json } from "./ExactNumber.ts"
-import { canonicalText, numbered, ownerOf, recordIds, type RecordIds } from "./RecordIdentity.ts"
+import { canonicalText, numbered, ownerOf, recordIds } from "./RecordIdentity.ts"
+import type { FetchedOf, RecordIds } from "./RecordIdentity.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
 import { markAll } from "./Flush.ts"
 import { addUpFamilies, addUpMisfits, addUpRejected } from "./Misfits.ts"
@@ -44,7 +45,8 @@ interface IdsOfBody {
 
 export class Normaliser {
   readonly #builders: ReadonlyMap<string, TableBuilder>
-  readonly #routes: Routes
+  readonly #fetchedOf: FetchedOf
+  readonly #routeOf: ReturnType<typeof routesOf>
   readonly #other: TableBuilder
   readonly #rejected: TableBuilder
   readonly #longTexts = new LongTexts()
@@ -55,7 +57,8 @@ export class Normaliser {
     )
     const builder = (name: string): TableBuilder => builders.get(name)!
     this.#builders = builders
-    this.#routes = new Routes(families, builder)
+    this.#fetchedOf = fetchedIn(families)
+    this.#routeOf = routesOf(families, this.#fetchedOf, builder)
     this.#other = builder(otherRecordsTable.name)
     this.#rejected = builder(rejectedRecordsTable.name)
   }
@@ -136,10 +139,9 @@ export class Normaliser {
 
   /** Of what has no columns: canonical, or as it is written where it is nested too deep for that. */
   #contentOf(value: unknown): string {
-    const { fetchedOf } = this.#routes
-    if (isWithinDepth(value)) return canonicalText(value, fetchedOf)
+    if (isWithinDepth(value)) return canonicalText(value, this.#fetchedOf)
     if (Array.isArray(value)) return jsonText(value)
-    const fetched = fetchedOf(value as Json)
+    const fetched = this.#fetchedOf(value as Json)
     return jsonText(
       Object.fromEntries(Object.entries(value as object).filter(([name]) => !fetched.includes(name))),
     )
@@ -153,7 +155,7 @@ export class Normaliser {
     beside: Beside | undefined,
   ): Placement {
     const { value, product, sub_family, place } = record
-    const route = this.#routes.find(product, sub_family)
+    const route = this.#routeOf(product, sub_family)
     const isShallow = isWithinDepth(value)
     const result = isShallow ? route?.compiled(value, place) : undefined
     const cells = result === undefined || isMisfit(result) ? undefined : result

@@ -69,13 +69,13 @@ export const publishedViews = (
   )
 }
 
-const columnsOf = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<DictionaryColumn> =>
-  columns.map(({ name, type, comment }) => ({ name, type, comment }))
+/** A table, a view or a macro with all that is declared of it. */
+export interface Described extends SystemTable {
+  readonly schema: DictionaryTable["schema"]
+  readonly kind: DictionaryTable["kind"]
+}
 
-const withKey = ({ comment, key }: Described): string =>
-  key.length === 0 ? comment : `${comment} Key: ${key.join(", ")}.`
-
-const changesEntry: DictionaryTable = {
+const changes: Described = {
   schema: "main",
   name: "changes",
   kind: "macro",
@@ -83,14 +83,8 @@ const changesEntry: DictionaryTable = {
     "What was added, changed, gone or rejected between two runs or dates: " +
     "SELECT * FROM changes('2026-11-20', '2026-11-21'). A date stands for its last run. " +
     "A record is gone only if the feature that feeds it succeeded later, or nobody asks for it any more.",
-  columns: columnsOf(changeColumns),
-}
-
-/** A table or a view with all that is declared of it. */
-export interface Described extends TableSpec {
-  readonly schema: DictionaryTable["schema"]
-  readonly kind: "table" | "view"
-  readonly key: ReadonlyArray<string>
+  key: [],
+  columns: changeColumns,
 }
 
 /** All tables and views, in the order of the schemas. */
@@ -102,20 +96,21 @@ export const describedTables = (
   ...operatorTables(policy).map((spec) => ({ ...spec, schema: "ops" as const, kind: "table" as const })),
 ]
 
+const entryOf = ({ schema, name, kind, comment, key, columns }: Described): DictionaryTable => ({
+  schema,
+  name,
+  kind,
+  comment: kind === "table" && key.length > 0 ? `${comment} Key: ${key.join(", ")}.` : comment,
+  columns: columns.map((each) => ({ name: each.name, type: each.type, comment: each.comment })),
+})
+
 export const dataDictionary = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
 ): ReadonlyArray<DictionaryTable> => {
-  const all = describedTables(families, policy).map((one): DictionaryTable => ({
-    schema: one.schema,
-    name: one.name,
-    kind: one.kind,
-    comment: one.kind === "table" ? withKey(one) : one.comment,
-    columns: columnsOf(one.columns),
-  }))
-  const { columns } = shownTable(policy, { ...changesEntry, columns: changeColumns })
+  const all = describedTables(families, policy)
   const ofMain = all.filter(({ schema }) => schema === "main").length
-  return all.toSpliced(ofMain, 0, { ...changesEntry, columns: columnsOf(columns) })
+  return all.toSpliced(ofMain, 0, shownTable(policy, changes)).map(entryOf)
 }
 
 /** Of our own views and macros: what no model of a job may be called. */

@@ -49,12 +49,6 @@ export interface DeriveOptions {
 /** Bytes of all answers of one task that are derived: their strings become one column. */
 const taskBytesMax = 96 * 1024 * 1024
 
-export interface Derived {
-  readonly brought: Brought
-  readonly rows: Readonly<Record<string, number>>
-  readonly findings: ReadonlyMap<string, SessionFindings>
-}
-
 /**
  * Reads every body of a run and passes its rows to the sink; fails if a body is damaged. If a defect of
  * ours affects a task, the whole task is left out and reported.
@@ -99,8 +93,9 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
     other: otherRecordsOf(counts.flatMap(({ otherBy }) => otherBy)),
   }
-  return { brought, rows: tables.rows, findings: tables.found } satisfies Derived as Derived
+  return { brought, rows: tables.rows, findings: tables.found }
 })
+type Derived = Effect.Success<ReturnType<typeof deriveRun>>
 
 /** What is reported about a task that was left out: its executions, and that it is not covered. */
 const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRow> => {

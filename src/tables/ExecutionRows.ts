@@ -26,17 +26,12 @@ export const objectsOf = (value: unknown): ReadonlyArray<readonly [position: num
 
 const isEmpty = (value: unknown): boolean => value === undefined || value === null
 
-export interface Taken {
-  readonly cells: Record<string, Cell>
-  readonly extra: string | null
-}
-
 /** `elsewhere`: fields that are in other tables, and therefore not in `extra`. */
 export const takeFields = (
   columns: ReadonlyArray<ColumnSpec>,
   object: Json,
   elsewhere: ReadonlySet<string> = new Set(),
-): Taken => {
+) => {
   const cells: Record<string, Cell> = {}
   const held = new Set(elsewhere)
   for (const { name, type } of columns) {

@@ -236,12 +236,7 @@ export const layoutOf = (root: string) => ({
 })
 export type Layout = ReturnType<typeof layoutOf>
 
-export interface Modes {
-  readonly folder: number
-  readonly file: number
-}
-
-export const modesOf = (share: "none" | "group"): Modes =>
+export const modesOf = (share: "none" | "group") =>
   share === "group" ? { folder: 0o750, file: 0o640 } : { folder: 0o700, file: 0o600 }
 
 // What publishing does with files besides writing them: reading, listing what is below a folder, and
@@ -329,7 +324,7 @@ export const fingerprintInTurns = Effect.fnUntraced(function* (path: string) {
 
 export interface Store {
   readonly layout: Layout
-  readonly modes: Modes
+  readonly modes: ReturnType<typeof modesOf>
   readonly files: DurableFiles
   readonly families: ReadonlyArray<RecordFamily>
   readonly schemas: Pick<SchemasInForce, "texts" | "gone">

@@ -6,7 +6,7 @@
  * a reading one scope in one session of one run: what is no content (`extra`, say) is the newest one's.
  */
 import { identifier } from "../base/DuckDbFailed.ts"
-import { column, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
+import { own, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import { isColumnName, type RecordFamily } from "../records/RecordSchema.ts"
 import { childTable, familyTable, otherRecordsTable, position } from "../records/RecordTables.ts"
 import { product, readBy, recordId, subFamily } from "../records/RecordTables.ts"
@@ -242,23 +242,25 @@ const uniqueRecordId: ColumnSpec = {
   comment: `Unique in this table. ${recordId.comment}`,
 }
 const contentId = required(
-  "content_id",
-  "VARCHAR",
-  "content_id",
-  "Hash of the row's and its lists' own columns without times of fetching: equal for equal content.",
+  text(
+    "content_id",
+    "content_id",
+    "Hash of the row's and its lists' own columns without times of fetching: equal for equal content.",
+  ),
 )
 /** What a rerun of an older night reads is true when it begins. */
 export const orLaterDate = "if a run of a later date had begun before, that later date"
-const validFrom = required("valid_from", "DATE", "own", "Since when the record has had this content.")
-const asOf = required("as_of", "DATE", "own", `Date of the newest run that confirmed it; ${orLaterDate}.`)
-const ageDays = column("age_days", "INTEGER", "own", "Days from `as_of` to today.")
+const validFrom = required(own("valid_from", "DATE", "Since when the record has had this content."))
+const asOf = required(own("as_of", "DATE", `Date of the newest run that confirmed it; ${orLaterDate}.`))
+const ageDays = own("age_days", "INTEGER", "Days from `as_of` to today.")
 const sinceSequence = required(
-  "since_sequence",
-  "BIGINT",
-  "own",
-  "`sequence` in ops.runs of the run that brought this content; with record_id, the key of the version.",
+  own(
+    "since_sequence",
+    "BIGINT",
+    "`sequence` in ops.runs of the run that brought this content; with record_id, the key of the version.",
+  ),
 )
-const validTo = column("valid_to", "DATE", "own", "Until when, exclusive; NULL while it is current.")
+const validTo = own("valid_to", "DATE", "Until when, exclusive; NULL while it is current.")
 const endedBy = text(
   "ended_by",
   "own",

@@ -27,12 +27,7 @@ import { clearBuild } from "./Standing.ts"
 import { damagedHelpers, databaseProblems, keptDatabase } from "./Verify.ts"
 import { change, type Standing } from "./Version.ts"
 
-/** What was done and to what, and what could not be done. */
-export interface Repaired {
-  readonly done: ReadonlyArray<string>
-  readonly left: ReadonlyArray<string>
-}
-
+/** Returns what was done and to what, and what could not be done. */
 export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
   const done: Array<string> = []
   const left: Array<string> = []
@@ -67,7 +62,7 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
   if (yield* buildAgain(store)) done.push(builtAgain)
   done.push(...(yield* parquetAgain(store)))
   done.push(...(yield* helpersAgain(store)))
-  return { done, left } satisfies Repaired as Repaired
+  return { done, left }
 })
 
 const parquetAgain = Effect.fnUntraced(function* (store: Store) {

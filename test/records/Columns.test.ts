@@ -12,7 +12,11 @@ import { readJson } from "../../src/service/ReadJson.ts"
 
 const specOf = (name: string, ...columns: TableSpec["columns"]): TableSpec => ({ name, comment: "", columns })
 const text = column("text", "VARCHAR", "clear", "")
-const twoColumns = specOf("t", required("a", "INTEGER", "clear", ""), column("b", "VARCHAR", "clear", ""))
+const twoColumns = specOf(
+  "t",
+  required(column("a", "INTEGER", "clear", "")),
+  column("b", "VARCHAR", "clear", ""),
+)
 
 const everyType = specOf(
   "every_type",
