@@ -13,7 +13,7 @@ import { flowResultsSource, recordsIn } from "../../src/service/FlowResults.ts"
 import { readRecordSchemas } from "../../src/records/RecordSchema.ts"
 import type { Lineage } from "../../src/records/CompileFamily.ts"
 import type { Normaliser } from "../../src/records/Normalise.ts"
-import { parquetBytes } from "../../src/records/Parquet.ts"
+import { parquetBytes } from "../../src/records/Flush.ts"
 import { anId } from "../harness/Id.ts"
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
