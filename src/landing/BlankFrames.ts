@@ -1,8 +1,7 @@
 /**
- * Removes bodies from the segments of a run. A frame of blanks of exactly the same length takes the place of
- * each, because facts name every other body by its offset. A segment is replaced as a whole: readers find
- * the old one or the new one. What a crash left behind the last frame, or beside a segment that was being
- * compressed, goes too, since nothing refers to it.
+ * Removes bodies from the segments of a run: blanks of the same length take the place of each, because facts
+ * name every other body by its offset. A segment is replaced as a whole. What a crash left behind the last
+ * frame, or beside a segment that was being compressed, goes too.
  */
 import { existsSync } from "node:fs"
 import { join } from "node:path"

@@ -1,8 +1,7 @@
 /**
- * Landing on disk: `landing/<run_id>/segment-000001.njl` and `attachments/<sha256>` under the output folder
- * (folders 0700, files 0600). Concurrent bodies are written together and share one sync. `Segments.ts` says
- * what a segment looks like, what a crash may leave and how it is read, and `SegmentFile.ts` how one is
- * compressed later, and read.
+ * Landing on disk: `landing/<run_id>/segment-000001.njl` and `attachments/<sha256>`. Bodies that come at the
+ * same time are written together and share one sync. `Segments.ts` says what a segment looks like, and what a
+ * crash may leave; `SegmentFile.ts` how one is compressed later.
  */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"

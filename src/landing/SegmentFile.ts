@@ -1,7 +1,6 @@
 /**
- * The files of a run's segments: `segment-000001.njl` as it is written, or `segment-000001.njl.zst` once it
- * was compressed. Both are one segment under the first name, which is what the ledger says; where a crash
- * left both, the first is read, since it was there before.
+ * The files of a run's segments: `segment-000001.njl`, or `segment-000001.njl.zst` once it was compressed.
+ * Both are one segment under the first name; where a crash left both, the first is read.
  */
 import {
   closeSync,

@@ -1,8 +1,7 @@
 /**
- * The frames of a run's segments: how a body is framed, appended in batches, and found again after a
- * crash. A process begins its own segment and never appends to one whose end may be cut off; a segment
- * whose write or sync failed is abandoned. Writing is synchronous (the page cache accepts it at memory
- * speed), syncing is not: it must not block the run.
+ * The frames of a run's segments: how they are written in batches, and found again after a crash. A process
+ * begins its own segment; one whose write or sync failed is abandoned. Writing is synchronous (the page cache
+ * accepts it at memory speed), syncing must not block the run.
  */
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
@@ -12,10 +11,9 @@ import { BodyMeta, LandingDamaged, LandingFailed } from "./Landing.ts"
 import { openSegment, readAt, segmentNames, segmentNumber, type OpenSegment } from "./SegmentFile.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 
-// A frame of a segment, designed to be readable with grep, head and tail: one line of JSON (what is known
-// about the body, its length and SHA-256, the frame's offset, how much of the segment was synced before it,
-// and a check over the line itself), then the raw bytes, then a newline. A header counts only at the offset
-// it names, so a body that looks like a frame is not taken for one.
+// A frame can be read with grep, head and tail: one line of JSON, the raw bytes, a newline. A header has a
+// check over itself, and counts only at the offset that it names, so that a body that looks like a frame is
+// not taken for one.
 
 export const headerBytesMax = 65_536
 const headerStart = '{"njl":1,'
@@ -163,9 +161,8 @@ export const landingFailed = (path: string, cause: unknown): LandingFailed => {
   return new LandingFailed({ path, message: cause instanceof Error ? cause.message : String(cause) })
 }
 
-// Reads the frames of one segment without loading its bodies. What was synced must be complete: damage
-// there is an error. What follows the last known sync may be torn by a crash: there, every body is hashed,
-// and the first incomplete one ends the segment. Those bodies were never reported as landed.
+// Reads the frames of one segment without loading its bodies. Damage in what was synced is an error; what
+// follows may be torn by a crash: there, every body is hashed, and the first incomplete one ends the segment.
 
 export interface ScannedFrame {
   readonly header: FrameHeader

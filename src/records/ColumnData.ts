@@ -1,7 +1,6 @@
 /**
- * One column of cells -> the buffers of one Arrow column. A pure function per type, each a tight loop over
- * one kind of value: validity bits, values or offsets, text as UTF-8. Cells contain converted values; see
- * `Cell` for their units.
+ * One column of cells -> the buffers of one Arrow column: a pure function per type, each a tight loop over
+ * one kind of value. See `Cell` for the units.
  */
 import {
   Bool,
@@ -320,9 +319,8 @@ const exactSeconds = 9_000_000_000
 const timePart = /^[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:[Zz]|([+-])(\d{2})(?::?(\d{2}))?)?$/
 
 /**
- * A TIMESTAMPTZ: date and time as in ISO 8601, with a zone or without; without one it is UTC. Digits below
- * the microsecond are cut off: the database has no finer time with a zone, and as a misfit, every time of a
- * clock that counts nanoseconds would be NULL, and every record that was fetched at one refused.
+ * A TIMESTAMPTZ: ISO 8601; without a zone it is UTC. Digits below the microsecond, which the database does
+ * not have, are cut off: as a misfit, every record of a clock that counts nanoseconds would be refused.
  */
 export const timestampCell: Convert = (value) => {
   if (typeof value !== "string" || value.length < 16) return undefined

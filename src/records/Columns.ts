@@ -1,8 +1,7 @@
 /**
- * Rows in, Arrow columns out. Every published table is built here: a `TableSpec` defines names, types and
- * comments, a `TableBuilder` collects rows of converted cells and returns them as one Arrow table. Buffers
- * are filled by hand, because Arrow's own builders are many times slower. A cell that does not fit its
- * column is a defect of the program and throws; anything from outside was checked before it became a cell.
+ * Rows in, Arrow columns out: a `TableSpec` says what a published table is, a `TableBuilder` fills its
+ * buffers by hand, because Arrow's own builders are many times slower. A cell that does not fit its column is
+ * a defect of the program and throws: what comes from outside was checked before it became a cell.
  */
 import { counted } from "../base/Text.ts"
 import { Data, Field, RecordBatch, Schema, Struct, Table, makeData } from "apache-arrow"

@@ -1,8 +1,7 @@
 /**
- * A record family -> a function from a record to the cells of its row and of its children's rows, or to the
- * first thing for which its schema refuses it. A value that does not fit its column leaves the record where
- * it is: the column is NULL, `extra` keeps the value as it arrived, `misfits` says why, and it is counted.
- * Nothing is written before the whole record has been checked.
+ * A record family -> a function from a record to its cells and those of its lists, or to the first thing for
+ * which its schema refuses it. A value that does not fit its column leaves the record where it is: the column
+ * is NULL, `extra` keeps the value, `misfits` says why. Nothing is written before all of it was checked.
  */
 import { counted } from "../base/Text.ts"
 import type { MisfitCount } from "../ledger/RunFacts.ts"

@@ -1,7 +1,6 @@
 /**
- * A record schema drafted from what was seen of records: the narrowest types that take every value, what is
- * required, tables for lists. A draft takes each record that it was drafted from without a misfit. If the
- * records were rejected by a schema, the draft is that schema, changed as little as they need.
+ * A record schema drafted from what was seen of records, each of which it takes without a misfit. If a schema
+ * rejected them, the draft is that schema, changed as little as they need.
  */
 import { Effect } from "effect"
 import { Document, isMap, visit } from "yaml"

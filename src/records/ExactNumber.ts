@@ -1,7 +1,6 @@
 /**
- * Numbers of a body whose decimal text is more precise than a double. They become an `ExactNumber`, which
- * `JSON.stringify` writes back digit by digit; every other number stays a plain number. Whether a number is
- * kept as text depends on its value alone, never on its neighbours, so that equal records stay equal.
+ * Numbers of a body that are more precise than a double become an `ExactNumber`, which `JSON.stringify`
+ * writes back digit by digit. That depends on the value alone, so that equal records stay equal.
  */
 import { Predicate } from "effect"
 import { BoundBroken, bodyBounds, cutText, idCharactersMax } from "../service/BodyBounds.ts"
@@ -154,9 +153,8 @@ const deepJsonText = (root: unknown): string => {
   return out.join("")
 }
 
-// Official documents are identifiers under undocumented keys that contain `attachment` (architecture,
-// decision 10). Only a harmless alphabet is ever requested; everything else is listed separately, never
-// dropped.
+// Official documents are identifiers under undocumented keys that contain `attachment` (decision 10). Only a
+// harmless alphabet is ever requested; everything else is listed separately, never dropped.
 
 export interface AttachmentIds {
   /** In the order of the body, each once. */

@@ -1,9 +1,7 @@
 /**
- * Walks `data` of a body, whatever lists and maps it has (architecture, decision 10). Every object with a
- * string `product` and a string `sub_family` is a record, even inside another record, which keeps it in its
- * own text as well. Half a record, and anything else in a list of records, is found as a stray. The walk
- * has its own stack: no nesting is too deep. A record of more than `recordDepthMax` levels keeps the
- * records in it to itself.
+ * Walks `data` of a body with a stack of its own (decision 10). Every object with a string `product` and a
+ * string `sub_family` is a record, even inside another one, which keeps it too, unless that is deeper than
+ * `recordDepthMax`. Half a record, and anything else in a list of records, is found as a stray.
  */
 import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/RunFacts.ts"
 import { ExactNumber, exactNumber, type Json } from "./ExactNumber.ts"

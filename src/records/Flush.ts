@@ -1,8 +1,7 @@
 /**
- * When rows leave memory, and as what: those of a table once they fill a row group of Parquet or have too
- * much text, and those of the largest tables while all together take too much room. So a table with few rows
- * is one file, however many rows the others have. It follows from the rows alone, never from time: the same
- * rows give the same files.
+ * When rows leave memory, and as what: those of a table once they fill a row group or have too much text,
+ * those of the largest tables while all together take too much room. It follows from the rows alone, never
+ * from time: the same rows give the same files, and a table with few rows is one file.
  */
 import { tableToIPC, type Table } from "apache-arrow"
 import { Compression, EnabledStatistics, WriterPropertiesBuilder, writeParquet } from "parquet-wasm"
@@ -18,8 +17,8 @@ export interface Flushed {
 /** What DuckDB reads and compresses at once. */
 const rowGroupRows = 122_880
 /**
- * Bytes of one table, which is in memory several times while it is written, in room that its writer keeps:
- * with more of it, a million records took a tenth more memory. Wide tables get smaller row groups by it.
+ * Bytes of one table, which is in memory several times while it is written. With more, a million records took
+ * a tenth more memory; wide tables get smaller row groups by it.
  */
 const tableBytesMax = 12 * 1024 * 1024
 /** Of all tables together, as `TableBuilder.size` counts. */

@@ -1,8 +1,7 @@
 /**
- * Bodies in, rows out: every record of a body becomes a row of its family's table and of its children's, a
- * row of `other_records` when no family claims it, or a row of `rejected_records` when its schema refuses
- * it: the whole record, with the reason and the path, and without affecting its neighbours. Rows found =
- * rows written; nothing is dropped.
+ * Bodies in, rows out: every record becomes a row of its family's table with those of its lists, or a whole
+ * row of `other_records` if no family claims it, or of `rejected_records` if its schema refuses it. Rows
+ * found = rows written, and no record affects its neighbours.
  */
 import { LongTexts, timestampCell, type Cell } from "./ColumnData.ts"
 import { TableBuilder, type Disguise } from "./Columns.ts"

@@ -1,9 +1,8 @@
 /**
- * What makes a record the same record, and two contents the same content, from its typed cells: what an
- * analyst sees equal is equal. `content_id` is a hash of all columns but the times of fetching, with the
- * lists of the record: NULL and an empty list count as missing, numbers by their value, JSON by its members.
- * `record_id` is a hash of customer and engine (or session), product, sub_family and business key; without a
- * key, of the content in its place. A further record of one key in a body gets a number.
+ * What makes a record the same record, and two contents the same: what an analyst sees equal is equal.
+ * `content_id` is a hash of all cells but the times of fetching; NULL and an empty list count as missing,
+ * numbers by value, JSON by its members. `record_id` is one of customer and engine (or session), product,
+ * sub_family and business key, or content; a further record of one key in a body gets a number.
  */
 import { hash } from "node:crypto"
 import { decimalShape, type Cell, type ColumnType } from "./ColumnData.ts"

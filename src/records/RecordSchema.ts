@@ -1,7 +1,7 @@
 /**
- * What a record family looks like: one YAML file in `schemas/records` per family, or in `schemas/readings` if
- * the reference does not show it, so that a new family needs a file and no code. A file with any error is
- * refused with file, line and column before a run begins.
+ * What a record family looks like: one YAML file in `schemas/records`, or in `schemas/readings` if the
+ * reference does not show it. A file with any error is refused with file, line and column before a run
+ * begins.
  */
 import { Effect, FileSystem, Result, Schema } from "effect"
 import { readTextFile } from "../base/DurableFile.ts"

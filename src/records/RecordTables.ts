@@ -1,7 +1,6 @@
 /**
- * The tables that records go to, with a comment for every table and column: one per family, one per child
- * list, and two for records without a family or with errors. Order of columns: lineage, `position`
- * (children), the record's own fields, `misfits`, `extra`.
+ * The tables that records go to: one per family, one per list, and two for records without a family or with
+ * errors. Their columns: lineage, `position` (lists), the record's own fields, `misfits`, `extra`.
  */
 import { column, own, repeating, required, text, time } from "./Columns.ts"
 import type { ColumnSpec, TableSpec } from "./Columns.ts"

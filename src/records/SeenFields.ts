@@ -1,7 +1,7 @@
 /**
- * What was seen of the fields of records that have no schema yet: how often each was there, which column
- * types take every value of it, and which few values it had. Memory depends on the number of fields, not of
- * records. Types are tried with the converters that fill the tables, so a type found here takes those values.
+ * What was seen of the fields of records: how often each was there, which types take every value, and which
+ * few values it had. Types are tried with the converters that fill the tables; memory depends on the number
+ * of fields.
  */
 import { converter, type ColumnType } from "./ColumnData.ts"
 import { ExactNumber, isObject, type Json } from "./ExactNumber.ts"

@@ -1,8 +1,6 @@
 /**
- * Combines the nightly Parquet files of each table by month, once the month is over: a new version with the
- * same rows, of which every run's were compared with those before. Nothing is derived, the database stays as
- * it is but for its number, and the version takes the place of the one before: `rollback` goes back to other
- * rows.
+ * Combines the nightly Parquet files of each table by month, once it is over: a version with the same rows,
+ * each run's compared, in place of the one before. The database stays as it is but for its number.
  */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"

@@ -1,7 +1,7 @@
 /**
  * The database of the next version as a copy of the published one with the rows of the runs that differ, so
- * that a night costs what it holds and not what history holds. Only if the file is the one in the
- * manifest, built by this version of the program: otherwise it is rebuilt from all Parquet files.
+ * that a night costs what it holds. Only if it is the file of the manifest, made by this version of the
+ * program.
  */
 import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -19,10 +19,7 @@ import { restoreFiles } from "./RestoreFiles.ts"
 import type { Instead } from "./SharedFile.ts"
 import { buildStanding, type Sought } from "./Standing.ts"
 
-/**
- * Rows that are added night by night take more space than rows that are written at once: a file that has
- * grown to more than this many times its size is built anew.
- */
+/** Rows that are added night by night take more space: a file that has grown so many times is built anew. */
 const growthMax = 2
 
 /** Whether the published database is the one that was put into place with this version. */

@@ -1,6 +1,5 @@
 /**
- * The published tables as an Open Data Contract Standard document (3.0): every table and view with its
- * columns, types and keys, from the same source as the data dictionary. It states what holds every night and
+ * The published tables as an Open Data Contract Standard document (3.0). It states what holds every night and
  * nothing of one night, so it changes only when the tables do.
  */
 import { identifier } from "../base/DuckDbFailed.ts"
@@ -90,9 +89,8 @@ export const dataContract = (objects: ReturnType<typeof contractObjects>, toolVe
   schema: objects.map((object) => ({ logicalType: "object", ...object })),
 })
 
-// The published tables as sources of a dbt project: `sources.yml` with descriptions, types, tests and
-// freshness, from the same source as the data dictionary. It uses dbt's own four tests only, in the form of
-// dbt 1.10.5 and later, so that a project needs no package for it.
+// The published tables as sources of a dbt project. It uses dbt's own four tests only, in the form of dbt
+// 1.10.5 and later, so that a project needs no package for it.
 
 /** The source's name in `source('nightjar', 'customers')`; that of `main` is the shortest. */
 const sourceName = (schema: string): string => (schema === "main" ? "nightjar" : `nightjar_${schema}`)

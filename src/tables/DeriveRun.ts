@@ -1,8 +1,7 @@
 /**
- * Derives all rows of one run from its picture: every landed body is read back from disk, which checks its
- * hash; states and the newest results become rows; what was read gives the receipts. Memory is bounded:
- * each table is passed to the sink as it fills. Publisher and simulation share this, so a simulated
- * run derives what a real one does.
+ * Derives all rows of one run from its picture: every landed body is read back, which checks its hash; what
+ * was read gives the receipts. Memory is bounded: each table is passed to the sink as it fills. Publisher and
+ * simulation share this.
  */
 import { Cause, Effect, Struct } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"

@@ -1,7 +1,6 @@
 /**
- * Derives the rows of one session from its landed bodies, and what they prove: from the newest body of each
- * endpoint that was read, all records of the first endpoint, and from the others those that are not in the
- * tables already.
+ * Derives the rows of one session from the newest body of each endpoint: all records of the first, and from
+ * the others those that are not in the tables already.
  */
 import { Effect } from "effect"
 import type { RunId } from "../service/Ids.ts"
@@ -224,9 +223,8 @@ export const rowsOfSession = (
   ...documentRows(run_id, session, added),
 ]
 
-// Rows of one flow session (section 2.7): the session itself, its consent and the documents accepted with it.
-// Pure. Status code and cursor have no documented field names: they are recognised by their values, once
-// each, anywhere among the unknown fields at the top of the body.
+// Rows of one flow session, its consent and the documents accepted with it (section 2.7). Status code and
+// cursor have no documented names: they are recognised by their values among the unknown fields.
 
 const known = ["data", "retrieved_features", "consent", "is_closed"]
 
@@ -307,9 +305,8 @@ const consentRows = (first: Row, consent: unknown): ReadonlyArray<TableRow> => {
   return rows
 }
 
-// Rows of `documents`: every document that a session's results name, once, with what the results say beside
-// its identifier (sections 2.7 and 4.12) and what became of its download. Pure. The reference shows only
-// that identifiers appear inside results, so nothing is read but the object that holds one.
+// Rows of `documents`: every document that a session's results name, once (sections 2.7 and 4.12). The
+// reference shows only that identifiers appear inside results: nothing is read but the object that holds one.
 
 /** One place where results name a document: the object with its identifier, and the record around that. */
 interface Naming {

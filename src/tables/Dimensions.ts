@@ -1,7 +1,6 @@
 /**
- * What is true now beside the records: customers, engines and features that are asked for, the newest outcome
- * of each with how old its data is, and the consents and documents of the sessions in use. Views, of what is
- * kept as runs are added, so that they take as long after a year as after a week.
+ * What is true now beside the records: customers, engines and features that are asked for, newest outcomes,
+ * consents and documents. Views of what is kept as runs are added, so that they take as long after a year.
  */
 import { own, required, text, time, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"

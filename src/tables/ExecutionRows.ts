@@ -1,6 +1,6 @@
 /**
- * Rows of one attempt: `executions` and what its newest landed state says about features, messages, refused
- * fields and counted products (section 2.4). Pure. `input` of a refused field is never read.
+ * Rows of one attempt: `executions`, and what its newest landed state says (section 2.4). Pure. `input` of a
+ * refused field is never read.
  */
 import type { RunId } from "../service/Ids.ts"
 import { cutText } from "../service/BodyBounds.ts"

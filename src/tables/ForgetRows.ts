@@ -1,9 +1,8 @@
 /**
- * Removes a customer's rows from the tables: from the current version and every kept one. Files with such
- * rows are written again without them, under new names, and stand first where kept versions have their files;
- * then each kept version names the new ones; then the current version is replaced by one that names them
- * too, which deletes the old files. Each version is whole at any moment, and a repeated call finishes what is
- * left. What a gate holds back is derived again.
+ * Removes a customer's rows from the current version and every kept one. Files with such rows are written
+ * again without them, under new names, where kept versions have their files; then each kept version names the
+ * new ones, then the current one, which deletes the old files. Each version is whole at any moment, and a
+ * repeated call finishes what is left.
  */
 import { dirname, join } from "node:path"
 import { existsSync } from "node:fs"
@@ -30,9 +29,8 @@ import { RunTables } from "./RunTables.ts"
 import { runsTable } from "./SystemTables.ts"
 import { change, type Standing } from "./Version.ts"
 
-// Which rows of published Parquet files are about a customer: those of the customer's tasks, and those that
-// name the customer. A file of an older version may lack a column, so each table is asked by the columns that
-// its files have.
+// Which rows of published Parquet files are about a customer. A file of an older version may lack a column,
+// so each table is asked by the columns that its files have.
 
 /** A condition over these columns; undefined if none of them names a customer, directly or by an id. */
 export const aboutCustomer = (

@@ -208,10 +208,7 @@ const schemasBeside = Effect.fnUntraced(function* (options: PublisherOptions, li
   return { standing, schemas: yield* schemasWithKept(listed, layout.schemas, named) }
 })
 
-/**
- * To derive all rows again with what a job asks for in place of the customers, and with its record schemas:
- * it may choose columns of a table that does not exist yet.
- */
+/** To derive all rows again as a job asks: it may choose columns of a table that does not exist yet. */
 export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOptions) {
   const listed = yield* listedSchemas(foldersOf(options), options.readings)
   const { schemas } = yield* schemasBeside(options, listed)
@@ -220,9 +217,8 @@ export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOpt
 })
 
 /**
- * The store of a job: with the schemas that its own folders have when it begins (`listed`), and those that
- * the output folder has when it publishes. A job beside it may have kept new ones, which must not be lost or
- * written over.
+ * The store of a job: with the schemas of its own folders when it begins (`listed`), and of the output folder
+ * when it publishes: a job beside it may have kept new ones, which must not be lost or written over.
  */
 export const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
   const { standing, schemas } = yield* schemasBeside(options, listed)

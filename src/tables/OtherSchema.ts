@@ -1,8 +1,7 @@
 /**
  * The rows of a run that was derived with another record schema, as `rebuild` would derive them: each record
- * is put together again, of its row, the rows of its lists and `extra`, and goes through the schema in force.
- * They are in files of their own while the run is added to the database; those of the run stay as they are.
- * With pseudonyms, ids stay too: they are of the values, which the files do not have.
+ * is put together again, and goes through the schema in force. They are in files of their own while the run
+ * is added to the database. With pseudonyms, ids stay: they are of values that the files do not have.
  */
 import { join } from "node:path"
 import { Effect, Stream } from "effect"

@@ -1,9 +1,8 @@
 /**
- * `current/` and `history/`: what `main` and `history` show, as Parquet, for those who do not use DuckDB. A
- * whole version has a folder of its own below `published/`, and both names lead into it through one link,
- * which is replaced at once: whoever resolves a folder before reading sees one version. The folder before
- * stays until the next one; files of versions that have ended, and of tables without news, are linked on from
- * folder to folder. Each folder has a list of what was written: if a file is not that, none is linked on.
+ * `current/` and `history/`: what `main` and `history` show, as Parquet. A whole version has a folder of its
+ * own below `published/`, and both names lead into it through one link, which is replaced at once. The folder
+ * before stays until the next one; files of ended versions, and of tables without news, are linked on. Each
+ * folder has a list of what was written: if a file is not that, none is linked on.
  */
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -109,8 +108,8 @@ interface Making {
 
 /**
  * What the manifest of the next version says of the two folders, which are there. A run that goes on leaves
- * them as they are, unless a customer is taken out meanwhile. An edit that changed versions of records that
- * are in their files has them all written by the next one.
+ * them, unless a customer is taken out. Where an edit changed versions in their files, the next one writes
+ * all anew.
  */
 export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
   store: Store,
@@ -248,8 +247,8 @@ const isAsWritten = Effect.fnUntraced(function* (place: string, file: ListedFile
 
 /**
  * Names that lead nowhere, and files that are not what the version wrote, or that it did not write. In a
- * large file, a bit that flipped is only found `thoroughly`: all of it is read. A folder that an earlier
- * version of the program wrote has no list: its files are not judged.
+ * large file, a bit that flipped is only found `thoroughly`. A folder of an earlier version of the program
+ * has no list.
  */
 export const parquetGaps = Effect.fn("Publishing.parquetGaps")(function* (
   { layout: { root } }: Pick<Store, "layout">,

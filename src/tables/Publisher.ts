@@ -17,10 +17,7 @@ export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishF
   isLedger: Schema.optionalKey(Schema.Boolean),
 }) {}
 
-/**
- * The version did not pass the gates of its job and is kept aside: what was current still is. There are no
- * receipts, so nothing may be deleted at the service on the strength of it.
- */
+/** The version did not pass the gates of its job and is kept aside. Without receipts, nothing is deleted. */
 export class PublicationHeld extends Schema.TaggedError<PublicationHeld>()("PublicationHeld", {
   run_id: RunId,
   /** Relative to the output folder. */
@@ -75,22 +72,15 @@ export class Publisher extends Context.Service<
   Publisher,
   {
     /**
-     * Derives all tables of one run again from ledger and landing, verifies them, and publishes a new
-     * version, unless a gate of the job holds it back.
+     * Derives all tables of one run again, verifies them, and publishes a version, unless a gate holds it.
      */
     readonly publish: (run_id: RunId) => Effect.Effect<Published, PublishFailed | PublicationHeld>
-    /**
-     * While the run goes on: a version with those of these tasks that are settled. It gives no receipts, and
-     * the run is published again when it is over.
-     */
+    /** While the run goes on: a version with those of these tasks that are settled. It gives no receipts. */
     readonly publishInterim: (
       run_id: RunId,
       over: ReadonlySet<string>,
     ) => Effect.Effect<Interim, PublishFailed>
-    /**
-     * After the deletions: publishes `runs`, `tasks`, `executions`, `deletions` and `coverage` of a run
-     * again.
-     */
+    /** After the deletions: publishes the outcome tables of a run again. */
     readonly publishOutcome: (run_id: RunId) => Effect.Effect<void, PublishFailed>
   }
 >()("nightjar/publishing/Publisher") {}

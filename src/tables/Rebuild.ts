@@ -1,9 +1,8 @@
 /**
- * Derives the tables of every published run again from its landed bodies, with the record schemas of today,
- * and publishes all of them as one new version; or only says what that would change. A run whose bodies
- * cannot be read, or that a gate holds back, keeps its tables as they are. No gate is asked: a person has
- * asked for it, and nothing is deleted at the service because of it. If the pseudonyms change, no row may
- * stay: runs that cannot be derived are left out, once a person says so, or nothing is published.
+ * Derives the tables of every published run again, with the record schemas of today, as one new version; or
+ * only says what that would change. A run whose bodies cannot be read, or that a gate holds back, keeps its
+ * tables. No gate is asked: a person asked for it. If the pseudonyms change, no row may stay: runs that
+ * cannot be derived are left out, once a person says so, or nothing is published.
  */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
@@ -179,8 +178,8 @@ const deriveAll = Effect.fnUntraced(function* (
 })
 
 /**
- * Published runs whose beginning is not in the ledger. Those whose bodies a person has moved away nobody can
- * derive, and the next run may have their name: they leave the tables.
+ * Published runs that the ledger does not know. Those that are not landed either nobody can derive, and the
+ * next run may have their name: they leave the tables.
  */
 const unknownRuns = Effect.fnUntraced(function* ({ layout: { root } }: Store, { runs }: Manifest) {
   const ledger = yield* Ledger

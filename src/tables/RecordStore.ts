@@ -1,9 +1,8 @@
 /**
- * How records are kept in the database: each content once, in schema `store`, with the time for which it was
- * true. `main` (what is true now), `history` (every version) and `nights` (what each run read) are views of
- * that, so they cannot disagree. `Step.ts` adds a run to it. A scope is what one answer covers: customer,
- * engine (or a session that was only read), product and sub_family. A version is one content of one record,
- * a reading one scope in one session of one run: what is no content (`extra`, say) is the newest one's.
+ * How records are kept: each content once, in schema `store`, with the time for which it was true. `main`,
+ * `history` and `nights` are views of that, so they cannot disagree. A scope is what one answer covers:
+ * customer, engine (or session), product and sub_family; a version one content of one record; a reading one
+ * scope in one session of one run. What is no content (`extra`, say) is as it was read last.
  */
 import { identifier } from "../base/DuckDbFailed.ts"
 import { own, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"

@@ -1,8 +1,7 @@
 /**
- * Repairs a published folder as far as possible: finishes what was cut off, rebuilds a lost manifest from
- * the files, derives a run again from its landed bodies if its files are missing or changed, or takes its
- * rows from a database if those are gone by age, rebuilds the database from the files. What only a backup
- * can restore is named. Makes no call to the service.
+ * Repairs a published folder as far as possible: finishes what was cut off, derives a run again if its files
+ * are lost, or takes its rows from a database if its bodies are gone by age, builds the database again. What
+ * only a backup can restore is named. Makes no call to the service.
  */
 import { existsSync } from "node:fs"
 import { join } from "node:path"

@@ -1,7 +1,6 @@
 /**
- * What ledger and landing say about one run: its state, the newest state body of each execution and the
- * newest results body of each session. Facts are read first, so that every body a fact refers to must be
- * there; a missing one is damage, and damage is never published over.
+ * What ledger and landing say about one run. Facts are read first, so that every body a fact refers to must
+ * be there; a missing one is damage, and damage is never published over.
  */
 import { Effect } from "effect"
 import type { ExecutionId, RunId, SessionId } from "../service/Ids.ts"

@@ -1,7 +1,7 @@
 /**
  * How one version of the tables becomes the next: the only way that they change. An edit says whose runs it
- * starts from, what it puts in their place and what becomes of the version before; counting versions, the
- * database, gates, the commit and what is left after a failure are the same for all edits.
+ * starts from, what takes their place and what becomes of the version before; all else is the same for all
+ * edits.
  */
 import { Effect, Struct } from "effect"
 import type { DuckDb } from "../base/DuckDb.ts"
