@@ -11,7 +11,7 @@ import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { namingSchemaFiles, withSchemasOf } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
-import { fileStep, filesBelow, filesOf, isThatDatabase, manifestText, nothingPublished } from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, isThatDatabase, manifestText, publishedIn } from "./Manifest.ts"
 import { readManifest, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { placeParquet, sweepParquet } from "./ParquetViews.ts"
@@ -32,7 +32,7 @@ export const commit = Effect.fn("Publishing.commit")(function* (store: Store, ne
 
 const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
   const { layout, files } = store
-  const current = yield* fileStep(() => readManifest(layout.manifest) ?? nothingPublished)
+  const current = yield* publishedIn(store)
   if (current.version !== next.version) {
     if (!next.amends) yield* keepVersion(store, current)
     const restorable = filesNeededBy(yield* trimVersions(store, next))

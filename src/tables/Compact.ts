@@ -6,7 +6,7 @@ import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { inMemory } from "./BuildDatabase.ts"
-import { fileStep, gapsOf, nothingPublished, readManifest } from "./Manifest.ts"
+import { fileStep, gapsOf, publishedIn } from "./Manifest.ts"
 import type { Manifest, Store } from "./Manifest.ts"
 import { monthFiles, sum, writeShared, Instead, type Choice, type MonthFile } from "./SharedFile.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
@@ -71,7 +71,7 @@ const chosen = (store: Store, manifest: Manifest, { monthsMax, ...choice }: Comp
 }
 
 export const compact = Effect.fn("Publishing.compact")(function* (store: Store, options: CompactOptions) {
-  const standing = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
+  const standing = yield* publishedIn(store)
   const isRolledBack = standing.returned !== undefined
   const planned = isRolledBack ? [] : chosen(store, standing, options)
   // What a crash left is finished even if nothing is due any more.

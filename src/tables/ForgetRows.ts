@@ -18,8 +18,8 @@ import { forgottenInTables } from "./Disguise.ts"
 import { fileMetadata, parquetRows } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptPath, keptVersions, newestDerived } from "./KeptVersions.ts"
-import { fileStep, filesOf, fingerprintInTurns, gapsOf, nothingPublished, placeIn } from "./Manifest.ts"
-import { readManifest, runPath, makeFoldersOf, temporary } from "./Manifest.ts"
+import { fileStep, filesOf, fingerprintInTurns, gapsOf, makeFoldersOf, placeIn } from "./Manifest.ts"
+import { publishedIn, runPath, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { partsIn, Instead, writeShared, type Places, type RunPart } from "./SharedFile.ts"
 import { inDatabase, ledgerFailed, PublishFailed } from "./Publisher.ts"
@@ -82,7 +82,7 @@ export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(f
   forgotten: Forgotten,
   isMeant: (run_id: string) => boolean = () => true,
 ) {
-  const manifest = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
+  const manifest = yield* publishedIn(store)
   const files = filesOf(newestDerived(store, manifest))
   const sought = yield* forgottenInTables(store, forgotten)
   const found = yield* rowsOfCustomer(store, yield* inMemory, files, sought)
@@ -93,7 +93,7 @@ export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(f
 
 /** Files of the current version that cannot be read, so that nobody knows whose rows they hold. */
 export const unreadableFiles = Effect.fnUntraced(function* (store: Store) {
-  const current = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
+  const current = yield* publishedIn(store)
   const files = [...filesOf(current), ...filesOf(newestDerived(store, current))]
   return (yield* gapsOf(store, files)).map(({ path }) => path)
 })

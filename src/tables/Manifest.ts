@@ -108,6 +108,10 @@ export const readManifest = (path: string): Manifest | undefined => {
   return decoded._tag === "Some" ? decoded.value : undefined
 }
 
+/** What is published; nothing if there is no manifest. */
+export const publishedIn = ({ layout }: { readonly layout: Layout }) =>
+  fileStep(() => readManifest(layout.manifest) ?? nothingPublished)
+
 /** As runs are called; any other name below `landing/` is not a run's. */
 const runName = /^[a-z0-9-]+\.\d{4}-\d{2}-\d{2}(?:\.\d+)?$/
 
