@@ -45,6 +45,8 @@ export interface ColumnSpec {
 export interface TableSpec {
   readonly name: string
   readonly comment: string
+  /** These columns identify a row; none of them repeats together. Empty if there is no key. */
+  readonly key: ReadonlyArray<string>
   readonly columns: ReadonlyArray<ColumnSpec>
 }
 

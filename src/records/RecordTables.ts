@@ -24,6 +24,9 @@ export const recordId = required(
 )
 export const position = required(own("position", "INTEGER", "Position in the record's list, from 0."))
 
+/** A record is identified within its session, because two attempts may read the same one. */
+export const recordKey = ["run_id", "task_id", "session_id", "record_id"]
+
 /** What every row of records begins with. */
 const lineage: ReadonlyArray<ColumnSpec> = [
   ...readBy,
@@ -70,6 +73,7 @@ const commentOf = ({ comment, assumed }: Pick<RecordFamily, "comment" | "assumed
 export const familyTable = (family: RecordFamily): TableSpec => ({
   name: family.table,
   comment: commentOf(family),
+  key: recordKey,
   columns: [
     ...lineage,
     repeating(product),
@@ -83,12 +87,14 @@ export const familyTable = (family: RecordFamily): TableSpec => ({
 export const childTable = (child: RecordChild): TableSpec => ({
   name: child.table,
   comment: commentOf(child),
+  key: [...recordKey, position.name],
   columns: [...lineage, position, ...child.columns.map(specOf), misfits, extra],
 })
 
 export const otherRecordsTable: TableSpec = {
   name: "other_records",
   comment: "Whole records of families that have no schema file.",
+  key: recordKey,
   columns: [
     ...lineage,
     repeating(product),
@@ -101,6 +107,8 @@ export const otherRecordsTable: TableSpec = {
 export const rejectedRecordsTable: TableSpec = {
   name: "rejected_records",
   comment: "Whole values found in place of records that break their schema, with the reason.",
+  // They may repeat between the endpoints of a session.
+  key: [],
   columns: [
     ...lineage,
     text("product", "clear", "Product of the record; NULL if it is not a string."),

@@ -8,7 +8,7 @@ import type { RecordFamily } from "../records/RecordSchema.ts"
 import { changeColumns } from "./Changes.ts"
 import { dimensions } from "./Dimensions.ts"
 import { keptTables, recordRelations, type Relation } from "./RecordStore.ts"
-import { systemTables, type SystemTable } from "./SystemTables.ts"
+import { systemTables } from "./SystemTables.ts"
 import { shownTable, type PseudonymPolicy } from "./Treatments.ts"
 
 /** `type` is DuckDB's name of it. */
@@ -27,31 +27,18 @@ export const nameInSql = ({ schema, name }: Pick<DictionaryTable, "schema" | "na
   schema === "main" ? name : `${schema}.${name}`
 
 /**
- * A record is identified within its session, because two attempts may read the same one. Values in place of
- * records may repeat between the endpoints of a session, so `rejected_records` has no key.
- */
-const recordKey = ["run_id", "task_id", "session_id", "record_id"]
-
-const keyOf = ({ name, columns }: TableSpec): ReadonlyArray<string> =>
-  name === rejectedRecordsTable.name
-    ? []
-    : [...recordKey, ...columns.flatMap((each) => (each.name === "position" ? [each.name] : []))]
-
-/**
  * What each run is published as, a Parquet file for each: the tables of the system, then those of records;
  * where they have pseudonyms, as they are then.
  */
 export const publishedTables = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
-): ReadonlyArray<SystemTable> =>
-  [...systemTables, ...recordTables(families).map((spec) => ({ ...spec, key: keyOf(spec) }))].map((one) =>
-    shownTable(policy, one),
-  )
+): ReadonlyArray<TableSpec> =>
+  [...systemTables, ...recordTables(families)].map((one) => shownTable(policy, one))
 
 /** The tables of schema `ops`: what happened in each run, and what was refused. */
-export const operatorTables = (policy?: PseudonymPolicy): ReadonlyArray<SystemTable> =>
-  [...systemTables, { ...rejectedRecordsTable, key: [] }].map((one) => shownTable(policy, one))
+export const operatorTables = (policy?: PseudonymPolicy): ReadonlyArray<TableSpec> =>
+  [...systemTables, rejectedRecordsTable].map((one) => shownTable(policy, one))
 
 /** Where the rows of a table of `publishedTables` are in the database. */
 export const placeOf = (name: string): string =>
@@ -70,7 +57,7 @@ export const publishedViews = (
 }
 
 /** A table, a view or a macro with all that is declared of it. */
-export interface Described extends SystemTable {
+export interface Described extends TableSpec {
   readonly schema: DictionaryTable["schema"]
   readonly kind: DictionaryTable["kind"]
 }

@@ -8,13 +8,12 @@ import { identifier } from "../base/DuckDbFailed.ts"
 import { own, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import { isColumnName, type RecordFamily } from "../records/RecordSchema.ts"
 import { childTable, familyTable, otherRecordsTable, position } from "../records/RecordTables.ts"
-import { product, readBy, recordId, subFamily } from "../records/RecordTables.ts"
+import { product, readBy, recordId, recordKey, subFamily } from "../records/RecordTables.ts"
 import { customer, engine } from "./SystemTables.ts"
 
 /** A table, or a view, as it can be read: of which schema, with a comment for it and for each column. */
 export interface Relation extends TableSpec {
   readonly schema: "main" | "history" | "nights"
-  readonly key: ReadonlyArray<string>
   /** A query with exactly these columns. */
   readonly sql: string
 }
@@ -298,7 +297,6 @@ const keyText = ({ key }: KeptTable): string =>
     ? " No business key."
     : ` Business key of a customer, engine and sub_family: ${key.join(", ")}.`
 
-const nightKey = ["run_id", "task_id", "session_id", "record_id"]
 const schemas = ["main", "history", "nights"] as const
 
 /** What a view holds, for its comment, and its cells. */
@@ -316,7 +314,7 @@ const relationsOf = (
   const rows = {
     main: [["record_id"], `${kept}${items} WHERE v._until_seq IS NULL`],
     history: [versionKey, `${kept}${items} WHERE v.valid_from IS NOT NULL`],
-    nights: [nightKey, `${readings(table.name)} JOIN ${kept} ON v._version = n._version${items}`],
+    nights: [recordKey, `${readings(table.name)} JOIN ${kept} ON v._version = n._version${items}`],
   } as const
   return schemas.map((schema) => {
     const [[what, cells], [ofRecord, source]] = [views[schema], rows[schema]]

@@ -7,14 +7,6 @@ import { column, own, repeating, required, text, time } from "../records/Columns
 import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { actors, outcomes } from "../service/EndTable.ts"
 
-// What the system tables have in common: the columns that name run, task, execution, session, customer and
-// engine, and the key that every table declares in its comment.
-
-/** The columns of `key` identify a row; none of them repeats together. */
-export interface SystemTable extends TableSpec {
-  readonly key: ReadonlyArray<string>
-}
-
 const runDate = required(own("run_date", "DATE", "The date of the run in the job's time zone."))
 const task = required(text("task_id", "task", "The task within the run: customer and engine, or session."))
 const execution = text("execution_id", "clear", "The remote execution.")
@@ -60,7 +52,7 @@ const table = (
   comment: string,
   key: ReadonlyArray<string>,
   columns: ReadonlyArray<ColumnSpec>,
-): SystemTable => ({
+): TableSpec => ({
   name,
   comment,
   key: [run.name, ...key],
@@ -436,7 +428,7 @@ export const engineDescriptionsTable = table(
   [engine, ...engineFields, time("read_at", "When the service was last asked before this row was written.")],
 )
 
-export const systemTables: ReadonlyArray<SystemTable> = [
+export const systemTables: ReadonlyArray<TableSpec> = [
   runsTable,
   tasksTable,
   executionsTable,
@@ -455,7 +447,7 @@ export const systemTables: ReadonlyArray<SystemTable> = [
 ]
 
 /** Those that deletions and the end of a run change. */
-export const outcomeTables: ReadonlyArray<SystemTable> = [
+export const outcomeTables: ReadonlyArray<TableSpec> = [
   runsTable,
   tasksTable,
   executionsTable,

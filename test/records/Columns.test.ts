@@ -10,7 +10,12 @@ import { ExactNumber, decimalIdentity, exactNumber } from "../../src/records/Exa
 import { canonicalText } from "../../src/records/RecordIdentity.ts"
 import { readJson } from "../../src/service/ReadJson.ts"
 
-const specOf = (name: string, ...columns: TableSpec["columns"]): TableSpec => ({ name, comment: "", columns })
+const specOf = (name: string, ...columns: TableSpec["columns"]): TableSpec => ({
+  name,
+  comment: "",
+  key: [],
+  columns,
+})
 const text = column("text", "VARCHAR", "clear", "")
 const twoColumns = specOf(
   "t",

@@ -502,7 +502,7 @@ describe("what is kept beside the tables", () => {
         ["emails", 3],
         ["emails", 1],
       ] as const) {
-        const spec = { name, comment: "", columns: [column("n", "INTEGER", "clear", "")] }
+        const spec = { name, comment: "", key: [], columns: [column("n", "INTEGER", "clear", "")] }
         const builder = new TableBuilder(spec)
         for (let n = 0; n < rows; n++) builder.append([n])
         yield* sink({ spec, rows, table: finished(builder) })
