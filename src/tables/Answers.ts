@@ -238,7 +238,6 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
     WHERE q._scope = _scopes._scope;`
 }
 
-/** What nobody asks for any more ends. */
 const endingSql = (tables: ReadonlyArray<KeptTable>, { sequence }: SteppedRun, { e }: Meta): string =>
   tables
     .map(

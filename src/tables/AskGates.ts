@@ -200,7 +200,6 @@ export const isAsked = ({ accepted, published, held, tasks }: RunState): boolean
       (task) => Math.max(newestAnswer(task), task.settled?.seq ?? Infinity) > published.seq,
     ))
 
-/** The gates that did not pass, in the order of the job; none if all passed. */
 export const failedGates = Effect.fn("Publishing.askGates")(function* (
   { layout, families }: Store,
   state: RunState,

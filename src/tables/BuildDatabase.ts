@@ -374,7 +374,6 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(function* (
   return { unfit: addUpMisfits(filling.unfit), since }
 }, inDatabase)
 
-/** Gives a copy of an earlier version its new number. */
 export const renumberDatabase = Effect.fnUntraced(function* (path: string, version: number) {
   const connection = yield* openDatabase(path, "read-write")
   yield* connection.run(versionMacro(version))
@@ -407,7 +406,6 @@ export const readAll = Effect.fnUntraced(function* (connection: Connection) {
   if (reads.length > 0) yield* connection.rows(reads.join(" UNION ALL "))
 })
 
-/** Whether all of a database file can be read. */
 export const isReadable = (path: string) =>
   openDatabase(path, "read-only").pipe(
     Effect.flatMap(readAll),

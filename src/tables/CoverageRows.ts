@@ -196,8 +196,6 @@ const cellsOf = ({ outcome, reason, who_acts }: Settlement): Row => ({ outcome, 
 // What is current of a kind is all from one run, so features that feed the same product are asked for
 // together, and all of them if the task has a record that no feature is known to feed.
 
-const none: ReadonlyArray<string> = []
-
 export const deliveredFeatures = (
   task: TaskState,
   families: ReadonlyArray<RecordFamily>,
@@ -208,8 +206,8 @@ export const deliveredFeatures = (
   const last = executionsOf(task).at(-1)
   const isRead = last?.closed?.fact.landed !== undefined && last.drained && !isLeftOut
   if (!isRead || products === undefined || settled === undefined || isIncomplete(settled.fact.reason))
-    return none
-  if (settled.fact.outcome === "succeeded") return none
+    return []
+  if (settled.fact.outcome === "succeeded") return []
   const succeeded = (feature: string) => {
     const others = planned.features.filter((code) => code !== feature)
     const asked = { feature, others, families }
@@ -217,7 +215,7 @@ export const deliveredFeatures = (
   }
   const fedBy = (code: string) => productsOf(code, families)
   const left = new Set(planned.features.filter((code) => !succeeded(code)))
-  if (left.size === 0) return none
+  if (left.size === 0) return []
   // What is asked for again grows by what it shares a product with, until nothing more is added.
   for (let before = -1; before < left.size;) {
     before = left.size
@@ -226,6 +224,6 @@ export const deliveredFeatures = (
   }
   const known = new Set([...featureCodes, ...families.flatMap(({ features }) => features)])
   const fed = new Set(planned.features.filter((code) => known.has(code)).flatMap(fedBy))
-  if ([...products].some((product) => !fed.has(product))) return none
+  if ([...products].some((product) => !fed.has(product))) return []
   return planned.features.filter((code) => !left.has(code))
 }

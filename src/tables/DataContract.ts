@@ -52,7 +52,6 @@ const freshness: Partial<ReturnType<typeof uniqueKey>> = {
   type: "text",
 }
 
-/** All tables and views, by the names that SQL has for them. */
 export const contractObjects = (families: ReadonlyArray<RecordFamily>, policy?: PseudonymPolicy) =>
   describedTables(families, policy).map((one) => {
     const quality: ReadonlyArray<typeof freshness> = [
@@ -68,7 +67,6 @@ export const contractObjects = (families: ReadonlyArray<RecordFamily>, policy?: 
     }
   })
 
-/** The document; `toolVersion` is the version of the program that publishes the tables. */
 export const dataContract = (objects: ReturnType<typeof contractObjects>, toolVersion: string) => ({
   apiVersion: "v3.0.1",
   kind: "DataContract",
@@ -157,13 +155,11 @@ const tableOf = (one: Described, references: ReadonlyArray<Reference>) => {
   }
 }
 
-/** Each by the names that SQL has for its two tables. */
 const referencesInSql = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<Reference> => [
   ...mainReferences(families),
   ...referencesOf(families).map((each) => ({ ...each, table: placeOf(each.table), of: placeOf(each.of) })),
 ]
 
-/** The document; `toolVersion` is the version of the program that publishes the tables. */
 export const dbtSources = (
   families: ReadonlyArray<RecordFamily>,
   isChosen: (name: string) => boolean,

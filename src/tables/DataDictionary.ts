@@ -56,7 +56,6 @@ export const publishedViews = (
   )
 }
 
-/** A table, a view or a macro with all that is declared of it. */
 export interface Described extends TableSpec {
   readonly schema: DictionaryTable["schema"]
   readonly kind: DictionaryTable["kind"]

@@ -48,7 +48,6 @@ export const readBody = Effect.fnUntraced(function* (run_id: RunId, { ref }: Lan
     )
 })
 
-/** The row of the endpoint that a body came from. */
 export const sourceOf = (sources: ReadonlyArray<ResultsSource>, { meta }: LandedBody): ResultsSource => {
   const name = sourceNameOf(meta)
   return sources.find((source) => source.name === name) ?? builtInSources[0]!

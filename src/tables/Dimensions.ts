@@ -139,7 +139,6 @@ export const gatherOutcomes = (runs: ReadonlyArray<string>): string => {
     WHERE ${isOf} AND _coverage.good.seq = n.seq;`
 }
 
-/** First and last date of one of a kind. */
 const dates = (kind: string, id: string): string => `store._dates AS d ON d.kind = '${kind}' AND d.id = ${id}`
 
 const date = (name: string, comment: string): ColumnSpec => own(name, "DATE", comment)

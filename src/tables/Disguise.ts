@@ -104,7 +104,6 @@ const disguised = (
   }
 }
 
-/** For the tables of one run. */
 export const disguiseOf =
   (policy: PseudonymPolicy, key: PseudonymKey, subjects: ReadonlyMap<string, Subject>): Disguise =>
   (spec: TableSpec) => {

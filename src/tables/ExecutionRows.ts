@@ -59,7 +59,6 @@ export const textsOf = (value: unknown): ReadonlyArray<string> | null =>
     ? value.map((item) => cutText(String(item)))
     : null
 
-/** Rows by table name. */
 export type TableRow = readonly [table: string, row: Row]
 
 /** What every row about a task begins with. */

@@ -106,7 +106,6 @@ export const keepAside = Effect.fn("Publishing.keepAside")(function* (
 
 const heldFolder = ({ layout }: Pick<Store, "layout">): string => join(layout.root, "published/held")
 
-/** How many versions are kept aside. */
 export const countHeld = (store: Pick<Store, "layout">): number =>
   filesBelow(heldFolder(store)).filter((name) => name.endsWith(".duckdb")).length
 

@@ -12,7 +12,6 @@ import { placeIn, readPath, makeFoldersOf } from "./Manifest.ts"
 import type { Layout, Manifest, Store } from "./Manifest.ts"
 import { isSamePolicy } from "./Treatments.ts"
 
-/** Where the manifest of a kept version is. */
 export const keptPath = ({ previous }: Layout, version: number): string => join(previous, `${version}.json`)
 
 /** Oldest first. */
@@ -83,7 +82,6 @@ export const keepVersion = (store: Store, current: Manifest) =>
 export const replaceKept = ({ layout, files, modes }: Store, manifest: Manifest) =>
   fileStep(() => files.replace(keptPath(layout, manifest.version), manifestText(manifest), modes.file))
 
-/** Paths of all files that these versions need. */
 export const filesNeededBy = (kept: ReadonlyArray<Manifest>): ReadonlySet<string> =>
   new Set(kept.flatMap((manifest) => filesOf(manifest).map(({ path }) => path)))
 

@@ -127,7 +127,6 @@ export const runsHere = ({ root }: Pick<Layout, "root">, manifest: Manifest | un
 
 export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 1)}\n`
 
-/** A version whose runs have other files. */
 export const withFiles = (
   manifest: Manifest,
   filesIn: (run_id: string, files: ReadonlyArray<ManifestFile>) => ReadonlyArray<ManifestFile>,
@@ -208,7 +207,6 @@ export const readPath = (path: string): PathSays | undefined => {
   return { table, version: Number(version), own: until === undefined ? { run_id, run_date } : undefined }
 }
 
-/** Where everything published is. */
 export const layoutOf = (root: string) => ({
   root,
   tables: join(root, "tables"),

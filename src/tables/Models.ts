@@ -21,7 +21,6 @@ import { keptTables } from "./RecordStore.ts"
 const Kept = Schema.fromJsonString(Schema.Array(Schema.Struct({ name: Schema.String, sql: Schema.String })))
 const decodeKept = Schema.decodeUnknownOption(Kept)
 
-/** A model that takes longer than this is not made. */
 const madeWithin = Duration.minutes(10)
 
 const folderOf = ({ layout }: Pick<Store, "layout">) => join(layout.root, "published/models")

@@ -157,7 +157,6 @@ export interface PublisherOptions {
 /** A version costs the Parquet files that were replaced since: nothing, unless a run is published again. */
 const versionsKeptDefault = 3
 
-/** Where a job's own record schemas are, if it has any. */
 export const ownSchemasOf = ({ schemas }: Job): Pick<PublisherOptions, "ownSchemas"> =>
   schemas === undefined ? {} : { ownSchemas: join(schemas, "records") }
 

@@ -178,7 +178,6 @@ const withheld = (
   return [...cells.slice(0, -restCells), all.size === 0 ? null : [...all], null]
 }
 
-/** What `leadingIn` names. */
 type Leading = Readonly<Record<keyof Lineage | keyof RecordIds | "product" | "sub_family", string | null>>
 
 interface HeldRecord {
@@ -226,7 +225,6 @@ const builderOf = (spec: TableSpec, ...more: ReadonlyArray<ColumnSpec>): TableBu
     columns: [...spec.columns, ...more].map((each) => ({ ...each, nullable: true })),
   })
 
-/** What a database is made with. */
 export type Made = Pick<Store, "layout" | "families" | "files" | "modes" | "pseudonyms">
 
 /** Takes rows of `recordsSql`, makes those of the schema in force, and counts values that do not fit it. */

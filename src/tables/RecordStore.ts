@@ -382,11 +382,9 @@ export const recordRelations = (tables: ReadonlyArray<KeptTable>): ReadonlyArray
 export const namesOf = (columns: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<string> =>
   columns.map(({ name }) => name)
 
-/** These columns as members of a struct. */
 const packed = (alias: string, columns: ReadonlyArray<string>): ReadonlyArray<string> =>
   columns.map((name) => `${identifier(name)} := ${alias}.${identifier(name)}`)
 
-/** What is compared of a record and of its lists. */
 export type Compared = "columns" | "rest"
 
 /** Each list of a record as a cell, to be compared with another's: `rows` is where its items are. */

@@ -157,10 +157,6 @@ const plannedOnly = ({ planned, planned_at }: TaskState): TaskState => ({
   attemptsBefore: 0,
 })
 
-/** Why a run cannot be derived again, although nothing is damaged. */
-export const prunedText = (at: number): string =>
-  `its landed bodies were pruned on ${new Date(at).toISOString().slice(0, 10)}`
-
 export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const landing = yield* Landing
@@ -169,7 +165,10 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
   if (state === undefined) return yield* failed({ message: `the ledger has no run ${run_id}` })
   const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   const prunedAt = pruned.get(run_id)
-  if (prunedAt !== undefined) return yield* failed({ message: prunedText(prunedAt) })
+  if (prunedAt !== undefined) {
+    const date = new Date(prunedAt).toISOString().slice(0, 10)
+    return yield* failed({ message: `its landed bodies were pruned on ${date}` })
+  }
   const frames = yield* landing
     .list(run_id)
     .pipe(Effect.mapError(({ path, message }) => failed({ message: `${path}: ${message}` })))
