@@ -28,29 +28,19 @@ export interface CompactedTable {
   readonly after: Size | undefined
 }
 
-export interface Compacted {
-  /** The version with the new files; undefined if nothing was published. */
-  readonly version: number | undefined
-  readonly tables: ReadonlyArray<CompactedTable>
-  /** Tables whose files stay as they are, and why. */
-  readonly left: ReadonlyArray<{ readonly table: string; readonly month: string; readonly reason: string }>
-  /** A rollback put an earlier version back: nothing is done before the next publication ends it. */
-  readonly isRolledBack: boolean
-}
-
 export interface CompactOptions extends Choice {
   readonly isDry: boolean
   /** The most months that are done at once, oldest first. */
   readonly monthsMax: number
 }
 
-/** What becomes of each of these files; where `work` fails, the files of the month stay as they are. */
+/** What becomes of each of these files; where `work` fails, those of the month are `left` as they are. */
 const telling = Effect.fnUntraced(function* <R>(
   files: ReadonlyArray<MonthFile>,
   work: (file: MonthFile) => Effect.Effect<Size | undefined, PublishFailed, R>,
 ) {
   const tables: Array<CompactedTable> = []
-  const left: Array<Compacted["left"][number]> = []
+  const left: Array<Pick<CompactedTable, "table" | "month"> & { readonly reason: string }> = []
   for (const file of files) {
     const { table, month, parts, sources } = file
     const done = yield* Effect.result(work(file))
@@ -78,7 +68,7 @@ export const compact = Effect.fn("Publishing.compact")(function* (store: Store, 
   const wasCut = yield* fileStep(() => existsSync(store.layout.next))
   if (options.isDry || (planned.length === 0 && !wasCut)) {
     const told = yield* telling(planned, (file) => Effect.as(checkIntact(store, file), undefined))
-    return { version: undefined, ...told, isRolledBack } satisfies Compacted as Compacted
+    return { version: undefined, ...told, isRolledBack }
   }
   const put = Effect.fnUntraced(function* (now: Standing) {
     const due = now.current.returned === undefined ? chosen(store, now.current, options) : []
@@ -86,8 +76,9 @@ export const compact = Effect.fn("Publishing.compact")(function* (store: Store, 
   })
   const done = yield* change(store, put)
   yield* fileStep(() => removeEmpty(store))
-  return { version: done.version, ...done.told } satisfies Compacted as Compacted
+  return { version: done.version, ...done.told }
 })
+export type Compacted = Effect.Success<ReturnType<typeof compact>>
 
 /** Folders of dates that nothing is in any more: whoever reads a table looks into each of them. */
 const removeEmpty = ({ layout, files }: Store): void => {

@@ -97,7 +97,7 @@ const changedTables = (
 const isThere = (store: Store, file: ManifestFile): boolean =>
   statSync(join(store.layout.root, placeIn(store)(file)), { throwIfNoEntry: false })?.size === file.bytes
 
-interface Making {
+export interface Making {
   readonly current: Manifest
   readonly next: Manifest
 }

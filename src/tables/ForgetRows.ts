@@ -108,7 +108,7 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (store: S
     yield* dropIncomplete(store)
     const kept = yield* fileStep(() => keptVersions(store))
     const sought = yield* forgottenInTables(store, forgotten)
-    const instead = yield* writeAgain(store, sought, { current, kept, version })
+    const instead = yield* writeAgain(store, sought, { current, version }, kept)
     const every = (manifest: Manifest) => instead.in(manifest)
     if ([current, ...kept].every((one) => instead.runsIn(one).length === 0))
       return { told: current.version, every }
@@ -126,14 +126,12 @@ const dropIncomplete = Effect.fnUntraced(function* (store: Store) {
   }
 })
 
-interface Versions {
-  readonly current: Manifest
-  readonly kept: ReadonlyArray<Manifest>
-  readonly version: number
-}
-
-const writeAgain = Effect.fnUntraced(function* (store: Store, forgotten: Forgotten, versions: Versions) {
-  const { current, kept, version } = versions
+const writeAgain = Effect.fnUntraced(function* (
+  store: Store,
+  forgotten: Forgotten,
+  { current, version }: Pick<Standing, "current" | "version">,
+  kept: ReadonlyArray<Manifest>,
+) {
   const manifests = [current, ...kept]
   const all = partsIn(manifests)
   const instead = new Instead()

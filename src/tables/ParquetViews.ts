@@ -12,7 +12,7 @@ import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { parquetFolders } from "../jobs/Scalars.ts"
 import { memoryLimits, openDatabase } from "./BuildDatabase.ts"
-import type { Built } from "./ContinueDatabase.ts"
+import type { Built, Making } from "./ContinueDatabase.ts"
 import { publishedViews } from "./DataDictionary.ts"
 import { parquetCells, writeParquet } from "./FileColumns.ts"
 import { fileStep, filesBelow, fingerprintInTurns, makeFoldersOf, markOf } from "./Manifest.ts"
@@ -99,13 +99,6 @@ const quietSince = Effect.fnUntraced(function* (connection: Connection, store: S
   return new Set(quiet.flatMap(({ name, children }) => [name, ...children.map((child) => child.name)]))
 })
 
-interface Making {
-  readonly current: Manifest
-  readonly next: Manifest
-  readonly built: Built
-  readonly isAnew: boolean
-}
-
 /**
  * What the manifest of the next version says of the two folders, which are there. A run that goes on leaves
  * them, unless a customer is taken out. Where an edit changed versions in their files, the next one writes
@@ -113,12 +106,13 @@ interface Making {
  */
 export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
   store: Store,
-  { current, next, built, isAnew }: Making,
+  { current, next }: Making,
+  { since }: Built,
+  isAnew: boolean,
 ) {
   const { parquet: before } = current
   const holds = store.parquet ?? before?.holds ?? []
   if (holds.length === 0) return undefined
-  const { since } = built
   const isAppended = before?.seq !== undefined && since !== undefined && since > before.seq
   const isOther = isAnew || next.returned !== undefined || current.returned !== undefined
   const isSame = before?.files !== undefined && before.holds.join() === holds.join() && !isOther

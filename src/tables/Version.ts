@@ -86,7 +86,7 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
     const settled = asked.settled === undefined ? undefined : yield* asked.settled
     const complete = built.next ?? whole
     const mayLink = !isAnew && asked.isParquetAnew !== true
-    const parquet = yield* parquetOf(own, { current, next: complete, built, isAnew: !mayLink })
+    const parquet = yield* parquetOf(own, { current, next: complete }, built, !mayLink)
     const named = { ...Struct.omit(complete, ["parquet"]), ...(parquet && { parquet }) }
     return { told, asked, built, failed, settled, next: yield* withDatabase(own, named, built) }
   })
