@@ -1,8 +1,7 @@
 /**
- * Removes bodies from the segments of a run. A frame of blanks of exactly the same length takes the place of
- * each, because facts name every other body by its offset. A segment is replaced as a whole: readers find
- * the old one or the new one. What a crash left behind the last frame, or beside a segment that was being
- * compressed, goes too, since nothing refers to it.
+ * Removes bodies from the segments of a run: blanks of the same length take the place of each, because facts
+ * name every other body by its offset. A segment is replaced as a whole. What a crash left behind the last
+ * frame, or beside a segment that was being compressed, goes too.
  */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
@@ -11,24 +10,16 @@ import type { DurableFiles } from "../base/DurableFile.ts"
 import { pack } from "../base/Zstd.ts"
 import { TaskId, type RunId } from "../service/Ids.ts"
 import { isRunId } from "../ledger/RunState.ts"
-import { encodeHeader, frameEnd, scanSegment, type FrameHeader, type ScannedFrame } from "./Segments.ts"
-import { LandingDamaged, type BodyMeta } from "./Landing.ts"
+import { encodeHeader, frameEnd, scanSegment, type FrameHeader } from "./Segments.ts"
+import type { BodyMeta } from "./Landing.ts"
 import { contentOf, packedPathOf, segmentNames } from "./SegmentFile.ts"
-
-/** The frames of a segment and its size; damage is an error, because it may hide a body. */
-const framesIn = (path: string): ReadonlyArray<ScannedFrame> => {
-  const scan = scanSegment(path)
-  if (scan._tag === "Damaged")
-    throw new LandingDamaged({ path, message: `the frame at offset ${scan.offset} is damaged` })
-  return scan.frames
-}
 
 /** How many bodies of the run match. `landing` is the folder of all runs. */
 export const countFrames = (landing: string, run_id: RunId, matches: (meta: BodyMeta) => boolean): number => {
   if (!isRunId(run_id)) return 0
   const folder = join(landing, run_id)
   return segmentNames(folder)
-    .flatMap((name) => framesIn(join(folder, name)))
+    .flatMap((name) => scanSegment(join(folder, name)))
     .filter(({ header: { meta } }) => isTheirs(meta, matches)).length
 }
 
@@ -44,7 +35,7 @@ export const blankFrames = (
   for (const name of segmentNames(folder)) {
     const path = join(folder, name)
     removeHalves(files, path)
-    const frames = framesIn(path)
+    const frames = scanSegment(path)
     const last = frames.at(-1)
     const end = last === undefined ? 0 : last.offset + last.header.bytes + frameEnd.length
     const theirs = frames.filter(({ header: { meta } }) => isTheirs(meta, matches))

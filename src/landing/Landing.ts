@@ -1,7 +1,6 @@
 /**
- * The only lossless copy of what the service sent: bodies as they arrived, appended to segments,
- * checksummed and synced before they count as landed. This file is the port; `LandingFiles.ts` writes to the
- * disk.
+ * The only lossless copy of what the service sent: bodies as they arrived, checksummed and synced before they
+ * count as landed. This file is the port; `LandingFiles.ts` writes to the disk.
  */
 import { Context, Schema, type Effect, type Stream } from "effect"
 import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"

@@ -1,8 +1,7 @@
 /**
- * Landing on disk: `landing/<run_id>/segment-000001.njl` and `attachments/<sha256>` under the output folder
- * (folders 0700, files 0600). Concurrent bodies are written together and share one sync. `Segments.ts` says
- * what a segment looks like, what a crash may leave and how it is read, and `SegmentFile.ts` how one is
- * compressed later, and read.
+ * Landing on disk: `landing/<run_id>/segment-000001.njl` and `attachments/<sha256>`. Bodies that come at the
+ * same time are written together and share one sync. `Segments.ts` says what a segment looks like, and what a
+ * crash may leave; `SegmentFile.ts` how one is compressed later.
  */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -25,7 +24,7 @@ const attempt = <A>(path: string, work: () => A): Effect.Effect<A, LandingFailed
   Effect.try({ try: work, catch: (cause) => landingFailed(path, cause) })
 
 /** Only the process that holds the output folder's lock may call this. */
-export const cleanAttachments = (files: DurableFiles, folder: string): Effect.Effect<void, LandingFailed> =>
+const cleanAttachments = (files: DurableFiles, folder: string): Effect.Effect<void, LandingFailed> =>
   attempt(folder, () => {
     if (!existsSync(folder)) return
     for (const name of readdirSync(folder)) {
@@ -33,7 +32,7 @@ export const cleanAttachments = (files: DurableFiles, folder: string): Effect.Ef
     }
   })
 
-export const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: number) => {
+const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: number) => {
   let begun = 0
   const open = attempt(folder, () => {
     files.makeFolder(folder, 0o700)
@@ -112,9 +111,9 @@ export const LandingFiles = {
         const land = yield* groupCommit(landing, options.segmentBytesMax ?? segmentBytesDefault)
         return Landing.of({
           land,
-          list: Effect.fn("Landing.list")((run_id: RunId) => Effect.suspend(() => listRun(landing, run_id))),
+          list: Effect.fn("Landing.list")((run_id: RunId) => listRun(landing, run_id)),
           read: Effect.fn("Landing.read")((run_id: RunId, ref: LandedRef) =>
-            Effect.suspend(() => readBody(bodies, { landing, run_id, ref })),
+            readBody(bodies, landing, run_id, ref),
           ),
           landAttachment: landAttachmentIn(
             files,
@@ -145,9 +144,7 @@ const groupCommit = Effect.fnUntraced(function* (landing: string, segmentBytesMa
     Effect.forEach(
       Map.groupBy(batch, ({ frame }) => frame.meta.run_id),
       ([run_id, one]) => commit(run_id, one),
-      {
-        discard: true,
-      },
+      { discard: true },
     ).pipe(Effect.uninterruptible),
   )
   yield* Effect.addFinalizer(() => Effect.sync(() => writers.forEach((writer) => writer.close())))
@@ -171,44 +168,40 @@ const refusalOf = (meta: PendingFrame["meta"]): string | undefined => {
 
 const damaged = (path: string, message: string) => Effect.fail(new LandingDamaged({ path, message }))
 
-const listRun = (
+/** What cannot be read is damaged. */
+const reading = <A>(path: string, work: () => A): Effect.Effect<A, LandingDamaged> =>
+  Effect.try({
+    try: work,
+    catch: (cause) =>
+      new LandingDamaged({ path, message: cause instanceof Error ? cause.message : String(cause) }),
+  })
+
+const bodiesIn = (folder: string, segment: string): ReadonlyArray<LandedBody> =>
+  scanSegment(join(folder, segment)).flatMap(({ header: { bytes, sha256, meta }, offset }) =>
+    meta.kind === "forgotten" ? [] : [{ ref: { segment, offset, bytes, sha256 }, meta }],
+  )
+
+const listRun = Effect.fnUntraced(function* (landing: string, run_id: RunId) {
+  if (!isRunId(run_id)) return yield* damaged(landing, "not a run's id")
+  const folder = join(landing, run_id)
+  const names = yield* reading(folder, () => segmentNames(folder))
+  const all = yield* Effect.forEach(names, (name) =>
+    reading(join(folder, name), () => bodiesIn(folder, name)),
+  )
+  return all.flat()
+})
+
+const readBody = Effect.fnUntraced(function* (
+  bodies: SegmentBodies,
   landing: string,
   run_id: RunId,
-): Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged> => {
-  if (!isRunId(run_id)) return damaged(landing, "not a run's id")
-  const bodies: Array<LandedBody> = []
-  const folder = join(landing, run_id)
-  let path = folder
-  try {
-    for (const segment of segmentNames(folder)) {
-      path = join(folder, segment)
-      const scan = scanSegment(path)
-      if (scan._tag === "Damaged") return damaged(path, `the frame at offset ${scan.offset} is damaged`)
-      for (const { header, offset } of scan.frames) {
-        const { bytes, sha256, meta } = header
-        if (meta.kind === "forgotten") continue
-        bodies.push({ ref: { segment, offset, bytes, sha256 }, meta })
-      }
-    }
-  } catch (cause) {
-    return damaged(path, cause instanceof Error ? cause.message : String(cause))
-  }
-  return Effect.succeed(bodies)
-}
-
-const readBody = (
-  bodies: SegmentBodies,
-  { landing, run_id, ref }: { readonly landing: string; readonly run_id: RunId; readonly ref: LandedRef },
-): Effect.Effect<Uint8Array, LandingDamaged> => {
-  if (!isRunId(run_id) || !segmentPattern.test(ref.segment))
-    return damaged(landing, "not the position of a landed body")
-  const path = join(landing, run_id, ref.segment)
-  try {
-    const bytes = bodies.read(path, ref.offset, ref.bytes)
-    if (bytes === undefined) return damaged(path, `the body at offset ${ref.offset} is cut`)
-    if (sha256Hex(bytes) === ref.sha256) return Effect.succeed(bytes)
-    return damaged(path, `the body at offset ${ref.offset} is not what was landed`)
-  } catch (cause) {
-    return damaged(path, cause instanceof Error ? cause.message : String(cause))
-  }
-}
+  { segment, offset, bytes: length, sha256 }: LandedRef,
+) {
+  if (!isRunId(run_id) || !segmentPattern.test(segment))
+    return yield* damaged(landing, "not the position of a landed body")
+  const path = join(landing, run_id, segment)
+  const bytes = yield* reading(path, () => bodies.read(path, offset, length))
+  if (bytes === undefined) return yield* damaged(path, `the body at offset ${offset} is cut`)
+  if (sha256Hex(bytes) === sha256) return bytes
+  return yield* damaged(path, `the body at offset ${offset} is not what was landed`)
+})

@@ -1,7 +1,6 @@
 /**
- * The files of a run's segments: `segment-000001.njl` as it is written, or `segment-000001.njl.zst` once it
- * was compressed. Both are one segment under the first name, which is what the ledger says; where a crash
- * left both, the first is read, since it was there before.
+ * The files of a run's segments: `segment-000001.njl`, or `segment-000001.njl.zst` once it was compressed.
+ * Both are one segment under the first name; where a crash left both, the first is read.
  */
 import {
   closeSync,
@@ -59,66 +58,44 @@ const eitherOf = <A>(path: string, plain: () => A, packed: (path: string) => A):
   }
 }
 
-/** Reads parts of a segment. */
-export interface SegmentReader {
+/** A segment that is open, until it is closed. */
+export interface OpenSegment {
   readonly size: number
-  /** Up to `length` bytes at `offset`; valid until the next call. */
-  readonly peek: (offset: number, length: number) => Buffer
-  /** Up to `length` bytes at `offset`. */
-  readonly read: (offset: number, length: number) => Buffer
+  /** Fills a buffer from `offset` on, as far as the segment goes; returns how many bytes that were. */
+  readonly fill: (buffer: Uint8Array, offset: number) => number
   readonly close: () => void
 }
 
-/** `peek` reads so many bytes at once, since headers of small bodies are close together. */
-export const openSegment = (path: string, windowBytes: number): SegmentReader =>
-  eitherOf<SegmentReader>(
+/** Up to `length` bytes at `offset`. */
+export const readAt = ({ size, fill }: OpenSegment, offset: number, length: number): Buffer => {
+  const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, size - offset)))
+  return bytes.subarray(0, fill(bytes, offset))
+}
+
+export const openSegment = (
+  path: string,
+  unpacked = (packed: string): Buffer => unpack(readFileSync(packed)),
+): OpenSegment =>
+  eitherOf(
     path,
-    () => new PlainSegment(path, windowBytes),
-    (packed) => new UnpackedSegment(unpack(readFileSync(packed))),
+    () => plainSegment(path),
+    (packed) => unpackedSegment(unpacked(packed)),
   )
 
-class PlainSegment implements SegmentReader {
-  readonly size: number
-  private readonly descriptor: number
-  private readonly window: Buffer
-  private from = 0
-  private filled = 0
-  constructor(path: string, windowBytes: number) {
-    this.window = Buffer.allocUnsafe(windowBytes)
-    this.descriptor = openSync(path, "r")
-    this.size = fstatSync(this.descriptor).size
-  }
-  peek(offset: number, length: number): Buffer {
-    if (offset < this.from || offset + length > this.from + this.filled) {
-      this.from = offset
-      this.filled = readFully(this.descriptor, this.window, offset)
-    }
-    return this.window.subarray(offset - this.from, Math.min(offset - this.from + length, this.filled))
-  }
-  read(offset: number, length: number): Buffer {
-    const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.size - offset)))
-    return bytes.subarray(0, readFully(this.descriptor, bytes, offset))
-  }
-  close(): void {
-    closeSync(this.descriptor)
+const plainSegment = (path: string): OpenSegment => {
+  const descriptor = openSync(path, "r")
+  return {
+    size: fstatSync(descriptor).size,
+    fill: (buffer, offset) => readFully(descriptor, buffer, offset),
+    close: () => closeSync(descriptor),
   }
 }
 
-class UnpackedSegment implements SegmentReader {
-  readonly size: number
-  private readonly content: Buffer
-  constructor(content: Buffer) {
-    this.content = content
-    this.size = content.length
-  }
-  peek(offset: number, length: number): Buffer {
-    return this.content.subarray(offset, offset + length)
-  }
-  read(offset: number, length: number): Buffer {
-    return this.peek(offset, Math.max(0, length))
-  }
-  close(): void {}
-}
+const unpackedSegment = (content: Buffer): OpenSegment => ({
+  size: content.length,
+  fill: (buffer, offset) => content.copy(buffer, 0, offset),
+  close: () => undefined,
+})
 
 /** Keeps the compressed segment that was read last, because its bodies are read one after another. */
 export class SegmentBodies {
@@ -126,16 +103,14 @@ export class SegmentBodies {
 
   /** Undefined if the segment is shorter. */
   read(path: string, offset: number, length: number): Uint8Array | undefined {
-    const reader = eitherOf<SegmentReader>(
-      path,
-      () => new PlainSegment(path, 0),
-      (packed) => new UnpackedSegment(this.unpacked(packed)),
-    )
+    const segment = openSegment(path, (packed) => this.unpacked(packed))
     try {
-      const isInside = offset >= 0 && length >= 0 && offset + length <= reader.size
-      return isInside ? new Uint8Array(reader.read(offset, length)) : undefined
+      if (offset < 0 || length < 0 || offset + length > segment.size) return undefined
+      const bytes = new Uint8Array(length)
+      segment.fill(bytes, offset)
+      return bytes
     } finally {
-      reader.close()
+      segment.close()
     }
   }
 

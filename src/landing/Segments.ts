@@ -1,21 +1,19 @@
 /**
- * The frames of a run's segments: how a body is framed, appended in batches, and found again after a
- * crash. A process begins its own segment and never appends to one whose end may be cut off; a segment
- * whose write or sync failed is abandoned. Writing is synchronous (the page cache accepts it at memory
- * speed), syncing is not: it must not block the run.
+ * The frames of a run's segments: how they are written in batches, and found again after a crash. A process
+ * begins its own segment; one whose write or sync failed is abandoned. Writing is synchronous (the page cache
+ * accepts it at memory speed), syncing must not block the run.
  */
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { FileFailed, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
-import { BodyMeta, LandingFailed } from "./Landing.ts"
-import { openSegment, segmentNames, segmentNumber, type SegmentReader } from "./SegmentFile.ts"
+import { BodyMeta, LandingDamaged, LandingFailed } from "./Landing.ts"
+import { openSegment, readAt, segmentNames, segmentNumber, type OpenSegment } from "./SegmentFile.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 
-// A frame of a segment, designed to be readable with grep, head and tail: one line of JSON (what is known
-// about the body, its length and SHA-256, the frame's offset, how much of the segment was synced before it,
-// and a check over the line itself), then the raw bytes, then a newline. A header counts only at the offset
-// it names, so a body that looks like a frame is not taken for one.
+// A frame can be read with grep, head and tail: one line of JSON, the raw bytes, a newline. A header has a
+// check over itself, and counts only at the offset that it names, so that a body that looks like a frame is
+// not taken for one.
 
 export const headerBytesMax = 65_536
 const headerStart = '{"njl":1,'
@@ -40,8 +38,7 @@ const checkPattern = /,"check":"([0-9a-f]{16})"\}$/
 
 /** The header line with its newline. */
 export const encodeHeader = (header: FrameHeader): Uint8Array => {
-  const { njl, at, synced, bytes, sha256, meta } = header
-  const text = JSON.stringify({ njl, at, synced, bytes, sha256, meta }).slice(0, -1)
+  const text = JSON.stringify(header).slice(0, -1)
   return Buffer.from(`${text},"check":"${checkOf(text)}"}\n`)
 }
 
@@ -55,7 +52,6 @@ const readHeader = (line: string, at: number): FrameHeader | undefined => {
 }
 
 export const frameEnd: Uint8Array = Uint8Array.of(newline)
-const isFrameEnd = (byte: number | undefined): boolean => byte === newline
 
 export interface PendingFrame {
   readonly meta: BodyMeta
@@ -165,9 +161,8 @@ export const landingFailed = (path: string, cause: unknown): LandingFailed => {
   return new LandingFailed({ path, message: cause instanceof Error ? cause.message : String(cause) })
 }
 
-// Reads the frames of one segment without loading its bodies. What was synced must be complete: damage
-// there is an error. What follows the last known sync may be torn by a crash: there, every body is hashed,
-// and the first incomplete one ends the segment. Those bodies were never reported as landed.
+// Reads the frames of one segment without loading its bodies. Damage in what was synced is an error; what
+// follows may be torn by a crash: there, every body is hashed, and the first incomplete one ends the segment.
 
 export interface ScannedFrame {
   readonly header: FrameHeader
@@ -175,54 +170,68 @@ export interface ScannedFrame {
   readonly offset: number
 }
 
-type Scan =
-  | { readonly _tag: "Whole"; readonly frames: ReadonlyArray<ScannedFrame> }
-  | { readonly _tag: "Damaged"; readonly offset: number }
-
 /** At least the greatest length of a header. */
 const windowBytes = 2 * headerBytesMax
 
-export const scanSegment = (path: string): Scan => {
-  const file = openSegment(path, windowBytes)
+/** Up to `length` bytes at `offset`, valid until the next call: headers of small bodies are read together. */
+type Peek = (offset: number, length: number) => Buffer
+
+const peeking = (file: OpenSegment): Peek => {
+  const window = Buffer.allocUnsafe(windowBytes)
+  let [from, filled] = [0, 0]
+  return (offset, length) => {
+    if (offset < from || offset + length > from + filled) {
+      from = offset
+      filled = file.fill(window, offset)
+    }
+    return window.subarray(offset - from, Math.min(offset - from + length, filled))
+  }
+}
+
+/** Throws if the segment is damaged. */
+export const scanSegment = (path: string): ReadonlyArray<ScannedFrame> => {
+  const file = openSegment(path)
   try {
-    return scanFile(file)
+    return scanFile(file, path)
   } finally {
     file.close()
   }
 }
 
-const scanFile = (file: SegmentReader): Scan => {
+const scanFile = (file: OpenSegment, path: string): ReadonlyArray<ScannedFrame> => {
   const frames: Array<ScannedFrame> = []
+  const peek = peeking(file)
   let at = 0
   while (at < file.size) {
-    const frame = frameAt(file, at)
+    const frame = frameAt(peek, at, file.size)
     if (frame === undefined) break
     frames.push(frame)
     at = frame.offset + frame.header.bytes + 1
   }
   const synced = frames.reduce((most, { header }) => Math.max(most, header.synced), 0)
-  if (at < file.size && (synced > at || syncedLater(file, at))) return { _tag: "Damaged", offset: at }
+  if (at < file.size && (synced > at || syncedLater(file, at)))
+    throw new LandingDamaged({ path, message: `the frame at offset ${at} is damaged` })
   const torn = frames.findIndex((frame) => frame.header.at >= synced && !isWhole(file, frame))
-  return { _tag: "Whole", frames: torn === -1 ? frames : frames.slice(0, torn) }
+  return torn === -1 ? frames : frames.slice(0, torn)
 }
 
-const frameAt = (file: SegmentReader, at: number): ScannedFrame | undefined => {
-  const bytes = file.peek(at, Math.min(headerBytesMax, file.size - at))
+const frameAt = (peek: Peek, at: number, size: number): ScannedFrame | undefined => {
+  const bytes = peek(at, Math.min(headerBytesMax, size - at))
   const length = bytes.indexOf("\n")
   if (length === -1) return undefined
   const header = readHeader(bytes.toString("utf8", 0, length), at)
   if (header === undefined) return undefined
   const offset = at + length + 1
   const end = offset + header.bytes
-  return end < file.size && isFrameEnd(file.peek(end, 1)[0]) ? { header, offset } : undefined
+  return end < size && peek(end, 1)[0] === newline ? { header, offset } : undefined
 }
 
-const isWhole = (file: SegmentReader, { header, offset }: ScannedFrame): boolean =>
-  sha256Hex(file.read(offset, header.bytes)) === header.sha256
+const isWhole = (file: OpenSegment, { header, offset }: ScannedFrame): boolean =>
+  sha256Hex(readAt(file, offset, header.bytes)) === header.sha256
 
 /** Whether a frame after `at` records that the data at `at` was synced: then it is damaged, not torn. */
-const syncedLater = (file: SegmentReader, at: number): boolean => {
-  const rest = file.read(at, file.size - at)
+const syncedLater = (file: OpenSegment, at: number): boolean => {
+  const rest = readAt(file, at, file.size - at)
   const mark = `\n${headerStart}`
   for (let found = rest.indexOf(mark); found !== -1; found = rest.indexOf(mark, found + 1)) {
     const end = rest.indexOf("\n", found + 1)

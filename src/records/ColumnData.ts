@@ -1,7 +1,6 @@
 /**
- * One column of cells -> the buffers of one Arrow column. A pure function per type, each a tight loop over
- * one kind of value: validity bits, values or offsets, text as UTF-8. Cells contain converted values; see
- * `Cell` for their units.
+ * One column of cells -> the buffers of one Arrow column: a pure function per type, each a tight loop over
+ * one kind of value. See `Cell` for the units.
  */
 import {
   Bool,
@@ -69,17 +68,19 @@ export const encodeTexts = (
 }
 
 /** DuckDB's names. JSON is stored as text. */
-export type ColumnType =
-  | "VARCHAR"
-  | "BOOLEAN"
-  | "INTEGER"
-  | "BIGINT"
-  | "DOUBLE"
-  | `DECIMAL(${number},${number})`
-  | "DATE"
-  | "TIMESTAMPTZ"
-  | "VARCHAR[]"
-  | "JSON"
+export const plainColumnTypes = [
+  "VARCHAR",
+  "BOOLEAN",
+  "INTEGER",
+  "BIGINT",
+  "DOUBLE",
+  "DATE",
+  "TIMESTAMPTZ",
+  "VARCHAR[]",
+  "JSON",
+] as const
+type PlainType = (typeof plainColumnTypes)[number]
+export type ColumnType = PlainType | `DECIMAL(${number},${number})`
 
 /**
  * NULL, or by column type: VARCHAR and JSON string; BOOLEAN boolean; INTEGER and DOUBLE number; BIGINT
@@ -318,9 +319,8 @@ const exactSeconds = 9_000_000_000
 const timePart = /^[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(?:[Zz]|([+-])(\d{2})(?::?(\d{2}))?)?$/
 
 /**
- * A TIMESTAMPTZ: date and time as in ISO 8601, with a zone or without; without one it is UTC. Digits below
- * the microsecond are cut off: the database has no finer time with a zone, and as a misfit, every time of a
- * clock that counts nanoseconds would be NULL, and every record that was fetched at one refused.
+ * A TIMESTAMPTZ: ISO 8601; without a zone it is UTC. Digits below the microsecond, which the database does
+ * not have, are cut off: as a misfit, every record of a clock that counts nanoseconds would be refused.
  */
 export const timestampCell: Convert = (value) => {
   if (typeof value !== "string" || value.length < 16) return undefined
@@ -375,30 +375,20 @@ const decimalCell = (type: ColumnType): Convert => {
 const textsCell: Convert = (value) =>
   Array.isArray(value) && value.every((each) => typeof each === "string") ? value : undefined
 
-export const converter = (type: ColumnType, takesNumbers = false): Convert => {
-  switch (type) {
-    case "VARCHAR":
-      return takesNumbers ? textOrNumberCell : textCell
-    case "BOOLEAN":
-      return booleanCell
-    case "INTEGER":
-      return integerCell
-    case "BIGINT":
-      return bigintCell
-    case "DOUBLE":
-      return doubleCell
-    case "DATE":
-      return dateCell
-    case "TIMESTAMPTZ":
-      return timestampCell
-    case "VARCHAR[]":
-      return textsCell
-    case "JSON":
-      return jsonText
-    default:
-      return decimalCell(type)
-  }
+const converters: Readonly<Record<PlainType, Convert>> = {
+  VARCHAR: textCell,
+  BOOLEAN: booleanCell,
+  INTEGER: integerCell,
+  BIGINT: bigintCell,
+  DOUBLE: doubleCell,
+  DATE: dateCell,
+  TIMESTAMPTZ: timestampCell,
+  "VARCHAR[]": textsCell,
+  JSON: jsonText,
 }
+
+export const converter = (type: ColumnType, takesNumbers = false): Convert =>
+  type === "VARCHAR" && takesNumbers ? textOrNumberCell : (converters[type as PlainType] ?? decimalCell(type))
 
 const kindOf = (value: unknown): string => {
   if (value === null || value === undefined) return "nothing"

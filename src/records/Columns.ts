@@ -1,8 +1,7 @@
 /**
- * Rows in, Arrow columns out. Every published table is built here: a `TableSpec` defines names, types and
- * comments, a `TableBuilder` collects rows of converted cells and returns them as one Arrow table. Buffers
- * are filled by hand, because Arrow's own builders are many times slower. A cell that does not fit its
- * column is a defect of the program and throws; anything from outside was checked before it became a cell.
+ * Rows in, Arrow columns out: a `TableSpec` says what a published table is, a `TableBuilder` fills its
+ * buffers by hand, because Arrow's own builders are many times slower. A cell that does not fit its column is
+ * a defect of the program and throws: what comes from outside was checked before it became a cell.
  */
 import { counted } from "../base/Text.ts"
 import { Data, Field, RecordBatch, Schema, Struct, Table, makeData } from "apache-arrow"
@@ -37,7 +36,7 @@ export interface ColumnSpec {
   /** Becomes the COMMENT in the database. */
   readonly comment: string
   readonly nullable: boolean
-  /** For VARCHAR with few different values (run, engine): dictionary encoded in Arrow and in Parquet. */
+  /** For VARCHAR: see `repeating`. */
   readonly repeats?: true
   /** All values that a row may have, where they are ours: the service's own may grow any day. */
   readonly values?: ReadonlyArray<string>
@@ -46,6 +45,8 @@ export interface ColumnSpec {
 export interface TableSpec {
   readonly name: string
   readonly comment: string
+  /** These columns identify a row; none of them repeats together. Empty if there is no key. */
+  readonly key: ReadonlyArray<string>
   readonly columns: ReadonlyArray<ColumnSpec>
 }
 
@@ -62,11 +63,14 @@ export const text = (name: string, treatment: Treatment, comment: string): Colum
 /** No time names a customer. */
 export const time = (name: string, comment: string): ColumnSpec => column(name, "TIMESTAMPTZ", "own", comment)
 
-/** A column that is never NULL. */
-export const required = (...of: Parameters<typeof column>): ColumnSpec => ({
-  ...column(...of),
-  nullable: false,
-})
+/** A column with words of ours. */
+export const own = (name: string, type: ColumnType, comment: string): ColumnSpec =>
+  column(name, type, "own", comment)
+
+/** It is never NULL. */
+export const required = (spec: ColumnSpec): ColumnSpec => ({ ...spec, nullable: false })
+/** It has few different values, as run and engine have: dictionary encoded in Arrow and in Parquet. */
+export const repeating = (spec: ColumnSpec): ColumnSpec => ({ ...spec, repeats: true })
 
 /** Of each column, its cells: as many in each. */
 type CellColumns = ReadonlyArray<ReadonlyArray<Cell>>
@@ -109,11 +113,6 @@ export class TableBuilder {
     const shown = disguise?.(spec)
     this.spec = shown?.spec ?? spec
     this.#mask = shown?.mask ?? ((columns) => columns)
-  }
-
-  /** All rows that are here. */
-  get rows(): number {
-    return this.#encodedRows + this.openRows
   }
 
   /** Rows that are cells still, and UTF-16 units of text in them, without what they share with other rows. */
@@ -188,12 +187,6 @@ export class TableBuilder {
       1,
       this.#units.findIndex((each) => (units += each) > textUnitsMax),
     )
-  }
-
-  /** All rows as one Arrow table; the builder is empty afterwards. */
-  finish(): Table {
-    if (this.openRows > 0 || this.#batches.length === 0) this.encode(this.openRows)
-    return this.takeEncoded()
   }
 
   /** All batches as one Arrow table; the builder keeps the open rows. */

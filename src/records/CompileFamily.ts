@@ -1,15 +1,14 @@
 /**
- * A record family -> a function from a record to the cells of its row and of its children's rows, or to the
- * first thing for which its schema refuses it. A value that does not fit its column leaves the record where
- * it is: the column is NULL, `extra` keeps the value as it arrived, `misfits` says why, and it is counted.
- * Nothing is written before the whole record has been checked.
+ * A record family -> a function from a record to its cells and those of its lists, or to the first thing for
+ * which its schema refuses it. A value that does not fit its column leaves the record where it is: the column
+ * is NULL, `extra` keeps the value, `misfits` says why. Nothing is written before all of it was checked.
  */
 import { counted } from "../base/Text.ts"
 import type { MisfitCount } from "../ledger/RunFacts.ts"
 import { converter, dateCell, isNumberType, misfitReason } from "./ColumnData.ts"
 import type { Cell, ColumnType, Convert } from "./ColumnData.ts"
 import type { TableBuilder } from "./Columns.ts"
-import { ExactNumber, exactNumber, jsonText } from "./ExactNumber.ts"
+import { exactNumber, isObject, jsonText, type Json } from "./ExactNumber.ts"
 import { pathText, type Place } from "./FindRecords.ts"
 import { addUpMisfits } from "./Misfits.ts"
 import { contentWriter, type ContentColumn, type FetchedOf, type RecordIds } from "./RecordIdentity.ts"
@@ -17,8 +16,6 @@ import { defaultFetched, refuses } from "./RecordSchema.ts"
 import type { Mode, RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 import { readJson } from "../service/ReadJson.ts"
 import type { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"
-
-type Json = Readonly<Record<string, unknown>>
 
 /** What is wrong with a record, and where. */
 interface Misfit {
@@ -172,7 +169,7 @@ const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
     for (let position = 0; position < list.length; position++) {
       const item = list[position]
       const at: Place = { above: place, key: position }
-      if (typeof item !== "object" || item === null || Array.isArray(item) || item instanceof ExactNumber) {
+      if (!isObject(item)) {
         const reason = misfitReason("object", item)
         if (isRefused) return { reason, place: at }
         rows.push([position, ...nulls, [`${wholeItem}: ${reason}`], jsonText({ [wholeItem]: item })])
@@ -181,7 +178,7 @@ const compileObjects = (family: RecordFamily, child: RecordChild): Items => {
       }
       const cells = new Array<Cell>(width)
       cells[0] = position
-      const trouble = fields(item as Json, cells, at, misfits)
+      const trouble = fields(item, cells, at, misfits)
       if (trouble !== undefined) return trouble
       rows.push(cells)
     }
@@ -375,51 +372,38 @@ export const lineageCells = (
 // Where a record goes, by its product and `sub_family`: the builders of its family's tables and the checks
 // of its schema; and which of its fields are times of fetching. A record without a family has no route.
 
-interface Route {
-  readonly table: string
-  readonly identity: ReturnType<typeof familyIdentity>
-  readonly compiled: ReturnType<typeof compileFamily>
-  readonly own: TableBuilder
-  readonly children: ReadonlyArray<TableBuilder>
+/** What a family has, found by the two names of its records. */
+const byKind = <A>(families: ReadonlyArray<RecordFamily>, of: (family: RecordFamily) => A) => {
+  const known = new Map<unknown, Map<unknown, A>>()
+  for (const family of families) {
+    const one = of(family)
+    const own = known.get(family.product) ?? new Map<unknown, A>()
+    for (const name of family.subFamilies) own.set(name, one)
+    known.set(family.product, own)
+  }
+  return (product: unknown, sub_family: unknown): A | undefined => known.get(product)?.get(sub_family)
 }
 
 const noFields: ReadonlyArray<string> = []
 
 /** A record, or half of one, has times of fetching; other objects have none. */
 export const fetchedIn = (families: ReadonlyArray<RecordFamily>): FetchedOf => {
-  const known = new Map<unknown, Map<unknown, ReadonlyArray<string>>>()
-  for (const { product, subFamilies, fetched } of families) {
-    const own = known.get(product) ?? new Map<unknown, ReadonlyArray<string>>()
-    for (const name of subFamilies) own.set(name, fetched)
-    known.set(product, own)
-  }
+  const known = byKind(families, ({ fetched }) => fetched)
   return ({ product, sub_family }) =>
     product === undefined && sub_family === undefined
       ? noFields
-      : (known.get(product)?.get(sub_family) ?? defaultFetched)
+      : (known(product, sub_family) ?? defaultFetched)
 }
 
-export class Routes {
-  readonly #routes = new Map<string, Map<string, Route>>()
-  readonly fetchedOf: FetchedOf
-
-  constructor(families: ReadonlyArray<RecordFamily>, builder: (table: string) => TableBuilder) {
-    this.fetchedOf = fetchedIn(families)
-    for (const family of families) {
-      const route: Route = {
-        table: family.table,
-        identity: familyIdentity(family, this.fetchedOf),
-        compiled: compileFamily(family),
-        own: builder(family.table),
-        children: family.children.map(({ table }) => builder(table)),
-      }
-      const bySubFamily = this.#routes.get(family.product) ?? new Map<string, Route>()
-      for (const subFamily of family.subFamilies) bySubFamily.set(subFamily, route)
-      this.#routes.set(family.product, bySubFamily)
-    }
-  }
-
-  find(product: string, sub_family: string): Route | undefined {
-    return this.#routes.get(product)?.get(sub_family)
-  }
-}
+export const routesOf = (
+  families: ReadonlyArray<RecordFamily>,
+  fetchedOf: FetchedOf,
+  builder: (table: string) => TableBuilder,
+) =>
+  byKind(families, (family) => ({
+    table: family.table,
+    identity: familyIdentity(family, fetchedOf),
+    compiled: compileFamily(family),
+    own: builder(family.table),
+    children: family.children.map(({ table }) => builder(table)),
+  }))

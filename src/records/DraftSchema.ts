@@ -1,12 +1,12 @@
 /**
- * A record schema drafted from what was seen of records: the narrowest types that take every value, what is
- * required, tables for lists. A draft takes each record that it was drafted from without a misfit. If the
- * records were rejected by a schema, the draft is that schema, changed as little as they need.
+ * A record schema drafted from what was seen of records, each of which it takes without a misfit. If a schema
+ * rejected them, the draft is that schema, changed as little as they need.
  */
 import { Effect } from "effect"
-import { Document, isMap, isSeq } from "yaml"
+import { Document, isMap, visit } from "yaml"
 import { counted, listed } from "../base/Text.ts"
 import type { ColumnType } from "./ColumnData.ts"
+import type { Json } from "./ExactNumber.ts"
 import { isColumnName, parseRecordSchema, programTables, refuses } from "./RecordSchema.ts"
 import type { Mode, RecordChild, RecordColumn, RecordFamily, RecordSchemaFile } from "./RecordSchema.ts"
 import { SeenField, SeenObject, type KnownTypes } from "./SeenFields.ts"
@@ -279,7 +279,7 @@ export class KeyCandidates {
   #compared = false
 
   /** `group` names the answer and the kind of record; records of one group come together. */
-  add(group: string, record: Readonly<Record<string, unknown>>): void {
+  add(group: string, record: Json): void {
     if (group !== this.#group) {
       this.#group = group
       this.#size = 0
@@ -316,28 +316,19 @@ export class KeyCandidates {
 // A drafted record schema as the YAML that people complete: its notes as comments before it, a line per
 // column. What it says is read back with the schemas' own parser before anybody sees it.
 
-/** Columns and items are short enough for a line each; a table of its own is not. */
-const oneLine = (node: unknown): void => {
-  if (isMap(node)) for (const { value } of node.items) if (isMap(value)) value.flow = true
-}
-
 /** A defect if the parser refuses it: then the draft is of no use. */
 export const draftText = Effect.fn("DraftText.of")(function* ({ file, notes }: Draft, about: string) {
   const document = new Document(file)
   document.commentBefore = [about, ...notes].map((note) => ` ${note}`).join("\n")
-  oneLine(document.get("columns"))
-  const children = document.get("children")
-  if (isMap(children))
-    for (const { value } of children.items) {
-      if (!isMap(value)) continue
-      oneLine(value.get("columns"))
-      const item = value.get("item")
-      if (isMap(item)) item.flow = true
-    }
-  for (const name of ["sub_families", "features", "key", "fetched"]) {
-    const list = document.get(name)
-    if (isSeq(list)) list.flow = true
-  }
+  // Names, columns and items are short enough for a line each; a table of its own is not.
+  visit(document, {
+    Seq: (_, list) => {
+      list.flow = true
+    },
+    Map: (_, map) => {
+      map.flow = !map.items.some(({ value }) => isMap(value))
+    },
+  })
   const text = document.toString({ lineWidth: 0, flowCollectionPadding: true })
   yield* Effect.orDie(parseRecordSchema(`${file.table}.yaml`, text))
   return text

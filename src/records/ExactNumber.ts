@@ -1,8 +1,8 @@
 /**
- * Numbers of a body whose decimal text is more precise than a double. They become an `ExactNumber`, which
- * `JSON.stringify` writes back digit by digit; every other number stays a plain number. Whether a number is
- * kept as text depends on its value alone, never on its neighbours, so that equal records stay equal.
+ * Numbers of a body that are more precise than a double become an `ExactNumber`, which `JSON.stringify`
+ * writes back digit by digit. That depends on the value alone, so that equal records stay equal.
  */
+import { Predicate } from "effect"
 import { BoundBroken, bodyBounds, cutText, idCharactersMax } from "../service/BodyBounds.ts"
 
 // In Node since version 21; TypeScript's library does not name it yet.
@@ -27,6 +27,11 @@ interface DecimalParts {
   readonly digits: string
   readonly exponent: number
 }
+
+export type Json = Readonly<Record<string, unknown>>
+
+export const isObject = (value: unknown): value is Json =>
+  Predicate.isObject(value) && !(value instanceof ExactNumber)
 
 const decimalText = /^([+-]?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,9}))?$/
 
@@ -142,15 +147,14 @@ const deepJsonText = (root: unknown): string => {
     else {
       const key = keys[at]!
       out.push(JSON.stringify(key), ":")
-      write((value as Readonly<Record<string, unknown>>)[key])
+      write((value as Json)[key])
     }
   }
   return out.join("")
 }
 
-// Official documents are identifiers under undocumented keys that contain `attachment` (architecture,
-// decision 10). Only a harmless alphabet is ever requested; everything else is listed separately, never
-// dropped.
+// Official documents are identifiers under undocumented keys that contain `attachment` (decision 10). Only a
+// harmless alphabet is ever requested; everything else is listed separately, never dropped.
 
 export interface AttachmentIds {
   /** In the order of the body, each once. */
@@ -168,42 +172,49 @@ const isTextual = (value: unknown): boolean =>
 const isNamedOtherwise = (key: string, id: unknown): boolean =>
   typeof id === "number" || id instanceof ExactNumber
     ? /ids?$/i.test(key)
-    : typeof id === "object" &&
-      id !== null &&
-      !Array.isArray(id) &&
-      Object.keys(id).length > 0 &&
-      !Object.keys(id).some(isAttachmentKey)
-const isAttachmentKey = (key: string): boolean => key.toLowerCase().includes("attachment")
+    : isObject(id) && Object.keys(id).length > 0 && !Object.keys(id).some(isAttachmentKey)
+/** Shorter keys need no look. */
+const isAttachmentKey = (key: string): boolean => key.length >= 10 && key.toLowerCase().includes("attachment")
+
+/** A value under a key that names documents, the object that has it, and the record around that. */
+interface Naming {
+  readonly key: string
+  readonly id: unknown
+  readonly holder: Json
+  readonly record: Json | undefined
+}
+
+/** Visits what names documents, in the order of the body. */
+export const eachNaming = (data: unknown, visit: (naming: Naming) => void): void => {
+  // Children are pushed in reverse so that they are visited in the order of the body.
+  const pending: Array<readonly [value: unknown, record: Json | undefined]> = [[data, undefined]]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [value, around] = next
+    if (Array.isArray(value)) {
+      for (let i = value.length - 1; i >= 0; i--) pending.push([value[i], around])
+    } else if (isObject(value)) {
+      const { product, sub_family } = value
+      const record = typeof product === "string" && typeof sub_family === "string" ? value : around
+      const keys = Object.keys(value)
+      for (const key of keys.filter(isAttachmentKey))
+        for (const id of [value[key]].flat()) visit({ key, id, holder: value, record })
+      for (let i = keys.length - 1; i >= 0; i--) pending.push([value[keys[i]!], record])
+    }
+  }
+}
 
 export const attachmentIds = (data: unknown): AttachmentIds => {
   const requestable = new Set<string>()
   const refused = new Set<string>()
   const textual = new Set<string>()
-  const take = (key: string, id: unknown, beside: ReadonlyArray<unknown>): void => {
+  eachNaming(data, ({ key, id, holder }) => {
     if (typeof id === "string" && harmless.test(id)) {
       requestable.add(id)
-      if (beside.some(isTextual)) textual.add(id)
+      if (Object.values(holder).some(isTextual)) textual.add(id)
     } else if (typeof id === "string" || isNamedOtherwise(key, id))
       refused.add(cutText(typeof id === "string" ? id : key, idCharactersMax))
     if (requestable.size + refused.size > bodyBounds.documentsMax)
       throw new BoundBroken(`it names more than ${bodyBounds.documentsMax} documents`)
-  }
-  // Children are pushed in reverse so that they are visited in the order of the body.
-  const pending: Array<unknown> = [data]
-  while (pending.length > 0) {
-    const value = pending.pop()
-    if (typeof value !== "object" || value === null || value instanceof ExactNumber) continue
-    if (Array.isArray(value)) {
-      for (let i = value.length - 1; i >= 0; i--) pending.push(value[i])
-      continue
-    }
-    const entries = Object.entries(value)
-    for (const [key, child] of entries) {
-      if (!isAttachmentKey(key)) continue
-      const beside = Object.values(value)
-      for (const id of Array.isArray(child) ? child : [child]) take(key, id, beside)
-    }
-    for (let i = entries.length - 1; i >= 0; i--) pending.push(entries[i]![1])
-  }
+  })
   return { requestable: [...requestable], refused: [...refused], textual }
 }

@@ -1,12 +1,10 @@
 /**
- * Walks `data` of a body, whatever lists and maps it has (architecture, decision 10). Every object with a
- * string `product` and a string `sub_family` is a record, even inside another record, which keeps it in its
- * own text as well. Half a record, and anything else in a list of records, is found as a stray. The walk
- * has its own stack: no nesting is too deep. A record of more than `recordDepthMax` levels keeps the
- * records in it to itself.
+ * Walks `data` of a body with a stack of its own (decision 10). Every object with a string `product` and a
+ * string `sub_family` is a record, even inside another one, which keeps it too, unless that is deeper than
+ * `recordDepthMax`. Half a record, and anything else in a list of records, is found as a stray.
  */
 import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/RunFacts.ts"
-import { ExactNumber, exactNumber } from "./ExactNumber.ts"
+import { ExactNumber, exactNumber, type Json } from "./ExactNumber.ts"
 import { BoundBroken, bodyBounds, measureLargeBody } from "../service/BodyBounds.ts"
 import { readJson } from "../service/ReadJson.ts"
 
@@ -14,7 +12,7 @@ import { readJson } from "../service/ReadJson.ts"
 export const recordDepthMax = 32
 
 export interface FoundRecord {
-  readonly value: Readonly<Record<string, unknown>>
+  readonly value: Json
   readonly product: string
   readonly sub_family: string
   readonly place: Place
@@ -118,12 +116,12 @@ export const findRecords = (data: unknown): Found => {
   const enter = (value: object, place: Place, inRecord: boolean): void => {
     let isRecord = false
     if (!Array.isArray(value)) {
-      const { product, sub_family } = value as Readonly<Record<string, unknown>>
+      const { product, sub_family } = value as Json
       if (typeof product === "string" && typeof sub_family === "string") {
         isRecord = true
         if (records.length === bodyBounds.recordsMax)
           throw new BoundBroken(`it contains more than ${bodyBounds.recordsMax} records`)
-        records.push({ value: value as Readonly<Record<string, unknown>>, product, sub_family, place })
+        records.push({ value: value as Json, product, sub_family, place })
       }
     }
     frames.push({
@@ -156,7 +154,7 @@ export const findRecords = (data: unknown): Found => {
     }
     frame.next++
     const key = list === undefined ? keys![next]! : next
-    const child = list === undefined ? (value as Readonly<Record<string, unknown>>)[key] : list[next]
+    const child = list === undefined ? (value as Json)[key] : list[next]
     if (isContainer(child)) enter(child, { above: frame.place, key }, frame.inRecord)
     else if (!frame.inRecord) {
       if (child !== null) frame.filled = true
@@ -197,7 +195,7 @@ const leave = (frame: Frame, above: Frame | undefined, records: Array<FoundRecor
 /** `product` and `sub_family` of something that is not a record, if they are strings. */
 export const namesOf = (value: unknown): readonly [product: string | null, sub_family: string | null] => {
   if (typeof value !== "object" || value === null) return [null, null]
-  const { product, sub_family } = value as Readonly<Record<string, unknown>>
+  const { product, sub_family } = value as Json
   return [typeof product === "string" ? product : null, typeof sub_family === "string" ? sub_family : null]
 }
 

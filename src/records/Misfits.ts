@@ -1,7 +1,6 @@
 /**
- * Counts of what did not fit: values by table and column, rejected records by table,
- * records without a schema by family. Added up per record,
- * per body and per run, so that a person learns which column to look at, however many rows there are.
+ * Counts of what did not fit, added up per record, body and run, so that a person learns which column to look
+ * at, however many rows there are.
  */
 import { cutText } from "../service/BodyBounds.ts"
 import type { FamilyCount, MisfitCount, OtherRecords, RejectedCount } from "../ledger/RunFacts.ts"

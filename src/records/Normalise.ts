@@ -1,28 +1,18 @@
 /**
- * Bodies in, rows out: every record of a body becomes a row of its family's table and of its children's, a
- * row of `other_records` when no family claims it, or a row of `rejected_records` when its schema refuses
- * it: the whole record, with the reason and the path, and without affecting its neighbours. Rows found =
- * rows written; nothing is dropped.
+ * Bodies in, rows out: every record becomes a row of its family's table with those of its lists, or a whole
+ * row of `other_records` if no family claims it, or of `rejected_records` if its schema refuses it. Rows
+ * found = rows written, and no record affects its neighbours.
  */
 import { LongTexts, timestampCell, type Cell } from "./ColumnData.ts"
 import { TableBuilder, type Disguise } from "./Columns.ts"
-import { Routes, isMisfit, lineageCells, type Lineage } from "./CompileFamily.ts"
-import {
-  findRecords,
-  isWithinDepth,
-  namesOf,
-  nothingCounted,
-  parseBody,
-  pathText,
-  recordDepthMax,
-  tallyOf,
-} from "./FindRecords.ts"
-import type { Counts, FoundRecord } from "./FindRecords.ts"
-import { jsonText } from "./ExactNumber.ts"
-import { canonicalText, numbered, numberedId, ownerOf, recordIds, type RecordIds } from "./RecordIdentity.ts"
-import { recordsIn, type ResultsSource } from "../service/FlowResults.ts"
+import { fetchedIn, isMisfit, lineageCells, routesOf, type Lineage } from "./CompileFamily.ts"
+import { findRecords, isWithinDepth, namesOf, nothingCounted, pathText, tallyOf } from "./FindRecords.ts"
+import { recordDepthMax, type Counts, type FoundRecord } from "./FindRecords.ts"
+import { jsonText, type Json } from "./ExactNumber.ts"
+import { canonicalText, numbered, numberedId, ownerOf, recordIds } from "./RecordIdentity.ts"
+import type { FetchedOf, RecordIds } from "./RecordIdentity.ts"
 import type { RecordFamily } from "./RecordSchema.ts"
-import { flushAll, markAll, type Flushed } from "./Flush.ts"
+import { markAll } from "./Flush.ts"
 import { addUpFamilies, addUpMisfits, addUpRejected } from "./Misfits.ts"
 import type { FamilyCount, MisfitCount, RejectedCount } from "../ledger/RunFacts.ts"
 import { otherRecordsTable, recordTables, rejectedRecordsTable } from "./RecordTables.ts"
@@ -78,28 +68,22 @@ interface IdsOfBody {
 
 export class Normaliser {
   readonly #builders: ReadonlyMap<string, TableBuilder>
-  readonly #routes: Routes
+  readonly #fetchedOf: FetchedOf
+  readonly #routeOf: ReturnType<typeof routesOf>
   readonly #other: TableBuilder
   readonly #rejected: TableBuilder
   readonly #longTexts = new LongTexts()
 
   constructor(families: ReadonlyArray<RecordFamily>, disguise?: Disguise) {
     const builders = new Map(
-      recordTables(families).map(({ spec }) => [spec.name, new TableBuilder(spec, disguise)]),
+      recordTables(families).map((spec) => [spec.name, new TableBuilder(spec, disguise)]),
     )
     const builder = (name: string): TableBuilder => builders.get(name)!
     this.#builders = builders
-    this.#routes = new Routes(families, builder)
+    this.#fetchedOf = fetchedIn(families)
+    this.#routeOf = routesOf(families, this.#fetchedOf, builder)
     this.#other = builder(otherRecordsTable.name)
     this.#rejected = builder(rejectedRecordsTable.name)
-  }
-
-  /** The bytes of one landed body, read and added; a body that cannot be read is one rejected row. */
-  addBody(lineage: Lineage, source: Pick<ResultsSource, "records">, bytes: Uint8Array): Counts {
-    const parsed = parseBody(bytes)
-    return parsed._tag === "ReadableBody"
-      ? this.add(lineage, recordsIn(source, parsed.value))
-      : this.refuse(lineage, parsed.reason)
   }
 
   /** One rejected row for a body that cannot be read at all. */
@@ -125,23 +109,8 @@ export class Normaliser {
     }
   }
 
-  /** Adds all records of one body's `data`; if one throws, none. `named` gets the id of each record. */
+  /** Adds all records of one body's `data`, of which some are here if it throws. `named` gets their ids. */
   add(lineage: Lineage, data: unknown, beside?: Beside, named?: Map<unknown, string>): Counts {
-    const takeBack = this.mark(beside)
-    try {
-      return this.#add(lineage, data, beside, named)
-    } catch (defect) {
-      takeBack()
-      throw defect
-    }
-  }
-
-  #add(
-    lineage: Lineage,
-    data: unknown,
-    beside: Beside | undefined,
-    named: Map<unknown, string> | undefined,
-  ): Counts {
     const { records, strays } = findRecords(data)
     const ids = { of: recordIds(ownerOf(lineage)), nth: numbered(), named }
     const byTable: Record<string, number> = {}
@@ -196,10 +165,9 @@ export class Normaliser {
 
   /** Of what has no columns: canonical, or as it is written where it is nested too deep for that. */
   #contentOf(value: unknown): string {
-    const { fetchedOf } = this.#routes
-    if (isWithinDepth(value)) return canonicalText(value, fetchedOf)
+    if (isWithinDepth(value)) return canonicalText(value, this.#fetchedOf)
     if (Array.isArray(value)) return jsonText(value)
-    const fetched = fetchedOf(value as Readonly<Record<string, unknown>>)
+    const fetched = this.#fetchedOf(value as Json)
     return jsonText(
       Object.fromEntries(Object.entries(value as object).filter(([name]) => !fetched.includes(name))),
     )
@@ -213,17 +181,14 @@ export class Normaliser {
     beside: Beside | undefined,
   ): Placement {
     const { value, product, sub_family, place } = record
-    const route = this.#routes.find(product, sub_family)
+    const route = this.#routeOf(product, sub_family)
     const isShallow = isWithinDepth(value)
     const result = isShallow ? route?.compiled(value, place) : undefined
     const cells = result === undefined || isMisfit(result) ? undefined : result
     const identity =
       route !== undefined && cells !== undefined
         ? route.identity(cells)
-        : {
-            key: undefined,
-            content: this.#contentOf(value),
-          }
+        : { key: undefined, content: this.#contentOf(value) }
     const inBody = of({ product, sub_family, ...identity })
     const ids: IdsBeside =
       beside === undefined ? inBody : idsBeside(beside, sub_family, nth(inBody.content_id), inBody)
@@ -270,10 +235,5 @@ export class Normaliser {
   /** The builders by table name. */
   tables(): ReadonlyMap<string, TableBuilder> {
     return this.#builders
-  }
-
-  /** All rows so far; consumed as it is read. */
-  flush(): Generator<Flushed, void> {
-    return flushAll(this.#builders.values())
   }
 }

@@ -1,13 +1,12 @@
 /**
- * What makes a record the same record, and two contents the same content, from its typed cells: what an
- * analyst sees equal is equal. `content_id` is a hash of all columns but the times of fetching, with the
- * lists of the record: NULL and an empty list count as missing, numbers by their value, JSON by its members.
- * `record_id` is a hash of customer and engine (or session), product, sub_family and business key; without a
- * key, of the content in its place. A further record of one key in a session gets a number.
+ * What makes a record the same record, and two contents the same: what an analyst sees equal is equal.
+ * `content_id` is a hash of all cells but the times of fetching; NULL and an empty list count as missing,
+ * numbers by value, JSON by its members. `record_id` is one of customer and engine (or session), product,
+ * sub_family and business key, or content; a further record of one key in a session gets a number.
  */
 import { hash } from "node:crypto"
 import { decimalShape, type Cell, type ColumnType } from "./ColumnData.ts"
-import { ExactNumber, decimalIdentity, exactNumber } from "./ExactNumber.ts"
+import { ExactNumber, decimalIdentity, exactNumber, type Json } from "./ExactNumber.ts"
 import { readJson } from "../service/ReadJson.ts"
 
 /** The keys of one kind of object as they come, sorted, and each sorted key with its length before it. */
@@ -36,8 +35,6 @@ const shapeOf = (keys: ReadonlyArray<string>): Shape => {
   if (keys.length <= shapeKeysMax) shapes[keys.length] = shape
   return shape
 }
-
-type Json = Readonly<Record<string, unknown>>
 
 /** The fields of an object that say when it was fetched. */
 export type FetchedOf = (value: Json) => ReadonlyArray<string>

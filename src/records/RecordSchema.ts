@@ -1,26 +1,14 @@
 /**
- * What a record family looks like: one YAML file in `schemas/records` per family, or in `schemas/readings` if
- * the reference does not show it, so that a new family needs a file and no code. A file with any error is
- * refused with file, line and column before a run begins.
+ * What a record family looks like: one YAML file in `schemas/records`, or in `schemas/readings` if the
+ * reference does not show it. A file with any error is refused with file, line and column before a run
+ * begins.
  */
 import { Effect, FileSystem, Result, Schema } from "effect"
 import { readTextFile } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { jsonSchemaOf, type Finding } from "../base/Schemas.ts"
 import { decodeYaml, problemLines, type YamlKind } from "../base/YamlText.ts"
-import { decimalShape, type ColumnType } from "./ColumnData.ts"
-
-const plainColumnTypes = [
-  "VARCHAR",
-  "BOOLEAN",
-  "INTEGER",
-  "BIGINT",
-  "DOUBLE",
-  "DATE",
-  "TIMESTAMPTZ",
-  "VARCHAR[]",
-  "JSON",
-] as const
+import { decimalShape, plainColumnTypes, type ColumnType } from "./ColumnData.ts"
 
 const isColumnType = (text: string): text is ColumnType =>
   plainColumnTypes.some((type) => type === text) || decimalShape(text) !== undefined
@@ -142,18 +130,13 @@ export interface RecordChild {
   readonly assumed?: true
 }
 
-export interface RecordFamily {
-  readonly table: string
-  readonly comment: string
-  readonly product: string
+type Defaulted = Required<Pick<RecordSchemaFile, "key" | "fetched" | "mode">>
+
+export interface RecordFamily
+  extends Pick<RecordSchemaFile, "table" | "comment" | "product" | "features">, Defaulted {
   readonly subFamilies: ReadonlyArray<string>
   /** What another family has by now: rows of earlier runs may still be of it. */
   readonly former?: ReadonlyArray<string>
-  readonly features: ReadonlyArray<string>
-  /** Columns; see `RecordSchemaFile`. */
-  readonly key: ReadonlyArray<string>
-  readonly fetched: ReadonlyArray<string>
-  readonly mode: Mode
   readonly columns: ReadonlyArray<RecordColumn>
   readonly children: ReadonlyArray<RecordChild>
   /** A reading of records that the reference does not show: it gives way to any other schema. */
@@ -280,35 +263,39 @@ const columnsOf = (
   }))
 
 const familyOf = ({
+  sub_families,
   key = [],
   fetched = defaultFetched,
   mode = "evolve",
-  assumed,
-  ...file
-}: RecordSchemaFile): RecordFamily => ({
-  key,
-  fetched,
-  mode,
-  ...(assumed === true ? { assumed } : {}),
-  table: file.table,
-  comment: file.comment,
-  product: file.product,
-  subFamilies: file.sub_families,
-  features: file.features,
-  columns: columnsOf(file.columns, [...key, ...fetched]),
-  children: Object.entries(file.children ?? {}).map(([field, child]) => ({
-    field,
-    table: child.table ?? field,
-    comment: child.comment,
-    required: child.required === true,
-    ...(assumed === true ? { assumed } : {}),
-    items: child.item === undefined ? "objects" : "values",
-    columns:
-      child.item === undefined
-        ? columnsOf(child.columns ?? {})
-        : columnsOf({ [child.item.name]: { ...child.item, required: true } }),
-  })),
-})
+  assumed = false,
+  columns,
+  children = {},
+  ...named
+}: RecordSchemaFile): RecordFamily => {
+  const reading = assumed ? { assumed } : {}
+  return {
+    ...named,
+    ...reading,
+    key,
+    fetched,
+    mode,
+    subFamilies: sub_families,
+    columns: columnsOf(columns, [...key, ...fetched]),
+    children: Object.entries(children).map(([field, child]) => ({
+      ...reading,
+      field,
+      table: child.table ?? field,
+      comment: child.comment,
+      required: child.required === true,
+      items: child.item === undefined ? "objects" : "values",
+      columns: columnsOf(
+        child.item === undefined
+          ? (child.columns ?? {})
+          : { [child.item.name]: { ...child.item, required: true } },
+      ),
+    })),
+  }
+}
 
 const recordSchema: YamlKind<RecordSchemaFile> = {
   named: "the record schema",
@@ -328,8 +315,7 @@ export const parseRecordSchema = (
     }),
   )
 
-// The JSON Schema of record schemas, for editors, derived from the schema that loading uses.
-
+/** For editors. */
 export const recordJsonSchema = () => jsonSchemaOf(RecordSchemaFile)
 
 // The record schemas of a folder, in the order of their file names. Two files that are in force together
@@ -337,24 +323,6 @@ export const recordJsonSchema = () => jsonSchemaOf(RecordSchemaFile)
 
 /** Far larger than any schema of records. */
 const bytesMax = 1_000_000
-
-const clashes = (
-  families: ReadonlyArray<readonly [file: string, family: RecordFamily]>,
-): ReadonlyArray<string> => {
-  const owners = new Map<string, string>()
-  const troubles: Array<string> = []
-  const claim = (file: string, what: string): void => {
-    const owner = owners.get(what)
-    if (owner === undefined) owners.set(what, file)
-    else troubles.push(`${file}:1:1: ${what} belongs to ${owner} already`)
-  }
-  for (const [file, family] of families) {
-    claim(file, `table ${family.table}`)
-    for (const child of family.children) claim(file, `table ${child.table}`)
-    for (const subFamily of family.subFamilies) claim(file, `${family.product} / ${subFamily}`)
-  }
-  return troubles
-}
 
 /** A schema's file as it is written, and the family that it describes. */
 export interface ReadSchema {
@@ -394,7 +362,17 @@ export const readRecordSchemas = Effect.fn("Records.readSchemas")(function* (
 export const refuseClashes = (
   schemas: ReadonlyArray<ReadSchema>,
 ): Effect.Effect<void, RecordSchemaInvalid> => {
-  const troubles = clashes(schemas.map(({ path, family }) => [path, family] as const))
+  const owners = new Map<string, string>()
+  const troubles: Array<string> = []
+  for (const { path, family } of schemas) {
+    const { product, subFamilies } = family
+    const tables = tablesOf(family).map((table) => `table ${table}`)
+    for (const what of [...tables, ...subFamilies.map((name) => `${product} / ${name}`)]) {
+      const owner = owners.get(what)
+      if (owner === undefined) owners.set(what, path)
+      else troubles.push(`${path}:1:1: ${what} belongs to ${owner} already`)
+    }
+  }
   return troubles.length === 0
     ? Effect.void
     : Effect.fail(new RecordSchemaInvalid({ message: troubles.join("\n") }))

@@ -1,55 +1,55 @@
 /**
- * The tables that records go to, with a comment for every table and column: one per family, one per child
- * list, and two for records without a family or with errors. Order of columns: lineage, `position`
- * (children), the record's own fields, `misfits`, `extra`.
+ * The tables that records go to: one per family, one per list, and two for records without a family or with
+ * errors. Their columns: lineage, `position` (lists), the record's own fields, `misfits`, `extra`.
  */
-import { column, required, text, time, type ColumnSpec, type TableSpec } from "./Columns.ts"
+import { column, own, repeating, required, text, time } from "./Columns.ts"
+import type { ColumnSpec, TableSpec } from "./Columns.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "./RecordSchema.ts"
 
 /** Which run read a record, and where. */
 export const readBy: ReadonlyArray<ColumnSpec> = [
-  { ...required("run_id", "VARCHAR", "own", "The run that read the record."), repeats: true },
-  required("run_date", "DATE", "own", "The date of that run."),
-  required("task_id", "VARCHAR", "task", "The task that read the record."),
+  repeating(required(text("run_id", "own", "The run that read the record."))),
+  required(own("run_date", "DATE", "The date of that run.")),
+  required(text("task_id", "task", "The task that read the record.")),
   text("execution_id", "clear", "The remote execution; NULL for a session that was only read."),
   text("session_id", "session", "The flow session whose results contained the record."),
 ]
 
-const lineage: ReadonlyArray<ColumnSpec> = [
-  ...readBy,
-  text("customer_id", "customer_id", "The customer that the record belongs to."),
-  { ...text("engine_reference", "own", "The engine that retrieved it."), repeats: true },
-  // Hashes of whose record it is and of all that it says: a guess could be tested against them.
-  required(
+export const recordId = required(
+  text(
     "record_id",
-    "VARCHAR",
     "record_id",
     "The record: the same over nights while its business key is, or its content if it has no key.",
   ),
+)
+export const position = required(own("position", "INTEGER", "Position in the record's list, from 0."))
+
+/** A record is identified within its session, because two attempts may read the same one. */
+export const recordKey = ["run_id", "task_id", "session_id", "record_id"]
+
+/** What every row of records begins with. */
+const lineage: ReadonlyArray<ColumnSpec> = [
+  ...readBy,
+  text("customer_id", "customer_id", "The customer that the record belongs to."),
+  repeating(text("engine_reference", "own", "The engine that retrieved it.")),
+  // Hashes of whose record it is and of all that it says: a guess could be tested against them.
+  recordId,
   required(
-    "content_id",
-    "VARCHAR",
-    "content_id",
-    "Hash of its content without times of fetching: equal for equal content.",
+    text(
+      "content_id",
+      "content_id",
+      "Hash of its content without times of fetching: equal for equal content.",
+    ),
   ),
 ]
 
-export const product = required(
-  "product",
-  "VARCHAR",
-  "clear",
-  "Product of the record, as the service names it.",
-)
+export const product = required(text("product", "clear", "Product of the record, as the service names it."))
 export const subFamily = required(
-  "sub_family",
-  "VARCHAR",
-  "clear",
-  "Family of the record, as the service names it.",
+  text("sub_family", "clear", "Family of the record, as the service names it."),
 )
-const misfits = column(
+const misfits = own(
   "misfits",
   "VARCHAR[]",
-  "own",
   "What did not fit its column, as column: reason. Those columns are NULL, and extra has the values.",
 )
 /** What no column holds: nobody has chosen what may be seen of it. */
@@ -61,8 +61,10 @@ const extra = column(
 )
 
 /** Even a required column is NULL where a value did not fit, unless the record is refused for it. */
-const specOf = ({ name, type, comment, required: isRequired, identifies }: RecordColumn): ColumnSpec =>
-  (isRequired && identifies ? required : column)(name, type, "clear", comment)
+const specOf = ({ name, type, comment, required: isRequired, identifies }: RecordColumn): ColumnSpec => {
+  const spec = column(name, type, "clear", comment)
+  return isRequired && identifies ? required(spec) : spec
+}
 
 /** Whoever reads a table is told if nobody has promised that records look like that. */
 const commentOf = ({ comment, assumed }: Pick<RecordFamily, "comment" | "assumed">): string =>
@@ -71,10 +73,11 @@ const commentOf = ({ comment, assumed }: Pick<RecordFamily, "comment" | "assumed
 export const familyTable = (family: RecordFamily): TableSpec => ({
   name: family.table,
   comment: commentOf(family),
+  key: recordKey,
   columns: [
     ...lineage,
-    { ...product, repeats: true },
-    { ...subFamily, repeats: true },
+    repeating(product),
+    repeating(subFamily),
     ...family.columns.map(specOf),
     misfits,
     extra,
@@ -84,45 +87,37 @@ export const familyTable = (family: RecordFamily): TableSpec => ({
 export const childTable = (child: RecordChild): TableSpec => ({
   name: child.table,
   comment: commentOf(child),
-  columns: [
-    ...lineage,
-    required("position", "INTEGER", "own", "Position in the record's list, from 0."),
-    ...child.columns.map(specOf),
-    misfits,
-    extra,
-  ],
+  key: [...recordKey, position.name],
+  columns: [...lineage, position, ...child.columns.map(specOf), misfits, extra],
 })
 
 export const otherRecordsTable: TableSpec = {
   name: "other_records",
   comment: "Whole records of families that have no schema file.",
+  key: recordKey,
   columns: [
     ...lineage,
-    { ...product, repeats: true },
-    { ...subFamily, repeats: true },
+    repeating(product),
+    repeating(subFamily),
     time("fetch_date", "When the source was read; NULL if the record has no readable date."),
-    required("record", "JSON", "withheld", "The whole record."),
+    required(column("record", "JSON", "withheld", "The whole record.")),
   ],
 }
 
 export const rejectedRecordsTable: TableSpec = {
   name: "rejected_records",
   comment: "Whole values found in place of records that break their schema, with the reason.",
+  // They may repeat between the endpoints of a session.
+  key: [],
   columns: [
     ...lineage,
     text("product", "clear", "Product of the record; NULL if it is not a string."),
     text("sub_family", "clear", "Family of the record; NULL if it is not a string."),
-    required("reason", "VARCHAR", "own", "What is wrong; never the value itself."),
+    required(text("reason", "own", "What is wrong; never the value itself.")),
     // A path has the keys of maps, which may be numbers of accounts.
-    required("path", "VARCHAR", "withheld", "Where the problem is in the body."),
+    required(text("path", "withheld", "Where the problem is in the body.")),
     column("record", "JSON", "withheld", "The whole record; NULL for a body that could not be read."),
   ],
-}
-
-export interface RecordTable {
-  readonly spec: TableSpec
-  /** Feature codes that feed the table; if undefined, every feature does. */
-  readonly features: ReadonlyArray<string> | undefined
 }
 
 /** Its own table, and those of its lists. */
@@ -132,8 +127,8 @@ export const tableSpecs = (family: RecordFamily): ReadonlyArray<TableSpec> => [
 ]
 
 /** All record tables, in the order of their families; each child follows its parent. */
-export const recordTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<RecordTable> => [
-  ...families.flatMap((family) => tableSpecs(family).map((spec) => ({ spec, features: family.features }))),
-  { spec: otherRecordsTable, features: undefined },
-  { spec: rejectedRecordsTable, features: undefined },
+export const recordTables = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<TableSpec> => [
+  ...families.flatMap(tableSpecs),
+  otherRecordsTable,
+  rejectedRecordsTable,
 ]

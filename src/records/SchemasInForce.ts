@@ -1,8 +1,7 @@
 /**
- * Which record schemas are in force: those of the package, replaced or completed by the job's own, and those
- * that the output folder keeps of families whose file is gone, so that no family loses its table. Our own
- * readings of what the reference does not show come last. Tables that are already published are read with the
- * schemas they were published with.
+ * Which record schemas are in force: the package's, replaced or completed by the job's own, then those that
+ * the output folder keeps of families whose file is gone, so that none loses its table, then our own
+ * readings. What is published is read with the schemas that it was published with.
  */
 import { dirname, join } from "node:path"
 import { Effect, FileSystem } from "effect"

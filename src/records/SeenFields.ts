@@ -1,13 +1,10 @@
 /**
- * What was seen of the fields of records that have no schema yet: how often each was there, which column
- * types take every value of it, and which few values it had. Memory depends on the number of fields, not of
- * records. Types are tried with the converters that fill the tables, so a type found here takes those values.
+ * What was seen of the fields of records: how often each was there, which types take every value, and which
+ * few values it had. Types are tried with the converters that fill the tables; memory depends on the number
+ * of fields.
  */
-import { Predicate } from "effect"
 import { converter, type ColumnType } from "./ColumnData.ts"
-import { ExactNumber } from "./ExactNumber.ts"
-
-type Fields = Readonly<Record<string, unknown>>
+import { ExactNumber, isObject, type Json } from "./ExactNumber.ts"
 
 /** More fields of one object than this stay in `extra`. */
 const fieldsMax = 500
@@ -19,9 +16,6 @@ const customersMin = 3
 /** Tried in this order: the first that takes every value is the column's type. */
 const numbers = ["BOOLEAN", "INTEGER", "BIGINT"] as const
 const texts = ["DATE", "TIMESTAMPTZ", "VARCHAR"] as const
-
-const isObject = (value: unknown): value is Fields =>
-  Predicate.isObject(value) && !(value instanceof ExactNumber)
 
 /** `12.50` as text is an amount, `1250` may be an id; an exponent is no amount. */
 const textDecimal = /^-?(0|[1-9]\d*)\.(\d+)$/
@@ -179,7 +173,7 @@ export class SeenObject {
     this.#known = known
   }
 
-  add(value: Fields, customer: string): void {
+  add(value: Json, customer: string): void {
     this.count++
     for (const [name, field] of Object.entries(value)) {
       let seen = this.fields.get(name)

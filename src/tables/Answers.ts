@@ -1,9 +1,8 @@
 /**
  * What a run answers, and what is asked for: the first half of a step (`Step.ts`). A run answers a scope if
- * every requested feature that feeds it succeeded, or if one did and there are records; if no requested
- * feature is known to feed it, any may. Otherwise the records that are here answer it as long as nothing
- * whole did, whatever word the task ended with: a later settling of it takes no record away. What the newest
- * whole run of each job asks for is asked for, beside what runs of a part of it have asked for since.
+ * every requested feature that feeds it succeeded, or if one did and there are records; if none is known to
+ * feed it, any may. Otherwise records that are here answer it as long as nothing whole did, whatever word the
+ * task ended with.
  */
 import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
@@ -239,7 +238,6 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
     WHERE q._scope = _scopes._scope;`
 }
 
-/** What nobody asks for any more ends. */
 const endingSql = (tables: ReadonlyArray<KeptTable>, { sequence }: SteppedRun, { e }: Meta): string =>
   tables
     .map(

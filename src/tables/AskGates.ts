@@ -1,7 +1,7 @@
 /**
- * The gates of a job, asked of a finished version before it becomes current. What they measure is the whole
- * night of the run, reruns included, so that a rerun of a few tasks is not taken for a small night. A gate
- * that cannot be asked has not passed. What was found is told in numbers, never with values of records.
+ * The gates of a job, asked of a finished version before it becomes current. They measure the whole night, so
+ * that a rerun of a few tasks is no small night; one that cannot be asked has not passed. What was found is
+ * told in numbers, never with values of records.
  */
 import { Duration, Effect, Schema, Struct } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
@@ -48,9 +48,9 @@ const recordTablesOf = ({ families }: Asking): ReadonlyArray<string> => [
 ]
 
 /**
- * SQL: the run of each record of a family, wherever it stands. Those of nights before it had a schema are in
- * `other_records` until they are derived again, so a schema more is no loss there, and no gain of its own. A
- * family whose records another one has by now gets no more of them.
+ * SQL: the run of each record of a family. Those of nights before it had a schema are in `other_records`, so
+ * a schema more is no loss there, and no gain of its own. A family whose records another one has by now gets
+ * no more.
  */
 const recordsOf = ({ families }: Asking) => {
   const other = `nights.${identifier(otherRecordsTable.name)}`
@@ -189,9 +189,8 @@ const gatesOf = (asking: Asking, gates: Gates): ReadonlyArray<AskedGate> => {
 export const gatesOfPart = (gates: Gates): Gates => Struct.pick(gates, ["keys", "rejected", "tests"])
 
 /**
- * Nothing is asked of a run that a person let through, or that has no tasks: it decides about nobody. Nor of
- * one to which nothing was added since it was published: what a later version or a person let through with
- * it would be held back again while its deletions are pending.
+ * Nothing is asked of a run that a person let through, or that has no tasks. Nor of one to which nothing was
+ * added since it was published: it would be held back again while its deletions are pending.
  */
 export const isAsked = ({ accepted, published, held, tasks }: RunState): boolean =>
   accepted !== true &&
@@ -202,7 +201,6 @@ export const isAsked = ({ accepted, published, held, tasks }: RunState): boolean
       (task) => Math.max(newestAnswer(task), task.settled?.seq ?? Infinity) > published.seq,
     ))
 
-/** The gates that did not pass, in the order of the job; none if all passed. */
 export const failedGates = Effect.fn("Publishing.askGates")(function* (
   { layout, families }: Store,
   state: RunState,
@@ -226,10 +224,9 @@ export const failedGates = Effect.fn("Publishing.askGates")(function* (
   return failed
 }, inDatabase)
 
-// Data of a finished version that is older than its job allows, by customer, engine and feature: those that
-// the newest whole run of the job asked for, each by the limits of its engine. Only the nights within the
-// longest limit and a month before it are read, however many there are: whoever succeeded in none of them
-// counts from the first of them that asked.
+// Data that is older than its job allows, by customer, engine and feature of its newest whole run. Only
+// nights within the longest limit and a month before it are read: whoever succeeded in none of them counts
+// from the first of them that asked.
 
 /** How many days before the longest limit are read: a job that runs once a month is still seen twice. */
 const daysBefore = 31

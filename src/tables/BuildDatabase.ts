@@ -1,7 +1,6 @@
 /**
- * Fills the published database from Parquet files, in the tables that the empty one has, and compares the
- * counts of every table and run with the manifest. A file that does not match the manifest is never
- * published.
+ * Fills the published database from Parquet files, and compares the rows of every table and run with the
+ * manifest: a file that does not match it is never published.
  */
 import { statSync } from "node:fs"
 import { Effect } from "effect"
@@ -74,10 +73,7 @@ export const asSubquery = Effect.fnUntraced(function* (connection: Connection, s
 
 export const isOutOfMemory = ({ message }: PublishFailed): boolean => message.includes("Out of Memory Error")
 
-/**
- * From here on a commit writes its rows into the file, and not into the log first: nobody opens a database
- * that is being made, and a crash removes it.
- */
+/** A commit writes into the file, and not into the log first: nobody opens it yet, and a crash removes it. */
 export const withoutLog = "SET checkpoint_threshold = '0B'"
 
 const versionMacro = (version: number) =>
@@ -97,8 +93,8 @@ const isNew =
     placeIn(store)(file) === temporary(file.path) && file.file_rows === undefined
 
 /**
- * A query for rows with exactly the columns of a table. A file may hold rows of further runs: those of `only`
- * these are taken, if they are given. A run's file that has just been written has the columns of its table.
+ * A query for rows with exactly the columns of a table, of `only` these runs. A file that has just been
+ * written has them already.
  */
 const rowsFrom = Effect.fnUntraced(function* (
   { connection, store }: Filling,
@@ -122,10 +118,7 @@ const runsSql = (name: string, index: number, kept: ReadonlyArray<KeptTable>): s
   return `SELECT ${index} AS place, run_id FROM ${rows}`
 }
 
-/**
- * One query for all tables, which are counted together: one for each costs several times as much, and so does
- * a group of its own for each. `only` these runs are compared, if they are given.
- */
+/** One query for all tables: one for each, or a group of its own for each, costs several times as much. */
 export const countDifferences = Effect.fnUntraced(function* (
   connection: Connection,
   { manifest, families }: { readonly manifest: Manifest; readonly families: ReadonlyArray<RecordFamily> },
@@ -322,9 +315,8 @@ const decideOtherwise = Effect.fnUntraced(function* (connection: Connection, run
 })
 
 /**
- * Replaces the rows of some runs in some tables of a copy of the published database; a run that it does not
- * have yet is added. Runs that began after the first of them are taken back and added again. Returns what
- * does not fit a changed type; undefined if the database has to be built anew.
+ * Replaces the rows of some runs, which may be new, in some tables of a copy of the published database; those
+ * that began after the first of them are taken back and added again. Undefined if it has to be built anew.
  */
 export const amendDatabase = Effect.fn("Publishing.amendDatabase")(function* (
   store: Made,
@@ -382,7 +374,6 @@ export const amendDatabase = Effect.fn("Publishing.amendDatabase")(function* (
   return { unfit: addUpMisfits(filling.unfit), since }
 }, inDatabase)
 
-/** Gives a copy of an earlier version its new number. */
 export const renumberDatabase = Effect.fnUntraced(function* (path: string, version: number) {
   const connection = yield* openDatabase(path, "read-write")
   yield* connection.run(versionMacro(version))
@@ -415,7 +406,6 @@ export const readAll = Effect.fnUntraced(function* (connection: Connection) {
   if (reads.length > 0) yield* connection.rows(reads.join(" UNION ALL "))
 })
 
-/** Whether all of a database file can be read. */
 export const isReadable = (path: string) =>
   openDatabase(path, "read-only").pipe(
     Effect.flatMap(readAll),

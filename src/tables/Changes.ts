@@ -1,8 +1,7 @@
 /**
- * `changes(earlier, later)`: what differs between two runs or dates, record by record. What began after the
- * one and is current at the other is set beside what was current at the one and ended since, by the record:
- * it costs what the answer is large. A record that a run could not read is unchanged; one that may have been
- * rejected is called so.
+ * `changes(earlier, later)`: what differs between two runs or dates, record by record. What began since and
+ * is current at the later one is set beside what was current at the earlier one and ended since. A record
+ * that a run could not read is unchanged; one that may have been rejected is called so.
  */
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { column, text, type ColumnSpec } from "../records/Columns.ts"

@@ -1,8 +1,7 @@
 /**
- * Puts a finished version into place. Everything new is first written and synced under temporary names; the
- * one moment that counts is the rename of `manifest.next.json`. A crash before it leaves the old version;
- * after it, the remaining steps are simply repeated: each is idempotent. Earlier versions are kept for
- * `nightjar rollback` (`KeptVersions.ts`).
+ * Puts a finished version into place. Everything new is first synced under temporary names; the one moment
+ * that counts is the rename of `manifest.next.json`. A crash before it leaves the old version; after it, the
+ * remaining steps are repeated.
  */
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -12,7 +11,7 @@ import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { namingSchemaFiles, withSchemasOf } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
-import { fileStep, filesBelow, filesOf, isThatDatabase, manifestText, nothingPublished } from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, isThatDatabase, manifestText, publishedIn } from "./Manifest.ts"
 import { readManifest, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { placeParquet, sweepParquet } from "./ParquetViews.ts"
@@ -33,7 +32,7 @@ export const commit = Effect.fn("Publishing.commit")(function* (store: Store, ne
 
 const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
   const { layout, files } = store
-  const current = yield* fileStep(() => readManifest(layout.manifest) ?? nothingPublished)
+  const current = yield* publishedIn(store)
   if (current.version !== next.version) {
     if (!next.amends) yield* keepVersion(store, current)
     const restorable = filesNeededBy(yield* trimVersions(store, next))
@@ -82,9 +81,8 @@ const moveFiles = (
   })
 
 /**
- * Finishes or removes what a crash left: a committed version is completed, a lost manifest is rebuilt from
- * the files, anything that no manifest lists is removed, and a database that is missing or of another
- * version is rebuilt from the existing files. Returns the current manifest.
+ * Finishes or removes what a crash left: a committed version is completed, a lost manifest read off the
+ * files, strays are removed, a missing or other database is built again. Returns the current manifest.
  */
 export const recover = Effect.fn("Publishing.recover")(function* (store: Store) {
   const { layout, files, modes } = store

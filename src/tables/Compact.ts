@@ -1,14 +1,12 @@
 /**
- * Combines the nightly Parquet files of each table by month, once the month is over: a new version with the
- * same rows, of which every run's were compared with those before. Nothing is derived, the database stays as
- * it is but for its number, and the version takes the place of the one before: `rollback` goes back to other
- * rows.
+ * Combines the nightly Parquet files of each table by month, once it is over: a version with the same rows,
+ * each run's compared, in place of the one before. The database stays as it is but for its number.
  */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { inMemory } from "./BuildDatabase.ts"
-import { fileStep, gapsOf, nothingPublished, readManifest } from "./Manifest.ts"
+import { fileStep, gapsOf, publishedIn } from "./Manifest.ts"
 import type { Manifest, Store } from "./Manifest.ts"
 import { monthFiles, sum, writeShared, Instead, type Choice, type MonthFile } from "./SharedFile.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
@@ -30,29 +28,19 @@ export interface CompactedTable {
   readonly after: Size | undefined
 }
 
-export interface Compacted {
-  /** The version with the new files; undefined if nothing was published. */
-  readonly version: number | undefined
-  readonly tables: ReadonlyArray<CompactedTable>
-  /** Tables whose files stay as they are, and why. */
-  readonly left: ReadonlyArray<{ readonly table: string; readonly month: string; readonly reason: string }>
-  /** A rollback put an earlier version back: nothing is done before the next publication ends it. */
-  readonly isRolledBack: boolean
-}
-
 export interface CompactOptions extends Choice {
   readonly isDry: boolean
   /** The most months that are done at once, oldest first. */
   readonly monthsMax: number
 }
 
-/** What becomes of each of these files; where `work` fails, the files of the month stay as they are. */
+/** What becomes of each of these files; where `work` fails, those of the month are `left` as they are. */
 const telling = Effect.fnUntraced(function* <R>(
   files: ReadonlyArray<MonthFile>,
   work: (file: MonthFile) => Effect.Effect<Size | undefined, PublishFailed, R>,
 ) {
   const tables: Array<CompactedTable> = []
-  const left: Array<Compacted["left"][number]> = []
+  const left: Array<Pick<CompactedTable, "table" | "month"> & { readonly reason: string }> = []
   for (const file of files) {
     const { table, month, parts, sources } = file
     const done = yield* Effect.result(work(file))
@@ -73,14 +61,14 @@ const chosen = (store: Store, manifest: Manifest, { monthsMax, ...choice }: Comp
 }
 
 export const compact = Effect.fn("Publishing.compact")(function* (store: Store, options: CompactOptions) {
-  const standing = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
+  const standing = yield* publishedIn(store)
   const isRolledBack = standing.returned !== undefined
   const planned = isRolledBack ? [] : chosen(store, standing, options)
   // What a crash left is finished even if nothing is due any more.
   const wasCut = yield* fileStep(() => existsSync(store.layout.next))
   if (options.isDry || (planned.length === 0 && !wasCut)) {
     const told = yield* telling(planned, (file) => Effect.as(checkIntact(store, file), undefined))
-    return { version: undefined, ...told, isRolledBack } satisfies Compacted as Compacted
+    return { version: undefined, ...told, isRolledBack }
   }
   const put = Effect.fnUntraced(function* (now: Standing) {
     const due = now.current.returned === undefined ? chosen(store, now.current, options) : []
@@ -88,8 +76,9 @@ export const compact = Effect.fn("Publishing.compact")(function* (store: Store, 
   })
   const done = yield* change(store, put)
   yield* fileStep(() => removeEmpty(store))
-  return { version: done.version, ...done.told } satisfies Compacted as Compacted
+  return { version: done.version, ...done.told }
 })
+export type Compacted = Effect.Success<ReturnType<typeof compact>>
 
 /** Folders of dates that nothing is in any more: whoever reads a table looks into each of them. */
 const removeEmpty = ({ layout, files }: Store): void => {

@@ -1,7 +1,7 @@
 /**
  * The database of the next version as a copy of the published one with the rows of the runs that differ, so
- * that a night costs what it holds and not what history holds. Only if the file is the one in the
- * manifest, built by this version of the program: otherwise it is rebuilt from all Parquet files.
+ * that a night costs what it holds. Only if it is the file of the manifest, made by this version of the
+ * program.
  */
 import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"
@@ -19,10 +19,7 @@ import { restoreFiles } from "./RestoreFiles.ts"
 import type { Instead } from "./SharedFile.ts"
 import { buildStanding, type Sought } from "./Standing.ts"
 
-/**
- * Rows that are added night by night take more space than rows that are written at once: a file that has
- * grown to more than this many times its size is built anew.
- */
+/** Rows that are added night by night take more space: a file that has grown so many times is built anew. */
 const growthMax = 2
 
 /** Whether the published database is the one that was put into place with this version. */
@@ -100,7 +97,7 @@ const changedTables = (
 const isThere = (store: Store, file: ManifestFile): boolean =>
   statSync(join(store.layout.root, placeIn(store)(file)), { throwIfNoEntry: false })?.size === file.bytes
 
-interface Making {
+export interface Making {
   readonly current: Manifest
   readonly next: Manifest
 }
@@ -115,7 +112,7 @@ const continueDatabase = Effect.fn("Publishing.continueDatabase")(function* (
   const changed = changedRuns(current, next)
   if (changed === undefined || bytes > builtBytes * growthMax) return undefined
   const tables = changedTables(store, current, next, changed)
-  const hasRecords = tables.some(({ name }) => recordTables(families).some(({ spec }) => spec.name === name))
+  const hasRecords = tables.some(({ name }) => recordTables(families).some((spec) => spec.name === name))
   // What other files are no longer is told with new records; the outcome of a run, or other files, need none.
   const isComplete = yield* fileStep(() => filesOf(next).every((file) => !hasRecords || isThere(store, file)))
   if (!isComplete || !(yield* isUnchanged(store, current))) return undefined

@@ -1,7 +1,7 @@
 /**
- * The outcome of each customer, engine and feature in a run. Pure. A feature's own outcome counts if the
- * state gave one; otherwise, or if the state only says that the execution stopped, its task's does. Zero
- * records are told from an unknown number: see `recordsOf`.
+ * The outcome of each customer, engine and feature in a run. Pure. A feature's own outcome counts, or its
+ * task's if there is none or it only says that the execution stopped. Zero records are told from an unknown
+ * number.
  */
 import { executionsOf, type TaskState } from "../ledger/RunState.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
@@ -12,9 +12,8 @@ import { features as featureCodes } from "../service/Vocabulary.ts"
 import { settlementOf } from "./RunRows.ts"
 import { productKey, taskCells, type Row } from "./ExecutionRows.ts"
 
-// Which products a feature feeds: those of the families whose schema names it, and the product with its own
-// name (`labor_check`), without a final `_read` (`accounts_read`, `accounts`). The reference does not say
-// more. Coverage and the views of current records share this rule.
+// Which products a feature feeds: those of the families that name it, and the one with its own name, without
+// a final `_read`. The reference does not say more.
 
 const namesOf = (feature: string): ReadonlyArray<string> => [
   ...new Set([feature, feature.replace(/_read$/, "")]),
@@ -193,12 +192,9 @@ export const coverageRows = (
 
 const cellsOf = ({ outcome, reason, who_acts }: Settlement): Row => ({ outcome, reason, who_acts })
 
-// Which features of a task that did not succeed need not be asked for again: pure. Their data is in the
-// tables, and the answer of a rerun that leaves them out takes nothing of it away. What is current of a kind
-// is all from one run, so features that feed the same product are asked for together, and all of them if the
-// task has a record that no feature is known to feed.
-
-const none: ReadonlyArray<string> = []
+// Which features of a task that did not succeed need not be asked for again: their data is in the tables.
+// What is current of a kind is all from one run, so features that feed the same product are asked for
+// together, and all of them if the task has a record that no feature is known to feed.
 
 export const deliveredFeatures = (
   task: TaskState,
@@ -210,8 +206,8 @@ export const deliveredFeatures = (
   const last = executionsOf(task).at(-1)
   const isRead = last?.closed?.fact.landed !== undefined && last.drained && !isLeftOut
   if (!isRead || products === undefined || settled === undefined || isIncomplete(settled.fact.reason))
-    return none
-  if (settled.fact.outcome === "succeeded") return none
+    return []
+  if (settled.fact.outcome === "succeeded") return []
   const succeeded = (feature: string) => {
     const others = planned.features.filter((code) => code !== feature)
     const asked = { feature, others, families }
@@ -219,7 +215,7 @@ export const deliveredFeatures = (
   }
   const fedBy = (code: string) => productsOf(code, families)
   const left = new Set(planned.features.filter((code) => !succeeded(code)))
-  if (left.size === 0) return none
+  if (left.size === 0) return []
   // What is asked for again grows by what it shares a product with, until nothing more is added.
   for (let before = -1; before < left.size;) {
     before = left.size
@@ -228,6 +224,6 @@ export const deliveredFeatures = (
   }
   const known = new Set([...featureCodes, ...families.flatMap(({ features }) => features)])
   const fed = new Set(planned.features.filter((code) => known.has(code)).flatMap(fedBy))
-  if ([...products].some((product) => !fed.has(product))) return none
+  if ([...products].some((product) => !fed.has(product))) return []
   return planned.features.filter((code) => !left.has(code))
 }

@@ -1,6 +1,5 @@
 /**
- * The published tables as an Open Data Contract Standard document (3.0): every table and view with its
- * columns, types and keys, from the same source as the data dictionary. It states what holds every night and
+ * The published tables as an Open Data Contract Standard document (3.0). It states what holds every night and
  * nothing of one night, so it changes only when the tables do.
  */
 import { identifier } from "../base/DuckDbFailed.ts"
@@ -53,7 +52,6 @@ const freshness: Partial<ReturnType<typeof uniqueKey>> = {
   type: "text",
 }
 
-/** All tables and views, by the names that SQL has for them. */
 export const contractObjects = (families: ReadonlyArray<RecordFamily>, policy?: PseudonymPolicy) =>
   describedTables(families, policy).map((one) => {
     const quality: ReadonlyArray<typeof freshness> = [
@@ -69,7 +67,6 @@ export const contractObjects = (families: ReadonlyArray<RecordFamily>, policy?: 
     }
   })
 
-/** The document; `toolVersion` is the version of the program that publishes the tables. */
 export const dataContract = (objects: ReturnType<typeof contractObjects>, toolVersion: string) => ({
   apiVersion: "v3.0.1",
   kind: "DataContract",
@@ -90,9 +87,8 @@ export const dataContract = (objects: ReturnType<typeof contractObjects>, toolVe
   schema: objects.map((object) => ({ logicalType: "object", ...object })),
 })
 
-// The published tables as sources of a dbt project: `sources.yml` with descriptions, types, tests and
-// freshness, from the same source as the data dictionary. It uses dbt's own four tests only, in the form of
-// dbt 1.10.5 and later, so that a project needs no package for it.
+// The published tables as sources of a dbt project. It uses dbt's own four tests only, in the form of dbt
+// 1.10.5 and later, so that a project needs no package for it.
 
 /** The source's name in `source('nightjar', 'customers')`; that of `main` is the shortest. */
 const sourceName = (schema: string): string => (schema === "main" ? "nightjar" : `nightjar_${schema}`)
@@ -159,13 +155,11 @@ const tableOf = (one: Described, references: ReadonlyArray<Reference>) => {
   }
 }
 
-/** Each by the names that SQL has for its two tables. */
 const referencesInSql = (families: ReadonlyArray<RecordFamily>): ReadonlyArray<Reference> => [
   ...mainReferences(families),
   ...referencesOf(families).map((each) => ({ ...each, table: placeOf(each.table), of: placeOf(each.of) })),
 ]
 
-/** The document; `toolVersion` is the version of the program that publishes the tables. */
 export const dbtSources = (
   families: ReadonlyArray<RecordFamily>,
   isChosen: (name: string) => boolean,

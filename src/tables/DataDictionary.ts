@@ -8,7 +8,7 @@ import type { RecordFamily } from "../records/RecordSchema.ts"
 import { changeColumns } from "./Changes.ts"
 import { dimensions } from "./Dimensions.ts"
 import { keptTables, recordRelations, type Relation } from "./RecordStore.ts"
-import { systemTables, type SystemTable } from "./SystemTables.ts"
+import { systemTables } from "./SystemTables.ts"
 import { shownTable, type PseudonymPolicy } from "./Treatments.ts"
 
 /** `type` is DuckDB's name of it. */
@@ -27,31 +27,18 @@ export const nameInSql = ({ schema, name }: Pick<DictionaryTable, "schema" | "na
   schema === "main" ? name : `${schema}.${name}`
 
 /**
- * A record is identified within its session, because two attempts may read the same one. Values in place of
- * records may repeat between the endpoints of a session, so `rejected_records` has no key.
- */
-const recordKey = ["run_id", "task_id", "session_id", "record_id"]
-
-const keyOf = ({ name, columns }: TableSpec): ReadonlyArray<string> =>
-  name === rejectedRecordsTable.name
-    ? []
-    : [...recordKey, ...columns.flatMap((each) => (each.name === "position" ? [each.name] : []))]
-
-/**
  * What each run is published as, a Parquet file for each: the tables of the system, then those of records;
  * where they have pseudonyms, as they are then.
  */
 export const publishedTables = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
-): ReadonlyArray<SystemTable> =>
-  [...systemTables, ...recordTables(families).map(({ spec }) => ({ ...spec, key: keyOf(spec) }))].map((one) =>
-    shownTable(policy, one),
-  )
+): ReadonlyArray<TableSpec> =>
+  [...systemTables, ...recordTables(families)].map((one) => shownTable(policy, one))
 
 /** The tables of schema `ops`: what happened in each run, and what was refused. */
-export const operatorTables = (policy?: PseudonymPolicy): ReadonlyArray<SystemTable> =>
-  [...systemTables, { ...rejectedRecordsTable, key: [] }].map((one) => shownTable(policy, one))
+export const operatorTables = (policy?: PseudonymPolicy): ReadonlyArray<TableSpec> =>
+  [...systemTables, rejectedRecordsTable].map((one) => shownTable(policy, one))
 
 /** Where the rows of a table of `publishedTables` are in the database. */
 export const placeOf = (name: string): string =>
@@ -69,13 +56,12 @@ export const publishedViews = (
   )
 }
 
-const columnsOf = (columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<DictionaryColumn> =>
-  columns.map(({ name, type, comment }) => ({ name, type, comment }))
+export interface Described extends TableSpec {
+  readonly schema: DictionaryTable["schema"]
+  readonly kind: DictionaryTable["kind"]
+}
 
-const withKey = ({ comment, key }: Described): string =>
-  key.length === 0 ? comment : `${comment} Key: ${key.join(", ")}.`
-
-const changesEntry: DictionaryTable = {
+const changes: Described = {
   schema: "main",
   name: "changes",
   kind: "macro",
@@ -83,14 +69,8 @@ const changesEntry: DictionaryTable = {
     "What was added, changed, gone or rejected between two runs or dates: " +
     "SELECT * FROM changes('2026-11-20', '2026-11-21'). A date stands for its last run. " +
     "A record is gone only if the feature that feeds it succeeded later, or nobody asks for it any more.",
-  columns: columnsOf(changeColumns),
-}
-
-/** A table or a view with all that is declared of it. */
-export interface Described extends TableSpec {
-  readonly schema: DictionaryTable["schema"]
-  readonly kind: "table" | "view"
-  readonly key: ReadonlyArray<string>
+  key: [],
+  columns: changeColumns,
 }
 
 /** All tables and views, in the order of the schemas. */
@@ -102,20 +82,21 @@ export const describedTables = (
   ...operatorTables(policy).map((spec) => ({ ...spec, schema: "ops" as const, kind: "table" as const })),
 ]
 
+const entryOf = ({ schema, name, kind, comment, key, columns }: Described): DictionaryTable => ({
+  schema,
+  name,
+  kind,
+  comment: kind === "table" && key.length > 0 ? `${comment} Key: ${key.join(", ")}.` : comment,
+  columns: columns.map((each) => ({ name: each.name, type: each.type, comment: each.comment })),
+})
+
 export const dataDictionary = (
   families: ReadonlyArray<RecordFamily>,
   policy?: PseudonymPolicy,
 ): ReadonlyArray<DictionaryTable> => {
-  const all = describedTables(families, policy).map((one): DictionaryTable => ({
-    schema: one.schema,
-    name: one.name,
-    kind: one.kind,
-    comment: one.kind === "table" ? withKey(one) : one.comment,
-    columns: columnsOf(one.columns),
-  }))
-  const { columns } = shownTable(policy, { ...changesEntry, columns: changeColumns })
+  const all = describedTables(families, policy)
   const ofMain = all.filter(({ schema }) => schema === "main").length
-  return all.toSpliced(ofMain, 0, { ...changesEntry, columns: columnsOf(columns) })
+  return all.toSpliced(ofMain, 0, shownTable(policy, changes)).map(entryOf)
 }
 
 /** Of our own views and macros: what no model of a job may be called. */

@@ -1,8 +1,7 @@
 /**
- * Derives all rows of one run from its picture: every landed body is read back from disk, which checks its
- * hash; states and the newest results become rows; what was read gives the receipts. Memory is bounded:
- * each table is passed to the sink as it fills. Publisher and simulation share this, so a simulated
- * run derives what a real one does.
+ * Derives all rows of one run from its picture: every landed body is read back, which checks its hash; what
+ * was read gives the receipts. Memory is bounded: each table is passed to the sink as it fills. Publisher and
+ * simulation share this.
  */
 import { Cause, Effect, Struct } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
@@ -13,22 +12,21 @@ import { lackingProducts, proveDrain } from "../task/DrainProof.ts"
 import { executionsOf, isRunId, type AttemptState, type TaskState } from "../ledger/RunState.ts"
 import type { Disguise, TableSpec } from "../records/Columns.ts"
 import { addUpMisfits, addUpRejected, otherRecordsOf } from "../records/Misfits.ts"
-import type { Flushed } from "../records/Flush.ts"
+import { parquetBytes, type Flushed } from "../records/Flush.ts"
 import type { ParsedBody } from "../records/FindRecords.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { addUp, deriveSession, findingsKey, findingsOf as sessionFindings, listed } from "./DeriveSession.ts"
 import { parseUsable, readBody, rowsOfSession, largeBytes } from "./DeriveSession.ts"
 import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
 import { coverageRows, deliveredFeatures, type TaskFindings } from "./CoverageRows.ts"
-import { executionRow, stateRows, taskCells, isObject, objectsOf } from "./ExecutionRows.ts"
-import type { TableRow, Json } from "./ExecutionRows.ts"
+import { executionRow, stateRows, taskCells, objectsOf, type TableRow } from "./ExecutionRows.ts"
+import { isObject, type Json } from "../records/ExactNumber.ts"
 import { RunTables } from "./RunTables.ts"
 import { framesOf, loadPicture, onlyOver, type RunPicture, type SessionPicture } from "./RunPicture.ts"
 import { engineRows, ledgerRows } from "./RunRows.ts"
 import { coverageTable, executionsTable, systemTables } from "./SystemTables.ts"
 import { join } from "node:path"
 import { collectGarbage } from "../base/Zstd.ts"
-import { parquetBytes } from "../records/Parquet.ts"
 import { disguisePicture } from "./Disguise.ts"
 import { fileMetadata } from "./FileColumns.ts"
 import { fileStep, runPath, makeFoldersOf, temporary, type ManifestFile, type Store } from "./Manifest.ts"
@@ -48,12 +46,6 @@ export interface DeriveOptions {
 
 /** Bytes of all answers of one task that are derived: their strings become one column. */
 const taskBytesMax = 96 * 1024 * 1024
-
-export interface Derived {
-  readonly brought: Brought
-  readonly rows: Readonly<Record<string, number>>
-  readonly findings: ReadonlyMap<string, SessionFindings>
-}
 
 /**
  * Reads every body of a run and passes its rows to the sink; fails if a body is damaged. If a defect of
@@ -99,8 +91,9 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
     other: otherRecordsOf(counts.flatMap(({ otherBy }) => otherBy)),
   }
-  return { brought, rows: tables.rows, findings: tables.found } satisfies Derived as Derived
+  return { brought, rows: tables.rows, findings: tables.found }
 })
+type Derived = Effect.Success<ReturnType<typeof deriveRun>>
 
 /** What is reported about a task that was left out: its executions, and that it is not covered. */
 const barestRows = (picture: RunPicture, task: TaskState): ReadonlyArray<TableRow> => {

@@ -1,7 +1,6 @@
 /**
- * Derives the rows of one session from its landed bodies, and what they prove: from the newest body of each
- * endpoint that was read, all records of the first endpoint, and from the others those that are not in the
- * tables already.
+ * Derives the rows of one session from the newest body of each endpoint: all records of the first, and from
+ * the others those that are not in the tables already.
  */
 import { Effect } from "effect"
 import type { RunId } from "../service/Ids.ts"
@@ -15,12 +14,12 @@ import type { Lineage } from "../records/CompileFamily.ts"
 import { parseBody, tallyOf, type Counts, type ParsedBody } from "../records/FindRecords.ts"
 import { addUpFamilies, addUpMisfits, addUpRejected } from "../records/Misfits.ts"
 import { nothingBeside, type Beside, type Normaliser } from "../records/Normalise.ts"
-import type { TableRow, Json, Row } from "./ExecutionRows.ts"
+import type { TableRow, Row } from "./ExecutionRows.ts"
 import type { LeftOut } from "./LeftOut.ts"
 import { PublishFailed } from "./Publisher.ts"
 import type { RunPicture, SessionPicture } from "./RunPicture.ts"
-import { isObject, extraOf, takeFields, taskCells } from "./ExecutionRows.ts"
-import { ExactNumber } from "../records/ExactNumber.ts"
+import { extraOf, takeFields, taskCells } from "./ExecutionRows.ts"
+import { eachNaming, isObject, type Json } from "../records/ExactNumber.ts"
 import { sessionCursors, sessionStatusCodes } from "../service/Vocabulary.ts"
 import { consentDocumentFields, consentDocumentsTable, consentFields, consentsTable } from "./SystemTables.ts"
 import { documentsTable, sessionsTable } from "./SystemTables.ts"
@@ -49,7 +48,6 @@ export const readBody = Effect.fnUntraced(function* (run_id: RunId, { ref }: Lan
     )
 })
 
-/** The row of the endpoint that a body came from. */
 export const sourceOf = (sources: ReadonlyArray<ResultsSource>, { meta }: LandedBody): ResultsSource => {
   const name = sourceNameOf(meta)
   return sources.find((source) => source.name === name) ?? builtInSources[0]!
@@ -224,9 +222,8 @@ export const rowsOfSession = (
   ...documentRows(run_id, session, added),
 ]
 
-// Rows of one flow session (section 2.7): the session itself, its consent and the documents accepted with it.
-// Pure. Status code and cursor have no documented field names: they are recognised by their values, once
-// each, anywhere among the unknown fields at the top of the body.
+// Rows of one flow session, its consent and the documents accepted with it (section 2.7). Status code and
+// cursor have no documented names: they are recognised by their values among the unknown fields.
 
 const known = ["data", "retrieved_features", "consent", "is_closed"]
 
@@ -307,45 +304,23 @@ const consentRows = (first: Row, consent: unknown): ReadonlyArray<TableRow> => {
   return rows
 }
 
-// Rows of `documents`: every document that a session's results name, once, with what the results say beside
-// its identifier (sections 2.7 and 4.12) and what became of its download. Pure. The reference shows only
-// that identifiers appear inside results, so nothing is read but the object that holds one.
+// Rows of `documents`: every document that a session's results name, once (sections 2.7 and 4.12). The
+// reference shows only that identifiers appear inside results: nothing is read but the object that holds one.
 
 /** One place where results name a document: the object with its identifier, and the record around that. */
-export interface Naming {
+interface Naming {
   readonly attachment_id: string
   readonly holder: Json
   readonly record: Json | undefined
 }
 
-const isRecord = ({ product, sub_family }: Json): boolean =>
-  typeof product === "string" && typeof sub_family === "string"
-
-/** As `ExactNumber.ts` recognises them; shorter keys need no look. */
-const namesDocument = (key: string): boolean => key.length >= 10 && /attachment/i.test(key)
-
 /** In the order of the body; no more than a body may name. */
 export const namingsIn = (data: unknown): ReadonlyArray<Naming> => {
   const namings: Array<Naming> = []
-  const pending: Array<readonly [value: unknown, record: Json | undefined]> = [[data, undefined]]
-  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const [value, around] = next
-    if (typeof value !== "object" || value === null || value instanceof ExactNumber) continue
-    if (Array.isArray(value)) {
-      for (let i = value.length - 1; i >= 0; i--) pending.push([value[i], around])
-      continue
-    }
-    const holder = value as Json
-    const record = isRecord(holder) ? holder : around
-    const keys = Object.keys(holder)
-    for (const key of keys.filter(namesDocument)) {
-      for (const id of [holder[key]].flat()) {
-        if (typeof id !== "string" || namings.length === bodyBounds.documentsMax) continue
-        namings.push({ attachment_id: cutText(id, idCharactersMax), holder, record })
-      }
-    }
-    for (let i = keys.length - 1; i >= 0; i--) pending.push([holder[keys[i]!], record])
-  }
+  eachNaming(data, ({ id, holder, record }) => {
+    if (typeof id !== "string" || namings.length === bodyBounds.documentsMax) return
+    namings.push({ attachment_id: cutText(id, idCharactersMax), holder, record })
+  })
   return namings
 }
 

@@ -1,9 +1,8 @@
 /**
- * What is true now beside the records: customers, engines and features that are asked for, the newest outcome
- * of each with how old its data is, and the consents and documents of the sessions in use. Views, of what is
- * kept as runs are added, so that they take as long after a year as after a week.
+ * What is true now beside the records: customers, engines and features that are asked for, newest outcomes,
+ * consents and documents. Views of what is kept as runs are added, so that they take as long after a year.
  */
-import { column, required, text, time, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
+import { own, required, text, time, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables.ts"
 import { ageSql, orLaterDate, storeColumn, storeTable } from "./RecordStore.ts"
@@ -140,10 +139,9 @@ export const gatherOutcomes = (runs: ReadonlyArray<string>): string => {
     WHERE ${isOf} AND _coverage.good.seq = n.seq;`
 }
 
-/** First and last date of one of a kind. */
 const dates = (kind: string, id: string): string => `store._dates AS d ON d.kind = '${kind}' AND d.id = ${id}`
 
-const date = (name: string, comment: string): ColumnSpec => column(name, "DATE", "own", comment)
+const date = (name: string, comment: string): ColumnSpec => own(name, "DATE", comment)
 
 const customers: Relation = {
   schema: "main",
@@ -151,9 +149,9 @@ const customers: Relation = {
   key: ["customer_id"],
   comment: "Every customer that a job asks for, one row each. Key: customer_id.",
   columns: [
-    required("customer_id", "VARCHAR", "customer_id", "The customer's id in the job."),
-    column("jobs", "VARCHAR[]", "own", "Jobs that ask for the customer, in the order of their names."),
-    column("engines", "VARCHAR[]", "own", "Engines that they ask, in the order of their names."),
+    required(text("customer_id", "customer_id", "The customer's id in the job.")),
+    own("jobs", "VARCHAR[]", "Jobs that ask for the customer, in the order of their names."),
+    own("engines", "VARCHAR[]", "Engines that they ask, in the order of their names."),
     date("first_seen", "Earliest date of a run that asked for the customer."),
     date("last_seen", "Latest date of a run that asked for the customer."),
   ],
@@ -193,8 +191,8 @@ const features: Relation = {
   key: ["code"],
   comment: "Every feature that a job asks for, one row each. Key: code.",
   columns: [
-    required("code", "VARCHAR", "clear", "Code of the feature."),
-    column("engines", "VARCHAR[]", "own", "Engines that are asked for it, in the order of their names."),
+    required(text("code", "clear", "Code of the feature.")),
+    own("engines", "VARCHAR[]", "Engines that are asked for it, in the order of their names."),
     date("first_seen", "Earliest date of a run with the feature."),
     date("last_seen", "Latest date of a run with the feature."),
   ],
@@ -233,11 +231,11 @@ const coverage: Relation = {
     { ...outcome, nullable: true },
     text("reason", "clear", "Reason for the outcome in that run."),
     { ...actor, nullable: true },
-    column("records", "INTEGER", "own", "Number of records published in that run; NULL if it is not known."),
+    own("records", "INTEGER", "Number of records published in that run; NULL if it is not known."),
     productsCounted,
     time("as_of", "When the results of the last success arrived; NULL if it never succeeded."),
     date("fresh_date", `Date of the last run in which it succeeded; ${orLaterDate}; NULL if it never did.`),
-    column("age_days", "INTEGER", "own", "Days from `fresh_date` to today; NULL if it never succeeded."),
+    own("age_days", "INTEGER", "Days from `fresh_date` to today; NULL if it never succeeded."),
     text("run_id", "own", "The newest run with this customer, engine and feature."),
     date("run_date", "The date of that run."),
   ],

@@ -1,8 +1,7 @@
 /**
- * The rows of a run as they are published where tables have pseudonyms: in the order of these, and applied to
- * the cells of every table as they are taken out of their builder, so that Parquet files, database and every
- * later derivation agree.
- * Landing, ledger, log and report keep the customer's id: they are the operator's.
+ * The rows of a run where tables have pseudonyms: in the order of these, and masked as their cells leave
+ * their builder, so that Parquet files, database and every later derivation agree. Landing, ledger, log and
+ * report keep the customer's id: they are the operator's.
  */
 import { Effect } from "effect"
 import { CustomerId } from "../service/Ids.ts"
@@ -105,7 +104,6 @@ const disguised = (
   }
 }
 
-/** For the tables of one run. */
 export const disguiseOf =
   (policy: PseudonymPolicy, key: PseudonymKey, subjects: ReadonlyMap<string, Subject>): Disguise =>
   (spec: TableSpec) => {

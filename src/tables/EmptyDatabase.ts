@@ -1,8 +1,7 @@
 /**
- * Every table, view and comment without any row: hundreds of statements that depend on the record schemas
- * alone. They run once for a set of schemas; each version of the database begins as a copy of the file. Its
- * name holds the hash of the statements and of its own bytes, so another or a damaged one is made again; so
- * is any with which a build fails.
+ * Every table, view and comment without any row: hundreds of statements, which run once for a set of schemas;
+ * each version begins as a copy of the file. Its name holds the hash of the statements and of its bytes, so
+ * another or a damaged one is made again; so is any with which a build fails.
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

@@ -1,27 +1,22 @@
 /**
- * Rows of one attempt: `executions` and what its newest landed state says about features, messages, refused
- * fields and counted products (section 2.4). Pure. `input` of a refused field is never read.
+ * Rows of one attempt: `executions`, and what its newest landed state says (section 2.4). Pure. `input` of a
+ * refused field is never read.
  */
 import type { RunId } from "../service/Ids.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import type { Cell, ColumnSpec } from "../records/Columns.ts"
-import { jsonText, ExactNumber } from "../records/ExactNumber.ts"
+import { isObject, jsonText, type Json } from "../records/ExactNumber.ts"
 import type { AttemptState, TaskState } from "../ledger/RunState.ts"
 import { executionErrorsTable, executionFeaturesTable, executionMessagesTable } from "./SystemTables.ts"
 import { featureFields, messageFields, productsCountTable, stateColumns } from "./SystemTables.ts"
-import { Predicate } from "effect"
 import { converter } from "../records/ColumnData.ts"
 
 // Reads the fields of an object from the service into cells, tolerantly: a value that does not fit its column
 // becomes NULL and is kept in `extra`, as is every field without a column. A string that is too long is cut
 // and marked. One odd value never affects its neighbours.
 
-export type Json = Readonly<Record<string, unknown>>
 /** A row by column name; a column that is absent is NULL. */
 export type Row = Readonly<Record<string, Cell | undefined>>
-
-export const isObject = (value: unknown): value is Json =>
-  Predicate.isObject(value) && !(value instanceof ExactNumber)
 
 /** The items of a list that are objects, with their positions; empty for anything but a list. */
 export const objectsOf = (value: unknown): ReadonlyArray<readonly [position: number, item: Json]> =>
@@ -31,17 +26,12 @@ export const objectsOf = (value: unknown): ReadonlyArray<readonly [position: num
 
 const isEmpty = (value: unknown): boolean => value === undefined || value === null
 
-export interface Taken {
-  readonly cells: Record<string, Cell>
-  readonly extra: string | null
-}
-
 /** `elsewhere`: fields that are in other tables, and therefore not in `extra`. */
 export const takeFields = (
   columns: ReadonlyArray<ColumnSpec>,
   object: Json,
   elsewhere: ReadonlySet<string> = new Set(),
-): Taken => {
+) => {
   const cells: Record<string, Cell> = {}
   const held = new Set(elsewhere)
   for (const { name, type } of columns) {
@@ -69,7 +59,6 @@ export const textsOf = (value: unknown): ReadonlyArray<string> | null =>
     ? value.map((item) => cutText(String(item)))
     : null
 
-/** Rows by table name. */
 export type TableRow = readonly [table: string, row: Row]
 
 /** What every row about a task begins with. */

@@ -11,7 +11,6 @@ import { fileStep, makeFoldersOf, type Manifest, type Store } from "./Manifest.t
 import { PublishFailed } from "./Publisher.ts"
 import { policyInFile } from "./Treatments.ts"
 
-/** Whose rows a file has. */
 interface FileOf {
   readonly version: number
   readonly run_id?: string
@@ -30,7 +29,6 @@ export const fileMetadata = (
   ...(pseudonyms === undefined ? {} : { [policyInFile]: JSON.stringify(pseudonyms.policy) }),
 })
 
-/** The rows of these files, as a source of a query. */
 export const parquetRows = (paths: ReadonlyArray<string>, more = ""): string =>
   `read_parquet([${paths.map(literal).join(", ")}], union_by_name = true, hive_partitioning = false${more})`
 

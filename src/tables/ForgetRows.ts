@@ -1,9 +1,8 @@
 /**
- * Removes a customer's rows from the tables: from the current version and every kept one. Files with such
- * rows are written again without them, under new names, and stand first where kept versions have their files;
- * then each kept version names the new ones; then the current version is replaced by one that names them
- * too, which deletes the old files. Each version is whole at any moment, and a repeated call finishes what is
- * left. What a gate holds back is derived again.
+ * Removes a customer's rows from the current version and every kept one. Files with such rows are written
+ * again without them, under new names, where kept versions have their files; then each kept version names the
+ * new ones, then the current one, which deletes the old files. Each version is whole at any moment, and a
+ * repeated call finishes what is left.
  */
 import { dirname, join } from "node:path"
 import { existsSync } from "node:fs"
@@ -13,14 +12,14 @@ import type { Connection } from "../base/DuckDb.ts"
 import { literal, identifier } from "../base/DuckDbFailed.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
-import { parquetBytes } from "../records/Parquet.ts"
+import { parquetBytes } from "../records/Flush.ts"
 import { inMemory } from "./BuildDatabase.ts"
 import { forgottenInTables } from "./Disguise.ts"
 import { fileMetadata, parquetRows } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptPath, keptVersions, newestDerived } from "./KeptVersions.ts"
-import { fileStep, filesOf, fingerprintInTurns, gapsOf, nothingPublished, placeIn } from "./Manifest.ts"
-import { readManifest, runPath, makeFoldersOf, temporary } from "./Manifest.ts"
+import { fileStep, filesOf, fingerprintInTurns, gapsOf, makeFoldersOf, placeIn } from "./Manifest.ts"
+import { publishedIn, runPath, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { partsIn, Instead, writeShared, type Places, type RunPart } from "./SharedFile.ts"
 import { inDatabase, ledgerFailed, PublishFailed } from "./Publisher.ts"
@@ -30,9 +29,8 @@ import { RunTables } from "./RunTables.ts"
 import { runsTable } from "./SystemTables.ts"
 import { change, type Standing } from "./Version.ts"
 
-// Which rows of published Parquet files are about a customer: those of the customer's tasks, and those that
-// name the customer. A file of an older version may lack a column, so each table is asked by the columns that
-// its files have.
+// Which rows of published Parquet files are about a customer. A file of an older version may lack a column,
+// so each table is asked by the columns that its files have.
 
 /** A condition over these columns; undefined if none of them names a customer, directly or by an id. */
 export const aboutCustomer = (
@@ -84,7 +82,7 @@ export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(f
   forgotten: Forgotten,
   isMeant: (run_id: string) => boolean = () => true,
 ) {
-  const manifest = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
+  const manifest = yield* publishedIn(store)
   const files = filesOf(newestDerived(store, manifest))
   const sought = yield* forgottenInTables(store, forgotten)
   const found = yield* rowsOfCustomer(store, yield* inMemory, files, sought)
@@ -95,7 +93,7 @@ export const countRowsOfCustomer = Effect.fn("Publishing.countRowsOfCustomer")(f
 
 /** Files of the current version that cannot be read, so that nobody knows whose rows they hold. */
 export const unreadableFiles = Effect.fnUntraced(function* (store: Store) {
-  const current = yield* fileStep(() => readManifest(store.layout.manifest) ?? nothingPublished)
+  const current = yield* publishedIn(store)
   const files = [...filesOf(current), ...filesOf(newestDerived(store, current))]
   return (yield* gapsOf(store, files)).map(({ path }) => path)
 })
@@ -110,7 +108,7 @@ export const forgetRows = Effect.fn("Publishing.forgetRows")(function* (store: S
     yield* dropIncomplete(store)
     const kept = yield* fileStep(() => keptVersions(store))
     const sought = yield* forgottenInTables(store, forgotten)
-    const instead = yield* writeAgain(store, sought, { current, kept, version })
+    const instead = yield* writeAgain(store, sought, { current, version }, kept)
     const every = (manifest: Manifest) => instead.in(manifest)
     if ([current, ...kept].every((one) => instead.runsIn(one).length === 0))
       return { told: current.version, every }
@@ -128,14 +126,12 @@ const dropIncomplete = Effect.fnUntraced(function* (store: Store) {
   }
 })
 
-interface Versions {
-  readonly current: Manifest
-  readonly kept: ReadonlyArray<Manifest>
-  readonly version: number
-}
-
-const writeAgain = Effect.fnUntraced(function* (store: Store, forgotten: Forgotten, versions: Versions) {
-  const { current, kept, version } = versions
+const writeAgain = Effect.fnUntraced(function* (
+  store: Store,
+  forgotten: Forgotten,
+  { current, version }: Pick<Standing, "current" | "version">,
+  kept: ReadonlyArray<Manifest>,
+) {
   const manifests = [current, ...kept]
   const all = partsIn(manifests)
   const instead = new Instead()

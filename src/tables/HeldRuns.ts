@@ -1,8 +1,7 @@
 /**
  * Versions that did not pass the gates of their job. The finished database is kept under `published/held/`,
- * readable; the manifest, and with it everything that is current, stays as it was. Its Parquet files are not
- * kept: the next publication of the job derives the run again from landing, together with the new night,
- * and asks the gates of the newest night; `nightjar accept` does the same and asks nothing.
+ * readable; what is current stays. The next publication of the job derives the run again, together with the
+ * new night, and asks the gates of that; `nightjar accept` does the same and asks nothing.
  */
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -41,10 +40,9 @@ const isHeldBack = ({ held, accepted }: RunState): boolean => held !== undefined
 export const heldRuns = Effect.flatMap(Ledger, (ledger) => Effect.flatMap(ledger.runs, heldAmong))
 
 /**
- * Those of the same job, of this night or an earlier one, that began before this run: a version with this
- * run contains them too. Other jobs have other gates, the rerun of an earlier night says nothing about a
- * later one, a part of the job nothing about its nights, and neither does a run of which nothing is asked and
- * that nobody let through.
+ * Those of the same job, of this night or an earlier one, that began before this run: its version contains
+ * them too. The rerun of an earlier night says nothing about a later one, a part of the job nothing about its
+ * nights, nor does a run of which nothing is asked and that nobody let through.
  */
 export const heldBefore = Effect.fn("Publishing.heldBefore")(
   function* (run: RunState) {
@@ -108,7 +106,6 @@ export const keepAside = Effect.fn("Publishing.keepAside")(function* (
 
 const heldFolder = ({ layout }: Pick<Store, "layout">): string => join(layout.root, "published/held")
 
-/** How many versions are kept aside. */
 export const countHeld = (store: Pick<Store, "layout">): number =>
   filesBelow(heldFolder(store)).filter((name) => name.endsWith(".duckdb")).length
 

@@ -1,8 +1,7 @@
 /**
- * Keeps the record schemas in force beside the tables, under `schemas/`: one file per table and text,
- * written once and never changed. The manifest names the versions of a publication and of each run, and the
- * hash of each file, so that tables can be read, checked and derived again when a schema has changed or is
- * gone from its folder, and a lost file is written again only with the text that it had.
+ * Keeps the record schemas in force under `schemas/`: one file per table and text, never changed. The
+ * manifest names their versions and hashes, so that tables can be read and derived again when a schema is
+ * gone, and a lost file is written again only with the text that it had.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -33,10 +32,7 @@ const namesIn = (manifests: ReadonlyArray<Manifest>): ReadonlyArray<string> => {
   return [...new Set(named.map(([table, version]) => keptName(table, version)))]
 }
 
-/**
- * The versions of each table, the one in force first, then the newest. A lost one keeps its number: what
- * was derived with it must not be taken for derived with another text.
- */
+/** The versions of each table, the one in force first, then the newest. A lost one keeps its number. */
 const knownVersions = (folder: string, current: Manifest): ReadonlyMap<string, ReadonlyArray<number>> => {
   const { schemas: inForce = {}, schema_files = {} } = current
   const names = new Set([...filesBelow(folder), ...Object.keys(schema_files), ...namesIn([current])])
@@ -140,14 +136,10 @@ export const isOfOtherSchemas = (
   inForce: Versions | undefined,
 ): boolean => schemas !== undefined && inForce !== undefined && !isDeepStrictEqual(schemas, inForce)
 
-// Kept record schemas that are missing or damaged, written again with the text that they had: the manifest
-// has its hash, and the program or a job of this folder often still has the text. Comes before anything is
-// derived or read: what is published is read with the kept schemas.
+// Kept schemas that are lost, written again with the text that they had: the program or a job of this folder
+// often still has it. Comes before anything is read.
 
-/**
- * Returns the names of the files that were written again. Each of `sources` has schemas, and is asked only
- * while something is lost.
- */
+/** Returns the names of what was written; each source is asked only while something is lost. */
 export const repairSchemas = Effect.fn("Publishing.repairSchemas")(function* <E, R>(
   { root, share }: Pick<PublisherOptions, "root" | "share">,
   sources: ReadonlyArray<Effect.Effect<ReadonlyArray<Pick<ReadSchema, "text">>, E, R>>,

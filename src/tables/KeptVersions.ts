@@ -1,7 +1,7 @@
 /**
- * Earlier versions that `nightjar rollback` can put back, under `published/previous/`: their manifests, and
- * the Parquet files that the current version no longer has. A file that both have is kept once, so a version
- * costs what was replaced since. Only the newest whole one keeps its database; others are built from files.
+ * Earlier versions that `nightjar rollback` can put back, under `published/previous/`: manifests, and files
+ * that the current version no longer has, so that one costs what was replaced since. Only the newest whole
+ * one keeps its database.
  */
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -12,7 +12,6 @@ import { placeIn, readPath, makeFoldersOf } from "./Manifest.ts"
 import type { Layout, Manifest, Store } from "./Manifest.ts"
 import { isSamePolicy } from "./Treatments.ts"
 
-/** Where the manifest of a kept version is. */
 export const keptPath = ({ previous }: Layout, version: number): string => join(previous, `${version}.json`)
 
 /** Oldest first. */
@@ -45,17 +44,14 @@ export const newestDerived = (store: Pick<Store, "layout">, current: Manifest): 
 
 /**
  * The highest version in the names of files that only kept versions have: a removal that was cut off gave
- * them files of a version that never came, whose names no other may take.
+ * them files of a version that never came.
  */
 export const newestNamed = ({ layout }: Pick<Store, "layout">): number =>
   filesBelow(join(layout.previous, "tables"))
     .map((name) => readPath(`tables/${name}`)?.version ?? 0)
     .reduce((newest, one) => Math.max(newest, one), 0)
 
-/**
- * What the next publication needs beside the current version, relative to the output folder: the manifest and
- * the files of a version that a rollback replaced.
- */
+/** What the next publication needs of a version that a rollback replaced, relative to the output folder. */
 export const replacedFiles = (store: Pick<Store, "layout">, current: Manifest): ReadonlyArray<string> => {
   const newest = newestDerived(store, current)
   return newest === current
@@ -86,14 +82,12 @@ export const keepVersion = (store: Store, current: Manifest) =>
 export const replaceKept = ({ layout, files, modes }: Store, manifest: Manifest) =>
   fileStep(() => files.replace(keptPath(layout, manifest.version), manifestText(manifest), modes.file))
 
-/** Paths of all files that these versions need. */
 export const filesNeededBy = (kept: ReadonlyArray<Manifest>): ReadonlySet<string> =>
   new Set(kept.flatMap((manifest) => filesOf(manifest).map(({ path }) => path)))
 
 /**
- * Forgets the oldest versions; the one that a rollback replaced is needed by the next publication. Those with
- * other pseudonyms than the next go too: none can be put back beside it, and its rows may name the customers.
- * Returns those that stay: each names the files of every night, so they are read once.
+ * Forgets the oldest versions, but for the one that a rollback replaced, and those with other pseudonyms than
+ * the next: none can be put back beside it, and its rows may name the customers. Returns those that stay.
  */
 export const trimVersions = ({ layout, files, versionsKept }: Store, next: Manifest) =>
   fileStep(() => {

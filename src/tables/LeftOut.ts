@@ -1,7 +1,6 @@
 /**
- * Bodies that publishing could not use: too deep, too large, or affected by a defect of ours. Each costs
- * only its own rows and is reported; all others are published. Nothing of its execution is proved, so
- * nothing of it is deleted.
+ * Bodies that publishing could not use: too deep, too large, or affected by a defect of ours. Each costs only
+ * its own rows and is reported. Nothing of its execution is proved, so nothing of it is deleted.
  */
 import { Struct } from "effect"
 import { BoundBroken } from "../service/BodyBounds.ts"

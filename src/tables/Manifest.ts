@@ -1,7 +1,6 @@
 /**
- * What is published: the version and, per run, its Parquet files with rows, bytes and hash. The manifest is
- * authoritative for `tables/`: a file that it does not list was left by a crash, and the database is
- * rebuilt from the files it lists.
+ * What is published: the version and, per run, its Parquet files. The manifest decides: a file in `tables/`
+ * that it does not list was left by a crash, and the database is built from those that it lists.
  */
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, readdirSync } from "node:fs"
 import { join, dirname } from "node:path"
@@ -20,10 +19,7 @@ const ManifestFile = Schema.Struct({
   path: Schema.String,
   /** Those of the run. */
   rows: Schema.Int,
-  /**
-   * Rows of the whole file, if it was made of those of several runs: of all runs that name it, and of no
-   * other. Size and hash are those of the file in any case.
-   */
+  /** Rows of the whole file, like its size and hash, if several runs share it. */
   file_rows: Schema.optionalKey(Schema.Int),
   bytes: Schema.Int,
   sha256: Schema.String,
@@ -59,10 +55,7 @@ export const Manifest = Schema.Struct({
   version: Schema.Int,
   /** Version of each record table's schema below `schemas/`; absent in manifests of older versions. */
   schemas: SchemaVersions,
-  /**
-   * SHA-256 of each file below `schemas/` that any version has named, by its name; absent in manifests of
-   * older versions.
-   */
+  /** By name, of each file below `schemas/` that any version has named; absent in older manifests. */
   schema_files: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
   /**
    * True when the version takes the place of the one before, which is not kept: it only adds the outcome of
@@ -71,14 +64,11 @@ export const Manifest = Schema.Struct({
   amends: Schema.Boolean,
   /** It was published while a run went on: it is not kept once another version takes its place. */
   interim: Schema.optionalKey(Schema.Literal(true)),
-  /**
-   * Present if a rollback put this version into place: whose tables it has, and the version that it
-   * replaced, which the next publication continues from.
-   */
+  /** Of a rollback: whose tables it has, and the version that it replaced, which the next continues from. */
   returned: Schema.optionalKey(Schema.Struct({ to: Schema.Int, from: Schema.Int })),
   /**
-   * The next version continues this database if it is still the same file. Absent if it lacks rows of the
-   * files, or if it is not known what it has: the next version is then built from all files.
+   * The next version continues this database if it is still the same file. Absent if it lacks rows, or if it
+   * is not known what it has: the next one is then built from all files.
    */
   database: Schema.optionalKey(BuiltDatabase),
   /** Absent if no job asks for them. */
@@ -118,12 +108,16 @@ export const readManifest = (path: string): Manifest | undefined => {
   return decoded._tag === "Some" ? decoded.value : undefined
 }
 
+/** What is published; nothing if there is no manifest. */
+export const publishedIn = ({ layout }: { readonly layout: Layout }) =>
+  fileStep(() => readManifest(layout.manifest) ?? nothingPublished)
+
 /** As runs are called; any other name below `landing/` is not a run's. */
 const runName = /^[a-z0-9-]+\.\d{4}-\d{2}-\d{2}(?:\.\d+)?$/
 
 /**
- * Runs that are published or landed here. Their beginning was in the ledger before, so that a ledger that is
- * read afterwards knows them all, unless it is an older copy.
+ * Runs that are published or landed here: a ledger that is read afterwards knows them all, unless it is an
+ * older copy.
  */
 export const runsHere = ({ root }: Pick<Layout, "root">, manifest: Manifest | undefined) => {
   const landing = join(root, "landing")
@@ -133,7 +127,6 @@ export const runsHere = ({ root }: Pick<Layout, "root">, manifest: Manifest | un
 
 export const manifestText = (manifest: Manifest): string => `${JSON.stringify(manifest, null, 1)}\n`
 
-/** A version whose runs have other files. */
 export const withFiles = (
   manifest: Manifest,
   filesIn: (run_id: string, files: ReadonlyArray<ManifestFile>) => ReadonlyArray<ManifestFile>,
@@ -214,7 +207,6 @@ export const readPath = (path: string): PathSays | undefined => {
   return { table, version: Number(version), own: until === undefined ? { run_id, run_date } : undefined }
 }
 
-/** Where everything published is. */
 export const layoutOf = (root: string) => ({
   root,
   tables: join(root, "tables"),
@@ -236,12 +228,7 @@ export const layoutOf = (root: string) => ({
 })
 export type Layout = ReturnType<typeof layoutOf>
 
-export interface Modes {
-  readonly folder: number
-  readonly file: number
-}
-
-export const modesOf = (share: "none" | "group"): Modes =>
+export const modesOf = (share: "none" | "group") =>
   share === "group" ? { folder: 0o750, file: 0o640 } : { folder: 0o700, file: 0o600 }
 
 // What publishing does with files besides writing them: reading, listing what is below a folder, and
@@ -266,9 +253,8 @@ const checksumBytes = 8
 
 /**
  * What a database file is known by: its size, and the SHA-256 of its headers and of the checksums of all
- * blocks. Whatever DuckDB writes changes it, and no other database has the same; it takes one read a block. A
- * bit that flipped within a block does not change it: DuckDB refuses such a block once it is read. Of other
- * files it is a sample, so that a larger file hardly takes longer.
+ * blocks, which whatever DuckDB writes changes. A bit that flipped within a block does not: DuckDB refuses it
+ * once it is read. Of other files it is a sample.
  */
 export const markOf = (path: string) => {
   const hash = beginSha256()
@@ -304,10 +290,7 @@ export const fileStep = <A>(step: () => A): Effect.Effect<A, PublishFailed> =>
     catch: (cause) => new PublishFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
   })
 
-/**
- * Size and SHA-256 of a file that may be too large for memory. Others have their turn after each piece: a run
- * may go on meanwhile.
- */
+/** Size and SHA-256 of a file that may be too large for memory; a run may go on meanwhile. */
 export const fingerprintInTurns = Effect.fnUntraced(function* (path: string) {
   const file = yield* Effect.acquireRelease(
     fileStep(() => openSync(path, "r")),
@@ -329,7 +312,7 @@ export const fingerprintInTurns = Effect.fnUntraced(function* (path: string) {
 
 export interface Store {
   readonly layout: Layout
-  readonly modes: Modes
+  readonly modes: ReturnType<typeof modesOf>
   readonly files: DurableFiles
   readonly families: ReadonlyArray<RecordFamily>
   readonly schemas: Pick<SchemasInForce, "texts" | "gone">

@@ -1,7 +1,7 @@
 /**
- * The models of jobs: their own queries as views or tables in every published version. They are kept under
- * `published/models/`, one file per job, so that a rebuild and the runs of other jobs contain them too. A
- * model that cannot be made costs itself and a warning, never the publication.
+ * The models of jobs: their own queries as views or tables in every version. They are kept under
+ * `published/models/`, so that a rebuild and the runs of other jobs contain them too. One that cannot be made
+ * costs itself and a warning.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -21,7 +21,6 @@ import { keptTables } from "./RecordStore.ts"
 const Kept = Schema.fromJsonString(Schema.Array(Schema.Struct({ name: Schema.String, sql: Schema.String })))
 const decodeKept = Schema.decodeUnknownOption(Kept)
 
-/** A model that takes longer than this is not made. */
 const madeWithin = Duration.minutes(10)
 
 const folderOf = ({ layout }: Pick<Store, "layout">) => join(layout.root, "published/models")
@@ -129,9 +128,8 @@ export const publishedModels = Effect.fn("Publishing.publishedModels")(function*
   )
 }, Effect.scoped)
 
-// SQL of a job that was written for tables as they were up to version 0.17, when all of them stood in `main`
-// with the rows of every run. It is tried on an empty database before anything starts: then a night is not
-// held back for it.
+// SQL of a job that was written for tables up to version 0.17, when all stood in `main` with the rows of
+// every run. It is tried before anything starts: then a night is not held back for it.
 
 /** SQL of a job reads tables by names that they no longer have; nothing was started. */
 export class SqlOutdated extends Schema.TaggedError<SqlOutdated>()("SqlOutdated", {

@@ -28,12 +28,6 @@ export class PseudonymsRefused extends Schema.TaggedError<PseudonymsRefused>()("
   message: Schema.String,
 }) {}
 
-export interface PseudonymsAsked {
-  readonly key: PseudonymKey
-  readonly reference: SecretReference
-  readonly columns: Readonly<Record<string, ReadonlyArray<string>>>
-}
-
 /** What a job asks for, with its key. */
 export const askedBy = Effect.fnUntraced(function* ({
   pseudonyms,
@@ -43,7 +37,10 @@ export const askedBy = Effect.fnUntraced(function* ({
   if (pseudonyms === undefined) return undefined
   const { key: reference, columns } = pseudonyms
   const key = readPseudonymKey(yield* resolveReference(reference))
-  if (key !== undefined) return { key, columns, reference } satisfies PseudonymsAsked as PseudonymsAsked
+  if (key !== undefined) {
+    const policy: PseudonymPolicy = { check: key.check, columns: inOrder(columns) }
+    return { policy, key, reference } satisfies Pseudonyms
+  }
   return yield* new PseudonymsRefused({
     message:
       `${describeReference(reference)}: the key of the pseudonyms is not 32 random bytes in hexadecimal or ` +
@@ -72,22 +69,14 @@ export const standingIn = (layout: Layout) =>
     return manifest === undefined || manifest.version === 0 ? undefined : manifest
   })
 
-/** What a job asks for, if all of it can be made with these schemas. */
-const pseudonymsOf = Effect.fnUntraced(function* (
-  families: ReadonlyArray<RecordFamily>,
-  asked: PseudonymsAsked | undefined,
-) {
-  if (asked === undefined) return undefined
-  const policy: PseudonymPolicy = { check: asked.key.check, columns: inOrder(asked.columns) }
-  const [trouble] = columnTroubles(policy.columns, families)
-  if (trouble !== undefined) {
-    const { table, column, why } = trouble
-    const name = column === undefined ? table : `${table}.${column}`
-    return yield* new PseudonymsRefused({ message: `${name} cannot have pseudonyms: ${why}` })
-  }
-  const { key, reference } = asked
-  return { policy, key, reference } satisfies Pseudonyms as Pseudonyms
-})
+/** Fails unless all of what a job asks for can be made with these schemas. */
+const checkColumns = (families: ReadonlyArray<RecordFamily>, asked: Pseudonyms | undefined) => {
+  const [trouble] = columnTroubles(asked?.policy.columns ?? {}, families)
+  if (trouble === undefined) return Effect.void
+  const { table, column, why } = trouble
+  const name = column === undefined ? table : `${table}.${column}`
+  return Effect.fail(new PseudonymsRefused({ message: `${name} cannot have pseudonyms: ${why}` }))
+}
 
 /** Before rows are added to a version: a lost manifest may have been read off the files meanwhile. */
 export const checkAgreement = ({ pseudonyms }: Store, current: Manifest) => {
@@ -162,13 +151,12 @@ export interface PublisherOptions {
   /** Earlier versions that stay restorable after a publication; 3 if it is not given. */
   readonly versionsKept?: number | undefined
   readonly toolVersion: string
-  readonly pseudonyms?: PseudonymsAsked
+  readonly pseudonyms?: Pseudonyms
 }
 
 /** A version costs the Parquet files that were replaced since: nothing, unless a run is published again. */
 const versionsKeptDefault = 3
 
-/** Where a job's own record schemas are, if it has any. */
 export const ownSchemasOf = ({ schemas }: Job): Pick<PublisherOptions, "ownSchemas"> =>
   schemas === undefined ? {} : { ownSchemas: join(schemas, "records") }
 
@@ -178,23 +166,16 @@ export const foldersOf = ({ root, schemasFolder, ownSchemas }: PublisherOptions)
   kept: layoutOf(root).schemas,
 })
 
-const storeWith = Effect.fnUntraced(function* (
-  options: PublisherOptions,
-  schemas: SchemasInForce,
-  pseudonyms: Pseudonyms | undefined,
-) {
-  const files = yield* durableFiles
-  const { families } = schemas
+const storeWith = Effect.fnUntraced(function* (options: PublisherOptions, schemas: SchemasInForce) {
   const store: Store = {
+    ...Struct.pick(options, ["toolVersion", "pseudonyms"]),
+    ...(options.parquet && { parquet: options.parquet }),
     layout: layoutOf(options.root),
     modes: modesOf(options.share),
-    files,
-    families,
+    files: yield* durableFiles,
+    families: schemas.families,
     schemas,
-    toolVersion: options.toolVersion,
     versionsKept: options.versionsKept ?? versionsKeptDefault,
-    ...(pseudonyms === undefined ? {} : { pseudonyms }),
-    ...(options.parquet === undefined ? {} : { parquet: options.parquet }),
   }
   return store
 })
@@ -209,8 +190,9 @@ export const openStore = Effect.fnUntraced(function* (
   const policy = (yield* standingIn(layout))?.pseudonyms
   if (policy !== undefined && key !== undefined && key.check !== policy.check)
     return yield* new PublishFailed({ message: "the published tables have the pseudonyms of another key" })
-  const pseudonyms = policy === undefined ? undefined : { policy, ...(key === undefined ? {} : { key }) }
-  return yield* storeWith(options, yield* schemasOfTables(foldersOf(options), manifest ?? {}), pseudonyms)
+  const pseudonyms = policy && { policy, ...(key && { key }) }
+  const schemas = yield* schemasOfTables(foldersOf(options), manifest ?? {})
+  return yield* storeWith({ ...options, ...(pseudonyms && { pseudonyms }) }, schemas)
 })
 
 /** What is published, and the schemas in force beside those that the next version continues from. */
@@ -225,27 +207,24 @@ const schemasBeside = Effect.fnUntraced(function* (options: PublisherOptions, li
   return { standing, schemas: yield* schemasWithKept(listed, layout.schemas, named) }
 })
 
-/**
- * To derive all rows again with what a job asks for in place of the customers, and with its record schemas:
- * it may choose columns of a table that does not exist yet.
- */
+/** To derive all rows again as a job asks: it may choose columns of a table that does not exist yet. */
 export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOptions) {
   const listed = yield* listedSchemas(foldersOf(options), options.readings)
   const { schemas } = yield* schemasBeside(options, listed)
-  return yield* storeWith(options, schemas, yield* pseudonymsOf(schemas.families, options.pseudonyms))
+  yield* checkColumns(schemas.families, options.pseudonyms)
+  return yield* storeWith(options, schemas)
 })
 
 /**
- * The store of a job: with the schemas that its own folders have when it begins (`listed`), and those that
- * the output folder has when it publishes. A job beside it may have kept new ones, which must not be lost or
- * written over.
+ * The store of a job: with the schemas of its own folders when it begins (`listed`), and of the output folder
+ * when it publishes: a job beside it may have kept new ones, which must not be lost or written over.
  */
 export const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
   const { standing, schemas } = yield* schemasBeside(options, listed)
-  const pseudonyms = yield* pseudonymsOf(schemas.families, options.pseudonyms)
-  const why = standing && disagreement(standing.pseudonyms, pseudonyms?.policy)
+  yield* checkColumns(schemas.families, options.pseudonyms)
+  const why = standing && disagreement(standing.pseudonyms, options.pseudonyms?.policy)
   if (why !== undefined) return yield* new PseudonymsRefused({ message: why })
-  const store = yield* storeWith(options, schemas, pseudonyms)
+  const store = yield* storeWith(options, schemas)
   yield* keepKeyPlace(store)
   return store
 })

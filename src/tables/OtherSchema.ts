@@ -1,8 +1,7 @@
 /**
  * The rows of a run that was derived with another record schema, as `rebuild` would derive them: each record
- * is put together again, of its row, the rows of its lists and `extra`, and goes through the schema in force.
- * They are in files of their own while the run is added to the database; those of the run stay as they are.
- * With pseudonyms, ids stay too: they are of the values, which the files do not have.
+ * is put together again, and goes through the schema in force. They are in files of their own while the run
+ * is added to the database. With pseudonyms, ids stay: they are of values that the files do not have.
  */
 import { join } from "node:path"
 import { Effect, Stream } from "effect"
@@ -15,9 +14,8 @@ import { TableBuilder, text, type ColumnSpec, type TableSpec } from "../records/
 import { compileKeeping, familyIdentity, fetchedIn, fieldsOf, itemOf } from "../records/CompileFamily.ts"
 import { lineageCells, misfitName, misfitsIn } from "../records/CompileFamily.ts"
 import type { HeldColumn, HeldRow, Lineage } from "../records/CompileFamily.ts"
-import { flushAll, flushFull, type Flushed } from "../records/Flush.ts"
+import { flushAll, flushFull, parquetBytes, type Flushed } from "../records/Flush.ts"
 import { addUpMisfits } from "../records/Misfits.ts"
-import { parquetBytes } from "../records/Parquet.ts"
 import { ownerOf, recordIds, type RecordIds } from "../records/RecordIdentity.ts"
 import { isColumnName, tablesOf } from "../records/RecordSchema.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "../records/RecordSchema.ts"
@@ -180,7 +178,6 @@ const withheld = (
   return [...cells.slice(0, -restCells), all.size === 0 ? null : [...all], null]
 }
 
-/** What `leadingIn` names. */
 type Leading = Readonly<Record<keyof Lineage | keyof RecordIds | "product" | "sub_family", string | null>>
 
 interface HeldRecord {
@@ -228,7 +225,6 @@ const builderOf = (spec: TableSpec, ...more: ReadonlyArray<ColumnSpec>): TableBu
     columns: [...spec.columns, ...more].map((each) => ({ ...each, nullable: true })),
   })
 
-/** What a database is made with. */
 export type Made = Pick<Store, "layout" | "families" | "files" | "modes" | "pseudonyms">
 
 /** Takes rows of `recordsSql`, makes those of the schema in force, and counts values that do not fit it. */

@@ -1,9 +1,8 @@
 /**
- * `current/` and `history/`: what `main` and `history` show, as Parquet, for those who do not use DuckDB. A
- * whole version has a folder of its own below `published/`, and both names lead into it through one link,
- * which is replaced at once: whoever resolves a folder before reading sees one version. The folder before
- * stays until the next one; files of versions that have ended, and of tables without news, are linked on from
- * folder to folder. Each folder has a list of what was written: if a file is not that, none is linked on.
+ * `current/` and `history/`: what `main` and `history` show, as Parquet. A whole version has a folder of its
+ * own below `published/`, and both names lead into it through one link, which is replaced at once. The folder
+ * before stays until the next one; files of ended versions, and of tables without news, are linked on. Each
+ * folder has a list of what was written: if a file is not that, none is linked on.
  */
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { dirname, join } from "node:path"
@@ -13,7 +12,7 @@ import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { parquetFolders } from "../jobs/Scalars.ts"
 import { memoryLimits, openDatabase } from "./BuildDatabase.ts"
-import type { Built } from "./ContinueDatabase.ts"
+import type { Built, Making } from "./ContinueDatabase.ts"
 import { publishedViews } from "./DataDictionary.ts"
 import { parquetCells, writeParquet } from "./FileColumns.ts"
 import { fileStep, filesBelow, fingerprintInTurns, makeFoldersOf, markOf } from "./Manifest.ts"
@@ -100,26 +99,20 @@ const quietSince = Effect.fnUntraced(function* (connection: Connection, store: S
   return new Set(quiet.flatMap(({ name, children }) => [name, ...children.map((child) => child.name)]))
 })
 
-interface Making {
-  readonly current: Manifest
-  readonly next: Manifest
-  readonly built: Built
-  readonly isAnew: boolean
-}
-
 /**
  * What the manifest of the next version says of the two folders, which are there. A run that goes on leaves
- * them as they are, unless a customer is taken out meanwhile. An edit that changed versions of records that
- * are in their files has them all written by the next one.
+ * them, unless a customer is taken out. Where an edit changed versions in their files, the next one writes
+ * all anew.
  */
 export const parquetOf = Effect.fn("Publishing.parquetOf")(function* (
   store: Store,
-  { current, next, built, isAnew }: Making,
+  { current, next }: Making,
+  { since }: Built,
+  isAnew: boolean,
 ) {
   const { parquet: before } = current
   const holds = store.parquet ?? before?.holds ?? []
   if (holds.length === 0) return undefined
-  const { since } = built
   const isAppended = before?.seq !== undefined && since !== undefined && since > before.seq
   const isOther = isAnew || next.returned !== undefined || current.returned !== undefined
   const isSame = before?.files !== undefined && before.holds.join() === holds.join() && !isOther
@@ -248,8 +241,8 @@ const isAsWritten = Effect.fnUntraced(function* (place: string, file: ListedFile
 
 /**
  * Names that lead nowhere, and files that are not what the version wrote, or that it did not write. In a
- * large file, a bit that flipped is only found `thoroughly`: all of it is read. A folder that an earlier
- * version of the program wrote has no list: its files are not judged.
+ * large file, a bit that flipped is only found `thoroughly`. A folder of an earlier version of the program
+ * has no list.
  */
 export const parquetGaps = Effect.fn("Publishing.parquetGaps")(function* (
   { layout: { root } }: Pick<Store, "layout">,

@@ -4,10 +4,8 @@
  */
 import { Context, Effect, Schema } from "effect"
 import { DuckDbFailed } from "../base/DuckDbFailed.ts"
-import { RunId, type ExecutionId } from "../service/Ids.ts"
-import { FailedGate } from "../ledger/RunFacts.ts"
-import type { DeliveredFeatures, EngineSaid, FailedModel, LeftOutBody } from "../ledger/RunFacts.ts"
-import type { MisfitCount, OtherRecords, RejectedCount, StaleData } from "../ledger/RunFacts.ts"
+import { RunId } from "../service/Ids.ts"
+import { FailedGate, type RunPublished } from "../ledger/RunFacts.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 
 /** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
@@ -19,10 +17,7 @@ export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishF
   isLedger: Schema.optionalKey(Schema.Boolean),
 }) {}
 
-/**
- * The version did not pass the gates of its job and is kept aside: what was current still is. There are no
- * receipts, so nothing may be deleted at the service on the strength of it.
- */
+/** The version did not pass the gates of its job and is kept aside. Without receipts, nothing is deleted. */
 export class PublicationHeld extends Schema.TaggedError<PublicationHeld>()("PublicationHeld", {
   run_id: RunId,
   /** Relative to the output folder. */
@@ -43,54 +38,25 @@ export const inDatabase = <A, E, R>(work: Effect.Effect<A, E, R>) =>
 export const ledgerFailed = ({ message, damaged = false }: LedgerFailed) =>
   new PublishFailed({ message: `the ledger: ${message}`, damaged, isLedger: true })
 
-/** What one run brought into a version. */
-export interface Brought {
-  /**
-   * Executions whose bodies were read back from disk, hashed and are in the tables; `whole` if those bodies
-   * alone prove that everything counted is here.
-   */
-  readonly receipts: ReadonlyArray<{
-    readonly execution_id: ExecutionId
-    readonly landed_sha256: string
-    readonly whole: boolean
-  }>
-  /** Landed bodies that are not in the tables, because they could not be used. */
-  readonly left_out: ReadonlyArray<LeftOutBody>
-  /** Tasks that did not succeed, with the features that a rerun need not ask for again. */
-  readonly delivered: ReadonlyArray<DeliveredFeatures>
-  /** What the catalogue says about the run's engines, as it is in the tables. */
-  readonly engines?: ReadonlyArray<EngineSaid>
-  /** Values of this run that did not fit their columns, and its rejected records. */
-  readonly misfits: ReadonlyArray<MisfitCount>
-  readonly rejected: ReadonlyArray<RejectedCount>
-  /** Its records of families without a schema. */
-  readonly other: OtherRecords
-}
+type Fact = typeof RunPublished.Type
 
-export type Released = Brought & { readonly run_id: RunId }
+/** What one run brought into a version: of `receipts`, bodies that were read back from disk and hashed. */
+export type Brought = Pick<Fact, "engines"> &
+  Required<Pick<Fact, "left_out" | "delivered" | "misfits" | "rejected" | "other">> & {
+    readonly receipts: ReadonlyArray<Required<Fact["receipts"][number]>>
+  }
 
-export interface Published extends Brought {
-  readonly version: number
-  /** Rows of this run in each table, by table name. */
-  readonly rows: Readonly<Record<string, number>>
-  /** Earlier runs with missing or changed files: the version does not contain all of their rows. */
-  readonly without?: ReadonlyArray<string>
-  /** Earlier runs whose missing or changed files were written again, with all of their rows. */
-  readonly restored?: ReadonlyArray<string>
-  /** Values of earlier runs that do not fit a type that has changed since. */
-  readonly unfit?: ReadonlyArray<MisfitCount>
-  /** Tables whose record schema is in no folder any more; the kept one was used. */
-  readonly gone?: ReadonlyArray<string>
-  /** Tables of lists that the record schema of the run before had, and that this one has not. */
-  readonly lists?: ReadonlyArray<string>
-  /** Sessions of this run that the tables have for another customer, too. */
-  readonly shared_sessions?: number
-  readonly models?: ReadonlyArray<FailedModel>
-  /** Data that is older than the job allows; absent if there is none. */
-  readonly stale?: StaleData
-  /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */
-  readonly released?: ReadonlyArray<Released>
-}
+export type Released = Brought & Pick<Fact, "run_id">
+
+export type Published = Brought &
+  Pick<Fact, "version" | "without" | "restored" | "unfit" | "gone" | "lists" | "models" | "stale"> & {
+    /** Sessions of this run that the tables have for another customer, too. */
+    readonly shared_sessions?: number
+    /** Rows of this run in each table, by table name. */
+    readonly rows: Readonly<Record<string, number>>
+    /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */
+    readonly released?: ReadonlyArray<Released>
+  }
 
 /** What became of a version of a run that goes on. */
 export type Interim =
@@ -108,22 +74,15 @@ export class Publisher extends Context.Service<
   Publisher,
   {
     /**
-     * Derives all tables of one run again from ledger and landing, verifies them, and publishes a new
-     * version, unless a gate of the job holds it back.
+     * Derives all tables of one run again, verifies them, and publishes a version, unless a gate holds it.
      */
     readonly publish: (run_id: RunId) => Effect.Effect<Published, PublishFailed | PublicationHeld>
-    /**
-     * While the run goes on: a version with those of these tasks that are settled. It gives no receipts, and
-     * the run is published again when it is over.
-     */
+    /** While the run goes on: a version with those of these tasks that are settled. It gives no receipts. */
     readonly publishInterim: (
       run_id: RunId,
       over: ReadonlySet<string>,
     ) => Effect.Effect<Interim, PublishFailed>
-    /**
-     * After the deletions: publishes `runs`, `tasks`, `executions`, `deletions` and `coverage` of a run
-     * again.
-     */
+    /** After the deletions: publishes the outcome tables of a run again. */
     readonly publishOutcome: (run_id: RunId) => Effect.Effect<void, PublishFailed>
   }
 >()("nightjar/publishing/Publisher") {}

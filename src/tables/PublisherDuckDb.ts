@@ -1,7 +1,6 @@
 /**
- * Publishes a run as Parquet files and as one DuckDB file: derived from ledger and landing, compared with
- * the counts of what was found, put into place as a whole (`Commit.ts`). The publisher holds the output
- * folder's lock; readers need none.
+ * Publishes a run as Parquet files and as one DuckDB file, put into place as a whole (`Commit.ts`). The
+ * publisher holds the output folder's lock; readers need none.
  */
 import { Context, Effect, Layer, Semaphore, Struct, type FileSystem } from "effect"
 import type { RunId } from "../service/Ids.ts"
@@ -173,10 +172,9 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
   if (told === "publish") yield* publishRun(store, run_id, memory)
 })
 
-// A version of a run that goes on: the tasks that are over, whole, beside everything published before. It
-// becomes current by the same rename as every version, gives no receipts and is not kept: nothing is deleted
-// or put back on the strength of it, and the run's own publication takes its place. If anything is in its
-// way, what was current stays.
+// A version of a run that goes on: the tasks that are over, beside everything published before. It gives no
+// receipts and is not kept: nothing is deleted or put back on the strength of it. If anything is in its way,
+// what was current stays.
 
 const gatesNamed = 3
 const refused = (message: string): Interim => ({ _tag: "Refused", message })
@@ -241,8 +239,8 @@ const spaceOf = ({ root, database }: Layout, run_id: RunId): Space => {
 }
 
 /**
- * Takes out of the tables what was published of a run while it went on: a gate holds the whole run back, or
- * its files are gone. Returns false if nothing was.
+ * Takes out what was published of a run while it went on: a gate holds the whole run back, or its files are
+ * gone. Returns false if nothing was.
  */
 export const withdrawInterim = Effect.fn("Publishing.withdrawInterim")(function* (
   store: Store,

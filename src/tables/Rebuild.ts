@@ -1,9 +1,8 @@
 /**
- * Derives the tables of every published run again from its landed bodies, with the record schemas of today,
- * and publishes all of them as one new version; or only says what that would change. A run whose bodies
- * cannot be read, or that a gate holds back, keeps its tables as they are. No gate is asked: a person has
- * asked for it, and nothing is deleted at the service because of it. If the pseudonyms change, no row may
- * stay: runs that cannot be derived are left out, once a person says so, or nothing is published.
+ * Derives the tables of every published run again, with the record schemas of today, as one new version; or
+ * only says what that would change. A run whose bodies cannot be read, or that a gate holds back, keeps its
+ * tables. No gate is asked: a person asked for it. If the pseudonyms change, no row may stay: runs that
+ * cannot be derived are left out, once a person says so, or nothing is published.
  */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
@@ -11,7 +10,6 @@ import { Effect } from "effect"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
-import type { FailedModel } from "../ledger/RunFacts.ts"
 import type { RunId } from "../service/Ids.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { parquetRows } from "./FileColumns.ts"
@@ -85,27 +83,11 @@ const differences = Effect.fnUntraced(function* (connection: Connection, old: st
   return { added: Number(row?.["added"]), gone: Number(row?.["gone"]) }
 })
 
-export interface Rebuilt {
-  /** The version with the tables; undefined if nothing was published. */
-  readonly version: number | undefined
-  readonly runs: number
-  readonly changes: ReadonlyArray<RowChange & { readonly run_id: string }>
-  /** Runs that keep their tables, and why. */
-  readonly kept: ReadonlyArray<{
-    readonly run_id: string
-    readonly reason: string
-    /** Its bodies were removed by age: nobody has to act. */
-    readonly pruned: boolean
-  }>
-  /**
-   * Runs that cannot be derived with other pseudonyms than their rows have now: left out of the version, or
-   * why there is none.
-   */
-  readonly left_out: ReadonlyArray<{ readonly run_id: string; readonly reason: string }>
-  /** Runs that the ledger does not know and of which nothing is landed: taken out of the tables. */
-  readonly unknown: ReadonlyArray<string>
-  /** Models of jobs that could not be made with the tables as they are now. */
-  readonly models: ReadonlyArray<FailedModel>
+/** A run that keeps its tables, or is left out; `pruned`: its bodies are gone by age, nobody has to act. */
+interface Underived {
+  readonly run_id: string
+  readonly reason: string
+  readonly pruned: boolean
 }
 
 /** `leavesOut`: a version with other pseudonyms may lack runs that cannot be derived with them. */
@@ -141,8 +123,9 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
     }),
   )
   if (version !== undefined && store.pseudonyms === undefined) yield* dropKeyPlaces(store)
-  return { version, ...told, models: built.models } satisfies Rebuilt as Rebuilt
+  return { version, ...told, models: built.models }
 })
+export type Rebuilt = Effect.Success<ReturnType<typeof rebuild>>
 
 /** All runs that the ledger calls published, oldest first; a run without a readable body stays as it is. */
 const deriveAll = Effect.fnUntraced(function* (
@@ -156,7 +139,7 @@ const deriveAll = Effect.fnUntraced(function* (
   const isOther = current.version > 0 && !isSamePolicy(current.pseudonyms, policy)
   const runs: Record<string, Manifest["runs"][string]> = isOther ? {} : { ...base }
   const unheard = "the ledger does not know it, and `nightjar explain ledger-older` says how to go on"
-  const kept = landed.map((run_id): Rebuilt["kept"][number] => ({ run_id, reason: unheard, pruned: false }))
+  const kept = landed.map((run_id): Underived => ({ run_id, reason: unheard, pruned: false }))
   const ledger = yield* Ledger
   const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   for (const { run_id, isHeld } of yield* publishedRuns) {
@@ -168,7 +151,8 @@ const deriveAll = Effect.fnUntraced(function* (
     if (staged === undefined) kept.push({ run_id, reason, pruned: pruned.has(run_id) })
     else runs[run_id] = { ...staged.entry, schemas }
   }
-  const left_out: Array<Rebuilt["left_out"][number]> = []
+  // For lack of rows with the pseudonyms of the version; or why there is none.
+  const left_out: Array<Omit<Underived, "pruned">> = []
   for (const [run_id, run] of isOther ? Object.entries(base) : []) {
     // What was published of a run that goes on is published again at its end.
     if (runs[run_id] !== undefined || run.interim === true) continue
@@ -179,8 +163,8 @@ const deriveAll = Effect.fnUntraced(function* (
 })
 
 /**
- * Published runs whose beginning is not in the ledger. Those whose bodies a person has moved away nobody can
- * derive, and the next run may have their name: they leave the tables.
+ * Published runs that the ledger does not know. Those that are not landed either nobody can derive, and the
+ * next run may have their name: they leave the tables.
  */
 const unknownRuns = Effect.fnUntraced(function* ({ layout: { root } }: Store, { runs }: Manifest) {
   const ledger = yield* Ledger
@@ -217,7 +201,7 @@ const changesOf = Effect.fnUntraced(function* (
   { runs, unknown }: { readonly runs: Manifest["runs"]; readonly unknown: ReadonlyArray<string> },
 ) {
   const gaps = new Set((yield* gapsOf(store, filesOf(base), false)).map(({ path }) => path))
-  const changes: Array<Rebuilt["changes"][number]> = []
+  const changes: Array<RowChange & { readonly run_id: string }> = []
   const gone = unknown.map((run_id) => ({ run_id, files: [] }))
   for (const { run_id, files } of [...gone, ...derivedIn(runs, own)]) {
     const before = (base.runs[run_id]?.files ?? []).filter(({ path }) => !gaps.has(path))

@@ -1,21 +1,19 @@
 /**
- * How records are kept in the database: each content once, in schema `store`, with the time for which it was
- * true. `main` (what is true now), `history` (every version) and `nights` (what each run read) are views of
- * that, so they cannot disagree. `Step.ts` adds a run to it. A scope is what one answer covers: customer,
- * engine (or a session that was only read), product and sub_family. A version is one content of one record,
- * a reading one scope in one session of one run: what is no content (`extra`, say) is the newest one's.
+ * How records are kept: each content once, in schema `store`, with the time for which it was true. `main`,
+ * `history` and `nights` are views of that, so they cannot disagree. A scope is what one answer covers:
+ * customer, engine (or session), product and sub_family; a version one content of one record; a reading one
+ * scope in one session of one run. What is no content (`extra`, say) is as it was read last.
  */
 import { identifier } from "../base/DuckDbFailed.ts"
-import { column, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
+import { own, required, text, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
 import { isColumnName, type RecordFamily } from "../records/RecordSchema.ts"
-import { childTable, familyTable, otherRecordsTable, product, readBy } from "../records/RecordTables.ts"
-import { subFamily } from "../records/RecordTables.ts"
+import { childTable, familyTable, otherRecordsTable, position } from "../records/RecordTables.ts"
+import { product, readBy, recordId, recordKey, subFamily } from "../records/RecordTables.ts"
 import { customer, engine } from "./SystemTables.ts"
 
 /** A table, or a view, as it can be read: of which schema, with a comment for it and for each column. */
 export interface Relation extends TableSpec {
   readonly schema: "main" | "history" | "nights"
-  readonly key: ReadonlyArray<string>
   /** A query with exactly these columns. */
   readonly sql: string
 }
@@ -237,34 +235,30 @@ export const storeTables = (tables: ReadonlyArray<KeptTable>): ReadonlyArray<Sto
   ...tables.flatMap(keptAs),
 ]
 
-const recordId = required(
-  "record_id",
-  "VARCHAR",
-  "record_id",
-  "The record: the same over nights while its business key is, or its content if it has no key.",
-)
 const uniqueRecordId: ColumnSpec = {
   ...recordId,
   comment: `Unique in this table. ${recordId.comment}`,
 }
 const contentId = required(
-  "content_id",
-  "VARCHAR",
-  "content_id",
-  "Hash of the row's and its lists' own columns without times of fetching: equal for equal content.",
+  text(
+    "content_id",
+    "content_id",
+    "Hash of the row's and its lists' own columns without times of fetching: equal for equal content.",
+  ),
 )
 /** What a rerun of an older night reads is true when it begins. */
 export const orLaterDate = "if a run of a later date had begun before, that later date"
-const validFrom = required("valid_from", "DATE", "own", "Since when the record has had this content.")
-const asOf = required("as_of", "DATE", "own", `Date of the newest run that confirmed it; ${orLaterDate}.`)
-const ageDays = column("age_days", "INTEGER", "own", "Days from `as_of` to today.")
+const validFrom = required(own("valid_from", "DATE", "Since when the record has had this content."))
+const asOf = required(own("as_of", "DATE", `Date of the newest run that confirmed it; ${orLaterDate}.`))
+const ageDays = own("age_days", "INTEGER", "Days from `as_of` to today.")
 const sinceSequence = required(
-  "since_sequence",
-  "BIGINT",
-  "own",
-  "`sequence` in ops.runs of the run that brought this content; with record_id, the key of the version.",
+  own(
+    "since_sequence",
+    "BIGINT",
+    "`sequence` in ops.runs of the run that brought this content; with record_id, the key of the version.",
+  ),
 )
-const validTo = column("valid_to", "DATE", "own", "Until when, exclusive; NULL while it is current.")
+const validTo = own("valid_to", "DATE", "Until when, exclusive; NULL while it is current.")
 const endedBy = text(
   "ended_by",
   "own",
@@ -276,7 +270,6 @@ const execution = text(
   "clear",
   "The execution that brought this content; NULL if a session was read.",
 )
-const position = required("position", "INTEGER", "own", "Position in the record's list, from 0.")
 
 /** A column of a view, and what is in it, in SQL. */
 type Cell = readonly [spec: ColumnSpec, sql: string]
@@ -304,7 +297,6 @@ const keyText = ({ key }: KeptTable): string =>
     ? " No business key."
     : ` Business key of a customer, engine and sub_family: ${key.join(", ")}.`
 
-const nightKey = ["run_id", "task_id", "session_id", "record_id"]
 const schemas = ["main", "history", "nights"] as const
 
 /** What a view holds, for its comment, and its cells. */
@@ -322,7 +314,7 @@ const relationsOf = (
   const rows = {
     main: [["record_id"], `${kept}${items} WHERE v._until_seq IS NULL`],
     history: [versionKey, `${kept}${items} WHERE v.valid_from IS NOT NULL`],
-    nights: [nightKey, `${readings(table.name)} JOIN ${kept} ON v._version = n._version${items}`],
+    nights: [recordKey, `${readings(table.name)} JOIN ${kept} ON v._version = n._version${items}`],
   } as const
   return schemas.map((schema) => {
     const [[what, cells], [ofRecord, source]] = [views[schema], rows[schema]]
@@ -390,11 +382,9 @@ export const recordRelations = (tables: ReadonlyArray<KeptTable>): ReadonlyArray
 export const namesOf = (columns: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<string> =>
   columns.map(({ name }) => name)
 
-/** These columns as members of a struct. */
 const packed = (alias: string, columns: ReadonlyArray<string>): ReadonlyArray<string> =>
   columns.map((name) => `${identifier(name)} := ${alias}.${identifier(name)}`)
 
-/** What is compared of a record and of its lists. */
 export type Compared = "columns" | "rest"
 
 /** Each list of a record as a cell, to be compared with another's: `rows` is where its items are. */

@@ -1,8 +1,7 @@
 /**
- * Repairs a published folder as far as possible: finishes what was cut off, rebuilds a lost manifest from
- * the files, derives a run again from its landed bodies if its files are missing or changed, or takes its
- * rows from a database if those are gone by age, rebuilds the database from the files. What only a backup
- * can restore is named. Makes no call to the service.
+ * Repairs a published folder as far as possible: finishes what was cut off, derives a run again if its files
+ * are lost, or takes its rows from a database if its bodies are gone by age, builds the database again. What
+ * only a backup can restore is named. Makes no call to the service.
  */
 import { existsSync } from "node:fs"
 import { join } from "node:path"
@@ -16,7 +15,7 @@ import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { newestDerived } from "./KeptVersions.ts"
-import { fileStep, filesOf, gapsOf, readManifest } from "./Manifest.ts"
+import { fileStep, filesOf, gapsOf, publishedIn, readManifest } from "./Manifest.ts"
 import type { Manifest, Store } from "./Manifest.ts"
 import { parquetGaps } from "./ParquetViews.ts"
 import { withdrawInterim, publishRun } from "./PublisherDuckDb.ts"
@@ -27,30 +26,23 @@ import { clearBuild } from "./Standing.ts"
 import { damagedHelpers, databaseProblems, keptDatabase } from "./Verify.ts"
 import { change, type Standing } from "./Version.ts"
 
-/** What was done and to what, and what could not be done. */
-export interface Repaired {
-  readonly done: ReadonlyArray<string>
-  readonly left: ReadonlyArray<string>
-}
-
+/** Returns what was done and to what, and what could not be done. */
 export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
   const done: Array<string> = []
   const left: Array<string> = []
-  const { layout } = store
   const ledger = yield* Ledger
   const damage = yield* ledger.problems
   // Nothing is derived from facts that were changed.
   if (damage.length > 0) return yield* new LedgerFailed({ message: damage.join("; "), damaged: true })
   done.push(...(yield* recovered(store)))
-  const stands = yield* fileStep(() => readManifest(layout.manifest))
+  const stands = yield* publishedIn(store)
   for (const run_id of yield* restoredRuns(store))
     done.push(`${run_id}: its lost files were written again with their rows in the database`)
   for (const run_id of yield* brokenInterims(store)) {
     yield* withdrawInterim(store, run_id)
     done.push(`${run_id}: taken out of the tables, since files of it were gone: \`nightjar run\` resumes it`)
   }
-  const standing = yield* fileStep(() => readManifest(layout.manifest))
-  const newest = standing && newestDerived(store, standing)
+  const newest = newestDerived(store, yield* publishedIn(store))
   for (const { run_id, isHeld } of yield* runsToDerive(store, newest)) {
     if (isHeld) {
       left.push(`${run_id}: its tables are not derived again: ${heldText}`)
@@ -61,24 +53,23 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
       done.push(`${run_id}: its tables were derived again from landing/${run_id}`)
     else left.push(`${run_id}: its tables cannot be derived again: ${derived.failure.message}`)
   }
-  const isForward = (yield* fileStep(() => readManifest(layout.manifest)))?.returned === undefined
-  if (stands?.returned !== undefined && isForward)
+  if (stands.returned !== undefined && (yield* publishedIn(store)).returned === undefined)
     done.push("tables: the newest version is published again, which ends the rollback")
   if (yield* buildAgain(store)) done.push(builtAgain)
   done.push(...(yield* parquetAgain(store)))
   done.push(...(yield* helpersAgain(store)))
-  return { done, left } satisfies Repaired as Repaired
+  return { done, left }
 })
 
 const parquetAgain = Effect.fnUntraced(function* (store: Store) {
-  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
-  const gaps = manifest === undefined ? [] : yield* parquetGaps(store, manifest, true)
+  const manifest = yield* publishedIn(store)
+  const gaps = yield* parquetGaps(store, manifest, true)
   if (gaps.length === 0) return []
   const anew = { told: undefined, isInstead: true, isParquetAnew: true }
   yield* change(store, ({ current }) => Effect.succeed({ ...anew, next: current }))
   const paths = gaps.map(({ path }) => path)
   return [
-    `${manifest?.parquet?.holds.join(", ")}: written again from nightjar.duckdb, ` +
+    `${manifest.parquet?.holds.join(", ")}: written again from nightjar.duckdb, ` +
       `because not everything was as published: ${listed(paths, namedMax)}`,
   ]
 })
@@ -122,8 +113,8 @@ const recovered = Effect.fnUntraced(function* (store: Store) {
 
 /** Runs that were published while they went on, and lack a file since: only their end derives them again. */
 const brokenInterims = Effect.fnUntraced(function* (store: Store) {
-  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
-  const interims = Object.entries(manifest?.runs ?? {}).filter(([, { interim }]) => interim === true)
+  const { runs } = yield* publishedIn(store)
+  const interims = Object.entries(runs).filter(([, { interim }]) => interim === true)
   const broken: Array<RunId> = []
   for (const [run_id, { files }] of interims)
     if ((yield* gapsOf(store, files)).length > 0) broken.push(RunId.make(run_id))
@@ -136,8 +127,8 @@ const brokenIn = (store: Store, manifest: Manifest) =>
 
 /** Before anything is derived: a version built without lost files has a database without their rows. */
 const restoredRuns = Effect.fnUntraced(function* (store: Store) {
-  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
-  if (manifest === undefined || manifest.returned !== undefined) return []
+  const manifest = yield* publishedIn(store)
+  if (manifest.returned !== undefined) return []
   const ledger = yield* Ledger
   const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   if (pruned.size === 0) return []
@@ -149,13 +140,13 @@ const restoredRuns = Effect.fnUntraced(function* (store: Store) {
 })
 
 /** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */
-const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest | undefined) {
-  const broken = manifest === undefined ? new Set<string>() : yield* brokenIn(store, manifest)
+const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest) {
+  const broken = yield* brokenIn(store, manifest)
   return (yield* publishedRuns).filter(({ run_id }) => {
-    const known = manifest?.runs[run_id]
+    const known = manifest.runs[run_id]
     const isWhole =
       known !== undefined &&
-      !isOfOtherSchemas(known, manifest?.schemas) &&
+      !isOfOtherSchemas(known, manifest.schemas) &&
       !known.files.some(({ path }) => broken.has(path))
     return !isWhole
   })
@@ -163,9 +154,8 @@ const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manife
 
 /** True if the database did not contain what the files contain. */
 const buildAgain = Effect.fnUntraced(function* (store: Store) {
-  const { layout } = store
-  const manifest = yield* fileStep(() => readManifest(layout.manifest))
-  if (manifest === undefined) return false
+  const manifest = yield* publishedIn(store)
+  if (manifest.version === 0) return false
   const gaps = yield* gapsOf(store, filesOf(manifest), false)
   const found = yield* Effect.result(databaseProblems(store, manifest, new Map()))
   const problems = found._tag === "Success" ? found.success : []

@@ -1,8 +1,7 @@
 /**
- * Lost Parquet files of earlier runs, written again from a database that still has their rows: the published
- * one, or the newest that is kept, if it is the very file that was put into place with its version. Landing
- * may be gone by age, so these rows may be nowhere else. Rows that were brought to another schema since are
- * not those of the file, which stays lost then.
+ * Lost Parquet files of earlier runs, written again from a database that has their rows: the published or the
+ * kept one, if it is the file that was put into place with its version. Landing may be gone by age. Rows that
+ * were brought to another schema since are not those of the file, which stays lost then.
  */
 import { join } from "node:path"
 import { Effect } from "effect"

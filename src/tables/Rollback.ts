@@ -1,7 +1,7 @@
 /**
- * Puts the tables of an earlier version back, as a new version that says so. The version that it replaces is
- * kept and nothing is derived or deleted: the next publication continues from that one. No deletion at the
- * service depends on what is published here, because every deletion follows a publication of its run.
+ * Puts the tables of an earlier version back, as a new version that says so. The one that it replaces is
+ * kept: the next publication continues from it. No deletion depends on what is published here, because every
+ * deletion follows a publication of its run.
  */
 import { Effect } from "effect"
 import { placeOf } from "./DataDictionary.ts"

@@ -1,7 +1,6 @@
 /**
- * What ledger and landing say about one run: its state, the newest state body of each execution and the
- * newest results body of each session. Facts are read first, so that every body a fact refers to must be
- * there; a missing one is damage, and damage is never published over.
+ * What ledger and landing say about one run. Facts are read first, so that every body a fact refers to must
+ * be there; a missing one is damage, and damage is never published over.
  */
 import { Effect } from "effect"
 import type { ExecutionId, RunId, SessionId } from "../service/Ids.ts"
@@ -14,7 +13,7 @@ import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { EngineSaid } from "../ledger/RunFacts.ts"
 import { ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { engineFields } from "./SystemTables.ts"
-import { isObject } from "./ExecutionRows.ts"
+import { isObject } from "../records/ExactNumber.ts"
 
 /**
  * A session of a task; `bodies` are the newest of each endpoint that was read, in the order of the run's
@@ -158,10 +157,6 @@ const plannedOnly = ({ planned, planned_at }: TaskState): TaskState => ({
   attemptsBefore: 0,
 })
 
-/** Why a run cannot be derived again, although nothing is damaged. */
-export const prunedText = (at: number): string =>
-  `its landed bodies were pruned on ${new Date(at).toISOString().slice(0, 10)}`
-
 export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const landing = yield* Landing
@@ -170,7 +165,10 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
   if (state === undefined) return yield* failed({ message: `the ledger has no run ${run_id}` })
   const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   const prunedAt = pruned.get(run_id)
-  if (prunedAt !== undefined) return yield* failed({ message: prunedText(prunedAt) })
+  if (prunedAt !== undefined) {
+    const date = new Date(prunedAt).toISOString().slice(0, 10)
+    return yield* failed({ message: `its landed bodies were pruned on ${date}` })
+  }
   const frames = yield* landing
     .list(run_id)
     .pipe(Effect.mapError(({ path, message }) => failed({ message: `${path}: ${message}` })))

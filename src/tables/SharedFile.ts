@@ -1,7 +1,7 @@
 /**
  * Parquet files that several runs share. One is written of files that exist, and compared with them before
- * anything names it: the same columns, and for each run as many rows and the same ones. The rows are in the
- * order of date and run, and of a run as they were. `Instead` says which runs have their rows in it since.
+ * anything names it: the same columns, and for each run the same rows. `Instead` says which runs have theirs
+ * in it.
  */
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -15,9 +15,8 @@ import type { ManifestFile, Manifest, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed, databaseFailed } from "./Publisher.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 
-// Which files of a month become one: pure. A month is taken as a whole once its last day is old enough, so
-// that its files are written again once. Runs whose rows were derived with different texts of a schema stay
-// apart, and so does what is large already: only many small files cost more than what they hold.
+// Which files of a month become one: pure. A month is taken as a whole once it is old enough, so that its
+// files are written again once. Runs of different schemas stay apart, and so does what is large already.
 
 /** The rows that a run has in a file. */
 export interface RunPart {

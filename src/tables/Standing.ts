@@ -1,7 +1,6 @@
 /**
- * What is still intact of what was published. If a file of an earlier run is missing or changed, later runs
- * must still be published: the file is restored (`RestoreFiles.ts`), or else left out and reported. A lost
- * manifest is rebuilt from the files themselves.
+ * What is still intact of what was published: later runs must be published even if a file of an earlier one
+ * is lost, which is restored (`RestoreFiles.ts`) or left out. A lost manifest is read off the files.
  */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"

@@ -33,8 +33,7 @@ const readIn = (alias: string, table: KeptTable): string =>
 
 /**
  * `step_inc`: what came, by scope and reading, without its cells, of which most are known; `step_same`: which
- * open version each is, by its hash. `step_left` is on its own: how few they are has to be known when their
- * cells are looked for.
+ * open version each is, by its hash. `step_left` is on its own, so that its few cells alone are looked for.
  */
 const matchSql = ({ table, index }: Stepping): string => {
   const own = ofReading(table).map(({ name, type }) =>

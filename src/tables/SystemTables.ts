@@ -3,54 +3,39 @@
  * executions and what they said, deletions, coverage, and those about sessions. Names and order are the
  * contract's; columns may be added, never dropped.
  */
-import { column, required, text, time, type ColumnSpec, type TableSpec } from "../records/Columns.ts"
+import { column, own, repeating, required, text, time } from "../records/Columns.ts"
+import type { ColumnSpec, TableSpec } from "../records/Columns.ts"
 import { actors, outcomes } from "../service/EndTable.ts"
 
-// What the system tables have in common: the columns that name run, task, execution, session, customer and
-// engine, and the key that every table declares in its comment.
-
-/** The columns of `key` identify a row; none of them repeats together. */
-export interface SystemTable extends TableSpec {
-  readonly key: ReadonlyArray<string>
-}
-
-const runDate = required("run_date", "DATE", "own", "The date of the run in the job's time zone.")
-const task = required(
-  "task_id",
-  "VARCHAR",
-  "task",
-  "The task within the run: customer and engine, or session.",
-)
+const runDate = required(own("run_date", "DATE", "The date of the run in the job's time zone."))
+const task = required(text("task_id", "task", "The task within the run: customer and engine, or session."))
 const execution = text("execution_id", "clear", "The remote execution.")
 const session = text("session_id", "session", "The flow session that holds the results.")
 export const customer = text("customer_id", "customer_id", "The customer's id in the job.")
-export const engine: ColumnSpec = {
-  ...text("engine_reference", "own", "The engine; NULL for a session that was only read."),
-  repeats: true,
-}
-const position = required("position", "INTEGER", "own", "Position in the list, from 0.")
+export const engine: ColumnSpec = repeating(
+  text("engine_reference", "own", "The engine; NULL for a session that was only read."),
+)
+const position = required(own("position", "INTEGER", "Position in the list, from 0."))
 const extra = column("extra", "JSON", "withheld", "Fields that have no column; NULL if there are none.")
-/** A column of ours that may be NULL. */
-const own = (name: string, type: ColumnSpec["type"], comment: string): ColumnSpec =>
-  column(name, type, "own", comment)
 
 /** A column with no other values: they are ours, and a new one is a change of the program. */
 const oneOf = (spec: ColumnSpec, values: ReadonlyArray<string>): ColumnSpec => ({ ...spec, values })
 export const actor = oneOf(
-  required("who_acts", "VARCHAR", "own", "Who has to act: nobody, customer, engineer or service."),
+  required(text("who_acts", "own", "Who has to act: nobody, customer, engineer or service.")),
   actors,
 )
 export const outcome = oneOf(
-  required("outcome", "VARCHAR", "own", "succeeded, partial, failed, skipped or unfinished."),
+  required(text("outcome", "own", "succeeded, partial, failed, skipped or unfinished.")),
   outcomes,
 )
 
 const runStatus = oneOf(
   required(
-    "status",
-    "VARCHAR",
-    "own",
-    "running; finished; unfinished: ended with unfinished tasks, or something left at the service.",
+    text(
+      "status",
+      "own",
+      "running; finished; unfinished: ended with unfinished tasks, or something left at the service.",
+    ),
   ),
   ["running", "finished", "unfinished"],
 )
@@ -59,10 +44,7 @@ const deletionOutcome = oneOf(
   ["deleted", "gone", "pending"],
 )
 
-const run: ColumnSpec = {
-  ...required("run_id", "VARCHAR", "own", "The run that the row belongs to."),
-  repeats: true,
-}
+const run: ColumnSpec = repeating(required(text("run_id", "own", "The run that the row belongs to.")))
 
 /** Every table begins with its run and its date; `key` is what identifies a row within the run. */
 const table = (
@@ -70,7 +52,7 @@ const table = (
   comment: string,
   key: ReadonlyArray<string>,
   columns: ReadonlyArray<ColumnSpec>,
-): SystemTable => ({
+): TableSpec => ({
   name,
   comment,
   key: [run.name, ...key],
@@ -136,7 +118,7 @@ export const consentDocumentsTable = table(
   ["task_id", "session_id", "document_id"],
   [
     ...ofSession,
-    required("document_id", "VARCHAR", "clear", "Identifier of the document."),
+    required(text("document_id", "clear", "Identifier of the document.")),
     ...consentDocumentFields,
     extra,
   ],
@@ -198,25 +180,25 @@ export const documentsTable = table(
 )
 
 const counted = (name: string): ColumnSpec =>
-  required(name, "INTEGER", "own", `Number of tasks whose outcome is ${name}.`)
+  required(own(name, "INTEGER", `Number of tasks whose outcome is ${name}.`))
 
 export const runsTable = table(
   "runs",
   "One row per run of a job.",
   [],
   [
-    required("job", "VARCHAR", "own", "Name of the job."),
+    required(text("job", "own", "Name of the job.")),
     runDate,
-    required("started_at", "TIMESTAMPTZ", "own", "When the run began."),
+    required(time("started_at", "When the run began.")),
     time(
       "ended_at",
       "When the run ended; NULL while it is running or was interrupted. Only resuming a run moves it.",
     ),
     runStatus,
-    required("tasks", "INTEGER", "own", "Number of planned tasks."),
+    required(own("tasks", "INTEGER", "Number of planned tasks.")),
     ...outcomes.map(counted),
     own("exit_code", "INTEGER", "Exit code of the run; NULL until it ends."),
-    required("tool_version", "VARCHAR", "own", "Version of the program that began the run."),
+    required(text("tool_version", "own", "Version of the program that began the run.")),
     text("parent", "own", "The run that this run is a rerun of."),
     text("part", "own", "With which run a part of the job began; NULL for runs of its nights."),
     own("whole", "BOOLEAN", "Whether the run decides what its job asks for, once it is over."),
@@ -241,15 +223,16 @@ export const tasksTable = table(
     task,
     customer,
     engine,
-    required("features", "VARCHAR[]", "clear", "Features that were requested."),
+    required(column("features", "VARCHAR[]", "clear", "Features that were requested.")),
     outcome,
     text("reason", "clear", "The service's status_reason, or ours in the same spelling; NULL while open."),
     actor,
     required(
-      "attempts",
-      "INTEGER",
-      "own",
-      "Number of remote executions; a start that certainly created nothing does not count.",
+      own(
+        "attempts",
+        "INTEGER",
+        "Number of remote executions; a start that certainly created nothing does not count.",
+      ),
     ),
     { ...execution, comment: "The newest execution that was accepted." },
     session,
@@ -294,7 +277,7 @@ export const executionsTable = table(
   ["task_id", "attempt"],
   [
     task,
-    required("attempt", "INTEGER", "own", "Number of the attempt within the task, from 1."),
+    required(own("attempt", "INTEGER", "Number of the attempt within the task, from 1.")),
     text("worker", "own", "Host name and process id of who sent its start; NULL if an earlier version did."),
     ...stateColumns,
     time("deleted_at", "When the service said that the execution was deleted or gone."),
@@ -342,10 +325,7 @@ export const executionErrorsTable = table(
   ["execution_id", "kind", "position"],
   [
     ...ofExecution,
-    oneOf(required("kind", "VARCHAR", "own", "parameters or configurations."), [
-      "parameters",
-      "configurations",
-    ]),
+    oneOf(required(text("kind", "own", "parameters or configurations.")), ["parameters", "configurations"]),
     position,
     column("loc", "VARCHAR[]", "withheld", "Path of the refused field."),
     text("msg", "withheld", "What is wrong."),
@@ -360,7 +340,7 @@ export const productsCountTable = table(
   ["execution_id", "key"],
   [
     ...ofExecution,
-    required("key", "VARCHAR", "clear", "Key as the service writes it: <family>:<subtype>@<product>."),
+    required(text("key", "clear", "Key as the service writes it: <family>:<subtype>@<product>.")),
     text("family", "clear", "Family of the product; NULL if the key has another form."),
     text("subtype", "clear", "Subtype within the family; NULL if the key has another form."),
     text("product", "clear", "Product; NULL if the key has another form."),
@@ -448,7 +428,7 @@ export const engineDescriptionsTable = table(
   [engine, ...engineFields, time("read_at", "When the service was last asked before this row was written.")],
 )
 
-export const systemTables: ReadonlyArray<SystemTable> = [
+export const systemTables: ReadonlyArray<TableSpec> = [
   runsTable,
   tasksTable,
   executionsTable,
@@ -467,7 +447,7 @@ export const systemTables: ReadonlyArray<SystemTable> = [
 ]
 
 /** Those that deletions and the end of a run change. */
-export const outcomeTables: ReadonlyArray<SystemTable> = [
+export const outcomeTables: ReadonlyArray<TableSpec> = [
   runsTable,
   tasksTable,
   executionsTable,

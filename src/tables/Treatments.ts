@@ -90,9 +90,8 @@ export const columnTroubles = (
 }
 
 // Pseudonyms: a keyed hash of a value and its kind. Whoever lacks the key can neither find the value nor test
-// a guess; whoever has it finds the same pseudonym in every run, table and job. Nothing has to be stored for
-// that, so there is no list of who is who that could get lost, or that a removal would have to clean. `value`
-// is the kind of every chosen column, so that rows still join by what two columns have in common.
+// a guess; whoever has it finds the same one in every run and job, so there is no list of who is who that
+// could get lost. `value` is the kind of every chosen column, so that rows still join by it.
 
 export interface PseudonymKey {
   /** Tells keys apart without saying anything about them. */

@@ -1,7 +1,6 @@
 /**
- * Checks that landing, ledger, Parquet files and database agree, and names whatever does not: bodies that
- * changed, files with another hash, tables with another count, executions without a row, deletions without
- * a receipt or with fewer records landed than counted, unlisted files. Only reads.
+ * Checks that landing, ledger, Parquet files and database
+ * agree, and names whatever does not. Only reads.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
@@ -34,7 +33,7 @@ import type { Manifest, Layout, Store } from "./Manifest.ts"
 import { framesOf, loadPicture, type RunPicture } from "./RunPicture.ts"
 import { executionsTable } from "./SystemTables.ts"
 import { readBody, sourceOf } from "./DeriveSession.ts"
-import { isObject } from "./ExecutionRows.ts"
+import { isObject } from "../records/ExactNumber.ts"
 import { isFolderLocked } from "../base/FolderLock.ts"
 
 /** All problems, in the order of ledger, landing, files, database; none if everything agrees. */
@@ -338,9 +337,9 @@ export const databaseProblems = Effect.fnUntraced(
   ),
 )
 
-// A check of a folder in which a run may go on and publish meanwhile. What it finds is compared with what was
-// published before it began and after it: a finding counts if nothing was published in between, or if every
-// look has it. So a version that takes the place of another is no finding, and damage is still one.
+// A check of a folder in which a run may publish meanwhile: a finding counts if nothing was published in
+// between, or if every look has it. So a version that takes the place of another is no finding, and damage is
+// one.
 
 /** Publications follow each other after at least four times as long as one takes. */
 const looksMax = 5

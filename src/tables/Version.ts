@@ -1,7 +1,7 @@
 /**
  * How one version of the tables becomes the next: the only way that they change. An edit says whose runs it
- * starts from, what it puts in their place and what becomes of the version before; counting versions, the
- * database, gates, the commit and what is left after a failure are the same for all edits.
+ * starts from, what takes their place and what becomes of the version before; all else is the same for all
+ * edits.
  */
 import { Effect, Struct } from "effect"
 import type { DuckDb } from "../base/DuckDb.ts"
@@ -86,7 +86,7 @@ export const change = Effect.fn("Version.change")(function* <Told, Settled, E, R
     const settled = asked.settled === undefined ? undefined : yield* asked.settled
     const complete = built.next ?? whole
     const mayLink = !isAnew && asked.isParquetAnew !== true
-    const parquet = yield* parquetOf(own, { current, next: complete, built, isAnew: !mayLink })
+    const parquet = yield* parquetOf(own, { current, next: complete }, built, !mayLink)
     const named = { ...Struct.omit(complete, ["parquet"]), ...(parquet && { parquet }) }
     return { told, asked, built, failed, settled, next: yield* withDatabase(own, named, built) }
   })

@@ -4,9 +4,9 @@
  */
 import { families } from "../records/families.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
-import { flushFull, type Flushed } from "../../src/records/Flush.ts"
+import { flushAll, flushFull, type Flushed } from "../../src/records/Flush.ts"
 import { Normaliser } from "../../src/records/Normalise.ts"
-import { parquetBytes } from "../../src/records/Parquet.ts"
+import { parquetBytes } from "../../src/records/Flush.ts"
 import { parseBody } from "../../src/records/FindRecords.ts"
 import { median, type Benchmark } from "./Figure.ts"
 import { profile, resultsBody } from "./ProfileBodies.ts"
@@ -47,7 +47,7 @@ const normaliseAll = (families: ReadonlyArray<RecordFamily>, bodies: ReadonlyArr
     if (parsed._tag === "ReadableBody") normaliser.add(lineage(n), Reflect.get(Object(parsed.value), "data"))
     write(flushFull(normaliser.tables().values()))
   })
-  write(normaliser.flush())
+  write(flushAll(normaliser.tables().values()))
   return { perSecond: (bodies.length * 1_000) / (performance.now() - startedAt), rows }
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest"
 import { TableBuilder, column, required, type TableSpec } from "../../src/records/Columns.ts"
 import { encodeTexts, columnData, converter, dateCell, timestampCell } from "../../src/records/ColumnData.ts"
 import { decimalShape } from "../../src/records/ColumnData.ts"
-import { readBack } from "./families.ts"
+import { finished, readBack, rowsHeld } from "./families.ts"
 import { flushAll, flushFull, type Flushed } from "../../src/records/Flush.ts"
 import * as fc from "fast-check"
 import type { ColumnType } from "../../src/records/ColumnData.ts"
@@ -10,9 +10,18 @@ import { ExactNumber, decimalIdentity, exactNumber } from "../../src/records/Exa
 import { canonicalText } from "../../src/records/RecordIdentity.ts"
 import { readJson } from "../../src/service/ReadJson.ts"
 
-const specOf = (name: string, ...columns: TableSpec["columns"]): TableSpec => ({ name, comment: "", columns })
+const specOf = (name: string, ...columns: TableSpec["columns"]): TableSpec => ({
+  name,
+  comment: "",
+  key: [],
+  columns,
+})
 const text = column("text", "VARCHAR", "clear", "")
-const twoColumns = specOf("t", required("a", "INTEGER", "clear", ""), column("b", "VARCHAR", "clear", ""))
+const twoColumns = specOf(
+  "t",
+  required(column("a", "INTEGER", "clear", "")),
+  column("b", "VARCHAR", "clear", ""),
+)
 
 const everyType = specOf(
   "every_type",
@@ -62,9 +71,9 @@ describe("Arrow columns and Parquet", () => {
       [],
       "null",
     ])
-    expect(builder.rows).toBe(3)
-    const { rows, types, ranges, metadata } = await readBack(everyType, builder.finish())
-    expect(builder.rows).toBe(0)
+    expect(rowsHeld(builder)).toBe(3)
+    const { rows, types, ranges, metadata } = await readBack(everyType, finished(builder))
+    expect(rowsHeld(builder)).toBe(0)
     expect(types).toEqual({
       word: "VARCHAR",
       text: "VARCHAR",
@@ -123,12 +132,12 @@ describe("Arrow columns and Parquet", () => {
     const spec = specOf("t", text)
     const builder = new TableBuilder(spec)
     for (const text of ["ab\ud83d", "\ude00cd", "é", "plain"]) builder.append([text])
-    const { rows } = await readBack(spec, builder.finish())
+    const { rows } = await readBack(spec, finished(builder))
     expect(rows.map(({ text }) => text)).toEqual(["ab\ufffd", "\ufffdcd", "é", "plain"])
   })
 
   it("write an empty table that the database can read", async () => {
-    const { rows } = await readBack(everyType, new TableBuilder(everyType).finish())
+    const { rows } = await readBack(everyType, finished(new TableBuilder(everyType)))
     expect(rows).toEqual([])
   })
 
@@ -136,7 +145,7 @@ describe("Arrow columns and Parquet", () => {
     const rowOf = (cells: ReadonlyArray<never>) => () => {
       const builder = new TableBuilder(twoColumns)
       builder.append(cells)
-      builder.finish()
+      finished(builder)
     }
     expect(rowOf([1.5, "x"] as never)).toThrow("column a of type INTEGER got a number")
     expect(rowOf([1, 2] as never)).toThrow("column b of type VARCHAR got a number")
@@ -144,7 +153,7 @@ describe("Arrow columns and Parquet", () => {
     expect(rowOf([null, "x"] as never)).toThrow("t.a is required and got a NULL")
     const word = new TableBuilder(specOf("t", { ...twoColumns.columns[1]!, repeats: true }))
     word.append([7])
-    expect(() => word.finish()).toThrow("column b of type VARCHAR got a number")
+    expect(() => finished(word)).toThrow("column b of type VARCHAR got a number")
     expect(() => new TableBuilder(twoColumns).appendRow({ a: 1, c: 2 })).toThrow("t has no column c")
   })
 
@@ -152,7 +161,7 @@ describe("Arrow columns and Parquet", () => {
     const builder = new TableBuilder(twoColumns)
     builder.appendRow({ a: 1 })
     builder.appendRow({ b: "x", a: 2 })
-    const { rows } = await readBack(twoColumns, builder.finish())
+    const { rows } = await readBack(twoColumns, finished(builder))
     expect(rows).toEqual([
       { a: 1, b: null },
       { a: 2, b: "x" },
@@ -210,7 +219,12 @@ describe("the rows of a table", () => {
       ["large", 54_240],
     ])
     expect(seen.every((n, at) => n === at)).toBe(true)
-    expect([seen.length, large.rows, small.rows, [...flushAll([small, large])]]).toEqual([300_000, 0, 0, []])
+    expect([seen.length, rowsHeld(large), rowsHeld(small), [...flushAll([small, large])]]).toEqual([
+      300_000,
+      0,
+      0,
+      [],
+    ])
   })
 
   it("leave it sooner if their text is long, every row once and in order", () => {
@@ -249,7 +263,7 @@ describe("the rows of a table", () => {
     // 16 texts are more than 64 MiB.
     expect(told(flushFull(all))).toEqual([["b", 3]])
     expect(told(flushFull(all))).toEqual([])
-    expect([a.rows, b.rows, told(flushAll(all)).length]).toEqual([2, 0, 8])
+    expect([rowsHeld(a), rowsHeld(b), told(flushAll(all)).length]).toEqual([2, 0, 8])
   })
 
   it("come back from several batches with the words of each", async () => {
@@ -277,12 +291,12 @@ describe("rows that are taken back", () => {
   it("leave those before them, and the room that their text took", () => {
     const builder = texts("t")
     builder.append(["kept"])
-    const before = [builder.rows, builder.openUnits, builder.size]
+    const before = [rowsHeld(builder), builder.openUnits, builder.size]
     const takeBack = builder.mark()
     for (let n = 0; n < 3; n++) builder.append(["taken back"])
     takeBack()
-    expect([builder.rows, builder.openUnits, builder.size]).toEqual(before)
-    expect([...builder.finish().getChild("text")!]).toEqual(["kept"])
+    expect([rowsHeld(builder), builder.openUnits, builder.size]).toEqual(before)
+    expect([...finished(builder).getChild("text")!]).toEqual(["kept"])
   })
 })
 

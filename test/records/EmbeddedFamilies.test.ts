@@ -12,7 +12,7 @@ import { planResults, recordsPlanned } from "../../src/sandbox/executions/PlanRe
 import { retrievalData } from "../../src/sandbox/executions/Results.ts"
 import type { Retrieval } from "../../src/sandbox/state/ResultsPlan.ts"
 import { seeded } from "../../src/sandbox/state/Reading.ts"
-import { families, lineage, readingsFolder } from "./families.ts"
+import { families, flushOf, lineage, readingsFolder } from "./families.ts"
 
 const files = await Effect.runPromise(
   readRecordSchemas(readingsFolder).pipe(Effect.provide(NodeFileSystem.layer)),
@@ -120,7 +120,7 @@ describe("our own readings", () => {
         const keys = words.includes("records") ? [] : keysOf(data)
         expect(keys).toEqual([...new Set(keys)])
       }
-    const flushed = new Map(normaliser.flush().map(({ spec, rows, table }) => [spec.name, { rows, table }]))
+    const flushed = new Map(flushOf(normaliser).map(({ spec, rows, table }) => [spec.name, { rows, table }]))
     const empty = readings.flatMap((family) =>
       [family, ...family.children].flatMap(({ table, columns }) => {
         const held = flushed.get(table)
@@ -149,7 +149,7 @@ describe("our own readings", () => {
       1,
       ["accounts.balance", "accounts.opened_on", "account_holders.item"],
     ])
-    const tables = new Map(normaliser.flush().map(({ spec, table }) => [spec.name, table]))
+    const tables = new Map(flushOf(normaliser).map(({ spec, table }) => [spec.name, table]))
     const extraOf = (table: string): unknown => tables.get(table)?.getChild("extra")?.get(0)
     expect(["accounts", "account_holders"].map(extraOf)).toEqual([
       '{"number":7,"balance":{"amount":3},"opened_on":2001}',

@@ -5,9 +5,8 @@
  */
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { flowResultsSource } from "../../src/service/FlowResults.ts"
 import { Normaliser } from "../../src/records/Normalise.ts"
-import { degree, families, lineage, profile, readBack } from "./families.ts"
+import { addBody, degree, families, flushOf, profile, readBack } from "./families.ts"
 import { damaged, hostileBody, lossOf, rowsIn } from "./HostileBody.ts"
 
 const numRuns = Number(process.env["NIGHTJAR_FUZZ_RUNS"] ?? 100)
@@ -19,7 +18,7 @@ const balance = (normaliser: Normaliser, bytes: Uint8Array): void => {
 
 /** Every kept JSON text is one for the database too. */
 const expectReadable = async (normaliser: Normaliser): Promise<void> => {
-  for (const { spec, table, rows } of normaliser.flush()) {
+  for (const { spec, table, rows } of flushOf(normaliser)) {
     const json = spec.columns.filter(({ type }) => type === "JSON").map(({ name }) => name)
     if (json.length === 0) continue
     const checks = json.map(
@@ -47,11 +46,7 @@ describe("hostile bodies", () => {
     fc.assert(
       fc.property(damaged, (text) => {
         const normaliser = new Normaliser(families)
-        normaliser.addBody(
-          lineage,
-          flowResultsSource,
-          Buffer.from(`{"data":[${JSON.stringify(degree)},${text}]}`),
-        )
+        addBody(normaliser, Buffer.from(`{"data":[${JSON.stringify(degree)},${text}]}`))
         expect(rowsIn(normaliser, "higher_education")).toBeGreaterThanOrEqual(1)
       }),
       { numRuns },

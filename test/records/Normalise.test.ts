@@ -8,7 +8,7 @@ import { Normaliser, nothingBeside } from "../../src/records/Normalise.ts"
 import { otherRecordsOf } from "../../src/records/Misfits.ts"
 import { ownerOf } from "../../src/records/RecordIdentity.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
-import { degree, families, flushedRows, lineage, profile, readBack } from "./families.ts"
+import { addBody, degree, families, flushOf, flushedRows, lineage, profile, readBack } from "./families.ts"
 import { anId } from "../harness/Id.ts"
 
 const idPattern = /^[0-9a-f]{32}$/
@@ -17,7 +17,7 @@ const idPattern = /^[0-9a-f]{32}$/
 const rowsOf = async (data: unknown, table: string, of = families, query?: string) => {
   const normaliser = new Normaliser(of)
   normaliser.add(lineage, data)
-  const flushed = normaliser.flush().find(({ spec }) => spec.name === table)
+  const flushed = flushOf(normaliser).find(({ spec }) => spec.name === table)
   return flushed === undefined ? [] : (await readBack(flushed.spec, flushed.table, query)).rows
 }
 
@@ -51,9 +51,11 @@ describe("the normaliser", () => {
       data: Array.from({ length: records }, (_, n) => ({ product: "p", sub_family: "p:s", n, text })),
     })
     const add = (records: number, text = long) => {
+      const takeBack = normaliser.mark(undefined)
       try {
         return normaliser.add(lineage, body(records, text).data).other
       } catch (refused) {
+        takeBack()
         return refused instanceof BoundBroken ? refused.message : refused
       }
     }
@@ -111,7 +113,7 @@ describe("the normaliser", () => {
     const normaliser = new Normaliser(families)
     const body =
       '{"data":[{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z","n":9007199254740993}]}'
-    expect(normaliser.addBody(lineage, flowResultsSource, Buffer.from(body))).toEqual({
+    expect(addBody(normaliser, Buffer.from(body))).toEqual({
       records: 1,
       inTables: 0,
       other: 1,
@@ -125,7 +127,7 @@ describe("the normaliser", () => {
       otherBy: [{ product: "x", sub_family: "x:y", records: 1 }],
       tally: { bySubFamily: new Map([["x:y", 1]]), byProduct: new Map([["x", 1]]) },
     })
-    const { spec, table } = [...normaliser.flush()][0]!
+    const { spec, table } = [...flushOf(normaliser)][0]!
     expect(spec.name).toBe("other_records")
     expect((await readBack(spec, table)).rows).toEqual([
       {
@@ -331,7 +333,7 @@ describe("the normaliser", () => {
     const normaliser = new Normaliser(families)
     const exact = '"n":-12345678901234567890.50,"m":12345678901234567890,"list":[null,true,{"b":"ñ","a":1.5}]'
     const body = `{"data":[{"product":"x","sub_family":"x:y","fetch_date":"2026-11-20T00:00:00Z",${exact}}]}`
-    normaliser.addBody(lineage, flowResultsSource, Buffer.from(body))
+    addBody(normaliser, Buffer.from(body))
     normaliser.add(lineage, [degree, degree])
     const rows = flushedRows(normaliser)
     const idsIn = (table: string) =>
@@ -508,7 +510,7 @@ describe("the normaliser", () => {
       ["c:d", 1],
     ])
     expect([...second.byProduct]).toEqual([[degree.product, 1]])
-    const rows = new Map(normaliser.flush().map(({ spec, rows: count }) => [spec.name, count]))
+    const rows = new Map(flushOf(normaliser).map(({ spec, rows: count }) => [spec.name, count]))
     expect([rows.get("higher_education"), rows.get("other_records")]).toEqual([2, 2])
   })
 
@@ -531,7 +533,7 @@ describe("the normaliser", () => {
 
   it("keeps a body that cannot be read as one rejected row", () => {
     const normaliser = new Normaliser(families)
-    expect(normaliser.addBody(lineage, flowResultsSource, Buffer.from('{"data":['))).toEqual({
+    expect(addBody(normaliser, Buffer.from('{"data":['))).toEqual({
       ...nothingCounted,
       strays: 1,
       refusedFor: [{ table: null, count: 1 }],

@@ -5,10 +5,9 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import type { ColumnType } from "../../src/records/ColumnData.ts"
-import { flowResultsSource } from "../../src/service/FlowResults.ts"
 import { Normaliser } from "../../src/records/Normalise.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "../../src/records/RecordSchema.ts"
-import { families, flushedRows, lineage, readBack } from "./families.ts"
+import { addBody, families, flushOf, flushedRows, lineage, readBack } from "./families.ts"
 
 const numRuns = Number(process.env["NIGHTJAR_FUZZ_RUNS"] ?? 100)
 
@@ -218,14 +217,14 @@ describe("records generated from the schema files", () => {
     const samples = fc.sample(anyRecord, Math.max(200, numRuns))
     const normaliser = new Normaliser(families)
     const body = JSON.stringify({ data: samples.map(({ record }) => record) })
-    const counts = normaliser.addBody(lineage, flowResultsSource, Buffer.from(body))
+    const counts = addBody(normaliser, Buffer.from(body))
     expect(counts).toMatchObject({ records: samples.length, inTables: samples.length, strays: 0 })
     const expected: Record<string, Array<Record<string, unknown>>> = {}
     for (const { family, row, children } of samples) {
       ;(expected[family.table] ??= []).push(row)
       for (const [table, rows] of Object.entries(children)) (expected[table] ??= []).push(...rows)
     }
-    for (const { spec, table } of normaliser.flush()) {
+    for (const { spec, table } of flushOf(normaliser)) {
       const { rows } = await readBack(spec, table)
       expect(withoutLineage(rows as ReadonlyArray<Record<string, unknown>>)).toEqual(expected[spec.name])
       delete expected[spec.name]

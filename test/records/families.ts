@@ -6,11 +6,14 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { DuckDBInstance, DuckDBTimestampTZValue } from "@duckdb/node-api"
 import type { Table } from "apache-arrow"
 import { Effect } from "effect"
-import type { TableSpec } from "../../src/records/Columns.ts"
+import type { TableBuilder, TableSpec } from "../../src/records/Columns.ts"
+import { parseBody, type Counts } from "../../src/records/FindRecords.ts"
+import { flushAll } from "../../src/records/Flush.ts"
+import { flowResultsSource, recordsIn } from "../../src/service/FlowResults.ts"
 import { readRecordSchemas } from "../../src/records/RecordSchema.ts"
 import type { Lineage } from "../../src/records/CompileFamily.ts"
 import type { Normaliser } from "../../src/records/Normalise.ts"
-import { parquetBytes } from "../../src/records/Parquet.ts"
+import { parquetBytes } from "../../src/records/Flush.ts"
 import { anId } from "../harness/Id.ts"
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
@@ -106,13 +109,30 @@ export const readBack = async (spec: TableSpec, table: Table, query = "FROM t") 
   }
 }
 
+/** All rows so far; consumed as it is read. */
+export const flushOf = (normaliser: Normaliser) => flushAll(normaliser.tables().values())
+
+/** The bytes of one landed body, read and added. */
+export const addBody = (normaliser: Normaliser, bytes: Uint8Array): Counts => {
+  const parsed = parseBody(bytes)
+  return parsed._tag === "ReadableBody"
+    ? normaliser.add(lineage, recordsIn(flowResultsSource, parsed.value))
+    : normaliser.refuse(lineage, parsed.reason)
+}
+
+export const rowsHeld = ({ openRows, encodedRows }: TableBuilder): number => openRows + encodedRows
+
+/** All rows as one Arrow table; the builder is empty afterwards. */
+export const finished = (builder: TableBuilder): Table => {
+  if (builder.openRows > 0 || builder.encodedRows === 0) builder.encode(builder.openRows)
+  return builder.takeEncoded()
+}
+
 /** All rows of a normaliser, by table, as plain objects; only for columns that Arrow shows plainly. */
 export const flushedRows = (normaliser: Normaliser): Record<string, ReadonlyArray<Record<string, unknown>>> =>
   Object.fromEntries(
-    normaliser
-      .flush()
-      .map(({ spec, table }) => [
-        spec.name,
-        table.toArray().map((row) => (row as { toJSON: () => Record<string, unknown> }).toJSON()),
-      ]),
+    flushOf(normaliser).map(({ spec, table }) => [
+      spec.name,
+      table.toArray().map((row) => (row as { toJSON: () => Record<string, unknown> }).toJSON()),
+    ]),
   )

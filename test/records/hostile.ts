@@ -14,7 +14,7 @@ import { cleanBody } from "../../src/privacy/CleanBody.ts"
 import { makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { parseBody } from "../../src/records/FindRecords.ts"
 import { figuresLine } from "../promises/Figure.ts"
-import { families } from "./families.ts"
+import { families, flushOf } from "./families.ts"
 import { hostileBody, lossOf } from "./HostileBody.ts"
 
 const { values } = parseArgs({
@@ -47,7 +47,7 @@ const result = fc.check(fc.property(hostileBody, goesThrough), {
   numRuns: Number(values.count),
   seed: Number(values.seed),
 })
-for (const { rows } of normaliser.flush()) records += rows
+for (const { rows } of flushOf(normaliser)) records += rows
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
 const memory = (process.resourceUsage().maxRSS / 1024).toFixed(0)
 console.log(

@@ -13,6 +13,7 @@ import { withDatabase } from "../../src/tables/ContinueDatabase.ts"
 import type { RunPicture } from "../../src/tables/RunPicture.ts"
 import { fileSink } from "../../src/tables/DeriveRun.ts"
 import { lostTables, runsWithout, withoutTables } from "../../src/tables/Standing.ts"
+import { finished } from "../records/families.ts"
 import { TableBuilder, column } from "../../src/records/Columns.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import {
@@ -501,10 +502,10 @@ describe("what is kept beside the tables", () => {
         ["emails", 3],
         ["emails", 1],
       ] as const) {
-        const spec = { name, comment: "", columns: [column("n", "INTEGER", "clear", "")] }
+        const spec = { name, comment: "", key: [], columns: [column("n", "INTEGER", "clear", "")] }
         const builder = new TableBuilder(spec)
         for (let n = 0; n < rows; n++) builder.append([n])
-        yield* sink({ spec, rows, table: builder.finish() })
+        yield* sink({ spec, rows, table: finished(builder) })
       }
       const place = (table: string, part = "") =>
         `tables/${table}/run_date=2026-11-20/${run_id}-v7${part}.parquet`

@@ -17,10 +17,11 @@ import { staleIn } from "../../src/tables/AskGates.ts"
 import { compact } from "../../src/tables/Compact.ts"
 import { revealer } from "../../src/tables/Disguise.ts"
 import { forgetRows, countRowsOfCustomer } from "../../src/tables/ForgetRows.ts"
-import { keyPlace, openStore, openStoreAsked, type PseudonymsAsked } from "../../src/tables/OpenStore.ts"
+import { keyPlace, openStore, openStoreAsked } from "../../src/tables/OpenStore.ts"
 import { filesBelow, layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
+import type { Pseudonyms } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
-import { readPseudonymKey } from "../../src/tables/Treatments.ts"
+import { inOrder, readPseudonymKey } from "../../src/tables/Treatments.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
@@ -50,12 +51,13 @@ const keyOf = (name: string) => {
   assert.isDefined(key)
   return key
 }
-const asked: PseudonymsAsked = {
-  key: keyOf("of the night"),
-  reference: { _tag: "Env", name: "KEY" },
-  columns: { customer_profiles: ["name", "alias"], emails: ["email"] },
-}
-const within = (root: string, pseudonyms: PseudonymsAsked | undefined = asked) =>
+const asking = (columns: Readonly<Record<string, ReadonlyArray<string>>>, key = keyOf("of the night")) => ({
+  key,
+  reference: { _tag: "Env", name: "KEY" } as const,
+  policy: { check: key.check, columns: inOrder(columns) },
+})
+const asked = asking({ customer_profiles: ["name", "alias"], emails: ["email"] })
+const within = (root: string, pseudonyms: Pseudonyms | undefined = asked) =>
   layers(root, pseudonyms && { pseudonyms })
 const opened = (root: string) => openStore(publisherOptions(root), asked.key)
 const manifestIn = (root: string) => readManifest(layoutOf(root).manifest) ?? nothingPublished
@@ -331,13 +333,13 @@ describe("tables with pseudonyms", () => {
   it.live("may be of columns of a table that does not exist yet, if the job has its schema", () =>
     Effect.gen(function* () {
       const root = yield* folder
-      const pseudonyms = { ...asked, columns: { accounts: ["iban"] } }
+      const pseudonyms = asking({ accounts: ["iban"] })
       const options = { ...publisherOptions(root), schemasFolder, pseudonyms }
       const refused = yield* Effect.flip(openStoreAsked(options))
       assert.match(refused.message, /^accounts cannot have pseudonyms: no record schema has a table/)
       const readings = { _tag: "Named", tables: ["accounts"] } as const
       const store = yield* openStoreAsked({ ...options, readings })
-      assert.deepStrictEqual(store.pseudonyms?.policy.columns, pseudonyms.columns)
+      assert.deepStrictEqual(store.pseudonyms?.policy.columns, pseudonyms.policy.columns)
       assert.isTrue(store.families.some(({ table }) => table === "accounts"))
     }).pipe(Effect.provide(NodeFileSystem.layer), Effect.scoped),
   )
@@ -406,13 +408,13 @@ describe("tables with pseudonyms", () => {
       }).pipe(Effect.provide(foundation(root)))
       for (const [other, why] of [
         [undefined, "the published tables have pseudonyms, and the job asks for none"],
-        [{ ...asked, key: keyOf("another") }, "the published tables have the pseudonyms of another key"],
         [
-          { ...asked, columns: {} },
-          "the published tables have pseudonyms in other columns than the job asks for",
+          asking(asked.policy.columns, keyOf("another")),
+          "the published tables have the pseudonyms of another key",
         ],
+        [asking({}), "the published tables have pseudonyms in other columns than the job asks for"],
         [
-          { ...asked, columns: { customer_profiles: ["birth_date"] } },
+          asking({ customer_profiles: ["birth_date"] }),
           "customer_profiles.birth_date cannot have pseudonyms: " +
             "it is DATE, and a pseudonym is text: only VARCHAR and VARCHAR[] can be",
         ],

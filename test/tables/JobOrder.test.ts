@@ -13,7 +13,7 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
-import { readPseudonymKey } from "../../src/tables/Treatments.ts"
+import { inOrder, readPseudonymKey } from "../../src/tables/Treatments.ts"
 import { placeOf } from "../../src/tables/DataDictionary.ts"
 import { systemTables } from "../../src/tables/SystemTables.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../../src/records/RecordTables.ts"
@@ -163,7 +163,7 @@ const publishedNight = Effect.fnUntraced(function* (root: string, ids: ReadonlyA
   const { run_id } = live(nights, Effect.provideServiceEffect(runNight(job, options), Ledger, fixed))
   const layers = PublisherDuckDb.layer({
     ...publisherOptions(root),
-    pseudonyms: { key, reference, columns },
+    pseudonyms: { key, reference, policy: { check: key.check, columns: inOrder(columns) } },
   }).pipe(
     Layer.provideMerge(Layer.mergeAll(nights.ledger, nights.landing, DuckDb.layer, NodeFileSystem.layer)),
   )

@@ -133,6 +133,7 @@ describe("a key", () => {
     )({
       name: "t",
       comment: "",
+      key: [],
       columns: [
         column("a", "INTEGER", "clear", ""),
         column("b", "VARCHAR[]", "clear", ""),

@@ -50,7 +50,7 @@ export const begin = Effect.fnUntraced(function* (connection: Connection) {
       emptyStatements({ families }),
       "CREATE SCHEMA files",
       ...recordTables(families).map(
-        ({ spec }) =>
+        (spec) =>
           `CREATE TABLE files.${spec.name} (${spec.columns.map((each) => `${each.name} ${each.type}`).join(", ")})`,
       ),
     ].join(";\n"),
