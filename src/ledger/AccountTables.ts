@@ -3,7 +3,7 @@
  * so that a start that was never answered counts without code of its own, and a command reads what is open
  * instead of all that ever happened. It stays when facts are archived or pruned.
  */
-import { DatabaseSync } from "node:sqlite"
+import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
@@ -11,24 +11,23 @@ import * as Accounts from "./Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "./Accounts.ts"
 import { StartIntended } from "./Fact.ts"
 import { CredentialRejected, CredentialReleased, LoginAccepted, LoginJudged } from "./LoginFacts.ts"
-import { Damage, type NewFact } from "./LedgerKeys.ts"
+import { Damage, hasTable, type NewFact } from "./LedgerKeys.ts"
 
-const tables = `
-  CREATE TABLE accounts (account TEXT PRIMARY KEY, state TEXT NOT NULL, sha256 BLOB NOT NULL) STRICT;
-  CREATE TABLE account_names (
+const tables = (schema: "main" | "temp"): string => `
+  CREATE TABLE ${schema}.accounts (
+    account TEXT PRIMARY KEY, state TEXT NOT NULL, sha256 BLOB NOT NULL
+  ) STRICT;
+  CREATE TABLE ${schema}.account_names (
     name TEXT NOT NULL, account TEXT NOT NULL, PRIMARY KEY (name, account)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX account_names_of ON account_names (account);
+  CREATE INDEX ${schema}.account_names_of ON account_names (account);
 `
 
-export const hasAccounts = (database: DatabaseSync): boolean =>
-  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'accounts'").get() !== undefined
-
-/** In a transaction: the tables, with what the facts of an earlier version say. */
-export const makeAccounts = (database: DatabaseSync, into = database): void => {
-  if (hasAccounts(into)) return
-  into.exec(tables)
-  const { project } = accountsIn(into)
+/** In a transaction, or beside a ledger that is only read: with what the facts of an earlier version say. */
+export const makeAccounts = (database: DatabaseSync, schema: "main" | "temp"): void => {
+  if (hasTable(database, "accounts")) return
+  database.exec(tables(schema))
+  const { project } = accountsIn(database)
   const rows = database
     .prepare(
       "SELECT at, tag, run_id, task_id, body FROM facts WHERE tag IN ('CredentialRejected', " +
@@ -37,14 +36,6 @@ export const makeAccounts = (database: DatabaseSync, into = database): void => {
     .all()
   project(rows.map(factOf))
   project(lostStarts(database))
-}
-
-/** What is known of the accounts of a ledger, also of one of an earlier version that is only read. */
-export const readAccounts = (database: DatabaseSync): ReturnType<typeof accountsIn> => {
-  if (hasAccounts(database)) return accountsIn(database)
-  const aside = new DatabaseSync(":memory:")
-  makeAccounts(database, aside)
-  return accountsIn(aside)
 }
 
 const factOf = (row: Readonly<Record<string, unknown>>): NewFact => ({

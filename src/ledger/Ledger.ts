@@ -166,7 +166,7 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
   const carried = new Map<RunId, { state: RunState; kept: RunState | undefined; unkept: number }>()
   const appended = new Map<RunId, number>()
   const of = (run_id: RunId): RunState | undefined => {
-    const kept = carried.has(run_id) ? undefined : tables.states?.read(run_id)
+    const kept = carried.has(run_id) ? undefined : tables.states.read(run_id)
     const known = carried.get(run_id) ?? (kept && { state: kept, kept, unkept: 0 })
     let folded = 0
     const state = tables.foldOfRun(run_id, known?.state.newest ?? 0, (facts) => {
@@ -190,13 +190,13 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
     if (now.unkept < enough || tables.isArchived(run_id)) return state
     // What could not be kept is folded again by whoever asks next; a ledger may be open for reading only.
     quietly(() => {
-      tables.states?.write(state, now.kept)
+      tables.states.write(state, now.kept)
       carried.set(run_id, { state, kept: state, unkept: 0 })
     })
     return state
   }
   const briefOf = (run_id: RunId): RunBrief | undefined => {
-    const kept = tables.states?.readBrief(run_id)
+    const kept = tables.states.readBrief(run_id)
     const isNewest = kept !== undefined && tables.ofRun(run_id, kept.newest).length === 0
     return isNewest ? kept : of(run_id)
   }
@@ -215,9 +215,9 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
     },
     clear: (): void => carried.clear(),
     problems: (): ReadonlyArray<string> =>
-      tables.states?.problems((run_id, newest) =>
+      tables.states.problems((run_id, newest) =>
         tables.foldOfRun(run_id, 0, (facts) => foldRun(upTo(newest, eachOf(database, facts)))),
-      ) ?? [],
+      ),
   }
 }
 const factsAppended = 4 * factsUnkept

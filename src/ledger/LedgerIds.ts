@@ -10,7 +10,6 @@ import {
   documentOf,
   downloaded,
   executionIdOf,
-  hasArchive,
   planned,
   sessionIdOf,
   started,
@@ -35,9 +34,7 @@ const taskIn = ({ run_id, task_id }: Row): TaskOfRun => ({
   task_id: TaskId.make(String(task_id)),
 })
 
-/** Nothing, of a ledger of an older version that is only read. */
 const selectArchived = (database: DatabaseSync, what: string, condition: string) => {
-  if (!hasArchive(database)) return () => []
   const statement = database.prepare(
     `SELECT DISTINCT ${what} FROM archived_ids JOIN facts ON facts.seq = archive WHERE ${condition}`,
   )
@@ -116,12 +113,10 @@ export const customersIn = (database: DatabaseSync) => {
       SELECT ${next("")} UNION ALL
       SELECT ${next(` AND ${customerIdOf} > ids.id`)} FROM ids WHERE ids.id IS NOT NULL
     ) SELECT id FROM ids WHERE id IS NOT NULL`)
-  const archived = hasArchive(database)
-    ? database.prepare(`SELECT DISTINCT id FROM archived_ids WHERE kind = ${kinds.customer}`)
-    : undefined
+  const archived = database.prepare(`SELECT DISTINCT id FROM archived_ids WHERE kind = ${kinds.customer}`)
   return (): ReadonlyArray<CustomerId> => {
     const live = all.all().map((row) => String(row["id"]))
-    const old = archived?.all().map((row) => String(row["id"])) ?? []
+    const old = archived.all().map((row) => String(row["id"]))
     if (old.length === 0) return live.map((id) => CustomerId.make(id))
     return [...new Set([...live, ...old])].toSorted().map((id) => CustomerId.make(id))
   }

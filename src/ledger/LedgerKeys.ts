@@ -103,12 +103,12 @@ export class NewerLedger extends Error {
   }
 }
 
-const hasFacts = (database: DatabaseSync): boolean =>
-  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'facts'").get() !== undefined
+export const hasTable = (database: DatabaseSync, name: string): boolean =>
+  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(name) !== undefined
 
 /** The version that began the newest run, as the run says. */
 const newestWriter = (database: DatabaseSync): string => {
-  const newest = hasFacts(database)
+  const newest = hasTable(database, "facts")
     ? database.prepare("SELECT body FROM facts WHERE tag = 'RunStarted' ORDER BY seq DESC LIMIT 1").get()
     : undefined
   const found = /"tool_version":"([0-9A-Za-z.+-]{1,40})"/.exec(String(newest?.["body"] ?? ""))
@@ -121,7 +121,8 @@ const formatOf = (database: DatabaseSync): number =>
 /** The format of a ledger that this version writes in another one; undefined if it has no facts either. */
 export const olderFormat = (database: DatabaseSync): number | undefined => {
   const format = formatOf(database)
-  const hasSome = hasFacts(database) && database.prepare("SELECT 1 FROM facts LIMIT 1").get() !== undefined
+  const hasSome =
+    hasTable(database, "facts") && database.prepare("SELECT 1 FROM facts LIMIT 1").get() !== undefined
   return format < ledgerFormat && hasSome ? format : undefined
 }
 

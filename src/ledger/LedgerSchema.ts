@@ -14,6 +14,7 @@ import {
   LedgerFailed,
   beginning,
   keyIn,
+  hasTable,
   ledgerFailed,
   linkOf,
   markFormat,
@@ -67,33 +68,45 @@ const tables = `
   CREATE INDEX IF NOT EXISTS facts_by_customer ON facts (${customerIdOf}) WHERE ${planned};
   CREATE INDEX IF NOT EXISTS facts_by_pulled_session ON facts (${sessionIdOf}) WHERE ${planned};
   CREATE INDEX IF NOT EXISTS facts_of_archives ON facts (seq) WHERE ${archivings};
-  CREATE TABLE IF NOT EXISTS archived_links (seq INTEGER PRIMARY KEY, chain TEXT NOT NULL) STRICT;
-  CREATE TABLE IF NOT EXISTS archived_ids (
-    kind INTEGER NOT NULL, id TEXT NOT NULL, archive INTEGER NOT NULL, task TEXT NOT NULL,
-    PRIMARY KEY (kind, id, archive, task)
-  ) STRICT, WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS engine_forms (
     engine_reference TEXT PRIMARY KEY, fetched_at INTEGER NOT NULL, body TEXT NOT NULL, sha256 BLOB
   ) STRICT;
   CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 `
 
+/** In the file, or beside it for one connection. */
+const archiveTables = (schema: "main" | "temp"): string => `
+  CREATE TABLE IF NOT EXISTS ${schema}.archived_links (seq INTEGER PRIMARY KEY, chain TEXT NOT NULL) STRICT;
+  CREATE TABLE IF NOT EXISTS ${schema}.archived_ids (
+    kind INTEGER NOT NULL, id TEXT NOT NULL, archive INTEGER NOT NULL, task TEXT NOT NULL,
+    PRIMARY KEY (kind, id, archive, task)
+  ) STRICT, WITHOUT ROWID;
+`
+
 /** Creates what is missing, and upgrades what an older version created: all of it or nothing. */
 export const makeTables = (database: DatabaseSync): void =>
   within(database, () => {
-    database.exec(tables + stateTable)
+    database.exec(tables + archiveTables("main") + stateTable("main"))
     upgrade(database)
-    makeAccounts(database)
+    makeAccounts(database, "main")
     markFormat(database)
   })
 
-/** Not in a ledger of an older version that is only read. */
-export const hasArchive = (database: DatabaseSync): boolean =>
-  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'archived_links'").get() !== undefined
+/**
+ * A ledger of an older version that is only read stays as it is. What it lacks is made beside it, for this
+ * connection: SQLite finds a temporary table before one of the file.
+ */
+const makeBeside = (database: DatabaseSync): void => {
+  database.exec("PRAGMA temp_store = MEMORY")
+  if (!hasTable(database, "archived_links")) database.exec(archiveTables("temp"))
+  if (!hasTable(database, "run_states")) database.exec(stateTable("temp"))
+  if (!hasChain(database)) database.exec("CREATE TEMP VIEW facts AS SELECT *, NULL AS chain FROM main.facts")
+  makeAccounts(database, "temp")
+}
 
 const hasColumn = (database: DatabaseSync, table: string, column: string): boolean =>
   database.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = ?").get(table, column) !== undefined
-export const hasChain = (database: DatabaseSync): boolean => hasColumn(database, "facts", "chain")
+const hasChain = (database: DatabaseSync): boolean => hasColumn(database, "facts", "chain")
 
 /** Facts of versions without a chain are chained as they are found, and the key gets its hash. */
 const upgrade = (database: DatabaseSync) => {
@@ -131,7 +144,6 @@ export const factOf = (row: Row): ChainedRow => ({
 
 /** Whether every fact in the file must be chained: not yet in a file of an older version. */
 export const isChained = (database: DatabaseSync): boolean => {
-  if (!hasChain(database)) return false
   const last = database.prepare("SELECT chain FROM facts ORDER BY seq DESC LIMIT 1").get()
   return last === undefined || last["chain"] !== null
 }
@@ -215,7 +227,10 @@ export const openLedger = (options: { readonly path: string; readonly readOnly?:
   const database = new DatabaseSync(options.path, { readOnly: options.readOnly ?? false, timeout: 10_000 })
   try {
     refuseNewer(database)
-    if (options.readOnly === true) return database
+    if (options.readOnly === true) {
+      if (hasTable(database, "facts")) makeBeside(database)
+      return database
+    }
     if (options.path !== ":memory:") chmodSync(options.path, 0o600)
     // Before the first page is written; an older file is left as it is.
     database.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")

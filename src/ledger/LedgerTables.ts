@@ -6,7 +6,7 @@
 import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
-import { accountsIn, hasAccounts, readAccounts, type KnownAccounts } from "./AccountTables.ts"
+import { accountsIn, type KnownAccounts } from "./AccountTables.ts"
 import { FactsArchived, type Archive } from "./Fact.ts"
 import {
   archivedFacts,
@@ -27,8 +27,6 @@ import {
   customerIdOf,
   differs,
   factOf,
-  hasArchive,
-  hasChain,
   indexed,
   isChained,
   pruned,
@@ -141,18 +139,13 @@ const formText = (fetched_at: number, body: string): string => `${fetched_at} ${
 const decodeArchived = Schema.decodeUnknownSync(Schema.fromJsonString(FactsArchived))
 
 /** `before` is the hash of the fact before, which may be archived; both are NULL before there were any. */
-const linksIn = (database: DatabaseSync): string => {
-  if (!isChained(database)) return "NULL AS chain, NULL AS before"
-  const last = "SELECT chain FROM facts AS last WHERE last.seq = facts.seq - 1"
-  if (!hasArchive(database)) return `chain, (${last}) AS before`
-  const archived = "SELECT chain FROM archived_links AS last WHERE last.seq = facts.seq - 1"
-  return `chain, coalesce((${last}), (${archived})) AS before`
-}
+const links = `chain, coalesce(
+  (SELECT chain FROM facts AS last WHERE last.seq = facts.seq - 1),
+  (SELECT chain FROM archived_links AS last WHERE last.seq = facts.seq - 1)) AS before`
 
 /** Every row is checked. `folder` is that of the archive. */
 const readersIn = (database: DatabaseSync, folder: string) => {
   const chained = isChained(database)
-  const links = linksIn(database)
   const checked = (row: Row): ChainedRow => {
     const fact = factOf(row)
     if (chained && differs(row, fact)) throw new Damage(`fact ${fact.seq} has changed since it was written`)
@@ -214,7 +207,7 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
   const ofArchives = select(archivings)
   const archives = (): ReadonlyArray<Archive> =>
     ofArchives().map(({ seq, at, body }) => ({ seq, at, fact: decodeArchived(body) }))
-  const accounts = readAccounts(database)
+  const accounts = accountsIn(database)
   const states = statesIn(database)
   const aboutCustomer = select(
     `task_id IN (SELECT value FROM json_each(?1)) OR tag = 'RunPublished'
@@ -224,7 +217,7 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
   )
   return {
     ...accessForms(database),
-    append: appending(database),
+    append: appending(database, accounts),
     ofRun,
     foldOfRun,
     ofTask,
@@ -255,7 +248,7 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
       within(database, () => {
         replaceFacts(database, replacements, added)
         accounts.withoutCustomer(customer_id)
-        states?.removeAll()
+        states.removeAll()
         forgetArchivedIds(database, customer_id)
       }),
     scrub: () => scrub(database),
@@ -286,23 +279,18 @@ const archiving =
       appendRows(database)([row])
       const last = database.prepare("SELECT max(seq) AS seq FROM facts").get()
       removeArchived(database, row.run_id, { ...left, archive: Number(last?.["seq"]) })
-      states?.remove(row.run_id)
+      states.remove(row.run_id)
     })
 
 /**
  * The end of the chain, and what decides, are read in the transaction that extends it: another process may
  * have added facts. Answers the place of the first row.
  */
-const appending = (database: DatabaseSync) => {
-  // Only a ledger of an older version that was opened for reading.
-  if (!hasChain(database) || !hasAccounts(database))
-    return () => {
-      throw new Error("it was opened read-only")
-    }
-  const write = appendRows(database)
-  const accounts = accountsIn(database)
-  return <R extends NewFact>(decisions: ReadonlyArray<(known: KnownAccounts) => ReadonlyArray<R>>) =>
+const appending =
+  (database: DatabaseSync, accounts: ReturnType<typeof accountsIn>) =>
+  <R extends NewFact>(decisions: ReadonlyArray<(known: KnownAccounts) => ReadonlyArray<R>>) =>
     within(database, () => {
+      const write = appendRows(database)
       let first = 0
       const rows = decisions.flatMap((decide) => {
         const own = decide(accounts)
@@ -314,7 +302,6 @@ const appending = (database: DatabaseSync) => {
       })
       return { first, rows }
     })
-}
 
 /** Answers the place of the first of them. */
 const appendRows = (database: DatabaseSync) => {
