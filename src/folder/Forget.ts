@@ -15,7 +15,7 @@ import { LandingDamaged, type BodyMeta } from "../landing/Landing.ts"
 import { ForgetCounts, type Fact } from "../ledger/Fact.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { TaskOfRun } from "../ledger/LedgerIds.ts"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
 import { removeCopies } from "../ledger/LedgerSchema.ts"
 import { isRunId } from "../ledger/RunState.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
@@ -336,7 +336,7 @@ const theirDocuments = Effect.fnUntraced(function* (
   return theirs
 })
 
-interface TaskFacts extends TaskOfRun {
+interface TaskFacts extends TaskKeys {
   readonly facts: ReadonlyArray<Fact>
 }
 

@@ -10,7 +10,8 @@ import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "..
 import { durableFiles, quietly } from "../base/DurableFile.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
-import type { Account } from "./Accounts.ts"
+import { isSameAttempt, type Account } from "./Accounts.ts"
+import type { TaskKeys } from "./FactKeys.ts"
 import { archiveName } from "./LedgerArchive.ts"
 import { archiveRun, eachOf, groupCommit, readerOf, type ArchivedRun, type Decision } from "./FactRows.ts"
 import type { CustomerForgotten, Fact, Pruned, Recorded } from "./Fact.ts"
@@ -19,7 +20,6 @@ import { forgetCustomer, type Forgotten } from "./ForgetCustomer.ts"
 import { copyIfOlder, openLedger, type LedgerCopy } from "./LedgerSchema.ts"
 import { attempt, type LedgerFailed, type NewFact } from "./LedgerKeys.ts"
 import { accessLedger, type CachedForm } from "./LedgerTables.ts"
-import type { TaskOfRun } from "./LedgerIds.ts"
 import type { RunStarted } from "./RunFacts.ts"
 import { runsBesideMax, type RunBrief, type RunState } from "./RunState.ts"
 import { factsUnkept } from "./StateTables.ts"
@@ -62,9 +62,9 @@ export class Ledger extends Context.Service<
     /** The same for a summary: of a run that has ended, a sixth of it is read. */
     readonly brief: (run_id: RunId) => Answer<RunBrief | undefined>
     /** The tasks of a customer, an execution or a session, over all runs, in no order. */
-    readonly tasksNaming: (id: string) => Answer<ReadonlyArray<TaskOfRun>>
+    readonly tasksNaming: (id: string) => Answer<ReadonlyArray<TaskKeys>>
     /** All facts of one task, in order. */
-    readonly factsOfTask: (task: TaskOfRun) => Answer<ReadonlyArray<Recorded>>
+    readonly factsOfTask: (task: TaskKeys) => Answer<ReadonlyArray<Recorded>>
     /** Every customer for whom a run has planned a task, in the order of their ids. */
     readonly customers: Answer<ReadonlyArray<CustomerId>>
     /** Facts that belong to no run: manual actions, in order. */
@@ -92,7 +92,7 @@ export class Ledger extends Context.Service<
     /** The receipts of removals, and which of them are finished, in order. */
     readonly receipts: Answer<ReadonlyArray<Recorded>>
     /** The runs that have downloaded the document with this SHA-256. */
-    readonly runsWithDocument: (sha256: string) => Answer<ReadonlyArray<string>>
+    readonly runsWithDocument: (sha256: string) => Answer<ReadonlyArray<RunId>>
     /** When the facts of a run were moved to the archive; every read of the run finds them there. */
     readonly archived: Answer<ReadonlyMap<string, number>>
     /** Undefined if no facts are left to move. Nobody else may write to this ledger meanwhile. */
@@ -152,10 +152,6 @@ const followersOf = () => {
 
 /** A ledger in memory has none. */
 const archiveBeside = (path: string): string => (path === ":memory:" ? "" : join(dirname(path), archiveName))
-
-type AttemptOf = Pick<ExecutionClaim, "task_id" | "attempt">
-const isSameAttempt = (one: AttemptOf, other: AttemptOf): boolean =>
-  one.task_id === other.task_id && one.attempt === other.attempt
 
 /**
  * The states of runs: those asked for last are in memory, the others in the file. Only the facts since then

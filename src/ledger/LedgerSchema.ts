@@ -33,20 +33,26 @@ export const indexed =
 /** Accounts whose rejections no longer count. */
 const accepted = "tag = 'LoginAccepted'"
 export const pruned = "tag IN ('LandingPruned', 'AttachmentsPruned')"
-/** Which runs have downloaded a document. */
-export const downloaded = "tag = 'AttachmentRead'"
-export const documentOf = "json_extract(body, '$.sha256')"
 /** Where the facts of runs that are over for long have gone (`LedgerArchive.ts`). */
 export const archivings = "tag = 'FactsArchived'"
 /** What is asked across all runs: it is never archived. */
 export const acrossRuns = `(${indexed} OR ${accepted} OR ${pruned} OR ${archivings})`
-/** Which attempt an execution id belongs to. */
-export const started = "tag = 'StartAnswered'"
-export const executionIdOf = "json_extract(body, '$.execution_id')"
-export const sessionIdOf = "json_extract(body, '$.session_id')"
-/** Which runs know a customer. */
-export const planned = "tag = 'TaskPlanned'"
-export const customerIdOf = "json_extract(body, '$.customer_id')"
+
+/** The ids by which tasks are found: by index, or in `archived_ids` once the fact is in the archive. */
+export const kinds = { customer: 1, remote: 2, document: 3 } as const
+export const idFields = [
+  { kind: kinds.customer, tag: "TaskPlanned", field: "customer_id", index: "facts_by_customer" },
+  { kind: kinds.remote, tag: "TaskPlanned", field: "session_id", index: "facts_by_pulled_session" },
+  { kind: kinds.remote, tag: "StartAnswered", field: "execution_id", index: "facts_by_execution" },
+  { kind: kinds.remote, tag: "StartAnswered", field: "session_id", index: "facts_by_session" },
+  { kind: kinds.document, tag: "AttachmentRead", field: "sha256", index: "facts_by_document" },
+] as const
+export const valueOf = (field: string): string => `json_extract(body, '$.${field}')`
+
+const idIndexes = idFields.map(
+  ({ index, field, tag }) =>
+    `CREATE INDEX IF NOT EXISTS ${index} ON facts (${valueOf(field)}) WHERE tag = '${tag}';`,
+)
 
 const tables = `
   CREATE TABLE IF NOT EXISTS facts (
@@ -62,11 +68,7 @@ const tables = `
   CREATE INDEX IF NOT EXISTS facts_by_tag ON facts (tag, seq) WHERE ${indexed};
   CREATE INDEX IF NOT EXISTS facts_of_acceptance ON facts (seq) WHERE ${accepted};
   CREATE INDEX IF NOT EXISTS facts_of_pruning ON facts (seq) WHERE ${pruned};
-  CREATE INDEX IF NOT EXISTS facts_by_document ON facts (${documentOf}) WHERE ${downloaded};
-  CREATE INDEX IF NOT EXISTS facts_by_execution ON facts (${executionIdOf}) WHERE ${started};
-  CREATE INDEX IF NOT EXISTS facts_by_session ON facts (${sessionIdOf}) WHERE ${started};
-  CREATE INDEX IF NOT EXISTS facts_by_customer ON facts (${customerIdOf}) WHERE ${planned};
-  CREATE INDEX IF NOT EXISTS facts_by_pulled_session ON facts (${sessionIdOf}) WHERE ${planned};
+  ${idIndexes.join("\n  ")}
   CREATE INDEX IF NOT EXISTS facts_of_archives ON facts (seq) WHERE ${archivings};
   CREATE TABLE IF NOT EXISTS engine_forms (
     engine_reference TEXT PRIMARY KEY, fetched_at INTEGER NOT NULL, body TEXT NOT NULL, sha256 BLOB

@@ -8,6 +8,7 @@ import { Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
 import { accountsIn, type KnownAccounts } from "./AccountTables.ts"
 import { FactsArchived, type Archive } from "./Fact.ts"
+import type { TaskKeys } from "./FactKeys.ts"
 import {
   archivedFacts,
   factsAtOnce,
@@ -17,20 +18,11 @@ import {
   removeArchived,
 } from "./LedgerArchive.ts"
 import type { ArchivedId, StoredFact } from "./LedgerArchive.ts"
-import { customersIn, documentsIn, ownerIn, tasksIn, type TaskOfRun } from "./LedgerIds.ts"
+import { customersIn, documentsIn, ownerIn, tasksIn } from "./LedgerIds.ts"
 import { Damage, beginning, fingerprintKeyIn, linkOf, within } from "./LedgerKeys.ts"
 import type { ChainedRow, NewFact } from "./LedgerKeys.ts"
 import { problemsIn } from "./LedgerProblems.ts"
-import {
-  archivings,
-  columns,
-  customerIdOf,
-  differs,
-  factOf,
-  indexed,
-  isChained,
-  pruned,
-} from "./LedgerSchema.ts"
+import { archivings, columns, differs, factOf, indexed, isChained, pruned, valueOf } from "./LedgerSchema.ts"
 import type { Row } from "./LedgerSchema.ts"
 import { statesIn } from "./StateTables.ts"
 import type { EngineReference, RunId } from "../service/Ids.ts"
@@ -185,7 +177,7 @@ const readersIn = (database: DatabaseSync, folder: string) => {
           placeOf(run_id).length > 0 ? whole(ofRun(run_id, after), after) : live(ofRun.each(run_id, after)),
         ),
       ),
-    ofTask: ({ run_id, task_id }: TaskOfRun): ReadonlyArray<StoredFact> => {
+    ofTask: ({ run_id, task_id }: TaskKeys): ReadonlyArray<StoredFact> => {
       const name = JSON.stringify(task_id)
       const isOfTask = ({ body }: StoredFact) => body.includes(name) && JSON.parse(body).task_id === task_id
       return again(() => whole(ofTask(run_id, task_id), 0)).filter(isOfTask)
@@ -211,7 +203,7 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
   const states = statesIn(database)
   const aboutCustomer = select(
     `task_id IN (SELECT value FROM json_each(?1)) OR tag = 'RunPublished'
-      OR (run_id IS NULL AND ${customerIdOf} = ?2)
+      OR (run_id IS NULL AND ${valueOf("customer_id")} = ?2)
       OR (tag = 'TaskSettled' AND instr(json_extract(body, '$.message'), ?2) > 0)
       OR (tag = 'CredentialReleased' AND instr(json_extract(body, '$.because'), ?2) > 0)`,
   )
