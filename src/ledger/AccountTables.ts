@@ -6,6 +6,7 @@
 import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
+import { given } from "../base/Schemas.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import * as Accounts from "./Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "./Accounts.ts"
@@ -105,11 +106,8 @@ const accountOf = (row: Row): Account => {
 }
 
 /** Under which names an account is found, each with the account. */
-const namesOf = (account: Account): ReadonlyArray<readonly [account: string, name: string]> => {
-  const { identity, row } = account
-  const names = [...identity, ...Accounts.formerNames(account), ...(row === undefined ? [] : [row])]
-  return [...new Set(names)].map((name) => [account.account, name])
-}
+const namesOf = (account: Account): ReadonlyArray<readonly [account: string, name: string]> =>
+  [...new Set(Accounts.namesOf(account))].map((name) => [account.account, name])
 
 const damaged = "what is known of an account has changed since it was written"
 
@@ -144,13 +142,8 @@ const rowsIn = (database: DatabaseSync) => {
     findNamed,
     all: (): ReadonlyArray<Account> => all.all().map(accountOf),
     /** Accounts that a login opens, and those that share its row. */
-    ofLogin: (login: Accounts.Beside): ReadonlyArray<Account> => {
-      const { identity, former, row } = login
-      const found = findNamed([...identity, ...former, ...(row === undefined ? [] : [row])])
-      return found.filter(
-        (account) => Accounts.isOf(account, login) || (row !== undefined && account.row === row),
-      )
-    },
+    ofLogin: (login: Accounts.Beside): ReadonlyArray<Account> =>
+      findNamed(Accounts.soughtBy(login)).filter((account) => Accounts.isBeside(account, login)),
     write: (account: Account): void => {
       const state = JSON.stringify(account)
       put.run(account.account, state, sha256(state))
@@ -201,12 +194,7 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
   }
   const password = keys?.password ?? fingerprint ?? ""
   const of = { run_id, attempt, task_id, engine_reference, external_execution_id, password, at, sends: 1 }
-  const more = {
-    ...(customer_id === undefined ? {} : { customer_id }),
-    ...(fingerprint === undefined ? {} : { fingerprint }),
-    ...(keys?.written === undefined ? {} : { written: keys.written }),
-    ...(max_wait === undefined ? {} : { max_wait }),
-  }
+  const more = given({ customer_id, fingerprint, written: keys?.written, max_wait })
   const others = besides(rows, account, login.former).filter((other) => Accounts.isOf(other, account))
   const all = [account, ...others]
   const isBeyond =
@@ -250,19 +238,15 @@ const rejected = (rows: Rows, at: number, fact: typeof CredentialRejected.Type):
   const account = known ?? Accounts.newAccount(login ?? old)
   const password = login?.password ?? fingerprint
   const of = { run_id, engine_reference, fingerprint, password, reason, at, counts: true }
-  const whose = {
-    ...(task_id === undefined ? {} : { task_id }),
-    ...(customer_id === undefined ? {} : { customer_id }),
-    ...(login?.written === undefined ? {} : { written: login.written }),
-  }
+  const whose = given({ task_id, customer_id, written: login?.written })
   const former = login === undefined ? old.former : account.former
   rows.write(Accounts.addRejected({ ...account, former }, of_attempt, { ...of, ...whose }))
 }
 
 const released = (rows: Rows, fact: typeof CredentialReleased.Type): void => {
   const { account, fingerprint, logins } = fact
-  const given = [account, fingerprint].filter((one) => one !== undefined)
-  const meant = [...rows.findNamed(given), ...given.flatMap((one) => rows.find(one) ?? [])]
+  const names = [account, fingerprint].filter((one) => one !== undefined)
+  const meant = [...rows.findNamed(names), ...names.flatMap((one) => rows.find(one) ?? [])]
   // One login more, or nothing counts any more: then also not in what the same login opens.
   const all = logins === undefined ? meant.flatMap((one) => [one, ...besides(rows, one)]) : meant
   for (const each of new Map(all.map((one) => [one.account, one])).values())

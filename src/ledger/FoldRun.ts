@@ -22,17 +22,12 @@ const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
   })
 
 /** Each absent if there is nothing to say. */
-const ofRequest = ({ holds_account, worker, max_wait }: typeof StartIntended.Type) => ({
-  ...(holds_account === undefined ? {} : { holds_account }),
-  ...(worker === undefined ? {} : { worker }),
-  ...(max_wait === undefined ? {} : { max_wait }),
-})
+const ofRequest = ({ holds_account, worker, max_wait }: typeof StartIntended.Type) =>
+  given({ holds_account, worker, max_wait })
 
 /** The stored token that logs in, and what it does not cover; both absent if there is nothing to say. */
-export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | "outside">) => ({
-  ...(token_id === undefined ? {} : { token_id }),
-  ...(outside === undefined ? {} : { outside }),
-})
+export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | "outside">) =>
+  given({ token_id, outside })
 
 /** What nobody knows of an attempt before its first answer. */
 const unknownYet = {
@@ -112,7 +107,7 @@ const foldAttempt = (
       return { ...attempt, orphanSuspected: true }
     case "AttemptDrained": {
       const { kept: _, ...rest } = attempt
-      return { ...rest, drained: true, ...(fact.proof === undefined ? {} : { proof: fact.proof }) }
+      return { ...rest, drained: true, ...given({ proof: fact.proof }) }
     }
     case "AttemptDisowned":
       return { ...attempt, disowned: true }
@@ -175,12 +170,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
   }
   if (started === undefined) return undefined
   const { seq: sequence, at: started_at, fact } = started
-  const gated = {
-    ...(held === undefined ? {} : { held }),
-    ...(interim === undefined ? {} : { interim }),
-    ...(accepted === undefined ? {} : { accepted }),
-    ...(forgotten === undefined ? {} : { forgotten }),
-  }
+  const gated = given({ held, interim, accepted, forgotten })
   return { started: fact, started_at, sequence, newest, tasks, sources, published, ...gated, stages, ended }
 }
 
@@ -215,8 +205,7 @@ const endedBy = (
   exit_code,
   leftovers,
   kept,
-  ...(kept_before === undefined ? {} : { kept_before }),
-  ...(changes === undefined ? {} : { changes }),
+  ...given({ kept_before, changes }),
 })
 
 const foldStages = (
