@@ -42,12 +42,7 @@ export const FactsArchived = Schema.TaggedStruct("FactsArchived", {
 })
 export type FactsArchived = typeof FactsArchived.Type
 
-/** As it stands in the ledger. */
-export interface Archive {
-  readonly seq: number
-  readonly at: number
-  readonly fact: FactsArchived
-}
+export type Archive = At<FactsArchived>
 
 // Facts about a run while it executes. They decide nothing, and explain why something started late or not at
 // all.
@@ -431,5 +426,6 @@ export const Fact = Schema.Union([
   ForgetFinished,
 ])
 export type Fact = typeof Fact.Type
-/** A fact with its place in the ledger and its time, milliseconds since the epoch. */
-export type Recorded = { readonly seq: number; readonly at: number; readonly fact: Fact }
+/** A fact with its place in the ledger, which orders facts, and its time, milliseconds since the epoch. */
+export type At<F> = { readonly seq: number; readonly at: number; readonly fact: F }
+export type Recorded = At<Fact>

@@ -3,65 +3,45 @@
  * their clocks said. A state is never changed: further facts create a new one, which shares what they do
  * not affect.
  */
-import { foldDeletion } from "./RunState.ts"
-import type { At, AttemptState, RunState, Stages, TaskState } from "./RunState.ts"
-import type { Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
+import { Struct } from "effect"
+import type { AttemptState, Deletion, RunState, Stages, TaskState } from "./RunState.ts"
+import type { At, Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
 import type { RunEnded, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
 import { given } from "../base/Schemas.ts"
-import { formerOf, loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
+import { formerOf, loginKeysOf } from "../privacy/Fingerprint.ts"
 import { builtInSources, withEarlier } from "../service/FlowResults.ts"
 import type { SessionId } from "../service/Ids.ts"
 
 // The part of a run's fold that is about one attempt.
 
-/** The login as it was sent; that somebody wrote it out matters only before it is. */
-const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
-  loginKeysOf({
-    fingerprint,
-    account: login && { ...login, former: formerOf(login, login.former ?? []), isByHand: false },
-  })
-
-/** Each absent if there is nothing to say. */
-const ofRequest = ({ holds_account, worker, max_wait }: typeof StartIntended.Type) =>
-  given({ holds_account, worker, max_wait })
-
 /** The stored token that logs in, and what it does not cover; both absent if there is nothing to say. */
 export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | "outside">) =>
   given({ token_id, outside })
 
-/** What nobody knows of an attempt before its first answer. */
-const unknownYet = {
-  answer: undefined,
-  accepted_at: undefined,
-  execution_id: undefined,
-  session_id: undefined,
-  status_code: undefined,
-  status_reason: undefined,
-  authentication_status: undefined,
-  abort: undefined,
-  closed: undefined,
-  deletion: undefined,
-} as const
+/** The login as it was sent; that somebody wrote it out matters only before it is. */
+const ofRequest = ({ fingerprint, login, ...intended }: typeof StartIntended.Type) => ({
+  ...loginKeysOf({
+    fingerprint,
+    account: login && { ...login, former: formerOf(login, login.former ?? []), isByHand: false },
+  }),
+  ...Struct.pick(intended, ["token_id", "outside", "holds_account", "worker", "max_wait"]),
+})
 
-const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptState => ({
-  attempt: intended.attempt,
-  external_execution_id: intended.external_execution_id,
-  ...keysOf(intended),
-  ...tokenUse(intended),
+const newAttempt = (intended: typeof StartIntended.Type, at: number): AttemptState => ({
+  ...Struct.pick(intended, ["attempt", "external_execution_id"]),
   ...ofRequest(intended),
   intended_at: at,
   probed: false,
-  ...unknownYet,
   orphanSuspected: false,
   drained: false,
 })
 
 /** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */
-const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => {
-  const { token_id: _, outside: __, account: ___, holds_account: ____, worker: _____, ...rest } = attempt
-  const login = { ...keysOf(intended), ...tokenUse(intended), ...ofRequest(intended) }
-  return { ...rest, answer: undefined, ...login, probed: attempt.probed || intended.probe }
-}
+const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => ({
+  ...Struct.omit(attempt, ["answer", "account", "token_id", "outside", "holds_account", "worker"]),
+  ...ofRequest(intended),
+  probed: attempt.probed || intended.probe,
+})
 
 /** So many ids of one session are remembered: a service that gives it a new one each time is not followed. */
 const sessionsBeforeMax = 3
@@ -125,6 +105,21 @@ const foldAttempt = (
   }
 }
 
+const foldDeletion = (
+  before: Deletion | undefined,
+  fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>,
+  at: number,
+): Deletion =>
+  fact._tag === "DeleteIntended"
+    ? { asked_at: at, landed_sha256: fact.landed_sha256, outcome: "pending" }
+    : {
+        asked_at: before?.asked_at ?? at,
+        landed_sha256: before?.landed_sha256 ?? "",
+        http_status: fact.http_status,
+        ...given({ deleted_at: fact.outcome === "pending" ? undefined : at }),
+        outcome: fact.outcome,
+      }
+
 /** Folds the facts of one run that follow `before`; undefined if they contain no beginning. */
 export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState | undefined => {
   let started: At<typeof RunStarted.Type> | undefined = before && {
@@ -159,7 +154,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
     } else if (fact._tag === "RunAccepted") accepted = true
     else if (fact._tag === "FactForgotten") forgotten = true
     else if (fact._tag === "OutcomePublished") accepted = undefined
-    else if (fact._tag === "RunEnded") ended = endedBy(ended, { at, fact })
+    else if (fact._tag === "RunEnded") ended = endedBy(ended, at, fact)
     else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
     else if (fact._tag === "RunResumed") ended = undefined
     else if (fact._tag === "TaskPlanned") tasks.set(fact.task_id, planTask(tasks.get(fact.task_id), fact, at))
@@ -194,18 +189,10 @@ const withReceipts = (
 }
 
 /** What a run that ended before only adds later, when it is collected, does not move its end. */
-const endedBy = (
-  before: RunState["ended"],
-  {
-    at,
-    fact: { exit_code, leftovers, kept = 0, kept_before, changes },
-  }: Omit<At<typeof RunEnded.Type>, "seq">,
-): RunState["ended"] => ({
+const endedBy = (before: RunState["ended"], at: number, fact: typeof RunEnded.Type): RunState["ended"] => ({
   at: before?.at ?? at,
-  exit_code,
-  leftovers,
-  kept,
-  ...given({ kept_before, changes }),
+  kept: 0,
+  ...Struct.omit(fact, ["_tag", "run_id"]),
 })
 
 const foldStages = (
@@ -251,7 +238,7 @@ export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState
         attempts:
           last?.attempt === fact.attempt
             ? attempts.with(-1, startAgain(last, fact))
-            : [...attempts, emptyAttempt(fact, place.at)],
+            : [...attempts, newAttempt(fact, place.at)],
         settled: undefined,
       }
     }
@@ -324,10 +311,8 @@ const withAttempt = (
 
 // What is known across all runs, folded from the few facts that are read for it.
 
-type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fact: F }
-
 /** A run from outside; `ended` is undefined until its end is published. */
-export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
+export interface RunHeader extends At<typeof RunStarted.Type> {
   readonly ended: RunState["ended"]
   /** When something was last added to it: its end, or what was collected after that. */
   readonly newest_at: number
@@ -339,7 +324,7 @@ export const foldHeaders = (rows: ReadonlyArray<Recorded>): ReadonlyArray<RunHea
   for (const { seq, at, fact } of rows) {
     if (fact._tag === "RunStarted")
       headers.set(fact.run_id, { seq, at, fact, ended: undefined, newest_at: at })
-    else if (fact._tag === "RunEnded") ends.set(fact.run_id, endedBy(ends.get(fact.run_id), { at, fact }))
+    else if (fact._tag === "RunEnded") ends.set(fact.run_id, endedBy(ends.get(fact.run_id), at, fact))
     else if (fact._tag === "RunResumed" || fact._tag === "OutcomePublished") {
       const header = headers.get(fact.run_id)
       if (header === undefined) continue
