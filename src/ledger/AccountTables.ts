@@ -12,7 +12,7 @@ import * as Accounts from "./Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "./Accounts.ts"
 import { StartIntended } from "./Fact.ts"
 import { CredentialRejected, CredentialReleased, LoginAccepted, LoginJudged } from "./LoginFacts.ts"
-import { Damage, hasTable, type NewFact } from "./LedgerKeys.ts"
+import { Damage, columns, factOf, hasTable, type NewFact, type Row } from "./LedgerKeys.ts"
 
 const tables = (schema: "main" | "temp"): string => `
   CREATE TABLE ${schema}.accounts (
@@ -31,21 +31,13 @@ export const makeAccounts = (database: DatabaseSync, schema: "main" | "temp"): v
   const { project } = accountsIn(database)
   const rows = database
     .prepare(
-      "SELECT at, tag, run_id, task_id, body FROM facts WHERE tag IN ('CredentialRejected', " +
-        "'CredentialReleased', 'LoginAccepted') ORDER BY seq",
+      `SELECT ${columns} FROM facts WHERE
+        tag IN ('CredentialRejected', 'CredentialReleased', 'LoginAccepted') ORDER BY seq`,
     )
     .all()
   project(rows.map(factOf))
   project(lostStarts(database))
 }
-
-const factOf = (row: Readonly<Record<string, unknown>>): NewFact => ({
-  at: Number(row["at"]),
-  tag: String(row["tag"]),
-  run_id: null,
-  task_id: null,
-  body: String(row["body"]),
-})
 
 /** Starts of an earlier version without a known answer, in open runs; each counts once: nobody is held. */
 const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
@@ -55,7 +47,7 @@ const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
     coalesce(json_extract(${newestEnd}, '$.leftovers'), 1)`
   const rows = database
     .prepare(
-      `SELECT at, tag, run_id, task_id, body FROM facts WHERE run_id IN (${live}) AND
+      `SELECT ${columns} FROM facts WHERE run_id IN (${live}) AND
         tag IN ('TaskPlanned', 'StartIntended', 'StartAnswered') ORDER BY seq`,
     )
     .all()
@@ -96,8 +88,6 @@ const decodeRejected = Schema.decodeUnknownSync(Schema.fromJsonString(Credential
 const decodeReleased = Schema.decodeUnknownSync(Schema.fromJsonString(CredentialReleased))
 const decodeAccepted = Schema.decodeUnknownSync(Schema.fromJsonString(LoginAccepted))
 
-type Row = Readonly<Record<string, unknown>>
-
 const accountOf = (row: Row): Account => {
   const state = String(row["state"])
   const seal = row["sha256"]
@@ -120,9 +110,8 @@ const formerKeys = (names: ReadonlyArray<string>): Pick<AccountKeys, "account" |
 
 /** Statements on the rows, each with its names. */
 const rowsIn = (database: DatabaseSync) => {
-  const ids = database.prepare("SELECT account FROM accounts")
   const one = database.prepare("SELECT state, sha256 FROM accounts WHERE account = ?")
-  const all = database.prepare("SELECT state, sha256 FROM accounts ORDER BY account")
+  const all = database.prepare("SELECT account, state, sha256 FROM accounts ORDER BY account")
   const named = database.prepare(
     `SELECT state, sha256 FROM accounts WHERE account IN
       (SELECT account FROM account_names WHERE name IN (SELECT value FROM json_each(?))) ORDER BY account`,
@@ -158,13 +147,13 @@ const rowsIn = (database: DatabaseSync) => {
     isWhole: (): boolean => {
       try {
         const pair = (account: unknown, each: unknown) => JSON.stringify([account, each])
-        const names = all.all().map(accountOf).flatMap(namesOf)
-        const wanted = new Set(names.map(([account, each]) => pair(account, each)))
+        const [keys, accounts] = [all.all(), all.all().map(accountOf)]
+        const wanted = new Set(accounts.flatMap(namesOf).map(([account, each]) => pair(account, each)))
         const kept = database.prepare("SELECT name, account FROM account_names").all()
         return (
           kept.length === wanted.size &&
           kept.every((row) => wanted.has(pair(row["account"], row["name"]))) &&
-          ids.all().every((row) => find(String(row["account"]))?.account === row["account"])
+          keys.every(({ account }, index) => account === accounts[index]?.account)
         )
       } catch {
         // Whatever cannot be read has changed: it was written by this version.

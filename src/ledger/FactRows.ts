@@ -70,13 +70,10 @@ export const cleanFact = (fact: Fact, known: KnownSecrets): Fact =>
 const decodeFact = Schema.decodeUnknownSync(Fact)
 const encodeFact = Schema.encodeSync(Fact)
 
-/** Every row is as it was written, so one that cannot be decoded was written by another version. */
-export const readerOf =
-  (database: DatabaseSync) =>
-  (rows: ReadonlyArray<StoredFact>): ReadonlyArray<Recorded> =>
-    rows.map((row) => recorded(database, row))
-
-/** One by one, as they are taken: a large run need not be in memory at once. */
+/**
+ * Every row is as it was written, so one that cannot be decoded was written by another version. One by one,
+ * as they are taken: a large run need not be in memory at once.
+ */
 export const eachOf = function* (database: DatabaseSync, rows: Iterable<StoredFact>): Iterable<Recorded> {
   for (const row of rows) yield recorded(database, row)
 }
@@ -137,31 +134,28 @@ export const groupCommit = (write: (decided: ReadonlyArray<Decided>) => void, kn
       const fact = cleanFact(given, known)
       return { fact, ...rowOf(fact, at) }
     })
+  /** A defect in it is its caller's alone. */
+  const decide = Effect.fnUntraced(function* <A>(decision: Decision<A>) {
+    const at = Math.trunc(yield* Clock.currentTimeMillis)
+    let answered: Effect.Effect<A, LedgerFailed> = Effect.die("a decision was never asked for")
+    yield* join((accounts) => {
+      try {
+        const { facts, answer } = decision(accounts)
+        const rows = rowsAt(facts, at)
+        answered = Effect.succeed(answer)
+        return rows
+      } catch (cause) {
+        // What cannot be written as a fact is a defect of ours: no disk is to blame, and no damage.
+        answered = isOfFile(cause) ? Effect.fail(ledgerFailed(cause)) : Effect.die(cause)
+        return []
+      }
+    })
+    return yield* answered
+  }, Effect.uninterruptible)
   return {
-    append: Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
-      if (facts.length === 0) return
-      const at = Math.trunc(yield* Clock.currentTimeMillis)
-      // What cannot be written as a fact is a defect of ours: no disk is to blame, and no damage.
-      const rows = yield* Effect.sync(() => rowsAt(facts, at))
-      yield* join(() => rows)
-    }, Effect.uninterruptible),
-    /** A defect in it is its caller's alone. */
-    decide: Effect.fnUntraced(function* <A>(decision: Decision<A>) {
-      const at = Math.trunc(yield* Clock.currentTimeMillis)
-      let answered: Effect.Effect<A, LedgerFailed> = Effect.die("a decision was never asked for")
-      yield* join((accounts) => {
-        try {
-          const { facts, answer } = decision(accounts)
-          const rows = rowsAt(facts, at)
-          answered = Effect.succeed(answer)
-          return rows
-        } catch (cause) {
-          answered = isOfFile(cause) ? Effect.fail(ledgerFailed(cause)) : Effect.die(cause)
-          return []
-        }
-      })
-      return yield* answered
-    }, Effect.uninterruptible),
+    append: (facts: ReadonlyArray<Fact>) =>
+      facts.length === 0 ? Effect.void : decide(() => ({ facts, answer: undefined })),
+    decide,
   }
 }
 

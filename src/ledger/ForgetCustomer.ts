@@ -7,8 +7,8 @@ import { isDeepStrictEqual } from "node:util"
 import { Effect } from "effect"
 import type { DurableFiles } from "../base/DurableFile.ts"
 import { given } from "../base/Schemas.ts"
-import type { CustomerForgotten, Fact } from "./Fact.ts"
-import { readerOf, rowOf } from "./FactRows.ts"
+import type { CustomerForgotten, Fact, Recorded } from "./Fact.ts"
+import { rowOf } from "./FactRows.ts"
 import type { Replacement, accessLedger } from "./LedgerTables.ts"
 import { rewriteArchives, tidyArchives, type StoredFact } from "./LedgerArchive.ts"
 import { attempt } from "./LedgerKeys.ts"
@@ -102,7 +102,7 @@ export const withoutCustomer = (fact: Fact, forgotten: Forgotten, receipt: strin
 
 interface ForgetPlace {
   readonly tables: ReturnType<typeof accessLedger>
-  readonly read: ReturnType<typeof readerOf>
+  readonly read: (rows: Iterable<StoredFact>) => ReadonlyArray<Recorded>
   readonly files: DurableFiles
   /** Of the archive. */
   readonly folder: string

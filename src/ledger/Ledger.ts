@@ -12,8 +12,8 @@ import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import { isSameAttempt, type Account } from "./Accounts.ts"
 import type { TaskKeys } from "./FactKeys.ts"
-import { archiveName } from "./LedgerArchive.ts"
-import { archiveRun, eachOf, groupCommit, readerOf, type ArchivedRun, type Decision } from "./FactRows.ts"
+import { archiveName, type StoredFact } from "./LedgerArchive.ts"
+import { archiveRun, eachOf, groupCommit, type ArchivedRun, type Decision } from "./FactRows.ts"
 import type { CustomerForgotten, Fact, Pruned, Recorded } from "./Fact.ts"
 import { foldHeaders, foldPruned, foldRun, type RunHeader } from "./FoldRun.ts"
 import { forgetCustomer, type Forgotten } from "./ForgetCustomer.ts"
@@ -193,7 +193,8 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
   }
   const briefOf = (run_id: RunId): RunBrief | undefined => {
     const kept = tables.states.readBrief(run_id)
-    const isNewest = kept !== undefined && tables.ofRun(run_id, kept.newest).length === 0
+    const isNewest =
+      kept !== undefined && tables.foldOfRun(run_id, kept.newest, (facts) => [...facts].length === 0)
     return isNewest ? kept : of(run_id)
   }
   return {
@@ -229,7 +230,7 @@ const makeLedger = Effect.fnUntraced(function* (
 ) {
   const known = yield* KnownSecrets
   const files = yield* durableFiles
-  const read = readerOf(database)
+  const read = (rows: Iterable<StoredFact>): ReadonlyArray<Recorded> => [...eachOf(database, rows)]
   // A claim becomes a fact a moment later; until then only this process can know about it.
   const claimed = new Map<string, ExecutionClaim>()
   const states = statesOver(database, tables)
@@ -250,7 +251,7 @@ const makeLedger = Effect.fnUntraced(function* (
         claimed.set(claim.execution_id, claim)
         return true
       }),
-    facts: (run_id) => attempt(() => read(tables.ofRun(run_id, 0))),
+    facts: (run_id) => attempt(() => tables.foldOfRun(run_id, 0, read)),
     state: (run_id) => attempt(() => states.of(run_id)),
     brief: (run_id) => attempt(() => states.briefOf(run_id)),
     tasksNaming: (id) => attempt(() => tables.tasksNaming(id)),

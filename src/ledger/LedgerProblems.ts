@@ -5,8 +5,8 @@
 import type { DatabaseSync } from "node:sqlite"
 import type { Archive } from "./Fact.ts"
 import { factsIn, idsIn, readFrame, type StoredFact } from "./LedgerArchive.ts"
-import { beginning, keyDamage, keyDiffers, keyIn } from "./LedgerKeys.ts"
-import { columns, differs, factOf, isChained } from "./LedgerSchema.ts"
+import { beginning, columns, factOf, keyDamage, keyDiffers, keyIn } from "./LedgerKeys.ts"
+import { differs, isChained } from "./LedgerSchema.ts"
 
 const problemsTold = 5
 

@@ -13,6 +13,7 @@ import { makeAccounts } from "./AccountTables.ts"
 import {
   LedgerFailed,
   beginning,
+  chainFrom,
   keyIn,
   hasTable,
   ledgerFailed,
@@ -23,7 +24,7 @@ import {
   within,
   writeKey,
 } from "./LedgerKeys.ts"
-import type { ChainedRow } from "./LedgerKeys.ts"
+import type { ChainedRow, Row } from "./LedgerKeys.ts"
 import { stateTable } from "./StateTables.ts"
 
 /** Facts read across all runs. SQLite uses a partial index only if the query repeats its condition. */
@@ -115,34 +116,11 @@ const upgrade = (database: DatabaseSync) => {
   if (!hasChain(database)) database.exec("ALTER TABLE facts ADD COLUMN chain TEXT")
   if (!hasColumn(database, "engine_forms", "sha256"))
     database.exec("ALTER TABLE engine_forms ADD COLUMN sha256 BLOB")
-  const last = database
-    .prepare("SELECT seq, chain FROM facts WHERE chain IS NOT NULL ORDER BY seq DESC")
-    .get()
-  const after = Number(last?.["seq"] ?? 0)
-  let before = { seq: after, chain: String(last?.["chain"] ?? beginning) }
-  const set = database.prepare("UPDATE facts SET chain = ? WHERE seq = ?")
-  for (const row of database.prepare(`SELECT ${columns} FROM facts WHERE seq > ? ORDER BY seq`).all(after)) {
-    const fact = factOf(row)
-    const chain = linkOf(fact.seq === before.seq + 1 ? before.chain : beginning, fact)
-    set.run(chain, fact.seq)
-    before = { seq: fact.seq, chain }
-  }
+  const last = database.prepare("SELECT max(seq) AS seq FROM facts WHERE chain IS NOT NULL").get()
+  chainFrom(database, Number(last?.["seq"] ?? 0) + 1)
   const key = keyIn(database, "fingerprint")
   if (key !== undefined) writeKey(database, "fingerprint.sha256", sha256(key))
 }
-
-export type Row = Readonly<Record<string, unknown>>
-export const columns = "seq, at, tag, run_id, task_id, body"
-
-const maybeText = (value: unknown): string | null => (value === null ? null : String(value))
-export const factOf = (row: Row): ChainedRow => ({
-  seq: Number(row["seq"]),
-  at: Number(row["at"]),
-  tag: String(row["tag"]),
-  run_id: maybeText(row["run_id"]),
-  task_id: maybeText(row["task_id"]),
-  body: String(row["body"]),
-})
 
 /** Whether every fact in the file must be chained: not yet in a file of an older version. */
 export const isChained = (database: DatabaseSync): boolean => {

@@ -19,11 +19,19 @@ import {
 } from "./LedgerArchive.ts"
 import type { ArchivedId, StoredFact } from "./LedgerArchive.ts"
 import { customersIn, documentsIn, ownerIn, tasksIn } from "./LedgerIds.ts"
-import { Damage, beginning, fingerprintKeyIn, linkOf, within } from "./LedgerKeys.ts"
-import type { ChainedRow, NewFact } from "./LedgerKeys.ts"
+import {
+  Damage,
+  beginning,
+  chainFrom,
+  columns,
+  factOf,
+  fingerprintKeyIn,
+  linkOf,
+  within,
+} from "./LedgerKeys.ts"
+import type { ChainedRow, NewFact, Row } from "./LedgerKeys.ts"
 import { problemsIn } from "./LedgerProblems.ts"
-import { archivings, columns, differs, factOf, indexed, isChained, pruned, valueOf } from "./LedgerSchema.ts"
-import type { Row } from "./LedgerSchema.ts"
+import { archivings, differs, indexed, isChained, pruned, valueOf } from "./LedgerSchema.ts"
 import { statesIn } from "./StateTables.ts"
 import type { EngineReference, RunId } from "../service/Ids.ts"
 
@@ -36,14 +44,11 @@ export interface Replacement {
   readonly row: Pick<ChainedRow, "tag" | "run_id" | "task_id" | "body">
 }
 
-/** Rows that are held in memory at once. */
-const rowsAtOnce = 10_000
-
 /** In a transaction. `added` is the fact that goes to the end, if any. */
 const replaceFacts = (
   database: DatabaseSync,
   replacements: ReadonlyArray<Replacement>,
-  added: (sealed_from: number) => Omit<ChainedRow, "seq"> | undefined,
+  added: (sealed_from: number) => NewFact | undefined,
 ): void => {
   const last = database.prepare("SELECT max(seq) AS seq FROM facts").get()
   const end = Number(last?.["seq"] ?? 0)
@@ -52,35 +57,9 @@ const replaceFacts = (
     "UPDATE facts SET tag = ?, run_id = ?, task_id = ?, body = ? WHERE seq = ?",
   )
   for (const { seq, row } of replacements) replace.run(row.tag, row.run_id, row.task_id, row.body, seq)
-  const chain = sealFrom(database, first)
+  chainFrom(database, first)
   const fact = added(first)
-  if (fact === undefined) return
-  const seq = end + 1
-  database
-    .prepare(`INSERT INTO facts (${columns}, chain) VALUES (?, ?, ?, ?, ?, ?, ?)`)
-    .run(seq, fact.at, fact.tag, fact.run_id, fact.task_id, fact.body, linkOf(chain, { seq, ...fact }))
-}
-
-/** Chains every fact from this place on again; returns the last hash. */
-const sealFrom = (database: DatabaseSync, first: number): string => {
-  const before = database.prepare("SELECT chain FROM facts WHERE seq = ?")
-  // The hash of an archived fact stays as it was: nothing else refers to it.
-  const archived = database.prepare("SELECT chain FROM archived_links WHERE seq = ?")
-  const some = database.prepare(
-    `SELECT ${columns} FROM facts WHERE seq >= ? ORDER BY seq LIMIT ${rowsAtOnce}`,
-  )
-  const seal = database.prepare("UPDATE facts SET chain = ? WHERE seq = ?")
-  const seqBefore = first - 1
-  const known = before.get(seqBefore) ?? archived.get(seqBefore)
-  let last = { seq: seqBefore, chain: String(known?.["chain"] ?? beginning) }
-  for (let rows = some.all(first); rows.length > 0; rows = some.all(last.seq + 1))
-    for (const row of rows.map(factOf)) {
-      const link = row.seq === last.seq + 1 ? undefined : archived.get(row.seq - 1)
-      const chain = linkOf(String(link?.["chain"] ?? last.chain), row)
-      seal.run(chain, row.seq)
-      last = { seq: row.seq, chain }
-    }
-  return last.chain
+  if (fact !== undefined) appendRows(database)([fact])
 }
 
 /** Rewrites the whole file; throws while another process reads it for longer than the connection waits. */
@@ -166,11 +145,7 @@ const readersIn = (database: DatabaseSync, folder: string) => {
   return {
     select,
     placeOf,
-    ofTags: (...tags: ReadonlyArray<string>) =>
-      select(`${indexed} AND tag IN (${tags.map((tag) => `'${tag}'`).join(", ")})`),
-    /** The facts of a run that come after the one with this `seq`. */
-    ofRun: (run_id: RunId, after: number) => again(() => whole(ofRun(run_id, after), after)),
-    /** What `fold` makes of them; they are not in memory at once, unless they are archived. */
+    /** What `fold` makes of the facts of a run that come after the one with this `seq`; they are not in memory at once, unless they are archived. */
     foldOfRun: <A>(run_id: RunId, after: number, fold: (facts: Iterable<StoredFact>) => A): A =>
       again(() =>
         fold(
@@ -195,7 +170,7 @@ const live = function* (rows: Iterable<ChainedRow>): Iterable<StoredFact> {
 
 /** `folder` is that of the archive. */
 export const accessLedger = (database: DatabaseSync, folder: string) => {
-  const { select, placeOf, ofTags, ofRun, foldOfRun, ofTask } = readersIn(database, folder)
+  const { select, placeOf, foldOfRun, ofTask } = readersIn(database, folder)
   const ofArchives = select(archivings)
   const archives = (): ReadonlyArray<Archive> =>
     ofArchives().map(({ seq, at, body }) => ({ seq, at, fact: decodeArchived(body) }))
@@ -210,11 +185,10 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
   return {
     ...accessForms(database),
     append: appending(database, accounts),
-    ofRun,
     foldOfRun,
     ofTask,
     ofNoRun: select("run_id IS NULL"),
-    headers: ofTags("RunStarted", "RunResumed", "RunEnded", "OutcomePublished"),
+    headers: select(`${indexed} AND tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished')`),
     accounts: accounts.all,
     accountsOf: accounts.ofLogin,
     pruned: select(pruned),
