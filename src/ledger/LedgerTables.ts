@@ -145,7 +145,7 @@ const readersIn = (database: DatabaseSync, folder: string) => {
   return {
     select,
     placeOf,
-    /** What `fold` makes of the facts of a run that come after the one with this `seq`; they are not in memory at once, unless they are archived. */
+    /** Of the facts of a run after this place; they are not in memory at once, unless they are archived. */
     foldOfRun: <A>(run_id: RunId, after: number, fold: (facts: Iterable<StoredFact>) => A): A =>
       again(() =>
         fold(

@@ -67,8 +67,8 @@ export const backup = command("backup", {
     const detail = yield* damageOfTokens(output)
     if (detail !== undefined) return yield* refuse("token-store-damaged", { detail })
     const copied = copy(resolve(output), folder).pipe(
-      Effect.mapError(({ message, isUnsettled }) =>
-        isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
+      Effect.mapError(({ message, because }) =>
+        because === "unsettled" ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
       ),
     )
     const holds = yield* Effect.scoped(Effect.andThen(keepUnpruned(output), copied))
@@ -126,7 +126,7 @@ export const prune = command("prune", {
         return { ...pruned, compacted: done.filter((one) => one !== undefined) }
       }).pipe(
         Effect.provide(Layer.merge(wiring.ledger(output, "read-write"), wiring.database)),
-        Effect.catchTag("PruneFailed", ({ message }) => refuse("prune-stopped", { why: message })),
+        Effect.catchTag("FolderFailed", ({ message }) => refuse("prune-stopped", { why: message })),
       )
       yield* warnOfSize(result)
       return result
@@ -203,10 +203,10 @@ export const documents = command("documents", {
       const path = resolve(output, "documents")
       yield* holdOutput(output, [shareOf(output)])
       const named = yield* nameDocumentsIn(output).pipe(
-        Effect.catchTag("NamingFailed", ({ message, foreign }) =>
-          foreign === undefined
+        Effect.catchTag("FolderFailed", ({ message, because }) =>
+          because === undefined
             ? refuse("documents-stopped", { why: message })
-            : refuse("documents-not-ours", { path, entries: foreign }),
+            : refuse("documents-not-ours", { path, entries: message }),
         ),
       )
       return named === undefined ? yield* refuse("nothing-published", { output }) : { path, ...named }
