@@ -11,6 +11,9 @@ import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import * as Accounts from "./Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "./Accounts.ts"
 import { StartIntended } from "./Fact.ts"
+import { eachOf, rowOf } from "./FactRows.ts"
+import { foldRun } from "./FoldRun.ts"
+import { remainsAny } from "./RunState.ts"
 import { CredentialRejected, CredentialReleased, LoginAccepted, LoginJudged } from "./LoginFacts.ts"
 import { Damage, columns, factOf, hasTable, type NewFact, type Row } from "./LedgerKeys.ts"
 
@@ -48,38 +51,27 @@ const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
   const rows = database
     .prepare(
       `SELECT ${columns} FROM facts WHERE run_id IN (${live}) AND
-        tag IN ('TaskPlanned', 'StartIntended', 'StartAnswered') ORDER BY seq`,
+        tag IN ('RunStarted', 'TaskPlanned', 'StartIntended', 'StartAnswered') ORDER BY seq`,
     )
     .all()
-  const whose = new Map<string, object>()
-  const open = new Map<string, { readonly sent: NewFact; isLost: boolean; isAnswered: boolean }>()
-  for (const row of rows.map(factOf)) {
-    const fact: Readonly<Record<string, unknown>> = JSON.parse(row.body)
-    const task = String(fact["task_id"])
-    const attempt = JSON.stringify([task, fact["attempt"]])
-    if (row.tag === "TaskPlanned") {
-      const { customer_id, engine_reference } = fact
-      whose.set(task, { customer_id, engine_reference })
-      continue
-    }
-    const before = open.get(attempt)
-    if (row.tag === "StartIntended") {
-      const sent = { ...row, body: JSON.stringify({ ...fact, ...whose.get(task) }) }
-      const isLost = before !== undefined && (before.isLost || !before.isAnswered)
-      open.set(attempt, { sent, isLost, isAnswered: false })
-    } else if (before !== undefined && !before.isAnswered) {
-      // A second answer is one to a probe that was held back before it was sent.
-      const answer = String(fact["answer"])
-      before.isAnswered = true
-      before.isLost ||= unproven.has(answer)
-      if (!before.isLost || told.has(answer)) open.delete(attempt)
-    }
-  }
-  return [...open.values()].map(({ sent }) => sent)
+    .map(factOf)
+  return [...Map.groupBy(rows, ({ run_id }) => run_id).values()].flatMap((ofRun) => {
+    const facts = [...eachOf(database, ofRun)]
+    const newest = new Map(
+      facts.flatMap(({ at, fact }) =>
+        fact._tag === "StartIntended" ? [[`${fact.attempt} ${fact.task_id}`, { at, fact }] as const] : [],
+      ),
+    )
+    const tasks = [...(foldRun(facts)?.tasks.values() ?? [])]
+    return tasks.flatMap(({ attempts, planned: { task_id, customer_id, engine_reference } }) =>
+      attempts.flatMap((one) => {
+        const isLost = one.accepted_at === undefined && remainsAny(one, "unseen")
+        const sent = isLost ? newest.get(`${one.attempt} ${task_id}`) : undefined
+        return sent ? [rowOf({ ...sent.fact, ...given({ customer_id, engine_reference }) }, sent.at)] : []
+      }),
+    )
+  })
 }
-/** Answers to a start that may have logged in, and those that say what became of it. */
-const unproven: ReadonlySet<string> = new Set(["lost", "taken", "unusable"])
-const told: ReadonlySet<string> = new Set(["accepted", "adopted", "refused"])
 
 const decodeAccount = Schema.decodeUnknownSync(Schema.fromJsonString(Accounts.Account))
 const decodeIntended = Schema.decodeUnknownSync(Schema.fromJsonString(StartIntended))
@@ -241,9 +233,6 @@ const released = (rows: Rows, fact: typeof CredentialReleased.Type): void => {
   for (const each of new Map(all.map((one) => [one.account, one])).values())
     rows.write(Accounts.release(each, fingerprint, logins))
 }
-
-/** What a decision reads of the accounts, in the transaction that writes what it decides. */
-export type KnownAccounts = Pick<ReturnType<typeof accountsIn>, "ofLogin">
 
 export const accountsIn = (database: DatabaseSync) => {
   const rows = rowsIn(database)

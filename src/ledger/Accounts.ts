@@ -127,6 +127,11 @@ export const soughtBy = ({ identity, former, row }: Beside): ReadonlyArray<strin
   ...former,
   ...(row === undefined ? [] : [row]),
 ]
+/** What a decision reads of the accounts, in the transaction that writes what it decides. */
+export interface KnownAccounts {
+  readonly ofLogin: (login: Beside) => ReadonlyArray<Account>
+}
+
 /** Whether the login opens the account or shares its row. */
 export const isBeside = (account: Account, login: Beside): boolean =>
   isOf(account, login) || (login.row !== undefined && account.row === login.row)

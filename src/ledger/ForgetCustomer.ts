@@ -10,8 +10,8 @@ import { given } from "../base/Schemas.ts"
 import type { CustomerForgotten, Fact, Recorded } from "./Fact.ts"
 import { rowOf } from "./FactRows.ts"
 import type { Replacement, accessLedger } from "./LedgerTables.ts"
-import { rewriteArchives, tidyArchives, type StoredFact } from "./LedgerArchive.ts"
-import { attempt } from "./LedgerKeys.ts"
+import { rewriteArchives, tidyArchives } from "./LedgerArchive.ts"
+import { attempt, type StoredFact } from "./LedgerKeys.ts"
 import type { CredentialRejected } from "./LoginFacts.ts"
 import type { RunPublished, StaleData } from "./RunFacts.ts"
 import type { CustomerId } from "../service/Ids.ts"
@@ -100,12 +100,16 @@ export const withoutCustomer = (fact: Fact, forgotten: Forgotten, receipt: strin
   return { _tag: "FactForgotten", receipt, ...given({ run_id }) }
 }
 
-interface ForgetPlace {
+/** What reads and changes a ledger with its archive. */
+export interface LedgerPlace {
   readonly tables: ReturnType<typeof accessLedger>
-  readonly read: (rows: Iterable<StoredFact>) => ReadonlyArray<Recorded>
   readonly files: DurableFiles
   /** Of the archive. */
   readonly folder: string
+}
+
+interface ForgetPlace extends LedgerPlace {
+  readonly read: (rows: Iterable<StoredFact>) => ReadonlyArray<Recorded>
 }
 
 type Receipt = Omit<CustomerForgotten, "_tag" | "sealed_from">

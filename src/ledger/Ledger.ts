@@ -12,13 +12,14 @@ import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import { isSameAttempt, type Account } from "./Accounts.ts"
 import type { TaskKeys } from "./FactKeys.ts"
-import { archiveName, type StoredFact } from "./LedgerArchive.ts"
-import { archiveRun, eachOf, groupCommit, type ArchivedRun, type Decision } from "./FactRows.ts"
+import { archiveName, idsIn, packedBytes, placeFor, writeFrames } from "./LedgerArchive.ts"
+import type { ArchivedId } from "./LedgerArchive.ts"
+import { eachOf, groupCommit, rowOf, type Decision } from "./FactRows.ts"
 import type { CustomerForgotten, Fact, Pruned, Recorded } from "./Fact.ts"
 import { foldHeaders, foldPruned, foldRun, type RunHeader } from "./FoldRun.ts"
-import { forgetCustomer, type Forgotten } from "./ForgetCustomer.ts"
+import { forgetCustomer, type Forgotten, type LedgerPlace } from "./ForgetCustomer.ts"
 import { copyIfOlder, openLedger, type LedgerCopy } from "./LedgerSchema.ts"
-import { attempt, type LedgerFailed, type NewFact } from "./LedgerKeys.ts"
+import { attempt, type LedgerFailed, type NewFact, type StoredFact } from "./LedgerKeys.ts"
 import { accessLedger, type CachedForm } from "./LedgerTables.ts"
 import type { RunStarted } from "./RunFacts.ts"
 import { runsBesideMax, type RunBrief, type RunState } from "./RunState.ts"
@@ -222,6 +223,54 @@ const factsAppended = 4 * factsUnkept
 const upTo = function* (newest: number, facts: Iterable<Recorded>): Iterable<Recorded> {
   for (const fact of facts) if (fact.seq <= newest) yield fact
 }
+
+// Moves the facts of a run into the file of its month first, synced and read back; then one transaction says
+// where they are and removes them. A crash in between leaves every fact in the ledger.
+
+export interface ArchivedRun {
+  readonly facts: number
+  /** Of their text in the ledger, and in the archive. */
+  readonly before: number
+  readonly after: number
+}
+
+/** Undefined if there is nothing to move. `run_date` is the run's own; `isDry`: nothing is written. */
+export const archiveRun = Effect.fnUntraced(function* (
+  { tables, files, folder }: LedgerPlace,
+  { run_id, run_date }: { readonly run_id: RunId; readonly run_date: string },
+  at: number,
+  isDry: boolean,
+) {
+  const archives = yield* attempt(() => tables.archives())
+  const isDone = archives.some(({ fact }) => fact.run_id === run_id)
+  const first = isDone ? [] : yield* attempt(() => tables.toArchive(run_id, 0))
+  if (first.length === 0) return undefined
+  const sum = { facts: 0, before: 0 }
+  const ids: Array<ArchivedId> = []
+  const pages = function* () {
+    for (let facts = first; facts.length > 0; facts = nextOf(facts)) {
+      sum.facts += facts.length
+      for (const fact of facts) {
+        sum.before += Buffer.byteLength(fact.body)
+        ids.push(...idsIn(run_id, fact))
+      }
+      yield facts
+    }
+  }
+  const nextOf = (facts: ReadonlyArray<StoredFact>) => tables.toArchive(run_id, facts.at(-1)?.seq ?? 0)
+  if (isDry) {
+    const after = [...pages()].reduce((bytes, facts) => bytes + packedBytes(facts), 0)
+    return { ...sum, after } satisfies ArchivedRun
+  }
+  const place = placeFor(archives, run_date)
+  const frames = yield* writeFrames(files, folder, place, pages())
+  yield* attempt(() => {
+    const row = rowOf({ _tag: "FactsArchived", run_id, file: place.file, frames }, at)
+    tables.archived({ ...row, run_id }, { facts: sum.facts, ids })
+  })
+  const after = frames.reduce((bytes, one) => bytes + one.bytes, 0)
+  return { ...sum, after } satisfies ArchivedRun
+})
 
 const makeLedger = Effect.fnUntraced(function* (
   database: DatabaseSync,

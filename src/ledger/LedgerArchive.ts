@@ -11,7 +11,7 @@ import { codeOf, quietly, type AppendedFile, type DurableFiles } from "../base/D
 import { sha256Hex } from "../base/Hashes.ts"
 import { pack, unpack } from "../base/Zstd.ts"
 import type { Archive, ArchivedFrame, FactsArchived } from "./Fact.ts"
-import { Damage, attempt, ledgerFailed, type ChainedRow } from "./LedgerKeys.ts"
+import { Damage, attempt, ledgerFailed, type StoredFact } from "./LedgerKeys.ts"
 import { acrossRuns, idFields, kinds } from "./LedgerSchema.ts"
 import type { RunId } from "../service/Ids.ts"
 
@@ -104,8 +104,6 @@ export const giveBackStep = (database: DatabaseSync): boolean => {
 export const archiveName = "ledger-archive"
 const folderMode = 0o700
 const fileMode = 0o600
-
-export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">
 
 const lineOf = ({ seq, at, body }: StoredFact): string => `{"seq":${seq},"at":${at},"fact":${body}}\n`
 const linePattern = /^\{"seq":(\d+),"at":(-?\d+),"fact":(.*)\}$/

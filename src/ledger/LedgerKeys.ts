@@ -78,6 +78,9 @@ export interface ChainedRow {
 /** A row whose place is not known yet. */
 export type NewFact = Omit<ChainedRow, "seq">
 
+/** What of a fact is in the archive, too. */
+export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">
+
 /** The hash before the first fact. */
 export const beginning = ""
 

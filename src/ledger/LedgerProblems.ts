@@ -4,8 +4,9 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import type { Archive } from "./Fact.ts"
-import { factsIn, idsIn, readFrame, type StoredFact } from "./LedgerArchive.ts"
+import { factsIn, idsIn, readFrame } from "./LedgerArchive.ts"
 import { beginning, columns, factOf, keyDamage, keyDiffers, keyIn } from "./LedgerKeys.ts"
+import type { StoredFact } from "./LedgerKeys.ts"
 import { differs, isChained } from "./LedgerSchema.ts"
 
 const problemsTold = 5

@@ -6,7 +6,8 @@
 import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
-import { accountsIn, type KnownAccounts } from "./AccountTables.ts"
+import { accountsIn } from "./AccountTables.ts"
+import type { KnownAccounts } from "./Accounts.ts"
 import { FactsArchived, type Archive } from "./Fact.ts"
 import type { TaskKeys } from "./FactKeys.ts"
 import {
@@ -17,7 +18,7 @@ import {
   leaving,
   removeArchived,
 } from "./LedgerArchive.ts"
-import type { ArchivedId, StoredFact } from "./LedgerArchive.ts"
+import type { ArchivedId } from "./LedgerArchive.ts"
 import { customersIn, documentsIn, ownerIn, tasksIn } from "./LedgerIds.ts"
 import {
   Damage,
@@ -29,7 +30,7 @@ import {
   linkOf,
   within,
 } from "./LedgerKeys.ts"
-import type { ChainedRow, NewFact, Row } from "./LedgerKeys.ts"
+import type { ChainedRow, NewFact, Row, StoredFact } from "./LedgerKeys.ts"
 import { problemsIn } from "./LedgerProblems.ts"
 import { archivings, differs, indexed, isChained, pruned, valueOf } from "./LedgerSchema.ts"
 import { statesIn } from "./StateTables.ts"
