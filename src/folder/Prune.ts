@@ -17,7 +17,7 @@ import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger, type ArchivedRun } from "../ledger/Ledger.ts"
 import { newestAnswer, remainsAny, runsLearntFrom } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
-import type { RunId } from "../service/Ids.ts"
+import { RunId } from "../service/Ids.ts"
 import { newestDerived } from "../tables/KeptVersions.ts"
 import { filesBelow, gapsIn, placeIn, readManifest } from "../tables/Manifest.ts"
 import type { Manifest, Store } from "../tables/Manifest.ts"
@@ -270,12 +270,9 @@ const finishInterrupted = Effect.fnUntraced(function* (store: Store, pruned: Pru
   const folders = [...pruned.landing.keys()].map((run_id) => landingOf(store, run_id))
   yield* step(() => removeAll(store.files, folders))
   const last = [...pruned.attachments.keys()].at(-1)
-  if (last === undefined) return
-  const ledger = yield* Ledger
-  const state = (yield* ledger.runs).find(({ fact }) => fact.run_id === last)
-  const found = state && (yield* ledger.state(state.fact.run_id))
-  if (found === undefined) return
-  const paths = yield* unsharedDocuments(store, found, (run_id) => pruned.attachments.has(run_id))
+  const state = last === undefined ? undefined : yield* (yield* Ledger).state(RunId.make(last))
+  if (state === undefined) return
+  const paths = yield* unsharedDocuments(store, state, (run_id) => pruned.attachments.has(run_id))
   yield* step(() => removeAll(store.files, paths))
 })
 

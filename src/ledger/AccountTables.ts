@@ -4,7 +4,7 @@
  * instead of all that ever happened. It stays when facts are archived or pruned.
  */
 import type { DatabaseSync } from "node:sqlite"
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { sha256 } from "../base/Hashes.ts"
 import { given } from "../base/Schemas.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
@@ -159,8 +159,7 @@ type Rows = ReturnType<typeof rowsIn>
 const isFormer = ({ identity }: Account): boolean => identity.length === 0
 
 const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => {
-  const { login: keys, fingerprint } = fact
-  const { run_id, attempt, task_id, engine_reference, customer_id, external_execution_id, max_wait } = fact
+  const { login: keys, fingerprint, engine_reference } = fact
   // A login that is not known, or of an earlier version.
   const login = keys ?? (fingerprint === undefined ? undefined : formerKeys([fingerprint]))
   if (login === undefined || engine_reference === undefined) return
@@ -174,8 +173,15 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
     rows.forget(old)
   }
   const password = keys?.password ?? fingerprint ?? ""
-  const of = { run_id, attempt, task_id, engine_reference, external_execution_id, password, at, sends: 1 }
-  const more = given({ customer_id, fingerprint, written: keys?.written, max_wait })
+  const one: SentLogin = {
+    ...Struct.pick(fact, ["run_id", "task_id", "attempt", "external_execution_id"]),
+    engine_reference,
+    ...Struct.pick(fact, ["customer_id", "fingerprint", "max_wait"]),
+    ...given({ written: keys?.written }),
+    password,
+    at,
+    sends: 1,
+  }
   const others = besides(rows, account, login.former).filter((other) => Accounts.isOf(other, account))
   const all = [account, ...others]
   const isBeyond =
@@ -186,7 +192,7 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
     if (isBeyond && other.granted > 0) rows.write({ ...other, granted: other.granted - 1 })
   const renamed = { ...account, former: login.former ?? account.former }
   const by = isGranted ? "granted" : "bought"
-  rows.write(Accounts.addSent(renamed, { ...of, ...more }, isBeyond ? by : undefined))
+  rows.write(Accounts.addSent(renamed, one, isBeyond ? by : undefined))
 }
 
 /** The other accounts that its logins open, and those that share its row. */

@@ -12,8 +12,6 @@ import { formerOf, loginKeysOf } from "../privacy/Fingerprint.ts"
 import { builtInSources, withEarlier } from "../service/FlowResults.ts"
 import type { SessionId } from "../service/Ids.ts"
 
-// The part of a run's fold that is about one attempt.
-
 /** The stored token that logs in, and what it does not cover; both absent if there is nothing to say. */
 export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | "outside">) =>
   given({ token_id, outside })
@@ -308,8 +306,6 @@ const withAttempt = (
   const attempt = task.attempts[index]
   return attempt === undefined ? task : { ...task, attempts: task.attempts.with(index, change(attempt)) }
 }
-
-// What is known across all runs, folded from the few facts that are read for it.
 
 /** A run from outside; `ended` is undefined until its end is published. */
 export interface RunHeader extends At<typeof RunStarted.Type> {

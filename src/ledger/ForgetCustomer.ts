@@ -156,15 +156,14 @@ const replaceIn = (
       return fact === recorded.fact ? [] : [{ seq: recorded.seq, row: rowOf(fact, recorded.at) }]
     },
   )
-  const known = read(tables.receipts()).flatMap(({ fact, ...where }) =>
-    fact._tag === "CustomerForgotten" && fact.receipt === receipt.receipt ? [{ ...where, fact }] : [],
+  const known = read(tables.receipts()).filter(
+    ({ fact }) => fact._tag === "CustomerForgotten" && fact.receipt === receipt.receipt,
   )
   // It counts what has come since, too.
-  const counted = known.flatMap((old) =>
-    isDeepStrictEqual(old.fact, { ...old.fact, ...receipt })
-      ? []
-      : [{ seq: old.seq, row: rowOf({ ...old.fact, ...receipt }, old.at) }],
-  )
+  const counted = known.flatMap(({ seq, at: then, fact }) => {
+    const now = { ...fact, ...receipt } as Fact
+    return isDeepStrictEqual(fact, now) ? [] : [{ seq, row: rowOf(now, then) }]
+  })
   if (replacements.length + moved.length + counted.length > 0 || known.length === 0)
     tables.replace(forgotten.customer_id, [...replacements, ...moved, ...counted], (sealed_from) =>
       known.length > 0 ? undefined : rowOf({ _tag: "CustomerForgotten", sealed_from, ...receipt }, at),

@@ -165,17 +165,14 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
   const of = (run_id: RunId): RunState | undefined => {
     const kept = carried.has(run_id) ? undefined : tables.states.read(run_id)
     const known = carried.get(run_id) ?? (kept && { state: kept, kept, unkept: 0 })
-    let folded = 0
-    const state = tables.foldOfRun(run_id, known?.state.newest ?? 0, (facts) => {
-      folded = 0
-      return foldRun(counted(eachOf(database, facts)), known?.state)
+    const { state, folded } = tables.foldOfRun(run_id, known?.state.newest ?? 0, (facts) => {
+      let count = 0
+      const counted = Iterator.from(eachOf(database, facts)).map((fact) => {
+        count += 1
+        return fact
+      })
+      return { state: foldRun(counted, known?.state), folded: count }
     })
-    function* counted(facts: Iterable<Recorded>) {
-      for (const fact of facts) {
-        folded += 1
-        yield fact
-      }
-    }
     carried.delete(run_id)
     for (const [other, one] of carried)
       if (one.state.ended !== undefined || carried.size >= runsBesideMax) carried.delete(other)
