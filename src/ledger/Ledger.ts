@@ -119,7 +119,7 @@ export class Ledger extends Context.Service<
           (opened) => Effect.sync(() => opened.close()),
         )
         if (copy !== undefined) yield* options.tell?.(copy) ?? Effect.void
-        const folder = archiveBeside(options.path)
+        const folder = options.path === ":memory:" ? "" : join(dirname(options.path), archiveName)
         const tables = yield* attempt(() => accessLedger(database, folder))
         return yield* makeLedger(database, folder, tables)
       }),
@@ -134,25 +134,6 @@ export class Ledger extends Context.Service<
 }
 
 type Follower = (recorded: Recorded) => void
-
-/** Those who are told what is appended. */
-const followersOf = () => {
-  const followers = new Set<Follower>()
-  return {
-    follow: (told: Follower) =>
-      Effect.acquireRelease(
-        Effect.sync(() => void followers.add(told)),
-        () => Effect.sync(() => void followers.delete(told)),
-      ),
-    tell: (first: number, rows: ReadonlyArray<Omit<Recorded, "seq">>): void => {
-      for (const told of followers)
-        for (const [index, { at, fact }] of rows.entries()) told({ seq: first + index, at, fact })
-    },
-  }
-}
-
-/** A ledger in memory has none. */
-const archiveBeside = (path: string): string => (path === ":memory:" ? "" : join(dirname(path), archiveName))
 
 /**
  * The states of runs: those asked for last are in memory, the others in the file. Only the facts since then
@@ -211,15 +192,13 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
     clear: (): void => carried.clear(),
     problems: (): ReadonlyArray<string> =>
       tables.states.problems((run_id, newest) =>
-        tables.foldOfRun(run_id, 0, (facts) => foldRun(upTo(newest, eachOf(database, facts)))),
+        tables.foldOfRun(run_id, 0, (facts) =>
+          foldRun(Iterator.from(eachOf(database, facts)).filter(({ seq }) => seq <= newest)),
+        ),
       ),
   }
 }
 const factsAppended = 4 * factsUnkept
-
-const upTo = function* (newest: number, facts: Iterable<Recorded>): Iterable<Recorded> {
-  for (const fact of facts) if (fact.seq <= newest) yield fact
-}
 
 // Moves the facts of a run into the file of its month first, synced and read back; then one transaction says
 // where they are and removes them. A crash in between leaves every fact in the ledger.
@@ -235,9 +214,9 @@ export interface ArchivedRun {
 export const archiveRun = Effect.fnUntraced(function* (
   { tables, files, folder }: LedgerPlace,
   { run_id, run_date }: { readonly run_id: RunId; readonly run_date: string },
-  at: number,
   isDry: boolean,
 ) {
+  const at = Math.trunc(yield* Clock.currentTimeMillis)
   const archives = yield* attempt(() => tables.archives())
   const isDone = archives.some(({ fact }) => fact.run_id === run_id)
   const first = isDone ? [] : yield* attempt(() => tables.toArchive(run_id, 0))
@@ -280,14 +259,19 @@ const makeLedger = Effect.fnUntraced(function* (
   // A claim becomes a fact a moment later; until then only this process can know about it.
   const claimed = new Map<string, ExecutionClaim>()
   const states = statesOver(database, tables)
-  const followers = followersOf()
+  const followers = new Set<Follower>()
   return Ledger.of({
     ...groupCommit((decided) => {
       const { first, rows } = tables.append(decided)
-      followers.tell(first, rows)
+      for (const told of followers)
+        for (const [index, { at, fact }] of rows.entries()) told({ seq: first + index, at, fact })
       states.noteAppended(rows)
     }, known),
-    follow: followers.follow,
+    follow: (told) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void followers.add(told)),
+        () => Effect.sync(() => void followers.delete(told)),
+      ),
     claim: (claim) =>
       attempt(() => {
         const owner = tables.ownerOf(claim.execution_id)
@@ -321,10 +305,7 @@ const makeLedger = Effect.fnUntraced(function* (
     archived: attempt(
       () => new Map<string, number>(tables.archives().map(({ at, fact }) => [fact.run_id, at])),
     ),
-    archive: Effect.fnUntraced(function* (run, isDry = false) {
-      const at = Math.trunc(yield* Clock.currentTimeMillis)
-      return yield* archiveRun({ tables, files, folder }, run, at, isDry)
-    }),
+    archive: (run, isDry = false) => archiveRun({ tables, files, folder }, run, isDry),
     giveBack: Effect.gen(function* () {
       while (yield* attempt(() => tables.giveBack())) yield* Effect.yieldNow
     }),

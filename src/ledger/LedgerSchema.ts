@@ -116,7 +116,9 @@ const upgrade = (database: DatabaseSync) => {
   if (!hasChain(database)) database.exec("ALTER TABLE facts ADD COLUMN chain TEXT")
   if (!hasColumn(database, "engine_forms", "sha256"))
     database.exec("ALTER TABLE engine_forms ADD COLUMN sha256 BLOB")
-  const last = database.prepare("SELECT max(seq) AS seq FROM facts WHERE chain IS NOT NULL").get()
+  const last = database
+    .prepare("SELECT seq FROM facts WHERE chain IS NOT NULL ORDER BY seq DESC LIMIT 1")
+    .get()
   chainFrom(database, Number(last?.["seq"] ?? 0) + 1)
   const key = keyIn(database, "fingerprint")
   if (key !== undefined) writeKey(database, "fingerprint.sha256", sha256(key))
