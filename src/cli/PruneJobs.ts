@@ -157,7 +157,10 @@ export const nameDocumentsAfterNight = Effect.fnUntraced(function* (output: stri
   const failed = (why: string) => warn("documents-unnamed", { why })
   yield* nameDocumentsIn(output).pipe(
     // What the machine or the folder refused is told in its own words.
-    Effect.catchTag("NamingFailed", (cause) => Effect.andThen(failed(cause.message), Effect.logDebug(cause))),
+    Effect.catchTag("FolderFailed", (cause) => {
+      const why = cause.because === undefined ? cause.message : `documents/ holds ${cause.message}`
+      return Effect.andThen(failed(why), Effect.logDebug(cause))
+    }),
     orWarnWithin(namedWithin, "they were", failed),
   )
 })

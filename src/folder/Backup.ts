@@ -6,9 +6,10 @@
  */
 import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Duration, Effect, Schema } from "effect"
+import { Duration, Effect } from "effect"
 import { copyDatabase } from "../base/FolderLock.ts"
 import { codeOf, durableFiles, quietly, type DurableFiles } from "../base/DurableFile.ts"
+import { FolderFailed, folderFailed, step } from "./FolderFailed.ts"
 import { archiveName } from "../ledger/LedgerArchive.ts"
 import { replacedFiles } from "../tables/KeptVersions.ts"
 import {
@@ -22,13 +23,6 @@ import {
 import type { Manifest } from "../tables/Manifest.ts"
 import { placeParquet, sweepParquet } from "../tables/ParquetViews.ts"
 
-/** Nothing of the copy remains; the output folder was only read. */
-export class BackupFailed extends Schema.TaggedError<BackupFailed>()("BackupFailed", {
-  message: Schema.String,
-  /** Versions were published all the time, or one was cut off in the middle. */
-  isUnsettled: Schema.Boolean,
-}) {}
-
 const roundsMax = 20
 const betweenRounds = Duration.millis(500)
 const fileMode = 0o600
@@ -40,13 +34,9 @@ interface Place {
   readonly to: string
 }
 
-const failed = (cause: unknown) =>
-  new BackupFailed({ message: cause instanceof Error ? cause.message : String(cause), isUnsettled: false })
-const step = <A>(work: () => A) => Effect.try({ try: work, catch: failed })
-
 /**
  * Copies `from` into the empty folder `to`. Until the last step the copy has no ledger under its own name,
- * so that no command accepts a copy that was cut off.
+ * so that no command accepts a copy that was cut off. Of one that fails, nothing remains.
  */
 export const backup = Effect.fn("Keeping.backup")(function* (from: string, to: string) {
   const place: Place = { files: yield* durableFiles, from, to }
@@ -86,7 +76,7 @@ const settledCopy = Effect.fnUntraced(function* (place: Place) {
     if (after !== undefined) return after
     yield* Effect.sleep(betweenRounds)
   }
-  return yield* new BackupFailed({ message: "the tables changed during the copy", isUnsettled: true })
+  return yield* new FolderFailed({ message: "the tables changed during the copy", because: "unsettled" })
 })
 
 /** Undefined while a version is being put into place. */
@@ -137,7 +127,7 @@ const copyDatabases = Effect.fnUntraced(function* ({ files, from, to }: Place) {
       files.remove(copy)
       copyDatabase(join(from, name), copy, fileMode)
     })
-    yield* Effect.mapError(files.settle(copy, fileMode), failed)
+    yield* Effect.mapError(files.settle(copy, fileMode), folderFailed)
   }
 })
 
@@ -173,7 +163,7 @@ const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths
       copyIfThere(files, source, copy)
     })
     if (!existsSync(copy)) continue
-    yield* Effect.mapError(files.settle(copy, fileMode), failed)
+    yield* Effect.mapError(files.settle(copy, fileMode), folderFailed)
     folders.add(dirname(copy))
   }
   yield* step(() => folders.forEach((folder) => files.syncFolder(folder)))

@@ -4,10 +4,11 @@
  * readers find a whole folder in between. What is needed to find the rest is in a file that goes last.
  */
 import { existsSync, readFileSync, readdirSync, statSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { Effect, Random, Schema, Struct } from "effect"
-import { folderName } from "../base/Text.ts"
+import { folderName, jsonIn } from "../base/Text.ts"
 import type { DurableFiles } from "../base/DurableFile.ts"
+import { FolderFailed, folderFailed, removeAll, step } from "./FolderFailed.ts"
 import { cleanLogLine, mentions, mentionsIn, type Named } from "./Mentions.ts"
 import { forgetNamed } from "./NamedDocuments.ts"
 import { blankFrames, countFrames } from "../landing/BlankFrames.ts"
@@ -15,7 +16,7 @@ import { LandingDamaged, type BodyMeta } from "../landing/Landing.ts"
 import { ForgetCounts, type Fact } from "../ledger/Fact.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { TaskOfRun } from "../ledger/LedgerIds.ts"
+import type { TaskKeys } from "../ledger/FactKeys.ts"
 import { removeCopies } from "../ledger/LedgerSchema.ts"
 import { isRunId } from "../ledger/RunState.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
@@ -27,42 +28,26 @@ import { countHeld } from "../tables/HeldRuns.ts"
 import type { Store } from "../tables/Manifest.ts"
 import { countTokensOf, forgetTokensOf } from "../tokens/TokenTables.ts"
 
-// Why a removal stopped: what the machine refused, or damage that hides whose data is where. What was done so
-// far is done, and the same command continues.
-
-export class ForgetFailed extends Schema.TaggedError<ForgetFailed>()("ForgetFailed", {
-  message: Schema.String,
-  /** Another customer's removal was cut off and has to be finished first. */
-  isOther: Schema.optionalKey(Schema.Boolean),
-}) {}
-
-export const step = <A>(work: () => A): Effect.Effect<A, ForgetFailed | LandingDamaged> =>
+/** A step that may find damage, which hides whose data is where. */
+const landingStep = <A>(work: () => A) =>
   Effect.try({
     try: work,
-    catch: (cause) =>
-      cause instanceof LandingDamaged
-        ? cause
-        : new ForgetFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
+    catch: (cause) => (cause instanceof LandingDamaged ? cause : folderFailed(cause)),
   })
 
 // A customer leaves the files that are neither ledger, landing nor tables: documents, logs, summaries,
 // reports, recordings, and the journal of the embedded service. Each step may be repeated.
 
 /** The runs that have a folder below this one. */
-export const runsIn = (folder: string): ReadonlyArray<RunId> =>
+const runsIn = (folder: string): ReadonlyArray<RunId> =>
   existsSync(folder)
     ? readdirSync(folder)
         .filter((name) => isRunId(name))
         .map((name) => RunId.make(name))
     : []
 
-export const removeAll = (files: DurableFiles, paths: ReadonlyArray<string>): void => {
-  for (const path of paths) files.remove(path)
-  for (const folder of new Set(paths.map((path) => dirname(path)))) files.syncFolder(folder)
-}
-
 /** The ledger is clean already: a document that it still knows is another customer's too. */
-export const forgetDocuments = Effect.fnUntraced(function* (
+const forgetDocuments = Effect.fnUntraced(function* (
   { layout, files }: Store,
   documents: ReadonlyArray<string>,
 ) {
@@ -90,7 +75,7 @@ interface OldReport {
  * the lines about the customer; summaries are made again from the ledger; whatever else names the customer is
  * removed.
  */
-export const forgetInRuns = Effect.fnUntraced(function* ({ layout, files }: Store, named: Named) {
+const forgetInRuns = Effect.fnUntraced(function* ({ layout, files }: Store, named: Named) {
   const reports: Array<OldReport> = []
   for (const run_id of runsIn(join(layout.root, "runs"))) {
     const folder = join(layout.root, "runs", run_id)
@@ -152,7 +137,7 @@ const forgetRecordings = ({ layout, files }: Store, customer_id: CustomerId) =>
  * The embedded service in this folder forgets the customer's executions. Its time must not go back, so the
  * newest time of the journal stays in it.
  */
-export const forgetInJournal = ({ layout, files }: Store, named: Named) =>
+const forgetInJournal = ({ layout, files }: Store, named: Named) =>
   step(() => {
     const path = join(layout.root, "sandbox.ndjson")
     if (!existsSync(path)) return
@@ -160,24 +145,15 @@ export const forgetInJournal = ({ layout, files }: Store, named: Named) =>
       .split("\n")
       .filter((line) => line !== "")
     const kept = lines.filter((line, index) => {
-      const event = eventIn(line)
+      const event = jsonIn(line)
       // The journal cuts off a last line that a killed process left torn; nothing may come after it.
       if (event === undefined) return index < lines.length - 1 && !mentionsIn(named, line)
       return !mentions(named, event)
     })
     if (kept.length === lines.length) return
-    const at = lines.reduce((newest, line) => Math.max(newest, timeOf(eventIn(line))), 0)
+    const at = lines.reduce((newest, line) => Math.max(newest, timeOf(jsonIn(line))), 0)
     files.replace(path, `${[...kept, JSON.stringify({ _tag: "TimeKept", at })].join("\n")}\n`, 0o600)
   })
-
-/** Undefined of a line that is no event. */
-const eventIn = (line: string): unknown => {
-  try {
-    return JSON.parse(line)
-  } catch {
-    return undefined
-  }
-}
 
 const timeOf = (event: unknown): number =>
   typeof event === "object" && event !== null && "at" in event ? Number(event.at) : 0
@@ -186,16 +162,15 @@ const timeOf = (event: unknown): number =>
 // its own before anything is removed, because the ledger is cleaned first and the rest is found by these ids.
 // A removal that was cut off continues with that file, joined with what has come since. It is removed last.
 
-export const remainingKinds = [
-  "unproven_login",
-  "unknown_start",
-  "possible_orphan",
-  "open_execution",
-  "execution",
-] as const
 /** What the service may still have, and nobody could ask for any more once it is removed here. */
 const Remaining = Schema.Struct({
-  kind: Schema.Literals(remainingKinds),
+  kind: Schema.Literals([
+    "unproven_login",
+    "unknown_start",
+    "possible_orphan",
+    "open_execution",
+    "execution",
+  ]),
   external_execution_id: Schema.String,
   execution_id: Schema.optionalKey(ExecutionId),
   engine_reference: Schema.optionalKey(EngineReference),
@@ -243,7 +218,7 @@ export const forgottenOf = ({
 })
 
 /** Whether a landed body is the customer's. */
-export const isBodyOf =
+const isBodyOf =
   ({ customer_id, tasks }: Forgotten) =>
   (meta: BodyMeta): boolean =>
     meta.customer_id === customer_id || tasks.has(meta.task_id)
@@ -263,7 +238,7 @@ const unfinished = Effect.fnUntraced(function* (store: Store) {
 export const planForget = Effect.fn("Keeping.planForget")(function* (store: Store, customer_id: CustomerId) {
   const before = yield* unfinished(store)
   if (before !== undefined && before.plan.customer_id !== customer_id)
-    return yield* new ForgetFailed({ message: "", isOther: true })
+    return yield* new FolderFailed({ message: "", because: "other_removal" })
   const about = yield* factsAbout(customer_id)
   const found = idsIn(about)
   if (before !== undefined) {
@@ -300,8 +275,13 @@ const countsOf = Effect.fnUntraced(function* (
   const logins = (yield* ledger.accounts)
     .flatMap(({ rejected, sent }) => [...rejected, ...sent])
     .filter((login) => login.customer_id === customer_id)
+  const { root } = store.layout
+  const isMeant = (run_id: string) => runs?.has(run_id) ?? true
   const counts: ForgetCounts = {
-    ...(yield* countFiles(store, ids, (run_id) => runs?.has(run_id) ?? true)),
+    bodies: yield* countBodies(join(root, "landing"), ids, isMeant),
+    tokens: yield* countTokensOf(join(root, "tokens.sqlite"), customer_id),
+    recordings: yield* step(() => recordingsOf(root, customer_id).length),
+    rows: yield* countRowsOfCustomer(store, forgottenOf(ids), isMeant),
     runs: runsOf(ids).size,
     facts: about.reduce((sum, { facts }) => sum + facts.length, byHand.length),
     documents: (yield* theirDocuments(store, ids)).length,
@@ -336,7 +316,7 @@ const theirDocuments = Effect.fnUntraced(function* (
   return theirs
 })
 
-interface TaskFacts extends TaskOfRun {
+interface TaskFacts extends TaskKeys {
   readonly facts: ReadonlyArray<Fact>
 }
 
@@ -383,33 +363,26 @@ const newReceipt = Effect.map(
   (parts) => `forgotten-${parts.map((part) => part.toString(16).padStart(8, "0")).join("")}`,
 )
 
-const countFiles = Effect.fnUntraced(function* (
-  store: Store,
+const countBodies = (
+  landing: string,
   ids: Ids & Pick<ForgetPlan, "customer_id">,
   isMeant: (run_id: string) => boolean,
-) {
-  const forgotten = forgottenOf(ids)
-  const { root } = store.layout
-  const landing = join(root, "landing")
-  const bodies = yield* step(() =>
+) =>
+  landingStep(() =>
     runsIn(landing)
       .filter(isMeant)
-      .reduce((sum, run_id) => sum + countFrames(landing, run_id, isBodyOf(forgotten)), 0),
+      .reduce((sum, run_id) => sum + countFrames(landing, run_id, isBodyOf(forgottenOf(ids))), 0),
   )
-  const tokens = yield* countTokensOf(join(root, "tokens.sqlite"), ids.customer_id)
-  const recordings = yield* step(() => recordingsOf(root, ids.customer_id).length)
-  return { bodies, tokens, recordings, rows: yield* countRowsOfCustomer(store, forgotten, isMeant) }
-})
 
 /** Before anything is removed: in a damaged folder nobody can say what is whose. */
 export const checkWhole = Effect.fn("Keeping.checkWhole")(function* (store: Store) {
   const ledger = yield* Ledger
   const [damage] = yield* ledger.problems
-  if (damage !== undefined) return yield* new ForgetFailed({ message: `ledger.sqlite: ${damage}` })
+  if (damage !== undefined) return yield* new FolderFailed({ message: `ledger.sqlite: ${damage}` })
   // A publication, or a removal, that was cut off while it moved files: its files are not missing.
   yield* recover(store)
   const [path] = yield* unreadableFiles(store)
-  if (path !== undefined) return yield* new ForgetFailed({ message: `${path} is missing or damaged` })
+  if (path !== undefined) return yield* new FolderFailed({ message: `${path} is missing or damaged` })
 })
 
 const namedIn = ({ customer_id, tasks, executions, sessions }: ForgetPlan): Named => ({
@@ -436,7 +409,7 @@ export const forget = Effect.fn("Keeping.forget")(function* <E, R>(
   yield* step(() => removeCopies(store.files, root))
   const landing = join(root, "landing")
   for (const run_id of runsIn(landing))
-    yield* step(() => blankFrames(store.files, landing, run_id, isBodyOf(forgotten)))
+    yield* landingStep(() => blankFrames(store.files, landing, run_id, isBodyOf(forgotten)))
   yield* forgetDocuments(store, plan.documents)
   yield* step(() => forgetNamed(store, customer_id))
   const version = yield* forgetRows(store, forgotten)

@@ -3,6 +3,7 @@
  * Pure. Ids are compared whole: a customer whose id begins with this one's is somebody else.
  */
 import { Effect } from "effect"
+import { jsonIn } from "../base/Text.ts"
 import { withoutName } from "../ledger/ForgetCustomer.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { keptModels } from "../tables/Models.ts"
@@ -28,7 +29,7 @@ const spellings = (text: string): ReadonlyArray<string> => [
   ]),
 ]
 
-const edge = /[\p{L}\p{N}_-]/u
+const partOfId = /[\p{L}\p{N}_-]/u
 
 /** A text in any format; may be true for a text that only looks like it. */
 export const mentionsIn = ({ customer_id, tasks, ids }: Named, text: string): boolean =>
@@ -36,9 +37,10 @@ export const mentionsIn = ({ customer_id, tasks, ids }: Named, text: string): bo
   ids.some((id) => (id.length >= uniqueLength ? text.includes(id) : hasWhole(text, id))) ||
   spellings(customer_id).some((id) => hasWhole(text, id))
 
-const hasWhole = (text: string, id: string): boolean => {
+/** None of these signs continues the id on either side. */
+const hasWhole = (text: string, id: string, signs = partOfId): boolean => {
   for (let at = text.indexOf(id); at !== -1; at = text.indexOf(id, at + 1))
-    if (!edge.test(text.charAt(at - 1)) && !edge.test(text.charAt(at + id.length))) return true
+    if (!signs.test(text.charAt(at - 1)) && !signs.test(text.charAt(at + id.length))) return true
   return false
 }
 
@@ -58,7 +60,7 @@ export const mentions = (named: Named, value: unknown, key = ""): boolean => {
 /** A line of a run's log without the customer; undefined if nothing of it may stay. */
 export const cleanLogLine = (line: string, named: Named): string | undefined => {
   if (line === "") return line
-  const parsed = objectIn(line)
+  const parsed = jsonIn(line) as Record<string, unknown> | undefined
   if (parsed === undefined) return undefined
   if (!mentions(named, parsed)) return unnamedLine(line, parsed, named)
   if (parsed["fact"] !== "RunPublished") return undefined
@@ -78,26 +80,14 @@ const unnamedLine = (line: string, parsed: Record<string, unknown>, { customer_i
   return unnamed === message ? line : JSON.stringify({ ...parsed, message: unnamed })
 }
 
-const objectIn = (line: string): Record<string, unknown> | undefined => {
-  try {
-    return JSON.parse(line) as Record<string, unknown>
-  } catch {
-    return undefined
-  }
-}
-
 // Where a customer's id stays although the customer is removed: in names that people chose for more than this
 // customer, and in their own SQL. Nightjar does not change those; it tells where they are.
 
 const partOfWord = /[\p{L}\p{N}]/u
 
 /** In a name, hyphens and the like separate words, and `C-1` becomes `c-1`. */
-export const isInName = (name: string, customer_id: string): boolean => {
-  const [text, id] = [name.toLowerCase(), customer_id.toLowerCase()]
-  for (let at = text.indexOf(id); at !== -1; at = text.indexOf(id, at + 1))
-    if (!partOfWord.test(text.charAt(at - 1)) && !partOfWord.test(text.charAt(at + id.length))) return true
-  return false
-}
+export const isInName = (name: string, customer_id: string): boolean =>
+  hasWhole(name.toLowerCase(), customer_id.toLowerCase(), partOfWord)
 
 export const namesLeft = Effect.fn("Keeping.namesLeft")(function* (store: Store, customer_id: string) {
   const ledger = yield* Ledger

@@ -10,6 +10,7 @@ import { Effect, Schema, Stream } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { listed } from "../base/Text.ts"
+import { FolderFailed, folderFailed, step } from "./FolderFailed.ts"
 import type { Store } from "../tables/Manifest.ts"
 
 // Under which name a person finds a document: a folder per customer, and date, engine, title and the first
@@ -128,13 +129,6 @@ export const digitsIn = (name: string): string | undefined => ours.exec(name)?.g
 
 type Place = Pick<Store, "layout" | "files">
 
-/** What was copied before stays; the next try continues. */
-export class NamingFailed extends Schema.TaggedError<NamingFailed>()("NamingFailed", {
-  message: Schema.String,
-  /** What is in a folder of this name that is not ours; nothing of it was changed. */
-  foreign: Schema.optionalKey(Schema.String),
-}) {}
-
 const folderMode = 0o700
 const fileMode = 0o600
 const temporaryStart = ".tmp-"
@@ -142,12 +136,6 @@ const markerName = ".nightjar-documents"
 const markerText =
   "Copies of the files in ../attachments, named by nightjar, which adds new ones and removes old ones.\n"
 const entriesTold = 3
-
-const step = <A>(work: () => A) =>
-  Effect.try({
-    try: work,
-    catch: (cause) => new NamingFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
-  })
 
 const folderOf = ({ layout }: Place): string => join(layout.root, "documents")
 const sourceOf = ({ layout }: Place, sha256: string): string => join(layout.root, "attachments", sha256)
@@ -170,8 +158,7 @@ const foreignIn = (folder: string): string | undefined => {
 const claim = Effect.fnUntraced(function* (place: Place) {
   const folder = folderOf(place)
   const foreign = yield* step(() => foreignIn(folder))
-  if (foreign !== undefined)
-    return yield* new NamingFailed({ message: `documents/ holds ${foreign}`, foreign })
+  if (foreign !== undefined) return yield* new FolderFailed({ message: foreign, because: "foreign" })
   yield* step(() => {
     place.files.makeFolder(folder, folderMode)
     if (!existsSync(join(folder, markerName)))
@@ -252,7 +239,7 @@ const copyOne = Effect.fnUntraced(function* (place: Place, document: NamedDocume
     files.makeFolder(folder, folderMode)
     files.copy(sourceOf(place, document.sha256), building)
   })
-  yield* Effect.mapError(files.settle(building, fileMode), ({ message }) => new NamingFailed({ message }))
+  yield* Effect.mapError(files.settle(building, fileMode), folderFailed)
   yield* step(() => {
     files.rename(building, join(folder, documentFileName(document)))
     files.syncFolder(folder)
@@ -263,7 +250,7 @@ const copyOne = Effect.fnUntraced(function* (place: Place, document: NamedDocume
  * Removes copies whose document is no longer in `attachments/`, and what a crash left half-copied. Returns
  * how many copies. Does nothing where `documents/` is missing or not ours.
  */
-export const sweepDocuments = (place: Place): Effect.Effect<number, NamingFailed> =>
+export const sweepDocuments = (place: Place): Effect.Effect<number, FolderFailed> =>
   step(() => {
     const folder = folderOf(place)
     if (!isOurs(folder)) return 0

@@ -6,19 +6,18 @@
  * read both as before.
  */
 import { existsSync, statSync } from "node:fs"
-import { dirname, join } from "node:path"
-import { Duration, Effect, Schema } from "effect"
-import type { DurableFiles } from "../base/DurableFile.ts"
+import { join } from "node:path"
+import { Duration, Effect } from "effect"
 import { given } from "../base/Schemas.ts"
+import { removeAll, step } from "./FolderFailed.ts"
 import { sweepDocuments } from "./NamedDocuments.ts"
 import { compressSegments, type Compressed } from "../landing/SegmentFile.ts"
 import type { Pruned } from "../ledger/Fact.ts"
-import type { ArchivedRun } from "../ledger/FactRows.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import { Ledger, type ArchivedRun } from "../ledger/Ledger.ts"
 import { newestAnswer, remainsAny, runsLearntFrom } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
-import type { RunId } from "../service/Ids.ts"
+import { RunId } from "../service/Ids.ts"
 import { newestDerived } from "../tables/KeptVersions.ts"
 import { filesBelow, gapsIn, placeIn, readManifest } from "../tables/Manifest.ts"
 import type { Manifest, Store } from "../tables/Manifest.ts"
@@ -44,11 +43,6 @@ export const reasonToKeep = (run: RunState): string | undefined => {
 /** An execution of ours counts as gone only once the service has said so. */
 const isAtService = ({ attempts }: TaskState): boolean =>
   attempts.some((one) => !remainsAny(one, "nothing", "foreign", "unseen", "forgotten"))
-
-/** A file could not be removed; what was removed before is recorded. */
-export class PruneFailed extends Schema.TaggedError<PruneFailed>()("PruneFailed", {
-  message: Schema.String,
-}) {}
 
 export interface PruneRules {
   readonly job: string
@@ -98,12 +92,6 @@ interface Work extends ReturnType<typeof noResult> {
   readonly handled: Set<RunId>
 }
 
-const step = <A>(work: () => A) =>
-  Effect.try({
-    try: work,
-    catch: (cause) => new PruneFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
-  })
-
 const landingOf = ({ layout }: Store, run_id: string) => join(layout.root, "landing", run_id)
 const logOf = ({ layout }: Store, run_id: string) => join(layout.root, "runs", run_id, "log.ndjson")
 
@@ -125,7 +113,7 @@ export const prune = Effect.fn("Keeping.prune")(function* (
     const rule = byJob.get(header.fact.job)
     if (rule !== undefined) yield* pruneRun(work, header, rule, now)
   }
-  if (!isDry) yield* Effect.mapError(sweepDocuments(store), ({ message }) => new PruneFailed({ message }))
+  if (!isDry) yield* sweepDocuments(store)
   const still_large = isDry || rules.every((rule) => rule.ledger === undefined) ? undefined : yield* giveBack
   const { removed, kept, compressed, archived } = work
   /** `still_large`: why the ledger's file is as large as before, although less is in it. */
@@ -183,7 +171,7 @@ const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
   if (!isDry) {
     const ledger = yield* Ledger
     yield* ledger.append([{ _tag: "LandingPruned", run_id, bytes }])
-    yield* step(() => removeFrom(store.files, [folder]))
+    yield* step(() => removeAll(store.files, [folder]))
   }
   note(work, { run_id, what: "landing", bytes })
 })
@@ -235,7 +223,7 @@ const pruneAttachments = Effect.fnUntraced(function* (work: Work, state: RunStat
     const ledger = yield* Ledger
     // Also if there were none: a run is not read again each night to find that out.
     yield* ledger.append([{ _tag: "AttachmentsPruned", run_id, bytes }])
-    yield* step(() => removeFrom(store.files, paths))
+    yield* step(() => removeAll(store.files, paths))
   }
   if (hasSome) note(work, { run_id, what: "attachments", bytes })
   else work.handled.add(run_id)
@@ -273,29 +261,20 @@ const pruneLog = Effect.fnUntraced(function* (work: Work, run_id: RunId) {
   const path = logOf(store, run_id)
   if (!existsSync(path)) return
   const bytes = yield* step(() => bytesOf([path]))
-  if (!isDry) yield* step(() => removeFrom(store.files, [path]))
+  if (!isDry) yield* step(() => removeAll(store.files, [path]))
   note(work, { run_id, what: "log", bytes })
 })
 
 /** Folders whose removal was recorded and cut off; of documents, only the last run's may be left. */
 const finishInterrupted = Effect.fnUntraced(function* (store: Store, pruned: Pruned) {
   const folders = [...pruned.landing.keys()].map((run_id) => landingOf(store, run_id))
-  yield* step(() => removeFrom(store.files, folders))
+  yield* step(() => removeAll(store.files, folders))
   const last = [...pruned.attachments.keys()].at(-1)
-  if (last === undefined) return
-  const ledger = yield* Ledger
-  const state = (yield* ledger.runs).find(({ fact }) => fact.run_id === last)
-  const found = state && (yield* ledger.state(state.fact.run_id))
-  if (found === undefined) return
-  const paths = yield* unsharedDocuments(store, found, (run_id) => pruned.attachments.has(run_id))
-  yield* step(() => removeFrom(store.files, paths))
+  const state = last === undefined ? undefined : yield* (yield* Ledger).state(RunId.make(last))
+  if (state === undefined) return
+  const paths = yield* unsharedDocuments(store, state, (run_id) => pruned.attachments.has(run_id))
+  yield* step(() => removeAll(store.files, paths))
 })
 
 const bytesOf = (paths: ReadonlyArray<string>): number =>
   paths.reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0)
-
-const removeFrom = (files: DurableFiles, paths: ReadonlyArray<string>): void => {
-  const there = paths.filter((path) => existsSync(path))
-  for (const path of there) files.remove(path)
-  for (const folder of new Set(there.map((path) => dirname(path)))) files.syncFolder(folder)
-}

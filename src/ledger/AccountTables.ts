@@ -3,57 +3,44 @@
  * so that a start that was never answered counts without code of its own, and a command reads what is open
  * instead of all that ever happened. It stays when facts are archived or pruned.
  */
-import { DatabaseSync } from "node:sqlite"
-import { Schema } from "effect"
+import type { DatabaseSync } from "node:sqlite"
+import { Schema, Struct } from "effect"
 import { sha256 } from "../base/Hashes.ts"
+import { given } from "../base/Schemas.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import * as Accounts from "./Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "./Accounts.ts"
 import { StartIntended } from "./Fact.ts"
+import { eachOf, rowOf } from "./FactRows.ts"
+import { foldRun } from "./FoldRun.ts"
+import { remainsAny } from "./RunState.ts"
 import { CredentialRejected, CredentialReleased, LoginAccepted, LoginJudged } from "./LoginFacts.ts"
-import { Damage, type NewFact } from "./LedgerKeys.ts"
+import { Damage, columns, factOf, hasTable, type NewFact, type Row } from "./LedgerKeys.ts"
 
-const tables = `
-  CREATE TABLE accounts (account TEXT PRIMARY KEY, state TEXT NOT NULL, sha256 BLOB NOT NULL) STRICT;
-  CREATE TABLE account_names (
+const tables = (schema: "main" | "temp"): string => `
+  CREATE TABLE ${schema}.accounts (
+    account TEXT PRIMARY KEY, state TEXT NOT NULL, sha256 BLOB NOT NULL
+  ) STRICT;
+  CREATE TABLE ${schema}.account_names (
     name TEXT NOT NULL, account TEXT NOT NULL, PRIMARY KEY (name, account)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX account_names_of ON account_names (account);
+  CREATE INDEX ${schema}.account_names_of ON account_names (account);
 `
 
-export const hasAccounts = (database: DatabaseSync): boolean =>
-  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'accounts'").get() !== undefined
-
-/** In a transaction: the tables, with what the facts of an earlier version say. */
-export const makeAccounts = (database: DatabaseSync, into = database): void => {
-  if (hasAccounts(into)) return
-  into.exec(tables)
-  const { project } = accountsIn(into)
+/** In a transaction, or beside a ledger that is only read: with what the facts of an earlier version say. */
+export const makeAccounts = (database: DatabaseSync, schema: "main" | "temp"): void => {
+  if (hasTable(database, "accounts")) return
+  database.exec(tables(schema))
+  const { project } = accountsIn(database)
   const rows = database
     .prepare(
-      "SELECT at, tag, run_id, task_id, body FROM facts WHERE tag IN ('CredentialRejected', " +
-        "'CredentialReleased', 'LoginAccepted') ORDER BY seq",
+      `SELECT ${columns} FROM facts WHERE
+        tag IN ('CredentialRejected', 'CredentialReleased', 'LoginAccepted') ORDER BY seq`,
     )
     .all()
   project(rows.map(factOf))
   project(lostStarts(database))
 }
-
-/** What is known of the accounts of a ledger, also of one of an earlier version that is only read. */
-export const readAccounts = (database: DatabaseSync): ReturnType<typeof accountsIn> => {
-  if (hasAccounts(database)) return accountsIn(database)
-  const aside = new DatabaseSync(":memory:")
-  makeAccounts(database, aside)
-  return accountsIn(aside)
-}
-
-const factOf = (row: Readonly<Record<string, unknown>>): NewFact => ({
-  at: Number(row["at"]),
-  tag: String(row["tag"]),
-  run_id: null,
-  task_id: null,
-  body: String(row["body"]),
-})
 
 /** Starts of an earlier version without a known answer, in open runs; each counts once: nobody is held. */
 const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
@@ -63,39 +50,28 @@ const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
     coalesce(json_extract(${newestEnd}, '$.leftovers'), 1)`
   const rows = database
     .prepare(
-      `SELECT at, tag, run_id, task_id, body FROM facts WHERE run_id IN (${live}) AND
-        tag IN ('TaskPlanned', 'StartIntended', 'StartAnswered') ORDER BY seq`,
+      `SELECT ${columns} FROM facts WHERE run_id IN (${live}) AND
+        tag IN ('RunStarted', 'TaskPlanned', 'StartIntended', 'StartAnswered') ORDER BY seq`,
     )
     .all()
-  const whose = new Map<string, object>()
-  const open = new Map<string, { readonly sent: NewFact; isLost: boolean; isAnswered: boolean }>()
-  for (const row of rows.map(factOf)) {
-    const fact: Readonly<Record<string, unknown>> = JSON.parse(row.body)
-    const task = String(fact["task_id"])
-    const attempt = JSON.stringify([task, fact["attempt"]])
-    if (row.tag === "TaskPlanned") {
-      const { customer_id, engine_reference } = fact
-      whose.set(task, { customer_id, engine_reference })
-      continue
-    }
-    const before = open.get(attempt)
-    if (row.tag === "StartIntended") {
-      const sent = { ...row, body: JSON.stringify({ ...fact, ...whose.get(task) }) }
-      const isLost = before !== undefined && (before.isLost || !before.isAnswered)
-      open.set(attempt, { sent, isLost, isAnswered: false })
-    } else if (before !== undefined && !before.isAnswered) {
-      // A second answer is one to a probe that was held back before it was sent.
-      const answer = String(fact["answer"])
-      before.isAnswered = true
-      before.isLost ||= unproven.has(answer)
-      if (!before.isLost || told.has(answer)) open.delete(attempt)
-    }
-  }
-  return [...open.values()].map(({ sent }) => sent)
+    .map(factOf)
+  return [...Map.groupBy(rows, ({ run_id }) => run_id).values()].flatMap((ofRun) => {
+    const facts = [...eachOf(database, ofRun)]
+    const newest = new Map(
+      facts.flatMap(({ at, fact }) =>
+        fact._tag === "StartIntended" ? [[`${fact.attempt} ${fact.task_id}`, { at, fact }] as const] : [],
+      ),
+    )
+    const tasks = [...(foldRun(facts)?.tasks.values() ?? [])]
+    return tasks.flatMap(({ attempts, planned: { task_id, customer_id, engine_reference } }) =>
+      attempts.flatMap((one) => {
+        const isLost = one.accepted_at === undefined && remainsAny(one, "unseen")
+        const sent = isLost ? newest.get(`${one.attempt} ${task_id}`) : undefined
+        return sent ? [rowOf({ ...sent.fact, ...given({ customer_id, engine_reference }) }, sent.at)] : []
+      }),
+    )
+  })
 }
-/** Answers to a start that may have logged in, and those that say what became of it. */
-const unproven: ReadonlySet<string> = new Set(["lost", "taken", "unusable"])
-const told: ReadonlySet<string> = new Set(["accepted", "adopted", "refused"])
 
 const decodeAccount = Schema.decodeUnknownSync(Schema.fromJsonString(Accounts.Account))
 const decodeIntended = Schema.decodeUnknownSync(Schema.fromJsonString(StartIntended))
@@ -103,8 +79,6 @@ const decodeJudged = Schema.decodeUnknownSync(Schema.fromJsonString(LoginJudged)
 const decodeRejected = Schema.decodeUnknownSync(Schema.fromJsonString(CredentialRejected))
 const decodeReleased = Schema.decodeUnknownSync(Schema.fromJsonString(CredentialReleased))
 const decodeAccepted = Schema.decodeUnknownSync(Schema.fromJsonString(LoginAccepted))
-
-type Row = Readonly<Record<string, unknown>>
 
 const accountOf = (row: Row): Account => {
   const state = String(row["state"])
@@ -114,11 +88,8 @@ const accountOf = (row: Row): Account => {
 }
 
 /** Under which names an account is found, each with the account. */
-const namesOf = (account: Account): ReadonlyArray<readonly [account: string, name: string]> => {
-  const { identity, row } = account
-  const names = [...identity, ...Accounts.formerNames(account), ...(row === undefined ? [] : [row])]
-  return [...new Set(names)].map((name) => [account.account, name])
-}
+const namesOf = (account: Account): ReadonlyArray<readonly [account: string, name: string]> =>
+  [...new Set(Accounts.namesOf(account))].map((name) => [account.account, name])
 
 const damaged = "what is known of an account has changed since it was written"
 
@@ -131,9 +102,8 @@ const formerKeys = (names: ReadonlyArray<string>): Pick<AccountKeys, "account" |
 
 /** Statements on the rows, each with its names. */
 const rowsIn = (database: DatabaseSync) => {
-  const ids = database.prepare("SELECT account FROM accounts")
   const one = database.prepare("SELECT state, sha256 FROM accounts WHERE account = ?")
-  const all = database.prepare("SELECT state, sha256 FROM accounts ORDER BY account")
+  const all = database.prepare("SELECT account, state, sha256 FROM accounts ORDER BY account")
   const named = database.prepare(
     `SELECT state, sha256 FROM accounts WHERE account IN
       (SELECT account FROM account_names WHERE name IN (SELECT value FROM json_each(?))) ORDER BY account`,
@@ -153,13 +123,8 @@ const rowsIn = (database: DatabaseSync) => {
     findNamed,
     all: (): ReadonlyArray<Account> => all.all().map(accountOf),
     /** Accounts that a login opens, and those that share its row. */
-    ofLogin: (login: Accounts.Beside): ReadonlyArray<Account> => {
-      const { identity, former, row } = login
-      const found = findNamed([...identity, ...former, ...(row === undefined ? [] : [row])])
-      return found.filter(
-        (account) => Accounts.isOf(account, login) || (row !== undefined && account.row === row),
-      )
-    },
+    ofLogin: (login: Accounts.Beside): ReadonlyArray<Account> =>
+      findNamed(Accounts.soughtBy(login)).filter((account) => Accounts.isBeside(account, login)),
     write: (account: Account): void => {
       const state = JSON.stringify(account)
       put.run(account.account, state, sha256(state))
@@ -174,13 +139,13 @@ const rowsIn = (database: DatabaseSync) => {
     isWhole: (): boolean => {
       try {
         const pair = (account: unknown, each: unknown) => JSON.stringify([account, each])
-        const names = all.all().map(accountOf).flatMap(namesOf)
-        const wanted = new Set(names.map(([account, each]) => pair(account, each)))
+        const [keys, accounts] = [all.all(), all.all().map(accountOf)]
+        const wanted = new Set(accounts.flatMap(namesOf).map(([account, each]) => pair(account, each)))
         const kept = database.prepare("SELECT name, account FROM account_names").all()
         return (
           kept.length === wanted.size &&
           kept.every((row) => wanted.has(pair(row["account"], row["name"]))) &&
-          ids.all().every((row) => find(String(row["account"]))?.account === row["account"])
+          keys.every(({ account }, index) => account === accounts[index]?.account)
         )
       } catch {
         // Whatever cannot be read has changed: it was written by this version.
@@ -194,8 +159,7 @@ type Rows = ReturnType<typeof rowsIn>
 const isFormer = ({ identity }: Account): boolean => identity.length === 0
 
 const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => {
-  const { login: keys, fingerprint } = fact
-  const { run_id, attempt, task_id, engine_reference, customer_id, external_execution_id, max_wait } = fact
+  const { login: keys, fingerprint, engine_reference } = fact
   // A login that is not known, or of an earlier version.
   const login = keys ?? (fingerprint === undefined ? undefined : formerKeys([fingerprint]))
   if (login === undefined || engine_reference === undefined) return
@@ -209,12 +173,14 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
     rows.forget(old)
   }
   const password = keys?.password ?? fingerprint ?? ""
-  const of = { run_id, attempt, task_id, engine_reference, external_execution_id, password, at, sends: 1 }
-  const more = {
-    ...(customer_id === undefined ? {} : { customer_id }),
-    ...(fingerprint === undefined ? {} : { fingerprint }),
-    ...(keys?.written === undefined ? {} : { written: keys.written }),
-    ...(max_wait === undefined ? {} : { max_wait }),
+  const one: SentLogin = {
+    ...Struct.pick(fact, ["run_id", "task_id", "attempt", "external_execution_id"]),
+    engine_reference,
+    ...Struct.pick(fact, ["customer_id", "fingerprint", "max_wait"]),
+    ...given({ written: keys?.written }),
+    password,
+    at,
+    sends: 1,
   }
   const others = besides(rows, account, login.former).filter((other) => Accounts.isOf(other, account))
   const all = [account, ...others]
@@ -226,7 +192,7 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
     if (isBeyond && other.granted > 0) rows.write({ ...other, granted: other.granted - 1 })
   const renamed = { ...account, former: login.former ?? account.former }
   const by = isGranted ? "granted" : "bought"
-  rows.write(Accounts.addSent(renamed, { ...of, ...more }, isBeyond ? by : undefined))
+  rows.write(Accounts.addSent(renamed, one, isBeyond ? by : undefined))
 }
 
 /** The other accounts that its logins open, and those that share its row. */
@@ -259,27 +225,20 @@ const rejected = (rows: Rows, at: number, fact: typeof CredentialRejected.Type):
   const account = known ?? Accounts.newAccount(login ?? old)
   const password = login?.password ?? fingerprint
   const of = { run_id, engine_reference, fingerprint, password, reason, at, counts: true }
-  const whose = {
-    ...(task_id === undefined ? {} : { task_id }),
-    ...(customer_id === undefined ? {} : { customer_id }),
-    ...(login?.written === undefined ? {} : { written: login.written }),
-  }
+  const whose = given({ task_id, customer_id, written: login?.written })
   const former = login === undefined ? old.former : account.former
   rows.write(Accounts.addRejected({ ...account, former }, of_attempt, { ...of, ...whose }))
 }
 
 const released = (rows: Rows, fact: typeof CredentialReleased.Type): void => {
   const { account, fingerprint, logins } = fact
-  const given = [account, fingerprint].filter((one) => one !== undefined)
-  const meant = [...rows.findNamed(given), ...given.flatMap((one) => rows.find(one) ?? [])]
+  const names = [account, fingerprint].filter((one) => one !== undefined)
+  const meant = [...rows.findNamed(names), ...names.flatMap((one) => rows.find(one) ?? [])]
   // One login more, or nothing counts any more: then also not in what the same login opens.
   const all = logins === undefined ? meant.flatMap((one) => [one, ...besides(rows, one)]) : meant
   for (const each of new Map(all.map((one) => [one.account, one])).values())
     rows.write(Accounts.release(each, fingerprint, logins))
 }
-
-/** What a decision reads of the accounts, in the transaction that writes what it decides. */
-export type KnownAccounts = Pick<ReturnType<typeof accountsIn>, "ofLogin">
 
 export const accountsIn = (database: DatabaseSync) => {
   const rows = rowsIn(database)

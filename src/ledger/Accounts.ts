@@ -4,25 +4,31 @@
  * be sent. A *strike* is a login that may have failed. Sources lock an account after a few in a row: none
  * sees more than three, over any number of nights; only a login that was accepted sets them to zero.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import type { AttemptKeys } from "./FactKeys.ts"
+import { given } from "../base/Schemas.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import { openLongestMs } from "../service/Execution.ts"
 import { CustomerId, EngineReference, RunId, TaskId, sourceOf } from "../service/Ids.ts"
 
-/** Logins of one attempt whose end nobody has read: the start, and the probe if it was sent. */
-export const SentLogin = Schema.Struct({
+/** Of every login that an account remembers. */
+const ofLogin = {
   run_id: RunId,
-  attempt: Schema.Int,
   engine_reference: EngineReference,
-  /** Absent once the customer was removed (`nightjar forget`), as the two below. */
+  /** Absent once the customer was removed (`nightjar forget`), as the external id. */
   task_id: Schema.optionalKey(TaskId),
   customer_id: Schema.optionalKey(CustomerId),
-  external_execution_id: Schema.optionalKey(Schema.String),
-  fingerprint: Schema.optionalKey(Schema.String),
+  /** In rejections of earlier versions, the fingerprint. */
   password: Schema.String,
   /** As in `AccountKeys`; absent in ledgers from before it was recorded. */
   written: Schema.optionalKey(Schema.String),
+}
+/** Logins of one attempt whose end nobody has read: the start, and the probe if it was sent. */
+export const SentLogin = Schema.Struct({
+  ...ofLogin,
+  attempt: Schema.Int,
+  external_execution_id: Schema.optionalKey(Schema.String),
+  fingerprint: Schema.optionalKey(Schema.String),
   /** Milliseconds; of the last request. */
   at: Schema.Int,
   /** Milliseconds: how long its run waits for it to close; absent in ledgers from before it was recorded. */
@@ -38,15 +44,8 @@ export const SentLogin = Schema.Struct({
 export type SentLogin = typeof SentLogin.Type
 
 export const RejectedLogin = Schema.Struct({
-  run_id: RunId,
-  engine_reference: EngineReference,
-  task_id: Schema.optionalKey(TaskId),
-  customer_id: Schema.optionalKey(CustomerId),
+  ...ofLogin,
   fingerprint: Schema.String,
-  /** In rejections of earlier versions, the fingerprint. */
-  password: Schema.String,
-  /** As in `SentLogin`. */
-  written: Schema.optionalKey(Schema.String),
   reason: Schema.String,
   at: Schema.Int,
   /** When it was sent; unknown for those of earlier versions. */
@@ -84,7 +83,7 @@ export const newAccount = ({
 }: Pick<AccountKeys, "account" | "identity" | "row">): Account => ({
   account,
   identity,
-  ...(row === undefined ? {} : { row }),
+  ...given({ row }),
   former: [],
   sent: [],
   rejected: [],
@@ -104,19 +103,38 @@ type Named = Pick<AccountKeys, "identity" | "former">
 export type Beside = Pick<AccountKeys, "identity" | "former" | "row">
 
 /** What was sent to an account, and what earlier versions called it. */
-export const formerNames = ({ former, sent, rejected, good }: Account): ReadonlyArray<string> => [
+const formerNames = ({ former, sent, rejected, good }: Account): ReadonlyArray<string> => [
   ...former,
   ...[...sent, ...rejected].flatMap((one) => one.written ?? []),
   ...[...sent, ...rejected, good].flatMap((one) => one?.fingerprint ?? []),
 ]
 
-/** Whether two logins open one account, as far as their values say. */
-export const openSame = (one: Pick<Named, "identity">, { identity }: Pick<Named, "identity">): boolean =>
-  one.identity.length > 0 && (containsAll(one.identity, identity) || containsAll(identity, one.identity))
-
 /** Whether the login opens this account: by the values that name a user, or because it was sent before. */
 export const isOf = (account: Account, { identity, former }: Named): boolean =>
-  openSame(account, { identity }) || formerNames(account).some((one) => former.includes(one))
+  (account.identity.length > 0 &&
+    (containsAll(account.identity, identity) || containsAll(identity, account.identity))) ||
+  formerNames(account).some((one) => former.includes(one))
+
+/** Under these names an account is found. */
+export const namesOf = (account: Account): ReadonlyArray<string> => [
+  ...account.identity,
+  ...formerNames(account),
+  ...(account.row === undefined ? [] : [account.row]),
+]
+/** Under these names a login finds the accounts that it is beside, and perhaps others. */
+export const soughtBy = ({ identity, former, row }: Beside): ReadonlyArray<string> => [
+  ...identity,
+  ...former,
+  ...(row === undefined ? [] : [row]),
+]
+/** What a decision reads of the accounts, in the transaction that writes what it decides. */
+export interface KnownAccounts {
+  readonly ofLogin: (login: Beside) => ReadonlyArray<Account>
+}
+
+/** Whether the login opens the account or shares its row. */
+export const isBeside = (account: Account, login: Beside): boolean =>
+  isOf(account, login) || (login.row !== undefined && account.row === login.row)
 
 export const isSameAttempt = (
   one: Partial<AttemptKeys>,
@@ -273,19 +291,16 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
   )
 }
 
-const boundOf = ({ max_wait }: SentLogin) => (max_wait === undefined ? {} : { max_wait })
-
 /** A request leaves. `by`: it is beyond the bound, and what allows it is used up. */
 export const addSent = (account: Account, login: SentLogin, by?: "granted" | "bought"): Account => {
   const before = account.sent.find((one) => isSameAttempt(one, login))
   const { answer, granted: _, ...known } = before ?? login
   const sends = (before?.sends ?? 0) + 1
-  const earlier = answer === undefined ? {} : { earlier: answer }
   const one = {
     ...known,
-    ...earlier,
+    ...given({ earlier: answer }),
     at: login.at,
-    ...boundOf(login),
+    ...given({ max_wait: login.max_wait }),
     sends,
     ...(by === "granted" ? { granted: true as const } : {}),
   }
@@ -313,11 +328,11 @@ export const judgeSent = (
   answer: string | undefined,
 ): Account => {
   const one = account.sent.find((login) => isSameAttempt(login, attempt))
-  if (one === undefined || (verdict === "unproven" && answer === undefined)) return account
+  if (one === undefined) return account
   const replaced = (by: ReadonlyArray<SentLogin>) =>
     account.sent.flatMap((login) => (login === one ? by : [login]))
   if (verdict === "unproven")
-    return { ...account, sent: replaced([answer === undefined ? one : { ...one, answer }]) }
+    return answer === undefined ? account : { ...account, sent: replaced([{ ...one, answer }]) }
   const { granted: wasGranted, ...known } = one
   // The service accepts no start of a customer's engine while an earlier one runs (4.1): none is waited for.
   const over = verdict === "neutral" ? { answer: one.earlier ?? "no answer", max_wait: 0 } : {}
@@ -339,9 +354,8 @@ const withoutUnused = ({ bought, ...account }: Account): Account => {
  * arrived. Older ones stay: they may be failures.
  */
 export const addRejected = (account: Account, attempt: number | undefined, login: RejectedLogin): Account => {
-  const isOwn = (one: SentLogin) =>
-    one.run_id === login.run_id && one.task_id === login.task_id && one.attempt === attempt
-  const own = account.sent.find(isOwn)
+  const { run_id, task_id } = login
+  const own = account.sent.find((one) => isSameAttempt(one, given({ run_id, task_id, attempt })))
   const logins = own?.sends ?? 1
   const rejected = own === undefined ? login : { ...login, sent_at: own.at }
   return {
@@ -380,12 +394,10 @@ export const release = (account: Account, fingerprint: string | undefined, login
   return logins === undefined ? forgive({ ...account, rejected }) : { ...account, rejected, granted: logins }
 }
 
-const bareOf = <One extends SentLogin | RejectedLogin>(one: One, customer_id: string): One => {
-  if (one.customer_id !== customer_id) return one
-  const bare: Record<string, unknown> = { ...one }
-  for (const name of ["task_id", "customer_id", "external_execution_id"]) delete bare[name]
-  return bare as One
-}
+const bareOf = <One extends SentLogin | RejectedLogin>(one: One, customer_id: string): One =>
+  one.customer_id === customer_id
+    ? (Struct.omit(one as SentLogin, ["task_id", "customer_id", "external_execution_id"]) as One)
+    : one
 
 /** Nobody can tell any more whose logins these were; the counts stay. */
 export const withoutCustomer = (account: Account, customer_id: string): Account => ({
@@ -404,8 +416,8 @@ export class AccountBook {
 
   constructor(accounts: ReadonlyArray<Account>) {
     for (const account of accounts) {
-      const { identity, row, sent, rejected } = account
-      for (const name of [...identity, ...formerNames(account), ...(row === undefined ? [] : [row])]) {
+      const { identity, sent, rejected } = account
+      for (const name of namesOf(account)) {
         const known = this.#named.get(name) ?? []
         this.#named.set(name, known)
         known.push(account)
@@ -420,10 +432,8 @@ export class AccountBook {
 
   /** Those that a login opens, and those that share its row. */
   of(login: Beside): ReadonlyArray<Account> {
-    const { identity, former, row } = login
-    const names = [...identity, ...former, ...(row === undefined ? [] : [row])]
-    const found = new Set(names.flatMap((name) => this.#named.get(name) ?? []))
-    return [...found].filter((account) => isOf(account, login) || (row !== undefined && account.row === row))
+    const found = new Set(soughtBy(login).flatMap((name) => this.#named.get(name) ?? []))
+    return [...found].filter((account) => isBeside(account, login))
   }
 
   /** Engines of its source on which an earlier version knew rejected or lost logins. */

@@ -20,8 +20,6 @@ import { SettledReason, abortCauses, type Reason } from "../service/Ends.ts"
 import { ResultsSource } from "../service/FlowResults.ts"
 import { CustomerId, EngineReference, ExecutionId, RunId, SessionId } from "../service/Ids.ts"
 
-// Where the archived facts of a run stand (`LedgerArchive.ts`), with the hashes that prove them.
-
 /** Facts that were compressed together: their bytes in the file, and the first and last of their places. */
 const ArchivedFrame = Schema.Struct({
   offset: Schema.Int,
@@ -34,6 +32,7 @@ const ArchivedFrame = Schema.Struct({
 })
 export type ArchivedFrame = typeof ArchivedFrame.Type
 
+/** Where the archived facts of a run stand (`LedgerArchive.ts`). */
 export const FactsArchived = Schema.TaggedStruct("FactsArchived", {
   run_id: RunId,
   /** Below `ledger-archive/`. */
@@ -42,21 +41,12 @@ export const FactsArchived = Schema.TaggedStruct("FactsArchived", {
 })
 export type FactsArchived = typeof FactsArchived.Type
 
-/** As it stands in the ledger. */
-export interface Archive {
-  readonly seq: number
-  readonly at: number
-  readonly fact: FactsArchived
-}
+export type Archive = At<FactsArchived>
 
-// Facts about a run while it executes. They decide nothing, and explain why something started late or not at
-// all.
-
-const steeringOrders = ["pause", "resume", "drain", "limit"] as const
 /** What the operator asked of the running night: it explains why tasks did not start. */
 export const RunSteered = Schema.TaggedStruct("RunSteered", {
   run_id: RunId,
-  order: Schema.Literals(steeringOrders),
+  order: Schema.Literals(["pause", "resume", "drain", "limit"]),
   /** The limits from now on, if they were changed. */
   max_in_flight: Schema.optionalKey(Schema.Int),
   per_engine: Schema.optionalKey(Schema.Int),
@@ -109,8 +99,6 @@ export type RunNews =
   | typeof InterimPublished.Type
   | typeof InterimRefused.Type
 
-// The facts about a customer who was removed; none of them says who it was.
-
 /** A fact about the customer stood here; only its place, its time and its run are left. */
 const FactForgotten = Schema.TaggedStruct("FactForgotten", {
   run_id: Schema.optionalKey(RunId),
@@ -159,8 +147,6 @@ export type CustomerForgotten = typeof CustomerForgotten.Type
 
 /** Everything else of the customer is gone from the folder too. */
 const ForgetFinished = Schema.TaggedStruct("ForgetFinished", { receipt: Schema.String })
-
-// What was removed because the job's `retain` says so, written before the first file goes.
 
 /** The landed bodies of the run are removed; its tables can no longer be derived again. */
 const LandingPruned = Schema.TaggedStruct("LandingPruned", { run_id: RunId, bytes: Schema.Int })
@@ -227,16 +213,6 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   /** The process that sends it; absent in ledgers from before it was recorded. */
   worker: Schema.optionalKey(Schema.String),
 })
-const startAnswers = [
-  "accepted",
-  "adopted",
-  "refused",
-  "not_created",
-  "foreign",
-  "taken",
-  "unusable",
-  "lost",
-] as const
 export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   ...attempt,
   /**
@@ -244,7 +220,16 @@ export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
    * refused connection. foreign: 409 of somebody else's run. taken: with the id of another attempt's
    * execution. unusable: answered, but the answer cannot be used. lost: not known.
    */
-  answer: Schema.Literals(startAnswers),
+  answer: Schema.Literals([
+    "accepted",
+    "adopted",
+    "refused",
+    "not_created",
+    "foreign",
+    "taken",
+    "unusable",
+    "lost",
+  ]),
   http_status: Schema.optionalKey(Schema.Int),
   status_reason: Schema.optionalKey(Schema.String),
   execution_id: Schema.optionalKey(ExecutionId),
@@ -291,20 +276,21 @@ export const ProofLine = Schema.Struct({
 })
 export type ProofLine = typeof ProofLine.Type
 /**
- * counted: every family's count is landed. final: the source's own word, which the job accepts. unwanted:
- * the job wants no results.
- */
-const drainBases = ["counted", "final", "unwanted"] as const
-/**
  * Everything in this closed execution is landed, or the job does not want it: it may be deleted once that
  * is published. Without this fact, it stays at the service.
  */
 export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
   ...attempt,
   execution_id: ExecutionId,
-  /** Absent in ledgers from before it was recorded. */
+  /**
+   * counted: every family's count is landed. final: the source's own word, which the job accepts. unwanted:
+   * the job wants no results. Absent in ledgers from before it was recorded.
+   */
   proof: Schema.optionalKey(
-    Schema.Struct({ basis: Schema.Literals(drainBases), families: Schema.Array(ProofLine) }),
+    Schema.Struct({
+      basis: Schema.Literals(["counted", "final", "unwanted"]),
+      families: Schema.Array(ProofLine),
+    }),
   ),
 })
 const keptReasons = [
@@ -431,5 +417,6 @@ export const Fact = Schema.Union([
   ForgetFinished,
 ])
 export type Fact = typeof Fact.Type
-/** A fact with its place in the ledger and its time, milliseconds since the epoch. */
-export type Recorded = { readonly seq: number; readonly at: number; readonly fact: Fact }
+/** A fact with its place in the ledger, which orders facts, and its time, milliseconds since the epoch. */
+export type At<F> = { readonly seq: number; readonly at: number; readonly fact: F }
+export type Recorded = At<Fact>

@@ -4,17 +4,12 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import { Clock, Deferred, Effect, Schema } from "effect"
-import type { DurableFiles } from "../base/DurableFile.ts"
 import { Fact, type Recorded } from "./Fact.ts"
 import { attempt, isOfFile, ledgerFailed, unknownFact } from "./LedgerKeys.ts"
-import type { LedgerFailed, NewFact } from "./LedgerKeys.ts"
-import { idsIn, packedBytes, placeFor, writeFrames } from "./LedgerArchive.ts"
-import type { ArchivedId, StoredFact } from "./LedgerArchive.ts"
-import type { accessLedger } from "./LedgerTables.ts"
-import type { KnownAccounts } from "./AccountTables.ts"
+import type { LedgerFailed, NewFact, StoredFact } from "./LedgerKeys.ts"
+import type { KnownAccounts } from "./Accounts.ts"
 import { cleanValue } from "../privacy/CleanBody.ts"
 import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import type { RunId } from "../service/Ids.ts"
 
 // Which parts of a fact may contain a secret that the service repeated: everything except the fields named
 // here. Those are our own ids and words, and the ids that are needed to resume a run and to call the service.
@@ -70,13 +65,10 @@ export const cleanFact = (fact: Fact, known: KnownSecrets): Fact =>
 const decodeFact = Schema.decodeUnknownSync(Fact)
 const encodeFact = Schema.encodeSync(Fact)
 
-/** Every row is as it was written, so one that cannot be decoded was written by another version. */
-export const readerOf =
-  (database: DatabaseSync) =>
-  (rows: ReadonlyArray<StoredFact>): ReadonlyArray<Recorded> =>
-    rows.map((row) => recorded(database, row))
-
-/** One by one, as they are taken: a large run need not be in memory at once. */
+/**
+ * Every row is as it was written, so one that cannot be decoded was written by another version. One by one,
+ * as they are taken: a large run need not be in memory at once.
+ */
 export const eachOf = function* (database: DatabaseSync, rows: Iterable<StoredFact>): Iterable<Recorded> {
   for (const row of rows) yield recorded(database, row)
 }
@@ -137,84 +129,27 @@ export const groupCommit = (write: (decided: ReadonlyArray<Decided>) => void, kn
       const fact = cleanFact(given, known)
       return { fact, ...rowOf(fact, at) }
     })
-  return {
-    append: Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
-      if (facts.length === 0) return
-      const at = Math.trunc(yield* Clock.currentTimeMillis)
-      // What cannot be written as a fact is a defect of ours: no disk is to blame, and no damage.
-      const rows = yield* Effect.sync(() => rowsAt(facts, at))
-      yield* join(() => rows)
-    }, Effect.uninterruptible),
-    /** A defect in it is its caller's alone. */
-    decide: Effect.fnUntraced(function* <A>(decision: Decision<A>) {
-      const at = Math.trunc(yield* Clock.currentTimeMillis)
-      let answered: Effect.Effect<A, LedgerFailed> = Effect.die("a decision was never asked for")
-      yield* join((accounts) => {
-        try {
-          const { facts, answer } = decision(accounts)
-          const rows = rowsAt(facts, at)
-          answered = Effect.succeed(answer)
-          return rows
-        } catch (cause) {
-          answered = isOfFile(cause) ? Effect.fail(ledgerFailed(cause)) : Effect.die(cause)
-          return []
-        }
-      })
-      return yield* answered
-    }, Effect.uninterruptible),
-  }
-}
-
-// Moves the facts of a run into the file of its month first, synced and read back; then one transaction says
-// where they are and removes them. A crash in between leaves every fact in the ledger.
-
-export interface ArchivedRun {
-  readonly facts: number
-  /** Of their text in the ledger, and in the archive. */
-  readonly before: number
-  readonly after: number
-}
-
-interface ArchivePlace {
-  readonly tables: ReturnType<typeof accessLedger>
-  readonly files: DurableFiles
-  readonly folder: string
-}
-
-/** Undefined if there is nothing to move. `run_date` is the run's own; `isDry`: nothing is written. */
-export const archiveRun = Effect.fnUntraced(function* (
-  { tables, files, folder }: ArchivePlace,
-  { run_id, run_date }: { readonly run_id: RunId; readonly run_date: string },
-  at: number,
-  isDry: boolean,
-) {
-  const archives = yield* attempt(() => tables.archives())
-  const isDone = archives.some(({ fact }) => fact.run_id === run_id)
-  const first = isDone ? [] : yield* attempt(() => tables.toArchive(run_id, 0))
-  if (first.length === 0) return undefined
-  const sum = { facts: 0, before: 0 }
-  const ids: Array<ArchivedId> = []
-  const leaving = function* () {
-    for (let facts = first; facts.length > 0; facts = nextOf(facts)) {
-      sum.facts += facts.length
-      for (const fact of facts) {
-        sum.before += Buffer.byteLength(fact.body)
-        ids.push(...idsIn(run_id, fact))
+  /** A defect in it is its caller's alone. */
+  const decide = Effect.fnUntraced(function* <A>(decision: Decision<A>) {
+    const at = Math.trunc(yield* Clock.currentTimeMillis)
+    let answered: Effect.Effect<A, LedgerFailed> = Effect.die("a decision was never asked for")
+    yield* join((accounts) => {
+      try {
+        const { facts, answer } = decision(accounts)
+        const rows = rowsAt(facts, at)
+        answered = Effect.succeed(answer)
+        return rows
+      } catch (cause) {
+        // What cannot be written as a fact is a defect of ours: no disk is to blame, and no damage.
+        answered = isOfFile(cause) ? Effect.fail(ledgerFailed(cause)) : Effect.die(cause)
+        return []
       }
-      yield facts
-    }
+    })
+    return yield* answered
+  }, Effect.uninterruptible)
+  return {
+    append: (facts: ReadonlyArray<Fact>) =>
+      facts.length === 0 ? Effect.void : decide(() => ({ facts, answer: undefined })),
+    decide,
   }
-  const nextOf = (facts: ReadonlyArray<StoredFact>) => tables.toArchive(run_id, facts.at(-1)?.seq ?? 0)
-  if (isDry) {
-    const after = [...leaving()].reduce((bytes, facts) => bytes + packedBytes(facts), 0)
-    return { ...sum, after } satisfies ArchivedRun as ArchivedRun
-  }
-  const place = placeFor(archives, run_date)
-  const frames = yield* writeFrames(files, folder, place, leaving())
-  yield* attempt(() => {
-    const row = rowOf({ _tag: "FactsArchived", run_id, file: place.file, frames }, at)
-    tables.archived({ ...row, run_id }, { facts: sum.facts, ids })
-  })
-  const after = frames.reduce((bytes, one) => bytes + one.bytes, 0)
-  return { ...sum, after } satisfies ArchivedRun as ArchivedRun
-})
+}

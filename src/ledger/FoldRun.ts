@@ -3,70 +3,43 @@
  * their clocks said. A state is never changed: further facts create a new one, which shares what they do
  * not affect.
  */
-import { foldDeletion } from "./RunState.ts"
-import type { At, AttemptState, RunState, Stages, TaskState } from "./RunState.ts"
-import type { Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
+import { Struct } from "effect"
+import type { AttemptState, Deletion, RunState, Stages, TaskState } from "./RunState.ts"
+import type { At, Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
 import type { RunEnded, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
 import { given } from "../base/Schemas.ts"
-import { formerOf, loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
+import { formerOf, loginKeysOf } from "../privacy/Fingerprint.ts"
 import { builtInSources, withEarlier } from "../service/FlowResults.ts"
 import type { SessionId } from "../service/Ids.ts"
 
-// The part of a run's fold that is about one attempt.
+/** The stored token that logs in, and what it does not cover; both absent if there is nothing to say. */
+export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | "outside">) =>
+  given({ token_id, outside })
 
 /** The login as it was sent; that somebody wrote it out matters only before it is. */
-const keysOf = ({ fingerprint, login }: typeof StartIntended.Type): LoginKeys =>
-  loginKeysOf({
+const ofRequest = ({ fingerprint, login, ...intended }: typeof StartIntended.Type) => ({
+  ...loginKeysOf({
     fingerprint,
     account: login && { ...login, former: formerOf(login, login.former ?? []), isByHand: false },
-  })
-
-/** Each absent if there is nothing to say. */
-const ofRequest = ({ holds_account, worker, max_wait }: typeof StartIntended.Type) => ({
-  ...(holds_account === undefined ? {} : { holds_account }),
-  ...(worker === undefined ? {} : { worker }),
-  ...(max_wait === undefined ? {} : { max_wait }),
+  }),
+  ...Struct.pick(intended, ["token_id", "outside", "holds_account", "worker", "max_wait"]),
 })
 
-/** The stored token that logs in, and what it does not cover; both absent if there is nothing to say. */
-export const tokenUse = ({ token_id, outside }: Pick<AttemptState, "token_id" | "outside">) => ({
-  ...(token_id === undefined ? {} : { token_id }),
-  ...(outside === undefined ? {} : { outside }),
-})
-
-/** What nobody knows of an attempt before its first answer. */
-const unknownYet = {
-  answer: undefined,
-  accepted_at: undefined,
-  execution_id: undefined,
-  session_id: undefined,
-  status_code: undefined,
-  status_reason: undefined,
-  authentication_status: undefined,
-  abort: undefined,
-  closed: undefined,
-  deletion: undefined,
-} as const
-
-const emptyAttempt = (intended: typeof StartIntended.Type, at: number): AttemptState => ({
-  attempt: intended.attempt,
-  external_execution_id: intended.external_execution_id,
-  ...keysOf(intended),
-  ...tokenUse(intended),
+const newAttempt = (intended: typeof StartIntended.Type, at: number): AttemptState => ({
+  ...Struct.pick(intended, ["attempt", "external_execution_id"]),
   ...ofRequest(intended),
   intended_at: at,
   probed: false,
-  ...unknownYet,
   orphanSuspected: false,
   drained: false,
 })
 
 /** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */
-const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => {
-  const { token_id: _, outside: __, account: ___, holds_account: ____, worker: _____, ...rest } = attempt
-  const login = { ...keysOf(intended), ...tokenUse(intended), ...ofRequest(intended) }
-  return { ...rest, answer: undefined, ...login, probed: attempt.probed || intended.probe }
-}
+const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => ({
+  ...Struct.omit(attempt, ["answer", "account", "token_id", "outside", "holds_account", "worker"]),
+  ...ofRequest(intended),
+  probed: attempt.probed || intended.probe,
+})
 
 /** So many ids of one session are remembered: a service that gives it a new one each time is not followed. */
 const sessionsBeforeMax = 3
@@ -112,7 +85,7 @@ const foldAttempt = (
       return { ...attempt, orphanSuspected: true }
     case "AttemptDrained": {
       const { kept: _, ...rest } = attempt
-      return { ...rest, drained: true, ...(fact.proof === undefined ? {} : { proof: fact.proof }) }
+      return { ...rest, drained: true, ...given({ proof: fact.proof }) }
     }
     case "AttemptDisowned":
       return { ...attempt, disowned: true }
@@ -129,6 +102,21 @@ const foldAttempt = (
       return attempt
   }
 }
+
+const foldDeletion = (
+  before: Deletion | undefined,
+  fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>,
+  at: number,
+): Deletion =>
+  fact._tag === "DeleteIntended"
+    ? { asked_at: at, landed_sha256: fact.landed_sha256, outcome: "pending" }
+    : {
+        asked_at: before?.asked_at ?? at,
+        landed_sha256: before?.landed_sha256 ?? "",
+        http_status: fact.http_status,
+        ...given({ deleted_at: fact.outcome === "pending" ? undefined : at }),
+        outcome: fact.outcome,
+      }
 
 /** Folds the facts of one run that follow `before`; undefined if they contain no beginning. */
 export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState | undefined => {
@@ -164,7 +152,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
     } else if (fact._tag === "RunAccepted") accepted = true
     else if (fact._tag === "FactForgotten") forgotten = true
     else if (fact._tag === "OutcomePublished") accepted = undefined
-    else if (fact._tag === "RunEnded") ended = endedBy(ended, { at, fact })
+    else if (fact._tag === "RunEnded") ended = endedBy(ended, at, fact)
     else if (fact._tag === "ResultsSourcesSet") sources = withEarlier(fact.sources, sources)
     else if (fact._tag === "RunResumed") ended = undefined
     else if (fact._tag === "TaskPlanned") tasks.set(fact.task_id, planTask(tasks.get(fact.task_id), fact, at))
@@ -175,12 +163,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
   }
   if (started === undefined) return undefined
   const { seq: sequence, at: started_at, fact } = started
-  const gated = {
-    ...(held === undefined ? {} : { held }),
-    ...(interim === undefined ? {} : { interim }),
-    ...(accepted === undefined ? {} : { accepted }),
-    ...(forgotten === undefined ? {} : { forgotten }),
-  }
+  const gated = given({ held, interim, accepted, forgotten })
   return { started: fact, started_at, sequence, newest, tasks, sources, published, ...gated, stages, ended }
 }
 
@@ -204,19 +187,10 @@ const withReceipts = (
 }
 
 /** What a run that ended before only adds later, when it is collected, does not move its end. */
-const endedBy = (
-  before: RunState["ended"],
-  {
-    at,
-    fact: { exit_code, leftovers, kept = 0, kept_before, changes },
-  }: Omit<At<typeof RunEnded.Type>, "seq">,
-): RunState["ended"] => ({
+const endedBy = (before: RunState["ended"], at: number, fact: typeof RunEnded.Type): RunState["ended"] => ({
   at: before?.at ?? at,
-  exit_code,
-  leftovers,
-  kept,
-  ...(kept_before === undefined ? {} : { kept_before }),
-  ...(changes === undefined ? {} : { changes }),
+  kept: 0,
+  ...Struct.omit(fact, ["_tag", "run_id"]),
 })
 
 const foldStages = (
@@ -262,7 +236,7 @@ export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState
         attempts:
           last?.attempt === fact.attempt
             ? attempts.with(-1, startAgain(last, fact))
-            : [...attempts, emptyAttempt(fact, place.at)],
+            : [...attempts, newAttempt(fact, place.at)],
         settled: undefined,
       }
     }
@@ -333,12 +307,8 @@ const withAttempt = (
   return attempt === undefined ? task : { ...task, attempts: task.attempts.with(index, change(attempt)) }
 }
 
-// What is known across all runs, folded from the few facts that are read for it.
-
-type RecordedAs<F extends Fact> = Omit<Recorded, "fact"> & { readonly fact: F }
-
 /** A run from outside; `ended` is undefined until its end is published. */
-export interface RunHeader extends RecordedAs<typeof RunStarted.Type> {
+export interface RunHeader extends At<typeof RunStarted.Type> {
   readonly ended: RunState["ended"]
   /** When something was last added to it: its end, or what was collected after that. */
   readonly newest_at: number
@@ -350,7 +320,7 @@ export const foldHeaders = (rows: ReadonlyArray<Recorded>): ReadonlyArray<RunHea
   for (const { seq, at, fact } of rows) {
     if (fact._tag === "RunStarted")
       headers.set(fact.run_id, { seq, at, fact, ended: undefined, newest_at: at })
-    else if (fact._tag === "RunEnded") ends.set(fact.run_id, endedBy(ends.get(fact.run_id), { at, fact }))
+    else if (fact._tag === "RunEnded") ends.set(fact.run_id, endedBy(ends.get(fact.run_id), at, fact))
     else if (fact._tag === "RunResumed" || fact._tag === "OutcomePublished") {
       const header = headers.get(fact.run_id)
       if (header === undefined) continue

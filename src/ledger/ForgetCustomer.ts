@@ -6,12 +6,14 @@
 import { isDeepStrictEqual } from "node:util"
 import { Effect } from "effect"
 import type { DurableFiles } from "../base/DurableFile.ts"
-import type { CustomerForgotten, Fact } from "./Fact.ts"
-import { readerOf, rowOf } from "./FactRows.ts"
+import { given } from "../base/Schemas.ts"
+import type { CustomerForgotten, Fact, Recorded } from "./Fact.ts"
+import { rowOf } from "./FactRows.ts"
 import type { Replacement, accessLedger } from "./LedgerTables.ts"
-import { rewriteArchives, tidyArchives, type StoredFact } from "./LedgerArchive.ts"
-import { attempt } from "./LedgerKeys.ts"
+import { rewriteArchives, tidyArchives } from "./LedgerArchive.ts"
+import { attempt, type StoredFact } from "./LedgerKeys.ts"
 import type { CredentialRejected } from "./LoginFacts.ts"
+import type { RunPublished, StaleData } from "./RunFacts.ts"
 import type { CustomerId } from "../service/Ids.ts"
 
 // The words with which a message names another customer, kept here so that the name can be taken out again.
@@ -48,11 +50,7 @@ const isAbout = (fact: Fact, { customer_id, tasks }: Forgotten): boolean =>
 /** Only the keyed hashes of the login and of its account are left. */
 const anonymous = (rejected: typeof CredentialRejected.Type): Fact => {
   const { _tag, run_id, fingerprint, login, account, engine_reference, reason } = rejected
-  const known = {
-    ...(login === undefined ? {} : { login }),
-    ...(account === undefined ? {} : { account }),
-  }
-  return { _tag, run_id, fingerprint, ...known, engine_reference, reason }
+  return { _tag, run_id, fingerprint, ...given({ login, account }), engine_reference, reason }
 }
 
 /** The message of another customer's task may name this one, and so may the words of a person. */
@@ -64,37 +62,31 @@ const unnamed = (fact: Fact, { customer_id }: Forgotten): Fact => {
   return message === fact.message ? fact : { ...fact, message }
 }
 
-type RunPublished = Extract<Fact, { readonly _tag: "RunPublished" }>
-
 /** A customer is the first word of an example of old data. */
-const withoutExamples = <Beyond extends { readonly examples: ReadonlyArray<string> }>(
-  beyond: Beyond,
-  customer_id: CustomerId,
-): Beyond => ({ ...beyond, examples: beyond.examples.filter((one) => !one.startsWith(`${customer_id} `)) })
+const staleWithout = ({ warned, failed, unknown }: typeof StaleData.Type, customer_id: CustomerId) => {
+  const without = (beyond: typeof warned) =>
+    beyond && { ...beyond, examples: beyond.examples.filter((one) => !one.startsWith(`${customer_id} `)) }
+  return given({ unknown, warned: without(warned), failed: without(failed) })
+}
 
 /** What a publication says about all customers, without this one's part: counts stay as they were. */
 const publishedWithout = (
-  fact: RunPublished,
+  fact: typeof RunPublished.Type,
   { customer_id, tasks, executions }: Forgotten,
-): RunPublished => {
-  const { left_out = [], delivered = [], stale = {}, ...rest } = fact
-  const isOther = ({ task_id }: { readonly task_id: string }) => !tasks.has(task_id)
-  const { warned, failed, ...unknown } = stale
-  const kept = {
-    left_out: left_out.filter(isOther),
-    delivered: delivered.filter(isOther),
-    stale: {
-      ...unknown,
-      ...(warned === undefined ? {} : { warned: withoutExamples(warned, customer_id) }),
-      ...(failed === undefined ? {} : { failed: withoutExamples(failed, customer_id) }),
-    },
+): typeof RunPublished.Type => {
+  const { left_out = [], delivered = [], stale, ...rest } = fact
+  const others = <One extends { readonly task_id: string }>(all: ReadonlyArray<One>) => {
+    const left = all.filter(({ task_id }) => !tasks.has(task_id))
+    return left.length === 0 ? undefined : left
   }
-  const without: RunPublished = {
+  const without: typeof RunPublished.Type = {
     ...rest,
     receipts: fact.receipts.filter(({ execution_id }) => !executions.has(execution_id)),
-    ...(kept.left_out.length === 0 ? {} : { left_out: kept.left_out }),
-    ...(kept.delivered.length === 0 ? {} : { delivered: kept.delivered }),
-    ...(fact.stale === undefined ? {} : { stale: kept.stale }),
+    ...given({
+      left_out: others(left_out),
+      delivered: others(delivered),
+      stale: stale && staleWithout(stale, customer_id),
+    }),
   }
   return isDeepStrictEqual(without, fact) ? fact : without
 }
@@ -105,15 +97,19 @@ export const withoutCustomer = (fact: Fact, forgotten: Forgotten, receipt: strin
   if (!isAbout(fact, forgotten)) return unnamed(fact, forgotten)
   if (fact._tag === "CredentialRejected") return anonymous(fact)
   const run_id = "run_id" in fact ? fact.run_id : undefined
-  return { _tag: "FactForgotten", receipt, ...(run_id === undefined ? {} : { run_id }) }
+  return { _tag: "FactForgotten", receipt, ...given({ run_id }) }
 }
 
-interface ForgetPlace {
+/** What reads and changes a ledger with its archive. */
+export interface LedgerPlace {
   readonly tables: ReturnType<typeof accessLedger>
-  readonly read: ReturnType<typeof readerOf>
   readonly files: DurableFiles
   /** Of the archive. */
   readonly folder: string
+}
+
+interface ForgetPlace extends LedgerPlace {
+  readonly read: (rows: Iterable<StoredFact>) => ReadonlyArray<Recorded>
 }
 
 type Receipt = Omit<CustomerForgotten, "_tag" | "sealed_from">
@@ -160,15 +156,14 @@ const replaceIn = (
       return fact === recorded.fact ? [] : [{ seq: recorded.seq, row: rowOf(fact, recorded.at) }]
     },
   )
-  const known = read(tables.receipts()).flatMap(({ fact, ...where }) =>
-    fact._tag === "CustomerForgotten" && fact.receipt === receipt.receipt ? [{ ...where, fact }] : [],
+  const known = read(tables.receipts()).filter(
+    ({ fact }) => fact._tag === "CustomerForgotten" && fact.receipt === receipt.receipt,
   )
   // It counts what has come since, too.
-  const counted = known.flatMap((old) =>
-    isDeepStrictEqual(old.fact, { ...old.fact, ...receipt })
-      ? []
-      : [{ seq: old.seq, row: rowOf({ ...old.fact, ...receipt }, old.at) }],
-  )
+  const counted = known.flatMap(({ seq, at: then, fact }) => {
+    const now = { ...fact, ...receipt } as Fact
+    return isDeepStrictEqual(fact, now) ? [] : [{ seq, row: rowOf(now, then) }]
+  })
   if (replacements.length + moved.length + counted.length > 0 || known.length === 0)
     tables.replace(forgotten.customer_id, [...replacements, ...moved, ...counted], (sealed_from) =>
       known.length > 0 ? undefined : rowOf({ _tag: "CustomerForgotten", sealed_from, ...receipt }, at),

@@ -10,16 +10,17 @@ import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "..
 import { durableFiles, quietly } from "../base/DurableFile.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
-import type { Account } from "./Accounts.ts"
-import { archiveName } from "./LedgerArchive.ts"
-import { archiveRun, eachOf, groupCommit, readerOf, type ArchivedRun, type Decision } from "./FactRows.ts"
+import { isSameAttempt, type Account } from "./Accounts.ts"
+import type { TaskKeys } from "./FactKeys.ts"
+import { archiveName, idsIn, packedBytes, placeFor, writeFrames } from "./LedgerArchive.ts"
+import type { ArchivedId } from "./LedgerArchive.ts"
+import { eachOf, groupCommit, rowOf, type Decision } from "./FactRows.ts"
 import type { CustomerForgotten, Fact, Pruned, Recorded } from "./Fact.ts"
 import { foldHeaders, foldPruned, foldRun, type RunHeader } from "./FoldRun.ts"
-import { forgetCustomer, type Forgotten } from "./ForgetCustomer.ts"
+import { forgetCustomer, type Forgotten, type LedgerPlace } from "./ForgetCustomer.ts"
 import { copyIfOlder, openLedger, type LedgerCopy } from "./LedgerSchema.ts"
-import { attempt, type LedgerFailed, type NewFact } from "./LedgerKeys.ts"
+import { attempt, type LedgerFailed, type NewFact, type StoredFact } from "./LedgerKeys.ts"
 import { accessLedger, type CachedForm } from "./LedgerTables.ts"
-import type { TaskOfRun } from "./LedgerIds.ts"
 import type { RunStarted } from "./RunFacts.ts"
 import { runsBesideMax, type RunBrief, type RunState } from "./RunState.ts"
 import { factsUnkept } from "./StateTables.ts"
@@ -62,9 +63,9 @@ export class Ledger extends Context.Service<
     /** The same for a summary: of a run that has ended, a sixth of it is read. */
     readonly brief: (run_id: RunId) => Answer<RunBrief | undefined>
     /** The tasks of a customer, an execution or a session, over all runs, in no order. */
-    readonly tasksNaming: (id: string) => Answer<ReadonlyArray<TaskOfRun>>
+    readonly tasksNaming: (id: string) => Answer<ReadonlyArray<TaskKeys>>
     /** All facts of one task, in order. */
-    readonly factsOfTask: (task: TaskOfRun) => Answer<ReadonlyArray<Recorded>>
+    readonly factsOfTask: (task: TaskKeys) => Answer<ReadonlyArray<Recorded>>
     /** Every customer for whom a run has planned a task, in the order of their ids. */
     readonly customers: Answer<ReadonlyArray<CustomerId>>
     /** Facts that belong to no run: manual actions, in order. */
@@ -92,7 +93,7 @@ export class Ledger extends Context.Service<
     /** The receipts of removals, and which of them are finished, in order. */
     readonly receipts: Answer<ReadonlyArray<Recorded>>
     /** The runs that have downloaded the document with this SHA-256. */
-    readonly runsWithDocument: (sha256: string) => Answer<ReadonlyArray<string>>
+    readonly runsWithDocument: (sha256: string) => Answer<ReadonlyArray<RunId>>
     /** When the facts of a run were moved to the archive; every read of the run finds them there. */
     readonly archived: Answer<ReadonlyMap<string, number>>
     /** Undefined if no facts are left to move. Nobody else may write to this ledger meanwhile. */
@@ -118,7 +119,7 @@ export class Ledger extends Context.Service<
           (opened) => Effect.sync(() => opened.close()),
         )
         if (copy !== undefined) yield* options.tell?.(copy) ?? Effect.void
-        const folder = archiveBeside(options.path)
+        const folder = options.path === ":memory:" ? "" : join(dirname(options.path), archiveName)
         const tables = yield* attempt(() => accessLedger(database, folder))
         return yield* makeLedger(database, folder, tables)
       }),
@@ -134,29 +135,6 @@ export class Ledger extends Context.Service<
 
 type Follower = (recorded: Recorded) => void
 
-/** Those who are told what is appended. */
-const followersOf = () => {
-  const followers = new Set<Follower>()
-  return {
-    follow: (told: Follower) =>
-      Effect.acquireRelease(
-        Effect.sync(() => void followers.add(told)),
-        () => Effect.sync(() => void followers.delete(told)),
-      ),
-    tell: (first: number, rows: ReadonlyArray<Omit<Recorded, "seq">>): void => {
-      for (const told of followers)
-        for (const [index, { at, fact }] of rows.entries()) told({ seq: first + index, at, fact })
-    },
-  }
-}
-
-/** A ledger in memory has none. */
-const archiveBeside = (path: string): string => (path === ":memory:" ? "" : join(dirname(path), archiveName))
-
-type AttemptOf = Pick<ExecutionClaim, "task_id" | "attempt">
-const isSameAttempt = (one: AttemptOf, other: AttemptOf): boolean =>
-  one.task_id === other.task_id && one.attempt === other.attempt
-
 /**
  * The states of runs: those asked for last are in memory, the others in the file. Only the facts since then
  * are folded; many of them at once, and what ends a run, are kept in the file: nobody folds them again.
@@ -166,19 +144,16 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
   const carried = new Map<RunId, { state: RunState; kept: RunState | undefined; unkept: number }>()
   const appended = new Map<RunId, number>()
   const of = (run_id: RunId): RunState | undefined => {
-    const kept = carried.has(run_id) ? undefined : tables.states?.read(run_id)
+    const kept = carried.has(run_id) ? undefined : tables.states.read(run_id)
     const known = carried.get(run_id) ?? (kept && { state: kept, kept, unkept: 0 })
-    let folded = 0
-    const state = tables.foldOfRun(run_id, known?.state.newest ?? 0, (facts) => {
-      folded = 0
-      return foldRun(counted(eachOf(database, facts)), known?.state)
+    const { state, folded } = tables.foldOfRun(run_id, known?.state.newest ?? 0, (facts) => {
+      let count = 0
+      const counted = Iterator.from(eachOf(database, facts)).map((fact) => {
+        count += 1
+        return fact
+      })
+      return { state: foldRun(counted, known?.state), folded: count }
     })
-    function* counted(facts: Iterable<Recorded>) {
-      for (const fact of facts) {
-        folded += 1
-        yield fact
-      }
-    }
     carried.delete(run_id)
     for (const [other, one] of carried)
       if (one.state.ended !== undefined || carried.size >= runsBesideMax) carried.delete(other)
@@ -190,14 +165,15 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
     if (now.unkept < enough || tables.isArchived(run_id)) return state
     // What could not be kept is folded again by whoever asks next; a ledger may be open for reading only.
     quietly(() => {
-      tables.states?.write(state, now.kept)
+      tables.states.write(state, now.kept)
       carried.set(run_id, { state, kept: state, unkept: 0 })
     })
     return state
   }
   const briefOf = (run_id: RunId): RunBrief | undefined => {
-    const kept = tables.states?.readBrief(run_id)
-    const isNewest = kept !== undefined && tables.ofRun(run_id, kept.newest).length === 0
+    const kept = tables.states.readBrief(run_id)
+    const isNewest =
+      kept !== undefined && tables.foldOfRun(run_id, kept.newest, (facts) => [...facts].length === 0)
     return isNewest ? kept : of(run_id)
   }
   return {
@@ -215,16 +191,62 @@ const statesOver = (database: DatabaseSync, tables: ReturnType<typeof accessLedg
     },
     clear: (): void => carried.clear(),
     problems: (): ReadonlyArray<string> =>
-      tables.states?.problems((run_id, newest) =>
-        tables.foldOfRun(run_id, 0, (facts) => foldRun(upTo(newest, eachOf(database, facts)))),
-      ) ?? [],
+      tables.states.problems((run_id, newest) =>
+        tables.foldOfRun(run_id, 0, (facts) =>
+          foldRun(Iterator.from(eachOf(database, facts)).filter(({ seq }) => seq <= newest)),
+        ),
+      ),
   }
 }
 const factsAppended = 4 * factsUnkept
 
-const upTo = function* (newest: number, facts: Iterable<Recorded>): Iterable<Recorded> {
-  for (const fact of facts) if (fact.seq <= newest) yield fact
+// Moves the facts of a run into the file of its month first, synced and read back; then one transaction says
+// where they are and removes them. A crash in between leaves every fact in the ledger.
+
+export interface ArchivedRun {
+  readonly facts: number
+  /** Of their text in the ledger, and in the archive. */
+  readonly before: number
+  readonly after: number
 }
+
+/** Undefined if there is nothing to move. `run_date` is the run's own; `isDry`: nothing is written. */
+export const archiveRun = Effect.fnUntraced(function* (
+  { tables, files, folder }: LedgerPlace,
+  { run_id, run_date }: { readonly run_id: RunId; readonly run_date: string },
+  isDry: boolean,
+) {
+  const at = Math.trunc(yield* Clock.currentTimeMillis)
+  const archives = yield* attempt(() => tables.archives())
+  const isDone = archives.some(({ fact }) => fact.run_id === run_id)
+  const first = isDone ? [] : yield* attempt(() => tables.toArchive(run_id, 0))
+  if (first.length === 0) return undefined
+  const sum = { facts: 0, before: 0 }
+  const ids: Array<ArchivedId> = []
+  const pages = function* () {
+    for (let facts = first; facts.length > 0; facts = nextOf(facts)) {
+      sum.facts += facts.length
+      for (const fact of facts) {
+        sum.before += Buffer.byteLength(fact.body)
+        ids.push(...idsIn(run_id, fact))
+      }
+      yield facts
+    }
+  }
+  const nextOf = (facts: ReadonlyArray<StoredFact>) => tables.toArchive(run_id, facts.at(-1)?.seq ?? 0)
+  if (isDry) {
+    const after = [...pages()].reduce((bytes, facts) => bytes + packedBytes(facts), 0)
+    return { ...sum, after } satisfies ArchivedRun
+  }
+  const place = placeFor(archives, run_date)
+  const frames = yield* writeFrames(files, folder, place, pages())
+  yield* attempt(() => {
+    const row = rowOf({ _tag: "FactsArchived", run_id, file: place.file, frames }, at)
+    tables.archived({ ...row, run_id }, { facts: sum.facts, ids })
+  })
+  const after = frames.reduce((bytes, one) => bytes + one.bytes, 0)
+  return { ...sum, after } satisfies ArchivedRun
+})
 
 const makeLedger = Effect.fnUntraced(function* (
   database: DatabaseSync,
@@ -233,18 +255,23 @@ const makeLedger = Effect.fnUntraced(function* (
 ) {
   const known = yield* KnownSecrets
   const files = yield* durableFiles
-  const read = readerOf(database)
+  const read = (rows: Iterable<StoredFact>): ReadonlyArray<Recorded> => [...eachOf(database, rows)]
   // A claim becomes a fact a moment later; until then only this process can know about it.
   const claimed = new Map<string, ExecutionClaim>()
   const states = statesOver(database, tables)
-  const followers = followersOf()
+  const followers = new Set<Follower>()
   return Ledger.of({
     ...groupCommit((decided) => {
       const { first, rows } = tables.append(decided)
-      followers.tell(first, rows)
+      for (const told of followers)
+        for (const [index, { at, fact }] of rows.entries()) told({ seq: first + index, at, fact })
       states.noteAppended(rows)
     }, known),
-    follow: followers.follow,
+    follow: (told) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void followers.add(told)),
+        () => Effect.sync(() => void followers.delete(told)),
+      ),
     claim: (claim) =>
       attempt(() => {
         const owner = tables.ownerOf(claim.execution_id)
@@ -254,7 +281,7 @@ const makeLedger = Effect.fnUntraced(function* (
         claimed.set(claim.execution_id, claim)
         return true
       }),
-    facts: (run_id) => attempt(() => read(tables.ofRun(run_id, 0))),
+    facts: (run_id) => attempt(() => tables.foldOfRun(run_id, 0, read)),
     state: (run_id) => attempt(() => states.of(run_id)),
     brief: (run_id) => attempt(() => states.briefOf(run_id)),
     tasksNaming: (id) => attempt(() => tables.tasksNaming(id)),
@@ -278,10 +305,7 @@ const makeLedger = Effect.fnUntraced(function* (
     archived: attempt(
       () => new Map<string, number>(tables.archives().map(({ at, fact }) => [fact.run_id, at])),
     ),
-    archive: Effect.fnUntraced(function* (run, isDry = false) {
-      const at = Math.trunc(yield* Clock.currentTimeMillis)
-      return yield* archiveRun({ tables, files, folder }, run, at, isDry)
-    }),
+    archive: (run, isDry = false) => archiveRun({ tables, files, folder }, run, isDry),
     giveBack: Effect.gen(function* () {
       while (yield* attempt(() => tables.giveBack())) yield* Effect.yieldNow
     }),

@@ -11,8 +11,8 @@ import { codeOf, quietly, type AppendedFile, type DurableFiles } from "../base/D
 import { sha256Hex } from "../base/Hashes.ts"
 import { pack, unpack } from "../base/Zstd.ts"
 import type { Archive, ArchivedFrame, FactsArchived } from "./Fact.ts"
-import { Damage, attempt, ledgerFailed, type ChainedRow } from "./LedgerKeys.ts"
-import { acrossRuns } from "./LedgerSchema.ts"
+import { Damage, attempt, ledgerFailed, type StoredFact } from "./LedgerKeys.ts"
+import { acrossRuns, idFields, kinds } from "./LedgerSchema.ts"
 import type { RunId } from "../service/Ids.ts"
 
 /** Facts that are compressed together, and held in memory at once. */
@@ -21,9 +21,6 @@ export const factsAtOnce = 10_000
 /** The facts of a run that leave the ledger's file. */
 export const leaving = `run_id = ?1 AND NOT ${acrossRuns}`
 
-/** What an id in `archived_ids` names. */
-export const kinds = { customer: 1, remote: 2, document: 3 } as const
-
 export interface ArchivedId {
   readonly kind: number
   readonly id: string
@@ -31,26 +28,17 @@ export interface ArchivedId {
   readonly task: string
 }
 
-const text = (value: unknown): ReadonlyArray<string> => (typeof value === "string" ? [value] : [])
-
-/** The ids by which an archived fact is found: those that the ledger's indexes have of the others. */
+/** The ids by which an archived fact is found. */
 export const idsIn = (run_id: string, { body }: StoredFact): ReadonlyArray<ArchivedId> => {
-  if (!/"_tag":"(?:TaskPlanned|StartAnswered|AttachmentRead)"/.test(body)) return []
+  const fields = idFields.filter(({ tag }) => body.includes(`"_tag":"${tag}"`))
+  if (fields.length === 0) return []
   const fact: Readonly<Record<string, unknown>> = JSON.parse(body)
-  const [task_id = ""] = text(fact["task_id"])
+  const task_id = typeof fact["task_id"] === "string" ? fact["task_id"] : ""
   const task = task_id.startsWith(`${run_id}/`) ? task_id.slice(run_id.length) : task_id
-  const named = (kind: number, ...fields: ReadonlyArray<string>) =>
-    fields.flatMap((field) => text(fact[field]).map((id) => ({ kind, id, task })))
-  switch (fact["_tag"]) {
-    case "TaskPlanned":
-      return [...named(kinds.customer, "customer_id"), ...named(kinds.remote, "session_id")]
-    case "StartAnswered":
-      return named(kinds.remote, "execution_id", "session_id")
-    case "AttachmentRead":
-      return named(kinds.document, "sha256")
-    default:
-      return []
-  }
+  return fields.flatMap(({ kind, tag, field }) => {
+    const id = fact["_tag"] === tag ? fact[field] : undefined
+    return typeof id === "string" ? [{ kind, id, task }] : []
+  })
 }
 
 /** After the fact at `archive`. Throws if others leave than those that were written to the archive. */
@@ -116,8 +104,6 @@ export const giveBackStep = (database: DatabaseSync): boolean => {
 export const archiveName = "ledger-archive"
 const folderMode = 0o700
 const fileMode = 0o600
-
-export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">
 
 const lineOf = ({ seq, at, body }: StoredFact): string => `{"seq":${seq},"at":${at},"fact":${body}}\n`
 const linePattern = /^\{"seq":(\d+),"at":(-?\d+),"fact":(.*)\}$/

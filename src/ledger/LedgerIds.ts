@@ -4,136 +4,70 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import { CustomerId, RunId, TaskId, type ExecutionId } from "../service/Ids.ts"
-import { kinds } from "./LedgerArchive.ts"
-import {
-  customerIdOf,
-  documentOf,
-  downloaded,
-  executionIdOf,
-  hasArchive,
-  planned,
-  sessionIdOf,
-  started,
-} from "./LedgerSchema.ts"
+import type { AttemptKeys, TaskKeys } from "./FactKeys.ts"
+import { idFields, kinds, valueOf } from "./LedgerSchema.ts"
 
-export interface TaskOfRun {
-  readonly run_id: RunId
-  readonly task_id: TaskId
+/** The tasks that an id of such a kind names, wherever their facts are. */
+const naming = (database: DatabaseSync, ...among: ReadonlyArray<number>) => {
+  const live = idFields
+    .filter(({ kind }) => among.includes(kind))
+    .map(
+      ({ tag, field }) => `SELECT run_id, task_id FROM facts WHERE tag = '${tag}' AND ${valueOf(field)} = ?1`,
+    )
+  const archived = `SELECT facts.run_id, iif(substr(task, 1, 1) = '/', facts.run_id || task, task)
+    FROM archived_ids JOIN facts ON facts.seq = archive WHERE kind IN (${among.join(", ")}) AND id = ?1`
+  const named = database.prepare([...live, archived].join(" UNION "))
+  return (id: string): ReadonlyArray<TaskKeys> =>
+    named.all(id).map(({ run_id, task_id }) => ({
+      run_id: RunId.make(String(run_id)),
+      task_id: TaskId.make(String(task_id)),
+    }))
 }
 
-interface Owner {
-  readonly task_id: TaskId
-  readonly attempt: number
+export const tasksIn = (database: DatabaseSync) => naming(database, kinds.customer, kinds.remote)
+
+interface Owner extends Omit<AttemptKeys, "run_id"> {
   /** The service has since deleted its execution, or no longer knows it: the id may come again. */
   readonly isDeleted: boolean
 }
 
-type Row = Readonly<Record<string, unknown>>
-
-const taskIn = ({ run_id, task_id }: Row): TaskOfRun => ({
-  run_id: RunId.make(String(run_id)),
-  task_id: TaskId.make(String(task_id)),
-})
-
-/** Nothing, of a ledger of an older version that is only read. */
-const selectArchived = (database: DatabaseSync, what: string, condition: string) => {
-  if (!hasArchive(database)) return () => []
-  const statement = database.prepare(
-    `SELECT DISTINCT ${what} FROM archived_ids JOIN facts ON facts.seq = archive WHERE ${condition}`,
-  )
-  return (id: string): ReadonlyArray<Row> => statement.all(id)
-}
-
-const archivedTask = "facts.run_id, iif(substr(task, 1, 1) = '/', facts.run_id || task, task) AS task_id"
-
-/** `archivedOf` are the archived facts of a task. */
+/** `factsOf` reads a whole run: only if an id appears a second time. */
 export const ownerIn = (
   database: DatabaseSync,
-  archivedOf: (task: TaskOfRun) => ReadonlyArray<{ readonly body: string }>,
+  factsOf: (task: TaskKeys) => ReadonlyArray<{ readonly seq: number; readonly body: string }>,
 ) => {
-  const owner = database.prepare(
-    `SELECT seq, task_id, json_extract(body, '$.attempt') AS attempt FROM facts
-      WHERE ${started} AND ${executionIdOf} = ? AND json_extract(body, '$.answer') IN ('accepted', 'adopted')
-      ORDER BY seq DESC LIMIT 1`,
-  )
-  // No index: it is read only if an id appears a second time.
-  const deletion = database.prepare(
-    `SELECT 1 FROM facts WHERE seq > ? AND tag = 'DeleteAnswered' AND ${executionIdOf} = ?
-      AND json_extract(body, '$.outcome') IN ('deleted', 'gone') LIMIT 1`,
-  )
-  const archived = selectArchived(database, archivedTask, `kind = ${kinds.remote} AND id = ?`)
+  const tasksOf = naming(database, kinds.remote)
   return (execution_id: ExecutionId): Owner | undefined => {
-    const row = owner.get(execution_id)
-    if (row === undefined)
-      return archived(execution_id)
-        .map(taskIn)
-        .flatMap((task) => ownerAmong(execution_id, task.task_id, archivedOf(task)) ?? [])
-        .at(-1)
-    const isDeleted = deletion.get(Number(row["seq"]), execution_id) !== undefined
-    return { task_id: TaskId.make(String(row["task_id"])), attempt: Number(row["attempt"]), isDeleted }
+    const told = tasksOf(execution_id).flatMap((task) => factsOf(task))
+    let owner: Owner | undefined
+    for (const { body } of told.toSorted((one, other) => one.seq - other.seq)) {
+      const fact: Readonly<Record<string, unknown>> = JSON.parse(body)
+      if (fact["execution_id"] !== execution_id) continue
+      const { _tag, answer, task_id, attempt, outcome } = fact
+      if (_tag === "StartAnswered" && (answer === "accepted" || answer === "adopted"))
+        owner = { task_id: TaskId.make(String(task_id)), attempt: Number(attempt), isDeleted: false }
+      else if (owner && _tag === "DeleteAnswered" && (outcome === "deleted" || outcome === "gone"))
+        owner = { ...owner, isDeleted: true }
+    }
+    return owner
   }
-}
-
-/** Of the facts of one task, in order. */
-const ownerAmong = (
-  execution_id: ExecutionId,
-  task_id: TaskId,
-  facts: ReadonlyArray<{ readonly body: string }>,
-): Owner | undefined => {
-  let owner: Owner | undefined
-  for (const { body } of facts) {
-    const fact: Row = JSON.parse(body)
-    if (fact["execution_id"] !== execution_id) continue
-    const { _tag, answer, attempt, outcome } = fact
-    if (_tag === "StartAnswered" && (answer === "accepted" || answer === "adopted"))
-      owner = { task_id, attempt: Number(attempt), isDeleted: false }
-    else if (owner && _tag === "DeleteAnswered" && (outcome === "deleted" || outcome === "gone"))
-      owner = { ...owner, isDeleted: true }
-  }
-  return owner
-}
-
-export const tasksIn = (database: DatabaseSync) => {
-  const where = [
-    `${planned} AND ${customerIdOf} = ?1`,
-    `${planned} AND ${sessionIdOf} = ?1`,
-    `${started} AND ${executionIdOf} = ?1`,
-    `${started} AND ${sessionIdOf} = ?1`,
-  ]
-  const named = database.prepare(
-    where.map((condition) => `SELECT run_id, task_id FROM facts WHERE ${condition}`).join(" UNION "),
-  )
-  const among = `kind IN (${kinds.customer}, ${kinds.remote}) AND id = ?`
-  const archived = selectArchived(database, archivedTask, among)
-  return (id: string): ReadonlyArray<TaskOfRun> => [...named.all(id), ...archived(id)].map(taskIn)
 }
 
 /** From one id to the next in the index: it has an entry for every task of every run. */
 export const customersIn = (database: DatabaseSync) => {
-  const next = (after: string) => `(SELECT min(${customerIdOf}) FROM facts WHERE ${planned}${after})`
+  const id = valueOf("customer_id")
+  const next = (after: string) => `(SELECT min(${id}) FROM facts WHERE tag = 'TaskPlanned'${after})`
   const all = database.prepare(`
     WITH RECURSIVE ids(id) AS (
       SELECT ${next("")} UNION ALL
-      SELECT ${next(` AND ${customerIdOf} > ids.id`)} FROM ids WHERE ids.id IS NOT NULL
-    ) SELECT id FROM ids WHERE id IS NOT NULL`)
-  const archived = hasArchive(database)
-    ? database.prepare(`SELECT DISTINCT id FROM archived_ids WHERE kind = ${kinds.customer}`)
-    : undefined
-  return (): ReadonlyArray<CustomerId> => {
-    const live = all.all().map((row) => String(row["id"]))
-    const old = archived?.all().map((row) => String(row["id"])) ?? []
-    if (old.length === 0) return live.map((id) => CustomerId.make(id))
-    return [...new Set([...live, ...old])].toSorted().map((id) => CustomerId.make(id))
-  }
+      SELECT ${next(` AND ${id} > ids.id`)} FROM ids WHERE ids.id IS NOT NULL
+    ) SELECT id FROM ids WHERE id IS NOT NULL
+      UNION SELECT id FROM archived_ids WHERE kind = ${kinds.customer} ORDER BY id`)
+  return (): ReadonlyArray<CustomerId> => all.all().map((row) => CustomerId.make(String(row["id"])))
 }
 
 /** The runs that have downloaded the document with this hash. */
 export const documentsIn = (database: DatabaseSync) => {
-  const live = database.prepare(
-    `SELECT DISTINCT run_id FROM facts WHERE ${downloaded} AND ${documentOf} = ? ORDER BY run_id`,
-  )
-  const archived = selectArchived(database, "facts.run_id", `kind = ${kinds.document} AND id = ?`)
-  return (sha256: string): ReadonlyArray<string> => [
-    ...new Set([...live.all(sha256), ...archived(sha256)].map((row) => String(row["run_id"]))),
-  ]
+  const tasksOf = naming(database, kinds.document)
+  return (sha256: string): ReadonlyArray<RunId> => [...new Set(tasksOf(sha256).map(({ run_id }) => run_id))]
 }

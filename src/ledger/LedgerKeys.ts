@@ -79,12 +79,50 @@ export interface ChainedRow {
 /** A row whose place is not known yet. */
 export type NewFact = Omit<ChainedRow, "seq">
 
+/** What of a fact is in the archive, too. */
+export type StoredFact = Pick<ChainedRow, "seq" | "at" | "body">
+
 /** The hash before the first fact. */
 export const beginning = ""
 
 /** `before` is the hash of the fact whose `seq` is one less. */
 export const linkOf = (before: string, { seq, at, tag, run_id, task_id, body }: ChainedRow): string =>
   sha256(JSON.stringify([before, seq, at, tag, run_id, task_id, body])).toString("base64url")
+
+export type Row = Readonly<Record<string, unknown>>
+export const columns = "seq, at, tag, run_id, task_id, body"
+
+const maybeText = (value: unknown): string | null => (value === null ? null : String(value))
+export const factOf = (row: Row): ChainedRow => ({
+  seq: Number(row["seq"]),
+  at: Number(row["at"]),
+  tag: String(row["tag"]),
+  run_id: maybeText(row["run_id"]),
+  task_id: maybeText(row["task_id"]),
+  body: String(row["body"]),
+})
+
+/** Rows that are held in memory at once. */
+const rowsAtOnce = 10_000
+
+/** Chains every fact from this place on, or chains it again. In a transaction. */
+export const chainFrom = (database: DatabaseSync, first: number): void => {
+  // The hash of an archived fact stays as it was: nothing else refers to it.
+  const chainOf = database.prepare(
+    "SELECT chain FROM facts WHERE seq = ?1 UNION ALL SELECT chain FROM archived_links WHERE seq = ?1",
+  )
+  const some = database.prepare(
+    `SELECT ${columns} FROM facts WHERE seq >= ? ORDER BY seq LIMIT ${rowsAtOnce}`,
+  )
+  const set = database.prepare("UPDATE facts SET chain = ? WHERE seq = ?")
+  let next = first
+  for (let rows = some.all(next); rows.length > 0; rows = some.all(next))
+    for (const row of rows.map(factOf)) {
+      const before = chainOf.get(row.seq - 1)
+      set.run(linkOf(String(before?.["chain"] ?? beginning), row), row.seq)
+      next = row.seq + 1
+    }
+}
 
 // Which versions can read a ledger: a higher format, or a fact of an unknown kind, comes from a newer one,
 // and is reported with the version that wrote the newest run.
@@ -104,12 +142,12 @@ export class NewerLedger extends Error {
   }
 }
 
-const hasFacts = (database: DatabaseSync): boolean =>
-  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'facts'").get() !== undefined
+export const hasTable = (database: DatabaseSync, name: string): boolean =>
+  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?").get(name) !== undefined
 
 /** The version that began the newest run, as the run says. */
 const newestWriter = (database: DatabaseSync): string => {
-  const newest = hasFacts(database)
+  const newest = hasTable(database, "facts")
     ? database.prepare("SELECT body FROM facts WHERE tag = 'RunStarted' ORDER BY seq DESC LIMIT 1").get()
     : undefined
   const found = /"tool_version":"([0-9A-Za-z.+-]{1,40})"/.exec(String(newest?.["body"] ?? ""))
@@ -122,7 +160,8 @@ const formatOf = (database: DatabaseSync): number =>
 /** The format of a ledger that this version writes in another one; undefined if it has no facts either. */
 export const olderFormat = (database: DatabaseSync): number | undefined => {
   const format = formatOf(database)
-  const hasSome = hasFacts(database) && database.prepare("SELECT 1 FROM facts LIMIT 1").get() !== undefined
+  const hasSome =
+    hasTable(database, "facts") && database.prepare("SELECT 1 FROM facts LIMIT 1").get() !== undefined
   return format < ledgerFormat && hasSome ? format : undefined
 }
 

@@ -4,9 +4,10 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import type { Archive } from "./Fact.ts"
-import { factsIn, idsIn, readFrame, type StoredFact } from "./LedgerArchive.ts"
-import { beginning, keyDamage, keyDiffers, keyIn } from "./LedgerKeys.ts"
-import { columns, differs, factOf, hasArchive, isChained } from "./LedgerSchema.ts"
+import { factsIn, idsIn, readFrame } from "./LedgerArchive.ts"
+import { beginning, columns, factOf, keyDamage, keyDiffers, keyIn } from "./LedgerKeys.ts"
+import type { StoredFact } from "./LedgerKeys.ts"
+import { differs, isChained } from "./LedgerSchema.ts"
 
 const problemsTold = 5
 
@@ -56,19 +57,19 @@ const archivedSpans = (
 ): ReadonlyArray<Span> => {
   const spans: Array<Span> = []
   try {
-    const ids = hasArchive(database) ? idsCheck(database) : undefined
+    const ids = idsCheck(database)
     for (const { seq, fact } of archives())
       for (const frame of fact.frames)
         try {
           const facts = factsIn(readFrame(folder, fact.file, frame))
           for (const one of facts) addTo(spans, one.seq)
-          if (ids?.isWhole(seq, fact.run_id, facts) === false)
+          if (!ids.isWhole(seq, fact.run_id, facts))
             problems.push(`the ids of the archived run ${fact.run_id} have changed since they were written`)
         } catch (cause) {
           unreadable.push(`${fact.run_id}: ${cause instanceof Error ? cause.message : String(cause)}`)
           if (unreadable.length >= problemsTold) return spans
         }
-    if (unreadable.length === 0 && ids?.hasMore() === true)
+    if (unreadable.length === 0 && ids.hasMore())
       problems.push("there are ids of archived facts that do not exist")
   } catch (cause) {
     // Where a run's facts are is damaged itself: the chain tells which fact.
@@ -119,9 +120,7 @@ const chainProblems = (
   spans: ReadonlyArray<Span>,
   isArchiveWhole: boolean,
 ): void => {
-  const link = hasArchive(database)
-    ? database.prepare("SELECT chain FROM archived_links WHERE seq = ?")
-    : undefined
+  const link = database.prepare("SELECT chain FROM archived_links WHERE seq = ?")
   const all = database.prepare(`SELECT ${columns}, chain FROM facts NOT INDEXED ORDER BY seq`)
   let before = { seq: 0, chain: beginning }
   let at = 0
@@ -140,7 +139,7 @@ const chainProblems = (
     const isNext = fact.seq === before.seq + 1
     const missing = isNext || !isArchiveWhole ? undefined : uncovered(before.seq + 1, fact.seq - 1)
     if (missing !== undefined) problems.push(`fact ${missing} is missing`)
-    const linked = isNext ? before.chain : (link?.get(fact.seq - 1)?.["chain"] ?? beginning)
+    const linked = isNext ? before.chain : (link.get(fact.seq - 1)?.["chain"] ?? beginning)
     if (missing === undefined && differs({ ...row, before: linked }, fact))
       problems.push(`fact ${fact.seq} has changed since it was written`)
     if (problems.length >= problemsTold) return

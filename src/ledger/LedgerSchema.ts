@@ -13,7 +13,9 @@ import { makeAccounts } from "./AccountTables.ts"
 import {
   LedgerFailed,
   beginning,
+  chainFrom,
   keyIn,
+  hasTable,
   ledgerFailed,
   linkOf,
   markFormat,
@@ -22,7 +24,7 @@ import {
   within,
   writeKey,
 } from "./LedgerKeys.ts"
-import type { ChainedRow } from "./LedgerKeys.ts"
+import type { ChainedRow, Row } from "./LedgerKeys.ts"
 import { stateTable } from "./StateTables.ts"
 
 /** Facts read across all runs. SQLite uses a partial index only if the query repeats its condition. */
@@ -32,20 +34,26 @@ export const indexed =
 /** Accounts whose rejections no longer count. */
 const accepted = "tag = 'LoginAccepted'"
 export const pruned = "tag IN ('LandingPruned', 'AttachmentsPruned')"
-/** Which runs have downloaded a document. */
-export const downloaded = "tag = 'AttachmentRead'"
-export const documentOf = "json_extract(body, '$.sha256')"
 /** Where the facts of runs that are over for long have gone (`LedgerArchive.ts`). */
 export const archivings = "tag = 'FactsArchived'"
 /** What is asked across all runs: it is never archived. */
 export const acrossRuns = `(${indexed} OR ${accepted} OR ${pruned} OR ${archivings})`
-/** Which attempt an execution id belongs to. */
-export const started = "tag = 'StartAnswered'"
-export const executionIdOf = "json_extract(body, '$.execution_id')"
-export const sessionIdOf = "json_extract(body, '$.session_id')"
-/** Which runs know a customer. */
-export const planned = "tag = 'TaskPlanned'"
-export const customerIdOf = "json_extract(body, '$.customer_id')"
+
+/** The ids by which tasks are found: by index, or in `archived_ids` once the fact is in the archive. */
+export const kinds = { customer: 1, remote: 2, document: 3 } as const
+export const idFields = [
+  { kind: kinds.customer, tag: "TaskPlanned", field: "customer_id", index: "facts_by_customer" },
+  { kind: kinds.remote, tag: "TaskPlanned", field: "session_id", index: "facts_by_pulled_session" },
+  { kind: kinds.remote, tag: "StartAnswered", field: "execution_id", index: "facts_by_execution" },
+  { kind: kinds.remote, tag: "StartAnswered", field: "session_id", index: "facts_by_session" },
+  { kind: kinds.document, tag: "AttachmentRead", field: "sha256", index: "facts_by_document" },
+] as const
+export const valueOf = (field: string): string => `json_extract(body, '$.${field}')`
+
+const idIndexes = idFields.map(
+  ({ index, field, tag }) =>
+    `CREATE INDEX IF NOT EXISTS ${index} ON facts (${valueOf(field)}) WHERE tag = '${tag}';`,
+)
 
 const tables = `
   CREATE TABLE IF NOT EXISTS facts (
@@ -61,39 +69,47 @@ const tables = `
   CREATE INDEX IF NOT EXISTS facts_by_tag ON facts (tag, seq) WHERE ${indexed};
   CREATE INDEX IF NOT EXISTS facts_of_acceptance ON facts (seq) WHERE ${accepted};
   CREATE INDEX IF NOT EXISTS facts_of_pruning ON facts (seq) WHERE ${pruned};
-  CREATE INDEX IF NOT EXISTS facts_by_document ON facts (${documentOf}) WHERE ${downloaded};
-  CREATE INDEX IF NOT EXISTS facts_by_execution ON facts (${executionIdOf}) WHERE ${started};
-  CREATE INDEX IF NOT EXISTS facts_by_session ON facts (${sessionIdOf}) WHERE ${started};
-  CREATE INDEX IF NOT EXISTS facts_by_customer ON facts (${customerIdOf}) WHERE ${planned};
-  CREATE INDEX IF NOT EXISTS facts_by_pulled_session ON facts (${sessionIdOf}) WHERE ${planned};
+  ${idIndexes.join("\n  ")}
   CREATE INDEX IF NOT EXISTS facts_of_archives ON facts (seq) WHERE ${archivings};
-  CREATE TABLE IF NOT EXISTS archived_links (seq INTEGER PRIMARY KEY, chain TEXT NOT NULL) STRICT;
-  CREATE TABLE IF NOT EXISTS archived_ids (
-    kind INTEGER NOT NULL, id TEXT NOT NULL, archive INTEGER NOT NULL, task TEXT NOT NULL,
-    PRIMARY KEY (kind, id, archive, task)
-  ) STRICT, WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS engine_forms (
     engine_reference TEXT PRIMARY KEY, fetched_at INTEGER NOT NULL, body TEXT NOT NULL, sha256 BLOB
   ) STRICT;
   CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 `
 
+/** In the file, or beside it for one connection. */
+const archiveTables = (schema: "main" | "temp"): string => `
+  CREATE TABLE IF NOT EXISTS ${schema}.archived_links (seq INTEGER PRIMARY KEY, chain TEXT NOT NULL) STRICT;
+  CREATE TABLE IF NOT EXISTS ${schema}.archived_ids (
+    kind INTEGER NOT NULL, id TEXT NOT NULL, archive INTEGER NOT NULL, task TEXT NOT NULL,
+    PRIMARY KEY (kind, id, archive, task)
+  ) STRICT, WITHOUT ROWID;
+`
+
 /** Creates what is missing, and upgrades what an older version created: all of it or nothing. */
 export const makeTables = (database: DatabaseSync): void =>
   within(database, () => {
-    database.exec(tables + stateTable)
+    database.exec(tables + archiveTables("main") + stateTable("main"))
     upgrade(database)
-    makeAccounts(database)
+    makeAccounts(database, "main")
     markFormat(database)
   })
 
-/** Not in a ledger of an older version that is only read. */
-export const hasArchive = (database: DatabaseSync): boolean =>
-  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'archived_links'").get() !== undefined
+/**
+ * A ledger of an older version that is only read stays as it is. What it lacks is made beside it, for this
+ * connection: SQLite finds a temporary table before one of the file.
+ */
+const makeBeside = (database: DatabaseSync): void => {
+  database.exec("PRAGMA temp_store = MEMORY")
+  if (!hasTable(database, "archived_links")) database.exec(archiveTables("temp"))
+  if (!hasTable(database, "run_states")) database.exec(stateTable("temp"))
+  if (!hasChain(database)) database.exec("CREATE TEMP VIEW facts AS SELECT *, NULL AS chain FROM main.facts")
+  makeAccounts(database, "temp")
+}
 
 const hasColumn = (database: DatabaseSync, table: string, column: string): boolean =>
   database.prepare("SELECT 1 FROM pragma_table_info(?) WHERE name = ?").get(table, column) !== undefined
-export const hasChain = (database: DatabaseSync): boolean => hasColumn(database, "facts", "chain")
+const hasChain = (database: DatabaseSync): boolean => hasColumn(database, "facts", "chain")
 
 /** Facts of versions without a chain are chained as they are found, and the key gets its hash. */
 const upgrade = (database: DatabaseSync) => {
@@ -101,37 +117,15 @@ const upgrade = (database: DatabaseSync) => {
   if (!hasColumn(database, "engine_forms", "sha256"))
     database.exec("ALTER TABLE engine_forms ADD COLUMN sha256 BLOB")
   const last = database
-    .prepare("SELECT seq, chain FROM facts WHERE chain IS NOT NULL ORDER BY seq DESC")
+    .prepare("SELECT seq FROM facts WHERE chain IS NOT NULL ORDER BY seq DESC LIMIT 1")
     .get()
-  const after = Number(last?.["seq"] ?? 0)
-  let before = { seq: after, chain: String(last?.["chain"] ?? beginning) }
-  const set = database.prepare("UPDATE facts SET chain = ? WHERE seq = ?")
-  for (const row of database.prepare(`SELECT ${columns} FROM facts WHERE seq > ? ORDER BY seq`).all(after)) {
-    const fact = factOf(row)
-    const chain = linkOf(fact.seq === before.seq + 1 ? before.chain : beginning, fact)
-    set.run(chain, fact.seq)
-    before = { seq: fact.seq, chain }
-  }
+  chainFrom(database, Number(last?.["seq"] ?? 0) + 1)
   const key = keyIn(database, "fingerprint")
   if (key !== undefined) writeKey(database, "fingerprint.sha256", sha256(key))
 }
 
-export type Row = Readonly<Record<string, unknown>>
-export const columns = "seq, at, tag, run_id, task_id, body"
-
-const maybeText = (value: unknown): string | null => (value === null ? null : String(value))
-export const factOf = (row: Row): ChainedRow => ({
-  seq: Number(row["seq"]),
-  at: Number(row["at"]),
-  tag: String(row["tag"]),
-  run_id: maybeText(row["run_id"]),
-  task_id: maybeText(row["task_id"]),
-  body: String(row["body"]),
-})
-
 /** Whether every fact in the file must be chained: not yet in a file of an older version. */
 export const isChained = (database: DatabaseSync): boolean => {
-  if (!hasChain(database)) return false
   const last = database.prepare("SELECT chain FROM facts ORDER BY seq DESC LIMIT 1").get()
   return last === undefined || last["chain"] !== null
 }
@@ -215,7 +209,10 @@ export const openLedger = (options: { readonly path: string; readonly readOnly?:
   const database = new DatabaseSync(options.path, { readOnly: options.readOnly ?? false, timeout: 10_000 })
   try {
     refuseNewer(database)
-    if (options.readOnly === true) return database
+    if (options.readOnly === true) {
+      if (hasTable(database, "facts")) makeBeside(database)
+      return database
+    }
     if (options.path !== ":memory:") chmodSync(options.path, 0o600)
     // Before the first page is written; an older file is left as it is.
     database.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")

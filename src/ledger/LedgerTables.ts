@@ -6,8 +6,10 @@
 import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
-import { accountsIn, hasAccounts, readAccounts, type KnownAccounts } from "./AccountTables.ts"
+import { accountsIn } from "./AccountTables.ts"
+import type { KnownAccounts } from "./Accounts.ts"
 import { FactsArchived, type Archive } from "./Fact.ts"
+import type { TaskKeys } from "./FactKeys.ts"
 import {
   archivedFacts,
   factsAtOnce,
@@ -16,24 +18,21 @@ import {
   leaving,
   removeArchived,
 } from "./LedgerArchive.ts"
-import type { ArchivedId, StoredFact } from "./LedgerArchive.ts"
-import { customersIn, documentsIn, ownerIn, tasksIn, type TaskOfRun } from "./LedgerIds.ts"
-import { Damage, beginning, fingerprintKeyIn, linkOf, within } from "./LedgerKeys.ts"
-import type { ChainedRow, NewFact } from "./LedgerKeys.ts"
-import { problemsIn } from "./LedgerProblems.ts"
+import type { ArchivedId } from "./LedgerArchive.ts"
+import { customersIn, documentsIn, ownerIn, tasksIn } from "./LedgerIds.ts"
 import {
-  archivings,
+  Damage,
+  beginning,
+  chainFrom,
   columns,
-  customerIdOf,
-  differs,
   factOf,
-  hasArchive,
-  hasChain,
-  indexed,
-  isChained,
-  pruned,
-} from "./LedgerSchema.ts"
-import type { Row } from "./LedgerSchema.ts"
+  fingerprintKeyIn,
+  linkOf,
+  within,
+} from "./LedgerKeys.ts"
+import type { ChainedRow, NewFact, Row, StoredFact } from "./LedgerKeys.ts"
+import { problemsIn } from "./LedgerProblems.ts"
+import { archivings, differs, indexed, isChained, pruned, valueOf } from "./LedgerSchema.ts"
 import { statesIn } from "./StateTables.ts"
 import type { EngineReference, RunId } from "../service/Ids.ts"
 
@@ -46,14 +45,11 @@ export interface Replacement {
   readonly row: Pick<ChainedRow, "tag" | "run_id" | "task_id" | "body">
 }
 
-/** Rows that are held in memory at once. */
-const rowsAtOnce = 10_000
-
 /** In a transaction. `added` is the fact that goes to the end, if any. */
 const replaceFacts = (
   database: DatabaseSync,
   replacements: ReadonlyArray<Replacement>,
-  added: (sealed_from: number) => Omit<ChainedRow, "seq"> | undefined,
+  added: (sealed_from: number) => NewFact | undefined,
 ): void => {
   const last = database.prepare("SELECT max(seq) AS seq FROM facts").get()
   const end = Number(last?.["seq"] ?? 0)
@@ -62,35 +58,9 @@ const replaceFacts = (
     "UPDATE facts SET tag = ?, run_id = ?, task_id = ?, body = ? WHERE seq = ?",
   )
   for (const { seq, row } of replacements) replace.run(row.tag, row.run_id, row.task_id, row.body, seq)
-  const chain = sealFrom(database, first)
+  chainFrom(database, first)
   const fact = added(first)
-  if (fact === undefined) return
-  const seq = end + 1
-  database
-    .prepare(`INSERT INTO facts (${columns}, chain) VALUES (?, ?, ?, ?, ?, ?, ?)`)
-    .run(seq, fact.at, fact.tag, fact.run_id, fact.task_id, fact.body, linkOf(chain, { seq, ...fact }))
-}
-
-/** Chains every fact from this place on again; returns the last hash. */
-const sealFrom = (database: DatabaseSync, first: number): string => {
-  const before = database.prepare("SELECT chain FROM facts WHERE seq = ?")
-  // The hash of an archived fact stays as it was: nothing else refers to it.
-  const archived = database.prepare("SELECT chain FROM archived_links WHERE seq = ?")
-  const some = database.prepare(
-    `SELECT ${columns} FROM facts WHERE seq >= ? ORDER BY seq LIMIT ${rowsAtOnce}`,
-  )
-  const seal = database.prepare("UPDATE facts SET chain = ? WHERE seq = ?")
-  const seqBefore = first - 1
-  const known = before.get(seqBefore) ?? archived.get(seqBefore)
-  let last = { seq: seqBefore, chain: String(known?.["chain"] ?? beginning) }
-  for (let rows = some.all(first); rows.length > 0; rows = some.all(last.seq + 1))
-    for (const row of rows.map(factOf)) {
-      const link = row.seq === last.seq + 1 ? undefined : archived.get(row.seq - 1)
-      const chain = linkOf(String(link?.["chain"] ?? last.chain), row)
-      seal.run(chain, row.seq)
-      last = { seq: row.seq, chain }
-    }
-  return last.chain
+  if (fact !== undefined) appendRows(database)([fact])
 }
 
 /** Rewrites the whole file; throws while another process reads it for longer than the connection waits. */
@@ -141,18 +111,13 @@ const formText = (fetched_at: number, body: string): string => `${fetched_at} ${
 const decodeArchived = Schema.decodeUnknownSync(Schema.fromJsonString(FactsArchived))
 
 /** `before` is the hash of the fact before, which may be archived; both are NULL before there were any. */
-const linksIn = (database: DatabaseSync): string => {
-  if (!isChained(database)) return "NULL AS chain, NULL AS before"
-  const last = "SELECT chain FROM facts AS last WHERE last.seq = facts.seq - 1"
-  if (!hasArchive(database)) return `chain, (${last}) AS before`
-  const archived = "SELECT chain FROM archived_links AS last WHERE last.seq = facts.seq - 1"
-  return `chain, coalesce((${last}), (${archived})) AS before`
-}
+const links = `chain, coalesce(
+  (SELECT chain FROM facts AS last WHERE last.seq = facts.seq - 1),
+  (SELECT chain FROM archived_links AS last WHERE last.seq = facts.seq - 1)) AS before`
 
 /** Every row is checked. `folder` is that of the archive. */
 const readersIn = (database: DatabaseSync, folder: string) => {
   const chained = isChained(database)
-  const links = linksIn(database)
   const checked = (row: Row): ChainedRow => {
     const fact = factOf(row)
     if (chained && differs(row, fact)) throw new Damage(`fact ${fact.seq} has changed since it was written`)
@@ -181,18 +146,14 @@ const readersIn = (database: DatabaseSync, folder: string) => {
   return {
     select,
     placeOf,
-    ofTags: (...tags: ReadonlyArray<string>) =>
-      select(`${indexed} AND tag IN (${tags.map((tag) => `'${tag}'`).join(", ")})`),
-    /** The facts of a run that come after the one with this `seq`. */
-    ofRun: (run_id: RunId, after: number) => again(() => whole(ofRun(run_id, after), after)),
-    /** What `fold` makes of them; they are not in memory at once, unless they are archived. */
+    /** Of the facts of a run after this place; they are not in memory at once, unless they are archived. */
     foldOfRun: <A>(run_id: RunId, after: number, fold: (facts: Iterable<StoredFact>) => A): A =>
       again(() =>
         fold(
           placeOf(run_id).length > 0 ? whole(ofRun(run_id, after), after) : live(ofRun.each(run_id, after)),
         ),
       ),
-    ofTask: ({ run_id, task_id }: TaskOfRun): ReadonlyArray<StoredFact> => {
+    ofTask: ({ run_id, task_id }: TaskKeys): ReadonlyArray<StoredFact> => {
       const name = JSON.stringify(task_id)
       const isOfTask = ({ body }: StoredFact) => body.includes(name) && JSON.parse(body).task_id === task_id
       return again(() => whole(ofTask(run_id, task_id), 0)).filter(isOfTask)
@@ -210,26 +171,25 @@ const live = function* (rows: Iterable<ChainedRow>): Iterable<StoredFact> {
 
 /** `folder` is that of the archive. */
 export const accessLedger = (database: DatabaseSync, folder: string) => {
-  const { select, placeOf, ofTags, ofRun, foldOfRun, ofTask } = readersIn(database, folder)
+  const { select, placeOf, foldOfRun, ofTask } = readersIn(database, folder)
   const ofArchives = select(archivings)
   const archives = (): ReadonlyArray<Archive> =>
     ofArchives().map(({ seq, at, body }) => ({ seq, at, fact: decodeArchived(body) }))
-  const accounts = readAccounts(database)
+  const accounts = accountsIn(database)
   const states = statesIn(database)
   const aboutCustomer = select(
     `task_id IN (SELECT value FROM json_each(?1)) OR tag = 'RunPublished'
-      OR (run_id IS NULL AND ${customerIdOf} = ?2)
+      OR (run_id IS NULL AND ${valueOf("customer_id")} = ?2)
       OR (tag = 'TaskSettled' AND instr(json_extract(body, '$.message'), ?2) > 0)
       OR (tag = 'CredentialReleased' AND instr(json_extract(body, '$.because'), ?2) > 0)`,
   )
   return {
     ...accessForms(database),
-    append: appending(database),
-    ofRun,
+    append: appending(database, accounts),
     foldOfRun,
     ofTask,
     ofNoRun: select("run_id IS NULL"),
-    headers: ofTags("RunStarted", "RunResumed", "RunEnded", "OutcomePublished"),
+    headers: select(`${indexed} AND tag IN ('RunStarted', 'RunResumed', 'RunEnded', 'OutcomePublished')`),
     accounts: accounts.all,
     accountsOf: accounts.ofLogin,
     pruned: select(pruned),
@@ -255,7 +215,7 @@ export const accessLedger = (database: DatabaseSync, folder: string) => {
       within(database, () => {
         replaceFacts(database, replacements, added)
         accounts.withoutCustomer(customer_id)
-        states?.removeAll()
+        states.removeAll()
         forgetArchivedIds(database, customer_id)
       }),
     scrub: () => scrub(database),
@@ -286,23 +246,18 @@ const archiving =
       appendRows(database)([row])
       const last = database.prepare("SELECT max(seq) AS seq FROM facts").get()
       removeArchived(database, row.run_id, { ...left, archive: Number(last?.["seq"]) })
-      states?.remove(row.run_id)
+      states.remove(row.run_id)
     })
 
 /**
  * The end of the chain, and what decides, are read in the transaction that extends it: another process may
  * have added facts. Answers the place of the first row.
  */
-const appending = (database: DatabaseSync) => {
-  // Only a ledger of an older version that was opened for reading.
-  if (!hasChain(database) || !hasAccounts(database))
-    return () => {
-      throw new Error("it was opened read-only")
-    }
-  const write = appendRows(database)
-  const accounts = accountsIn(database)
-  return <R extends NewFact>(decisions: ReadonlyArray<(known: KnownAccounts) => ReadonlyArray<R>>) =>
+const appending =
+  (database: DatabaseSync, accounts: ReturnType<typeof accountsIn>) =>
+  <R extends NewFact>(decisions: ReadonlyArray<(known: KnownAccounts) => ReadonlyArray<R>>) =>
     within(database, () => {
+      const write = appendRows(database)
       let first = 0
       const rows = decisions.flatMap((decide) => {
         const own = decide(accounts)
@@ -314,7 +269,6 @@ const appending = (database: DatabaseSync) => {
       })
       return { first, rows }
     })
-}
 
 /** Answers the place of the first of them. */
 const appendRows = (database: DatabaseSync) => {

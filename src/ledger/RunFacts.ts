@@ -5,9 +5,7 @@
 import { Schema } from "effect"
 import { EngineReference, ExecutionId, RunId, TaskId } from "../service/Ids.ts"
 
-// What a run changed since the run before it: new, same and mended trouble. With `exit_on: new` it decides
-// the exit code, so the run's end records it.
-
+/** Trouble since the run before: with `exit_on: new` it decides the exit code. */
 export const ChangeCounts = Schema.Struct({
   since: Schema.String,
   new: Schema.Int,
@@ -15,16 +13,11 @@ export const ChangeCounts = Schema.Struct({
   mended: Schema.Int,
 })
 
-// Features of a task that did not succeed whose data is in the tables all the same: a rerun does not ask for
-// them again. An older ledger has none, and such a task is asked for as a whole.
-
+/** Features in the tables of a task that did not succeed: a rerun does not ask for them again. */
 export const DeliveredFeatures = Schema.Struct({ task_id: TaskId, features: Schema.Array(Schema.String) })
 export type DeliveredFeatures = typeof DeliveredFeatures.Type
 
-// A landed body that is not in the tables: which one, where it is and why. It is part of the fact of a
-// publication, so that the summary reports it and its execution is kept.
-
-/** A landed body that publishing could not use. */
+/** A landed body that publishing could not use: its execution is kept. */
 export const LeftOutBody = Schema.Struct({
   task_id: TaskId,
   attempt: Schema.optionalKey(Schema.Int),
@@ -35,8 +28,6 @@ export const LeftOutBody = Schema.Struct({
 })
 export type LeftOutBody = typeof LeftOutBody.Type
 
-// Data older than the `freshness` of its job, as a publication found it.
-
 /** Customers, engines and features beyond their limits. */
 const BeyondLimit = Schema.Struct({
   /** The limit; the shortest of those that are exceeded, if engines have limits of their own. */
@@ -46,6 +37,7 @@ const BeyondLimit = Schema.Struct({
   examples: Schema.Array(Schema.String),
 })
 
+/** Data older than the `freshness` of its job. */
 export const StaleData = Schema.Struct({
   /** Beyond `warn_after` and not beyond `error_after`. */
   warned: Schema.optionalKey(BeyondLimit),
@@ -55,8 +47,6 @@ export const StaleData = Schema.Struct({
   unknown: Schema.optionalKey(Schema.String),
 })
 export type StaleData = typeof StaleData.Type
-
-// What a publication says about the tables besides their rows.
 
 /** How many values did not fit a column; `column` is `extra` for fields that a schema does not have. */
 export const MisfitCount = Schema.Struct({
@@ -86,7 +76,7 @@ export type OtherRecords = typeof OtherRecords.Type
 const FailedModel = Schema.Struct({ name: Schema.String, why: Schema.String })
 export type FailedModel = typeof FailedModel.Type
 
-/** Fields of the fact of a publication. */
+/** What a publication says about the tables besides their rows. */
 const tableNotes = {
   misfits: Schema.optionalKey(Schema.Array(MisfitCount)),
   rejected: Schema.optionalKey(Schema.Array(RejectedCount)),

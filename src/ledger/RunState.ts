@@ -7,11 +7,11 @@ import { given } from "../base/Schemas.ts"
 import type {
   AbortIntended,
   AnswerRefused,
+  At,
   AttachmentRead,
   AttemptClosed,
   AttemptDrained,
   AttemptKept,
-  Fact,
   InterimPublished,
   ResultsRead,
   StartAnswered,
@@ -19,14 +19,11 @@ import type {
   TaskSettled,
 } from "./Fact.ts"
 import type { TicketDropped, TokenDropped, TokenExpiring, TokenStored } from "./LoginFacts.ts"
-import type { ChangeCounts, KeptBefore, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
+import type { RunEnded, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import { own, type Verdict } from "../service/Ends.ts"
 import type { ResultsSource } from "../service/FlowResults.ts"
 import type { ExecutionId, SessionId } from "../service/Ids.ts"
-
-/** A fact with its place in the ledger, which orders facts whatever the clocks said. */
-export type At<F> = { readonly seq: number; readonly at: number; readonly fact: F }
 
 /** One remote execution, from its intent. Times are milliseconds since the epoch. */
 export interface AttemptState {
@@ -48,19 +45,19 @@ export interface AttemptState {
   /** Requests sent for this attempt; a second one is the probe after a lost answer. */
   readonly probed: boolean
   /** The newest answer; undefined if the process died before one was known. */
-  readonly answer: typeof StartAnswered.Type | undefined
-  readonly accepted_at: number | undefined
+  readonly answer?: typeof StartAnswered.Type
+  readonly accepted_at?: number
   /** When it was last found open (milliseconds); absent if no process found it so. */
   readonly seen_at?: number
-  readonly execution_id: ExecutionId | undefined
-  readonly session_id: SessionId | undefined
+  readonly execution_id?: ExecutionId | undefined
+  readonly session_id?: SessionId | undefined
   /** What the service called its session before, newest first; absent if it was never called otherwise. */
   readonly sessions_before?: ReadonlyArray<SessionId>
-  readonly status_code: string | undefined
-  readonly status_reason: string | undefined
-  readonly authentication_status: string | undefined
-  readonly abort: (typeof AbortIntended.Type)["why"] | undefined
-  readonly closed: At<typeof AttemptClosed.Type> | undefined
+  readonly status_code?: string
+  readonly status_reason?: string
+  readonly authentication_status?: string | undefined
+  readonly abort?: (typeof AbortIntended.Type)["why"]
+  readonly closed?: At<typeof AttemptClosed.Type>
   readonly orphanSuspected: boolean
   /** Its id belongs to somebody else's run. */
   readonly disowned?: boolean
@@ -72,7 +69,18 @@ export interface AttemptState {
   readonly kept?: typeof AttemptKept.Type
   /** Of the newest publication, if its bodies alone prove that all of it is in the tables. */
   readonly receipt?: string
-  readonly deletion: Deletion | undefined
+  readonly deletion?: Deletion
+}
+
+/** What happened to the deletion of an execution at the service. */
+export interface Deletion {
+  readonly asked_at: number
+  /** The receipt with which it was requested. */
+  readonly landed_sha256: string
+  readonly http_status?: number
+  /** When the service said that it was deleted or gone. */
+  readonly deleted_at?: number
+  readonly outcome: "deleted" | "gone" | "pending"
 }
 
 /** What happened to the task's tickets and tokens. */
@@ -121,10 +129,12 @@ const briefOfAttempt = (attempt: AttemptState) => {
   const isMet = proof?.families.every((one) => one.counted === one.landed) === true
   return {
     ...Struct.pick(attempt, ofAttempt),
-    ...given({ proof: isMet ? undefined : proof }),
-    answer: answer && Struct.pick(answer, ["answer", "http_status"]),
-    closed: closed && { fact: given({ landed: landed && {}, products_count }) },
-    deletion: deletion && Struct.pick(deletion, ["deleted_at"]),
+    ...given({
+      proof: isMet ? undefined : proof,
+      answer: answer && Struct.pick(answer, ["answer", "http_status"]),
+      closed: closed && { fact: given({ landed: landed && {}, products_count }) },
+      deletion: deletion && Struct.pick(deletion, ["deleted_at"]),
+    }),
   }
 }
 export type AttemptBrief = ReturnType<typeof briefOfAttempt>
@@ -191,6 +201,11 @@ export interface Stages {
   readonly collected?: number
 }
 
+interface RunEnd extends Omit<typeof RunEnded.Type, "_tag" | "run_id" | "kept"> {
+  readonly at: number
+  readonly kept: number
+}
+
 export interface RunState {
   readonly started: typeof RunStarted.Type
   readonly started_at: number
@@ -214,16 +229,7 @@ export interface RunState {
   readonly accepted?: boolean
   readonly stages: Stages
   /** `at` is when it first ended, or first after it was resumed: collecting it later does not move that. */
-  readonly ended:
-    | {
-        readonly at: number
-        readonly exit_code: number
-        readonly leftovers: boolean
-        readonly kept: number
-        readonly kept_before?: typeof KeptBefore.Type
-        readonly changes?: typeof ChangeCounts.Type
-      }
-    | undefined
+  readonly ended: RunEnd | undefined
 }
 
 /**
@@ -319,36 +325,3 @@ export const runsLearntFrom = 10
 
 /** So many runs go on beside each other at most: each has a thread for forms, and a part of the memory. */
 export const runsBesideMax = 8
-
-// What happened to the deletion of one execution at the service: a fold of its intents and answers. The
-// hash is the receipt with which it was requested.
-
-interface Deletion {
-  readonly asked_at: number
-  readonly landed_sha256: string
-  readonly http_status: number | undefined
-  /** When the service said that it was deleted or gone. */
-  readonly deleted_at: number | undefined
-  readonly outcome: "deleted" | "gone" | "pending"
-}
-
-export const foldDeletion = (
-  deletion: Deletion | undefined,
-  fact: Extract<Fact, { _tag: "DeleteIntended" | "DeleteAnswered" }>,
-  at: number,
-): Deletion =>
-  fact._tag === "DeleteIntended"
-    ? {
-        asked_at: at,
-        landed_sha256: fact.landed_sha256,
-        http_status: undefined,
-        deleted_at: undefined,
-        outcome: "pending",
-      }
-    : {
-        asked_at: deletion?.asked_at ?? at,
-        landed_sha256: deletion?.landed_sha256 ?? "",
-        http_status: fact.http_status,
-        deleted_at: fact.outcome === "pending" ? undefined : at,
-        outcome: fact.outcome,
-      }

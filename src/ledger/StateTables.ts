@@ -12,7 +12,7 @@ import type { RunBrief, RunState, TaskBrief, TaskState } from "./RunState.ts"
 import { RunId } from "../service/Ids.ts"
 
 /** Raised whenever a fact comes to something else in a state: `test/ledger/StateTables.test.ts` notices. */
-export const foldVersion = 7
+export const foldVersion = 8
 
 /** Facts that are folded again and again before a state is worth a row for each task. */
 export const factsUnkept = 500
@@ -25,8 +25,8 @@ const runsKept = 2 * runsLearntFrom
  * of them is in -1, -2 and so on, many tasks in each: few rows are read in half the time of a row for each
  * task, and for a task that changes later one of them is written again.
  */
-export const stateTable = `
-  CREATE TABLE IF NOT EXISTS run_states (
+export const stateTable = (schema: "main" | "temp"): string => `
+  CREATE TABLE IF NOT EXISTS ${schema}.run_states (
     run_id TEXT NOT NULL, place INTEGER NOT NULL, body TEXT NOT NULL, sha256 BLOB NOT NULL,
     PRIMARY KEY (run_id, place)
   ) STRICT, WITHOUT ROWID;
@@ -53,10 +53,6 @@ const headOf = ({ tasks, ...run }: RunState): Head => ({ fold: foldVersion, task
 
 const hashOf = (run_id: RunId, place: number, body: string): Buffer => sha256(`${run_id} ${place} ${body}`)
 
-/** A ledger of an older version that is only read has none. */
-const hasStates = (database: DatabaseSync): boolean =>
-  database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'run_states'").get() !== undefined
-
 const byId = <Task extends TaskBrief>(tasks: ReadonlyArray<Task>): ReadonlyMap<string, Task> =>
   new Map(tasks.map((task) => [task.planned.task_id, task]))
 
@@ -78,7 +74,6 @@ const bodiesIn = (database: DatabaseSync) => {
 }
 
 export const statesIn = (database: DatabaseSync) => {
-  if (!hasStates(database)) return undefined
   const bodiesOf = bodiesIn(database)
   const remove = database.prepare("DELETE FROM run_states WHERE run_id = ?")
   const put = database.prepare("INSERT OR REPLACE INTO run_states VALUES (?, ?, ?, ?)")

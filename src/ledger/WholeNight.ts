@@ -16,10 +16,8 @@ import type { RunBrief, RunState, TaskBrief } from "./RunState.ts"
 export const isOfWholeJob = ({
   parent,
   part,
-}: {
-  readonly parent?: string | undefined
-  readonly part?: string | undefined
-}): boolean => parent === undefined && part === undefined
+}: Partial<Record<"parent" | "part", string | undefined>>): boolean =>
+  parent === undefined && part === undefined
 
 /** The headers of the runs that belong to the same night, or the same part, as this run, oldest first. */
 export const runsOfNight = (

@@ -292,7 +292,7 @@ describe("nameDocuments", () => {
         mkdirSync(join(place, "c-1"), { recursive: true })
         writeFileSync(join(place, "thesis.odt"), "mine")
         const refused = Effect.map(Effect.flip(nameIn(root)), (failure) =>
-          "foreign" in failure ? failure.foreign : failure,
+          "because" in failure && failure.because === "foreign" ? failure.message : failure,
         )
         assert.strictEqual(yield* refused, "c-1, thesis.odt")
         const store = yield* storeOf(root)

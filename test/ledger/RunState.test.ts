@@ -208,18 +208,8 @@ describe("the state of a run", () => {
       fingerprint: "f-1",
       intended_at: 3_000,
       probed: false,
-      answer: undefined,
-      accepted_at: undefined,
-      execution_id: undefined,
-      session_id: undefined,
-      status_code: undefined,
-      status_reason: undefined,
-      authentication_status: undefined,
-      abort: undefined,
-      closed: undefined,
       orphanSuspected: false,
       drained: false,
-      deletion: undefined,
     }
     const lost = { ...bare, answer: answered(1, "lost") }
     const adopted = {

@@ -376,8 +376,8 @@ export const forget = command("forget", {
         : { forgotten: yield* forgets(resolve(output), customer_id, jobs, hereOnly, isJson) }
     }).pipe(
       Effect.scoped,
-      Effect.catchTag("ForgetFailed", ({ message, isOther }) =>
-        isOther === true ? refuse("forget-other") : refuse("forget-stopped", { why: message }),
+      Effect.catchTag("FolderFailed", ({ message, because }) =>
+        because === undefined ? refuse("forget-stopped", { why: message }) : refuse("forget-other"),
       ),
     ),
   json: ({ found, forgotten }, { hereOnly }) =>

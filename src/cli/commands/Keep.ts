@@ -44,8 +44,8 @@ export const backup = command("backup", {
     const detail = yield* Folder.damageOfTokens(output)
     if (detail !== undefined) return yield* refuse("token-store-damaged", { detail })
     const copied = copy(resolve(output), folder).pipe(
-      Effect.mapError(({ message, isUnsettled }) =>
-        isUnsettled ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
+      Effect.mapError(({ message, because }) =>
+        because === "unsettled" ? refuse("backup-unsettled") : refuse("backup-failed", { detail: message }),
       ),
     )
     const holds = yield* Effect.scoped(Effect.andThen(Prune.keepUnpruned(output), copied))
@@ -104,7 +104,7 @@ export const prune = command("prune", {
         return { ...pruned, compacted: done.filter((one) => one !== undefined) }
       })
       const result = yield* Folder.inFolder(output, pruning).pipe(
-        Effect.catchTag("PruneFailed", ({ message }) => refuse("prune-stopped", { why: message })),
+        Effect.catchTag("FolderFailed", ({ message }) => refuse("prune-stopped", { why: message })),
       )
       yield* Prune.warnOfSize(result)
       return result
@@ -187,10 +187,10 @@ export const documents = command("documents", {
       const path = resolve(output, "documents")
       yield* Folder.holdOutput(output, [Folder.shareOf(output)])
       const named = yield* Prune.nameDocumentsIn(output).pipe(
-        Effect.catchTag("NamingFailed", ({ message, foreign }) =>
-          foreign === undefined
+        Effect.catchTag("FolderFailed", ({ message, because }) =>
+          because === undefined
             ? refuse("documents-stopped", { why: message })
-            : refuse("documents-not-ours", { path, entries: foreign }),
+            : refuse("documents-not-ours", { path, entries: message }),
         ),
       )
       return named === undefined ? yield* refuse("nothing-published", { output }) : { path, ...named }

@@ -8,7 +8,7 @@ import { Effect, Option } from "effect"
 import { counted, suggestion } from "../../base/Text.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
 import type { RunHeader } from "../../ledger/FoldRun.ts"
-import type { TaskOfRun } from "../../ledger/LedgerIds.ts"
+import type { TaskKeys } from "../../ledger/FactKeys.ts"
 import { entryLines, isMessageId, messageOf } from "../../messages/Catalogue.ts"
 import { endJson, renderEnd, type Style } from "../../report/RenderSummary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
@@ -128,7 +128,7 @@ const tasksAbout = Effect.fnUntraced(function* (id: string) {
   const indexed =
     run_id === undefined ? yield* ledger.tasksNaming(id) : [{ run_id, task_id: TaskId.make(id) }]
   if (indexed.length > 0) return indexed.toSorted((a, b) => runs.indexOf(a.run_id) - runs.indexOf(b.run_id))
-  const scanned: Array<TaskOfRun> = []
+  const scanned: Array<TaskKeys> = []
   for (const run_id of runs)
     for (const task_id of tasksNamedIn(yield* ledger.facts(run_id), id))
       scanned.push({ run_id, task_id: TaskId.make(task_id) })
