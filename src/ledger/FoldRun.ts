@@ -281,12 +281,15 @@ export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState
     case "TokenExpiring":
     case "TokenDropped":
       return { ...task, tokens: [...(task.tokens ?? []), fact] }
-    case "TaskSettled":
+    case "TaskSettled": {
+      // A refused start may have been asked to wait: a resumed run obeys that. After an end the wait was ours.
+      const isPutOff = fact.outcome === "unfinished" && attempts.at(-1)?.closed === undefined
       return {
-        ...withoutWait(task),
+        ...(isPutOff ? task : withoutWait(task)),
         settled: { ...place, fact },
         attemptsBefore: attempts.length,
       }
+    }
     case "TaskWaits": {
       if (task.settled !== undefined && task.settled.fact.outcome !== "unfinished") return task
       const waits = { until: Date.parse(fact.until) }
