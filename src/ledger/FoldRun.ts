@@ -150,7 +150,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
   for (const { seq, at, fact } of facts) {
     newest = seq
     stages = foldStages(stages, { at, fact }, ended !== undefined)
-    if (fact._tag === "RunStarted") started = { seq, at, fact }
+    if (fact._tag === "RunStarted") started = { seq, at: fact.began_at ?? at, fact }
     else if (fact._tag === "RunPublished") {
       const { receipts, ...told } = fact
       published = { seq, at, fact: told }

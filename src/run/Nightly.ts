@@ -236,7 +236,8 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const { further } = options
   const { run_date, part, chosen, collect, parent, only, missed } = yield* chooseNight(job, options)
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
-  const begun = startedFact(job, { run_id: chosen.run_id, run_date, missed, part }, { ...options, parent })
+  const place = { run_id: chosen.run_id, began_at: Math.trunc(now), run_date, missed, part }
+  const begun = startedFact(job, place, { ...options, parent })
   // A rerun needs no trace: its night has one, and the next `run` starts what the rerun was to start.
   const leavesTrace = chosen._tag === "New" && job.night !== undefined && isOfWholeJob({ parent, part })
   const isRecorded = yield* reachService({
@@ -325,14 +326,19 @@ const startedFact = (
   job: Job,
   {
     run_id,
+    began_at,
     run_date,
     missed,
     part,
-  }: { readonly run_id: RunId } & Pick<NightChoice, "run_date" | "missed" | "part">,
+  }: { readonly run_id: RunId; readonly began_at: number } & Pick<
+    NightChoice,
+    "run_date" | "missed" | "part"
+  >,
   options: Pick<NightOptions, "parent" | "toolVersion">,
 ): typeof RunStarted.Type => ({
   _tag: "RunStarted",
   run_id,
+  began_at,
   job: job.name,
   // Absolute, so that `rerun` finds the job from any folder.
   job_path: resolve(job.path),
