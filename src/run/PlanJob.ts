@@ -3,7 +3,8 @@
  * and the means to start each one when its turn comes.
  */
 import { Clock, Duration, Effect, Redacted } from "effect"
-import { FormCache } from "../client/EngineForms.ts"
+import { given } from "../base/Schemas.ts"
+import { FormCache, type Away } from "../client/EngineForms.ts"
 import type { Assignment, Job, JobFeature } from "../jobs/Job.ts"
 import { AccountBook } from "../ledger/Accounts.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -349,9 +350,9 @@ const prepareTask = (
     }
     if (decision.task.availability === "unavailable") {
       const { finding } = seen
-      const asked = "retry_after" in finding ? finding.retry_after : undefined
-      const unavailable: Prepared = { _tag: "Unavailable" }
-      return asked === undefined ? unavailable : { ...unavailable, retry_after: asked }
+      const isAway = finding._tag === "Known" || finding._tag === "Unavailable"
+      const { detail, retry_after }: Away = isAway ? finding : {}
+      return { _tag: "Unavailable", ...given({ detail, retry_after }) } satisfies Prepared
     }
     current = decision.task
     return yield* readyCall(planned, current, store)
