@@ -100,7 +100,7 @@ class Arriving implements Undici.Dispatcher.DispatchHandler {
     this.#wakeReader()
   }
 
-  /** A request that has no controller yet waited for its connection, TLS included: nothing of it was written. */
+  /** Without a controller, a request still waited for its connection, TLS included: nothing was written. */
   onResponseError(_: unknown, error: Error): void {
     const cause = this.#controller === undefined ? new NeverBegun(error) : error
     this.#end = { cause }

@@ -282,7 +282,7 @@ export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState
     case "TokenDropped":
       return { ...task, tokens: [...(task.tokens ?? []), fact] }
     case "TaskSettled": {
-      // A refused start may have been asked to wait: a resumed run obeys that. After an end the wait was ours.
+      // A refused start may have been asked to wait: a resumed run obeys. After an end the wait was ours.
       const isPutOff = fact.outcome === "unfinished" && attempts.at(-1)?.closed === undefined
       return {
         ...(isPutOff ? task : withoutWait(task)),
