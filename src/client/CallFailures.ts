@@ -41,51 +41,17 @@ export const retryAfter = (response: HttpClientResponse.HttpClientResponse) =>
     return waitMs === undefined ? {} : { retry_after: Duration.millis(Math.ceil(waitMs)) }
   })
 
-/** System calls that fail before a connection exists: nothing can have been sent. */
-const beforeConnection = new Set(["connect", "getaddrinfo", "queryA", "queryAaaa"])
-
-/** The other side did not prove its identity, so TLS ended before the request was written. */
-const certificateRefused = new Set([
-  "ERR_TLS_CERT_ALTNAME_INVALID",
-  "CERT_HAS_EXPIRED",
-  "CERT_NOT_YET_VALID",
-  "CERT_REVOKED",
-  "CERT_UNTRUSTED",
-  "CERT_REJECTED",
-  "CERT_CHAIN_TOO_LONG",
-  "CERT_SIGNATURE_FAILURE",
-  "DEPTH_ZERO_SELF_SIGNED_CERT",
-  "SELF_SIGNED_CERT_IN_CHAIN",
-  "UNABLE_TO_GET_ISSUER_CERT",
-  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
-  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
-  "INVALID_CA",
-  "INVALID_PURPOSE",
-  "HOSTNAME_MISMATCH",
-])
+/** The cause of a failure before the first byte of its request was written, whatever went wrong. */
+export class NeverBegun extends Error {
+  constructor(cause: unknown) {
+    super("the request was not begun", { cause })
+  }
+}
 
 const textField = (value: unknown, name: "code" | "syscall" | keyof CallIds): string | undefined => {
   if (typeof value !== "object" || value === null || !(name in value)) return undefined
   const field: unknown = Reflect.get(value, name)
   return typeof field === "string" ? field : undefined
-}
-
-/** Whether a connection error proves that no byte of the request was sent: it failed while connecting. */
-const isBeforeConnection = (cause: unknown): boolean => {
-  // If several addresses of a host were tried, each of them must have failed that early.
-  if (cause instanceof AggregateError && cause.errors.length > 0)
-    return cause.errors.every(isBeforeConnection)
-  const code = textField(cause, "code") ?? ""
-  const syscall = textField(cause, "syscall") ?? ""
-  // fetch wraps the error once more.
-  if (code === "" && cause instanceof Error && cause.cause !== undefined)
-    return isBeforeConnection(cause.cause)
-  return (
-    code === "UND_ERR_CONNECT_TIMEOUT" ||
-    code === "UND_ERR_INVALID_ARG" ||
-    certificateRefused.has(code) ||
-    beforeConnection.has(syscall)
-  )
 }
 
 const codeOf = (cause: unknown): string => {
@@ -103,7 +69,7 @@ export const failedTransport = (call: string, error: HttpClientError.HttpClientE
     case "EncodeError":
       return new NotSent({ message: `${call}: the request could not be written` })
     case "TransportError":
-      return isBeforeConnection(cause)
+      return cause instanceof NeverBegun
         ? new NotSent({ message: `${call}: no connection to the service (${code})` })
         : new AnswerLost({ message: `${call}: the connection broke before the answer (${code})` })
     default:

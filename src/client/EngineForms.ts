@@ -29,7 +29,7 @@ interface Unreadable {
 }
 
 /** What a service says about an engine that cannot be used now. */
-type Away = Omit<Extract<EngineAnswer, { readonly _tag: "EngineUnavailable" }>, "_tag">
+export type Away = Omit<Extract<EngineAnswer, { readonly _tag: "EngineUnavailable" }>, "_tag">
 
 /** An engine whose forms can be used. */
 export interface SeenEngine {

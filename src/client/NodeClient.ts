@@ -18,6 +18,7 @@ import {
   Url,
 } from "effect/http"
 import type { HttpBody, HttpClientRequest } from "effect/http"
+import { NeverBegun } from "./CallFailures.ts"
 
 export interface ConnectionOptions {
   /** Per origin; more than the calls that run at once, because open attachments hold one each. */
@@ -97,7 +98,9 @@ class Arriving implements Undici.Dispatcher.DispatchHandler {
     this.#wakeReader()
   }
 
-  onResponseError(_: unknown, cause: Error): void {
+  /** Without a controller, a request still waited for its connection, TLS included: nothing was written. */
+  onResponseError(_: unknown, error: Error): void {
+    const cause = this.#controller === undefined ? new NeverBegun(error) : error
     this.#end = { cause }
     if (this.#isAnswered) this.#wakeReader()
     else process.nextTick(() => this.#failed(cause))

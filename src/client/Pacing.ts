@@ -275,7 +275,7 @@ export const closureOf = ({ closures }: Pace, asked: Asked, nowMs: number): Clos
 // bounds. The last failure is the result.
 
 export const callWaits: WaitPolicy = { base: Duration.seconds(1), max: Duration.minutes(1), jitter: 1 }
-/** No call waits longer than this for its next try: if the service asks for more, the tries end. */
+/** If the service asks for more than this, the tries of a call end, unless the service is waited for. */
 export const retryWaitMax = Duration.minutes(10)
 /** Tries of a call whose failure a retry is unlikely to fix. */
 const hopelessTriesMax = 2
@@ -288,7 +288,10 @@ export interface RetryOptions {
   readonly triesMax: number
   /** Milliseconds since 1970: a wait that would end later is not begun. */
   readonly untilAt?: number
-  /** The service may be away, and what answers in its place, such as a gateway with a 404, is not it. */
+  /**
+   * The service may be away, and is waited for until `untilAt`, for as long as it asks; what answers in its
+   * place, such as a gateway with a 404, is not it.
+   */
   readonly isAway?: boolean
 }
 
@@ -297,8 +300,10 @@ const triesAllowed = (failure: CallFailure, options: RetryOptions): number => {
     case "NotSent":
     case "AnswerLost":
       return options.triesMax
-    case "Throttled":
-      return Duration.isGreaterThan(askedWait(failure), retryWaitMax) ? 1 : options.triesMax
+    case "Throttled": {
+      const asksLittle = !Duration.isGreaterThan(askedWait(failure), retryWaitMax)
+      return asksLittle || options.isAway === true ? options.triesMax : 1
+    }
     case "SecretRefused":
     case "UnexpectedAnswer":
       if (options.isAway === true && failure._tag === "UnexpectedAnswer") return options.triesMax

@@ -138,7 +138,7 @@ export const foldRun = (facts: Iterable<Recorded>, before?: RunState): RunState 
   for (const { seq, at, fact } of facts) {
     newest = seq
     stages = foldStages(stages, { at, fact }, ended !== undefined)
-    if (fact._tag === "RunStarted") started = { seq, at, fact }
+    if (fact._tag === "RunStarted") started = { seq, at: fact.began_at ?? at, fact }
     else if (fact._tag === "RunPublished") {
       const { receipts, ...told } = fact
       published = { seq, at, fact: told }
@@ -255,12 +255,15 @@ export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState
     case "TokenExpiring":
     case "TokenDropped":
       return { ...task, tokens: [...(task.tokens ?? []), fact] }
-    case "TaskSettled":
+    case "TaskSettled": {
+      // A refused start may have been asked to wait: a resumed run obeys. After an end the wait was ours.
+      const isPutOff = fact.outcome === "unfinished" && attempts.at(-1)?.closed === undefined
       return {
-        ...withoutWait(task),
+        ...(isPutOff ? task : withoutWait(task)),
         settled: { ...place, fact },
         attemptsBefore: attempts.length,
       }
+    }
     case "TaskWaits": {
       if (task.settled !== undefined && task.settled.fact.outcome !== "unfinished") return task
       const waits = { until: Date.parse(fact.until) }

@@ -104,6 +104,8 @@ export const KeptBefore = Schema.Struct({
 /** A run began; `job_path` is where `rerun` finds the job again. */
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
   run_id: RunId,
+  /** Milliseconds: before its plan was made, which waits for forms; absent in ledgers from before that. */
+  began_at: Schema.optionalKey(Schema.Int),
   job: Schema.String,
   job_path: Schema.String,
   run_date: Schema.String,

@@ -101,12 +101,12 @@ export const nightMessages = {
   interrupted: interruption(
     "interrupted: the state is saved",
     "Run `nightjar run JOB` to resume.",
-    "Executions stay at the service.",
+    "Any execution that was started stays at the service.",
   ),
   "interrupted-part": interruption(
     "interrupted: the state is saved",
     "A part of a job is not resumed: the job's next run collects what it left.",
-    "Executions stay at the service.",
+    "Any execution that was started stays at the service.",
   ),
   "interrupted-waiting": interruption(
     "interrupted while waiting for another process in the output folder",

@@ -4,10 +4,10 @@
  * resumed here.
  */
 import { resolve } from "node:path"
-import { Clock, Effect, Fiber, Schema } from "effect"
+import { Clock, Duration, Effect, Fiber, Schema } from "effect"
 import { given } from "../base/Schemas.ts"
-import { retryCall } from "../client/Pacing.ts"
-import { Service } from "../client/Service.ts"
+import { askedWait, retryCall } from "../client/Pacing.ts"
+import { Service, type CallFailure } from "../client/Service.ts"
 import { serviceNameOf, type Job } from "../jobs/Job.ts"
 import { foldRun, type RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -135,6 +135,19 @@ export class ServiceRefused extends Schema.TaggedError<ServiceRefused>()("Servic
   message: Schema.String,
 }) {}
 
+/** How long a service may fail before the run of a night says that it waits for it. */
+const unsaidMax = Duration.minutes(1)
+
+/** `untilAt`: who waits for the service until then gives it up sooner only if it asks for more. */
+const givenUp = (failure: CallFailure, untilAt: number | undefined): ServiceRefused => {
+  const asked = askedWait(failure)
+  if (failure._tag !== "Throttled" || Duration.isZero(asked))
+    return new ServiceRefused({ message: failure.message })
+  const wait = Duration.format(Duration.seconds(Math.ceil(Duration.toSeconds(asked))))
+  const over = untilAt === undefined ? "" : `, and the night ends at ${new Date(untilAt).toISOString()}`
+  return new ServiceRefused({ message: `it asks to wait ${wait} (${failure.http_status})${over}` })
+}
+
 /** Returns whether `begun`, the beginning of the run, is in the ledger. */
 export const reachService = Effect.fn("ReachService.reach")(function* <E, R>({
   untilAt,
@@ -149,18 +162,21 @@ export const reachService = Effect.fn("ReachService.reach")(function* <E, R>({
   readonly giveUp: Effect.Effect<void, E, R>
 }) {
   const { listEngines } = yield* Service
-  const first = yield* Effect.result(retryCall(listEngines, { triesMax: 4 }))
+  const unsaidUntil = (yield* Clock.currentTimeMillis) + Duration.toMillis(unsaidMax)
+  const soon = untilAt === undefined ? {} : { untilAt: Math.min(untilAt, unsaidUntil) }
+  const first = yield* Effect.result(retryCall(listEngines, { triesMax: 4, ...soon }))
   if (first._tag === "Success") return false
-  const { message } = first.failure
+  const { failure } = first
   if (begun !== undefined) yield* (yield* Ledger).append([begun])
+  const soonest = (yield* Clock.currentTimeMillis) + Duration.toMillis(askedWait(failure))
   const waiting =
-    untilAt === undefined || first.failure._tag === "SecretRefused"
-      ? Effect.fail(first.failure)
+    untilAt === undefined || failure._tag === "SecretRefused" || soonest > untilAt
+      ? Effect.fail(failure)
       : Effect.andThen(
-          tell({ _tag: "ServiceAway", message, until: untilAt }),
+          tell({ _tag: "ServiceAway", message: failure.message, until: untilAt }),
           retryCall(listEngines, { triesMax: Infinity, untilAt, isAway: true }),
         )
-  yield* Effect.mapError(waiting, (failure) => new ServiceRefused({ message: failure.message })).pipe(
+  yield* Effect.mapError(waiting, (last) => givenUp(last, untilAt)).pipe(
     Effect.tapError(() => (begun === undefined ? Effect.void : giveUp)),
   )
   return begun !== undefined
@@ -202,7 +218,8 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const choice = yield* chooseNight(job, options)
   const { part, chosen, collect, parent, only } = choice
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
-  const begun = startedFact(job, chosen.run_id, choice, options.toolVersion)
+  const place = { run_id: chosen.run_id, began_at: Math.trunc(now) }
+  const begun = startedFact(job, place, choice, options.toolVersion)
   // A rerun needs no trace: its night has one, and the next `run` starts what the rerun was to start.
   const leavesTrace = chosen._tag === "New" && job.night !== undefined && isOfWholeJob({ parent, part })
   const isRecorded = yield* reachService({
@@ -286,12 +303,12 @@ const resultOf = Effect.fnUntraced(function* (
 
 const startedFact = (
   job: Job,
-  run_id: RunId,
+  place: Pick<typeof RunStarted.Type, "run_id" | "began_at">,
   { run_date, missed, part, parent }: NightChoice,
   tool_version: string,
 ): typeof RunStarted.Type => ({
   _tag: "RunStarted",
-  run_id,
+  ...place,
   job: job.name,
   // Absolute, so that `rerun` finds the job from any folder.
   job_path: resolve(job.path),

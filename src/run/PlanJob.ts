@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect, Redacted } from "effect"
 import { given } from "../base/Schemas.ts"
-import { FormCache } from "../client/EngineForms.ts"
+import { FormCache, type Away } from "../client/EngineForms.ts"
 import type { Assignment, Job, JobFeature } from "../jobs/Job.ts"
 import { AccountBook } from "../ledger/Accounts.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -325,8 +325,9 @@ const prepareTask = (
     }
     if (decision.task.availability === "unavailable") {
       const { finding } = seen
-      const retry_after = "retry_after" in finding ? finding.retry_after : undefined
-      return { _tag: "Unavailable", ...given({ retry_after }) } satisfies Prepared as Prepared
+      const isAway = finding._tag === "Known" || finding._tag === "Unavailable"
+      const { detail, retry_after }: Away = isAway ? finding : {}
+      return { _tag: "Unavailable", ...given({ detail, retry_after }) } satisfies Prepared as Prepared
     }
     current = decision.task
     return yield* readyCall(planned, current, store)

@@ -199,9 +199,13 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
     "Report it to the service; `nightjar run JOB` tries again.",
   ),
   OUT_OF_SERVICE: temporary("The source is out of service.", later),
-  ENGINE_UNAVAILABLE: temporary("The engine is offline or in maintenance.", later, {
-    preview: "the engine is not available now; it starts once it is, if that is in time",
-  }),
+  ENGINE_UNAVAILABLE: temporary(
+    "The engine is offline or in maintenance, or its form cannot be read.",
+    later,
+    {
+      preview: "the engine is not available now; it starts once it is, if that is in time",
+    },
+  ),
   ALREADY_EXECUTING: temporary(
     "Another execution of this customer or with this login was running, or may have been.",
     later,
@@ -294,8 +298,8 @@ export const ownEnds = {
     "The next run starts it again; `nightjar rerun` starts it now.",
   ),
   RESULTS_PARTIAL: serviceActs(
-    "The results did not become final in time: `nights` has them as they are, and so has `main` where it " +
-      "has no final ones.",
+    "The results could not be read, or did not become final in time: `nights` has what was read of them, " +
+      "and so has `main` where it has no final ones.",
     "`nightjar run JOB` reads them again.",
     { results: "incomplete", isCollected: true },
   ),

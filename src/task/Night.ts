@@ -5,6 +5,7 @@
 import { Clock, Effect, Fiber, Queue, type Scope } from "effect"
 import { given } from "../base/Schemas.ts"
 import { DelayQueue } from "../base/Time.ts"
+import { cutText } from "../service/BodyBounds.ts"
 import { accessOf, type RunId, type TaskId } from "../service/Ids.ts"
 import type { Service } from "../client/Service.ts"
 import { own, type Reason, type Verdict } from "../service/Ends.ts"
@@ -310,15 +311,22 @@ export const noteWait = Effect.fnUntraced(function* (
 })
 
 /** Settles tasks that were removed from the schedule before they could start. */
-export const settleWaiting = (night: Night, waiting: ReadonlyArray<Candidate>, reason: Reason) =>
-  settleAll(
+export const settleWaiting = (
+  night: Night,
+  waiting: ReadonlyArray<Candidate>,
+  reason: Reason,
+  message?: string,
+) => {
+  const verdict: Verdict = { ...own(reason), ...given({ message: message && cutText(message) }) }
+  return settleAll(
     night,
     waiting.flatMap(({ task_id }) =>
       night.ends.has(task_id)
         ? []
-        : [{ task_id, verdict: verdictLeft(night.states.get(task_id)) ?? own(reason) }],
+        : [{ task_id, verdict: verdictLeft(night.states.get(task_id)) ?? verdict }],
     ),
   )
+}
 
 /** What one attempt of a task needs to know. */
 export const orderOf = (night: Night, row: Row, attempt: number): AttemptOrder => ({

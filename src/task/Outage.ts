@@ -69,14 +69,20 @@ export const noteFailed = Effect.fnUntraced(function* (night: Night, row: Row, i
   }
 })
 
+interface Unavailable {
+  /** Since when the task waits, and how long the engine asks it to. */
+  readonly since: number
+  readonly asked: Duration.Duration
+  /** What its page answered, if it showed no form. */
+  readonly detail: string | undefined
+  readonly isProbe: boolean
+}
+
 /** A task found its engine away: it releases its slot and waits with all other tasks of that engine. */
 export const noteUnavailable = Effect.fnUntraced(function* (
   night: Night,
   row: Row,
-  /** Since when the task waits (milliseconds), and how long the engine asks it to. */
-  since: number,
-  asked: Duration.Duration,
-  isProbe: boolean,
+  { since, asked, detail, isProbe }: Unavailable,
 ) {
   const { task_id, engine_reference } = row.work
   const { schedule, rules } = night
@@ -95,6 +101,6 @@ export const noteUnavailable = Effect.fnUntraced(function* (
   const isAlone = asksTooMuch && !isPutOff && nextAt <= engineLastAt
   if (isAlone) schedule.closeEngine(engine_reference, nextAt)
   const waiting = until > engineLastAt && !isAlone ? schedule.drain(engine_reference) : []
-  yield* settleWaiting(night, [candidateOf(row), ...waiting], "ENGINE_UNAVAILABLE")
+  yield* settleWaiting(night, [candidateOf(row), ...waiting], "ENGINE_UNAVAILABLE", detail)
   yield* leave(night, row)
 })

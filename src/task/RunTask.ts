@@ -131,7 +131,7 @@ export const startTask = Effect.fnUntraced(function* (
     return yield* leave(night, row)
   }
   if (prepared._tag === "Unavailable")
-    return yield* defer(night, row, "engine_unavailable", prepared.retry_after)
+    return yield* defer(night, row, "engine_unavailable", prepared.retry_after, prepared.detail)
   const { withParameters, token, outside } = prepared
   const instead = act.byParameters ? withParameters : undefined
   const refused = taskOf(night, row)?.attempts.at(-1)
@@ -281,13 +281,15 @@ const defer = Effect.fnUntraced(function* (
   row: Row,
   why: keyof typeof deferredReasons,
   asked: Duration.Duration = Duration.zero,
+  detail?: string,
 ) {
   const { task_id } = row.work
   const now = yield* Clock.currentTimeMillis
   const since = (row.deferredSince ??= now)
   const act = nextOf(night, row)
   const isProbe = act._tag === "Start" && act.probe
-  if (why === "engine_unavailable") return yield* noteUnavailable(night, row, since, asked, isProbe)
+  if (why === "engine_unavailable")
+    return yield* noteUnavailable(night, row, { since, asked, detail, isProbe })
   row.deferrals += 1
   const lastAt = Math.min(since + Duration.toMillis(night.rules.max_wait), night.rules.deadlineAt ?? Infinity)
   const usual = waitMs(attemptWaits(night.rules.retry), row.deferrals, yield* Random.next, asked)

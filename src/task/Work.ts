@@ -4,6 +4,7 @@
  */
 import type { Duration, Effect } from "effect"
 import type { Access, TaskId } from "../service/Ids.ts"
+import type { Away } from "../client/EngineForms.ts"
 import type { StartCall } from "../client/Service.ts"
 import type { Verdict } from "../service/Ends.ts"
 import type { Job } from "../jobs/Job.ts"
@@ -34,8 +35,7 @@ export type Prepared =
     }
   /** The engine was checked, and the task must not be started. */
   | { readonly _tag: "Verdict"; readonly verdict: Verdict }
-  /** The engine is away, and asks us to wait this long. */
-  | { readonly _tag: "Unavailable"; readonly retry_after?: Duration.Duration }
+  | ({ readonly _tag: "Unavailable" } & Away)
 
 /** One task of the run. Without `prepare` it is only collected, because its job no longer names it. */
 export interface TaskWork extends Access, LoginKeys {

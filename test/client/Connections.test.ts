@@ -7,7 +7,7 @@ import { HttpClient } from "effect/http"
 import { defaultLimits } from "../../src/client/Exchange.ts"
 import { NodeClient } from "../../src/client/NodeClient.ts"
 import { Service, type CallFailure } from "../../src/client/Service.ts"
-import { listen, listenRaw, secret, serviceAt } from "./FakeService.ts"
+import { listen, listenRaw, listenTls, secret, serviceAt } from "./FakeService.ts"
 import { startCall } from "./Examples.ts"
 import { selfSigned } from "./SelfSigned.ts"
 import { anId } from "../harness/Id.ts"
@@ -56,6 +56,22 @@ describe("a start over a connection that fails", () => {
       yield* started(origin, { small: { ...defaultLimits.small, timeout: "80 millis" } }),
       tag,
     )
+  })
+
+  live.each<readonly [string, (socket: Net.Socket) => void]>([
+    ["is reset", (socket) => socket.resetAndDestroy()],
+    ["is closed", (socket) => socket.end()],
+    ["is answered without TLS", (socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n")],
+    ["is reset later", (socket) => socket.once("data", () => socket.resetAndDestroy())],
+  ])("was not sent if TLS never began: the handshake %s [promise 1 handshake]", function* ([, react]) {
+    const origin = (yield* listenRaw(react)).replace("http:", "https:")
+    assert.strictEqual(yield* Effect.provide(start, serviceAt(origin)), "NotSent")
+  })
+
+  live("loses the answer if it breaks after TLS began [promise 1 begun]", function* () {
+    const origin = yield* listenTls(onRequest((socket) => socket.destroy()))
+    const trusting = serviceAt(origin, {}, { acceptAnyCertificate: true })
+    assert.strictEqual(yield* Effect.provide(start, trusting), "AnswerLost")
   })
 
   live("loses the answer if the server accepts and closes", function* () {

@@ -4,12 +4,14 @@
  */
 import * as Http from "node:http"
 import * as Net from "node:net"
+import * as Tls from "node:tls"
 import { Effect, Layer, Redacted, type Scope } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import type { ServiceLimits } from "../../src/client/Exchange.ts"
 import { NodeClient, type ConnectionOptions } from "../../src/client/NodeClient.ts"
 import type { Service, ServiceSettings } from "../../src/client/Service.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
+import { cert, key } from "./SelfSigned.ts"
 
 export interface Behaviour {
   readonly status: number
@@ -105,6 +107,15 @@ export const listenRaw = (onConnection: (socket: Net.Socket) => void) =>
   Effect.map(
     listenWith(() => Net.createServer(onConnection)),
     (host) => `http://${host}`,
+  )
+
+/** The same behind TLS, with a certificate that nobody vouches for; only what is inside TLS is the test's. */
+export const listenTls = (onConnection: (socket: Net.Socket) => void) =>
+  Effect.map(
+    listenWith(() =>
+      Tls.createServer({ key, cert }, (socket) => onConnection(socket.on("error", () => undefined))),
+    ),
+    (host) => `https://${host}`,
   )
 
 export const serviceAt = (origin: string, limits = {}, connections: ConnectionOptions = {}) =>

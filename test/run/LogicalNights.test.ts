@@ -295,6 +295,17 @@ describe("a night and its reruns", () => {
     expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 3])
   })
 
+  it("count from their beginning, also what they waited for before they had a plan [run took]", () => {
+    const told = live(makeNights(), function* () {
+      yield* night(named(away("c-1")))
+      const begins = yield* Clock.currentTimeMillis
+      yield* rerun(named(ok("c-1")), "job.2026-11-21", "c-1").pipe(awayUntil(at(22, 1)))
+      const state = yield* (yield* Ledger).state(anId("job.2026-11-21.2"))
+      return [state?.started_at === begins, (state?.ended?.at ?? 0) > at(22, 1)]
+    })
+    expect(told).toEqual([true, true])
+  })
+
   it("stay limited to what they were asked for when they are resumed, by this night or a later one", () => {
     const toldAfter = (hours: number) =>
       live(makeNights(), function* () {

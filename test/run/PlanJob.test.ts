@@ -222,7 +222,9 @@ const startsOf = (
           }),
       })),
     )
-    const ends = [...state.tasks.values()].map(({ settled: end }) => end?.fact.reason)
+    const ends = [...state.tasks.values()].map(({ settled: end }) =>
+      [end?.fact.reason, end?.fact.message].filter((part) => part !== undefined).join(": "),
+    )
     return { ends, looked, planned, calls }
   })
   return live(makeNights(), night)
@@ -280,6 +282,17 @@ describe("a start", () => {
     const { calls, looked, ends } = startsOf(job, { finds: { _tag: "Unavailable" }, looks: [away] })
     expect([calls.length, looked, ends]).toEqual([1, 2, ["COMPLETED"]])
     expect(calls[0]?.at).toBeGreaterThanOrEqual(7 * 60_000)
+  })
+
+  it("never comes where the engine's page is refused for too long, and the end says so [end ENGINE_UNAVAILABLE page]", () => {
+    const refused: EngineFinding = {
+      _tag: "Unavailable",
+      detail: "showEngine: the service asks to retry later (429)",
+      retry_after: Duration.hours(9),
+    }
+    const { calls, ends } = startsOf(job, { finds: { _tag: "Unavailable" }, looks: [refused] })
+    const said = "ENGINE_UNAVAILABLE: showEngine: the service asks to retry later (429)"
+    expect([calls, ends]).toEqual([[], [said]])
   })
 
   it("never comes where the engine turns out to be unknown", () => {

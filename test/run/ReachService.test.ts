@@ -1,8 +1,8 @@
 /** Before anything starts the service has to answer: how often it is asked, how long, and what remains if it never does. */
 import { describe, expect } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer } from "effect"
+import { Clock, Duration, Effect, Fiber, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { NotSent, SecretRefused, Service, UnexpectedAnswer } from "../../src/client/Service.ts"
+import { NotSent, SecretRefused, Service, Throttled, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { CallFailure } from "../../src/client/Service.ts"
 import { Progress, type ProgressEvent } from "../../src/task/Progress.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -11,7 +11,8 @@ import { run_id } from "../report/Samples.ts"
 import { bodyOf, scripted } from "../task/ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
-const hour = 60 * 60_000
+const minute = 60_000
+const hour = 60 * minute
 const begun = {
   _tag: "RunStarted",
   run_id,
@@ -107,6 +108,31 @@ describe("a service that is away", () => {
       [{ _tag: "ServiceAway", message: "not found", until: 3 * hour }],
     ])
     expect((yield* reach({ awayUntil: hour, failure })).tries).toBe(2)
+  })
+
+  effect("is waited for as long as it asks, if the night is that long [run asked wait]", function* () {
+    const failure = new Throttled({ http_status: 503, retry_after: Duration.minutes(11), message: "later" })
+    const night = { untilAt: hour, failure, leavesTrace: true }
+    const { endedAt, ...seen } = yield* reach({ ...night, awayUntil: 30 * minute })
+    const told = [{ _tag: "ServiceAway", message: "later", until: hour }]
+    // The second one follows at once: outside a test, `ServicePaced` answers it without a request.
+    expect(seen).toEqual({ outcome: true, tries: 5, told, gaveUp: 0, facts: ["RunStarted"] })
+    expect([endedAt >= 33 * minute, endedAt < 34 * minute]).toEqual([true, true])
+    const plain = yield* reach({ awayUntil: Infinity, failure })
+    expect([plain.outcome, plain.tries]).toEqual(["ServiceRefused: it asks to wait 11m (503)", 1])
+  })
+
+  effect("and asks to wait longer than the night costs the run at once [run asked too long]", function* () {
+    const failure = new Throttled({ http_status: 429, retry_after: Duration.hours(2), message: "later" })
+    const seen = yield* reach({ untilAt: hour, awayUntil: Infinity, failure, leavesTrace: true })
+    const outcome = "ServiceRefused: it asks to wait 2h (429), and the night ends at 1970-01-01T01:00:00.000Z"
+    expect(seen).toEqual({ outcome, tries: 1, told: [], gaveUp: 1, facts: ["RunStarted"], endedAt: 0 })
+  })
+
+  effect("for a while is no secret: a night says after a minute that it waits", function* () {
+    const failure = new Throttled({ http_status: 429, retry_after: Duration.minutes(5), message: "later" })
+    const { told } = yield* reach({ untilAt: hour, awayUntil: minute, failure })
+    expect(told).toEqual([{ _tag: "ServiceAway", message: "later", until: hour }])
   })
 
   effect("until the night ends costs the run, which is given up once, and recorded", function* () {

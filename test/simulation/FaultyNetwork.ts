@@ -6,6 +6,7 @@
 import { Effect, Stream } from "effect"
 import { HttpClient, HttpClientError, HttpServerResponse } from "effect/http"
 import type { HttpClientRequest, HttpClientResponse } from "effect/http"
+import { NeverBegun } from "../../src/client/CallFailures.ts"
 import type { World } from "./World.ts"
 
 /** Chances, each per request. */
@@ -40,14 +41,17 @@ export const calm: FaultRates = {
 
 export type Perform = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
-export const transportError = (request: HttpClientRequest.HttpClientRequest, code: string, syscall: string) =>
-  new HttpClientError.HttpClientError({
-    reason: new HttpClientError.TransportError({
-      request,
-      description: code,
-      cause: Object.assign(new Error(code), { code, syscall }),
-    }),
+export const transportError = (
+  request: HttpClientRequest.HttpClientRequest,
+  code: string,
+  syscall: "connect" | "read",
+) => {
+  const broken = Object.assign(new Error(code), { code, syscall })
+  const cause = syscall === "connect" ? new NeverBegun(broken) : broken
+  return new HttpClientError.HttpClientError({
+    reason: new HttpClientError.TransportError({ request, description: code, cause }),
   })
+}
 
 const answerOf = (
   request: HttpClientRequest.HttpClientRequest,

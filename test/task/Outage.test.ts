@@ -111,6 +111,19 @@ describe("an engine that refuses starts", () => {
     expect([away.starts, away.verdict("c-1")]).toEqual([0, engineAway])
   })
 
+  effect("whose page shows no form is told with what the page answered", function* () {
+    const detail = "showEngine: the service asks to retry later (429)"
+    const end = yield* night({
+      tasks: ["c-1", "c-2"].map((customer) => ({
+        customer,
+        prepare: () => ({ _tag: "Unavailable", detail }),
+      })),
+      rules: { limits: oneByOne },
+    })
+    const said = [...end.state.tasks.values()].map(({ settled }) => settled?.fact.message)
+    expect([end.starts, said]).toEqual([0, [detail, detail]])
+  })
+
   effect("is waited for to the last, also beside a task that was asked to wait for years", function* () {
     const asks = (ms: number) => ({ _tag: "EngineUnavailable", retry_after: Duration.millis(ms) }) as const
     const end = yield* night({

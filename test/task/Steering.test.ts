@@ -8,7 +8,16 @@ import type { EnginePicture, SteerableNight } from "../../src/task/NightPicture.
 import { hour, idOf, makePlace, minute, night, ready, second, customers, succeeded } from "./ScriptedNight.ts"
 import { outOfService } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
-import { accepted, completed, conflict, lost, state, working, type Script } from "./ScriptedService.ts"
+import {
+  accepted,
+  completed,
+  conflict,
+  lost,
+  state,
+  throttled,
+  working,
+  type Script,
+} from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
 /** An execution is looked at each minute, and over after twelve. */
@@ -133,6 +142,21 @@ describe("an order", () => {
     ])
     const place = (tag: string) => end.facts.findIndex(({ _tag }) => _tag === tag)
     expect(place("RunSteered")).toBeLessThan(place("TaskSettled"))
+  })
+
+  effect("to drain shortens no wait that the service asked for [promise 10 drained]", function* () {
+    const place = makePlace()
+    const script: Script = {
+      start: (_, times) => (times < 2 ? throttled(429, 20 * minute) : accepted("c-1-1")),
+    }
+    const tasks = [{ customer: "c-1" }]
+    const { end: drained } = yield* steered([[minute, { _tag: "Drain" }]], { place, script, tasks })
+    expect([drained.isOver, drained.verdict("c-1")]).toEqual([true, "unfinished RUN_DRAINED engineer"])
+    const [wait] = drained.of("TaskWaits")
+    const end = yield* night({ place, script, tasks })
+    const [first = 0, again = 0] = end.timesOf("start")
+    expect([again, again - first > 20 * minute]).toEqual([Date.parse(wait?.until ?? ""), true])
+    expect(end.verdict("c-1")).toBe(succeeded)
   })
 
   effect("to change limits counts from the next start, in both directions, up to the job's", function* () {
