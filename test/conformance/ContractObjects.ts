@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { Engine, EngineDetails, EngineFeature, FeatureCode, FormSchema } from "../../src/service/Engine.ts"
-import { ExecutionEvent, FlowEvent } from "../../src/sandbox/hooks/Events.ts"
+import { ExecutionEvent, FlowEvent } from "./EventPayloads.ts"
 import {
   Acceptance,
   BaseConfigurations,

@@ -17,7 +17,6 @@ import { fingerprint, seeded } from "../state/Reading.ts"
 import { closesAt, type Execution, type SandboxEvent, type SandboxState } from "../state/SandboxState.ts"
 import { acceptedIn, isClosedPhase, isJudged, iso } from "../state/Timeline.ts"
 import type { AuthenticationStatus, Phase } from "../state/Timeline.ts"
-import type { ExecutionEvent } from "./Events.ts"
 import type { FlowEventName, StatusReason, engineEvents } from "../../service/Vocabulary.ts"
 
 // 6.1: read from the phases, so no event disagrees with a state. Own choice: payloads like `auth_ended`'s.
@@ -94,7 +93,7 @@ const executionEventsOf = (execution: Execution): ReadonlyArray<RaisedEvent> => 
 }
 
 /** 6.1 */
-const executionEventBody = ({ started }: Execution, raised: RaisedEvent): ExecutionEvent => ({
+const executionEventBody = ({ started }: Execution, raised: RaisedEvent) => ({
   app_id: started.application,
   customer_id: started.customer_id,
   execution_id: started.execution_id,

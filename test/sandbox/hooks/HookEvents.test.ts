@@ -1,7 +1,7 @@
 /** Which events an execution raises, when, and what they say (section 6.1). */
 import { Schema } from "effect"
 import { describe, expect, it } from "vitest"
-import { ExecutionEvent } from "../../../src/sandbox/hooks/Events.ts"
+import { ExecutionEvent } from "../../conformance/EventPayloads.ts"
 import { engineEvents, statusReasons } from "../../../src/service/Vocabulary.ts"
 import { field, fieldsOf, person, pick, textField } from "../server/Caller.ts"
 import { pass, run, told, webhookUrl } from "./HookTarget.ts"

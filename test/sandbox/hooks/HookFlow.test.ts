@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { FlowEvent } from "../../../src/sandbox/hooks/Events.ts"
+import { FlowEvent } from "../../conformance/EventPayloads.ts"
 import { flowEvents } from "../../../src/service/Vocabulary.ts"
 import { recordsIn } from "../flows/FlowWalk.ts"
 import { HookTarget, pass, webhookUrl, run, type Received } from "./HookTarget.ts"

@@ -1,10 +1,10 @@
 /**
- * Events as webhooks carry them (section 6). Only the payload of `auth_ended` is shown; the embedded service
- * sends the other execution events in the same shape, as its own choice.
+ * Events as webhooks carry them (section 6), for tests that read what the embedded service sends. Only the
+ * payload of `auth_ended` is shown; the others have the same shape, as the service's own choice.
  */
 import { Schema } from "effect"
-import { nullableOptional, open, openEnum } from "../../service/Engine.ts"
-import { engineEvents, features, flowEvents } from "../../service/Vocabulary.ts"
+import { nullableOptional, open, openEnum } from "../../src/service/Engine.ts"
+import { engineEvents, features, flowEvents } from "../../src/service/Vocabulary.ts"
 
 /** 6.1: `date` is UTC; deliveries can arrive out of order, so callers order by it. */
 export const ExecutionEvent = open({
