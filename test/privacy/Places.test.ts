@@ -126,8 +126,8 @@ describe("a field of an answer", () => {
 describe("a word that is no secret", () => {
   // One more here can be nobody's password any more that is blanked: it is decided, not slipped in.
   const words = `
-    $defs ABORTED ACCEPTED ACTION_REQUIRED ACTION_TIMEOUT ALREADY_EXECUTING ASYNC_WAIT AUTH_ERROR AUTH_OK
-    AUTO_CAPTCHA_ERROR BAD_CONFIGURATIONS BAD_PROXY_CONFIGURATION BLOCKED_USER CHANGE_PASSWORD
+    $defs ABORTED ACCEPTED ACTION_REQUIRED ACTION_TIMEOUT ALREADY_EXECUTING ASYNC_WAIT AUTH_ERROR
+    AUTH_OK AUTO_CAPTCHA_ERROR BAD_CONFIGURATIONS BAD_PROXY_CONFIGURATION BLOCKED_USER CHANGE_PASSWORD
     CLIENT_CANCELLED COMPLETED CONFIGURATION_ERROR CUSTOMER_CANCELLED CUSTOMER_INTERVENTION_REQUIRED
     DUPLICATED_SESSION ENCRYPTION_ERROR ENGINE_BANNED ENGINE_UNAVAILABLE FAILED FEATURE_ABORTED
     FEATURE_ACCEPTED FEATURE_ACTION_REJECTED FEATURE_ACTION_REQUIRED FEATURE_ACTION_TIMEOUT
@@ -138,38 +138,36 @@ describe("a word that is no secret", () => {
     INCOMPATIBLE_ACCESS INCORRECT_CREDENTIALS INCORRECT_MFA INCORRECT_PARAMETERS_FORMAT
     INCORRECT_RESUME_FORMAT INPUT_REQUIRED INTERNAL_ERROR MANUAL_INTERVENTION MFA_REQUIRED NETWORK_ERROR
     ONGOING OUT_OF_SERVICE PARTIAL PROXY_ERROR READY RUNNING SYSTEM_CANCELLED T10N_EXCEPTION
-    T10N_FORBIDDEN T10N_NOT_AVAILABLE T10N_REJECTED TEMPORARY_ERROR TIMED_OUT TIMEOUT UNHANDLED_AUTH_ERROR
-    USER_CANCELLED WAITING academic_data academic_data:higher_bachelor academic_data:higher_doctorate
-    academic_data:higher_master academic_data:professional_certification academic_data:secondary_general
-    academic_data:secondary_vocational accepted_date accepted_documents accepted_features
-    accounts_certificates accounts_read action_required action_required_expires action_required_frequency
-    adapt always and api app-secret app_id auth_ended auth_origin authentication_status cards_read
-    client_invoices_read cloud cloud_resource_read co:cc co:ce co:nit co:ti code color_primary commercial
-    company configurations configurations_errors consent context contrastText contrast_text
+    T10N_FORBIDDEN T10N_NOT_AVAILABLE T10N_REJECTED TEMPORARY_ERROR TIMED_OUT TIMEOUT
+    UNHANDLED_AUTH_ERROR USER_CANCELLED WAITING academic_data accepted_date accepted_documents
+    accepted_features accounts_certificates accounts_read action_required action_required_expires
+    action_required_frequency adapt always and api app-secret app_id auth_ended auth_origin
+    authentication_status cards_read client_invoices_read cloud cloud_resource_read code color_primary
+    commercial configurations configurations_errors consent context contrastText contrast_text
     credit_registry_data credit_registry_data:es_cirbe_aggregated credit_registry_data:es_cirbe_detailed
     credits_read ctx customer_id customer_information_read dark darker data date date_created date_ended
-    date_started delivered deposits_read description detail direct_debits_read divorced doubtful draft
+    date_started delivered deposits_read description detail direct_debits_read doubtful draft
     driver_data end_hook ended engine_alternative engine_code engine_issues engine_reference
     engine_restrictions engine_version environment error errors_count
     es-public-administration:bye:completed es-public-administration:bye:failure
     es-public-administration:connect:source es-public-administration:connect:wait
     es-public-administration:consent es-public-administration:ended es-public-administration:partial
     es-public-administration:started es-public-administration:welcome:consent
-    es-public-administration:welcome:init es:cif es:dni es:nie es:ssn events execution_id execution_time
-    external_execution_id failed features female financial financial_card:credit financial_card:debit
-    financial_card:mixed financial_card:prepaid form_schema format funds_read hash hidden_fields id
-    implementing info input instructions_text instructions_title investment_accounts_read is_closed
-    is_online keywords ko labor_check languages last_ping_date lazy_fields light lighter live loans_read
-    loc locking_fields locking_hash main main_category maintenance male markets married message messages
-    mobile msg name never next_kick_date not-performed notification often on_first_use or origin other
-    parameters parameters_errors partial payload_errors pending pensions_read person priority producer
-    production products_count properties properties_data public public_document_verification
-    public_pensions published rarely rather_not_say re_delivered reference required retrieved_features
-    running_time sandbox separated session-token session_id session_token sign_date signature_metadata
-    signature_provider single skipped source_contracts_read started status status_code status_message
-    status_reason stocks_read sub_categories submit_button_text supplier_invoices_read ticket token
-    token_id token_key total_elapsed_time type unknown user-token user_agent user_ip vehicles_data version
-    warning warnings_count website widowed x-meta yearly_individual_tax
+    es-public-administration:welcome:init events execution_id execution_time external_execution_id
+    failed features financial financial_card:credit financial_card:debit financial_card:mixed
+    financial_card:prepaid form_schema format funds_read hash hidden_fields id implementing info input
+    instructions_text instructions_title investment_accounts_read is_closed is_online keywords ko
+    labor_check languages last_ping_date lazy_fields light lighter live loans_read loc locking_fields
+    locking_hash main main_category maintenance markets message messages mobile msg name never
+    next_kick_date not-performed notification often on_first_use or origin other parameters
+    parameters_errors partial payload_errors pending pensions_read priority producer production
+    products_count properties properties_data public public_document_verification public_pensions
+    published rarely re_delivered reference required retrieved_features running_time sandbox
+    session-token session_id session_token sign_date signature_metadata signature_provider skipped
+    source_contracts_read started status status_code status_message status_reason stocks_read
+    sub_categories submit_button_text supplier_invoices_read ticket token token_id token_key
+    total_elapsed_time type unknown user-token user_agent user_ip vehicles_data version warning
+    warnings_count website x-meta yearly_individual_tax
   `
   it("is a word of the reference or a name of one of its fields, and no other", () => {
     expect([...publicWords].toSorted()).toEqual(words.trim().split(/\s+/))
