@@ -16,7 +16,7 @@ import type { CustomerId, EngineReference, RunId, SessionId } from "../service/I
 import { planAssignment, seeEngine, type ResolvedLogin, type Task, type TaskVerdict } from "./Assignment.ts"
 import { expectedDuration, type Expectations } from "./Expectations.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
-import { closedShelf, dayOf, daysLeft, endsSoon, expiredTokens } from "../tokens/TokenLogin.ts"
+import { closedShelf, dayOf, daysLeft, endsSoon, expiredToken } from "../tokens/TokenLogin.ts"
 import type { TokenShelf } from "../tokens/TokenLogin.ts"
 
 /** A flow session that a customer ran: only read, nothing is executed. */
@@ -50,7 +50,7 @@ export interface Plan {
   readonly warnings: ReadonlyArray<PlanWarning>
   /** Tokens that log in here and expire within 14 days. */
   readonly expiring: ReadonlyArray<EndingToken>
-  /** Tokens that have expired. */
+  /** Tokens that have expired, of tasks that log in with their parameters instead. */
   readonly expired: ReadonlyArray<EndingToken>
   readonly conflicts: ReadonlyArray<Conflict>
 }
@@ -113,9 +113,10 @@ export const planTasks = (input: PlanInput): Plan => {
     sessions: job.sessions.map((session) => planSession(run_id, session)),
     warnings: warnings.all(),
     expiring: expiring.map(({ task_id, token }) => ({ task_id, token })),
-    expired: [...tasks, ...settled].flatMap(({ task_id, ...access }) =>
-      expiredTokens(grounds.tokens, access).map((token) => ({ task_id, token })),
-    ),
+    expired: tasks.flatMap((task) => {
+      const token = expiredToken(grounds.tokens, task)
+      return token === undefined ? [] : [{ task_id: task.task_id, token }]
+    }),
     conflicts,
   }
 }

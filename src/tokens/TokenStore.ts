@@ -62,11 +62,6 @@ const storeOver = (access: StoreAccess, service: string) => ({
     Effect.flatMap(Clock.currentTimeMillis, (now) =>
       attempt(() => access.dropToken(name, token_id, { reason, at: Math.trunc(now) }, keepKey)),
     ),
-  /** Drops expired tokens, all at once. */
-  dropExpired: (tokens: ReadonlyArray<Named>) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      attempt(() => access.dropTokens(tokens, { reason: "EXPIRED", at: Math.trunc(now) })),
-    ),
   keepTicket: (ticket: NewTicket, value: Secret) =>
     attempt(() => access.keepTicket({ ...ticket, service, tries: 0 }, value)),
   pendingTicket: (execution_id: ExecutionId) => attempt(() => access.pendingTicket(execution_id)),

@@ -268,10 +268,6 @@ const accessTokens = (database: DatabaseSync, key: SealingKey, service: string) 
       const keep = keepKey ? 1 : 0
       return drop.run(reason, at, keep, service, name, token_id, keep).changes > 0
     },
-    dropTokens: (tokens: ReadonlyArray<Pick<StoredToken, "name" | "token_id">>, { reason, at }: Dropped) =>
-      within(database, () => {
-        for (const { name, token_id } of tokens) drop.run(reason, at, 0, service, name, token_id, 0)
-      }),
   }
 }
 
