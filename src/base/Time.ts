@@ -2,6 +2,7 @@
  * Clocks and waits: one formula for every retry, a clock that never jumps, one that runs many times as fast,
  * the machine's own time and zone, and a queue of entries by their time. Only here are real timers used.
  */
+import { uptime } from "node:os"
 import { Cause, Clock, Context, Duration, Effect, Layer, Random, Schedule, Schema } from "effect"
 
 export interface WaitPolicy {
@@ -93,14 +94,37 @@ export const ScaledClock = {
 }
 
 // A Clock whose time never jumps: it reads the wall clock once and adds what the monotonic clock counted,
-// whatever is done to the machine's time meanwhile.
+// whatever is done to the machine's time meanwhile. On Linux that clock stands still while the machine is
+// suspended; how long the machine has been up counts on, and is not moved either if its time is set.
 
 const nanosPerMilli = 1_000_000n
+/** How often the uptime is read at most: it takes some microseconds. */
+const uptimeEveryNanos = 100n * nanosPerMilli
+/** Uptimes are rounded, and on some systems corrected a little when the clock is set. */
+const suspendedMinMs = 5_000
+/** No machine sleeps that long in a run: the uptime is of something else since, such as another host. */
+const suspendedMaxMs = 3 * 24 * 60 * 60_000
 
-const make = (underlying: Clock.Clock): Clock.Clock => {
+/** For how long the machine has been suspended, if `knownMs` was known before: never less than that. */
+export const suspendedMs = (knownMs: number, countedMs: number, upMs: number): number => {
+  const missingMs = upMs - countedMs
+  const isPlausible = missingMs - knownMs >= suspendedMinMs && missingMs <= suspendedMaxMs
+  return isPlausible ? missingMs : knownMs
+}
+
+const make = (underlying: Clock.Clock, upSeconds: () => number): Clock.Clock => {
   const wallNanos = BigInt(Math.trunc(underlying.currentTimeMillisUnsafe())) * nanosPerMilli
   const origin = underlying.monotonicTimeNanosUnsafe()
-  const nanos = () => wallNanos + (underlying.monotonicTimeNanosUnsafe() - origin)
+  const upAtOrigin = upSeconds()
+  let [knownMs, readAt] = [0, 0n]
+  const nanos = () => {
+    const counted = underlying.monotonicTimeNanosUnsafe() - origin
+    if (counted - readAt >= uptimeEveryNanos) {
+      readAt = counted
+      knownMs = suspendedMs(knownMs, Number(counted / nanosPerMilli), (upSeconds() - upAtOrigin) * 1_000)
+    }
+    return wallNanos + counted + BigInt(Math.trunc(knownMs)) * nanosPerMilli
+  }
   const millis = () => Number(nanos() / nanosPerMilli)
   return {
     currentTimeMillisUnsafe: millis,
@@ -113,7 +137,14 @@ const make = (underlying: Clock.Clock): Clock.Clock => {
   }
 }
 
-export const SteadyClock = { layer: Layer.effect(Clock.Clock, Effect.map(Clock.Clock, make)) }
+export const SteadyClock = {
+  /** `upSeconds`: for how long the machine has been up, suspended or not. */
+  layer: (upSeconds: () => number = uptime) =>
+    Layer.effect(
+      Clock.Clock,
+      Effect.map(Clock.Clock, (underlying) => make(underlying, upSeconds)),
+    ),
+}
 
 // The machine's own time, for work that the machine does: on the embedded service a run's clock may go
 // hundreds of times as fast, but a database, a command or a thread takes as long as ever.

@@ -167,7 +167,7 @@ const remote = (target: RemoteTarget, common: Common, through?: Through) =>
       Layer.provide(http),
       Layer.provide(common.pause),
       Layer.provide(seenBy(through, common.connections(target))),
-      Layer.provideMerge(SteadyClock.layer),
+      Layer.provideMerge(SteadyClock.layer()),
     )
   })
 

@@ -15,7 +15,7 @@ const startThread = () => {
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: memoryMb, maxYoungGenerationSizeMb: 16 },
   })
-  thread.on("message", (answer) => process.send?.(answer))
+  thread.on("message", (answer) => process.connected && process.send?.(answer))
   thread.on("error", (cause) =>
     process.exit("code" in cause && cause.code === "ERR_WORKER_OUT_OF_MEMORY" ? outOfMemory : 1),
   )

@@ -90,7 +90,10 @@ export const TokenExpiring = Schema.TaggedStruct("TokenExpiring", {
   ...token,
   expires_at: Schema.Int,
 })
-/** No longer used: EXPIRED, LOCKED, TOKEN_UNKNOWN or the service's own T10N reason. */
+/**
+ * Not used: LOCKED, TOKEN_UNKNOWN or the service's own T10N reason; or EXPIRED by this machine's clock, which
+ * leaves it in the store.
+ */
 export const TokenDropped = Schema.TaggedStruct("TokenDropped", {
   ...task,
   ...token,

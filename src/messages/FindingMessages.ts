@@ -254,7 +254,7 @@ export const findingMessages = {
   ),
   "store-closed": finding("the token store cannot be opened: {detail}", "Check `tokens.key` of the job."),
   "tokens-ending": finding(
-    "{tokens} of this service, {ending} expiring within 14 days",
+    "{tokens} of this service, {ending} expired or expiring within 14 days",
     "Ask the customers to sign in again, then run `nightjar tokens exchange`.",
   ),
   "canary-found": finding(

@@ -208,6 +208,12 @@ export const nightMessages = {
     "Events are only hints: every state is read again from the service.",
   ),
   "tokens-expiring": warning("{tokens} will expire within 14 days, the first on {day}", signIn),
+  "tokens-expired": warning(
+    "{tokens} not used: more than 90 days old by this machine's clock",
+    "If the clock was wrong, set it. Otherwise new tokens take their place: a job with parameters asks for " +
+      "them, and `nightjar tokens exchange` stores one by hand.",
+    "They stay in the store, to be used again if the clock was wrong.",
+  ),
   "token-dropped": warning("{tokens} no longer used: {reason}", signIn),
   "token-outside": warning(
     "{tasks} without features that the stored token does not cover: {features}",

@@ -154,6 +154,7 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> =
       if (first === undefined) return []
       const { _tag, reason } = first
       const count = 1 + more.length
+      if (reason === "EXPIRED") return [told("tokens-expired", { tokens: counted(count, "stored token") })]
       return _tag === "TokenDropped"
         ? [told("token-dropped", { tokens: counted(count, "stored token"), reason })]
         : [told("ticket-dropped", { tickets: counted(count, "ticket"), reason })]

@@ -122,7 +122,10 @@ const sentences: Sentences = {
   TokenStored: ({ name, features, expires_at }) =>
     `token ${name} stored for ${features.join(", ")}; expires on ${dayOf(expires_at)}`,
   TokenExpiring: ({ name, expires_at }) => `token ${name} expires on ${dayOf(expires_at)}`,
-  TokenDropped: ({ name, reason }) => `token ${name} is no longer used: ${reason}`,
+  TokenDropped: ({ name, reason }) =>
+    reason === "EXPIRED"
+      ? `token ${name} is not used: it has expired by this machine's clock`
+      : `token ${name} is no longer used: ${reason}`,
   TokenRevoked: ({ name }) => `token ${name} was revoked by hand`,
   RunPublished: ({ version }) => `published as version ${version}`,
   RunHeld: ({ gates }) => `held back: ${gates.map(({ gate, found }) => `${gate}: ${found}`).join("; ")}`,

@@ -49,7 +49,7 @@ import { executeRun } from "../task/ExecuteRun.ts"
 import { keptByEarlierNights, waitsUntil, type Request } from "../task/ChooseRun.ts"
 import { tell } from "../task/Progress.ts"
 import type { Mode } from "../task/Next.ts"
-import { endTokens } from "../tokens/TokenLogin.ts"
+import { endingFacts } from "../tokens/TokenLogin.ts"
 
 // The runs that a run is compared with, read from the ledger: how everybody stood before it began. The end of
 // a run and its report both need them.
@@ -341,7 +341,7 @@ const beginRun = Effect.fnUntraced(function* (
     begun,
     ...sourceFacts(job, run_id, undefined),
     ...planningFacts(plan, undefined),
-    ...(yield* endTokens(plan, undefined)),
+    ...endingFacts(plan, undefined),
   ])
   return plan
 })
@@ -427,11 +427,7 @@ const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mo
   const plan = yield* planJob(job, run_id, mayGrow ? undefined : askedBy(run))
   yield* ledger.append(sourceFacts(job, run_id, run))
   if (mode === "night")
-    yield* ledger.append([
-      ...planningFacts(plan, run),
-      ...removedFacts(job, run),
-      ...(yield* endTokens(plan, run)),
-    ])
+    yield* ledger.append([...planningFacts(plan, run), ...removedFacts(job, run), ...endingFacts(plan, run)])
   return plan
 })
 

@@ -362,7 +362,10 @@ export const ownEnds = {
     "The token belongs to another customer, engine or service.",
     "Name the right token in the job.",
   ),
-  TOKEN_EXPIRED: engineerActs("The token is older than 90 days.", newTicket),
+  TOKEN_EXPIRED: engineerActs(
+    "The token is older than 90 days by this machine's clock, and was not used.",
+    newTicket,
+  ),
   TOKEN_DROPPED: engineerActs("The token was rejected or revoked, and is no longer used.", newTicket),
   TOKEN_FEATURES: engineerActs(
     "The token does not cover the feature, or any of those that the task requests.",

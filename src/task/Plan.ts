@@ -16,7 +16,7 @@ import type { CustomerId, EngineReference, RunId, SessionId } from "../service/I
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { FittedAssignment, Grounds, Task, TaskVerdict } from "./Assignment.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
-import { dayOf, daysLeft, endsSoon, expiredTokens, type TokenShelf } from "../tokens/TokenLogin.ts"
+import { dayOf, daysLeft, endsSoon, expiredToken, type TokenShelf } from "../tokens/TokenLogin.ts"
 
 /** A flow session that a customer ran alone: only read, nothing is executed. */
 export interface SessionTask {
@@ -49,7 +49,7 @@ export interface Plan {
   readonly warnings: ReadonlyArray<PlanWarning>
   /** Tokens that log in here and expire within 14 days. */
   readonly expiring: ReadonlyArray<EndingToken>
-  /** Tokens that have expired. */
+  /** Tokens that have expired, of tasks that log in with their parameters instead. */
   readonly expired: ReadonlyArray<EndingToken>
   readonly conflicts: ReadonlyArray<Conflict>
 }
@@ -94,9 +94,10 @@ export const planTasks = ({ fitted, sessions, engines, grounds }: PlanInput): Pl
     sessions: sessions.map((session) => planSession(run_id, session)),
     warnings: alikeOnce(warnings),
     expiring: expiring.map(({ task_id, token }) => ({ task_id, token })),
-    expired: [...tasks, ...settled].flatMap(({ task_id, ...access }) =>
-      expiredTokens(tokens, access).map((token) => ({ task_id, token })),
-    ),
+    expired: tasks.flatMap((task) => {
+      const token = expiredToken(tokens, task)
+      return token === undefined ? [] : [{ task_id: task.task_id, token }]
+    }),
     conflicts,
   }
 }

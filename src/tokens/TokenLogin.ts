@@ -127,7 +127,7 @@ export const namedToken = (
       "a token opens one customer's access to one engine"
     return { reason: "TOKEN_MISMATCH", message }
   }
-  if (isExpired(token, shelf.now) || token.dropped?.reason === "EXPIRED")
+  if (isExpired(token, shelf.now))
     return {
       reason: "TOKEN_EXPIRED",
       message: `the token expired on ${dayOf(token.expires_at)}: ${newToken}`,
@@ -170,9 +170,12 @@ export const daysLeft = (token: Pick<StoredToken, "expires_at">, now: number): n
 
 export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
 
-/** Expired tokens of this access that were not dropped yet. */
-export const expiredTokens = (shelf: TokenShelf, access: Access): ReadonlyArray<StoredToken> =>
-  shelf.of(access).filter((token) => token.dropped === undefined && isExpired(token, shelf.now))
+/** Instead of which a task is to send its parameters: the token that would log in, had it not expired. */
+export const expiredToken = (shelf: TokenShelf, task: LoginOfTask): StoredToken | undefined => {
+  const { login } = task.start
+  if (login._tag === "Token" || !login.tokenized_access) return undefined
+  return keptToken({ ...shelf, now: -Infinity }, task, task.fingerprint)
+}
 
 // When a stored token is no longer usable (3.1, 3.2, 4.12). It is dropped before its task is settled, so that
 // no later run logs in with it again.
@@ -242,25 +245,25 @@ export const readShelf = Effect.fnUntraced(function* (store: TokenStoreState, ta
   return makeShelf(tokens, store.service, now)
 })
 
-/** Tokens that log in here and expire soon, for new tasks; expired ones leave the store. */
-export const endTokens = Effect.fnUntraced(function* (
+/**
+ * Tokens that new tasks log in with and that expire soon, and those that they do not, as they have expired.
+ * These keep their keys: only this machine's clock says so, and a key that is erased is lost for good.
+ */
+export const endingFacts = (
   { plan }: { readonly plan: TokensOfPlan },
   known: RunState | undefined,
-) {
-  const store = yield* TokenStore
+): ReadonlyArray<Fact> => {
+  const isNew = ({ task_id }: EndingToken) => known?.tasks.has(task_id) !== true
   const factOf = ({ task_id, token }: EndingToken) => ({ run_id: plan.run_id, task_id, ...tokenKeys(token) })
-  if (store._tag === "Open" && plan.expired.length > 0)
-    yield* store.dropExpired(plan.expired.map(({ token }) => token))
-  const ending = plan.expiring.filter(({ task_id }) => known?.tasks.has(task_id) !== true)
   return [
-    ...plan.expired.map((one): Fact => ({ _tag: "TokenDropped", ...factOf(one), reason: "EXPIRED" })),
-    ...ending.map((one): Fact => ({
-      _tag: "TokenExpiring",
-      ...factOf(one),
-      expires_at: one.token.expires_at,
-    })),
+    ...plan.expired
+      .filter(isNew)
+      .map((one): Fact => ({ _tag: "TokenDropped", ...factOf(one), reason: "EXPIRED" })),
+    ...plan.expiring
+      .filter(isNew)
+      .map((one): Fact => ({ _tag: "TokenExpiring", ...factOf(one), expires_at: one.token.expires_at })),
   ]
-})
+}
 
 /** Another attempt in the same run uses the token that an earlier one obtained. */
 export const withNewToken = <Task extends LoginOfTask>(task: Task, tokens: TokenShelf): Task => {

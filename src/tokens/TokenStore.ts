@@ -153,13 +153,6 @@ const storeOver = (
   const count = database.prepare("UPDATE tickets SET tries = ? WHERE service = ? AND execution_id = ?")
   const noTicket = database.prepare("DELETE FROM tickets WHERE service = ? AND execution_id = ?")
   const dropping = database.prepare(dropStatement)
-  const drop = (tokens: ReadonlyArray<Named>, reason: string, keepKey: boolean) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const [at, keep] = [Math.trunc(now), keepKey ? 1 : 0]
-      const dropOne = ({ name, token_id }: Named) =>
-        Number(dropping.run(reason, at, keep, service, name, token_id, keep).changes)
-      return attempt(() => within(database, () => tokens.map(dropOne)))
-    })
   return {
     _tag: "Open" as const,
     service,
@@ -179,10 +172,11 @@ const storeOver = (
         }),
       ),
     /** False if there was nothing to drop. `keepKey`: the service may have meant something else. */
-    dropToken: (one: Named, reason: string, keepKey = false) =>
-      Effect.map(drop([one], reason, keepKey), ([changes]) => changes !== 0),
-    /** Drops expired tokens, all at once. */
-    dropExpired: (tokens: ReadonlyArray<Named>) => Effect.asVoid(drop(tokens, "EXPIRED", false)),
+    dropToken: ({ name, token_id }: Named, reason: string, keepKey = false) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const [at, keep] = [Math.trunc(now), keepKey ? 1 : 0]
+        return attempt(() => dropping.run(reason, at, keep, service, name, token_id, keep).changes > 0)
+      }),
     keepTicket: (kept: NewTicket, value: Secret) =>
       attempt(() => put("tickets", { ...kept, service, tries: 0 }, value)),
     pendingTicket: (execution_id: ExecutionId) =>

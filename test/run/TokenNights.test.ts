@@ -1,6 +1,6 @@
 /** Whole nights with tokens: parameters and a ticket first, then the token, and what follows its end. */
 import { describe, expect, it } from "vitest"
-import { Effect, Redacted } from "effect"
+import { Clock, Effect, Redacted } from "effect"
 import { runNight } from "../../src/run/Nightly.ts"
 import { Service } from "../../src/client/Service.ts"
 import type { Job } from "../../src/jobs/Job.ts"
@@ -27,6 +27,17 @@ const nightOf = (job: Job) =>
 const stored = withStore(({ tokens }) =>
   Effect.map(tokens, (all) => all.map(({ dropped }) => dropped?.reason ?? "kept")),
 )
+
+/** Only the clock of the work is fast. */
+const aheadByDays = (days: number) => {
+  const ms = days * 24 * 60 * 60_000
+  return Effect.updateService(Clock.Clock, (clock) => ({
+    ...clock,
+    currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + ms,
+    currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + ms),
+    sleep: (duration) => clock.sleep(duration),
+  }))
+}
 
 describe("runs with tokens", () => {
   it("log in with parameters once, then with the token, and with parameters again when it was revoked", () => {
@@ -152,6 +163,36 @@ describe("runs with tokens", () => {
       )
     })
     expect(second).toEqual({ logins: [], verdicts: ["TOKEN_UNREADABLE"], warnings: [] })
+  })
+
+  it("neither use nor erase a token that has expired by a clock that is fast, and use it again later [promise 9 tokens]", () => {
+    const byParameters = customer("c-1", "ok+queue-5+run-30+records-4")
+    const name = "c-1/sandbox-bank:website"
+    const byToken = jobOf([{ ...byParameters, login: { _tag: "Token", name } }])
+    const nights = live(makeNights(), function* () {
+      yield* nightOf(jobOf([byParameters]))
+      yield* wait(89)
+      const fast = yield* nightOf(byToken).pipe(aheadByDays(2))
+      const kept = yield* withStore(({ tokens }) => Effect.map(tokens, (all) => all.map((one) => one.hasKey)))
+      yield* wait(0.1)
+      const right = yield* nightOf(byToken)
+      yield* wait(2)
+      return { fast, kept, right, anew: yield* nightOf(jobOf([byParameters])) }
+    })
+    expect(nights).toEqual({
+      fast: { logins: [], verdicts: ["TOKEN_EXPIRED"], warnings: [] },
+      kept: [true],
+      right: {
+        logins: ["token"],
+        verdicts: ["COMPLETED"],
+        warnings: ["1 stored token will expire within 14 days, the first on 2027-02-19 [tokens-expiring]"],
+      },
+      anew: {
+        logins: ["parameters"],
+        verdicts: ["COMPLETED"],
+        warnings: ["1 stored token not used: more than 90 days old by this machine's clock [tokens-expired]"],
+      },
+    })
   })
 
   it("warn of a token that expires, where a run is resumed with another customer", () => {

@@ -97,7 +97,7 @@ export const layersOf = (
   const counting = SimulatedPublisher.layer(published, families, now, plant.place)
   const publisher = (plant.publisher ?? counting).pipe(Layer.provide(ledger), Layer.provide(landing))
   return Layer.mergeAll(service, ledger, landing, forms, publisher, secretsOf(), tokenStore(tokens)).pipe(
-    Layer.provideMerge(SteadyClock.layer),
+    Layer.provideMerge(SteadyClock.layer(() => 0)),
   )
 }
 export type NightLayers = ReturnType<typeof layersOf>

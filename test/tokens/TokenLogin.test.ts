@@ -13,7 +13,7 @@ import { fingerprintLogin, keptKeys } from "../../src/privacy/Fingerprint.ts"
 import { planTasks } from "../../src/task/Plan.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import {
-  endTokens,
+  endingFacts,
   loginOf,
   makeShelf,
   parametersBehind,
@@ -304,10 +304,13 @@ describe("a plan with tokens", () => {
     ])
   })
 
-  it("names expired tokens, once", () => {
+  it("names an expired token that would have logged in, and no other one", () => {
     expect(told(stored({ expires_at: now }))).toEqual([0, 1, []])
-    const over = { reason: "EXPIRED", at: 1 }
+    const over = { reason: "LOCKED", at: 1 }
     expect(told(stored({ expires_at: now, dropped: over, hasKey: false }))).toEqual([0, 0, []])
+    expect(told(stored({ expires_at: now, fingerprint: "another" }))).toEqual([0, 0, []])
+    const { expired } = planOf([stored({ name: "old", expires_at: now }), stored({ token_id: "t-2" })])
+    expect(expired).toEqual([])
   })
 })
 
@@ -369,31 +372,18 @@ describe("a token on its way to a start", () => {
     expect(withNewToken(unasked, shelf)).toBe(unasked)
   })
 
-  effect(
-    "is named in a run's facts when it expires: dropped with its key, or soon to be, for new tasks",
-    function* () {
-      const store = yield* holding
-      const run_id = anId("n.2026-11-21")
-      const one = (task: string) => ({ task_id: anId(task), token: stored() })
-      const keys = { name: "c-1/bank:website", token_id: "t-1", ...bank }
-      const known = { tasks: new Map([["t-old", undefined]]) } as unknown as RunState
-      const ended = (plan: {
-        readonly expired: ReadonlyArray<string>
-        readonly expiring: ReadonlyArray<string>
-      }) =>
-        endTokens(
-          { plan: { run_id, expired: plan.expired.map(one), expiring: plan.expiring.map(one) } },
-          known,
-        )
-      const soon = yield* ended({ expired: [], expiring: ["t-old", "t-new"] })
-      const { expires_at } = stored()
-      expect(soon).toEqual([{ _tag: "TokenExpiring", run_id, task_id: "t-new", ...keys, expires_at }])
-      expect((yield* store.tokens).map(({ hasKey }) => hasKey)).toEqual([true])
-      const over = yield* ended({ expired: ["t-new"], expiring: [] })
-      expect(over).toEqual([{ _tag: "TokenDropped", run_id, task_id: "t-new", ...keys, reason: "EXPIRED" }])
-      expect((yield* store.tokens).map(({ hasKey }) => hasKey)).toEqual([false])
-    },
-  )
+  it("is named in a run's facts when it expires or has expired, for new tasks", () => {
+    const run_id = anId("n.2026-11-21")
+    const one = (task: string) => ({ task_id: anId(task), token: stored() })
+    const keys = { name: "c-1/bank:website", token_id: "t-1", ...bank }
+    const known = { tasks: new Map([["t-old", undefined]]) } as unknown as RunState
+    const both = ["t-old", "t-new"].map(one)
+    const { expires_at } = stored()
+    expect(endingFacts({ plan: { run_id, expired: both, expiring: both } }, known)).toEqual([
+      { _tag: "TokenDropped", run_id, task_id: "t-new", ...keys, reason: "EXPIRED" },
+      { _tag: "TokenExpiring", run_id, task_id: "t-new", ...keys, expires_at },
+    ])
+  })
 })
 
 describe("what a settled token says", () => {
@@ -405,7 +395,7 @@ describe("what a settled token says", () => {
     const next = "`nightjar tokens exchange` stores a new one"
     expect([
       mine({ expires_at: now }),
-      // Dropped for its age, although a clock that was put back says that there is time.
+      // An earlier version erased it for its age, by a clock that was put back since.
       mine({ dropped: { reason: "EXPIRED", at: 1 }, hasKey: false }),
       mine({ hasKey: false, dropped: { reason: "LOCKED", at: 1 } }),
       mine({ hasKey: false }),
@@ -415,7 +405,7 @@ describe("what a settled token says", () => {
       messageOf(planOn(assignment({ login: named("mine") }), none, known(), grounds())),
     ]).toEqual([
       `the token expired on 2026-11-21: ${next}`,
-      `the token expired on 2027-02-09: ${next}`,
+      `the token is no longer used (EXPIRED): ${next}`,
       `the token is no longer used (LOCKED): ${next}`,
       `the token is no longer used (unknown): ${next}`,
       "the token of this name belongs to another service",

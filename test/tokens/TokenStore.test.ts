@@ -457,39 +457,6 @@ describe("the entries", () => {
     expect(yield* dropped("REVOKED", false)).toEqual([false, ["LOCKED", false], undefined])
     const other = within(path, (store) => store.dropToken({ name: "c-1/bank", token_id: "t-0" }, "X"))
     expect(yield* other).toBe(false)
-    // One that was kept in doubt leaves with its key once its time is over.
-    const inDoubt = token({ name: "two", token_id: "t-2" })
-    const expired = yield* within(path, (store) =>
-      Effect.gen(function* () {
-        yield* store.keepToken(inDoubt, Redacted.make(token_key), undefined)
-        yield* store.dropToken(inDoubt, "TOKEN_UNKNOWN", true)
-        yield* store.dropExpired([inDoubt])
-        return (yield* store.tokens).find(({ name }) => name === "two")
-      }),
-    )
-    expect([expired?.dropped?.reason, expired?.hasKey]).toEqual(["EXPIRED", false])
-  })
-
-  effect("that expired are dropped together, with their keys, and the time is kept", function* () {
-    const path = newFile()
-    const names = ["one", "two", "three"]
-    const tokens = names.map((name) => token({ name, token_id: `t-${name}` }))
-    yield* within(path, (store) =>
-      Effect.forEach(tokens, (one) => store.keepToken(one, Redacted.make(token_key), undefined)),
-    )
-    yield* TestClock.adjust("90 days")
-    yield* within(path, (store) => store.dropExpired(tokens.slice(0, 2)))
-    yield* TestClock.adjust("1 second")
-    const isDropped = yield* within(path, (store) => store.dropToken(tokens[2] ?? token(), "REVOKED"))
-    const kept = yield* listTokens(path)
-    expect([isDropped, kept.map(({ name, dropped, hasKey }) => [name, dropped, hasKey])]).toEqual([
-      true,
-      [
-        ["one", { reason: "EXPIRED", at: tokenLifetimeMs }, false],
-        ["three", { reason: "REVOKED", at: tokenLifetimeMs + 1_000 }, false],
-        ["two", { reason: "EXPIRED", at: tokenLifetimeMs }, false],
-      ],
-    ])
   })
 
   it("are encrypted under a different salt in every store, so that one key opens no other store's file [promise 12 salt]", () => {

@@ -105,6 +105,8 @@ const list = command(
           row.status,
         ])
         yield* say(table(header, cells, out))
+        const expired = rows.filter(({ status }) => status === "expired").length
+        if (expired > 0) yield* warn("tokens-expired", { tokens: counted(expired, "stored token") })
         const ending = rows.filter(({ status }) => status === "expires soon")
         const [first] = ending.map(({ expires_at }) => expires_at.slice(0, 10)).toSorted()
         if (first !== undefined)
