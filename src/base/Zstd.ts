@@ -16,9 +16,9 @@ export const pack = (content: Uint8Array): Uint8Array =>
 export const unpack = (packed: Uint8Array): Buffer =>
   zstdDecompressSync(packed, { maxOutputLength: contentBytesMax })
 
-// Asks V8 to collect garbage now and to give the memory back, in about 50 ms. Left alone it waits too long after
-// huge texts: a run under attack exceeded its gigabyte (`npm run attack`). A usual collection keeps 150 MB of
-// its heap, beside which DuckDB would fill its own limit.
+// Asks V8 to collect garbage now and to give the memory back, in about 50 ms. Left alone it waits too long
+// after huge texts: a run under attack exceeded its gigabyte (`npm run attack`). A usual collection keeps
+// 150 MB of its heap, beside which DuckDB would fill its own limit.
 
 const findCollector = (): (() => void) => {
   setFlagsFromString("--expose-gc")
