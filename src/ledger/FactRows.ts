@@ -20,6 +20,7 @@ export const keptFields: ReadonlySet<string> = new Set([
   "run_id",
   "parent",
   "part",
+  "ahead",
   "task_id",
   "customer_id",
   "engine_reference",

@@ -119,6 +119,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   tool_version: Schema.String,
   /** Dates of nights since the run before that had no run; the newest ones, if there were many. */
   missed: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** An earlier run that began later, as the clock was wrong then or is now. */
+  ahead: Schema.optionalKey(Schema.String),
 })
 /** The process resumed the run; its unfinished tasks get new attempts. */
 export const RunResumed = Schema.TaggedStruct("RunResumed", { run_id: RunId })

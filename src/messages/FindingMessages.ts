@@ -226,6 +226,11 @@ export const findingMessages = {
     "{executions} kept at the service, as records or documents may be missing; the newest in {newest}",
     "Each run of the job reads them again; `nightjar status RUN` names those that stay: report them.",
   ),
+  "runs-ahead": finding(
+    "{runs} began later than now, by this machine's clock; the latest is {latest}",
+    "Set the clock if it is wrong now (`timedatectl set-ntp true`). If it was wrong then, `as_of` and " +
+      "`valid_from` show the date of that run until that day; the values are right.",
+  ),
   "clock-differs": finding(
     "this machine's clock is {seconds} {way} the service's",
     "Set the clock (`timedatectl set-ntp true`): nights, deadlines and the expiry of tokens depend on it.",

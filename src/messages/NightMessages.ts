@@ -248,6 +248,12 @@ export const nightMessages = {
     "{nights} before this one had no run: {dates}",
     "Check that the machine was on and that the schedule fires. This run reads what the sources still have.",
   ),
+  "run-ahead": warning(
+    "the run {run} began later than this one, by this machine's clock: it was wrong then, or is now",
+    "Compare the clock with `date`, and set it if it is wrong now. If it was wrong then, `as_of` and " +
+      "`valid_from` show the date of that run until that day.",
+    "Records and their order are right; the exit code does not change.",
+  ),
   "start-repeated": warning(
     "{starts} sent again because the answer was lost: the first may have run at the service",
     explained,

@@ -320,7 +320,7 @@ const recordWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> 
 }
 
 const warningsOf = (
-  { started: { missed = [] }, ended }: RunBrief,
+  { started: { missed = [], ahead }, ended }: RunBrief,
   tasks: ReadonlyArray<TaskBrief>,
   documents: Readonly<Record<"missing" | "refused" | "not_delivered" | "failed", number>>,
   orphans: number,
@@ -337,6 +337,7 @@ const warningsOf = (
       const nights = counted(missed.length, "night")
       return told("nights-missed", { nights, dates: listed(missed, namedMax) })
     }),
+    ...(ahead === undefined ? [] : [told("run-ahead", { run: ahead })]),
     ...(open > 0 ? [told("executions-in-flight", { executions: counted(open, "execution") })] : []),
     ...(orphans > 0 ? [told("start-repeated", { starts: counted(orphans, "start") })] : []),
     ...tokenWarnings(tasks),

@@ -46,7 +46,7 @@ import { Publisher, PublishFailed } from "../tables/Publisher.ts"
 import { deleteAll, dueDeletions } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
-import { keptByEarlierNights, waitsUntil, type Request } from "../task/ChooseRun.ts"
+import { keptByEarlierNights, runsAhead, waitsUntil, type Request } from "../task/ChooseRun.ts"
 import { tell } from "../task/Progress.ts"
 import type { Mode } from "../task/Next.ts"
 import { endingFacts } from "../tokens/TokenLogin.ts"
@@ -218,7 +218,8 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const choice = yield* chooseNight(job, options)
   const { part, chosen, collect, parent, only } = choice
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
-  const place = { run_id: chosen.run_id, began_at: Math.trunc(now) }
+  const ahead = runsAhead(yield* ledger.runs, now).at(-1)?.fact.run_id
+  const place = { run_id: chosen.run_id, began_at: Math.trunc(now), ...given({ ahead }) }
   const begun = startedFact(job, place, choice, options.toolVersion)
   // A rerun needs no trace: its night has one, and the next `run` starts what the rerun was to start.
   const leavesTrace = chosen._tag === "New" && job.night !== undefined && isOfWholeJob({ parent, part })
@@ -303,7 +304,7 @@ const resultOf = Effect.fnUntraced(function* (
 
 const startedFact = (
   job: Job,
-  place: Pick<typeof RunStarted.Type, "run_id" | "began_at">,
+  place: Pick<typeof RunStarted.Type, "run_id" | "began_at" | "ahead">,
   { run_date, missed, part, parent }: NightChoice,
   tool_version: string,
 ): typeof RunStarted.Type => ({

@@ -239,6 +239,18 @@ export const isCollectedBy = ({ name, replaces = [] }: Pick<Job, "name" | "repla
 const isOver = (job: JobTimes, run: RunHeader, now: number): boolean =>
   !isUnfinished(run) || isPastDeadline(job, run.at, now)
 
+/** Clocks of two machines, or of one that is set, differ by less. */
+const aheadMinMs = 60 * 60_000
+
+/**
+ * Runs that began later than now, the latest one last: the clock was wrong then, or is now. That of an
+ * embedded service may go faster.
+ */
+export const runsAhead = (runs: ReadonlyArray<RunHeader>, now: number): ReadonlyArray<RunHeader> =>
+  runs
+    .filter(({ at, fact }) => fact.service !== "sandbox" && at - now > aheadMinMs)
+    .toSorted((one, other) => one.at - other.at)
+
 /** Whether later runs still ask for what a run left at the service. */
 export const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
   ended === undefined || ended.leftovers || (ended.kept > 0 && now - at < keptReadMaxMs)

@@ -6,7 +6,7 @@ import { cpSync, existsSync, readdirSync, renameSync, rmSync, writeFileSync } fr
 import { DatabaseSync } from "node:sqlite"
 import { join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
-import { leftoversCheck } from "../../src/cli/commands/Doctor.ts"
+import { leftoversCheck, runTimesCheck } from "../../src/cli/commands/Doctor.ts"
 import { toolVersion } from "../../src/cli/Failures.ts"
 import type { RunHeader } from "../../src/ledger/FoldRun.ts"
 import type { Ended } from "../harness/CommandsHere.ts"
@@ -249,6 +249,21 @@ describe("`doctor` over a folder", () => {
       says: expect.stringMatching(/^3 executions kept at the service, .+; the newest in small\.2$/),
       id: "runs-keep-executions",
     })
+  })
+
+  it("names the latest run that began after now, by this machine's clock", () => {
+    const header = (run_id: string, at: number) => ({
+      at,
+      fact: { run_id, service: "https://service.example" },
+    })
+    const headers = [header("small.1", 9e9), header("small.2", 8e9), header("small.3", 1)]
+    const check = (now: number) => runTimesCheck(headers as unknown as ReadonlyArray<RunHeader>, now)
+    expect(check(1e9)).toMatchObject({
+      verdict: "warning",
+      says: "2 runs began later than now, by this machine's clock; the latest is small.1",
+      id: "runs-ahead",
+    })
+    expect(check(9e9)).toBeUndefined()
   })
 
   it("names a damaged marker, which is a difference that `repair` mends", async () => {

@@ -2,7 +2,7 @@
  * Whole nights against the embedded service in one process and in virtual time, for tests that look at what one
  * night leaves for the next: one place, one customer or a few, nothing that goes wrong by itself.
  */
-import { Duration, Effect, Exit, Layer, Redacted } from "effect"
+import { Clock, Duration, Effect, Exit, Layer, Redacted } from "effect"
 import { HttpClient } from "effect/http"
 import { FormCache } from "../../src/client/EngineForms.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
@@ -149,3 +149,14 @@ export const live = <A>(
 }
 
 export const wait = (days: number) => Effect.sleep(days * day)
+
+/** Only the clock of the work is fast. */
+export const aheadByDays = (days: number) => {
+  const ms = days * day
+  return Effect.updateService(Clock.Clock, (clock) => ({
+    ...clock,
+    currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + ms,
+    currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + ms),
+    sleep: (duration) => clock.sleep(duration),
+  }))
+}

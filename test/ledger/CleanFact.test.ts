@@ -57,6 +57,7 @@ describe("a fact", () => {
     const own = [...new Set(elsewhere.map((path) => path.split(".").at(-1) ?? ""))].toSorted()
     assert.deepStrictEqual(own, [
       "account",
+      "ahead",
       "asked_as",
       "attachment_id",
       "customer_id",

@@ -29,6 +29,7 @@ const ofRuns: ReadonlyArray<Fact> = [
     parent: "job.2026-11-20",
     tool_version: "0.1.0",
     missed: ["2026-11-19"],
+    ahead: "job.2026-12-21",
   },
   { _tag: "ResultsSourcesSet", run_id, sources: [flowResultsSource] },
   { _tag: "RunResumed", run_id },

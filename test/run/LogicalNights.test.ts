@@ -9,10 +9,20 @@ import { Progress, type ProgressEvent } from "../../src/task/Progress.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { statesOf } from "../../src/ledger/WholeNight.ts"
+import { summarise } from "../../src/report/Summary.ts"
 import { acceptRun, runNight } from "../../src/run/Nightly.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { anId } from "../harness/Id.ts"
-import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+import {
+  aheadByDays,
+  customer,
+  features,
+  jobOf,
+  live,
+  makeNights,
+  options,
+  wait,
+} from "../harness/SmallNights.ts"
 
 const minute = 60_000
 const hour = 60 * minute
@@ -359,4 +369,23 @@ describe("a night that is too short for all customers", () => {
     expect(nights(3, "carry")).toEqual([first, "c-5 c-6 c-7 c-8 | ", "c-9 c-1 c-2 c-3 | "])
     expect(nights(2, "abort")).toEqual([first, "c-5 c-6 c-7 c-8 | c-9 c-1"])
   })
+})
+
+it("a run after one with a fast clock says so, and one of an embedded service does not [run ahead]", () => {
+  const url = "https://service.example/api"
+  const urls = { base_url: url, flows_url: url, attachments_url: url }
+  const remote = { _tag: "Remote", ...urls, app_secret: { _tag: "Env", name: "SECRET" } } as const
+  const toldOf = (service: Job["service"]) =>
+    live(makeNights(), function* () {
+      const told = Effect.map(runNight({ ...plain, service }, options), ({ state }) =>
+        summarise(state).warnings.filter((one) => one.includes("clock")),
+      )
+      yield* aheadByDays(30)(told)
+      yield* wait(1)
+      return yield* told
+    })
+  expect(toldOf(remote)).toEqual([
+    "the run job.2026-12-21 began later than this one, by this machine's clock: it was wrong then, or is now [run-ahead]",
+  ])
+  expect(toldOf(plain.service)).toEqual([])
 })

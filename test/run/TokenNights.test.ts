@@ -1,13 +1,22 @@
 /** Whole nights with tokens: parameters and a ticket first, then the token, and what follows its end. */
 import { describe, expect, it } from "vitest"
-import { Clock, Effect, Redacted } from "effect"
+import { Effect, Redacted } from "effect"
 import { runNight } from "../../src/run/Nightly.ts"
 import { Service } from "../../src/client/Service.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { summarise } from "../../src/report/Summary.ts"
-import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+import {
+  aheadByDays,
+  customer,
+  features,
+  jobOf,
+  live,
+  makeNights,
+  options,
+  wait,
+} from "../harness/SmallNights.ts"
 import { withStore } from "../tokens/OpenStore.ts"
 
 /** What a night came to: how each customer logged in, its verdict, and what the summary warns of tokens. */
@@ -27,17 +36,6 @@ const nightOf = (job: Job) =>
 const stored = withStore(({ tokens }) =>
   Effect.map(tokens, (all) => all.map(({ dropped }) => dropped?.reason ?? "kept")),
 )
-
-/** Only the clock of the work is fast. */
-const aheadByDays = (days: number) => {
-  const ms = days * 24 * 60 * 60_000
-  return Effect.updateService(Clock.Clock, (clock) => ({
-    ...clock,
-    currentTimeMillisUnsafe: () => clock.currentTimeMillisUnsafe() + ms,
-    currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + ms),
-    sleep: (duration) => clock.sleep(duration),
-  }))
-}
 
 describe("runs with tokens", () => {
   it("log in with parameters once, then with the token, and with parameters again when it was revoked", () => {

@@ -25,6 +25,7 @@ import { exitCodes } from "../../messages/ExitCodes.ts"
 import { otherRecordsOf } from "../../records/Misfits.ts"
 import { otherRecordsTold } from "../../report/Summary.ts"
 import { sumOf, table } from "../../report/TextTable.ts"
+import { runsAhead } from "../../task/ChooseRun.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
 
 /** With less than this, even a small run may not fit. */
@@ -120,6 +121,14 @@ export const leftoversCheck = (runs: ReadonlyArray<RunHeader>): Finding => {
     executions: counted(kept, "execution"),
     newest: last.fact.run_id,
   })
+}
+
+/** No line if all began before now. */
+export const runTimesCheck = (runs: ReadonlyArray<RunHeader>, now: number) => {
+  const ahead = runsAhead(runs, now)
+  const latest = ahead.at(-1)
+  if (latest === undefined) return undefined
+  return warning("runs-ahead", { runs: counted(ahead.length, "run"), latest: latest.fact.run_id })
 }
 
 /** Of the newest run that is published; the tables say what is so now, also after `rebuild`. */
@@ -245,7 +254,8 @@ const folderFinding = (output: string): Finding => {
 
 /** An output folder and its ledger, read once for all checks. */
 const folderOf = Effect.fnUntraced(function* (output: string) {
-  const folder = { output, exists: existsSync(output), finding: folderFinding(output) }
+  const now = yield* Clock.currentTimeMillis
+  const folder = { output, now, exists: existsSync(output), finding: folderFinding(output) }
   const without = (ledger: Finding, hasLedger = false) => ({ ...folder, ledger, hasLedger, runs: undefined })
   const lost = lostLedger(output)
   if (lost !== undefined) return without(failed("ledger-absent", { output, found: lost }))
@@ -287,6 +297,7 @@ const folderChecks: Checks<Folder, Effect.Services<ReturnType<typeof contentFind
     exists && finding.verdict !== "failed" ? modesCheck(output) : undefined,
   "free space": ({ output, exists, runs }) => (exists ? spaceCheck(output, runs ?? []) : undefined),
   ledger: ({ ledger }) => ledger,
+  "times of runs": ({ runs, now }) => runs && runTimesCheck(runs, now),
   "left at the service": ({ runs }) => runs && leftoversCheck(runs),
   "files and tables": ({ output, hasLedger }) => (hasLedger ? contentFinding(output) : undefined),
   "record schemas": ({ output, hasLedger }) => (hasLedger ? schemasCheck(output) : undefined),
