@@ -149,15 +149,21 @@ const make = Effect.fnUntraced(function* (within: Bounds) {
   })
   yield* Effect.addFinalizer(() => stop)
 
-  const ask = Effect.fnUntraced(function* (request: FormRequest) {
-    // Somebody may have killed one that was idle: that says nothing about this form.
-    const checker = current?.connected === true ? current : (current = yield* startChecker(within))
+  const askOnce = Effect.fnUntraced(function* (request: FormRequest) {
+    const checker = (current ??= yield* startChecker(within))
     const answer = yield* askChecker(checker, request, within).pipe(
       Effect.onExit((exit) => (Exit.isSuccess(exit) ? Effect.void : stop)),
       Effect.catch((ended) => Effect.succeed<FormAnswer>(ended)),
     )
     keepAlive(checker, false)
     return answer
+  })
+
+  /** Somebody may have killed one that was idle, which says nothing about this form: a new one is asked. */
+  const ask = Effect.fnUntraced(function* (request: FormRequest) {
+    const wasIdle = current !== undefined
+    const answer = yield* askOnce(request)
+    return wasIdle && answer._tag === "Unusable" && answer.why === crashed ? yield* askOnce(request) : answer
   })
 
   return FormChecker.of({

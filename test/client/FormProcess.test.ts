@@ -92,9 +92,11 @@ describe("the process that checks forms", () => {
     Effect.gen(function* () {
       const { check } = yield* FormChecker
       assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
-      killAll(["FormHostWorker.ts", "65", ""].join("\0"))
-      yield* Effect.sleep("200 millis")
-      assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
+      for (const pause of ["0 millis", "200 millis"] as const) {
+        killAll(["FormHostWorker.ts", "65", ""].join("\0"))
+        yield* Effect.sleep(pause)
+        assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
+      }
     }).pipe(Effect.provide(FormProcess.layer({ memoryMb: 65 }))),
   )
 
