@@ -14,7 +14,7 @@ export const renderRecorded = ({ at, fact }: Recorded): string =>
   `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}  ${sentence(fact)}`
 
 const maybe = (text: string, value: string | number | undefined): string =>
-  value === undefined ? "" : text.replace("%", String(value))
+  value === undefined ? "" : text.replace("%", () => String(value))
 
 const startAnswers = {
   accepted: "the service accepted the start",

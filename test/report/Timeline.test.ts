@@ -12,7 +12,7 @@ const facts = recorded([
   planned("a"),
   planned("b"),
   ...executed("a", { "accounts@x": 3 }),
-  settled("a", "failed", "BLOCKED_USER", "customer", { message: "why" }),
+  settled("a", "failed", "BLOCKED_USER", "customer", { message: "$& 5 $$" }),
   { _tag: "RunEnded", run_id, exit_code: 3, leftovers: true },
 ])
 
@@ -33,7 +33,7 @@ describe("renderRecorded", () => {
       "2026-11-21 02:00:04  attempt 1: the service accepted the start (202); execution e-a, session s",
       "2026-11-21 02:00:05  attempt 1: closed with COMPLETED / COMPLETED, 3 products counted; " +
         "10 bytes landed in segment-000001.njl at 0",
-      "2026-11-21 02:00:06  settled: failed, BLOCKED_USER, action needed from the customer: why",
+      "2026-11-21 02:00:06  settled: failed, BLOCKED_USER, action needed from the customer: $& 5 $$",
       "2026-11-21 02:00:07  run ended with exit code 3; something is left at the service",
     ])
   })
