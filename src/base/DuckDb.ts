@@ -6,7 +6,8 @@
 import { closeSync, existsSync, openSync, readSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import * as duckdb from "@duckdb/node-api"
-import { Cause, Context, Effect, Layer, Semaphore, Stream, type Scope } from "effect"
+import { Cause, Context, Effect, Layer, Stream, type Scope } from "effect"
+import pLimit from "p-limit"
 import { failureOf, type DuckDbFailed } from "./DuckDbFailed.ts"
 import { durableFiles } from "./DurableFile.ts"
 
@@ -332,29 +333,39 @@ const openSession = Effect.fnUntraced(function* (instance: duckdb.DuckDBInstance
     Effect.tryPromise({ try: () => instance.connect(), catch: (cause) => failureOf("connect", cause) }),
     (opened) => Effect.sync(() => opened.closeSync()),
   )
-  const turn = yield* Semaphore.make(1)
-  const session: Session = <A>(
-    sql: string,
-    parameters: ReadonlyArray<Parameter>,
-    work: (connection: duckdb.DuckDBConnection) => Promise<A>,
-  ) =>
-    Effect.callback<A, DuckDbFailed>((resume) => {
-      let isOver = false
-      const end = (result: Effect.Effect<A, DuckDbFailed>): void => {
-        isOver = true
-        resume(result)
-      }
-      work(connection).then(
-        (value) => end(Effect.succeed(value)),
-        (cause: unknown) => end(Effect.fail(failureOf(sql, cause, parameters))),
+  const limit = pLimit(1)
+  const session: Session = (sql, parameters, work) =>
+    Effect.callback((resume) => {
+      const progress = { started: false, settled: false, abandoned: false }
+      limit(() => {
+        if (progress.abandoned) return Promise.reject(new Error("interrupted before it started"))
+        progress.started = true
+        return work(connection)
+      }).then(
+        (value) => {
+          progress.settled = true
+          resume(Effect.succeed(value))
+        },
+        (cause: unknown) => {
+          progress.settled = true
+          resume(Effect.fail(failureOf(sql, cause, parameters)))
+        },
       )
-      const stop = Effect.andThen(
-        Effect.sync(() => connection.interrupt()),
-        Effect.yieldNow,
-      )
-      // An interrupt between two steps of a statement is lost on DuckDB.
-      return Effect.whileLoop({ while: () => !isOver, body: () => stop, step: () => undefined })
-    }).pipe(turn.withPermit)
+      // An interrupt between two steps of a statement is lost on DuckDB, so it is repeated until the
+      // statement ends.
+      return Effect.suspend(() => {
+        progress.abandoned = true
+        const stop = Effect.andThen(
+          Effect.sync(() => connection.interrupt()),
+          Effect.yieldNow,
+        )
+        return Effect.whileLoop({
+          while: () => progress.started && !progress.settled,
+          body: () => stop,
+          step: () => undefined,
+        })
+      })
+    })
   return session
 })
 
