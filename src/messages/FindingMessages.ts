@@ -227,7 +227,7 @@ export const findingMessages = {
     "Each run of the job reads them again; `nightjar status RUN` names those that stay: report them.",
   ),
   "runs-ahead": finding(
-    "{runs} began later than now, by this machine's clock; the latest is {latest}",
+    "{runs} began in the future, by this machine's clock; the latest is {latest}",
     "Set the clock if it is wrong now (`timedatectl set-ntp true`). If it was wrong then, `as_of` and " +
       "`valid_from` show the date of that run until that day; the values are right.",
   ),

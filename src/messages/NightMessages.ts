@@ -249,8 +249,8 @@ export const nightMessages = {
     "Check that the machine was on and that the schedule fires. This run reads what the sources still have.",
   ),
   "run-ahead": warning(
-    "the run {run} began later than this one, by this machine's clock: it was wrong then, or is now",
-    "Compare the clock with `date`, and set it if it is wrong now. If it was wrong then, `as_of` and " +
+    "the run {run} began after this one, by this machine's clock: it was wrong then, or is now",
+    "Check the clock with `date`, and set it if it is wrong now. If it was wrong then, `as_of` and " +
       "`valid_from` show the date of that run until that day.",
     "Records and their order are right; the exit code does not change.",
   ),
@@ -345,7 +345,7 @@ export const nightMessages = {
     "The values are in `ops.rejected_records`, and the answers are landed as they arrived.",
   ),
   "sessions-shared": warning(
-    "{sessions} of this run also in the tables for another customer",
+    "the tables have {sessions} of this run for another customer, too",
     "List each session in one job, with its own customer. `coverage` shows its rows by `session_id`; those " +
       "of the other customer stay until `nightjar forget CUSTOMER`.",
     "The records of both are in the tables; the exit code does not change.",

@@ -83,7 +83,7 @@ const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<st
   const {
     lists = [],
     models = [],
-    shared_sessions = 0,
+    shared_sessions,
     stale,
     left_out = [],
     restored = [],
@@ -109,7 +109,7 @@ const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<st
       ? [told("records-without-schema", otherRecordsTold(other))]
       : []),
     ...misfitWarnings("values-unfit", unfit),
-    ...(shared_sessions === 0
+    ...(shared_sessions === undefined
       ? []
       : [told("sessions-shared", { sessions: counted(shared_sessions, "session") })]),
     ...models.map(({ name, why }) => told("model-failed", { name, why })),

@@ -146,13 +146,12 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
       ),
     )
   if (published === undefined) return []
-  const { version, without, restored, unfit, models, gone, lists, stale } = published
-  const { shared_sessions = 0, released = [] } = published
+  const { version, without, restored, unfit, models, gone, lists } = published
+  const { stale, shared_sessions, released = [] } = published
   const own: Fact = {
     ...publishedFact(run_id, version, published),
     ...filled({ without, restored, unfit, models, gone, lists }),
-    ...(shared_sessions === 0 ? {} : { shared_sessions }),
-    ...given({ stale }),
+    ...given({ stale, shared_sessions }),
   }
   const facts: Array<Fact> = [own, ...keptFacts(yield* runIn(ledger, run_id), published.left_out)]
   for (const one of released)

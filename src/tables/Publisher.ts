@@ -49,9 +49,10 @@ export type Brought = Pick<Fact, "engines"> &
 export type Released = Brought & Pick<Fact, "run_id">
 
 export type Published = Brought &
-  Pick<Fact, "version" | "without" | "restored" | "unfit" | "gone" | "lists" | "models" | "stale"> & {
-    /** Sessions of this run that the tables have for another customer, too. */
-    readonly shared_sessions?: number
+  Pick<
+    Fact,
+    "version" | "without" | "restored" | "unfit" | "gone" | "lists" | "models" | "stale" | "shared_sessions"
+  > & {
     /** Rows of this run in each table, by table name. */
     readonly rows: Readonly<Record<string, number>>
     /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */

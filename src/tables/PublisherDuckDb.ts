@@ -3,6 +3,7 @@
  * publisher holds the output folder's lock; readers need none.
  */
 import { Context, Effect, Layer, Semaphore, Struct, type FileSystem } from "effect"
+import { given } from "../base/Schemas.ts"
 import type { RunId } from "../service/Ids.ts"
 import { DuckDb } from "../base/DuckDb.ts"
 import type { Freshness, Job } from "../jobs/Job.ts"
@@ -55,10 +56,8 @@ const isListed = ({ planned }: TaskState): boolean => planned.session_id !== und
 /** What is asked of a finished version besides gates. */
 const notesOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits: Freshness | undefined) {
   const hasListed = [...run.tasks.values()].some(isListed)
-  return {
-    stale: yield* staleOf(store, run, limits),
-    shared_sessions: hasListed ? yield* sharedSessionsIn(store, run.started.run_id) : 0,
-  }
+  const shared = hasListed ? yield* sharedSessionsIn(store, run.started.run_id) : 0
+  return { stale: yield* staleOf(store, run, limits), shared_sessions: shared === 0 ? undefined : shared }
 })
 
 /** Without `gating`, no gate is asked, and runs that are held back stay so. */
@@ -106,7 +105,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     return yield* new PublicationHeld({ run_id, database: heldDatabase(run_id), gates })
   }
   const { own, also, lists, lost } = told
-  const { stale = {}, shared_sessions = 0 } = settled ?? {}
+  const { stale = {}, shared_sessions } = settled ?? {}
   const { derived } = own
   const released = also.map((one) => ({ run_id: one.run_id, ...one.derived.brought }))
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
@@ -124,7 +123,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     models: built.models,
     gone: store.schemas.gone,
     lists,
-    shared_sessions,
+    ...given({ shared_sessions }),
     ...(Object.keys(stale).length === 0 ? {} : { stale }),
     without: [...runsWithout(next, built.gaps), ...lost],
     restored: changed.restored,

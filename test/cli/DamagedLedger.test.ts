@@ -8,10 +8,12 @@ import { join } from "node:path"
 import { beforeAll, describe, expect, it } from "vitest"
 import { leftoversCheck, runTimesCheck } from "../../src/cli/commands/Doctor.ts"
 import { toolVersion } from "../../src/cli/Failures.ts"
-import type { RunHeader } from "../../src/ledger/FoldRun.ts"
+import { foldHeaders } from "../../src/ledger/FoldRun.ts"
 import type { Ended } from "../harness/CommandsHere.ts"
 import { startHere } from "../harness/ProgramHere.ts"
 import { sharedFolder } from "../harness/Folder.ts"
+import { anId } from "../harness/Id.ts"
+import { started } from "../report/Samples.ts"
 
 const root = sharedFolder()
 const template = join(root, "template")
@@ -53,6 +55,12 @@ const changed = (...statements: ReadonlyArray<string>): string =>
   })
 
 const commands = [["run", job], ["status"], ["runs"], ["repair"]] as const
+
+const begunAs = (run_id: string, at: number) => ({
+  seq: at,
+  at,
+  fact: { ...started, run_id: anId(run_id), service: "https://service.example" },
+})
 
 describe("a ledger that is", () => {
   it.each([
@@ -242,9 +250,13 @@ describe("`doctor` over a folder", () => {
   })
 
   it("names executions that are kept, because records of them may be missing", () => {
-    const header = (run_id: string, kept: number) => ({ fact: { run_id }, ended: { leftovers: false, kept } })
-    const headers = [header("small.1", 2), header("small.2", 1), header("small.3", 0)]
-    expect(leftoversCheck(headers as unknown as ReadonlyArray<RunHeader>)).toMatchObject({
+    const ended = (run_id: string, kept: number) => {
+      const end = { _tag: "RunEnded", run_id: anId(run_id), exit_code: 0, leftovers: false, kept } as const
+      const outcome = { _tag: "OutcomePublished", run_id: anId(run_id) } as const
+      return [begunAs(run_id, 1), ...[end, outcome].map((fact) => ({ seq: 1, at: 1, fact }))]
+    }
+    const headers = foldHeaders([...ended("small.1", 2), ...ended("small.2", 1), ...ended("small.3", 0)])
+    expect(leftoversCheck(headers)).toMatchObject({
       verdict: "warning",
       says: expect.stringMatching(/^3 executions kept at the service, .+; the newest in small\.2$/),
       id: "runs-keep-executions",
@@ -252,15 +264,11 @@ describe("`doctor` over a folder", () => {
   })
 
   it("names the latest run that began after now, by this machine's clock", () => {
-    const header = (run_id: string, at: number) => ({
-      at,
-      fact: { run_id, service: "https://service.example" },
-    })
-    const headers = [header("small.1", 9e9), header("small.2", 8e9), header("small.3", 1)]
-    const check = (now: number) => runTimesCheck(headers as unknown as ReadonlyArray<RunHeader>, now)
+    const headers = foldHeaders([begunAs("small.1", 9e9), begunAs("small.2", 8e9), begunAs("small.3", 1)])
+    const check = (now: number) => runTimesCheck(headers, now)
     expect(check(1e9)).toMatchObject({
       verdict: "warning",
-      says: "2 runs began later than now, by this machine's clock; the latest is small.1",
+      says: "2 runs began in the future, by this machine's clock; the latest is small.1",
       id: "runs-ahead",
     })
     expect(check(9e9)).toBeUndefined()

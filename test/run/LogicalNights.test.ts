@@ -385,7 +385,7 @@ it("a run after one with a fast clock says so, and one of an embedded service do
       return yield* told
     })
   expect(toldOf(remote)).toEqual([
-    "the run job.2026-12-21 began later than this one, by this machine's clock: it was wrong then, or is now [run-ahead]",
+    "the run job.2026-12-21 began after this one, by this machine's clock: it was wrong then, or is now [run-ahead]",
   ])
   expect(toldOf(plain.service)).toEqual([])
 })

@@ -475,7 +475,7 @@ describe("PublisherDuckDb", () => {
       assert.deepStrictEqual(yield* Effect.provide(seen, layers(root)), [
         [],
         [],
-        ["1 session of this run also in the tables for another customer [sessions-shared]"],
+        ["the tables have 1 session of this run for another customer, too [sessions-shared]"],
       ])
     }),
   )
