@@ -3,6 +3,7 @@
  * values, and DuckDB's message without the data it often quotes.
  */
 import { Schema } from "effect"
+import { wordsOf } from "./Text.ts"
 
 /** A statement, an open or a swap failed. Neither text ever holds a parameter's value. */
 export class DuckDbFailed extends Schema.TaggedError<DuckDbFailed>()("DuckDbFailed", {
@@ -22,7 +23,7 @@ export const failureOf = (
   cause: unknown,
   values: ReadonlyArray<unknown> = [],
 ): DuckDbFailed => {
-  const text = cause instanceof Error ? cause.message : String(cause)
+  const text = wordsOf(cause)
   return new DuckDbFailed({
     statement: statement.slice(0, statementCharactersMax),
     message: withoutValues(quotesData.test(text) ? withoutData(text) : text, values),

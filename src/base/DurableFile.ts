@@ -7,6 +7,7 @@ import { constants, type Stats } from "node:fs"
 import { open, stat } from "node:fs/promises"
 import { dirname } from "node:path"
 import { Context, Effect, Schema, Stream } from "effect"
+import { wordsOf } from "./Text.ts"
 
 // The system calls that change files, so that a test can make each of them fail or fall short. Only this
 // module calls them, and `LineSocket.ts`, which keeps nothing.
@@ -54,8 +55,6 @@ type Step =
 /** The machine's code of an error, such as ENOSPC; empty if it has none. */
 export const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause ? String(cause.code) : ""
-
-export const wordsOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 /** A step of writing failed. `kept` says what the path holds now, if that is known. */
 export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {

@@ -8,7 +8,8 @@ import { createConnection, createServer, type Server, type Socket } from "node:n
 import { join, resolve } from "node:path"
 import { addAbortSignal } from "node:stream"
 import { Duration, Effect, Schema } from "effect"
-import { FileCalls, quietly, wordsOf } from "./DurableFile.ts"
+import { wordsOf } from "./Text.ts"
+import { FileCalls, quietly } from "./DurableFile.ts"
 
 /** Nobody can be asked through this socket, or it cannot be opened. */
 export class SocketUnusable extends Schema.TaggedError<SocketUnusable>()("SocketUnusable", {

@@ -32,6 +32,9 @@ export const shellWord = (word: string): string =>
 export const counted = (count: number, noun: string, plural = `${noun}s`): string =>
   `${count} ${count === 1 ? noun : plural}`
 
+/** What went wrong, as it says itself. */
+export const wordsOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
 export const listed = (names: ReadonlyArray<string>, max: number): string =>
   andMore(names.slice(0, max), names.length)
 

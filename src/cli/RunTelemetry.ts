@@ -3,9 +3,10 @@
  * `runs/<run_id>/metrics.prom`. What cannot be sent or written costs a line on stderr, never the run.
  */
 import { Duration, Effect, Layer, Redacted } from "effect"
+import { wordsOf } from "../base/Text.ts"
 import type { RunId } from "../service/Ids.ts"
 import { CallObserver } from "../client/CallFailures.ts"
-import { durableFiles, wordsOf } from "../base/DurableFile.ts"
+import { durableFiles } from "../base/DurableFile.ts"
 import type { Job, Telemetry } from "../jobs/Job.ts"
 import { parseServiceUrl, serviceUrlRule } from "../jobs/Scalars.ts"
 import type { Fact } from "../ledger/Fact.ts"

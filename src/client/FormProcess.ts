@@ -6,6 +6,7 @@
  */
 import { fork, type ChildProcess } from "node:child_process"
 import { Context, Duration, Effect, Exit, Layer, Schema, Semaphore } from "effect"
+import { wordsOf } from "../base/Text.ts"
 import { inMachineTime } from "../base/Time.ts"
 import type { FormAnswer, FormRequest, Unusable } from "./FitForms.ts"
 
@@ -83,7 +84,7 @@ const hear = (checker: ChildProcess, request?: FormRequest): Effect.Effect<Heard
 const startChecker = Effect.fnUntraced(function* ({ memoryMb, startWithin }: Bounds) {
   const checker = yield* Effect.try({
     try: () => openChecker(memoryMb),
-    catch: (cause) => notStarted(cause instanceof Error ? cause.message : String(cause)),
+    catch: (cause) => notStarted(wordsOf(cause)),
   })
   yield* hear(checker).pipe(
     Effect.flatMap((heard) => {

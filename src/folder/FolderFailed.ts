@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs"
 import { dirname } from "node:path"
 import { Effect, Schema } from "effect"
+import { wordsOf } from "../base/Text.ts"
 import type { DurableFiles } from "../base/DurableFile.ts"
 
 export class FolderFailed extends Schema.TaggedError<FolderFailed>()("FolderFailed", {
@@ -17,8 +18,7 @@ export class FolderFailed extends Schema.TaggedError<FolderFailed>()("FolderFail
   because: Schema.optionalKey(Schema.Literals(["foreign", "unsettled", "other_removal"])),
 }) {}
 
-export const folderFailed = (cause: unknown) =>
-  new FolderFailed({ message: cause instanceof Error ? cause.message : String(cause) })
+export const folderFailed = (cause: unknown) => new FolderFailed({ message: wordsOf(cause) })
 
 export const step = <A>(work: () => A) => Effect.try({ try: work, catch: folderFailed })
 

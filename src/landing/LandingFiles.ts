@@ -6,6 +6,7 @@
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue, Stream } from "effect"
+import { wordsOf } from "../base/Text.ts"
 import { durableFiles, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
 import { beginSha256, sha256Hex } from "../base/Hashes.ts"
 import { SegmentWriter, headerBytesMax, landingFailed, scanSegment, type PendingFrame } from "./Segments.ts"
@@ -172,8 +173,7 @@ const damaged = (path: string, message: string) => Effect.fail(new LandingDamage
 const reading = <A>(path: string, work: () => A): Effect.Effect<A, LandingDamaged> =>
   Effect.try({
     try: work,
-    catch: (cause) =>
-      new LandingDamaged({ path, message: cause instanceof Error ? cause.message : String(cause) }),
+    catch: (cause) => new LandingDamaged({ path, message: wordsOf(cause) }),
   })
 
 const bodiesIn = (folder: string, segment: string): ReadonlyArray<LandedBody> =>

@@ -5,6 +5,7 @@
  */
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
+import { wordsOf } from "../base/Text.ts"
 import { FileFailed, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { BodyMeta, LandingDamaged, LandingFailed } from "./Landing.ts"
@@ -158,7 +159,7 @@ const largeBytes = 4 * 1024 * 1024
 /** The path is given beside the message. */
 export const landingFailed = (path: string, cause: unknown): LandingFailed => {
   if (cause instanceof FileFailed) return new LandingFailed({ path: cause.path, message: cause.what })
-  return new LandingFailed({ path, message: cause instanceof Error ? cause.message : String(cause) })
+  return new LandingFailed({ path, message: wordsOf(cause) })
 }
 
 // Reads the frames of one segment without loading its bodies. Damage in what was synced is an error; what

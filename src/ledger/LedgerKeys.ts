@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto"
 import type { DatabaseSync } from "node:sqlite"
 import { Effect, Schema } from "effect"
+import { wordsOf } from "../base/Text.ts"
 import { sha256 } from "../base/Hashes.ts"
 
 // A transaction of SQLite: the only way in which ledger and token store write more than one row.
@@ -193,7 +194,7 @@ export class LedgerFailed extends Schema.TaggedError<LedgerFailed>()("LedgerFail
 }) {}
 
 export const ledgerFailed = (cause: unknown): LedgerFailed => {
-  const message = cause instanceof Error ? cause.message : String(cause)
+  const message = wordsOf(cause)
   if (cause instanceof NewerLedger) return new LedgerFailed({ message, written_by: cause.written_by })
   return new LedgerFailed(isDamage(cause) ? { message, damaged: true } : { message })
 }

@@ -3,6 +3,7 @@
  * link of the chain, every archived frame, the key. Reads everything.
  */
 import type { DatabaseSync } from "node:sqlite"
+import { wordsOf } from "../base/Text.ts"
 import type { Archive } from "./Fact.ts"
 import { factsIn, idsIn, readFrame } from "./LedgerArchive.ts"
 import { beginning, columns, factOf, keyDamage, keyDiffers, keyIn } from "./LedgerKeys.ts"
@@ -66,14 +67,14 @@ const archivedSpans = (
           if (!ids.isWhole(seq, fact.run_id, facts))
             problems.push(`the ids of the archived run ${fact.run_id} have changed since they were written`)
         } catch (cause) {
-          unreadable.push(`${fact.run_id}: ${cause instanceof Error ? cause.message : String(cause)}`)
+          unreadable.push(`${fact.run_id}: ${wordsOf(cause)}`)
           if (unreadable.length >= problemsTold) return spans
         }
     if (unreadable.length === 0 && ids.hasMore())
       problems.push("there are ids of archived facts that do not exist")
   } catch (cause) {
     // Where a run's facts are is damaged itself: the chain tells which fact.
-    unreadable.push(cause instanceof Error ? cause.message : String(cause))
+    unreadable.push(wordsOf(cause))
   }
   return spans.toSorted((one, other) => one.from - other.from)
 }

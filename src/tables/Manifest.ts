@@ -5,6 +5,7 @@
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, readdirSync } from "node:fs"
 import { join, dirname } from "node:path"
 import { Effect, Schema } from "effect"
+import { wordsOf } from "../base/Text.ts"
 import { beginSha256, sha256Hex } from "../base/Hashes.ts"
 import { parquetFolders, type SecretReference } from "../jobs/Scalars.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -287,7 +288,7 @@ export const isThatDatabase = (path: string, database: Manifest["database"]): bo
 export const fileStep = <A>(step: () => A): Effect.Effect<A, PublishFailed> =>
   Effect.try({
     try: step,
-    catch: (cause) => new PublishFailed({ message: cause instanceof Error ? cause.message : String(cause) }),
+    catch: (cause) => new PublishFailed({ message: wordsOf(cause) }),
   })
 
 /** Size and SHA-256 of a file that may be too large for memory; a run may go on meanwhile. */

@@ -1,6 +1,6 @@
 /**
- * Checks that landing, ledger, Parquet files and database
- * agree, and names whatever does not. Only reads.
+ * Checks that landing, ledger, Parquet files and database agree, also while a run publishes, and names
+ * whatever does not. Only reads.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"

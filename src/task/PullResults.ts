@@ -4,8 +4,8 @@
  * Each is read until it is final or its time is up, at growing intervals or after a hint; every new body is
  * landed before it counts, and every answer without results is a fact.
  */
-import { hash } from "node:crypto"
 import { Clock, Data, Duration, Effect, Stream } from "effect"
+import { sha256Hex } from "../base/Hashes.ts"
 import { given } from "../base/Schemas.ts"
 import { isSendable } from "../client/CallFailures.ts"
 import { Hints, type HintWatch } from "../client/Hints.ts"
@@ -135,7 +135,7 @@ interface Reads {
 const landBody = Effect.fnUntraced(function* ({ order, source }: Reads, { bytes }: Body) {
   const landing = yield* Landing
   const before = order.readBefore.get(source.name)?.landed
-  if (before !== undefined && before.sha256 === hash("sha256", bytes, "hex")) return before
+  if (before !== undefined && before.sha256 === sha256Hex(bytes)) return before
   const { run_id, task_id, session_id, attempt, execution_id, customer_id, engine_reference } = order
   return yield* landing.land(
     {
@@ -222,7 +222,7 @@ const lookOnce = Effect.fnUntraced(function* (reads: Reads, endLook: (isNew: boo
   const answer = yield* answerOf(service.readResults(source, idsIn(order)))
   const readAt = yield* Clock.currentTimeMillis
   yield* refuseUnusable({ what: source.name, ...order }, answer, 200)
-  const sha256 = answer._tag === "Results" ? hash("sha256", answer.body.bytes, "hex") : undefined
+  const sha256 = answer._tag === "Results" ? sha256Hex(answer.body.bytes) : undefined
   const isNew = sha256 !== undefined && sha256 !== reads.sha256
   if (sha256 !== undefined) endLook(isNew)
   const reading = yield* takeAnswer(reads, answer, isNew)

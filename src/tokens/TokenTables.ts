@@ -5,6 +5,7 @@
 import { chmodSync, existsSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Option, Schema } from "effect"
+import { wordsOf } from "../base/Text.ts"
 import { LedgerFailed } from "../ledger/Ledger.ts"
 import { Damage, isDamage, within } from "../ledger/LedgerKeys.ts"
 import { SentKeys } from "../ledger/LoginFacts.ts"
@@ -90,7 +91,7 @@ export const storeFailure = (verb: string, cause: unknown, path: string): TokenS
     : storeFailed(verb, cause)
 
 export const storeFailed = (verb: string, cause: unknown): LedgerFailed => {
-  const why = cause instanceof Error ? cause.message : String(cause)
+  const why = wordsOf(cause)
   if (isDamage(cause)) return new LedgerFailed({ message: why, damaged: true, isTokens: true })
   return new LedgerFailed({ message: `the token store cannot be ${verb}: ${why}` })
 }
