@@ -38,19 +38,10 @@ const problemsOfService = Effect.fnUntraced(function* ({ service }: Job) {
   ]
 })
 
-/** A line of `RecordSchemaInvalid`, `file:line:column: what is wrong`, as a problem. */
-const problemOfLine = (text: string): Problem => {
-  const [, file = "", line = "1", column = "1", message = text] = /^(.*?):(\d+):(\d+): (.*)$/.exec(text) ?? []
-  return { file, line: Number(line), column: Number(column), message }
-}
-
 const problemsOfSchemas = Effect.fnUntraced(function* ({ schemas }: Job) {
   if (schemas === undefined) return []
   const { readOwnSchemas } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
-  return yield* Effect.match(readOwnSchemas(join(schemas, "records")), {
-    onSuccess: (): ReadonlyArray<Problem> => [],
-    onFailure: ({ message }) => message.split("\n").map(problemOfLine),
-  })
+  return yield* problemsIn(readOwnSchemas(join(schemas, "records")))
 })
 
 /** Columns that the job chose for pseudonyms and that cannot have them, each by name. */

@@ -4,7 +4,7 @@
  * begins.
  */
 import { Effect, FileSystem, Result, Schema } from "effect"
-import { readTextFile } from "../base/DurableFile.ts"
+import { Problem, readTextFile, topOf } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { jsonSchemaOf, type Finding } from "../base/Schemas.ts"
 import { decodeYaml, problemLines, type YamlKind } from "../base/YamlText.ts"
@@ -151,10 +151,12 @@ export const tablesOf = ({ table, children }: RecordFamily): ReadonlyArray<strin
   ...children.map((list) => list.table),
 ]
 
-/** Each line of the message is `file:line:column: what is wrong`. */
+/** Every problem at once, in the order of the files. */
 export class RecordSchemaInvalid extends Schema.TaggedError<RecordSchemaInvalid>()("RecordSchemaInvalid", {
-  message: Schema.String,
-}) {}
+  problems: Schema.Array(Problem),
+}) {
+  override readonly message = problemLines(this.problems)
+}
 
 // Column names that the tables, or the views of what is true now and of history, use themselves.
 const lineageNames = [
@@ -303,7 +305,7 @@ const recordSchema: YamlKind<RecordSchemaFile> = {
   check: nameTroubles,
 }
 
-/** One file's text -> its family, or every error in it as `file:line:column: message`. */
+/** One file's text -> its family, or every error in it. */
 export const parseRecordSchema = (
   file: string,
   text: string,
@@ -311,7 +313,7 @@ export const parseRecordSchema = (
   Effect.fromResult(
     Result.mapBoth(decodeYaml(recordSchema, file, text), {
       onSuccess: familyOf,
-      onFailure: (problems) => new RecordSchemaInvalid({ message: problemLines(problems) }),
+      onFailure: (problems) => new RecordSchemaInvalid({ problems }),
     }),
   )
 
@@ -341,7 +343,7 @@ export const readRecordSchemas = Effect.fn("Records.readSchemas")(function* (
 ) {
   const files = yield* FileSystem.FileSystem
   const unreadable = (path: string) => (cause: { readonly message: string }) =>
-    new RecordSchemaInvalid({ message: `${path}:1:1: cannot be read: ${cause.message}` })
+    new RecordSchemaInvalid({ problems: [{ ...topOf(path), message: `cannot be read: ${cause.message}` }] })
   const names = (yield* files.readDirectory(folder).pipe(Effect.mapError(unreadable(folder))))
     .filter(isSchema)
     .sort()
@@ -363,17 +365,15 @@ export const refuseClashes = (
   schemas: ReadonlyArray<ReadSchema>,
 ): Effect.Effect<void, RecordSchemaInvalid> => {
   const owners = new Map<string, string>()
-  const troubles: Array<string> = []
+  const problems: Array<Problem> = []
   for (const { path, family } of schemas) {
     const { product, subFamilies } = family
     const tables = tablesOf(family).map((table) => `table ${table}`)
     for (const what of [...tables, ...subFamilies.map((name) => `${product} / ${name}`)]) {
       const owner = owners.get(what)
       if (owner === undefined) owners.set(what, path)
-      else troubles.push(`${path}:1:1: ${what} belongs to ${owner} already`)
+      else problems.push({ ...topOf(path), message: `${what} belongs to ${owner} already` })
     }
   }
-  return troubles.length === 0
-    ? Effect.void
-    : Effect.fail(new RecordSchemaInvalid({ message: troubles.join("\n") }))
+  return problems.length === 0 ? Effect.void : Effect.fail(new RecordSchemaInvalid({ problems }))
 }
