@@ -7,6 +7,7 @@ import type { ExecutionId, RunId, SessionId } from "../service/Ids.ts"
 import { Landing, type LandedBody } from "../landing/Landing.ts"
 import { sourceNameOf, type ResultsSource } from "../service/FlowResults.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
+import { planTask } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { CachedForm } from "../ledger/LedgerTables.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
@@ -142,20 +143,10 @@ export const onlyOver = (picture: RunPicture, over: ReadonlySet<string>): RunPic
   for (const [task_id, task] of picture.state.tasks) {
     const isOver = task.settled !== undefined && over.has(task_id)
     if (!isOver) open.add(task_id)
-    tasks.set(task_id, isOver ? task : plannedOnly(task))
+    tasks.set(task_id, isOver ? task : planTask(undefined, task.planned, task.planned_at))
   }
   return { ...picture, state: { ...picture.state, tasks }, open }
 }
-
-const plannedOnly = ({ planned, planned_at }: TaskState): TaskState => ({
-  planned,
-  planned_at,
-  attempts: [],
-  results: [],
-  attachments: [],
-  settled: undefined,
-  attemptsBefore: 0,
-})
 
 export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id: RunId) {
   const ledger = yield* Ledger
