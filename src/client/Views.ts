@@ -8,7 +8,7 @@ import { cutText, idCharactersMax, measureLargeBody, secretCharactersMax } from 
 import { EngineDetails, FormSchema } from "../service/Engine.ts"
 import { readProductsCount } from "../service/FlowResults.ts"
 import { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
-import { readJson } from "../service/ReadJson.ts"
+import { ownField, readJson } from "../service/ReadJson.ts"
 import { TokenPair } from "../service/Execution.ts"
 
 const utf8 = new TextDecoder()
@@ -59,10 +59,6 @@ export const withUsableIds = (body: Body): Body => {
 }
 
 type JsonObject = Readonly<Record<string, unknown>>
-
-/** The own property with that name; a name that only the prototype has counts as absent. */
-const ownField = (json: JsonObject, name: string): unknown =>
-  Object.hasOwn(json, name) ? json[name] : undefined
 
 type Reader<A> = (value: unknown) => A | undefined
 
@@ -131,7 +127,7 @@ export type AcceptanceView = ReturnType<typeof viewAcceptance> & {
 
 /** From an acceptance before it was blanked: the ticket (2.6), or the token of the customer's session. */
 export const viewSecret = (unblanked: unknown, name: "ticket" | "session_token") => {
-  const found = Predicate.isObject(unblanked) ? ownField(unblanked, name) : undefined
+  const found = ownField(unblanked, name)
   return isSecret(found) ? Redacted.make(found) : undefined
 }
 
@@ -179,7 +175,6 @@ const isTokenPair = Schema.is(TokenPair)
 
 /** 4.6, 200; undefined if the pair itself cannot be read. Only the key is taken as it was sent. */
 export const viewExchanged = (json: unknown, unblanked: unknown) => {
-  if (!Predicate.isObject(json) || !Predicate.isObject(unblanked)) return undefined
   const pair = ownField(json, "token")
   const issued = ownField(unblanked, "token")
   if (!isTokenPair(pair) || !isTokenPair(issued) || !isSecret(issued.token_key)) return undefined
@@ -353,8 +348,6 @@ const parse = (body: Uint8Array): { readonly json: unknown } | undefined => {
   }
 }
 
-const isContainer = (value: unknown): value is object => typeof value === "object" && value !== null
-
 /** Adds the strings of a value level by level, until there are enough. */
 const gather = (root: unknown, texts: Set<string>): void => {
   let values = 0
@@ -365,7 +358,7 @@ const gather = (root: unknown, texts: Set<string>): void => {
       if (++values > valuesMax) return
       if (typeof value === "string" && value.length <= textLengthMax) texts.add(value)
       // No more than could be examined: the rest is not even listed.
-      if (isContainer(value) && inner.length < valuesMax)
+      if (Predicate.isObjectOrArray(value) && inner.length < valuesMax)
         inner.push(...Object.values(value).slice(0, valuesMax))
     }
     level = inner
@@ -390,7 +383,10 @@ export const readEvent = (query: URLSearchParams, body: Uint8Array): EventView |
   const { json } = parsed
   gather([...query.values()], texts)
   gather(json, texts)
-  return { texts, dateMs: isContainer(json) && "date" in json ? utcMillis(json.date) : undefined }
+  return {
+    texts,
+    dateMs: Predicate.isObjectOrArray(json) && "date" in json ? utcMillis(json.date) : undefined,
+  }
 }
 
 const quoted = /"([^"\\]{1,512})"/g

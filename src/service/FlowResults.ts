@@ -2,10 +2,11 @@
  * Results of a flow session (section 2.7). `data` stays unknown here: every object in it that carries
  * `product` and `sub_family` is a record, and the records room reads those.
  */
-import { Predicate, Schema } from "effect"
+import { Schema } from "effect"
 import { FeatureCode, open } from "./Engine.ts"
 import type { ExecutionId, SessionId } from "./Ids.ts"
 import { idCharactersMax } from "./BodyBounds.ts"
+import { ownField } from "./ReadJson.ts"
 
 /** 2.7: an accepted document of a consent. */
 export const AcceptedDocument = open({
@@ -197,26 +198,18 @@ export interface SourceIds {
 export const isAddressable = ({ path }: ResultsSource, ids: SourceIds): boolean =>
   placeholders.every((name) => !path.includes(`{${name}}`) || ids[name] !== undefined)
 
-/** The value of an own top-level field; undefined for a body that is not a map. */
-const fieldOf = (body: unknown, name: string): unknown => (hasField(body, name) ? body[name] : undefined)
-
-const hasField = <Name extends string>(
-  body: unknown,
-  name: Name,
-): body is { readonly [N in Name]: unknown } => Predicate.isObject(body) && Object.hasOwn(body, name)
-
 /** The field that holds the records of a body, `body` for the whole of it; undefined if there is none. */
 export const recordsPlace = (
   { records }: Pick<ResultsSource, "records">,
   body: unknown,
-): string | undefined => records.find((name) => name === "body" || hasField(body, name))
+): string | undefined => records.find((name) => name === "body" || ownField(body, name) !== undefined)
 
 /** The records of a body, whatever lists and maps they are in. */
 export const recordsIn = (source: Pick<ResultsSource, "records">, body: unknown): unknown => {
   const place = recordsPlace(source, body)
-  return place === undefined ? undefined : place === "body" ? body : fieldOf(body, place)
+  return place === undefined ? undefined : place === "body" ? body : ownField(body, place)
 }
 
 /** Results whose finality cannot be read count as partial: nothing is ever deleted because of them. */
 export const isFinal = ({ final }: Pick<ResultsSource, "final">, body: unknown): boolean =>
-  final === "always" || fieldOf(body, final) === true
+  final === "always" || ownField(body, final) === true

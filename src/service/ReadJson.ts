@@ -4,10 +4,9 @@
  * contradicts itself has no value that could be taken for the right one. Two lists become one, and equal
  * values stay one.
  */
+import { Predicate } from "effect"
 
 type Container = Array<unknown> | Record<string, unknown>
-
-const isContainer = (value: unknown): value is object => typeof value === "object" && value !== null
 
 /**
  * How many keys all objects of a value have together; its own stack, so no nesting is too deep. `for in`
@@ -15,16 +14,16 @@ const isContainer = (value: unknown): value is object => typeof value === "objec
  */
 const keysOf = (value: unknown): number => {
   let keys = 0
-  const open = [value].filter(isContainer)
+  const open = [value].filter(Predicate.isObjectOrArray)
   for (let one = open.pop(); one !== undefined; one = open.pop()) {
     if (Array.isArray(one)) {
-      for (const each of one) if (isContainer(each)) open.push(each)
+      for (const each of one) if (Predicate.isObjectOrArray(each)) open.push(each)
       continue
     }
     for (const key in one) {
       keys++
       const each: unknown = Reflect.get(one, key)
-      if (isContainer(each)) open.push(each)
+      if (Predicate.isObjectOrArray(each)) open.push(each)
     }
   }
   return keys
@@ -148,3 +147,7 @@ export const repeatsKey = (text: string): boolean => {
   const value: unknown = JSON.parse(text)
   return mayRepeat(text, value) && JSON.stringify(value) !== JSON.stringify(readSlowly(text, Number))
 }
+
+/** The own field of a map with that name: one that only the prototype has counts as absent. */
+export const ownField = (value: unknown, name: string): unknown =>
+  Predicate.isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined

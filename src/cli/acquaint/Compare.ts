@@ -373,7 +373,3 @@ export const matcherOf = (sources: ReadonlyArray<ResultsSource>): Matcher => {
 /** The JSON of an answer; undefined if it has none. */
 export const jsonOf = ({ body }: Pick<RecordedCall, "body">): unknown =>
   body._tag === "Json" ? body.json : undefined
-
-/** An own property of a JSON object. */
-export const fieldOf = (json: unknown, name: string): unknown =>
-  Predicate.isObject(json) && Object.hasOwn(json, name) ? json[name] : undefined

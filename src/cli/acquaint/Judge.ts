@@ -4,7 +4,7 @@
  */
 import { Predicate, Struct } from "effect"
 import { counted } from "../../base/Text.ts"
-import { compareCalls, fieldOf, jsonOf, shapeOf, type Finding, type RecordedCall } from "./Compare.ts"
+import { compareCalls, jsonOf, shapeOf, type Finding, type RecordedCall } from "./Compare.ts"
 import { countsIn, lastAnswer, meetsCounts, observeReading, proofOf, shareOf } from "./Observe.ts"
 import type { Observed } from "./Observe.ts"
 import { plain, span, wrap } from "../../report/TextTable.ts"
@@ -12,6 +12,7 @@ import { readingChoices } from "../../sandbox/state/Reading.ts"
 import { rowOf } from "../../service/Ends.ts"
 import { ResultsSource, builtInSources, countedTotal } from "../../service/FlowResults.ts"
 import type { Access, ExecutionId, RunId } from "../../service/Ids.ts"
+import { ownField } from "../../service/ReadJson.ts"
 import type { DrainProof } from "../../task/DrainProof.ts"
 
 // Results sources that fit what a run showed, for a job's `schemas` folder: built-in rows are changed if they
@@ -72,7 +73,7 @@ const proposeCounts = (source: ResultsSource, input: FitInput): Proposal => {
 const proposeFinal = (source: ResultsSource, call: RecordedCall): Proposal["decisions"] => {
   const json = jsonOf(call)
   const { final } = source
-  if (final === "always" || !Predicate.isObject(json) || fieldOf(json, final) !== undefined) return []
+  if (final === "always" || !Predicate.isObject(json) || ownField(json, final) !== undefined) return []
   const closed = "although the execution is closed, so a run treats it as partial"
   const why = `the answer has no \`${final}\`, ${closed}`
   return [{ line: "final: always", why }]

@@ -3,9 +3,10 @@
  * shows it. A key is reported only if the answer can mean nothing else.
  */
 import { Predicate } from "effect"
-import { fieldOf, idForm, jsonOf, type RecordedCall } from "./Compare.ts"
+import { idForm, jsonOf, type RecordedCall } from "./Compare.ts"
 import { countedTotal, mayBring, readProductsCount, subFamilyOf } from "../../service/FlowResults.ts"
 import type { ProductsCount, ResultsSource } from "../../service/FlowResults.ts"
+import { ownField } from "../../service/ReadJson.ts"
 import { sumOf } from "../../report/TextTable.ts"
 import { findingOf, proveDrain, type DrainProof, type SourceFinding } from "../../task/DrainProof.ts"
 
@@ -23,7 +24,7 @@ type Look = (call: RecordedCall, calls: Calls) => Seen
 const named = (call: RecordedCall, ...names: ReadonlyArray<string>): boolean =>
   names.includes(call.route.name)
 const textOf = (json: unknown, name: string): string | undefined => {
-  const value = fieldOf(json, name)
+  const value = ownField(json, name)
   return typeof value === "string" && value !== "" ? value : undefined
 }
 /** For an optional, nullable field: how a value that is certainly present is written. */
@@ -43,12 +44,12 @@ const isAcceptance = (call: RecordedCall): boolean =>
 /** The last state before a call shows whether there was anything to read. */
 const loggedInBefore = (call: RecordedCall, calls: Calls): boolean => {
   const closed = calls.findLast((one) => one.number < call.number && isClosed(one))
-  return closed !== undefined && fieldOf(jsonOf(closed), "authentication_status") === "AUTH_OK"
+  return closed !== undefined && ownField(jsonOf(closed), "authentication_status") === "AUTH_OK"
 }
 
 const countsOf = (call: RecordedCall): Seen => {
   if (!isClosed(call)) return undefined
-  const counts = fieldOf(jsonOf(call), "products_count")
+  const counts = ownField(jsonOf(call), "products_count")
   if (counts === undefined || counts === null) return shownAs(jsonOf(call), "products_count")
   if (Array.isArray(counts)) return "list"
   if (!Predicate.isObject(counts)) return undefined
@@ -69,9 +70,9 @@ const datesOf = (call: RecordedCall): Seen => {
 const formsOf = (call: RecordedCall): Seen => {
   if (!named(call, "showEngine") || call.http_status !== 200) return undefined
   const engine = jsonOf(call)
-  const features = fieldOf(engine, "features")
-  const ofFeatures = Array.isArray(features) ? features.map((one) => fieldOf(one, "configurations")) : []
-  const forms = [fieldOf(engine, "parameters"), fieldOf(engine, "configurations"), ...ofFeatures]
+  const features = ownField(engine, "features")
+  const ofFeatures = Array.isArray(features) ? features.map((one) => ownField(one, "configurations")) : []
+  const forms = [ownField(engine, "parameters"), ownField(engine, "configurations"), ...ofFeatures]
   const ways = forms
     .filter(Predicate.isObject)
     .flatMap((form) => ["$defs", "required", "x-meta"].map((name) => shownAs(form, name)))
@@ -80,14 +81,14 @@ const formsOf = (call: RecordedCall): Seen => {
 
 const errorListsOf = (call: RecordedCall): Seen => {
   if (!isClosed(call)) return undefined
-  const lists = ["parameters_errors", "configurations_errors"].map((name) => fieldOf(jsonOf(call), name))
+  const lists = ["parameters_errors", "configurations_errors"].map((name) => ownField(jsonOf(call), name))
   if (lists.some((list) => Array.isArray(list) && list.length === 0)) return "empty"
   return lists.every((list) => list === undefined) ? "absent" : undefined
 }
 
 const messagesOf = (call: RecordedCall): Seen => {
   if (!isState(call)) return undefined
-  const messages = fieldOf(jsonOf(call), "messages")
+  const messages = ownField(jsonOf(call), "messages")
   if (messages === undefined) return "absent_when_empty"
   return Array.isArray(messages) && messages.length === 0 ? "shown" : undefined
 }
@@ -118,8 +119,8 @@ const flowErrorOf: Look = (call, calls) => {
   if (call.body._tag === "Empty") return "empty"
   if (call.body._tag === "Text") return "html"
   const json = jsonOf(call)
-  if (fieldOf(json, "detail") !== undefined) return "detail"
-  const coded = [json, fieldOf(json, "error")].some((one) => fieldOf(one, "code") !== undefined)
+  if (ownField(json, "detail") !== undefined) return "detail"
+  const coded = [json, ownField(json, "error")].some((one) => ownField(one, "code") !== undefined)
   return coded ? "code" : undefined
 }
 
@@ -192,8 +193,8 @@ const looks: Readonly<Record<string, Look>> = {
   products_count: countsOf,
   dates: datesOf,
   rejected_state: (call) => {
-    if (!isState(call) || fieldOf(jsonOf(call), "status_code") !== "CONFIGURATION_ERROR") return undefined
-    const closed = fieldOf(jsonOf(call), "is_closed")
+    if (!isState(call) || ownField(jsonOf(call), "status_code") !== "CONFIGURATION_ERROR") return undefined
+    const closed = ownField(jsonOf(call), "is_closed")
     return closed === true ? "closed" : closed === false ? "open" : undefined
   },
   // A run's dates are within the limits, and it starts no engine that the catalogue does not list.
@@ -203,7 +204,7 @@ const looks: Readonly<Record<string, Look>> = {
   flow_api: flowApiOf,
   flow_data: (call) => {
     if (!named(call, "readFlowResults") || call.http_status !== 200) return undefined
-    const data = fieldOf(jsonOf(call), "data")
+    const data = ownField(jsonOf(call), "data")
     return Array.isArray(data) ? "list" : Predicate.isObject(data) ? "map" : undefined
   },
   flow_error_body: flowErrorOf,
@@ -259,7 +260,7 @@ export const lastAnswer = ({ path }: ResultsSource, calls: Calls): RecordedCall 
 export const countsIn = (calls: Calls): ProductsCount => {
   const closed = calls.findLast((call) => named(call, "readExecution") && call.http_status === 200)
   if (closed === undefined) return { _tag: "Unknown", why: "no closed state was read" }
-  return readProductsCount(fieldOf(jsonOf(closed), "products_count"))
+  return readProductsCount(ownField(jsonOf(closed), "products_count"))
 }
 
 const findingsOf = (source: ResultsSource, calls: Calls): ReadonlyArray<SourceFinding> => {

@@ -8,9 +8,10 @@ import { Headers, HttpClient, HttpClientRequest } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { given } from "../../base/Schemas.ts"
 import { ExecutionApi } from "../../service/Api.ts"
+import { ownField } from "../../service/ReadJson.ts"
 import { cleanBody } from "../../privacy/CleanBody.ts"
 import { KnownSecrets } from "../../privacy/KnownSecrets.ts"
-import { fieldOf, jsonOf, type Matcher, type RecordedBody, type RecordedCall } from "./Compare.ts"
+import { jsonOf, type Matcher, type RecordedBody, type RecordedCall } from "./Compare.ts"
 
 /** Calls beyond this number are made but not kept; a run that polls one execution makes a few hundred. */
 const callsMax = 5_000
@@ -36,7 +37,7 @@ const readBody = (bytes: Uint8Array): RecordedBody => {
 
 const externalIdOf = ({ body }: Request): string | undefined => {
   if (body._tag !== "Uint8Array") return undefined
-  const id = fieldOf(jsonOf({ body: readBody(body.body) }), "external_execution_id")
+  const id = ownField(jsonOf({ body: readBody(body.body) }), "external_execution_id")
   return typeof id === "string" ? id : undefined
 }
 
@@ -131,7 +132,7 @@ const send = (
 
 const idIn = (answer: Response) =>
   Effect.map(answer.arrayBuffer, (buffer) =>
-    fieldOf(jsonOf({ body: readBody(new Uint8Array(buffer)) }), "execution_id"),
+    ownField(jsonOf({ body: readBody(new Uint8Array(buffer)) }), "execution_id"),
   )
 
 /** The same start once more while the first is open. The run must not see any of it. */
