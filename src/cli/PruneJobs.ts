@@ -153,7 +153,7 @@ const namedWithin = Duration.minutes(10)
 
 /** Never fails. */
 export const nameDocumentsAfterNight = Effect.fnUntraced(function* (output: string, job: Job) {
-  if (job.namesDocuments !== true) return
+  if (job.documents !== "by_name") return
   const failed = (why: string) => warn("documents-unnamed", { why })
   yield* nameDocumentsIn(output).pipe(
     // What the machine or the folder refused is told in its own words.

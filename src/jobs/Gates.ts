@@ -5,9 +5,8 @@
 import { Effect, FileSystem, Result } from "effect"
 import { join } from "node:path"
 import { readTextFile, topOf, type Place } from "../base/DurableFile.ts"
-import { given } from "../base/Schemas.ts"
 import { suggestion } from "../base/Text.ts"
-import type { Freshness, FreshnessLimits, Gates, SqlFile } from "./Job.ts"
+import type { Freshness, SqlFile } from "./Job.ts"
 import type { Context, Findings } from "./Problem.ts"
 import { beside } from "./Scalars.ts"
 import type { Settings } from "./Settings.ts"
@@ -65,18 +64,6 @@ const readSqlFolder = Effect.fnUntraced(function* (
   return read.flat() satisfies ReadonlyArray<SqlFile> as ReadonlyArray<SqlFile>
 })
 
-type Written<Key extends keyof Settings> = Exclude<Settings[Key], undefined>
-
-const readGates = Effect.fnUntraced(function* (at: SqlFolderAt, written: Written<"gates">) {
-  const { rows, freshness, tests, ...asked } = written
-  return {
-    ...asked,
-    ...(rows?.min === undefined ? {} : { rows: { min: rows.min, nights: rows.nights } }),
-    ...given({ freshnessDays: freshness }),
-    tests: yield* readSqlFolder(at, tests),
-  } satisfies Gates as Gates
-})
-
 /** The parts of a job that come from folders of SQL; without `gates` nothing is asked. */
 export const readOwnSql = Effect.fnUntraced(function* (
   { document, findings }: Context,
@@ -85,19 +72,18 @@ export const readOwnSql = Effect.fnUntraced(function* (
 ) {
   const at = (...path: ReadonlyArray<string>) => ({ findings, folder, place: document.place(path) })
   return {
-    ...(gates === undefined ? {} : { gates: yield* readGates(at("gates", "tests"), gates) }),
+    ...(gates && { gates: { ...gates, tests: yield* readSqlFolder(at("gates", "tests"), gates.tests) } }),
     ...(models === undefined ? {} : { models: yield* readSqlFolder(at("models"), models) }),
   }
 })
 
-const limitsOf = ({ warn_after, error_after }: Omit<Written<"freshness">, "engines">): FreshnessLimits =>
-  given({ warnDays: warn_after, errorDays: error_after })
+type Limits = Omit<Freshness, "engines">
 
-const isNothing = ({ warnDays, errorDays }: FreshnessLimits): boolean =>
-  warnDays === undefined && errorDays === undefined
+const isNothing = ({ warn_after, error_after }: Limits): boolean =>
+  warn_after === undefined && error_after === undefined
 
-const isTurned = ({ warnDays, errorDays }: FreshnessLimits): boolean =>
-  warnDays !== undefined && errorDays !== undefined && warnDays > errorDays
+const isTurned = ({ warn_after, error_after }: Limits): boolean =>
+  warn_after !== undefined && error_after !== undefined && warn_after > error_after
 
 export const readFreshness = (
   { document, findings }: Context,
@@ -105,18 +91,18 @@ export const readFreshness = (
   used: ReadonlySet<string>,
 ): { readonly freshness?: Freshness } => {
   if (written === undefined) return {}
-  const [ofJob, ofEngines] = [limitsOf(written), Object.entries(written.engines ?? {})]
+  const { engines: ofEngines = {}, ...ofJob } = written
   const place = document.place(["freshness"], "key")
-  if (isNothing(ofJob) && ofEngines.length === 0)
+  if (isNothing(ofJob) && Object.keys(ofEngines).length === 0)
     findings.error(
       place,
       "`freshness` needs `warn_after`, `error_after` or both, for the job or for an engine",
     )
   const turned = "`warn_after` must not be longer than `error_after`"
   if (isTurned(ofJob)) findings.error(place, turned)
-  const engines = new Map<string, FreshnessLimits>()
-  for (const [engine, shape] of ofEngines) {
-    const [own, at] = [limitsOf(shape), document.place(["freshness", "engines", engine], "key")]
+  const engines = new Map<string, Limits>()
+  for (const [engine, own] of Object.entries(ofEngines)) {
+    const at = document.place(["freshness", "engines", engine], "key")
     const all = { ...ofJob, ...own }
     engines.set(engine, all)
     if (!used.has(engine))

@@ -2,13 +2,12 @@
  * A job as the other rooms see it: every default filled in, every customer bound to its engines, every
  * secret still a reference or already redacted. `LoadJob.ts` turns a file into one.
  */
-import type { Duration } from "effect"
 import type { Place, Problem } from "../base/DurableFile.ts"
 import { suggestion } from "../base/Text.ts"
 import type { ResultsSource } from "../service/FlowResults.ts"
 import type { Access, CustomerId, SessionId } from "../service/Ids.ts"
 import type { Feature } from "../service/Vocabulary.ts"
-import type { ParameterSource, parquetFolders, SecretReference } from "./Scalars.ts"
+import type { ParameterSource, SecretReference } from "./Scalars.ts"
 import type { Settings, notifyEvents } from "./Settings.ts"
 
 /** A feature code outside section 2.1 is accepted, as a string; `configurations` is sent as it is. */
@@ -104,27 +103,16 @@ export interface SqlFile {
   readonly sql: string
 }
 
-/** What a new version of the tables must pass to become current. Shares are from 0 to 1. */
-export interface Gates {
-  readonly keys: boolean | "business"
-  readonly rows?: { readonly min: number; readonly nights: number }
-  readonly rejected?: number
-  readonly coverage?: number
-  readonly freshnessDays?: number
+/** What a new version of the tables must pass to become current. Shares are from 0 to 1, ages are days. */
+export interface Gates extends Omit<NonNullable<Settings["gates"]>, "tests"> {
   readonly tests: ReadonlyArray<SqlFile>
 }
 
-/** How many days old data may get. */
-export interface FreshnessLimits {
-  readonly warnDays?: number
-  readonly errorDays?: number
-}
-
-/** How old the data of a customer, engine and feature may get; one limit at least. */
-export interface Freshness extends FreshnessLimits {
-  /** Engines with limits of their own, those of the job included where they have none. */
-  readonly engines?: Readonly<Record<string, FreshnessLimits>>
-}
+/**
+ * How old the data of a customer, engine and feature may get, in days; one limit at least. Engines have the
+ * job's limits where they have none of their own.
+ */
+export type Freshness = NonNullable<Settings["freshness"]>
 
 /** Settings that a job has in another form, or by another name; all others are in it as they are written. */
 export const notAsWritten = [
@@ -135,11 +123,9 @@ export const notAsWritten = [
   "engines",
   "customers",
   "sessions",
-  "min_customers",
   "output",
   "notify",
   "telemetry",
-  "publish",
   "schemas",
   "gates",
   "freshness",
@@ -153,7 +139,7 @@ type AsWritten = {
   readonly [Key in keyof Further]: Further[Key] | (undefined extends Further[Key] ? undefined : never)
 }
 
-export interface Job extends AsWritten {
+export interface Job extends AsWritten, Omit<Settings["output"], "delta"> {
   readonly name: string
   /** The file's path as given, for messages and for `rerun`. */
   readonly path: string
@@ -163,17 +149,10 @@ export interface Job extends AsWritten {
   readonly after?: ReadonlyArray<{ readonly job: string; readonly place: Place }>
   /** Jobs whose place it takes; absent if the file names none. */
   readonly replaces?: ReadonlyArray<string>
-  /** A new run needs this share of the customers of the run before it, from 0 to 1. */
-  readonly customersShareMin?: number
-  readonly share: "none" | "group"
-  readonly parquet: ReadonlyArray<(typeof parquetFolders)[number]>
-  readonly namesDocuments?: true
   /** The folder with the job's own record schemas, in `records/`, and results sources. */
   readonly schemas?: string
   readonly gates?: Gates
   readonly freshness?: Freshness
-  /** How often finished tasks are published while the run continues; absent: only at its end. */
-  readonly publishEvery?: Duration.Duration
   readonly models?: ReadonlyArray<SqlFile>
   readonly notify: ReadonlyArray<Receiver>
   /** Where the job says what, by the name of a receiver, `telemetry.otlp` or `telemetry.headers`. */

@@ -248,18 +248,13 @@ const checkSettings = ({ document, findings }: Context, { polling, retry, output
 }
 
 const readRenamed = ({ document }: Context, parts: Parts, folder: string) => {
-  const { after, min_customers, output, publish, replaces, schemas } = parts
-  const ofLastNight = typeof min_customers === "object" ? min_customers.of_last_night : undefined
+  const { after, output, replaces, schemas } = parts
   const jobs = after.map(({ index, value }) => ({ job: value, place: document.place(["after", index]) }))
   return {
-    share: output.share,
-    parquet: output.parquet,
+    ...Struct.omit(output, ["delta"]),
     ...given({
-      namesDocuments: output.documents === "by_name" ? (true as const) : undefined,
       after: jobs.length === 0 ? undefined : jobs,
       replaces: replaces?.map(({ value }) => value),
-      publishEvery: publish?.every,
-      customersShareMin: ofLastNight,
       schemas: schemas && beside(folder, schemas),
     }),
   }

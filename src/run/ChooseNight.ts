@@ -68,7 +68,8 @@ const numberOfCustomers = (ids: Iterable<string | undefined>): number =>
 
 /** Compared with the newest run that planned something; reruns and parts are not compared. */
 const checkShare = Effect.fnUntraced(function* (job: Job, runs: ReadonlyArray<RunHeader>) {
-  const share = job.customersShareMin
+  const { min_customers } = job
+  const share = typeof min_customers === "object" ? min_customers.of_last_night : undefined
   if (share === undefined) return
   const ledger = yield* Ledger
   for (const { fact } of runs.toReversed()) {

@@ -413,7 +413,7 @@ const executeStage = Effect.fnUntraced(function* (
     mode,
     elsewhere: mode === "night" ? yield* leftOpenBeside(run_id) : [],
   })
-  const every = mode === "night" && mayHaveInterims(run) ? job.publishEvery : undefined
+  const every = mode === "night" && mayHaveInterims(run) ? job.publish?.every : undefined
   if (every === undefined) return yield* executing
   // On its own: whatever becomes of it, the run goes on.
   const meanwhile = yield* Effect.forkChild(publishMeanwhile(run, every))

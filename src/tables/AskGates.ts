@@ -8,7 +8,7 @@ import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { counted, listed } from "../base/Text.ts"
 import { withinMachineTime } from "../base/Time.ts"
-import type { Freshness, FreshnessLimits, Gates } from "../jobs/Job.ts"
+import type { Freshness, Gates } from "../jobs/Job.ts"
 import type { FailedGate, RunStarted, StaleData } from "../ledger/RunFacts.ts"
 import { newestAnswer, type RunState } from "../ledger/RunState.ts"
 import type { RunId } from "../service/Ids.ts"
@@ -91,7 +91,7 @@ const askKeys = Effect.fnUntraced(function* ({ connection, families, runs }: Ask
   return found.length === 0 ? undefined : `repeated: ${listed(found, namedMax)}`
 })
 
-const askRows = Effect.fnUntraced(function* (asking: Asking, { min, nights }: NonNullable<Gates["rows"]>) {
+const askRows = Effect.fnUntraced(function* (asking: Asking, min: number, nights: number) {
   const job = literal(asking.run.job)
   const date = `DATE ${literal(asking.run.run_date)}`
   const found: Array<string> = []
@@ -163,13 +163,13 @@ const askTest = Effect.fnUntraced(function* ({ connection }: Asking, sql: string
 type AskedGate = Omit<FailedGate, "found"> & { readonly ask: Gate }
 
 const gatesOf = (asking: Asking, gates: Gates): ReadonlyArray<AskedGate> => {
-  const { keys, rows, rejected, coverage, freshnessDays: days, tests } = gates
+  const { keys, rows, rejected, coverage, freshness: days, tests } = gates
   const all: Array<AskedGate> = []
   const add = (gate: string, ask: Gate, expected: string) => all.push({ gate, expected, ask })
   if (keys !== false) add("keys", askKeys(asking, keys), "no key twice")
-  if (rows !== undefined) {
+  if (rows?.min !== undefined) {
     const before = `the median of ${counted(rows.nights, "night")} before`
-    add("rows", askRows(asking, rows), `${percentOf(rows.min)} of ${before}`)
+    add("rows", askRows(asking, rows.min, rows.nights), `${percentOf(rows.min)} of ${before}`)
   }
   if (rejected !== undefined)
     add("rejected", askRejected(asking, rejected), `at most ${percentOf(rejected)} of the records rejected`)
@@ -240,8 +240,8 @@ const Ages = Schema.Array(
   }),
 )
 
-const daysIn = ({ warnDays, errorDays }: FreshnessLimits): ReadonlyArray<number> =>
-  [warnDays, errorDays].filter((days) => days !== undefined)
+const daysIn = ({ warn_after, error_after }: Omit<Freshness, "engines">): ReadonlyArray<number> =>
+  [warn_after, error_after].filter((days) => days !== undefined)
 
 /** What is older than the shortest of all limits; as far back as the longest of them asks for. */
 const agesSql = ({ job, run_date }: AskedRun, limits: ReadonlyArray<number>): string => {
@@ -316,12 +316,12 @@ export const staleIn = Effect.fn("Publishing.askFreshness")(
     const failed: Array<Beyond> = []
     const warned: Array<Beyond> = []
     for (const { customer_id, engine_reference, feature, age } of found) {
-      const { warnDays, errorDays } =
+      const { warn_after, error_after } =
         (Object.hasOwn(engines, engine_reference) ? engines[engine_reference] : undefined) ?? ofJob
       const whose = [...(customer_id === null ? [] : [reveal(customer_id)]), engine_reference, feature ?? []]
       const text = whose.flat().join(" ")
-      if (errorDays !== undefined && age > errorDays) failed.push({ days: errorDays, text })
-      else if (warnDays !== undefined && age > warnDays) warned.push({ days: warnDays, text })
+      if (error_after !== undefined && age > error_after) failed.push({ days: error_after, text })
+      else if (warn_after !== undefined && age > warn_after) warned.push({ days: warn_after, text })
     }
     const stale: StaleData = {
       ...(warned.length === 0 ? {} : { warned: beyond(warned) }),

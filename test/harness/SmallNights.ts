@@ -72,6 +72,7 @@ export const jobOf = (assignments: ReadonlyArray<Assignment>): Job => ({
   after_export: "delete",
   share: "none",
   parquet: [],
+  documents: "by_hash",
   exit_on: "any",
   notify: [],
   assignments,

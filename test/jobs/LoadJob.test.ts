@@ -308,7 +308,7 @@ describe("a setting as it is written", () => {
     "{ error_after: 2 days, engines: { bank:websit: { warn_after: 1 day }, bank:website: {} } }"
   it.effect.each([
     // Setting, what the file has, its value or what is wrong.
-    ["publish", "{ every: 10 minutes }", Duration.minutes(10)],
+    ["publish", "{ every: 10 minutes }", { every: Duration.minutes(10) }],
     ["publish", "{}", ["5:1: `every` is missing"]],
     ["publish", "{ every: 100 millis }", [`5:19: ${often}`]],
     ["publish", "{ every: often }", [`5:19: ${often}`]],
@@ -319,19 +319,19 @@ describe("a setting as it is written", () => {
       ["5:1: `every` is missing", "5:12: unknown key `evry`; did you mean `every`?"],
     ],
     ["publish", "10 minutes", ["5:10: expected a mapping"]],
-    ["freshness", "{ warn_after: 3 days, error_after: 7.5 days }", { warnDays: 3, errorDays: 7 }],
-    ["freshness", "{ error_after: 2 days }", { errorDays: 2 }],
+    ["freshness", "{ warn_after: 3 days, error_after: 7.5 days }", { warn_after: 3, error_after: 7 }],
+    ["freshness", "{ error_after: 2 days }", { error_after: 2 }],
     ["freshness", "{}", [none]],
     ["freshness", "{ warn_after: 3 days, error_after: 2 days }", [`5:1: ${turned}`]],
     [
       "freshness",
       "{ warn_after: 3 days, error_after: 5 days, engines: { bank:website: { error_after: 9 days } } }",
-      { warnDays: 3, errorDays: 5, engines: { "bank:website": { warnDays: 3, errorDays: 9 } } },
+      { warn_after: 3, error_after: 5, engines: { "bank:website": { warn_after: 3, error_after: 9 } } },
     ],
     [
       "freshness",
       "{ engines: { bank:website: { warn_after: 1 day } } }",
-      { engines: { "bank:website": { warnDays: 1 } } },
+      { engines: { "bank:website": { warn_after: 1 } } },
     ],
     [
       "freshness",
@@ -356,9 +356,8 @@ describe("a setting as it is written", () => {
   ] as const)("%s: %s", ([setting, text, expected]) =>
     Effect.map(load(`${smallJob}${customers}${setting}: ${text}\n`), ({ job, errors }) =>
       expect(
-        (job as Readonly<Record<string, unknown>> | undefined)?.[
-          setting === "publish" ? "publishEvery" : setting
-        ] ?? errors.map((error) => error.replace("job.yaml:", "").replace(/ or `accounts_cert.*/, "")),
+        (job as Readonly<Record<string, unknown>> | undefined)?.[setting] ??
+          errors.map((error) => error.replace("job.yaml:", "").replace(/ or `accounts_cert.*/, "")),
       ).toEqual(expected),
     ),
   )
@@ -380,7 +379,7 @@ describe("the SQL that a job brings", () => {
           rows: { min: 0.5, nights: 7 },
           rejected: 0,
           coverage: 0.8,
-          freshnessDays: 3,
+          freshness: 3,
           tests: [
             { name: "a", sql: "SELECT 1" },
             { name: "b", sql: "SELECT 2" },
@@ -543,7 +542,7 @@ customers: [{ id: c-1, engines: [] }, { id: c-2 }, { id: c-3 }, { from: c.csv }]
       yield* errorsOf(`min_customers: { number: 3, of_last_night: 90% }\n${named("c-1", "c-2")}`),
     ).toEqual([`job.yaml:4:16: ${few}`])
     const shared = `min_customers: { of_last_night: 90% }\n${named("c-1")}`
-    expect(yield* load(smallJob + shared)).toMatchObject({ job: { customersShareMin: 0.9 } })
+    expect(yield* load(smallJob + shared)).toMatchObject({ job: { min_customers: { of_last_night: 0.9 } } })
     expect(yield* errorsOf(`min_customers: 0\n${named("c-1")}`)).toHaveLength(1)
     expect(yield* errorsOf(`min_customers: { of_last_night: 101% }\n${named("c-1")}`)).toHaveLength(1)
   })

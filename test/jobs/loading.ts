@@ -95,6 +95,7 @@ export const defaultsOfAJob = {
   },
   after_export: "delete",
   share: "none",
+  documents: "by_hash",
   parquet: ["current", "history"],
   on_deadline: "carry",
   exit_on: "any",

@@ -220,7 +220,7 @@ describe("a job that names far fewer customers than the night before", () => {
   )
   const few = (count: number, more: Partial<Job> = {}): Job => ({
     ...jobFor(...Object.keys(ten).slice(0, count)),
-    customersShareMin: 0.5,
+    min_customers: { of_last_night: 0.5 },
     ...more,
   })
   const before: Runs = [[1, on("2026-11-20", { tasks: ten, exit_code: 0 })]]

@@ -26,7 +26,7 @@ const jobFor = (minutes: ReadonlyArray<number>, more: Partial<Job> = {}): Job =>
     }),
   ),
   name: "long",
-  publishEvery: Duration.minutes(10),
+  publish: { every: Duration.minutes(10) },
   ...more,
 })
 
@@ -80,13 +80,13 @@ describe("a night that publishes while it goes on", () => {
   })
 
   it("publishes nothing before its end if the job does not ask for it, or if all is over at once", () => {
-    const { publishEvery: _, ...without } = jobFor([5, 35])
+    const { publish: _, ...without } = jobFor([5, 35])
     expect(nightOf({ ...without }).told).toEqual([])
     expect(nightOf(jobFor([15, 16])).told).toEqual([])
   })
 
   it("starts, deletes and ends as a night without [interim receipts]", () => {
-    const { publishEvery: _, ...without } = jobFor([5, 6, 35, 75])
+    const { publish: _, ...without } = jobFor([5, 6, 35, 75])
     const acts = ({ facts, deleted, starts, exit_code }: ReturnType<typeof nightOf>) => ({
       deleted,
       starts,

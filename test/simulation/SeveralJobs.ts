@@ -40,7 +40,7 @@ const usernameOf = ({ login, source }: Assignment): unknown => {
 }
 
 /** No deadline, and no login twice: which of two executions with one login comes first is a matter of slots. */
-const even = ({ publishEvery: _every, ...job }: Job): Job => ({
+const even = ({ publish: _every, ...job }: Job): Job => ({
   ...job,
   deadline: undefined,
   night: undefined,

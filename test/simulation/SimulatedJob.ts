@@ -134,7 +134,7 @@ export const makeJob = (random: () => number, customers: number, tokens: boolean
     },
     // By number, because a drawn one would change every seed.
     night: customers % 3 === 0 ? { starts: "21:00", until: "07:00" } : undefined,
-    ...(customers % 4 === 1 ? { publishEvery: Duration.minutes(10) } : {}),
+    ...(customers % 4 === 1 ? { publish: { every: Duration.minutes(10) } } : {}),
     deadline: random() < 0.2 ? pick(random, ["03:00", "07:00"]) : undefined,
     timezone: "Europe/Madrid",
     after_export: random() < 0.9 ? "delete" : "keep",

@@ -216,7 +216,7 @@ describe("tables with pseudonyms", () => {
           // What is told of the tables stays with the operator, and names the customer.
           copyFileSync(join(root, "nightjar.duckdb"), layoutOf(root).build)
           const asOf = { job: "nightly", run_date: "2026-12-20" }
-          const { failed } = yield* staleIn(store, asOf, { errorDays: 2 }, reveal)
+          const { failed } = yield* staleIn(store, asOf, { error_after: 2 }, reveal)
           assert.deepStrictEqual(
             failed?.examples.toSorted(),
             [ana, bea].map((customer) => `${customer} ${engine} customer_information_read`),

@@ -97,7 +97,7 @@ describe("limits of freshness", () => {
     Effect.gen(function* () {
       const root = yield* folder
       const store = yield* storeOf(root)
-      const stale = yield* staleIn(store, { job: "nightly", run_date: date(20) }, { errorDays: 3 })
+      const stale = yield* staleIn(store, { job: "nightly", run_date: date(20) }, { error_after: 3 })
       assert.deepStrictEqual(Object.keys(stale), ["unknown"])
       assert.match(stale.unknown ?? "", /database does not exist/)
     }).pipe(Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
@@ -129,12 +129,12 @@ describe("limits of freshness", () => {
         }),
       )
       const run = { job: "nightly", run_date: "2026-11-21" }
-      const engines = { tax: { warnDays: 2, errorDays: 4 }, slow: { warnDays: 30, errorDays: 60 } }
-      assert.deepStrictEqual(yield* staleIn(store, run, { warnDays: 2, errorDays: 60, engines }), {
+      const engines = { tax: { warn_after: 2, error_after: 4 }, slow: { warn_after: 30, error_after: 60 } }
+      assert.deepStrictEqual(yield* staleIn(store, run, { warn_after: 2, error_after: 60, engines }), {
         warned: { days: 2, count: 1, examples: ["c-1 bank f"] },
         failed: { days: 4, count: 2, examples: ["c-1 old f", "c-1 tax f"] },
       })
-      assert.deepStrictEqual(yield* staleIn(store, run, { engines: { tax: { warnDays: 4 } } }), {
+      assert.deepStrictEqual(yield* staleIn(store, run, { engines: { tax: { warn_after: 4 } } }), {
         warned: { days: 4, count: 1, examples: ["c-1 tax f"] },
       })
     }).pipe(Effect.scoped, Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
@@ -152,7 +152,7 @@ describe("limits of freshness", () => {
             yield* mixed(24, { fresh: false, never: false, new: false, old: false, well: true })
             return yield* Effect.forEach([20, 21, 24], state)
           }),
-          layers(root, { freshness: { warnDays: 1, errorDays: 3 } }),
+          layers(root, { freshness: { warn_after: 1, error_after: 3 } }),
         )
         const whose = (name: string) => `${name} es-tax-agency:website customer_information_read`
         assert.deepStrictEqual(
@@ -261,14 +261,14 @@ describe("a gate", () => {
           const found = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(run))
           return found?.held?.fact.gates.map(({ gate, found: what }) => `${gate}: ${what}`) ?? []
         })
-        const rows: Gates = { ...nothing, rows: { min: 0.9, nights: 1 }, coverage: 1.01, freshnessDays: 0 }
+        const rows: Gates = { ...nothing, rows: { min: 0.9, nights: 1 }, coverage: 1.01, freshness: 0 }
         yield* Effect.provide(night(20, 12), asking(root, undefined))
         for (const [day, accounts] of [
           [20, 10],
           [21, 1],
         ] as const)
           assert.deepStrictEqual(yield* Effect.provide(night(day, accounts, true), asking(root, rows)), [])
-        const { coverage: _, freshnessDays: __, ...compared } = rows
+        const { coverage: _, freshness: __, ...compared } = rows
         assert.deepStrictEqual(yield* Effect.provide(night(22, 7), asking(root, compared)), [
           "rows: other_records has 7 of 12",
         ])

@@ -343,7 +343,7 @@ describe("a gate that is asked of a finished version", () => {
         "",
         "rejected: 1 of 8 records (12.5%); expected: at most 12% of the records rejected",
       ])
-      const first = { keys: true, rows: { min: 1, nights: 7 }, coverage: 1, freshnessDays: 1 }
+      const first = { keys: true, rows: { min: 1, nights: 7 }, coverage: 1, freshness: 1 }
       expect(yield* findings([nightOf(21)], [{ rejected: 0 }, first])).toEqual(["", ""])
     }),
   )
@@ -387,7 +387,7 @@ describe("a gate that is asked of a finished version", () => {
       const tasks = [task("r.17", "c-1"), task("r.18", "c-1"), task("r.21", "c-1"), task("r.17.w", "c-9")]
       const found = yield* findings(
         [...nights, ...tasks],
-        [4, 3, 2].map((freshnessDays) => ({ freshnessDays })),
+        [4, 3, 2].map((freshness) => ({ freshness })),
       )
       expect(found).toEqual([
         "",
