@@ -69,23 +69,27 @@ const decidedAfter = (runs: ReadonlyArray<RunState>): Standings =>
 /** A job that is rerun more often than this between two nights is compared with its last few reruns only. */
 const runsMax = 8
 
-/** Parts of the job are left out, but for the run's own: they are not its nights. */
-export const isCompared = ({ part }: RunHeader["fact"], own: string | undefined): boolean =>
-  part === undefined || part === own
+/**
+ * The runs of its job before a run, oldest first, whatever became of them. Parts of the job are left out, but
+ * for the run's own: they are not its nights.
+ */
+export const comparedBefore = (headers: ReadonlyArray<RunHeader>, run_id: string) => {
+  const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
+  const { job, part } = headers[at]?.fact ?? {}
+  const isOf = ({ fact }: RunHeader) => fact.job === job && (fact.part === undefined || fact.part === part)
+  return headers.slice(0, Math.max(0, at)).filter(isOf)
+}
 
 /**
  * The runs that a run is compared with, oldest first: back to the last one that was meant to be complete and
  * has ended. A night that the service kept from beginning says nothing about anybody.
  */
 export const runsBefore = (headers: ReadonlyArray<RunHeader>, run_id: string): ReadonlyArray<RunHeader> => {
-  const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
-  const { job, part } = headers[at]?.fact ?? {}
   const found: Array<RunHeader> = []
-  for (const header of headers.slice(0, Math.max(0, at)).toReversed()) {
-    if (header.fact.job !== job || header.ended?.exit_code === exitCodes.refused) continue
-    if (!isCompared(header.fact, part)) continue
-    found.push(header)
+  for (const header of comparedBefore(headers, run_id).toReversed()) {
     const { fact, ended } = header
+    if (ended?.exit_code === exitCodes.refused) continue
+    found.push(header)
     const isComplete = isOfWholeJob(fact) && ended !== undefined
     if (isComplete || found.length === runsMax) break
   }

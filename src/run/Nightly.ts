@@ -9,7 +9,7 @@ import { given } from "../base/Schemas.ts"
 import { askedWait, retryCall } from "../client/Pacing.ts"
 import { Service, type CallFailure } from "../client/Service.ts"
 import { serviceNameOf, type Job } from "../jobs/Job.ts"
-import { foldRun, type RunHeader } from "../ledger/FoldRun.ts"
+import { foldRun } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
 import { keptOf, type RunState } from "../ledger/RunState.ts"
@@ -17,10 +17,10 @@ import { isOfWholeJob, nightAround, nightExitCode, statesOf } from "../ledger/Wh
 import { exitCodes } from "../messages/ExitCodes.ts"
 import {
   compareRun,
+  comparedBefore,
   countChanges,
   doubtfulSubjects,
   hasRecovered,
-  isCompared,
   newsOf,
   runsBefore,
   standingsAfter,
@@ -53,13 +53,6 @@ import { endingFacts } from "../tokens/TokenLogin.ts"
 
 // The runs that a run is compared with, read from the ledger: how everybody stood before it began. The end of
 // a run and its report both need them.
-
-/** The runs of its job before a run, oldest first, whatever became of them. */
-const comparedBefore = (headers: ReadonlyArray<RunHeader>, run_id: RunId): ReadonlyArray<RunHeader> => {
-  const at = headers.findIndex(({ fact }) => fact.run_id === run_id)
-  const { job, part } = headers[at]?.fact ?? {}
-  return headers.slice(0, Math.max(0, at)).filter(({ fact }) => fact.job === job && isCompared(fact, part))
-}
 
 /** Those that it is compared with, oldest first, and the newest one before it. */
 export const earlierRuns = Effect.fn("EarlierRuns.load")(function* (run_id: RunId) {
