@@ -6,7 +6,7 @@
  */
 import { chmodSync, closeSync, existsSync, openSync, readFileSync } from "node:fs"
 import { hostname } from "node:os"
-import { DatabaseSync } from "node:sqlite"
+import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite"
 import { Clock, Duration, Effect, Option, Schema } from "effect"
 import { codeOf, durableFiles, quietly } from "./DurableFile.ts"
 import { listed } from "./Text.ts"
@@ -151,19 +151,13 @@ export const awaitLock = Effect.fnUntraced(function* <R>(
 /** Waits out whoever only looks whether the lock is held. */
 const lookMaxMs = 50
 
-const takeLock = (path: string): DatabaseSync => {
-  const database = new DatabaseSync(path, { timeout: lookMaxMs })
-  try {
+const takeLock = (path: string): DatabaseSync =>
+  openDatabase(path, { timeout: lookMaxMs }, (database) => {
     // Rollback journal: in WAL mode an exclusive transaction would not keep a second one out immediately.
     database.exec("PRAGMA journal_mode = DELETE; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
     chmodSync(path, 0o600)
     held.add(database)
-    return database
-  } catch (cause) {
-    database.close()
-    throw cause
-  }
-}
+  })
 
 /** Whether a process holds the lock now. Changes nothing and creates nothing. */
 export const isFolderLocked = (path: string): boolean => {
@@ -178,6 +172,22 @@ export const isFolderLocked = (path: string): boolean => {
   }
 }
 
+/** A SQLite file, prepared for its use; closed again if that cannot be done. */
+export const openDatabase = (
+  path: string,
+  options: DatabaseSyncOptions,
+  prepare: (database: DatabaseSync) => void,
+): DatabaseSync => {
+  const database = new DatabaseSync(path, options)
+  try {
+    prepare(database)
+    return database
+  } catch (cause) {
+    database.close()
+    throw cause
+  }
+}
+
 // Copies a SQLite file while another process writes to it: one read transaction, so the copy is what the file
 // contained at one moment, without the pages of deleted rows and without a log beside it.
 
@@ -188,10 +198,6 @@ const waitMs = 10_000
 export const copyDatabase = (from: string, to: string, mode: number): void => {
   // SQLite accepts an empty file, and would give a new one a mode of its own.
   closeSync(openSync(to, "wx", mode))
-  const database = new DatabaseSync(from, { readOnly: true, timeout: waitMs })
-  try {
-    database.prepare("VACUUM INTO ?").run(to)
-  } finally {
-    database.close()
-  }
+  using database = new DatabaseSync(from, { readOnly: true, timeout: waitMs })
+  database.prepare("VACUUM INTO ?").run(to)
 }

@@ -18,7 +18,7 @@ import { eachOf, groupCommit, rowOf, type Decision } from "./FactRows.ts"
 import type { CustomerForgotten, Fact, Pruned, Recorded } from "./Fact.ts"
 import { foldHeaders, foldPruned, foldRun, type RunHeader } from "./FoldRun.ts"
 import { forgetCustomer, type Forgotten, type LedgerPlace } from "./ForgetCustomer.ts"
-import { copyIfOlder, openLedger, type LedgerCopy } from "./LedgerSchema.ts"
+import { copyIfOlder, openLedger, type LedgerCopy, type LedgerFile } from "./LedgerSchema.ts"
 import { attempt, type LedgerFailed, type NewFact, type StoredFact } from "./LedgerKeys.ts"
 import { accessLedger, type CachedForm } from "./LedgerTables.ts"
 import type { RunStarted } from "./RunFacts.ts"
@@ -104,12 +104,10 @@ export class Ledger extends Context.Service<
     readonly problems: Answer<ReadonlyArray<string>>
   }
 >()("nightjar/ledger/Ledger") {
-  /** ":memory:" means what SQLite means by it. `tell` is told of the copy that is made of an older file. */
-  static readonly layer = (options: {
-    readonly path: string
-    readonly readOnly?: boolean
-    readonly tell?: (copy: LedgerCopy) => Effect.Effect<void>
-  }) =>
+  /** `tell` is told of the copy that is made of an older file. */
+  static readonly layer = (
+    options: LedgerFile & { readonly tell?: (copy: LedgerCopy) => Effect.Effect<void> },
+  ) =>
     Layer.effect(
       Ledger,
       Effect.gen(function* () {

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Clock, Effect } from "effect"
 import { durableFiles, type DurableFiles } from "../base/DurableFile.ts"
-import { copyDatabase } from "../base/FolderLock.ts"
+import { copyDatabase, openDatabase } from "../base/FolderLock.ts"
 import { sha256 } from "../base/Hashes.ts"
 import { makeAccounts } from "./AccountTables.ts"
 import {
@@ -187,12 +187,8 @@ export const copyIfOlder = Effect.fnUntraced(function* (path: string) {
 })
 
 const formatAt = (path: string): number | undefined => {
-  const database = new DatabaseSync(path, { readOnly: true, timeout: 10_000 })
-  try {
-    return olderFormat(database)
-  } finally {
-    database.close()
-  }
+  using database = new DatabaseSync(path, { readOnly: true, timeout: 10_000 })
+  return olderFormat(database)
 }
 
 /** They hold what the ledger said, also about a customer who is removed. */
@@ -204,22 +200,22 @@ export const removeCopies = (files: DurableFiles, folder: string): void => {
 
 // Who opens the file for writing makes the tables that are missing, and brings older ones to this format.
 
-/** `path` may be ":memory:"; a read-only ledger must already exist. */
-export const openLedger = (options: { readonly path: string; readonly readOnly?: boolean }): DatabaseSync => {
-  const database = new DatabaseSync(options.path, { readOnly: options.readOnly ?? false, timeout: 10_000 })
-  try {
+export interface LedgerFile {
+  /** ":memory:" means what SQLite means by it. */
+  readonly path: string
+  /** It must already exist. */
+  readonly readOnly?: boolean
+}
+
+export const openLedger = ({ path, readOnly = false }: LedgerFile): DatabaseSync =>
+  openDatabase(path, { readOnly, timeout: 10_000 }, (database) => {
     refuseNewer(database)
-    if (options.readOnly === true) {
+    if (readOnly) {
       if (hasTable(database, "facts")) makeBeside(database)
-      return database
+      return
     }
-    if (options.path !== ":memory:") chmodSync(options.path, 0o600)
+    if (path !== ":memory:") chmodSync(path, 0o600)
     // Before the first page is written; an older file is left as it is.
     database.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")
     makeTables(database)
-    return database
-  } catch (cause) {
-    database.close()
-    throw cause
-  }
-}
+  })

@@ -5,6 +5,7 @@
 import { chmodSync, existsSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Option, Schema } from "effect"
+import { openDatabase } from "../base/FolderLock.ts"
 import { wordsOf } from "../base/Text.ts"
 import { LedgerFailed } from "../ledger/Ledger.ts"
 import { Damage, isDamage, within } from "../ledger/LedgerKeys.ts"
@@ -54,12 +55,8 @@ const checkPages = (database: DatabaseSync): void => {
 export const damageIn = (path: string): string | undefined => {
   if (!existsSync(path)) return undefined
   try {
-    const database = new DatabaseSync(path, { readOnly: true, timeout: 10_000 })
-    try {
-      checkPages(database)
-    } finally {
-      database.close()
-    }
+    using database = new DatabaseSync(path, { readOnly: true, timeout: 10_000 })
+    checkPages(database)
   } catch (cause) {
     // What a crash left half-written is no damage: whoever opens the store to write puts it back.
     return isDamage(cause) ? cause.message : undefined
@@ -68,21 +65,15 @@ export const damageIn = (path: string): string | undefined => {
 }
 
 /** Opens the store and creates it if there is none; ":memory:" means what SQLite means by it. */
-export const openTokenDatabase = (path: string): DatabaseSync => {
-  const database = new DatabaseSync(path, { timeout: 10_000 })
-  try {
+export const openTokenDatabase = (path: string): DatabaseSync =>
+  openDatabase(path, { timeout: 10_000 }, (database) => {
     if (path !== ":memory:") chmodSync(path, 0o600)
     // A rollback journal leaves no second file behind that could contain dropped secrets.
     database.exec("PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA secure_delete = ON")
     checkPages(database)
     database.exec(tables)
     within(database, () => addLogin(database))
-    return database
-  } catch (cause) {
-    database.close()
-    throw cause
-  }
-}
+  })
 
 /** A damaged store is refused: neither waiting nor free space helps. */
 export const storeFailure = (verb: string, cause: unknown, path: string): TokenStoreRefused | LedgerFailed =>
@@ -149,12 +140,8 @@ const inStore = <A>(path: string, work: (database: DatabaseSync) => A, without: 
   Effect.try({
     try: () => {
       if (!existsSync(path)) return without
-      const database = openTokenDatabase(path)
-      try {
-        return work(database)
-      } finally {
-        database.close()
-      }
+      using database = openTokenDatabase(path)
+      return work(database)
     },
     catch: (cause) => storeFailure("read or written", cause, path),
   })
