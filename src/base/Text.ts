@@ -1,6 +1,6 @@
 /**
- * Small texts that every room needs: numbers of bytes, counts, durations, one line of many, words for HTML
- * and for a shell, and the nearest known name to one that was mistyped.
+ * Small texts that every room needs: numbers of bytes, counts, times, durations, one line of many, words for
+ * HTML and for a shell, and the nearest known name to one that was mistyped.
  */
 import { Duration, Option, Schema, SchemaTransformation } from "effect"
 
@@ -34,6 +34,12 @@ export const counted = (count: number, noun: string, plural = `${noun}s`): strin
 
 /** What went wrong, as it says itself. */
 export const wordsOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
+
+/** `2026-11-21T22:30:00.000Z` */
+export const isoTime = (at: number): string => new Date(at).toISOString()
+/** `2026-11-21`, in UTC. */
+export const isoDay = (at: number): string => isoTime(at).slice(0, "2026-11-21".length)
+export const dayMs = 24 * 60 * 60_000
 
 export const listed = (names: ReadonlyArray<string>, max: number): string =>
   andMore(names.slice(0, max), names.length)

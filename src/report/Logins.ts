@@ -3,15 +3,13 @@
  * login, for JSON, for the service's support as CSV, and by incident for a terminal. An incident is what
  * happened to many accounts alike: one run, one engine, one answer. Pure.
  */
-import { counted, listed } from "../base/Text.ts"
+import { counted, isoTime, listed } from "../base/Text.ts"
 import { AccountBook, heldOf, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "../ledger/Accounts.ts"
 import { csvLine, harmless, plain, table, wrap } from "./TextTable.ts"
 import { sourceOf } from "../service/Ids.ts"
 
 const unprovenReason = "LOGIN_UNPROVEN" as const
-
-const timeOf = (at: number): string => new Date(at).toISOString()
 
 /** `executionOf` is what the ledger knows of the attempt of a login that was not answered otherwise. */
 export const loginsOf = (
@@ -50,7 +48,7 @@ const accountOf = (account: Account, book: AccountBook) => {
     held_by: !isHeld ? undefined : held === "unproven" ? unprovenReason : "rejections",
     /** All customers for whom something was sent to it. */
     customers: [...new Set<string>(names)],
-    last_good_at: good === undefined ? undefined : timeOf(good.at),
+    last_good_at: good === undefined ? undefined : isoTime(good.at),
   } as const
 }
 
@@ -66,10 +64,10 @@ const loginOf = (login: RejectedLogin | SentLogin, executionOf: (login: SentLogi
     reason: "reason" in login ? login.reason : unprovenReason,
     run_id,
     task_id,
-    rejected_at: sent === undefined ? timeOf(at) : undefined,
+    rejected_at: sent === undefined ? isoTime(at) : undefined,
     external_execution_id: sent?.external_execution_id,
     attempt: sent?.attempt,
-    sent_at: sent && timeOf(at),
+    sent_at: sent && isoTime(at),
     sends: sent?.sends,
     /** Undefined while the answer is awaited, or its execution is open. */
     answer: sent?.answer,

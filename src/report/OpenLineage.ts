@@ -5,6 +5,7 @@
  */
 import { stableUuid } from "../base/Hashes.ts"
 import { given } from "../base/Schemas.ts"
+import { dayMs, isoTime } from "../base/Text.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { placeOf } from "../tables/DataDictionary.ts"
@@ -51,12 +52,9 @@ const facet = <A extends object>(source: LineageSource, name: keyof typeof facet
   ...values,
 })
 
-const isoOf = (at: number): string => new Date(at).toISOString()
-const dayMs = 24 * 60 * 60 * 1_000
-
 /** Run ids repeat from one output folder to another: the beginning tells those runs apart. */
 const runUuid = ({ started, started_at }: RunState): string =>
-  stableUuid(runs, `${started.run_id} ${isoOf(started_at)}`)
+  stableUuid(runs, `${started.run_id} ${isoTime(started_at)}`)
 
 /**
  * Undefined while the run may still go on. Tasks that failed do not make a run fail: its tables say which. A
@@ -120,8 +118,8 @@ export const lineageEvents = (source: LineageSource, run: LineageRun) => {
   const night = Date.parse(`${started.run_date}T00:00:00Z`)
   const facets = {
     nominalTime: facet(source, "NominalTimeRunFacet", {
-      nominalStartTime: isoOf(night),
-      nominalEndTime: isoOf(night + dayMs),
+      nominalStartTime: isoTime(night),
+      nominalEndTime: isoTime(night + dayMs),
     }),
     processing_engine: facet(source, "ProcessingEngineRunFacet", {
       name: "nightjar",
@@ -141,7 +139,7 @@ export const lineageEvents = (source: LineageSource, run: LineageRun) => {
     schemaURL: eventSchema,
   }
   const runId = runUuid(state)
-  const start = { eventType: "START", eventTime: isoOf(started_at), run: { runId, facets }, ...common }
+  const start = { eventType: "START", eventTime: isoTime(started_at), run: { runId, facets }, ...common }
   const end = endOf(run)
   if (end === undefined) return [{ ...start, outputs: [] }]
   const { eventType, at, why } = end
@@ -150,7 +148,7 @@ export const lineageEvents = (source: LineageSource, run: LineageRun) => {
   const outputs = eventType === "COMPLETE" ? outputsOf(source, files) : []
   const ended = {
     eventType,
-    eventTime: isoOf(at),
+    eventTime: isoTime(at),
     run: { runId, facets: { ...facets, ...given({ errorMessage }) } },
     ...common,
     outputs,

@@ -4,7 +4,7 @@
  */
 import { Struct } from "effect"
 import { given } from "../base/Schemas.ts"
-import { andMore, counted, listed } from "../base/Text.ts"
+import { andMore, counted, isoDay, isoTime, listed } from "../base/Text.ts"
 import type { MisfitCount, OtherRecords, RejectedCount, StaleData } from "../ledger/RunFacts.ts"
 import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunBrief, TaskBrief } from "../ledger/RunState.ts"
@@ -16,7 +16,6 @@ import { cutText } from "../service/BodyBounds.ts"
 import { actings } from "../service/EndTable.ts"
 import { actingOf, rowOf } from "../service/Ends.ts"
 import { shortfallOf, surplusOf } from "../task/DrainProof.ts"
-import { dayOf } from "../tokens/TokenLogin.ts"
 import { sumOf } from "./TextTable.ts"
 
 // What a publication says about the tables, for people: gates that held it back, runs whose files are
@@ -148,7 +147,7 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> =
     }),
     ...ending.slice(0, 1).map((first) => {
       const tokens = counted(ending.length, "stored token")
-      return told("tokens-expiring", { tokens, day: dayOf(first.expires_at) })
+      return told("tokens-expiring", { tokens, day: isoDay(first.expires_at) })
     }),
     ...[...groups.values()].flatMap(([first, ...more]) => {
       if (first === undefined) return []
@@ -176,8 +175,8 @@ export const summarise = (run: RunBrief, night: ReadonlyArray<RunBrief> = [run],
   return {
     /** `part`: with which run this part of the job began; none if the run is of a night. */
     ...Struct.pick(started, ["run_id", "job", "job_path", "run_date", "parent", "part"]),
-    started_at: new Date(started_at).toISOString(),
-    ended_at: ended === undefined ? undefined : new Date(ended.at).toISOString(),
+    started_at: isoTime(started_at),
+    ended_at: ended === undefined ? undefined : isoTime(ended.at),
     elapsed_ms: ended === undefined ? undefined : Math.max(0, ended.at - started_at),
     exit_code: ended?.exit_code,
     /** Null for a first run. */

@@ -6,12 +6,11 @@ import { sourceNameOf } from "../service/FlowResults.ts"
 import type { AttemptDrained, Fact, Recorded, RunNews, RunSteered, Trouble } from "../ledger/Fact.ts"
 import { actionNeeded } from "../service/EndTable.ts"
 import { actingOf } from "../service/Ends.ts"
-import { counted as times } from "../base/Text.ts"
+import { counted as times, isoDay, isoTime } from "../base/Text.ts"
 import { sumOf } from "./TextTable.ts"
-import { dayOf } from "../tokens/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
-  `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}  ${sentence(fact)}`
+  `${isoTime(at).slice(0, 19).replace("T", " ")}  ${sentence(fact)}`
 
 const maybe = (text: string, value: string | number | undefined): string =>
   value === undefined ? "" : text.replace("%", () => String(value))
@@ -120,8 +119,8 @@ const sentences: Sentences = {
   LoginAccepted: () => "the source accepted this login; earlier rejections no longer hold the account",
   LoginJudged: (fact) => `${verdicts[fact.verdict]}${maybe(" (answer: %)", fact.said)}`,
   TokenStored: ({ name, features, expires_at }) =>
-    `token ${name} stored for ${features.join(", ")}; expires on ${dayOf(expires_at)}`,
-  TokenExpiring: ({ name, expires_at }) => `token ${name} expires on ${dayOf(expires_at)}`,
+    `token ${name} stored for ${features.join(", ")}; expires on ${isoDay(expires_at)}`,
+  TokenExpiring: ({ name, expires_at }) => `token ${name} expires on ${isoDay(expires_at)}`,
   TokenDropped: ({ name, reason }) =>
     reason === "EXPIRED"
       ? `token ${name} is not used: it has expired by this machine's clock`

@@ -5,7 +5,7 @@
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, readdirSync } from "node:fs"
 import { join, dirname } from "node:path"
 import { Effect, Schema } from "effect"
-import { wordsOf } from "../base/Text.ts"
+import { dayMs, isoDay, wordsOf } from "../base/Text.ts"
 import { beginSha256, sha256Hex } from "../base/Hashes.ts"
 import { parquetFolders, type SecretReference } from "../jobs/Scalars.ts"
 import { PublishFailed } from "./Publisher.ts"
@@ -177,8 +177,6 @@ export const endOf = (month: string): Date => {
   return new Date(Date.UTC(year, number, 1))
 }
 
-const dayMs = 86_400_000
-
 /**
  * A glob for `run_date=*` finds it, but with two equals signs it is no Hive partition: DuckDB then takes
  * `run_date` from the rows of all files. As a partition it could have only one date.
@@ -188,7 +186,7 @@ export const monthPath = (
   version: number,
   taken: Set<string>,
 ): string => {
-  const last = new Date(endOf(month).getTime() - dayMs).toISOString().slice(0, "YYYY-MM-DD".length)
+  const last = isoDay(endOf(month).getTime() - dayMs)
   return freePath(table, [`${month}-01=${last}`, month], version, taken)
 }
 

@@ -3,6 +3,7 @@
  * and what older runs left at the service is collected first.
  */
 import { DateTime, Option } from "effect"
+import { dayMs, isoDay } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { runsOfNight } from "../ledger/WholeNight.ts"
@@ -121,16 +122,13 @@ export const windowOf = (job: JobTimes, started_at: number): number => {
   return (deadlineOf(job, { started_at, now: started_at }) ?? Infinity) - beganAt
 }
 
-const dayMs = 24 * 60 * 60_000
 const missedMax = 31
 
 /** The dates between those of two runs, each of which should have had its own; the newest ones if many. */
 export const missedBetween = (before: string, run_date: string): ReadonlyArray<string> => {
   const [from, to] = [Date.parse(before), Date.parse(run_date)]
   const days = Math.min(Math.round((to - from) / dayMs) - 1, missedMax)
-  return Array.from({ length: Math.max(0, days) }, (_, index) =>
-    new Date(to - (days - index) * dayMs).toISOString().slice(0, 10),
-  )
+  return Array.from({ length: Math.max(0, days) }, (_, index) => isoDay(to - (days - index) * dayMs))
 }
 
 /** For how long after their own run executions that are kept at the service are read again by later runs. */

@@ -3,6 +3,7 @@
  * task, and what a person is told.
  */
 import { Predicate, Redacted } from "effect"
+import { isoTime } from "../base/Text.ts"
 import type { Access, CustomerId, RunId } from "../service/Ids.ts"
 import { own, verdictOfRejected, type Verdict } from "../service/Ends.ts"
 import type { SeenEngine } from "../client/EngineForms.ts"
@@ -64,7 +65,7 @@ export const verdictOfHold = (hold: LastingHold): Verdict =>
 
 /** Why no other login is sent yet: the last one may be open until then. */
 export const busyText = (until: number): string =>
-  `a login to this account may be open until ${timeText(until)}: no answer to its start says whether ` +
+  `a login to this account may be open until ${isoTime(until)}: no answer to its start says whether ` +
   "it ran, and no other one is sent before then"
 
 export const thirdText =
@@ -86,15 +87,13 @@ export const chanceOf = (
 /** Of `<job>.<date>`, and of `<job>.<date>.2`, which is a further run of the date. */
 const dateOf = (run_id: RunId): string => /\.(\d{4}-\d{2}-\d{2})(?:\.\d+)?$/.exec(run_id)?.[1] ?? run_id
 
-const timeText = (at: number): string => new Date(at).toISOString()
-
 /** Why a login is held, and what a person can do about it. */
 export const holdText = (hold: LastingHold, customer_id: CustomerId): string => {
   if (hold.why === "unproven") {
     const { last, strikes } = hold
     return (
       `the last ${strikes} logins to this account failed or nobody knows how they ended, the newest one ` +
-      `sent at ${timeText(last.at)} on ${last.engine_reference}; another one might lock it. ` +
+      `sent at ${isoTime(last.at)} on ${last.engine_reference}; another one might lock it. ` +
       "`nightjar credentials list` names them"
     )
   }
@@ -103,9 +102,9 @@ export const holdText = (hold: LastingHold, customer_id: CustomerId): string => 
   const whose = isOther ? thenUnder(by.customer_id) : ""
   const releases = `\`nightjar credentials release ${by.fingerprint}\` allows it`
   return hold.why === "rejected"
-    ? `the source rejected these credentials with ${by.reason} at ${timeText(by.at)}${whose}, ` +
+    ? `the source rejected these credentials with ${by.reason} at ${isoTime(by.at)}${whose}, ` +
         `so they are not sent again unchanged; ${releases}`
     : `the source rejected the last ${rejectedInARowMax} logins to this account, the last one with ` +
-        `${by.reason} at ${timeText(by.at)}; another rejection may lock it, so no login is sent, ` +
+        `${by.reason} at ${isoTime(by.at)}; another rejection may lock it, so no login is sent, ` +
         `not even a corrected one, until ${releases}`
 }

@@ -5,6 +5,7 @@
  */
 import { Redacted } from "effect"
 import { given } from "../base/Schemas.ts"
+import { isoDay } from "../base/Text.ts"
 import type { EngineFinding } from "../client/EngineForms.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
@@ -16,7 +17,7 @@ import type { CustomerId, EngineReference, RunId, SessionId } from "../service/I
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { FittedAssignment, Grounds, Task, TaskVerdict } from "./Assignment.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
-import { dayOf, daysLeft, endsSoon, expiredToken, type TokenShelf } from "../tokens/TokenLogin.ts"
+import { daysLeft, endsSoon, expiredToken, type TokenShelf } from "../tokens/TokenLogin.ts"
 
 /** A flow session that a customer ran alone: only read, nothing is executed. */
 export interface SessionTask {
@@ -106,7 +107,7 @@ const expiringToken = ({ task_id, source, start: { login } }: Task, { now }: Tok
   login._tag === "Token" && endsSoon(login.token, now) ? [{ task_id, source, token: login.token }] : []
 
 const tellExpiring = (token: StoredToken, now: number): string =>
-  `its stored token expires on ${dayOf(token.expires_at)}, in ${daysLeft(token, now)} days`
+  `its stored token expires on ${isoDay(token.expires_at)}, in ${daysLeft(token, now)} days`
 
 const planSession = (run_id: RunId, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
   return { task_id: TaskId.make(`${run_id}/session/${session_id}`), session_id, ...given({ customer_id }) }

@@ -4,6 +4,7 @@
  * login, which the old token must not replace.
  */
 import { Clock, Effect, type Redacted } from "effect"
+import { dayMs, isoDay } from "../base/Text.ts"
 import type { StartLogin } from "../client/Service.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
@@ -130,7 +131,7 @@ export const namedToken = (
   if (isExpired(token, shelf.now))
     return {
       reason: "TOKEN_EXPIRED",
-      message: `the token expired on ${dayOf(token.expires_at)}: ${newToken}`,
+      message: `the token expired on ${isoDay(token.expires_at)}: ${newToken}`,
     }
   if (!token.hasKey) {
     const { reason = "unknown" } = token.dropped ?? {}
@@ -158,7 +159,6 @@ export const narrowFeatures = (
   }
 }
 
-const dayMs = 24 * 60 * 60_000
 /** From here on, a plan and a run say that a token expires. */
 export const expiryWarningMs = 14 * dayMs
 
@@ -167,8 +167,6 @@ export const endsSoon = (token: StoredToken, now: number): boolean =>
 
 export const daysLeft = (token: Pick<StoredToken, "expires_at">, now: number): number =>
   Math.max(0, Math.floor((token.expires_at - now) / dayMs))
-
-export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
 
 /** Instead of which a task is to send its parameters: the token that would log in, had it not expired. */
 export const expiredToken = (shelf: TokenShelf, task: LoginOfTask): StoredToken | undefined => {

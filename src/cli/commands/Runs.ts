@@ -5,7 +5,7 @@
 import { statSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect, Option } from "effect"
-import { counted, suggestion } from "../../base/Text.ts"
+import { counted, isoTime, suggestion } from "../../base/Text.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
 import type { RunHeader } from "../../ledger/FoldRun.ts"
 import type { TaskKeys } from "../../ledger/FactKeys.ts"
@@ -51,8 +51,6 @@ const eventsOf = Effect.fnUntraced(function* (
   return chosen.length === 0 ? [] : (yield* Folder.withLedger(events)).flat()
 })
 
-const iso = (at: number): string => new Date(at).toISOString()
-
 const rowsOf = Effect.fnUntraced(function* (output: string, headers: ReadonlyArray<RunHeader>) {
   const work = yield* workIn(output)
   return headers.map(({ at, fact, ended }) => ({
@@ -61,8 +59,8 @@ const rowsOf = Effect.fnUntraced(function* (output: string, headers: ReadonlyArr
     run_date: fact.run_date,
     parent: fact.parent ?? null,
     part: fact.part ?? null,
-    started_at: iso(at),
-    ended_at: ended === undefined ? null : iso(ended.at),
+    started_at: isoTime(at),
+    ended_at: ended === undefined ? null : isoTime(ended.at),
     exit_code: ended?.exit_code ?? null,
     leftovers: ended?.leftovers ?? true,
     running: isRunning(work, fact.run_id),
@@ -171,7 +169,7 @@ const aboutLines = ({ task_id, facts }: About, { width }: Style): ReadonlyArray<
 
 const jsonOf = ({ facts, ...task }: About) => ({
   ...task,
-  facts: facts.map(({ at, fact: { _tag: fact, ...fields } }) => ({ at: iso(at), fact, ...fields })),
+  facts: facts.map(({ at, fact: { _tag: fact, ...fields } }) => ({ at: isoTime(at), fact, ...fields })),
 })
 
 export const explain = command("explain", {

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs"
 import { Clock, Effect, Option, Redacted, Stdio, type Context } from "effect"
 import { Command, Flag } from "effect/cli"
 import { readWithin } from "../../base/DurableFile.ts"
-import { counted } from "../../base/Text.ts"
+import { counted, isoTime } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { argument, optionalFlag, say, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
@@ -19,7 +19,7 @@ import { KnownSecrets } from "../../privacy/KnownSecrets.ts"
 import { table } from "../../report/TextTable.ts"
 import { ExecutionId } from "../../service/Ids.ts"
 import type { StoredToken } from "../../tokens/StoredToken.ts"
-import { expiryWarningMs } from "../../tokens/TokenLogin.ts"
+import { daysLeft, expiryWarningMs } from "../../tokens/TokenLogin.ts"
 import { exchangeByHand, revokeByHand } from "../../tokens/ExchangeTicket.ts"
 import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
 
@@ -59,8 +59,6 @@ const readStdin = Effect.gen(function* () {
   return Redacted.make(ticket)
 })
 
-const iso = (at: number): string => new Date(at).toISOString()
-
 /** What is known about a token without its key; `days_left` counts whole days. */
 const describeToken = (token: StoredToken, now: number) => {
   const left = token.expires_at - now
@@ -73,9 +71,9 @@ const describeToken = (token: StoredToken, now: number) => {
     engine_reference,
     token_id,
     features,
-    exchanged_at: iso(token.exchanged_at),
-    expires_at: iso(token.expires_at),
-    days_left: Math.max(0, Math.floor(left / (24 * 60 * 60_000))),
+    exchanged_at: isoTime(token.exchanged_at),
+    expires_at: isoTime(token.expires_at),
+    days_left: daysLeft(token, now),
     status: dropped === undefined ? ofTime : `dropped: ${dropped.reason}`,
   }
 }
@@ -142,7 +140,7 @@ const exchange = command(
       const result = yield* withTokens(output, job, (store) => exchangeByHand(store, input))
       return result._tag === "NoToken"
         ? yield* refuse("ticket-not-exchanged", { detail: result.message })
-        : { ...result.token, expires_at: iso(result.token.expires_at) }
+        : { ...result.token, expires_at: isoTime(result.token.expires_at) }
     },
     text: (token) => {
       const features = token.features.join(", ") || "the engine's default features"
