@@ -7,12 +7,11 @@ import { join, resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { Flag, type Command } from "effect/cli"
 import { counted } from "../base/Text.ts"
-import { orderProblems, sessionWarnings, type Job } from "../jobs/Job.ts"
+import { orderProblems, sessionWarnings, subjectsOf, type Job } from "../jobs/Job.ts"
 import { renderProblem, type Problem } from "../base/DurableFile.ts"
 import { EnvFileFlag, note, only, severalFlag, unknownNames, warn } from "./Output.ts"
 import { refuse, refuseUnknown } from "./Failures.ts"
 import { Wiring } from "./Wiring.ts"
-import { accessKey } from "../service/Ids.ts"
 
 export interface CheckedJob {
   readonly path: string
@@ -190,10 +189,10 @@ export const subjectsOfPart = (
   const named = [...new Set([...assignments, ...sessions].map(({ customer_id }) => customer_id))]
   const meant = named.filter((id) => id !== undefined && (customers.length === 0 || customers.includes(id)))
   const chosen = new Set(meant.slice(0, Option.getOrUndefined(first)))
-  return new Set([
-    ...assignments.filter(({ customer_id }) => chosen.has(customer_id)).map(accessKey),
-    ...sessions.flatMap((one) => (chosen.has(one.customer_id) ? [`session/${one.session_id}`] : [])),
-  ])
+  return subjectsOf({
+    assignments: assignments.filter(({ customer_id }) => chosen.has(customer_id)),
+    sessions: sessions.filter(({ customer_id }) => chosen.has(customer_id)),
+  })
 }
 
 /** By job, what its part asks for; undefined if all of it is meant. */

@@ -5,7 +5,7 @@
 import type { Place, Problem } from "../base/DurableFile.ts"
 import { suggestion } from "../base/Text.ts"
 import type { ResultsSource } from "../service/FlowResults.ts"
-import type { Access, CustomerId, SessionId } from "../service/Ids.ts"
+import { accessKey, sessionKey, type Access, type CustomerId, type SessionId } from "../service/Ids.ts"
 import type { Feature } from "../service/Vocabulary.ts"
 import type { ParameterSource, SecretReference } from "./Scalars.ts"
 import type { Settings, notifyEvents } from "./Settings.ts"
@@ -181,6 +181,10 @@ export interface Job extends AsWritten, Omit<Settings["output"], "delta"> {
 
 // Which embedded services are one: runs of such jobs share it, with its clock, and only they can go on beside
 // each other.
+
+/** What a job names, as `subjectOf` names tasks. */
+export const subjectsOf = ({ assignments, sessions }: Pick<Job, "assignments" | "sessions">) =>
+  new Set([...assignments.map(accessKey), ...sessions.map(sessionKey)])
 
 export type Embedded = Extract<ServiceTarget, { _tag: "Embedded" }>
 

@@ -23,7 +23,7 @@ import type { RunEnded, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import { own, type Verdict } from "../service/Ends.ts"
 import type { ResultsSource } from "../service/FlowResults.ts"
-import type { ExecutionId, SessionId } from "../service/Ids.ts"
+import { sessionKey, type ExecutionId, type SessionId } from "../service/Ids.ts"
 
 /** One remote execution, from its intent. Times are milliseconds since the epoch. */
 export interface AttemptState {
@@ -309,7 +309,7 @@ export const verdictOfTask = ({ settled }: Pick<TaskBrief, "settled">): Verdict 
 export const subjectOf = ({
   planned: { customer_id, engine_reference, session_id },
 }: Pick<TaskBrief, "planned">): string =>
-  session_id === undefined ? `${customer_id}/${engine_reference}` : `session/${session_id}`
+  session_id === undefined ? `${customer_id}/${engine_reference}` : sessionKey({ session_id })
 
 /** The place of the newest state or results that came for a task; 0 if none did. */
 export const newestAnswer = ({ attempts, results }: Pick<TaskState, "attempts" | "results">): number =>

@@ -6,14 +6,14 @@ import { Clock, Effect, Schema } from "effect"
 import { given } from "../base/Schemas.ts"
 import { RunId } from "../service/Ids.ts"
 import { next, type Act } from "../task/Next.ts"
-import { serviceNameOf, type Job } from "../jobs/Job.ts"
+import { serviceNameOf, subjectsOf, type Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { isOfWholeJob, newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
 import { chooseRun, isResumable, missedBetween, nextRunId } from "../task/ChooseRun.ts"
 import type { Request, RunChoice } from "../task/ChooseRun.ts"
-import { askedAgain, subjectsOf, type Asked } from "./PlanJob.ts"
+import { askedAgain, type Asked } from "./PlanJob.ts"
 
 export interface NightChoice extends RunChoice {
   /** The run that a new one is a rerun of. */

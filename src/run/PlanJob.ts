@@ -5,7 +5,7 @@
 import { Clock, Duration, Effect, Redacted } from "effect"
 import { given } from "../base/Schemas.ts"
 import { FormCache, type Away } from "../client/EngineForms.ts"
-import type { Assignment, Job, JobFeature } from "../jobs/Job.ts"
+import { subjectsOf, type Assignment, type Job, type JobFeature } from "../jobs/Job.ts"
 import { AccountBook } from "../ledger/Accounts.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -16,7 +16,7 @@ import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { beforeStart, own, type Reason } from "../service/Ends.ts"
 import { builtInSources } from "../service/FlowResults.ts"
 import { planLooks } from "../client/Polling.ts"
-import { accessKey, accessOf } from "../service/Ids.ts"
+import { accessKey, accessOf, sessionKey } from "../service/Ids.ts"
 import type { Access, EngineReference, RunId, TaskId } from "../service/Ids.ts"
 import {
   assignmentsBehind,
@@ -189,9 +189,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   const inOrder = namedInOrder(job, { key, run_id })
   const { assignments: chosen, partly } = narrowed(inOrder.assignments, asked)
   const assignments = inLine(chosen, accessKey, learnt.carried)
-  const sessions = inOrder.sessions.filter(
-    ({ session_id }) => asked === undefined || asked.has(`session/${session_id}`),
-  )
+  const sessions = inOrder.sessions.filter((one) => asked === undefined || asked.has(sessionKey(one)))
   const known = yield* KnownSecrets
   holdLogins(known, job, assignments)
   const resolved = yield* resolveReferences(assignmentsBehind(job, assignments))
@@ -236,13 +234,6 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
     }
   return facts
 }
-
-/** What a job names, as `subjectOf` names it. */
-export const subjectsOf = (job: Pick<Job, "assignments" | "sessions">): ReadonlySet<string> =>
-  new Set([
-    ...job.assignments.map(accessKey),
-    ...job.sessions.map(({ session_id }) => `session/${session_id}`),
-  ])
 
 /** Verdicts on tasks that are still to be started, and that the job no longer names. */
 export const removedFacts = (job: Job, { started: { run_id }, tasks }: RunState): ReadonlyArray<Fact> => {

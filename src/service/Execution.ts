@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { FeatureCode, FormSchema, nullableOptional, open, openEnum } from "./Engine.ts"
-import { sourceOf, type Access, type TaskId } from "./Ids.ts"
+import { customerKey, type Access, type TaskId } from "./Ids.ts"
 import {
   authOrigins,
   authenticationStatuses,
@@ -212,7 +212,7 @@ export const conflictKeys = ({
   fingerprint,
   account,
 }: Candidate): ReadonlyArray<string> => {
-  const keys = [`task ${task_id}`, `customer ${JSON.stringify([customer_id, sourceOf(engine_reference)])}`]
+  const keys = [`task ${task_id}`, `customer ${customerKey({ customer_id, engine_reference })}`]
   if (fingerprint !== undefined) keys.push(`login ${fingerprint}`)
   if (account !== undefined) keys.push(`account ${account}`)
   return keys

@@ -32,6 +32,9 @@ export interface Access {
 /** An access as one text, as it stands in a `task_id`. */
 export const accessKey = ({ customer_id, engine_reference }: Access): string =>
   `${customer_id}/${engine_reference}`
+/** A session as one text, likewise. */
+export const sessionKey = ({ session_id }: { readonly session_id: SessionId }): string =>
+  `session/${session_id}`
 /** Only the fields of an access. */
 export const accessOf = ({ customer_id, engine_reference }: Access): Access => ({
   customer_id,
@@ -40,10 +43,12 @@ export const accessOf = ({ customer_id, engine_reference }: Access): Access => (
 
 /**
  * The source that an engine logs in to: the text before the last colon. What stands after it is one of
- * several
- * channels into the same source (section 2.2), whether it is listed or not.
+ * several channels into the same source (section 2.2), whether it is listed or not.
  */
 export const sourceOf = (engine_reference: string): string => {
   const end = engine_reference.lastIndexOf(":")
   return end > 0 ? engine_reference.slice(0, end) : engine_reference
 }
+/** A customer at a source, whichever of its engines is used. */
+export const customerKey = ({ customer_id, engine_reference }: Access): string =>
+  JSON.stringify([customer_id, sourceOf(engine_reference)])

@@ -12,7 +12,7 @@ import type { Assignment, Job } from "../jobs/Job.ts"
 import { subjectOf, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { keyedPlace } from "../privacy/Fingerprint.ts"
 import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import { TaskId, accessKey, sourceOf } from "../service/Ids.ts"
+import { TaskId, accessKey, customerKey, sessionKey } from "../service/Ids.ts"
 import type { CustomerId, EngineReference, RunId, SessionId } from "../service/Ids.ts"
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { FittedAssignment, Grounds, Task, TaskVerdict } from "./Assignment.ts"
@@ -110,7 +110,8 @@ const tellExpiring = (token: StoredToken, now: number): string =>
   `its stored token expires on ${isoDay(token.expires_at)}, in ${daysLeft(token, now)} days`
 
 const planSession = (run_id: RunId, { session_id, customer_id }: Job["sessions"][number]): SessionTask => {
-  return { task_id: TaskId.make(`${run_id}/session/${session_id}`), session_id, ...given({ customer_id }) }
+  const task_id = TaskId.make(`${run_id}/${sessionKey({ session_id })}`)
+  return { task_id, session_id, ...given({ customer_id }) }
 }
 
 /** By engine, each in the order in which it came up first. */
@@ -124,9 +125,7 @@ type ConflictingTask = Pick<Task, "task_id" | "customer_id" | "engine_reference"
 export const findConflicts = (all: ReadonlyArray<ConflictingTask>): ReadonlyArray<Conflict> => {
   const alike = (keyOf: (task: ConflictingTask) => string) =>
     [...Map.groupBy(all, keyOf).values()].filter(({ length }) => length > 1)
-  const sameCustomer = alike(({ customer_id, engine_reference }) =>
-    JSON.stringify([customer_id, sourceOf(engine_reference)]),
-  ).map((own): Conflict => {
+  const sameCustomer = alike(customerKey).map((own): Conflict => {
     const isOneEngine = own.every(({ engine_reference }) => engine_reference === own[0]?.engine_reference)
     return { why: isOneEngine ? "same_customer_and_engine" : "same_customer_and_source", ...idsOf(own) }
   })
@@ -200,7 +199,7 @@ export const namedInOrder = (
   }))
   return {
     assignments: inKeyedOrder(alike, accessKey, by),
-    sessions: inKeyedOrder(sessions, ({ session_id }) => `session/${session_id}`, by),
+    sessions: inKeyedOrder(sessions, sessionKey, by),
   }
 }
 

@@ -5,7 +5,7 @@
  * together can ever start the same customer on the same engine (section 4.1), and a login that is rejected
  * in one of them is not sent by another.
  */
-import { sourceOf, type Access } from "../service/Ids.ts"
+import { customerKey, sourceOf, type Access } from "../service/Ids.ts"
 
 /** What is known of a login before any form is seen: hashes of the values that are sent, by parameter. */
 export interface TouchedLogin {
@@ -106,10 +106,6 @@ interface Known {
   readonly sessions: ReadonlySet<string>
   readonly shapes: Shapes
 }
-
-/** A customer at a source: whichever of its engines is used, only one job at a time logs in there. */
-const customerKey = ({ customer_id, engine_reference }: Access): string =>
-  JSON.stringify([customer_id, sourceOf(engine_reference)])
 
 const knownOf = (touches: Touches): Known => ({
   touches,

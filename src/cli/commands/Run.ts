@@ -50,7 +50,7 @@ import { acceptRun } from "../../run/Nightly.ts"
 import { previewNight } from "../../run/Preview.ts"
 import { outcomes } from "../../service/EndTable.ts"
 import { own } from "../../service/Ends.ts"
-import { accessKey, type RunId } from "../../service/Ids.ts"
+import { accessKey, sessionKey, type RunId } from "../../service/Ids.ts"
 import { heldRuns } from "../../tables/HeldRuns.ts"
 
 export const run = Command.make(
@@ -256,7 +256,7 @@ const splitSelection = (
 ) => {
   const asked = new Map<string, ReadonlyArray<string>>([
     ...starting.map((task) => [accessKey(task), task.features.map(({ code }) => code)] as const),
-    ...plan.sessions.map(({ session_id }) => [`session/${session_id}`, []] as const),
+    ...plan.sessions.map((session) => [sessionKey(session), []] as const),
   ])
   const known = new Map([
     ...notStarted.map((one) => [accessKey(one), one] as const),
