@@ -38,6 +38,13 @@ export const FileCalls = Context.Reference<FileCalls>("nightjar/foundation/FileC
   defaultValue: () => machineCalls,
 })
 
+/** Who else may read what is written: nobody, or the group of its folder. */
+export type Share = "none" | "group"
+
+export const modesOf = (share: Share) =>
+  share === "group" ? { folder: 0o750, file: 0o640 } : { folder: 0o700, file: 0o600 }
+export const ownModes = modesOf("none")
+
 type Step =
   | "open"
   | "write"

@@ -6,7 +6,14 @@ import { accessSync, chmodSync, constants, existsSync, readFileSync, readdirSync
 import { join, resolve } from "node:path"
 import { Clock, Duration, Effect, Layer, Option } from "effect"
 import type { DuckDb } from "../base/DuckDb.ts"
-import { codeOf, durableFiles, type DurableFiles } from "../base/DurableFile.ts"
+import {
+  codeOf,
+  durableFiles,
+  modesOf,
+  ownModes,
+  type DurableFiles,
+  type Share,
+} from "../base/DurableFile.ts"
 import { listed, suggestion, wordsOf } from "../base/Text.ts"
 import { note, outputFolder } from "./Output.ts"
 import { refuse, toolVersion, type Refused } from "./Failures.ts"
@@ -93,10 +100,6 @@ export const lostLedger = (output: string): string | undefined => {
   return beside.length === 0 ? undefined : beside.join(", ")
 }
 
-export type Share = Job["share"]
-export const folderMode = (share: Share): number => (share === "group" ? 0o750 : 0o700)
-export const fileMode = (share: Share): number => (share === "group" ? 0o640 : 0o600)
-
 /** What may change by tomorrow although nobody changed a setting. */
 const passing: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EIO"])
 
@@ -106,12 +109,12 @@ const refusalOfLost = (output: string): Refused | undefined => {
 }
 
 const claimed = (files: DurableFiles, output: string, share: Share): Refused | undefined => {
-  const refusal = claimFolder(files, resolve(output), folderMode(share)) ?? refusalOfLost(output)
+  const refusal = claimFolder(files, resolve(output), modesOf(share).folder) ?? refusalOfLost(output)
   if (refusal !== undefined) return refusal
-  files.makeFolder(resolve(output), folderMode(share))
+  files.makeFolder(resolve(output), modesOf(share).folder)
   // Reports and logs name the customers: where the tables do not, they are not for the same readers.
   const hasPseudonyms = existsSync(join(output, "pseudonyms.json"))
-  files.makeFolder(resolve(output, "runs"), folderMode(hasPseudonyms ? "none" : share))
+  files.makeFolder(resolve(output, "runs"), modesOf(hasPseudonyms ? "none" : share).folder)
   return undefined
 }
 
@@ -165,13 +168,12 @@ const writing = Effect.fnUntraced(function* (work: (files: DurableFiles) => void
 })
 
 /** A folder for its owner only, created if it is missing. */
-export const makePrivate = (folder: string) =>
-  writing((files) => files.makeFolder(folder, folderMode("none")))
+export const makePrivate = (folder: string) => writing((files) => files.makeFolder(folder, ownModes.folder))
 
 export const writeWhole = (folder: string, name: string, text: string, share: Share) =>
   writing((files) => {
-    files.makeFolder(folder, folderMode(share))
-    files.replace(join(folder, name), text, fileMode(share))
+    files.makeFolder(folder, modesOf(share).folder)
+    files.replace(join(folder, name), text, modesOf(share).file)
   })
 
 export interface FilesOfRun {
@@ -190,7 +192,7 @@ export const shareOf = (output: string) => ((statSync(output).mode & 0o050) === 
 export const inHeldStore = Effect.fnUntraced(function* <A, E, R, E1, R1>(
   output: string,
   work: (store: Store) => Effect.Effect<A, E, R | Landing | DuckDb | Ledger>,
-  opens: (output: string, share: Job["share"]) => Effect.Effect<Store, E1, R1>,
+  opens: (output: string, share: Share) => Effect.Effect<Store, E1, R1>,
 ) {
   const wiring = yield* Wiring
   const share = shareOf(output)
@@ -232,7 +234,7 @@ const askedWith = Effect.fnUntraced(function* (job: {
   return yield* Effect.provide(askedBy(job), wiring.secrets)
 })
 
-const storeOptions = Effect.fnUntraced(function* (output: string, share: Job["share"]) {
+const storeOptions = Effect.fnUntraced(function* (output: string, share: Share) {
   const { recordSchemas } = yield* Wiring
   // Only a run applies the job's `retain`.
   const versionsKept = Number.POSITIVE_INFINITY
@@ -252,7 +254,7 @@ export const openedStoreWithKey = (output: string, share: Share) =>
 
 /** To derive all rows again with what this job asks for in place of the customers. */
 export const openedStoreAsked = (job: Job) =>
-  Effect.fnUntraced(function* (output: string, share: Job["share"]) {
+  Effect.fnUntraced(function* (output: string, share: Share) {
     const { openStoreAsked, ownSchemasOf } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
     const { readingsOf } = yield* Effect.promise(() => import("./ReadingsOfJob.ts"))
     const pseudonyms = yield* askedWith(job)

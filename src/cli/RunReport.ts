@@ -5,13 +5,13 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Cause, Duration, Effect, Layer } from "effect"
-import { durableFiles, type AppendedFile } from "../base/DurableFile.ts"
+import { durableFiles, modesOf, type AppendedFile, type Share } from "../base/DurableFile.ts"
 import { machineZone } from "../base/Time.ts"
 import { namedOutput, warn } from "./Output.ts"
 import { reasonOfCause, refuse } from "./Failures.ts"
-import { fileMode, folderMode, openedLedger, policyOf } from "./OutputFolder.ts"
+import { openedLedger, policyOf } from "./OutputFolder.ts"
 import { refuseOlderLedger, runFolder, writeRunFile } from "./OutputFolder.ts"
-import type { FilesOfRun, Share } from "./OutputFolder.ts"
+import type { FilesOfRun } from "./OutputFolder.ts"
 import { publishedFacts } from "./PublishedDatabase.ts"
 import { Wiring } from "./Wiring.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -137,8 +137,8 @@ export const NightLog = {
           const known = logs.get(run_id)
           if (known !== undefined) return known
           const folder = runFolder(output, run_id)
-          files.makeFolder(folder, folderMode(share))
-          const log = files.append(join(folder, "log.ndjson"), "a", fileMode(share))
+          files.makeFolder(folder, modesOf(share).folder)
+          const log = files.append(join(folder, "log.ndjson"), "a", modesOf(share).file)
           logs.set(run_id, log)
           return log
         }

@@ -6,7 +6,7 @@ import { Duration, Effect, Layer, Redacted } from "effect"
 import { wordsOf } from "../base/Text.ts"
 import type { RunId } from "../service/Ids.ts"
 import { CallObserver } from "../client/CallFailures.ts"
-import { durableFiles } from "../base/DurableFile.ts"
+import { durableFiles, modesOf } from "../base/DurableFile.ts"
 import type { Job, Telemetry } from "../jobs/Job.ts"
 import { parseServiceUrl, serviceUrlRule } from "../jobs/Scalars.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -15,7 +15,7 @@ import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { openTelemetry, type Collector } from "../report/Telemetry.ts"
 import { warn } from "./Output.ts"
 import { secretOf } from "./Receivers.ts"
-import { fileMode, folderMode, runFolder } from "./OutputFolder.ts"
+import { runFolder } from "./OutputFolder.ts"
 import { toolVersion } from "./Failures.ts"
 
 const writtenEvery = Duration.seconds(30)
@@ -62,8 +62,8 @@ const collectorOf = ({ otlp, headers }: Telemetry) =>
 const writeMetrics = Effect.fnUntraced(function* (job: Job, folder: string, text: () => string) {
   const files = yield* durableFiles
   const write = () => {
-    files.makeFolder(folder, folderMode(job.share))
-    files.replace(`${folder}/metrics.prom`, text(), fileMode(job.share))
+    files.makeFolder(folder, modesOf(job.share).folder)
+    files.replace(`${folder}/metrics.prom`, text(), modesOf(job.share).file)
     const wanted = job.telemetry?.prometheus
     if (wanted !== undefined) files.replace(wanted, text(), readableByAll)
   }

@@ -8,7 +8,7 @@ import { existsSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Duration, Effect } from "effect"
 import { copyDatabase } from "../base/FolderLock.ts"
-import { codeOf, durableFiles, quietly, type DurableFiles } from "../base/DurableFile.ts"
+import { codeOf, durableFiles, ownModes, quietly, type DurableFiles } from "../base/DurableFile.ts"
 import { FolderFailed, folderFailed, step } from "./FolderFailed.ts"
 import { archiveName } from "../ledger/LedgerArchive.ts"
 import { replacedFiles } from "../tables/KeptVersions.ts"
@@ -25,8 +25,6 @@ import { placeParquet, sweepParquet } from "../tables/ParquetViews.ts"
 
 const roundsMax = 20
 const betweenRounds = Duration.millis(500)
-const fileMode = 0o600
-const folderMode = 0o700
 
 interface Place {
   readonly files: DurableFiles
@@ -45,7 +43,7 @@ export const backup = Effect.fn("Keeping.backup")(function* (from: string, to: s
 
 const copyAll = Effect.fnUntraced(function* (place: Place) {
   const { files, from, to } = place
-  yield* step(() => files.makeFolder(to, folderMode))
+  yield* step(() => files.makeFolder(to, ownModes.folder))
   const manifest = yield* settledCopy(place)
   yield* copyFiles(place, otherFiles(from))
   yield* step(() => {
@@ -125,9 +123,9 @@ const copyDatabases = Effect.fnUntraced(function* ({ files, from, to }: Place) {
     const copy = join(to, partial(name))
     yield* step(() => {
       files.remove(copy)
-      copyDatabase(join(from, name), copy, fileMode)
+      copyDatabase(join(from, name), copy, ownModes.file)
     })
-    yield* Effect.mapError(files.settle(copy, fileMode), folderFailed)
+    yield* Effect.mapError(files.settle(copy, ownModes.file), folderFailed)
   }
 })
 
@@ -159,11 +157,11 @@ const copyFiles = Effect.fnUntraced(function* ({ files, from, to }: Place, paths
     const [source, copy] = [join(from, path), join(to, path)]
     if (!(yield* step(() => isDue(source, copy)))) continue
     yield* step(() => {
-      files.makeFolder(dirname(copy), folderMode)
+      files.makeFolder(dirname(copy), ownModes.folder)
       copyIfThere(files, source, copy)
     })
     if (!existsSync(copy)) continue
-    yield* Effect.mapError(files.settle(copy, fileMode), folderFailed)
+    yield* Effect.mapError(files.settle(copy, ownModes.file), folderFailed)
     folders.add(dirname(copy))
   }
   yield* step(() => folders.forEach((folder) => files.syncFolder(folder)))

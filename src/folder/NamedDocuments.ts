@@ -7,6 +7,7 @@
 import { existsSync, lstatSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schema, Stream } from "effect"
+import { ownModes } from "../base/DurableFile.ts"
 import type { Connection } from "../base/DuckDb.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { listed } from "../base/Text.ts"
@@ -129,8 +130,6 @@ export const digitsIn = (name: string): string | undefined => ours.exec(name)?.g
 
 type Place = Pick<Store, "layout" | "files">
 
-const folderMode = 0o700
-const fileMode = 0o600
 const temporaryStart = ".tmp-"
 const markerName = ".nightjar-documents"
 const markerText =
@@ -160,9 +159,9 @@ const claim = Effect.fnUntraced(function* (place: Place) {
   const foreign = yield* step(() => foreignIn(folder))
   if (foreign !== undefined) return yield* new FolderFailed({ message: foreign, because: "foreign" })
   yield* step(() => {
-    place.files.makeFolder(folder, folderMode)
+    place.files.makeFolder(folder, ownModes.folder)
     if (!existsSync(join(folder, markerName)))
-      place.files.replace(join(folder, markerName), markerText, fileMode)
+      place.files.replace(join(folder, markerName), markerText, ownModes.file)
   })
 })
 
@@ -236,10 +235,10 @@ const copyOne = Effect.fnUntraced(function* (place: Place, document: NamedDocume
   const building = join(folder, `${temporaryStart}${document.sha256}`)
   yield* step(() => {
     if (existsSync(folder) && !isFolder(folder)) throw new Error(`${folder} is not a folder`)
-    files.makeFolder(folder, folderMode)
+    files.makeFolder(folder, ownModes.folder)
     files.copy(sourceOf(place, document.sha256), building)
   })
-  yield* Effect.mapError(files.settle(building, fileMode), folderFailed)
+  yield* Effect.mapError(files.settle(building, ownModes.file), folderFailed)
   yield* step(() => {
     files.rename(building, join(folder, documentFileName(document)))
     files.syncFolder(folder)

@@ -7,7 +7,7 @@ import { closeSync, existsSync, openSync, readSync, readdirSync, statSync } from
 import { join } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import { Effect } from "effect"
-import { codeOf, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
+import { codeOf, ownModes, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { pack, unpack } from "../base/Zstd.ts"
 import type { Archive, ArchivedFrame, FactsArchived } from "./Fact.ts"
@@ -102,8 +102,6 @@ export const giveBackStep = (database: DatabaseSync): boolean => {
 // behind the last one is overwritten. Nothing in a file changes: it is written again under another name.
 
 export const archiveName = "ledger-archive"
-const folderMode = 0o700
-const fileMode = 0o600
 
 const lineOf = ({ seq, at, body }: StoredFact): string => `{"seq":${seq},"at":${at},"fact":${body}}\n`
 const linePattern = /^\{"seq":(\d+),"at":(-?\d+),"fact":(.*)\}$/
@@ -216,8 +214,8 @@ const openAt = (
   folder: string,
   { file, end }: { readonly file: string; readonly end: number },
 ): AppendedFile => {
-  files.makeFolder(folder, folderMode)
-  const opened = files.append(join(folder, file), "a", fileMode)
+  files.makeFolder(folder, ownModes.folder)
+  const opened = files.append(join(folder, file), "a", ownModes.file)
   if (opened.size < end) {
     opened.close()
     throw new Damage(`${archiveName}/${file} is shorter than it was`)
@@ -281,7 +279,7 @@ export const tidyArchives = (files: DurableFiles, folder: string, archives: Read
       files.remove(path)
       isLess = true
     } else if (statSync(path).size > endOf(archives, name)) {
-      const grown = files.append(path, "a", fileMode)
+      const grown = files.append(path, "a", ownModes.file)
       grown.cut(endOf(archives, name))
       grown.close()
     }

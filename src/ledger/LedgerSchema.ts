@@ -6,7 +6,7 @@ import { chmodSync, existsSync, readdirSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Clock, Effect } from "effect"
-import { durableFiles, type DurableFiles } from "../base/DurableFile.ts"
+import { durableFiles, ownModes, type DurableFiles } from "../base/DurableFile.ts"
 import { copyDatabase, openDatabase } from "../base/FolderLock.ts"
 import { sha256 } from "../base/Hashes.ts"
 import { isoDay } from "../base/Text.ts"
@@ -139,7 +139,6 @@ export const differs = (row: Row, fact: ChainedRow): boolean =>
 
 /** `ledger.format-1.2026-11-23.sqlite`: the format that it has, and the day in UTC. */
 const copyPattern = /^ledger\.format-(\d+)\.\d{4}-\d\d-\d\d\.sqlite(?:\.tmp)?$/
-const fileMode = 0o600
 
 /** The copies in an output folder, whole or cut off. */
 const copiesIn = (folder: string): ReadonlyArray<string> =>
@@ -166,9 +165,9 @@ export const copyIfOlder = Effect.fnUntraced(function* (path: string) {
   const made = Effect.gen(function* () {
     yield* Effect.try(() => {
       files.remove(building)
-      copyDatabase(path, building, fileMode)
+      copyDatabase(path, building, ownModes.file)
     })
-    yield* files.settle(building, fileMode)
+    yield* files.settle(building, ownModes.file)
     yield* Effect.try(() => {
       files.rename(building, copy)
       files.syncFolder(folder)

@@ -10,7 +10,7 @@ import { beginSha256, sha256Hex } from "../base/Hashes.ts"
 import { parquetFolders, type SecretReference } from "../jobs/Scalars.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { PseudonymPolicy, type PseudonymKey } from "./Treatments.ts"
-import type { DurableFiles } from "../base/DurableFile.ts"
+import type { DurableFiles, modesOf } from "../base/DurableFile.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import type { SchemasInForce } from "../records/SchemasInForce.ts"
 
@@ -226,9 +226,6 @@ export const layoutOf = (root: string) => ({
   previousDatabase: join(root, "published/previous/nightjar.duckdb"),
 })
 export type Layout = ReturnType<typeof layoutOf>
-
-export const modesOf = (share: "none" | "group") =>
-  share === "group" ? { folder: 0o750, file: 0o640 } : { folder: 0o700, file: 0o600 }
 
 // What publishing does with files besides writing them: reading, listing what is below a folder, and
 // reporting what the machine refused.

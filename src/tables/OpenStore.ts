@@ -4,13 +4,13 @@
  */
 import { join, resolve } from "node:path"
 import { Effect, Struct, Schema } from "effect"
-import { durableFiles } from "../base/DurableFile.ts"
+import { durableFiles, modesOf, type Share } from "../base/DurableFile.ts"
 import type { Freshness, Gates, Job, SqlFile } from "../jobs/Job.ts"
 import { listedSchemas, schemasOfTables, schemasWithKept } from "../records/SchemasInForce.ts"
 import type { ListedSchemas, NamedSchemas, Readings, SchemaFolders } from "../records/SchemasInForce.ts"
 import type { SchemasInForce } from "../records/SchemasInForce.ts"
 import { newestDerived } from "./KeptVersions.ts"
-import { fileStep, layoutOf, modesOf, readManifest } from "./Manifest.ts"
+import { fileStep, layoutOf, readManifest } from "./Manifest.ts"
 import { PublishFailed } from "./Publisher.ts"
 import type { PseudonymKey, PseudonymPolicy } from "./Treatments.ts"
 import type { Pseudonyms, Store, Layout, Manifest } from "./Manifest.ts"
@@ -145,7 +145,7 @@ export interface PublisherOptions {
   readonly gates?: Gates
   readonly freshness?: Freshness
   readonly models?: ReadonlyArray<SqlFile>
-  readonly share: "none" | "group"
+  readonly share: Share
   /** Which folders of Parquet a version has; as before if it is not given. */
   readonly parquet?: Store["parquet"]
   /** Earlier versions that stay restorable after a publication; 3 if it is not given. */

@@ -6,7 +6,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
-import { DurableFiles, machineCalls, type FileCalls } from "../../src/base/DurableFile.ts"
+import { DurableFiles, machineCalls, modesOf, type FileCalls } from "../../src/base/DurableFile.ts"
 import { databaseVersion } from "../../src/tables/BuildDatabase.ts"
 import { clearStrays, commit, recover, strayFiles } from "../../src/tables/Commit.ts"
 import { withDatabase } from "../../src/tables/ContinueDatabase.ts"
@@ -20,7 +20,6 @@ import {
   filesBelow,
   gapsIn,
   layoutOf,
-  modesOf,
   nothingPublished,
   placeIn,
   readManifest,

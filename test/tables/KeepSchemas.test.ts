@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { DurableFiles, machineCalls } from "../../src/base/DurableFile.ts"
+import { DurableFiles, machineCalls, modesOf } from "../../src/base/DurableFile.ts"
 import { sha256Hex } from "../../src/base/Hashes.ts"
 import {
   isOfOtherSchemas,
@@ -12,7 +12,7 @@ import {
   namingSchemaFiles,
   repairSchemas,
 } from "../../src/tables/KeepSchemas.ts"
-import { filesBelow, layoutOf, manifestText, modesOf, nothingPublished } from "../../src/tables/Manifest.ts"
+import { filesBelow, layoutOf, manifestText, nothingPublished } from "../../src/tables/Manifest.ts"
 import type { Manifest, Store } from "../../src/tables/Manifest.ts"
 import { folder } from "./night.ts"
 

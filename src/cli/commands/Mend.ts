@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { Flag } from "effect/cli"
 import { counted, listed } from "../../base/Text.ts"
-import type { Job } from "../../jobs/Job.ts"
+import type { Share } from "../../base/DurableFile.ts"
 import { told, withId } from "../../messages/Catalogue.ts"
 import { readOwnSchemas, readShipped } from "../../records/SchemasInForce.ts"
 import type { Style } from "../../report/RenderSummary.ts"
@@ -62,7 +62,7 @@ export const repair = command("repair", {
     // Whoever holds the folder to write in it marks it.
     const marked = Folder.markerState(output) === "damaged" ? [`${Folder.markerName}: written again`] : []
     const schemas: Array<string> = []
-    const opens = Effect.fnUntraced(function* (root: string, share: Job["share"]) {
+    const opens = Effect.fnUntraced(function* (root: string, share: Share) {
       schemas.push(...(yield* repairSchemas({ root, share }, [readShipped(recordSchemas), schemasOfJobs])))
       return yield* Folder.openedStoreWithKey(root, share)
     })
