@@ -424,6 +424,13 @@ const whyUnreadable = (cause: unknown): string => {
   return cause.code === "ENOENT" ? noSuchFile : cause.code
 }
 
+/** 0 if there is none. */
+export const sizeAt = (path: string): number => fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0
+export const freeBytesAt = (folder: string): number => {
+  const { bavail, bsize } = fs.statfsSync(folder)
+  return bavail * bsize
+}
+
 /** The bytes of a regular file; fails with a reason. */
 export const streamFile = (path: string, bytesMax: number): Stream.Stream<Uint8Array, string> =>
   Stream.suspend(() => Stream.fromAsyncIterable(pieces(path, bytesMax), whyUnreadable))

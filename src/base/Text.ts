@@ -1,5 +1,5 @@
 /**
- * Small texts that every room needs: numbers of bytes, counts, times, durations, one line of many, words for
+ * Small texts and sums that every room needs: bytes, counts, times, durations, one line of many, words for
  * HTML and for a shell, and the nearest known name to one that was mistyped.
  */
 import { Duration, Option, Schema, SchemaTransformation } from "effect"
@@ -31,6 +31,12 @@ export const shellWord = (word: string): string =>
 /** `1 task`, `2 tasks`, `2 entries`. */
 export const counted = (count: number, noun: string, plural = `${noun}s`): string =>
   `${count} ${count === 1 ? noun : plural}`
+
+export const sumOf = (values: Iterable<number>): number => {
+  let sum = 0
+  for (const value of values) sum += value
+  return sum
+}
 
 /** What went wrong, as it says itself. */
 export const wordsOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))

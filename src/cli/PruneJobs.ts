@@ -4,9 +4,8 @@
  */
 import { Clock, Duration, Effect } from "effect"
 import { given } from "../base/Schemas.ts"
-import { bytesText, counted } from "../base/Text.ts"
+import { bytesText, counted, sumOf } from "../base/Text.ts"
 import { openedStore, openedStoreWithKey } from "./OutputFolder.ts"
-import { sumOf } from "../report/TextTable.ts"
 import { note, warn } from "./Output.ts"
 import { withPublished } from "./PublishedDatabase.ts"
 import { orWarnWithin } from "./RunReport.ts"

@@ -5,10 +5,12 @@
  * age. Landed bodies that stay are compressed after a while, and facts of old runs are archived; commands
  * read both as before.
  */
-import { existsSync, statSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Duration, Effect } from "effect"
+import { sizeAt } from "../base/DurableFile.ts"
 import { given } from "../base/Schemas.ts"
+import { sumOf } from "../base/Text.ts"
 import { removeAll, step } from "./FolderFailed.ts"
 import { sweepDocuments } from "./NamedDocuments.ts"
 import { compressSegments, type Compressed } from "../landing/SegmentFile.ts"
@@ -167,7 +169,7 @@ const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
     return
   }
   const folder = landingOf(store, run_id)
-  const bytes = yield* step(() => bytesOf(filesBelow(folder).map((name) => join(folder, name))))
+  const bytes = yield* step(() => sumOf(filesBelow(folder).map((name) => sizeAt(join(folder, name)))))
   if (!isDry) {
     const ledger = yield* Ledger
     yield* ledger.append([{ _tag: "LandingPruned", run_id, bytes }])
@@ -218,7 +220,7 @@ const pruneAttachments = Effect.fnUntraced(function* (work: Work, state: RunStat
   const taken = new Set(work.removed.flatMap((one) => (one.what === "attachments" ? [one.run_id] : [])))
   const isDone = (run: string) => run === run_id || pruned.attachments.has(run) || taken.has(run as RunId)
   const paths = yield* unsharedDocuments(store, state, isDone)
-  const bytes = yield* step(() => bytesOf(paths))
+  const bytes = yield* step(() => sumOf(paths.map(sizeAt)))
   if (!isDry) {
     const ledger = yield* Ledger
     // Also if there were none: a run is not read again each night to find that out.
@@ -260,7 +262,7 @@ const pruneLog = Effect.fnUntraced(function* (work: Work, run_id: RunId) {
   const { store, isDry } = work
   const path = logOf(store, run_id)
   if (!existsSync(path)) return
-  const bytes = yield* step(() => bytesOf([path]))
+  const bytes = yield* step(() => sizeAt(path))
   if (!isDry) yield* step(() => removeAll(store.files, [path]))
   note(work, { run_id, what: "log", bytes })
 })
@@ -275,6 +277,3 @@ const finishInterrupted = Effect.fnUntraced(function* (store: Store, pruned: Pru
   const paths = yield* unsharedDocuments(store, state, (run_id) => pruned.attachments.has(run_id))
   yield* step(() => removeAll(store.files, paths))
 })
-
-const bytesOf = (paths: ReadonlyArray<string>): number =>
-  paths.reduce((sum, path) => sum + (statSync(path, { throwIfNoEntry: false })?.size ?? 0), 0)

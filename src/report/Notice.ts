@@ -3,7 +3,7 @@
  * machine, so it contains no customer, no id but the run's, and no word of the service that our own table
  * does not list. Its size is bounded, however much trouble a run has.
  */
-import { counted } from "../base/Text.ts"
+import { counted, sumOf } from "../base/Text.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { actionNeeded, exitOf } from "../service/EndTable.ts"
 import { actingOf, isReason, rowOf } from "../service/Ends.ts"
@@ -14,7 +14,7 @@ import { exitCodes } from "../messages/ExitCodes.ts"
 import { adviceForTables, type News, type RunChanges } from "./Changes.ts"
 import { exitMeaning, meaningOfExit, tellChanges, tellOutcomes } from "./RenderSummary.ts"
 import type { Summary } from "./Summary.ts"
-import { plain, sumOf } from "./TextTable.ts"
+import { plain } from "./TextTable.ts"
 
 interface NoticeTrouble extends News {
   readonly what_to_do: string

@@ -7,8 +7,8 @@ import { Duration, Effect, Layer, Schedule } from "effect"
 import { HttpClient, HttpClientError } from "effect/http"
 import type { HttpBody, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { OtlpSerialization } from "effect/observability"
+import { sumOf } from "../base/Text.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
-import { sumOf } from "./TextTable.ts"
 
 export type Signal = "traces" | "metrics" | "logs"
 

@@ -3,11 +3,11 @@
  * left. Fits any terminal; without one, there are no colours and no line breaks inside sentences.
  */
 import { Struct } from "effect"
-import { andMore, counted, listed } from "../base/Text.ts"
+import { andMore, counted, listed, sumOf } from "../base/Text.ts"
 import { isOpenAtService, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { changeTitles, changeKinds } from "./Changes.ts"
 import { nothingLeft, type Finish } from "./Finish.ts"
-import { cut, oneLine, plain, span, sumOf, table, wrap } from "./TextTable.ts"
+import { cut, oneLine, plain, span, table, wrap } from "./TextTable.ts"
 import type { NightSummary, Summary, Trouble } from "./Summary.ts"
 import { actings, actionNeeded, exitOf, outcomes, type EndRow } from "../service/EndTable.ts"
 import { endOfAttempt, isReason } from "../service/Ends.ts"

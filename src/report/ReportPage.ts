@@ -2,14 +2,14 @@
  * The report of a run as a page: from a `Report` to what `page.html` shows, which makes elements and texts
  * of it and never markup. Pure.
  */
-import { andMore, counted, shellWord } from "../base/Text.ts"
+import { andMore, counted, shellWord, sumOf } from "../base/Text.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { actings, actionNeeded, outcomes } from "../service/EndTable.ts"
 import { changeKinds, changeTitles, nameOf, type ChangeKind, type WorkGroup } from "./Changes.ts"
 import { fillPage, momentIn, type Inline, type Look, type Page, type Part } from "./Page.ts"
 import { capital, meaningOfExit, outcomeLooks, tellOutcomes } from "./RenderSummary.ts"
 import { dataChanges, loadOver, type Report, type TableChanges } from "./Report.ts"
-import { duration, share, sumOf } from "./TextTable.ts"
+import { duration, share } from "./TextTable.ts"
 import { localTime } from "../task/ChooseRun.ts"
 
 const changeLooks = { new: "trouble", still: "warn", mended: "good" } as const

@@ -2,6 +2,7 @@
  * Text for terminals of any width and for pipes: wrapped paragraphs, aligned columns, durations. No colour
  * code or control character in a value ever reaches the terminal from here.
  */
+import { sumOf } from "../base/Text.ts"
 import { cutText } from "../service/BodyBounds.ts"
 
 /** A value of the service may be of any length; the part shown in a sentence or a cell is limited. */
@@ -54,7 +55,7 @@ export const table = (
   const widths = header.map((_, column) =>
     all.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0),
   )
-  const total = () => widths.reduce((sum, one) => sum + one, 0) + gap.length * Math.max(0, widths.length - 1)
+  const total = () => sumOf(widths) + gap.length * Math.max(0, widths.length - 1)
   while (total() > width) {
     const widest = widths.indexOf(Math.max(...widths))
     const current = widths[widest] ?? 0
@@ -154,5 +155,3 @@ export const share = (part: number, whole: number): string => {
   const percent = (100 * part) / whole
   return percent < 1 ? "<1 %" : `${Math.floor(percent)} %`
 }
-
-export const sumOf = (values: ReadonlyArray<number>): number => values.reduce((sum, one) => sum + one, 0)

@@ -6,8 +6,7 @@ import { sourceNameOf } from "../service/FlowResults.ts"
 import type { AttemptDrained, Fact, Recorded, RunNews, RunSteered, Trouble } from "../ledger/Fact.ts"
 import { actionNeeded } from "../service/EndTable.ts"
 import { actingOf } from "../service/Ends.ts"
-import { counted as times, isoDay, isoTime } from "../base/Text.ts"
-import { sumOf } from "./TextTable.ts"
+import { counted as times, isoDay, isoTime, sumOf } from "../base/Text.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
   `${isoTime(at).slice(0, 19).replace("T", " ")}  ${sentence(fact)}`

@@ -2,8 +2,8 @@
  * Fills the published database from Parquet files, and compares the rows of every table and run with the
  * manifest: a file that does not match it is never published.
  */
-import { statSync } from "node:fs"
 import { Effect } from "effect"
+import { sizeAt } from "../base/DurableFile.ts"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { MisfitCount } from "../ledger/RunFacts.ts"
@@ -45,7 +45,7 @@ export const openDatabase = Effect.fnUntraced(function* (
   const duckdb = yield* DuckDb
   const limits = { path, access, threads: 1, memoryLimit }
   if (bytes >= fewBytes) return yield* duckdb.open(limits)
-  const size = yield* fileStep(() => statSync(path, { throwIfNoEntry: false })?.size ?? 0)
+  const size = yield* fileStep(() => sizeAt(path))
   return yield* duckdb.open({ ...limits, freedMax: "32MB", isUncompressed: size < smallBytes })
 })
 

@@ -5,10 +5,11 @@
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { sumOf } from "../base/Text.ts"
 import { inMemory } from "./BuildDatabase.ts"
 import { fileStep, gapsOf, publishedIn } from "./Manifest.ts"
 import type { Manifest, Store } from "./Manifest.ts"
-import { monthFiles, sum, writeShared, Instead, type Choice, type MonthFile } from "./SharedFile.ts"
+import { monthFiles, writeShared, Instead, type Choice, type MonthFile } from "./SharedFile.ts"
 import { databaseFailed, PublishFailed } from "./Publisher.ts"
 import { change, type Standing } from "./Version.ts"
 
@@ -46,8 +47,8 @@ const telling = Effect.fnUntraced(function* <R>(
     const done = yield* Effect.result(work(file))
     if (done._tag === "Failure") left.push({ table, month, reason: done.failure.message })
     else {
-      const before = { files: sources.length, bytes: sum(sources.map(({ bytes }) => bytes)) }
-      const rows = sum(parts.map((part) => part.rows))
+      const before = { files: sources.length, bytes: sumOf(sources.map(({ bytes }) => bytes)) }
+      const rows = sumOf(parts.map((part) => part.rows))
       tables.push({ table, month, runs: parts.length, rows, before, after: done.success })
     }
   }

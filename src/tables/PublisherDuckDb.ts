@@ -6,6 +6,7 @@ import { Context, Effect, Layer, Semaphore, Struct, type FileSystem } from "effe
 import { given } from "../base/Schemas.ts"
 import type { RunId } from "../service/Ids.ts"
 import { DuckDb } from "../base/DuckDb.ts"
+import { sizeAt, freeBytesAt } from "../base/DurableFile.ts"
 import type { Freshness, Job } from "../jobs/Job.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -31,9 +32,8 @@ import { loadPicture } from "./RunPicture.ts"
 import { runsWithout } from "./Standing.ts"
 import { outcomeTables } from "./SystemTables.ts"
 import { change, type Standing } from "./Version.ts"
-import { statfsSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { listed } from "../base/Text.ts"
+import { listed, sumOf } from "../base/Text.ts"
 
 interface Memory {
   /** What the newest publication found in the bodies: publishing the outcome need not read them again. */
@@ -225,15 +225,12 @@ const freeBytesMin = 64 * 1024 * 1024
 export const leavesRoom = ({ freeBytes, databaseBytes, landedBytes }: Space): boolean =>
   freeBytes >= freeBytesMin + 3 * (databaseBytes + landedBytes)
 
-const bytesOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
-
 const spaceOf = ({ root, database }: Layout, run_id: RunId): Space => {
-  const { bavail, bsize } = statfsSync(root)
   const folder = join(root, "landing", run_id)
   return {
-    freeBytes: bavail * bsize,
-    databaseBytes: bytesOf(database),
-    landedBytes: filesBelow(folder).reduce((sum, name) => sum + bytesOf(join(folder, name)), 0),
+    freeBytes: freeBytesAt(root),
+    databaseBytes: sizeAt(database),
+    landedBytes: sumOf(filesBelow(folder).map((name) => sizeAt(join(folder, name)))),
   }
 }
 

@@ -5,6 +5,7 @@
  */
 import { join } from "node:path"
 import { Effect } from "effect"
+import { sumOf } from "../base/Text.ts"
 import type { DuckDb } from "../base/DuckDb.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { databaseVersion, openDatabase } from "./BuildDatabase.ts"
@@ -14,7 +15,7 @@ import { filesNeededBy, keptVersions, replaceKept, sweepKept } from "./KeptVersi
 import { fileStep, fingerprintInTurns, isThatDatabase, runPath, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed } from "./Publisher.ts"
-import { sum, type Instead } from "./SharedFile.ts"
+import type { Instead } from "./SharedFile.ts"
 import type { Sought } from "./Standing.ts"
 
 /** A database, and the version that it was put into place with. */
@@ -84,7 +85,7 @@ const readableRows = Effect.fnUntraced(
     const [read] = yield* connection.rows(
       `SELECT count(*)::INTEGER AS n, bit_xor(hash(one)) AS h FROM (${rows}) AS one`,
     )
-    if (Number(read?.["n"]) !== sum(files.map((file) => file.rows))) return undefined
+    if (Number(read?.["n"]) !== sumOf(files.map((file) => file.rows))) return undefined
     return order.length === 0 ? rows : `${rows} ORDER BY ${order.join(", ")}`
   },
   Effect.scoped,

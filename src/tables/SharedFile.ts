@@ -5,6 +5,7 @@
  */
 import { join } from "node:path"
 import { Effect } from "effect"
+import { sumOf } from "../base/Text.ts"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { inMemory } from "./BuildDatabase.ts"
@@ -53,8 +54,6 @@ interface Unit extends MonthFile {
   readonly schema: number | undefined
 }
 
-export const sum = (values: ReadonlyArray<number>): number => values.reduce((total, each) => total + each, 0)
-
 /** The runs of a version in the order of date and run. */
 const inOrder = ({ runs }: Manifest) =>
   Object.entries(runs).toSorted(([id, { run_date }], [otherId, other]) =>
@@ -88,7 +87,7 @@ const unitsOf = (
     [...Map.groupBy(run.files, (file) => file.table)].map(([table, files]) => {
       const common = files.find(({ file_rows }) => file_rows !== undefined)
       const schema = schemaVersionOf(run, families, table)
-      const part = { run_id, run_date: run.run_date, rows: sum(files.map(({ rows }) => rows)) }
+      const part = { run_id, run_date: run.run_date, rows: sumOf(files.map(({ rows }) => rows)) }
       return { table, month: monthOf(run.run_date), schema, part, files, run, common }
     }),
   )
@@ -106,7 +105,7 @@ const unitsOf = (
 }
 
 /** Bytes of its files, each once. */
-const bytesOf = ({ sources }: Unit): number => sum(sources.map(({ bytes }) => bytes))
+const bytesOf = ({ sources }: Unit): number => sumOf(sources.map(({ bytes }) => bytes))
 
 export const monthFiles = (
   manifest: Manifest,
@@ -266,7 +265,7 @@ export const writeShared = Effect.fn("Publishing.writeShared")(function* (
   const whose = own === undefined ? { month } : { run_id: own.run_id }
   yield* writeParquet(store, connection, place, { sql: `${source.sql}${source.order}`, version, ...whose })
   yield* checkRows(connection, source, place, path, file)
-  const all = own === undefined ? { file_rows: sum(parts.map(({ rows }) => rows)) } : {}
+  const all = own === undefined ? { file_rows: sumOf(parts.map(({ rows }) => rows)) } : {}
   const fingerprint = yield* fingerprintInTurns(place)
   for (const { run_id, rows } of parts)
     for (const each of sources) instead.set(run_id, each.path, { table, path, rows, ...all, ...fingerprint })
@@ -281,7 +280,7 @@ export const takeOut = Effect.fn("Publishing.takeOut")(function* (store: Store, 
   const all = partsIn([next])
   const due = [...all.values()].filter(
     ({ file: { file_rows }, parts }) =>
-      file_rows !== undefined && sum(parts.map(({ rows }) => rows)) !== file_rows,
+      file_rows !== undefined && sumOf(parts.map(({ rows }) => rows)) !== file_rows,
   )
   if (due.length === 0) return next
   const instead = new Instead()

@@ -3,6 +3,7 @@
  * what was landed. Pure, and made twice from the same evidence: when the results are read, for the verdict,
  * and from landing alone, by publishing and by `verify`. Nothing is deleted at the service without it.
  */
+import { sumOf } from "../base/Text.ts"
 import { isFinal, mayBring, productOf, recordsIn, subFamilyOf } from "../service/FlowResults.ts"
 import type { ProductsCount, ResultsSource } from "../service/FlowResults.ts"
 import type { ProofLine } from "../ledger/Fact.ts"
@@ -28,12 +29,6 @@ export interface DrainProof {
   readonly isCounted: boolean
   /** In the order of the count; `counted` is absent for a family that was landed but not counted. */
   readonly families: ReadonlyArray<ProofLine>
-}
-
-const sumOf = (numbers: Iterable<number>): number => {
-  let sum = 0
-  for (const number of numbers) sum += number
-  return sum
 }
 
 type Counts = Readonly<Record<string, number>>

@@ -3,11 +3,11 @@
  * shows it. A key is reported only if the answer can mean nothing else.
  */
 import { Predicate } from "effect"
+import { sumOf } from "../../base/Text.ts"
 import { idForm, jsonOf, type RecordedCall } from "./Compare.ts"
 import { countedTotal, mayBring, readProductsCount, subFamilyOf } from "../../service/FlowResults.ts"
 import type { ProductsCount, ResultsSource } from "../../service/FlowResults.ts"
 import { ownField } from "../../service/ReadJson.ts"
-import { sumOf } from "../../report/TextTable.ts"
 import { findingOf, proveDrain, type DrainProof, type SourceFinding } from "../../task/DrainProof.ts"
 
 export interface Observed {

@@ -2,11 +2,12 @@
  * `doctor [JOB…]` checks everything that a run depends on, before the run. It starts nothing at a service and
  * sends no login.
  */
-import { accessSync, constants, existsSync, readdirSync, statSync, statfsSync } from "node:fs"
+import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Clock, Effect, Schema } from "effect"
 import { HttpClient } from "effect/http"
-import { bytesText, counted } from "../../base/Text.ts"
+import { sizeAt, freeBytesAt } from "../../base/DurableFile.ts"
+import { bytesText, counted, sumOf } from "../../base/Text.ts"
 import { knownZone } from "../../base/Time.ts"
 import { command } from "../CommandRow.ts"
 import { failed, ok, toolVersion, warning, type Finding } from "../Failures.ts"
@@ -24,7 +25,7 @@ import { withId } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { otherRecordsOf } from "../../records/Misfits.ts"
 import { otherRecordsTold } from "../../report/Summary.ts"
-import { sumOf, table } from "../../report/TextTable.ts"
+import { table } from "../../report/TextTable.ts"
 import { runsAhead } from "../../task/ChooseRun.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
 
@@ -34,13 +35,11 @@ const freeBytesMin = 1024 ** 3
 const nightsMeasured = 7
 const nightsMin = 14
 
-const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
-
 /** Of a folder that holds files only, one level deep or two; it may be missing. */
 const folderBytes = (folder: string): number =>
   existsSync(folder)
     ? sumOf(
-        readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => sizeOf(join(folder, name))),
+        readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => sizeAt(join(folder, name))),
       )
     : 0
 
@@ -60,13 +59,12 @@ export const nightsThatFit = (measured: {
 }
 
 const spaceCheck = (output: string, runs: ReadonlyArray<RunHeader>): Finding => {
-  const { bavail, bsize } = statfsSync(output)
-  const freeBytes = bavail * bsize
+  const freeBytes = freeBytesAt(output)
   const space = `${(freeBytes / 1024 ** 3).toFixed(1)} GiB`
   if (freeBytes < freeBytesMin) return warning("space-low", { space })
   const nights = nightsThatFit({
     freeBytes,
-    databaseBytes: sizeOf(join(output, "nightjar.duckdb")),
+    databaseBytes: sizeAt(join(output, "nightjar.duckdb")),
     landed: runs.slice(-nightsMeasured).map(({ fact }) => folderBytes(join(output, "landing", fact.run_id))),
   })
   if (nights === undefined) return ok(`${space} free`)
@@ -98,7 +96,7 @@ const modesCheck = (output: string): Finding => {
 }
 
 const ledgerCheck = (output: string, runs: number, archived: number): Finding => {
-  const all = `${counted(runs, "run")}, ${bytesText(sizeOf(join(output, "ledger.sqlite")))}`
+  const all = `${counted(runs, "run")}, ${bytesText(sizeAt(join(output, "ledger.sqlite")))}`
   if (archived === 0) return ok(all)
   const bytes = folderBytes(join(output, archiveName))
   return ok(`${all}; ${archived} of them archived, ${bytesText(bytes)}`)

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs"
 import { resolve } from "node:path"
 import { Effect } from "effect"
 import { given } from "../../base/Schemas.ts"
-import { counted } from "../../base/Text.ts"
+import { counted, sumOf } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { argument, jobFlags, note, say, switchFlag, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
@@ -27,7 +27,6 @@ import type { Store } from "../../tables/Manifest.ts"
 import { deleteAll, dueDeletions, type DueDeletion } from "../../task/DeleteExecutions.ts"
 import { revokeByHand } from "../../tokens/ExchangeTicket.ts"
 import { TokenStore, listTokens } from "../../tokens/TokenStore.ts"
-import { sumOf } from "../../report/TextTable.ts"
 
 type Started = Pick<typeof RunStarted.Type, "run_id" | "job" | "job_path">
 
