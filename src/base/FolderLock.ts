@@ -6,9 +6,10 @@
  */
 import { chmodSync, closeSync, existsSync, openSync, readFileSync } from "node:fs"
 import { hostname } from "node:os"
+import { dirname } from "node:path"
 import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite"
 import { Clock, Duration, Effect, Option, Schema } from "effect"
-import { codeOf, durableFiles, quietly } from "./DurableFile.ts"
+import { codeOf, durableFiles, keepTo, quietly } from "./DurableFile.ts"
 import { listed } from "./Text.ts"
 
 /** Another process is working in this output folder; nothing was started. */
@@ -90,10 +91,14 @@ export const lockFolder = Effect.fnUntraced(function* (path: string, works: Read
   const files = yield* durableFiles
   const file = pathOfHolder(path)
   yield* Effect.acquireRelease(
-    Effect.try({ try: () => takeLock(path), catch: (cause) => failureOf(path, cause) }),
-    (database) =>
+    Effect.try({
+      try: () => ({ database: takeLock(path), release: keepTo(dirname(path)) }),
+      catch: (cause) => failureOf(path, cause),
+    }),
+    ({ database, release }) =>
       Effect.sync(() => {
         quietly(() => files.remove(file))
+        release()
         held.delete(database)
         database.close()
       }),

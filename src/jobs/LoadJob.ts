@@ -239,7 +239,14 @@ const deltaGone =
   "`delta` no longer has an effect, and no Delta logs are written: Spark and others read the Parquet " +
   "files, tables/<table>/**/*.parquet"
 
-const checkSettings = ({ document, findings }: Context, { polling, retry, output }: Parts): void => {
+const deletedUnread =
+  "no results are read, neither flow results nor those of other endpoints, and executions are deleted at " +
+  "the service all the same; `after_export: keep` leaves them there"
+
+const checkSettings = ({ document, findings }: Context, parts: Parts): void => {
+  const { polling, retry, output } = parts
+  if (!parts.flow_results.enabled && parts.after_export === "delete")
+    findings.warn(document.place(["flow_results", "enabled"]), deletedUnread)
   if (output.delta !== undefined) findings.warn(document.place(["output", "delta"], "key"), deltaGone)
   if (Duration.isGreaterThan(polling.min, polling.max))
     findings.error(document.place(["polling", "min"]), `\`min\` is longer than \`max\``)

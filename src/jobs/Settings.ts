@@ -90,7 +90,11 @@ const Retry = section(
 
 const FlowResults = section(
   {
-    enabled: flag(true, "Whether to read the flow results of executions."),
+    enabled: flag(
+      true,
+      "Whether to read results at all: flow results, the customer profile and your own endpoints. If not, " +
+        "executions are deleted unread, unless `after_export` is `keep`.",
+    ),
     min_interval: setting(
       duration("5 seconds", "1 day"),
       "5 seconds",

@@ -4,9 +4,11 @@ import { Clock, Duration, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { spawn, type ChildProcess } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs"
+import { symlinkSync, writeFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { join } from "node:path"
+import { durableFiles } from "../../src/base/DurableFile.ts"
 import { FolderLocked, awaitLock, lockFolder } from "../../src/base/FolderLock.ts"
 import { sharedFolder } from "../harness/Folder.ts"
 import { effect } from "../harness/Steps.ts"
@@ -54,6 +56,39 @@ describe("the lock of an output folder", () => {
     expect(await Effect.runPromise(Effect.scoped(twice))).toBeInstanceOf(FolderLocked)
     expect([await tryLock(path), await tryLock(path)]).toEqual(["held", "held"])
   })
+
+  effect(
+    "keeps its process to the folder: none is begun where it was moved away or unmounted [promise 5 moved]",
+    function* () {
+      const folder = join(root, "held")
+      const moved = join(root, "moved")
+      const files = yield* durableFiles
+      const refused = (write: () => void) => {
+        expect(write).toThrow(`${folder} was moved or unmounted while this process works in it`)
+      }
+      mkdirSync(folder)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* lockFolder(join(folder, "run.lock"))
+          files.makeFolder(join(folder, "landing"), 0o700)
+          renameSync(folder, moved)
+          refused(() => files.makeFolder(join(folder, "landing", "run"), 0o700))
+          expect(existsSync(folder)).toBe(false)
+          // As where a disk was unmounted.
+          mkdirSync(folder)
+          refused(() => files.replace(join(folder, "manifest.json"), "{}", 0o600))
+          refused(() => files.makeFolder(join(folder, "landing"), 0o700))
+          expect(readdirSync(folder)).toEqual([])
+          files.write(join(root, "held-beside"), "", 0o600)
+          rmSync(folder, { recursive: true })
+          renameSync(moved, folder)
+          files.replace(join(folder, "manifest.json"), "{}", 0o600)
+        }),
+      )
+      renameSync(folder, moved)
+      files.makeFolder(folder, 0o700)
+    },
+  )
 
   it("that cannot be used is not reported as held by somebody else", async () => {
     const path = join(root, "folder.lock")

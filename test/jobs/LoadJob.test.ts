@@ -298,6 +298,20 @@ effect("a setting that has no effect any more is a warning that says what to rea
   })
 })
 
+effect("results that are not read are deleted only after a warning [promise 5 unread]", function* () {
+  const warned = Effect.fnUntraced(function* (settings: string) {
+    const { warnings } = yield* load(`${smallJob}${settings}\ncustomers:\n  - id: c-1\n`)
+    return warnings
+  })
+  const unread =
+    "job.yaml:4:26: no results are read, neither flow results nor those of other endpoints, and executions are deleted at the service all the same; `after_export: keep` leaves them there"
+  expect([
+    yield* warned("flow_results: { enabled: false }"),
+    yield* warned("flow_results: { enabled: false }\nafter_export: keep"),
+    yield* warned("flow_results: { enabled: true }"),
+  ]).toEqual([[unread], [], []])
+})
+
 const seconds = "a number and a unit (millis, seconds, minutes, hours, days)"
 
 describe("a setting as it is written", () => {
