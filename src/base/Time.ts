@@ -176,6 +176,9 @@ export const withinMachineTime =
       ),
     )
 
+/** The date of a time in milliseconds, in UTC. */
+export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
+
 /** Undefined if TZ names a zone that is not known here: Node.js then counts in UTC. */
 export const knownZone = (): string | undefined => Intl.DateTimeFormat().resolvedOptions().timeZone
 

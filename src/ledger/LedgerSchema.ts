@@ -9,6 +9,7 @@ import { Clock, Effect } from "effect"
 import { durableFiles, type DurableFiles } from "../base/DurableFile.ts"
 import { copyDatabase } from "../base/FolderLock.ts"
 import { sha256 } from "../base/Hashes.ts"
+import { dayOf } from "../base/Time.ts"
 import { makeAccounts } from "./AccountTables.ts"
 import {
   LedgerFailed,
@@ -159,7 +160,7 @@ export const copyIfOlder = Effect.fnUntraced(function* (path: string) {
   const format = yield* Effect.try({ try: () => formatAt(path), catch: ledgerFailed })
   if (format === undefined) return undefined
   const folder = dirname(path)
-  const day = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, "2026-11-23".length)
+  const day = dayOf(yield* Clock.currentTimeMillis)
   const name = `ledger.format-${format}.${day}.sqlite`
   const [copy, building] = [join(folder, name), join(folder, `${name}.tmp`)]
   const made = Effect.gen(function* () {

@@ -5,6 +5,7 @@
 import { Struct } from "effect"
 import { given } from "../base/Schemas.ts"
 import { andMore, counted, listed } from "../base/Text.ts"
+import { dayOf } from "../base/Time.ts"
 import type { MisfitCount, OtherRecords, RejectedCount, StaleData } from "../ledger/RunFacts.ts"
 import { isOpenAtService, keptOf, remainsAny, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunBrief, TaskBrief } from "../ledger/RunState.ts"
@@ -16,7 +17,6 @@ import { cutText } from "../service/BodyBounds.ts"
 import { actings } from "../service/EndTable.ts"
 import { actingOf, rowOf } from "../service/Ends.ts"
 import { shortfallOf, surplusOf } from "../task/DrainProof.ts"
-import { dayOf } from "../tokens/TokenLogin.ts"
 import { sumOf } from "./TextTable.ts"
 
 // What a publication says about the tables, for people: gates that held it back, runs whose files are

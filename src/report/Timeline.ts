@@ -7,8 +7,8 @@ import type { AttemptDrained, Fact, Recorded, RunNews, RunSteered, Trouble } fro
 import { actionNeeded } from "../service/EndTable.ts"
 import { actingOf } from "../service/Ends.ts"
 import { counted as times } from "../base/Text.ts"
+import { dayOf } from "../base/Time.ts"
 import { sumOf } from "./TextTable.ts"
-import { dayOf } from "../tokens/TokenLogin.ts"
 
 export const renderRecorded = ({ at, fact }: Recorded): string =>
   `${new Date(at).toISOString().slice(0, 19).replace("T", " ")}  ${sentence(fact)}`

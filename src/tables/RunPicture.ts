@@ -3,6 +3,7 @@
  * be there; a missing one is damage, and damage is never published over.
  */
 import { Effect } from "effect"
+import { dayOf } from "../base/Time.ts"
 import type { ExecutionId, RunId, SessionId } from "../service/Ids.ts"
 import { Landing, type LandedBody } from "../landing/Landing.ts"
 import { sourceNameOf, type ResultsSource } from "../service/FlowResults.ts"
@@ -166,8 +167,7 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
   const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   const prunedAt = pruned.get(run_id)
   if (prunedAt !== undefined) {
-    const date = new Date(prunedAt).toISOString().slice(0, 10)
-    return yield* failed({ message: `its landed bodies were pruned on ${date}` })
+    return yield* failed({ message: `its landed bodies were pruned on ${dayOf(prunedAt)}` })
   }
   const frames = yield* landing
     .list(run_id)

@@ -5,6 +5,7 @@
  */
 import { Redacted } from "effect"
 import { given } from "../base/Schemas.ts"
+import { dayOf } from "../base/Time.ts"
 import type { EngineFinding } from "../client/EngineForms.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
@@ -16,7 +17,7 @@ import type { CustomerId, EngineReference, RunId, SessionId } from "../service/I
 import { planAssignment, seeEngine } from "./Assignment.ts"
 import type { FittedAssignment, Grounds, Task, TaskVerdict } from "./Assignment.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
-import { dayOf, daysLeft, endsSoon, expiredToken, type TokenShelf } from "../tokens/TokenLogin.ts"
+import { daysLeft, endsSoon, expiredToken, type TokenShelf } from "../tokens/TokenLogin.ts"
 
 /** A flow session that a customer ran alone: only read, nothing is executed. */
 export interface SessionTask {

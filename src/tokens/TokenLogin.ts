@@ -4,6 +4,7 @@
  * login, which the old token must not replace.
  */
 import { Clock, Effect, type Redacted } from "effect"
+import { dayOf } from "../base/Time.ts"
 import type { StartLogin } from "../client/Service.ts"
 import type { JobFeature } from "../jobs/Job.ts"
 import type { AttemptClosed, Fact } from "../ledger/Fact.ts"
@@ -167,8 +168,6 @@ export const endsSoon = (token: StoredToken, now: number): boolean =>
 
 export const daysLeft = (token: Pick<StoredToken, "expires_at">, now: number): number =>
   Math.max(0, Math.floor((token.expires_at - now) / dayMs))
-
-export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10)
 
 /** Instead of which a task is to send its parameters: the token that would log in, had it not expired. */
 export const expiredToken = (shelf: TokenShelf, task: LoginOfTask): StoredToken | undefined => {
