@@ -156,7 +156,7 @@ customers: [{ id: c-1, parameters: { username: ok+records-1, password: anything 
     expect(sources).not.toContain("report/Spans.ts")
   })
 
-  it("status: neither what sends requests nor what runs a night [status loads]", () => {
+  it("status: neither what sends requests nor what runs a night", () => {
     const { packages, sources } = loadedBy("status", "--output", join(folder, "none"))
     expect(packages).toEqual(["@effect/platform-node", "@effect/platform-node-shared", "effect"])
     expect(sources).toContain("report/Summary.ts")
