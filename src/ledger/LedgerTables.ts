@@ -134,7 +134,8 @@ const readersIn = (database: DatabaseSync, folder: string) => {
     return Object.assign(all, { each })
   }
   const ofRun = select("run_id = ? AND seq > ?")
-  const placeOf = select(`run_id = ? AND ${archivings}`)
+  // By their own index (`+`): the one of runs would read every fact of the run.
+  const placeOf = select(`+run_id = ? AND ${archivings}`)
   const ofTask = select(`run_id = ? AND (task_id = ? OR ${archivings})`)
   /** With the run's archived facts, if it has some: one of its rows says where they are. */
   const whole = (rows: ReadonlyArray<ChainedRow>, after: number): ReadonlyArray<StoredFact> => {

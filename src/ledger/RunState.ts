@@ -287,6 +287,13 @@ export const mayRun = (attempt: AttemptState): boolean => remainsAny(attempt, "o
 /** All of it is here, and the service may still have it. */
 export const isToDelete = (attempt: AttemptState): boolean => remainsAny(attempt, "due", "asked")
 
+/** As far as is known still at the service. None of a run that is held back: trying again deletes nothing. */
+export const pendingDeletions = (run: RunState): number =>
+  (run.held === undefined ? [...run.tasks.values()] : [])
+    .filter((task) => task.settled !== undefined)
+    .flatMap((task) => task.attempts)
+    .filter(isToDelete).length
+
 /** Closed executions of a settled task that stay there: it is not proved that all of them is here. */
 export const keptOf = <A extends AttemptBrief>({
   settled,

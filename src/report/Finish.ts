@@ -5,14 +5,13 @@
  */
 import { shellWord } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
-import { isOpenAtService, subjectOf, verdictOfTask } from "../ledger/RunState.ts"
+import { isOpenAtService, pendingDeletions, subjectOf, verdictOfTask } from "../ledger/RunState.ts"
 import type { RunBrief, RunState, TaskState } from "../ledger/RunState.ts"
 import { exitOfTask, isTooOld, newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { RunChanges } from "./Changes.ts"
 import type { exitOf, Outcome } from "../service/EndTable.ts"
 import { rowOf } from "../service/Ends.ts"
-import { pendingDeletions } from "../task/DeleteExecutions.ts"
 
 // The exit code of a finished run: pure. 4 takes precedence over 3, because what a rerun can finish comes
 // first, and what needs a person will still be there afterwards.

@@ -63,13 +63,6 @@ const mayDelete = ({ published }: RunState, { settled }: TaskState, attempt: Att
   // What was learnt after the publication is not part of it.
   [settled, attempt.closed].every((one) => one !== undefined && one.seq < (published?.seq ?? -Infinity))
 
-/** As far as is known still at the service. None of a run that is held back: trying again deletes nothing. */
-export const pendingDeletions = (run: RunState): number =>
-  (run.held === undefined ? [...run.tasks.values()] : [])
-    .filter((task) => task.settled !== undefined)
-    .flatMap((task) => task.attempts)
-    .filter(isToDelete).length
-
 /**
  * Deletes these until a clock time, each intent recorded first; what is not deleted by then stays pending.
  * Whoever calls it answers for what is not safe here.

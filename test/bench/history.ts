@@ -32,26 +32,42 @@ const mb = 1_048_576
 
 type Usage = Pick<Effect.Success<ReturnType<typeof measureSteps>>, "steps" | "peakMb">
 
-/** What reading these costs, in a database of its own age: the middle of several times. */
-const queries = {
-  "main, all rows": "SELECT sum(amount), count(description), max(as_of) FROM main.movements",
-  "main.coverage": "SELECT count(*), max(as_of), max(age_days) FROM main.coverage",
-  "main.customers": "SELECT count(*), min(first_seen), max(last_seen) FROM main.customers",
-  "history of a day": `SELECT sum(amount), count(description) FROM history.movements, (SELECT max(e) - 1 AS day FROM store._runs)
-    WHERE valid_from <= day AND (valid_to IS NULL OR day < valid_to)`,
+/** The day before the newest night. */
+const computedDay = "SELECT max(e) - 1 AS day FROM store._runs"
+
+/**
+ * What is read; a day as the comments of `history` say, with its date. DuckDB skips no version by a date that a query
+ * computes itself: it reads each that began before.
+ */
+const queriesOf = (day: string): Readonly<Record<string, string>> => {
+  const ofDay = (date: string) => `valid_from <= ${date} AND (valid_to IS NULL OR ${date} < valid_to)`
+  const movements = "SELECT sum(amount), count(description) FROM history.movements"
+  return {
+    "main, all rows": "SELECT sum(amount), count(description), max(as_of) FROM main.movements",
+    "main.coverage": "SELECT count(*), max(as_of), max(age_days) FROM main.coverage",
+    "main.customers": "SELECT count(*), min(first_seen), max(last_seen) FROM main.customers",
+    "history of a day": `${movements} WHERE ${ofDay(`DATE ${literal(day)}`)}`,
+    "history of a computed day": `${movements}, (${computedDay}) WHERE ${ofDay("day")}`,
+  }
 }
 
+/** Before them, DuckDB reads the blocks and Node compiles. */
+const unmeasuredReads = 5
+const measuredReads = 25
+
+/** The CPU time of each: the middle of several times. */
 const measureReading = Effect.fnUntraced(function* (root: string) {
   const connection = yield* opened(root)
+  const [newest] = yield* connection.rows(`SELECT day::VARCHAR AS day FROM (${computedDay})`)
   const took: Record<string, number> = {}
-  for (const [name, sql] of Object.entries(queries)) {
+  for (const [name, sql] of Object.entries(queriesOf(String(newest?.["day"])))) {
     const times: Array<number> = []
-    for (let n = 0; n < 7; n++) {
+    for (let n = 0; n < unmeasuredReads + measuredReads; n++) {
       const from = cpuMs()
       yield* connection.rows(sql)
       times.push(cpuMs() - from)
     }
-    took[name] = median(times)
+    took[name] = median(times.slice(unmeasuredReads))
   }
   return took
 }, Effect.scoped)
@@ -126,8 +142,26 @@ const besides = ({ steps }: Usage, ...names: ReadonlyArray<string>): number => {
   return (of("change") - names.reduce((sum, name) => sum + of(name), 0)) / 1_000
 }
 
-const figuresOf = (of: string, size: NightSize, nights: Nights, aims: boolean): ReadonlyArray<Figure> => {
-  const { rows, built, whole, outcome, part, database, full, reading } = nights
+/** Nights of the same size before them, of which there are fewer. */
+type Fewer = Pick<Nights, "reading"> & { readonly of: string; readonly customers: number }
+
+/** It should cost at most so many times what it costs with fewer nights. */
+const readingAim = "1.5 x"
+
+const readingFigures = ({ reading }: Nights, fewer: Fewer | undefined): ReadonlyArray<Figure> =>
+  Object.entries(reading).map(([name, ms]) => {
+    const value = fewer?.reading[name]
+    const beside = fewer && value !== undefined && { peer: { name: fewer.of, value }, aim: readingAim }
+    return { name, value: ms, unit: "ms CPU", ...beside }
+  })
+
+const figuresOf = (
+  of: string,
+  size: NightSize,
+  nights: Nights,
+  { aims, fewer }: { readonly aims: boolean; readonly fewer: Fewer | undefined },
+): ReadonlyArray<Figure> => {
+  const { rows, built, whole, outcome, part, database, full } = nights
   const records = (customers: number) => (customers * size.each).toLocaleString("en")
   const publishing = (customers: number, usage: Usage, aim: number): ReadonlyArray<Figure> => [
     {
@@ -153,7 +187,7 @@ const figuresOf = (of: string, size: NightSize, nights: Nights, aims: boolean): 
     },
     ...publishing(4, part, 0.7),
     ...publishing(size.customers, whole, 2.5),
-    ...Object.entries(reading).map(([name, ms]) => ({ name, value: ms, unit: "ms CPU" })),
+    ...readingFigures(nights, fewer),
     ...stepsOf("of all files", built),
     ...stepsOf("publish", whole),
     ...stepsOf("outcome", outcome),
@@ -172,13 +206,18 @@ export const history: Benchmark = {
   about: "CPU time and bytes written to publish one more night onto 40 to 400 nights, and to read them",
   run: async ({ sample }) => {
     const figures: Array<Figure> = []
+    let before: Fewer | undefined
     for (const { nights, ...size } of sample ? [{ nights: 3, customers: 20, each: 50 }] : rounds) {
       const base = process.env["BENCH_KEEP"] ?? mkdtempSync(join(tmpdir(), "history-"))
       const root = join(base, "output")
       mkdirSync(root, { recursive: true })
       try {
         const measured = await Effect.runPromise(measureNights(root, nights, size))
-        figures.push(...figuresOf(`${nights} nights`, size, measured, nights === rounds[0]?.nights))
+        const of = `${nights} nights`
+        const aims = nights === rounds[0]?.nights
+        const fewer = before?.customers === size.customers ? before : undefined
+        figures.push(...figuresOf(of, size, measured, { aims, fewer }))
+        before = { of, customers: size.customers, reading: measured.reading }
       } finally {
         if (process.env["BENCH_KEEP"] === undefined) rmSync(base, { recursive: true, force: true })
       }

@@ -106,7 +106,7 @@ const written = (root: string) =>
 const late = (database: DatabaseSync, asked: Array<string>): DatabaseSync =>
   preparing(
     database,
-    (sql) => /WHERE run_id = \? AND tag = 'FactsArchived' ORDER/.test(sql),
+    (sql) => /WHERE \+run_id = \? AND tag = 'FactsArchived' ORDER/.test(sql),
     (statement, sql) => ({
       all: (...given: Parameters<typeof statement.all>) =>
         asked.push(sql) === 1 ? [] : statement.all(...given),

@@ -29,6 +29,41 @@ const undiciByName: Plugin = {
       : null,
 }
 
+/** Effect makes it when it is loaded, for 7 ms of processor time, and uses it for help alone. */
+const segmenterLater: Plugin = {
+  name: "segmenter-later",
+  transform: (code, id) => {
+    if (!id.endsWith("/effect/dist/cli/CliOutput.js")) return null
+    const made = /^const graphemeSegmenter = (.*?\));$/ms
+    const used = "graphemeSegmenter.segment("
+    if (!made.test(code) || !code.includes(used))
+      throw new Error(`${id} makes its segmenter otherwise by now`)
+    return code
+      .replace(made, "let graphemeSegmenter;\nconst segmenter = () => (graphemeSegmenter ??= $1);")
+      .replaceAll(used, "segmenter().segment(")
+  },
+}
+
+/** What is loaded before a command is named, and for one that looks at a run. */
+const beginning = /\/src\/(?:main|cli\/commands\/Status|ledger\/Ledger)\.ts$/
+
+/** Whether a module is among them, once all are parsed. */
+const loadedFirst = () => {
+  const importsOf = new Map<string, ReadonlyArray<string>>()
+  const found = new Set<string>()
+  const find = (id: string): void => {
+    if (found.has(id)) return
+    found.add(id)
+    importsOf.get(id)?.forEach(find)
+  }
+  const noteImports: Plugin = {
+    name: "note-imports",
+    moduleParsed: ({ id, importedIds }) => void importsOf.set(id, importedIds),
+    renderStart: () => [...importsOf.keys()].filter((id) => beginning.test(id)).forEach(find),
+  }
+  return { noteImports, isLoaded: (id: string): boolean => found.has(id) }
+}
+
 const licencesName = "THIRD-PARTY-LICENSES.txt"
 /** Read by the launcher. */
 const pagesName = "help.json"
@@ -51,11 +86,14 @@ export const bundle = async (root: string): Promise<ReadonlyArray<string> | unde
   ])
   const dist = join(root, "dist")
   rmSync(dist, { recursive: true, force: true })
+  const { noteImports, isLoaded } = loadedFirst()
   const build = await rolldown({
     input: { program: main, ...Object.fromEntries(workers) },
     platform: "node",
     external,
-    plugins: [undiciByName],
+    plugins: [undiciByName, segmenterLater, noteImports],
+    // What is imported only when it is needed may still be in the file of its importer.
+    checks: { ineffectiveDynamicImport: false },
     tsconfig: false,
   })
   const { output } = await build.write({
@@ -63,9 +101,10 @@ export const bundle = async (root: string): Promise<ReadonlyArray<string> | unde
     format: "esm",
     entryFileNames: "[name].js",
     chunkFileNames: "[name]-[hash].js",
-    minify: { compress: true, mangle: false },
-    // What most commands load is one file: each of 50 cost as much to find and read as its modules to run.
-    codeSplitting: { groups: [{ name: "common", minShareCount: 24 }] },
+    // Traces of a defect name our functions; other names only make the file longer to read.
+    minify: { compress: true, mangle: { keepNames: true } },
+    // One file: each of 50 cost as much to find and read as its modules to run.
+    codeSplitting: { groups: [{ name: "common", test: isLoaded, minShareCount: 2 }] },
   })
   await build.close()
   const chunks = output.filter((file) => file.type === "chunk")

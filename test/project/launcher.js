@@ -18,6 +18,7 @@ const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
 
 /** A night holds up to 192 connections to each host, and some dozen files; Node itself needs 21. */
 const openFilesMin = 256
+const limits = "/proc/self/limits"
 
 if (major > 22 || (major === 22 && minor >= 19)) {
   const page = pageAskedFor()
@@ -71,8 +72,15 @@ function print(page) {
   process.stdout.write(`${coloured ? page : stripVTControlCharacters(page)}\n`)
 }
 
-/** Node has raised the soft limit to the hard one already; a system without such limits has no number. */
+/**
+ * Node has raised the soft limit to the hard one already; a system without such limits has no number. Linux says it
+ * in a tenth of the time.
+ */
 function openFilesAllowed() {
+  const said = existsSync(limits)
+    ? /^Max open files +(\d+)/m.exec(readFileSync(limits, "latin1"))?.[1]
+    : undefined
+  if (said !== undefined) return Number(said)
   // Without it a report looks up the names of every connection.
   process.report.excludeNetwork = true
   const { soft } = process.report.getReport().userLimits?.open_files ?? {}

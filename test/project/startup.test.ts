@@ -2,7 +2,7 @@
  * What starting the command costs: help is printed without the program, and no command loads what it does not need.
  */
 import { spawnSync } from "node:child_process"
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -88,8 +88,8 @@ describe("help", () => {
 })
 
 describe("a command loads only what it needs", () => {
-  /** The packages and rooms that a command has loaded when it ends, from the sources, in which each has its path. */
-  const loadedBy = (...args: ReadonlyArray<string>) => {
+  /** The addresses that a program has loaded when it ends. */
+  const urlsLoadedBy = (...args: ReadonlyArray<string>) => {
     const list = join(folder, "loaded.txt")
     const recorder = join(folder, "recorder.mjs")
     writeFileSync(
@@ -106,14 +106,19 @@ process.stdout.write = (text, ...more) => {
 }
 `,
     )
-    const run = nodeRuns(["--import", recorder, "src/main.ts", ...args])
-    const paths = readFileSync(list, "utf8").split("\n")
+    const { status } = nodeRuns(["--import", recorder, ...args])
+    return { status, urls: readFileSync(list, "utf8").split("\n") }
+  }
+
+  /** The packages and rooms of a command, from the sources, in which each has its path. */
+  const loadedBy = (...args: ReadonlyArray<string>) => {
+    const { status, urls: paths } = urlsLoadedBy("src/main.ts", ...args)
     const packages = paths.map((path) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1])
     const sources = paths.map((path) => /\/src\/([a-z]+\/.+)$/.exec(path)?.[1])
     const rooms = sources.map((path) => path?.split("/")[0])
     const named = (names: ReadonlyArray<string | undefined>) =>
       [...new Set(names.filter((name) => name !== undefined))].toSorted()
-    return { status: run.status, packages: named(packages), rooms: named(rooms), sources: named(sources) }
+    return { status, packages: named(packages), rooms: named(rooms), sources: named(sources) }
   }
 
   it("the embedded service as a server: neither DuckDB nor Arrow", () => {
@@ -149,6 +154,27 @@ customers: [{ id: c-1, parameters: { username: ok+records-1, password: anything 
     expect(sources).toContain("report/Summary.ts")
     expect(sources).not.toContain("report/Telemetry.ts")
     expect(sources).not.toContain("report/Spans.ts")
+  })
+
+  it("status: neither what sends requests nor what runs a night", () => {
+    const { packages, sources } = loadedBy("status", "--output", join(folder, "none"))
+    expect(packages).toEqual(["@effect/platform-node", "@effect/platform-node-shared", "effect"])
+    expect(sources).toContain("report/Summary.ts")
+    const unneeded = [
+      "client/CallFailures.ts",
+      "client/Service.ts",
+      "task/DeleteExecutions.ts",
+      "tokens/TokenStore.ts",
+    ]
+    expect(sources.filter((name) => unneeded.includes(name))).toEqual([])
+  })
+
+  it("status: few files of the build", () => {
+    const { urls } = urlsLoadedBy(command, "status", "--output", join(folder, "none"))
+    const sizes = urls.filter((url) => url.startsWith("file:")).map((url) => statSync(new URL(url)).size)
+    expect(sizes.length).toBeGreaterThan(3)
+    expect(sizes.length).toBeLessThan(12)
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(900_000)
   })
 
   it("validate: a parser of YAML, and neither a client, a database nor another command", () => {
