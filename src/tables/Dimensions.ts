@@ -8,7 +8,7 @@ import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables
 import { ageSql, orLaterDate, storeColumn, storeTable } from "./RecordStore.ts"
 import type { Relation, StoreColumn, StoreTable } from "./RecordStore.ts"
 import { literal } from "../base/DuckDbFailed.ts"
-import { aloneSql, sameSql, subject, temp } from "./Answers.ts"
+import { aloneSql, lookedOn, sameSql, subject, temp } from "./Answers.ts"
 import { actor, consentsTable, customer, documentsTable, engine, engineFields } from "./SystemTables.ts"
 import { outcome, productsCounted } from "./SystemTables.ts"
 
@@ -47,8 +47,9 @@ const ofCoverage: Gathered = {
   rows: `SELECT run_id, c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
         coalesce(list_contains(t.features, c.feature), true) AS requested, r.seq,
         {${newestOf.replaceAll(/\w+/g, (name) => `${name}: c.${name}`)}} AS newest,
-        CASE WHEN c.outcome = 'succeeded' THEN {seq: r.seq, e: r.e, as_of: c.as_of} END AS good
-      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id)
+        CASE WHEN c.outcome = 'succeeded'
+          THEN {seq: r.seq, e: ${lookedOn("r.e", "o")}, as_of: c.as_of} END AS good
+      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.runs AS o USING (run_id)
         JOIN ops.tasks AS t USING (run_id, task_id)`,
 }
 

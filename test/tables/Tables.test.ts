@@ -287,6 +287,36 @@ describe("published tables and views", () => {
     ),
   )
 
+  it.live(
+    "are as of the day of their reading, also after a run whose clock was ahead [promise 9 as_of]",
+    () =>
+      inTables((root) =>
+        Effect.gen(function* () {
+          const both = {
+            "c-1": ["COMPLETED", profileOf("Ana")],
+            "c-2": ["COMPLETED", profileOf("Bob")],
+          } as const
+          yield* night(first, both)
+          yield* night("nightly.2099-01-02", both)
+          yield* night(second, { "c-1": ["COMPLETED", profileOf("Ana")], "c-2": ["COMPLETED"] })
+          const read = (date: string) => `if(${date} > current_date + 1, ${date}::VARCHAR, 'now')`
+          assert.deepStrictEqual(
+            yield* cellsOf(root, `SELECT name, valid_from, ${read("as_of")} FROM customer_profiles`),
+            [["Ana", "2026-11-20", "now"]],
+          )
+          const fresh = `SELECT customer_id, ${read("fresh_date")} FROM coverage
+          WHERE feature = 'customer_information_read' ORDER BY ALL`
+          assert.deepStrictEqual(yield* cellsOf(root, fresh), [
+            ["c-1", "now"],
+            ["c-2", "now"],
+          ])
+          const ended =
+            "SELECT name, valid_from, valid_to FROM history.customer_profiles WHERE ended_by = 'gone'"
+          assert.deepStrictEqual(yield* cellsOf(root, ended), [["Bob", "2026-11-20", "2099-01-02"]])
+        }),
+      ),
+  )
+
   it.live("tell who left, which features there are, and how fresh everything is [decision 10 leavers]", () =>
     inTables((root) =>
       Effect.gen(function* () {
