@@ -250,9 +250,10 @@ export const nightMessages = {
   ),
   "run-ahead": warning(
     "the run {run} began after this one, by this machine's clock: it was wrong then, or is now",
-    "Check the clock with `date`, and set it if it is wrong now. If it was wrong then, `as_of` and " +
-      "`valid_from` show the date of that run until that day.",
-    "Records and their order are right; the exit code does not change.",
+    "Check the clock with `date`, and set it if it is wrong now. If it was wrong then, what changes has the " +
+      "date of that run in `valid_from` and `valid_to` until that day. `nightjar rebuild` corrects these, once " +
+      "there are as many runs with the right time.",
+    "Records, their order and `as_of` of all that is read again are right; the exit code does not change.",
   ),
   "start-repeated": warning(
     "{starts} sent again because the answer was lost: the first may have run at the service",

@@ -17,6 +17,8 @@ export interface SteppedRun {
   readonly run_id: string
   /** Its place in the order in which runs began. */
   readonly sequence: number
+  /** Instead of its own, which cannot be right. */
+  readonly date?: string | undefined
   /** The run goes on: it does not decide yet what is asked for. */
   readonly interim: boolean
   /** Tables of records of which a file is lost: nobody knows what it had, so nothing in them is answered. */
@@ -107,13 +109,14 @@ export interface Meta {
   readonly hasDocuments: boolean
 }
 
-const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, interim }: SteppedRun) {
+const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, interim, date }: SteppedRun) {
+  const own = date === undefined ? "run_date" : `DATE ${literal(date)}`
   const [row] = yield* connection.rows(
     `SELECT job, coalesce(whole, parent IS NULL AND tasks > 0) AS night,
       parent IS NULL AS begins,
       e::VARCHAR AS e, ${lookedOn("e", "r")}::VARCHAR AS looked,
       EXISTS (FROM ops.documents WHERE run_id = $1 AND record_id IS NOT NULL) AS documents
-    FROM (SELECT *, greatest(run_date, coalesce((SELECT max(e) FROM store._runs), run_date)) AS e
+    FROM (SELECT *, greatest(${own}, coalesce((SELECT max(e) FROM store._runs), ${own})) AS e
       FROM ops.runs WHERE run_id = $1) AS r`,
     [run_id],
   )

@@ -81,7 +81,8 @@ const gathered: ReadonlyArray<Gathered> = [
       { ...storeColumn("first_seen"), together: "min(first_seen)" },
       { ...storeColumn("last_seen"), together: "max(last_seen)" },
     ],
-    rows: `SELECT run_id, k.kind, k.id, r.seq, k.run_date AS first_seen, k.run_date AS last_seen
+    rows: `SELECT run_id, k.kind, k.id, r.seq, least(k.run_date, r.e) AS first_seen,
+        least(k.run_date, r.e) AS last_seen
       FROM (SELECT run_id, run_date, unnest([{kind: 'customer', id: customer_id},
             {kind: 'engine', id: engine_reference}], recursive := true) FROM ops.tasks
         UNION ALL SELECT run_id, run_date, 'feature', feature FROM ops.coverage) AS k
