@@ -206,9 +206,11 @@ export const chooseRun = ({ runs, job, now, waitedMs = 0, ...request }: ChooseFr
   const run_date = parent?.run_date ?? runDateAt(now - waitedMs, job)
   const nights = ofJob.filter((run) => run.fact.part === undefined)
   const parents = new Set(nights.flatMap((run) => run.fact.parent ?? []))
-  const open = nights.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id))
+  // A date that only a clock that was ahead has reached is still to come: its run takes no night's place.
+  const isTimely = (run: RunHeader) => !ofJob.slice(ofJob.indexOf(run) + 1).some(({ at }) => isAhead(run, at))
+  const open = nights.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id) && isTimely(run))
   const ofDate = ofJob.filter((run) => run.fact.run_date === run_date)
-  const newest = nights.findLast((run) => run.fact.run_date === run_date)
+  const newest = nights.findLast((run) => run.fact.run_date === run_date && isTimely(run))
   if (request.isPart === true || parent?.part !== undefined) {
     // A night that goes on later finds its executions and its own plan as they were.
     const parts = ofJob.filter((run) => run.fact.part !== undefined && isToCollect(run, now))
@@ -242,14 +244,13 @@ const isOver = (job: JobTimes, run: RunHeader, now: number): boolean =>
 /** Clocks of two machines, or of one that is set, differ by less. */
 const aheadMinMs = 60 * 60_000
 
-/**
- * Runs that began later than now, the latest one last: the clock was wrong then, or is now. That of an
- * embedded service may go faster.
- */
+/** Whether it began later than then; that of an embedded service may go faster. */
+export const isAhead = ({ at, fact }: Pick<RunHeader, "at" | "fact">, then: number): boolean =>
+  fact.service !== "sandbox" && at - then > aheadMinMs
+
+/** Runs that began later than now, the latest one last: the clock was wrong then, or is now. */
 export const runsAhead = (runs: ReadonlyArray<RunHeader>, now: number): ReadonlyArray<RunHeader> =>
-  runs
-    .filter(({ at, fact }) => fact.service !== "sandbox" && at - now > aheadMinMs)
-    .toSorted((one, other) => one.at - other.at)
+  runs.filter((run) => isAhead(run, now)).toSorted((one, other) => one.at - other.at)
 
 /** Whether later runs still ask for what a run left at the service. */
 export const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>

@@ -371,10 +371,15 @@ describe("a night that is too short for all customers", () => {
   })
 })
 
+/** An embedded service may go faster than the clock. */
+const urls = {
+  base_url: "https://service.example/api",
+  flows_url: "https://service.example/flows",
+  attachments_url: "https://service.example/flows",
+}
+const remote = { _tag: "Remote", ...urls, app_secret: { _tag: "Env", name: "SECRET" } } as const
+
 it("a run after one with a fast clock says so, and one of an embedded service does not [run ahead]", () => {
-  const url = "https://service.example/api"
-  const urls = { base_url: url, flows_url: url, attachments_url: url }
-  const remote = { _tag: "Remote", ...urls, app_secret: { _tag: "Env", name: "SECRET" } } as const
   const toldOf = (service: Job["service"]) =>
     live(makeNights(), function* () {
       const told = Effect.map(runNight({ ...plain, service }, options), ({ state }) =>
@@ -388,4 +393,26 @@ it("a run after one with a fast clock says so, and one of an embedded service do
     "the run job.2026-12-21 began after this one, by this machine's clock: it was wrong then, or is now [run-ahead]",
   ])
   expect(toldOf(plain.service)).toEqual([])
+})
+
+it("a night with a fast clock takes the place of no later night [promise 9 date taken]", () => {
+  const runs = live(makeNights(), function* () {
+    const one = runNight({ ...job, service: remote }, options)
+    yield* one
+    yield* wait(1)
+    yield* aheadByDays(2)(one)
+    for (let night = 0; night < 3; night++) {
+      yield* wait(1)
+      yield* one
+      yield* one
+    }
+    return yield* Effect.flatMap(Ledger, (ledger) => ledger.runs)
+  })
+  expect(runs.map(({ fact }) => [fact.run_id, ...(fact.missed ?? [])])).toEqual([
+    ["job.2026-11-21"],
+    ["job.2026-11-24", "2026-11-22", "2026-11-23"],
+    ["job.2026-11-23"],
+    ["job.2026-11-24.2"],
+    ["job.2026-11-25"],
+  ])
 })
