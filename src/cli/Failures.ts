@@ -137,8 +137,8 @@ const endings = {
   LedgerFailed: (error: LedgerFailed) => {
     if (error.written_by !== undefined)
       return endingFor("ledger-newer", { ...detailOf(error), version: toolVersion })
-    if (error.damaged !== true) return endingFor("ledger-unusable", detailOf(error))
-    return endingFor(error.isTokens === true ? "token-store-damaged" : "ledger-damaged", detailOf(error))
+    const what = error.isTokens === true ? "token-store" : "ledger"
+    return endingFor(`${what}-${error.damaged === true ? "damaged" : "unusable"}`, detailOf(error))
   },
   TokenStoreRefused: (error: TokenStoreRefused) =>
     endingFor(error.damaged === true ? "token-store-damaged" : "token-store-refused", detailOf(error)),

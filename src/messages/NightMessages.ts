@@ -136,6 +136,13 @@ export const nightMessages = {
   "output-unwritable": stopped("the output folder cannot be written: {detail}", freeSpace),
   "lock-unusable": stopped("the lock of the output folder cannot be used: {detail}", freeSpace),
   "ledger-unusable": stopped("the ledger cannot be read or written: {detail}", freeSpace),
+  "token-store-unusable": stopped(
+    "the token store cannot be used: {detail}",
+    "Check the free space, and the permissions of the output folder and of its tokens.sqlite; then run the " +
+      "same command again: `nightjar run JOB` resumes.",
+    "Everything landed and recorded is kept, and so are the tokens that were stored. One that was issued just " +
+      "now may be lost: the next run logs in with the parameters that the job has, and asks for another.",
+  ),
   "landing-failed": stopped("an answer could not be landed: {detail} ({path})", freeSpace),
   "landing-damaged": stopped("a landed body is damaged: {detail} ({path})", putBack),
   "publishing-damaged": stopped("damaged data prevents publishing: {detail}", putBack),

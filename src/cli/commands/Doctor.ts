@@ -348,8 +348,8 @@ const tokensCheck = Effect.fnUntraced(function* ({ job, output }: OfJob) {
   return yield* look.pipe(
     Effect.provide(wiring.tokenStore(job, output)),
     Effect.catch((error) => {
-      const isDamaged = error._tag === "TokenStoreRefused" && error.damaged === true
-      const id = isDamaged ? "token-store-damaged" : "store-closed"
+      const unusable = error._tag === "LedgerFailed" ? "token-store-unusable" : "store-closed"
+      const id = "damaged" in error && error.damaged === true ? "token-store-damaged" : unusable
       return Effect.succeed(failed(id, { detail: error.message }))
     }),
   )
