@@ -137,8 +137,11 @@ const endings = {
   LedgerFailed: (error: LedgerFailed) => {
     if (error.written_by !== undefined)
       return endingFor("ledger-newer", { ...detailOf(error), version: toolVersion })
-    const what = error.isTokens === true ? "token-store" : "ledger"
-    return endingFor(`${what}-${error.damaged === true ? "damaged" : "unusable"}`, detailOf(error))
+    const [unusable, damaged] =
+      error.isTokens === true
+        ? (["token-store-unusable", "token-store-damaged"] as const)
+        : (["ledger-unusable", "ledger-damaged"] as const)
+    return endingFor(error.damaged === true ? damaged : unusable, detailOf(error))
   },
   TokenStoreRefused: (error: TokenStoreRefused) =>
     endingFor(error.damaged === true ? "token-store-damaged" : "token-store-refused", detailOf(error)),
