@@ -6,6 +6,7 @@
 import { Cause, Clock, Context, Duration, Effect, Result } from "effect"
 import { HttpBody, HttpClientRequest } from "effect/http"
 import type { Headers, HttpClientError, HttpClientResponse, HttpMethod } from "effect/http"
+import type { Call as CallOf } from "./AnswerBytes.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "./Service.ts"
 import type { CallFailure } from "./Service.ts"
 import { isAddressable, type ResultsSource, type SourceIds } from "../service/FlowResults.ts"
@@ -80,18 +81,31 @@ export const failedTransport = (call: string, error: HttpClientError.HttpClientE
   }
 }
 
+/** A gateway answers instead of the service: that says nothing of what was asked. */
+export const inItsPlace = (call: string, http_status: number) => ({
+  http_status,
+  message: `${call}: something else answers in the service's place (${http_status})`,
+})
+
+/** Documents and results are elsewhere, with errors that the reference does not show. */
+const isPage = (
+  { large }: Pick<CallOf, "large">,
+  { headers }: HttpClientResponse.HttpClientResponse,
+): boolean => large === undefined && /^text\/html\b/i.test(headers["content-type"] ?? "")
+
 /**
- * A status that is not a documented answer of this call. 401 and 403 refuse the secret; 429 and 503 mean
+ * A status that is not a documented answer of this call. 401 and 403 refuse the secret, but not as a page; 429 and 503 mean
  * "try later"; 408 and every other 5xx leave open what happened; so does a 2xx that the reference does not
  * list, if the call may have had an effect.
  */
 export const failedStatus = (
-  call: string,
-  hasEffect: boolean,
+  of: Pick<CallOf, "name" | "hasEffect" | "large">,
   response: HttpClientResponse.HttpClientResponse,
 ): Effect.Effect<CallFailure> => {
+  const { name: call, hasEffect } = of
   const http_status = response.status
   if (http_status === 401 || http_status === 403) {
+    if (isPage(of, response)) return Effect.succeed(new AnswerLost(inItsPlace(call, http_status)))
     const message = `${call}: the service refuses the application secret (${http_status})`
     return Effect.succeed(new SecretRefused({ http_status, message }))
   }

@@ -145,9 +145,8 @@ export class Answer {
   }
   /** The failure for this status; its body was read or discarded. */
   get failed(): Effect.Effect<never, CallFailure> {
-    const { name, hasEffect } = this.#call
     // Suspended: most answers are documented, so the error and its stack trace are not built for them.
-    return Effect.suspend(() => Effect.flatMap(failedStatus(name, hasEffect, this.response), Effect.fail))
+    return Effect.suspend(() => Effect.flatMap(failedStatus(this.#call, this.response), Effect.fail))
   }
 }
 

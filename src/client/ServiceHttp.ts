@@ -9,11 +9,12 @@ import type { HttpClient } from "effect/http"
 import type { ExecutionId } from "../service/Ids.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { ExecutionApi, FlowApi } from "../service/Api.ts"
-import { encodeSegment, retryAfter, type Endpoint } from "./CallFailures.ts"
+import { encodeSegment, inItsPlace, retryAfter, type Endpoint } from "./CallFailures.ts"
 import { openExchange, type Answer, type ServiceLimits } from "./Exchange.ts"
 import { AnswerLost, Service, Throttled, UnexpectedAnswer, checkAddress } from "./Service.ts"
 import type {
   AbortAnswer,
+  Body,
   CallFailure,
   DeleteAnswer,
   EngineAnswer,
@@ -37,6 +38,9 @@ const endpoints = {
   ...ExecutionApi.groups.engines.endpoints,
   ...FlowApi.groups.flows.endpoints,
 }
+
+/** Section 7: most errors have a `detail`. What has none, and is not empty, may be a gateway's. */
+const isOwnError = ({ json }: Pick<Body, "json">): boolean => Predicate.isObject(json) && "detail" in json
 
 /** 202, 400, 409, 422 and 503 of a start (4.1); 200 and 201 with an acceptance body are one, too. */
 const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Return<StartAnswer, CallFailure> {
@@ -73,6 +77,8 @@ const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
       const view = viewAcceptance(said._tag === "Some" ? said.value.json : undefined)
       if (said._tag === "Some" && refusalIn(view) !== undefined)
         return { _tag: "Refused", http_status, body: said.value, view }
+      if (http_status === 404 && !(said._tag === "Some" && isOwnError(said.value)))
+        return yield* new AnswerLost(inItsPlace(answer.call, http_status))
       if (http_status !== 503) return yield* answer.failed
       return { _tag: "EngineUnavailable", ...(yield* retryAfter(answer.response)) }
     }
@@ -91,9 +97,11 @@ const answerState = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
       const body = withUsableIds(yield* answer.body)
       return { _tag: "ActionRequired", body, view: viewState(body.json) }
     }
-    case 404:
-      yield* answer.discard
-      return { _tag: "NotFound" }
+    case 404: {
+      const body = yield* answer.body
+      if (isOwnError(body) || body.bytes.byteLength === 0) return { _tag: "NotFound" }
+      return yield* new UnexpectedAnswer(inItsPlace(answer.call, 404))
+    }
     default:
       return yield* answer.undocumented
   }
@@ -219,8 +227,8 @@ const answerEngine = Effect.fnUntraced(function* (
     }
     case 404:
     case 422:
-      yield* answer.discard
-      return { _tag: "EngineUnknown" }
+      if (isOwnError(yield* answer.body)) return { _tag: "EngineUnknown" }
+      return yield* new UnexpectedAnswer(inItsPlace(answer.call, answer.http_status))
     case 503: {
       const { json } = yield* answer.body
       const detail = Predicate.isObject(json) ? json["detail"] : undefined
@@ -254,8 +262,8 @@ const answerExchange = Effect.fnUntraced(function* (
       return yield* new AnswerLost({ message, http_status: 200 })
     }
     case 403:
-      yield* answer.discard
-      return { _tag: "Refused" }
+      if (isOwnError(yield* answer.body)) return { _tag: "Refused" }
+      return yield* answer.failed
     default:
       return yield* answer.undocumented
   }

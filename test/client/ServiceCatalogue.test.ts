@@ -83,5 +83,6 @@ describe("an engine in planning", () => {
     expect(yield* decisionFor(200, "<html>")).toEqual(away)
     expect(yield* decisionFor(503, '{"detail":"maintenance"}')).toEqual(away)
     expect(yield* decisionFor(500, "")).toEqual(away)
+    expect(yield* decisionFor(404, "<html>not found</html>")).toEqual(away)
   })
 })
