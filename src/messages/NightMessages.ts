@@ -275,6 +275,12 @@ export const nightMessages = {
     "For 30 days after its own run, each run of the job reads such an execution again. `nightjar status " +
       "RUN` says what is missing there: report it to the service.",
   ),
+  "runs-stuck": warning(
+    "{runs} left something at the service days ago that no run could finish or delete since; oldest: {oldest}",
+    "`nightjar query \"FROM ops.deletions WHERE outcome = 'pending'\"` lists what the service did not delete, and " +
+      "`nightjar status RUN` what is open there: ask its support (409: it says that an execution still runs).",
+    "Each run of the job tries again. Nothing that is not safely stored here was deleted.",
+  ),
   "records-surplus": warning(
     "{executions} returned {records} more than counted",
     "No action needed: all of them are published.",

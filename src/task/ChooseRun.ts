@@ -3,6 +3,7 @@
  * and what older runs left at the service is collected first.
  */
 import { DateTime, Option } from "effect"
+import { given } from "../base/Schemas.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { runsOfNight } from "../ledger/WholeNight.ts"
@@ -256,20 +257,29 @@ export const runsAhead = (runs: ReadonlyArray<RunHeader>, now: number): Readonly
 export const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
   ended === undefined || ended.leftovers || (ended.kept > 0 && now - at < keptReadMaxMs)
 
-/** What nights before a date keep at the service of those that the job collects. */
-export const keptByEarlierNights = (
+/** The next run finishes what a run left; after so long, more tries do not help. */
+const stuckAfterMs = 3 * dayMs
+
+/** Whether it still has something at the service, although it was collected days after it began. */
+export const isStuck = ({ at, ended, newest_at }: RunHeader): boolean =>
+  ended?.leftovers === true && newest_at - at > stuckAfterMs
+
+/** What runs before a date keep or could not finish at the service, of those that the job collects. */
+export const leftByEarlierRuns = (
   runs: ReadonlyArray<RunHeader>,
   job: Pick<Job, "name" | "replaces">,
   run_date: string,
 ) => {
-  const keeping = runs.filter(
-    ({ fact, ended }) =>
-      isCollectedBy(job, fact.job) && fact.run_date < run_date && ended !== undefined && ended.kept > 0,
-  )
-  const [oldest] = keeping
-  if (oldest === undefined) return {}
+  const before = runs.filter(({ fact }) => isCollectedBy(job, fact.job) && fact.run_date < run_date)
+  const keeping = before.filter(({ ended }) => ended !== undefined && ended.kept > 0)
   const executions = keeping.reduce((sum, { ended }) => sum + (ended?.kept ?? 0), 0)
-  return { kept_before: { executions, oldest: oldest.fact.run_id } }
+  const stuck = before.filter(isStuck)
+  const oldestOf = ([oldest]: ReadonlyArray<RunHeader>) => oldest && { oldest: oldest.fact.run_id }
+  const [kept, left] = [oldestOf(keeping), oldestOf(stuck)]
+  return given({
+    kept_before: kept && { executions, ...kept },
+    stuck_before: left && { runs: stuck.length, ...left },
+  })
 }
 
 /** `<job>.<date>`, then `.2`, `.3` …; the first one is the night's, whatever ran before it. */

@@ -153,41 +153,44 @@ describe("any service", () => {
     })
   }
 
-  effect("that something else answers for says nothing of what was asked [promise 10 gateway] [promise 10 gateway page]", function* () {
-    const page = { "content-type": "text/html; charset=utf-8" }
-    const answers = [
-      { body: "<html>", headers: page },
-      { body: '{"message":"no Route matched"}' },
-      { body: "" },
-    ]
-    const told = Effect.fnUntraced(function* (call: CallName, status: number) {
-      const all = yield* Effect.forEach(answers, (answer) => outcomeOf(call, { status, ...answer }))
-      return [call, status, ...all]
-    })
-    const refused = "SecretRefused"
-    assert.deepStrictEqual(
-      [
-        yield* told("startExecution", 404),
-        yield* told("startTokenized", 404),
-        yield* told("showEngine", 404),
-        yield* told("readExecution", 404),
-        yield* told("startExecution", 403),
-        yield* told("listEngines", 401),
-        yield* told("exchangeTicket", 403),
-        yield* told("readFlowResults", 403),
-      ],
-      [
-        ["startExecution", 404, "AnswerLost", "AnswerLost", "AnswerLost"],
-        ["startTokenized", 404, "AnswerLost", "AnswerLost", "AnswerLost"],
-        ["showEngine", 404, "UnexpectedAnswer", "UnexpectedAnswer", "UnexpectedAnswer"],
-        ["readExecution", 404, "UnexpectedAnswer", "UnexpectedAnswer", "NotFound"],
-        ["startExecution", 403, "AnswerLost", refused, refused],
-        ["listEngines", 401, "AnswerLost", refused, refused],
-        ["exchangeTicket", 403, "AnswerLost", refused, refused],
-        ["readFlowResults", 403, refused, refused, refused],
-      ],
-    )
-  })
+  effect(
+    "that something else answers for says nothing of what was asked [promise 10 gateway] [promise 10 gateway page]",
+    function* () {
+      const page = { "content-type": "text/html; charset=utf-8" }
+      const answers = [
+        { body: "<html>", headers: page },
+        { body: '{"message":"no Route matched"}' },
+        { body: "" },
+      ]
+      const told = Effect.fnUntraced(function* (call: CallName, status: number) {
+        const all = yield* Effect.forEach(answers, (answer) => outcomeOf(call, { status, ...answer }))
+        return [call, status, ...all]
+      })
+      const refused = "SecretRefused"
+      assert.deepStrictEqual(
+        [
+          yield* told("startExecution", 404),
+          yield* told("startTokenized", 404),
+          yield* told("showEngine", 404),
+          yield* told("readExecution", 404),
+          yield* told("startExecution", 403),
+          yield* told("listEngines", 401),
+          yield* told("exchangeTicket", 403),
+          yield* told("readFlowResults", 403),
+        ],
+        [
+          ["startExecution", 404, "AnswerLost", "AnswerLost", "AnswerLost"],
+          ["startTokenized", 404, "AnswerLost", "AnswerLost", "AnswerLost"],
+          ["showEngine", 404, "UnexpectedAnswer", "UnexpectedAnswer", "UnexpectedAnswer"],
+          ["readExecution", 404, "UnexpectedAnswer", "UnexpectedAnswer", "NotFound"],
+          ["startExecution", 403, "AnswerLost", refused, refused],
+          ["listEngines", 401, "AnswerLost", refused, refused],
+          ["exchangeTicket", 403, "AnswerLost", refused, refused],
+          ["readFlowResults", 403, refused, refused, refused],
+        ],
+      )
+    },
+  )
 
   effect("HEAD is sent once if it is not answered, and again if the service asks to wait", function* () {
     const times = { 405: 1, 500: 1, 401: 1, 202: 3, 429: 3, 503: 3 }
