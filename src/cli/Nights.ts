@@ -267,8 +267,8 @@ export const nothingToDoText = (
 ): string => {
   if (isAhead({ at, fact }, now))
     return (
-      `${run_id} began at ${new Date(at).toISOString()}, which is still to come: the clock was wrong then, or ` +
-      "is now. Nothing was started; if the clock is right now, `--new` starts this night."
+      `${run_id} began at ${new Date(at).toISOString()}, which is still to come: the clock was wrong ` +
+      "then, or is now. Nothing was started; if the clock is right now, `--new` starts this night."
     )
   return (nightExitCode(night) ?? exitCodes.leftovers) === exitCodes.leftovers
     ? `${run_id} starts nothing more: \`nightjar rerun\` starts what is left of its night.`

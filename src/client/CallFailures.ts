@@ -6,7 +6,6 @@
 import { Cause, Clock, Context, Duration, Effect, Result } from "effect"
 import { HttpBody, HttpClientRequest } from "effect/http"
 import type { Headers, HttpClientError, HttpClientResponse, HttpMethod } from "effect/http"
-import type { Call as CallOf } from "./AnswerBytes.ts"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "./Service.ts"
 import type { CallFailure } from "./Service.ts"
 import { isAddressable, type ResultsSource, type SourceIds } from "../service/FlowResults.ts"
@@ -87,19 +86,23 @@ export const inItsPlace = (call: string, http_status: number) => ({
   message: `${call}: something else answers in the service's place (${http_status})`,
 })
 
-/** Documents and results are elsewhere, with errors that the reference does not show. */
-const isPage = (
-  { large }: Pick<CallOf, "large">,
-  { headers }: HttpClientResponse.HttpClientResponse,
-): boolean => large === undefined && /^text\/html\b/i.test(headers["content-type"] ?? "")
+interface CallOfStatus {
+  readonly name: string
+  readonly hasEffect: boolean
+  /** Of documents and results, which are elsewhere, with errors that the reference does not show. */
+  readonly large: unknown
+}
+
+const isPage = ({ large }: CallOfStatus, { headers }: HttpClientResponse.HttpClientResponse): boolean =>
+  large === undefined && /^text\/html\b/i.test(headers["content-type"] ?? "")
 
 /**
- * A status that is not a documented answer of this call. 401 and 403 refuse the secret, but not as a page; 429 and 503 mean
- * "try later"; 408 and every other 5xx leave open what happened; so does a 2xx that the reference does not
- * list, if the call may have had an effect.
+ * A status that is not a documented answer of this call. 401 and 403 refuse the secret, unless they are a
+ * page; 429 and 503 mean "try later"; 408 and every other 5xx leave open what happened; so does a 2xx that
+ * the reference does not list, if the call may have had an effect.
  */
 export const failedStatus = (
-  of: Pick<CallOf, "name" | "hasEffect" | "large">,
+  of: CallOfStatus,
   response: HttpClientResponse.HttpClientResponse,
 ): Effect.Effect<CallFailure> => {
   const { name: call, hasEffect } = of

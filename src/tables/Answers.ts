@@ -248,7 +248,8 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { on }: Meta): string => 
       task_id, execution_id, session_id, _scope, _answered, loose, short
     FROM step_read ORDER BY _reading;
   UPDATE store._scopes
-    SET seq = ${sequence}, as_of = DATE ${literal(on)}, _reading = q._reading, loose = q.loose, short = q.short
+    SET seq = ${sequence}, as_of = DATE ${literal(on)}, _reading = q._reading, loose = q.loose,
+      short = q.short
     FROM (SELECT _scope, max(_reading) AS _reading, bool_or(loose) AS loose, bool_or(short) AS short
       FROM step_read WHERE _answered GROUP BY _scope) AS q
     WHERE q._scope = _scopes._scope;`

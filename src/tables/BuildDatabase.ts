@@ -159,8 +159,8 @@ interface Begun {
 }
 
 /**
- * Dates instead of those of runs whose clock was ahead: the date of the next run whose clock was right, before
- * which they began. Right are those clocks by which most runs began in the order in which they did.
+ * Dates instead of those of runs whose clock was ahead: the date of the next run whose clock was right,
+ * before which they began. Right are the clocks by which most runs began in the order in which they did.
  */
 export const datesInstead = (runs: ReadonlyArray<Begun>): ReadonlyMap<string, string> => {
   // Of as many runs in order as its place says, the last one, which is as early as can be.
