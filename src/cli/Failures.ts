@@ -130,8 +130,11 @@ const endings = {
   LedgerFailed: (error: LedgerFailed) => {
     if (error.written_by !== undefined)
       return endingFor("ledger-newer", { ...detailOf(error), version: toolVersion })
-    if (error.damaged !== true) return endingFor("ledger-unusable", detailOf(error))
-    return endingFor(error.isTokens === true ? "token-store-damaged" : "ledger-damaged", detailOf(error))
+    const [unusable, damaged] =
+      error.isTokens === true
+        ? (["token-store-unusable", "token-store-damaged"] as const)
+        : (["ledger-unusable", "ledger-damaged"] as const)
+    return endingFor(error.damaged === true ? damaged : unusable, detailOf(error))
   },
   TokenStoreRefused: (error: TokenStoreRefused) =>
     endingFor(error.damaged === true ? "token-store-damaged" : "token-store-refused", detailOf(error)),

@@ -5,6 +5,7 @@
 import { hostname } from "node:os"
 import { Cause, Clock, Duration, Effect, Layer, Option, type Context } from "effect"
 import type { HeldLock } from "../base/FolderLock.ts"
+import { isoTime } from "../base/Text.ts"
 import {
   NoProgressFlag,
   Output,
@@ -37,7 +38,7 @@ import { summarise, withUnpublished, type Summary } from "../report/Summary.ts"
 import { inTurns, turnsOf, type Place } from "../run/JobTurns.ts"
 import { runNight, type NightOptions, type NightResult } from "../run/Nightly.ts"
 import type { Progress } from "../task/Progress.ts"
-import { startsPossibleUntil } from "../task/ChooseRun.ts"
+import { isAhead, startsPossibleUntil } from "../task/ChooseRun.ts"
 import type { Turn } from "../task/SideBySide.ts"
 import { Worker } from "../task/StartAttempt.ts"
 
@@ -256,16 +257,30 @@ const oneNight = Effect.fnUntraced(function* (
   } satisfies ToldNight as ToldNight
 })
 
+/** Why nothing is started, and what would start something. */
+export const nothingToDoText = (
+  {
+    run_id,
+    night,
+    state: { started: fact, started_at: at },
+  }: Pick<NightResult, "run_id" | "night" | "state">,
+  now: number,
+): string => {
+  if (isAhead({ at, fact }, now))
+    return (
+      `${run_id} began at ${isoTime(at)}, which is still to come: the clock was wrong ` +
+      "then, or is now. Nothing was started; if the clock is right now, `--new` starts this night."
+    )
+  return (nightExitCode(night) ?? exitCodes.leftovers) === exitCodes.leftovers
+    ? `${run_id} starts nothing more: \`nightjar rerun\` starts what is left of its night.`
+    : `${run_id} is already finished: nothing to do (\`--new\` forces a further run).`
+}
+
 const tellNight = Effect.fnUntraced(function* ({ ofRun }: ToldNight, json: boolean) {
   if (ofRun === undefined || json) return
   const { result, summary } = ofRun
   const { out } = yield* Output
-  if (result.nothingToDo)
-    yield* say(
-      (nightExitCode(result.night) ?? exitCodes.leftovers) === exitCodes.leftovers
-        ? `${result.run_id} starts nothing more: \`nightjar rerun\` starts what is left of its night.`
-        : `${result.run_id} is already finished: nothing to do (\`--new\` forces a further run).`,
-    )
+  if (result.nothingToDo) yield* say(nothingToDoText(result, yield* Clock.currentTimeMillis))
   yield* sayPainted(renderSummary(summary, out))
 })
 

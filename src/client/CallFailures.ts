@@ -80,18 +80,38 @@ export const failedTransport = (call: string, error: HttpClientError.HttpClientE
   }
 }
 
+/** A gateway answers instead of the service: that says nothing of what was asked. */
+export const inItsPlace = (call: string, http_status: number) => ({
+  http_status,
+  message: `${call}: something else answers in the service's place (${http_status})`,
+})
+
+interface CallOfStatus {
+  readonly name: string
+  readonly hasEffect: boolean
+  /** Of documents and results, which are elsewhere, with errors that the reference does not show. */
+  readonly large: unknown
+}
+
+/** The service answers JSON. */
+export const isPage = (
+  { large }: Pick<CallOfStatus, "large">,
+  { headers }: HttpClientResponse.HttpClientResponse,
+): boolean => large === undefined && /^text\/html\b/i.test(headers["content-type"] ?? "")
+
 /**
- * A status that is not a documented answer of this call. 401 and 403 refuse the secret; 429 and 503 mean
- * "try later"; 408 and every other 5xx leave open what happened; so does a 2xx that the reference does not
- * list, if the call may have had an effect.
+ * A status that is not a documented answer of this call. 401 and 403 refuse the secret, unless they are a
+ * page; 429 and 503 mean "try later"; 408 and every other 5xx leave open what happened; so does a 2xx that
+ * the reference does not list, if the call may have had an effect.
  */
 export const failedStatus = (
-  call: string,
-  hasEffect: boolean,
+  of: CallOfStatus,
   response: HttpClientResponse.HttpClientResponse,
 ): Effect.Effect<CallFailure> => {
+  const { name: call, hasEffect } = of
   const http_status = response.status
   if (http_status === 401 || http_status === 403) {
+    if (isPage(of, response)) return Effect.succeed(new AnswerLost(inItsPlace(call, http_status)))
     const message = `${call}: the service refuses the application secret (${http_status})`
     return Effect.succeed(new SecretRefused({ http_status, message }))
   }

@@ -23,7 +23,14 @@ import {
   whileHeld,
 } from "./AnswerBytes.ts"
 import type { AnswerLimits, Call, Hold } from "./AnswerBytes.ts"
-import { CallObserver, compileEndpoint, failedStatus, failedTransport, observing } from "./CallFailures.ts"
+import {
+  CallObserver,
+  compileEndpoint,
+  failedStatus,
+  isPage,
+  failedTransport,
+  observing,
+} from "./CallFailures.ts"
 import type { AnyParts, CallParts, Endpoint } from "./CallFailures.ts"
 import { AnswerLost, checkSecret, type Body, type CallFailure } from "./Service.ts"
 import { readBody, readTextBody, type TextBody } from "./Views.ts"
@@ -139,15 +146,17 @@ export class Answer {
         : whileHeld(({ grow }) => readBytes(call, response, grow)),
     )
   }
+  get isPage(): boolean {
+    return isPage(this.#call, this.response)
+  }
   /** After freeing the connection. */
   get undocumented(): Effect.Effect<never, CallFailure> {
     return Effect.andThen(this.discard, this.failed)
   }
   /** The failure for this status; its body was read or discarded. */
   get failed(): Effect.Effect<never, CallFailure> {
-    const { name, hasEffect } = this.#call
     // Suspended: most answers are documented, so the error and its stack trace are not built for them.
-    return Effect.suspend(() => Effect.flatMap(failedStatus(name, hasEffect, this.response), Effect.fail))
+    return Effect.suspend(() => Effect.flatMap(failedStatus(this.#call, this.response), Effect.fail))
   }
 }
 

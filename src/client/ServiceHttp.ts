@@ -9,7 +9,7 @@ import type { HttpClient } from "effect/http"
 import type { ExecutionId } from "../service/Ids.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { ExecutionApi, FlowApi } from "../service/Api.ts"
-import { encodeSegment, retryAfter, type Endpoint } from "./CallFailures.ts"
+import { encodeSegment, inItsPlace, retryAfter, type Endpoint } from "./CallFailures.ts"
 import { openExchange, type Answer, type ServiceLimits } from "./Exchange.ts"
 import { AnswerLost, Service, Throttled, UnexpectedAnswer, checkAddress } from "./Service.ts"
 import type {
@@ -73,6 +73,8 @@ const answerStart = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
       const view = viewAcceptance(said._tag === "Some" ? said.value.json : undefined)
       if (said._tag === "Some" && refusalIn(view) !== undefined)
         return { _tag: "Refused", http_status, body: said.value, view }
+      if (http_status === 404 && answer.isPage)
+        return yield* new AnswerLost(inItsPlace(answer.call, http_status))
       if (http_status !== 503) return yield* answer.failed
       return { _tag: "EngineUnavailable", ...(yield* retryAfter(answer.response)) }
     }
@@ -93,6 +95,7 @@ const answerState = Effect.fnUntraced(function* (answer: Answer): Effect.fn.Retu
     }
     case 404:
       yield* answer.discard
+      if (answer.isPage) return yield* new UnexpectedAnswer(inItsPlace(answer.call, 404))
       return { _tag: "NotFound" }
     default:
       return yield* answer.undocumented
@@ -220,6 +223,7 @@ const answerEngine = Effect.fnUntraced(function* (
     case 404:
     case 422:
       yield* answer.discard
+      if (answer.isPage) return yield* new UnexpectedAnswer(inItsPlace(answer.call, answer.http_status))
       return { _tag: "EngineUnknown" }
     case 503: {
       const { json } = yield* answer.body
@@ -254,6 +258,7 @@ const answerExchange = Effect.fnUntraced(function* (
       return yield* new AnswerLost({ message, http_status: 200 })
     }
     case 403:
+      if (answer.isPage) return yield* answer.undocumented
       yield* answer.discard
       return { _tag: "Refused" }
     default:

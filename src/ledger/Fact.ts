@@ -75,6 +75,8 @@ const TaskWaits = Schema.TaggedStruct("TaskWaits", {
   ...task,
   reason: Schema.String,
   until: Schema.String,
+  /** The service asked for it, in its answer to the start. */
+  asked: Schema.optionalKey(Schema.Literal(true)),
 })
 
 /** A version with the tasks that were over became current. No receipts: nothing is deleted because of it. */

@@ -266,7 +266,7 @@ export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState
     }
     case "TaskWaits": {
       if (task.settled !== undefined && task.settled.fact.outcome !== "unfinished") return task
-      const waits = { until: Date.parse(fact.until) }
+      const waits = { until: Date.parse(fact.until), at: place.at, ...given({ isAsked: fact.asked }) }
       // After an end, the next attempt is promised instead of a verdict.
       const counted = Math.min(task.attemptsBefore, attempts.length - 1)
       return attempts.at(-1)?.closed === undefined

@@ -104,9 +104,21 @@ export interface TaskState {
   readonly settled: At<typeof TaskSettled.Type> | undefined
   /** Attempts made when the task was last settled; a resumed task gets new attempts from there. */
   readonly attemptsBefore: number
-  /** Until when its next start waits (milliseconds); absent if nothing was said since its last one. */
-  readonly waits?: { readonly until: number }
+  /** Absent if nothing was said since its last start. */
+  readonly waits?: Waits
 }
+
+/** Until when the next start of a task waits, and when that was said (milliseconds). */
+export interface Waits {
+  readonly until: number
+  readonly at: number
+  /** By the service: later runs obey it, too. */
+  readonly isAsked?: boolean
+}
+
+/** When it is over: no wait is longer than it was when it was said, whatever the clock has shown since. */
+export const endOfWait = (waits: Waits | undefined, now: number): number =>
+  waits === undefined ? 0 : Math.min(waits.until, now + waits.until - waits.at)
 
 // What a summary reads of a task: a fifth of it.
 

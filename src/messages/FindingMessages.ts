@@ -228,8 +228,9 @@ export const findingMessages = {
   ),
   "runs-ahead": finding(
     "{runs} began in the future, by this machine's clock; the latest is {latest}",
-    "Set the clock if it is wrong now (`timedatectl set-ntp true`). If it was wrong then, `as_of` and " +
-      "`valid_from` show the date of that run until that day; the values are right.",
+    "Set the clock if it is wrong now (`timedatectl set-ntp true`). If it was wrong then, what " +
+      "changed since has the date of that run in `valid_from` and `valid_to`; the values are right. " +
+      "`nightjar rebuild` corrects the dates, once there are as many runs with the right time.",
   ),
   "clock-differs": finding(
     "this machine's clock is {seconds} {way} the service's",

@@ -136,6 +136,13 @@ export const nightMessages = {
   "output-unwritable": stopped("the output folder cannot be written: {detail}", freeSpace),
   "lock-unusable": stopped("the lock of the output folder cannot be used: {detail}", freeSpace),
   "ledger-unusable": stopped("the ledger cannot be read or written: {detail}", freeSpace),
+  "token-store-unusable": stopped(
+    "the token store cannot be used: {detail}",
+    "Check the free space, and the permissions of the output folder and of its tokens.sqlite; then run the " +
+      "same command again: `nightjar run JOB` resumes.",
+    "Everything landed and recorded is kept, and so are the tokens that were stored. One that was issued " +
+      "just now may be lost: the next run logs in with the job's parameters, and asks for another.",
+  ),
   "landing-failed": stopped("an answer could not be landed: {detail} ({path})", freeSpace),
   "landing-damaged": stopped("a landed body is damaged: {detail} ({path})", putBack),
   "publishing-damaged": stopped("damaged data prevents publishing: {detail}", putBack),
@@ -250,9 +257,10 @@ export const nightMessages = {
   ),
   "run-ahead": warning(
     "the run {run} began after this one, by this machine's clock: it was wrong then, or is now",
-    "Check the clock with `date`, and set it if it is wrong now. If it was wrong then, `as_of` and " +
-      "`valid_from` show the date of that run until that day.",
-    "Records and their order are right; the exit code does not change.",
+    "Check the clock with `date`, and set it if it is wrong now. If it was wrong then, what changes has " +
+      "the date of that run in `valid_from` and `valid_to` until that day. `nightjar rebuild` corrects " +
+      "these, once there are as many runs with the right time.",
+    "Records, their order and `as_of` of all that is read again are right; the exit code does not change.",
   ),
   "start-repeated": warning(
     "{starts} sent again because the answer was lost: the first may have run at the service",
@@ -266,6 +274,13 @@ export const nightMessages = {
     "{executions} of earlier nights kept at the service, as data may be missing here; oldest: {oldest}",
     "For 30 days after its own run, each run of the job reads such an execution again. `nightjar status " +
       "RUN` says what is missing there: report it to the service.",
+  ),
+  "runs-stuck": warning(
+    "{runs} left something at the service that no run has finished or deleted for days; oldest: {oldest}",
+    "`nightjar query \"FROM ops.deletions WHERE outcome = 'pending'\"` lists what the service did not " +
+      "delete (409: it says that an execution still runs), and `nightjar status RUN` what is open there: " +
+      "ask its support.",
+    "Each run of the job tries again. Nothing that is not safely stored here was deleted.",
   ),
   "records-surplus": warning(
     "{executions} returned {records} more than counted",

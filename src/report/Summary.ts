@@ -323,7 +323,7 @@ const warningsOf = (
   documents: Readonly<Record<"missing" | "refused" | "not_delivered" | "failed", number>>,
   orphans: number,
 ): ReadonlyArray<string> => {
-  const before = ended?.kept_before
+  const { kept_before: before, stuck_before: stuck } = ended ?? {}
   const attempts = tasks.flatMap((task) => task.attempts)
   const open = attempts.filter(isOpenAtService).length
   const { missing, refused, not_delivered, failed } = documents
@@ -344,6 +344,7 @@ const warningsOf = (
     ...(before === undefined
       ? []
       : [told("executions-kept-before", { ...before, executions: counted(before.executions, "execution") })]),
+    ...(stuck === undefined ? [] : [told("runs-stuck", { ...stuck, runs: counted(stuck.runs, "run") })]),
     ...files("attachments-missing", missing),
     ...files("attachments-refused", refused),
     ...files("attachments-not-delivered", not_delivered),

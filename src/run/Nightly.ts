@@ -46,7 +46,7 @@ import { Publisher, PublishFailed } from "../tables/Publisher.ts"
 import { deleteAll, dueDeletions } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
-import { keptByEarlierNights, runsAhead, waitsUntil, type Request } from "../task/ChooseRun.ts"
+import { leftByEarlierRuns, runsAhead, waitsUntil, type Request } from "../task/ChooseRun.ts"
 import { tell } from "../task/Progress.ts"
 import type { Mode } from "../task/Next.ts"
 import { endingFacts } from "../tokens/TokenLogin.ts"
@@ -439,7 +439,7 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   // Until it is published after all, later runs of the job look at a run that is held back.
   const leftovers = isHeld || hasLeftovers(state, job.after_export)
   const kept = [...state.tasks.values()].flatMap(keptOf).length
-  const before = keptByEarlierNights(yield* ledger.runs, job, state.started.run_date)
+  const before = leftByEarlierRuns(yield* ledger.runs, job, state.started.run_date)
   const end = { _tag: "RunEnded", run_id, kept, ...before } as const
   yield* ledger.append([{ ...end, exit_code, leftovers, ...given({ changes }) }])
   if (!isHeld)

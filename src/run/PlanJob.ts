@@ -9,7 +9,8 @@ import { subjectsOf, type Assignment, type Job, type JobFeature } from "../jobs/
 import { AccountBook } from "../ledger/Accounts.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { mayRun, runsLearntFrom, subjectOf, type RunState, type TaskState } from "../ledger/RunState.ts"
+import { mayRun, runsLearntFrom, subjectOf } from "../ledger/RunState.ts"
+import type { RunState, TaskState, Waits } from "../ledger/RunState.ts"
 import { deliveredInNight, statesOf } from "../ledger/WholeNight.ts"
 import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
@@ -100,6 +101,8 @@ interface Learnt {
   readonly expectations: Expectations
   /** Customers and engines that come first, the next one first. */
   readonly carried: ReadonlyArray<string>
+  /** What the service asked starts to wait that were not sent again, by customer and engine. */
+  readonly asked: ReadonlyMap<string, Waits>
 }
 
 const learn = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
@@ -113,8 +116,12 @@ const learn = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   return {
     expectations: expectedDurations(runs, job.execution.max_wait, job.polling),
     carried: carriedOver(runs),
+    asked: new Map(runs.flatMap(({ tasks }) => [...tasks.values()].flatMap(askedOf))),
   } satisfies Learnt as Learnt
 })
+
+const askedOf = (task: TaskState) =>
+  task.waits?.isAsked === true ? [[subjectOf(task), task.waits] as const] : []
 
 /** What the last nights say about an engine; nothing if they never ran it. */
 export const timesOf = (
@@ -286,7 +293,8 @@ export const worksOf = Effect.fnUntraced(function* (planned: JobPlan, run: RunSt
     }
     const prepare = prepareTask(planned, task, forms, store)
     const times = timesOf(planned.learnt, engine_reference, { job: planned.job, windowMs })
-    works.push({ ...subject, ...times, looks: looks(subject), ...loginKeysOf(task), prepare })
+    const asked = given({ asked: planned.learnt.asked.get(accessKey(subject)) })
+    works.push({ ...subject, ...times, ...asked, looks: looks(subject), ...loginKeysOf(task), prepare })
   }
   return inStartOrder(works, planned.learnt)
 })

@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import { ends, own, type Reason, type Verdict } from "../service/Ends.ts"
-import { obstaclesOf, takeUp, unseenOf } from "../task/Next.ts"
+import { asksTooMuch, lastStartAt, obstaclesOf, startsAt, takeUp, unseenOf } from "../task/Next.ts"
 import type { Act, NotStarted as KeptBack, Obstacles } from "../task/Next.ts"
 import type { Job } from "../jobs/Job.ts"
 import { holdOf } from "../ledger/Accounts.ts"
@@ -17,6 +17,7 @@ import { busyText, chanceOf, thirdText } from "../task/LoginHold.ts"
 import { windowOf, type Request } from "../task/ChooseRun.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
+import { accessKey } from "../service/Ids.ts"
 import { askedBy, planJob, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
 import { chooseNight } from "./ChooseNight.ts"
 import { followedIn, leftOpenBeside } from "./JobTurns.ts"
@@ -74,12 +75,17 @@ export const decideStarts = (
   const others: Array<NotStarted> = []
   for (const task of plan.tasks) {
     const times = timesOf(learnt, task.engine_reference, { job, windowMs })
+    const asked = learnt.asked.get(accessKey(task))
     const work = { ...task, ...times, ...loginKeysOf(task), isPlanned: true }
-    const act = takeUp(work, run?.tasks.get(task.task_id), "night", obstacles)
+    const past = run?.tasks.get(task.task_id)
+    const act = takeUp(work, past, "night", obstacles)
+    const until = startsAt({ asked }, past, obstacles.now)
     const isInUse = keysOf(task).some((key) => first.has(key))
     if (act._tag === "Done") over.push(task)
     else if (isInUse || !notYet.has(act._tag)) followed.push(task)
     else if (act._tag === "NotStarted") others.push(notStarted(task, act.reason))
+    else if (until > lastStartAt({ ...job.execution, ...obstacles }, obstacles.now))
+      others.push({ ...notStarted(task, "SERVICE_UNREACHABLE"), ...asksTooMuch(until) })
     else if (act._tag === "Start" && task.availability === "ready")
       starting.push({ task, attempt: act.attempt })
     else others.push(notStarted(task, "ENGINE_UNAVAILABLE"))

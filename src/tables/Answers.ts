@@ -17,6 +17,8 @@ export interface SteppedRun {
   readonly run_id: string
   /** Its place in the order in which runs began. */
   readonly sequence: number
+  /** Instead of its own, which cannot be right. */
+  readonly date?: string | undefined
   /** The run goes on: it does not decide yet what is asked for. */
   readonly interim: boolean
   /** Tables of records of which a file is lost: nobody knows what it had, so nothing in them is answered. */
@@ -86,8 +88,19 @@ const askedSql = `${temp("asked")} SELECT DISTINCT c._scope FROM step_all AS c J
     WHERE c._alone IS NULL
   UNION SELECT _scope FROM step_all WHERE _alone IS NOT NULL;`
 
+/**
+ * The date on which a run looked: `e`, the latest date so far, unless that is of a run whose clock was ahead;
+ * then its own clock decides. A day is no sign of that: dates are of time zones.
+ */
+export const lookedOn = (e: string, run: string): string => {
+  const day = `(DATE '1970-01-01' + (epoch_ms(${run}.started_at) // 86400000)::INTEGER)`
+  return `CASE WHEN ${e} > ${day} + 1 THEN greatest(${run}.run_date, ${day}) ELSE ${e} END`
+}
+
 export interface Meta {
   readonly e: string
+  /** The date on which it looked. */
+  readonly on: string
   readonly job: string
   readonly whole: boolean
   /** What its own tasks ask for is asked for; once it is over and whole, nothing else of its job is. */
@@ -96,18 +109,21 @@ export interface Meta {
   readonly hasDocuments: boolean
 }
 
-const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, interim }: SteppedRun) {
+const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, interim, date }: SteppedRun) {
+  const own = date === undefined ? "run_date" : `DATE ${literal(date)}`
   const [row] = yield* connection.rows(
     `SELECT job, coalesce(whole, parent IS NULL AND tasks > 0) AS night,
       parent IS NULL AS begins,
-      greatest(run_date, coalesce((SELECT max(e) FROM store._runs), run_date))::VARCHAR AS e,
+      e::VARCHAR AS e, ${lookedOn("e", "r")}::VARCHAR AS looked,
       EXISTS (FROM ops.documents WHERE run_id = $1 AND record_id IS NOT NULL) AS documents
-    FROM ops.runs WHERE run_id = $1`,
+    FROM (SELECT *, greatest(${own}, coalesce((SELECT max(e) FROM store._runs), ${own})) AS e
+      FROM ops.runs WHERE run_id = $1) AS r`,
     [run_id],
   )
   const isNight = row?.["night"] === true
   const meta: Meta = {
     e: String(row?.["e"]),
+    on: String(row?.["looked"]),
     job: String(row?.["job"]),
     whole: isNight && !interim,
     asks: isNight || row?.["begins"] === true,
@@ -214,7 +230,7 @@ const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): st
   ${temp("here")} SELECT * FROM step_answered SEMI JOIN step_asked USING (_scope);`
 
 /** `step_read`: which scopes the run has read, in which sessions, and whether that answers them. */
-const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
+const readingsSql = ({ run_id, sequence }: SteppedRun, { on }: Meta): string => {
   const ofAnswer = (session: string): string =>
     `(h.session_id IS NULL OR ${session} IS NOT DISTINCT FROM h.session_id)`
   return `${temp("read")} SELECT (SELECT coalesce(max(_reading), 0) FROM store._readings)
@@ -228,11 +244,12 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { e }: Meta): string => {
       WHERE NOT EXISTS (FROM step_scoped AS r WHERE r._scope = h._scope AND ${ofAnswer("r.session_id")})
     ) AS q JOIN store._scopes AS s ON s._scope = q._scope LEFT JOIN step_here AS h ON h._scope = q._scope;
   INSERT INTO store._readings SELECT _reading, ${literal(run_id)},
-      (SELECT run_date FROM ops.runs WHERE run_id = ${literal(run_id)}), ${sequence}, DATE ${literal(e)},
+      (SELECT run_date FROM ops.runs WHERE run_id = ${literal(run_id)}), ${sequence}, DATE ${literal(on)},
       task_id, execution_id, session_id, _scope, _answered, loose, short
     FROM step_read ORDER BY _reading;
   UPDATE store._scopes
-    SET seq = ${sequence}, as_of = DATE ${literal(e)}, _reading = q._reading, loose = q.loose, short = q.short
+    SET seq = ${sequence}, as_of = DATE ${literal(on)}, _reading = q._reading, loose = q.loose,
+      short = q.short
     FROM (SELECT _scope, max(_reading) AS _reading, bool_or(loose) AS loose, bool_or(short) AS short
       FROM step_read WHERE _answered GROUP BY _scope) AS q
     WHERE q._scope = _scopes._scope;`

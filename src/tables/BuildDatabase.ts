@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { sizeAt } from "../base/DurableFile.ts"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
+import { dayMs, isoDay } from "../base/Text.ts"
 import type { MisfitCount } from "../ledger/RunFacts.ts"
 import type { TableSpec } from "../records/Columns.ts"
 import { addUpMisfits } from "../records/Misfits.ts"
@@ -13,6 +14,7 @@ import type { RecordFamily } from "../records/RecordSchema.ts"
 import { otherRecordsTable, tableSpecs } from "../records/RecordTables.ts"
 import { tell } from "../task/Progress.ts"
 import { namesInMain, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
+import type { SteppedRun } from "./Answers.ts"
 import { gatherOutcomes } from "./Dimensions.ts"
 import { castRows, parquetRows, tableCells } from "./FileColumns.ts"
 import { filesOf, fileStep, placeIn, placesOf, temporary } from "./Manifest.ts"
@@ -148,15 +150,52 @@ export const countDifferences = Effect.fnUntraced(function* (
   )
 })
 
-/** The runs of the database in the order in which they began, each with a number of its own. */
+interface Begun {
+  readonly run_id: string
+  readonly run_date: string
+  readonly at: number
+}
+
+/**
+ * Dates instead of those of runs whose clock was ahead: the date of the next run whose clock was right,
+ * before which they began. Right are the clocks by which most runs began in the order in which they did.
+ */
+export const datesInstead = (runs: ReadonlyArray<Begun>): ReadonlyMap<string, string> => {
+  // Of as many runs in order as its place says, the last one, which is as early as can be.
+  const last: Array<number> = []
+  const before = runs.map(({ at }, place) => {
+    const length = last.findLastIndex((one) => (runs[one]?.at ?? 0) <= at) + 1
+    last[length] = place
+    return last[length - 1]
+  })
+  const instead = new Map<string, string>()
+  let [right, next] = [last.at(-1), Infinity]
+  for (const [place, { run_id, run_date, at }] of [...runs.entries()].toReversed())
+    if (place === right) [right, next] = [before[place], at]
+    else if (Date.parse(run_date) > next + dayMs) instead.set(run_id, isoDay(next))
+  return instead
+}
+
+/**
+ * The runs of the database in the order in which they began, each with a number of its own, and a date if its
+ * own cannot be right.
+ */
 const runsInOrder = Effect.fnUntraced(function* (connection: Connection) {
   const rows = yield* connection.rows(
-    "SELECT run_id, sequence FROM ops.runs ORDER BY coalesce(sequence, 0), started_at, run_id",
+    `SELECT run_id, sequence, run_date::VARCHAR AS run_date, epoch_ms(started_at)::DOUBLE AS at FROM ops.runs
+      ORDER BY coalesce(sequence, 0), started_at, run_id`,
   )
-  let last = 0
-  return rows.map(({ run_id, sequence }) => {
-    last = Math.max(last + 1, Number(sequence))
-    return { run_id: String(run_id), sequence: last }
+  const runs = rows.map(({ run_id, run_date, at, sequence }) => ({
+    run_id: String(run_id),
+    run_date: String(run_date),
+    at: Number(at),
+    sequence: Number(sequence),
+  }))
+  const dates = datesInstead(runs)
+  let before = 0
+  return runs.map(({ run_id, sequence }) => {
+    before = Math.max(before + 1, sequence)
+    return { run_id, sequence: before, date: dates.get(run_id) }
   })
 })
 
@@ -205,14 +244,14 @@ const sourcesOf = Effect.fnUntraced(function* (filling: Filling, run_id: string)
 /** Adds a run to the records; its rows of `ops` are there. */
 const step = Effect.fnUntraced(function* (
   filling: Filling,
-  { run_id, sequence }: { readonly run_id: string; readonly sequence: number },
+  run: Pick<SteppedRun, "run_id" | "sequence" | "date">,
   lost: ReadonlySet<string> = new Set(),
 ) {
   const { connection, store, manifest } = filling
   const { families } = store
-  const interim = manifest.runs[run_id]?.interim ?? false
-  const sources = yield* sourcesOf(filling, run_id)
-  yield* stepRun(connection, keptTables(families), families, { run_id, sequence, interim, sources, lost })
+  const interim = manifest.runs[run.run_id]?.interim ?? false
+  const sources = yield* sourcesOf(filling, run.run_id)
+  yield* stepRun(connection, keptTables(families), families, { ...run, interim, sources, lost })
 }, Effect.scoped)
 
 /** Numbers the version. Rows of each table by run, or of `only` these runs, must be those of the manifest. */

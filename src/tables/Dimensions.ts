@@ -8,7 +8,7 @@ import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables
 import { ageSql, orLaterDate, storeColumn, storeTable } from "./RecordStore.ts"
 import type { Relation, StoreColumn, StoreTable } from "./RecordStore.ts"
 import { literal } from "../base/DuckDbFailed.ts"
-import { aloneSql, sameSql, subject, temp } from "./Answers.ts"
+import { aloneSql, lookedOn, sameSql, subject, temp } from "./Answers.ts"
 import { actor, consentsTable, customer, documentsTable, engine, engineFields } from "./SystemTables.ts"
 import { outcome, productsCounted } from "./SystemTables.ts"
 
@@ -47,8 +47,9 @@ const ofCoverage: Gathered = {
   rows: `SELECT run_id, c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
         coalesce(list_contains(t.features, c.feature), true) AS requested, r.seq,
         {${newestOf.replaceAll(/\w+/g, (name) => `${name}: c.${name}`)}} AS newest,
-        CASE WHEN c.outcome = 'succeeded' THEN {seq: r.seq, e: r.e, as_of: c.as_of} END AS good
-      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id)
+        CASE WHEN c.outcome = 'succeeded'
+          THEN {seq: r.seq, e: ${lookedOn("r.e", "o")}, as_of: c.as_of} END AS good
+      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.runs AS o USING (run_id)
         JOIN ops.tasks AS t USING (run_id, task_id)`,
 }
 
@@ -80,7 +81,8 @@ const gathered: ReadonlyArray<Gathered> = [
       { ...storeColumn("first_seen"), together: "min(first_seen)" },
       { ...storeColumn("last_seen"), together: "max(last_seen)" },
     ],
-    rows: `SELECT run_id, k.kind, k.id, r.seq, k.run_date AS first_seen, k.run_date AS last_seen
+    rows: `SELECT run_id, k.kind, k.id, r.seq, least(k.run_date, r.e) AS first_seen,
+        least(k.run_date, r.e) AS last_seen
       FROM (SELECT run_id, run_date, unnest([{kind: 'customer', id: customer_id},
             {kind: 'engine', id: engine_reference}], recursive := true) FROM ops.tasks
         UNION ALL SELECT run_id, run_date, 'feature', feature FROM ops.coverage) AS k

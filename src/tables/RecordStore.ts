@@ -247,7 +247,8 @@ const contentId = required(
   ),
 )
 /** What a rerun of an older night reads is true when it begins. */
-export const orLaterDate = "if a run of a later date had begun before, that later date"
+export const orLaterDate =
+  "if a run of a later date had begun before, that later date, unless it was in the future"
 const validFrom = required(own("valid_from", "DATE", "Since when the record has had this content."))
 const asOf = required(own("as_of", "DATE", `Date of the newest run that confirmed it; ${orLaterDate}.`))
 const ageDays = own("age_days", "INTEGER", "Days from `as_of` to today.")

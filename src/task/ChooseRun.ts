@@ -3,6 +3,7 @@
  * and what older runs left at the service is collected first.
  */
 import { DateTime, Option } from "effect"
+import { given } from "../base/Schemas.ts"
 import { dayMs, isoDay } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
@@ -204,9 +205,11 @@ export const chooseRun = ({ runs, job, now, waitedMs = 0, ...request }: ChooseFr
   const run_date = parent?.run_date ?? runDateAt(now - waitedMs, job)
   const nights = ofJob.filter((run) => run.fact.part === undefined)
   const parents = new Set(nights.flatMap((run) => run.fact.parent ?? []))
-  const open = nights.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id))
+  // A date that only a clock that was ahead has reached is still to come: its run takes no night's place.
+  const isTimely = (run: RunHeader) => !ofJob.slice(ofJob.indexOf(run) + 1).some(({ at }) => isAhead(run, at))
+  const open = nights.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id) && isTimely(run))
   const ofDate = ofJob.filter((run) => run.fact.run_date === run_date)
-  const newest = nights.findLast((run) => run.fact.run_date === run_date)
+  const newest = nights.findLast((run) => run.fact.run_date === run_date && isTimely(run))
   if (request.isPart === true || parent?.part !== undefined) {
     // A night that goes on later finds its executions and its own plan as they were.
     const parts = ofJob.filter((run) => run.fact.part !== undefined && isToCollect(run, now))
@@ -240,33 +243,41 @@ const isOver = (job: JobTimes, run: RunHeader, now: number): boolean =>
 /** Clocks of two machines, or of one that is set, differ by less. */
 const aheadMinMs = 60 * 60_000
 
-/**
- * Runs that began later than now, the latest one last: the clock was wrong then, or is now. That of an
- * embedded service may go faster.
- */
+/** Whether it began later than then; that of an embedded service may go faster. */
+export const isAhead = ({ at, fact }: Pick<RunHeader, "at" | "fact">, then: number): boolean =>
+  fact.service !== "sandbox" && at - then > aheadMinMs
+
+/** Runs that began later than now, the latest one last: the clock was wrong then, or is now. */
 export const runsAhead = (runs: ReadonlyArray<RunHeader>, now: number): ReadonlyArray<RunHeader> =>
-  runs
-    .filter(({ at, fact }) => fact.service !== "sandbox" && at - now > aheadMinMs)
-    .toSorted((one, other) => one.at - other.at)
+  runs.filter((run) => isAhead(run, now)).toSorted((one, other) => one.at - other.at)
 
 /** Whether later runs still ask for what a run left at the service. */
 export const isToCollect = ({ at, ended }: RunHeader, now: number): boolean =>
   ended === undefined || ended.leftovers || (ended.kept > 0 && now - at < keptReadMaxMs)
 
-/** What nights before a date keep at the service of those that the job collects. */
-export const keptByEarlierNights = (
+/** The next run finishes what a run left; after so long, more tries do not help. */
+const stuckAfterMs = 3 * dayMs
+
+/** Whether it still has something at the service, although it was collected days after it began. */
+export const isStuck = ({ at, ended, newest_at }: RunHeader): boolean =>
+  ended?.leftovers === true && newest_at - at > stuckAfterMs
+
+/** What runs before a date keep or could not finish at the service, of those that the job collects. */
+export const leftByEarlierRuns = (
   runs: ReadonlyArray<RunHeader>,
   job: Pick<Job, "name" | "replaces">,
   run_date: string,
 ) => {
-  const keeping = runs.filter(
-    ({ fact, ended }) =>
-      isCollectedBy(job, fact.job) && fact.run_date < run_date && ended !== undefined && ended.kept > 0,
-  )
-  const [oldest] = keeping
-  if (oldest === undefined) return {}
+  const before = runs.filter(({ fact }) => isCollectedBy(job, fact.job) && fact.run_date < run_date)
+  const keeping = before.filter(({ ended }) => ended !== undefined && ended.kept > 0)
   const executions = keeping.reduce((sum, { ended }) => sum + (ended?.kept ?? 0), 0)
-  return { kept_before: { executions, oldest: oldest.fact.run_id } }
+  const stuck = before.filter(isStuck)
+  const oldestOf = ([oldest]: ReadonlyArray<RunHeader>) => oldest && { oldest: oldest.fact.run_id }
+  const [kept, left] = [oldestOf(keeping), oldestOf(stuck)]
+  return given({
+    kept_before: kept && { executions, ...kept },
+    stuck_before: left && { runs: stuck.length, ...left },
+  })
 }
 
 /** `<job>.<date>`, then `.2`, `.3` …; the first one is the night's, whatever ran before it. */

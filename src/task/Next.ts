@@ -3,14 +3,15 @@
  * that works on it, for one that resumes it, and for whoever only looks, such as `plan`. Pure.
  */
 import { Duration } from "effect"
+import { isoTime } from "../base/Text.ts"
 import { endOfAttempt, isAccepted, isRejecting, own, type Reason, type Verdict } from "../service/Ends.ts"
 import type { AttemptKept } from "../ledger/Fact.ts"
-import { courseOf, isClosed, isUnseen, mayRun, remainsOf } from "../ledger/RunState.ts"
+import { courseOf, endOfWait, isClosed, isUnseen, mayRun, remainsOf } from "../ledger/RunState.ts"
 import type { AttemptState, ClosedAttempt, OpenAttempt, TaskState } from "../ledger/RunState.ts"
 import { conflictKeys, openLongestMs, type Candidate } from "../service/Execution.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
 import { verdictOf, type Reading } from "./Verdict.ts"
-import type { TaskWork } from "./Work.ts"
+import type { Rules, TaskWork } from "./Work.ts"
 
 /** `night` may start executions; `collect` only follows what an older run left in flight. */
 export type Mode = "night" | "collect"
@@ -22,8 +23,6 @@ export interface StartAct {
   readonly probe: boolean
   /** Parameters log in even if a token is stored: as in the lost start, or after a refusal. */
   readonly byParameters: boolean
-  /** Not sooner (milliseconds). */
-  readonly until: number
 }
 
 export type Act =
@@ -154,7 +153,6 @@ const startOf = (task: TaskState | undefined, attempt: number): StartAct => ({
   attempt,
   probe: false,
   byParameters: task?.attempts.slice(task.attemptsBefore).some(isTokenRefused) === true,
-  until: task?.waits?.until ?? 0,
 })
 
 /** The service refused the form of a start with a token: nothing ran, and no login was tried. */
@@ -292,6 +290,28 @@ export const takeUp = (
   const overAt = now + Duration.toMillis(work.needs ?? Duration.zero)
   return overAt > deadlineAt ? { _tag: "NotStarted", reason: "DEADLINE_REACHED" } : act
 }
+
+/** Not before then (milliseconds; 0: now): what the service asked, or how long the next try waits. */
+export const startsAt = (
+  { asked }: Pick<TaskWork, "asked">,
+  task: TaskState | undefined,
+  now: number,
+): number => {
+  const until = Math.max(endOfWait(asked, now), endOfWait(task?.waits, now))
+  return until > now ? until : 0
+}
+
+/** The last moment for a start of a task that waits since then (milliseconds). */
+export const lastStartAt = (
+  { max_wait, deadlineAt = Infinity }: Pick<Rules, "max_wait" | "deadlineAt">,
+  since: number,
+): number => Math.min(since + Duration.toMillis(max_wait), deadlineAt)
+
+/** Of a task whose start has to wait longer than the run can. */
+export const asksTooMuch = (until: number): Verdict => ({
+  ...own("SERVICE_UNREACHABLE"),
+  message: `the service asked to wait until ${isoTime(until)}`,
+})
 
 /** A closed execution that is kept at the service, and why. */
 export interface KeptAttempt {

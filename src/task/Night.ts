@@ -4,6 +4,7 @@
  */
 import { Clock, Effect, Fiber, Queue, type Scope } from "effect"
 import { given } from "../base/Schemas.ts"
+import { isoTime } from "../base/Text.ts"
 import { DelayQueue } from "../base/Time.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { accessOf, type RunId, type TaskId } from "../service/Ids.ts"
@@ -298,16 +299,32 @@ export const settleAll = Effect.fnUntraced(function* (night: Night, settlements:
     yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
 })
 
-/** The task is tried again later, but not before this time (milliseconds); `proof` as in `settle`. */
+interface Wait {
+  readonly reason: string
+  /** Milliseconds. */
+  readonly until: number
+  /** The service asked for it. */
+  readonly isAsked?: boolean
+}
+
+export const waitFact = ({ run_id }: Night, task_id: TaskId, { reason, until, isAsked }: Wait): Fact => ({
+  _tag: "TaskWaits",
+  run_id,
+  task_id,
+  reason,
+  until: isoTime(until),
+  ...(isAsked === true ? { asked: true } : {}),
+})
+
+/** The task is tried again later, but not before; `proof` as in `settle`. */
 export const noteWait = Effect.fnUntraced(function* (
-  { run_id }: Night,
+  night: Night,
   task_id: TaskId,
-  { reason, until }: { readonly reason: string; readonly until: number },
+  wait: Wait,
   proof: ReadonlyArray<Fact> = [],
 ) {
-  const at = new Date(until).toISOString()
-  yield* append(...proof, { _tag: "TaskWaits", run_id, task_id, reason, until: at })
-  yield* tell({ _tag: "Waiting", task_id, why: reason, until })
+  yield* append(...proof, waitFact(night, task_id, wait))
+  yield* tell({ _tag: "Waiting", task_id, why: wait.reason, until: wait.until })
 })
 
 /** Settles tasks that were removed from the schedule before they could start. */

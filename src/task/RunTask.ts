@@ -9,12 +9,13 @@ import { attemptWaits } from "../client/Polling.ts"
 import type { Candidate } from "../service/Execution.ts"
 import { own, verdictOfRefusal } from "../service/Ends.ts"
 import { tokenUse } from "../ledger/FoldRun.ts"
+import { append } from "../ledger/Ledger.ts"
 import type { AttemptState, OpenAttempt } from "../ledger/RunState.ts"
 import { finish } from "./FinishTask.ts"
 import { openWatch, pollOnce } from "./FollowAttempt.ts"
 import { beginStart, heldLogin, type Held } from "./HeldLogin.ts"
 import { dueOf } from "./LookTurns.ts"
-import { isTokenRefused, verdictLeft, type StartAct } from "./Next.ts"
+import { asksTooMuch, isTokenRefused, lastStartAt, startsAt, verdictLeft, type StartAct } from "./Next.ts"
 import {
   candidateOf,
   leave,
@@ -27,6 +28,7 @@ import {
   settleWaiting,
   stir,
   taskOf,
+  waitFact,
 } from "./Night.ts"
 import type { Failure, Needs, Night, Row } from "./Night.ts"
 import { noteAnswered, noteAvailable, noteFailed, noteUnavailable } from "./Outage.ts"
@@ -94,17 +96,21 @@ const unusableStart = Effect.fail(
 )
 
 /** A probe waits in its slot: what it looks for may be running with this customer and this login. */
-const enqueue = Effect.fnUntraced(function* (night: Night, row: Row, { probe, until }: StartAct) {
+const enqueue = Effect.fnUntraced(function* (night: Night, row: Row, { probe }: StartAct) {
   const { work } = row
   if (work.prepare === undefined) {
     yield* settle(night, work.task_id, verdictLeft(taskOf(night, row)) ?? own("NIGHT_OVER"))
     return yield* leave(night, row)
   }
-  // Nobody waits longer than that: the clock was set back since.
-  const latest = (yield* Clock.currentTimeMillis) + Duration.toMillis(night.rules.max_wait)
-  const waitsUntil = until > latest ? 0 : until
-  // What put a probe off may be known only from the facts of an earlier process.
-  yield* putOff(night, row, probe ? Math.max(row.probeAt, waitsUntil) : waitsUntil, probe)
+  const now = yield* Clock.currentTimeMillis
+  // What put it off may be known only from the facts of an earlier process, or of an earlier run.
+  const task = taskOf(night, row)
+  const until = startsAt(work, task, now)
+  if (until > lastStartAt(night.rules, now)) {
+    yield* settle(night, work.task_id, verdictLeft(task) ?? asksTooMuch(until))
+    return yield* leave(night, row)
+  }
+  yield* putOff(night, row, probe ? Math.max(row.probeAt, until) : until, probe)
 })
 
 /** Not sent before that time; a probe keeps its slot until then. */
@@ -214,8 +220,15 @@ const afterStart = Effect.fnUntraced(function* (
       if (result.isSecretRefused === true) return yield* stopStarts(night, row)
       if (!result.isEngineAway) return yield* defer(night, row, "not_created", result.retry_after)
       const { account, engine_reference } = candidateOf(row)
-      night.breaker.refused(engine_reference, account, yield* Clock.currentTimeMillis)
-      return yield* defer(night, row, "engine_unavailable", result.retry_after)
+      const now = yield* Clock.currentTimeMillis
+      night.breaker.refused(engine_reference, account, now)
+      const { retry_after } = result
+      if (retry_after !== undefined) {
+        const until = now + Duration.toMillis(retry_after)
+        const wait = { reason: deferredReasons.engine_unavailable, until, isAsked: true }
+        yield* append(waitFact(night, row.work.task_id, wait))
+      }
+      return yield* defer(night, row, "engine_unavailable", retry_after)
     }
     case "refused": {
       if (result.login === "unproven") yield* noteFailed(night, row, isProbe)
@@ -291,16 +304,18 @@ const defer = Effect.fnUntraced(function* (
   if (why === "engine_unavailable")
     return yield* noteUnavailable(night, row, { since, asked, detail, isProbe })
   row.deferrals += 1
-  const lastAt = Math.min(since + Duration.toMillis(night.rules.max_wait), night.rules.deadlineAt ?? Infinity)
+  const lastAt = lastStartAt(night.rules, since)
   const usual = waitMs(attemptWaits(night.rules.retry), row.deferrals, yield* Random.next, asked)
   const wait = Math.max(usual, conflictWaitMs(row.conflicts, lastAt - now))
   const until = Math.trunc(now + wait)
+  const noted = { reason: deferredReasons[why], until, isAsked: !Duration.isZero(asked) }
   if (until > lastAt) {
     const verdict = own(isProbe ? "START_UNKNOWN" : deferredReasons[why])
     const whenAsked = { ...verdict, message: askedText(asked) }
-    yield* settle(night, task_id, wait === Duration.toMillis(asked) ? whenAsked : verdict)
+    const told = wait === Duration.toMillis(asked) ? whenAsked : verdict
+    yield* settle(night, task_id, told, noted.isAsked ? [waitFact(night, task_id, noted)] : [])
     return yield* leave(night, row)
   }
-  yield* noteWait(night, task_id, { reason: deferredReasons[why], until })
+  yield* noteWait(night, task_id, noted)
   yield* putOff(night, row, until, isProbe)
 })

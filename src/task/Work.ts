@@ -9,6 +9,7 @@ import type { StartCall } from "../client/Service.ts"
 import type { Verdict } from "../service/Ends.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
+import type { Waits } from "../ledger/RunState.ts"
 import type { LoginKeys } from "../privacy/Fingerprint.ts"
 import type { Limits } from "./SharedSlots.ts"
 
@@ -46,6 +47,8 @@ export interface TaskWork extends Access, LoginKeys {
   readonly tailMs?: number
   /** How long before the deadline it must start; without it, it may start until then. */
   readonly needs?: Duration.Duration
+  /** What the service asked a start of it to wait in an earlier run. */
+  readonly asked?: Waits | undefined
   /** When to look at its execution, as `planLooks` gives it; empty or absent if nothing is known. */
   readonly looks?: ReadonlyArray<number>
 }

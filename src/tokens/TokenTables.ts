@@ -84,7 +84,7 @@ export const storeFailure = (verb: string, cause: unknown, path: string): TokenS
 export const storeFailed = (verb: string, cause: unknown): LedgerFailed => {
   const why = wordsOf(cause)
   if (isDamage(cause)) return new LedgerFailed({ message: why, damaged: true, isTokens: true })
-  return new LedgerFailed({ message: `the token store cannot be ${verb}: ${why}` })
+  return new LedgerFailed({ message: `tokens.sqlite cannot be ${verb}: ${why}`, isTokens: true })
 }
 
 export type Row = Readonly<Record<string, unknown>>

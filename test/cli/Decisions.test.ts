@@ -13,7 +13,7 @@ import { resolveFingerprint } from "../../src/cli/commands/Credentials.ts"
 import { Ended, defectEnding, endingOf, refuse } from "../../src/cli/Failures.ts"
 import { LandingDamaged } from "../../src/landing/Landing.ts"
 import { PublishFailed } from "../../src/tables/Publisher.ts"
-import { joinedExitCode } from "../../src/cli/Nights.ts"
+import { joinedExitCode, nothingToDoText } from "../../src/cli/Nights.ts"
 import { Progress, type ProgressEvent } from "../../src/task/Progress.ts"
 import { Steering, type NightPicture, type Order, type SteerableNight } from "../../src/task/NightPicture.ts"
 import { askNight, openDesk, runningNights } from "../../src/cli/NightDesk.ts"
@@ -46,6 +46,17 @@ describe("exit codes", () => {
   it("what a rerun can finish takes precedence over what people must do", () => {
     expect([[0, 0], [0, 3], [3, 4], [4, 0], [], [6, 6], [6, 0], [6, 3], [1, 4]].map(joinedExitCode)).toEqual([
       0, 3, 4, 4, 0, 6, 4, 4, 1,
+    ])
+  })
+
+  it("with nothing to do says so, and how to start a night if its run began in the future [run ahead date]", () => {
+    const run = runOf({ _tag: "RunEnded", run_id: anId("demo.2026-11-21"), exit_code: 0, leftovers: false })
+    const told = (now: number) =>
+      nothingToDoText({ run_id: run.started.run_id, night: [run], state: run }, now)
+    expect([told(run.started_at), told(run.started_at - 2 * 60 * 60_000)]).toEqual([
+      "demo.2026-11-21 is already finished: nothing to do (`--new` forces a further run).",
+      "demo.2026-11-21 began at 2026-11-21T02:00:00.000Z, which is still to come: the clock was wrong then, " +
+        "or is now. Nothing was started; if the clock is right now, `--new` starts this night.",
     ])
   })
 

@@ -64,6 +64,9 @@ const goodBody = (call: CallName): string => {
   return JSON.stringify(call === "showEngine" ? engineDetails : { execution_id: anId("e-1") })
 }
 
+/** Section 7. */
+const ownError = '{"detail":"no"}'
+
 const started = {
   202: "Accepted",
   400: "Refused",
@@ -142,12 +145,52 @@ describe("any service", () => {
     effect(`${call}: every status becomes the port's answer or failure${tag}`, function* () {
       const own = Object.keys(documented[call])
       for (const status of new Set([...own, ...otherStatuses.split(" ")].map(Number))) {
-        const behaviour = { status, body: goodBody(call), headers: { location: "/elsewhere" } }
+        const body = status < 400 ? goodBody(call) : ownError
+        const behaviour = { status, body, headers: { location: "/elsewhere" } }
         const expected = documented[call][status] ?? otherwise(call, status)
         assert.strictEqual(yield* outcomeOf(call, behaviour), expected, String(status))
       }
     })
   }
+
+  effect(
+    "that something else answers for says nothing of what was asked [promise 10 gateway] [promise 10 gateway page]",
+    function* () {
+      const page = { "content-type": "text/html; charset=utf-8" }
+      const answers = [
+        { body: "<html>", headers: page },
+        { body: '{"message":"no Route matched"}' },
+        { body: "" },
+      ]
+      const told = Effect.fnUntraced(function* (call: CallName, status: number) {
+        const all = yield* Effect.forEach(answers, (answer) => outcomeOf(call, { status, ...answer }))
+        return [call, status, ...all]
+      })
+      const refused = "SecretRefused"
+      assert.deepStrictEqual(
+        [
+          yield* told("startExecution", 404),
+          yield* told("startTokenized", 404),
+          yield* told("showEngine", 404),
+          yield* told("readExecution", 404),
+          yield* told("startExecution", 403),
+          yield* told("listEngines", 401),
+          yield* told("exchangeTicket", 403),
+          yield* told("readFlowResults", 403),
+        ],
+        [
+          ["startExecution", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
+          ["startTokenized", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
+          ["showEngine", 404, "UnexpectedAnswer", "EngineUnknown", "EngineUnknown"],
+          ["readExecution", 404, "UnexpectedAnswer", "NotFound", "NotFound"],
+          ["startExecution", 403, "AnswerLost", refused, refused],
+          ["listEngines", 401, "AnswerLost", refused, refused],
+          ["exchangeTicket", 403, "AnswerLost", "Refused", "Refused"],
+          ["readFlowResults", 403, refused, refused, refused],
+        ],
+      )
+    },
+  )
 
   effect("HEAD is sent once if it is not answered, and again if the service asks to wait", function* () {
     const times = { 405: 1, 500: 1, 401: 1, 202: 3, 429: 3, 503: 3 }

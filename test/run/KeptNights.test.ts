@@ -1,6 +1,8 @@
 /** What is counted and not here is not deleted: nights that keep it, and the nights after them. */
 import { describe, expect, it } from "vitest"
 import { Effect, Exit, Fiber } from "effect"
+import { leftoversCheck } from "../../src/cli/commands/Doctor.ts"
+import { Service } from "../../src/client/Service.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { builtInSources, type ResultsSource } from "../../src/service/FlowResults.ts"
 import type { Job } from "../../src/jobs/Job.ts"
@@ -47,6 +49,29 @@ const one = (job: Job, reading: Reading = {}) => live(makeNights(reading), night
 const profile = "customer_information:user_profile"
 const unreachable = "partial RECORDS_UNREACHABLE engineer"
 const short = "partial RECORDS_SHORT engineer"
+
+describe("a deletion that is always refused", () => {
+  it("is told by the runs after it, and by `doctor`, once it has been for days [decision stuck]", () => {
+    const told = live(makeNights(), function* () {
+      const warnings: Array<ReadonlyArray<string>> = []
+      const refusing = Effect.updateService(nightOf(jobFor("records-1")), Service, (service) => ({
+        ...service,
+        deleteExecution: () => Effect.succeed("still_running" as const),
+      }))
+      for (let day = 0; day < 5; day++) {
+        warnings.push((yield* refusing).warnings.filter((one) => /runs-stuck/.test(one)))
+        yield* wait(1)
+      }
+      return { warnings, finding: leftoversCheck(yield* (yield* Ledger).runs) }
+    })
+    const says = (runs: string) =>
+      `${runs} left something at the service that no run has finished or deleted for days; ` +
+      "oldest: tokens.2026-11-21"
+    const warned = [says("1 run"), says("2 runs")].map((one) => [`${one} [runs-stuck]`])
+    expect(told.warnings).toEqual([[], [], [], ...warned])
+    expect(told.finding).toEqual({ verdict: "warning", says: says("2 runs"), id: "runs-stuck" })
+  })
+})
 
 describe("counted records that do not come", () => {
   it("keep the execution if the profile has only some of them", () => {

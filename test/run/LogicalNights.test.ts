@@ -4,13 +4,14 @@
  */
 import { describe, expect, it } from "vitest"
 import { Clock, Duration, Effect, Exit } from "effect"
-import { NotSent, Service } from "../../src/client/Service.ts"
+import { NotSent, Service, Throttled } from "../../src/client/Service.ts"
 import { Progress, type ProgressEvent } from "../../src/task/Progress.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { statesOf } from "../../src/ledger/WholeNight.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { acceptRun, runNight } from "../../src/run/Nightly.ts"
+import { previewNight } from "../../src/run/Preview.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { anId } from "../harness/Id.ts"
 import {
@@ -55,6 +56,21 @@ const awayUntil =
       listEngines: Effect.flatMap(Clock.currentTimeMillis, (now) =>
         now < moment ? Effect.fail(new NotSent({ message: "no connection" })) : service.listEngines,
       ),
+    }))
+
+/** The service asks every start before this moment to wait until then; notes when each was sent. */
+const asksToWait =
+  (moment: number, sent: Array<number>) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.updateService(work, Service, (service) => ({
+      ...service,
+      startExecution: (call, leaving) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          sent.push(now)
+          if (now >= moment) return service.startExecution(call, leaving)
+          const asked = { http_status: 429, retry_after: Duration.millis(moment - now), message: "later" }
+          return Effect.andThen(leaving, Effect.fail(new Throttled(asked)))
+        }),
     }))
 
 const night = (of: Job = job, more = {}) =>
@@ -371,10 +387,46 @@ describe("a night that is too short for all customers", () => {
   })
 })
 
+it("a start is sent no sooner than the service asked, by a resumed run or a rerun either [promise 10 rerun] [promise 10 too long]", () => {
+  const sent = new Array<number>()
+  const until = at(21, 23)
+  const short: Job = {
+    ...plain,
+    assignments: [customer("c-1", "queue-5+run-1")],
+    execution: { ...plain.execution, max_wait: Duration.minutes(30) },
+  }
+  const rerun = { further: true, parent: "job.2026-11-21", only: new Set(["c-1/sandbox-bank:website"]) }
+  const told = live(makeNights(), function* () {
+    const one = (more = {}) => night(short, more).pipe(asksToWait(until, sent))
+    const runs = [yield* one(), yield* one(), yield* one(rerun)]
+    const preview = Effect.map(previewNight(short, { ...options, ...rerun }), (seen) => [
+      ...seen.starting.map(({ task_id }) => task_id),
+      ...seen.notStarted.map(({ reason, message }) => `${reason}: ${message}`),
+    ])
+    const previews = [yield* preview]
+    yield* Effect.sleep(Duration.minutes(45))
+    return { runs, previews: [...previews, yield* preview], last: yield* one(rerun) }
+  })
+  expect(told).toEqual({
+    runs: ["job.2026-11-21 4", "job.2026-11-21 4", "job.2026-11-21.2 4"],
+    previews: [
+      ["SERVICE_UNREACHABLE: the service asked to wait until 2026-11-21T23:00:00.000Z"],
+      ["job.2026-11-21.3/c-1/sandbox-bank:website"],
+    ],
+    last: "job.2026-11-21.3 0",
+  })
+  expect(sent).toEqual([first, until])
+})
+
+/** An embedded service may go faster than the clock. */
+const urls = {
+  base_url: "https://service.example/api",
+  flows_url: "https://service.example/flows",
+  attachments_url: "https://service.example/flows",
+}
+const remote = { _tag: "Remote", ...urls, app_secret: { _tag: "Env", name: "SECRET" } } as const
+
 it("a run after one with a fast clock says so, and one of an embedded service does not [run ahead]", () => {
-  const url = "https://service.example/api"
-  const urls = { base_url: url, flows_url: url, attachments_url: url }
-  const remote = { _tag: "Remote", ...urls, app_secret: { _tag: "Env", name: "SECRET" } } as const
   const toldOf = (service: Job["service"]) =>
     live(makeNights(), function* () {
       const told = Effect.map(runNight({ ...plain, service }, options), ({ state }) =>
@@ -388,4 +440,26 @@ it("a run after one with a fast clock says so, and one of an embedded service do
     "the run job.2026-12-21 began after this one, by this machine's clock: it was wrong then, or is now [run-ahead]",
   ])
   expect(toldOf(plain.service)).toEqual([])
+})
+
+it("a night with a fast clock takes the place of no later night [promise 9 date taken]", () => {
+  const runs = live(makeNights(), function* () {
+    const one = runNight({ ...job, service: remote }, options)
+    yield* one
+    yield* wait(1)
+    yield* aheadByDays(2)(one)
+    for (let night = 0; night < 3; night++) {
+      yield* wait(1)
+      yield* one
+      yield* one
+    }
+    return yield* Effect.flatMap(Ledger, (ledger) => ledger.runs)
+  })
+  expect(runs.map(({ fact }) => [fact.run_id, ...(fact.missed ?? [])])).toEqual([
+    ["job.2026-11-21"],
+    ["job.2026-11-24", "2026-11-22", "2026-11-23"],
+    ["job.2026-11-23"],
+    ["job.2026-11-24.2"],
+    ["job.2026-11-25"],
+  ])
 })

@@ -43,7 +43,7 @@ const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = [
     engines: new Map([[engine_reference, known()]]),
     grounds,
   })
-  const learnt = { expectations: noExpectations, carried: [] }
+  const learnt = { expectations: noExpectations, carried: [], asked: new Map() }
   return { job: jobOf([]), plan, grounds, learnt, partly: new Set() }
 }
 const fold = (facts: ReadonlyArray<Fact>): RunState => {

@@ -10,6 +10,7 @@ import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/run/PublishMeanwhile.ts"
+import { datesInstead } from "../../src/tables/BuildDatabase.ts"
 import { placeOf } from "../../src/tables/DataDictionary.ts"
 import { layoutOf, nothingPublished, readManifest } from "../../src/tables/Manifest.ts"
 import { openStore } from "../../src/tables/OpenStore.ts"
@@ -72,6 +73,29 @@ const everything = (root: string) =>
     Effect.forEach(tables, (table) => rows(`SELECT * FROM ${placeOf(table)} ORDER BY ALL`)),
   ).pipe(Effect.scoped)
 const versionIn = (root: string) => rowsOf(root, "SELECT published_version() AS version")
+
+describe("dates of runs", () => {
+  it("are their own, but for those whose clock was ahead of most others [promise 9 most clocks]", () => {
+    const insteadOf = (...dates: ReadonlyArray<string>) => {
+      const runs = dates.map((run_date) => ({
+        run_id: run_date,
+        run_date,
+        at: Date.parse(`${run_date}T22:30:00Z`),
+      }))
+      return [...datesInstead(runs)]
+    }
+    const before = ["2026-11-18", "2026-11-19", "2026-11-20"]
+    assert.deepStrictEqual(insteadOf(...before, "2099-01-01"), [])
+    assert.deepStrictEqual(insteadOf(...before, "2026-12-20", "2026-12-21", "2026-11-21", "2026-11-22"), [
+      ["2026-12-21", "2026-11-21"],
+      ["2026-12-20", "2026-11-21"],
+    ])
+    assert.deepStrictEqual(insteadOf(...before, "2020-01-01"), [])
+    assert.deepStrictEqual(insteadOf(...before, "2020-01-01", "2026-11-22"), [])
+    // A job that waited for its service began before another one that it is recorded after.
+    assert.deepStrictEqual(insteadOf(...before, "2026-11-19"), [])
+  })
+})
 
 describe("rebuild", () => {
   it.live("under equal schemas publishes equal rows as one new version", () =>

@@ -4,7 +4,7 @@ import { Effect, type Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { changeColumns } from "../../src/tables/Changes.ts"
-import { Publisher } from "../../src/tables/Publisher.ts"
+import { rebuild } from "../../src/tables/Rebuild.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { publishNights } from "../acceptance/TenNights.ts"
@@ -20,9 +20,11 @@ import {
   layers,
   liveNight,
   profileOf,
+  publish,
   resultsOf,
   rowsOf,
   stateOf,
+  storeOf,
   succeed,
 } from "./night.ts"
 
@@ -41,7 +43,7 @@ const night = Effect.fnUntraced(function* (
   customers: Readonly<
     Record<string, readonly [cards: "COMPLETED" | "FAILED", ...data: ReadonlyArray<object>]>
   >,
-  more: { readonly parent?: string; readonly part?: string } = {},
+  more: { readonly parent?: string; readonly part?: string; readonly began_at?: number } = {},
 ) {
   const begun = begin(run, run.slice(8, 18))
   yield* append([{ ...begun, ...more } as typeof begun])
@@ -54,7 +56,7 @@ const night = Effect.fnUntraced(function* (
     ]
     yield* succeed(run, id, customer, resultsOf(...data), stateOf(id, customer, { features }))
   }
-  yield* Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run)))
+  yield* publish(run)
 })
 
 const firstNight = night(first, {
@@ -285,6 +287,57 @@ describe("published tables and views", () => {
         ])
       }),
     ),
+  )
+
+  it.live(
+    "have right dates after a run whose clock was ahead, but since when: those by a rebuild [promise 9 as_of] [promise 9 valid_from]",
+    () =>
+      inTables((root) =>
+        Effect.gen(function* () {
+          const at = (date: string) => ({ began_at: Date.parse(`${date}T22:30:00Z`) })
+          const [bob, cy] = [profileOf("Bob"), profileOf("Cy")]
+          yield* night(first, { "c-1": ["COMPLETED", ana], "c-2": ["COMPLETED", bob] }, at("2026-11-20"))
+          const ahead = { "c-1": ["COMPLETED", ana, cy], "c-2": ["COMPLETED", bob] } as const
+          yield* night("nightly.2099-01-02", ahead, at("2099-01-02"))
+          yield* night(second, { "c-1": ["COMPLETED", ana, cy], "c-2": ["COMPLETED"] }, at("2026-11-21"))
+          const dates = Effect.all([
+            cellsOf(root, "SELECT name, valid_from, as_of FROM customer_profiles ORDER BY ALL"),
+            cellsOf(
+              root,
+              `SELECT DISTINCT customer_id, fresh_date FROM coverage
+              WHERE feature = 'customer_information_read' ORDER BY ALL`,
+            ),
+            cellsOf(
+              root,
+              "SELECT name, valid_from, valid_to FROM history.customer_profiles WHERE valid_to IS NOT NULL",
+            ),
+            cellsOf(root, "SELECT last_seen FROM customers WHERE customer_id = 'c-1'"),
+          ])
+          const fresh = [
+            ["c-1", "2026-11-21"],
+            ["c-2", "2026-11-21"],
+          ]
+          assert.deepStrictEqual(yield* dates, [
+            [
+              ["Ana", "2026-11-20", "2026-11-21"],
+              ["Cy", "2099-01-02", "2026-11-21"],
+            ],
+            fresh,
+            [["Bob", "2026-11-20", "2099-01-02"]],
+            [["2099-01-02"]],
+          ])
+          yield* rebuild(yield* storeOf(root), true)
+          assert.deepStrictEqual(yield* dates, [
+            [
+              ["Ana", "2026-11-20", "2026-11-21"],
+              ["Cy", "2026-11-21", "2026-11-21"],
+            ],
+            fresh,
+            [["Bob", "2026-11-20", "2026-11-21"]],
+            [["2026-11-21"]],
+          ])
+        }),
+      ),
   )
 
   it.live("tell who left, which features there are, and how fresh everything is [decision 10 leavers]", () =>

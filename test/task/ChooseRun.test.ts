@@ -135,6 +135,19 @@ describe("run", () => {
     expect(choose([run(today, -2 * hour, undefined)])).toEqual(resume(today))
     expect(choose([run(today, -2 * day, undefined)])).toEqual(anew(`${today}.2`, today))
   })
+
+  it("begins a night whose date a fast clock has reached before, once a later run shows that [promise 9 date taken]", () => {
+    const early = run(today, hour, 0)
+    expect(choose([early]).chosen._tag).toBe("NothingToDo")
+    expect(choose([early, run(yesterday, day, 0)])).toEqual(anew(`${today}.2`))
+    expect(choose([run(today, hour, 4, { leftovers: true }), run(yesterday, day, 0)])).toEqual(
+      anew(`${today}.2`, today),
+    )
+    expect(choose([early, run(yesterday, day, 0), run(`${today}.2`, 0, 0)]).chosen).toEqual({
+      _tag: "NothingToDo",
+      run_id: `${today}.2`,
+    })
+  })
 })
 
 describe("a rerun", () => {

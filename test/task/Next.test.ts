@@ -1,10 +1,18 @@
 /** What comes next for a task: in its process, and after it was cut off, anywhere. */
 import { describe, expect, it } from "vitest"
 import * as fc from "fast-check"
-import { attemptsToReadAgain, cutVerdict, next, triesOf, unseenOf, verdictLeft } from "../../src/task/Next.ts"
+import {
+  attemptsToReadAgain,
+  cutVerdict,
+  next,
+  startsAt,
+  triesOf,
+  unseenOf,
+  verdictLeft,
+} from "../../src/task/Next.ts"
 import type { Mode } from "../../src/task/Next.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
-import { courseOf } from "../../src/ledger/RunState.ts"
+import { courseOf, type Waits } from "../../src/ledger/RunState.ts"
 import { own } from "../../src/service/Ends.ts"
 import { answered, closed, drained, fold, intended, lives, observed, run_id, settled } from "./Lives.ts"
 import { task_id } from "./Lives.ts"
@@ -78,7 +86,7 @@ describe("a task that was cut off anywhere in its life", () => {
 
 describe("resuming", () => {
   it("starts a task that is not in the ledger yet", () => {
-    const first = { _tag: "Start", attempt: 1, probe: false, byParameters: false, until: 0 }
+    const first = { _tag: "Start", attempt: 1, probe: false, byParameters: false }
     expect([next(undefined, "night"), resumed([])]).toEqual([first, first])
   })
 
@@ -97,6 +105,15 @@ describe("resuming", () => {
     const strange: Fact = { _tag: "AttemptDisowned", ...ids }
     expect(held([intended(1), answered(1, "accepted"), strange], 4_000)).toBe(1)
     expect([held(over("taken"), 3_700_000), held([intended(1)], 4_000), held([], 0)]).toEqual([0, 0, 0])
+  })
+
+  it("waits no longer than it was said, even if the clock was set back, nor less than was asked [promise 9 waits]", () => {
+    const waits = { until: 9_000, at: 4_000 }
+    const task = { ...taskOf([])!, waits }
+    const due = (now: number, asked?: Waits) => startsAt({ asked }, task, now)
+    expect([due(5_000), due(1_000), due(9_000), due(5_000, { until: 9_500, at: 4_500 })]).toEqual([
+      9_000, 6_000, 0, 9_500,
+    ])
   })
 
   it("counts the tries that were made since the last verdict, even if the next process reads the last one", () => {
@@ -120,15 +137,13 @@ describe("resuming", () => {
 
   it("waits for its next start until the time that was said, without reading its last end again", () => {
     const waits: Fact = { _tag: "TaskWaits", run_id, task_id, reason: "x", until: "2026-11-21T02:00:00Z" }
-    const until = Date.parse("2026-11-21T02:00:00Z")
     const waiting = [...ended, drained(1), waits]
     expect([told(waiting), told(waiting, "collect")]).toEqual(["start 2", "OUT_OF_SERVICE"])
-    expect(resumed(waiting)).toMatchObject({ attempt: 2, until })
     // The promise of a further start replaces a verdict, and is over with that start.
     expect(told([...ended, settled("unfinished", "RESULTS_PARTIAL"), drained(1), waits])).toBe("start 2")
     expect(told([...waiting, intended(2), answered(2, "accepted"), closed(2)])).toBe("read e-2")
     // One that was only put off keeps its attempt, and a verdict before it.
-    expect(resumed([intended(1), answered(1, "foreign"), waits])).toMatchObject({ attempt: 1, until })
+    expect(told([intended(1), answered(1, "foreign"), waits])).toBe("start 1")
     const refused = [intended(1), answered(1, "refused", "BAD_PROXY_CONFIGURATION")]
     expect(told([...refused, settled("unfinished", "BAD_PROXY_CONFIGURATION"), waits])).toBe("start 2")
   })

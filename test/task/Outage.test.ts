@@ -3,7 +3,7 @@ import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import type { StartAnswer } from "../../src/client/Service.ts"
 import { hour, makePlace, minute, night, succeeded, engineAway } from "./ScriptedNight.ts"
-import { accepted, completed, state, working } from "./ScriptedService.ts"
+import { accepted, completed, state, working, type Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
 const oneByOne = { max_in_flight: 1, per_engine: 1 }
@@ -57,6 +57,25 @@ describe("an engine that refuses starts", () => {
     expect(Math.min(...later)).toBeGreaterThanOrEqual(20 * minute)
     expect(end.verdicts("c-1", "c-2", "c-3")).toEqual(Array.from({ length: 3 }, () => succeeded))
   })
+
+  effect(
+    "is not sent a start that it asked to wait by the next process either [promise 10 away]",
+    function* () {
+      const place = makePlace()
+      const script: Script = {
+        start: (call, times) =>
+          times > 1
+            ? accepted(call.customer_id)
+            : { _tag: "EngineUnavailable", retry_after: Duration.millis(20 * minute) },
+      }
+      const tasks = [{ customer: "c-1" }]
+      const killed = yield* night({ place, script, tasks, killAfter: minute })
+      expect(killed.of("TaskWaits")).toMatchObject([{ reason: "ENGINE_UNAVAILABLE", asked: true }])
+      const end = yield* night({ place, script, tasks })
+      const [first = 0, again = 0] = end.timesOf("start")
+      expect([end.verdict("c-1"), again - first >= 20 * minute]).toEqual([succeeded, true])
+    },
+  )
 
   effect("is not given up because of one answer that asks for years: the others start", function* () {
     const years = { _tag: "EngineUnavailable", retry_after: Duration.millis(99_999_999_000) } as const

@@ -247,6 +247,33 @@ describe("the token store", () => {
     },
   )
 
+  effect(
+    "that cannot be written says so, not of the ledger, and keeps what it had [token store full]",
+    function* () {
+      const path = yield* kept
+      const database = openTokenDatabase(path)
+      const used = Effect.gen(function* () {
+        const store = yield* TokenStore
+        const pages = Number(database.prepare("PRAGMA page_count").get()?.["page_count"])
+        database.exec(`PRAGMA max_page_count = ${pages}`)
+        if (store._tag === "Open") yield* keepToken(store, { token_id: "x".repeat(9_999), name: "another" })
+      })
+      const failure = yield* Effect.flip(
+        Effect.provide(used, TokenStore.layerOver(database, { key: keyOne, service })),
+      )
+      database.close()
+      expect(endingOf(failure)).toEqual({
+        exit_code: 4,
+        lines: [
+          "nightjar: the token store cannot be used: tokens.sqlite cannot be read or written: " +
+            "database or disk is full [token-store-unusable]",
+          afterwards("token-store-unusable"),
+        ],
+      })
+      expect(yield* within(path, (store) => store.tokens)).toEqual([open])
+    },
+  )
+
   effect("is refused when another version wrote it, and when its header is not one", function* () {
     const after = Effect.fnUntraced(function* (sql: string) {
       const path = newFile()
@@ -277,10 +304,7 @@ describe("the token store", () => {
   effect("that cannot be opened, read or written for another reason is not called damaged", function* () {
     const nowhere = join(folder, "no such folder", "tokens.sqlite")
     const unopened = yield* refusal(within(nowhere, (store) => store.tokens))
-    expect(unopened).toEqual([
-      "LedgerFailed",
-      "the token store cannot be opened: unable to open database file",
-    ])
+    expect(unopened).toEqual(["LedgerFailed", "tokens.sqlite cannot be opened: unable to open database file"])
     const database = openTokenDatabase(":memory:")
     const layer = TokenStore.layerOver(database, { key: keyOne, service })
     const tokens = Effect.gen(function* () {
@@ -290,7 +314,7 @@ describe("the token store", () => {
     })
     expect(yield* refusal(Effect.provide(tokens, layer))).toEqual([
       "LedgerFailed",
-      "the token store cannot be read or written: database is not open",
+      "tokens.sqlite cannot be read or written: database is not open",
     ])
   })
 

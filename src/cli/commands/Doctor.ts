@@ -26,7 +26,7 @@ import { exitCodes } from "../../messages/ExitCodes.ts"
 import { otherRecordsOf } from "../../records/Misfits.ts"
 import { otherRecordsTold } from "../../report/Summary.ts"
 import { table } from "../../report/TextTable.ts"
-import { runsAhead } from "../../task/ChooseRun.ts"
+import { isStuck, runsAhead } from "../../task/ChooseRun.ts"
 import { endsSoon } from "../../tokens/TokenLogin.ts"
 
 /** With less than this, even a small run may not fit. */
@@ -102,16 +102,18 @@ const ledgerCheck = (output: string, runs: number, archived: number): Finding =>
   return ok(`${all}; ${archived} of them archived, ${bytesText(bytes)}`)
 }
 
-/** The newest runs only: what is older than a month is no longer read again. */
+/** Of runs that keep executions: what is older than a month is no longer read again. */
 const runsMax = 100
 
 export const leftoversCheck = (runs: ReadonlyArray<RunHeader>): Finding => {
-  const newest = runs.slice(-runsMax)
-  const open = newest.filter(({ ended }) => ended === undefined || ended.leftovers)
-  const [oldest] = open
-  if (oldest !== undefined)
-    return warning("runs-left-open", { runs: counted(open.length, "run"), oldest: oldest.fact.run_id })
-  const keeping = newest.filter(({ ended }) => (ended?.kept ?? 0) > 0)
+  const open = runs.filter(({ ended }) => ended === undefined || ended.leftovers)
+  const stuck = open.filter(isStuck)
+  for (const [id, left] of [["runs-stuck", stuck] as const, ["runs-left-open", open] as const]) {
+    const [oldest] = left
+    if (oldest !== undefined)
+      return warning(id, { runs: counted(left.length, "run"), oldest: oldest.fact.run_id })
+  }
+  const keeping = runs.slice(-runsMax).filter(({ ended }) => (ended?.kept ?? 0) > 0)
   const last = keeping.at(-1)
   if (last === undefined) return ok("nothing")
   const kept = sumOf(keeping.map(({ ended }) => ended?.kept ?? 0))
@@ -346,8 +348,8 @@ const tokensCheck = Effect.fnUntraced(function* ({ job, output }: OfJob) {
   return yield* look.pipe(
     Effect.provide(wiring.tokenStore(job, output)),
     Effect.catch((error) => {
-      const isDamaged = error._tag === "TokenStoreRefused" && error.damaged === true
-      const id = isDamaged ? "token-store-damaged" : "store-closed"
+      const unusable = error._tag === "LedgerFailed" ? "token-store-unusable" : "store-closed"
+      const id = "damaged" in error && error.damaged === true ? "token-store-damaged" : unusable
       return Effect.succeed(failed(id, { detail: error.message }))
     }),
   )
