@@ -29,7 +29,7 @@ import { documentsTable } from "./SystemTables.ts"
  * DuckDB keeps the texts of 2,048 adjacent rows in memory at once. Nearly every run needs a fraction of the
  * first limit; the others are for long texts of several runs that end up in adjacent rows.
  */
-export const memoryLimits = ["384MB", "1GB", "4GB"] as const
+export const memoryLimits = ["320MB", "1GB", "4GB"] as const
 export type MemoryLimit = (typeof memoryLimits)[number]
 
 /** With fewer bytes of Parquet, taking memory and giving it back costs more than the rows. */

@@ -52,7 +52,7 @@ const matchSql = ({ table, index }: Stepping): string => {
         o.id, o._version, o.record_id
       FROM step_inc AS i JOIN step_open AS o USING (_scope, content_id, _nth);
   ${temp("left")} SELECT _ord, _scope, _reading, _answered FROM step_inc ANTI JOIN step_same USING (_ord);
-  ${temp("unmatched")} SELECT s.*, i.* EXCLUDE (_ord)
+  CREATE OR REPLACE TEMP VIEW step_unmatched AS SELECT s.*, i.* EXCLUDE (_ord)
       FROM step_src_${index} AS s JOIN step_left AS i USING (_ord);
   ${temp("unseen")} SELECT o.id, o._version FROM step_open AS o SEMI JOIN step_here USING (_scope)
       WHERE o._version NOT IN (SELECT _version FROM step_same WHERE _answered);`
@@ -115,7 +115,7 @@ const takeEqualSql = ({ table }: Stepping): string => {
   return `INSERT INTO step_same SELECT * EXCLUDE (content_id) FROM step_equal;
   UPDATE ${place} SET content_id = q.content_id FROM step_equal AS q
     WHERE ${place}.rowid = q.id AND q._answered;
-  DELETE FROM step_unmatched WHERE _ord IN (SELECT _ord FROM step_equal);
+  DELETE FROM step_left WHERE _ord IN (SELECT _ord FROM step_equal);
   DELETE FROM step_unseen WHERE _version IN (SELECT _version FROM step_equal WHERE _answered);`
 }
 

@@ -17,7 +17,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
-import { isReadable, amendDatabase, buildDatabase, renumberDatabase } from "../../src/tables/BuildDatabase.ts"
+import {
+  amendDatabase,
+  buildDatabase,
+  isReadable,
+  memoryLimits,
+  renumberDatabase,
+} from "../../src/tables/BuildDatabase.ts"
 import { recover } from "../../src/tables/Commit.ts"
 import { isUnchanged, nextDatabase, withDatabase } from "../../src/tables/ContinueDatabase.ts"
 import { layoutOf, markOf, nothingPublished, readManifest, type Manifest } from "../../src/tables/Manifest.ts"
@@ -381,7 +387,7 @@ describe("a database", () => {
       const root = yield* folder
       const standing = yield* Effect.provide(storeOf(root), foundation(root))
       const store = { ...standing, layout: layoutOf(join(root, "missing")) }
-      const options = { lost: new Map(), memoryLimit: "384MB" as const }
+      const options = { lost: new Map(), memoryLimit: memoryLimits[0] }
       for (const work of [
         buildDatabase(store, nothingPublished, options),
         amendDatabase(store, nothingPublished, [], []),

@@ -326,7 +326,7 @@ describe("the history of records", () => {
   )
 
   it.effect(
-    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 vacant] [promise 17 fills] [promise 17 unnamed] [promise 18] [promise 18 beside] [decision 10 current]",
+    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 vacant] [promise 17 fills] [promise 17 unnamed] [promise 18] [promise 18 equal] [promise 18 beside] [decision 10 current]",
     () =>
       Effect.forEach(
         Array.from(
