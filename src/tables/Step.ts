@@ -211,8 +211,10 @@ const restSql = (stepping: Stepping): string => {
 
 /** A row if anything that came, or that is current, has `misfits` or `extra`; none otherwise. */
 const hasRestSql = ({ table, index, run }: Stepping): string => {
-  const has = (rows: string, columns: ReadonlyArray<string>, where = "true") =>
-    `SELECT 1 FROM ${rows} WHERE ${where} AND NOT (${columns.map((name) => `${identifier(name)} IS NULL`).join(" AND ")})`
+  const has = (rows: string, columns: ReadonlyArray<string>, where = "true") => {
+    const isEmpty = columns.map((name) => `${identifier(name)} IS NULL`).join(" AND ")
+    return `SELECT 1 FROM ${rows} WHERE ${where} AND NOT (${isEmpty})`
+  }
   const rest = namesOf(table.rest)
   const parts = [
     has(`step_src_${index}`, rest),
