@@ -445,10 +445,11 @@ export const readAll = Effect.fnUntraced(function* (connection: Connection) {
   if (reads.length > 0) yield* connection.rows(reads.join(" UNION ALL "))
 })
 
-export const isReadable = (path: string) =>
+/** The version of a file of which every row can be read; undefined if one cannot, or if it says none. */
+export const readableVersion = (path: string) =>
   openDatabase(path, "read-only").pipe(
-    Effect.flatMap(readAll),
-    Effect.as(true),
+    Effect.tap(readAll),
+    Effect.flatMap(versionIn),
     Effect.scoped,
-    Effect.orElseSucceed(() => false),
+    Effect.orElseSucceed(() => undefined),
   )

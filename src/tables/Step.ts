@@ -209,20 +209,22 @@ const restSql = (stepping: Stepping): string => {
   WHERE n._ord = step_inc._ord`
 }
 
-/** Whether anything that came, or that is current, has `misfits` or `extra`. */
+/** A row if anything that came, or that is current, has `misfits` or `extra`; none otherwise. */
 const hasRestSql = ({ table, index, run }: Stepping): string => {
-  const has = (rows: string, columns: ReadonlyArray<string>, where = "") =>
-    columns.map((name) => `EXISTS (FROM ${rows} WHERE ${identifier(name)} IS NOT NULL${where})`)
+  const has = (rows: string, columns: ReadonlyArray<string>, where = "true") => {
+    const isEmpty = columns.map((name) => `${identifier(name)} IS NULL`).join(" AND ")
+    return `SELECT 1 FROM ${rows} WHERE ${where} AND NOT (${isEmpty})`
+  }
   const rest = namesOf(table.rest)
   const parts = [
-    ...has(`step_src_${index}`, rest),
-    ...has(stored(table.name), [...rest, "_rest"], " AND _until_seq IS NULL"),
+    has(`step_src_${index}`, rest),
+    has(stored(table.name), [...rest, "_rest"], "_until_seq IS NULL"),
     ...table.children.flatMap((child) => {
       const source = run.sources.get(child.name)
-      return [...has(stored(child.name), rest), ...(source === undefined ? [] : has(`(${source})`, rest))]
+      return [has(stored(child.name), rest), ...(source === undefined ? [] : [has(`(${source})`, rest)])]
     }),
   ]
-  return `SELECT (${parts.join(" OR ")})::INTEGER AS rest`
+  return `${parts.join(" UNION ALL ")} LIMIT 1`
 }
 
 /** What was found again is as it was read now, but for its content. */
@@ -346,8 +348,8 @@ const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping:
   if (hasNew && hasLost && table.key.length > 0) yield* pair(connection, stepping, isCompared)
   else yield* connection.run(noPairs)
   if (hasLost) yield* connection.run(endSql(stepping))
-  const [rest] = table.rest.length > 0 ? yield* connection.rows(hasRestSql(stepping)) : []
-  if (isSome(rest, "rest")) yield* connection.run(restSql(stepping))
+  const rest = table.rest.length > 0 ? yield* connection.rows(hasRestSql(stepping)) : []
+  if (rest.length > 0) yield* connection.run(restSql(stepping))
   yield* connection.run(readAgainSql(stepping))
   if (hasNew) {
     yield* connection.run(beginSql(stepping))
