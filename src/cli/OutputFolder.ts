@@ -109,7 +109,7 @@ const claimed = (files: DurableFiles, output: string, share: Share): Refused | u
   const refusal = claimFolder(files, resolve(output), folderMode(share)) ?? refusalOfLost(output)
   if (refusal !== undefined) return refusal
   files.makeFolder(resolve(output), folderMode(share))
-  // Reports and logs name the customers: where the tables do not, they are not for the same readers.
+  // Reports name the customers: where the tables do not, they are not for the same readers.
   const hasPseudonyms = existsSync(join(output, "pseudonyms.json"))
   files.makeFolder(resolve(output, "runs"), folderMode(hasPseudonyms ? "none" : share))
   return undefined

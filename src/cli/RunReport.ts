@@ -138,7 +138,8 @@ export const NightLog = {
           if (known !== undefined) return known
           const folder = runFolder(output, run_id)
           files.makeFolder(folder, folderMode(share))
-          const log = files.append(join(folder, "log.ndjson"), "a", fileMode(share))
+          // It has keyed hashes of logins, so that analysts may not read it.
+          const log = files.append(join(folder, "log.ndjson"), "a", fileMode("none"))
           logs.set(run_id, log)
           return log
         }
