@@ -382,7 +382,8 @@ export const accept = Command.make(
   },
   Effect.fn("Accept.handle")(function* ({ run, moved, json }) {
     const state = yield* withLedger(findHeld(run))
-    if (state === undefined) return yield* say("No gate holds a run back: nothing to accept.")
+    if (state === undefined)
+      return yield* json ? sayJson(null) : say("No gate holds a run back: nothing to accept.")
     const { run_id } = state.started
     if (state.held === undefined && state.accepted !== true) return yield* refuse("run-not-held", { run_id })
     const job = yield* jobOf(state, moved)
