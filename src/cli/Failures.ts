@@ -102,7 +102,6 @@ const endings = {
   SecretUnavailable: "secret-unavailable",
   ServiceRefused: "service-unavailable",
   ServiceSettingsRefused: "service-settings-invalid",
-  SqlOutdated: "sql-outdated",
   Throttled: "service-unavailable",
   UnexpectedAnswer: "service-unavailable",
   FaultsInvalid: problemsEnding("faults-invalid"),

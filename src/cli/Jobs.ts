@@ -43,22 +43,25 @@ const problemsOfSchemas = Effect.fnUntraced(function* ({ schemas }: Job) {
   return yield* problemsIn(readOwnSchemas(join(schemas, "records")))
 })
 
-/** Columns that the job chose for pseudonyms and that cannot have them, each by name. */
-const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
-  const { pseudonyms, schemas } = job
-  if (pseudonyms === undefined) return []
-  const wiring = Option.getOrUndefined(yield* Effect.serviceOption(Wiring))
-  if (wiring === undefined) return []
+/** The families whose tables a job has; none where a schema is wrong, which is told as such. */
+const familiesOf = Effect.fnUntraced(function* (job: Job, { recordSchemas }: Wiring["Service"]) {
   const { listedSchemas } = yield* Effect.promise(() => import("../records/SchemasInForce.ts"))
   const { readingsOf } = yield* Effect.promise(() => import("./ReadingsOfJob.ts"))
+  const own = job.schemas === undefined ? undefined : join(job.schemas, "records")
+  const listed = yield* Effect.option(listedSchemas({ package: recordSchemas, own }, readingsOf(job)))
+  if (Option.isNone(listed)) return undefined
+  return [...listed.value.schemas, ...listed.value.readings].map(({ family }) => family)
+})
+
+/** Columns that the job chose for pseudonyms and that cannot have them, each by name. */
+const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
+  const { pseudonyms } = job
+  if (pseudonyms === undefined) return []
+  const wiring = Option.getOrUndefined(yield* Effect.serviceOption(Wiring))
+  const families = wiring && (yield* familiesOf(job, wiring))
+  if (families === undefined) return []
   const { columnTroubles } = yield* Effect.promise(() => import("../tables/Treatments.ts"))
   const { readingTables } = yield* Effect.promise(() => import("../jobs/Settings.ts"))
-  const own = schemas === undefined ? undefined : join(schemas, "records")
-  // What is wrong with a schema is told as such.
-  const folders = { package: wiring.recordSchemas, own }
-  const listed = yield* Effect.option(listedSchemas(folders, readingsOf(job)))
-  if (Option.isNone(listed)) return []
-  const families = [...listed.value.schemas, ...listed.value.readings].map(({ family }) => family)
   const readings: ReadonlyArray<string> = readingTables
   return columnTroubles(pseudonyms.columns, families).map(({ table, column, why }): Problem => {
     const name = column === undefined ? table : `${table}.${column}`
@@ -68,15 +71,22 @@ const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
   })
 })
 
-const checkFiles = Effect.fnUntraced(function* (checked: CheckedJob) {
-  const { job } = checked
-  if (job === undefined) return checked
-  const errors = [
+const withErrors = <E, R>(
+  checked: CheckedJob,
+  problemsOf: (job: Job) => Effect.Effect<ReadonlyArray<Problem>, E, R>,
+): Effect.Effect<CheckedJob, E, R> =>
+  checked.job === undefined
+    ? Effect.succeed(checked)
+    : Effect.map(problemsOf(checked.job), (errors) =>
+        errors.length === 0 ? checked : { ...checked, job: undefined, errors },
+      )
+
+const problemsOfFiles = Effect.fnUntraced(function* (job: Job) {
+  return [
     ...(yield* problemsOfService(job)),
     ...(yield* problemsOfSchemas(job)),
     ...(yield* problemsOfPseudonyms(job)),
   ]
-  return errors.length === 0 ? checked : { ...checked, job: undefined, errors }
 })
 
 /** The same file under whatever path; a path that leads nowhere is its own. */
@@ -126,11 +136,27 @@ export const checkJobs = Effect.fnUntraced(function* (given: ReadonlyArray<strin
           warnings,
         }),
       }),
-      Effect.flatMap(checkFiles),
+      Effect.flatMap((one) => withErrors(one, problemsOfFiles)),
     ),
   )
   return withOrder(checked)
 })
+
+/** Models and tests of gates that were written for tables of an earlier version. */
+const problemsOfSql = Effect.fnUntraced(function* (job: Job) {
+  const { models = [], gates } = job
+  const tests = gates?.tests ?? []
+  if (models.length + tests.length === 0) return []
+  const wiring = yield* Wiring
+  const families = yield* familiesOf(job, wiring)
+  if (families === undefined) return []
+  const { outdatedSql } = yield* Effect.promise(() => import("../tables/Models.ts"))
+  return yield* Effect.provide(outdatedSql({ families }, models, tests), wiring.database)
+})
+
+/** For what starts a night, or says what would be started: the jobs' own SQL is tried, too. */
+export const withSql = (checked: ReadonlyArray<CheckedJob>) =>
+  Effect.forEach(checked, (one) => withErrors(one, problemsOfSql))
 
 /** Prints warnings and errors of job files to stderr, each with its place only; returns the errors. */
 export const tellProblems = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
@@ -145,11 +171,16 @@ export const readableJobs = (checked: ReadonlyArray<CheckedJob>): ReadonlyArray<
   checked.flatMap(({ job }) => (job === undefined ? [] : [job]))
 
 /** The jobs, or exit code 2 after every problem was printed. */
-export const loadJobs = (paths: ReadonlyArray<string>, isPart = false) =>
-  Effect.flatMap(checkJobs(paths, isPart), takeJobs)
+export const loadJobs = (paths: ReadonlyArray<string>) => Effect.flatMap(checkJobs(paths), takeJobs)
 
-export const loadOne = (path: string, isPart = false) =>
-  Effect.map(loadJobs([path], isPart), ([job]) => job satisfies Job | undefined as Job)
+export const loadNights = (paths: ReadonlyArray<string>, isPart: boolean) =>
+  checkJobs(paths, isPart).pipe(Effect.flatMap(withSql), Effect.flatMap(takeJobs))
+
+const onlyOf = ([job]: ReadonlyArray<Job>): Job => job satisfies Job | undefined as Job
+
+export const loadOne = (path: string) => Effect.map(loadJobs([path]), onlyOf)
+
+export const loadNight = (path: string, isPart: boolean) => Effect.map(loadNights([path], isPart), onlyOf)
 
 export const takeJobs = Effect.fnUntraced(function* (checked: ReadonlyArray<CheckedJob>) {
   const errors = yield* tellProblems(checked)

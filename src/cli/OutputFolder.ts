@@ -112,7 +112,7 @@ const claimed = (files: DurableFiles, output: string, share: Share): Refused | u
   const refusal = claimFolder(files, resolve(output), modesOf(share).folder) ?? refusalOfLost(output)
   if (refusal !== undefined) return refusal
   files.makeFolder(resolve(output), modesOf(share).folder)
-  // Reports and logs name the customers: where the tables do not, they are not for the same readers.
+  // Reports name the customers: where the tables do not, they are not for the same readers.
   const hasPseudonyms = existsSync(join(output, "pseudonyms.json"))
   files.makeFolder(resolve(output, "runs"), modesOf(hasPseudonyms ? "none" : share).folder)
   return undefined

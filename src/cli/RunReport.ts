@@ -138,7 +138,8 @@ export const NightLog = {
           if (known !== undefined) return known
           const folder = runFolder(output, run_id)
           files.makeFolder(folder, modesOf(share).folder)
-          const log = files.append(join(folder, "log.ndjson"), "a", modesOf(share).file)
+          // It has keyed hashes of logins, so that analysts may not read it.
+          const log = files.append(join(folder, "log.ndjson"), "a", modesOf("none").file)
           logs.set(run_id, log)
           return log
         }

@@ -36,7 +36,7 @@ const readSqlFile = Effect.fnUntraced(function* (findings: Findings, file: strin
     findings.error(start, `this file of SQL cannot be read (${read.failure})`)
     return []
   }
-  return [{ name, sql: read.success }]
+  return [{ name, sql: read.success, path: file }]
 })
 
 /** In the order of their names; none after an error. */

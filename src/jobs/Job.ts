@@ -101,6 +101,8 @@ export interface SqlFile {
   /** The file's name without `.sql`. */
   readonly name: string
   readonly sql: string
+  /** Where it was read; not of one that is kept beside the tables. */
+  readonly path?: string
 }
 
 /** What a new version of the tables must pass to become current. Shares are from 0 to 1, ages are days. */

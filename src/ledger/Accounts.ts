@@ -356,6 +356,10 @@ const withoutUnused = ({ bought, ...account }: Account): Account => {
 export const addRejected = (account: Account, attempt: number | undefined, login: RejectedLogin): Account => {
   const { run_id, task_id } = login
   const own = account.sent.find((one) => isSameAttempt(one, given({ run_id, task_id, attempt })))
+  const isSame = (one: RejectedLogin) =>
+    one.password === login.password && one.run_id === run_id && one.task_id === task_id
+  // The end of an execution says again what the answer to its start has said.
+  if (own === undefined && account.rejected.some(isSame)) return account
   const logins = own?.sends ?? 1
   const rejected = own === undefined ? login : { ...login, sent_at: own.at }
   return {

@@ -98,11 +98,6 @@ export const findingMessages = {
   ),
 
   // Of pseudonyms in the published tables.
-  "sql-outdated": refusal(
-    "the job has SQL that was written for tables of an earlier version: {detail}",
-    "Read them by these names: `nightjar help tables` tells what is where, `nightjar tables` every column.",
-    nothingDone,
-  ),
   "pseudonyms-refused": refusal(
     "the pseudonyms of the job do not fit this output folder: {detail}",
     "Make `pseudonyms` the same in all jobs of this output folder, with the key that the tables have. " +

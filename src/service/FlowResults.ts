@@ -2,7 +2,7 @@
  * Results of a flow session (section 2.7). `data` stays unknown here: every object in it that carries
  * `product` and `sub_family` is a record, and the records room reads those.
  */
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
 import { FeatureCode, open } from "./Engine.ts"
 import type { ExecutionId, SessionId } from "./Ids.ts"
 import { idCharactersMax } from "./BodyBounds.ts"
@@ -204,10 +204,30 @@ export const recordsPlace = (
   body: unknown,
 ): string | undefined => records.find((name) => name === "body" || ownField(body, name) !== undefined)
 
-/** The records of a body, whatever lists and maps they are in. */
+/** Whether it is a record, or holds one at any depth; with a stack of its own. */
+const holdsRecord = (value: unknown): boolean => {
+  const pending = [value]
+  while (pending.length > 0) {
+    const next = pending.pop()
+    if (typeof next !== "object" || next === null) continue
+    const { product, sub_family } = next as Readonly<Record<string, unknown>>
+    if (typeof product === "string" && typeof sub_family === "string") return true
+    for (const each of Object.values(next)) pending.push(each)
+  }
+  return false
+}
+
+/**
+ * The records of a body, whatever lists and maps they are in: its field for records, or the whole body if a
+ * record stands anywhere else in it.
+ */
 export const recordsIn = (source: Pick<ResultsSource, "records">, body: unknown): unknown => {
   const place = recordsPlace(source, body)
-  return place === undefined ? undefined : place === "body" ? body : ownField(body, place)
+  if (place === "body") return body
+  const data = place === undefined ? undefined : ownField(body, place)
+  if (!Predicate.isObject(body)) return data
+  const beside = place === undefined ? body : { ...body, [place]: undefined }
+  return holdsRecord(beside) ? body : data
 }
 
 /** Results whose finality cannot be read count as partial: nothing is ever deleted because of them. */

@@ -262,7 +262,8 @@ export const sessionRows = (
     isObject(body) && (session.body?.meta.kind === "results" || "data" in body) ? body : undefined
   const row: Row = {
     ...first,
-    is_closed: session.is_closed,
+    // Results that do not say whether they are final count as partial, and say nothing here.
+    is_closed: session.is_closed === true ? true : undefined,
     pulled_at: session.body?.meta.received_at ?? session.read_at,
     records,
     ...(results === undefined ? {} : resultsCells(results)),

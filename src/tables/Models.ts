@@ -5,7 +5,8 @@
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { Duration, Effect, Schema } from "effect"
+import { Duration, Effect, Result, Schema } from "effect"
+import type { Place, Problem } from "../base/DurableFile.ts"
 import { withinMachineTime } from "../base/Time.ts"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
@@ -29,7 +30,8 @@ const folderOf = ({ layout }: Pick<Store, "layout">) => join(layout.root, "publi
 export const keepModels = (store: Store, job: string, models: ReadonlyArray<SqlFile>) =>
   fileStep(() => {
     const path = join(folderOf(store), `${job}.json`)
-    const text = `${JSON.stringify(models, null, 1)}\n`
+    const kept = models.map(({ name, sql }) => ({ name, sql }))
+    const text = `${JSON.stringify(kept, null, 1)}\n`
     if (existsSync(path) ? readFileSync(path, "utf8") === text : models.length === 0) return
     makeFoldersOf(store, path)
     store.files.replace(path, text, store.modes.file)
@@ -129,12 +131,7 @@ export const publishedModels = Effect.fn("Publishing.publishedModels")(function*
 }, Effect.scoped)
 
 // SQL of a job that was written for tables up to version 0.17, when all stood in `main` with the rows of
-// every run. It is tried before anything starts: then a night is not held back for it.
-
-/** SQL of a job reads tables by names that they no longer have; nothing was started. */
-export class SqlOutdated extends Schema.TaggedError<SqlOutdated>()("SqlOutdated", {
-  message: Schema.String,
-}) {}
+// every run. It is tried with the job's files: nothing of the job is started then.
 
 /** What a table of an earlier version is called now; undefined if it had no such table. */
 const nameNow = (name: string, families: Store["families"]): string | undefined => {
@@ -148,41 +145,56 @@ const nameNow = (name: string, families: Store["families"]): string | undefined 
   return operatorTables().some((one) => one.name === name) ? `ops.${name}` : undefined
 }
 
+interface Advice {
+  /** The name of the table or the column that is not there. */
+  readonly missing: string
+  readonly instead: string
+}
+
 /** What to read instead, if that is why a statement cannot be bound. */
-const adviceOn = (why: string, sql: string, families: Store["families"]): string | undefined => {
+const adviceOn = (why: string, sql: string, families: Store["families"]): Advice | undefined => {
   const [, missing] = /Table with name "?(\w+)"? does not exist/.exec(why) ?? []
   if (missing !== undefined) {
     const now = nameNow(missing, families)
-    return now === undefined ? undefined : `\`${missing}\` is \`${now}\` now`
+    return now === undefined ? undefined : { missing, instead: `\`${missing}\` is \`${now}\` now` }
   }
-  if (!/column "?(?:\w+\.)?"?(?:run_id|run_date|task_id)\b/i.test(why)) return undefined
-  const ofRuns = [...sql.matchAll(/\b(?:from|join)\s+"?(\w+)"?(?!\s*[.(\w])/gi)].flatMap(([, name = ""]) => {
+  const [, column] = /column "?(?:\w+\.)?"?(run_id|run_date|task_id)\b/i.exec(why) ?? []
+  if (column === undefined) return undefined
+  const ofRuns = [...sql.matchAll(/\b(?:from|join)\s+"?(\w+)\b(?!"?\s*[.(])/gi)].flatMap(([, name = ""]) => {
     const now = nameNow(name, families)
     return now === undefined ? [] : [`\`${now}\``]
   })
-  const instead = ofRuns.length === 0 ? "`nights` and `ops`" : [...new Set(ofRuns)].join(", ")
-  return `what is true now has no run: the rows of each run are in ${instead}`
+  const rows = ofRuns.length === 0 ? "`nights` and `ops`" : [...new Set(ofRuns)].join(", ")
+  return {
+    missing: column,
+    instead: `what is true now has no \`${column}\`: the rows of each run are in ${rows}`,
+  }
 }
 
-/** Refuses models and tests of gates that read tables by names, or columns, of an earlier version. */
-export const refuseOutdated = Effect.fn("Publishing.refuseOutdated")(function* (
+/** Where a statement first names it, outside of its comments; its beginning if it does not. */
+const placeIn = ({ sql, path = "" }: SqlFile, name: string): Place => {
+  const blanked = sql.replaceAll(/--.*|\/\*[^]*?\*\//g, (comment) => comment.replaceAll(/[^\n]/g, " "))
+  const before = sql.slice(0, Math.max(0, blanked.search(new RegExp(`\\b${name}\\b`, "i"))))
+  return { file: path, line: before.split("\n").length, column: before.length - before.lastIndexOf("\n") }
+}
+
+/** Models and tests of gates that read tables by names, or columns, of an earlier version; each once. */
+export const outdatedSql = Effect.fn("Publishing.outdatedSql")(function* (
   { families }: Pick<Store, "families">,
   models: ReadonlyArray<SqlFile>,
   tests: ReadonlyArray<SqlFile>,
 ) {
-  if (models.length + tests.length === 0) return
   const connection = yield* inMemory
   yield* connection.run(emptyStatements({ families }))
-  const failed = yield* makeAll(connection, models)
-  const sqlOf = new Map(models.map(({ name, sql }) => [name, sql]))
-  const wrong = failed.map(({ name, why }) => ({ file: `${name}.sql`, why, sql: sqlOf.get(name) ?? "" }))
-  for (const { name, sql } of tests) {
-    const bound = yield* Effect.result(connection.columnTypes(sql.trimEnd().replace(/;+$/, "")))
-    if (bound._tag === "Failure") wrong.push({ file: `tests/${name}.sql`, why: bound.failure.message, sql })
+  const whyOf = new Map((yield* makeAll(connection, models)).map(({ name, why }) => [name, why]))
+  const failed = models.map((file) => ({ file, why: whyOf.get(file.name) }))
+  for (const file of tests) {
+    const bound = yield* Effect.result(connection.columnTypes(file.sql.trimEnd().replace(/;+$/, "")))
+    failed.push({ file, why: Result.isFailure(bound) ? bound.failure.message : undefined })
   }
-  const outdated = wrong.flatMap(({ file, why, sql }) => {
-    const advice = adviceOn(why, sql, families)
-    return advice === undefined ? [] : [`${file}: ${advice}`]
+  return failed.flatMap(({ file, why }): ReadonlyArray<Problem> => {
+    const advice = why === undefined ? undefined : adviceOn(why, file.sql, families)
+    if (advice === undefined) return []
+    return [{ ...placeIn(file, advice.missing), message: `${advice.instead} (\`nightjar help tables\`)` }]
   })
-  if (outdated.length > 0) return yield* new SqlOutdated({ message: outdated.join("; ") })
 }, inDatabase)

@@ -23,7 +23,7 @@ import { heldBefore, heldDatabase, keepAside, removeAllAside, removeAside } from
 import { withoutInterim } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
 import { withPolicy, fileStep, filesBelow, type Manifest, type Layout, type Store } from "./Manifest.ts"
-import { keepModels, refuseOutdated, type SqlOutdated } from "./Models.ts"
+import { keepModels } from "./Models.ts"
 import { foldersOf, openStoreOfJob, ownSchemasOf, askedBy, checkAgreement } from "./OpenStore.ts"
 import type { PublisherOptions, PseudonymsRefused } from "./OpenStore.ts"
 import { PublicationHeld, Publisher, PublishFailed, type Published, type Interim } from "./Publisher.ts"
@@ -263,15 +263,15 @@ export const PublisherDuckDb = {
     options: PublisherOptions,
   ): Layer.Layer<
     Publisher,
-    RecordSchemaInvalid | PublishFailed | PseudonymsRefused | SqlOutdated,
+    RecordSchemaInvalid | PublishFailed | PseudonymsRefused,
     Ledger | Landing | DuckDb | FileSystem.FileSystem
   > =>
     Layer.effect(
       Publisher,
       Effect.gen(function* () {
         const opened = openStoreOfJob(options, yield* listedSchemas(foldersOf(options), options.readings))
-        // What is wrong with a schema, with pseudonyms or with SQL is found before anything starts.
-        yield* refuseOutdated(yield* opened, options.models ?? [], options.gates?.tests ?? [])
+        // What is wrong with a schema or with pseudonyms is found before anything starts.
+        yield* opened
         const context = yield* Effect.context<Ledger | Landing | DuckDb | FileSystem.FileSystem>()
         const memory = nothingKnown()
         const turn = yield* PublicationTurn

@@ -76,7 +76,7 @@ export const sessionsTable = table(
     own(
       "is_closed",
       "BOOLEAN",
-      "False: the results were partial when they were last read. NULL if none came.",
+      "False: the results were partial when they were last read. NULL if none came, or if they did not say.",
     ),
     column("retrieved_features", "VARCHAR[]", "clear", "Features that were retrieved."),
     time("pulled_at", "When the newest body arrived, or was last requested."),

@@ -4,6 +4,7 @@
  * the decisions out.
  */
 import { Predicate, type Duration } from "effect"
+import { given } from "../base/Schemas.ts"
 import type { Access, ExecutionId, SessionId } from "../service/Ids.ts"
 import type {
   AbortAnswer,
@@ -26,7 +27,7 @@ export type Started =
       readonly http_status: number
       readonly execution_id: ExecutionId
       readonly session_id: SessionId | undefined
-      /** The state that showed that an adopted execution is ours. */
+      /** The state by which an adopted execution is ours; of an accepted one, an answer that refuses its login. */
       readonly seen?: StateView
     }
   | {
@@ -83,7 +84,16 @@ export const readStart = (
       const { http_status } = answer
       const { execution_id, session_id } = answer.view
       if (answer.body.unusable !== undefined) return { answer: "unusable", http_status }
-      if (execution_id !== undefined) return { answer: "accepted", http_status, execution_id, session_id }
+      if (execution_id !== undefined) {
+        const accepted = { answer: "accepted", http_status, execution_id, session_id } as const
+        const refusal = refusalIn(answer.view)
+        if (refusal === undefined) return accepted
+        const { status_code, status_reason } = answer.view
+        return {
+          ...accepted,
+          seen: { ...given({ status_code, status_reason }), authentication_status: refusal },
+        }
+      }
       // An acceptance without an id cannot be followed; the 409 to the probe will name it.
       return refusedIn(answer.view, http_status) ?? { answer: "lost", http_status }
     }

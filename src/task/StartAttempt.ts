@@ -17,7 +17,7 @@ import { tokenUse } from "../ledger/FoldRun.ts"
 import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
 import type { CredentialRejected, LoginJudged } from "../ledger/LoginFacts.ts"
 import { keptKeys, type LoginKeys } from "../privacy/Fingerprint.ts"
-import { endOfAttempt, isAccepted } from "../service/Ends.ts"
+import { endOfAttempt, isAccepted, refusalOf } from "../service/Ends.ts"
 import { accessOf, type Access, type EngineReference, type ExecutionId } from "../service/Ids.ts"
 import { isOurs, readStart, readState, type Asked, type Conflict, type Started } from "./Attempt.ts"
 import { landBody, observed, type AttemptOrder } from "./AttemptOrder.ts"
@@ -57,11 +57,16 @@ const rejected = (order: LoginOrder, reason: string): ReadonlyArray<JudgedLogin>
 const said = (http_status: number | undefined): string =>
   http_status === undefined ? "no answer" : String(http_status)
 
-/** Nothing yet of a start that was accepted: its execution will tell. */
+/**
+ * Of a start that was accepted, its execution will tell, unless the answer itself says that the login was
+ * refused: that counts at once and until it is released, whatever the execution says, or if it is never found.
+ */
 const judgeStart = (order: AttemptOrder, started: Started, isProbe: boolean): ReadonlyArray<JudgedLogin> => {
   switch (started.answer) {
-    case "accepted":
-      return []
+    case "accepted": {
+      const refusal = refusalOf(started.seen?.authentication_status)
+      return refusal === undefined ? [] : rejected(order, refusal)
+    }
     case "adopted":
       // The probe created nothing: what it found is the execution of the request before.
       return isProbe ? judged(order, "not_sent") : []
@@ -270,10 +275,9 @@ const startFacts = (order: AttemptOrder, started: Started, probe: boolean): Read
     ...("execution_id" in started ? given(Struct.pick(started, ["execution_id", "session_id"])) : {}),
   }
   // A refusal that it showed counts, whatever becomes of the execution and of this process.
-  if ("seen" in started && started.seen !== undefined)
-    return [answered, observed(order, started, started.seen)]
-  if (answer !== "accepted" || !probe) return [answered]
+  const seen = "seen" in started && started.seen !== undefined ? [observed(order, started, started.seen)] : []
+  if (answer !== "accepted" || !probe) return [answered, ...seen]
   // The first request may have run without our knowledge.
   const { external_execution_id } = order
-  return [answered, { _tag: "OrphanSuspected", ...attemptKeys(order), external_execution_id }]
+  return [answered, ...seen, { _tag: "OrphanSuspected", ...attemptKeys(order), external_execution_id }]
 }

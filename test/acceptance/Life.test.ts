@@ -230,6 +230,7 @@ describe.concurrent("a night whose tables a gate holds back", () => {
     expect((await place.rows("SELECT run_id FROM ops.runs WHERE ended_at IS NOT NULL")).length).toBe(2)
     expect(read()["held"]).toBe(undefined)
     expect((await place.nightjar("accept")).stdout).toBe("No gate holds a run back: nothing to accept.\n")
+    expect((await place.nightjar("accept", "--json")).stdout).toBe("null\n")
     expect((await place.nightjar("accept", run_id)).code).toBe(2)
     expect(await place.nightjar("verify")).toMatchObject({ code: 0 })
   })

@@ -1,5 +1,5 @@
 /** A part of a job, by the program as a whole: nobody else hears of it, and it is not resumed. */
-import { writeFileSync } from "node:fs"
+import { mkdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
@@ -25,6 +25,33 @@ customers:
 }
 
 const nightjar = (...args: ReadonlyArray<string>) => startHere(args, { environment: env, folder: root }).ended
+
+it("is not begun where SQL of a job reads tables by names of an earlier version [refused old SQL]", async () => {
+  const sql = (path: string, text: string) => {
+    mkdirSync(join(root, path, ".."), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
+  sql(
+    "old/models/by_name.sql",
+    "-- Was customer_profiles_latest.\nSELECT name,\n  1 FROM customer_profiles_latest;\n",
+  )
+  sql("old/models/fine.sql", "SELECT * FROM customer_profiles")
+  sql("old/tests/by_run.sql", "SELECT name FROM customer_profiles WHERE run_id IS NULL")
+  const [old, other] = [job("old"), job("beside-old")]
+  writeFileSync(join(root, old), "models: old/models\ngates: { tests: old/tests }\n", { flag: "a" })
+  const advice = "(`nightjar help tables`)"
+  const problems = `old/models/by_name.sql:3:10: \`customer_profiles_latest\` is \`customer_profiles\` now ${advice}
+old/tests/by_run.sql:1:42: what is true now has no \`run_id\`: the rows of each run are in \`nights.customer_profiles\` ${advice}
+`
+  for (const command of ["validate", "plan", "run"]) {
+    const { code, stderr, stdout } = await nightjar(command, old, other)
+    const isValid = command === "validate"
+    expect([code, stderr.slice(0, problems.length)]).toEqual([2, problems])
+    expect(stdout).toBe(isValid ? `${other}: valid, 1 task\n` : "")
+    if (!isValid) expect(stderr).toContain("[job-invalid]")
+  }
+  expect(JSON.parse((await nightjar("runs", "--json")).stdout)).toEqual([])
+})
 
 describe("a part of a job", () => {
   const heard: Array<string> = []

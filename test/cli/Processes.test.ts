@@ -134,15 +134,18 @@ describe("a run", () => {
 })
 
 describe("the report of a run", () => {
-  it("is written at the run's end and again on request, with what a job shares open to its group", async () => {
+  it("is written at the run's end and again on request, with what a job shares open to its group [share group log]", async () => {
     const path = job("reported", ["ok+queue-1+run-2", "end-TIMEOUT+queue-1+run-2"])
     writeFileSync(join(root, path), `${readFileSync(join(root, path), "utf8")}output: { share: group }\n`)
     const folder = join(root, "shared")
     expect((await nightjar("run", path, "--no-progress", "--output", folder)).code).toBe(3)
     const run = readdirSync(join(folder, "runs"))[0] ?? ""
     const files = ["report.html", "worklist.csv"].map((name) => join(folder, "runs", run, name))
-    const modes = () => files.map((file) => statSync(file).mode & 0o777)
+    const modesIn = (...names: ReadonlyArray<string>) =>
+      names.map((name) => statSync(join(folder, "runs", run, name)).mode & 0o777)
+    const modes = () => modesIn("report.html", "worklist.csv")
     expect(modes()).toEqual([0o640, 0o640])
+    expect(modesIn("summary.json", "log.ndjson")).toEqual([0o640, 0o600])
     const [page, worklist] = files.map((file) => readFileSync(file, "utf8"))
     expect([page?.includes(`<title>${run}</title>`), worklist?.split("\r\n").length]).toEqual([true, 3])
     for (const file of files) rmSync(file)

@@ -104,6 +104,12 @@ describe("an account", () => {
       [2, "third"],
     ],
     [
+      "does so still once the end of the probe says it again [promise 4 refused twice]",
+      [...lost(1), sent(1, keys(), true), rejected(1), rejected(1)],
+      keys("q"),
+      [2, "third"],
+    ],
+    [
       "is held after three, over any number of nights [promise 4 unproven]",
       [...lost(1), ...lost(2), ...lost(9)],
       keys("p", { isByHand: false }),

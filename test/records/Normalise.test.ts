@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest"
 import { flowResultsSource, profileSource, recordsIn } from "../../src/service/FlowResults.ts"
+import { findingOf } from "../../src/task/DrainProof.ts"
 import { BoundBroken, cutText } from "../../src/service/BodyBounds.ts"
 import { nothingCounted } from "../../src/records/FindRecords.ts"
 import { LongTexts } from "../../src/records/ColumnData.ts"
@@ -492,6 +493,25 @@ describe("the normaliser", () => {
     expect(recordsIn(flowResultsSource, 5)).toBe(undefined)
     expect(recordsIn(profileSource, { data: [1] })).toEqual([1])
     expect(recordsIn(profileSource, [degree])).toEqual([degree])
+  })
+
+  it("reads the whole body if a record stands outside `data` [promise 14 anywhere]", () => {
+    const elsewhere = [
+      { records: [degree] },
+      { more: { page: { next: degree } } },
+      { consent: { accepted_documents: { d: { signature_metadata: { seen: degree } } } } },
+      degree,
+    ]
+    for (const other of elsewhere) {
+      for (const body of [other, { is_closed: true, data: [{ ...degree, official_id: "9" }], ...other }]) {
+        const counts = new Normaliser(families).add(lineage, recordsIn(flowResultsSource, body))
+        expect([counts.records, counts.inTables]).toEqual("data" in body ? [2, 2] : [1, 1])
+        expect(findingOf(flowResultsSource, body).tally.byProduct.get("academic_data")).toBe(counts.records)
+      }
+    }
+    // Half a record outside `data` is none.
+    const half = { data: [], consent: { origin: "x", product: "academic_data" } }
+    expect(recordsIn(flowResultsSource, half)).toEqual([])
   })
 
   it("stores what a second body of the session shares with the first only once", () => {

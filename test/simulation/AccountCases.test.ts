@@ -178,6 +178,18 @@ const rows: ReadonlyArray<Row> = [
     expected: fine(1),
   },
   {
+    title: "8 202 with an id and INCORRECT_CREDENTIALS: one login for ever",
+    nights: 5,
+    given: { uses: [use({ password: wrong }), ...others(2)], storms: [storm("accepted and refused")] },
+    expected: fine(1),
+  },
+  {
+    title: "8 the same, and its execution answers 404 for ever: one login for ever",
+    nights: 5,
+    given: { storms: [storm("accepted, refused, never found")] },
+    expected: fine(1),
+  },
+  {
     title: "9 403 to starts only: three logins, then held",
     nights: 5,
     given: { storms: [storm("403")] },

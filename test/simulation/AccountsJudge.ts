@@ -81,6 +81,9 @@ class Case {
 
   /** `followed`: the start with the same id that told of an execution; its end speaks for both. */
   private strikeOf(start: StartSeen, followed: StartSeen): Strike {
+    // Known at once, and whatever its execution says then.
+    if (meaningOfAnswer(followed) === "refused")
+      return { start, meaning: "refused", knownAt: followed.answeredAt }
     const execution = this.executions.get(followed.execution_id ?? "")
     if (execution === undefined) {
       const meaning = this.isBelieved(start) ? "nothing sent" : meaningOfAnswer(start)
@@ -118,7 +121,7 @@ const outageAt = ({ plan }: AccountsOutcome, engine: string, at: number): Storm 
 
 const meaningOfAnswer = ({ answer, isListed, status_reason }: StartSeen): Meaning => {
   if (answer === "refused connection" || answer === 429 || answer === 409 || isListed) return "nothing sent"
-  if (answer === 400 && status_reason === "INCORRECT_CREDENTIALS") return "refused"
+  if (status_reason === "INCORRECT_CREDENTIALS") return "refused"
   return answer === 503 || answer === 401 || answer === 403 ? "maybe" : "unproven"
 }
 

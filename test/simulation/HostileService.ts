@@ -8,7 +8,7 @@ import { HttpClient, HttpServerResponse, type HttpClientRequest, type HttpClient
 import { defineEngine, loginForm, password, text } from "../../src/sandbox/engines/EngineDefinition.ts"
 import { engineDetails, engineView } from "../../src/sandbox/engines/AnswerEngines.ts"
 import { brokenAnswer, transportError } from "./FaultyNetwork.ts"
-import { answerOf, hidesConflict, isMade, type StartAnswerName } from "./StartAnswers.ts"
+import { answerOf, hidesConflict, isMade, saysRefused, type StartAnswerName } from "./StartAnswers.ts"
 
 export interface Channel {
   /** `es-a:website` */
@@ -340,19 +340,20 @@ export const isRefusal = (end: string): boolean => end === "INCORRECT_CREDENTIAL
 /** What some answers say of the execution that they are about. */
 const changedBy = (execution: ExecutionAtSource, answer: StartAnswerName | undefined) => {
   const { acceptedAt, loginAt } = execution
+  if (answer !== undefined && saysRefused(answer)) {
+    execution.end = "INCORRECT_CREDENTIALS"
+    execution.closesAt = loginAt
+  }
   switch (answer) {
     case "unlisted end":
       if (!isRefusal(execution.end)) execution.end = "SOMETHING_NEW"
       return
     case "never found":
+    case "accepted, refused, never found":
       execution.hiddenFrom = acceptedAt
       return
     case "not found after the login":
       if (!isRefusal(execution.end)) execution.hiddenFrom = execution.closesAt
-      return
-    case "incorrect credentials":
-      execution.end = "INCORRECT_CREDENTIALS"
-      execution.closesAt = loginAt
       return
     case "network error":
     case "cancelled in the queue":

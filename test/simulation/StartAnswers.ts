@@ -41,6 +41,8 @@ export const startAnswers = {
   "507": { login: "may be", status: 507, body: page },
   "id too long": { login: "is", status: 202 },
   "incorrect credentials": { login: "is", status: 400 },
+  "accepted and refused": { login: "is", status: 202 },
+  "accepted, refused, never found": { login: "is", status: 202 },
   "unlisted end": { login: "is", status: 202 },
   "never found": { login: "is", status: 202 },
   "not found after the login": { login: "is", status: 202 },
@@ -71,6 +73,10 @@ export const hidesConflict = (name: StartAnswerName | undefined): boolean => {
   return login === "may be" && (status < 200 || status > 299)
 }
 
+/** Whether the answer says that the source refused the login, with an execution or without one. */
+export const saysRefused = (name: StartAnswerName): boolean =>
+  name === "incorrect credentials" || name.startsWith("accepted")
+
 /** The answer; `accepted` is the body of an ordinary acceptance if an execution was made. */
 export const answerOf = (
   name: StartAnswerName | undefined,
@@ -88,17 +94,10 @@ export const answerOf = (
     })
   if (name === "id too long")
     return HttpServerResponse.jsonUnsafe({ ...accepted, execution_id: "e".repeat(2_000) }, { status })
+  const refusal = { status_reason: "INCORRECT_CREDENTIALS", status_code: "AUTH_ERROR" }
   if (name === "incorrect credentials")
-    return HttpServerResponse.jsonUnsafe(
-      {
-        ...noId,
-        customer_id,
-        engine_reference,
-        status_reason: "INCORRECT_CREDENTIALS",
-        status_code: "AUTH_ERROR",
-      },
-      { status },
-    )
+    return HttpServerResponse.jsonUnsafe({ ...noId, customer_id, engine_reference, ...refusal }, { status })
+  if (saysRefused(name)) return HttpServerResponse.jsonUnsafe({ ...accepted, ...refusal }, { status })
   const asked = name === "202 without an id" ? { ...noId, customer_id, engine_reference } : body
   return HttpServerResponse.jsonUnsafe(asked ?? accepted, { status, headers })
 }

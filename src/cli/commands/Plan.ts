@@ -10,7 +10,7 @@ import { accessKey } from "../../service/Ids.ts"
 import { command } from "../CommandRow.ts"
 import { jobArguments, outputFolder, switchFlag } from "../Output.ts"
 import { refuseSilent } from "../Notices.ts"
-import { isPartial, loadJobs, partFlags, partsOf } from "../Jobs.ts"
+import { isPartial, loadNights, partFlags, partsOf } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger, refuseOlderLedger } from "../OutputFolder.ts"
 import { renderPreview, tokenName, turnLines, type Preview } from "../PlanText.ts"
 import type { Task } from "../../task/Assignment.ts"
@@ -64,7 +64,7 @@ export const plan = command("plan", {
   run: function* ({ jobs, ...part }, output) {
     yield* refuseLostLedger(output)
     const wiring = yield* Wiring
-    const loaded = yield* loadJobs(jobs, isPartial(part))
+    const loaded = yield* loadNights(jobs, isPartial(part))
     const parts = yield* partsOf(loaded, part)
     yield* refuseSilent(loaded)
     const previews = yield* Effect.forEach(loaded, (job) =>

@@ -14,7 +14,7 @@ import { table } from "../../report/TextTable.ts"
 import { command } from "../CommandRow.ts"
 import { argument, jobArguments } from "../Output.ts"
 import { refuse } from "../Failures.ts"
-import { checkJobs, loadOne, tellProblems } from "../Jobs.ts"
+import { checkJobs, loadOne, tellProblems, withSql } from "../Jobs.ts"
 import { Wiring } from "../Wiring.ts"
 
 const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/
@@ -47,7 +47,7 @@ export const init = command("init", {
 
 export const validate = command("validate", {
   flags: { jobs: jobArguments },
-  run: ({ jobs }) => Effect.tap(checkJobs(jobs), tellProblems),
+  run: ({ jobs }) => checkJobs(jobs).pipe(Effect.flatMap(withSql), Effect.tap(tellProblems)),
   json: (checked) =>
     checked.map(({ path, job, errors, warnings }) => ({
       path,

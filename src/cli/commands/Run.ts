@@ -30,8 +30,8 @@ import {
   warn,
 } from "../Output.ts"
 import { endWith, refuse, refuseUnknown } from "../Failures.ts"
-import { checkJobs, isPartial, loadJobs, loadOne, readableJobs, takeJobs } from "../Jobs.ts"
-import { partFlags, partsOf, untold } from "../Jobs.ts"
+import { checkJobs, isPartial, loadJobs, loadNight, readableJobs, takeJobs } from "../Jobs.ts"
+import { partFlags, partsOf, untold, withSql } from "../Jobs.ts"
 import { findNight, findRun, holdOutput, refuseOlderLedger, withLedger } from "../OutputFolder.ts"
 import * as Nights from "../Nights.ts"
 import { announced, refuseSilent, toldUnbegun } from "../Notices.ts"
@@ -76,7 +76,8 @@ export const run = Command.make(
     const isPart = isPartial(flags)
     const checked = yield* checkJobs(jobs, isPart)
     const told = isPart ? [] : readableJobs(checked)
-    const whole = yield* takeJobs(checked).pipe(toldUnbegun(told, output))
+    const tried = Effect.flatMap(withSql(checked), takeJobs)
+    const whole = yield* tried.pipe(toldUnbegun(told, output))
     const parts = yield* partsOf(whole, flags)
     const loaded = isPart ? whole.map(untold) : whole
     const webhooks = yield* Nights.readWebhooksFlag(flags.webhooks)
@@ -178,7 +179,7 @@ const jobOf = Effect.fnUntraced(function* (
   const path = Option.getOrElse(moved, () => job_path)
   if (!existsSync(path)) return yield* refuse("job-file-gone", { path: resolve(path), run_id })
   const isPart = part !== undefined
-  const job = yield* loadOne(path, isPart)
+  const job = yield* loadNight(path, isPart)
   if (job.name !== name) return yield* refuse("job-moved", { path, name })
   return isPart ? untold(job) : job
 })
@@ -381,7 +382,8 @@ export const accept = Command.make(
   },
   Effect.fn("Accept.handle")(function* ({ run, moved, json }) {
     const state = yield* withLedger(findHeld(run))
-    if (state === undefined) return yield* say("No gate holds a run back: nothing to accept.")
+    if (state === undefined)
+      return yield* json ? sayJson(null) : say("No gate holds a run back: nothing to accept.")
     const { run_id } = state.started
     if (state.held === undefined && state.accepted !== true) return yield* refuse("run-not-held", { run_id })
     const job = yield* jobOf(state, moved)
