@@ -325,8 +325,8 @@ export const nightMessages = {
   "answers-garbled": warning(
     "{answers} with results in another encoding than UTF-8",
     "Tell the service. Search the text columns for U+FFFD to see which values are concerned.",
-    "The records are in the tables, with U+FFFD in place of what cannot be read; landing has the answers as " +
-      "they arrived.",
+    "The records are in the tables, with U+FFFD in place of what cannot be read; landing has the " +
+      "answers as they arrived.",
   ),
   "values-misfit": warning(
     "{values} did not fit the record schema: {columns}",
