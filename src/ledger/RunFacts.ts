@@ -92,6 +92,8 @@ const tableNotes = {
   lists: Schema.optionalKey(Schema.Array(Schema.String)),
   /** How many listed sessions of the run the tables have for another customer, too; absent if none. */
   shared_sessions: Schema.optionalKey(Schema.Int),
+  /** How many bodies of results have bytes that are no UTF-8; absent if none. */
+  garbled: Schema.optionalKey(Schema.Int),
 }
 
 /** What earlier nights of a job keep at the service when a run ends. */

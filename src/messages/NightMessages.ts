@@ -337,6 +337,12 @@ export const nightMessages = {
     "Check the disk, and that nothing changes or removes files below `tables/`.",
     "No row is lost: they were still in the database.",
   ),
+  "answers-garbled": warning(
+    "{answers} with results in another encoding than UTF-8",
+    "Tell the service. Search the text columns for U+FFFD to see which values are concerned.",
+    "The records are in the tables, with U+FFFD in place of what cannot be read; landing has the " +
+      "answers as they arrived.",
+  ),
   "values-misfit": warning(
     "{values} did not fit the record schema: {columns}",
     "Look at the rows whose `misfits` is not NULL; if the source has changed, change the record schema.",

@@ -82,6 +82,7 @@ const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<st
     lists = [],
     models = [],
     shared_sessions,
+    garbled,
     stale,
     left_out = [],
     restored = [],
@@ -101,6 +102,7 @@ const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<st
       const answers = counted(left_out.length, "answer")
       return told("answers-left-out", { answers, where: `landing/${started.run_id}/${where}`, reason })
     }),
+    ...(garbled === undefined ? [] : [told("answers-garbled", { answers: counted(garbled, "answer") })]),
     ...misfitWarnings("values-misfit", misfits),
     ...rejectedWarnings(rejected),
     ...((other?.records ?? 0) > 0 && other !== undefined

@@ -167,14 +167,14 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
 const publishedFact = (
   run_id: RunId,
   version: number,
-  { receipts, left_out, delivered, engines, misfits, rejected, other }: Omit<Released, "run_id">,
+  { receipts, left_out, delivered, engines, misfits, rejected, other, garbled }: Omit<Released, "run_id">,
 ): typeof RunPublished.Type => ({
   _tag: "RunPublished",
   run_id,
   version,
   receipts,
   ...filled({ left_out, delivered }),
-  ...given({ engines }),
+  ...given({ engines, garbled }),
   ...filled({ misfits, rejected }),
   other,
 })

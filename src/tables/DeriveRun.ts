@@ -82,6 +82,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   }
   for (const flushed of tables.flush()) yield* options.sink(flushed)
   const counts = [...tables.found.values()].map((found) => found.counts)
+  const garbled = [...tables.found.values()].reduce((sum, found) => sum + found.garbled, 0)
   const brought: Brought = {
     receipts,
     left_out: tables.leftOut.bodies,
@@ -90,6 +91,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     misfits: addUpMisfits(counts.flatMap(({ misfits }) => misfits)),
     rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
     other: otherRecordsOf(counts.flatMap(({ otherBy }) => otherBy)),
+    ...(garbled === 0 ? {} : { garbled }),
   }
   return { brought, rows: tables.rows, findings: tables.found }
 })

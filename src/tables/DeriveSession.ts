@@ -2,6 +2,7 @@
  * Derives the rows of one session from the newest body of each endpoint: all records of the first, and from
  * the others those that are not in the tables already.
  */
+import { isUtf8 } from "node:buffer"
 import { Effect } from "effect"
 import type { RunId } from "../service/Ids.ts"
 import { BoundBroken, bodyBounds, cutText, idCharactersMax } from "../service/BodyBounds.ts"
@@ -32,6 +33,8 @@ export interface SessionFindings {
   readonly retrieved: ReadonlyArray<string> | undefined
   /** What each endpoint's newest body holds, and whether it is final. */
   readonly sources: ReadonlyArray<SourceFinding>
+  /** How many of them have bytes that are no UTF-8: what they stood for is not known. */
+  readonly garbled: number
 }
 
 export const findingsKey = ({ session_id, bodies, task }: SessionPicture): string =>
@@ -58,6 +61,7 @@ const dataOf = (source: ResultsSource, value: unknown): unknown =>
   isObject(value) ? recordsIn(source, value) : value
 
 interface AddedBody extends NamingBody {
+  readonly isGarbled: boolean
   readonly counts: Counts
   readonly value: unknown
   readonly finding: SourceFinding
@@ -111,12 +115,13 @@ const addBody = Effect.fnUntraced(function* (
     (): AddedBody => {
       room.left -= bytes.length
       if (room.left < 0) throw new BoundBroken("it and the other answers of its task are too large together")
+      const isGarbled = !isUtf8(bytes)
       const parsed = parseUsable(leftOut, body, bytes)
       // They would stay in memory beside the rows made from them.
       bytes = new Uint8Array()
       collect()
       if (parsed._tag === "UnreadableBody")
-        return { counts: normaliser.refuse(lineage, parsed.reason), ...nothingFound(source) }
+        return { counts: normaliser.refuse(lineage, parsed.reason), ...nothingFound(source), isGarbled }
       const { value } = parsed
       const data = dataOf(source, value)
       const namings = namingsIn(data)
@@ -124,7 +129,7 @@ const addBody = Effect.fnUntraced(function* (
       const counts = normaliser.add(lineage, data, beside, namings.length === 0 ? undefined : ids)
       collect()
       const finding = { source, isFinal: isFinal(source, value), tally: counts.tally }
-      return { counts, value, namings, ids, finding }
+      return { counts, value, namings, ids, finding, isGarbled }
     },
     (reason) => {
       takeBack()
@@ -141,6 +146,7 @@ const addBody = Effect.fnUntraced(function* (
 /** A body about which nothing is known says nothing: not even that it is final. */
 const nothingFound = (source: ResultsSource) => ({
   value: undefined,
+  isGarbled: false,
   namings: [],
   ids: new Map<unknown, string>(),
   finding: { source, isFinal: isFinal(source, undefined), tally: tallyOf([]) },
@@ -205,6 +211,7 @@ export const findingsOf = (added: ReadonlyArray<AddedBody>): SessionFindings => 
     byProduct: other === 0 ? noProducts : addUp(added.map(({ counts }) => counts.byProduct)),
     retrieved: listed(added.map(({ value }) => retrievedFeatures(value))),
     sources: added.map(({ finding }) => finding),
+    garbled: added.filter(({ isGarbled }) => isGarbled).length,
   }
 }
 

@@ -27,7 +27,7 @@ export type Started =
       readonly http_status: number
       readonly execution_id: ExecutionId
       readonly session_id: SessionId | undefined
-      /** The state by which an adopted execution is ours; of an accepted one, an answer that refuses its login. */
+      /** The state by which an adopted execution is ours; an accepted one has it if its login was refused. */
       readonly seen?: StateView
     }
   | {

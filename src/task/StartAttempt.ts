@@ -59,7 +59,7 @@ const said = (http_status: number | undefined): string =>
 
 /**
  * Of a start that was accepted, its execution will tell, unless the answer itself says that the login was
- * refused: that counts at once and until it is released, whatever the execution says, or if it is never found.
+ * refused: that counts at once and until it is released, whatever the execution says, if it is found at all.
  */
 const judgeStart = (order: AttemptOrder, started: Started, isProbe: boolean): ReadonlyArray<JudgedLogin> => {
   switch (started.answer) {

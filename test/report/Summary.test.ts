@@ -226,6 +226,17 @@ describe("answers that are not in the tables", () => {
   })
 })
 
+describe("answers in another encoding than UTF-8", () => {
+  it("are a warning with their number, and change no exit code", () => {
+    const published = { _tag: "RunPublished", run_id, version: 1, receipts: [], garbled: 2 } as const
+    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), published)
+    expect(summarise(run).warnings).toEqual([
+      "2 answers with results in another encoding than UTF-8 [answers-garbled]",
+    ])
+    expect(exitCodeOf(run, "keep")).toBe(0)
+  })
+})
+
 describe("a list that its record schema no longer has", () => {
   it("is named, with when its table comes back [lists told]", () => {
     const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {

@@ -54,6 +54,19 @@ const succeeded = (customer_id: string) => ({
   reason: "FEATURE_COMPLETED",
 })
 
+describe("a body in another encoding than UTF-8", () => {
+  it.live("has its records in the tables, and is counted for a warning [bodies garbled]", () =>
+    Effect.gen(function* () {
+      const root = yield* folder
+      const latin1 = new Uint8Array(Buffer.from(JSON.stringify(resultsOf(profileOf("José"))), "latin1"))
+      const night = Effect.andThen(append([begin(run_id, "2026-11-20")]), publishWith(root, latin1))
+      const { published, names } = yield* Effect.provide(night, layers(root))
+      assert.strictEqual(published.garbled, 1)
+      assert.deepInclude(names, { customer_id: "c-2", name: "Jos\uFFFD" })
+    }).pipe(Effect.scoped),
+  )
+})
+
 describe("a body that publishing cannot use", () => {
   it.live(
     "is left out when it exceeds a limit: reported with its place, unproved, without affecting others",

@@ -682,6 +682,7 @@ describe("what the sessions of a task say together", () => {
           byProduct: new Map(),
           retrieved: undefined,
           sources: [],
+          garbled: 0,
           ...found,
         })
       return one

@@ -66,7 +66,8 @@ const land = Effect.fnUntraced(function* (
   body: unknown,
 ) {
   const landing = yield* Landing
-  const bytes = encoder.encode(typeof body === "string" ? body : JSON.stringify(body))
+  const text = typeof body === "string" ? body : JSON.stringify(body)
+  const bytes = body instanceof Uint8Array ? body : encoder.encode(text)
   return yield* landing.land({ ...meta, http_status: 200, received_at: at }, bytes)
 })
 
