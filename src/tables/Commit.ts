@@ -16,7 +16,7 @@ import { readManifest, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { placeParquet, sweepParquet } from "./ParquetViews.ts"
 import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
-import { databaseFailed } from "./Publisher.ts"
+import { PublishFailed, databaseFailed } from "./Publisher.ts"
 
 const replace = ({ files, modes }: Store, path: string, text: string) =>
   fileStep(() => {
@@ -30,7 +30,14 @@ export const commit = Effect.fn("Publishing.commit")(function* (store: Store, ne
   yield* rollForward(store, named)
 }, Effect.uninterruptible)
 
-const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
+/** Nothing takes it back any more: whoever starts next repeats what failed. */
+const rollForward = (store: Store, next: Manifest) =>
+  Effect.mapError(putIntoPlace(store, next), ({ message }) => {
+    const ready = "the new version is complete, and the next run puts it into place"
+    return new PublishFailed({ message: `${message}; ${ready}` })
+  })
+
+const putIntoPlace = Effect.fnUntraced(function* (store: Store, next: Manifest) {
   const { layout, files } = store
   const current = yield* publishedIn(store)
   if (current.version !== next.version) {

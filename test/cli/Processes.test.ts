@@ -189,7 +189,7 @@ describe("the report of a run", () => {
     expect(stderr).toBe(
       fromRoot(
         `warning: ${report} could not be written: the output folder cannot be written: ${report}: ` +
-          "cannot rename: illegal operation on a directory (EISDIR); the previous version is unchanged [output-unwritable] " +
+          "cannot rename: illegal operation on a directory (EISDIR); the file is as it was before [output-unwritable] " +
           "[report-unwritten]\n",
       ),
     )
