@@ -164,7 +164,10 @@ export const findingMessages = {
   "receipt-mismatch": finding("the receipt of its deletion does not match the landed bodies", report),
   "deleted-unproved": finding("deleted, but landing does not contain all of it: {missing}", report),
   "proof-mismatch": finding("landing contains fewer records than the proof of its deletion", report),
-  "publication-interrupted": finding("a publication was interrupted", nextRun),
+  "publication-interrupted": finding(
+    "a publication was interrupted; the next run finishes it, or removes what it left",
+    "`nightjar repair` does the same at once, without a run.",
+  ),
   "file-differs": finding("a published file is {state}", repair),
   "helper-damaged": finding(
     "a database that only saves work is damaged",
