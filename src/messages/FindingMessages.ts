@@ -158,6 +158,10 @@ export const findingMessages = {
   ),
   "schema-missing": finding("the kept record schema is missing", sameText),
   "schema-changed": finding("the kept record schema has changed since it was written", sameText),
+  "preview-impossible": nothing.published(
+    "what would change cannot be shown yet: {why}",
+    "Run `nightjar repair`, which corrects it, and then this command again.",
+  ),
   "manifest-lost": finding("the manifest is missing or cannot be read", repair),
   "newest-version-lost": finding("version {version}, which a rollback replaced, is missing", repair),
   "receipt-missing": finding("deleted without a receipt", report),

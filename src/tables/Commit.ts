@@ -7,6 +7,7 @@ import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../base/DuckDb.ts"
+import { happened } from "../messages/Catalogue.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { namingSchemaFiles, withSchemasOf } from "./KeepSchemas.ts"
@@ -124,6 +125,7 @@ export const inForce = ({ layout }: Pick<Store, "layout">) =>
       newest: replaced ?? newestDerived({ layout }, manifest ?? nothingPublished),
       /** There are tables, and nobody knows which of them are published. */
       isLost: manifest === undefined && !paths.every(isTemporary),
+      isCommitted: existsSync(layout.next),
       isInterrupted: existsSync(layout.next) || paths.some(isTemporary),
       /** The files of the version may have temporary names, and not all names lead to it yet. */
       isMoving,
@@ -138,6 +140,15 @@ export type InForce = Effect.Success<ReturnType<typeof inForce>>
 const hasDatabase = Effect.fnUntraced(function* ({ layout }: Store, { database, version }: Manifest) {
   const isKnown = yield* fileStep(() => isThatDatabase(layout.database, database))
   return isKnown || (yield* databaseVersion(layout.database)) === version
+})
+
+/** Why a preview cannot be made: `recover` would publish something first. */
+export const unfinished = Effect.fnUntraced(function* (store: Store) {
+  const { manifest, isLost, isCommitted } = yield* inForce(store)
+  if (isCommitted) return "a publication was interrupted and has to be finished first"
+  if (isLost) return happened("manifest-lost")
+  const isWhole = manifest.version === 0 || (yield* hasDatabase(store, manifest))
+  return isWhole ? undefined : happened("database-changed")
 })
 
 /** Builds the database of the manifest anew from its files; the manifest that it returns says what it is. */
