@@ -212,8 +212,8 @@ export class AppendedFile {
   }
 }
 
-const unchanged = "the previous version is unchanged"
-const undecided = "the new version is in place, but a power failure may undo it"
+const unchanged = "the file is as it was before"
+const undecided = "the new file is in place, but a power failure may undo it"
 
 export class DurableFiles {
   readonly #calls: FileCalls

@@ -7,9 +7,9 @@ import { setFlagsFromString } from "node:v8"
 import { Array as Arr, Console, Effect, Option, Ref } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag, type CliError, type HelpDoc } from "effect/cli"
 import { nearestName } from "../base/Text.ts"
-import { EnvFileFlag, NoProgressFlag, Output, OutputFlag } from "./Output.ts"
+import { EnvFileFlag, NoProgressFlag, Output, OutputFlag, note } from "./Output.ts"
 import { refuse, toolVersion } from "./Failures.ts"
-import { told } from "../messages/Catalogue.ts"
+import { told, toldWhole } from "../messages/Catalogue.ts"
 import { plain, wrap } from "../report/TextTable.ts"
 
 /** `first`: summarised on the first screen of the help. `night`: it waits for hundreds of executions. */
@@ -175,11 +175,18 @@ export const nightjarWith = async (isAsked: (name: string) => boolean) => {
   )
 }
 
-/** Half of what was asked for must not look like all; a night's end does not depend on what it prints. */
+/** Half of what was asked for must not look like all. */
 const refuseLost = Effect.gen(function* () {
   const { lost } = yield* Output
   const why = yield* Ref.get(lost)
   if (why !== undefined) return yield* refuse("output-lost", { why })
+})
+
+/** A night's end does not depend on what it prints. */
+const tellLost = Effect.gen(function* () {
+  const { lost } = yield* Output
+  const why = yield* Ref.get(lost)
+  if (why !== undefined) yield* note(`warning: ${toldWhole("summary-lost", { why })}`)
 })
 
 /** A command is loaded if any argument is its name, and all are for their completions. */
@@ -189,7 +196,7 @@ export const runNightjar = (args: ReadonlyArray<string>) => {
   const isForAll = args.some((arg) => arg.startsWith("--completions"))
   return Effect.promise(() => nightjarWith((name) => isForAll || args.includes(name))).pipe(
     Effect.flatMap((nightjar) => Command.runWith(nightjar, { version: toolVersion })(args)),
-    Effect.andThen(isNight ? Effect.void : refuseLost),
+    isNight ? Effect.ensuring(tellLost) : Effect.andThen(refuseLost),
   )
 }
 

@@ -153,13 +153,20 @@ export const findingMessages = {
   ),
   "schema-missing": finding("the kept record schema is missing", sameText),
   "schema-changed": finding("the kept record schema has changed since it was written", sameText),
+  "preview-impossible": nothing.published(
+    "what would change cannot be shown yet: {why}",
+    "Run `nightjar repair`, which corrects it, and then this command again.",
+  ),
   "manifest-lost": finding("the manifest is missing or cannot be read", repair),
   "newest-version-lost": finding("version {version}, which a rollback replaced, is missing", repair),
   "receipt-missing": finding("deleted without a receipt", report),
   "receipt-mismatch": finding("the receipt of its deletion does not match the landed bodies", report),
   "deleted-unproved": finding("deleted, but landing does not contain all of it: {missing}", report),
   "proof-mismatch": finding("landing contains fewer records than the proof of its deletion", report),
-  "publication-interrupted": finding("a publication was interrupted", nextRun),
+  "publication-interrupted": finding(
+    "a publication was interrupted; the next run finishes it, or removes what it left",
+    "`nightjar repair` does the same at once, without a run.",
+  ),
   "file-differs": finding("a published file is {state}", repair),
   "helper-damaged": finding(
     "a database that only saves work is damaged",

@@ -7,16 +7,18 @@ import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb } from "../base/DuckDb.ts"
+import { happened } from "../messages/Catalogue.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { withDatabase } from "./ContinueDatabase.ts"
 import { namingSchemaFiles, withSchemasOf } from "./KeepSchemas.ts"
-import { filesNeededBy, keepVersion, keptVersions, sweepKept, trimVersions } from "./KeptVersions.ts"
+import { filesNeededBy, keepVersion, keptVersions, newestDerived } from "./KeptVersions.ts"
+import { sweepKept, trimVersions } from "./KeptVersions.ts"
 import { fileStep, filesBelow, filesOf, isThatDatabase, manifestText, publishedIn } from "./Manifest.ts"
-import { readManifest, temporary } from "./Manifest.ts"
+import { nothingPublished, readManifest, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { placeParquet, sweepParquet } from "./ParquetViews.ts"
 import { buildStanding, clearBuild, readOffFiles } from "./Standing.ts"
-import { databaseFailed } from "./Publisher.ts"
+import { PublishFailed, databaseFailed } from "./Publisher.ts"
 
 const replace = ({ files, modes }: Store, path: string, text: string) =>
   fileStep(() => {
@@ -30,7 +32,14 @@ export const commit = Effect.fn("Publishing.commit")(function* (store: Store, ne
   yield* rollForward(store, named)
 }, Effect.uninterruptible)
 
-const rollForward = Effect.fnUntraced(function* (store: Store, next: Manifest) {
+/** Nothing takes it back any more: whoever starts next repeats what failed. */
+const rollForward = (store: Store, next: Manifest) =>
+  Effect.mapError(putIntoPlace(store, next), ({ message }) => {
+    const ready = "the new version is complete, and the next run puts it into place"
+    return new PublishFailed({ message: `${message}; ${ready}` })
+  })
+
+const putIntoPlace = Effect.fnUntraced(function* (store: Store, next: Manifest) {
   const { layout, files } = store
   const current = yield* publishedIn(store)
   if (current.version !== next.version) {
@@ -99,10 +108,47 @@ export const recover = Effect.fn("Publishing.recover")(function* (store: Store) 
     : yield* buildInPlace(store, manifest)
 })
 
+/** What `recover` would leave in place, and what a crash left for it to do; nothing is changed. */
+export const inForce = ({ layout }: Pick<Store, "layout">) =>
+  fileStep(() => {
+    const next = readManifest(layout.next)
+    const published = readManifest(layout.manifest)
+    const manifest = next ?? published
+    const isMoving = next !== undefined && next.version !== published?.version
+    const paths = filesBelow(layout.tables).map((path) => `tables/${path}`)
+    const isTemporary = (path: string) => path.endsWith(temporary(""))
+    const moved = isMoving && published !== undefined ? filesOf(published).map(({ path }) => path) : []
+    const replaced = isMoving && next.returned?.from === published?.version ? published : undefined
+    return {
+      manifest: manifest ?? nothingPublished,
+      /** What the next publication continues from: a version that is being replaced is not kept yet. */
+      newest: replaced ?? newestDerived({ layout }, manifest ?? nothingPublished),
+      /** There are tables, and nobody knows which of them are published. */
+      isLost: manifest === undefined && !paths.every(isTemporary),
+      isCommitted: existsSync(layout.next),
+      isInterrupted: existsSync(layout.next) || paths.some(isTemporary),
+      /** The files of the version may have temporary names, and not all names lead to it yet. */
+      isMoving,
+      database: isMoving && existsSync(layout.build) ? layout.build : layout.database,
+      /** Files that it does not list, but that are moved or removed with it. */
+      passing: new Set([...paths.filter(isTemporary), ...moved, "tables/manifest.next.json"]),
+    }
+  })
+export type InForce = Effect.Success<ReturnType<typeof inForce>>
+
 /** Opening it takes longer than the rest of a small step; the one that was put there need not be opened. */
 const hasDatabase = Effect.fnUntraced(function* ({ layout }: Store, { database, version }: Manifest) {
   const isKnown = yield* fileStep(() => isThatDatabase(layout.database, database))
   return isKnown || (yield* databaseVersion(layout.database)) === version
+})
+
+/** Why a preview cannot be made: `recover` would publish something first. */
+export const unfinished = Effect.fnUntraced(function* (store: Store) {
+  const { manifest, isLost, isCommitted } = yield* inForce(store)
+  if (isCommitted) return "a publication was interrupted and has to be finished first"
+  if (isLost) return happened("manifest-lost")
+  const isWhole = manifest.version === 0 || (yield* hasDatabase(store, manifest))
+  return isWhole ? undefined : happened("database-changed")
 })
 
 /** Builds the database of the manifest anew from its files; the manifest that it returns says what it is. */

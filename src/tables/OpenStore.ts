@@ -186,12 +186,12 @@ export const openStore = Effect.fnUntraced(function* (
   key?: PseudonymKey,
 ) {
   const layout = layoutOf(options.root)
-  const manifest = yield* fileStep(() => readManifest(layout.manifest))
-  const policy = (yield* standingIn(layout))?.pseudonyms
+  const standing = yield* standingIn(layout)
+  const policy = standing?.pseudonyms
   if (policy !== undefined && key !== undefined && key.check !== policy.check)
     return yield* new PublishFailed({ message: "the published tables have the pseudonyms of another key" })
   const pseudonyms = policy && { policy, ...(key && { key }) }
-  const schemas = yield* schemasOfTables(foldersOf(options), manifest ?? {})
+  const schemas = yield* schemasOfTables(foldersOf(options), standing ?? {})
   return yield* storeWith({ ...options, ...(pseudonyms && { pseudonyms }) }, schemas)
 })
 

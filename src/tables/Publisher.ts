@@ -8,7 +8,7 @@ import { RunId } from "../service/Ids.ts"
 import { FailedGate, type RunPublished } from "../ledger/RunFacts.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 
-/** Publishing did not happen; the previous version is still in place, and nothing may be deleted remotely. */
+/** Publishing did not happen, or is not finished yet; nothing may be deleted remotely. */
 export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
   message: Schema.String,
   /** Landing or ledger has changed since it was written: neither waiting nor free space helps. */

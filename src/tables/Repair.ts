@@ -15,7 +15,7 @@ import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { newestDerived } from "./KeptVersions.ts"
-import { fileStep, filesOf, gapsOf, publishedIn, readManifest } from "./Manifest.ts"
+import { fileStep, filesOf, gapsOf, nothingPublished, publishedIn, readManifest } from "./Manifest.ts"
 import type { Manifest, Store } from "./Manifest.ts"
 import { parquetGaps } from "./ParquetViews.ts"
 import { withdrawInterim, publishRun } from "./PublisherDuckDb.ts"
@@ -96,18 +96,16 @@ const recovered = Effect.fnUntraced(function* (store: Store) {
   const { layout } = store
   const wasCut = yield* fileStep(() => existsSync(layout.next))
   const before = yield* fileStep(() => readManifest(layout.manifest))
-  const strangers = before === undefined ? [] : yield* fileStep(() => strayFiles(store, before))
+  const strangers = yield* fileStep(() => strayFiles(store, before ?? nothingPublished))
   const version = yield* databaseVersion(layout.database)
   yield* recover(store)
   if (wasCut) return ["tables: the interrupted publication was finished"]
-  if (before === undefined) {
-    const isRestored = yield* fileStep(() => existsSync(layout.manifest))
-    return isRestored ? ["tables/manifest.json: restored from the files of the tables"] : []
-  }
+  if (before === undefined && (yield* fileStep(() => existsSync(layout.manifest))))
+    return ["tables/manifest.json: restored from the files of the tables"]
   const removed = `${counted(strangers.length, "file")} that no manifest lists removed`
   return [
     ...(strangers.length === 0 ? [] : [`tables: ${removed}: ${listed(strangers, namedMax)}`]),
-    ...(before.version === 0 || version === before.version ? [] : [builtAgain]),
+    ...(before === undefined || [0, version].includes(before.version) ? [] : [builtAgain]),
   ]
 })
 

@@ -19,16 +19,15 @@ import type { RunState } from "../ledger/RunState.ts"
 import { readProductsCount, type ResultsSource } from "../service/FlowResults.ts"
 import { parseBody, tallyOf } from "../records/FindRecords.ts"
 import { countDifferences, openDatabase, readAll, versionIn } from "./BuildDatabase.ts"
-import { strayFiles } from "./Commit.ts"
+import { inForce, strayFiles, type InForce } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { parquetGaps } from "./ParquetViews.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
 import { familyTables } from "./FileColumns.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
-import { isKeptDatabaseDamaged, newestDerived } from "./KeptVersions.ts"
-import { fileStep, filesBelow, filesOf, gapsIn, isOtherDatabase, nothingPublished } from "./Manifest.ts"
-import { placeIn, readManifest, runsHere, temporary } from "./Manifest.ts"
+import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
+import { fileStep, filesOf, gapsIn, isOtherDatabase, placeIn, runsHere } from "./Manifest.ts"
 import type { Manifest, Layout, Store } from "./Manifest.ts"
 import { framesOf, loadPicture, type RunPicture } from "./RunPicture.ts"
 import { executionsTable } from "./SystemTables.ts"
@@ -39,8 +38,8 @@ import { isFolderLocked } from "../base/FolderLock.ts"
 /** All problems, in the order of ledger, landing, files, database; none if everything agrees. */
 export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const ledger = yield* Ledger
-  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
-  const isLost = yield* isManifestLost(store, manifest)
+  const standing = yield* inForce(store)
+  const { manifest, newest, isLost } = standing
   const here = yield* fileStep(() => runsHere(store.layout, manifest))
   const looked = yield* Effect.result(Effect.all([ledger.problems, ledger.runs]))
   if (looked._tag === "Failure") return yield* verifyTables(store, looked.failure.message)
@@ -49,7 +48,6 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
   const accepted = new Map<string, string>()
   const documents = new Set<string>()
   const pruned = yield* ledger.pruned
-  const newest = manifest && (yield* fileStep(() => newestDerived(store, manifest)))
   for (const { fact } of runs) {
     // A damaged fact in it was already reported.
     if (damage.length > 0 && (yield* Effect.result(ledger.facts(fact.run_id)))._tag === "Failure") continue
@@ -61,16 +59,16 @@ export const verify = Effect.fn("Publishing.verify")(function* (store: Store) {
     if (!pruned.attachments.has(fact.run_id))
       problems.push(...(yield* documentProblems(store, found.state, documents)))
     // A run in progress has nothing published yet.
-    if (newest?.runs[fact.run_id] === undefined) {
+    if (newest.runs[fact.run_id] === undefined) {
       if (!isLost && found.state.published !== undefined)
         problems.push(problemOf(fact.run_id, "run-not-in-manifest"))
       // After a rollback, the database rightly has the executions of an earlier version.
-    } else if (manifest?.returned === undefined && newest.runs[fact.run_id]?.left_out !== true)
+    } else if (manifest.returned === undefined && newest.runs[fact.run_id]?.left_out !== true)
       for (const id of acceptedOf(found.state)) accepted.set(id, fact.run_id)
   }
   const known = new Set<string>(runs.map(({ fact }) => fact.run_id))
   for (const run_id of here) if (!known.has(run_id)) problems.push(problemOf(run_id, "run-not-in-ledger"))
-  problems.push(...(yield* publishedProblems(store, manifest, accepted)))
+  problems.push(...(yield* publishedProblems(store, standing, accepted)))
   problems.push(...(yield* removalProblems(store)))
   return problems as ReadonlyArray<Problem>
 })
@@ -90,33 +88,33 @@ const removalProblems = Effect.fnUntraced(function* ({ layout }: Store) {
 
 /** What can be checked without the ledger, and what is wrong with it. */
 export const verifyTables = Effect.fn("Publishing.verifyTables")(function* (store: Store, detail: string) {
-  const manifest = yield* fileStep(() => readManifest(store.layout.manifest))
+  const standing = yield* inForce(store)
   return [
     problemOf(ledgerName, "facts-damaged", { detail }),
-    ...(yield* publishedProblems(store, manifest, new Map())),
+    ...(yield* publishedProblems(store, standing, new Map())),
   ] as ReadonlyArray<Problem>
 })
 
-/** No manifest, although there are tables: it is not known which of them are published. */
-const isManifestLost = ({ layout }: Store, manifest: Manifest | undefined) =>
-  fileStep(() => manifest === undefined && filesBelow(layout.tables).length > 0)
-
 const publishedProblems = Effect.fnUntraced(function* (
   store: Store,
-  manifest: Manifest | undefined,
+  standing: InForce,
   accepted: ReadonlyMap<string, string>,
 ) {
-  if (yield* isManifestLost(store, manifest)) return [problemOf("tables/manifest.json", "manifest-lost")]
-  const standing = manifest ?? nothingPublished
+  const { manifest, isLost, isMoving, database } = standing
+  if (isLost) return [problemOf("tables/manifest.json", "manifest-lost")]
   const problems = [...(yield* fileProblems(store, standing))]
-  for (const { path, state } of yield* parquetGaps(store, standing, true))
+  for (const { path, state } of yield* parquetGaps(store, manifest, true)) {
+    // A name that is yet to lead there.
+    if (isMoving && manifest.parquet?.holds.some((name) => name === path) === true) continue
     problems.push(
       state === "missing" || state === "damaged"
         ? problemOf(path, "parquet-differs", { state })
         : problemOf(path, state === "lost" ? "parquet-lost" : "file-unlisted"),
     )
+  }
   for (const where of yield* damagedHelpers(store)) problems.push(problemOf(where, "helper-damaged"))
-  if (standing.version > 0) problems.push(...(yield* databaseProblems(store, standing, accepted)))
+  const built = { ...store, layout: { ...store.layout, database } }
+  if (manifest.version > 0) problems.push(...(yield* databaseProblems(built, manifest, accepted)))
   return problems
 })
 
@@ -273,13 +271,12 @@ export const damagedHelpers = Effect.fnUntraced(function* (store: Pick<Store, "l
   return [...names.map((name) => `published/empty/${name}`), ...(isKeptWhole ? [] : [keptDatabase])]
 })
 
-const fileProblems = (store: Store, manifest: Manifest) =>
+const fileProblems = (store: Store, { manifest, newest, isInterrupted, isMoving, passing }: InForce) =>
   fileStep(() => {
-    const { layout } = store
-    const cut = existsSync(layout.next) ? [problemOf("tables", "publication-interrupted")] : []
-    const strays = strayFiles(store, manifest).filter((path) => path !== "tables/manifest.next.json")
+    const cut = isInterrupted ? [problemOf("tables", "publication-interrupted")] : []
+    const strays = strayFiles(store, manifest).filter((path) => !passing.has(path))
     const { returned } = manifest
-    const newest = newestDerived(store, manifest)
+    const placed = isMoving ? placeIn(store) : undefined
     const listed = new Set(filesOf(manifest).map(({ path }) => path))
     // Of the version that a rollback replaced: the next publication continues from it.
     const further = filesOf(newest).filter(({ path }) => !listed.has(path))
@@ -289,9 +286,10 @@ const fileProblems = (store: Store, manifest: Manifest) =>
       ...(returned !== undefined && newest === manifest
         ? [problemOf("published/previous", "newest-version-lost", { version: returned.from })]
         : []),
-      ...[...gapsIn(store, filesOf(manifest), true), ...gapsIn(store, further, true, placeIn(store))].map(
-        ({ path, state }) => problemOf(path, "file-differs", { state }),
-      ),
+      ...[
+        ...gapsIn(store, filesOf(manifest), true, placed),
+        ...gapsIn(store, further, true, placeIn(store)),
+      ].map(({ path, state }) => problemOf(path, "file-differs", { state })),
       ...strays.map((where) => problemOf(where, "file-unlisted")),
     ]
   })
@@ -351,8 +349,7 @@ const publishedIn = ({ manifest, next }: Layout) =>
   }))
 
 /** What somebody who works in the folder is about to finish. */
-const isUnderWay = ({ id, where }: Problem): boolean =>
-  id === "publication-interrupted" || (id === "file-unlisted" && where.endsWith(temporary("")))
+const isUnderWay = ({ id }: Problem): boolean => id === "publication-interrupted"
 
 const isSame = (one: Problem) => (other: Problem) =>
   one.id === other.id && one.where === other.where && one.problem === other.problem

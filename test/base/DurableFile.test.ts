@@ -76,7 +76,7 @@ describe("a file that is written", () => {
 
 describe("a file that is replaced", () => {
   it("is the complete old or new version, whichever step fails, and the error says which", () => {
-    const kept = "the previous version is unchanged"
+    const kept = "the file is as it was before"
     const steps: ReadonlyArray<readonly [name: CallName, said: string, stands: "old" | "new"]> = [
       ["open", `cannot open: i/o error (EIO); ${kept}`, "old"],
       ["setMode", `cannot set the mode: i/o error (EIO); ${kept}`, "old"],
@@ -86,7 +86,7 @@ describe("a file that is replaced", () => {
       ["rename", `cannot rename: i/o error (EIO); ${kept}`, "old"],
       ...(["open", "sync", "close"] as const).map((name) => {
         const step = { open: "open", sync: "sync the folder", close: "close" }[name]
-        const said = `cannot ${step}: i/o error (EIO); the new version is in place, but a power failure may undo it`
+        const said = `cannot ${step}: i/o error (EIO); the new file is in place, but a power failure may undo it`
         return [name, said, "new"] as const
       }),
     ]
@@ -125,7 +125,7 @@ describe("a file that is replaced", () => {
         readdirSync(folder),
       ],
       [
-        "summary.json: cannot write: no space left on device (ENOSPC); the previous version is unchanged",
+        "summary.json: cannot write: no space left on device (ENOSPC); the file is as it was before",
         "old",
         ["summary.json"],
       ],

@@ -11,6 +11,7 @@ import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { TestConsole } from "effect/testing"
 import { NightjarFlags, Presenter, runNightjar } from "../../src/cli/Nightjar.ts"
+import { Output } from "../../src/cli/Output.ts"
 import { readPages, renderPage } from "../../src/cli/commands/Help.ts"
 import { helpPages } from "../project/helpPages.ts"
 import { effect } from "../harness/Steps.ts"
@@ -27,7 +28,9 @@ const helpOf = (args: ReadonlyArray<string>) =>
     return (yield* TestConsole.logLines).map(String).join("\n")
   }).pipe(
     Effect.provide(
-      Layer.mergeAll(NodeServices.layer, TestConsole.layer, NightjarFlags.layer, Presenter.layer),
+      Layer.mergeAll(TestConsole.layer, NightjarFlags.layer, Presenter.layer, Output.layer(true)).pipe(
+        Layer.provideMerge(NodeServices.layer),
+      ),
     ),
   )
 

@@ -162,7 +162,7 @@ describe("the summary of a run", () => {
       [_tag, message, readFileSync(pathIn(output), "utf8")],
       [
         "Refused",
-        `the output folder cannot be written: ${pathIn(output)}: cannot write: no space left on device (ENOSPC); the previous version is unchanged`,
+        `the output folder cannot be written: ${pathIn(output)}: cannot write: no space left on device (ENOSPC); the file is as it was before`,
         "the first one",
       ],
     )
@@ -177,7 +177,7 @@ describe("the summary of a run", () => {
     assert.deepStrictEqual(JSON.parse(answer.toString()), {
       first: "written",
       second:
-        "the output folder cannot be written: /summary.json: cannot write: no space left on device (ENOSPC); the previous version is unchanged",
+        "the output folder cannot be written: /summary.json: cannot write: no space left on device (ENOSPC); the file is as it was before",
       stands: "the first one",
       left: ["summary.json"],
       log: { kinds: ["whole", "end"], isShort: true, goesOn: true },

@@ -73,6 +73,18 @@ describe("a run", () => {
   }, 120_000)
   const run_id = () => (JSON.parse(again.stdout) as ReadonlyArray<{ run_id: string }>)[0]?.run_id ?? ""
 
+  it("says where its summary is if it could not be printed, and ends with its exit code [summary lost]", async () => {
+    const surroundings = { environment, folder: root, isFull: true }
+    expect(await startHere(["run", "small.yaml", "--no-progress"], surroundings).ended).toEqual({
+      code: 3,
+      stdout: "",
+      stderr:
+        "warning: what the command printed could not be written (no room). What it did is recorded, and its " +
+        "exit code does not change. Make room. `nightjar status` shows a run's summary, which is also in its " +
+        "`summary.json` below `runs/`. [summary-lost]\n",
+    })
+  })
+
   it("prints its summary to stdout and its progress to stderr, and ends with its exit code", () => {
     expect(first.code).toBe(3)
     expect(first.stdout).toMatch(/2 tasks: 1 succeeded, 1 failed\n.*BLOCKED_USER.*Executions: 2 deleted/s)
@@ -180,7 +192,7 @@ describe("the report of a run", () => {
     expect(stderr).toBe(
       fromRoot(
         `warning: ${report} could not be written: the output folder cannot be written: ${report}: ` +
-          "cannot rename: illegal operation on a directory (EISDIR); the previous version is unchanged [output-unwritable] " +
+          "cannot rename: illegal operation on a directory (EISDIR); the file is as it was before [output-unwritable] " +
           "[report-unwritten]\n",
       ),
     )

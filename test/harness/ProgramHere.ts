@@ -15,6 +15,7 @@ import {
   Fiber,
   Layer,
   Logger,
+  PlatformError,
   Sink,
   Stdio,
   Stream,
@@ -52,6 +53,8 @@ export interface Surroundings {
   readonly folder?: string
   /** Whether the streams name its files as the arguments did, and not by their whole paths. */
   readonly tellsFromFolder?: boolean
+  /** There is no room for anything that goes to stdout. */
+  readonly isFull?: boolean
   /** Called with all of stderr whenever there is more. */
   readonly onStderr?: (all: string) => void
 }
@@ -95,6 +98,13 @@ const here = Wiring.of({
     })),
 })
 
+const noRoom = PlatformError.systemError({
+  module: "Stdio",
+  method: "stdout",
+  _tag: "Unknown",
+  cause: Object.assign(new Error("no room"), { code: "ENOSPC" }),
+})
+
 const beforePaths = new Set(["--output", "backup"])
 const isPath = /^[\w./-]+\.(?:csv|json|md|parquet|txt|yaml)$/
 const inFolder = (folder: string, args: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -106,7 +116,14 @@ const inFolder = (folder: string, args: ReadonlyArray<string>): ReadonlyArray<st
 
 export const startHere = (
   args: ReadonlyArray<string>,
-  { environment = {}, stdin = "", folder, tellsFromFolder = true, onStderr }: Surroundings = {},
+  {
+    environment = {},
+    stdin = "",
+    folder,
+    tellsFromFolder = true,
+    isFull = false,
+    onStderr,
+  }: Surroundings = {},
 ): Running => {
   const left = folder === undefined || !tellsFromFolder ? undefined : `${folder}/`
   const said = { stdout: "", stderr: "" }
@@ -133,7 +150,7 @@ export const startHere = (
   ).pipe(
     Layer.provideMerge(
       Stdio.layerTest({
-        stdout: into("stdout"),
+        stdout: isFull ? () => Sink.fail(noRoom) : into("stdout"),
         stderr: into("stderr"),
         stdin: Stream.make(Buffer.from(stdin)),
       }),

@@ -2,7 +2,7 @@
  * A version that is put back: readers get its tables, and nothing of the newest one is lost. What a rollback leaves
  * that is cut off is in `Version.test.ts`.
  */
-import { cpSync, mkdirSync, rmSync, truncateSync } from "node:fs"
+import { cpSync, mkdirSync, readFileSync, rmSync, truncateSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -16,6 +16,7 @@ import { listVersions, rollback, type RollbackOptions } from "../../src/tables/R
 import { layers, liveNight, namesIn, problemsIn, profileOf, storeOf } from "./night.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { commandHere } from "../harness/CommandsHere.ts"
+import { startHere } from "../harness/ProgramHere.ts"
 import { anId } from "../harness/Id.ts"
 
 const runOf = (day: number) => `nightly.2026-11-${day}`
@@ -141,7 +142,7 @@ describe("rollback", () => {
 
 describe("the commands `rollback` and `rebuild`", () => {
   it.live(
-    "say what readers get, what is kept and what differs",
+    "say what readers get, what is kept and what differs, and show nothing after a crash [preview crash] [doctor interrupted]",
     () =>
       Effect.gen(function* () {
         const output = yield* after(2)
@@ -178,6 +179,23 @@ describe("the commands `rollback` and `rebuild`", () => {
             `${runOf(20)}  runs   1            1      1      1\n` +
             `${runOf(21)}  runs   1            1      1      1\n`,
         })
+        const tables = join(output, "tables")
+        const contents = () => filesBelow(tables).map((path) => [path, readFileSync(join(tables, path))])
+        cpSync(join(tables, "manifest.json"), join(tables, "manifest.next.json"))
+        const before = contents()
+        for (const name of ["rebuild", "rollback"])
+          assert.deepStrictEqual(yield* nightjar(name, "--dry-run"), {
+            code: 2,
+            stdout: "",
+            stderr:
+              "nightjar: what would change cannot be shown yet: a publication was interrupted and has to be " +
+              "finished first [preview-impossible]\nThe tables were not changed. Run `nightjar repair`, which " +
+              "corrects it, and then this command again.",
+          })
+        const { stdout } = yield* Effect.promise(() => startHere(["doctor", "--output", output]).ended)
+        assert.match(stdout, /\nwarning +files and tables +a publication was interrupted; the next run/)
+        assert.deepStrictEqual(contents(), before)
+        rmSync(join(tables, "manifest.next.json"))
         truncateSync(join(output, `landing/${runOf(20)}/segment-000001.njl`), 100)
         const half = yield* nightjar("rebuild", "--json")
         const told = JSON.parse(half.stdout) as Rebuilt

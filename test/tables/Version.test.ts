@@ -6,7 +6,7 @@
 import { cpSync, existsSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Layer } from "effect"
+import { Effect, type Layer, type Scope } from "effect"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { recover } from "../../src/tables/Commit.ts"
 import { compact } from "../../src/tables/Compact.ts"
@@ -251,6 +251,66 @@ describe("an edit of the tables that is cut off leaves what was current or what 
         }
       }).pipe(Effect.scoped),
     every > 0 ? 1_800_000 : 120_000,
+  )
+})
+
+/** The folder as a kill before each rename would leave it, and as it is afterwards. */
+const killed = Effect.fnUntraced(function* (
+  begun: Effect.Effect<string, never, Scope.Scope>,
+  work: EditCase["work"],
+) {
+  const [root, copies] = [yield* begun, yield* folder]
+  const folders: Array<string> = []
+  const keep = () => {
+    const copy = join(copies, String(folders.length))
+    cpSync(root, copy, { recursive: true, verbatimSymlinks: true })
+    folders.push(copy)
+  }
+  const rename: FileCalls["rename"] = (source, to) => {
+    keep()
+    machineCalls.rename(source, to)
+  }
+  const calls = { ...machineCalls, rename }
+  yield* work(root).pipe(
+    Effect.provideService(FileCalls, calls),
+    Effect.provide(inFolder(root, {}, calls)),
+    Effect.scoped,
+  )
+  keep()
+  return folders
+})
+
+describe("`verify` where a publication was killed", () => {
+  const newest = publisher((one) => one.publish(anId(next)))
+  const firstNight = Effect.tap(folder, (root) =>
+    Effect.gen(function* () {
+      yield* append([begin(next, "2025-11-21")])
+      yield* succeed(next, "5", "c-1", resultsOf(profileOf("Eve")))
+    }).pipe(Effect.provide(layers(root)), Effect.orDie),
+  )
+
+  it.live.each([
+    { which: "the first night", begun: firstNight, work: newest },
+    { which: "a later night", begun: prepared, work: newest },
+    { which: "a rollback", begun: prepared, work: inStore(rollback) },
+  ])("says that of $which, and nothing of what the next start does [verify interrupted]", ({ begun, work }) =>
+    Effect.gen(function* () {
+      const told = yield* Effect.forEach(yield* killed(begun, work), (root) =>
+        Effect.gen(function* () {
+          const found = (yield* problemsIn(root)).map(({ id }) => id)
+          const ready = existsSync(layoutOf(root).next)
+          yield* Effect.flatMap(storeOf(root), recover)
+          return [ready, found, (yield* problemsIn(root)).map(({ id }) => id)] as const
+        }).pipe(Effect.provide(foundation(root))),
+      )
+      const cut = ["publication-interrupted"]
+      assert.isAbove(told.filter(([ready]) => ready).length, 5)
+      for (const [ready, found, after] of told) {
+        assert.deepStrictEqual(found, ready || found.length > 0 ? cut : [])
+        assert.deepStrictEqual(after, [])
+      }
+      assert.deepStrictEqual(told.at(-1)?.[1], [])
+    }).pipe(Effect.scoped),
   )
 })
 

@@ -280,7 +280,8 @@ const contentFinding = (output: string) =>
       onSuccess: (problems) => {
         const [first] = problems
         if (first === undefined) return ok("they agree with the ledger")
-        const { where, problem } = first
+        const { id, where, problem } = first
+        if (id === "publication-interrupted" && problems.length === 1) return warning(id)
         const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ""
         return failed("folder-disagrees", { where, problem, more })
       },

@@ -11,6 +11,7 @@ import { told, withId } from "../../messages/Catalogue.ts"
 import { readOwnSchemas, readShipped } from "../../records/SchemasInForce.ts"
 import type { Style } from "../../report/RenderSummary.ts"
 import { table } from "../../report/TextTable.ts"
+import type { Store } from "../../tables/Manifest.ts"
 import type { KeptVersion, RolledBack } from "../../tables/Rollback.ts"
 import { actUnless, command } from "../CommandRow.ts"
 import { optionalFlag, switchFlag } from "../Output.ts"
@@ -79,6 +80,14 @@ export const repair = command("repair", {
   exit: ({ left, problems }) => actUnless(left.length + problems.length === 0),
 })
 
+/** What a crash left is finished by a publication; a preview is none. */
+const previewed = <A, E, R>(preview: (store: Store) => Effect.Effect<A, E, R>) =>
+  Effect.fnUntraced(function* (store: Store) {
+    const { unfinished } = yield* Effect.promise(() => import("../../tables/Commit.ts"))
+    const why = yield* unfinished(store)
+    return yield* why === undefined ? preview(store) : refuse("preview-impossible", { why })
+  })
+
 export const rebuild = command("rebuild", {
   more: `
     They are published as a new version. This is for tables that are complete but no longer as the record
@@ -103,7 +112,8 @@ export const rebuild = command("rebuild", {
     const opens = Option.isNone(job)
       ? Folder.openedStoreWithKey
       : Folder.openedStoreAsked(yield* loadOne(job.value))
-    return yield* Folder.inHeldStore(output, (store) => rebuildStore(store, !isDry, leavesOut), opens)
+    const work = (store: Store) => rebuildStore(store, !isDry, leavesOut)
+    return yield* Folder.inHeldStore(output, isDry ? previewed(work) : work, opens)
   },
   json: (rebuilt) => ({ ...rebuilt, version: rebuilt.version ?? null }),
   text: ({ version, runs, changes, kept, left_out, unknown, models }, out) => {
@@ -190,11 +200,8 @@ export const rollback = command("rollback", {
     )
     if (list) return { versions: yield* listVersions(yield* Folder.publishedIn(output)) }
     const to = Option.getOrUndefined(asked)
-    const result = yield* Folder.inHeldStore(
-      output,
-      (store) => rollBack(store, { to, isDry }),
-      Folder.openedStore,
-    )
+    const work = (store: Store) => rollBack(store, { to, isDry })
+    const result = yield* Folder.inHeldStore(output, isDry ? previewed(work) : work, Folder.openedStore)
     if (result._tag === "Incomplete")
       return yield* refuse("earlier-version-incomplete", { version: result.version, ...result.gap })
     if (result._tag === "NoEarlierVersion") return yield* refuse("no-earlier-version", { output })
