@@ -4,6 +4,7 @@
  */
 import { Struct } from "effect"
 import { given } from "../base/Schemas.ts"
+import { dayMs } from "../base/Text.ts"
 import type {
   AbortIntended,
   AnswerRefused,
@@ -116,9 +117,15 @@ export interface Waits {
   readonly isAsked?: boolean
 }
 
-/** When it is over: no wait is longer than it was when it was said, whatever the clock has shown since. */
-export const endOfWait = (waits: Waits | undefined, now: number): number =>
-  waits === undefined ? 0 : Math.min(waits.until, now + waits.until - waits.at)
+/**
+ * When it is over: no wait is longer than it was when it was said, whatever the clock has shown since, nor
+ * longer than a day. A service that asks for a month would keep a customer out of every night of it.
+ */
+export const endOfWait = (waits: Waits | undefined, now: number): number => {
+  if (waits === undefined) return 0
+  const longest = Math.min(waits.until - waits.at, dayMs)
+  return Math.min(waits.at, now) + longest
+}
 
 // What a summary reads of a task: a fifth of it.
 

@@ -310,7 +310,7 @@ export const lastStartAt = (
 /** Of a task whose start has to wait longer than the run can. */
 export const asksTooMuch = (until: number): Verdict => ({
   ...own("SERVICE_UNREACHABLE"),
-  message: `the service asked to wait until ${isoTime(until)}`,
+  message: `the service asked to wait; no start before ${isoTime(until)}`,
 })
 
 /** A closed execution that is kept at the service, and why. */

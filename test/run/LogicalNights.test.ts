@@ -410,7 +410,7 @@ it("a start is sent no sooner than the service asked, by a resumed run or a reru
   expect(told).toEqual({
     runs: ["job.2026-11-21 4", "job.2026-11-21 4", "job.2026-11-21.2 4"],
     previews: [
-      ["SERVICE_UNREACHABLE: the service asked to wait until 2026-11-21T23:00:00.000Z"],
+      ["SERVICE_UNREACHABLE: the service asked to wait; no start before 2026-11-21T23:00:00.000Z"],
       ["job.2026-11-21.3/c-1/sandbox-bank:website"],
     ],
     last: "job.2026-11-21.3 0",

@@ -116,6 +116,12 @@ describe("resuming", () => {
     ])
   })
 
+  it("waits a day at most for what was asked in an earlier run [promise 10 a day]", () => {
+    const [hour, day] = [3_600_000, 24 * 3_600_000]
+    const month = { until: 30 * day, at: 0 }
+    expect([hour, day, 2 * day].map((now) => startsAt({ asked: month }, undefined, now))).toEqual([day, 0, 0])
+  })
+
   it("counts the tries that were made since the last verdict, even if the next process reads the last one", () => {
     const tries = (facts: ReadonlyArray<Fact>) => triesOf(fold(facts).tasks.get(task_id)!)
     const over = [...ended, settled("unfinished", "OUT_OF_SERVICE")]
