@@ -15,8 +15,8 @@ import type { PlantedServices } from "./NightLayers.ts"
 
 describe("accounts that customers, channels and jobs share", () => {
   it("are safe in nights with hostile start answers", () => {
-    // These meet most kinds of start answers.
-    const wrong = [2, 5, 8, 9, 12].flatMap((seed) => {
+    // These meet every kind of start answer but `accepted and refused`, which a case of its own tries.
+    const wrong = [13, 15, 37, 40, 47, 69, 73, 88].flatMap((seed) => {
       const complaints = complaintsOf(runAccountNights(planAccounts(seed, 5)))
       return complaints.slice(0, 1).map(({ rule, what }) => `seed ${seed}: ${rule}: ${what}`)
     })
