@@ -2,7 +2,8 @@
  * Only one process at a time works in an output folder. The lock is an exclusive SQLite transaction on a
  * file of its own: the operating system releases it when the process that holds it ends, however it ends,
  * so no lock is ever stale. Who holds it stands in a file beside it (`.json`), for people only: nothing
- * depends on that file, and it may be missing, damaged, or left over from a process that was killed.
+ * depends on that file, and it may be missing, damaged, or left over from a process that was killed. Other
+ * SQLite files are opened and copied here, too.
  */
 import { chmodSync, closeSync, existsSync, openSync, readFileSync } from "node:fs"
 import { hostname } from "node:os"

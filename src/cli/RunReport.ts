@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Cause, Duration, Effect, Layer } from "effect"
-import { durableFiles, modesOf, type AppendedFile, type Share } from "../base/DurableFile.ts"
+import { durableFiles, modesOf, ownModes, type AppendedFile, type Share } from "../base/DurableFile.ts"
 import { machineZone } from "../base/Time.ts"
 import { namedOutput, warn } from "./Output.ts"
 import { reasonOfCause, refuse } from "./Failures.ts"
@@ -139,7 +139,7 @@ export const NightLog = {
           const folder = runFolder(output, run_id)
           files.makeFolder(folder, modesOf(share).folder)
           // It has keyed hashes of logins, so that analysts may not read it.
-          const log = files.append(join(folder, "log.ndjson"), "a", modesOf("none").file)
+          const log = files.append(join(folder, "log.ndjson"), "a", ownModes.file)
           logs.set(run_id, log)
           return log
         }

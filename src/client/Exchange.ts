@@ -27,8 +27,8 @@ import {
   CallObserver,
   compileEndpoint,
   failedStatus,
-  isPage,
   failedTransport,
+  isPage,
   observing,
 } from "./CallFailures.ts"
 import type { AnyParts, CallParts, Endpoint } from "./CallFailures.ts"

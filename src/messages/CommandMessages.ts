@@ -53,9 +53,9 @@ export const commandMessages = {
     "Everything else that the command does was done.",
   ),
   "summary-lost": warning(
-    "what the command printed could not be written ({why})",
+    "not everything could be printed ({why})",
     "Make room. `nightjar status` shows a run's summary, which is also in its `summary.json` below `runs/`.",
-    "What it did is recorded, and its exit code does not change.",
+    "What the command did is recorded, and its exit code does not change.",
   ),
   "backup-not-empty": nothing.copied("{folder} is not an empty folder", "Name an empty folder or a new one."),
   "backup-inside": nothing.copied(

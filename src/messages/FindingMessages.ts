@@ -232,7 +232,8 @@ export const findingMessages = {
     "{runs} began in the future, by this machine's clock; the latest is {latest}",
     "Set the clock if it is wrong now (`timedatectl set-ntp true`). If it was wrong then, what " +
       "changed since has the date of that run in `valid_from` and `valid_to`; the values are right. " +
-      "`nightjar rebuild` corrects the dates, once there are as many runs with the right time.",
+      "`nightjar rebuild` corrects the dates, once as many runs have begun with the right time as with the " +
+      "wrong one.",
   ),
   "clock-differs": finding(
     "this machine's clock is {seconds} {way} the service's",

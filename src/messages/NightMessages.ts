@@ -259,7 +259,7 @@ export const nightMessages = {
     "the run {run} began after this one, by this machine's clock: it was wrong then, or is now",
     "Check the clock with `date`, and set it if it is wrong now. If it was wrong then, what changes has " +
       "the date of that run in `valid_from` and `valid_to` until that day. `nightjar rebuild` corrects " +
-      "these, once there are as many runs with the right time.",
+      "these, once as many runs have begun with the right time as with the wrong one.",
     "Records, their order and `as_of` of all that is read again are right; the exit code does not change.",
   ),
   "start-repeated": warning(
@@ -276,7 +276,7 @@ export const nightMessages = {
       "RUN` says what is missing there: report it to the service.",
   ),
   "runs-stuck": warning(
-    "{runs} left something at the service that no run has finished or deleted for days; oldest: {oldest}",
+    "{runs} left something at the service that later runs could not finish for days; oldest: {oldest}",
     "`nightjar query \"FROM ops.deletions WHERE outcome = 'pending'\"` lists what the service did not " +
       "delete (409: it says that an execution still runs), and `nightjar status RUN` what is open there: " +
       "ask its support.",
@@ -339,7 +339,7 @@ export const nightMessages = {
   ),
   "answers-garbled": warning(
     "{answers} with results in another encoding than UTF-8",
-    "Tell the service. Search the text columns for U+FFFD to see which values are concerned.",
+    "Tell the service. Search the text columns for U+FFFD to find the values.",
     "The records are in the tables, with U+FFFD in place of what cannot be read; landing has the " +
       "answers as they arrived.",
   ),

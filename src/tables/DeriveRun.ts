@@ -5,6 +5,7 @@
  */
 import { Cause, Effect, Struct } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
+import { sumOf } from "../base/Text.ts"
 import type { ExecutionId, RunId } from "../service/Ids.ts"
 import { readProductsCount, type ProductsCount } from "../service/FlowResults.ts"
 import { notInTables } from "../service/Ends.ts"
@@ -82,7 +83,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   }
   for (const flushed of tables.flush()) yield* options.sink(flushed)
   const counts = [...tables.found.values()].map((found) => found.counts)
-  const garbled = [...tables.found.values()].reduce((sum, found) => sum + found.garbled, 0)
+  const garbled = sumOf([...tables.found.values()].map((found) => found.garbled))
   const brought: Brought = {
     receipts,
     left_out: tables.leftOut.bodies,

@@ -4,7 +4,7 @@
  */
 import { DateTime, Option } from "effect"
 import { given } from "../base/Schemas.ts"
-import { dayMs, isoDay } from "../base/Text.ts"
+import { dayMs, isoDay, sumOf } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { runsOfNight } from "../ledger/WholeNight.ts"
@@ -270,7 +270,7 @@ export const leftByEarlierRuns = (
 ) => {
   const before = runs.filter(({ fact }) => isCollectedBy(job, fact.job) && fact.run_date < run_date)
   const keeping = before.filter(({ ended }) => ended !== undefined && ended.kept > 0)
-  const executions = keeping.reduce((sum, { ended }) => sum + (ended?.kept ?? 0), 0)
+  const executions = sumOf(keeping.map(({ ended }) => ended?.kept ?? 0))
   const stuck = before.filter(isStuck)
   const oldestOf = ([oldest]: ReadonlyArray<RunHeader>) => oldest && { oldest: oldest.fact.run_id }
   const [kept, left] = [oldestOf(keeping), oldestOf(stuck)]

@@ -79,8 +79,8 @@ describe("a run", () => {
       code: 3,
       stdout: "",
       stderr:
-        "warning: what the command printed could not be written (no room). What it did is recorded, and its " +
-        "exit code does not change. Make room. `nightjar status` shows a run's summary, which is also in its " +
+        "warning: not everything could be printed (no room). What the command did is recorded, " +
+        "and its exit code does not change. Make room. `nightjar status` shows a run's summary, which is also in its " +
         "`summary.json` below `runs/`. [summary-lost]\n",
     })
   })

@@ -65,7 +65,7 @@ describe("a deletion that is always refused", () => {
       return { warnings, finding: leftoversCheck(yield* (yield* Ledger).runs) }
     })
     const says = (runs: string) =>
-      `${runs} left something at the service that no run has finished or deleted for days; ` +
+      `${runs} left something at the service that later runs could not finish for days; ` +
       "oldest: tokens.2026-11-21"
     const warned = [says("1 run"), says("2 runs")].map((one) => [`${one} [runs-stuck]`])
     expect(told.warnings).toEqual([[], [], [], ...warned])
