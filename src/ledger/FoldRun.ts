@@ -95,7 +95,8 @@ const foldAttempt = (
     case "AttemptObserved":
       return { ...told(attempt, fact), seen_at: place.at }
     case "AbortIntended":
-      return { ...attempt, seen_at: place.at, abort: fact.why }
+      // Another one, by a later process, shows no more than the first.
+      return { ...attempt, ...(attempt.abort === undefined && { seen_at: place.at }), abort: fact.why }
     case "AttemptClosed":
       return { ...told(attempt, fact), closed: { ...place, fact } }
     default:

@@ -118,8 +118,13 @@ export const pollOnce = Effect.fnUntraced(function* (watch: Watch, heads: Heads)
   const maxWaitAt = watch.accepted_at + Duration.toMillis(order.max_wait)
   const why =
     looked?._tag === "Challenge" ? "challenge" : now < giveUpAt ? undefined : giveUpWhy(maxWaitAt, now)
-  return why === undefined ? undefined : yield* abortAttempt(watch, why)
+  if (why === undefined || (why === "max_wait" && isMissed(watch, looked))) return undefined
+  return yield* abortAttempt(watch, why)
 })
+
+/** The service answered that it has no such execution, not often enough yet: nothing is there to be stopped. */
+const isMissed = ({ gone, failure, strange }: Watch, looked: Looked | undefined): boolean =>
+  looked === undefined && gone !== undefined && failure === undefined && strange === 0
 
 const giveUpWhy = (maxWaitAt: number, now: number) => (now >= maxWaitAt ? "max_wait" : "deadline")
 

@@ -100,7 +100,8 @@ export const dueOf = ({ order, ...turns }: Turns): number => {
   const trusted = looks > 0 && hints.isTrusted()
   const wait = nextLookInMs(order.polling, waited, { kickInMs, trusted, plan })
   const hinted = hints.isHinted() ? Duration.toMillis(order.polling.min) : Infinity
-  return Math.min(restingSince + Math.min(wait, hinted), giveUpAt)
+  const due = restingSince + Math.min(wait, hinted)
+  return restingSince < giveUpAt ? Math.min(due, giveUpAt) : due
 }
 
 /** Whether the service asks for more time than is left: then this run does not wait for it. */

@@ -193,7 +193,7 @@ describe("the state of a run", () => {
     ).toEqual([{ seq: 5, at: 5_000, fact: left[2] }, undefined, { seq: 7, at: 7_000, fact: again }])
   })
 
-  it("shows what each fact said about an attempt, and nothing else", () => {
+  it("shows what each fact said about an attempt, and nothing else [decision 2 abort again]", () => {
     const kept: Fact = {
       _tag: "AttemptKept",
       ...attempt,
@@ -252,6 +252,11 @@ describe("the state of a run", () => {
         { _tag: "AbortIntended", ...attempt, why: "max_wait" },
         { ...seen, seen_at: 10_000, authentication_status: undefined, abort: "max_wait" },
       ],
+      // By a later process, which may not have found it.
+      [
+        { _tag: "AbortIntended", ...attempt, why: "max_wait" },
+        { ...seen, seen_at: 10_000, authentication_status: undefined, abort: "max_wait" },
+      ],
     ]
     steps.forEach(([, expected], index) =>
       expect(taskOf(steps.slice(0, index + 1).map(([fact]) => fact)).attempts).toStrictEqual([expected]),
@@ -266,7 +271,7 @@ describe("the state of a run", () => {
       abort: "max_wait",
       status_code: "ABORTED",
       status_reason: "TIMEOUT",
-      closed: { seq: 11, at: 11_000, fact: last },
+      closed: { seq: 12, at: 12_000, fact: last },
     }
     expect(taskOf(over).attempts).toStrictEqual([{ ...end, kept }])
     const orphan: Fact = { _tag: "OrphanSuspected", ...ids, attempt: 1, external_execution_id: "x-1" }

@@ -345,7 +345,8 @@ const hadOthers = (
       const all = strikes.get(other) ?? []
       const before = all.filter(({ start }) => start.at < at)
       const wasTried = before.some(({ start }) => nightOf(start.at) === nightOf(at))
-      return !wasTried && !isClosedTo(use, before, nightOf(at)) && mostStrikes(all, at).strikes === 0
+      const known = mostStrikes(seenFrom({ outcome }, use, all), at)
+      return !wasTried && !isClosedTo(use, before, nightOf(at)) && known.strikes === 0
     }),
   )
 }

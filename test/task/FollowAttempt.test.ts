@@ -178,6 +178,24 @@ describe("following an execution", () => {
       expect(away.of("CredentialRejected")).toEqual([])
     },
   )
+
+  effect(
+    "looks for one that is past its time as long, and stops nothing [promise 4 gone late]",
+    function* () {
+      const place = makePlace()
+      const end = yield* night({
+        place,
+        tasks: [{ customer: "c-1", fingerprint: "f-1" }],
+        script: { state: () => (place.world.now() < 3.45 * hour ? working : { _tag: "NotFound" }) },
+      })
+      const told = [end.starts, end.countOf("abort"), end.verdict("c-1")]
+      expect(told).toEqual([1, 0, "unfinished EXECUTION_GONE service"])
+      // At its usual pace, as long as it waits for others.
+      const late = end.timesOf("state").filter((ms) => ms >= 3.5 * hour)
+      expect(late.length).toBeGreaterThanOrEqual(6)
+      expect(late.length).toBeLessThanOrEqual(10)
+    },
+  )
 })
 
 describe("an execution that cannot continue", () => {
