@@ -37,12 +37,12 @@ export const compactJob = Effect.fnUntraced(function* (
 const bytesOf = (all: ReadonlyArray<{ readonly bytes: number }>): string =>
   bytesText(sumOf(all.map(({ bytes }) => bytes)))
 
-const months = ({ tables }: Compacted): string => {
+const months = ({ tables }: Pick<Compacted, "tables">): string => {
   const all = [...new Set(tables.map(({ month }) => month))].toSorted()
   return all.length < 2 ? (all[0] ?? "") : `${all[0]} to ${all.at(-1)}`
 }
 
-export const compactedText = (done: Compacted): string => {
+export const compactedText = (done: Pick<Compacted, "tables" | "version">): string => {
   const before = done.tables.map((one) => one.before)
   const after = done.tables.flatMap((one) => one.after ?? [])
   const told = (sizes: typeof before) =>

@@ -5,11 +5,11 @@
 import { Clock, Effect, Schema } from "effect"
 import { given } from "../base/Schemas.ts"
 import { RunId } from "../service/Ids.ts"
-import { next, type Act } from "../task/Next.ts"
+import { attemptsToReadAgain, next, type Act } from "../task/Next.ts"
 import { serviceNameOf, subjectsOf, type Job } from "../jobs/Job.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
-import type { RunState, TaskState } from "../ledger/RunState.ts"
+import { verdictOfTask, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { isOfWholeJob, newestTasks, runsOfNight, statesOf } from "../ledger/WholeNight.ts"
 import { chooseRun, isResumable, missedBetween, nextRunId } from "../task/ChooseRun.ts"
 import type { Request, RunChoice } from "../task/ChooseRun.ts"
@@ -42,6 +42,18 @@ const stillFollowed = (collect: ReadonlyArray<RunId>, runs: ReadonlyArray<RunSta
 }
 /** When a run is collected, a start is a probe for what may be running. */
 const followed: ReadonlySet<Act["_tag"]> = new Set(["Start", "Follow", "Read"])
+
+/** What is read again when these runs are collected: it is started again only if that is not all. */
+export const readFirst = (
+  { parent, collect }: Pick<NightChoice, "parent" | "collect">,
+  runs: ReadonlyArray<RunState>,
+): ReadonlySet<string> => {
+  const isRead = (task: TaskState) =>
+    collect.includes(task.planned.run_id) && attemptsToReadAgain(task).some(({ isEnd }) => isEnd)
+  // A night asks anew for what an older one left.
+  const tasks = parent === undefined ? [] : [...newestTasks(runs)]
+  return new Set(tasks.flatMap(([subject, task]) => (isRead(task) ? [subject] : [])))
+}
 
 const askedOf = (
   runs: ReadonlyArray<RunState>,
@@ -111,7 +123,6 @@ export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, 
   const now = yield* Clock.currentTimeMillis
   const { further, parent, isPart } = request
   const choice = chooseRun({ runs, job, now, ...request })
-  const { run_date, part } = choice
   if (isPart === true) {
     const only: Asked = new Map([...(request.only ?? [])].map((subject) => [subject, () => true]))
     return { ...choice, parent, only, missed: [] } satisfies NightChoice as NightChoice
@@ -120,12 +131,44 @@ export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, 
   if (rest !== undefined) return rest
   if (parent === undefined && choice.chosen._tag !== "NothingToDo") yield* checkShare(job, runs)
   const missed = parent === undefined ? missedNights(job, choice, runs) : []
-  const night = runsOfNight(runs, { job: job.name, run_date, ...given({ part }) })
   const only =
     request.only === undefined
       ? undefined
-      : askedOf(yield* statesOf(ledger, night), request.only, choice.collect)
+      : askedOf(yield* nightOf(job, choice), request.only, choice.collect)
   return { ...choice, parent, only, missed } satisfies NightChoice as NightChoice
+})
+
+/** The runs of the night that a rerun belongs to. */
+export const nightOf = Effect.fnUntraced(function* (
+  job: Pick<Job, "name">,
+  { run_date, part }: Pick<RunChoice, "run_date" | "part">,
+) {
+  const ledger = yield* Ledger
+  return yield* statesOf(
+    ledger,
+    runsOfNight(yield* ledger.runs, { job: job.name, run_date, ...given({ part }) }),
+  )
+})
+
+/** Collects older runs, and says what is then still asked for: what they read needs no login any more. */
+export const collectBefore = Effect.fnUntraced(function* <A, E, R>(
+  job: Job,
+  choice: NightChoice,
+  collecting: Effect.Effect<A, E, R>,
+) {
+  const read = readFirst(choice, yield* nightOf(job, choice))
+  const collected = yield* collecting
+  const { only, part } = choice
+  if (only === undefined || read.size === 0) return { collected, only }
+  const runs = yield* nightOf(job, choice)
+  const newest = newestTasks(runs)
+  const isOver = (subject: string) => {
+    const task = newest.get(subject)
+    return read.has(subject) && task !== undefined && verdictOfTask(task).outcome === "succeeded"
+  }
+  const left = [...only].filter(([subject]) => !isOver(subject))
+  const subjects = left.map(([subject]) => subject)
+  return { collected, only: part === undefined ? askedAgain(runs, subjects) : new Map(left) }
 })
 
 /** Only a job with `night` says that there is one each day; a rerun may be of an old one. */

@@ -27,7 +27,7 @@ import {
 } from "../report/Changes.ts"
 import type { News, Standing } from "../report/Changes.ts"
 import { alarmCodeOf, hasLeftovers } from "../report/Finish.ts"
-import { chooseNight, type NightChoice } from "./ChooseNight.ts"
+import { chooseNight, collectBefore, type NightChoice } from "./ChooseNight.ts"
 import { leftOpenBeside } from "./JobTurns.ts"
 import {
   askedBy,
@@ -209,7 +209,7 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const now = yield* Clock.currentTimeMillis
   const { further } = options
   const choice = yield* chooseNight(job, options)
-  const { part, chosen, collect, parent, only } = choice
+  const { part, chosen, collect, parent } = choice
   if (chosen._tag === "NothingToDo" && collect.length === 0) return yield* finished(chosen.run_id)
   const ahead = runsAhead(yield* ledger.runs, now).at(-1)?.fact.run_id
   const place = { run_id: chosen.run_id, began_at: Math.trunc(now), ...given({ ahead }) }
@@ -222,7 +222,8 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
     ...(leavesTrace ? { begun } : {}),
     giveUp: endUnserved(chosen.run_id),
   })
-  const { ended, unpublished } = yield* collectRuns(job, collect)
+  const { collected, only } = yield* collectBefore(job, choice, collectRuns(job, collect))
+  const { ended, unpublished } = collected
   const withOlder = (result: NightResult) =>
     Effect.map(withOthers(result, [...ended, ...result.others.map((one) => one.run_id)]), (whole) => ({
       ...whole,
@@ -230,7 +231,7 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
       exit_code: unpublished.length === 0 ? whole.exit_code : exitCodes.leftovers,
     }))
   if (chosen._tag === "NothingToDo") return yield* withOlder(yield* finished(chosen.run_id))
-  // All that a rerun was asked for was still going on: now it is collected.
+  // All that a rerun was asked for was still going on, or not all here: now it is collected.
   if (parent !== undefined && only?.size === 0) return yield* withOlder(yield* finished(RunId.make(parent)))
   const plan = chosen._tag === "New" && !isRecorded ? yield* beginRun(job, begun, only) : undefined
   if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])

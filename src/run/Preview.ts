@@ -19,7 +19,7 @@ import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { accessKey } from "../service/Ids.ts"
 import { askedBy, planJob, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
-import { chooseNight } from "./ChooseNight.ts"
+import { chooseNight, nightOf, readFirst } from "./ChooseNight.ts"
 import { followedIn, leftOpenBeside } from "./JobTurns.ts"
 
 export type NotStarted = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "message"> &
@@ -61,10 +61,13 @@ export const decideStarts = (
   {
     isWhole,
     first,
+    read,
   }: {
     readonly isWhole: boolean
     /** Customers, logins and accounts that the collected runs have in use. */
     readonly first: ReadonlySet<string>
+    /** Tasks whose executions they read again. */
+    readonly read: ReadonlySet<string>
   },
 ): Starts => {
   const { job, plan, learnt } = planned
@@ -80,7 +83,7 @@ export const decideStarts = (
     const past = run?.tasks.get(task.task_id)
     const act = takeUp(work, past, "night", obstacles)
     const until = startsAt({ asked }, past, obstacles.now)
-    const isInUse = keysOf(task).some((key) => first.has(key))
+    const isInUse = read.has(accessKey(task)) || keysOf(task).some((key) => first.has(key))
     if (act._tag === "Done") over.push(task)
     else if (isInUse || !notYet.has(act._tag)) followed.push(task)
     else if (act._tag === "NotStarted") others.push(notStarted(task, act.reason))
@@ -137,7 +140,8 @@ const withoutHeld = (
 /** Calls the service for its engines and forms, and changes nothing. */
 export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Job, request: Request) {
   const ledger = yield* Ledger
-  const { chosen, collect, only } = yield* chooseNight(job, request)
+  const choice = yield* chooseNight(job, request)
+  const { chosen, collect, only } = choice
   const { run_id } = chosen
   const run = yield* ledger.state(run_id)
   // A rerun that is resumed keeps the tasks that it began with.
@@ -148,10 +152,11 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const unseen = [...(run?.tasks.values() ?? [])].flatMap((task) => unseenOf(task, now))
   const open = [...(yield* leftOpenBeside(run_id, collect)), ...unseen]
   const first = new Set((yield* followedIn(collect)).flatMap(conflictKeys))
+  const read = readFirst(choice, yield* nightOf(job, choice))
   const isWhole = run === undefined ? only === undefined : isOfWholeJob(run.started)
   const starts: Starts =
     chosen._tag === "NothingToDo"
       ? { starting: [], over: planned.plan.tasks, followed: [], notStarted: planned.plan.settled }
-      : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), { isWhole, first })
-  return { ...planned, ...starts, chosen, collect, only, run, now, deadlineAt: rules.deadlineAt }
+      : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), { isWhole, first, read })
+  return { ...planned, ...starts, chosen, collect, only, read, run, now, deadlineAt: rules.deadlineAt }
 })

@@ -100,7 +100,7 @@ export type ServiceReason = (typeof statusReasonsByCode)[ClosedCode][number]
 
 const later = "`nightjar run JOB` tries again."
 const sameLogin =
-  "Unchanged, or after two rejections, a login is sent only after `nightjar credentials release`."
+  "The same login, or any after two rejections, is sent only after `nightjar credentials release`."
 const nextLogin = "The next run logs in with the job's parameters; if it has none, exchange a new ticket."
 const interactive = "Run it in an interactive session with the customer."
 const answeredTooLate = "The source asked the customer for something and got no answer in time."

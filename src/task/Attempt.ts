@@ -238,15 +238,20 @@ const saysOver = ({ is_closed, status_code }: StateView): boolean =>
 /** The fields that identify a run, as set by whoever started it. */
 export interface RunIdentity extends Access {
   readonly external_execution_id: string
+  /** The execution that was asked for; absent where its owner is to be found out. */
+  readonly execution_id?: ExecutionId
 }
 
 const identityFields = ["external_execution_id", "customer_id", "engine_reference"] as const
 
-/** Whether a state names somebody else's run: an external id, a customer or an engine that is not ours. */
+/** Whether a state names somebody else's run: an external id, a customer, an engine or an execution not ours. */
 export const isStranger = (answer: StateAnswer, ours: RunIdentity): boolean => {
   if (!("view" in answer)) return false
   const { view } = answer
-  return identityFields.some((field) => view[field] !== undefined && view[field] !== ours[field])
+  const isOther = (field: keyof RunIdentity) =>
+    ours[field] !== undefined && view[field] !== undefined && view[field] !== ours[field]
+  // Where it names our external id, another spelling of its own says nothing.
+  return identityFields.some(isOther) || (view.external_execution_id === undefined && isOther("execution_id"))
 }
 
 /** It names our external id and nothing of somebody else. Without an external id it proves nothing. */

@@ -159,7 +159,7 @@ const lookOnce = Effect.fnUntraced(function* (watch: Watch) {
   }
   watch.failure = undefined
   yield* refuseUnusable(handledState(watch), answer, statusOf(answer))
-  if (isStranger(answer, order)) {
+  if (isStranger(answer, { ...order, execution_id })) {
     watch.strange += 1
     return undefined
   }

@@ -88,14 +88,14 @@ describe("the value of a report", () => {
       examples: ["c-2 bank:website"],
       means: "The source blocked the user.",
       what_to_do:
-        "Ask the customer to have it unblocked there. Unchanged, or after two rejections, a login is sent only after `nightjar credentials release`.",
+        "Ask the customer to have it unblocked there. The same login, or any after two rejections, is sent only after `nightjar credentials release`.",
     })
   })
 
   it("writes the worklist as CSV that no spreadsheet takes for a formula", () => {
     expect(worklistCsv(mixed().worklist).split("\r\n").slice(0, 2)).toEqual([
       "change,who_acts,customer_id,engine_reference,session_id,outcome,reason,message,what_to_do,task_id",
-      `new,customer,c-2,bank:website,,failed,BLOCKED_USER,'=HYPERLINK(1),"Ask the customer to have it unblocked there. Unchanged, or after two rejections, a login is sent only after \`nightjar credentials release\`.",${idOf("c-2")}`,
+      `new,customer,c-2,bank:website,,failed,BLOCKED_USER,'=HYPERLINK(1),"Ask the customer to have it unblocked there. The same login, or any after two rejections, is sent only after \`nightjar credentials release\`.",${idOf("c-2")}`,
     ])
   })
 

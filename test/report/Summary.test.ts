@@ -20,7 +20,7 @@ const escape = String.fromCharCode(27)
 
 const blocked = {
   means: "The source blocked the user.",
-  next: "Ask the customer to have it unblocked there. Unchanged, or after two rejections, a login is sent only after `nightjar credentials release`.",
+  next: "Ask the customer to have it unblocked there. The same login, or any after two rejections, is sent only after `nightjar credentials release`.",
 }
 const unknown = {
   means: "The service has no such engine.",

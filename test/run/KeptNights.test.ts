@@ -4,9 +4,11 @@ import { Effect, Exit, Fiber } from "effect"
 import { leftoversCheck } from "../../src/cli/commands/Doctor.ts"
 import { Service } from "../../src/client/Service.ts"
 import { runNight } from "../../src/run/Nightly.ts"
+import { previewNight } from "../../src/run/Preview.ts"
 import { builtInSources, type ResultsSource } from "../../src/service/FlowResults.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { subjectOf } from "../../src/ledger/RunState.ts"
 import { summarise, withUnpublished } from "../../src/report/Summary.ts"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { ledgerFailed, Publisher, PublishFailed } from "../../src/tables/Publisher.ts"
@@ -155,6 +157,34 @@ describe("a kept execution", () => {
       { basis: "counted", families: [{ family: profile, counted: 3, landed: 3 }] },
     ])
     expect(nights.ended).toMatchObject({ exit_code: 0, leftovers: false, kept: 0 })
+  })
+
+  it("is read before a rerun starts anything, which sends no login for what is then here [decision rerun kept]", () => {
+    const job = jobFor("records-3")
+    const other = { ...jobFor("records-3").assignments[0]!, customer_id: anId("c-2") }
+    const reading: Reading = { flow_api: "absent", result_kinds: "present" }
+    const told = live(makeNights(reading), function* () {
+      const first = yield* runNight({ ...job, assignments: [...job.assignments, other] }, options)
+      const sources = [...builtInSources, kindSource("persons", "customer_information")]
+      const only = new Set([...first.state.tasks.values()].map(subjectOf))
+      const asked = { ...options, further: true, parent: first.run_id, only }
+      const healed = { ...job, sources, assignments: [...job.assignments, other] }
+      const said = yield* previewNight(healed, asked)
+      const rerun = yield* runNight(healed, asked)
+      const { executions } = yield* (yield* Sandbox).truth
+      return {
+        first: [...first.state.tasks.values()].map(({ settled }) => settled?.fact.reason),
+        said: [said.starting.length, said.followed.length, said.read.size],
+        rerun: [rerun.run_id === first.run_id, rerun.exit_code],
+        starts: executions.length,
+      }
+    })
+    expect(told).toEqual({
+      first: ["RECORDS_SHORT", "RECORDS_SHORT"],
+      said: [0, 2, 2],
+      rerun: [true, 0],
+      starts: 2,
+    })
   })
 
   it("is told by the nights after it, too, whatever they keep themselves [decision kept before]", () => {

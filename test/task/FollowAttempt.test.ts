@@ -27,13 +27,17 @@ describe("an execution whose id belongs to somebody else", () => {
     ["external id", { external_execution_id: "x-of-somebody-else" }],
     ["customer", { customer_id: anId("c-other") }],
     ["engine", { engine_reference: anId("tax") }],
-  ])("by its %s is left alone, neither read nor aborted [promise 2 strangers]", function* ([, fields]) {
-    const end = yield* night({ script: { state: () => strange(fields) } })
-    expect([end.verdict("c-1"), end.countOf("state")]).toEqual(["failed NOT_OURS engineer", 3])
-    for (const verb of ["abort", "results", "delete"]) expect(end.countOf(verb)).toBe(0)
-    expect(end.of("AttemptDisowned").length).toBe(1)
-    expect(end.of("AttemptObserved")).toEqual([])
-  })
+    ["own id", { execution_id: anId("e-of-another-night") }],
+  ])(
+    "by its %s is left alone, neither read nor aborted [promise 2 strangers] [promise 2 other id]",
+    function* ([, fields]) {
+      const end = yield* night({ script: { state: () => strange(fields), whose: () => undefined } })
+      expect([end.verdict("c-1"), end.countOf("state")]).toEqual(["failed NOT_OURS engineer", 3])
+      for (const verb of ["abort", "results", "delete"]) expect(end.countOf(verb)).toBe(0)
+      expect(end.of("AttemptDisowned").length).toBe(1)
+      expect(end.of("AttemptObserved")).toEqual([])
+    },
+  )
 
   effect.each<readonly [string, (times: number) => StateAnswer | undefined]>([
     ["if only once", (times) => (times <= 2 ? undefined : times === 3 ? working : completed)],

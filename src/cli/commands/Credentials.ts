@@ -235,9 +235,11 @@ const list = command(
       unproven: switchFlag("unproven", "Only logins whose end is unknown"),
       csv: switchFlag("csv", "With --unproven: print CSV, for the service's support"),
     },
-    run: function* ({ unproven, csv }, _, isJson) {
+    run: function* ({ unproven, csv }, output, isJson) {
       if (csv && (!unproven || isJson)) return yield* refuse("csv-without-unproven")
-      const all = (yield* hasLedger) ? yield* withLedger(logins) : []
+      const isNew = !(yield* hasLedger)
+      if (isNew) yield* note(`No run has been started in ${output} yet.`)
+      const all = isNew ? [] : yield* withLedger(logins)
       return unproven ? all.filter(isUnproven) : all
     },
     text: (rows, out, { unproven, csv }) => {

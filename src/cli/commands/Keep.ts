@@ -73,7 +73,7 @@ export const backup = command("backup", {
   exit: ({ problems }) => actUnless(problems.length === 0),
 })
 
-const leftLines = ({ left }: Compacted): ReadonlyArray<string> =>
+const leftLines = ({ left }: Pick<Compacted, "left">): ReadonlyArray<string> =>
   left.map(({ table: name, month, reason }) => `${name} of ${month} keeps its files: ${reason}`)
 
 export const prune = command("prune", {
@@ -159,7 +159,8 @@ export const compact = command("compact", {
       (store) => compactStore(store, options),
       Folder.openedStore,
     )
-    return done.isRolledBack ? yield* refuse("compact-rolled-back") : done
+    const { isRolledBack, ...told } = done
+    return isRolledBack ? yield* refuse("compact-rolled-back") : told
   },
   text: (done) => [
     ...(done.tables.length + done.left.length === 0

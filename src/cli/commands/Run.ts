@@ -245,6 +245,10 @@ const followedFirst = {
   ...own("IN_PROGRESS"),
   message: "what it left at the service is collected first; `nightjar rerun` then starts it if needed",
 }
+const readFirst = {
+  ...own("IN_PROGRESS"),
+  message: "what is kept at the service is read first; it is started again if that is not all",
+}
 const perhaps = {
   ...own("IN_PROGRESS"),
   message: "an execution with its login is open: it is followed to its end first, and may close the login",
@@ -253,7 +257,7 @@ const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
 
 const splitSelection = (
   tasks: ReadonlyArray<TaskState>,
-  { plan, starting, followed, notStarted, only }: Preview,
+  { plan, starting, followed, notStarted, only, read }: Preview,
 ) => {
   const asked = new Map<string, ReadonlyArray<string>>([
     ...starting.map((task) => [accessKey(task), task.features.map(({ code }) => code)] as const),
@@ -261,7 +265,7 @@ const splitSelection = (
   ])
   const known = new Map([
     ...notStarted.map((one) => [accessKey(one), one] as const),
-    ...followed.map((one) => [accessKey(one), perhaps] as const),
+    ...followed.map((one) => [accessKey(one), read.has(accessKey(one)) ? readFirst : perhaps] as const),
   ])
   const rows = tasks.flatMap((task) => {
     const features = asked.get(subjectOf(task))

@@ -59,7 +59,7 @@ const rowsOf = Effect.fnUntraced(function* (output: string, headers: ReadonlyArr
     run_date: fact.run_date,
     parent: fact.parent ?? null,
     part: fact.part ?? null,
-    started_at: isoTime(at),
+    started_at: isoTime(fact.began_at ?? at),
     ended_at: ended === undefined ? null : isoTime(ended.at),
     exit_code: ended?.exit_code ?? null,
     leftovers: ended?.leftovers ?? true,

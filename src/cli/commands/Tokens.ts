@@ -8,7 +8,7 @@ import { Command, Flag } from "effect/cli"
 import { readWithin } from "../../base/DurableFile.ts"
 import { counted, isoTime } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
-import { argument, optionalFlag, say, warn } from "../Output.ts"
+import { argument, note, optionalFlag, say, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { loadOne } from "../Jobs.ts"
 import { holdOutput } from "../OutputFolder.ts"
@@ -84,7 +84,9 @@ const list = command(
     flags: {},
     run: function* (_, output) {
       const path = `${output}/tokens.sqlite`
-      const tokens = existsSync(path) ? yield* listTokens(path) : []
+      const isNew = !existsSync(path)
+      if (isNew) yield* note(`${output} has no token store.`)
+      const tokens = isNew ? [] : yield* listTokens(path)
       const now = yield* Clock.currentTimeMillis
       return tokens.map((token) => describeToken(token, now))
     },
