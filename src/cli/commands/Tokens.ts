@@ -11,7 +11,7 @@ import { command } from "../CommandRow.ts"
 import { argument, note, optionalFlag, say, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { loadOne } from "../Jobs.ts"
-import { holdOutput } from "../OutputFolder.ts"
+import { hasLedger, holdOutput } from "../OutputFolder.ts"
 import { Wiring } from "../Wiring.ts"
 import { parseReference } from "../../jobs/Scalars.ts"
 import { Secrets } from "../../jobs/Secrets.ts"
@@ -85,7 +85,7 @@ const list = command(
     run: function* (_, output) {
       const path = `${output}/tokens.sqlite`
       const isNew = !existsSync(path)
-      if (isNew) yield* note(`${output} has no token store.`)
+      if (isNew && !(yield* hasLedger)) yield* note(`No run has been started in ${output} yet.`)
       const tokens = isNew ? [] : yield* listTokens(path)
       const now = yield* Clock.currentTimeMillis
       return tokens.map((token) => describeToken(token, now))
