@@ -52,9 +52,9 @@ const recordsMax = 400_000
 const documentsMax = 1_000
 
 const seconds = (digits: string): number | undefined =>
-  /^\d{1,12}(\.\d{1,3})?$/.test(digits) ? Math.min(Math.round(Number(digits) * 1000), foreverMs) : undefined
+  /^\d+(\.\d{1,3})?$/.test(digits) ? Math.min(Math.round(Number(digits) * 1000), foreverMs) : undefined
 const count = (digits: string, max: number): number | undefined =>
-  /^\d{1,12}$/.test(digits) ? Math.min(Number(digits), max) : undefined
+  /^\d+$/.test(digits) ? Math.min(Number(digits), max) : undefined
 
 const changing =
   (key: "heal" | "turn") =>

@@ -249,11 +249,12 @@ const planDeliveries = (hooks: HookState, seed: number, subject: Subject): Reado
   subject.occasions
     .flatMap((occasion) =>
       rulesFor(hooks, subject.application, occasion.event).flatMap((rule): ReadonlyArray<Delivery> => {
+        // A rule that was removed and bound again has the same id: what was to be repeated is not.
+        if (occasion.at < rule.since) return []
         const { event, ordinal } = occasion
         const record = findRecord(hooks, subject.id, { event, ordinal, rule: rule.id })
         const about = { subject, occasion, rule }
         if (record === undefined) {
-          if (occasion.at < rule.since) return []
           const dueAt = firstAttemptAt(seed, rule, subject, occasion)
           return [{ ...about, attempt: 1, repeats: false, dueAt }]
         }
