@@ -208,17 +208,20 @@ describe("deliveries", () => {
     ))
 
   it("a rule that was removed and bound again repeats nothing of before", () =>
-    run(function* (caller, target) {
-      const hooks = caller.hooksUrl
-      target.answerWith(500)
-      yield* caller.call("PUT", hooks, { body: { url: "https://hooks.invalid/old" } })
-      yield* caller.start("queue-0+run-0+end-OUT_OF_SERVICE")
-      yield* pass(5)
-      yield* caller.call("DELETE", hooks, {})
-      yield* caller.call("PUT", hooks, { body: { url: "https://hooks.invalid/new" } })
-      yield* pass(600)
-      expect(new Set(target.news().map(({ url }) => url))).toEqual(new Set(["https://hooks.invalid/old"]))
-    }))
+    run(
+      function* (caller, target) {
+        const hooks = caller.hooksUrl
+        target.answerWith(500)
+        yield* caller.call("PUT", hooks, { body: { url: "https://hooks.invalid/old" } })
+        yield* caller.start("queue-0+run-0+end-OUT_OF_SERVICE")
+        yield* pass(5)
+        yield* caller.call("DELETE", hooks, {})
+        yield* caller.call("PUT", hooks, { body: { url: "https://hooks.invalid/new" } })
+        yield* pass(600)
+        expect(new Set(target.news().map(({ url }) => url))).toEqual(new Set(["https://hooks.invalid/old"]))
+      },
+      { webhooks: [] },
+    ))
 
   it("a rule that is replaced keeps its age: what is pending goes to the new target", () =>
     run(
