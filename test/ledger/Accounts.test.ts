@@ -13,6 +13,7 @@ import { openLongestMs } from "../../src/service/Execution.ts"
 import { anId } from "../harness/Id.ts"
 import { withLayer } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
+import { aFact, runStarted } from "../harness/Facts.ts"
 
 type Intent = Extract<Fact, { _tag: "StartIntended" }>
 const hour = 3_600_000
@@ -32,11 +33,10 @@ const of = (night: number) => ({
   attempt: 1,
 })
 const sent = (night: number, login = keys(), probe = false): Fact =>
-  ({
-    _tag: "StartIntended",
+  aFact("StartIntended", {
     ...of(night),
     external_execution_id: `x-${night}`,
-    customer_id: anId("c-1"),
+    customer_id: "c-1",
     engine_reference,
     fingerprint: `print-${login.password}`,
     login: { account: login.account, identity: login.identity, password: login.password },
@@ -58,14 +58,13 @@ const judged = (
     said: "502",
   }) as Fact
 const rejected = (night: number, { password, account, identity }: AccountKeys = keys()): Fact =>
-  ({
-    _tag: "CredentialRejected",
+  aFact("CredentialRejected", {
     run_id: of(night).run_id,
     task_id: of(night).task_id,
     of_attempt: 1,
     fingerprint: `print-${password}`,
     login: { account, identity, password },
-    customer_id: anId("c-1"),
+    customer_id: "c-1",
     engine_reference,
     reason: "INCORRECT_CREDENTIALS",
   }) as Fact
@@ -458,30 +457,15 @@ describe("the ledger of a version that knew no accounts", () => {
     yield* Effect.provide(
       Effect.flatMap(Ledger, (ledger) =>
         ledger.append([
-          {
-            _tag: "RunStarted",
-            run_id,
-            job: "job",
-            job_path: "j",
-            run_date: "2026-11-11",
-            tool_version: "0",
-          },
+          runStarted(run_id),
           ...planned.map((one) => ({ _tag: "TaskPlanned" as const, ...one })),
-          {
-            _tag: "CredentialRejected",
+          aFact("CredentialRejected", {
             ...refused.ids,
             ...refused.access,
             fingerprint: refused.fingerprint,
             reason: "INCORRECT_CREDENTIALS",
-          },
-          {
-            _tag: "StartIntended",
-            ...lostOne.ids,
-            attempt: 1,
-            external_execution_id: "x",
-            fingerprint: lostOne.fingerprint,
-            probe: false,
-          },
+          }),
+          aFact("StartIntended", { ...lostOne.ids, fingerprint: lostOne.fingerprint }),
           ...more,
         ]),
       ),
@@ -495,18 +479,13 @@ describe("the ledger of a version that knew no accounts", () => {
     "counts a lost start whatever became of its probe, and none that certainly made no login",
     function* () {
       const attempt = { run_id: of(1).run_id, task_id: anId("c-2"), attempt: 1 }
-      const answer = (is: Extract<Fact, { _tag: "StartAnswered" }>["answer"]): Fact => ({
-        _tag: "StartAnswered",
+      const answer = (is: Extract<Fact, { _tag: "StartAnswered" }>["answer"]): Fact =>
+        aFact("StartAnswered", { ...attempt, answer: is })
+      const probe: Fact = aFact("StartIntended", {
         ...attempt,
-        answer: is,
-      })
-      const probe: Fact = {
-        _tag: "StartIntended",
-        ...attempt,
-        external_execution_id: "x",
         fingerprint: fingerprintLogin(key, "b:website", sentTo("eva")),
         probe: true,
-      }
+      })
       const cases: ReadonlyArray<readonly [number, ...ReadonlyArray<Fact>]> = [
         [1],
         [1, answer("lost")],

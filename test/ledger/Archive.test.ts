@@ -25,6 +25,7 @@ import { changeFile, preparing } from "./CountedReads.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
+import { aFact, runStarted } from "../harness/Facts.ts"
 
 const at = (root: string, readOnly = false) =>
   Layer.fresh(Ledger.layer({ path: join(root, "ledger.sqlite"), readOnly }))
@@ -36,20 +37,12 @@ const using = <A, E>(
 
 const runs = ["job.2026-01-30", "job.2026-01-31", "job.2026-02-01"] as const
 const customers = ["c-1", "c-2"] as const
-const started = (run: string): Fact => ({
-  _tag: "RunStarted",
-  run_id: anId(run),
-  job: "job",
-  job_path: "job.yaml",
-  run_date: run.slice(4),
-  tool_version: "0.1.0",
-})
 const idOf = (run: string, customer: string) => `e-${run.slice(-2)}-${customer}`
 
 const factsOf = (run: string): ReadonlyArray<Fact> => {
   const run_id = anId(run)
   return [
-    started(run),
+    runStarted(run),
     ...customers.flatMap((customer): ReadonlyArray<Fact> => {
       const task = { run_id, task_id: anId(`${run}/${customer}/bank`) }
       const access = { customer_id: anId(customer), engine_reference: anId("bank") }
@@ -58,34 +51,28 @@ const factsOf = (run: string): ReadonlyArray<Fact> => {
         { _tag: "TaskPlanned", ...task, ...access, features: ["accounts_read"] },
         { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: `x-${run}`, probe: false },
         { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", execution_id },
-        {
-          _tag: "AttachmentRead",
+        aFact("AttachmentRead", {
           ...task,
-          session_id: anId(`s-${customer}`),
+          session_id: `s-${customer}`,
           attachment_id: "a",
-          status: "downloaded",
           sha256: `${customer}-document`,
-        },
-        {
-          _tag: "CredentialRejected",
+        }),
+        aFact("CredentialRejected", {
           ...task,
           ...access,
           fingerprint: `f-${run}-${customer.length}${customer === "c-1"}`,
           account: `a-${run}`,
-          reason: "BLOCKED_USER",
-        },
+        }),
         // Whether a third login is sent to the account depends on it.
         { _tag: "LoginAccepted", ...task, account: `a-${run}` },
         { _tag: "TaskSettled", ...task, outcome: "failed", reason: "FAILED", who_acts: "engineer" },
         { _tag: "DeleteAnswered", ...task, execution_id, http_status: 204, outcome: "deleted" },
       ]
     }),
-    {
-      _tag: "RunPublished",
+    aFact("RunPublished", {
       run_id,
-      version: 1,
       receipts: customers.map((one) => ({ execution_id: anId(idOf(run, one)), landed_sha256: "ab" })),
-    },
+    }),
     { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false },
     { _tag: "OutcomePublished", run_id },
   ]
@@ -219,15 +206,11 @@ describe("an archived run", () => {
   effect("goes on in a process that knew the half of it when another one archived it", function* () {
     const root = yield* folder
     const [begun, task, ...facts] = factsOf(runs[0])
-    const read: Fact = {
-      _tag: "ResultsRead",
-      run_id: anId(runs[0]),
-      task_id: anId(`${runs[0]}/c-1/bank`),
-      session_id: anId("s-1"),
+    const read: Fact = aFact("ResultsRead", {
+      run_id: runs[0],
+      task_id: `${runs[0]}/c-1/bank`,
       http_status: 404,
-      kind: "results",
-      is_closed: true,
-    }
+    })
     yield* using(root, (ledger) => ledger.append([begun!, task!, read]))
     yield* using(root, (reader) =>
       Effect.gen(function* () {

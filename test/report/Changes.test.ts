@@ -14,6 +14,7 @@ import type { Standing, Standings } from "../../src/report/Changes.ts"
 import type { Reason } from "../../src/service/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { anId } from "../harness/Id.ts"
+import { runStarted } from "../harness/Facts.ts"
 import { said } from "../service/Said.ts"
 
 const standing = fc.record({
@@ -79,15 +80,7 @@ const header = (run_id: string, end: number | undefined, parent?: string, job = 
   seq: 1,
   at: 0,
   newest_at: 0,
-  fact: {
-    _tag: "RunStarted",
-    run_id: anId(run_id),
-    job,
-    job_path: "job.yaml",
-    run_date: "2026-11-21",
-    tool_version: "0.1.0",
-    ...(parent === undefined ? {} : { parent }),
-  },
+  fact: runStarted(run_id, { job, parent }),
   ended: end === undefined ? undefined : { at: 0, exit_code: end, leftovers: false, kept: 0 },
 })
 const idsBefore = (run_id: string, headers: ReadonlyArray<RunHeader>) =>

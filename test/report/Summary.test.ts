@@ -15,6 +15,7 @@ import { renderRecorded } from "../../src/report/Timeline.ts"
 import { linesOf, readPage, template } from "./ReadPage.ts"
 import { deleted, executed, idOf, planned, recorded, run_id, runOf, settled, started } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const escape = String.fromCharCode(27)
 
@@ -127,16 +128,14 @@ describe("summary", () => {
   })
 
   it("tells of documents that are not here, and for what executions are kept", () => {
-    const keptFor = (customer: string, reason: "DOCUMENTS_SHORT" | "RECORDS_SHORT"): Fact => ({
-      _tag: "AttemptKept",
-      run_id,
-      task_id: idOf(customer),
-      attempt: 1,
-      execution_id: anId(`e-${customer}`),
-      reason,
-      families: [],
-      message: "",
-    })
+    const keptFor = (customer: string, reason: "DOCUMENTS_SHORT" | "RECORDS_SHORT"): Fact =>
+      aFact("AttemptKept", {
+        run_id,
+        task_id: idOf(customer),
+        execution_id: `e-${customer}`,
+        reason,
+        message: "",
+      })
     const read = (attachment_id: string, status: "not_delivered" | "failed"): Fact => {
       const ids = { run_id, task_id: idOf("a"), session_id: anId("s-a"), attachment_id }
       return { _tag: "AttachmentRead", ...ids, status }
@@ -212,13 +211,11 @@ describe("answers that are not in the tables", () => {
   it("are a warning that names the first, and an engineer has to act", () => {
     const where = "segment-000001.njl:7"
     const left = { task_id: idOf("a"), where, reason: "the body cannot be used: it is too deep" }
-    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
-      _tag: "RunPublished",
-      run_id,
-      version: 1,
-      receipts: [],
-      left_out: [left, { ...left, where: "x" }],
-    })
+    const run = runOf(
+      planned("a"),
+      settled("a", "succeeded", "COMPLETED", "nobody"),
+      aFact("RunPublished", { run_id, left_out: [left, { ...left, where: "x" }] }),
+    )
     expect(summarise(run).warnings).toEqual([
       `2 answers not in the tables: landing/${run_id}/${where}: the body cannot be used: it is too deep [answers-left-out]`,
     ])
@@ -239,13 +236,11 @@ describe("answers in another encoding than UTF-8", () => {
 
 describe("a list that its record schema no longer has", () => {
   it("is named, with when its table comes back [lists told]", () => {
-    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
-      _tag: "RunPublished",
-      run_id,
-      version: 2,
-      receipts: [],
-      lists: ["holders (of accounts)"],
-    })
+    const run = runOf(
+      planned("a"),
+      settled("a", "succeeded", "COMPLETED", "nobody"),
+      aFact("RunPublished", { run_id, version: 2, lists: ["holders (of accounts)"] }),
+    )
     expect(summarise(run).warnings).toEqual([
       "the record schema no longer has the list holders (of accounts), so it has no table [lists-gone]",
     ])
@@ -265,14 +260,15 @@ describe("values and records that do not fit", () => {
       { table: "customer_profiles", count: 1 },
       { table: "higher_education", count: 4 },
     ]
-    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
-      _tag: "RunPublished",
-      run_id,
-      version: 1,
-      receipts: [],
-      misfits: [...misfits, { table: "emails", column: "email", count: 1 }],
-      rejected,
-    })
+    const run = runOf(
+      planned("a"),
+      settled("a", "succeeded", "COMPLETED", "nobody"),
+      aFact("RunPublished", {
+        run_id,
+        misfits: [...misfits, { table: "emails", column: "email", count: 1 }],
+        rejected,
+      }),
+    )
     const summary = summarise(run)
     expect([summary.misfits.length, summary.rejected]).toEqual([5, rejected])
     const columns = ["alias (13)", "language (12)", "birth_date (11)"].map(
@@ -291,13 +287,11 @@ describe("values and records that do not fit", () => {
 describe("records of families without a schema", () => {
   const published = (other: OtherRecords) =>
     summarise(
-      runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
-        _tag: "RunPublished",
-        run_id,
-        version: 1,
-        receipts: [],
-        other,
-      }),
+      runOf(
+        planned("a"),
+        settled("a", "succeeded", "COMPLETED", "nobody"),
+        aFact("RunPublished", { run_id, other }),
+      ),
     )
   const family = (product: string, records: number) => ({ product, sub_family: "x:y", records })
 
@@ -368,13 +362,11 @@ ${peopleFirst}`,
 
   it("says in one line what changed since the run before, and why an old trouble is no alarm", () => {
     const changes = { since: "demo.2026-11-20", new: 0, still: 2, mended: 1 }
-    const run = runOf(planned("a"), settled("a", "failed", "BLOCKED_USER", "customer"), {
-      _tag: "RunEnded",
-      run_id,
-      exit_code: 0,
-      leftovers: false,
-      changes,
-    })
+    const run = runOf(
+      planned("a"),
+      settled("a", "failed", "BLOCKED_USER", "customer"),
+      aFact("RunEnded", { run_id, changes }),
+    )
     const lines = renderSummary(summarise(run), { width: Infinity, colour: false }).split("\n")
     expect([lines[2], lines.at(-3)]).toEqual([
       "Problems compared with demo.2026-11-20: 2 unchanged, 1 resolved",

@@ -6,6 +6,7 @@ import { foldRun } from "../../src/ledger/FoldRun.ts"
 import { summarise } from "../../src/report/Summary.ts"
 import { renderRecorded, tasksNamedIn } from "../../src/report/Timeline.ts"
 import { executed, idOf, planned, recorded, run_id, settled, started } from "./Samples.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const facts = recorded([
   started,
@@ -92,14 +93,7 @@ const expires_at = Date.UTC(2026, 11, 1)
 const ofTokens: ReadonlyArray<Fact> = [
   started,
   planned("c-1", "bank"),
-  {
-    _tag: "StartIntended",
-    ...attempt,
-    external_execution_id: "x",
-    token_id: "t-1",
-    outside: ["x"],
-    probe: false,
-  },
+  aFact("StartIntended", { ...attempt, token_id: "t-1", outside: ["x"] }),
   { _tag: "TicketIssued", ...attempt, execution_id: anId("e-1") },
   { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "REFUSED" },
   { _tag: "TicketDropped", ...attempt, execution_id: anId("e-1"), reason: "NO_AUTH_OK" },

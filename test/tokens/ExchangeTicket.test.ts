@@ -35,6 +35,7 @@ import type { Call, Script } from "../task/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { keepPlain, withStore } from "./OpenStore.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const ticket = "ticket-canary-1"
 const token_key = "token-key-canary-1"
@@ -431,14 +432,7 @@ describe("a token", () => {
         place,
         {
           facts: [
-            {
-              _tag: "StartIntended",
-              ...about,
-              external_execution_id: "x",
-              fingerprint: "login-1",
-              token_id: "t-1",
-              probe: false,
-            },
+            aFact("StartIntended", { ...about, fingerprint: "login-1", token_id: "t-1" }),
             { _tag: "StartAnswered", ...about, answer: "accepted", execution_id: anId(execution) },
             { _tag: "AttemptClosed", ...about, execution_id: anId(execution), ...refusal },
           ],

@@ -15,6 +15,7 @@ import type { Call, Script } from "../../task/ScriptedService.ts"
 import { commandAt, commandHere } from "../../harness/CommandsHere.ts"
 import { anId } from "../../harness/Id.ts"
 import { sharedFolder } from "../../harness/Folder.ts"
+import { aFact, runStarted } from "../../harness/Facts.ts"
 
 const base = sharedFolder()
 
@@ -29,33 +30,19 @@ const keysOf = (n: number) => ({
 })
 const fingerprintOf = (n: number) => `fingerprint-${n}-of-login`
 
-const started: Fact = {
-  _tag: "RunStarted",
-  run_id,
-  job: "nightly",
-  job_path: "nightly.yaml",
-  run_date: "2026-11-20",
-  tool_version: "0.1.0",
-}
-const planned = (n: number): Fact => ({
-  _tag: "TaskPlanned",
-  ...taskOf(n),
-  customer_id: anId(`c-${n}`),
-  engine_reference,
-  features: [],
-})
+const started: Fact = runStarted(run_id)
+const planned = (n: number): Fact =>
+  aFact("TaskPlanned", { ...taskOf(n), customer_id: `c-${n}`, engine_reference })
 const lost = (n: number, attempt: number, answer = "502"): ReadonlyArray<Fact> => [
-  {
-    _tag: "StartIntended",
+  aFact("StartIntended", {
     ...taskOf(n),
     attempt,
     external_execution_id: `x-${n}-${attempt}`,
-    customer_id: anId(`c-${n}`),
+    customer_id: `c-${n}`,
     engine_reference,
     fingerprint: fingerprintOf(n),
     login: keysOf(n),
-    probe: false,
-  },
+  }),
   {
     _tag: "LoginJudged",
     ...taskOf(n),
@@ -67,16 +54,15 @@ const lost = (n: number, attempt: number, answer = "502"): ReadonlyArray<Fact> =
     said: answer,
   },
 ]
-const rejected = (n: number): Fact => ({
-  _tag: "CredentialRejected",
-  ...taskOf(n),
-  of_attempt: 1,
-  fingerprint: fingerprintOf(n),
-  login: keysOf(n),
-  customer_id: anId(`c-${n}`),
-  engine_reference,
-  reason: "BLOCKED_USER",
-})
+const rejected = (n: number): Fact =>
+  aFact("CredentialRejected", {
+    ...taskOf(n),
+    of_attempt: 1,
+    fingerprint: fingerprintOf(n),
+    login: keysOf(n),
+    customer_id: `c-${n}`,
+    engine_reference,
+  })
 
 /** Account 1 is held, 2 has one unproven login, 3 was rejected, 4 is held by other answers. */
 const facts: ReadonlyArray<Fact> = [
@@ -173,13 +159,7 @@ describe("credentials list", () => {
 
   it("tells an open execution from a start without an answer [promise 4 told open]", async () => {
     const [intended] = lost(1, 1)
-    const accepted: Fact = {
-      _tag: "StartAnswered",
-      ...taskOf(1),
-      attempt: 1,
-      answer: "accepted",
-      execution_id: anId("e-1"),
-    }
+    const accepted: Fact = aFact("StartAnswered", { ...taskOf(1), execution_id: "e-1" })
     const shownBy = async (...known: ReadonlyArray<Fact>) => {
       const output = await folderOf([started, planned(1), intended!, ...known])
       const [row] = JSON.parse((await credentials(output, "list", "--json")).stdout)
@@ -447,14 +427,7 @@ describe("credentials settle", () => {
   })
 
   it("refuses never_created for an execution that the ledger knows, and a file without the columns", async () => {
-    const accepted: Fact = {
-      _tag: "StartAnswered",
-      ...taskOf(2),
-      attempt: 1,
-      answer: "accepted",
-      http_status: 202,
-      execution_id: anId("e-2"),
-    }
+    const accepted: Fact = aFact("StartAnswered", { ...taskOf(2), http_status: 202, execution_id: "e-2" })
     const output = await folderOf([...facts, accepted])
     const known = await credentials(output, "settle", fileOf(`${header}x-2-1,never_created\n`))
     expect(known.stderr.split("\n")[0]).toBe("line 2: the service created execution e-2 for it")
@@ -601,24 +574,15 @@ describe("forget, of a customer with logins whose end nobody has read", () => {
     ...[1, 2].map(planned),
     // Refused in a shape that says nothing; lost; adopted after a loss, and open; kept there; deleted.
     ...lost(1, 1, "400"),
-    {
-      _tag: "StartAnswered",
+    aFact("StartAnswered", {
       ...taskOf(1),
-      attempt: 1,
       answer: "refused",
       http_status: 400,
       status_reason: "UNEXPECTED_ANSWER",
-    },
+    }),
     ...lost(1, 2),
     ...lost(1, 3),
-    {
-      _tag: "StartAnswered",
-      ...taskOf(1),
-      attempt: 3,
-      answer: "accepted",
-      http_status: 202,
-      execution_id: anId("e-3"),
-    },
+    aFact("StartAnswered", { ...taskOf(1), attempt: 3, http_status: 202, execution_id: "e-3" }),
     { _tag: "OrphanSuspected", ...taskOf(1), attempt: 3, external_execution_id: "x-1-3" },
     ...lost(2, 1),
     { _tag: "CredentialReleased", account: "nobody", because: "c-1 has called" },
