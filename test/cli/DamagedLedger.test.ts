@@ -188,40 +188,20 @@ describe("a ledger that is older than its folder", () => {
 })
 
 describe("a ledger of a newer version", () => {
-  const newest = "the newest run in it was written by version 9.1.0"
-  const seqOf = (tag: string): unknown => {
-    const database = new DatabaseSync(join(template, "ledger.sqlite"), { readOnly: true })
-    const row = database.prepare("SELECT seq FROM facts WHERE tag = ?").get(tag)
-    database.close()
-    return row?.["seq"]
-  }
-
-  it.each([
-    ["by its format", "PRAGMA user_version = 4", () => "the ledger has format 4"],
-    [
-      "by a fact of a kind that this one does not know",
-      `UPDATE facts SET body = '{"_tag":"NightPaused"}' WHERE tag = 'OutcomePublished'`,
-      () => `this version cannot read fact ${seqOf("OutcomePublished")}`,
-    ],
-    [
-      "by a fact with a value that this one does not know",
-      "UPDATE facts SET body = json_set(body, '$.exit_code', 'x') WHERE tag = 'RunEnded'",
-      () => `this version cannot read fact ${seqOf("RunEnded")}`,
-    ],
-  ])("is refused %s, and both versions are named", async (_, sql, detail) => {
+  it("is refused, and both versions are named", async () => {
     const folder = changed(
       "UPDATE facts SET chain = NULL",
       `UPDATE facts SET body = json_set(body, '$.tool_version', '9.1.0') WHERE tag = 'RunStarted'`,
-      sql,
+      "PRAGMA user_version = 4",
     )
     for (const command of [["runs"], ["status"], ["run", job]])
       expect(await nightjar(folder, ...command)).toEqual({
         code: 2,
         stdout: "",
         stderr:
-          `nightjar: the ledger was written by a newer nightjar than this one, ${toolVersion}: ${detail()}; ` +
-          `${newest} [ledger-newer]\nNothing was started, and the ledger was not changed. Use that version, ` +
-          "or a newer one, with this output folder.",
+          `nightjar: the ledger was written by a newer nightjar than this one, ${toolVersion}: the ledger has format 4; ` +
+          "the newest run in it was written by version 9.1.0 [ledger-newer]\nNothing was started, and the ledger " +
+          "was not changed. Use that version, or a newer one, with this output folder.",
       })
   })
 })

@@ -1,5 +1,4 @@
 /** Which folders nightjar takes for its own, that it changes nothing in any other, and that what it writes is whole. */
-import { execFileSync, spawnSync } from "node:child_process"
 import {
   chmodSync,
   existsSync,
@@ -167,22 +166,6 @@ describe("the summary of a run", () => {
       ],
     )
   })
-
-  it("is the previous one on a full disk, and no line of the log is cut short", (context) => {
-    if (spawnSync("unshare", ["-rm", "true"]).status !== 0) return context.skip()
-    const disk = fresh()
-    const script = join(import.meta.dirname, "smallDisk.ts")
-    const command = 'mount -t tmpfs -o size=80k tmpfs "$1" && exec "$2" "$3" "$1"'
-    const answer = execFileSync("unshare", ["-rm", "sh", "-c", command, "sh", disk, process.execPath, script])
-    assert.deepStrictEqual(JSON.parse(answer.toString()), {
-      first: "written",
-      second:
-        "the output folder cannot be written: /summary.json: cannot write: no space left on device (ENOSPC); the file is as it was before",
-      stands: "the first one",
-      left: ["summary.json"],
-      log: { kinds: ["whole", "end"], isShort: true, goesOn: true },
-    })
-  }, 60_000)
 })
 
 describe("the folder of reports and logs", () => {

@@ -288,34 +288,30 @@ describe("the ledger", () => {
         expect(readdirSync(root).filter((file) => file.startsWith(name))).toEqual([name])
         return [refused.message, refused.written_by, refused.damaged]
       })
-      const older = { ...runStarted("nightly.2026-11-20"), tool_version: "0.0.9" } as Fact
+      const says = (what: string, version: string) => [
+        `${what}; the newest run in it was written by version ${version}`,
+        version,
+        undefined,
+      ]
+      const older = runStarted("nightly.2026-11-20", { tool_version: "0.0.9" })
       const format = "PRAGMA user_version = 4"
-      expect(yield* written("format", [older, runStarted(run_id)], format)).toEqual([
-        "the ledger has format 4; the newest run in it was written by version 0.1.0",
-        "0.1.0",
-        undefined,
-      ])
-      expect(yield* written("empty", [], format)).toEqual([
-        "the ledger has format 4; the newest run in it was written by version unknown",
-        "unknown",
-        undefined,
-      ])
-      expect(yield* written("no tables", [], `${format}; DROP TABLE facts`)).toEqual([
-        "the ledger has format 4; the newest run in it was written by version unknown",
-        "unknown",
-        undefined,
-      ])
-      const unknown = { seq: 2, at: 0, tag: "FromTomorrow", run_id, task_id: null }
-      const body = JSON.stringify({ _tag: "FromTomorrow", run_id })
-      const add = (chain: string) =>
-        `INSERT INTO facts VALUES (2, 0, 'FromTomorrow', '${run_id}', NULL, '${body}', '${chain}')`
+      const newer = "the ledger has format 4"
+      expect(yield* written("format", [older, runStarted(run_id)], format)).toEqual(says(newer, "0.1.0"))
+      expect(yield* written("empty", [], format)).toEqual(says(newer, "unknown"))
+      expect(yield* written("no tables", [], `${format}; DROP TABLE facts`)).toEqual(says(newer, "unknown"))
       const first = { seq: 1, at: 0, tag: "RunStarted", run_id, task_id: null }
       const chain = linkOf("", { ...first, body: JSON.stringify(runStarted(run_id)) })
-      expect(yield* written("fact", [runStarted(run_id)], add(linkOf(chain, { ...unknown, body })))).toEqual([
-        "this version cannot read fact 2; the newest run in it was written by version 0.1.0",
-        "0.1.0",
-        undefined,
-      ])
+      // A kind of fact, or a value in one.
+      for (const unknown of [
+        { _tag: "FromTomorrow", run_id },
+        { ...aFact("RunEnded", { run_id }), exit_code: "x" },
+      ]) {
+        const body = JSON.stringify(unknown)
+        const link = linkOf(chain, { seq: 2, at: 0, tag: unknown._tag, run_id, task_id: null, body })
+        const add = `INSERT INTO facts VALUES (2, 0, '${unknown._tag}', '${run_id}', NULL, '${body}', '${link}')`
+        const refused = yield* written(unknown._tag, [runStarted(run_id)], add)
+        expect(refused).toEqual(says("this version cannot read fact 2", "0.1.0"))
+      }
     },
   )
 
