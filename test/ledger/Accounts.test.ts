@@ -73,6 +73,8 @@ const inMemory = Ledger.layer({ path: ":memory:" })
 const { effect } = withLayer(inMemory)
 
 const lost = (night: number, login = keys()) => [sent(night, login), judged(night, "unproven", login)]
+const thrice = [1, 2, 3].flatMap((night) => lost(night))
+const oneMore: Fact = { _tag: "CredentialReleased", account: "A", logins: 1 }
 
 describe("an account", () => {
   effect("whose third login is followed waits for its end, and is held once it ended badly", function* () {
@@ -149,103 +151,75 @@ describe("an account", () => {
     ],
     [
       "that is held gets one login with a password that a person changed",
-      [...lost(1), ...lost(2), ...lost(3)],
+      thrice,
       keys("new"),
       [3, undefined],
     ],
     [
       "and no second one [promise 4 unproven]",
-      [...lost(1), ...lost(2), ...lost(3), ...lost(4, keys("new"))],
+      [...thrice, ...lost(4, keys("new"))],
       keys("newer"),
       [4, "unproven"],
     ],
     [
       "that is held gets none with a password that a command changed",
-      [...lost(1), ...lost(2), ...lost(3)],
+      thrice,
       keys("new", { isByHand: false }),
       [3, "unproven"],
     ],
     [
       "is the same through a channel that locks more fields",
-      [...lost(1), ...lost(2), ...lost(3)],
+      thrice,
       keys("p", { account: "B", identity: ["ana", "phone"] }),
       [3, "unproven"],
     ],
     [
       "is another one for other values",
-      [...lost(1), ...lost(2), ...lost(3)],
+      thrice,
       keys("p", { account: "B", identity: ["eva"], former: [] }),
       [0, undefined],
     ],
     [
       "is free after a release",
-      [...lost(1), ...lost(2), ...lost(3), { _tag: "CredentialReleased", account: "A" }],
+      [...thrice, { _tag: "CredentialReleased", account: "A" }],
       keys(),
       [0, undefined],
     ],
     [
       "gets one login for a release of many, and keeps its strikes",
-      [...lost(1), ...lost(2), ...lost(3), { _tag: "CredentialReleased", account: "A", logins: 1 }],
+      [...thrice, oneMore],
       keys("p", { isByHand: false }),
       [3, undefined],
     ],
     ...(["not_sent", "neutral"] as const).flatMap((verdict) => [
       [
         `may have its password corrected again if that was ${verdict} [promise 4 unused correction]`,
-        [...lost(1), ...lost(2), ...lost(3), sent(4, keys("new")), judged(4, verdict, keys("new"))],
+        [...thrice, sent(4, keys("new")), judged(4, verdict, keys("new"))],
         keys("newer"),
         [3, undefined],
       ] as const,
       [
         `still has the login that a person allowed if that was ${verdict} [promise 4 unused release]`,
-        [
-          ...lost(1),
-          ...lost(2),
-          ...lost(3),
-          { _tag: "CredentialReleased", account: "A", logins: 1 } as const,
-          sent(4),
-          judged(4, verdict),
-        ],
+        [...thrice, oneMore, sent(4), judged(4, verdict)],
         keys("p", { isByHand: false }),
         [3, undefined],
       ] as const,
     ]),
     [
       "has used up a correction whose start was lost, although its probe created nothing",
-      [
-        ...lost(1),
-        ...lost(2),
-        ...lost(3),
-        ...lost(4, keys("new")),
-        sent(4, keys("new"), true),
-        judged(4, "not_sent", keys("new")),
-      ],
+      [...thrice, ...lost(4, keys("new")), sent(4, keys("new"), true), judged(4, "not_sent", keys("new"))],
       keys("newer"),
       [4, "unproven"],
     ],
     [
       "has used up a release whose start was lost, although its probe created nothing",
-      [
-        ...lost(1),
-        ...lost(2),
-        ...lost(3),
-        { _tag: "CredentialReleased", account: "A", logins: 1 },
-        ...lost(4),
-        sent(4, keys(), true),
-        judged(4, "not_sent"),
-      ],
+      [...thrice, oneMore, ...lost(4), sent(4, keys(), true), judged(4, "not_sent")],
       keys("p", { isByHand: false }),
       [4, "unproven"],
     ],
     [
       "is held again once that is sent",
-      [
-        ...lost(1),
-        ...lost(2),
-        ...lost(3),
-        { _tag: "CredentialReleased", account: "A", logins: 1 },
-        ...lost(4),
-      ],
+      [...thrice, oneMore, ...lost(4)],
       keys("p", { isByHand: false }),
       [4, "unproven"],
     ],

@@ -89,6 +89,8 @@ const written = (root: string) =>
     }),
   )
 
+const folderOfThree = Effect.tap(folder, written)
+
 /** A database that knows of no archive when it is asked for the first time. */
 const late = (database: DatabaseSync, asked: Array<string>): DatabaseSync =>
   preparing(
@@ -151,8 +153,7 @@ describe("an archived run", () => {
   effect(
     "is read as before, by whoever asks for whatever, and its bytes are no longer in the ledger",
     function* () {
-      const root = yield* folder
-      yield* written(root)
+      const root = yield* folderOfThree
       const before = yield* using(root, everything)
       expect(before.problems).toEqual([])
       const done = yield* archive(root, runs[0], runs[1])
@@ -187,8 +188,7 @@ describe("an archived run", () => {
   )
 
   effect("is read again if it was archived after the reader had asked where its facts are", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     const before = yield* using(root, (ledger) => ledger.state(anId(runs[0])), true)
     yield* archive(root, runs[0])
     const asked: Array<string> = []
@@ -226,8 +226,7 @@ describe("an archived run", () => {
   effect(
     "goes on: what is added later comes after what is archived, also in a state that is kept",
     function* () {
-      const root = yield* folder
-      yield* written(root)
+      const root = yield* folderOfThree
       const [run_id] = [anId(runs[0])]
       const states = (ledger: Ledger["Service"]) =>
         Effect.gen(function* () {
@@ -250,8 +249,7 @@ describe("an archived run", () => {
   )
 
   effect("is in one place at least, and never in two, wherever moving it is cut off", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     yield* archive(root, runs[0])
     const before = yield* using(root, everything)
     for (let cut = 1; ; cut += 1) {
@@ -271,8 +269,7 @@ describe("an archived run", () => {
   })
 
   effect("is in one place if the process dies before the ledger says so", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     const before = yield* using(root, everything)
     const database = openLedger({ path: join(root, "ledger.sqlite") })
     database.exec("CREATE TRIGGER died BEFORE DELETE ON facts BEGIN SELECT RAISE(ABORT, 'died'); END")
@@ -287,8 +284,7 @@ describe("an archived run", () => {
   })
 
   effect("that has changed, is gone or is there twice is told, and read no further", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     yield* archive(root, runs[0], runs[1])
     const [ledger, path] = [join(root, "ledger.sqlite"), join(root, "ledger-archive", january)]
     const whole = readFileSync(path)
@@ -345,8 +341,7 @@ describe("a customer who is removed", () => {
     ].filter((name) => /c-1(?!\d)/.test(textOf(join(root, name))))
 
   effect("leaves the archive, which is whole and says the same of the others", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     yield* archive(root, runs[0], runs[1])
     const others = (ledger: Ledger["Service"]) =>
       Effect.gen(function* () {
@@ -374,8 +369,7 @@ describe("a customer who is removed", () => {
   effect(
     "is gone once a removal that was cut off is repeated, and the archive is never damaged",
     function* () {
-      const root = yield* folder
-      yield* written(root)
+      const root = yield* folderOfThree
       yield* archive(root, runs[0], runs[1])
       for (let cut = 1; ; cut += 1) {
         const copy = join(yield* folder, "copy")
@@ -393,8 +387,7 @@ describe("a customer who is removed", () => {
   )
 
   effect("leaves what a crash left behind the archive, too", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     yield* archive(root, runs[2])
     const february = join(root, "ledger-archive/2026-02.ndjson.zst")
     // The process died while it archived these.
