@@ -8,8 +8,8 @@ import { lastAnswerWithin } from "../../src/task/Ending.ts"
 import { hour, idOf, makePlace, night, rules, run_id, second, succeeded, minute } from "./ScriptedNight.ts"
 import { outOfService } from "./ScriptedNight.ts"
 import type { Night, NightEnd, Place } from "./ScriptedNight.ts"
-import { accepted, bodyOf, counted, nothing, results, state, unexpected, lost } from "./ScriptedService.ts"
-import { throttled } from "./ScriptedService.ts"
+import { accepted, counted, nothing, results, state, unexpected, lost } from "./ScriptedService.ts"
+import { acceptedAs, throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -92,12 +92,7 @@ describe("a closed execution", () => {
   })
 
   effect("is kept where it names no session to ask, unless nothing was counted", function* () {
-    const accepting: Script["start"] = () => ({
-      _tag: "Accepted",
-      http_status: 202,
-      body: bodyOf({}),
-      view: { execution_id: anId("e-1") },
-    })
+    const accepting: Script["start"] = () => acceptedAs({ execution_id: anId("e-1") })
     const sources = rules.sources.filter(({ name }) => name === "flow_results")
     const closing = (products_count: NonNullable<StateView["products_count"]>) =>
       over({

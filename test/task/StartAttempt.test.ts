@@ -7,7 +7,7 @@ import { hour, idOf, makePlace, minute, night, run_id, second, succeeded, keysOf
 import { busy } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, notSent, refused, state, throttled } from "./ScriptedService.ts"
-import { working } from "./ScriptedService.ts"
+import { acceptedAs, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { landed } from "./Lives.ts"
@@ -240,8 +240,7 @@ describe("the record of a start", () => {
   })
 
   effect("may have only its execution: what the answer does not name is not recorded", function* () {
-    const answer: StartAnswer = { ...accepted("1"), view: { execution_id: anId("e-1") } } as StartAnswer
-    const end = yield* night({ script: { start: () => answer } })
+    const end = yield* night({ script: { start: () => acceptedAs({ execution_id: anId("e-1") }) } })
     const fact = factOf(end.facts, "StartAnswered")
     expect([end.starts, fact && "session_id" in fact]).toEqual([1, false])
   })

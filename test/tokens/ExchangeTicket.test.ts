@@ -17,20 +17,8 @@ import { TokenStore, type OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { idOf, makePlace, night, ready, run_id, second } from "../task/ScriptedNight.ts"
 import type { Night, NightEnd, Place } from "../task/ScriptedNight.ts"
-import {
-  accepted,
-  bodyOf,
-  completed,
-  conflict,
-  lost,
-  notSent,
-  refused,
-  scripted,
-  state,
-  throttled,
-  unexpected,
-  working,
-} from "../task/ScriptedService.ts"
+import { accepted, completed, conflict, lost, notSent, refused, scripted } from "../task/ScriptedService.ts"
+import { state, throttled, unexpected, working, acceptedAs } from "../task/ScriptedService.ts"
 import type { Call, Script } from "../task/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -82,12 +70,8 @@ const withToken = (): Prepared => {
   return { ...given, token: byToken, call: { ...given.call, login } }
 }
 
-const issuing = (id: string) => {
-  const answer = accepted(id)
-  return answer._tag === "Accepted"
-    ? { ...answer, body: bodyOf({ ticket }), view: { ...answer.view, ticket: Redacted.make(ticket) } }
-    : answer
-}
+const issuing = (id: string) =>
+  acceptedAs({ ...accepted(id).view, ticket: Redacted.make(ticket) }, { ticket })
 const exchanged: ExchangeAnswer = {
   _tag: "Exchanged",
   token: { token_id: "t-1", token_key: Redacted.make(token_key) },
