@@ -178,21 +178,19 @@ describe("a ledger that is older than its folder", () => {
   })
 })
 
-describe("a ledger of a newer version", () => {
-  it("is refused, and both versions are named", async () => {
-    const folder = changed(
-      "UPDATE facts SET chain = NULL",
-      `UPDATE facts SET body = json_set(body, '$.tool_version', '9.1.0') WHERE tag = 'RunStarted'`,
-      "PRAGMA user_version = 4",
-    )
-    await allRefused(
-      folder,
-      [["runs"], ["status"], ["run", job]],
-      `nightjar: the ledger was written by a newer nightjar than this one, ${toolVersion}: the ledger has format 4; ` +
-        "the newest run in it was written by version 9.1.0 [ledger-newer]\nNothing was started, and the ledger " +
-        "was not changed. Use that version, or a newer one, with this output folder.",
-    )
-  })
+it("a ledger of a newer version is refused, and both versions are named", async () => {
+  const folder = changed(
+    "UPDATE facts SET chain = NULL",
+    `UPDATE facts SET body = json_set(body, '$.tool_version', '9.1.0') WHERE tag = 'RunStarted'`,
+    "PRAGMA user_version = 4",
+  )
+  await allRefused(
+    folder,
+    [["runs"], ["status"], ["run", job]],
+    `nightjar: the ledger was written by a newer nightjar than this one, ${toolVersion}: the ledger has format 4; ` +
+      "the newest run in it was written by version 9.1.0 [ledger-newer]\nNothing was started, and the ledger " +
+      "was not changed. Use that version, or a newer one, with this output folder.",
+  )
 })
 
 describe("`doctor` over a folder", () => {

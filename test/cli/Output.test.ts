@@ -109,24 +109,22 @@ describe("the output of commands", () => {
   })
 })
 
-describe("a line of the run's log", () => {
-  effect("holds no secret, whatever the fact says", function* () {
-    const logged = NightLog.layer(folder, "none").pipe(
-      Layer.provide(Ledger.layerOver(openLedger({ path: ":memory:" }))),
-    )
-    const fact = aFact("TaskSettled", {
-      run_id: "job.2026-11-20",
-      task_id: "t",
-      reason: said(secret),
-      message: `${secret} 1 of 2`,
-    })
-    yield* Effect.flatMap(Ledger, ({ append }) => append([fact])).pipe(
-      Effect.provide(logged),
-      Effect.provideService(KnownSecrets, known),
-    )
-    const { reason, message } = JSON.parse(
-      readFileSync(join(folder, "runs", fact.run_id, "log.ndjson"), "utf8"),
-    )
-    assert.deepStrictEqual({ reason, message }, { reason: "[blanked]", message: "[blanked] 1 of 2" })
+effect("a line of the run's log holds no secret, whatever the fact says", function* () {
+  const logged = NightLog.layer(folder, "none").pipe(
+    Layer.provide(Ledger.layerOver(openLedger({ path: ":memory:" }))),
+  )
+  const fact = aFact("TaskSettled", {
+    run_id: "job.2026-11-20",
+    task_id: "t",
+    reason: said(secret),
+    message: `${secret} 1 of 2`,
   })
+  yield* Effect.flatMap(Ledger, ({ append }) => append([fact])).pipe(
+    Effect.provide(logged),
+    Effect.provideService(KnownSecrets, known),
+  )
+  const { reason, message } = JSON.parse(
+    readFileSync(join(folder, "runs", fact.run_id, "log.ndjson"), "utf8"),
+  )
+  assert.deepStrictEqual({ reason, message }, { reason: "[blanked]", message: "[blanked] 1 of 2" })
 })

@@ -399,24 +399,21 @@ describe("a customer who is removed", () => {
   })
 })
 
-describe("the file of the ledger", () => {
-  it("gives back what is free but for a part, by steps, whichever version made it", () => {
-    const older = new DatabaseSync(":memory:")
-    older.exec("CREATE TABLE earlier (a)")
-    makeTables(older)
-    for (const database of [openLedger({ path: ":memory:" }), older]) {
-      database.exec(
-        `INSERT INTO facts WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 320)
+it("the file of the ledger gives back what is free but for a part, by steps, whichever version made it", () => {
+  const older = new DatabaseSync(":memory:")
+  older.exec("CREATE TABLE earlier (a)")
+  makeTables(older)
+  for (const database of [openLedger({ path: ":memory:" }), older]) {
+    database.exec(
+      `INSERT INTO facts WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 320)
           SELECT i, 0, 'X', NULL, NULL, hex(zeroblob(60000)), '' FROM n; DELETE FROM facts WHERE seq > 9`,
-      )
-      const pragma = (name: string) =>
-        Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0])
-      const free = pragma("freelist_count")
-      const giveBack = Effect.flatMap(Ledger, (ledger) => ledger.giveBack)
-      Effect.runSync(Effect.provide(giveBack, Ledger.layerOver(database)))
-      const kept = database === older ? 0 : 4_096
-      expect([free > 9_000, pragma("freelist_count"), pragma("auto_vacuum")]).toEqual([true, kept, 2])
-      database.close()
-    }
-  })
+    )
+    const pragma = (name: string) => Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0])
+    const free = pragma("freelist_count")
+    const giveBack = Effect.flatMap(Ledger, (ledger) => ledger.giveBack)
+    Effect.runSync(Effect.provide(giveBack, Ledger.layerOver(database)))
+    const kept = database === older ? 0 : 4_096
+    expect([free > 9_000, pragma("freelist_count"), pragma("auto_vacuum")]).toEqual([true, kept, 2])
+    database.close()
+  }
 })

@@ -151,24 +151,22 @@ const stateOf = (run_id: string, ends: Readonly<Record<string, string | undefine
   return state
 }
 
-describe("how everybody stood before a run", () => {
-  it("is the newest verdict of each; a task that was never settled says nothing", () => {
-    const runs = [
-      stateOf("night", { a: "FAILED", b: "TIMEOUT", c: "COMPLETED" }),
-      stateOf("night.2", { a: "COMPLETED", b: undefined }),
-    ]
-    const stood = [...standingsAfter(runs)].map(([subject, { outcome, reason, who_acts }]) => [
-      subject,
-      { outcome, reason, who_acts },
-    ])
-    expect(stood).toEqual([
-      ["a/e", { outcome: "succeeded", reason: "COMPLETED", who_acts: "engineer" }],
-      ["b/e", { outcome: "failed", reason: "TIMEOUT", who_acts: "engineer" }],
-      ["c/e", { outcome: "succeeded", reason: "COMPLETED", who_acts: "engineer" }],
-    ])
-    const { since, changes } = compareRun(stateOf("now", { a: "COMPLETED", b: "TIMEOUT", c: "FAILED" }), runs)
-    expect([since, Object.fromEntries(changes)]).toEqual(["night.2", { "b/e": "still", "c/e": "new" }])
-  })
+it("how everybody stood before a run is the newest verdict of each; a task that was never settled says nothing", () => {
+  const runs = [
+    stateOf("night", { a: "FAILED", b: "TIMEOUT", c: "COMPLETED" }),
+    stateOf("night.2", { a: "COMPLETED", b: undefined }),
+  ]
+  const stood = [...standingsAfter(runs)].map(([subject, { outcome, reason, who_acts }]) => [
+    subject,
+    { outcome, reason, who_acts },
+  ])
+  expect(stood).toEqual([
+    ["a/e", { outcome: "succeeded", reason: "COMPLETED", who_acts: "engineer" }],
+    ["b/e", { outcome: "failed", reason: "TIMEOUT", who_acts: "engineer" }],
+    ["c/e", { outcome: "succeeded", reason: "COMPLETED", who_acts: "engineer" }],
+  ])
+  const { since, changes } = compareRun(stateOf("now", { a: "COMPLETED", b: "TIMEOUT", c: "FAILED" }), runs)
+  expect([since, Object.fromEntries(changes)]).toEqual(["night.2", { "b/e": "still", "c/e": "new" }])
 })
 
 describe("a job has recovered", () => {

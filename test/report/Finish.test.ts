@@ -174,14 +174,12 @@ describe("the exit code", () => {
   })
 })
 
-describe("what is left at the service", () => {
-  it("is an execution without an end, and results that are still partial", () => {
-    const open = [planned("c"), ...executed("c", {}).slice(0, 2)]
-    expect(codesOf([...open, settled("c", "unfinished", "NOT_STOPPABLE", "service")], "keep")).toEqual([
-      4,
-      true,
-    ])
-    const partial = [...succeeded.slice(0, -1), settled("c", "unfinished", "RESULTS_PARTIAL", "service")]
-    expect(codesOf(partial, "keep")).toEqual([4, true])
-  })
+it("what is left at the service is an execution without an end, and results that are still partial", () => {
+  const open = [planned("c"), ...executed("c", {}).slice(0, 2)]
+  expect(codesOf([...open, settled("c", "unfinished", "NOT_STOPPABLE", "service")], "keep")).toEqual([
+    4,
+    true,
+  ])
+  const partial = [...succeeded.slice(0, -1), settled("c", "unfinished", "RESULTS_PARTIAL", "service")]
+  expect(codesOf(partial, "keep")).toEqual([4, true])
 })

@@ -430,18 +430,16 @@ describe("the page", () => {
   })
 })
 
-describe("a page", () => {
-  it("escapes every value, and its data ends no element", () => {
-    const short = `<title>%TITLE%</title><noscript>%SUMMARY%</noscript><script id="data">%DATA%</script>`
-    const marks = (text: string) => text.match(/[<>"]/g)?.length
-    fc.assert(
-      fc.property(fc.string({ unit: "binary" }), (text) => {
-        const page = { title: text, head: [], sections: [], foot: [{ p: text }] }
-        const filled = fillPage(short, page, { summary: [text] })
-        const [, before, data = "", after] = /^([^]*id="data">)([^]*?)(<\/script>)$/.exec(filled) ?? []
-        expect(marks(`${before}${after}`)).toBe(2 + marks(short.replace(/%\w+%/g, ""))! + 2)
-        expect([data.includes("<"), JSON.parse(data).foot[0].p]).toEqual([false, forTerminal(text, false)])
-      }),
-    )
-  })
+it("a page escapes every value, and its data ends no element", () => {
+  const short = `<title>%TITLE%</title><noscript>%SUMMARY%</noscript><script id="data">%DATA%</script>`
+  const marks = (text: string) => text.match(/[<>"]/g)?.length
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), (text) => {
+      const page = { title: text, head: [], sections: [], foot: [{ p: text }] }
+      const filled = fillPage(short, page, { summary: [text] })
+      const [, before, data = "", after] = /^([^]*id="data">)([^]*?)(<\/script>)$/.exec(filled) ?? []
+      expect(marks(`${before}${after}`)).toBe(2 + marks(short.replace(/%\w+%/g, ""))! + 2)
+      expect([data.includes("<"), JSON.parse(data).foot[0].p]).toEqual([false, forTerminal(text, false)])
+    }),
+  )
 })

@@ -233,11 +233,9 @@ describe("run of a job with a night", () => {
   })
 })
 
-describe("run --new and rerun", () => {
-  it("begin another run with the next free number, and collect the others first", () => {
-    const runs = [run(today, 3 * hour, 0), run(`${today}.2`, 2 * hour, undefined)]
-    expect(choose(runs, true)).toEqual(anew(`${today}.3`, `${today}.2`))
-    expect(choose([run(`${today}.2`, hour, 0)], true)).toEqual(anew(today))
-    expect(choose([], true)).toEqual(anew(today))
-  })
+it("run --new and rerun begin another run with the next free number, and collect the others first", () => {
+  const runs = [run(today, 3 * hour, 0), run(`${today}.2`, 2 * hour, undefined)]
+  expect(choose(runs, true)).toEqual(anew(`${today}.3`, `${today}.2`))
+  expect(choose([run(`${today}.2`, hour, 0)], true)).toEqual(anew(today))
+  expect(choose([], true)).toEqual(anew(today))
 })

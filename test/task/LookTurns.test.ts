@@ -366,8 +366,9 @@ describe("a start with webhooks on", () => {
   )
 })
 
-describe("a service that asks us to wait", () => {
-  effect("a little longer than the execution may wait is obeyed; then it is aborted", function* () {
+effect(
+  "a service that asks us to wait a little longer than the execution may wait is obeyed; then it is aborted",
+  function* () {
     const end = yield* night({
       rules: { max_wait: Duration.millis(10 * minute) },
       script: { state: (_, times) => (times < 3 ? throttled(429, 10 * minute) : completed) },
@@ -375,5 +376,5 @@ describe("a service that asks us to wait", () => {
     const [aborted = 0] = end.timesOf("abort")
     expect(aborted - 10 * minute).toBeLessThan(second)
     expect(end.verdict("c-1")).toBe(succeeded)
-  })
-})
+  },
+)

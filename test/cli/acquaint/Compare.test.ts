@@ -144,23 +144,21 @@ describe("the shape of a body", () => {
   })
 })
 
-describe("a line of the recording", () => {
-  it("shortens ids, and quotes nothing of request and body", () => {
-    const [call] = calls([
-      "state",
-      200,
-      { ...closedState, customer_id: "hunter2" },
-      { external_execution_id: "x-9" },
-    ])
-    const line = call === undefined ? "" : callLine(call)
-    expect(JSON.parse(line)).toMatchObject({
-      call: 1,
-      name: "readExecution",
-      method: "GET",
-      path: "/executions/handler/v1/{execution_id}",
-      ids: { execution_id: "0d4f5dc4…" },
-      http_status: 200,
-    })
-    expect(line).not.toMatch(new RegExp(`hunter2|x-9|${execution_id}`))
+it("a line of the recording shortens ids, and quotes nothing of request and body", () => {
+  const [call] = calls([
+    "state",
+    200,
+    { ...closedState, customer_id: "hunter2" },
+    { external_execution_id: "x-9" },
+  ])
+  const line = call === undefined ? "" : callLine(call)
+  expect(JSON.parse(line)).toMatchObject({
+    call: 1,
+    name: "readExecution",
+    method: "GET",
+    path: "/executions/handler/v1/{execution_id}",
+    ids: { execution_id: "0d4f5dc4…" },
+    http_status: 200,
   })
+  expect(line).not.toMatch(new RegExp(`hunter2|x-9|${execution_id}`))
 })
