@@ -54,6 +54,11 @@ const changed = (...statements: ReadonlyArray<string>): string =>
     database.close()
   })
 
+/** Each of these commands is refused like this. */
+const allRefused = async (folder: string, asked: ReadonlyArray<ReadonlyArray<string>>, stderr: unknown) => {
+  const ended = { code: 2, stdout: "", stderr }
+  for (const command of asked) expect([command, await nightjar(folder, ...command)]).toEqual([command, ended])
+}
 const commands = [["run", job], ["status"], ["runs"], ["repair"]] as const
 
 const begunAs = (run_id: string, at: number) => ({
@@ -68,17 +73,13 @@ describe("a ledger that is", () => {
     ["changed in one fact", () => changed("UPDATE facts SET at = at + 1 WHERE tag = 'RunStarted'")],
   ])("%s is named by every command, with what to do", async (_, damage) => {
     const folder = damage()
-    for (const command of commands)
-      expect([command, await nightjar(folder, ...command)]).toEqual([
-        command,
-        {
-          code: 2,
-          stdout: "",
-          stderr: expect.stringMatching(
-            /^nightjar: the ledger is damaged: .*\nNothing more was started.*Restore a copy of ledger/,
-          ),
-        },
-      ])
+    await allRefused(
+      folder,
+      commands,
+      expect.stringMatching(
+        /^nightjar: the ledger is damaged: .*\nNothing more was started.*Restore a copy of ledger/,
+      ),
+    )
     const verified = await nightjar(folder, "verify", "--json")
     expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
       3,
@@ -101,11 +102,7 @@ describe("a ledger that is", () => {
     const stderr = expect.stringContaining(
       "is missing, but the folder contains landing, tables, nightjar.duckdb",
     )
-    for (const command of [...commands, ["credentials", "list"], ["verify"], ["plan", job]])
-      expect([command, await nightjar(folder, ...command)]).toEqual([
-        command,
-        { code: 2, stdout: "", stderr },
-      ])
+    await allRefused(folder, [...commands, ["credentials", "list"], ["verify"], ["plan", job]], stderr)
     expect(await nightjar(folder, "doctor")).toMatchObject({
       code: 2,
       stdout: expect.stringContaining("[ledger-absent]"),
@@ -138,20 +135,14 @@ describe("a ledger that is older than its folder", () => {
   it("starts nothing until what it does not know is gone [ledger older] [ledger older rebuild]", async () => {
     const second = await older()
     const refused = async () => {
-      for (const command of [
-        ["run", job, "--new"],
-        ["plan", job],
-      ])
-        expect([command, await nightjar(output, ...command)]).toEqual([
-          command,
-          {
-            code: 2,
-            stdout: "",
-            stderr: expect.stringMatching(
-              `older than the folder: it does not know ${second} \\[ledger-older`,
-            ),
-          },
-        ])
+      await allRefused(
+        output,
+        [
+          ["run", job, "--new"],
+          ["plan", job],
+        ],
+        expect.stringMatching(`older than the folder: it does not know ${second} \\[ledger-older`),
+      )
     }
     await refused()
     expect(await verified()).toEqual([["run-not-in-ledger", second]])
@@ -187,43 +178,19 @@ describe("a ledger that is older than its folder", () => {
   })
 })
 
-describe("a ledger of a newer version", () => {
-  const newest = "the newest run in it was written by version 9.1.0"
-  const seqOf = (tag: string): unknown => {
-    const database = new DatabaseSync(join(template, "ledger.sqlite"), { readOnly: true })
-    const row = database.prepare("SELECT seq FROM facts WHERE tag = ?").get(tag)
-    database.close()
-    return row?.["seq"]
-  }
-
-  it.each([
-    ["by its format", "PRAGMA user_version = 4", () => "the ledger has format 4"],
-    [
-      "by a fact of a kind that this one does not know",
-      `UPDATE facts SET body = '{"_tag":"NightPaused"}' WHERE tag = 'OutcomePublished'`,
-      () => `this version cannot read fact ${seqOf("OutcomePublished")}`,
-    ],
-    [
-      "by a fact with a value that this one does not know",
-      "UPDATE facts SET body = json_set(body, '$.exit_code', 'x') WHERE tag = 'RunEnded'",
-      () => `this version cannot read fact ${seqOf("RunEnded")}`,
-    ],
-  ])("is refused %s, and both versions are named", async (_, sql, detail) => {
-    const folder = changed(
-      "UPDATE facts SET chain = NULL",
-      `UPDATE facts SET body = json_set(body, '$.tool_version', '9.1.0') WHERE tag = 'RunStarted'`,
-      sql,
-    )
-    for (const command of [["runs"], ["status"], ["run", job]])
-      expect(await nightjar(folder, ...command)).toEqual({
-        code: 2,
-        stdout: "",
-        stderr:
-          `nightjar: the ledger was written by a newer nightjar than this one, ${toolVersion}: ${detail()}; ` +
-          `${newest} [ledger-newer]\nNothing was started, and the ledger was not changed. Use that version, ` +
-          "or a newer one, with this output folder.",
-      })
-  })
+it("a ledger of a newer version is refused, and both versions are named", async () => {
+  const folder = changed(
+    "UPDATE facts SET chain = NULL",
+    `UPDATE facts SET body = json_set(body, '$.tool_version', '9.1.0') WHERE tag = 'RunStarted'`,
+    "PRAGMA user_version = 4",
+  )
+  await allRefused(
+    folder,
+    [["runs"], ["status"], ["run", job]],
+    `nightjar: the ledger was written by a newer nightjar than this one, ${toolVersion}: the ledger has format 4; ` +
+      "the newest run in it was written by version 9.1.0 [ledger-newer]\nNothing was started, and the ledger " +
+      "was not changed. Use that version, or a newer one, with this output folder.",
+  )
 })
 
 describe("`doctor` over a folder", () => {

@@ -157,13 +157,11 @@ describe("rerun", () => {
   })
 })
 
-describe("credentials", () => {
-  it("are named by first characters that match exactly one of them", () => {
-    const known = ["abcdef0011", "abcdef0022", "1234567890"]
-    expect(
-      ["123456", "12345", "abcdef", "abcdef0022", "ffffff"].map((one) => resolveFingerprint(one, known)),
-    ).toEqual(["1234567890", undefined, undefined, "abcdef0022", undefined])
-  })
+it("credentials are named by first characters that match exactly one of them", () => {
+  const known = ["abcdef0011", "abcdef0022", "1234567890"]
+  expect(
+    ["123456", "12345", "abcdef", "abcdef0022", "ffffff"].map((one) => resolveFingerprint(one, known)),
+  ).toEqual(["1234567890", undefined, undefined, "abcdef0022", undefined])
 })
 
 describe("query formats", () => {

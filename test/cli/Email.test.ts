@@ -95,27 +95,25 @@ const send = (address: string, to: ReadonlyArray<string> = everybody, isHere = t
   )
 }
 
-describe("the address of a mail server", () => {
-  it("names host, port, login and how TLS begins, and nothing else is one", () => {
-    const at = { host: "mail.example.org", isHere: false, login: undefined }
-    expect(parseMailServer("smtps://mail.example.org\n")).toEqual({ ...at, port: 465, secure: true })
-    expect(parseMailServer("smtp://n%40x:p%2F1@[::1]:2525/")).toEqual({
-      host: "::1",
-      port: 2525,
-      secure: false,
-      isHere: true,
-      login: { user: "n@x", pass: "p/1" },
-    })
-    const others = [
-      "https://mail.example.org",
-      "smtp://",
-      "smtp://h/path",
-      "smtp://h?x=1",
-      "smtp://%zz@h",
-      "mail",
-    ]
-    expect(others.map(parseMailServer)).toEqual(others.map(() => undefined))
+it("the address of a mail server names host, port, login and how TLS begins, and nothing else is one", () => {
+  const at = { host: "mail.example.org", isHere: false, login: undefined }
+  expect(parseMailServer("smtps://mail.example.org\n")).toEqual({ ...at, port: 465, secure: true })
+  expect(parseMailServer("smtp://n%40x:p%2F1@[::1]:2525/")).toEqual({
+    host: "::1",
+    port: 2525,
+    secure: false,
+    isHere: true,
+    login: { user: "n@x", pass: "p/1" },
   })
+  const others = [
+    "https://mail.example.org",
+    "smtp://",
+    "smtp://h/path",
+    "smtp://h?x=1",
+    "smtp://%zz@h",
+    "mail",
+  ]
+  expect(others.map(parseMailServer)).toEqual(others.map(() => undefined))
 })
 
 describe("an e-mail", () => {

@@ -392,6 +392,10 @@ describe("the draft of a schema that rejected records", () => {
       const seen = observerOf(family)
       for (const [at, each] of records.entries()) seen.add({ ...kind, ...each }, `c-${at}`)
       const { file, notes } = reviseSchema(family, seen)
+      const [first] = notes
+      expect(first).toBe(
+        "This is the schema in force, changed so that it takes the records that it rejected.",
+      )
       const shown = ([name, { type, required, comment }]: readonly [string, Columns[string]]) =>
         `${name} ${type}${required === true ? " required" : ""}: ${comment}`
       const { columns, children = {}, ...rest } = file
@@ -455,6 +459,11 @@ describe("the draft of a schema that rejected records", () => {
       children: [["list", { comment: "A list." }, ["day DATE: The day."]]],
       notes: ["latest is a column now, because it was not always such a list; the table newest is gone."],
     })
+    expect(revisedFrom("evolve", { ...good, id: "seven", amount: "much", list: [{ day: 1 }] })).toEqual({
+      ...unchanged("evolve"),
+      columns: [when, "id JSON required: Its number.", amount],
+      notes: ["id is JSON now: the rejected values are of another type."],
+    })
     const fresh = { ...good, fresh: "x", more: ["y"], list: [{ day: "2026-01-31", fresh: 2 }] }
     expect(revisedFrom("freeze", fresh)).toEqual({
       ...unchanged("freeze"),
@@ -476,25 +485,6 @@ describe("the draft of a schema that rejected records", () => {
       notes: [isQuarantine],
     })
   })
-
-  it("is that schema, with only what they need changed", () => {
-    const family = strict("evolve")
-    const seen = observerOf(family)
-    seen.add(
-      { fetch_date: "2026-01-31T10:00Z", id: "seven", amount: "much", list: [{ day: 1 }], latest: 3 },
-      "c-1",
-    )
-    const { file, notes } = reviseSchema(family, seen)
-    expect([
-      Object.entries(file.columns).map(([name, { type }]) => `${name} ${type}`),
-      Object.keys(file.children ?? {}),
-    ]).toEqual([["fetch_date TIMESTAMPTZ", "id JSON", "amount DECIMAL(5,2)", "latest JSON"], ["list"]])
-    expect(notes).toEqual([
-      "This is the schema in force, changed so that it takes the records that it rejected.",
-      "id is JSON now: the rejected values are of another type.",
-      "latest is a column now, because it was not always such a list; the table newest is gone.",
-    ])
-  })
 })
 
 /** What `doctor` says of the newest run's records. */
@@ -503,100 +493,94 @@ const schemasLine = (output: string) =>
     JSON.parse(stdout),
   )
 
-describe("drafts of what is published", () => {
-  live(
-    "put into the job's schemas, take in the next run what other_records and rejected_records held",
-    function* () {
-      const base = yield* folder
-      const root = join(base, "output")
-      const own = join(base, "own")
-      mkdirSync(root)
-      mkdirSync(own)
-      const at = "2026-11-20T03:04:05Z"
-      const accounts = ["1.50", "2.25"].map((balance, n) => ({
-        product: "accounts",
-        sub_family: "bank:account",
-        fetch_date: at,
-        iban: `ES${n}`,
-        balance,
-        holders: [{ name: "Ana" }, { name: "Luis", share: 0.5 }],
-      }))
-      const profile = {
-        product: "customer_information",
-        sub_family: "customer_information:user_profile",
-        fetch_date: at,
-        type: "person",
-        gender: "female",
-        civil_status: "single",
-        emails: "ana@example.com",
-        identification_numbers: [],
-        phones: [],
-        addresses: [],
-      }
-      const night = (date: string) =>
-        Effect.gen(function* () {
-          const run_id = `nightly.${date}`
-          yield* append([begin(run_id, date)])
-          yield* succeed(run_id, date, "c-1", resultsOf(...accounts, profile))
-          const publisher = yield* Publisher
-          const { version, receipts, other } = yield* publisher.publish(anId(run_id))
-          yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts, other }])
-          return { other, doctor: yield* schemasLine(root) }
-        }).pipe(
-          Effect.provide(
-            PublisherDuckDb.layer({ ...publisherOptions(root), ownSchemas: own }).pipe(
-              Layer.provideMerge(foundation(root)),
-            ),
+live(
+  "drafts of what is published put into the job's schemas, take in the next run what other_records and rejected_records held",
+  function* () {
+    const base = yield* folder
+    const root = join(base, "output")
+    const own = join(base, "own")
+    mkdirSync(root)
+    mkdirSync(own)
+    const at = "2026-11-20T03:04:05Z"
+    const accounts = ["1.50", "2.25"].map((balance, n) => ({
+      product: "accounts",
+      sub_family: "bank:account",
+      fetch_date: at,
+      iban: `ES${n}`,
+      balance,
+      holders: [{ name: "Ana" }, { name: "Luis", share: 0.5 }],
+    }))
+    const profile = {
+      product: "customer_information",
+      sub_family: "customer_information:user_profile",
+      fetch_date: at,
+      type: "person",
+      gender: "female",
+      civil_status: "single",
+      emails: "ana@example.com",
+      identification_numbers: [],
+      phones: [],
+      addresses: [],
+    }
+    const night = (date: string) =>
+      Effect.gen(function* () {
+        const run_id = `nightly.${date}`
+        yield* append([begin(run_id, date)])
+        yield* succeed(run_id, date, "c-1", resultsOf(...accounts, profile))
+        const publisher = yield* Publisher
+        const { version, receipts, other } = yield* publisher.publish(anId(run_id))
+        yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts, other }])
+        return { other, doctor: yield* schemasLine(root) }
+      }).pipe(
+        Effect.provide(
+          PublisherDuckDb.layer({ ...publisherOptions(root), ownSchemas: own }).pipe(
+            Layer.provideMerge(foundation(root)),
           ),
-        )
-      expect(yield* night("2026-11-20")).toEqual({
-        other: {
-          records: 2,
-          families: 1,
-          most: [{ product: "accounts", sub_family: "bank:account", records: 2 }],
-        },
-        doctor: {
-          verdict: "warning",
-          says:
-            "2 records of 1 family without a schema, in `other_records`: accounts of bank:account (2); " +
-            "`nightjar infer` drafts a schema",
-          id: "records-without-schema",
-        },
-      })
-      yield* Effect.gen(function* () {
-        const database = yield* DuckDb
-        const connection = yield* database.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
-        const kinds = yield* looseKinds(connection)
-        for (const { table, yaml } of yield* inferDrafts(
-          connection,
-          basesOf(kinds, families).bases,
-          families,
-        ))
-          writeFileSync(join(own, `${table}.yaml`), yaml)
-      }).pipe(Effect.scoped, Effect.provide(DuckDb.layer))
-      expect(yield* night("2026-11-21")).toEqual({
-        other: { records: 0, families: 0, most: [] },
-        doctor: { verdict: "ok", says: "every record of the newest run has one" },
-      })
-      const rows = yield* rowsOf(
-        root,
-        `SELECT 'accounts' AS held_by, iban AS what, balance::VARCHAR AS also, misfits FROM nights.accounts
+        ),
+      )
+    expect(yield* night("2026-11-20")).toEqual({
+      other: {
+        records: 2,
+        families: 1,
+        most: [{ product: "accounts", sub_family: "bank:account", records: 2 }],
+      },
+      doctor: {
+        verdict: "warning",
+        says:
+          "2 records of 1 family without a schema, in `other_records`: accounts of bank:account (2); " +
+          "`nightjar infer` drafts a schema",
+        id: "records-without-schema",
+      },
+    })
+    yield* Effect.gen(function* () {
+      const database = yield* DuckDb
+      const connection = yield* database.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+      const kinds = yield* looseKinds(connection)
+      for (const { table, yaml } of yield* inferDrafts(connection, basesOf(kinds, families).bases, families))
+        writeFileSync(join(own, `${table}.yaml`), yaml)
+    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer))
+    expect(yield* night("2026-11-21")).toEqual({
+      other: { records: 0, families: 0, most: [] },
+      doctor: { verdict: "ok", says: "every record of the newest run has one" },
+    })
+    const rows = yield* rowsOf(
+      root,
+      `SELECT 'accounts' AS held_by, iban AS what, balance::VARCHAR AS also, misfits FROM nights.accounts
          UNION ALL SELECT 'holders', name, share::VARCHAR, misfits FROM nights.accounts_holders WHERE run_date = '2026-11-21'
          UNION ALL SELECT 'profiles', gender, emails::VARCHAR, misfits FROM nights.customer_profiles
          UNION ALL SELECT 'other', iban, NULL, NULL FROM
            (SELECT record->>'iban' AS iban FROM nights.other_records WHERE run_date = '2026-11-21')
          UNION ALL SELECT 'rejected', path, NULL, NULL FROM ops.rejected_records WHERE run_date = '2026-11-21'
          ORDER BY ALL`,
-      ).pipe(Effect.provide(DuckDb.layer))
-      assert.deepStrictEqual(rows, [
-        { held_by: "accounts", what: "ES0", also: "1.50", misfits: null },
-        { held_by: "accounts", what: "ES1", also: "2.25", misfits: null },
-        { held_by: "holders", what: "Ana", also: null, misfits: null },
-        { held_by: "holders", what: "Ana", also: null, misfits: null },
-        { held_by: "holders", what: "Luis", also: "0.50", misfits: null },
-        { held_by: "holders", what: "Luis", also: "0.50", misfits: null },
-        { held_by: "profiles", what: "female", also: '"ana@example.com"', misfits: null },
-      ])
-    },
-  )
-})
+    ).pipe(Effect.provide(DuckDb.layer))
+    assert.deepStrictEqual(rows, [
+      { held_by: "accounts", what: "ES0", also: "1.50", misfits: null },
+      { held_by: "accounts", what: "ES1", also: "2.25", misfits: null },
+      { held_by: "holders", what: "Ana", also: null, misfits: null },
+      { held_by: "holders", what: "Ana", also: null, misfits: null },
+      { held_by: "holders", what: "Luis", also: "0.50", misfits: null },
+      { held_by: "holders", what: "Luis", also: "0.50", misfits: null },
+      { held_by: "profiles", what: "female", also: '"ana@example.com"', misfits: null },
+    ])
+  },
+)

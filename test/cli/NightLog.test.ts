@@ -11,19 +11,12 @@ import { FileCalls } from "../../src/base/DurableFile.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const base = sharedFolder()
 const run_id = anId("nightly.2026-11-21")
 const fact = (task_id: string) =>
-  ({
-    _tag: "TaskSettled",
-    run_id,
-    task_id: anId(task_id),
-    outcome: "failed",
-    reason: "ENGINE_UNKNOWN",
-    who_acts: "engineer",
-    message: "m".repeat(500),
-  }) as const
+  aFact("TaskSettled", { run_id, task_id, reason: "ENGINE_UNKNOWN", message: "m".repeat(500) })
 
 const logged = (output: string, calls: FileCalls) =>
   NightLog.layer(output, "none").pipe(

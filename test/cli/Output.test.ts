@@ -10,10 +10,10 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { paint } from "../../src/report/RenderSummary.ts"
-import { anId } from "../harness/Id.ts"
 import { sharedFolder } from "../harness/Folder.ts"
 import { effect } from "../harness/Steps.ts"
 import { said } from "../service/Said.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const hostile = "a\u001b]0;owned\u0007\u009b2J\u202e\rb"
 
@@ -109,27 +109,22 @@ describe("the output of commands", () => {
   })
 })
 
-describe("a line of the run's log", () => {
-  effect("holds no secret, whatever the fact says", function* () {
-    const logged = NightLog.layer(folder, "none").pipe(
-      Layer.provide(Ledger.layerOver(openLedger({ path: ":memory:" }))),
-    )
-    const fact = {
-      _tag: "TaskSettled",
-      run_id: anId("job.2026-11-20"),
-      task_id: anId("t"),
-      outcome: "failed",
-      reason: said(secret),
-      who_acts: "engineer",
-      message: `${secret} 1 of 2`,
-    } as const
-    yield* Effect.flatMap(Ledger, ({ append }) => append([fact])).pipe(
-      Effect.provide(logged),
-      Effect.provideService(KnownSecrets, known),
-    )
-    const { reason, message } = JSON.parse(
-      readFileSync(join(folder, "runs", fact.run_id, "log.ndjson"), "utf8"),
-    )
-    assert.deepStrictEqual({ reason, message }, { reason: "[blanked]", message: "[blanked] 1 of 2" })
+effect("a line of the run's log holds no secret, whatever the fact says", function* () {
+  const logged = NightLog.layer(folder, "none").pipe(
+    Layer.provide(Ledger.layerOver(openLedger({ path: ":memory:" }))),
+  )
+  const fact = aFact("TaskSettled", {
+    run_id: "job.2026-11-20",
+    task_id: "t",
+    reason: said(secret),
+    message: `${secret} 1 of 2`,
   })
+  yield* Effect.flatMap(Ledger, ({ append }) => append([fact])).pipe(
+    Effect.provide(logged),
+    Effect.provideService(KnownSecrets, known),
+  )
+  const { reason, message } = JSON.parse(
+    readFileSync(join(folder, "runs", fact.run_id, "log.ndjson"), "utf8"),
+  )
+  assert.deepStrictEqual({ reason, message }, { reason: "[blanked]", message: "[blanked] 1 of 2" })
 })

@@ -1,5 +1,4 @@
 /** Which folders nightjar takes for its own, that it changes nothing in any other, and that what it writes is whole. */
-import { execFileSync, spawnSync } from "node:child_process"
 import {
   chmodSync,
   existsSync,
@@ -107,29 +106,27 @@ describe("a folder that is ours", () => {
   })
 })
 
-describe("a ledger that is missing", () => {
-  it("is reported if there are bodies or tables, and never replaced", () => {
-    const ours = folderWith(0o700)
-    prepared(ours)
-    const told: Array<string> = []
-    for (const name of ["landing", "tables"]) {
-      mkdirSync(join(ours, name))
-      told.push(refusedAs(ours))
-      writeFileSync(join(ours, name, "x"), "x")
-      told.push(refusedAs(ours))
-      rmSync(join(ours, name), { recursive: true })
-    }
-    writeFileSync(join(ours, "nightjar.duckdb"), "x")
+it("a ledger that is missing is reported if there are bodies or tables, and never replaced", () => {
+  const ours = folderWith(0o700)
+  prepared(ours)
+  const told: Array<string> = []
+  for (const name of ["landing", "tables"]) {
+    mkdirSync(join(ours, name))
     told.push(refusedAs(ours))
-    expect(told.map((text) => /the folder contains .*/.exec(text)?.[0] ?? text)).toEqual([
-      "prepared",
-      "the folder contains landing",
-      "prepared",
-      "the folder contains tables",
-      "the folder contains nightjar.duckdb",
-    ])
-    expect(existsSync(join(ours, "ledger.sqlite"))).toBe(false)
-  })
+    writeFileSync(join(ours, name, "x"), "x")
+    told.push(refusedAs(ours))
+    rmSync(join(ours, name), { recursive: true })
+  }
+  writeFileSync(join(ours, "nightjar.duckdb"), "x")
+  told.push(refusedAs(ours))
+  expect(told.map((text) => /the folder contains .*/.exec(text)?.[0] ?? text)).toEqual([
+    "prepared",
+    "the folder contains landing",
+    "prepared",
+    "the folder contains tables",
+    "the folder contains nightjar.duckdb",
+  ])
+  expect(existsSync(join(ours, "ledger.sqlite"))).toBe(false)
 })
 
 // What a run writes beside its tables is whole, on a disk that is full too.
@@ -167,26 +164,11 @@ describe("the summary of a run", () => {
       ],
     )
   })
-
-  it("is the previous one on a full disk, and no line of the log is cut short", (context) => {
-    if (spawnSync("unshare", ["-rm", "true"]).status !== 0) return context.skip()
-    const disk = fresh()
-    const script = join(import.meta.dirname, "smallDisk.ts")
-    const command = 'mount -t tmpfs -o size=80k tmpfs "$1" && exec "$2" "$3" "$1"'
-    const answer = execFileSync("unshare", ["-rm", "sh", "-c", command, "sh", disk, process.execPath, script])
-    assert.deepStrictEqual(JSON.parse(answer.toString()), {
-      first: "written",
-      second:
-        "the output folder cannot be written: /summary.json: cannot write: no space left on device (ENOSPC); the file is as it was before",
-      stands: "the first one",
-      left: ["summary.json"],
-      log: { kinds: ["whole", "end"], isShort: true, goesOn: true },
-    })
-  }, 60_000)
 })
 
-describe("the folder of reports and logs", () => {
-  effect("is shared with the group, unless the tables have pseudonyms", function* () {
+effect(
+  "the folder of reports and logs is shared with the group, unless the tables have pseudonyms",
+  function* () {
     const output = join(fresh(), "new")
     const modes = () => [output, join(output, "runs")].map((path) => statSync(path).mode & 0o777)
     yield* prepareOutput(output, ["group"])
@@ -194,11 +176,12 @@ describe("the folder of reports and logs", () => {
     writeFileSync(join(output, "pseudonyms.json"), "{}")
     yield* prepareOutput(output, ["group"])
     assert.deepStrictEqual(modes(), [0o750, 0o700])
-  })
-})
+  },
+)
 
-describe("an output folder that cannot be claimed", () => {
-  effect("is reported at whichever step the disk fails, and contains no half marker", function* () {
+effect(
+  "an output folder that cannot be claimed is reported at whichever step the disk fails, and contains no half marker",
+  function* () {
     const undisturbed = faultyCalls({})
     yield* withCalls(undisturbed.calls)(prepareOutput(join(fresh(), "new"), ["none"]))
     const steps = undisturbed.done.length
@@ -219,5 +202,5 @@ describe("an output folder that cannot be claimed", () => {
         [".nightjar", "runs"],
       )
     }
-  })
-})
+  },
+)

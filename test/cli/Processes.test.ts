@@ -199,44 +199,27 @@ describe("the report of a run", () => {
   })
 })
 
-describe("a reason that is explained", () => {
-  it("needs no run, and gives way to an id with the same spelling", async () => {
-    const folder = join(root, "explained")
-    const before = await nightjar("explain", "PARTIAL", "--output", folder)
-    expect([before.code, before.stdout.split(":", 1)]).toEqual([0, ["PARTIAL"]])
-    const run_id = anId("job.2026-11-21")
-    const task_id = anId(`${run_id}/PARTIAL/bank`)
-    const ids = { run_id, task_id, customer_id: anId("PARTIAL"), engine_reference: anId("bank") }
-    const written = Effect.flatMap(Ledger, ({ append }) =>
-      append([
-        { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
-        { _tag: "TaskPlanned", ...ids, features: [] },
-      ]),
-    )
-    mkdirSync(folder)
-    const ledger = openLedger({ path: join(folder, "ledger.sqlite") })
-    await Effect.runPromise(Effect.provide(written, Ledger.layerOver(ledger)))
-    expect((await nightjar("explain", "PARTIAL", "--output", folder)).stdout).toContain(task_id)
-  })
+it("a reason that is explained needs no run, and gives way to an id with the same spelling", async () => {
+  const folder = join(root, "explained")
+  const before = await nightjar("explain", "PARTIAL", "--output", folder)
+  expect([before.code, before.stdout.split(":", 1)]).toEqual([0, ["PARTIAL"]])
+  const run_id = anId("job.2026-11-21")
+  const task_id = anId(`${run_id}/PARTIAL/bank`)
+  const ids = { run_id, task_id, customer_id: anId("PARTIAL"), engine_reference: anId("bank") }
+  const written = Effect.flatMap(Ledger, ({ append }) =>
+    append([
+      { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
+      { _tag: "TaskPlanned", ...ids, features: [] },
+    ]),
+  )
+  mkdirSync(folder)
+  const ledger = openLedger({ path: join(folder, "ledger.sqlite") })
+  await Effect.runPromise(Effect.provide(written, Ledger.layerOver(ledger)))
+  expect((await nightjar("explain", "PARTIAL", "--output", folder)).stdout).toContain(task_id)
 })
 
 describe("wrong usage", () => {
-  it("exits 2, says nothing on stdout and names what was probably meant [exit 2]", async () => {
-    expect(await nightjar("rnu")).toEqual({
-      code: 2,
-      stdout: "",
-      stderr:
-        "nightjar: unknown command `rnu`; did you mean `run` or `runs`? [usage-wrong]\nSee `nightjar --help`.\n",
-    })
-    expect(await nightjar("run", "x.yaml", "--nwe")).toEqual({
-      code: 2,
-      stdout: "",
-      stderr:
-        "nightjar: unknown flag --nwe; did you mean `--new`? [usage-wrong]\nSee `nightjar run --help`.\n",
-    })
-  })
-
-  it("says what is wrong with a flag, an argument or a folder in plain words", async () => {
+  it("exits 2, and says on stderr alone what is wrong, in plain words, and what was probably meant [exit 2]", async () => {
     writeFileSync(join(root, "a-file"), "")
     const firstLineOf = async (...args: ReadonlyArray<string>) => {
       const { code, stdout, stderr } = await nightjar(...args)
@@ -245,6 +228,7 @@ describe("wrong usage", () => {
     const refused = (line: string) => [2, "", `nightjar: ${line}`]
     expect(
       await Promise.all([
+        firstLineOf("rnu"),
         firstLineOf("run", "x.yaml", "--outptu", "out"),
         firstLineOf("run", "x.yaml", "--log-levl", "warn"),
         firstLineOf("sandbox", "--seed", "x"),
@@ -258,6 +242,7 @@ describe("wrong usage", () => {
         firstLineOf("validate", "gone.yaml"),
       ]),
     ).toEqual([
+      refused("unknown command `rnu`; did you mean `run` or `runs`? [usage-wrong]"),
       refused("unknown flag --outptu; did you mean `--output`? [usage-wrong]"),
       refused("unknown flag --log-levl; did you mean `--log-level`? [usage-wrong]"),
       refused("--seed: expected a number [usage-wrong]"),
@@ -287,16 +272,14 @@ describe("wrong usage", () => {
   })
 })
 
-describe("a service that cannot be reached", () => {
-  it("ends a run with 6 before anything is started [exit 6]", async () => {
-    const path = job("away", ["ok"])
-    const away =
-      "{ base_url: http://127.0.0.1:9/api, flows_url: http://127.0.0.1:9/flows, app_secret: env:DEMO_PASSWORD }"
-    const text = readFileSync(join(root, path), "utf8").replace(/^service: .*$/m, `service: ${away}`)
-    writeFileSync(join(root, path), text)
-    const { code, stderr } = await nightjar("run", path, "--output", join(root, "away"))
-    expect([code, stderr.includes(canary)]).toEqual([6, false])
-  })
+it("a service that cannot be reached ends a run with 6 before anything is started [exit 6]", async () => {
+  const path = job("away", ["ok"])
+  const away =
+    "{ base_url: http://127.0.0.1:9/api, flows_url: http://127.0.0.1:9/flows, app_secret: env:DEMO_PASSWORD }"
+  const text = readFileSync(join(root, path), "utf8").replace(/^service: .*$/m, `service: ${away}`)
+  writeFileSync(join(root, path), text)
+  const { code, stderr } = await nightjar("run", path, "--output", join(root, "away"))
+  expect([code, stderr.includes(canary)]).toEqual([6, false])
 })
 
 describe("one process at a time", () => {
@@ -360,37 +343,35 @@ describe("one process at a time", () => {
   )
 })
 
-describe("an interrupted run", () => {
-  it("exits 129, 130 or 143, says that its state is saved, opens no debugger, and is resumed by the next call [exit 129] [exit 130] [exit 143]", async () => {
-    const path = job("cut", ["ok+queue-300+run-30+records-2"], 300)
-    // The launcher and the program behind it each refuse the signal that opens Node's debugger.
-    const behind = program() === main ? join(main, "../program.js") : program()
-    for (const [started, signal, code] of [
-      [program(), "SIGTERM", 143],
-      [behind, "SIGINT", 130],
-      [behind, "SIGHUP", 129],
-    ] as const) {
-      const child = spawn(process.execPath, [started, "run", path], {
-        cwd: root,
-        env: { ...process.env, ...environment },
-      })
-      let stderr = ""
-      child.stderr.on("data", (chunk: Buffer) => {
-        if (!stderr.includes("executing") && chunk.includes("executing"))
-          for (const each of ["SIGUSR1", signal] as const) child.kill(each)
-        stderr += chunk.toString()
-      })
-      expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(code)
-      expect(stderr).not.toMatch(/debugger/i)
-      expect(stderr).toMatch(
-        /interrupted: the state is saved\. .*`nightjar run JOB` to resume\. \[interrupted\]\n$/,
-      )
-    }
-    const { code, stdout } = await nightjar("run", path, "--json", "--no-progress")
-    expect([code, JSON.parse(stdout)]).toMatchObject([0, [{ executions: 1, outcomes: { succeeded: 1 } }]])
-    const runs = JSON.parse((await nightjar("runs", "--json")).stdout) as ReadonlyArray<{ job: string }>
-    expect(runs.filter((run) => run.job === "cut").length).toBe(1)
-  })
+it("an interrupted run exits 129, 130 or 143, says that its state is saved, opens no debugger, and is resumed by the next call [exit 129] [exit 130] [exit 143]", async () => {
+  const path = job("cut", ["ok+queue-300+run-30+records-2"], 300)
+  // The launcher and the program behind it each refuse the signal that opens Node's debugger.
+  const behind = program() === main ? join(main, "../program.js") : program()
+  for (const [started, signal, code] of [
+    [program(), "SIGTERM", 143],
+    [behind, "SIGINT", 130],
+    [behind, "SIGHUP", 129],
+  ] as const) {
+    const child = spawn(process.execPath, [started, "run", path], {
+      cwd: root,
+      env: { ...process.env, ...environment },
+    })
+    let stderr = ""
+    child.stderr.on("data", (chunk: Buffer) => {
+      if (!stderr.includes("executing") && chunk.includes("executing"))
+        for (const each of ["SIGUSR1", signal] as const) child.kill(each)
+      stderr += chunk.toString()
+    })
+    expect(await new Promise((resolve) => child.on("exit", resolve))).toBe(code)
+    expect(stderr).not.toMatch(/debugger/i)
+    expect(stderr).toMatch(
+      /interrupted: the state is saved\. .*`nightjar run JOB` to resume\. \[interrupted\]\n$/,
+    )
+  }
+  const { code, stdout } = await nightjar("run", path, "--json", "--no-progress")
+  expect([code, JSON.parse(stdout)]).toMatchObject([0, [{ executions: 1, outcomes: { succeeded: 1 } }]])
+  const runs = JSON.parse((await nightjar("runs", "--json")).stdout) as ReadonlyArray<{ job: string }>
+  expect(runs.filter((run) => run.job === "cut").length).toBe(1)
 })
 
 describe("a running night", () => {

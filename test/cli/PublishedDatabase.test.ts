@@ -96,8 +96,9 @@ describe("what a night changed", () => {
   )
 })
 
-describe("the first rows of a table", () => {
-  it.live("are ten at most, in the order of customers, each cell as text or its beginning", () =>
+it.live(
+  "the first rows of a table are ten at most, in the order of customers, each cell as text or its beginning",
+  () =>
     inNights((root) =>
       Effect.gen(function* () {
         const looked = ["customer_profiles", "missing"].map((name) => ({ name, isModel: false }))
@@ -129,5 +130,4 @@ describe("the first rows of a table", () => {
         })
       }),
     ),
-  )
-})
+)

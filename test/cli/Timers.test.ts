@@ -78,16 +78,14 @@ describe("the starts of a night", () => {
   })
 })
 
-describe("the wait of a start for the folder", () => {
-  it("is as long as the night: to its end, or to the deadline, or eight hours", () => {
-    const night = { starts: "22:30", until: "07:00" }
-    expect([
-      waitMinutesOf("22:30", { night, deadline: "05:00" }),
-      waitMinutesOf("22:30", { deadline: "05:00" }),
-      waitMinutesOf("12:00", { night: { starts: "12:00", until: "12:00" } }),
-      waitMinutesOf("22:30", {}),
-    ]).toEqual([510, 390, 1_440, 480])
-  })
+it("the wait of a start for the folder is as long as the night: to its end, or to the deadline, or eight hours", () => {
+  const night = { starts: "22:30", until: "07:00" }
+  expect([
+    waitMinutesOf("22:30", { night, deadline: "05:00" }),
+    waitMinutesOf("22:30", { deadline: "05:00" }),
+    waitMinutesOf("12:00", { night: { starts: "12:00", until: "12:00" } }),
+    waitMinutesOf("22:30", {}),
+  ]).toEqual([510, 390, 1_440, 480])
 })
 
 describe("a timer of several jobs", () => {
@@ -111,23 +109,21 @@ describe("a timer of several jobs", () => {
   })
 })
 
-describe("a text", () => {
-  it("[exit timers text] has a place in a timer unless it breaks a line, or the end of a line", () => {
-    const fine = ['/srv/it\'s 100% "$HOME"\\a/é', "/srv/out put"]
-    const bad = [
-      "/a\nb",
-      "/a\r",
-      "/a\tb",
-      "/a\u0000",
-      "/a\u007f",
-      "/a\u0085b",
-      "/a\u2028b",
-      "/a ",
-      "/a\\",
-      " /a",
-    ]
-    expect([fine.filter(isWritable), bad.filter(isWritable)]).toEqual([fine, []])
-  })
+it("a text [exit timers text] has a place in a timer unless it breaks a line, or the end of a line", () => {
+  const fine = ['/srv/it\'s 100% "$HOME"\\a/é', "/srv/out put"]
+  const bad = [
+    "/a\nb",
+    "/a\r",
+    "/a\tb",
+    "/a\u0000",
+    "/a\u007f",
+    "/a\u0085b",
+    "/a\u2028b",
+    "/a ",
+    "/a\\",
+    " /a",
+  ]
+  expect([fine.filter(isWritable), bad.filter(isWritable)]).toEqual([fine, []])
 })
 
 describe("cron lines", () => {

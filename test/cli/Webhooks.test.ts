@@ -94,18 +94,17 @@ describe("run --webhooks", () => {
   }, 60_000)
 })
 
-describe("a job of flow sessions only", () => {
-  it("is pulled until everything is final: consents, documents, records, and no execution", async () => {
-    const asked = ["run", "jobs/sessions.yaml", "--webhooks", "0.0.0.0:0"]
-    const { code, stdout, stderr } = await nightjar("sessions", ...asked)
-    expect([code, stdout.includes("8 tasks: 8 succeeded\n0 executions")]).toEqual([0, true])
-    // Others can reach it there.
-    expect(stderr).toMatch(
-      /^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/\nwarning: .*not authenticated \[webhooks-exposed\]\n$/,
-    )
-    // Which families a session may bring is not known before, so each of our readings has its table.
-    const read = readingTables.map((table) => `(SELECT count(*) FROM ${table})`).join(" + ")
-    const tables = `SELECT
+it("a job of flow sessions only is pulled until everything is final: consents, documents, records, and no execution", async () => {
+  const asked = ["run", "jobs/sessions.yaml", "--webhooks", "0.0.0.0:0"]
+  const { code, stdout, stderr } = await nightjar("sessions", ...asked)
+  expect([code, stdout.includes("8 tasks: 8 succeeded\n0 executions")]).toEqual([0, true])
+  // Others can reach it there.
+  expect(stderr).toMatch(
+    /^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/\nwarning: .*not authenticated \[webhooks-exposed\]\n$/,
+  )
+  // Which families a session may bring is not known before, so each of our readings has its table.
+  const read = readingTables.map((table) => `(SELECT count(*) FROM ${table})`).join(" + ")
+  const tables = `SELECT
       (SELECT count(*) FROM ops.tasks WHERE engine_reference IS NULL AND execution_id IS NULL) AS tasks,
       (SELECT count(*) FROM ops.executions) + (SELECT count(*) FROM ops.deletions) AS executions,
       (SELECT count(*) FROM ops.sessions WHERE is_closed) AS sessions,
@@ -118,9 +117,8 @@ describe("a job of flow sessions only", () => {
         + (SELECT count(*) FROM nights.higher_education) + (SELECT count(*) FROM nights.secondary_education)
         + ${read} AND (SELECT count(*) FROM nights.other_records) + (SELECT count(*) FROM ops.rejected_records) = 0
         AS everywhere`
-    const expected = { tasks: 8, executions: 0, sessions: 8, anonymous: 2, consents: 7, documents: 14 }
-    expect(await rows("sessions", tables)).toEqual([
-      { ...expected, missing: 0, downloaded: 10, everywhere: true },
-    ])
-  }, 60_000)
-})
+  const expected = { tasks: 8, executions: 0, sessions: 8, anonymous: 2, consents: 7, documents: 14 }
+  expect(await rows("sessions", tables)).toEqual([
+    { ...expected, missing: 0, downloaded: 10, everywhere: true },
+  ])
+}, 60_000)

@@ -340,8 +340,9 @@ describe("the requests", () => {
   })
 })
 
-describe("a start that is answered", () => {
-  effect("with a refused login is refused, whatever the status; other bodies change nothing", function* () {
+effect(
+  "a start that is answered with a refused login is refused, whatever the status; other bodies change nothing",
+  function* () {
     const refusal = '{"status_code":"AUTH_ERROR","status_reason":"INCORRECT_CREDENTIALS"}'
     const tagOf = (status: number, body: string) => outcomeOf("startExecution", { status, body })
     for (const [status, other] of [
@@ -356,8 +357,8 @@ describe("a start that is answered", () => {
       for (const body of ['{"status_reason":"INTERNAL_ERROR"}', "[]", "<html>", ""])
         assert.strictEqual(yield* tagOf(status, body), other, `${status} ${body}`)
     }
-  })
-})
+  },
+)
 
 describe("the settings", () => {
   it("plain http is for this machine only, and a URL has only scheme, host and path [promise 12 plain http]", () => {
@@ -404,45 +405,43 @@ describe("the settings", () => {
   })
 })
 
-describe("secrets", () => {
-  effect("no failure, cause or span shows secret or parameters [promise 12 errors]", function* () {
-    const spans: Array<unknown> = []
-    const tracer = Tracer.make({
-      span: (options) => {
-        const span = new Tracer.NativeSpan(options)
-        spans.push(span)
-        return span
-      },
-    })
-    const broken = HttpClient.make((request) =>
-      Effect.fail(
-        new HttpClientError.HttpClientError({
-          reason: new HttpClientError.TransportError({
-            request,
-            cause: new Error(`echo ${secret} password-canary-2`),
-          }),
-        }),
-      ),
-    )
-    const exit = yield* calls.startExecution.pipe(
-      Effect.provide(serviceOver(broken)),
-      Effect.withSpan("outer"),
-      Effect.provideService(Tracer.Tracer, tracer),
-      Effect.exit,
-    )
-    const stage = yield* stageInProcess({ status: 400, body: "{}" })
-    yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
-    assert.isTrue(Exit.isFailure(exit))
-    const shown = [
-      Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
-      inspect(exit, { depth: 20 }),
-      JSON.stringify(exit),
-      ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
-    ].join("\n")
-    assert.include(shown, "startExecution")
-    assert.notInclude(shown, "canary")
-    assert.strictEqual(spans.length, 1)
+effect("no failure, cause or span shows secret or parameters [promise 12 errors]", function* () {
+  const spans: Array<unknown> = []
+  const tracer = Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      spans.push(span)
+      return span
+    },
   })
+  const broken = HttpClient.make((request) =>
+    Effect.fail(
+      new HttpClientError.HttpClientError({
+        reason: new HttpClientError.TransportError({
+          request,
+          cause: new Error(`echo ${secret} password-canary-2`),
+        }),
+      }),
+    ),
+  )
+  const exit = yield* calls.startExecution.pipe(
+    Effect.provide(serviceOver(broken)),
+    Effect.withSpan("outer"),
+    Effect.provideService(Tracer.Tracer, tracer),
+    Effect.exit,
+  )
+  const stage = yield* stageInProcess({ status: 400, body: "{}" })
+  yield* Effect.provideService(Effect.provide(calls.startExecution, stage.layer), Tracer.Tracer, tracer)
+  assert.isTrue(Exit.isFailure(exit))
+  const shown = [
+    Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "",
+    inspect(exit, { depth: 20 }),
+    JSON.stringify(exit),
+    ...spans.map((span) => (span instanceof Tracer.NativeSpan ? span.name : "")),
+  ].join("\n")
+  assert.include(shown, "startExecution")
+  assert.notInclude(shown, "canary")
+  assert.strictEqual(spans.length, 1)
 })
 
 describe("bounds", () => {

@@ -159,8 +159,9 @@ customers: [{ id: c-1, engines: [{ reference: other:api, token: t }] }]
   })
 })
 
-describe("a customer_id", () => {
-  effect("that the customer also logs in with is a warning, once per file and parameter", function* () {
+effect(
+  "a customer_id that the customer also logs in with is a warning, once per file and parameter",
+  function* () {
     const { errors, warnings } = yield* load(
       `name: ids
 service: sandbox
@@ -182,5 +183,5 @@ customers:
       `job.yaml:7:15: ${said("nif")}`,
       `c.csv:2:1: ${said("username")} (and 1 more in this file)`,
     ])
-  })
-})
+  },
+)

@@ -179,17 +179,15 @@ describe("results sources that do not load", () => {
   })
 })
 
-describe("what a plan shows about results sources", () => {
-  it("is nothing about the built-in rows, and otherwise the differences", () => {
-    const sources = [
-      { ...flowResultsSource, enabled: false, nothing: [403, 404] },
-      profileSource,
-      { ...profileSource, name: "income", path: "/i/{execution_id}", families: ["income:*"], enabled: false },
-    ]
-    expect(differences(builtInSources)).toEqual([])
-    expect(differences(sources)).toEqual([
-      "flow_results: enabled false, nothing [403, 404]",
-      "income (of this job): base_url/i/{execution_id} brings income:*, never asked",
-    ])
-  })
+it("what a plan shows about results sources is nothing about the built-in rows, and otherwise the differences", () => {
+  const sources = [
+    { ...flowResultsSource, enabled: false, nothing: [403, 404] },
+    profileSource,
+    { ...profileSource, name: "income", path: "/i/{execution_id}", families: ["income:*"], enabled: false },
+  ]
+  expect(differences(builtInSources)).toEqual([])
+  expect(differences(sources)).toEqual([
+    "flow_results: enabled false, nothing [403, 404]",
+    "income (of this job): base_url/i/{execution_id} brings income:*, never asked",
+  ])
 })

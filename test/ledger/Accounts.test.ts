@@ -13,6 +13,7 @@ import { openLongestMs } from "../../src/service/Execution.ts"
 import { anId } from "../harness/Id.ts"
 import { withLayer } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
+import { aFact, runStarted } from "../harness/Facts.ts"
 
 type Intent = Extract<Fact, { _tag: "StartIntended" }>
 const hour = 3_600_000
@@ -32,11 +33,10 @@ const of = (night: number) => ({
   attempt: 1,
 })
 const sent = (night: number, login = keys(), probe = false): Fact =>
-  ({
-    _tag: "StartIntended",
+  aFact("StartIntended", {
     ...of(night),
     external_execution_id: `x-${night}`,
-    customer_id: anId("c-1"),
+    customer_id: "c-1",
     engine_reference,
     fingerprint: `print-${login.password}`,
     login: { account: login.account, identity: login.identity, password: login.password },
@@ -58,14 +58,13 @@ const judged = (
     said: "502",
   }) as Fact
 const rejected = (night: number, { password, account, identity }: AccountKeys = keys()): Fact =>
-  ({
-    _tag: "CredentialRejected",
+  aFact("CredentialRejected", {
     run_id: of(night).run_id,
     task_id: of(night).task_id,
     of_attempt: 1,
     fingerprint: `print-${password}`,
     login: { account, identity, password },
-    customer_id: anId("c-1"),
+    customer_id: "c-1",
     engine_reference,
     reason: "INCORRECT_CREDENTIALS",
   }) as Fact
@@ -74,6 +73,8 @@ const inMemory = Ledger.layer({ path: ":memory:" })
 const { effect } = withLayer(inMemory)
 
 const lost = (night: number, login = keys()) => [sent(night, login), judged(night, "unproven", login)]
+const thrice = [1, 2, 3].flatMap((night) => lost(night))
+const oneMore: Fact = { _tag: "CredentialReleased", account: "A", logins: 1 }
 
 describe("an account", () => {
   effect("whose third login is followed waits for its end, and is held once it ended badly", function* () {
@@ -150,103 +151,75 @@ describe("an account", () => {
     ],
     [
       "that is held gets one login with a password that a person changed",
-      [...lost(1), ...lost(2), ...lost(3)],
+      thrice,
       keys("new"),
       [3, undefined],
     ],
     [
       "and no second one [promise 4 unproven]",
-      [...lost(1), ...lost(2), ...lost(3), ...lost(4, keys("new"))],
+      [...thrice, ...lost(4, keys("new"))],
       keys("newer"),
       [4, "unproven"],
     ],
     [
       "that is held gets none with a password that a command changed",
-      [...lost(1), ...lost(2), ...lost(3)],
+      thrice,
       keys("new", { isByHand: false }),
       [3, "unproven"],
     ],
     [
       "is the same through a channel that locks more fields",
-      [...lost(1), ...lost(2), ...lost(3)],
+      thrice,
       keys("p", { account: "B", identity: ["ana", "phone"] }),
       [3, "unproven"],
     ],
     [
       "is another one for other values",
-      [...lost(1), ...lost(2), ...lost(3)],
+      thrice,
       keys("p", { account: "B", identity: ["eva"], former: [] }),
       [0, undefined],
     ],
     [
       "is free after a release",
-      [...lost(1), ...lost(2), ...lost(3), { _tag: "CredentialReleased", account: "A" }],
+      [...thrice, { _tag: "CredentialReleased", account: "A" }],
       keys(),
       [0, undefined],
     ],
     [
       "gets one login for a release of many, and keeps its strikes",
-      [...lost(1), ...lost(2), ...lost(3), { _tag: "CredentialReleased", account: "A", logins: 1 }],
+      [...thrice, oneMore],
       keys("p", { isByHand: false }),
       [3, undefined],
     ],
     ...(["not_sent", "neutral"] as const).flatMap((verdict) => [
       [
         `may have its password corrected again if that was ${verdict} [promise 4 unused correction]`,
-        [...lost(1), ...lost(2), ...lost(3), sent(4, keys("new")), judged(4, verdict, keys("new"))],
+        [...thrice, sent(4, keys("new")), judged(4, verdict, keys("new"))],
         keys("newer"),
         [3, undefined],
       ] as const,
       [
         `still has the login that a person allowed if that was ${verdict} [promise 4 unused release]`,
-        [
-          ...lost(1),
-          ...lost(2),
-          ...lost(3),
-          { _tag: "CredentialReleased", account: "A", logins: 1 } as const,
-          sent(4),
-          judged(4, verdict),
-        ],
+        [...thrice, oneMore, sent(4), judged(4, verdict)],
         keys("p", { isByHand: false }),
         [3, undefined],
       ] as const,
     ]),
     [
       "has used up a correction whose start was lost, although its probe created nothing",
-      [
-        ...lost(1),
-        ...lost(2),
-        ...lost(3),
-        ...lost(4, keys("new")),
-        sent(4, keys("new"), true),
-        judged(4, "not_sent", keys("new")),
-      ],
+      [...thrice, ...lost(4, keys("new")), sent(4, keys("new"), true), judged(4, "not_sent", keys("new"))],
       keys("newer"),
       [4, "unproven"],
     ],
     [
       "has used up a release whose start was lost, although its probe created nothing",
-      [
-        ...lost(1),
-        ...lost(2),
-        ...lost(3),
-        { _tag: "CredentialReleased", account: "A", logins: 1 },
-        ...lost(4),
-        sent(4, keys(), true),
-        judged(4, "not_sent"),
-      ],
+      [...thrice, oneMore, ...lost(4), sent(4, keys(), true), judged(4, "not_sent")],
       keys("p", { isByHand: false }),
       [4, "unproven"],
     ],
     [
       "is held again once that is sent",
-      [
-        ...lost(1),
-        ...lost(2),
-        ...lost(3),
-        { _tag: "CredentialReleased", account: "A", logins: 1 },
-        ...lost(4),
-      ],
+      [...thrice, oneMore, ...lost(4)],
       keys("p", { isByHand: false }),
       [4, "unproven"],
     ],
@@ -458,30 +431,15 @@ describe("the ledger of a version that knew no accounts", () => {
     yield* Effect.provide(
       Effect.flatMap(Ledger, (ledger) =>
         ledger.append([
-          {
-            _tag: "RunStarted",
-            run_id,
-            job: "job",
-            job_path: "j",
-            run_date: "2026-11-11",
-            tool_version: "0",
-          },
+          runStarted(run_id),
           ...planned.map((one) => ({ _tag: "TaskPlanned" as const, ...one })),
-          {
-            _tag: "CredentialRejected",
+          aFact("CredentialRejected", {
             ...refused.ids,
             ...refused.access,
             fingerprint: refused.fingerprint,
             reason: "INCORRECT_CREDENTIALS",
-          },
-          {
-            _tag: "StartIntended",
-            ...lostOne.ids,
-            attempt: 1,
-            external_execution_id: "x",
-            fingerprint: lostOne.fingerprint,
-            probe: false,
-          },
+          }),
+          aFact("StartIntended", { ...lostOne.ids, fingerprint: lostOne.fingerprint }),
           ...more,
         ]),
       ),
@@ -495,18 +453,13 @@ describe("the ledger of a version that knew no accounts", () => {
     "counts a lost start whatever became of its probe, and none that certainly made no login",
     function* () {
       const attempt = { run_id: of(1).run_id, task_id: anId("c-2"), attempt: 1 }
-      const answer = (is: Extract<Fact, { _tag: "StartAnswered" }>["answer"]): Fact => ({
-        _tag: "StartAnswered",
+      const answer = (is: Extract<Fact, { _tag: "StartAnswered" }>["answer"]): Fact =>
+        aFact("StartAnswered", { ...attempt, answer: is })
+      const probe: Fact = aFact("StartIntended", {
         ...attempt,
-        answer: is,
-      })
-      const probe: Fact = {
-        _tag: "StartIntended",
-        ...attempt,
-        external_execution_id: "x",
         fingerprint: fingerprintLogin(key, "b:website", sentTo("eva")),
         probe: true,
-      }
+      })
       const cases: ReadonlyArray<readonly [number, ...ReadonlyArray<Fact>]> = [
         [1],
         [1, answer("lost")],

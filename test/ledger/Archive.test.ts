@@ -25,6 +25,7 @@ import { changeFile, preparing } from "./CountedReads.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
+import { aFact, runStarted } from "../harness/Facts.ts"
 
 const at = (root: string, readOnly = false) =>
   Layer.fresh(Ledger.layer({ path: join(root, "ledger.sqlite"), readOnly }))
@@ -36,20 +37,12 @@ const using = <A, E>(
 
 const runs = ["job.2026-01-30", "job.2026-01-31", "job.2026-02-01"] as const
 const customers = ["c-1", "c-2"] as const
-const started = (run: string): Fact => ({
-  _tag: "RunStarted",
-  run_id: anId(run),
-  job: "job",
-  job_path: "job.yaml",
-  run_date: run.slice(4),
-  tool_version: "0.1.0",
-})
 const idOf = (run: string, customer: string) => `e-${run.slice(-2)}-${customer}`
 
 const factsOf = (run: string): ReadonlyArray<Fact> => {
   const run_id = anId(run)
   return [
-    started(run),
+    runStarted(run),
     ...customers.flatMap((customer): ReadonlyArray<Fact> => {
       const task = { run_id, task_id: anId(`${run}/${customer}/bank`) }
       const access = { customer_id: anId(customer), engine_reference: anId("bank") }
@@ -58,34 +51,28 @@ const factsOf = (run: string): ReadonlyArray<Fact> => {
         { _tag: "TaskPlanned", ...task, ...access, features: ["accounts_read"] },
         { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: `x-${run}`, probe: false },
         { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", execution_id },
-        {
-          _tag: "AttachmentRead",
+        aFact("AttachmentRead", {
           ...task,
-          session_id: anId(`s-${customer}`),
+          session_id: `s-${customer}`,
           attachment_id: "a",
-          status: "downloaded",
           sha256: `${customer}-document`,
-        },
-        {
-          _tag: "CredentialRejected",
+        }),
+        aFact("CredentialRejected", {
           ...task,
           ...access,
           fingerprint: `f-${run}-${customer.length}${customer === "c-1"}`,
           account: `a-${run}`,
-          reason: "BLOCKED_USER",
-        },
+        }),
         // Whether a third login is sent to the account depends on it.
         { _tag: "LoginAccepted", ...task, account: `a-${run}` },
         { _tag: "TaskSettled", ...task, outcome: "failed", reason: "FAILED", who_acts: "engineer" },
         { _tag: "DeleteAnswered", ...task, execution_id, http_status: 204, outcome: "deleted" },
       ]
     }),
-    {
-      _tag: "RunPublished",
+    aFact("RunPublished", {
       run_id,
-      version: 1,
       receipts: customers.map((one) => ({ execution_id: anId(idOf(run, one)), landed_sha256: "ab" })),
-    },
+    }),
     { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false },
     { _tag: "OutcomePublished", run_id },
   ]
@@ -101,6 +88,8 @@ const written = (root: string) =>
       yield* ledger.append([{ _tag: "CredentialReleased", fingerprint: `f-${runs[0]}-3true` }])
     }),
   )
+
+const folderOfThree = Effect.tap(folder, written)
 
 /** A database that knows of no archive when it is asked for the first time. */
 const late = (database: DatabaseSync, asked: Array<string>): DatabaseSync =>
@@ -164,8 +153,7 @@ describe("an archived run", () => {
   effect(
     "is read as before, by whoever asks for whatever, and its bytes are no longer in the ledger",
     function* () {
-      const root = yield* folder
-      yield* written(root)
+      const root = yield* folderOfThree
       const before = yield* using(root, everything)
       expect(before.problems).toEqual([])
       const done = yield* archive(root, runs[0], runs[1])
@@ -200,8 +188,7 @@ describe("an archived run", () => {
   )
 
   effect("is read again if it was archived after the reader had asked where its facts are", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     const before = yield* using(root, (ledger) => ledger.state(anId(runs[0])), true)
     yield* archive(root, runs[0])
     const asked: Array<string> = []
@@ -219,15 +206,11 @@ describe("an archived run", () => {
   effect("goes on in a process that knew the half of it when another one archived it", function* () {
     const root = yield* folder
     const [begun, task, ...facts] = factsOf(runs[0])
-    const read: Fact = {
-      _tag: "ResultsRead",
-      run_id: anId(runs[0]),
-      task_id: anId(`${runs[0]}/c-1/bank`),
-      session_id: anId("s-1"),
+    const read: Fact = aFact("ResultsRead", {
+      run_id: runs[0],
+      task_id: `${runs[0]}/c-1/bank`,
       http_status: 404,
-      kind: "results",
-      is_closed: true,
-    }
+    })
     yield* using(root, (ledger) => ledger.append([begun!, task!, read]))
     yield* using(root, (reader) =>
       Effect.gen(function* () {
@@ -243,8 +226,7 @@ describe("an archived run", () => {
   effect(
     "goes on: what is added later comes after what is archived, also in a state that is kept",
     function* () {
-      const root = yield* folder
-      yield* written(root)
+      const root = yield* folderOfThree
       const [run_id] = [anId(runs[0])]
       const states = (ledger: Ledger["Service"]) =>
         Effect.gen(function* () {
@@ -267,8 +249,7 @@ describe("an archived run", () => {
   )
 
   effect("is in one place at least, and never in two, wherever moving it is cut off", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     yield* archive(root, runs[0])
     const before = yield* using(root, everything)
     for (let cut = 1; ; cut += 1) {
@@ -288,8 +269,7 @@ describe("an archived run", () => {
   })
 
   effect("is in one place if the process dies before the ledger says so", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     const before = yield* using(root, everything)
     const database = openLedger({ path: join(root, "ledger.sqlite") })
     database.exec("CREATE TRIGGER died BEFORE DELETE ON facts BEGIN SELECT RAISE(ABORT, 'died'); END")
@@ -304,8 +284,7 @@ describe("an archived run", () => {
   })
 
   effect("that has changed, is gone or is there twice is told, and read no further", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     yield* archive(root, runs[0], runs[1])
     const [ledger, path] = [join(root, "ledger.sqlite"), join(root, "ledger-archive", january)]
     const whole = readFileSync(path)
@@ -362,8 +341,7 @@ describe("a customer who is removed", () => {
     ].filter((name) => /c-1(?!\d)/.test(textOf(join(root, name))))
 
   effect("leaves the archive, which is whole and says the same of the others", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     yield* archive(root, runs[0], runs[1])
     const others = (ledger: Ledger["Service"]) =>
       Effect.gen(function* () {
@@ -391,8 +369,7 @@ describe("a customer who is removed", () => {
   effect(
     "is gone once a removal that was cut off is repeated, and the archive is never damaged",
     function* () {
-      const root = yield* folder
-      yield* written(root)
+      const root = yield* folderOfThree
       yield* archive(root, runs[0], runs[1])
       for (let cut = 1; ; cut += 1) {
         const copy = join(yield* folder, "copy")
@@ -410,8 +387,7 @@ describe("a customer who is removed", () => {
   )
 
   effect("leaves what a crash left behind the archive, too", function* () {
-    const root = yield* folder
-    yield* written(root)
+    const root = yield* folderOfThree
     yield* archive(root, runs[2])
     const february = join(root, "ledger-archive/2026-02.ndjson.zst")
     // The process died while it archived these.
@@ -423,24 +399,21 @@ describe("a customer who is removed", () => {
   })
 })
 
-describe("the file of the ledger", () => {
-  it("gives back what is free but for a part, by steps, whichever version made it", () => {
-    const older = new DatabaseSync(":memory:")
-    older.exec("CREATE TABLE earlier (a)")
-    makeTables(older)
-    for (const database of [openLedger({ path: ":memory:" }), older]) {
-      database.exec(
-        `INSERT INTO facts WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 320)
+it("the file of the ledger gives back what is free but for a part, by steps, whichever version made it", () => {
+  const older = new DatabaseSync(":memory:")
+  older.exec("CREATE TABLE earlier (a)")
+  makeTables(older)
+  for (const database of [openLedger({ path: ":memory:" }), older]) {
+    database.exec(
+      `INSERT INTO facts WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 320)
           SELECT i, 0, 'X', NULL, NULL, hex(zeroblob(60000)), '' FROM n; DELETE FROM facts WHERE seq > 9`,
-      )
-      const pragma = (name: string) =>
-        Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0])
-      const free = pragma("freelist_count")
-      const giveBack = Effect.flatMap(Ledger, (ledger) => ledger.giveBack)
-      Effect.runSync(Effect.provide(giveBack, Ledger.layerOver(database)))
-      const kept = database === older ? 0 : 4_096
-      expect([free > 9_000, pragma("freelist_count"), pragma("auto_vacuum")]).toEqual([true, kept, 2])
-      database.close()
-    }
-  })
+    )
+    const pragma = (name: string) => Number(Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0])
+    const free = pragma("freelist_count")
+    const giveBack = Effect.flatMap(Ledger, (ledger) => ledger.giveBack)
+    Effect.runSync(Effect.provide(giveBack, Ledger.layerOver(database)))
+    const kept = database === older ? 0 : 4_096
+    expect([free > 9_000, pragma("freelist_count"), pragma("auto_vacuum")]).toEqual([true, kept, 2])
+    database.close()
+  }
 })

@@ -11,25 +11,14 @@ import { changeFile } from "./CountedReads.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const run_id = anId("job.2026-11-21")
 const task = (n: number) => ({ run_id, task_id: anId(`${run_id}/c-${n}/bank`) })
 const facts: ReadonlyArray<Fact> = [
   { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
-  ...Array.from({ length: 20 }, (_, n): Fact => ({
-    _tag: "TaskPlanned",
-    ...task(n),
-    customer_id: anId(`c-${n}`),
-    features: [],
-  })),
-  {
-    _tag: "CredentialRejected",
-    ...task(1),
-    fingerprint: "f-1",
-    customer_id: anId("c-1"),
-    engine_reference: anId("bank"),
-    reason: "BLOCKED_USER",
-  },
+  ...Array.from({ length: 20 }, (_, n): Fact => aFact("TaskPlanned", { ...task(n), customer_id: `c-${n}` })),
+  aFact("CredentialRejected", { ...task(1), customer_id: "c-1", engine_reference: "bank" }),
   { _tag: "CredentialReleased", fingerprint: "f-2" },
 ]
 

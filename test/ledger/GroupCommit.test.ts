@@ -63,21 +63,19 @@ describe("append", () => {
   })
 })
 
-describe("a transaction", () => {
-  it("keeps all of its work, or nothing and reports what failed", () => {
-    const database = new DatabaseSync(":memory:")
-    database.exec("CREATE TABLE t (n INTEGER)")
-    const rows = () => database.prepare("SELECT n FROM t").all().length
-    within(database, () => database.exec("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)"))
-    assert.deepStrictEqual([rows(), database.isTransaction], [2, false])
-    const fails = (sql: string) => () =>
-      within(database, () => {
-        database.exec(sql)
-        throw new Error("disk full")
-      })
-    assert.throws(fails("INSERT INTO t VALUES (3)"), "disk full")
-    // SQLite may have ended it by itself, as it does on a full disk: what failed is told all the same.
-    assert.throws(fails("INSERT INTO t VALUES (3); ROLLBACK"), "disk full")
-    assert.deepStrictEqual([rows(), database.isTransaction], [2, false])
-  })
+it("a transaction keeps all of its work, or nothing and reports what failed", () => {
+  const database = new DatabaseSync(":memory:")
+  database.exec("CREATE TABLE t (n INTEGER)")
+  const rows = () => database.prepare("SELECT n FROM t").all().length
+  within(database, () => database.exec("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)"))
+  assert.deepStrictEqual([rows(), database.isTransaction], [2, false])
+  const fails = (sql: string) => () =>
+    within(database, () => {
+      database.exec(sql)
+      throw new Error("disk full")
+    })
+  assert.throws(fails("INSERT INTO t VALUES (3)"), "disk full")
+  // SQLite may have ended it by itself, as it does on a full disk: what failed is told all the same.
+  assert.throws(fails("INSERT INTO t VALUES (3); ROLLBACK"), "disk full")
+  assert.deepStrictEqual([rows(), database.isTransaction], [2, false])
 })

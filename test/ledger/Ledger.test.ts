@@ -14,32 +14,18 @@ import { changeFile } from "./CountedReads.ts"
 import { anId } from "../harness/Id.ts"
 import { effect, withLayer } from "../harness/Steps.ts"
 import { folder } from "../harness/Folder.ts"
+import { aFact, runStarted } from "../harness/Facts.ts"
 
 const run_id = anId("nightly.2026-11-21")
 const task = { run_id, task_id: anId(`${run_id}/c-1/bank:website`) }
-const started = (id: string, job = "nightly"): Fact => ({
-  _tag: "RunStarted",
-  run_id: anId(id),
-  job,
-  job_path: `jobs/${job}.yaml`,
-  run_date: "2026-11-21",
-  tool_version: "0.1.0",
-})
-const planned: Fact = {
-  _tag: "TaskPlanned",
+const planned: Fact = aFact("TaskPlanned", {
   ...task,
-  customer_id: anId("c-1"),
-  engine_reference: anId("bank"),
+  customer_id: "c-1",
+  engine_reference: "bank",
   features: ["a"],
-}
-const rejected = (fingerprint: string, reason = "BLOCKED_USER"): Fact => ({
-  _tag: "CredentialRejected",
-  ...task,
-  fingerprint,
-  customer_id: anId("c-1"),
-  engine_reference: anId("bank"),
-  reason,
 })
+const rejected = (fingerprint: string, reason = "BLOCKED_USER"): Fact =>
+  aFact("CredentialRejected", { ...task, fingerprint, customer_id: "c-1", engine_reference: "bank", reason })
 
 /** The same behaviour over every place that a ledger may have. */
 const inMemory = withLayer(Ledger.layer({ path: ":memory:" }))
@@ -55,9 +41,9 @@ describe("the ledger", () => {
   overBoth("returns each run's facts in order with the time at which they were known", function* () {
     const ledger = yield* Ledger
     yield* ledger.append([])
-    yield* ledger.append([started(run_id), planned])
+    yield* ledger.append([runStarted(run_id), planned])
     yield* TestClock.adjust("3 seconds")
-    yield* ledger.append([started("other.2026-11-21", "other")])
+    yield* ledger.append([runStarted("other.2026-11-21")])
     yield* ledger.append([
       { _tag: "TaskSettled", ...task, outcome: "failed", reason: "FAILED", who_acts: "nobody" },
     ])
@@ -70,8 +56,8 @@ describe("the ledger", () => {
     expect(facts[1]?.fact).toEqual(planned)
     expect(yield* ledger.facts(anId("nobody.2026-11-21"))).toEqual([])
     expect((yield* ledger.runs).map(({ seq, fact, ended }) => [seq, fact, ended])).toEqual([
-      [1, started(run_id), undefined],
-      [3, started("other.2026-11-21", "other"), undefined],
+      [1, runStarted(run_id), undefined],
+      [3, runStarted("other.2026-11-21"), undefined],
     ])
   })
 
@@ -134,7 +120,7 @@ describe("the ledger", () => {
           Effect.exit(unwritable),
           once("first"),
           once("second"),
-          ledger.append([started(run_id)]),
+          ledger.append([runStarted(run_id)]),
         ],
         { concurrency: "unbounded" },
       )
@@ -177,7 +163,7 @@ describe("the ledger", () => {
   effect("names run and task beside each fact that has them, and nothing beside the others", function* () {
     const database = openLedger({ path: ":memory:" })
     const ledger = yield* Effect.provide(Ledger, Ledger.layerOver(database))
-    yield* ledger.append([started(run_id), planned, { _tag: "CredentialReleased", fingerprint: "f1" }])
+    yield* ledger.append([runStarted(run_id), planned, { _tag: "CredentialReleased", fingerprint: "f1" }])
     const rows = database.prepare("SELECT tag, run_id, task_id FROM facts ORDER BY seq").all()
     expect(rows.map((row) => Object.values(row))).toEqual([
       ["RunStarted", run_id, null],
@@ -194,12 +180,12 @@ describe("the ledger", () => {
     )
     yield* Effect.gen(function* () {
       const ledger = yield* Ledger
-      const failed = yield* Effect.flip(ledger.append([started(run_id), planned]))
+      const failed = yield* Effect.flip(ledger.append([runStarted(run_id), planned]))
       // What other space on the disk mends is not called damage.
       expect([failed._tag, failed.message, failed.damaged]).toEqual(["LedgerFailed", "disk full", undefined])
       expect([yield* ledger.facts(run_id), database.isTransaction]).toEqual([[], false])
       database.exec("DROP TRIGGER full")
-      yield* ledger.append([started(run_id), planned])
+      yield* ledger.append([runStarted(run_id), planned])
       expect((yield* ledger.facts(run_id)).length).toBe(2)
     }).pipe(Effect.provide(Ledger.layerOver(database)))
   })
@@ -210,7 +196,7 @@ describe("the ledger", () => {
       const path = join(yield* folder, "ledger.sqlite")
       const writer = openLedger({ path })
       yield* Effect.provide(
-        Effect.flatMap(Ledger, (ledger) => ledger.append([started(run_id)])),
+        Effect.flatMap(Ledger, (ledger) => ledger.append([runStarted(run_id)])),
         Ledger.layerOver(writer),
       )
       yield* Effect.gen(function* () {
@@ -239,7 +225,7 @@ describe("the ledger", () => {
       const open = <A, E>(body: (ledger: Ledger["Service"]) => Effect.Effect<A, E>) =>
         Effect.provide(Effect.flatMap(Ledger, body), Layer.fresh(Ledger.layer({ path })))
       const key = yield* open((ledger) => ledger.fingerprintKey)
-      yield* open((ledger) => ledger.append([started(run_id), planned]))
+      yield* open((ledger) => ledger.append([runStarted(run_id), planned]))
       expect(yield* open((ledger) => ledger.facts(run_id))).toHaveLength(2)
       expect(yield* open((ledger) => ledger.fingerprintKey)).toEqual(key)
       expect(statSync(path).mode & 0o777).toBe(0o600)
@@ -302,34 +288,30 @@ describe("the ledger", () => {
         expect(readdirSync(root).filter((file) => file.startsWith(name))).toEqual([name])
         return [refused.message, refused.written_by, refused.damaged]
       })
-      const older = { ...started("nightly.2026-11-20"), tool_version: "0.0.9" } as Fact
+      const says = (what: string, version: string) => [
+        `${what}; the newest run in it was written by version ${version}`,
+        version,
+        undefined,
+      ]
+      const older = runStarted("nightly.2026-11-20", { tool_version: "0.0.9" })
       const format = "PRAGMA user_version = 4"
-      expect(yield* written("format", [older, started(run_id)], format)).toEqual([
-        "the ledger has format 4; the newest run in it was written by version 0.1.0",
-        "0.1.0",
-        undefined,
-      ])
-      expect(yield* written("empty", [], format)).toEqual([
-        "the ledger has format 4; the newest run in it was written by version unknown",
-        "unknown",
-        undefined,
-      ])
-      expect(yield* written("no tables", [], `${format}; DROP TABLE facts`)).toEqual([
-        "the ledger has format 4; the newest run in it was written by version unknown",
-        "unknown",
-        undefined,
-      ])
-      const unknown = { seq: 2, at: 0, tag: "FromTomorrow", run_id, task_id: null }
-      const body = JSON.stringify({ _tag: "FromTomorrow", run_id })
-      const add = (chain: string) =>
-        `INSERT INTO facts VALUES (2, 0, 'FromTomorrow', '${run_id}', NULL, '${body}', '${chain}')`
+      const newer = "the ledger has format 4"
+      expect(yield* written("format", [older, runStarted(run_id)], format)).toEqual(says(newer, "0.1.0"))
+      expect(yield* written("empty", [], format)).toEqual(says(newer, "unknown"))
+      expect(yield* written("no tables", [], `${format}; DROP TABLE facts`)).toEqual(says(newer, "unknown"))
       const first = { seq: 1, at: 0, tag: "RunStarted", run_id, task_id: null }
-      const chain = linkOf("", { ...first, body: JSON.stringify(started(run_id)) })
-      expect(yield* written("fact", [started(run_id)], add(linkOf(chain, { ...unknown, body })))).toEqual([
-        "this version cannot read fact 2; the newest run in it was written by version 0.1.0",
-        "0.1.0",
-        undefined,
-      ])
+      const chain = linkOf("", { ...first, body: JSON.stringify(runStarted(run_id)) })
+      // A kind of fact, or a value in one.
+      for (const unknown of [
+        { _tag: "FromTomorrow", run_id },
+        { ...aFact("RunEnded", { run_id }), exit_code: "x" },
+      ]) {
+        const body = JSON.stringify(unknown)
+        const link = linkOf(chain, { seq: 2, at: 0, tag: unknown._tag, run_id, task_id: null, body })
+        const add = `INSERT INTO facts VALUES (2, 0, '${unknown._tag}', '${run_id}', NULL, '${body}', '${link}')`
+        const refused = yield* written(unknown._tag, [runStarted(run_id)], add)
+        expect(refused).toEqual(says("this version cannot read fact 2", "0.1.0"))
+      }
     },
   )
 
@@ -389,12 +371,8 @@ describe("an execution id", () => {
     task_id: anId(task_id),
     attempt,
   })
-  const answered = (task_id: string, answer: "accepted" | "lost"): Fact => ({
-    _tag: "StartAnswered",
-    run_id,
-    ...claim(task_id),
-    answer,
-  })
+  const answered = (task_id: string, answer: "accepted" | "lost"): Fact =>
+    aFact("StartAnswered", { run_id, ...claim(task_id), answer })
   const deletion = (outcome: "pending" | "deleted"): Fact => ({
     _tag: "DeleteAnswered",
     run_id,
@@ -498,13 +476,19 @@ describe("a customer who is removed", () => {
     function* () {
       const ledger = yield* Ledger
       const released: Fact = { _tag: "CredentialReleased", fingerprint: "f1" }
-      yield* ledger.append([started(run_id), plannedFor("c-1"), plannedFor("c-2"), rejected("f1"), released])
+      yield* ledger.append([
+        runStarted(run_id),
+        plannedFor("c-1"),
+        plannedFor("c-2"),
+        rejected("f1"),
+        released,
+      ])
       yield* ledger.append([plannedFor("c-3")])
       expect((yield* ledger.state(run_id))?.tasks.size).toBe(3)
       expect(yield* forget("c-1", "r-1")).toBe(2)
       const { task_id: _, customer_id: __, ...hashes } = rejected("f1") as Rejected
       const rest = [plannedFor("c-2"), hashes, released]
-      const without = [started(run_id), forgotten("r-1"), ...rest]
+      const without = [runStarted(run_id), forgotten("r-1"), ...rest]
       expect(yield* factsNow).toEqual([...without, plannedFor("c-3"), receiptOf("r-1", 2)])
       expect((yield* ledger.state(run_id))?.tasks.size).toBe(2)
       yield* isWhole
@@ -530,7 +514,7 @@ describe("a customer who is removed", () => {
 
   overBoth("has no open rejection that could be read, and the login stays rejected", function* () {
     const ledger = yield* Ledger
-    yield* ledger.append([started(run_id), plannedFor("c-1"), rejected("f1"), rejected("f2")])
+    yield* ledger.append([runStarted(run_id), plannedFor("c-1"), rejected("f1"), rejected("f2")])
     // A publication that says nothing of the customer stays what it is.
     yield* ledger.append([
       { _tag: "CredentialReleased", fingerprint: "f2" },
@@ -556,7 +540,7 @@ describe("a customer who is removed", () => {
     const nameOf = (n: number) => `customer-${String((n * 7_919) % 600).padStart(4, "0")}-canary`
     yield* Effect.gen(function* () {
       const ledger = yield* Ledger
-      yield* ledger.append([started(run_id)])
+      yield* ledger.append([runStarted(run_id)])
       for (let n = 0; n < 600; n += 20)
         yield* ledger.append(Array.from({ length: 20 }, (_, more) => plannedFor(nameOf(n + more))))
       changeFile(path, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -582,7 +566,7 @@ describe("a customer who is removed", () => {
     database.exec("PRAGMA busy_timeout = 0")
     yield* Effect.gen(function* () {
       const ledger = yield* Ledger
-      yield* ledger.append([started(run_id), plannedFor("c-1")])
+      yield* ledger.append([runStarted(run_id), plannedFor("c-1")])
       const reader = new DatabaseSync(path, { readOnly: true })
       reader.exec("BEGIN; SELECT count(*) FROM facts")
       const refused = yield* Effect.flip(forget("c-1", "r-1"))

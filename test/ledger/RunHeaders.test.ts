@@ -6,16 +6,7 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { anId, type AnyId } from "../harness/Id.ts"
 import { withLayer } from "../harness/Steps.ts"
-
-const begin = (run_id: AnyId) =>
-  ({
-    _tag: "RunStarted",
-    run_id,
-    job: "nightly",
-    job_path: "nightly.yaml",
-    run_date: "2026-11-20",
-    tool_version: "0.1.0",
-  }) as const
+import { aFact, runStarted } from "../harness/Facts.ts"
 
 const { effect } = withLayer(Ledger.layer({ path: ":memory:" }))
 
@@ -23,7 +14,10 @@ effect("a run is over once its end is published, and no longer when it is resume
   const ledger = yield* Ledger
   const run_id = anId("nightly.2026-11-20")
   const ends = Effect.map(ledger.runs, (runs) => runs.map(({ ended }) => ended))
-  yield* ledger.append([begin(run_id), { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false, kept: 0 }])
+  yield* ledger.append([
+    runStarted(run_id),
+    { _tag: "RunEnded", run_id, exit_code: 3, leftovers: false, kept: 0 },
+  ])
   expect(yield* ends).toEqual([undefined])
   yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
   expect(yield* ends).toEqual([{ at: expect.any(Number), exit_code: 3, leftovers: false, kept: 0 }])
@@ -39,19 +33,16 @@ effect(
       ({ _tag: "TaskPlanned", run_id: run, task_id: anId(`${run}/t`), features: [], ...more }) as const
     const [first, second] = [anId("nightly.2026-11-20"), anId("nightly.2026-11-21")]
     yield* ledger.append([
-      begin(first),
+      runStarted(first),
       planned(first, { customer_id: anId("c-1") }),
-      begin(second),
+      runStarted(second),
       planned(second, { customer_id: anId("c-1"), session_id: anId("s-1") }),
-      {
-        _tag: "StartAnswered",
+      aFact("StartAnswered", {
         run_id: second,
-        task_id: anId(`${second}/t`),
-        attempt: 1,
-        answer: "accepted",
-        execution_id: anId("e-1"),
-        session_id: anId("s-2"),
-      },
+        task_id: `${second}/t`,
+        execution_id: "e-1",
+        session_id: "s-2",
+      }),
     ])
     const found = yield* Effect.forEach(["c-1", "e-1", "s-1", "s-2", "c-2"], (id) => ledger.tasksNaming(id))
     expect(found.map((tasks) => tasks.map(({ run_id }) => run_id).toSorted())).toEqual([
@@ -71,7 +62,7 @@ effect("a run that is collected later ended when it did, with the newest exit co
   const run_id = anId("nightly.2026-11-20")
   const header = Effect.map(ledger.runs, ([run]) => [run?.ended, run?.newest_at] as const)
   yield* TestClock.setTime(1_000)
-  yield* ledger.append([begin(run_id)])
+  yield* ledger.append([runStarted(run_id)])
   const end = (exit_code: number): ReadonlyArray<Fact> => [
     { _tag: "RunEnded", run_id, exit_code, leftovers: exit_code === 4 },
     { _tag: "OutcomePublished", run_id },
@@ -96,7 +87,7 @@ effect(
     const ledger = yield* Ledger
     const run_id = anId("nightly.2026-11-20")
     yield* ledger.append([
-      begin(run_id),
+      runStarted(run_id),
       { _tag: "RunResumed", run_id: anId("nightly.2026-11-19") },
       { _tag: "OutcomePublished", run_id: anId("nightly.2026-11-19") },
     ])
@@ -125,15 +116,8 @@ effect("what was removed by age is known with its time, by run", function* () {
 
 effect("the runs that have downloaded a document are found by its hash", function* () {
   const ledger = yield* Ledger
-  const read = (run: string, sha256: string): Fact => ({
-    _tag: "AttachmentRead",
-    run_id: anId(run),
-    task_id: anId(`${run}/t`),
-    session_id: anId("s-1"),
-    attachment_id: "a-1",
-    status: "downloaded",
-    sha256,
-  })
+  const read = (run: string, sha256: string): Fact =>
+    aFact("AttachmentRead", { run_id: run, task_id: `${run}/t`, attachment_id: "a-1", sha256 })
   yield* ledger.append([read("b", "aa"), read("a", "aa"), read("a", "aa"), read("c", "bb")])
   const found = yield* Effect.forEach(["aa", "bb", "cc"], (sha256) => ledger.runsWithDocument(sha256))
   expect(found).toEqual([["a", "b"], ["c"], []])

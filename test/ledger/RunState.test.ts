@@ -32,6 +32,7 @@ import {
   task_id,
 } from "../task/Lives.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const taskOf = (facts: ReadonlyArray<Fact>) => {
   const task = fold(facts).tasks.get(task_id)
@@ -65,14 +66,7 @@ describe("the state of a run", () => {
   it("does not exist without a beginning, and ignores tasks and attempts that were never planned", () => {
     expect(foldRun([])).toBeUndefined()
     expect(foldRun(recorded([settled("failed", "FAILED")]))).toBeUndefined()
-    const strange: Fact = {
-      _tag: "TaskSettled",
-      run_id,
-      task_id: anId("?"),
-      outcome: "failed",
-      reason: "FAILED",
-      who_acts: "nobody",
-    }
+    const strange: Fact = aFact("TaskSettled", { run_id, task_id: "?", who_acts: "nobody" })
     expect([...fold([strange, observed(7)]).tasks.keys()]).toEqual([task_id])
     expect(taskOf([observed(7)]).attempts).toEqual([])
   })
@@ -122,15 +116,7 @@ describe("the state of a run", () => {
   })
 
   it("says where the newest answer of a task is, whether a state or results", () => {
-    const read: Fact = {
-      _tag: "ResultsRead",
-      run_id,
-      task_id,
-      session_id: anId("s-1"),
-      http_status: 200,
-      kind: "results",
-      is_closed: true,
-    }
+    const read: Fact = aFact("ResultsRead", { run_id, task_id })
     const lives = [[], began, [...began, closed(1)], [...began, read, closed(1)], [...began, closed(1), read]]
     expect(lives.map((facts) => newestAnswer(taskOf(facts)))).toEqual([0, 0, 5, 6, 6])
   })
@@ -194,13 +180,7 @@ describe("the state of a run", () => {
   })
 
   it("shows what each fact said about an attempt, and nothing else [decision 2 abort again]", () => {
-    const kept: Fact = {
-      _tag: "AttemptKept",
-      ...attempt,
-      reason: "RECORDS_SHORT",
-      families: [],
-      message: "m",
-    }
+    const kept: Fact = aFact("AttemptKept", { ...attempt, reason: "RECORDS_SHORT", message: "m" })
     const proof = { basis: "counted", families: [{ family: "a:b", counted: 2, landed: 2 }] } as const
     const bare = {
       attempt: 1,
@@ -361,20 +341,9 @@ describe("the state of a run", () => {
 
   it("replaces what was known of a document, and keeps every read of results", () => {
     const session = { ...ids, session_id: anId("s-1") }
-    const read: Fact = {
-      _tag: "ResultsRead",
-      ...session,
-      http_status: 200,
-      kind: "results",
-      is_closed: false,
-      landed,
-    }
-    const document = (attachment_id: string, status: "failed" | "downloaded"): Fact => ({
-      _tag: "AttachmentRead",
-      ...session,
-      attachment_id,
-      status,
-    })
+    const read: Fact = aFact("ResultsRead", { ...session, is_closed: false, landed })
+    const document = (attachment_id: string, status: "failed" | "downloaded"): Fact =>
+      aFact("AttachmentRead", { ...session, attachment_id, status })
     const [failed, other, here] = [
       document("a", "failed"),
       document("b", "failed"),
@@ -402,19 +371,12 @@ describe("the state of a run", () => {
 
   it("says of each attempt what the service may have of it [promise 5 left]", () => {
     const lost = [intended(1), answered(1, "lost")]
-    const kept: Fact = {
-      _tag: "AttemptKept",
-      ...attempt,
-      reason: "RECORDS_SHORT",
-      families: [],
-      message: "1",
-    }
-    const gone: Fact = {
-      _tag: "AttemptClosed",
+    const kept: Fact = aFact("AttemptKept", { ...attempt, reason: "RECORDS_SHORT", message: "1" })
+    const gone: Fact = aFact("AttemptClosed", {
       ...attempt,
       status_code: "UNKNOWN",
       status_reason: "EXECUTION_GONE",
-    }
+    })
     const cases: ReadonlyArray<readonly [ReturnType<typeof remainsOf>, ...ReadonlyArray<Fact>]> = [
       ["unseen", intended(1)],
       ["unseen", ...lost],

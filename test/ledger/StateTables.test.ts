@@ -17,29 +17,23 @@ import { counting } from "./CountedReads.ts"
 import { everyFact, everyRun } from "./EveryFact.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const life = lives.map((facts) => [...begun, ...facts])
 const taskOf = (customer: number) => `${run_id}/c-${customer}/bank:website`
-const planned = (customer: number): Fact => ({
-  _tag: "TaskPlanned",
-  run_id,
-  task_id: anId(taskOf(customer)),
-  customer_id: anId(`c-${customer}`),
-  engine_reference: anId("bank:website"),
-  features: [],
-})
+const planned = (customer: number): Fact =>
+  aFact("TaskPlanned", {
+    run_id,
+    task_id: taskOf(customer),
+    customer_id: `c-${customer}`,
+    engine_reference: "bank:website",
+  })
 const [start = begun[0]] = begun
 const many = [start, ...Array.from({ length: 600 }, (_, customer) => planned(customer))].flatMap(
   (fact) => fact ?? [],
 )
-const settled = (customer: number): Fact => ({
-  _tag: "TaskSettled",
-  run_id,
-  task_id: anId(taskOf(customer)),
-  outcome: "failed",
-  reason: "FAILED",
-  who_acts: "nobody",
-})
+const settled = (customer: number): Fact =>
+  aFact("TaskSettled", { run_id, task_id: taskOf(customer), who_acts: "nobody" })
 
 /** In a process of its own. */
 const within = <A>(

@@ -3,6 +3,7 @@ import type { Outcome } from "../../src/service/EndTable.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact, runStarted } from "../harness/Facts.ts"
 
 export interface Told {
   readonly job?: string
@@ -47,22 +48,11 @@ export const factsOf = (
     isTooOld === true
       ? { stale: { failed: { days: 7, count: 1, examples: ["c-1 bank accounts_read"] } } }
       : {}
-  const begun = {
-    _tag: "RunStarted",
-    run_id,
-    job,
-    job_path: "job.yaml",
-    run_date,
-    tool_version: "0",
-  } as const
   return [
-    parent === undefined ? begun : { ...begun, parent },
-    ...Object.keys(tasks).map((subject): Fact => ({
-      _tag: "TaskPlanned",
-      ...task(subject),
-      ...plannedOf(subject),
-      features: [],
-    })),
+    runStarted(run_id, { job, run_date, parent }),
+    ...Object.keys(tasks).map((subject): Fact =>
+      aFact("TaskPlanned", { ...task(subject), ...plannedOf(subject) }),
+    ),
     ...Object.entries(tasks).flatMap(([subject, outcome]): ReadonlyArray<Fact> =>
       outcome === undefined
         ? []

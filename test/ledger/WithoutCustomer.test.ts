@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { belongsTo, thenUnder, withoutCustomer } from "../../src/ledger/ForgetCustomer.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const how = "receipt-1"
 const run_id = anId("job.2026-11-21")
@@ -14,15 +15,15 @@ const old = (days: number, ...customers: ReadonlyArray<string>) => ({
   examples: customers.map((one) => `${one} bank:website accounts_read`),
 })
 
-const published = (customers: ReadonlyArray<string>): Fact => ({
-  _tag: "RunPublished",
-  run_id,
-  version: 3,
-  receipts: customers.map((one) => ({ execution_id: anId(`e-${one}`), landed_sha256: "aa", whole: true })),
-  left_out: customers.map(bodyOf),
-  delivered: customers.map((one) => ({ task_id: taskOf(one), features: ["accounts_read"] })),
-  stale: { warned: old(3, ...customers), failed: old(7, ...customers) },
-})
+const published = (customers: ReadonlyArray<string>): Fact =>
+  aFact("RunPublished", {
+    run_id,
+    version: 3,
+    receipts: customers.map((one) => ({ execution_id: anId(`e-${one}`), landed_sha256: "aa", whole: true })),
+    left_out: customers.map(bodyOf),
+    delivered: customers.map((one) => ({ task_id: taskOf(one), features: ["accounts_read"] })),
+    stale: { warned: old(3, ...customers), failed: old(7, ...customers) },
+  })
 
 const forgotten = {
   customer_id: anId("c-1"),
@@ -31,24 +32,20 @@ const forgotten = {
 }
 
 describe("a fact about a customer", () => {
-  const settled = (customer: string, message?: string): Fact => ({
-    _tag: "TaskSettled",
-    run_id,
-    task_id: taskOf(customer),
-    outcome: "failed",
-    reason: "FAILED",
-    who_acts: "nobody",
-    ...(message === undefined ? {} : { message }),
-  })
-  const rejected = (customer: string): Fact => ({
-    _tag: "CredentialRejected",
-    run_id,
-    task_id: taskOf(customer),
-    fingerprint: "f-1",
-    customer_id: anId(customer),
-    engine_reference: anId("bank:website"),
-    reason: "BLOCKED_USER",
-  })
+  const settled = (customer: string, message?: string): Fact =>
+    aFact("TaskSettled", {
+      run_id,
+      task_id: taskOf(customer),
+      who_acts: "nobody",
+      message,
+    })
+  const rejected = (customer: string): Fact =>
+    aFact("CredentialRejected", {
+      run_id,
+      task_id: taskOf(customer),
+      customer_id: customer,
+      engine_reference: "bank:website",
+    })
   const removed: Fact = { _tag: "FactForgotten", receipt: "receipt-1", run_id }
 
   it("gives way to the receipt and its run, whether it names the task or the customer", () => {

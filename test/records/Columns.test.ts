@@ -169,20 +169,18 @@ describe("Arrow columns and Parquet", () => {
   })
 })
 
-describe("texts of a column", () => {
-  it("end where their bytes end, for each length that a character may have, whole or half", () => {
-    const units = [0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xd800, 0xdbff, 0xdc00, 0xdfff, 0xe000, 0xffff]
-    const characters = units.map((unit) => String.fromCharCode(unit))
-    const texts = ["", ...characters, ...characters.flatMap((one) => characters.map((other) => one + other))]
-    const { offsets, bytes } = encodeTexts(texts)
-    let end = 0
-    const ends = texts.map((text) => (end += Buffer.byteLength(text)))
-    expect([...offsets]).toEqual([0, ...ends])
-    const parts = texts.map((_, index) => bytes.slice(offsets[index], offsets[index + 1]))
-    expect(parts.map((part) => Buffer.from(part).toString("hex"))).toEqual(
-      texts.map((text) => Buffer.from(text).toString("hex")),
-    )
-  })
+it("texts of a column end where their bytes end, for each length that a character may have, whole or half", () => {
+  const units = [0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xd800, 0xdbff, 0xdc00, 0xdfff, 0xe000, 0xffff]
+  const characters = units.map((unit) => String.fromCharCode(unit))
+  const texts = ["", ...characters, ...characters.flatMap((one) => characters.map((other) => one + other))]
+  const { offsets, bytes } = encodeTexts(texts)
+  let end = 0
+  const ends = texts.map((text) => (end += Buffer.byteLength(text)))
+  expect([...offsets]).toEqual([0, ...ends])
+  const parts = texts.map((_, index) => bytes.slice(offsets[index], offsets[index + 1]))
+  expect(parts.map((part) => Buffer.from(part).toString("hex"))).toEqual(
+    texts.map((text) => Buffer.from(text).toString("hex")),
+  )
 })
 
 const number = column("n", "INTEGER", "clear", "")
@@ -287,17 +285,15 @@ describe("the rows of a table", () => {
   })
 })
 
-describe("rows that are taken back", () => {
-  it("leave those before them, and the room that their text took", () => {
-    const builder = texts("t")
-    builder.append(["kept"])
-    const before = [rowsHeld(builder), builder.openUnits, builder.size]
-    const takeBack = builder.mark()
-    for (let n = 0; n < 3; n++) builder.append(["taken back"])
-    takeBack()
-    expect([rowsHeld(builder), builder.openUnits, builder.size]).toEqual(before)
-    expect([...finished(builder).getChild("text")!]).toEqual(["kept"])
-  })
+it("rows that are taken back leave those before them, and the room that their text took", () => {
+  const builder = texts("t")
+  builder.append(["kept"])
+  const before = [rowsHeld(builder), builder.openUnits, builder.size]
+  const takeBack = builder.mark()
+  for (let n = 0; n < 3; n++) builder.append(["taken back"])
+  takeBack()
+  expect([rowsHeld(builder), builder.openUnits, builder.size]).toEqual(before)
+  expect([...finished(builder).getChild("text")!]).toEqual(["kept"])
 })
 
 /** A number as a body has it. */

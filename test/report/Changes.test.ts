@@ -14,6 +14,7 @@ import type { Standing, Standings } from "../../src/report/Changes.ts"
 import type { Reason } from "../../src/service/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { anId } from "../harness/Id.ts"
+import { runStarted } from "../harness/Facts.ts"
 import { said } from "../service/Said.ts"
 
 const standing = fc.record({
@@ -79,15 +80,7 @@ const header = (run_id: string, end: number | undefined, parent?: string, job = 
   seq: 1,
   at: 0,
   newest_at: 0,
-  fact: {
-    _tag: "RunStarted",
-    run_id: anId(run_id),
-    job,
-    job_path: "job.yaml",
-    run_date: "2026-11-21",
-    tool_version: "0.1.0",
-    ...(parent === undefined ? {} : { parent }),
-  },
+  fact: runStarted(run_id, { job, parent }),
   ended: end === undefined ? undefined : { at: 0, exit_code: end, leftovers: false, kept: 0 },
 })
 const idsBefore = (run_id: string, headers: ReadonlyArray<RunHeader>) =>
@@ -158,24 +151,22 @@ const stateOf = (run_id: string, ends: Readonly<Record<string, string | undefine
   return state
 }
 
-describe("how everybody stood before a run", () => {
-  it("is the newest verdict of each; a task that was never settled says nothing", () => {
-    const runs = [
-      stateOf("night", { a: "FAILED", b: "TIMEOUT", c: "COMPLETED" }),
-      stateOf("night.2", { a: "COMPLETED", b: undefined }),
-    ]
-    const stood = [...standingsAfter(runs)].map(([subject, { outcome, reason, who_acts }]) => [
-      subject,
-      { outcome, reason, who_acts },
-    ])
-    expect(stood).toEqual([
-      ["a/e", { outcome: "succeeded", reason: "COMPLETED", who_acts: "engineer" }],
-      ["b/e", { outcome: "failed", reason: "TIMEOUT", who_acts: "engineer" }],
-      ["c/e", { outcome: "succeeded", reason: "COMPLETED", who_acts: "engineer" }],
-    ])
-    const { since, changes } = compareRun(stateOf("now", { a: "COMPLETED", b: "TIMEOUT", c: "FAILED" }), runs)
-    expect([since, Object.fromEntries(changes)]).toEqual(["night.2", { "b/e": "still", "c/e": "new" }])
-  })
+it("how everybody stood before a run is the newest verdict of each; a task that was never settled says nothing", () => {
+  const runs = [
+    stateOf("night", { a: "FAILED", b: "TIMEOUT", c: "COMPLETED" }),
+    stateOf("night.2", { a: "COMPLETED", b: undefined }),
+  ]
+  const stood = [...standingsAfter(runs)].map(([subject, { outcome, reason, who_acts }]) => [
+    subject,
+    { outcome, reason, who_acts },
+  ])
+  expect(stood).toEqual([
+    ["a/e", { outcome: "succeeded", reason: "COMPLETED", who_acts: "engineer" }],
+    ["b/e", { outcome: "failed", reason: "TIMEOUT", who_acts: "engineer" }],
+    ["c/e", { outcome: "succeeded", reason: "COMPLETED", who_acts: "engineer" }],
+  ])
+  const { since, changes } = compareRun(stateOf("now", { a: "COMPLETED", b: "TIMEOUT", c: "FAILED" }), runs)
+  expect([since, Object.fromEntries(changes)]).toEqual(["night.2", { "b/e": "still", "c/e": "new" }])
 })
 
 describe("a job has recovered", () => {

@@ -6,6 +6,7 @@ import type { Outcome } from "../../src/service/EndTable.ts"
 import { exitCodeOf, finishOf, hasLeftovers, nothingLeft } from "../../src/report/Finish.ts"
 import { anId } from "../harness/Id.ts"
 import { executed, idOf, planned, recorded, run_id, runOf, settled, started } from "./Samples.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const ended = (exit_code: number): Fact => ({ _tag: "RunEnded", run_id, exit_code, leftovers: false })
 const away = (id: string) => settled(id, "unfinished", "NETWORK_ERROR", "service")
@@ -123,13 +124,7 @@ const endedAs = (...outcomes: ReadonlyArray<Outcome>) =>
   outcomes.flatMap((outcome, index) => [planned(`c${index}`), settled(`c${index}`, outcome, "R", "nobody")])
 
 const succeeded = [planned("c"), ...executed("c", {}), settled("c", "succeeded", "COMPLETED", "nobody")]
-const drained: Fact = {
-  _tag: "AttemptDrained",
-  run_id,
-  task_id: anId(idOf("c")),
-  attempt: 1,
-  execution_id: anId("e-c"),
-}
+const drained: Fact = aFact("AttemptDrained", { run_id, task_id: idOf("c"), execution_id: "e-c" })
 const exported = [...succeeded.slice(0, -1), drained, ...succeeded.slice(-1)]
 const deletion = (outcome: "deleted" | "gone" | "pending"): Fact => ({
   _tag: "DeleteAnswered",
@@ -179,14 +174,12 @@ describe("the exit code", () => {
   })
 })
 
-describe("what is left at the service", () => {
-  it("is an execution without an end, and results that are still partial", () => {
-    const open = [planned("c"), ...executed("c", {}).slice(0, 2)]
-    expect(codesOf([...open, settled("c", "unfinished", "NOT_STOPPABLE", "service")], "keep")).toEqual([
-      4,
-      true,
-    ])
-    const partial = [...succeeded.slice(0, -1), settled("c", "unfinished", "RESULTS_PARTIAL", "service")]
-    expect(codesOf(partial, "keep")).toEqual([4, true])
-  })
+it("what is left at the service is an execution without an end, and results that are still partial", () => {
+  const open = [planned("c"), ...executed("c", {}).slice(0, 2)]
+  expect(codesOf([...open, settled("c", "unfinished", "NOT_STOPPABLE", "service")], "keep")).toEqual([
+    4,
+    true,
+  ])
+  const partial = [...succeeded.slice(0, -1), settled("c", "unfinished", "RESULTS_PARTIAL", "service")]
+  expect(codesOf(partial, "keep")).toEqual([4, true])
 })

@@ -2,28 +2,19 @@
 import { describe, expect, it } from "vitest"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { interruptedOf, tellInterrupted } from "../../src/report/RenderSummary.ts"
-import { anId } from "../harness/Id.ts"
 import { executed, idOf, planned, run_id, runOf, settled, startAt } from "./Samples.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const attemptOf = (customer: string, engine?: string) => ({
   run_id,
   task_id: idOf(customer, engine),
   attempt: 1,
 })
-const sent = (customer: string, engine?: string): Fact => ({
-  _tag: "StartIntended",
-  ...attemptOf(customer, engine),
-  external_execution_id: `nj-${customer}`,
-  probe: false,
-})
+const sent = (customer: string, engine?: string): Fact =>
+  aFact("StartIntended", { ...attemptOf(customer, engine), external_execution_id: `nj-${customer}` })
 const open = (customer: string, engine?: string): ReadonlyArray<Fact> => [
   sent(customer, engine),
-  {
-    _tag: "StartAnswered",
-    ...attemptOf(customer, engine),
-    answer: "accepted",
-    execution_id: anId(`e-${customer}`),
-  },
+  aFact("StartAnswered", { ...attemptOf(customer, engine), execution_id: `e-${customer}` }),
 ]
 const minute = 60_000
 const at = (facts: ReadonlyArray<Fact>, { now = startAt + 10 * minute, superseded = false } = {}) =>
@@ -82,13 +73,12 @@ describe("a run that was cut off", () => {
     const failed: ReadonlyArray<Fact> = [
       planned("a"),
       ...open("a"),
-      {
-        _tag: "AttemptClosed",
+      aFact("AttemptClosed", {
         ...attemptOf("a"),
-        execution_id: anId("e-a"),
+        execution_id: "e-a",
         status_code: "TEMPORARY_ERROR",
         status_reason: "PROXY_ERROR",
-      },
+      }),
     ]
     expect(tell(failed)[1]).toBe("In flight: nothing. Also left: 1 task to be tried again.")
   })

@@ -10,6 +10,7 @@ import type { RunState } from "../../src/ledger/RunState.ts"
 import type { PublishedFacts } from "../../src/report/Report.ts"
 import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact } from "../harness/Facts.ts"
 
 export const hostile = `<img src=x onerror="alert('1')">&\u202e</script>=1+1`
 
@@ -67,14 +68,13 @@ export const nightFacts = (options: NightOptions): ReadonlyArray<Recorded> => {
     const task_id = anId(`${run_id}/${customer}/${engine}`)
     timed.push({
       at: beginAt,
-      fact: {
-        _tag: "TaskPlanned",
+      fact: aFact("TaskPlanned", {
         run_id,
         task_id,
-        customer_id: anId(customer),
-        engine_reference: anId(engine),
+        customer_id: customer,
+        engine_reference: engine,
         features: ["accounts_read"],
-      },
+      }),
     })
     const isBad = next() < badShare
     const attempts = next() < 0.1 ? 2 : 1
@@ -107,15 +107,13 @@ export const nightFacts = (options: NightOptions): ReadonlyArray<Recorded> => {
         { at: at + queue, fact: seen("RUNNING") },
         {
           at: at + queue + work,
-          fact: {
-            _tag: "AttemptClosed",
+          fact: aFact("AttemptClosed", {
             ...ids,
             execution_id,
-            status_code: "COMPLETED",
             status_reason: reason,
             products_count: {},
             landed,
-          },
+          }),
         },
         { at: at + queue + work, fact: { _tag: "AttemptDrained", ...ids, execution_id } },
       )

@@ -88,36 +88,34 @@ describe("the key of a notice", () => {
   })
 })
 
-describe("the text of a notice", () => {
-  it("names no more than ten reasons and has no control character, whatever the service invents", () => {
-    const words = ["TIMEOUT", "FAILED", "BLOCKED_USER", "CAPTCHA", "INCORRECT_CREDENTIALS", "PARTIAL"]
-    const outcomes = ["failed", "partial", "skipped"] as const
-    const fresh = [
-      ...outcomes.flatMap((outcome) => words.map((word) => news(word, outcome))),
-      ...Array.from({ length: 5_000 }, (_, index) => news(`\u001b[2J\nMARIA_${index}`, "failed")),
-    ]
-    const one = ending(3, { news: fresh })
-    const place = { ...origin, host: "etl\n-1\u001b", report: "/data/\u001b[2J\nKey: forged" }
-    const { text, new: reasons } = noticeOf(eventsOf(one), one, place)
-    const told = reasons.find(({ reason }) => reason === "UNLISTED")
-    expect({ ...told, what_to_do: "" }).toEqual({
-      reason: "UNLISTED",
-      outcome: "failed",
-      who_acts: "customer",
-      count: told?.count,
-      what_to_do: "",
-    })
-    expect(told?.count).toBeGreaterThanOrEqual(5_000)
-    expect(reasons.length).toBeLessThanOrEqual(19)
-    const lines = text.split("\n")
-    expect(lines.filter((line) => line.startsWith("New: ")).length).toBe(10)
-    expect(lines.slice(-3)).toEqual([
-      "Host: etl?-1?",
-      "Report: /data/?[2J?Key: forged",
-      expect.stringMatching(/^Key: nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/) as unknown,
-    ])
-    expect(/MARIA|[^\P{Cc}\n]/u.test(text)).toBe(false)
+it("the text of a notice names no more than ten reasons and has no control character, whatever the service invents", () => {
+  const words = ["TIMEOUT", "FAILED", "BLOCKED_USER", "CAPTCHA", "INCORRECT_CREDENTIALS", "PARTIAL"]
+  const outcomes = ["failed", "partial", "skipped"] as const
+  const fresh = [
+    ...outcomes.flatMap((outcome) => words.map((word) => news(word, outcome))),
+    ...Array.from({ length: 5_000 }, (_, index) => news(`\u001b[2J\nMARIA_${index}`, "failed")),
+  ]
+  const one = ending(3, { news: fresh })
+  const place = { ...origin, host: "etl\n-1\u001b", report: "/data/\u001b[2J\nKey: forged" }
+  const { text, new: reasons } = noticeOf(eventsOf(one), one, place)
+  const told = reasons.find(({ reason }) => reason === "UNLISTED")
+  expect({ ...told, what_to_do: "" }).toEqual({
+    reason: "UNLISTED",
+    outcome: "failed",
+    who_acts: "customer",
+    count: told?.count,
+    what_to_do: "",
   })
+  expect(told?.count).toBeGreaterThanOrEqual(5_000)
+  expect(reasons.length).toBeLessThanOrEqual(19)
+  const lines = text.split("\n")
+  expect(lines.filter((line) => line.startsWith("New: ")).length).toBe(10)
+  expect(lines.slice(-3)).toEqual([
+    "Host: etl?-1?",
+    "Report: /data/?[2J?Key: forged",
+    expect.stringMatching(/^Key: nightjar\/nightly\.2026-11-21\/new_trouble\/[0-9a-f]{12}$/) as unknown,
+  ])
+  expect(/MARIA|[^\P{Cc}\n]/u.test(text)).toBe(false)
 })
 
 it("receivers of a run hear when it begins, that it is late, and how it ended; their addresses are kept nowhere", async () => {

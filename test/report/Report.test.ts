@@ -14,13 +14,10 @@ import { all, linesOf, readPage, template, type Element } from "./ReadPage.ts"
 import { deleted, executed, idOf, planned, recorded, run_id, settled, started } from "./Samples.ts"
 import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact } from "../harness/Facts.ts"
 
-const ended = (exit_code: number, leftovers = false): Fact => ({
-  _tag: "RunEnded",
-  run_id,
-  exit_code,
-  leftovers,
-})
+const ended = (exit_code: number, leftovers = false): Fact =>
+  aFact("RunEnded", { run_id, exit_code, leftovers })
 const settledAs = (customer: string, outcome: "succeeded" | "failed" | "unfinished", reason: string) =>
   settled(
     customer,
@@ -162,13 +159,8 @@ describe("the value of a report", () => {
 
 const at = (second: number, fact: Fact, seq = second) => ({ seq, at: second * 1_000, fact })
 const ids = { run_id, task_id: idOf("c-1"), execution_id: anId("e") }
-const start = (attempt: number): Fact => ({
-  _tag: "StartIntended",
-  ...ids,
-  attempt,
-  external_execution_id: "nj",
-  probe: false,
-})
+const start = (attempt: number): Fact =>
+  aFact("StartIntended", { ...ids, attempt, external_execution_id: "nj" })
 const accepted = (attempt: number): Fact => ({ _tag: "StartAnswered", ...ids, attempt, answer: "accepted" })
 const seen = (attempt: number, status_reason: string): Fact => ({
   _tag: "AttemptObserved",
@@ -177,13 +169,8 @@ const seen = (attempt: number, status_reason: string): Fact => ({
   status_code: "ONGOING",
   status_reason,
 })
-const closed = (attempt: number): Fact => ({
-  _tag: "AttemptClosed",
-  ...ids,
-  attempt,
-  status_code: "X",
-  status_reason: "X",
-})
+const closed = (attempt: number): Fact =>
+  aFact("AttemptClosed", { ...ids, attempt, status_code: "X", status_reason: "X" })
 
 describe("the timeline", () => {
   it("shows each execution's queue and work, and the wait before a further attempt", () => {
@@ -250,13 +237,7 @@ describe("the timeline", () => {
   })
 
   it("leaves out starts that the service did not accept, and waits from them", () => {
-    const refused: Fact = {
-      _tag: "StartAnswered",
-      ...ids,
-      attempt: 1,
-      answer: "not_created",
-      http_status: 503,
-    }
+    const refused: Fact = aFact("StartAnswered", { ...ids, answer: "not_created", http_status: 503 })
     expect(
       executionSpans(
         [at(1, start(1)), at(2, refused), at(30, start(2)), at(31, accepted(2)), at(40, closed(2))],
@@ -449,18 +430,16 @@ describe("the page", () => {
   })
 })
 
-describe("a page", () => {
-  it("escapes every value, and its data ends no element", () => {
-    const short = `<title>%TITLE%</title><noscript>%SUMMARY%</noscript><script id="data">%DATA%</script>`
-    const marks = (text: string) => text.match(/[<>"]/g)?.length
-    fc.assert(
-      fc.property(fc.string({ unit: "binary" }), (text) => {
-        const page = { title: text, head: [], sections: [], foot: [{ p: text }] }
-        const filled = fillPage(short, page, { summary: [text] })
-        const [, before, data = "", after] = /^([^]*id="data">)([^]*?)(<\/script>)$/.exec(filled) ?? []
-        expect(marks(`${before}${after}`)).toBe(2 + marks(short.replace(/%\w+%/g, ""))! + 2)
-        expect([data.includes("<"), JSON.parse(data).foot[0].p]).toEqual([false, forTerminal(text, false)])
-      }),
-    )
-  })
+it("a page escapes every value, and its data ends no element", () => {
+  const short = `<title>%TITLE%</title><noscript>%SUMMARY%</noscript><script id="data">%DATA%</script>`
+  const marks = (text: string) => text.match(/[<>"]/g)?.length
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), (text) => {
+      const page = { title: text, head: [], sections: [], foot: [{ p: text }] }
+      const filled = fillPage(short, page, { summary: [text] })
+      const [, before, data = "", after] = /^([^]*id="data">)([^]*?)(<\/script>)$/.exec(filled) ?? []
+      expect(marks(`${before}${after}`)).toBe(2 + marks(short.replace(/%\w+%/g, ""))! + 2)
+      expect([data.includes("<"), JSON.parse(data).foot[0].p]).toEqual([false, forTerminal(text, false)])
+    }),
+  )
 })

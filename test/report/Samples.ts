@@ -11,30 +11,24 @@ import type { News } from "../../src/report/Changes.ts"
 import type { RunEnding } from "../../src/report/Notice.ts"
 import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact, runStarted } from "../harness/Facts.ts"
 
 export const run_id = anId("demo.2026-11-21")
 export const startAt = Date.UTC(2026, 10, 21, 2, 0, 0)
 
-export const started: Fact = {
-  _tag: "RunStarted",
-  run_id,
-  job: "demo",
-  job_path: "jobs/demo.yaml",
-  run_date: "2026-11-21",
-  tool_version: "0.1.0",
-}
+export const started: Fact = runStarted(run_id, { job_path: "jobs/demo.yaml" })
 
 export const idOf = (customer_id: string, engine = "bank:website") =>
   anId(`${run_id}/${customer_id}/${engine}`)
 
-export const planned = (customer_id: string, engine_reference = "bank:website"): Fact => ({
-  _tag: "TaskPlanned",
-  run_id,
-  task_id: anId(idOf(customer_id, engine_reference)),
-  customer_id: anId(customer_id),
-  engine_reference: anId(engine_reference),
-  features: ["accounts_read"],
-})
+export const planned = (customer_id: string, engine_reference = "bank:website"): Fact =>
+  aFact("TaskPlanned", {
+    run_id,
+    task_id: idOf(customer_id, engine_reference),
+    customer_id,
+    engine_reference,
+    features: ["accounts_read"],
+  })
 
 export const settled = (
   customer_id: string,
@@ -42,15 +36,15 @@ export const settled = (
   reason: string,
   who_acts: WhoActs,
   more: { readonly message?: string } = {},
-): Fact => ({
-  _tag: "TaskSettled",
-  run_id,
-  task_id: idOf(customer_id),
-  outcome,
-  reason: said(reason),
-  who_acts,
-  ...(more.message === undefined ? {} : { message: more.message }),
-})
+): Fact =>
+  aFact("TaskSettled", {
+    run_id,
+    task_id: idOf(customer_id),
+    outcome,
+    reason: said(reason),
+    who_acts,
+    ...(more.message === undefined ? {} : { message: more.message }),
+  })
 
 const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
 
@@ -63,23 +57,8 @@ export const executed = (
   const execution_id = anId(`e-${customer_id}`)
   return [
     { _tag: "StartIntended", ...attempt, external_execution_id: "nj-1", probe: false },
-    {
-      _tag: "StartAnswered",
-      ...attempt,
-      answer: "accepted",
-      http_status: 202,
-      execution_id,
-      session_id: anId("s"),
-    },
-    {
-      _tag: "AttemptClosed",
-      ...attempt,
-      execution_id,
-      status_code: "COMPLETED",
-      status_reason: "COMPLETED",
-      products_count,
-      landed,
-    },
+    aFact("StartAnswered", { ...attempt, http_status: 202, execution_id, session_id: "s" }),
+    aFact("AttemptClosed", { ...attempt, execution_id, products_count, landed }),
   ]
 }
 

@@ -15,6 +15,7 @@ import { renderRecorded } from "../../src/report/Timeline.ts"
 import { linesOf, readPage, template } from "./ReadPage.ts"
 import { deleted, executed, idOf, planned, recorded, run_id, runOf, settled, started } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const escape = String.fromCharCode(27)
 
@@ -127,16 +128,14 @@ describe("summary", () => {
   })
 
   it("tells of documents that are not here, and for what executions are kept", () => {
-    const keptFor = (customer: string, reason: "DOCUMENTS_SHORT" | "RECORDS_SHORT"): Fact => ({
-      _tag: "AttemptKept",
-      run_id,
-      task_id: idOf(customer),
-      attempt: 1,
-      execution_id: anId(`e-${customer}`),
-      reason,
-      families: [],
-      message: "",
-    })
+    const keptFor = (customer: string, reason: "DOCUMENTS_SHORT" | "RECORDS_SHORT"): Fact =>
+      aFact("AttemptKept", {
+        run_id,
+        task_id: idOf(customer),
+        execution_id: `e-${customer}`,
+        reason,
+        message: "",
+      })
     const read = (attachment_id: string, status: "not_delivered" | "failed"): Fact => {
       const ids = { run_id, task_id: idOf("a"), session_id: anId("s-a"), attachment_id }
       return { _tag: "AttachmentRead", ...ids, status }
@@ -208,53 +207,41 @@ describe("a task that this program itself stopped", () => {
   })
 })
 
-describe("answers that are not in the tables", () => {
-  it("are a warning that names the first, and an engineer has to act", () => {
-    const where = "segment-000001.njl:7"
-    const left = { task_id: idOf("a"), where, reason: "the body cannot be used: it is too deep" }
-    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
-      _tag: "RunPublished",
-      run_id,
-      version: 1,
-      receipts: [],
-      left_out: [left, { ...left, where: "x" }],
-    })
-    expect(summarise(run).warnings).toEqual([
-      `2 answers not in the tables: landing/${run_id}/${where}: the body cannot be used: it is too deep [answers-left-out]`,
-    ])
-    expect(exitCodeOf(run, "keep")).toBe(3)
-  })
-})
+/** A run that succeeded, and what was said of its publication. */
+const publishedWith = (more: Omit<Parameters<typeof aFact<"RunPublished">>[1], "run_id">) => {
+  const fact = aFact("RunPublished", { run_id, ...more })
+  const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), fact)
+  return { ...summarise(run), exit: exitCodeOf(run, "keep") }
+}
 
-describe("answers in another encoding than UTF-8", () => {
-  it("are a warning with their number, and change no exit code", () => {
-    const published = { _tag: "RunPublished", run_id, version: 1, receipts: [], garbled: 2 } as const
-    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), published)
-    expect(summarise(run).warnings).toEqual([
+describe("what was published", () => {
+  const where = "segment-000001.njl:7"
+  const reason = "the body cannot be used: it is too deep"
+  const left = { task_id: idOf("a"), where, reason }
+  it.each<readonly [string, number, Parameters<typeof publishedWith>[0], string]>([
+    [
+      "without some answers is a warning that names the first, and an engineer has to act",
+      3,
+      { left_out: [left, { ...left, where: "x" }] },
+      `2 answers not in the tables: landing/${run_id}/${where}: ${reason} [answers-left-out]`,
+    ],
+    [
+      "of another encoding than UTF-8 is a warning with their number",
+      0,
+      { garbled: 2 },
       "2 answers with results in another encoding than UTF-8 [answers-garbled]",
-    ])
-    expect(exitCodeOf(run, "keep")).toBe(0)
-  })
-})
-
-describe("a list that its record schema no longer has", () => {
-  it("is named, with when its table comes back [lists told]", () => {
-    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
-      _tag: "RunPublished",
-      run_id,
-      version: 2,
-      receipts: [],
-      lists: ["holders (of accounts)"],
-    })
-    expect(summarise(run).warnings).toEqual([
+    ],
+    [
+      "without a list that its record schema no longer has is named, with when its table comes back [lists told]",
+      0,
+      { lists: ["holders (of accounts)"] },
       "the record schema no longer has the list holders (of accounts), so it has no table [lists-gone]",
-    ])
-    expect(exitCodeOf(run, "keep")).toBe(0)
+    ],
+  ])("%s", (_, exit, more, warning) => {
+    expect(publishedWith(more)).toMatchObject({ exit, warnings: [warning] })
   })
-})
 
-describe("values and records that do not fit", () => {
-  it("are warnings by table, with the columns that have most of them, and change no exit code", () => {
+  it("with values that do not fit is warnings by table, with the columns that have most of them", () => {
     const misfits = ["gender", "birth_date", "language", "alias"].map((column, at) => ({
       table: "customer_profiles",
       column,
@@ -265,66 +252,48 @@ describe("values and records that do not fit", () => {
       { table: "customer_profiles", count: 1 },
       { table: "higher_education", count: 4 },
     ]
-    const run = runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
-      _tag: "RunPublished",
-      run_id,
-      version: 1,
-      receipts: [],
-      misfits: [...misfits, { table: "emails", column: "email", count: 1 }],
-      rejected,
-    })
-    const summary = summarise(run)
-    expect([summary.misfits.length, summary.rejected]).toEqual([5, rejected])
+    const all = [...misfits, { table: "emails", column: "email", count: 1 }]
     const columns = ["alias (13)", "language (12)", "birth_date (11)"].map(
       (each) => `customer_profiles.${each}`,
     )
-    expect(summary.warnings).toEqual([
-      `46 values did not fit the record schema: ${columns.join(", ")} and 1 more [values-misfit]`,
-      "1 value did not fit the record schema: emails.email (1) [values-misfit]",
-      "5 records rejected by the record schema of higher_education (4), customer_profiles (1) [records-rejected]",
-      "2 values in the results that are not records or cannot be read [values-stray]",
-    ])
-    expect(exitCodeOf(run, "keep")).toBe(0)
+    expect(publishedWith({ misfits: all, rejected })).toMatchObject({
+      exit: 0,
+      misfits: { length: 5 },
+      rejected,
+      warnings: [
+        `46 values did not fit the record schema: ${columns.join(", ")} and 1 more [values-misfit]`,
+        "1 value did not fit the record schema: emails.email (1) [values-misfit]",
+        "5 records rejected by the record schema of higher_education (4), customer_profiles (1) [records-rejected]",
+        "2 values in the results that are not records or cannot be read [values-stray]",
+      ],
+    })
   })
 })
 
 describe("records of families without a schema", () => {
-  const published = (other: OtherRecords) =>
-    summarise(
-      runOf(planned("a"), settled("a", "succeeded", "COMPLETED", "nobody"), {
-        _tag: "RunPublished",
-        run_id,
-        version: 1,
-        receipts: [],
-        other,
-      }),
-    )
   const family = (product: string, records: number) => ({ product, sub_family: "x:y", records })
+  const one = (product: string): OtherRecords => ({ records: 1, families: 1, most: [family(product, 1)] })
 
   it("are a warning that names the families with the most and `nightjar infer`, and change no exit code", () => {
     const other = { records: 18, families: 7, most: [9, 4, 2, 1].map((count) => family(`p${count}`, count)) }
-    const summary = published(other)
-    expect([summary.other_records, summary.warnings]).toEqual([
-      other,
-      [
+    expect(publishedWith({ other })).toMatchObject({
+      exit: 0,
+      other_records: other,
+      warnings: [
         "18 records of 7 families without a schema, in `other_records`: p9 of x:y (9), p4 of x:y (4), p2 of x:y (2) and " +
           "4 more; `nightjar infer` drafts a schema [records-without-schema]",
       ],
-    ])
-    expect(published({ records: 1, families: 1, most: [family("p", 1)] }).warnings).toEqual([
+    })
+    expect(publishedWith({ other: one("p") }).warnings).toEqual([
       "1 record of 1 family without a schema, in `other_records`: p of x:y (1); " +
         "`nightjar infer` drafts a schema [records-without-schema]",
     ])
-  })
-
-  it("are no warning if there are none", () => {
-    const other = { records: 0, families: 0, most: [] }
-    expect([published(other).other_records, published(other).warnings]).toEqual([other, []])
+    const none = { records: 0, families: 0, most: [] }
+    expect(publishedWith({ other: none })).toMatchObject({ other_records: none, warnings: [] })
   })
 
   it("show no control character of a family's name", () => {
-    const name = `${escape}[2J<script>\u202e`
-    const summary = published({ records: 1, families: 1, most: [family(name, 1)] })
+    const summary = publishedWith({ other: one(`${escape}[2J<script>\u202e`) })
     const text = renderSummary(summary, { width: 80, colour: false })
     expect(text).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u)
   })
@@ -368,13 +337,11 @@ ${peopleFirst}`,
 
   it("says in one line what changed since the run before, and why an old trouble is no alarm", () => {
     const changes = { since: "demo.2026-11-20", new: 0, still: 2, mended: 1 }
-    const run = runOf(planned("a"), settled("a", "failed", "BLOCKED_USER", "customer"), {
-      _tag: "RunEnded",
-      run_id,
-      exit_code: 0,
-      leftovers: false,
-      changes,
-    })
+    const run = runOf(
+      planned("a"),
+      settled("a", "failed", "BLOCKED_USER", "customer"),
+      aFact("RunEnded", { run_id, changes }),
+    )
     const lines = renderSummary(summarise(run), { width: Infinity, colour: false }).split("\n")
     expect([lines[2], lines.at(-3)]).toEqual([
       "Problems compared with demo.2026-11-20: 2 unchanged, 1 resolved",

@@ -37,33 +37,29 @@ describe("table", () => {
   })
 })
 
-describe("wrap", () => {
-  it("loses no word and exceeds the width only for a longer word", () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.string({ minLength: 1, maxLength: 12 })),
-        fc.integer({ min: 20, max: 80 }),
-        (words, width) => {
-          const text = words.map((word) => word.replaceAll(/\s/g, "_")).join(" ")
-          const wrapped = wrap(text, width, "  ", "    ")
-          expect(wrapped.split("\n").filter((line) => line.length > width)).toEqual([])
-          expect(wrapped.replaceAll(/\n {4}/g, " ").slice(2)).toBe(plain(text))
-        },
-      ),
-    )
-  })
+it("wrap loses no word and exceeds the width only for a longer word", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.string({ minLength: 1, maxLength: 12 })),
+      fc.integer({ min: 20, max: 80 }),
+      (words, width) => {
+        const text = words.map((word) => word.replaceAll(/\s/g, "_")).join(" ")
+        const wrapped = wrap(text, width, "  ", "    ")
+        expect(wrapped.split("\n").filter((line) => line.length > width)).toEqual([])
+        expect(wrapped.replaceAll(/\n {4}/g, " ").slice(2)).toBe(plain(text))
+      },
+    ),
+  )
 })
 
-describe("span", () => {
-  it("names the two largest units", () => {
-    expect([5, 45_000, 90_000, 1_500_000, 12_000_000].map(span)).toEqual([
-      "5 ms",
-      "45 s",
-      "1 min 30 s",
-      "25 min",
-      "3 h 20 min",
-    ])
-  })
+it("span names the two largest units", () => {
+  expect([5, 45_000, 90_000, 1_500_000, 12_000_000].map(span)).toEqual([
+    "5 ms",
+    "45 s",
+    "1 min 30 s",
+    "25 min",
+    "3 h 20 min",
+  ])
 })
 
 // What a terminal is shown of a text that somebody else wrote.

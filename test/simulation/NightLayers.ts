@@ -2,7 +2,7 @@
  * The services of a simulated night: the product's own, over stores that outlive its processes. What all jobs of a
  * process have in common is apart, so that it can be made once for several of them.
  */
-import { Context, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { HttpClient } from "effect/http"
 import { Service } from "../../src/client/Service.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
@@ -101,3 +101,17 @@ export const layersOf = (
   )
 }
 export type NightLayers = ReturnType<typeof layersOf>
+
+/** A defect: a login that was refused is told as an error that passes. */
+export const refusalsAsTemporary: PlantedServices = {
+  service: (service) => ({
+    ...service,
+    readExecution: (execution_id) =>
+      Effect.map(service.readExecution(execution_id), (answer) => {
+        if (answer._tag !== "Closed" || answer.view.status_code !== "AUTH_ERROR") return answer
+        const { authentication_status: _refusal, ...view } = answer.view
+        const temporary = { status_code: "TEMPORARY_ERROR", status_reason: "NETWORK_ERROR" }
+        return { ...answer, view: { ...view, ...temporary } }
+      }),
+  }),
+}

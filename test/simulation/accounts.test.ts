@@ -11,7 +11,7 @@ import { complaintsOf, type Complaint } from "./AccountsJudge.ts"
 import { planAccounts } from "./AccountsPlan.ts"
 import { calm, transportError } from "./FaultyNetwork.ts"
 import { jsonBody, type Storm } from "./HostileService.ts"
-import type { PlantedServices } from "./NightLayers.ts"
+import { refusalsAsTemporary, type PlantedServices } from "./NightLayers.ts"
 
 describe("accounts that customers, channels and jobs share", () => {
   it("are safe in nights with hostile start answers", () => {
@@ -98,19 +98,6 @@ const neverAgain = () => {
           Effect.sync(() => void (status >= 500 && away.add(engineOf(request)))),
         ),
   )
-}
-
-const refusalsAsTemporary: PlantedServices = {
-  service: (service) => ({
-    ...service,
-    readExecution: (execution_id) =>
-      Effect.map(service.readExecution(execution_id), (answer) => {
-        if (answer._tag !== "Closed" || answer.view.status_code !== "AUTH_ERROR") return answer
-        const { authentication_status: _refusal, ...view } = answer.view
-        const temporary = { status_code: "TEMPORARY_ERROR", status_reason: "NETWORK_ERROR" }
-        return { ...answer, view: { ...view, ...temporary } }
-      }),
-  }),
 }
 
 const lostOnes = { answer: "lost: reset", made: true, accounts: ["es-a/user0"] } as const

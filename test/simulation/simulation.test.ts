@@ -7,10 +7,12 @@ import { HttpClient } from "effect/http"
 import { describe, expect, it } from "vitest"
 import { families } from "../records/families.ts"
 import type { Service } from "../../src/client/Service.ts"
+import type { ExecutionId } from "../../src/service/Ids.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Turn } from "../../src/task/SideBySide.ts"
 import { violationsOf } from "./Invariants.ts"
+import { refusalsAsTemporary } from "./NightLayers.ts"
 import { planNight } from "./SeveralJobs.ts"
 import { runSimulatedNight, type NightOutcome, type Plant } from "./SimulatedNight.ts"
 
@@ -34,6 +36,14 @@ type Calls = Service["Service"]
 const inService = (change: (service: Calls) => Partial<Calls>): Plant => ({
   service: (service) => ({ ...service, ...change(service) }),
 })
+type Read = Effect.Success<ReturnType<Calls["readExecution"]>>
+/** Each state that is read becomes this, whoever it is of. */
+const inReads = (
+  change: (answer: Read, execution_id: ExecutionId, service: Calls) => Effect.Effect<Read>,
+): Plant =>
+  inService((service) => ({
+    readExecution: (id) => Effect.flatMap(service.readExecution(id), (answer) => change(answer, id, service)),
+  }))
 const jsonBody = (json: unknown) => ({ bytes: new TextEncoder().encode(JSON.stringify(json)), json })
 
 /** A 409 echoes the request's external id, and `claimed` holds which execution it was about. */
@@ -135,31 +145,15 @@ describe("the observer detects a planted defect:", () => {
     }),
   )
 
-  detects(
-    "a rejected login that is taken for a temporary error (promise 4)",
-    4,
-    [37],
-    inService((service) => ({
-      readExecution: (execution_id) =>
-        Effect.map(service.readExecution(execution_id), (answer) => {
-          if (answer._tag !== "Closed" || answer.view.status_code !== "AUTH_ERROR") return answer
-          const { authentication_status: _refusal, ...view } = answer.view
-          const temporary = { status_code: "TEMPORARY_ERROR", status_reason: "NETWORK_ERROR" }
-          return { ...answer, view: { ...view, ...temporary } }
-        }),
-    })),
-  )
+  detects("a rejected login that is taken for a temporary error (promise 4)", 4, [37], refusalsAsTemporary)
 
   detects(
     "an execution that is deleted as soon as it is closed (promise 5)",
     5,
     [30],
-    inService((service) => ({
-      readExecution: (execution_id) =>
-        Effect.tap(service.readExecution(execution_id), (answer) =>
-          answer._tag === "Closed" ? Effect.ignore(service.deleteExecution(execution_id)) : Effect.void,
-        ),
-    })),
+    inReads((answer, id, { deleteExecution }) =>
+      Effect.as(answer._tag === "Closed" ? Effect.ignore(deleteExecution(id)) : Effect.void, answer),
+    ),
   )
 
   detects(
@@ -205,12 +199,9 @@ describe("the observer detects a planted defect:", () => {
     "an execution of ours that is aborted without an intent (promise 2)",
     2,
     [30],
-    inService((service) => ({
-      readExecution: (execution_id) =>
-        Effect.tap(service.readExecution(execution_id), (answer) =>
-          answer._tag === "Working" ? Effect.ignore(service.abortExecution(execution_id)) : Effect.void,
-        ),
-    })),
+    inReads((answer, id, { abortExecution }) =>
+      Effect.as(answer._tag === "Working" ? Effect.ignore(abortExecution(id)) : Effect.void, answer),
+    ),
   )
 
   detects(

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest"
 import type { RunHeader } from "../../src/ledger/FoldRun.ts"
 import { chooseRun } from "../../src/task/ChooseRun.ts"
-import { anId } from "../harness/Id.ts"
+import { runStarted } from "../harness/Facts.ts"
 
 const hour = 60 * 60_000
 const day = 24 * hour
@@ -23,16 +23,7 @@ const run = (
 ): RunHeader => ({
   seq: 1,
   at: now - ago,
-  fact: {
-    _tag: "RunStarted",
-    run_id: anId(run_id),
-    job: more.job ?? "job",
-    job_path: "job.yaml",
-    run_date: run_id.slice(4, 14),
-    tool_version: "0.1.0",
-    ...(more.parent === undefined ? {} : { parent: more.parent }),
-    ...(more.part === undefined ? {} : { part: more.part }),
-  },
+  fact: runStarted(run_id, { job: more.job ?? "job", parent: more.parent, part: more.part }),
   ended:
     end === undefined
       ? undefined
@@ -242,11 +233,9 @@ describe("run of a job with a night", () => {
   })
 })
 
-describe("run --new and rerun", () => {
-  it("begin another run with the next free number, and collect the others first", () => {
-    const runs = [run(today, 3 * hour, 0), run(`${today}.2`, 2 * hour, undefined)]
-    expect(choose(runs, true)).toEqual(anew(`${today}.3`, `${today}.2`))
-    expect(choose([run(`${today}.2`, hour, 0)], true)).toEqual(anew(today))
-    expect(choose([], true)).toEqual(anew(today))
-  })
+it("run --new and rerun begin another run with the next free number, and collect the others first", () => {
+  const runs = [run(today, 3 * hour, 0), run(`${today}.2`, 2 * hour, undefined)]
+  expect(choose(runs, true)).toEqual(anew(`${today}.3`, `${today}.2`))
+  expect(choose([run(`${today}.2`, hour, 0)], true)).toEqual(anew(today))
+  expect(choose([], true)).toEqual(anew(today))
 })

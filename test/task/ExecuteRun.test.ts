@@ -17,8 +17,9 @@ import { anId } from "../harness/Id.ts"
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE")
 const blocked = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
 
-describe("a temporary error", () => {
-  effect("is tried again with growing waits until max_attempts, then left for a rerun", function* () {
+effect(
+  "a temporary error is tried again with growing waits until max_attempts, then left for a rerun",
+  function* () {
     const external = new Set<string>()
     const end = yield* night({
       script: {
@@ -34,8 +35,8 @@ describe("a temporary error", () => {
     expect(attempts.map(({ drained }) => drained)).toEqual([true, true, true])
     const rerun = yield* night({ facts: end.facts.slice(2) })
     expect([rerun.starts, rerun.verdict("c-1")]).toEqual([1, succeeded])
-  })
-})
+  },
+)
 
 describe("a rejected login", () => {
   effect("is sent once, and no other task with the same login starts", function* () {
@@ -195,30 +196,28 @@ const expectStartAfterWait = ({ timesOf }: NightEnd, told: ReadonlyArray<Progres
   expect(next - until).toBeLessThan(second)
 }
 
-describe("a run reports", () => {
-  effect("when a task starts, closes, waits for another try and is settled", function* () {
-    const told: Array<ProgressEvent> = []
-    const end = yield* night({
-      told,
-      script: {
-        start: (_, times) => accepted(`${times}`),
-        state: (id) => (id === "e-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : completed),
-      },
-    })
-    expect(withoutTimes(told)).toEqual([
-      { _tag: "Started", task_id },
-      { _tag: "Closed", task_id, status_reason: "OUT_OF_SERVICE" },
-      { _tag: "Waiting", task_id, why: "OUT_OF_SERVICE", until: 0 },
-      { _tag: "Started", task_id },
-      { _tag: "Closed", task_id, status_reason: "COMPLETED" },
-      settled,
-    ])
-    expectStartAfterWait(end, told)
-    // The ledger has the same of the wait.
-    const waits = end.facts.flatMap((fact) => (fact._tag === "TaskWaits" ? fact : []))
-    expect(waits).toMatchObject([{ reason: "OUT_OF_SERVICE" }])
-    expect(waits.map(({ until }) => Date.parse(until))).toEqual(timesIn(told).map(Math.trunc))
+effect("a run reports when a task starts, closes, waits for another try and is settled", function* () {
+  const told: Array<ProgressEvent> = []
+  const end = yield* night({
+    told,
+    script: {
+      start: (_, times) => accepted(`${times}`),
+      state: (id) => (id === "e-1" ? state("TEMPORARY_ERROR", "OUT_OF_SERVICE") : completed),
+    },
   })
+  expect(withoutTimes(told)).toEqual([
+    { _tag: "Started", task_id },
+    { _tag: "Closed", task_id, status_reason: "OUT_OF_SERVICE" },
+    { _tag: "Waiting", task_id, why: "OUT_OF_SERVICE", until: 0 },
+    { _tag: "Started", task_id },
+    { _tag: "Closed", task_id, status_reason: "COMPLETED" },
+    settled,
+  ])
+  expectStartAfterWait(end, told)
+  // The ledger has the same of the wait.
+  const waits = end.facts.flatMap((fact) => (fact._tag === "TaskWaits" ? fact : []))
+  expect(waits).toMatchObject([{ reason: "OUT_OF_SERVICE" }])
+  expect(waits.map(({ until }) => Date.parse(until))).toEqual(timesIn(told).map(Math.trunc))
 })
 
 /** A service that remembers what it runs, and answers a second start of the same customer with a conflict. */

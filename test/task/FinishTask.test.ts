@@ -8,8 +8,8 @@ import { lastAnswerWithin } from "../../src/task/Ending.ts"
 import { hour, idOf, makePlace, night, rules, run_id, second, succeeded, minute } from "./ScriptedNight.ts"
 import { outOfService } from "./ScriptedNight.ts"
 import type { Night, NightEnd, Place } from "./ScriptedNight.ts"
-import { accepted, bodyOf, counted, nothing, results, state, unexpected, lost } from "./ScriptedService.ts"
-import { throttled } from "./ScriptedService.ts"
+import { accepted, counted, nothing, results, state, unexpected, lost } from "./ScriptedService.ts"
+import { acceptedAs, throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
@@ -92,12 +92,7 @@ describe("a closed execution", () => {
   })
 
   effect("is kept where it names no session to ask, unless nothing was counted", function* () {
-    const accepting: Script["start"] = () => ({
-      _tag: "Accepted",
-      http_status: 202,
-      body: bodyOf({}),
-      view: { execution_id: anId("e-1") },
-    })
+    const accepting: Script["start"] = () => acceptedAs({ execution_id: anId("e-1") })
     const sources = rules.sources.filter(({ name }) => name === "flow_results")
     const closing = (products_count: NonNullable<StateView["products_count"]>) =>
       over({
@@ -157,8 +152,9 @@ describe("a temporary error", () => {
   })
 })
 
-describe("results that are partial at the deadline", () => {
-  effect("are left then: their last read is before the night is cut off", function* () {
+effect(
+  "results that are partial at the deadline are left then: their last read is before the night is cut off",
+  function* () {
     const place = makePlace()
     const wait_final = Duration.hours(5)
     const end = yield* over({
@@ -168,11 +164,12 @@ describe("results that are partial at the deadline", () => {
     })
     expect(recorded(end)).toEqual([settled("RESULTS_PARTIAL")])
     expect(place.world.now()).toBeLessThanOrEqual(hour + Duration.toMillis(lastAnswerWithin))
-  })
-})
+  },
+)
 
-describe("results of an execution", () => {
-  effect("are those of its own session, however alike those of another one are", function* () {
+effect(
+  "results of an execution are those of its own session, however alike those of another one are",
+  function* () {
     const place = makePlace()
     const data = { accounts: [account], document: { attachment_id: "doc-1" } }
     const script: Script = {
@@ -197,8 +194,8 @@ describe("results of an execution", () => {
       "s-1",
       "s-2",
     ])
-  })
-})
+  },
+)
 
 describe("an execution that is kept at the service", () => {
   const short = (landed: number, of = 3) => `${family} ${landed} of ${of}`
@@ -272,8 +269,9 @@ describe("an execution that is kept at the service", () => {
   })
 })
 
-describe("a flow session that its customer ran alone", () => {
-  effect("is read by a run that did not plan it, and a task is started likewise", function* () {
+effect(
+  "a flow session that its customer ran alone is read by a run that did not plan it, and a task is started likewise",
+  function* () {
     const place = makePlace()
     yield* over({ place })
     const end = yield* over({ place, tasks: [{ customer: "c-2" }], sessions: ["s-9"] })
@@ -282,8 +280,8 @@ describe("a flow session that its customer ran alone", () => {
       [idOf("c-2"), "COMPLETED"],
       [`${run_id}/session/s-9`, "COMPLETED"],
     ])
-  })
-})
+  },
+)
 
 const verdictOf = (end: NightEnd, session_id: string) => {
   const settled = end.state.tasks.get(`${run_id}/session/${session_id}`)?.settled?.fact

@@ -2,10 +2,11 @@
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { SecretRefused } from "../../src/client/Service.ts"
-import type { StartAnswer, StateAnswer, StateView } from "../../src/client/Service.ts"
+import type { StateAnswer, StateView } from "../../src/client/Service.ts"
 import { hour, makePlace, minute, night, second, sharing, startedBefore, succeeded } from "./ScriptedNight.ts"
 import { unusable } from "./ScriptedNight.ts"
 import { bodyOf, challenge, completed, counted, lost, state, throttled, working } from "./ScriptedService.ts"
+import { acceptedAs } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -124,12 +125,7 @@ describe("following an execution", () => {
   })
 
   effect("reads the results of the session that any of its states named, else of none", function* () {
-    const unnamed: StartAnswer = {
-      _tag: "Accepted",
-      http_status: 202,
-      body: { bytes: new Uint8Array(), json: {} },
-      view: { execution_id: anId("e-1") },
-    }
+    const unnamed = acceptedAs({ execution_id: anId("e-1") })
     const named = state("ONGOING", "RUNNING", { session_id: anId("s-late") })
     const script = { start: () => unnamed, state: after(1) }
     const late = yield* night({

@@ -7,6 +7,7 @@ import type { Fact, Recorded } from "../../src/ledger/Fact.ts"
 import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact } from "../harness/Facts.ts"
 
 export const run_id = anId("job.2026-11-21")
 export const task_id = anId(`${run_id}/c-1/bank:website`)
@@ -14,14 +15,7 @@ const task = { run_id, task_id }
 
 export const begun: ReadonlyArray<Fact> = [
   { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
-  {
-    _tag: "TaskPlanned",
-    ...task,
-    customer_id: anId("c-1"),
-    engine_reference: anId("bank:website"),
-    features: [],
-    fingerprint: "f-1",
-  },
+  aFact("TaskPlanned", { ...task, customer_id: "c-1", engine_reference: "bank:website", fingerprint: "f-1" }),
 ]
 
 export const recorded = (facts: ReadonlyArray<Fact>): ReadonlyArray<Recorded> =>
@@ -33,25 +27,25 @@ export const fold = (facts: ReadonlyArray<Fact>): RunState => {
   return run
 }
 
-export const intended = (attempt: number, probe = false): Fact => ({
-  _tag: "StartIntended",
-  ...task,
-  attempt,
-  external_execution_id: `x-${attempt}`,
-  fingerprint: "f-1",
-  probe,
-})
+export const intended = (attempt: number, probe = false): Fact =>
+  aFact("StartIntended", {
+    ...task,
+    attempt,
+    external_execution_id: `x-${attempt}`,
+    fingerprint: "f-1",
+    probe,
+  })
 type Answer = Extract<Fact, { _tag: "StartAnswered" }>["answer"]
-export const answered = (attempt: number, answer: Answer, status_reason?: string): Fact => ({
-  _tag: "StartAnswered",
-  ...task,
-  attempt,
-  answer,
-  ...(status_reason === undefined ? {} : { status_reason }),
-  ...(answer === "accepted" || answer === "adopted"
-    ? { execution_id: anId(`e-${attempt}`), session_id: anId(`s-${attempt}`) }
-    : {}),
-})
+export const answered = (attempt: number, answer: Answer, status_reason?: string): Fact =>
+  aFact("StartAnswered", {
+    ...task,
+    attempt,
+    answer,
+    status_reason,
+    ...(answer === "accepted" || answer === "adopted"
+      ? { execution_id: anId(`e-${attempt}`), session_id: anId(`s-${attempt}`) }
+      : {}),
+  })
 export const observed = (attempt: number, status_reason = "RUNNING"): Fact => ({
   _tag: "AttemptObserved",
   ...task,
@@ -61,22 +55,18 @@ export const observed = (attempt: number, status_reason = "RUNNING"): Fact => ({
   status_reason,
 })
 export const landed = { segment: "segment-000001.njl", offset: 0, bytes: 2, sha256: "ab" }
-export const closed = (attempt: number, status_code = "COMPLETED", status_reason = status_code): Fact => ({
-  _tag: "AttemptClosed",
-  ...task,
-  attempt,
-  execution_id: anId(`e-${attempt}`),
-  session_id: anId(`s-${attempt}`),
-  status_code,
-  status_reason,
-  landed,
-})
-export const drained = (attempt: number): Fact => ({
-  _tag: "AttemptDrained",
-  ...task,
-  attempt,
-  execution_id: anId(`e-${attempt}`),
-})
+export const closed = (attempt: number, status_code = "COMPLETED", status_reason = status_code): Fact =>
+  aFact("AttemptClosed", {
+    ...task,
+    attempt,
+    execution_id: `e-${attempt}`,
+    session_id: `s-${attempt}`,
+    status_code,
+    status_reason,
+    landed,
+  })
+export const drained = (attempt: number): Fact =>
+  aFact("AttemptDrained", { ...task, attempt, execution_id: `e-${attempt}` })
 export const settled = (
   outcome: Extract<Fact, { _tag: "TaskSettled" }>["outcome"],
   reason: Extract<Fact, { _tag: "TaskSettled" }>["reason"],

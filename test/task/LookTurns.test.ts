@@ -6,13 +6,13 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { hour, makePlace, minute, night, second, succeeded, ready, run_id } from "./ScriptedNight.ts"
 import type { Night, NightEnd } from "./ScriptedNight.ts"
-import { completed, lost, notSent, state, throttled, working } from "./ScriptedService.ts"
-import { accepted as startAccepted, bodyOf, results } from "./ScriptedService.ts"
+import { completed, lost, notSent, state, throttled, working, acceptedAs } from "./ScriptedService.ts"
+import { accepted as startAccepted, results } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 import type { EventView } from "../../src/client/Views.ts"
 import { makeHintBoard } from "../../src/client/Hints.ts"
-import type { StartAnswer, StateAnswer } from "../../src/client/Service.ts"
+import type { StateAnswer } from "../../src/client/Service.ts"
 import { anId } from "../harness/Id.ts"
 
 const going = { ongoing: true, settled: true, headsInARow: 0 }
@@ -216,12 +216,7 @@ describe("an execution with a hint", () => {
 
   effect("is polled at once if the hint names the session that only a state has named", function* () {
     const place = makePlace()
-    const start = (): StartAnswer => ({
-      _tag: "Accepted",
-      http_status: 202,
-      body: bodyOf({}),
-      view: { execution_id: anId("e-c-1-1") },
-    })
+    const start = () => acceptedAs({ execution_id: anId("e-c-1-1") })
     const named = state("ONGOING", "RUNNING", { session_id: anId("s-late") })
     const end = yield* night({
       place,
@@ -371,8 +366,9 @@ describe("a start with webhooks on", () => {
   )
 })
 
-describe("a service that asks us to wait", () => {
-  effect("a little longer than the execution may wait is obeyed; then it is aborted", function* () {
+effect(
+  "a service that asks us to wait a little longer than the execution may wait is obeyed; then it is aborted",
+  function* () {
     const end = yield* night({
       rules: { max_wait: Duration.millis(10 * minute) },
       script: { state: (_, times) => (times < 3 ? throttled(429, 10 * minute) : completed) },
@@ -380,5 +376,5 @@ describe("a service that asks us to wait", () => {
     const [aborted = 0] = end.timesOf("abort")
     expect(aborted - 10 * minute).toBeLessThan(second)
     expect(end.verdict("c-1")).toBe(succeeded)
-  })
-})
+  },
+)

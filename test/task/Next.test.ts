@@ -40,48 +40,42 @@ const told = (facts: ReadonlyArray<Fact>, mode: Mode = "night") => {
   }
 }
 
-describe("a task that was cut off anywhere in its life", () => {
-  it("never repeats a start that was answered, probes a lost one once, and follows what is open", () => {
-    fc.assert(
-      fc.property(lives, fc.nat(), fc.constantFrom<Mode>("night", "collect"), (life, at, mode) => {
-        const known = life.slice(0, at % (life.length + 1))
-        const task = taskOf(known)
-        const to = resumed(known, mode)
-        const sent = (attempt: number) =>
-          known.filter(
-            (fact) => "attempt" in fact && fact.attempt === attempt && fact._tag === "StartIntended",
-          )
-        const last = task?.attempts.at(-1)
-        if (to._tag === "Start") {
-          const answers = known.flatMap((fact) =>
-            fact._tag === "StartAnswered" && fact.attempt === to.attempt ? [fact.answer] : [],
-          )
-          // What was accepted, adopted or refused is never sent again.
-          expect(answers.filter((answer) => ["accepted", "adopted", "refused"].includes(answer))).toEqual([])
-          const newest = known.findLast(
-            (fact) => fact._tag === "StartIntended" && fact.attempt === to.attempt,
-          )
-          const isUnanswered = newest !== undefined && known.at(-1) === newest
-          const wasLost = answers.includes("lost")
-          // It is a probe exactly where an earlier request may have had an effect.
-          expect(to.probe).toBe(isUnanswered || wasLost)
-          // A probe that was lost, or whose answer is not known, is not sent a second time.
-          if (to.probe && isUnanswered) expect(newest?._tag === "StartIntended" && newest.probe).toBe(false)
-          expect(answers.filter((answer) => answer === "lost").length).toBeLessThanOrEqual(1)
-          // A further attempt begins only once the one before is closed.
-          for (const earlier of task?.attempts ?? [])
-            if (earlier.attempt < to.attempt) expect(earlier.closed).toBeDefined()
-          if (sent(to.attempt).length === 0) expect(mode).toBe("night")
-        }
-        // An execution of ours that is open is followed, whatever else happened.
-        if (last?.execution_id !== undefined && last.closed === undefined)
-          expect(to).toMatchObject({ _tag: "Follow", last: { execution_id: last.execution_id } })
-        // An end without a verdict is finished.
-        if (last?.closed !== undefined && task?.settled === undefined) expect(to._tag).toBe("Read")
-      }),
-      { numRuns: 500 },
-    )
-  })
+it("a task that was cut off anywhere in its life never repeats a start that was answered, probes a lost one once, and follows what is open", () => {
+  fc.assert(
+    fc.property(lives, fc.nat(), fc.constantFrom<Mode>("night", "collect"), (life, at, mode) => {
+      const known = life.slice(0, at % (life.length + 1))
+      const task = taskOf(known)
+      const to = resumed(known, mode)
+      const sent = (attempt: number) =>
+        known.filter((fact) => "attempt" in fact && fact.attempt === attempt && fact._tag === "StartIntended")
+      const last = task?.attempts.at(-1)
+      if (to._tag === "Start") {
+        const answers = known.flatMap((fact) =>
+          fact._tag === "StartAnswered" && fact.attempt === to.attempt ? [fact.answer] : [],
+        )
+        // What was accepted, adopted or refused is never sent again.
+        expect(answers.filter((answer) => ["accepted", "adopted", "refused"].includes(answer))).toEqual([])
+        const newest = known.findLast((fact) => fact._tag === "StartIntended" && fact.attempt === to.attempt)
+        const isUnanswered = newest !== undefined && known.at(-1) === newest
+        const wasLost = answers.includes("lost")
+        // It is a probe exactly where an earlier request may have had an effect.
+        expect(to.probe).toBe(isUnanswered || wasLost)
+        // A probe that was lost, or whose answer is not known, is not sent a second time.
+        if (to.probe && isUnanswered) expect(newest?._tag === "StartIntended" && newest.probe).toBe(false)
+        expect(answers.filter((answer) => answer === "lost").length).toBeLessThanOrEqual(1)
+        // A further attempt begins only once the one before is closed.
+        for (const earlier of task?.attempts ?? [])
+          if (earlier.attempt < to.attempt) expect(earlier.closed).toBeDefined()
+        if (sent(to.attempt).length === 0) expect(mode).toBe("night")
+      }
+      // An execution of ours that is open is followed, whatever else happened.
+      if (last?.execution_id !== undefined && last.closed === undefined)
+        expect(to).toMatchObject({ _tag: "Follow", last: { execution_id: last.execution_id } })
+      // An end without a verdict is finished.
+      if (last?.closed !== undefined && task?.settled === undefined) expect(to._tag).toBe("Read")
+    }),
+    { numRuns: 500 },
+  )
 })
 
 describe("resuming", () => {

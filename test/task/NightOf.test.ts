@@ -117,32 +117,30 @@ describe("the time for starts", () => {
   })
 })
 
-describe("a start that finds the folder in use", () => {
-  it("may wait for it until the last of its jobs starts nothing more, and never into another night", () => {
-    const until = (time: string, ...jobs: ReadonlyArray<JobTimes>) => {
-      const ms = startsPossibleUntil(jobs, at(time))
-      return ms === Infinity ? "for ever" : iso(ms)
-    }
-    const early = { ...job, deadline: "05:00" }
-    const plain = { ...job, night: undefined }
-    expect([
-      until("2026-11-20T21:30:00Z", job),
-      until("2026-11-21T05:59:59Z", job),
-      until("2026-11-21T06:00:00Z", job),
-      until("2026-11-20T21:30:00Z", early),
-      until("2026-11-20T21:30:00Z", early, job),
-      until("2026-11-20T21:30:00Z", { ...plain, deadline: "05:00" }),
-      until("2026-11-20T21:30:00Z", job, plain),
-    ]).toEqual([
-      "2026-11-21T06:00:00.000Z",
-      "2026-11-21T06:00:00.000Z",
-      "2026-11-21T21:30:00.000Z",
-      "2026-11-21T04:00:00.000Z",
-      "2026-11-21T06:00:00.000Z",
-      "2026-11-21T04:00:00.000Z",
-      "for ever",
-    ])
-  })
+it("a start that finds the folder in use may wait for it until the last of its jobs starts nothing more, and never into another night", () => {
+  const until = (time: string, ...jobs: ReadonlyArray<JobTimes>) => {
+    const ms = startsPossibleUntil(jobs, at(time))
+    return ms === Infinity ? "for ever" : iso(ms)
+  }
+  const early = { ...job, deadline: "05:00" }
+  const plain = { ...job, night: undefined }
+  expect([
+    until("2026-11-20T21:30:00Z", job),
+    until("2026-11-21T05:59:59Z", job),
+    until("2026-11-21T06:00:00Z", job),
+    until("2026-11-20T21:30:00Z", early),
+    until("2026-11-20T21:30:00Z", early, job),
+    until("2026-11-20T21:30:00Z", { ...plain, deadline: "05:00" }),
+    until("2026-11-20T21:30:00Z", job, plain),
+  ]).toEqual([
+    "2026-11-21T06:00:00.000Z",
+    "2026-11-21T06:00:00.000Z",
+    "2026-11-21T21:30:00.000Z",
+    "2026-11-21T04:00:00.000Z",
+    "2026-11-21T06:00:00.000Z",
+    "2026-11-21T04:00:00.000Z",
+    "for ever",
+  ])
 })
 
 const next = (iso: string, timeOfDay: string) =>

@@ -11,6 +11,7 @@ import type { ResolvedLogin } from "../../src/task/Assignment.ts"
 import { findConflicts, planTasks, type PlanInput } from "../../src/task/Plan.ts"
 import { assignment, fitOf, grounds, known, login, noExpectations } from "./Samples.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const job = (assignments: ReadonlyArray<Assignment>, sessions: PlanInput["sessions"] = []) => ({
   assignments,
@@ -130,24 +131,12 @@ describe("expected durations", () => {
       const task = { run_id, task_id: anId(String(index)) }
       const one = { ...task, attempt: 1 }
       const execution_id = anId(`x${index}`)
-      add(0, {
-        _tag: "TaskPlanned",
-        ...task,
-        customer_id: anId(customer),
-        engine_reference: anId(engine_reference),
-        features: [],
-      })
+      add(0, aFact("TaskPlanned", { ...task, customer_id: customer, engine_reference }))
       add(0, { _tag: "StartIntended", ...one, external_execution_id: execution_id, probe: false })
       add(1_000, { _tag: "StartAnswered", ...one, answer: "accepted", execution_id })
       if (aborted === true) add(1_000, { _tag: "AbortIntended", ...one, execution_id, why: "max_wait" })
       const status = { status_code: "COMPLETED", status_reason: "COMPLETED" }
-      add(1_000 + ms, {
-        _tag: "AttemptClosed",
-        ...one,
-        execution_id,
-        ...status,
-        ...(took === undefined ? {} : { took }),
-      })
+      add(1_000 + ms, aFact("AttemptClosed", { ...one, execution_id, ...status, took }))
     })
     if (resumedAt !== undefined) add(resumedAt, { _tag: "RunResumed", run_id })
     if (endedAt !== undefined) add(endedAt, { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false })

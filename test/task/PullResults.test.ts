@@ -6,7 +6,7 @@ import type { Fact } from "../../src/ledger/Fact.ts"
 import { exitCodeOf } from "../../src/report/Finish.ts"
 import { idOf, makePlace, minute, night, rules, run_id, second, succeeded } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
-import { accepted, bodyOf, completed, counted, lost, nothing, results, state } from "./ScriptedService.ts"
+import { bodyOf, completed, counted, lost, nothing, results, state, acceptedAs } from "./ScriptedService.ts"
 import { throttled, unexpected } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
@@ -132,12 +132,7 @@ describe("results", () => {
   )
 
   effect("are not asked for by an id that no address can carry, and nothing is deleted", function* () {
-    const start = ({ customer_id }: { readonly customer_id: string }) => {
-      const answer = accepted(`${customer_id}-1`)
-      return answer._tag === "Accepted"
-        ? { ...answer, view: { ...answer.view, session_id: anId("..") } }
-        : answer
-    }
+    const start = () => acceptedAs({ execution_id: anId("e-c-1-1"), session_id: anId("..") })
     const end = yield* night({ script: { ...over, start } })
     expect([end.verdict("c-1"), isDrained(end), reads(end.facts)]).toEqual([
       "partial RECORDS_UNREACHABLE engineer",

@@ -2,8 +2,7 @@
 import { describe, expect } from "@effect/vitest"
 import { hour, night, startedBefore, succeeded, unusable, unknown, blockedUser } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
-import { bodyOf, completed, conflict, lost, state, working } from "./ScriptedService.ts"
-import type { StartAnswer } from "../../src/client/Service.ts"
+import { completed, conflict, lost, state, working, acceptedAs, accepted } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -40,15 +39,7 @@ describe("credentials that changed while an execution was in flight", () => {
       facts: cut.facts.slice(2),
       acts: [[hour, () => (isOpen = false)]],
       script: {
-        start: ({ customer_id }) => (
-          starts.push([customer_id, isOpen]),
-          {
-            _tag: "Accepted",
-            http_status: 202,
-            body: { bytes: new Uint8Array(), json: {} },
-            view: { execution_id: anId(`e-${customer_id}-1`), session_id: anId("s") },
-          }
-        ),
+        start: ({ customer_id }) => (starts.push([customer_id, isOpen]), accepted(`${customer_id}-1`)),
         state: (id, times) =>
           id === "e-c-1-1" && isOpen ? working : times > 1 ? state("COMPLETED", "COMPLETED") : working,
       },
@@ -128,17 +119,12 @@ describe("a refusal that a state showed while its execution went on", () => {
     expect([end.rejections, end.starts]).toEqual([[["old", "INCORRECT_CREDENTIALS"]], 0])
   })
 
-  const refusedAtOnce: StartAnswer = {
-    _tag: "Accepted",
-    http_status: 202,
-    body: bodyOf({}),
-    view: {
-      execution_id: anId("e-c-1-1"),
-      session_id: anId("s-c-1-1"),
-      status_code: "AUTH_ERROR",
-      status_reason: "INCORRECT_CREDENTIALS",
-    },
-  }
+  const refusedAtOnce = acceptedAs({
+    execution_id: anId("e-c-1-1"),
+    session_id: anId("s-c-1-1"),
+    status_code: "AUTH_ERROR",
+    status_reason: "INCORRECT_CREDENTIALS",
+  })
   const atOnce = "counts at once if the answer to its start named it, although the execution %s"
   effect.each([
     ["is never found [promise 4 accepted]", gone, "failed INCORRECT_CREDENTIALS customer"],

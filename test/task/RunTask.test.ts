@@ -262,8 +262,9 @@ describe("a defect of ours", () => {
   })
 })
 
-describe("a refused start", () => {
-  effect("whose token cannot be dropped over a defect of ours says nothing of its login", function* () {
+effect(
+  "a refused start whose token cannot be dropped over a defect of ours says nothing of its login",
+  function* () {
     const sealed = { key: Redacted.make("7a".repeat(32)), service: "sandbox" }
     const store = TokenStore.layerOver(openTokenDatabase(":memory:"), sealed)
     const broken = Effect.map(TokenStore, (opened) =>
@@ -283,11 +284,12 @@ describe("a refused start", () => {
       script: { start: answers(refused(400, "T10N_REJECTED")) },
     })
     expect([end.verdict("c-1"), end.verdict("c-2"), end.rejections]).toEqual([unusable, succeeded, []])
-  })
-})
+  },
+)
 
-describe("every request of a task", () => {
-  effect("says which engine it is about, so that its 503 need not be the host's", function* () {
+effect(
+  "every request of a task says which engine it is about, so that its 503 need not be the host's",
+  function* () {
     const heard = new Set<string>()
     const hear = (verb: string, engine = "none") => void heard.add(`${verb} ${engine}`)
     const tasks = [{ customer: "c-1" }, { customer: "c-2", engine: "shop" }]
@@ -296,8 +298,8 @@ describe("every request of a task", () => {
     expect([...heard].filter((text) => !text.startsWith("profile")).toSorted()).toEqual(
       [...of("bank"), ...of("shop")].toSorted(),
     )
-  })
-})
+  },
+)
 
 describe("a start", () => {
   effect("that is refused with the secret ends all that wait [end SECRET_REFUSED]", function* () {

@@ -255,43 +255,39 @@ describe("the order of starts", () => {
   })
 })
 
-describe("what can still start on an engine", () => {
-  it("is what waits for a time, a slot or something in flight, and not what was given up", () => {
-    const schedule = new Schedule({ max_in_flight: 9, per_engine: 9 })
-    schedule.occupy(candidate("lost", "c-1"))
-    schedule.abandon(anId("lost"))
-    schedule.occupy(candidate("open", "c-2"))
-    schedule.add(candidate("stuck", "c-1"))
-    schedule.add(candidate("next", "c-2"))
-    schedule.add(candidate("later", "c-3"), 50)
-    schedule.add(candidate("elsewhere", "c-4", "other"), 50)
-    expect(takeAll(schedule, 1)).toEqual([])
-    const hopeful = () => ids(schedule.hopefulOn(anId("bank"))).toSorted()
-    expect([hopeful(), schedule.waitingOn(anId("bank"))]).toEqual([["later", "next"], 3])
-    schedule.abandon(anId("open"))
-    expect(hopeful()).toEqual(["later"])
-  })
+it("what can still start on an engine is what waits for a time, a slot or something in flight, and not what was given up", () => {
+  const schedule = new Schedule({ max_in_flight: 9, per_engine: 9 })
+  schedule.occupy(candidate("lost", "c-1"))
+  schedule.abandon(anId("lost"))
+  schedule.occupy(candidate("open", "c-2"))
+  schedule.add(candidate("stuck", "c-1"))
+  schedule.add(candidate("next", "c-2"))
+  schedule.add(candidate("later", "c-3"), 50)
+  schedule.add(candidate("elsewhere", "c-4", "other"), 50)
+  expect(takeAll(schedule, 1)).toEqual([])
+  const hopeful = () => ids(schedule.hopefulOn(anId("bank"))).toSorted()
+  expect([hopeful(), schedule.waitingOn(anId("bank"))]).toEqual([["later", "next"], 3])
+  schedule.abandon(anId("open"))
+  expect(hopeful()).toEqual(["later"])
 })
 
-describe("DelayQueue", () => {
-  it("returns everything by time, and by arrival if times are equal", () => {
-    fc.assert(
-      fc.property(fc.array(fc.integer({ min: 0, max: 9 })), fc.integer({ min: 0, max: 9 }), (times, gone) => {
-        const queue = new DelayQueue<{ readonly at: number; readonly index: number }>()
-        times.forEach((at, index) => queue.add({ at, index }, at))
-        const sorted = times
-          .map((at, index) => ({ at, index }))
-          .toSorted((a, b) => a.at - b.at || a.index - b.index)
-        expect(queue.remove(({ at }) => at === gone)).toEqual(sorted.filter(({ at }) => at === gone))
-        const due = []
-        for (let now = 0; now <= 9; now++)
-          for (let one = queue.takeDue(now); one !== undefined; one = queue.takeDue(now)) {
-            expect(one.at).toBe(now)
-            due.push(one)
-          }
-        expect(due).toEqual(sorted.filter(({ at }) => at !== gone))
-        expect([queue.size, queue.nextAt]).toEqual([0, undefined])
-      }),
-    )
-  })
+it("DelayQueue returns everything by time, and by arrival if times are equal", () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 0, max: 9 })), fc.integer({ min: 0, max: 9 }), (times, gone) => {
+      const queue = new DelayQueue<{ readonly at: number; readonly index: number }>()
+      times.forEach((at, index) => queue.add({ at, index }, at))
+      const sorted = times
+        .map((at, index) => ({ at, index }))
+        .toSorted((a, b) => a.at - b.at || a.index - b.index)
+      expect(queue.remove(({ at }) => at === gone)).toEqual(sorted.filter(({ at }) => at === gone))
+      const due = []
+      for (let now = 0; now <= 9; now++)
+        for (let one = queue.takeDue(now); one !== undefined; one = queue.takeDue(now)) {
+          expect(one.at).toBe(now)
+          due.push(one)
+        }
+      expect(due).toEqual(sorted.filter(({ at }) => at !== gone))
+      expect([queue.size, queue.nextAt]).toEqual([0, undefined])
+    }),
+  )
 })

@@ -23,6 +23,7 @@ import { World } from "../simulation/World.ts"
 import { scripted, silent, type Call, type Script } from "./ScriptedService.ts"
 import type { LoginKeys } from "../../src/privacy/Fingerprint.ts"
 import { anId } from "../harness/Id.ts"
+import { aFact } from "../harness/Facts.ts"
 
 export const run_id = anId("job.2026-11-21")
 export const idOf = (customer_id: string, engine = "bank") => anId(`${run_id}/${customer_id}/${engine}`)
@@ -153,21 +154,17 @@ const workOf = ({
 
 const begin = (tasks: ReadonlyArray<NightTask>, sessions: ReadonlyArray<string>): ReadonlyArray<Fact> => [
   { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
-  ...tasks.map(({ customer, engine = "bank" }): Fact => ({
-    _tag: "TaskPlanned",
-    run_id,
-    task_id: idOf(customer, engine),
-    customer_id: anId(customer),
-    engine_reference: anId(engine),
-    features: [],
-  })),
-  ...sessions.map((session_id): Fact => ({
-    _tag: "TaskPlanned",
-    run_id,
-    task_id: anId(`${run_id}/session/${session_id}`),
-    session_id: anId(session_id),
-    features: [],
-  })),
+  ...tasks.map(({ customer, engine = "bank" }): Fact =>
+    aFact("TaskPlanned", {
+      run_id,
+      task_id: idOf(customer, engine),
+      customer_id: customer,
+      engine_reference: engine,
+    }),
+  ),
+  ...sessions.map((session_id): Fact =>
+    aFact("TaskPlanned", { run_id, task_id: `${run_id}/session/${session_id}`, session_id }),
+  ),
 ]
 
 /** A place in which several processes follow each other; its time begins at 0. */

@@ -26,12 +26,18 @@ export const throttled = (http_status = 429, askedMs?: number) =>
     ...(askedMs === undefined ? {} : { retry_after: Duration.millis(askedMs) }),
   })
 
-export const accepted = (id: string): StartAnswer => ({
+type Acceptance = Extract<StartAnswer, { readonly _tag: "Accepted" }>
+export const acceptedAs = (view: Acceptance["view"], body: unknown = {}): Acceptance => ({
   _tag: "Accepted",
   http_status: 202,
-  body: bodyOf({ execution_id: anId(`e-${id}`) }),
-  view: { execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`) },
+  body: bodyOf(body),
+  view,
 })
+export const accepted = (id: string): Acceptance =>
+  acceptedAs(
+    { execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`) },
+    { execution_id: anId(`e-${id}`) },
+  )
 export const conflict = (id: string, external_execution_id?: string): StartAnswer => ({
   _tag: "AlreadyExecuting",
   body: bodyOf({}),

@@ -126,24 +126,22 @@ const riskyKeys = (logins: ReadonlyArray<Sent>): ReadonlySet<string> =>
     ]),
   )
 
-describe("jobs that run side by side", () => {
-  it("share no customer on an engine and no login, whatever is known of the logins before [promise 3 jobs]", () => {
-    const jobs = fc.array(fc.array(sent, { maxLength: 4 }), { minLength: 2, maxLength: 4 })
-    fc.assert(
-      fc.property(jobs, (given) => {
-        const turns = takeTurns(given.map((logins, index) => touched(`job-${index}`, logins)))
-        const keys = given.map(riskyKeys)
-        turns.forEach(({ waits }, later) => {
-          const waitsFor = new Set(waits.map((wait) => wait.job))
-          for (let earlier = 0; earlier < later; earlier++) {
-            const isShared = [...keys[later]!].some((key) => keys[earlier]!.has(key))
-            if (isShared) expect(waitsFor).toContain(`job-${earlier}`)
-          }
-          // Only for earlier ones: nobody waits for ever.
-          for (const name of waitsFor) expect(Number(name.slice(4))).toBeLessThan(later)
-        })
-      }),
-      { numRuns: 300 },
-    )
-  })
+it("jobs that run side by side share no customer on an engine and no login, whatever is known of the logins before [promise 3 jobs]", () => {
+  const jobs = fc.array(fc.array(sent, { maxLength: 4 }), { minLength: 2, maxLength: 4 })
+  fc.assert(
+    fc.property(jobs, (given) => {
+      const turns = takeTurns(given.map((logins, index) => touched(`job-${index}`, logins)))
+      const keys = given.map(riskyKeys)
+      turns.forEach(({ waits }, later) => {
+        const waitsFor = new Set(waits.map((wait) => wait.job))
+        for (let earlier = 0; earlier < later; earlier++) {
+          const isShared = [...keys[later]!].some((key) => keys[earlier]!.has(key))
+          if (isShared) expect(waitsFor).toContain(`job-${earlier}`)
+        }
+        // Only for earlier ones: nobody waits for ever.
+        for (const name of waitsFor) expect(Number(name.slice(4))).toBeLessThan(later)
+      })
+    }),
+    { numRuns: 300 },
+  )
 })

@@ -7,7 +7,7 @@ import { hour, idOf, makePlace, minute, night, run_id, second, succeeded, keysOf
 import { busy } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, notSent, refused, state, throttled } from "./ScriptedService.ts"
-import { working } from "./ScriptedService.ts"
+import { acceptedAs, working } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { landed } from "./Lives.ts"
@@ -119,8 +119,9 @@ describe("a lost start", () => {
   })
 })
 
-describe("two starts that are answered with one id", () => {
-  effect("leave the execution to the first: the second has none, and changes nothing", function* () {
+effect(
+  "two starts that are answered with one id leave the execution to the first: the second has none, and changes nothing",
+  function* () {
     const answered: Array<StartCall> = []
     const end = yield* night({
       tasks: [{ customer: "c-1" }, { customer: "c-2" }],
@@ -145,8 +146,8 @@ describe("two starts that are answered with one id", () => {
       http_status: 202,
     })
     expect([end.starts, end.countOf("abort"), end.countOf("delete")]).toEqual([2, 0, 0])
-  })
-})
+  },
+)
 
 describe("somebody else's execution", () => {
   effect("makes the task wait without an attempt, and is never touched", function* () {
@@ -191,18 +192,20 @@ describe("somebody else's execution", () => {
   })
 })
 
-describe("an interrupted start", () => {
-  effect("keeps the answer of a request that was sent, so that the next process follows it", function* () {
+effect(
+  "an interrupted start keeps the answer of a request that was sent, so that the next process follows it",
+  function* () {
     const cut = yield* night({ cutAfter: "100 millis", script: { state: () => working } })
     expect([cut.isOver, startFacts(cut.facts)]).toEqual([false, ["start", "accepted"]])
     const next = yield* night({ facts: cut.facts.slice(2), script: { state: () => completed } })
     expect([next.starts, next.verdict("c-1")]).toEqual([0, succeeded])
     expect(cut.facts[0]).toMatchObject({ run_id })
-  })
-})
+  },
+)
 
-describe("a 409 whose execution does not answer", () => {
-  effect("is read four times, with growing waits, and then not taken for ours", function* () {
+effect(
+  "a 409 whose execution does not answer is read four times, with growing waits, and then not taken for ours",
+  function* () {
     const end = yield* night({
       script: { start: (call) => conflict("1", call.external_execution_id), state: () => lost },
       cutAfter: "30 seconds",
@@ -211,8 +214,8 @@ describe("a 409 whose execution does not answer", () => {
     // Each request takes 200 ms; the waits between begin with `polling.min` and double.
     expect(asked.slice(1).map((at, index) => at - (asked[index] ?? 0))).toEqual([2_200, 4_200, 8_200])
     expect(startFacts(end.facts)).toEqual(["start", "foreign"])
-  })
-})
+  },
+)
 
 describe("the record of a start", () => {
   const factOf = (facts: ReadonlyArray<Fact>, tag: Fact["_tag"]) => facts.find(({ _tag }) => _tag === tag)
@@ -240,8 +243,7 @@ describe("the record of a start", () => {
   })
 
   effect("may have only its execution: what the answer does not name is not recorded", function* () {
-    const answer: StartAnswer = { ...accepted("1"), view: { execution_id: anId("e-1") } } as StartAnswer
-    const end = yield* night({ script: { start: () => answer } })
+    const end = yield* night({ script: { start: () => acceptedAs({ execution_id: anId("e-1") }) } })
     const fact = factOf(end.facts, "StartAnswered")
     expect([end.starts, fact && "session_id" in fact]).toEqual([1, false])
   })

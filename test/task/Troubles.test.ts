@@ -50,37 +50,35 @@ describe("the log of a night", () => {
   })
 })
 
-describe("what becomes known of the service", () => {
-  it("is told at once when it begins and when it is over, and only then", () => {
-    let troubles = noTroubles(run_id)
-    const failed = (failure: CallFailure | undefined, now: number) => {
-      const { news } = troubles
-      troubles = noteCall(troubles, failure, now)
-      return troubles.news.length > news.length
-    }
-    const answered = (now: number) => failed(undefined, now)
-    expect([
-      answered(0),
-      failed(notSent, 1_000),
-      failed(notSent, 10_999),
-      failed(notSent, 11_000),
-      failed(notSent, 12_000),
-      answered(13_000),
-      answered(14_000),
-      failed(throttled(429), 15_000),
-      failed(throttled(429), 16_000),
-      answered(75_999),
-      answered(76_000),
-      failed(notSent, 80_000),
-      failed(throttled(504), 90_000),
-    ]).toEqual([false, false, false, true, false, true, false, true, false, false, true, false, true])
-    expect(troubles.news.map((fact) => [fact._tag, fact.trouble, fact.since])).toEqual([
-      ["TroubleBegan", "silent", at(1_000)],
-      ["TroubleEnded", "silent", at(1_000)],
-      ["TroubleBegan", "throttled", at(15_000)],
-      ["TroubleEnded", "throttled", at(15_000)],
-      ["TroubleBegan", "silent", at(80_000)],
-      ["TroubleEnded", "silent", at(80_000)],
-    ])
-  })
+it("what becomes known of the service is told at once when it begins and when it is over, and only then", () => {
+  let troubles = noTroubles(run_id)
+  const failed = (failure: CallFailure | undefined, now: number) => {
+    const { news } = troubles
+    troubles = noteCall(troubles, failure, now)
+    return troubles.news.length > news.length
+  }
+  const answered = (now: number) => failed(undefined, now)
+  expect([
+    answered(0),
+    failed(notSent, 1_000),
+    failed(notSent, 10_999),
+    failed(notSent, 11_000),
+    failed(notSent, 12_000),
+    answered(13_000),
+    answered(14_000),
+    failed(throttled(429), 15_000),
+    failed(throttled(429), 16_000),
+    answered(75_999),
+    answered(76_000),
+    failed(notSent, 80_000),
+    failed(throttled(504), 90_000),
+  ]).toEqual([false, false, false, true, false, true, false, true, false, false, true, false, true])
+  expect(troubles.news.map((fact) => [fact._tag, fact.trouble, fact.since])).toEqual([
+    ["TroubleBegan", "silent", at(1_000)],
+    ["TroubleEnded", "silent", at(1_000)],
+    ["TroubleBegan", "throttled", at(15_000)],
+    ["TroubleEnded", "throttled", at(15_000)],
+    ["TroubleBegan", "silent", at(80_000)],
+    ["TroubleEnded", "silent", at(80_000)],
+  ])
 })

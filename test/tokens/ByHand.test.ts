@@ -12,6 +12,7 @@ import { lost, scripted, unexpected, type Call, type Script } from "../task/Scri
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { keepPlain, plainToken, withStore } from "./OpenStore.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const access = { customer_id: anId("c-1"), engine_reference: anId("bank") }
 const context = { ...access, features: ["accounts_read"], app_id: "app", locking_hash: "v1.x" }
@@ -126,15 +127,11 @@ describe("a ticket exchanged by hand", () => {
         return [
           { _tag: "RunStarted", run_id, ...begun },
           { _tag: "TaskPlanned", ...task, ...access, features: [] },
-          {
-            _tag: "StartIntended",
+          aFact("StartIntended", {
             ...task,
-            attempt: 1,
-            external_execution_id: "x",
             fingerprint,
             login: { account: `a-${fingerprint}`, identity: ["ana"], password: "p" },
-            probe: false,
-          },
+          }),
           { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", execution_id: anId(execution) },
         ]
       }

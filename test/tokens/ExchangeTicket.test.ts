@@ -17,24 +17,13 @@ import { TokenStore, type OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { idOf, makePlace, night, ready, run_id, second } from "../task/ScriptedNight.ts"
 import type { Night, NightEnd, Place } from "../task/ScriptedNight.ts"
-import {
-  accepted,
-  bodyOf,
-  completed,
-  conflict,
-  lost,
-  notSent,
-  refused,
-  scripted,
-  state,
-  throttled,
-  unexpected,
-  working,
-} from "../task/ScriptedService.ts"
+import { accepted, completed, conflict, lost, notSent, refused, scripted } from "../task/ScriptedService.ts"
+import { state, throttled, unexpected, working, acceptedAs } from "../task/ScriptedService.ts"
 import type { Call, Script } from "../task/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { keepPlain, withStore } from "./OpenStore.ts"
+import { aFact } from "../harness/Facts.ts"
 
 const ticket = "ticket-canary-1"
 const token_key = "token-key-canary-1"
@@ -81,12 +70,8 @@ const withToken = (): Prepared => {
   return { ...given, token: byToken, call: { ...given.call, login } }
 }
 
-const issuing = (id: string) => {
-  const answer = accepted(id)
-  return answer._tag === "Accepted"
-    ? { ...answer, body: bodyOf({ ticket }), view: { ...answer.view, ticket: Redacted.make(ticket) } }
-    : answer
-}
+const issuing = (id: string) =>
+  acceptedAs({ ...accepted(id).view, ticket: Redacted.make(ticket) }, { ticket })
 const exchanged: ExchangeAnswer = {
   _tag: "Exchanged",
   token: { token_id: "t-1", token_key: Redacted.make(token_key) },
@@ -431,14 +416,7 @@ describe("a token", () => {
         place,
         {
           facts: [
-            {
-              _tag: "StartIntended",
-              ...about,
-              external_execution_id: "x",
-              fingerprint: "login-1",
-              token_id: "t-1",
-              probe: false,
-            },
+            aFact("StartIntended", { ...about, fingerprint: "login-1", token_id: "t-1" }),
             { _tag: "StartAnswered", ...about, answer: "accepted", execution_id: anId(execution) },
             { _tag: "AttemptClosed", ...about, execution_id: anId(execution), ...refusal },
           ],

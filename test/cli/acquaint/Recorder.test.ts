@@ -55,44 +55,42 @@ const careless = (stateStatus: number) =>
         : { status: stateStatus, body: {} },
   )
 
-describe("a recorded call", () => {
-  effect("passes unchanged, and is recorded with what its reader read", function* () {
-    const { client, asked } = service(() => ({ status: 404, body: { detail: "no" } }))
-    const { calls, through } = recorder(false)
-    const seen = through(client)
-    const url = `${root}/executions/handler/v1/a%2Fb`
-    const buffered = yield* Effect.flatMap(seen.get(url), ({ arrayBuffer }) => arrayBuffer)
-    const streamed = yield* Effect.flatMap(seen.get(url), ({ stream }) => Stream.runCollect(stream))
-    yield* seen.head(url)
-    expect([new TextDecoder().decode(buffered), Buffer.concat([...streamed]).toString()]).toEqual([
-      '{"detail":"no"}',
-      '{"detail":"no"}',
-    ])
-    expect(asked.length).toBe(3)
-    expect(
-      calls.map(({ number, route, ids, http_status, headers, body }) => [
-        number,
-        route.name,
-        ids,
-        http_status,
-        headers,
-        body,
-      ]),
-    ).toEqual(
-      [
-        [1, "readExecution", { _tag: "Json", json: { detail: "no" } }],
-        [2, "readExecution", { _tag: "Json", json: { detail: "no" } }],
-        [3, "pollExecution", { _tag: "Unread" }],
-      ].map(([number, name, body]) => [
-        number,
-        name,
-        { execution_id: "a/b" },
-        404,
-        { "content-type": "text/plain;charset=UTF-8", "retry-after": "7" },
-        body,
-      ]),
-    )
-  })
+effect("a recorded call passes unchanged, and is recorded with what its reader read", function* () {
+  const { client, asked } = service(() => ({ status: 404, body: { detail: "no" } }))
+  const { calls, through } = recorder(false)
+  const seen = through(client)
+  const url = `${root}/executions/handler/v1/a%2Fb`
+  const buffered = yield* Effect.flatMap(seen.get(url), ({ arrayBuffer }) => arrayBuffer)
+  const streamed = yield* Effect.flatMap(seen.get(url), ({ stream }) => Stream.runCollect(stream))
+  yield* seen.head(url)
+  expect([new TextDecoder().decode(buffered), Buffer.concat([...streamed]).toString()]).toEqual([
+    '{"detail":"no"}',
+    '{"detail":"no"}',
+  ])
+  expect(asked.length).toBe(3)
+  expect(
+    calls.map(({ number, route, ids, http_status, headers, body }) => [
+      number,
+      route.name,
+      ids,
+      http_status,
+      headers,
+      body,
+    ]),
+  ).toEqual(
+    [
+      [1, "readExecution", { _tag: "Json", json: { detail: "no" } }],
+      [2, "readExecution", { _tag: "Json", json: { detail: "no" } }],
+      [3, "pollExecution", { _tag: "Unread" }],
+    ].map(([number, name, body]) => [
+      number,
+      name,
+      { execution_id: "a/b" },
+      404,
+      { "content-type": "text/plain;charset=UTF-8", "retry-after": "7" },
+      body,
+    ]),
+  )
 })
 
 describe("a second start", () => {

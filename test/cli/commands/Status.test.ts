@@ -12,6 +12,7 @@ import { commandHere } from "../../harness/CommandsHere.ts"
 import { anId } from "../../harness/Id.ts"
 import { sharedFolder } from "../../harness/Folder.ts"
 import { pictureOf } from "../../report/Samples.ts"
+import { aFact, runStarted } from "../../harness/Facts.ts"
 
 const root = sharedFolder()
 
@@ -21,32 +22,18 @@ const begun = (run_id: string): ReadonlyArray<Fact> => {
   const [job = ""] = run_id.split(".")
   const attempt = { ...run, task_id: anId(`${run_id}/c-1/bank:website`), attempt: 1 }
   return [
-    {
-      _tag: "RunStarted",
-      ...run,
-      job,
-      job_path: `jobs/${job}.yaml`,
-      run_date: run_id.slice(-10),
-      tool_version: "1",
-    },
-    {
-      _tag: "TaskPlanned",
+    runStarted(run_id, { job_path: `jobs/${job}.yaml` }),
+    aFact("TaskPlanned", {
       ...run,
       task_id: attempt.task_id,
-      customer_id: anId("c-1"),
-      engine_reference: anId("bank:website"),
-      features: [],
-    },
+      customer_id: "c-1",
+      engine_reference: "bank:website",
+    }),
     { _tag: "StartIntended", ...attempt, external_execution_id: `nj-${run_id}`, probe: false },
     { _tag: "StartAnswered", ...attempt, answer: "accepted", execution_id: anId(`e-${job}`) },
   ]
 }
-const ended = (run_id: string): Fact => ({
-  _tag: "RunEnded",
-  run_id: anId(run_id),
-  exit_code: 0,
-  leftovers: false,
-})
+const ended = (run_id: string): Fact => aFact("RunEnded", { run_id })
 
 let folders = 0
 const folderWith = async (...facts: ReadonlyArray<Fact>): Promise<string> => {

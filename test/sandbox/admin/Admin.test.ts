@@ -1,5 +1,5 @@
 /** The admin page and its truth. */
-import { describe, expect, it } from "@effect/vitest"
+import { expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
@@ -181,17 +181,15 @@ ofTheServiceAt(0)("the truth and its page", (it) => {
   })
 })
 
-describe("the admin page", () => {
-  it.effect("tells the browser to load and run nothing", () =>
-    Effect.gen(function* () {
-      const { headers } = yield* HttpClient.get(SandboxClient.base_url.replace(/api$/, "admin"))
-      expect([headers["content-security-policy"], headers["x-content-type-options"]]).toEqual([
-        "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'",
-        "nosniff",
-      ])
-    }).pipe(Effect.provide(SandboxClient.layer.pipe(Layer.provide(Sandbox.layer({ seed: 7 }))))),
-  )
-})
+it.effect("the admin page tells the browser to load and run nothing", () =>
+  Effect.gen(function* () {
+    const { headers } = yield* HttpClient.get(SandboxClient.base_url.replace(/api$/, "admin"))
+    expect([headers["content-security-policy"], headers["x-content-type-options"]]).toEqual([
+      "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'",
+      "nosniff",
+    ])
+  }).pipe(Effect.provide(SandboxClient.layer.pipe(Layer.provide(Sandbox.layer({ seed: 7 }))))),
+)
 
 // What observers see, and what survives a restart.
 

@@ -292,12 +292,10 @@ describe("records whose shape section 2.7 shows", () => {
   })
 })
 
-describe("the documents of a session", () => {
-  it("[downloadAttachment 404] cannot be downloaded before the records of their source are whole", () => {
-    const { session } = sessionOf("c-1", ["properties_data"], "queue-0+run-100+records-4+attach-2")
-    const count = (seconds: number) => sessionDocuments(session, nightStart + seconds * 1_000).length
-    expect([0, 50, 99, 100, 10_000].map(count)).toEqual([0, 0, 0, 2, 2])
-  })
+it("the documents of a session [downloadAttachment 404] cannot be downloaded before the records of their source are whole", () => {
+  const { session } = sessionOf("c-1", ["properties_data"], "queue-0+run-100+records-4+attach-2")
+  const count = (seconds: number) => sessionDocuments(session, nightStart + seconds * 1_000).length
+  expect([0, 50, 99, 100, 10_000].map(count)).toEqual([0, 0, 0, 2, 2])
 })
 
 describe("records of every family", () => {

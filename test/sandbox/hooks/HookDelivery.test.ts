@@ -1,4 +1,5 @@
 /** How events are delivered: retries and their outcome, extra data, wrong order (sections 2.4, 4.1, 6). */
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { Sandbox, type SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import { endHook, pass, run as runWith, told, webhookUrl as url, type Received } from "./HookTarget.ts"
@@ -8,18 +9,19 @@ const endsOnly = { webhooks: [{ url, events: ["ended"] }] }
 const run = (steps: Parameters<typeof runWith<void>>[0], options: Partial<SandboxOptions> = endsOnly) =>
   runWith(steps, options)
 
+/** What the state says of its end's delivery after each of these seconds. */
+const hooksOf = (started: unknown, ...after: ReadonlyArray<readonly [seconds: number, hook: string]>) =>
+  Effect.forEach(after, ([seconds, hook]) =>
+    Effect.map(Effect.andThen(pass(seconds), endHook(started)), (seen) =>
+      expect([seconds, seen]).toEqual([seconds, hook]),
+    ),
+  )
+
 describe("deliveries", () => {
   it("[end_hook pending] [end_hook delivered] [field execution.end_hook] what is taken at the first try is pending until its end and then delivered", () =>
     run(function* (caller) {
       const started = yield* caller.start("queue-10+run-20")
-      for (const [seconds, hook] of [
-        [0.001, "pending"],
-        [29, "pending"],
-        [1, "delivered"],
-      ] as const) {
-        yield* pass(seconds)
-        expect(yield* endHook(started)).toBe(hook)
-      }
+      yield* hooksOf(started, [0.001, "pending"], [29, "pending"], [1, "delivered"])
     }))
 
   it("[end_hook skipped] no rule that is bound to `ended` means skipped, before and after the end", () =>
@@ -56,14 +58,7 @@ describe("deliveries", () => {
       const first = yield* caller.start("queue-10+run-20")
       const second = yield* caller.start("queue-10+run-50", { customer_id: "c-2" })
       yield* pass(31)
-      for (const [seconds, hook] of [
-        [0.001, "failed"],
-        [10, "failed"],
-        [3600, "re_delivered"],
-      ] as const) {
-        yield* pass(seconds)
-        expect(yield* endHook(first)).toBe(hook)
-      }
+      yield* hooksOf(first, [0.001, "failed"], [10, "failed"], [3600, "re_delivered"])
       expect(yield* endHook(second)).toBe("delivered")
       const seen = ({ at, body, headers }: Received) => [
         Math.round(at / 1000),
@@ -83,36 +78,28 @@ describe("deliveries", () => {
     run(function* (caller, target) {
       target.answerWith("hang", "cut", "refused")
       const started = yield* caller.start("queue-0+run-0")
-      for (const [seconds, hook] of [
+      yield* hooksOf(
+        started,
         [9.999, "pending"],
         [0.001, "doubtful"],
         [10, "doubtful"],
         [60, "failed"],
         [300, "re_delivered"],
-      ] as const) {
-        yield* pass(seconds)
-        expect(yield* endHook(started)).toBe(hook)
-      }
+      )
     }))
 
   it("[end_hook torn] a 2xx that breaks off after its headers leaves it open, too", () =>
     run(function* (caller, target) {
       target.answerWith("torn")
       const started = yield* caller.start("queue-0+run-0")
-      yield* pass(9)
-      expect(yield* endHook(started)).toBe("doubtful")
-      yield* pass(2)
-      expect(yield* endHook(started)).toBe("re_delivered")
+      yield* hooksOf(started, [9, "doubtful"], [2, "re_delivered"])
     }))
 
   it("[end_hook ko] the sixth failure is the last: waits grow from ten seconds to two hours", () =>
     run(function* (caller, target) {
       target.answerWith(500, 404, 301, 429, 503, 400)
       const started = yield* caller.start("queue-0+run-0")
-      yield* pass(9360)
-      expect(yield* endHook(started)).toBe("failed")
-      yield* pass(864000)
-      expect(yield* endHook(started)).toBe("ko")
+      yield* hooksOf(started, [9360, "failed"], [864000, "ko"])
       expect(target.news().map(({ at }) => at / 1000)).toEqual([0, 10, 70, 370, 2170, 9370])
       const { truth } = yield* Sandbox
       expect((yield* truth).deliveries).toEqual([

@@ -144,8 +144,9 @@ describe("the state file", () => {
 
 const deleted = (execution_id: string) => ({ _tag: "Deleted", at: 0, execution_id }) as const
 
-describe("the journal", () => {
-  effect("keeps every event on a disk that accepts a few bytes at once, and no half of one", function* () {
+effect(
+  "the journal keeps every event on a disk that accepts a few bytes at once, and no half of one",
+  function* () {
     const path = yield* journalIn
     const disk = { isFull: false }
     const { calls } = faultyCalls({
@@ -169,8 +170,8 @@ describe("the journal", () => {
     assert.isTrue(readFileSync(path, "utf8").endsWith("\n"))
     const { events } = yield* Effect.scoped(openJournal(path))
     assert.deepStrictEqual(events, ["e-1", "e-2", "e-4"].map(deleted))
-  })
-})
+  },
+)
 
 // A restart forgets nothing of what a start decided: settings, moved dates, protected fields, challenges of
 // features and answers to them; and the file holds no value that came encrypted (sections 2.4, 4.1 and 5).

@@ -2,6 +2,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
 import { field, fieldsOf, itemsOf, ofTheServiceAt, pick, shows, stateOf } from "../server/Caller.ts"
 import { textField, tokenFor, truth, usualStart, conflictWith } from "../server/Caller.ts"
@@ -22,7 +23,7 @@ const closedWith = (state: unknown) =>
   pick(state, "is_closed", "status_code", "status_reason", "authentication_status")
 
 const exchangeTags =
-  "[exchangeTicket 200] [startExecution 202] [move 1] [ticket-rule 3] [event-rule 1] " +
+  "[exchangeTicket 200] [startExecution 202] [move 1] [token-move 1] [ticket-rule 3] [event-rule 1] " +
   `${fieldsOf("acceptance", "ticket")} ${fieldsOf("base", "tokenized_access")} ` +
   `${fieldsOf("token", "token_id token_key")} ${fieldsOf("exchange", "execution_id ticket")} ` +
   `${fieldsOf("exchanged", "token context")} ` +
@@ -99,6 +100,39 @@ atNight("tickets and tokens", (it) => {
     ).toEqual(new Set(['403 application/json {"detail":"the ticket cannot be exchanged"}']))
     const seen = (yield* truth).refusedExchanges.map(({ fault }) => fault)
     expect(seen).toEqual(faults.map(([fault]) => fault))
+  })
+
+  it("a ticket lasts half an hour from the accepted login, its token ninety days, however it is used, and nothing is kept of what is over [token-move 4] [ticket-rule 1] [limit 7]", function* (caller) {
+    const given = Effect.fnUntraced(function* (customer_id: string, words = "queue-1+run-10") {
+      const started = yield* caller.startTicketed(words, { customer_id })
+      return [textField(started, "execution_id"), textField(started, "ticket")] as const
+    })
+    const [good, late] = [yield* given("c-1"), yield* given("c-2")]
+    const refused = yield* given("c-3", "queue-1+run-10+end-BLOCKED_USER")
+    const { state } = (yield* Sandbox).core
+    const kept = () => [good, late, refused].map(([id]) => state.tokens.tickets.get(id))
+    yield* TestClock.adjust(2_000 + 30 * 60_000 - 1)
+    const exchanged = yield* caller.exchange(...good)
+    yield* caller.remove(good[0])
+    expect(kept()).toMatchObject([
+      { gone: "spent" },
+      { verifier: expect.anything() },
+      { gone: "login_not_accepted" },
+    ])
+    yield* TestClock.adjust(1)
+    expect(statusesOf([exchanged, yield* caller.exchange(...late)])).toEqual([200, 403])
+    const token = field(exchanged, "token")
+    const status = Effect.map(caller.token(textField(token, "token_id")), (one) => field(one, "status"))
+    yield* TestClock.adjust("45 days")
+    expect((yield* caller.startTokenized(token)).status).toBe(202)
+    expect(kept()[1]).toEqual({ gone: "expired" })
+    yield* TestClock.adjust(45 * 24 * 3_600_000 - 2)
+    expect(yield* status).toBe("active")
+    yield* TestClock.adjust(1)
+    expect(yield* status).toBe("expired")
+    const run = textField(yield* caller.startTokenized(token), "execution_id")
+    expect(closedWith(yield* caller.read(run))).toEqual(rejected("T10N_REJECTED"))
+    expect((yield* truth).tokens).toMatchObject([{ holds_credentials: false }])
   })
 
   it(`a body that is no exchange spends nothing [exchangeTicket 422] ${fieldsOf("exchange", "execution_id ticket")}`, function* (caller) {
