@@ -76,7 +76,9 @@ export const ended = (
   return { ...troubles, news: [...troubles.news, news] }
 }
 
-const isSilence = ({ _tag }: CallFailure): boolean => _tag === "NotSent" || _tag === "AnswerLost"
+/** A secret that is refused, too: revoked in mid-night, it gets no usable answer until somebody acts. */
+const isSilence = ({ _tag }: CallFailure): boolean =>
+  _tag === "NotSent" || _tag === "AnswerLost" || _tag === "SecretRefused"
 
 /** A 504 is the lock of one flow session (4.10). */
 const isThrottle = (failure: CallFailure): boolean =>

@@ -1,7 +1,7 @@
 /** What a run notes about its service: every outage once, with beginning and end; nothing about a lone failure. */
 import { describe, expect, it } from "@effect/vitest"
 import { Duration } from "effect"
-import type { CallFailure } from "../../src/client/Service.ts"
+import { SecretRefused, type CallFailure } from "../../src/client/Service.ts"
 import { noteCall, noTroubles } from "../../src/task/Troubles.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { night, run_id, type Night, succeeded } from "./ScriptedNight.ts"
@@ -50,7 +50,7 @@ describe("the log of a night", () => {
   })
 })
 
-it("what becomes known of the service is told at once when it begins and when it is over, and only then", () => {
+it("what becomes known of the service is told at once when it begins and when it is over, and only then [told revoked]", () => {
   let troubles = noTroubles(run_id)
   const failed = (failure: CallFailure | undefined, now: number) => {
     const { news } = troubles
@@ -73,6 +73,9 @@ it("what becomes known of the service is told at once when it begins and when it
     failed(notSent, 80_000),
     failed(throttled(504), 90_000),
   ]).toEqual([false, false, false, true, false, true, false, true, false, false, true, false, true])
+  // Every call is refused: the secret was revoked.
+  const refused = new SecretRefused({ message: "401", http_status: 401 })
+  expect([failed(refused, 100_000), failed(refused, 110_000), answered(120_000)]).toEqual([false, true, true])
   expect(troubles.news.map((fact) => [fact._tag, fact.trouble, fact.since])).toEqual([
     ["TroubleBegan", "silent", at(1_000)],
     ["TroubleEnded", "silent", at(1_000)],
@@ -80,5 +83,7 @@ it("what becomes known of the service is told at once when it begins and when it
     ["TroubleEnded", "throttled", at(15_000)],
     ["TroubleBegan", "silent", at(80_000)],
     ["TroubleEnded", "silent", at(80_000)],
+    ["TroubleBegan", "silent", at(100_000)],
+    ["TroubleEnded", "silent", at(100_000)],
   ])
 })
