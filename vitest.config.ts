@@ -7,6 +7,7 @@
  */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { setFlagsFromString } from "node:v8"
@@ -35,9 +36,14 @@ const holdsTests = (folder: string): boolean => {
 }
 
 const memory = "/dev/shm"
-/** A list of the tests loads every file and ends none: what their loading makes must not stay in memory. */
-const isList = process.argv.includes("list")
-const mayMove = !isList && process.env["TMPDIR"] === undefined && holdsTests(memory)
+const mayMove = process.env["TMPDIR"] === undefined && holdsTests(memory)
+
+/**
+ * All folders of this run, and gone with it: those of tests that were not run too, as in a list of them. Its path is
+ * short, since sockets lie below it.
+ */
+const folders = mkdtempSync(join(mayMove ? memory : tmpdir(), "nj-"))
+process.on("exit", () => rmSync(folders, { recursive: true, force: true, maxRetries: 5 }))
 
 /** Tests start the same programs hundreds of times: Node compiles each of their modules once a run. */
 const compiled = fileURLToPath(new URL("node_modules/.cache/nightjar-compiled", import.meta.url))
@@ -100,6 +106,6 @@ export default defineConfig({
     teardownTimeout: 5_000,
     restoreMocks: true,
     sequence: { hooks: "list", sequencer: LongestFirst },
-    env: { TZ: timezone, NODE_COMPILE_CACHE: compiled, ...(mayMove ? { TMPDIR: memory } : {}) },
+    env: { TZ: timezone, NODE_COMPILE_CACHE: compiled, TMPDIR: folders },
   },
 })
