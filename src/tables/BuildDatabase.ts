@@ -440,9 +440,9 @@ export const readAll = Effect.fnUntraced(function* (connection: Connection) {
   )
   const reads = tables.map(
     ({ folder, name }) =>
-      `SELECT bit_xor(hash(t)) AS h FROM ${identifier(String(folder))}.${identifier(String(name))} AS t`,
+      `SELECT hash(t) AS h FROM ${identifier(String(folder))}.${identifier(String(name))} AS t`,
   )
-  if (reads.length > 0) yield* connection.rows(reads.join(" UNION ALL "))
+  if (reads.length > 0) yield* connection.rows(`SELECT bit_xor(h) FROM (${reads.join(" UNION ALL ")})`)
 })
 
 /** The version of a file of which every row can be read; undefined if one cannot, or if it says none. */

@@ -150,7 +150,8 @@ const rowsOf = Effect.fnUntraced(function* (store: Store, connection: Connection
     return columns.map(({ name }) => name)
   })
   // In the order of the newest: columns are added with time.
-  const found = new Set([...(yield* namesIn(places.slice(-1))), ...(yield* namesIn(places))])
+  const newest = places.length > 1 ? yield* namesIn(places.slice(-1)) : []
+  const found = new Set([...newest, ...(yield* namesIn(places))])
   const columns = [...found].map(identifier)
   const runs = file.parts.map(({ run_id }) => literal(run_id)).join(", ")
   const without = file.without?.(found)
