@@ -6,7 +6,7 @@
  * begun in their time zone.
  */
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -39,11 +39,17 @@ const memory = "/dev/shm"
 const mayMove = process.env["TMPDIR"] === undefined && holdsTests(memory)
 
 /**
- * All folders of this run, and gone with it: those of tests that were not run too, as in a list of them. Its path is
- * short, since sockets lie below it.
+ * All folders of this run, and gone with it: those of tests that were not run too, as in a list of them. A run that was
+ * killed leaves its own, which goes with a run a day later. Its path is short, since sockets lie below it.
  */
-const folders = mkdtempSync(join(mayMove ? memory : tmpdir(), "nj-"))
-process.on("exit", () => rmSync(folders, { recursive: true, force: true, maxRetries: 5 }))
+const base = mayMove ? memory : tmpdir()
+const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+for (const name of readdirSync(base).filter((one) => /^nj-\w{6}$/.test(one))) {
+  const at = statSync(join(base, name), { throwIfNoEntry: false })?.mtimeMs ?? Infinity
+  if (performance.timeOrigin - at > 24 * 60 * 60_000) remove(join(base, name))
+}
+const folders = mkdtempSync(join(base, "nj-"))
+process.on("exit", () => remove(folders))
 
 /** Tests start the same programs hundreds of times: Node compiles each of their modules once a run. */
 const compiled = fileURLToPath(new URL("node_modules/.cache/nightjar-compiled", import.meta.url))
