@@ -244,7 +244,7 @@ export interface RunIdentity extends Access {
 
 const identityFields = ["external_execution_id", "customer_id", "engine_reference"] as const
 
-/** Whether a state names somebody else's run: an external id, a customer, an engine or an execution not ours. */
+/** Whether a state names somebody else's run: an external id, a customer, an engine or an id not ours. */
 export const isStranger = (answer: StateAnswer, ours: RunIdentity): boolean => {
   if (!("view" in answer)) return false
   const { view } = answer

@@ -122,7 +122,7 @@ export const pollOnce = Effect.fnUntraced(function* (watch: Watch, heads: Heads)
   return yield* abortAttempt(watch, why)
 })
 
-/** The service answered that it has no such execution, not often enough yet: nothing is there to be stopped. */
+/** The service answered, not often enough yet, that it has no such execution: there is nothing to stop. */
 const isMissed = ({ gone, failure, strange }: Watch, looked: Looked | undefined): boolean =>
   looked === undefined && gone !== undefined && failure === undefined && strange === 0
 
