@@ -110,8 +110,11 @@ const rowsIn = (database: DatabaseSync) => {
   )
   const put = database.prepare("INSERT OR REPLACE INTO accounts (account, state, sha256) VALUES (?, ?, ?)")
   const remove = database.prepare("DELETE FROM accounts WHERE account = ?")
-  const unname = database.prepare("DELETE FROM account_names WHERE account = ?")
-  const name = database.prepare("INSERT OR IGNORE INTO account_names (name, account) VALUES (?, ?)")
+  // Names that stay are not written again: each is a page of its own.
+  const unname = database.prepare(
+    "DELETE FROM account_names WHERE account = ? AND name NOT IN (SELECT value FROM json_each(?))",
+  )
+  const name = database.prepare("INSERT OR IGNORE INTO account_names SELECT value, ?1 FROM json_each(?2)")
   const find = (account: string): Account | undefined => {
     const row = one.get(account)
     return row === undefined ? undefined : accountOf(row)
@@ -127,13 +130,14 @@ const rowsIn = (database: DatabaseSync) => {
       findNamed(Accounts.soughtBy(login)).filter((account) => Accounts.isBeside(account, login)),
     write: (account: Account): void => {
       const state = JSON.stringify(account)
+      const names = JSON.stringify(Accounts.namesOf(account))
       put.run(account.account, state, sha256(state))
-      unname.run(account.account)
-      for (const [, each] of namesOf(account)) name.run(each, account.account)
+      unname.run(account.account, names)
+      name.run(account.account, names)
     },
     forget: ({ account }: Account): void => {
       remove.run(account)
-      unname.run(account)
+      unname.run(account, "[]")
     },
     /** Whether every row is as it was written. */
     isWhole: (): boolean => {

@@ -254,11 +254,12 @@ const archiving =
  * The end of the chain, and what decides, are read in the transaction that extends it: another process may
  * have added facts. Answers the place of the first row.
  */
-const appending =
-  (database: DatabaseSync, accounts: ReturnType<typeof accountsIn>) =>
-  <R extends NewFact>(decisions: ReadonlyArray<(known: KnownAccounts) => ReadonlyArray<R>>) =>
+const appending = (database: DatabaseSync, accounts: ReturnType<typeof accountsIn>) => {
+  // Nothing can be prepared to write in a ledger of an older version that is only read.
+  let prepared: ReturnType<typeof appendRows> | undefined
+  return <R extends NewFact>(decisions: ReadonlyArray<(known: KnownAccounts) => ReadonlyArray<R>>) =>
     within(database, () => {
-      const write = appendRows(database)
+      const write = (prepared ??= appendRows(database))
       let first = 0
       const rows = decisions.flatMap((decide) => {
         const own = decide(accounts)
@@ -270,6 +271,7 @@ const appending =
       })
       return { first, rows }
     })
+}
 
 /** Answers the place of the first of them. */
 const appendRows = (database: DatabaseSync) => {

@@ -3,7 +3,7 @@
  * to do; slots and conflicts by the Schedule, every decision by the pure modules of this room. A failure to
  * write the ledger or landing stops the whole run; nothing that the service does ever stops it.
  */
-import { Clock, Effect, FiberSet, Queue } from "effect"
+import { Clock, Duration, Effect, FiberSet, Queue } from "effect"
 import { DelayQueue } from "../base/Time.ts"
 import { Service, everyCall } from "../client/Service.ts"
 import { own } from "../service/Ends.ts"
@@ -148,6 +148,13 @@ const obeyOrders = Effect.fnUntraced(function* (night: Night, now: number) {
   if (controls.state === "draining") yield* settleWaiting(night, night.schedule.drain(), "RUN_DRAINED")
 })
 
+/**
+ * Where many executions are waited for, those that come due so soon after each other are polled together: one
+ * by one, each would wake the whole process. None is polled later than that.
+ */
+const gatherMs = ({ rules, restingCount }: Night): number =>
+  restingCount < 100 ? 0 : Math.min(250, Duration.toMillis(rules.polling.min) / 8)
+
 /** Starts what may start, goes on with what is due, and sleeps until something moves. */
 const dispatch = Effect.fnUntraced(function* (night: Night) {
   const { schedule, rules } = night
@@ -179,7 +186,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     }
     if (moving === 0 && schedule.waiting === 0) return
     const wakeAt = Math.min(
-      night.resting.nextAt ?? Infinity,
+      Math.max(night.resting.nextAt ?? Infinity, now + gatherMs(night)),
       state === "running" ? (schedule.nextWake(now) ?? Infinity) : (pausedUntil ?? Infinity),
       schedule.waiting > 0 ? (rules.deadlineAt ?? Infinity) : Infinity,
     )

@@ -1,6 +1,6 @@
 /** Whole runs in virtual time: tries, limits, deadline, what is told meanwhile, interruption at any moment. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
 import type { NightPicture } from "../../src/task/NightPicture.ts"
@@ -8,7 +8,7 @@ import { hour, idOf, makePlace, minute, night, ready, second, sharing, customers
 import { outOfService, blockedUser } from "./ScriptedNight.ts"
 import { succeeded } from "./ScriptedNight.ts"
 import type { NightTask, NightEnd } from "./ScriptedNight.ts"
-import { accepted, completed, results, state, working, lost } from "./ScriptedService.ts"
+import { accepted, completed, requestMs, results, state, working, lost } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 import type { ProgressEvent } from "../../src/task/Progress.ts"
@@ -153,6 +153,31 @@ describe("a run", () => {
     const [, next = 0] = end.timesOf("start")
     expect([end.starts, next < hour + 2 * minute]).toEqual([2, true])
   })
+
+  effect(
+    "polls what comes due together, and nothing long after its time [decision 6 together] [decision 6 in time]",
+    function* () {
+      const place = makePlace()
+      const plans = customers(200).map((task, index) => ({ ...task, looks: [20 * second + 7 * index] }))
+      const end = yield* night({
+        place,
+        tasks: plans,
+        rules: {
+          limits: { max_in_flight: 200, per_engine: 200 },
+          polling: { min: Duration.seconds(1), max: Duration.minutes(1) },
+        },
+        script: { state: () => (place.world.now() < minute ? working : completed) },
+      })
+      const looks = plans.map(({ customer }) => end.timesOf("state", `e-${customer}-1`)[0] ?? 0)
+      const lateMs = plans.map(({ customer, looks: [planned = 0] }, index) => {
+        const acceptedAt = (end.timesOf("start", customer)[0] ?? 0) + requestMs
+        return (looks[index] ?? 0) - acceptedAt - planned
+      })
+      expect([Math.min(...lateMs), Math.max(...lateMs) <= second / 8]).toEqual([0, true])
+      // They come due at 200 moments within seven seconds.
+      expect(new Set(looks).size).toBeLessThan(7 * 8)
+    },
+  )
 
   effect("of an older date is not retried if it ends in a temporary error", function* () {
     const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })

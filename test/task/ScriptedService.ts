@@ -149,7 +149,7 @@ const give = <A>(answer: Answer<A>): Effect.Effect<A, CallFailure> =>
   isSilent(answer) ? Effect.never : isFailure(answer) ? Effect.fail(answer) : Effect.succeed(answer)
 
 /** Every request takes a fifth of a second, so that it can be cut off. */
-const requestMs = 200
+export const requestMs = 200
 
 export const scripted = (script: Script, calls: Array<Call>) => {
   const counts = new Map<string, number>()
