@@ -12,6 +12,7 @@ import { jobArguments, outputFolder, switchFlag } from "../Output.ts"
 import { refuseSilent } from "../Notices.ts"
 import { isPartial, loadNights, partFlags, partsOf } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger, refuseOlderLedger } from "../OutputFolder.ts"
+import { refuseOtherPseudonyms } from "../OutputFolder.ts"
 import { renderPreview, tokenName, turnLines, type Preview } from "../PlanText.ts"
 import type { Task } from "../../task/Assignment.ts"
 import { wrap } from "../../report/TextTable.ts"
@@ -67,6 +68,7 @@ export const plan = command("plan", {
     const loaded = yield* loadNights(jobs, isPartial(part))
     const parts = yield* partsOf(loaded, part)
     yield* refuseSilent(loaded)
+    for (const job of loaded) yield* refuseOtherPseudonyms(output, job)
     const previews = yield* Effect.forEach(loaded, (job) =>
       previewJob(job, parts?.get(job.name)).pipe(
         Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),

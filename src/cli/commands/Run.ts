@@ -32,7 +32,14 @@ import {
 import { endWith, refuse, refuseUnknown } from "../Failures.ts"
 import { checkJobs, isPartial, loadJobs, loadNight, readableJobs, takeJobs } from "../Jobs.ts"
 import { partFlags, partsOf, untold, withSql } from "../Jobs.ts"
-import { findNight, findRun, holdOutput, refuseOlderLedger, withLedger } from "../OutputFolder.ts"
+import {
+  findNight,
+  findRun,
+  holdOutput,
+  refuseOlderLedger,
+  refuseOtherPseudonyms,
+  withLedger,
+} from "../OutputFolder.ts"
 import * as Nights from "../Nights.ts"
 import { announced, refuseSilent, toldUnbegun } from "../Notices.ts"
 import { notStartedLines } from "../PlanText.ts"
@@ -233,6 +240,7 @@ export const rerun = Command.make(
 const previewOf = Effect.fnUntraced(function* (job: Job, asked: Request) {
   const wiring = yield* Wiring
   const output = yield* outputFolder
+  yield* refuseOtherPseudonyms(output, job)
   return yield* Effect.provide(
     Effect.andThen(refuseOlderLedger(output), previewNight(job, asked)),
     Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output)),
