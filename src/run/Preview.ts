@@ -18,7 +18,7 @@ import { windowOf, type Request } from "../task/ChooseRun.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { accessKey } from "../service/Ids.ts"
-import { askedBy, planJob, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
+import { askedBy, isIdle, planJob, removedTasks, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
 import { chooseNight } from "./ChooseNight.ts"
 import { followedIn, leftOpenBeside } from "./JobTurns.ts"
 
@@ -32,6 +32,8 @@ export interface Starts {
   readonly over: ReadonlyArray<Task>
   /** What they have open is followed, or their results are read, before anything else is known. */
   readonly followed: ReadonlyArray<Task>
+  /** Those of them of which the service has nothing: their customer or login is in use there. */
+  readonly waiting: ReadonlyArray<Task>
   readonly notStarted: ReadonlyArray<NotStarted>
 }
 
@@ -72,6 +74,7 @@ export const decideStarts = (
   const starting: Array<Starting> = []
   const over: Array<Task> = []
   const followed: Array<Task> = []
+  const waiting: Array<Task> = []
   const others: Array<NotStarted> = []
   for (const task of plan.tasks) {
     const times = timesOf(learnt, task.engine_reference, { job, windowMs })
@@ -81,8 +84,10 @@ export const decideStarts = (
     const act = takeUp(work, past, "night", obstacles)
     const until = startsAt({ asked }, past, obstacles.now)
     const isInUse = keysOf(task).some((key) => first.has(key))
+    const isWaiting = isInUse && notYet.has(act._tag)
+    if (isWaiting) waiting.push(task)
     if (act._tag === "Done") over.push(task)
-    else if (isInUse || !notYet.has(act._tag)) followed.push(task)
+    else if (isWaiting || !notYet.has(act._tag)) followed.push(task)
     else if (act._tag === "NotStarted") others.push(notStarted(task, act.reason))
     else if (until > lastStartAt({ ...job.execution, ...obstacles }, obstacles.now))
       others.push({ ...notStarted(task, "SERVICE_UNREACHABLE"), ...asksTooMuch(until) })
@@ -91,7 +96,7 @@ export const decideStarts = (
     else others.push(notStarted(task, "ENGINE_UNAVAILABLE"))
   }
   const { sent, kept } = withoutHeld(starting, planned, isWhole)
-  return { starting: sent, over, followed, notStarted: [...plan.settled, ...others, ...kept] }
+  return { starting: sent, over, followed, waiting, notStarted: [...plan.settled, ...others, ...kept] }
 }
 
 interface Starting {
@@ -134,6 +139,18 @@ const withoutHeld = (
   return { sent, kept }
 }
 
+export const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
+
+/** What a resumed run has of customers and sessions that left the job: open, or not started any more. */
+const leftTheJob = (job: Job, run: RunState | undefined) => {
+  const tasks = run === undefined ? [] : removedTasks(job, run)
+  const removed = tasks.filter(isIdle).map(({ planned }) => {
+    const { task_id, customer_id, session_id = "", engine_reference = "(session)", features } = planned
+    return { task_id, customer_id: customer_id ?? session_id, engine_reference, features, ...notInJob }
+  })
+  return { removed, leaving: tasks.length - removed.length }
+}
+
 /** Calls the service for its engines and forms, and changes nothing. */
 export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Job, request: Request) {
   const ledger = yield* Ledger
@@ -151,7 +168,14 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const isWhole = run === undefined ? only === undefined : isOfWholeJob(run.started)
   const starts: Starts =
     chosen._tag === "NothingToDo"
-      ? { starting: [], over: planned.plan.tasks, followed: [], notStarted: planned.plan.settled }
+      ? {
+          starting: [],
+          over: planned.plan.tasks,
+          followed: [],
+          waiting: [],
+          notStarted: planned.plan.settled,
+        }
       : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), { isWhole, first })
-  return { ...planned, ...starts, chosen, collect, only, run, now, deadlineAt: rules.deadlineAt }
+  const left = leftTheJob(job, chosen._tag === "Resume" ? run : undefined)
+  return { ...planned, ...starts, ...left, chosen, collect, only, run, now, deadlineAt: rules.deadlineAt }
 })

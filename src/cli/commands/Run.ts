@@ -54,7 +54,7 @@ import { summarise } from "../../report/Summary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import type { Request } from "../../task/ChooseRun.ts"
 import { acceptRun } from "../../run/Nightly.ts"
-import { previewNight } from "../../run/Preview.ts"
+import { notInJob, previewNight } from "../../run/Preview.ts"
 import { outcomes } from "../../service/EndTable.ts"
 import { own } from "../../service/Ends.ts"
 import { accessKey, sessionKey, type RunId } from "../../service/Ids.ts"
@@ -257,7 +257,6 @@ const perhaps = {
   ...own("IN_PROGRESS"),
   message: "an execution with its login is open: it is followed to its end first, and may close the login",
 }
-const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
 
 const splitSelection = (
   tasks: ReadonlyArray<TaskState>,
