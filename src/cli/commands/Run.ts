@@ -45,7 +45,7 @@ import { announced, refuseSilent, toldUnbegun } from "../Notices.ts"
 import { notStartedLines } from "../PlanText.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
 import { Wiring } from "../Wiring.ts"
-import type { Job } from "../../jobs/Job.ts"
+import { subjectsOf, type Job } from "../../jobs/Job.ts"
 import { subjectOf, verdictOfTask, type RunState, type TaskState } from "../../ledger/RunState.ts"
 import { deliveredInNight, newestTasks } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
@@ -213,16 +213,18 @@ export const rerun = Command.make(
     yield* refuseUnknown(unknownSelected(run_id, ever, selected))
     const delivered = deliveredInNight(night)
     const tasks = selectTasks(meant, selected, delivered)
-    if (tasks.length === 0) {
-      if (json) return yield* sayJson([])
-      return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
-    }
+    const nothing = (why: string) => (json ? sayJson([]) : say(`${why}: nothing to rerun.`))
+    if (tasks.length === 0) return yield* nothing(`No task of ${run_id} matches`)
     const job = yield* jobOf(state, moved)
     const asked = { further: true, parent: run_id, only: new Set(tasks.map(subjectOf)) }
     if (dryRun) {
       yield* refuseSilent([job])
       return yield* tellPreview(run_id, tasks, yield* previewOf(job, asked), json)
     }
+    const named = subjectsOf(job)
+    // A run without a task would be the newest one, which later commands mean.
+    if (!tasks.some((task) => named.has(subjectOf(task))))
+      return yield* nothing(`The job no longer names any of the selected tasks of ${run_id}`)
     const output = yield* outputFolder
     const isPart = state.started.part !== undefined
     const options = { output, json, webhooks, isPart, ...asked }
