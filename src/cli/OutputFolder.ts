@@ -234,6 +234,13 @@ const askedWith = Effect.fnUntraced(function* (job: {
   return yield* Effect.provide(askedBy(job), wiring.secrets)
 })
 
+/** As a run of the job would be refused: before it starts anything. */
+export const refuseOtherPseudonyms = Effect.fnUntraced(function* (output: string, job: Job) {
+  const { checkBeside } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
+  const { layout } = yield* publishedIn(output)
+  yield* checkBeside(layout, yield* askedWith(job))
+})
+
 const storeOptions = Effect.fnUntraced(function* (output: string, share: Share) {
   const { recordSchemas } = yield* Wiring
   // Only a run applies the job's `retain`.

@@ -22,6 +22,9 @@ export interface Preview extends Starts {
   readonly isLeft: boolean
   readonly collect: ReadonlyArray<string>
   readonly plan: Plan
+  /** Tasks of the run that the job no longer names: not started any more, and how many are followed. */
+  readonly removed: ReadonlyArray<NamedVerdict>
+  readonly leaving: number
   /** Tasks to start that earlier runs had no time for: they come first. */
   readonly carried: ReadonlySet<string>
   /** How long the run takes at least: what it still has to start, if every slot is used. */
@@ -88,12 +91,16 @@ type NamedVerdict = Pick<NotStarted, "outcome" | "reason" | "who_acts" | "messag
   readonly engine_reference: string
 }
 
+const nameOf = ({ customer_id, engine_reference }: Pick<NamedVerdict, "customer_id" | "engine_reference">) =>
+  `${customer_id} ${engine_reference}`
+
+const waitingTitle = "Wait until what earlier runs left open with their customer or login is over:"
+
 /** Why tasks are not started: each, or by reason if there are many. */
 export const notStartedLines = (
   settled: ReadonlyArray<NamedVerdict>,
   all: boolean,
 ): ReadonlyArray<string> => {
-  const nameOf = ({ customer_id, engine_reference }: NamedVerdict) => `${customer_id} ${engine_reference}`
   const whatOf = ({ outcome, reason, who_acts }: NamedVerdict) => `${outcome}, ${reason} (${who_acts})`
   if (all || settled.length <= tasksShownMax)
     return settled.map((verdict) => `${nameOf(verdict)}: ${whatOf(verdict)}: ${verdict.message}`)
@@ -134,12 +141,15 @@ const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): 
 }
 
 export const renderPreview = (preview: Preview, { width }: Style, all: boolean): string => {
-  const { how, isLeft, collect, plan, starting, over, followed, carried, expected, sources } = preview
+  const { how, isLeft, collect, plan, starting, over, waiting, carried, expected, sources } = preview
+  const followed = preview.followed.length - waiting.length + preview.leaving
+  const notStarted = [...preview.notStarted, ...preview.removed]
   const headline =
     `${plan.run_id} ${headlines[isLeft ? "left" : how]}: ${counted(starting.length, "task")} to start, ` +
     `${over.length} already finished, ` +
-    (followed.length === 0 ? "" : `${followed.length} in progress, `) +
-    `${preview.notStarted.length} that will not start, ` +
+    (followed === 0 ? "" : `${followed} in progress, `) +
+    (waiting.length === 0 ? "" : `${waiting.length} waiting for a login that is in use, `) +
+    `${notStarted.length} that will not start, ` +
     `${counted(plan.sessions.length, "session")} to read` +
     (starting.length === 0 ? "" : `; takes at least ${span(Duration.toMillis(expected))}`)
   const first = collect.map((run_id) => `First, what ${run_id} left at the service is collected.`)
@@ -150,13 +160,15 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
     ({ engine_reference, message, source, count }) =>
       `${source}: ${engine_reference}: ${message}${count > 1 ? ` (${count} times)` : ""}`,
   )
+  const waits = waiting.map(nameOf)
   const isLong = !all && starting.length > tasksShownMax
   const rows = isLong ? engineRows(starting, width) : taskRows(starting, width)
   return [
     ...[headline, ...endLines(preview), ...first, ...carriedLine].map((line) => wrap(line, width)),
     ...(starting.length === 0 ? [] : ["", rows]),
     ...(isLong ? ["", wrap("`--all` shows every task.", width)] : []),
-    ...titled("Will not start:", notStartedLines(preview.notStarted, all), width),
+    ...titled(waitingTitle, all ? waits : shortened(waits, tasksShownMax), width),
+    ...titled("Will not start:", notStartedLines(notStarted, all), width),
     ...titled("Results sources that differ from the built-in ones:", sources, width),
     ...titled("Will run one after the other:", conflictLines(plan, all), width),
     ...titled("Warnings:", all ? warnings : shortened(warnings, tasksShownMax), width),

@@ -182,7 +182,9 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   leftovers: Schema.Boolean,
   /** Executions that are kept at the service because it is not proved that all of them is here. */
   kept: Schema.optionalKey(Schema.Int),
-  /** The same of earlier nights of its job, as of this end; absent if there are none. */
+  /** The job says so: what is wholly here stays at the service, too. Absent if it says `delete`. */
+  after_export: Schema.optionalKey(Schema.Literal("keep")),
+  /** What earlier nights of its job keep without that proof, as of this end; absent if there are none. */
   kept_before: Schema.optionalKey(KeptBefore),
   /** Earlier runs that later ones could not finish for days; absent if there are none. */
   stuck_before: Schema.optionalKey(Schema.Struct({ runs: Schema.Int, oldest: Schema.String })),

@@ -166,11 +166,12 @@ const troubleLines = (trouble: Trouble, style: Style): ReadonlyArray<string> => 
 
 const deletionLines = (summary: Summary): ReadonlyArray<string> => {
   const { exit_code } = summary
-  const { done, pending, kept } = summary.deletions
+  const { done, pending, kept, kept_by_setting } = summary.deletions
   const parts = [
     ...(done > 0 ? [`${done} deleted at the service`] : []),
     ...(pending > 0 ? [`${pending} not deleted yet`] : []),
-    ...(kept > 0 ? [`${kept} kept there on purpose`] : []),
+    ...(kept > kept_by_setting ? [`${kept - kept_by_setting} kept there on purpose`] : []),
+    ...(kept_by_setting > 0 ? [`${kept_by_setting} kept at the service (\`after_export: keep\`)`] : []),
   ]
   const code = meaningOfExit(summary)
   return [

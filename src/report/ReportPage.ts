@@ -367,18 +367,25 @@ const callsOf = ({ calls }: Report): ReadonlyArray<Part> => [
   },
 ]
 
-const deletionsOf = ({ deletions: { deleted, gone, pending, kept } }: Report): ReadonlyArray<Part> => [
-  {
-    table: "Deletions",
-    headings: ["executions", "#count"],
-    rows: [
-      ["deleted at the service (204)", deleted],
-      ["already gone there (404)", gone],
-      ["not deleted yet", pending],
-      ...kept.map(({ reason, count, means }) => [`kept there on purpose, ${reason}: ${means}`, count]),
-    ],
-  },
-]
+const deletionsOf = ({
+  deletions: { deleted, gone, pending, kept },
+  summary,
+}: Report): ReadonlyArray<Part> => {
+  const { kept_by_setting } = summary.deletions
+  return [
+    {
+      table: "Deletions",
+      headings: ["executions", "#count"],
+      rows: [
+        ["deleted at the service (204)", deleted],
+        ["already gone there (404)", gone],
+        ["not deleted yet", pending],
+        ...(kept_by_setting > 0 ? [["kept there (`after_export: keep`)", kept_by_setting]] : []),
+        ...kept.map(({ reason, count, means }) => [`kept there on purpose, ${reason}: ${means}`, count]),
+      ],
+    },
+  ]
+}
 
 const reportPage = (report: Report): Page => ({
   title: report.summary.run_id,

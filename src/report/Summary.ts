@@ -188,7 +188,7 @@ export const summarise = (run: RunBrief, night: ReadonlyArray<RunBrief> = [run],
     records_counted: sumOf(tasks.map(countedBy)),
     attachments,
     troubles: troublesOf(tasks),
-    deletions: deletionsOf(tasks),
+    deletions: deletionsOf(tasks, ended?.after_export === "keep"),
     orphans_suspected: orphans.map(({ task }) => task.planned.task_id),
     published_version: published?.fact.version,
     /** Values of the run that did not fit their columns: NULL there, and kept in `extra`. */
@@ -285,15 +285,16 @@ const troublesOf = (tasks: ReadonlyArray<TaskBrief>) => {
 }
 export type Trouble = ReturnType<typeof troublesOf>[number]
 
-const deletionsOf = (tasks: ReadonlyArray<TaskBrief>) => {
-  let [done, pending] = [0, 0]
+const deletionsOf = (tasks: ReadonlyArray<TaskBrief>, isKeeping: boolean) => {
+  let [done, pending, kept_by_setting] = [0, 0, 0]
   for (const { attempts } of tasks)
     for (const attempt of attempts) {
       if (attempt.deletion?.deleted_at !== undefined) done += 1
+      else if (isKeeping && remainsAny(attempt, "due", "asked")) kept_by_setting += 1
       else if (remainsAny(attempt, "unread", "kept", "due", "asked")) pending += 1
     }
-  const kept = sumOf(tasks.map((task) => keptOf(task).length))
-  return { done, pending: pending - kept, kept }
+  const unproven = sumOf(tasks.map((task) => keptOf(task).length))
+  return { done, pending: pending - unproven, kept: unproven + kept_by_setting, kept_by_setting }
 }
 
 /** What executions are kept for, and differences between counts and records of those that are not. */

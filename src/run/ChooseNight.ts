@@ -196,7 +196,11 @@ const restOfNight = Effect.fnUntraced(function* (
   if (newest?.fact.parent === undefined) return
   const { run_id: parent, run_date } = newest.fact
   const night = runsOfNight(ofJob, newest.fact)
-  if (!isResumable(job, newest, night[0], { run_date: today, now })) return
+  const isOfToday =
+    job.night === undefined
+      ? isResumable(job, newest, night[0], { run_date: today, now })
+      : chosen.run_id === newest.fact.run_id
+  if (!isOfToday) return
   const states = yield* statesOf(yield* Ledger, night)
   const only = askedOf(states, canStart(job, states), collect)
   if (only.size === 0) return

@@ -441,7 +441,9 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const leftovers = isHeld || hasLeftovers(state, job.after_export)
   const kept = [...state.tasks.values()].flatMap(keptOf).length
   const before = leftByEarlierRuns(yield* ledger.runs, job, state.started.run_date)
-  const end = { _tag: "RunEnded", run_id, kept, ...before } as const
+  const { after_export } = job
+  const setting = after_export === "keep" ? { after_export } : {}
+  const end = { _tag: "RunEnded", run_id, kept, ...setting, ...before } as const
   yield* ledger.append([{ ...end, exit_code, leftovers, ...given({ changes }) }])
   if (!isHeld)
     yield* publisher

@@ -242,12 +242,22 @@ export const planningFacts = ({ plan }: JobPlan, known: RunState | undefined): R
   return facts
 }
 
-/** Verdicts on tasks that are still to be started, and that the job no longer names. */
-export const removedFacts = (job: Job, { started: { run_id }, tasks }: RunState): ReadonlyArray<Fact> => {
+/** Tasks of a run that are not over, and that the job no longer names. */
+export const removedTasks = (job: Job, { tasks }: RunState): ReadonlyArray<TaskState> => {
   const named = subjectsOf(job)
-  return [...tasks.values()]
-    .filter((task) => !named.has(subjectOf(task)) && isOpen(task) && isIdle(task))
-    .map(({ planned: { task_id } }) => ({ _tag: "TaskSettled", run_id, task_id, ...own("NOT_IN_JOB") }))
+  return [...tasks.values()].filter((task) => !named.has(subjectOf(task)) && isOpen(task))
+}
+
+/** Verdicts on those of them that are still to be started. */
+export const removedFacts = (job: Job, run: RunState): ReadonlyArray<Fact> => {
+  const { run_id } = run.started
+  const idle = removedTasks(job, run).filter(isIdle)
+  return idle.map(({ planned: { task_id } }) => ({
+    _tag: "TaskSettled",
+    run_id,
+    task_id,
+    ...own("NOT_IN_JOB"),
+  }))
 }
 
 const isOpen = ({ settled }: TaskState): boolean =>
@@ -263,7 +273,7 @@ export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined
 }
 
 /** Nothing of it is at the service or waits for a verdict: it can be given one without a start. */
-const isIdle = (task: TaskState | undefined): boolean => {
+export const isIdle = (task: TaskState | undefined): boolean => {
   if (task === undefined) return true
   if (task.settled === undefined) return task.attempts.length === 0
   const { outcome, reason } = task.settled.fact

@@ -18,7 +18,7 @@ import { windowOf, type Request } from "../task/ChooseRun.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { accessKey } from "../service/Ids.ts"
-import { askedBy, planJob, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
+import { askedBy, isIdle, planJob, removedTasks, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
 import { chooseNight, nightOf, readFirst } from "./ChooseNight.ts"
 import { followedIn, leftOpenBeside } from "./JobTurns.ts"
 
@@ -32,6 +32,8 @@ export interface Starts {
   readonly over: ReadonlyArray<Task>
   /** What they have open is followed, or their results are read, before anything else is known. */
   readonly followed: ReadonlyArray<Task>
+  /** Those of them of which the service has nothing: their customer or login is in use there. */
+  readonly waiting: ReadonlyArray<Task>
   readonly notStarted: ReadonlyArray<NotStarted>
 }
 
@@ -75,6 +77,7 @@ export const decideStarts = (
   const starting: Array<Starting> = []
   const over: Array<Task> = []
   const followed: Array<Task> = []
+  const waiting: Array<Task> = []
   const others: Array<NotStarted> = []
   for (const task of plan.tasks) {
     const times = timesOf(learnt, task.engine_reference, { job, windowMs })
@@ -83,9 +86,11 @@ export const decideStarts = (
     const past = run?.tasks.get(task.task_id)
     const act = takeUp(work, past, "night", obstacles)
     const until = startsAt({ asked }, past, obstacles.now)
-    const isInUse = read.has(accessKey(task)) || keysOf(task).some((key) => first.has(key))
+    const isInUse = keysOf(task).some((key) => first.has(key))
+    const isWaiting = isInUse && notYet.has(act._tag)
+    if (isWaiting) waiting.push(task)
     if (act._tag === "Done") over.push(task)
-    else if (isInUse || !notYet.has(act._tag)) followed.push(task)
+    else if (isWaiting || read.has(accessKey(task)) || !notYet.has(act._tag)) followed.push(task)
     else if (act._tag === "NotStarted") others.push(notStarted(task, act.reason))
     else if (until > lastStartAt({ ...job.execution, ...obstacles }, obstacles.now))
       others.push({ ...notStarted(task, "SERVICE_UNREACHABLE"), ...asksTooMuch(until) })
@@ -94,7 +99,7 @@ export const decideStarts = (
     else others.push(notStarted(task, "ENGINE_UNAVAILABLE"))
   }
   const { sent, kept } = withoutHeld(starting, planned, isWhole)
-  return { starting: sent, over, followed, notStarted: [...plan.settled, ...others, ...kept] }
+  return { starting: sent, over, followed, waiting, notStarted: [...plan.settled, ...others, ...kept] }
 }
 
 interface Starting {
@@ -137,6 +142,18 @@ const withoutHeld = (
   return { sent, kept }
 }
 
+export const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
+
+/** What a resumed run has of customers and sessions that left the job: open, or not started any more. */
+const leftTheJob = (job: Job, run: RunState | undefined) => {
+  const tasks = run === undefined ? [] : removedTasks(job, run)
+  const removed = tasks.filter(isIdle).map(({ planned }) => {
+    const { task_id, customer_id, session_id = "", engine_reference = "(session)", features } = planned
+    return { task_id, customer_id: customer_id ?? session_id, engine_reference, features, ...notInJob }
+  })
+  return { removed, leaving: tasks.length - removed.length }
+}
+
 /** Calls the service for its engines and forms, and changes nothing. */
 export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Job, request: Request) {
   const ledger = yield* Ledger
@@ -156,7 +173,25 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const isWhole = run === undefined ? only === undefined : isOfWholeJob(run.started)
   const starts: Starts =
     chosen._tag === "NothingToDo"
-      ? { starting: [], over: planned.plan.tasks, followed: [], notStarted: planned.plan.settled }
+      ? {
+          starting: [],
+          over: planned.plan.tasks,
+          followed: [],
+          waiting: [],
+          notStarted: planned.plan.settled,
+        }
       : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), { isWhole, first, read })
-  return { ...planned, ...starts, chosen, collect, only, read, run, now, deadlineAt: rules.deadlineAt }
+  const left = leftTheJob(job, chosen._tag === "Resume" ? run : undefined)
+  return {
+    ...planned,
+    ...starts,
+    ...left,
+    chosen,
+    collect,
+    only,
+    read,
+    run,
+    now,
+    deadlineAt: rules.deadlineAt,
+  }
 })

@@ -69,6 +69,13 @@ export const standingIn = (layout: Layout) =>
     return manifest === undefined || manifest.version === 0 ? undefined : manifest
   })
 
+/** Fails unless the rows of a job may stand beside what is published; it writes nothing. */
+export const checkBeside = Effect.fnUntraced(function* (layout: Layout, asked: Pseudonyms | undefined) {
+  const standing = yield* standingIn(layout)
+  const why = standing && disagreement(standing.pseudonyms, asked?.policy)
+  if (why !== undefined) return yield* new PseudonymsRefused({ message: why })
+})
+
 /** Fails unless all of what a job asks for can be made with these schemas. */
 const checkColumns = (families: ReadonlyArray<RecordFamily>, asked: Pseudonyms | undefined) => {
   const [trouble] = columnTroubles(asked?.policy.columns ?? {}, families)
@@ -195,7 +202,7 @@ export const openStore = Effect.fnUntraced(function* (
   return yield* storeWith({ ...options, ...(pseudonyms && { pseudonyms }) }, schemas)
 })
 
-/** What is published, and the schemas in force beside those that the next version continues from. */
+/** The schemas in force beside those that the next version continues from. */
 const schemasBeside = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
   const layout = layoutOf(options.root)
   const standing = yield* standingIn(layout)
@@ -204,13 +211,13 @@ const schemasBeside = Effect.fnUntraced(function* (options: PublisherOptions, li
     const { schemas } = newestDerived({ layout }, standing)
     return { ...(schemas && { schemas }), ...Struct.pick(standing, ["schema_files"]) }
   })
-  return { standing, schemas: yield* schemasWithKept(listed, layout.schemas, named) }
+  return yield* schemasWithKept(listed, layout.schemas, named)
 })
 
 /** To derive all rows again as a job asks: it may choose columns of a table that does not exist yet. */
 export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOptions) {
   const listed = yield* listedSchemas(foldersOf(options), options.readings)
-  const { schemas } = yield* schemasBeside(options, listed)
+  const schemas = yield* schemasBeside(options, listed)
   yield* checkColumns(schemas.families, options.pseudonyms)
   return yield* storeWith(options, schemas)
 })
@@ -220,10 +227,9 @@ export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOpt
  * when it publishes: a job beside it may have kept new ones, which must not be lost or written over.
  */
 export const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
-  const { standing, schemas } = yield* schemasBeside(options, listed)
+  const schemas = yield* schemasBeside(options, listed)
   yield* checkColumns(schemas.families, options.pseudonyms)
-  const why = standing && disagreement(standing.pseudonyms, options.pseudonyms?.policy)
-  if (why !== undefined) return yield* new PseudonymsRefused({ message: why })
+  yield* checkBeside(layoutOf(options.root), options.pseudonyms)
   const store = yield* storeWith(options, schemas)
   yield* keepKeyPlace(store)
   return store

@@ -206,7 +206,9 @@ export const chooseRun = ({ runs, job, now, waitedMs = 0, ...request }: ChooseFr
   const nights = ofJob.filter((run) => run.fact.part === undefined)
   const parents = new Set(nights.flatMap((run) => run.fact.parent ?? []))
   // A date that only a clock that was ahead has reached is still to come: its run takes no night's place.
-  const isTimely = (run: RunHeader) => !ofJob.slice(ofJob.indexOf(run) + 1).some(({ at }) => isAhead(run, at))
+  const isTimely = (run: RunHeader) =>
+    !ofJob.slice(ofJob.indexOf(run) + 1).some(({ at }) => isAhead(run, at)) &&
+    isOfNight(job, run, { beganAt: firstOf(ofJob, run).at, now: now - waitedMs })
   const open = nights.findLast((run) => isUnfinished(run) && !parents.has(run.fact.run_id) && isTimely(run))
   const ofDate = ofJob.filter((run) => run.fact.run_date === run_date)
   const newest = nights.findLast((run) => run.fact.run_date === run_date && isTimely(run))
@@ -239,6 +241,24 @@ export const isCollectedBy = ({ name, replaces = [] }: Pick<Job, "name" | "repla
 /** Finished, or nothing more of it can start. */
 const isOver = (job: JobTimes, run: RunHeader, now: number): boolean =>
   !isUnfinished(run) || isPastDeadline(job, run.at, now)
+
+/** The run that it repeats, if it is a rerun. */
+const firstOf = (runs: ReadonlyArray<RunHeader>, run: RunHeader): RunHeader => {
+  const parent = runs.find(({ fact }) => fact.run_id === run.fact.parent)
+  return parent === undefined ? run : firstOf(runs, parent)
+}
+
+/**
+ * A run that began before this night does may have its date: `night` or `timezone` was changed since. Nothing
+ * more of it would start. If it is finished and began so late, it took place in the hours that were moved.
+ */
+const isOfNight = (
+  { night, timezone }: JobTimes,
+  run: RunHeader,
+  { beganAt, now }: { readonly beganAt: number; readonly now: number },
+): boolean =>
+  night === undefined ||
+  beganAt >= nightOf(now, night, timezone).startsAt - (isUnfinished(run) ? 0 : aheadMinMs)
 
 /** Clocks of two machines, or of one that is set, differ by less. */
 const aheadMinMs = 60 * 60_000

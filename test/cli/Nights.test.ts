@@ -53,6 +53,35 @@ old/tests/by_run.sql:1:42: what is true now has no \`run_id\`: the rows of each 
   expect(JSON.parse((await nightjar("runs", "--json")).stdout)).toEqual([])
 })
 
+it("is not rerun for tasks that its job no longer names: no run is made [rerun not in job]", async () => {
+  const written = (...ids: ReadonlyArray<string>) => {
+    const customers = ids.map(
+      (id) =>
+        `  - { id: ${id}, parameters: { username: end-FAILED+queue-5+run-9+x-${id}, password: env:LOGIN_PASSWORD } }\n`,
+    )
+    const head =
+      "name: gone\nservice: { sandbox: { seed: 3, speed: 3000 } }\nengines: [sandbox-bank:website]\n"
+    writeFileSync(join(root, "gone.yaml"), `${head}record_schemas: []\ncustomers:\n${customers.join("")}`)
+  }
+  const gone = (...args: ReadonlyArray<string>) =>
+    nightjar(...args, "--output", join(root, "gone"), "--no-progress")
+  written("g-1", "g-2")
+  expect((await gone("run", "gone.yaml")).code).toBe(3)
+  written("g-2")
+  const { code, stdout } = await gone("rerun", "--customer", "g-1")
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(
+      /^The job no longer names any of the selected tasks of gone\.\S+: nothing to rerun\.\n$/,
+    ),
+  ])
+  expect((await gone("rerun", "--customer", "g-1", "--json")).stdout).toBe("[]\n")
+  const preview = await gone("rerun", "--customer", "g-1", "--dry-run")
+  expect([preview.code, preview.stdout]).toEqual([0, expect.stringContaining("skipped, NOT_IN_JOB")])
+  expect(JSON.parse((await gone("runs", "--json")).stdout)).toHaveLength(1)
+  expect((await gone("rerun")).stdout).toContain(".2: took")
+})
+
 describe("a part of a job", () => {
   const heard: Array<string> = []
   const receiver = createServer((request, response) => {

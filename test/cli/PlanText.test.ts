@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest"
 import { renderPreview, turnLines, type Preview } from "../../src/cli/PlanText.ts"
 import type { Task, TaskVerdict } from "../../src/task/Assignment.ts"
 import type { WaitReason } from "../../src/task/SideBySide.ts"
+import { own } from "../../src/service/Ends.ts"
 import { anId } from "../harness/Id.ts"
 import { jobOf } from "../harness/SmallNights.ts"
 import { said } from "../service/Said.ts"
@@ -68,6 +69,9 @@ const previewOf = (tasks: number, verdicts: number, more: Partial<Preview> = {})
     starting: all,
     over: [],
     followed: [],
+    waiting: [],
+    removed: [],
+    leaving: 0,
     notStarted: Array.from({ length: verdicts }, (_, index) => verdictOf(index)),
     carried: new Set(),
     expected: Duration.minutes(40),
@@ -135,6 +139,23 @@ describe("a plan of a few tasks", () => {
       "",
       "Will not start:",
       "  d-0 ghost: skipped, ENGINE_UNKNOWN (engineer): the service has no such engine",
+    ])
+  })
+
+  it("names who waits for a login that is in use, and who left the job since the night began [plan names]", () => {
+    const [followed, waiting] = [taskOf(1), taskOf(2)]
+    const removed = { ...verdictOf(1), ...own("NOT_IN_JOB"), message: "the job no longer names it" }
+    const some = { followed: [followed, waiting], waiting: [waiting], removed: [removed], leaving: 1 }
+    expect(told(previewOf(0, 0, { how: "resume", ...some }))).toEqual([
+      "job.2026-11-21 would be resumed: 0 tasks to start, 0 already finished, 2 in",
+      "progress, 1 waiting for a login that is in use, 1 that will not start, 0",
+      "sessions to read",
+      "",
+      "Wait until what earlier runs left open with their customer or login is over:",
+      "  c-2 bank-0",
+      "",
+      "Will not start:",
+      "  d-1 ghost: skipped, NOT_IN_JOB (engineer): the job no longer names it",
     ])
   })
 

@@ -86,7 +86,7 @@ describe("summary", () => {
           advice: unknown.next,
         },
       ],
-      deletions: { done: 1, pending: 0, kept: 0 },
+      deletions: { done: 1, pending: 0, kept: 0, kept_by_setting: 0 },
       orphans_suspected: [],
       published_version: undefined,
       misfits: [],
@@ -112,7 +112,7 @@ describe("summary", () => {
     )
     const { deletions, orphans_suspected, warnings, troubles, outcomes } = summary
     expect({ deletions, orphans_suspected, warnings, outcomes }).toEqual({
-      deletions: { done: 0, pending: 0, kept: 1 },
+      deletions: { done: 0, pending: 0, kept: 1, kept_by_setting: 0 },
       orphans_suspected: [idOf("b")],
       outcomes: { succeeded: 0, partial: 1, failed: 0, skipped: 0, unfinished: 1 },
       warnings: [
@@ -154,7 +154,7 @@ describe("summary", () => {
         "1 attachment not delivered: the service answers, but not with the document [attachments-not-delivered]",
         "1 attachment could not be downloaded: there was no usable answer in time [attachments-failed]",
       ],
-      { done: 0, pending: 0, kept: 1 },
+      { done: 0, pending: 0, kept: 1, kept_by_setting: 0 },
     ])
     expect(summarise(runOf(...a, ...of("b", keptFor("b", "RECORDS_SHORT")))).warnings[0]).toBe(
       "2 executions kept at the service, because records or documents may be missing here [executions-kept]",

@@ -142,6 +142,18 @@ describe("the rest of a night whose newest run is a rerun", () => {
     expect(yield* choose(night, { hours: 23, job: nightly })).toEqual(next)
   })
 
+  effect(
+    "is over, too, where the night has its date because its hours were changed [promise 16 rest]",
+    function* () {
+      const night: Runs = [
+        [1, unfinished],
+        [2, rerun],
+      ]
+      const moved = { ...two, night: { starts: "23:00", until: "07:00" } }
+      expect(yield* choose(night, { hours: 22, job: moved })).toEqual(chosen("New", idOf(3)))
+    },
+  )
+
   effect("is nothing where all is finished, or may not be started again", function* () {
     const over = chosen("NothingToDo", idOf(2))
     expect(

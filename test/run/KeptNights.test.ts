@@ -9,12 +9,16 @@ import { builtInSources, type ResultsSource } from "../../src/service/FlowResult
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { subjectOf } from "../../src/ledger/RunState.ts"
+import { renderSummary } from "../../src/report/RenderSummary.ts"
+import { reportOf } from "../../src/report/Report.ts"
+import { renderReport } from "../../src/report/ReportPage.ts"
 import { summarise, withUnpublished } from "../../src/report/Summary.ts"
 import type { Reading } from "../../src/sandbox/state/Reading.ts"
 import { ledgerFailed, Publisher, PublishFailed } from "../../src/tables/Publisher.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { anId } from "../harness/Id.ts"
+import { linesOf, readPage, template } from "../report/ReadPage.ts"
 
 /** A job of one customer without tokens. */
 const jobFor = (words: string, ...codes: ReadonlyArray<string>): Job => {
@@ -51,6 +55,30 @@ const one = (job: Job, reading: Reading = {}) => live(makeNights(reading), night
 const profile = "customer_information:user_profile"
 const unreachable = "partial RECORDS_UNREACHABLE engineer"
 const short = "partial RECORDS_SHORT engineer"
+
+describe("a job with `after_export: keep`", () => {
+  it("keeps what is wholly here, and says so in place of a deletion that is still to come [kept by job]", () => {
+    const told = live(makeNights(), function* () {
+      const { state } = yield* runNight({ ...jobFor("records-1"), after_export: "keep" }, options)
+      const summary = summarise(state)
+      const { executions } = yield* (yield* Sandbox).truth
+      const [line] = renderSummary(summary, { width: Infinity, colour: false }).match(/Executions: .*/) ?? []
+      const { deletions, exit_code } = summary
+      const facts = yield* (yield* Ledger).facts(state.started.run_id)
+      const report = reportOf({ facts, before: [], published: undefined, timezone: "UTC" })
+      const page = report === undefined ? [] : linesOf(readPage(renderReport(template, report)))
+      const table = page.filter((one) => /^(not deleted yet|kept there)/.test(one))
+      return { exit_code, deletions, line, table, deleted: executions.map(({ deleted_at }) => deleted_at) }
+    })
+    expect(told).toEqual({
+      exit_code: 0,
+      deletions: { done: 0, pending: 0, kept: 1, kept_by_setting: 1 },
+      line: "Executions: 1 kept at the service (`after_export: keep`).",
+      table: ["not deleted yet | 0", "kept there (`after_export: keep`) | 1"],
+      deleted: [undefined],
+    })
+  })
+})
 
 describe("a deletion that is always refused", () => {
   it("is told by the runs after it, and by `doctor`, once it has been for days [decision stuck]", () => {

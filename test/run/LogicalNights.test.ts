@@ -463,3 +463,24 @@ it("a night with a fast clock takes the place of no later night [promise 9 date 
     ["job.2026-11-25"],
   ])
 })
+
+it("nights whose hours or timezone are changed take place once each, and none is swallowed [promise 16 hours]", () => {
+  const told = live(makeNights(), function* () {
+    const early: Job = { ...job, night: { starts: "19:00", until: "20:00" } }
+    const late: Job = { ...job, night: { starts: "23:20", until: "07:00" } }
+    const nights = [yield* night(early)]
+    yield* sleepUntil(at(21, 23.5))
+    nights.push(yield* night(late), yield* night(late))
+    yield* sleepUntil(at(22, 4.5))
+    nights.push(yield* night({ ...late, timezone: "America/New_York" }))
+    yield* sleepUntil(at(22, 23.5))
+    nights.push(yield* night(late))
+    const { runs } = yield* Ledger
+    return { nights, missed: (yield* runs).flatMap(({ fact }) => fact.missed ?? []) }
+  })
+  const [first, ...others] = ["job.2026-11-21 0", "job.2026-11-21.2 0", "job.2026-11-21.2 0 again"]
+  expect(told).toEqual({
+    nights: [first, ...others, "job.2026-11-21.3 0", "job.2026-11-22 0"],
+    missed: [],
+  })
+})

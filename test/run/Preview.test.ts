@@ -160,7 +160,10 @@ const sayAndDo = Effect.fnUntraced(function* (job: Job, command: Command) {
     (key) => countIn(after, key) > countIn(before, key) && !followed.has(key),
   )
   const isOver = (key: string) => (settled.get(key)?.outcome ?? "unfinished") !== "unfinished"
-  const why = said.notStarted.map((one) => [accessKey(one), one.reason] as const)
+  const removed = said.removed.map(
+    (one) => [`${one.customer_id}/${one.engine_reference}`, one.reason] as const,
+  )
+  const why = [...said.notStarted.map((one) => [accessKey(one), one.reason] as const), ...removed]
   const left = [...(yield* tasksOf(run_id))].map(([key, { reason }]) => [key, reason] as const)
   const planned = new Set([...said.plan.tasks, ...said.plan.settled].map(accessKey))
   // Only what the service has, of the task itself or of its account, can be followed.
@@ -168,8 +171,11 @@ const sayAndDo = Effect.fnUntraced(function* (job: Job, command: Command) {
     said.plan.tasks.filter((one) => before.includes(accessKey(one))).map(({ account }) => account.account),
   )
   const madeUp = said.followed.filter(({ account }) => !atService.has(account.account)).map(accessKey)
-  const isMeant = ([key]: readonly [string, string]) =>
-    planned.has(key) && !isOver(key) && !started.includes(key) && !followed.has(key)
+  const isMeant = ([key, reason]: readonly [string, string]) =>
+    (planned.has(key) || reason === "NOT_IN_JOB") &&
+    !isOver(key) &&
+    !started.includes(key) &&
+    !followed.has(key)
   const over = said.plan.tasks
     .map(accessKey)
     .filter((key) => isOver(key) && !followed.has(key))
@@ -323,6 +329,32 @@ describe("an account whose login may still be open at the service", () => {
 
 describe("a preview", () => {
   const told = { engine: "sandbox-bank:website", change: "nothing" } as const
+
+  it("says of a night that was cut off who left the job, and whose login is in use [plan removed] [plan waiting]", () => {
+    const words = ["ok+run-600", "ok+run-600", "ok", "ok"]
+    const told = words.map((one) => ({
+      words: one,
+      engine: "sandbox-bank:website",
+      change: "nothing" as const,
+    }))
+    const job: Job = { ...jobFor(told, false), concurrency: { max_in_flight: 2, per_engine: 2 } }
+    const [first, second, third] = job.assignments as readonly [Assignment, Assignment, Assignment]
+    const left: Job = { ...job, assignments: [second, third] }
+    const moved: Job = { ...job, assignments: [second, third, { ...first, customer_id: anId("c-9") }] }
+    const seen = Effect.fnUntraced(function* (after: Job, days: number) {
+      yield* Effect.timeoutOption(runNight(job, options), Duration.seconds(6))
+      yield* wait(days)
+      const { starting, followed, waiting, removed, leaving } = yield* previewNight(after, options)
+      const ids = [starting, followed, waiting].map((some) => some.map(({ customer_id }) => customer_id))
+      const gone = removed.map(({ customer_id, reason }) => `${customer_id} ${reason}`)
+      return { ids, removed: gone, leaving, ...(yield* sayAndDo(after, { _tag: "run" })) }
+    })
+    const resumed = live(makeNights(), seen(left, 0))
+    expect(resumed).toMatchObject({ ids: [["c-2"], ["c-1"], []], removed: ["c-3 NOT_IN_JOB"], leaving: 1 })
+    expect(resumed.said).toEqual(resumed.done)
+    const next = live(makeNights(), seen(moved, 1))
+    expect(next).toMatchObject({ ids: [["c-2"], ["c-1", "c-9"], ["c-1", "c-9"]], removed: [], leaving: 0 })
+  })
 
   it("says of a run that is over that nothing is started, and of a rerun that was cut off what it was for [promise 20]", () => {
     const words = ["ok", "end-TIMEOUT", "end-TIMEOUT+run-600"]

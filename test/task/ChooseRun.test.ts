@@ -233,6 +233,55 @@ describe("run of a job with a night", () => {
   })
 })
 
+describe("run of a job whose hours were changed", () => {
+  /** At 02:00, three hours after the night began; in other hours, the runs below have its date. */
+  const moved = { ...job, night: { starts: "23:00", until: "07:00" } }
+  const chooseMoved = (...runs: ReadonlyArray<RunHeader>) => {
+    const { chosen, collect } = chooseRun({ runs, job: moved, now, further: false })
+    return { chosen, collect }
+  }
+  const begun = (hoursBefore: number) => 3 * hour + hoursBefore * hour
+  const nothing = (run_id: string) => ({ chosen: { _tag: "NothingToDo", run_id }, collect: [] })
+
+  it("begins the night although a run that began before it has its date [promise 16 hours]", () => {
+    const later = anew(`${yesterday}.2`)
+    expect(chooseMoved(run(yesterday, begun(20), 0))).toEqual(later)
+    expect(chooseMoved(run(yesterday, begun(9), 3))).toEqual(later)
+    const unfinished = run(yesterday, begun(9), 4, { leftovers: true })
+    expect(chooseMoved(unfinished)).toEqual(anew(`${yesterday}.2`, yesterday))
+    expect(chooseMoved(run(yesterday, begun(9), 0), run(`${yesterday}.2`, hour, undefined))).toEqual(
+      resume(`${yesterday}.2`),
+    )
+    expect(chooseMoved(run(yesterday, begun(9), 0), run(`${yesterday}.2`, hour, 0))).toEqual(
+      nothing(`${yesterday}.2`),
+    )
+  })
+
+  it("takes no rerun of such a run for the night, and each one of the night's own [promise 16 reruns]", () => {
+    const early = run(yesterday, begun(9), 3)
+    const rerun = (end: number | undefined) => run(`${yesterday}.2`, hour, end, { parent: yesterday })
+    expect(chooseMoved(early, rerun(0))).toEqual(anew(`${yesterday}.3`))
+    expect(chooseMoved(early, rerun(undefined))).toEqual(anew(`${yesterday}.3`, `${yesterday}.2`))
+    const night = run(`${yesterday}.2`, 2 * hour, 3)
+    const own = (end: number) => run(`${yesterday}.3`, hour, end, { parent: `${yesterday}.2` })
+    expect(chooseMoved(early, night, own(0))).toEqual(nothing(`${yesterday}.3`))
+    expect(chooseMoved(early, night, own(4))).toEqual(resume(`${yesterday}.3`))
+  })
+
+  it("does not repeat a night that is finished and began up to an hour before its new hours", () => {
+    expect(chooseMoved(run(yesterday, begun(1), 0))).toEqual(nothing(yesterday))
+    // Nothing more of it would start: its deadline was that of the night before.
+    expect(chooseMoved(run(yesterday, begun(1), 4))).toEqual(anew(`${yesterday}.2`))
+  })
+
+  it("means the night in which it was given, however long it waited for the folder", () => {
+    const waited = { runs: [run(today, 9 * hour, 0)], job: moved, further: false, waitedMs: 25 * hour }
+    expect(chooseRun({ ...waited, now: now + 24 * hour }).chosen).toEqual({ _tag: "New", run_id: yesterday })
+    const taken = [run(yesterday, 2 * hour, 0)]
+    expect(chooseRun({ ...waited, runs: taken, now: now + 24 * hour })).toMatchObject(nothing(yesterday))
+  })
+})
+
 it("run --new and rerun begin another run with the next free number, and collect the others first", () => {
   const runs = [run(today, 3 * hour, 0), run(`${today}.2`, 2 * hour, undefined)]
   expect(choose(runs, true)).toEqual(anew(`${today}.3`, `${today}.2`))

@@ -12,6 +12,7 @@ import { jobArguments, outputFolder, switchFlag } from "../Output.ts"
 import { refuseSilent } from "../Notices.ts"
 import { isPartial, loadNights, partFlags, partsOf } from "../Jobs.ts"
 import { openedLedger, refuseLostLedger, refuseOlderLedger } from "../OutputFolder.ts"
+import { refuseOtherPseudonyms } from "../OutputFolder.ts"
 import { renderPreview, tokenName, turnLines, type Preview } from "../PlanText.ts"
 import type { Task } from "../../task/Assignment.ts"
 import { wrap } from "../../report/TextTable.ts"
@@ -67,6 +68,7 @@ export const plan = command("plan", {
     const loaded = yield* loadNights(jobs, isPartial(part))
     const parts = yield* partsOf(loaded, part)
     yield* refuseSilent(loaded)
+    for (const job of loaded) yield* refuseOtherPseudonyms(output, job)
     const previews = yield* Effect.forEach(loaded, (job) =>
       previewJob(job, parts?.get(job.name)).pipe(
         Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
@@ -90,6 +92,7 @@ export const plan = command("plan", {
 /** Only the fingerprint of a login, or the name of its token. */
 const previewJson = ({ job, how, collect, plan, expected, end, calls, ...preview }: Preview) => {
   const starting = new Set(preview.starting.map(({ task_id }) => task_id))
+  const waiting = new Set(preview.waiting.map(({ task_id }) => task_id))
   const reasons = new Map(preview.notStarted.map(({ task_id, reason }) => [task_id, reason]))
   const after = (duration: Duration.Duration) =>
     new Date(preview.now + Duration.toMillis(duration)).toISOString()
@@ -111,14 +114,18 @@ const previewJson = ({ job, how, collect, plan, expected, end, calls, ...preview
         expected_ms: Duration.toMillis(task.expected),
         source: task.source,
         starts: starting.has(task_id),
+        waits_for_login: waiting.has(task_id),
         not_started: reasons.get(task_id) ?? null,
         carried: preview.carried.has(task_id),
       }),
     ),
-    settled: plan.settled.map(({ features, ...verdict }) => ({
-      ...verdict,
-      features: features.map(({ code }) => code),
-    })),
+    settled: [
+      ...plan.settled.map(({ features, ...verdict }) => ({
+        ...verdict,
+        features: features.map(({ code }) => code),
+      })),
+      ...preview.removed,
+    ],
     sessions: plan.sessions,
     sources: job.sources,
     conflicts: plan.conflicts,

@@ -32,13 +32,20 @@ import {
 import { endWith, refuse, refuseUnknown } from "../Failures.ts"
 import { checkJobs, isPartial, loadJobs, loadNight, readableJobs, takeJobs } from "../Jobs.ts"
 import { partFlags, partsOf, untold, withSql } from "../Jobs.ts"
-import { findNight, findRun, holdOutput, refuseOlderLedger, withLedger } from "../OutputFolder.ts"
+import {
+  findNight,
+  findRun,
+  holdOutput,
+  refuseOlderLedger,
+  refuseOtherPseudonyms,
+  withLedger,
+} from "../OutputFolder.ts"
 import * as Nights from "../Nights.ts"
 import { announced, refuseSilent, toldUnbegun } from "../Notices.ts"
 import { notStartedLines } from "../PlanText.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
 import { Wiring } from "../Wiring.ts"
-import type { Job } from "../../jobs/Job.ts"
+import { subjectsOf, type Job } from "../../jobs/Job.ts"
 import { subjectOf, verdictOfTask, type RunState, type TaskState } from "../../ledger/RunState.ts"
 import { deliveredInNight, newestTasks } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
@@ -47,7 +54,7 @@ import { summarise } from "../../report/Summary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import type { Request } from "../../task/ChooseRun.ts"
 import { acceptRun } from "../../run/Nightly.ts"
-import { previewNight } from "../../run/Preview.ts"
+import { notInJob, previewNight } from "../../run/Preview.ts"
 import { outcomes } from "../../service/EndTable.ts"
 import { own } from "../../service/Ends.ts"
 import { accessKey, sessionKey, type RunId } from "../../service/Ids.ts"
@@ -206,16 +213,18 @@ export const rerun = Command.make(
     yield* refuseUnknown(unknownSelected(run_id, ever, selected))
     const delivered = deliveredInNight(night)
     const tasks = selectTasks(meant, selected, delivered)
-    if (tasks.length === 0) {
-      if (json) return yield* sayJson([])
-      return yield* say(`No task of ${run_id} matches: nothing to rerun.`)
-    }
+    const nothing = (why: string) => (json ? sayJson([]) : say(`${why}: nothing to rerun.`))
+    if (tasks.length === 0) return yield* nothing(`No task of ${run_id} matches`)
     const job = yield* jobOf(state, moved)
     const asked = { further: true, parent: run_id, only: new Set(tasks.map(subjectOf)) }
     if (dryRun) {
       yield* refuseSilent([job])
       return yield* tellPreview(run_id, tasks, yield* previewOf(job, asked), json)
     }
+    const named = subjectsOf(job)
+    // A run without a task would be the newest one, which later commands mean.
+    if (!tasks.some((task) => named.has(subjectOf(task))))
+      return yield* nothing(`The job no longer names any of the selected tasks of ${run_id}`)
     const output = yield* outputFolder
     const isPart = state.started.part !== undefined
     const options = { output, json, webhooks, isPart, ...asked }
@@ -233,6 +242,7 @@ export const rerun = Command.make(
 const previewOf = Effect.fnUntraced(function* (job: Job, asked: Request) {
   const wiring = yield* Wiring
   const output = yield* outputFolder
+  yield* refuseOtherPseudonyms(output, job)
   return yield* Effect.provide(
     Effect.andThen(refuseOlderLedger(output), previewNight(job, asked)),
     Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output)),
@@ -253,7 +263,6 @@ const perhaps = {
   ...own("IN_PROGRESS"),
   message: "an execution with its login is open: it is followed to its end first, and may close the login",
 }
-const notInJob = { ...own("NOT_IN_JOB"), message: "the job no longer names it" }
 
 const splitSelection = (
   tasks: ReadonlyArray<TaskState>,

@@ -16,12 +16,23 @@ customers: [{ id: customer-001, parameters: { username: ok+queue-1+run-1, passwo
 `
 const names = "SELECT customer_id FROM customers"
 
-it("are published instead of the customers, and end when all tables are derived again without them", async () => {
+it("are published instead of the customers, and end when all tables are derived again without them [plan pseudonyms]", async () => {
   const pseudonyms = "pseudonyms: { key: env:PSEUDONYM_KEY, columns: { customer_profiles: [name] } }\n"
   const [job, masked] = [place.write("clear.yaml", text), place.write("masked.yaml", text + pseudonyms)]
   const night = await place.start(["run", masked, "--no-progress"], key).ended
   expect([night.code, night.stderr]).toEqual([0, ""])
   const [row] = await place.rows(names)
+  const simple = { PSEUDONYM_KEY: "simple" }
+  for (const [of, with_, why] of [
+    [masked, simple, "env:PSEUDONYM_KEY: the key of the pseudonyms is not 32 random bytes"],
+    [job, key, "the published tables have pseudonyms, and the job asks for none"],
+  ] as const)
+    for (const command of ["plan", "run"]) {
+      const refused = await place.start([command, of], with_).ended
+      expect([refused.code, refused.stdout]).toEqual([2, ""])
+      expect(refused.stderr).toContain(why)
+      expect(refused.stderr).toContain("[pseudonyms-refused]")
+    }
   const asked = await place.start(["pseudonyms", String(row?.["customer_id"]), "--json"], key).ended
   expect(JSON.parse(asked.stdout)).toEqual([{ customer_id: "customer-001", pseudonym: row?.["customer_id"] }])
   const file = join(place.folder, "tables.html")
