@@ -45,6 +45,17 @@ const wanted = (ast: SchemaAST.AST): string => {
   return SchemaAST.isBoolean(ast) ? "true or false" : "another value"
 }
 
+export const isText = (ast: SchemaAST.AST): boolean => SchemaAST.isString(ast) || SchemaAST.isLiteral(ast)
+
+/** Where only numbers and booleans stand, no variable is replaced: its value would be a text. */
+export const isNeverText = (members: ReadonlyArray<SchemaAST.AST>): boolean =>
+  members.some((ast) => SchemaAST.isNumber(ast) || SchemaAST.isBoolean(ast)) && !members.some(isText)
+
+const variableHint = (ast: SchemaAST.AST, value: unknown): string =>
+  Predicate.isString(value) && value.includes("${") && isNeverText(SchemaAST.isUnion(ast) ? ast.types : [ast])
+    ? "; `${NAME}` is replaced in a text only: write the value itself"
+    : ""
+
 const filterMessage = (issue: SchemaIssue.Filter): string => {
   const expected = issue.filter.annotations?.["expected"]
   if (Predicate.isString(expected) && expected !== "") return `expected ${expected}`
@@ -66,6 +77,7 @@ export const findingsOf = (
   words: Words,
 ): ReadonlyArray<Finding> => {
   const said = () => words.wordsFor?.(path, valueAt(root, path))
+  const expected = (ast: SchemaAST.AST) => `expected ${wanted(ast)}${variableHint(ast, valueAt(root, path))}`
   const finding = (message: string, at: Finding["at"] = "value"): ReadonlyArray<Finding> => [
     { path, at, message },
   ]
@@ -78,7 +90,7 @@ export const findingsOf = (
       return issue.issues.flatMap((inner) => findingsOf(inner, path, root, words))
     case "AnyOf":
       return issue.issues.length === 0
-        ? finding(said() ?? `expected ${wanted(issue.ast)}`)
+        ? finding(said() ?? expected(issue.ast))
         : issue.issues.flatMap((inner) => findingsOf(inner, path, root, words))
     case "Filter": {
       if (issue.issue._tag === "Pointer") return findingsOf(issue.issue, path, root, words)
@@ -89,7 +101,7 @@ export const findingsOf = (
       return finding(Predicate.isString(message) ? message : "this value is not allowed")
     }
     case "InvalidType":
-      return finding(said() ?? `expected ${wanted(issue.ast)}`)
+      return finding(said() ?? expected(issue.ast))
     case "MissingKey":
       return Predicate.isNumber(path.at(-1))
         ? [{ path: path.slice(0, -1), at: "value", message: "expected a list with at least one item" }]
@@ -115,13 +127,26 @@ const flatten = (value: unknown): unknown => {
   if (!Predicate.isObject(value)) return value
   const flat: Json = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, flatten(inner)]))
   const { allOf, ...own } = flat
-  if (!Array.isArray(allOf) || !allOf.every(Predicate.isObject)) return flat
+  if (!Array.isArray(allOf) || !allOf.every(Predicate.isObject)) return withNumbers(flat)
   const keys = [own, ...allOf].flatMap((member) => Object.keys(member))
-  return new Set(keys).size === keys.length ? Object.assign({}, own, ...allOf) : flat
+  return new Set(keys).size === keys.length ? withNumbers(Object.assign({}, own, ...allOf)) : flat
+}
+
+/** Marks the rule of a text that may be spelled like a number: loading takes it as the file spells it. */
+export const orNumber = "orNumber"
+
+/** The mark stands at the text's rule, which is merged with its type first. */
+const withNumbers = (schema: Json): Json => {
+  if (schema[orNumber] !== true || schema["type"] !== "string") return schema
+  const { [orNumber]: _, ...rest } = schema
+  return { ...rest, type: ["string", "number"] }
 }
 
 export const jsonSchemaOf = (from: Schema.Top): Json => {
-  const { schema, definitions } = Schema.toJsonSchemaDocument(from, { onExcessProperty: "error" })
+  const { schema, definitions } = Schema.toJsonSchemaDocument(from, {
+    onExcessProperty: "error",
+    includeAnnotationKey: (key) => key === orNumber,
+  })
   const flat = flatten(schema)
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",

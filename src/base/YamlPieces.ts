@@ -3,8 +3,8 @@
  * are returned as they are read, dozens at a time, instead of being in memory as tokens, nodes and values
  * all at once. Anything that cannot be split in this way is read whole, within limits.
  */
-import { Composer, Lexer, Parser, isSeq } from "yaml"
-import type { CST, Document, LineCounter, ParsedNode } from "yaml"
+import { CST, Composer, Lexer, Parser, isSeq } from "yaml"
+import type { Document, LineCounter, ParsedNode } from "yaml"
 import type { Path } from "./Schemas.ts"
 
 /** Far more than any honest file has; each level of the file is a level of every fold over it. */
@@ -22,7 +22,7 @@ const problemsMax = 1_000
 /** How many may be in memory at once; each takes some 250 bytes as token and node. */
 const tokensMax = 4_000_000
 
-interface YamlProblem {
+export interface YamlProblem {
   readonly offset: number
   /** The parser's own code, or a message of ours; the parser's own may quote the file and its secrets. */
   readonly code?: string
@@ -80,6 +80,7 @@ export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiec
   const composer = new Composer(options)
   const documents: Array<Document.Parsed> = []
   let [tokens, held, directives] = [0, 0, 0]
+  let before = ""
   const take = (token: CST.Token): void => {
     if (token.type === "directive") directives += 1
     if (token.type === "error" || directives > directivesMax)
@@ -102,6 +103,10 @@ export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiec
     for (const token of parser.next(lexeme)) take(token)
     if (problems.length > problemsMax) return { document: undefined, problems }
     if (lexeme.length > scalarMax) return stop(parser.offset - lexeme.length, tooLong)
+    // After the mark of a plain or a block scalar, a quote is text.
+    if (before !== CST.SCALAR && isUnclosed(lexeme))
+      problems.push({ offset: parser.offset - lexeme.length, message: "this quote is never closed" })
+    before = lexeme
     // The document's own token, a scalar and a pair of brackets may be on top.
     if (parser.stack.length > depthMax + 3) return stop(parser.offset, "this is nested too deeply")
     if (documents.length > 0) return stop(parser.offset, oneDocument)
@@ -114,6 +119,11 @@ export const readInPieces = (source: string, lines: LineCounter, onPiece: OnPiec
   if (document === undefined || second !== undefined) return stop(second?.range?.[0] ?? 0, oneDocument)
   problems.push(...problemsOf(document))
   return { document: document.errors.length > 0 || problems.length > 0 ? undefined : document, problems }
+}
+
+const isUnclosed = (lexeme: string): boolean => {
+  const quote = lexeme.charAt(0)
+  return (quote === '"' || quote === "'") && (lexeme.length < 2 || !lexeme.endsWith(quote))
 }
 
 const tooLong = `this is longer than ${scalarMax} characters; is a quote missing?`

@@ -7,10 +7,10 @@ import { Effect, Predicate, Result, Schema, SchemaAST } from "effect"
 import { LineCounter, isAlias, isMap, isScalar, isSeq, visit } from "yaml"
 import type { Document, Scalar, YAMLMap, YAMLSeq } from "yaml"
 import { Problem, readTextFile, renderProblem, topOf, type Place } from "./DurableFile.ts"
-import { findingsOf, type Finding, type Path, type WordsFor } from "./Schemas.ts"
+import { findingsOf, isNeverText, isText, type Finding, type Path, type WordsFor } from "./Schemas.ts"
 import { suggestion } from "./Text.ts"
 import { YamlSpots, depthMax, mayHaveAnchors, oneDocument, readInPieces } from "./YamlPieces.ts"
-import type { OnPiece, ReadText } from "./YamlPieces.ts"
+import type { OnPiece, ReadText, YamlProblem } from "./YamlPieces.ts"
 
 export interface YamlDocument {
   /** Undefined if the text could not be read; the problems say why. */
@@ -79,8 +79,7 @@ const readPlain = (scalar: Scalar, members: Members): unknown => {
   if (members.some(isVerbatim)) return value
   const wants = (guard: (ast: SchemaAST.AST) => boolean) => members.some(guard)
   if (Predicate.isNumber(value) ? wants(SchemaAST.isNumber) : wants(SchemaAST.isBoolean)) return value
-  const text = (ast: SchemaAST.AST) => SchemaAST.isString(ast) || SchemaAST.isLiteral(ast)
-  if (members.length > 0 && wants(text)) return source
+  if (members.length > 0 && wants(isText)) return source
   return Predicate.isNumber(value) && String(value) !== source ? source : value
 }
 
@@ -163,7 +162,7 @@ const valueOf = (reading: Reading, node: unknown, at: number, around: Around, in
   if (reading.tooMuch) return undefined
   if (isScalar(node)) {
     const value = node.type === "PLAIN" ? readPlain(node, members) : node.value
-    if (!Predicate.isString(value)) return value
+    if (!Predicate.isString(value) || (members !== undefined && isNeverText(members))) return value
     return reading.replace(value, (message) => reading.complain(at, message))
   }
   if (isSeq(node)) return listOf(reading, node, around, inner)
@@ -208,7 +207,31 @@ export interface YamlText {
   readonly complain: (place: Place, message: string) => void
 }
 
-/** Reads a text in bounded memory; everything that is wrong with it is reported. */
+/** Its first key, if it is indented and whatever follows is not indented as far. */
+const indentedStart = (source: string, { offset, code }: YamlProblem): number | undefined => {
+  const [, before = "", indent = ""] = /^((?:[ \t]*(?:#.*)?\r?\n)*)( +)(?=[\w"'])/.exec(source) ?? []
+  const at = before.length + indent.length
+  const line = source.slice(source.lastIndexOf("\n", offset - 1) + 1, offset)
+  const isLess = line.trim() === "" && line.length < indent.length && offset > at
+  return code === "UNEXPECTED_TOKEN" && indent !== "" && isLess ? at : undefined
+}
+
+/** Later ones follow from it, as a rule: the first one is all that is told. */
+const tellSyntax = (
+  source: string,
+  problem: YamlProblem,
+  complain: (offset: number, message: string) => void,
+): void => {
+  const { offset, code = "", message } = problem
+  const indented = indentedStart(source, problem)
+  const what =
+    indented === undefined
+      ? (message ?? syntaxMessages[code] ?? `this is not YAML (${code})`)
+      : "the first key is indented further than the lines after it: remove the spaces before it"
+  complain(indented ?? offset, `${what}; the file was read no further`)
+}
+
+/** Reads a text in bounded memory; reports its first syntax error, or else everything that is wrong. */
 export const readYamlText = (input: YamlText): YamlDocument => {
   const lines = new LineCounter()
   const place = (offset: number): Place => {
@@ -229,9 +252,14 @@ export const readYamlText = (input: YamlText): YamlDocument => {
     return !reading.tooMuch
   }
   const unread: YamlDocument = { root: undefined, place: () => place(0) }
+  if (/\r./s.test(input.source) && !input.source.includes("\n")) {
+    complain(0, "the lines of this file end with CR alone: save it with LF or CRLF as line ends")
+    return unread
+  }
   const { document, problems } = readText(input.source, lines, onPiece)
-  for (const { offset, code = "", message } of problems)
-    complain(offset, message ?? syntaxMessages[code] ?? `this is not YAML (${code})`)
+  const first = problems.toSorted((a, b) => a.offset - b.offset)[0]
+  // What follows from it is noise.
+  if (first !== undefined) tellSyntax(input.source, first, complain)
   if (document === undefined) return unread
   const root: Items = { values: [], spots: [] }
   const targets = mayHaveAnchors(input.source) ? targetsIn(document) : none

@@ -8,7 +8,7 @@ import { Effect, Option } from "effect"
 import { Flag, type Command } from "effect/cli"
 import { counted } from "../base/Text.ts"
 import { orderProblems, sessionWarnings, subjectsOf, type Job } from "../jobs/Job.ts"
-import { renderProblem, type Problem } from "../base/DurableFile.ts"
+import { renderProblem, topOf, type Problem } from "../base/DurableFile.ts"
 import { EnvFileFlag, note, only, severalFlag, unknownNames, warn } from "./Output.ts"
 import { refuse, refuseUnknown } from "./Failures.ts"
 import { Wiring } from "./Wiring.ts"
@@ -67,7 +67,8 @@ const problemsOfPseudonyms = Effect.fnUntraced(function* (job: Job) {
     const name = column === undefined ? table : `${table}.${column}`
     const advice =
       column === undefined && readings.includes(table) ? "; `record_schemas` has to name ours" : ""
-    return { ...pseudonyms.place, message: `\`pseudonyms.columns\`: ${name}: ${why}${advice}` }
+    const place = pseudonyms.places.get(name) ?? topOf(job.path)
+    return { ...place, message: `\`pseudonyms.columns\`: ${name}: ${why}${advice}` }
   })
 })
 

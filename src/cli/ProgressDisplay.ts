@@ -113,8 +113,12 @@ export const renderView = (view: NightView, elapsedMs: number): string => {
 const warned: ReadonlySet<RunNews["_tag"]> = new Set(["TroubleBegan", "InterimRefused"])
 
 /** What happened, for a line of its own, and from which `--log-level` on it is shown. */
-const noticeOf = (event: ProgressEvent): readonly [level: LogLevel.LogLevel, text: string] | undefined => {
+export const noticeOf = (
+  event: ProgressEvent,
+): readonly [level: LogLevel.LogLevel, text: string] | undefined => {
   switch (event._tag) {
+    case "Planned":
+      return event.writtenOut === undefined ? undefined : ["Warn", writtenOutText(event.writtenOut)]
     case "ServiceAway":
       return ["Warn", `${event.message}: waiting for the service until ${timeText(event.until)}`]
     case "Noted":
@@ -124,6 +128,14 @@ const noticeOf = (event: ProgressEvent): readonly [level: LogLevel.LogLevel, tex
     default:
       return undefined
   }
+}
+
+const writtenOutText = (count: number): string => {
+  const what =
+    count === 1
+      ? "a secret of a login is written out in a file"
+      : `secrets of logins are written out in files (${count} times)`
+  return `warning: ${what}: use env:, file: or exec:; \`nightjar plan\` says where`
 }
 
 const timeText = (ms: number): string => new Date(Math.trunc(ms)).toISOString()
@@ -205,9 +217,9 @@ const open = Effect.fnUntraced(function* (enabled: boolean) {
       Effect.suspend(() => {
         const told = noticeOf(event)
         const stage = foldProgress(view, event)
-        if (told !== undefined) return notice(told, whose)
         if (event._tag === "Stage" && event.stage === "ended") return erase
-        return stage && !err.isTerminal ? draw(() => [view]) : Effect.void
+        const line = stage && !err.isTerminal ? draw(() => [view]) : Effect.void
+        return told === undefined ? line : Effect.andThen(notice(told, whose), line)
       })
     return { tell }
   }

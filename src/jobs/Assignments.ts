@@ -12,20 +12,47 @@ import { judgeCustomerId } from "./PersonalData.ts"
 import type { Context, Findings } from "./Problem.ts"
 import { idTooLong, isIdTooLong, personalDataReason, readParameter, type ParameterSource } from "./Scalars.ts"
 import type { Customer, CustomerEngine, JobEngine } from "./ServiceSettings.ts"
+import { cutText } from "../service/BodyBounds.ts"
 import { CustomerId, EngineReference } from "../service/Ids.ts"
 import { features as knownFeatures } from "../service/Vocabulary.ts"
 
 // Warnings about a `customer_id` that the service may store but that says too much about a person (4.1): it
-// resembles personal data, or it is also what the customer logs in with.
+// resembles personal data, or it is also what the customer logs in with. And about one that looks like
+// another, because nobody sees a part of it: ids are opaque, so it stays valid.
 
 const why = "the service stores it and may put it into webhook addresses"
 const next = "use an id that says nothing about the person"
 
-export const warnOfResemblance = ({ findings }: Context, id: string, place: Place): void => {
+export const warnOfId = ({ findings }: Context, id: string, place: Place): void => {
   const verdict = judgeCustomerId(id)
-  if (verdict._tag !== "Resembles") return
-  findings.warn(place, `this customer_id resembles ${verdict.kind}; ${why}: ${next}`, verdict.kind)
+  // That is an error, which shows nothing of it.
+  if (verdict._tag === "Certain") return
+  if (verdict._tag === "Resembles")
+    findings.warn(place, `this customer_id resembles ${verdict.kind}; ${why}: ${next}`, verdict.kind)
+  const shown = withUnseen(id)
+  if (shown !== id) findings.warn(place, tellUnseen(shown), "unseen")
 }
+
+/** All white space but plain spaces, control characters, and those that show nothing. */
+const unseen = /(?! )[\p{Cc}\p{Cf}\p{Cs}\p{Z}\p{Default_Ignorable_Code_Point}]/gu
+
+const codeOf = (character: string): string =>
+  `<U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`
+
+/** With the codes of what nobody sees, a plain space at an end included. */
+const withUnseen = (id: string): string => {
+  const from = id.length - id.trimStart().length
+  const to = Math.max(from, id.trimEnd().length)
+  const codesOf = (white: string) => [...white].map(codeOf).join("")
+  const inner = id.slice(from, to).replaceAll(unseen, codeOf)
+  return codesOf(id.slice(0, from)) + inner + codesOf(id.slice(to))
+}
+
+const tellUnseen = (shown: string): string =>
+  `this customer_id has characters that nobody sees, \`${cutText(shown, unseenMax)}\`: it is another ` +
+  "customer than the id without them. Remove them, unless they belong to it"
+
+const unseenMax = 160
 
 export const tellLoginId = (name: string): string =>
   `this customer_id is also the value of the parameter \`${name}\`; ${why}: ${next}`
@@ -236,7 +263,7 @@ export const bindInline = (
   const { context, folder } = surroundings
   const path = ["customers", index]
   const place = context.document.place([...path, "id"])
-  warnOfResemblance(context, value.id, place)
+  warnOfId(context, value.id, place)
   const parameters = readParameters(context, value.parameters, [...path, "parameters"], folder) ?? {}
   warnOfLoginId(context, value.id, parameters, place)
   const tokenized = value.tokenized_access ?? false
@@ -314,7 +341,7 @@ const checkRow = ({ context }: Surroundings, row: CustomerRow): void => {
   const features = new Set(row.features)
   if (features.size < (row.features?.length ?? 0)) findings.error(row.place, "this row lists a feature twice")
   for (const code of features) warnOfFeature(findings, row.place, code, "rows")
-  warnOfResemblance(context, row.customer_id, row.place)
+  warnOfId(context, row.customer_id, row.place)
   warnOfLoginId(context, row.customer_id, row.parameters, row.place)
 }
 

@@ -63,6 +63,13 @@ export class CsvReader {
 
   private start(): void {
     const first = this.header.split(/[\r\n]/, 1)[0] ?? ""
+    const other = /[,;]/.test(first) ? undefined : /[\t|]/.exec(first.trim())?.[0]
+    if (other !== undefined)
+      return this.stop(
+        { line: 1, column: 1 },
+        `the columns seem to be separated by ${other === "|" ? "`|`" : "tabs"}: export the file again with ` +
+          "commas or semicolons",
+      )
     this.separator = (first.includes(";") && !first.includes(",") ? ";" : ",").charCodeAt(0)
     this.read(this.header)
     this.header = ""

@@ -102,6 +102,10 @@ const rowsMax = 1_000_000
 const lineMax = 1_000_000
 const depthMax = 64
 
+const repeatedHeader =
+  "this row repeats the header, as if two exports had been put together: remove it if both belong in this " +
+  "file"
+
 const takeRow = (
   source: Reading,
   placeOf: (column: string) => Place,
@@ -135,6 +139,10 @@ const takeRow = (
   }
   if (named.customer_id === undefined) {
     findings.error(placeOf(idColumn), `\`${idColumn}\` is empty or missing`)
+    return
+  }
+  if (named.customer_id.trim() === idColumn) {
+    findings.error(placeOf(idColumn), repeatedHeader, "header")
     return
   }
   source.onRow({
@@ -351,6 +359,10 @@ interface ColumnSeen {
 const exec = /^\s*exec:/i
 const isAlike = (value: unknown): boolean => typeof value === "string" && looksLikeReference(value)
 
+const noReference =
+  "this is not a whole reference, and `references` lists this column: write env:NAME or file:PATH, in " +
+  "lower case, or leave the cell empty"
+
 const literal = (value: unknown): ParameterSource => ({ _tag: "Literal", value: Redacted.make(value) })
 
 /** One file's cells; `end` reports what only the whole file shows. */
@@ -367,11 +379,7 @@ const makeCells = ({ references, folder, findings }: CustomersSource, listed: Pl
     }
     const reference = parseReference(text, folder)
     if (reference !== undefined) return { _tag: "Reference", reference }
-    findings.error(
-      place,
-      "this is not a whole reference: write env:NAME or file:PATH, in lower case",
-      `empty ${column}`,
-    )
+    findings.error(place, noReference, `empty ${column}`)
     return undefined
   }
 
@@ -379,9 +387,10 @@ const makeCells = ({ references, folder, findings }: CustomersSource, listed: Pl
   const read = (column: string, value: unknown, place: Place): ParameterSource | undefined => {
     const seen = columns.get(column) ?? { cells: 0, alike: 0, place: undefined }
     columns.set(column, seen)
-    if (value === undefined || value === null) return undefined
+    if (value === undefined || value === null || (value === "" && declared.has(column))) return undefined
     seen.cells += 1
-    if (isAlike(value) && declared.has(column)) return readReference(column, String(value), place)
+    // Anything else there was meant as a reference too, and would be sent as a wrong password.
+    if (declared.has(column)) return readReference(column, Predicate.isString(value) ? value : "", place)
     literals += 1
     if (!isAlike(value)) return literal(value)
     seen.alike += 1

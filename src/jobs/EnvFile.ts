@@ -54,6 +54,68 @@ export const checkLoginsFile = Effect.fnUntraced(function* (path: string, findin
   findings.error(topOf(path), openToOthers(path, mode, "this file of logins"))
 })
 
+// What Node's `parseEnv` reads otherwise than it looks, without a word: found by name, and told only of a
+// name that a job asks for. No text repeats a value.
+
+interface EnvFault {
+  readonly line: number
+  readonly message: string
+}
+
+const faultTexts = {
+  cut: "the value would end at its `#`: put it into quotes",
+  unclosed:
+    "the quote at the beginning of the value is never closed: put quotes of another kind around it all",
+  lost: "what follows the closing quote would be lost: put quotes of another kind around the whole value",
+  blank: "the white space behind its `=` makes the next line its value: remove it",
+}
+
+/** Where a value ends, and what is wrong with how it is written. */
+const judgeValue = (text: string, from: number, lineEnd: number) => {
+  const value = text.slice(from, lineEnd)
+  const written = value.trimStart()
+  if (written === "") return { end: lineEnd, fault: value === "" ? undefined : faultTexts.blank }
+  const quote = written.charAt(0)
+  if (!["'", '"', "`"].includes(quote)) {
+    // A comment has a space before it.
+    const isCut = /^[^#]*[^#\s]#|^#/.test(value)
+    return { end: lineEnd, fault: isCut ? faultTexts.cut : undefined }
+  }
+  const closing = text.indexOf(quote, lineEnd - written.length + 1)
+  if (closing < 0) return { end: lineEnd, fault: faultTexts.unclosed }
+  const isWhole = /^[^\S\n]*(?:#|\n|$)/.test(text.slice(closing + 1))
+  return { end: closing, fault: isWhole ? undefined : faultTexts.lost }
+}
+
+const faultsIn = (source: string): ReadonlyMap<string, EnvFault> => {
+  const text = source.replaceAll("\r", "")
+  const faults = new Map<string, EnvFault>()
+  const firsts = new Map<string, { readonly line: number; readonly written: string }>()
+  let [line, next, end] = [0, 0, -1]
+  for (const written of text.split("\n")) {
+    line += 1
+    const from = next
+    next += written.length + 1
+    const equals = written.indexOf("=")
+    // Within the quotes of an earlier line, nothing begins.
+    if (from <= end || equals < 1 || written.trimStart().startsWith("#")) continue
+    const name = written
+      .slice(0, equals)
+      .trim()
+      .replace(/^export\s+/, "")
+    const value = judgeValue(text, from + equals + 1, from + written.length)
+    end = value.end
+    const own = text.slice(from + equals + 1, end).trim()
+    const first = firsts.get(name)
+    if (first === undefined) firsts.set(name, { line, written: own })
+    const isOther = first !== undefined && first.written !== own
+    const twice = `line ${first?.line} has another value of the same name: remove one of the two`
+    const message = value.fault ?? (isOther ? twice : undefined)
+    if (message !== undefined && !faults.has(name)) faults.set(name, { line, message })
+  }
+  return faults
+}
+
 /** Its variables that are not empty. Fails with a reason that repeats nothing of the file. */
 export const readEnvFile = Effect.fnUntraced(function* (path: string) {
   const text = yield* readTextFile(path, bytesMax)
@@ -61,7 +123,8 @@ export const readEnvFile = Effect.fnUntraced(function* (path: string) {
   const written = Object.entries(parseEnv(text)).flatMap(([name, value]) =>
     value === undefined || value === "" ? [] : [[name, value] as const],
   )
-  return { path, variables: new Map(written) as ReadonlyMap<string, string>, openMode }
+  const variables: ReadonlyMap<string, string> = new Map(written)
+  return { path, variables, faults: faultsIn(text), openMode }
 })
 export type EnvFile = Effect.Success<ReturnType<typeof readEnvFile>>
 
@@ -100,14 +163,24 @@ export const makeEnvironment = (file: EnvFile | undefined) => {
     const wanted = [...names]
     const values = yield* readProcess(wanted)
     for (const name of wanted) {
-      const written = values.has(name) ? undefined : file?.variables.get(name)
-      if (written === undefined) continue
-      taken.add(name)
-      values.set(name, written)
+      if (values.has(name)) continue
+      const written = file?.variables.get(name)
+      if (written !== undefined || file?.faults.has(name) === true) taken.add(name)
+      if (written !== undefined) values.set(name, written)
     }
     return values
   })
-  return { file, lookUp, taken }
+  /** For the text of a file: of what is wrong in the file of variables, the findings hear at once. */
+  const lookUpTexts = Effect.fnUntraced(function* (names: Iterable<string>, findings: Findings) {
+    const values = yield* lookUp(names)
+    for (const name of names) {
+      const fault = taken.has(name) ? file?.faults.get(name) : undefined
+      if (fault === undefined || file === undefined) continue
+      findings.error({ ...topOf(file.path), line: fault.line }, `${name}: ${fault.message}`, name)
+    }
+    return values
+  })
+  return { file, lookUp, lookUpTexts, taken }
 }
 
 export type Environment = ReturnType<typeof makeEnvironment>

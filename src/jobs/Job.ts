@@ -171,8 +171,8 @@ export interface Job extends AsWritten, Omit<Settings["output"], "delta"> {
     readonly key: SecretReference
     /** By record table. */
     readonly columns: Readonly<Record<string, ReadonlyArray<string>>>
-    /** Where the job says so: what is chosen is checked once the record schemas are read. */
-    readonly place: Place
+    /** Where the job names each table and `table.column`: checked once the record schemas are read. */
+    readonly places: ReadonlyMap<string, Place>
   }
   readonly sessions: ReadonlyArray<{
     readonly session_id: SessionId

@@ -8,7 +8,7 @@ import { readTextFile, topOf, type Place } from "../base/DurableFile.ts"
 import { given, missingKey } from "../base/Schemas.ts"
 import { counted } from "../base/Text.ts"
 import * as Assignments from "./Assignments.ts"
-import { bindRow, warnOfResemblance, type Item } from "./Assignments.ts"
+import { bindRow, warnOfId, type Item } from "./Assignments.ts"
 import { readCustomersFile, type CustomerRow } from "./CustomersFile.ts"
 import * as Env from "./EnvFile.ts"
 import { readFreshness, readOwnSql } from "./Gates.ts"
@@ -180,9 +180,23 @@ const readKeys = (
   if (written === undefined || key === undefined) return { tokens_key }
   const customers = [...named.assignments, ...named.sessions].flatMap(({ customer_id }) => customer_id ?? [])
   checkName(context, name, customers)
-  const place = context.document.place(["pseudonyms"], "key")
-  return { tokens_key, pseudonyms: { key, columns: written.columns ?? {}, place } }
+  const columns = written.columns ?? {}
+  return { tokens_key, pseudonyms: { key, columns, places: placesOfColumns(context.document, columns) } }
 }
+
+const placesOfColumns = (
+  document: Context["document"],
+  columns: NonNullable<Job["pseudonyms"]>["columns"],
+): NonNullable<Job["pseudonyms"]>["places"] =>
+  new Map(
+    Object.entries(columns).flatMap(([table, names]) => [
+      [table, document.place(["pseudonyms", "columns", table], "key")] as const,
+      ...names.map(
+        (name, index) =>
+          [`${table}.${name}`, document.place(["pseudonyms", "columns", table, index])] as const,
+      ),
+    ]),
+  )
 
 /** Twice the size of 300,000 customers written in the job; more of them belong in a file of customers. */
 const bytesMax = 64_000_000
@@ -252,6 +266,9 @@ const checkSettings = ({ document, findings }: Context, parts: Parts): void => {
     findings.error(document.place(["polling", "min"]), `\`min\` is longer than \`max\``)
   if (Duration.isGreaterThan(retry.base, retry.max))
     findings.error(document.place(["retry", "base"]), `\`base\` is longer than \`max\``)
+  for (const { index, value } of parts.replaces ?? [])
+    if (value === parts.name)
+      findings.error(document.place(["replaces", index]), `a job would take its own place: \`${value}\``)
 }
 
 const readRenamed = ({ document }: Context, parts: Parts, folder: string) => {
@@ -318,7 +335,7 @@ const readSessions = (context: Context, items: Parts["sessions"]): Job["sessions
     const place = document.place(["sessions", index])
     if (seen.has(written.id)) findings.error(place, "this session is already listed")
     seen.add(written.id)
-    if (written.customer !== undefined) warnOfResemblance(context, written.customer, place)
+    if (written.customer !== undefined) warnOfId(context, written.customer, place)
     const { customer } = written
     const customer_id = customer === undefined ? undefined : CustomerId.make(customer)
     return { session_id: SessionId.make(written.id), customer_id, place }
@@ -362,7 +379,8 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   const folder = dirname(path)
   const variables = yield* Env.readVariables({ folder, given: envFile }, findings)
   const known = Env.makeEnvironment(variables)
-  const environment = yield* known.lookUp([...variablesIn(source), ...Object.values(overrides)])
+  const asked = [...variablesIn(source), ...Object.values(overrides)]
+  const environment = yield* known.lookUpTexts(asked, findings)
   const document = readDocument({ file: path, source, schema: JobFile.ast, environment, findings })
   const context: Context = { document, findings }
   const invalid = () => new JobInvalid({ problems: findings.errors(), warnings: findings.warnings() })
@@ -390,7 +408,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   })
   const sessions = readSessions(context, parts.sessions)
   const sources = yield* loadResultsSources(
-    { findings, folder, environmentOf: (text) => known.lookUp(variablesIn(text)) },
+    { findings, folder, environmentOf: (text) => known.lookUpTexts(variablesIn(text), findings) },
     parts.schemas,
     document.place(["schemas"]),
   )

@@ -101,10 +101,10 @@ export const decodePart = <S extends Schema.ConstraintDecoder<unknown>>(
   const decode = Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
   const decoded = decode(value)
   if (Result.isSuccess(decoded)) return decoded.success
-  const found = findingsOf(decoded.failure.issue, path, value, { unknownKey, missingAt: "key" })
+  const found = findingsOf(decoded.failure.issue, [], value, { unknownKey, missingAt: "key" })
   for (const { path: where, at, message } of found)
-    context.findings.error(context.document.place(where, at), message)
-  const rest = withoutKeys(value, new Set(found.map(({ path: where }) => where[path.length])))
+    context.findings.error(context.document.place([...path, ...where], at), message)
+  const rest = withoutKeys(value, new Set(found.map(({ path: where }) => where[0])))
   return rest === undefined ? undefined : Result.getOrUndefined(decode(rest))
 }
 

@@ -7,6 +7,7 @@ import { isAbsolute, join } from "node:path"
 import { idCharactersMax, withoutEnd } from "../service/BodyBounds.ts"
 import { Duration, Effect, Redacted, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { judgeCustomerId } from "./PersonalData.ts"
+import { orNumber } from "../base/Schemas.ts"
 import { durationPattern, isDurationWithin, isLoopback, toDuration } from "../base/Text.ts"
 
 /** A path of a job file, which is relative to the file's folder. */
@@ -97,29 +98,34 @@ export const readParameter = (value: unknown, folder: string): ParameterSource |
 const editorPattern = (pattern: string) => () => ({ pattern: `^(?:${pattern})$|\\$\\{` })
 
 /** A text by its rule, in words for who breaks it and as a pattern for editors. */
-export const ruled = (fits: (value: string) => boolean, expected: string, pattern: string) =>
-  Schema.String.check(Schema.makeFilter(fits, { expected, toJsonSchema: editorPattern(pattern) }))
+export const ruled = (fits: (value: string) => boolean, expected: string, pattern: string, more = {}) =>
+  Schema.String.check(Schema.makeFilter(fits, { expected, toJsonSchema: editorPattern(pattern), ...more }))
 
 const idRule = `at most ${idCharactersMax} characters`
 export const isIdTooLong = (id: string): boolean => id.length > idCharactersMax
 export const idTooLong = (id: string): string => `expected ${idRule}, got ${id.length}`
 
-export const text = Schema.String.check(Schema.isMinLength(1, { expected: "a non-empty string" }))
+const notEmpty = { expected: "a non-empty string" }
+export const text = Schema.String.check(Schema.isMinLength(1, notEmpty))
+
+/** Somebody's own name for a thing, as the source spells it: `1042` is one, and editors accept it. */
+export const named = Schema.String.check(Schema.isMinLength(1, { ...notEmpty, [orNumber]: true }))
 
 /** A rule that a pattern says whole. */
-const matching = (pattern: string, expected: string) => {
+const matching = (pattern: string, expected: string, more = {}) => {
   const whole = new RegExp(`^(?:${pattern})$`)
-  return ruled((value) => whole.test(value), expected, pattern)
+  return ruled((value) => whole.test(value), expected, pattern, more)
 }
 
-export const jobName = matching("[a-z0-9-]{1,64}", "a name of a-z, 0-9 and -, at most 64 characters")
+export const jobName = matching("[a-z0-9-]{1,64}", "a name of a-z, 0-9 and -, at most 64 characters", {
+  [orNumber]: true,
+})
 
 /** Written as `80%`, at most 100; a share from 0 to 1. */
 export const percent = (minimum: 0 | 1) =>
-  Schema.String.check(
-    Schema.isPattern(minimum === 0 ? /^(?:\d{1,2}|100)%$/ : /^(?:[1-9]\d?|100)%$/, {
-      expected: `a percentage from "${minimum}%" to "100%"`,
-    }),
+  matching(
+    minimum === 0 ? "[0-9]{1,2}%|100%" : "[1-9][0-9]?%|100%",
+    `a percentage from "${minimum}%" to "100%"`,
   ).pipe(
     Schema.decodeTo(
       Schema.Number,
@@ -230,7 +236,7 @@ export const personalDataReason = (kind: string): string =>
   "every event and may put it into webhook addresses (reference, 4.1)"
 
 /** An id of somebody else's system; whatever it is, its length has a limit. */
-export const externalId = text.check(Schema.isMaxLength(idCharactersMax, { expected: idRule }))
+export const externalId = named.check(Schema.isMaxLength(idCharactersMax, { expected: idRule }))
 
 export const customerId = externalId.check(
   Schema.makeFilter((value: string) => {

@@ -36,6 +36,8 @@ const makeFromFile = () => {
     const file = files.get(path) ?? (yield* readEnvFile(path))
     if (file.openMode !== undefined) return yield* Effect.fail(openToOthers(path, file.openMode))
     files.set(path, file)
+    const fault = file.faults.get(name)
+    if (fault !== undefined) return yield* Effect.fail(`line ${fault.line}: ${fault.message}`)
     return file.variables.get(name)
   })
 }

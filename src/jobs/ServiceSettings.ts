@@ -4,7 +4,17 @@
  */
 import { Schema } from "effect"
 import { alternative, count, example, looksLikeReference, optional, required } from "./Scalars.ts"
-import { customerId, externalId, reference, serviceUrl, setting, text, urlBeside, used } from "./Scalars.ts"
+import {
+  customerId,
+  externalId,
+  named,
+  reference,
+  serviceUrl,
+  setting,
+  text,
+  urlBeside,
+  used,
+} from "./Scalars.ts"
 
 export const Sandbox = Schema.Struct({
   seed: setting(count(0, Number.MAX_SAFE_INTEGER), 1, "The same seed gives the same run."),
@@ -79,9 +89,9 @@ const engineFields = {
   features: optional(
     Schema.Array(
       Schema.Union([
-        text,
+        named,
         Schema.Struct({
-          code: required(text, "A feature code of the service."),
+          code: required(named, "A feature code of the service."),
           configurations: optional(AnyMap, "The feature's settings, sent as they are."),
         }),
       ]),
@@ -111,7 +121,7 @@ export const CustomerEngine = Schema.Union([
   Schema.Struct({
     ...engineFields,
     ...loginFields,
-    token: optional(text, "The name of a stored token, instead of parameters."),
+    token: optional(named, "The name of a stored token, instead of parameters."),
   }),
 ])
 
@@ -127,17 +137,18 @@ export const Customer = Schema.Struct({
     alternative("customers.csv"),
   ),
   references: optional(
-    Schema.Array(text),
-    "Columns of the file that hold references (env:NAME or file:PATH); all other cells are sent as they are.",
+    Schema.Array(named),
+    "Columns of the file that hold references (env:NAME or file:PATH) and nothing else; the cells of all " +
+      "others are sent as they are.",
     alternative("[password]"),
   ),
   features_column: optional(
-    text,
+    named,
     "The column of the file with the features of each row, if they differ.",
     alternative("features"),
   ),
   token_column: optional(
-    text,
+    named,
     "The column of the file that names a stored token instead of parameters.",
     alternative("token"),
   ),

@@ -112,7 +112,7 @@ export const jobTemplate = (
 ): string => `# yaml-language-server: $schema=../schemas/job.schema.json
 # A job names the customers, engines and features to extract, and the service to use.
 # \`nightjar validate\` checks it, \`nightjar plan\` shows what it would do, \`nightjar run\` does it.
-# \${NAME} is replaced with that environment variable.
+# In a text, \${NAME} is replaced with that environment variable; a number or a boolean is written as it is.
 
 ${written(neededBy(name))}
 # All other settings, each with its default or an example: it is used once its \`#\` is deleted. A second

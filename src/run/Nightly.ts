@@ -47,6 +47,7 @@ import { deleteAll, dueDeletions } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
 import { leftByEarlierRuns, runsAhead, waitsUntil, type Request } from "../task/ChooseRun.ts"
+import { writtenOutIn } from "../task/Plan.ts"
 import { tell } from "../task/Progress.ts"
 import type { Mode } from "../task/Next.ts"
 import { endingFacts } from "../tokens/TokenLogin.ts"
@@ -398,7 +399,9 @@ const executeStage = Effect.fnUntraced(function* (
   const over = [...run.tasks.values()].filter(
     ({ settled }) => settled !== undefined && settled.fact.outcome !== "unfinished",
   ).length
-  yield* tell({ _tag: "Planned", run_id, tasks: run.tasks.size, over })
+  // Of a run that is only collected, nothing is sent.
+  const writtenOut = mode === "night" ? writtenOutIn(plan.plan) : undefined
+  yield* tell({ _tag: "Planned", run_id, tasks: run.tasks.size, over, ...given({ writtenOut }) })
   const executing = executeRun({
     run,
     works: yield* worksOf(plan, run),

@@ -5,6 +5,7 @@
 import { createHmac, createSecretKey } from "node:crypto"
 import { isDeepStrictEqual } from "node:util"
 import { Redacted, Schema } from "effect"
+import { suggestion } from "../base/Text.ts"
 import type { ColumnSpec, Kind, TableSpec, Treatment } from "../records/Columns.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { readKey } from "../tokens/StoredToken.ts"
@@ -78,10 +79,20 @@ export const columnTroubles = (
   const tables = new Map(families.flatMap((one) => [one, ...one.children].map((each) => [each.table, each])))
   return Object.entries(columns).flatMap(([table, names]) => {
     const known = tables.get(table)
-    if (known === undefined) return [{ table, why: "no record schema has a table of this name" }]
+    if (known === undefined) {
+      const hint = suggestion(table, [...tables.keys()], 0)
+      return [{ table, why: `no record schema has a table of this name${hint}` }]
+    }
     return names.flatMap((column) => {
       const type = known.columns.find(({ name }) => name === column)?.type
-      if (type === undefined) return [{ table, column, why: "its record schema has no column of this name" }]
+      if (type === undefined) {
+        const hint = suggestion(
+          column,
+          known.columns.map(({ name }) => name),
+          0,
+        )
+        return [{ table, column, why: `its record schema has no column of this name${hint}` }]
+      }
       if (type === "VARCHAR" || type === "VARCHAR[]") return []
       const why = `it is ${type}, and a pseudonym is text: only VARCHAR and VARCHAR[] can be`
       return [{ table, column, why }]

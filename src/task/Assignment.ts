@@ -27,6 +27,9 @@ import type { TaskLogin, TokenShelf } from "../tokens/TokenLogin.ts"
 // Warnings of a plan about a login that may still be sent: a secret written in a file, an id that is the
 // login itself. Field names only, never a value.
 
+const writtenOut = "is a secret written out in a file: use env:, file: or exec:"
+export const isWrittenOut = (caution: string): boolean => caution.endsWith(writtenOut)
+
 const cautionsOf = (
   { customer_id, login }: Assignment,
   resolved: ResolvedLogin,
@@ -40,7 +43,7 @@ const cautionsOf = (
     if (source._tag === "Reference")
       return Object.hasOwn(values, name) && isSameText(customer_id, values[name]) ? [tellLoginId(name)] : []
     return secret?.has(name) === true && !isEncrypted(Redacted.value(source.value))
-      ? [`${name} is a secret written out in a file: use env:, file: or exec:`]
+      ? [`${name} ${writtenOut}`]
       : []
   })
 }

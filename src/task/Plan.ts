@@ -5,7 +5,7 @@
  */
 import { Redacted } from "effect"
 import { given } from "../base/Schemas.ts"
-import { isoDay } from "../base/Text.ts"
+import { isoDay, sumOf } from "../base/Text.ts"
 import type { EngineFinding } from "../client/EngineForms.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
 import type { Assignment, Job } from "../jobs/Job.ts"
@@ -14,7 +14,7 @@ import { keyedPlace } from "../privacy/Fingerprint.ts"
 import type { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { TaskId, accessKey, customerKey, sessionKey } from "../service/Ids.ts"
 import type { CustomerId, EngineReference, RunId, SessionId } from "../service/Ids.ts"
-import { planAssignment, seeEngine } from "./Assignment.ts"
+import { isWrittenOut, planAssignment, seeEngine } from "./Assignment.ts"
 import type { FittedAssignment, Grounds, Task, TaskVerdict } from "./Assignment.ts"
 import type { EndingToken, StoredToken } from "../tokens/StoredToken.ts"
 import { daysLeft, endsSoon, expiredToken, type TokenShelf } from "../tokens/TokenLogin.ts"
@@ -119,6 +119,10 @@ const alikeOnce = (warnings: ReadonlyArray<Omit<PlanWarning, "count">>): Readonl
   [...Map.groupBy(warnings, ({ engine_reference }) => engine_reference).values()]
     .flatMap((ofEngine) => [...Map.groupBy(ofEngine, ({ message }) => message).values()])
     .flatMap((same) => same.slice(0, 1).map((first) => ({ ...first, count: same.length })))
+
+/** How many secrets of logins are written out in files; undefined if none. */
+export const writtenOutIn = ({ warnings }: Pick<Plan, "warnings">): number | undefined =>
+  sumOf(warnings.filter(({ message }) => isWrittenOut(message)).map(({ count }) => count)) || undefined
 
 type ConflictingTask = Pick<Task, "task_id" | "customer_id" | "engine_reference" | "account">
 

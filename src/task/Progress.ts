@@ -14,6 +14,8 @@ export type ProgressEvent =
       readonly tasks: number
       /** Tasks that were settled before: by the plan, or by an earlier process. */
       readonly over: number
+      /** How many secrets of logins are written out in files; absent if none. */
+      readonly writtenOut?: number
     }
   /** Before anything starts: the service is tried again until this moment. */
   | { readonly _tag: "ServiceAway"; readonly message: string; readonly until: number }

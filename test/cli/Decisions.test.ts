@@ -17,7 +17,7 @@ import { joinedExitCode, nothingToDoText } from "../../src/cli/Nights.ts"
 import { Progress, type ProgressEvent } from "../../src/task/Progress.ts"
 import { Steering, type NightPicture, type Order, type SteerableNight } from "../../src/task/NightPicture.ts"
 import { askNight, openDesk, runningNights } from "../../src/cli/NightDesk.ts"
-import { emptyView, foldProgress, renderView } from "../../src/cli/ProgressDisplay.ts"
+import { emptyView, foldProgress, noticeOf, renderView } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../../src/cli/commands/Query.ts"
 import { harmless } from "../../src/report/TextTable.ts"
 import { selectTasks, tasksMeant, unknownSelected } from "../../src/cli/commands/Run.ts"
@@ -284,6 +284,18 @@ describe("progress", () => {
     expect(foldProgress(view, { _tag: "Stage", run_id: anId("demo.1"), stage: "publishing" })).toBe(true)
     expect(foldProgress(view, { _tag: "Building", done: 12, runs: 400 })).toBe(false)
     expect(renderView(view, 61_000)).toContain("publishing 3/5, 12 of 400 runs in the tables, ")
+  })
+
+  it("says once how many secrets of logins are written out in files", () => {
+    const planned = { _tag: "Planned", run_id: anId("demo.1"), tasks: 5, over: 2 } as const
+    expect([noticeOf(planned), noticeOf({ ...planned, writtenOut: 3 })]).toEqual([
+      undefined,
+      [
+        "Warn",
+        "warning: secrets of logins are written out in files (3 times): use env:, file: or exec:; " +
+          "`nightjar plan` says where",
+      ],
+    ])
   })
 
   it("shows a pause, and what is wrong at the service as long as it is", () => {

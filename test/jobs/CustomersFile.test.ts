@@ -12,6 +12,10 @@ import { makeFindings } from "../../src/jobs/Problem.ts"
 import { env, jobFrom, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
 import { effect, withLayer } from "../harness/Steps.ts"
 
+const notWhole =
+  "this is not a whole reference, and `references` lists this column: write env:NAME or file:PATH, in lower " +
+  "case, or leave the cell empty"
+
 const inFiles = withLayer(Layer.merge(NodeServices.layer, DuckDb.layer))
 
 const readCsv = (chunks: ReadonlyArray<string>) => {
@@ -119,8 +123,8 @@ describe("customers from a file", () => {
       })
       const broken = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": ndjson } })
       expect(broken.errors).toEqual(["c.ndjson:1:1: this line is not a JSON object"])
-      const twice = '{"customer_id":7,"username":1,"username":1}\n{"customer_id":8,"pin":1,"pin":2}'
-      const unclear = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": twice } })
+      const twice = '{"customer_id":7,"pin":1,"pin":1}\n{"customer_id":8,"pin":1,"pin":2}'
+      const unclear = yield* load(jobFrom("c.ndjson"), { files: { "c.ndjson": twice } })
       expect(unclear.errors).toEqual([
         "c.ndjson:2:1: this line names one of its fields twice, with different values",
       ])
@@ -228,8 +232,8 @@ describe("customers from a file", () => {
         "customer_id,pin,user\n,hunter2,x\nc-2,hunter2\nc-3,env:hunter2!,x\nc-4,1,2\nc-4,1,2\n",
         [
           "c.csv:2:1: `customer_id` is empty or missing",
+          `c.csv:2:2: ${notWhole} (and 3 more in this file)`,
           "c.csv:3:1: this row has 2 cells, but the header has 3",
-          "c.csv:4:5: this is not a whole reference: write env:NAME or file:PATH, in lower case",
           "c.csv:6:1: this customer is already on `bank:website`, at c.csv:5:1",
         ],
       ],
@@ -243,10 +247,36 @@ describe("customers from a file", () => {
     expect((yield* load(jobFrom("none.csv"))).errors).toEqual(["job.yaml:5:11: there is no file `none.csv`"])
   })
 
+  effect(
+    "[decision header again] are refused if a row repeats the header: two exports were put together",
+    function* () {
+      const row = (line: number) =>
+        `c.csv:${line}:1: this row repeats the header, as if two exports had been put together: remove it if ` +
+        "both belong in this file"
+      const errorsOf = (csv: string) =>
+        Effect.map(load(jobFrom("c.csv"), { files: { "c.csv": csv } }), ({ errors }) => errors)
+      const header = "customer_id,username\n"
+      expect(yield* errorsOf(`${header}c-1,u\n${header}c-2,v\n`)).toEqual([row(3)])
+      expect(yield* errorsOf(`\uFEFF${header}c-1,u\n\uFEFF${header}c-2,v\n${header}`)).toEqual([
+        `${row(3)} (and 1 more in this file)`,
+      ])
+    },
+  )
+
+  effect("say which separator theirs seems to be, if it is none that is read", function* () {
+    const errorsOf = (csv: string) =>
+      Effect.map(load(jobFrom("c.csv"), { files: { "c.csv": csv } }), ({ errors }) => errors)
+    const told = (by: string) => [
+      `c.csv:1:1: the columns seem to be separated by ${by}: export the file again with commas or semicolons`,
+    ]
+    expect(yield* errorsOf("customer_id\tusername\nc-1\tu\n")).toEqual(told("tabs"))
+    expect(yield* errorsOf('"customer_id"|"username"\n"c-1"|"u"\n')).toEqual(told("`|`"))
+  })
+
   effect("load at once even if there are 20,000 of them on each engine", function* () {
     const rows = Array.from({ length: 20_000 }, (_, index) => `c-${index},user,"pa,ss"`)
     const csv = ["customer_id,username,password", ...rows].join("\n")
-    const { job } = yield* load(jobFrom("c.csv", "[username]"), { files: { "c.csv": csv } })
+    const { job } = yield* load(jobFrom("c.csv"), { files: { "c.csv": csv } })
     expect(job).toHaveProperty(["assignments", "19999", "source"], "c.csv:20001")
   })
 })

@@ -17,6 +17,10 @@ const loginsOf = Effect.fnUntraced(function* (content: string, references?: stri
   return { parameters: assignments.map(({ login }) => login.parameters), errors, warnings }
 })
 
+const notWhole =
+  "this is not a whole reference, and `references` lists this column: write env:NAME or file:PATH, in lower " +
+  "case, or leave the cell empty"
+
 const typed = ["exec:touch X", "env:SERVICE_APP_SECRET", "file:/etc/hostname"]
 
 describe("a cell of a customers file", () => {
@@ -46,15 +50,33 @@ describe("a cell of a customers file", () => {
     const commands = "customer_id,pin\nc-1,exec:date\nc-2,exec:touch X\nc-3,env:\n"
     expect((yield* loginsOf(commands, "[pin]")).errors).toEqual([
       "c.csv:2:5: a command is never read from a file of customers: write env:NAME or file:PATH (and 1 more in this file)",
-      "c.csv:4:5: this is not a whole reference: write env:NAME or file:PATH, in lower case",
+      `c.csv:4:5: ${notWhole}`,
     ])
     // The source would get a misspelt one as a password.
     const misspelt = 'customer_id,pin\nc-1," env:A"\nc-2,ENV:B\nc-3, Exec:date\n'
     expect((yield* loginsOf(misspelt, "[pin]")).errors).toEqual([
-      "c.csv:2:5: this is not a whole reference: write env:NAME or file:PATH, in lower case (and 1 more in this file)",
+      `c.csv:2:5: ${notWhole} (and 1 more in this file)`,
       "c.csv:4:5: a command is never read from a file of customers: write env:NAME or file:PATH",
     ])
   })
+
+  effect(
+    "[promise 12 reference cells] is a reference in such a column, or refused: anything else would be sent as a password",
+    function* () {
+      for (const cell of ["en:P2", "envP2", "${P2}", "vault:x", "#N/A", "NULL", " ", "rsa::YWJj"]) {
+        const found = yield* load(jobFrom("c.csv", "[pin]"), {
+          files: { "c.csv": `customer_id,pin\nc-1,env:A\nc-2,${cell}\nc-3,\n` },
+        })
+        expect(found.errors).toEqual([`c.csv:3:5: ${notWhole}`])
+        expect(found.shown).not.toContain(`"${cell}`)
+      }
+      const ndjson = '{"customer_id":"c-1","pin":""}\n{"customer_id":"c-2","pin":null}\n'
+      expect(yield* loginsOf(ndjson, "[pin]", "c.ndjson")).toMatchObject({ parameters: [{}, {}], errors: [] })
+      expect((yield* loginsOf('{"customer_id":"c-1","pin":4711}\n', "[pin]", "c.ndjson")).errors).toEqual([
+        `c.ndjson:1:1: ${notWhole}`,
+      ])
+    },
+  )
 
   effect("needs a decision if every cell of a column looks like a reference", function* () {
     const csv = "customer_id,pin\nc-1,env:A\nc-2,env:B\n"

@@ -126,6 +126,56 @@ describe("the .env beside a job", () => {
   })
 })
 
+describe("a value of the file that Node would read otherwise than it looks", () => {
+  const shown = (line: number, what: string) => [`env:P: .env: line ${line}: ${what}`]
+  const texts: ReadonlyArray<readonly [string, string]> = [
+    ["P=abcdefg#1x", "the value would end at its `#`: put it into quotes"],
+    ["P=#hush", "the value would end at its `#`: put it into quotes"],
+    [
+      'export P="abcdefg',
+      "the quote at the beginning of the value is never closed: put quotes of another kind around it all",
+    ],
+    [
+      "P='it's",
+      "what follows the closing quote would be lost: put quotes of another kind around the whole value",
+    ],
+    ["P= \nQ=1", "the white space behind its `=` makes the next line its value: remove it"],
+  ]
+  effect.each(texts)(
+    "[promise 12 variables cut] is refused as a secret, with its line, if the job asks for it: %s",
+    function* ([text, what]) {
+      write(".env", `${written.replace(/^P=.*\n.*\n/m, "")}${text}\n`)
+      expect(yield* look({})).toEqual(shown(6, what))
+      expect(yield* look({ P: "p" })).toMatchObject({ values: ["app secret # 1", "one", "p"] })
+    },
+  )
+
+  effect("[promise 12 variables twice] is one of two of the same name", function* () {
+    write(".env", `${written}P=other\n`)
+    const twice = "line 4 has another value of the same name: remove one of the two"
+    expect(yield* look({})).toEqual(shown(8, twice))
+  })
+
+  effect("is none that stands there twice", function* () {
+    write(".env", `${written}U=one\n`)
+    expect(yield* look({})).toMatchObject(fromFile)
+  })
+
+  effect("is none with a comment after a space, and none within quotes", function* () {
+    write(".env", "APP='a#1'\nU=one # note\nP=\"x\n# it's=1\nU=2\" # note\nHOST=h.example\t#note\n")
+    expect(yield* look({})).toEqual({
+      values: ["a#1", "one", "x\n# it's=1\nU=2"],
+      base_url: "https://h.example/api",
+      known: expect.anything(),
+    })
+  })
+
+  effect("is an error of the job where its text has the variable", function* () {
+    write(".env", written.replace("HOST=service.example", "HOST=service#1.example"))
+    expect(yield* look({})).toEqual([".env:6:1: HOST: the value would end at its `#`: put it into quotes"])
+  })
+})
+
 describe("the addresses of `notify`", () => {
   const told = `${job}notify: [{ url: env:ALERT }, { ping: env:WATCHDOG }, { command: [logger] }]\n`
 

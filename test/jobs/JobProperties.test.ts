@@ -224,9 +224,28 @@ describe("the schema for editors", () => {
       { name: "a", service: { app_secret: "literal" } },
       { name: "a", concurrency: { per_engine: 0 } },
       { name: "a", execution: { customer_interaction_available: true } },
+      { name: "a", gates: { coverage: "80" } },
+      { name: "a", min_customers: { of_last_night: "0%" } },
+      { name: "a", engines: [{ reference: "b", hooks_extra_data: { x: 5 } }] },
     ]
     expect(refused.map((job) => validate(job))).toEqual(refused.map(() => false))
     expect(validate({ name: "a", execution: { max_wait: "${WAIT}" } })).toBe(true)
+    expect(validate({ name: "a", gates: { coverage: "100%", rejected: "0%" } })).toBe(true)
+  })
+
+  it("accepts numbers as ids, references, codes and names: loading takes their spelling", () => {
+    const engine = { reference: 7, features: [12, { code: 13 }] }
+    const job = {
+      name: 2026,
+      after: [1],
+      engines: [1, engine],
+      customers: [
+        { id: 1042, engines: [7, { ...engine, token: 5 }] },
+        { from: "c.csv", references: [1], features_column: 2, token_column: 3 },
+      ],
+      sessions: [1, { id: 2, customer: 3 }],
+    }
+    expect(validate(job)).toBe(true)
   })
 
   effect(

@@ -585,6 +585,82 @@ sessions: [{ id: s, customer: X1234567L }]
     ])
   })
 
+  effect(
+    "[decision unseen ids] warns about a customer_id with characters that nobody sees, and shows them",
+    function* () {
+      const source = `${smallJob}customers:
+  - { id: "c-1 " }
+  - { id: "c-1" }
+  - { id: "  " }
+  - { id: "a b" }
+  - from: c.csv
+`
+      const files = { "c.csv": "customer_id\n\u00a0c-3\nc-\t4\n" }
+      const told = (shown: string) =>
+        `this customer_id has characters that nobody sees, \`${shown}\`: it is another customer than the id ` +
+        "without them. Remove them, unless they belong to it"
+      const { job, errors, warnings } = yield* load(source, { files })
+      expect(errors).toEqual([])
+      expect(warnings).toEqual([
+        `job.yaml:5:11: ${told("c-1<U+0020>")} (and 1 more in this file)`,
+        `c.csv:2:1: ${told("<U+00A0>c-3")} (and 1 more in this file)`,
+      ])
+      const inside = yield* load(`${smallJob}customers: [{ id: "c\\u200B-\\u00012" }]\n`)
+      expect(inside.warnings).toEqual([`job.yaml:4:19: ${told("c<U+200B>-<U+0001>2")}`])
+      expect(job).toMatchObject({
+        assignments: [{ customer_id: "c-1 " }, { customer_id: "c-1" }, {}, {}, {}, {}],
+      })
+    },
+  )
+
+  effect(
+    "[decision first syntax error] reports only the first syntax error, at an honest place",
+    function* () {
+      const errorsOf = (source: string) => Effect.map(load(source), ({ errors }) => errors)
+      const end = "; the file was read no further"
+      const indented = `the first key is indented further than the lines after it: remove the spaces before it${end}`
+      expect(yield* errorsOf(` ${smallJob}customers: [{ id: c-1 }]\n`)).toEqual([`job.yaml:1:2: ${indented}`])
+      expect(yield* errorsOf(`# mine\n\n  name: a\n service: sandbox\n`)).toEqual([
+        `job.yaml:3:3: ${indented}`,
+      ])
+      expect(yield* errorsOf(`${smallJob}  x: 1\n y: "z\n`)).toEqual([
+        `job.yaml:4:1: the indentation is wrong here${end}`,
+      ])
+      expect(yield* errorsOf(`name: "a\nservice: sandbox\ncustomers: []\n`)).toEqual([
+        `job.yaml:1:7: this quote is never closed${end}`,
+      ])
+      expect(yield* errorsOf(`${smallJob}customers: [{ id: c-1 }]\n`.replaceAll("\n", "\r"))).toEqual([
+        "job.yaml:1:1: the lines of this file end with CR alone: save it with LF or CRLF as line ends",
+      ])
+      expect(yield* errorsOf(`${smallJob}customers: [{ id: c-1 }]\n`.replaceAll("\n", "\r\n"))).toEqual([])
+      const quotes = `name: a\nservice: sandbox\ncustomers:\n  - { id: it's, parameters: { a: 'it''s', b: x"y } }\n`
+      expect(yield* errorsOf(`${quotes}engines: |\n  "x\n`)).toEqual([
+        expect.stringContaining("expected a list"),
+      ])
+    },
+  )
+
+  effect(
+    "[decision text variables] says that no variable is replaced where a number or a boolean is expected",
+    function* () {
+      const source =
+        smallJob +
+        "concurrency: { max_in_flight: '${N}' }\nflow_results:\n  enabled: ${B}\nmin_customers: ${N}\n" +
+        "customers: [{ id: c-1 }]\n"
+      const hint = "; `${NAME}` is replaced in a text only: write the value itself"
+      expect((yield* load(source, { environment: { N: "5", B: "true" } })).errors).toEqual([
+        `job.yaml:4:31: expected a number${hint}`,
+        `job.yaml:6:12: expected true or false${hint}`,
+        `job.yaml:7:16: expected a number or a mapping${hint}`,
+      ])
+    },
+  )
+
+  effect("cannot take its own place", function* () {
+    const source = `${smallJob}replaces: [other, small]\ncustomers: [{ id: c-1 }]\n`
+    expect((yield* load(source)).errors).toEqual(["job.yaml:4:19: a job would take its own place: `small`"])
+  })
+
   effect("is refused as invalid YAML with a place and none of its text", function* () {
     const broken = [
       "a: *hunter2\n",

@@ -155,7 +155,7 @@ describe("results sources that do not load", () => {
       `${file("income.yaml")}:7:9: expected \`sub_family\` or \`product\` or \`none\``,
       `${file("income.yaml")}:8:10: expected true or false`,
       `${file("list.yaml")}:1:1: expected a mapping`,
-      `${file("text.yaml")}:2:1: the indentation is wrong here`,
+      `${file("text.yaml")}:2:1: the indentation is wrong here; the file was read no further`,
       `${file("wide.yaml")}:1:7: this path names neither {execution_id} nor {session_id}: every execution would get the same records`,
       `${file("wide.yaml")}:2:11: name at least one family; \`*\` means any`,
       `${file("wide.yaml")}:3:10: name at least one field; \`body\` is the whole body`,

@@ -163,7 +163,7 @@ describe("what a night leaves in the ledger and tells", () => {
     (tags) => tags.filter((tag) => tag === "RunResumed").length,
   )
 
-  it("is that it was resumed, where it was, and how many of its tasks were over by then", () => {
+  it("is that it was resumed, where it was, how many of its tasks were over by then, and how many secrets are written out [decision written out]", () => {
     const { events, progress } = hearing()
     const resumed = live(
       makeNights(),
@@ -179,8 +179,8 @@ describe("what a night leaves in the ledger and tells", () => {
     expect(resumed).toEqual([0, 1, 1])
     const run_id = "job.2026-11-21"
     expect(events.filter(({ _tag }) => _tag === "Planned")).toEqual([
-      { _tag: "Planned", run_id, tasks: 3, over: 0 },
-      { _tag: "Planned", run_id, tasks: 3, over: 1 },
+      { _tag: "Planned", run_id, tasks: 3, over: 0, writtenOut: 3 },
+      { _tag: "Planned", run_id, tasks: 3, over: 1, writtenOut: 3 },
     ])
   })
 

@@ -61,7 +61,7 @@ const drawnJob = (ids: ReadonlyArray<string>): Job => {
     ...jobOf(assignments),
     concurrency: { max_in_flight: 6, per_engine: 4 },
     sessions,
-    pseudonyms: { key: reference, columns, place },
+    pseudonyms: { key: reference, columns, places: new Map() },
   }
 }
 

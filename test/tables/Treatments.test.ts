@@ -108,7 +108,7 @@ describe("what becomes of a column", () => {
       ).map(({ table, column: name, why }) => `${table} ${name}: ${why}`),
     ).toEqual([
       "customer_profiles birth_date: it is DATE, and a pseudonym is text: only VARCHAR and VARCHAR[] can be",
-      "emails emial: its record schema has no column of this name",
+      "emails emial: its record schema has no column of this name; did you mean `email`?",
       "executions undefined: no record schema has a table of this name",
     ])
     const one = { check: "c", columns: inOrder({ b: ["y", "x", "x"], a: ["z"], c: [] }) }

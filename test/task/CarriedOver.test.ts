@@ -73,7 +73,7 @@ it("the line of the next night has those first, in their order, and the others a
 describe("what a job names, where the tables have pseudonyms,", () => {
   const customers = ["a", "b", "c", "d", "e", "f"]
   const place = { file: "job.yaml", line: 1, column: 1 }
-  const pseudonyms = { key: { _tag: "Env", name: "KEY" }, columns: {}, place } as const
+  const pseudonyms = { key: { _tag: "Env", name: "KEY" }, columns: {}, places: new Map() } as const
   const codes = [
     { code: "x", configurations: undefined },
     { code: "b", configurations: undefined },

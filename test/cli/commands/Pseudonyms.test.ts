@@ -16,6 +16,20 @@ customers: [{ id: customer-001, parameters: { username: ok+queue-1+run-1, passwo
 `
 const names = "SELECT customer_id FROM customers"
 
+it("are refused at the table or the column that there is not, with the nearest name", async () => {
+  const columns = "  columns:\n    customer_profils: [name]\n    emails: [email, emial]\n"
+  const job = place.write("wrong.yaml", `${text}pseudonyms:\n  key: env:PSEUDONYM_KEY\n${columns}`)
+  const { code, stderr } = await place.nightjar("validate", job)
+  const of = "`pseudonyms.columns`: "
+  expect([code, stderr.split("\n").slice(0, 2)]).toEqual([
+    2,
+    [
+      `${job}:9:5: ${of}customer_profils: no record schema has a table of this name; did you mean \`customer_profiles\`?`,
+      `${job}:10:21: ${of}emails.emial: its record schema has no column of this name; did you mean \`email\`?`,
+    ],
+  ])
+})
+
 it("are published instead of the customers, and end when all tables are derived again without them [plan pseudonyms]", async () => {
   const pseudonyms = "pseudonyms: { key: env:PSEUDONYM_KEY, columns: { customer_profiles: [name] } }\n"
   const [job, masked] = [place.write("clear.yaml", text), place.write("masked.yaml", text + pseudonyms)]

@@ -84,7 +84,10 @@ faults:
     ["[]", ["1:1: expected a mapping"]],
     ["seed: 1\n", ["1:1: `faults` is missing"]],
     ["faults: {}\n", ["1:9: expected a list"]],
-    ["faults:\n\t- on: x\n", ["2:1: tabs are not allowed for indentation; use spaces"]],
+    [
+      "faults:\n\t- on: x\n",
+      ["2:1: tabs are not allowed for indentation; use spaces; the file was read no further"],
+    ],
   ])("with other content is refused: %j", (source, problems) => {
     expect(told(source)).toEqual(problems)
   })
