@@ -162,6 +162,11 @@ export const nightMessages = {
     "Check the permissions of the output folder; then run the command again.",
     "What was removed is recorded in the ledger.",
   ),
+  "night-unanswered": stopped(
+    "the run in {output} was told, and did not answer within 5 seconds",
+    "Run the same command again: once the run answers, it says whether that was already so.",
+    "It is not known whether the run obeys.",
+  ),
   "output-locked": locked(
     "another process is working in this output folder: {holder}",
     "Wait until it ends, as `nightjar run --wait DURATION` does. Another output folder would not know " +

@@ -3,6 +3,7 @@
  * order.
  */
 import { mkdtempSync, rmSync } from "node:fs"
+import { createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import fc from "fast-check"
@@ -22,6 +23,7 @@ import { csvFormat, jsonFormat, tableFormat } from "../../src/cli/commands/Query
 import { harmless } from "../../src/report/TextTable.ts"
 import { selectTasks, tasksMeant, unknownSelected } from "../../src/cli/commands/Run.ts"
 import { LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { commandHere } from "../harness/CommandsHere.ts"
 import { idOf, pictureOf, planned, runOf, settled } from "../report/Samples.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -410,6 +412,42 @@ describe("the desk of a running night", () => {
       // Above every job's own: whoever asks is refused by each night itself.
       ["a.1", { _tag: "Limit", per_engine: 9 }],
       ["b.1", { _tag: "Limit", per_engine: 9 }],
+    ])
+  })
+
+  it("that cannot be asked is told as it is: none, one that hangs, or one that may obey [order unanswered]", async () => {
+    const output = mkdtempSync(join(tmpdir(), "desk-"))
+    const told = [await commandHere("pause", "--output", output)]
+    for (const behave of [
+      (socket: Socket) => socket.end(),
+      (socket: Socket) => {
+        socket.write("\n")
+        socket.on("data", () => socket.end())
+      },
+    ]) {
+      const server = createServer(behave).listen(join(output, "nightjar.sock"))
+      told.push(await commandHere("pause", "--output", output))
+      await new Promise((resolve) => server.close(resolve))
+    }
+    rmSync(output, { recursive: true, force: true })
+    expect(told.map(({ code, stderr }) => [code, ...stderr.replaceAll(output, "out").split("\n")])).toEqual([
+      [
+        2,
+        "nightjar: no run is executing in out [night-not-running]",
+        "Nothing was changed. `nightjar runs` lists all runs; --output names another folder.",
+      ],
+      [
+        2,
+        "nightjar: the run in out did not answer within 5 seconds [night-silent]",
+        "Nothing was changed: the run was not told, so it does not obey later either. Check whether its process is " +
+          "stopped or the machine is overloaded; then run the same command again.",
+      ],
+      [
+        4,
+        "nightjar: the run in out was told, and did not answer within 5 seconds [night-unanswered]",
+        "It is not known whether the run obeys. Run the same command again: once the run answers, it says whether " +
+          "that was already so.",
+      ],
     ])
   })
 })
