@@ -201,7 +201,7 @@ const unheard = {
   unanswered: "night-unanswered",
 } as const
 
-/** `pause`, `resume`, `drain` and `limit`; exit code 2 if no night obeys, 4 if none is known to. */
+/** `pause`, `resume`, `drain` and `limit`; exit code 2 if no night obeys, 4 if that is not known. */
 export const steerNight = Effect.fnUntraced(function* (output: string, order: Order) {
   const answer = yield* askNight(output, order).pipe(
     Effect.catchTags({
