@@ -65,10 +65,13 @@ const tellCopy = ({ format, path }: LedgerCopy) =>
 const ledgerOrEmpty = (output: string) =>
   lazily(async () => {
     const { existsSync } = await import("node:fs")
-    const { Ledger } = await import("./ledger/Ledger.ts")
-    const path = existsSync(ledgerPath(output)) ? ledgerPath(output) : ":memory:"
-    return Ledger.layer({ path, tell: tellCopy })
+    const path = ledgerPath(output)
+    return existsSync(path) ? ledger(output, "read-write") : emptyLedger
   })
+
+const emptyLedger = lazily(async () =>
+  (await import("./ledger/Ledger.ts")).Ledger.layer({ path: ":memory:" }),
+)
 
 const database = lazily(async () => (await import("./base/DuckDb.ts")).DuckDb.layer)
 
@@ -113,9 +116,12 @@ const catalogue = lazily(async () => {
   return FormCache.layer.pipe(Layer.provide(Layer.unwrap(FormChecking)))
 })
 
-const plan: Wiring["Service"]["plan"] = (target, output, through) =>
+const service: Wiring["Service"]["service"] = (target, through) =>
+  serviceOf(target, alone(undefined), through).pipe(Layer.provide(Layer.merge(emptyLedger, secrets)))
+
+const plan: Wiring["Service"]["plan"] = (target, output) =>
   catalogue.pipe(
-    Layer.provideMerge(serviceOf(target, alone(undefined), through)),
+    Layer.provideMerge(serviceOf(target, alone(undefined))),
     Layer.provideMerge(Layer.mergeAll(ledgerOrEmpty(output), secrets)),
   )
 
@@ -202,6 +208,7 @@ export const wiring = Wiring.of({
   night,
   nights,
   plan,
+  service,
   catalogue: catalogueOnly,
   tokens,
   subscriptions,

@@ -1,7 +1,9 @@
 /**
- * A private Unix socket in a folder of our own: one line in, one line out, then the connection ends. Lines,
- * connections and times are bounded, and nothing that a caller does reaches further than its connection. A
- * socket that a killed process left is replaced, so only the holder of the folder's lock may listen.
+ * A private Unix socket in a folder of our own: a greeting, one line in, one line out, then the connection
+ * ends. A caller sends its line only once it was greeted, so a process that hangs never obeys later what its
+ * caller has given up. Lines, connections and times are bounded, and nothing that a caller does reaches
+ * further than its connection. A socket that a killed process left is replaced, so only the holder of the
+ * folder's lock may listen.
  */
 import { closeSync, constants, lstatSync, openSync } from "node:fs"
 import { createConnection, createServer, type Server, type Socket } from "node:net"
@@ -10,10 +12,16 @@ import { addAbortSignal } from "node:stream"
 import { Duration, Effect, Schema } from "effect"
 import { wordsOf } from "./Text.ts"
 import { FileCalls, quietly } from "./DurableFile.ts"
+import { given } from "./Schemas.ts"
 
 /** Nobody can be asked through this socket, or it cannot be opened. */
 export class SocketUnusable extends Schema.TaggedError<SocketUnusable>()("SocketUnusable", {
   message: Schema.String,
+  /**
+   * Absent if nobody listens, or it cannot be opened. silent: whoever listens did not greet in time, and was
+   * sent nothing. unanswered: the line was sent, and whether it was read is not known.
+   */
+  because: Schema.optionalKey(Schema.Literals(["silent", "unanswered"])),
 }) {}
 
 /** What the operating system accepts as a socket's address. */
@@ -23,6 +31,8 @@ const answerBytesMax = 1_048_576
 const connectionsMax = 16
 /** From the first byte to the last, on both sides: nobody holds a connection by one byte now and then. */
 const talkWithin = Duration.seconds(5)
+/** White space: JSON that follows it stays JSON, for callers that do not wait for it. */
+const greeting = "\n"
 
 const failed = (cause: unknown): SocketUnusable => new SocketUnusable({ message: wordsOf(cause) })
 
@@ -60,11 +70,15 @@ const putInPlace = (calls: FileCalls, from: string, path: string): void => {
   calls.rename(from, path)
 }
 
+const endInTime = (socket: Socket): void =>
+  void addAbortSignal(AbortSignal.timeout(Duration.toMillis(talkWithin)), socket)
+
 const talk = (socket: Socket, answer: (line: string) => string): void => {
   let text = ""
   socket.setEncoding("utf8")
   socket.on("error", () => socket.destroy())
-  addAbortSignal(AbortSignal.timeout(Duration.toMillis(talkWithin)), socket)
+  endInTime(socket)
+  socket.write(greeting)
   socket.on("data", (chunk: string) => {
     text += chunk
     const end = text.indexOf("\n")
@@ -101,30 +115,32 @@ export const serveLines = Effect.fn("LineSocket.serve")(function* (
   )
 })
 
-export const askLine = Effect.fn("LineSocket.ask")(
-  function* (folder: string, name: string, line: string) {
-    const { address } = yield* addressIn(folder, name)
-    return yield* Effect.callback<string, SocketUnusable>((resume) => {
-      const socket = createConnection(address)
-      const fail = (cause: unknown) => {
-        socket.destroy()
-        resume(Effect.fail(failed(cause)))
-      }
-      let text = ""
-      socket.setEncoding("utf8")
-      socket.on("error", fail)
+export const askLine = Effect.fn("LineSocket.ask")(function* (folder: string, name: string, line: string) {
+  const { address } = yield* addressIn(folder, name)
+  return yield* Effect.callback<string, SocketUnusable>((resume) => {
+    const socket = createConnection(address)
+    let because: SocketUnusable["because"]
+    let text = ""
+    const fail = (cause: unknown) => {
+      socket.destroy()
+      resume(Effect.fail(new SocketUnusable({ message: wordsOf(cause), ...given({ because }) })))
+    }
+    // It ends the connection itself: nothing can be sent once the caller is told that nothing was.
+    endInTime(socket)
+    socket.setEncoding("utf8")
+    socket.on("connect", () => {
+      because = "silent"
+    })
+    socket.once("data", () => {
+      because = "unanswered"
       socket.on("data", (chunk: string) => {
         text += chunk
         if (text.length > answerBytesMax) fail("the answer is too long")
       })
-      socket.on("close", () => (text.endsWith("\n") ? resume(Effect.succeed(text)) : fail("no answer")))
       socket.write(`${line}\n`)
-      return Effect.sync(() => socket.destroy())
     })
-  },
-  Effect.timeoutOrElse({
-    duration: talkWithin,
-    orElse: () => Effect.fail(failed("no whole answer in time")),
-  }),
-  Effect.scoped,
-)
+    socket.on("error", fail)
+    socket.on("close", () => (text.endsWith("\n") ? resume(Effect.succeed(text)) : fail("no answer")))
+    return Effect.sync(() => socket.destroy())
+  })
+}, Effect.scoped)

@@ -4,10 +4,11 @@
  */
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { Output, jsonFlag, outputFolder, say, sayJson } from "./Output.ts"
-import { endWith, type Refused } from "./Failures.ts"
+import { Output, jsonFlag, note, outputFolder, say, sayJson } from "./Output.ts"
+import { endWith, interruptedText, leaving, type Refused } from "./Failures.ts"
 import { requireLedger } from "./OutputFolder.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
+import type { Left } from "../messages/Message.ts"
 import type { Style } from "../report/RenderSummary.ts"
 import { wrap } from "../report/TextTable.ts"
 
@@ -32,6 +33,8 @@ export interface Row<F extends Flags, A, Y extends AnyEffect, E1, R1> extends He
   readonly flags: F
   /** Exit code 2 if nothing ever ran in the folder. */
   readonly needs?: "ledger"
+  /** Of a command that changes something: what it leaves when it is stopped, and what to do then. */
+  readonly left?: Left
   readonly run: (asked: Asked<F>, output: string, isJson: boolean) => Steps<A, Y>
   /** Without it, programs get the value as it is. */
   readonly json?: (found: A, asked: Asked<F>) => unknown
@@ -60,6 +63,17 @@ export const helped =
         Object.entries(examples).map(([line, description]) => ({ command: line, description })),
       ),
     )
+
+/** Says what the command leaves if the machine, a defect or a signal stops it. */
+const tellingLeft =
+  (left: Left | undefined) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    left === undefined
+      ? work
+      : work.pipe(
+          leaving(left),
+          Effect.onInterrupt(() => note(interruptedText(left))),
+        )
 
 /** 3 if a person has to act. */
 export const actUnless = (isFine: boolean): number => (isFine ? exitCodes.ok : exitCodes.peopleMustAct)
@@ -91,5 +105,5 @@ export const command = <
       }
       const ended = row.exit?.(found, asked) ?? exitCodes.ok
       yield* typeof ended === "number" ? endWith(ended) : ended
-    }),
+    }, tellingLeft(row.left)),
   ).pipe(helped(row, summary))

@@ -3,7 +3,7 @@
  * can fail with has its message here, or nothing compiles; any other is a defect, reported without its data.
  */
 import { readFileSync } from "node:fs"
-import { Cause, Duration, Effect, Exit, Fiber, Runtime, Schema, Struct } from "effect"
+import { Cause, Context, Duration, Effect, Exit, Fiber, Runtime, Schema, Struct } from "effect"
 import { CliError } from "effect/cli"
 import type { DuckDbFailed } from "../base/DuckDbFailed.ts"
 import type { FolderLocked } from "../base/FolderLock.ts"
@@ -13,6 +13,7 @@ import type { LedgerFailed } from "../ledger/Ledger.ts"
 import { afterwards, happened, isMessageId, messageOf, told, withId } from "../messages/Catalogue.ts"
 import type { MessageId, ValuesOf } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
+import type { Left } from "../messages/Message.ts"
 import { processSecrets } from "../privacy/KnownSecrets.ts"
 import { forTerminal } from "../report/TextTable.ts"
 import type { ReplacedElsewhere, TooFewCustomers } from "../run/ChooseNight.ts"
@@ -169,11 +170,28 @@ export const endingOf = (error: unknown): Ending | undefined => {
 export const defectEnding = (thrown: unknown): Ending =>
   endingFor("defect", { kind: thrown instanceof Error ? thrown.name : typeof thrown })
 
-/** What a program or a night failed with; a failure that nobody expected is a defect. */
-export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
+class Leaves extends Context.Service<Leaves, Left>()("nightjar/cli/Leaves") {}
+
+/** Whatever stops this work is told with what it leaves; inner work has already said it for itself. */
+export const leaving =
+  (left: Left) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.catchCause(work, (cause) => Effect.failCause(Cause.annotate(cause, Context.make(Leaves, left))))
+
+const endingAsOfRun = <E>(cause: Cause.Cause<E>): Ending => {
   const failure = cause.reasons.find(Cause.isFailReason)
   if (failure !== undefined) return endingOf(failure.error) ?? defectEnding(failure.error)
   return defectEnding(Cause.squash(cause))
+}
+
+/** What a program or a night failed with; a failure that nobody expected is a defect. */
+export const endingOfCause = <E>(cause: Cause.Cause<E>): Ending => {
+  const ending = endingAsOfRun(cause)
+  const left = Context.getOrUndefined(Cause.annotations(cause), Leaves)
+  const id = left && messageIn(ending)
+  const first = id && messageOf(id).first
+  if (left === undefined || first === undefined) return ending
+  return { ...ending, lines: [...ending.lines.slice(0, -1), `${left.kept} ${first} ${left.next}`] }
 }
 
 /** Which message an ending is, for those who are told of it without its values; its first line names it. */
@@ -183,6 +201,10 @@ export const messageIn = ({ lines }: Ending): MessageId | undefined =>
 /** Why something failed that only costs a warning: what happened, without what was kept and what to do. */
 export const reasonOfCause = (cause: Cause.Cause<unknown>): string =>
   endingOfCause(cause).lines[0]?.replace(/^nightjar: /, "") ?? "no reason given"
+
+/** What a signal leaves of a command that is no run. */
+export const interruptedText = ({ kept, next }: Left): string =>
+  `${told("command-interrupted")}\n${kept} ${next}`
 
 const signalCodes = {
   SIGINT: exitCodes.interrupted,

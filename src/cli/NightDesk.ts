@@ -195,11 +195,17 @@ const saidOf = (order: Order, changed: boolean, night: NightPicture): string => 
   }
 }
 
-/** `pause`, `resume`, `drain` and `limit`; exit code 2 if no night runs here, or if it refuses. */
+const unheard = {
+  absent: "night-not-running",
+  silent: "night-silent",
+  unanswered: "night-unanswered",
+} as const
+
+/** `pause`, `resume`, `drain` and `limit`; exit code 2 if no night obeys, 4 if that is not known. */
 export const steerNight = Effect.fnUntraced(function* (output: string, order: Order) {
   const answer = yield* askNight(output, order).pipe(
     Effect.catchTags({
-      SocketUnusable: () => refuse("night-not-running", { output }),
+      SocketUnusable: ({ because }) => refuse(unheard[because ?? "absent"], { output }),
       SchemaError: () => refuse("night-other-version", { output }),
     }),
   )

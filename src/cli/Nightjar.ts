@@ -4,11 +4,11 @@
  */
 import { totalmem } from "node:os"
 import { setFlagsFromString } from "node:v8"
-import { Array as Arr, Console, Effect, Option, Ref } from "effect"
+import { Array as Arr, Console, Effect, Option, Ref, flow } from "effect"
 import { CliConfig, CliOutput, Command, GlobalFlag, type CliError, type HelpDoc } from "effect/cli"
 import { nearestName } from "../base/Text.ts"
 import { EnvFileFlag, NoProgressFlag, Output, OutputFlag, note } from "./Output.ts"
-import { refuse, toolVersion } from "./Failures.ts"
+import { leaving, refuse, toolVersion } from "./Failures.ts"
 import { told, toldWhole } from "../messages/Catalogue.ts"
 import { plain, wrap } from "../report/TextTable.ts"
 
@@ -189,6 +189,9 @@ const tellLost = Effect.gen(function* () {
   if (why !== undefined) yield* note(`warning: ${toldWhole("summary-lost", { why })}`)
 })
 
+/** Of a command that is no run and has no words of its own for it. */
+const ofAny = { kept: "What was recorded before is kept.", next: "Then run the same command again." }
+
 /** A command is loaded if any argument is its name, and all are for their completions. */
 export const runNightjar = (args: ReadonlyArray<string>) => {
   const isNight = args.some((arg) => nightCommands.has(arg))
@@ -196,7 +199,7 @@ export const runNightjar = (args: ReadonlyArray<string>) => {
   const isForAll = args.some((arg) => arg.startsWith("--completions"))
   return Effect.promise(() => nightjarWith((name) => isForAll || args.includes(name))).pipe(
     Effect.flatMap((nightjar) => Command.runWith(nightjar, { version: toolVersion })(args)),
-    isNight ? Effect.ensuring(tellLost) : Effect.andThen(refuseLost),
+    isNight ? Effect.ensuring(tellLost) : flow(Effect.andThen(refuseLost), leaving(ofAny)),
   )
 }
 

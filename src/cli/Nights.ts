@@ -17,7 +17,7 @@ import {
   sayPainted,
   warn,
 } from "./Output.ts"
-import { endingOfCause, refuse, toolVersion } from "./Failures.ts"
+import { endingOfCause, leaving, refuse, toolVersion } from "./Failures.ts"
 import { openDesk } from "./NightDesk.ts"
 import { announced, endingWithoutRun, refuseSilent, toldUnbegun, watchedForLate } from "./Notices.ts"
 import type { ToldEnd } from "./Notices.ts"
@@ -121,7 +121,7 @@ export const runNights = Effect.fn("Nights.run")(function* (
   const { output } = options
   const nights = Effect.fnUntraced(function* ({ lock, waitedMs }: Held) {
     const works = worksOf(jobs, lock)
-    const { source, night, turns } = yield* prepareNights(jobs, options).pipe(toldUnbegun(jobs, output))
+    const { source, night, turns } = yield* prepareNights(jobs, options).pipe(unbegun(jobs, output))
     yield* tellTurns(turns)
     const silent = yield* NoProgressFlag
     const display = yield* ProgressDisplay.open(!silent)
@@ -155,6 +155,14 @@ export const runNights = Effect.fn("Nights.run")(function* (
   )
 })
 
+/** Before any run has begun: the command and the receivers of its jobs are told so. */
+const unbegun =
+  (jobs: ReadonlyArray<Job>, output: string) =>
+  <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    work.pipe(leaving(nothingStarted), toldUnbegun(jobs, output))
+
+const nothingStarted = { kept: "Nothing was started.", next: "Then run the same command again." }
+
 /** What all runs need before the first of them begins; if it fails, no job has a night. */
 const prepareNights = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, options: NightsOptions) {
   const wiring = yield* Wiring
@@ -175,8 +183,8 @@ const awaitOutput = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, optio
   const held = holdOutput(output, shares, jobs.map(notBegun), longest, until).pipe(
     Effect.onInterrupt(() => note(toldWhole("interrupted-waiting"))),
   )
-  yield* refuseSilent(jobs).pipe(toldUnbegun(jobs, output))
-  return yield* held.pipe(toldUnbegun(jobs, output))
+  yield* refuseSilent(jobs).pipe(unbegun(jobs, output))
+  return yield* held.pipe(unbegun(jobs, output))
 })
 
 type Held = Effect.Success<ReturnType<typeof holdOutput>>

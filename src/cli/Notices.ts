@@ -99,14 +99,12 @@ export interface ToldEnd {
   readonly ending: RunEnding | undefined
 }
 
-export const endingWithoutRun = (job: Job, ended: CommandEnding): RunEnding => ({
-  job: job.name,
-  exit_code: ended.exit_code,
-  summary: undefined,
-  message: messageIn(ended),
-  recovered: false,
-  news: [],
-})
+export const endingWithoutRun = (job: Job, ended: CommandEnding): RunEnding => {
+  const { exit_code, lines } = ended
+  const id = messageIn(ended)
+  const message = id && { id, afterwards: lines.at(-1) ?? "" }
+  return { job: job.name, exit_code, summary: undefined, message, recovered: false, news: [] }
+}
 
 const reportOf = (output: string, { summary }: RunEnding): string | undefined => {
   if (summary === undefined) return undefined

@@ -37,11 +37,9 @@ export class Wiring extends Context.Service<
       hooksUrl: string | undefined,
     ) => Effect.Effect<NightsBeside, never, Scope.Scope>
     /** Only reads; if there is no ledger yet, an empty one in memory. */
-    readonly plan: (
-      target: ServiceTarget,
-      output: string,
-      through?: Through,
-    ) => Layer.Layer<PlanServices, Failure>
+    readonly plan: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, Failure>
+    /** The service alone, whatever the state of the folder. Every call passes `through`. */
+    readonly service: (target: ServiceTarget, through: Through) => Layer.Layer<Service, Failure>
     /** The same for `engines`: it reads cached forms and stores none. */
     readonly catalogue: (target: ServiceTarget, output: string) => Layer.Layer<PlanServices, Failure>
     /** What the calls about tickets and tokens need; the folder is already locked. */

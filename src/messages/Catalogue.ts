@@ -48,13 +48,17 @@ export const isMessageId = (id: string): id is MessageId => Object.hasOwn(catalo
 
 export const messageOf = (id: MessageId): Message => catalogue[id]
 
+/** What was kept, for who looks the message up, whatever was stopped. */
+export const keptOf = ({ kept, first }: Message): string =>
+  first === undefined ? kept : `Of a run: ${kept} Any other command says itself what it leaves.`
+
 /** One entry in full, one line per part. */
 export const entryLines = (id: MessageId): ReadonlyArray<string> => {
-  const { kind, exit_code, happened: what, kept, next } = messageOf(id)
+  const { kind, exit_code, happened: what, next } = messageOf(id)
   return [
     `${id}: ${kind}${exit_code === undefined ? "" : `, exit code ${exit_code}`}`,
     `What happened: ${what}`,
-    `What was kept: ${kept}`,
+    `What was kept: ${keptOf(messageOf(id))}`,
     `What to do next: ${next}`,
   ]
 }

@@ -112,6 +112,11 @@ export const commandMessages = {
     "no run is executing in {output}",
     "`nightjar runs` lists all runs; --output names another folder.",
   ),
+  "night-silent": nothing.changed(
+    "the run in {output} did not answer within 5 seconds",
+    "Check whether its process is stopped or the machine is overloaded; then run the same command again.",
+    "Nothing was changed: the run was not told, so it does not obey later either.",
+  ),
   "night-not-executing": nothing.changed(
     "the run in {output} is not executing tasks: it is waiting, planning, publishing or deleting",
     "`nightjar status --watch` shows its tasks once they are executed.",

@@ -14,6 +14,14 @@ export interface Message {
   readonly happened: string
   readonly kept: string
   readonly next: string
+  /** Where `kept` and the rest of `next` are about a run: what has to be done first, whatever was stopped. */
+  readonly first?: string
+}
+
+/** What a command that is no run leaves when it is stopped, and what to do then; whole sentences. */
+export interface Left {
+  readonly kept: string
+  readonly next: string
 }
 
 const nothingStarted = "Nothing was started."
@@ -44,16 +52,29 @@ export const nothing = {
 }
 /** Exit code 3: a person has to act. */
 export const needsPerson = ends(exitCodes.peopleMustAct, nothingStarted)
-/** Exit code 4: the machine or the disk stopped the work; a later run can finish it. */
-export const stopped = ends(exitCodes.leftovers, landedKept)
+/** Exit code 4: the machine or the disk stopped the work, which can be finished later. */
+export const stopped = <const Happened extends string>(happened: Happened, next: string, kept: string) =>
+  ({ kind: "error", exit_code: exitCodes.leftovers, happened, kept, next }) as const
+
+/** The same for what may stop a run and any other command, which has its own words for what it leaves. */
+const stopsAny =
+  (exit_code: number) =>
+  <const Happened extends string>(
+    happened: Happened,
+    { first, ofRun }: { readonly first: string; readonly ofRun: string },
+    kept = landedKept,
+  ) =>
+    ({ kind: "error", exit_code, happened, kept, next: `${first} ${ofRun}`, first }) as const
+
+export const stoppedRun = stopsAny(exitCodes.leftovers)
 /** Exit code 5. */
 export const locked = ends(exitCodes.locked, nothingStarted)
 /** Exit code 6: the service refuses the secret or cannot be reached. */
 export const unserved = ends(exitCodes.refused, nothingStarted)
 /** Exit code 1. */
-export const defect = ends(exitCodes.defect, landedKept)
+export const defect = stopsAny(exitCodes.defect)
 /** Exit code 129, 130 or 143. */
-export const interruption = ends(exitCodes.interrupted, landedKept)
+export const interruption = ends(exitCodes.interrupted, "What was recorded before is kept.")
 
 export const warning = <const Happened extends string>(
   happened: Happened,

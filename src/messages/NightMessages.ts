@@ -10,17 +10,23 @@ import {
   nothing,
   refusal,
   stopped,
+  stoppedRun,
   unserved,
   warning,
 } from "./Message.ts"
 
-const freeSpace =
-  "Check the free space and the permissions of the output folder; then run `nightjar run JOB` to resume."
-const putBack =
-  "Run `nightjar verify` to see what is damaged, and restore copies of it; then `nightjar repair` derives " +
-  "tables that were published, and `nightjar run JOB` publishes the rest."
+const freeSpace = {
+  first: "Check the free space and the permissions of the output folder.",
+  ofRun: "Then run `nightjar run JOB` to resume.",
+}
+const putBack = {
+  first: "Run `nightjar verify` to see what is damaged, and restore copies of it.",
+  ofRun:
+    "Then `nightjar repair` derives tables that were published, and `nightjar run JOB` publishes the rest.",
+}
 const checkService =
   "`nightjar doctor JOB` checks the address, the secret and the network; then run the command again."
+const notDeleted = "Executions that were not deleted yet stay at the service."
 const explained = "`nightjar explain TASK` shows each attempt."
 const readAgain = "The executions are kept at the service; the next run reads them again."
 const documentsKept =
@@ -94,30 +100,26 @@ export const nightMessages = {
   ),
 
   // Of a run.
-  defect: defect(
-    "a defect in the program ({kind})",
-    "Run `nightjar run JOB` to resume. Please report the defect with the output of --log-level debug.",
-  ),
+  defect: defect("a defect in the program ({kind})", {
+    first: "Please report it with the output of --log-level debug.",
+    ofRun: "Run `nightjar run JOB` to resume.",
+  }),
   interrupted: interruption(
     "interrupted: the state is saved",
     "Run `nightjar run JOB` to resume.",
-    "Any execution that was started stays at the service.",
+    notDeleted,
   ),
   "interrupted-part": interruption(
     "interrupted: the state is saved",
     "A part of a job is not resumed: the job's next run collects what it left.",
-    "Any execution that was started stays at the service.",
+    notDeleted,
   ),
   "interrupted-waiting": interruption(
     "interrupted while waiting for another process in the output folder",
     "Run the same command again.",
     "Nothing was started.",
   ),
-  "acquaint-interrupted": interruption(
-    "interrupted: the state is saved",
-    "Run the same command again to resume.",
-    "An execution that was started stays at the service.",
-  ),
+  "command-interrupted": interruption("interrupted before it was finished", "Run the same command again."),
   "stop-forced": interruption(
     "stopped: something was still running {seconds} seconds after the signal",
     "Run the same command again to resume.",
@@ -133,20 +135,22 @@ export const nightMessages = {
     "Start an execution with tokenized_access to get a new ticket.",
     "No token was stored.",
   ),
-  "output-unwritable": stopped("the output folder cannot be written: {detail}", freeSpace),
-  "lock-unusable": stopped("the lock of the output folder cannot be used: {detail}", freeSpace),
-  "ledger-unusable": stopped("the ledger cannot be read or written: {detail}", freeSpace),
-  "token-store-unusable": stopped(
+  "output-unwritable": stoppedRun("the output folder cannot be written: {detail}", freeSpace),
+  "lock-unusable": stoppedRun("the lock of the output folder cannot be used: {detail}", freeSpace),
+  "ledger-unusable": stoppedRun("the ledger cannot be read or written: {detail}", freeSpace),
+  "token-store-unusable": stoppedRun(
     "the token store cannot be used: {detail}",
-    "Check the free space, and the permissions of the output folder and of its tokens.sqlite; then run the " +
-      "same command again: `nightjar run JOB` resumes.",
+    {
+      first: "Check the free space, and the permissions of the output folder and of its tokens.sqlite.",
+      ofRun: "Then run the same command again: `nightjar run JOB` resumes.",
+    },
     "Everything landed and recorded is kept, and so are the tokens that were stored. One that was issued " +
       "just now may be lost: the next run logs in with the job's parameters, and asks for another.",
   ),
-  "landing-failed": stopped("an answer could not be landed: {detail} ({path})", freeSpace),
-  "landing-damaged": stopped("a landed body is damaged: {detail} ({path})", putBack),
-  "publishing-damaged": stopped("damaged data prevents publishing: {detail}", putBack),
-  "publishing-failed": stopped("the tables could not be published: {detail}", freeSpace),
+  "landing-failed": stoppedRun("an answer could not be landed: {detail} ({path})", freeSpace),
+  "landing-damaged": stoppedRun("a landed body is damaged: {detail} ({path})", putBack),
+  "publishing-damaged": stoppedRun("damaged data prevents publishing: {detail}", putBack),
+  "publishing-failed": stoppedRun("the tables could not be published: {detail}", freeSpace),
   "backup-failed": stopped(
     "the output folder could not be copied: {detail}",
     "Check the free space and the permissions of both folders; then run the command again.",
@@ -161,6 +165,11 @@ export const nightMessages = {
     "data older than `retain` allows could not be removed: {why}",
     "Check the permissions of the output folder; then run the command again.",
     "What was removed is recorded in the ledger.",
+  ),
+  "night-unanswered": stopped(
+    "the run in {output} was told, and did not answer within 5 seconds",
+    "Run the same command again: once the run answers, it says whether that was already so.",
+    "It is not known whether the run obeys.",
   ),
   "output-locked": locked(
     "another process is working in this output folder: {holder}",

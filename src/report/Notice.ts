@@ -9,7 +9,7 @@ import { actionNeeded, exitOf } from "../service/EndTable.ts"
 import { actingOf, isReason, rowOf } from "../service/Ends.ts"
 import type { NightPicture } from "../task/NightPicture.ts"
 import type { NotifyEvent } from "../jobs/Job.ts"
-import { afterwards, catalogue, type MessageId } from "../messages/Catalogue.ts"
+import { catalogue, type MessageId } from "../messages/Catalogue.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import { adviceForTables, type News, type RunChanges } from "./Changes.ts"
 import { exitMeaning, meaningOfExit, tellChanges, tellOutcomes } from "./RenderSummary.ts"
@@ -25,7 +25,8 @@ export interface RunEnding {
   readonly job: string
   readonly exit_code: number
   readonly summary: Summary | undefined
-  readonly message?: MessageId | undefined
+  /** With what its command said was kept, and what to do next. */
+  readonly message?: { readonly id: MessageId; readonly afterwards: string } | undefined
   /** The run before had trouble, and now there is none. */
   readonly recovered: boolean
   readonly news: ReadonlyArray<News>
@@ -82,7 +83,7 @@ const merged = (troubles: ReadonlyArray<News>): ReadonlyArray<NoticeTrouble> => 
 /** With the command that finishes the rest, unless a word of the service would be in it. */
 const toDo = ({ exit_code, summary, message }: RunEnding, troubles: ReadonlyArray<NoticeTrouble>): string => {
   if (exit_code === 0) return "Nothing to do."
-  if (message !== undefined) return `${afterwards(message)} \`nightjar explain ${message}\` says more.`
+  if (message !== undefined) return `${message.afterwards} \`nightjar explain ${message.id}\` says more.`
   if (summary === undefined) return examine
   const { finish } = summary
   if (finish.command === undefined) return `${finish.why} ${examine}`
@@ -141,7 +142,7 @@ const withText = (told: Told): Notice => ({ ...told, text: textOf(told) })
 export const noticeOf = (events: ReadonlyArray<NotifyEvent>, ending: RunEnding, origin: Origin): Notice => {
   const { exit_code, summary, message } = ending
   const meaning =
-    (message === undefined ? undefined : meaningOfMessage(message)) ??
+    (message === undefined ? undefined : meaningOfMessage(message.id)) ??
     // The code may be the night's, of which this run is a part.
     (summary?.exit_code === exit_code ? meaningOfExit(summary) : undefined) ??
     exitMeaning[exit_code] ??
@@ -152,7 +153,7 @@ export const noticeOf = (events: ReadonlyArray<NotifyEvent>, ending: RunEnding, 
     ...blank(events, night, merged(ending.news)),
     run_id: summary?.run_id ?? null,
     exit_code,
-    message: message ?? null,
+    message: message?.id ?? null,
     meaning,
     tasks: summary?.tasks ?? null,
     outcomes: summary?.outcomes ?? null,

@@ -2,12 +2,13 @@
  * The commands' own decisions: exit codes, selections, and text that no spreadsheet or terminal takes for an
  * order.
  */
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import fc from "fast-check"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
 import { resolveFingerprint } from "../../src/cli/commands/Credentials.ts"
 import { Ended, defectEnding, endingOf, refuse } from "../../src/cli/Failures.ts"
@@ -21,7 +22,8 @@ import { emptyView, foldProgress, noticeOf, renderView } from "../../src/cli/Pro
 import { csvFormat, jsonFormat, tableFormat } from "../../src/cli/commands/Query.ts"
 import { harmless } from "../../src/report/TextTable.ts"
 import { selectTasks, tasksMeant, unknownSelected } from "../../src/cli/commands/Run.ts"
-import { LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
+import { commandHere, commandWork } from "../harness/CommandsHere.ts"
 import { idOf, pictureOf, planned, runOf, settled } from "../report/Samples.ts"
 import { anId } from "../harness/Id.ts"
 
@@ -66,7 +68,7 @@ describe("exit codes", () => {
       lines: [
         "nightjar: the ledger cannot be read or written: disk full [ledger-unusable]",
         "Everything landed and recorded is kept; only what was already published was deleted at the service. " +
-          "Check the free space and the permissions of the output folder; then run `nightjar run JOB` to resume.",
+          "Check the free space and the permissions of the output folder. Then run `nightjar run JOB` to resume.",
       ],
     })
     expect(endingOf(new Ended({ exit_code: 3 }))).toEqual({ exit_code: 3, lines: [] })
@@ -90,7 +92,7 @@ describe("exit codes", () => {
         "nightjar: damaged data prevents publishing: segment-000001.njl: wrong checksum " +
           "[publishing-damaged]",
         "Everything landed and recorded is kept; only what was already published was deleted at the service. Run `nightjar " +
-          "verify` to see what is damaged, and restore copies of it; then `nightjar repair` derives tables that " +
+          "verify` to see what is damaged, and restore copies of it. Then `nightjar repair` derives tables that " +
           "were published, and `nightjar run JOB` publishes the rest.",
       ],
     })
@@ -102,6 +104,61 @@ describe("exit codes", () => {
     const { exit_code, lines } = defectEnding(new TypeError("hunter2 is not a function"))
     expect([exit_code, lines.join(" ").includes("hunter2")]).toEqual([1, false])
   })
+})
+
+describe("a command that is no run", () => {
+  const freeSpace = "Check the free space and the permissions of the output folder."
+  const whole =
+    "The published tables are whole: those of the version before, or of the new one if it was complete."
+  const again = "Run the same command again."
+  const commands: ReadonlyArray<readonly [args: string, kept: string, next: string]> = [
+    [
+      "forget c-1 --yes",
+      "What was removed stays removed, here and at the service; the rest is still there.",
+      `${again.slice(0, -1)}: it finishes the removal. Until then, \`nightjar verify\` names one that has begun.`,
+    ],
+    ["prune", "What was removed stays removed, and the ledger records it.", again],
+    ["rebuild", whole, again],
+    [
+      "rollback",
+      whole,
+      "`nightjar rollback --list` shows which one is published; `nightjar rollback --to VERSION` publishes another.",
+    ],
+    ["compact", "No row was changed, and a month that was not combined keeps its files.", again],
+    ["repair", "Everything landed and recorded is kept, and what was repaired stays repaired.", again],
+    ["documents", "Every document is in `attachments/`, and the copies that were made stay.", again],
+    ["runs", "What was recorded before is kept.", "Then run the same command again."],
+  ]
+  const withLedger = async (args: string, ledger: Layer.Layer<Ledger, LedgerFailed>) => {
+    const output = mkdtempSync(join(tmpdir(), "left-"))
+    writeFileSync(join(output, "ledger.sqlite"), "")
+    mkdirSync(join(output, "runs"))
+    const told = await Effect.runPromise(
+      commandWork([...args.split(" "), "--output", output], { ledger: () => ledger }),
+    )
+    rmSync(output, { recursive: true, force: true })
+    return told
+  }
+
+  it.each(commands)(
+    "says what `%s` leaves if the disk stops it [left by command]",
+    async (args, kept, next) => {
+      const full = Layer.effect(Ledger, Effect.fail(new LedgerFailed({ message: "disk full" })))
+      expect(await withLedger(args, full)).toEqual({
+        code: 4,
+        stdout: "",
+        stderr: `nightjar: the ledger cannot be read or written: disk full [ledger-unusable]\n${kept} ${freeSpace} ${next}`,
+      })
+    },
+  )
+
+  it.each(commands.filter(([args]) => args !== "runs"))(
+    "says what `%s` leaves if a signal stops it [left by signal]",
+    async (args, kept, next) => {
+      const { stderr } = await withLedger(args, Layer.effect(Ledger, Effect.interrupt))
+      expect(stderr).toContain(`interrupted before it was finished [command-interrupted]\n${kept} ${next}\n`)
+    },
+  )
 })
 
 describe("rerun", () => {
@@ -420,6 +477,42 @@ describe("the desk of a running night", () => {
       // Above every job's own: whoever asks is refused by each night itself.
       ["a.1", { _tag: "Limit", per_engine: 9 }],
       ["b.1", { _tag: "Limit", per_engine: 9 }],
+    ])
+  })
+
+  it("that cannot be asked is told as it is: none, one that hangs, or one that may obey [order unanswered]", async () => {
+    const output = mkdtempSync(join(tmpdir(), "desk-"))
+    const told = [await commandHere("pause", "--output", output)]
+    for (const behave of [
+      (socket: Socket) => socket.end(),
+      (socket: Socket) => {
+        socket.write("\n")
+        socket.on("data", () => socket.end())
+      },
+    ]) {
+      const server = createServer(behave).listen(join(output, "nightjar.sock"))
+      told.push(await commandHere("pause", "--output", output))
+      await new Promise((resolve) => server.close(resolve))
+    }
+    rmSync(output, { recursive: true, force: true })
+    expect(told.map(({ code, stderr }) => [code, ...stderr.replaceAll(output, "out").split("\n")])).toEqual([
+      [
+        2,
+        "nightjar: no run is executing in out [night-not-running]",
+        "Nothing was changed. `nightjar runs` lists all runs; --output names another folder.",
+      ],
+      [
+        2,
+        "nightjar: the run in out did not answer within 5 seconds [night-silent]",
+        "Nothing was changed: the run was not told, so it does not obey later either. Check whether its process is " +
+          "stopped or the machine is overloaded; then run the same command again.",
+      ],
+      [
+        4,
+        "nightjar: the run in out was told, and did not answer within 5 seconds [night-unanswered]",
+        "It is not known whether the run obeys. Run the same command again: once the run answers, it says whether " +
+          "that was already so.",
+      ],
     ])
   })
 })

@@ -282,6 +282,38 @@ it("a service that cannot be reached ends a run with 6 before anything is starte
   expect([code, stderr.includes(canary)]).toEqual([6, false])
 })
 
+describe("an output folder that cannot be used", () => {
+  it("ends a run that says that nothing was started, to the receivers of its job too [nothing begun]", async () => {
+    const path = job("unopened", ["ok"])
+    const [folder, told] = [join(root, "unopened"), join(root, "unopened.json")]
+    claimFolder(new DurableFiles(machineCalls), folder, 0o700)
+    mkdirSync(join(folder, "run.lock"))
+    const receiver = JSON.stringify(["sh", "-c", `cat > ${told}`])
+    writeFileSync(join(root, path), `${readFileSync(join(root, path))}notify: [{ command: ${receiver} }]\n`)
+    const { code, stderr } = await nightjar("run", path, "--output", folder)
+    const left =
+      "Nothing was started. Check the free space and the permissions of the output folder. " +
+      "Then run the same command again."
+    expect([code, stderr.split("\n").slice(1)]).toEqual([4, [left, ""]])
+    expect(stderr).toContain("[lock-unusable]")
+    expect(JSON.parse(readFileSync(told, "utf8"))).toMatchObject({
+      message: "lock-unusable",
+      what_to_do: `${left} \`nightjar explain lock-unusable\` says more.`,
+    })
+  })
+
+  it("is no fault of the service: `doctor` asks it all the same [doctor service]", async () => {
+    const path = job("unread", ["ok"])
+    const folder = join(root, "unread")
+    claimFolder(new DurableFiles(machineCalls), folder, 0o700)
+    mkdirSync(join(folder, "ledger.sqlite"))
+    const { code, stdout } = await nightjar("doctor", path, "--json", "--output", folder)
+    const lines = JSON.parse(stdout) as ReadonlyArray<{ what: string; verdict: string }>
+    const verdictOf = (name: string) => lines.find(({ what }) => what.endsWith(name))?.verdict
+    expect([code, verdictOf("ledger"), verdictOf(": service")]).toEqual([2, "failed", "ok"])
+  })
+})
+
 describe("one process at a time", () => {
   /** A run beside a lock that is held here until the run says that it waits, or for as long as it goes on. */
   const beside = async (args: ReadonlyArray<string>, onWait: (run: Running, release: () => void) => void) => {
@@ -334,11 +366,11 @@ describe("one process at a time", () => {
     expect([served.code, served.said.startsWith(`${waits}executing 0/1`)]).toEqual([0, true])
   })
 
-  it.each(["0 seconds", "soon", "5", "-1 hours", "25 hours", "Infinity days"])(
+  it.each(["0 seconds", "soon", "60s", "5", "-1 hours", "25 hours", "Infinity days"])(
     "waits for no time such as %s: exit 2",
     async (time) => {
       const { code, stderr } = await nightjar("run", job("absurd", ["ok"]), `--wait=${time}`)
-      expect([code, stderr]).toEqual([2, expect.stringContaining("a number and a unit, such as 8 hours")])
+      expect([code, stderr]).toEqual([2, expect.stringContaining("such as '60 seconds' or '8 hours'")])
     },
   )
 })

@@ -2,7 +2,7 @@
  * What is removed by age, and what stays whatever its age: landing is the only lossless copy, so each reason to keep it
  * is tried, and what was removed is known as pruned, not as lost.
  */
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Stream } from "effect"
@@ -19,7 +19,7 @@ import { rebuild } from "../../src/tables/Rebuild.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
-import { worksHere } from "../harness/CommandsHere.ts"
+import { commandWork, worksHere } from "../harness/CommandsHere.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import { effect, live } from "../harness/Steps.ts"
@@ -498,7 +498,7 @@ describe("prune", () => {
 describe("a run with `retain`", () => {
   // The first night is lived at the beginning of time: the clock of this test starts there.
   effect(
-    "removes and compacts at its end what is old enough, and `prune` finds nothing more; without it, compresses landing",
+    "removes and compacts at its end what is old enough, and `prune` finds nothing more; without it, compresses landing [prune list]",
     function* () {
       const place = new Workplace()
       yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
@@ -528,6 +528,28 @@ describe("a run with `retain`", () => {
       const dry = yield* nightjar("prune", "job.yaml", "--dry-run")
       assert.match(dry.stdout, /^2025-10: 26 files \(.*\) would become 13 files\.\nThis would be removed, /)
       assert.match(dry.stdout, /^nightly\.2025-10-30 +landing/m)
+      // A copy in which nothing can be published: what is gone is told before the reason why it stopped.
+      const copy = join(place.folder, "copy")
+      cpSync(place.output, copy, { recursive: true })
+      const refusing = {
+        ...machineCalls,
+        rename: (from: string, to: string) => {
+          if (to.endsWith("manifest.next.json")) throw new Error("cut off")
+          machineCalls.rename(from, to)
+        },
+      }
+      const stopped = yield* Effect.promise(() =>
+        Effect.runPromise(
+          Effect.provideService(
+            commandWork(["prune", join(place.folder, "job.yaml"), "--output", copy]),
+            FileCalls,
+            refusing,
+          ),
+        ),
+      )
+      assert.strictEqual(stopped.code, 4)
+      assert.match(stopped.stdout, /^Removed, [^]*^nightly\.2025-10-30 +landing/m)
+      assert.match(stopped.stderr, /cut off[^]*What was removed stays removed, and the ledger records it\. /)
       const run = yield* nightjar("run", "job.yaml")
       assert.strictEqual(run.code, 0)
       assert.match(run.stderr, /^Removed by age \(`retain`\): [0-9.]+ kB of 2 runs\.$/m)

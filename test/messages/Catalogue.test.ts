@@ -80,7 +80,7 @@ describe("a message", () => {
       "Nothing was changed. Give --output a folder that is empty or does not exist yet.",
     )
     expect(toldWhole("interrupted")).toBe(
-      "interrupted: the state is saved. Any execution that was started stays at the service. Run `nightjar run JOB` to resume. [interrupted]",
+      "interrupted: the state is saved. Executions that were not deleted yet stay at the service. Run `nightjar run JOB` to resume. [interrupted]",
     )
   })
 

@@ -2,7 +2,7 @@
  * `schemas/messages.md`: every error, warning and finding of the catalogue with what was kept and what to do
  * next, in the order of the catalogue.
  */
-import { catalogue, isMessageId, messageOf } from "../../src/messages/Catalogue.ts"
+import { catalogue, isMessageId, keptOf, messageOf } from "../../src/messages/Catalogue.ts"
 import type { Message } from "../../src/messages/Message.ts"
 
 const chapters: ReadonlyArray<readonly [Message["kind"], string, string]> = [
@@ -16,16 +16,18 @@ const chapters: ReadonlyArray<readonly [Message["kind"], string, string]> = [
   ],
 ]
 
-const entry = (id: string, { exit_code, happened, kept, next }: Message): string =>
-  [
+const entry = (id: string, message: Message): string => {
+  const { exit_code, happened, next } = message
+  return [
     `### ${id}`,
     "",
     `${happened}${exit_code === undefined ? "" : ` (exit code ${exit_code})`}`,
     "",
-    `- Kept: ${kept}`,
+    `- Kept: ${keptOf(message)}`,
     `- Next: ${next}`,
     "",
   ].join("\n")
+}
 
 export const messagesDocument = (): string => {
   const entries = Object.keys(catalogue)

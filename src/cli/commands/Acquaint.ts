@@ -29,7 +29,6 @@ import { makeRecorder, type Recorder } from "../acquaint/Recorder.ts"
 import { Service } from "../../client/Service.ts"
 import { acquaintName, type Assignment, type Job } from "../../jobs/Job.ts"
 import { Ledger } from "../../ledger/Ledger.ts"
-import { toldWhole } from "../../messages/Catalogue.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
 import { attachmentIds } from "../../records/ExactNumber.ts"
 import { planJob } from "../../run/PlanJob.ts"
@@ -327,7 +326,6 @@ const recorded = Effect.fnUntraced(function* (asked: Acquainting) {
     return yield* Effect.provide(acquaintedNight(asked), services)
   })
   return yield* Effect.scoped(night).pipe(
-    Effect.onInterrupt(() => note(toldWhole("acquaint-interrupted"))),
     Effect.onExit((exit) =>
       Exit.isFailure(exit) && recorder.calls.length > 0
         ? Effect.andThen(
@@ -355,6 +353,10 @@ export const acquaint = command("acquaint", {
     probeConflict: switchFlag("probe-conflict", "Send the start twice to see the 409 (may log in twice)"),
     acceptUncounted: switchFlag("accept-uncounted", "Write sources that allow deletion without a count"),
     remove: switchFlag("delete", "Delete the execution once all of it has been read"),
+  },
+  left: {
+    kept: "What was recorded is kept. An execution that was started and not deleted stays at the service.",
+    next: "Run the same command again to resume.",
   },
   run: function* ({ path, customer, engine, write, probeConflict, acceptUncounted, remove }, output) {
     const whole = yield* loadOne(path)

@@ -186,7 +186,7 @@ const subscriptionsCheck = Effect.fnUntraced(function* (job: Job) {
 })
 
 /** Asked once: whether it answers, and by how many seconds our clock is ahead of another machine's. */
-const askService = Effect.fnUntraced(function* (job: Job, output: string) {
+const askService = Effect.fnUntraced(function* (job: Job) {
   const wiring = yield* Wiring
   const { Service } = yield* Effect.promise(() => import("../../client/Service.ts"))
   const where = job.service._tag === "Remote" ? new URL(job.service.base_url).host : "the embedded service"
@@ -198,7 +198,7 @@ const askService = Effect.fnUntraced(function* (job: Job, output: string) {
     }),
   )
   const answer = yield* Effect.flatMap(Service, (service) => service.listEngines).pipe(
-    Effect.provide(wiring.plan(job.service, output, through)),
+    Effect.provide(wiring.service(job.service, through)),
     Effect.match({
       onSuccess: () => ok(`${where} answers and takes the application secret`),
       onFailure: ({ message }) => failed("service-unusable", { detail: message }),
@@ -382,7 +382,7 @@ export const doctor = command("doctor", {
     const wiring = yield* Wiring
     const loaded = jobs.length === 0 ? [] : yield* loadJobs(jobs)
     const ofJobs = yield* Effect.forEach(loaded, (job) =>
-      Effect.flatMap(askService(job, output), (service) =>
+      Effect.flatMap(askService(job), (service) =>
         lookAt(jobChecks, { job, output, service }, `${job.path}: `),
       ),
     ).pipe(Effect.provide(wiring.secrets))

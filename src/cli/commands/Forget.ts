@@ -364,6 +364,12 @@ export const forget = command("forget", {
     hereOnly: switchFlag("here-only", "Leave what is at the service"),
   },
   needs: "ledger",
+  left: {
+    kept: "What was removed stays removed, here and at the service; the rest is still there.",
+    next:
+      "Run the same command again: it finishes the removal. Until then, `nightjar verify` names one that " +
+      "has begun.",
+  },
   run: ({ customer, yes, dryRun, jobs, hereOnly }, output, isJson) =>
     Effect.gen(function* () {
       if (!yes && !dryRun) return yield* refuse("forget-unconfirmed")

@@ -8,10 +8,13 @@ import { Clock, Duration, Effect, Option } from "effect"
 import { Flag } from "effect/cli"
 import { bytesText, counted, isDurationWithin, readDuration } from "../../base/Text.ts"
 import { backup as copy } from "../../folder/Backup.ts"
+import type { PruneResult } from "../../folder/Prune.ts"
+import type { Style } from "../../report/RenderSummary.ts"
 import { table } from "../../report/TextTable.ts"
 import { compact as compactStore, type Compacted } from "../../tables/Compact.ts"
 import { actUnless, command } from "../CommandRow.ts"
-import { argument, only, optionalArgument, optionalFlag, severalArguments, switchFlag } from "../Output.ts"
+import { Output, argument, only, optionalArgument, optionalFlag, say, sayJson } from "../Output.ts"
+import { severalArguments, switchFlag } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import * as Folder from "../OutputFolder.ts"
@@ -37,6 +40,10 @@ export const backup = command("backup", {
   },
   flags: { folder: argument("DIR", "A folder that is empty or does not exist yet") },
   needs: "ledger",
+  left: {
+    kept: "Nothing in the output folder was changed.",
+    next: "Run the same command again, with a folder that is empty or does not exist yet.",
+  },
   run: function* ({ folder: given }, output) {
     const folder = resolve(given)
     const refusal = refusalOfTarget(output, folder)
@@ -76,6 +83,36 @@ export const backup = command("backup", {
 const leftLines = ({ left }: Pick<Compacted, "left">): ReadonlyArray<string> =>
   left.map(({ table: name, month, reason }) => `${name} of ${month} keeps its files: ${reason}`)
 
+interface Pruned extends PruneResult {
+  readonly compacted: ReadonlyArray<Compacted>
+}
+
+const prunedText = (result: Pruned, out: Style, isDry: boolean): ReadonlyArray<string> => {
+  const { removed, kept, compressed, archived, compacted } = result
+  const isIdle = removed.length + archived.length + compressed.length === 0
+  const what = isDry ? "This would be removed" : "Removed"
+  const rows = removed.map((one) => [one.run_id, one.what, bytesText(one.bytes)])
+  return [
+    ...(compressed.length > 0 ? [Prune.compressedText(result, isDry)] : []),
+    ...(archived.length > 0 ? [Prune.archivedText(result, isDry)] : []),
+    ...compacted.flatMap((done) => [
+      ...(done.tables.length > 0 ? [Prune.compactedText(done)] : []),
+      ...leftLines(done),
+    ]),
+    ...(isIdle ? ["Nothing is older than `retain` allows, or it is still needed."] : []),
+    ...(rows.length > 0
+      ? [`${what}, ${Prune.sizeOf(result)}:`, table(["run", "what", "size"], rows, out)]
+      : []),
+    ...kept.map(({ run_id, what, reason }) => `${run_id} keeps its ${what}: ${reason}`),
+  ]
+}
+
+/** The list of what is gone must not be lost because something after it failed. */
+const tellPruned = Effect.fnUntraced(function* (result: Pruned, isDry: boolean, isJson: boolean) {
+  if (isJson) return yield* sayJson(result)
+  for (const text of prunedText(result, (yield* Output).out, isDry)) yield* say(text)
+})
+
 export const prune = command("prune", {
   more: `
     Landed bodies, documents and logs of runs that ended long enough ago. A run that is unfinished, has
@@ -91,7 +128,11 @@ export const prune = command("prune", {
     isDry: switchFlag("dry-run", "Show what would be removed, without removing it"),
   },
   needs: "ledger",
-  run: ({ paths, isDry }, output) =>
+  left: {
+    kept: "What was removed stays removed, and the ledger records it.",
+    next: "Run the same command again.",
+  },
+  run: ({ paths, isDry }, output, isJson) =>
     Effect.gen(function* () {
       const jobs = yield* loadJobs(paths.length === 0 ? yield* Folder.knownJobPaths : paths)
       if (jobs.every(({ retain }) => retain === undefined)) return yield* refuse("retain-unset")
@@ -100,7 +141,7 @@ export const prune = command("prune", {
         const pruned = yield* Prune.pruneJobs(output, jobs, { isDry, runsMax: Infinity })
         const done = yield* Effect.forEach(jobs, (job) =>
           Prune.compactJob(output, job, { isDry, monthsMax: Infinity }),
-        )
+        ).pipe(Effect.onError(() => tellPruned({ ...pruned, compacted: [] }, isDry, isJson)))
         return { ...pruned, compacted: done.filter((one) => one !== undefined) }
       })
       const result = yield* Folder.inFolder(output, pruning).pipe(
@@ -109,25 +150,7 @@ export const prune = command("prune", {
       yield* Prune.warnOfSize(result)
       return result
     }).pipe(Effect.scoped),
-  text: (result, out, { isDry }) => {
-    const { removed, kept, compressed, archived, compacted } = result
-    const isIdle = removed.length + archived.length + compressed.length === 0
-    const what = isDry ? "This would be removed" : "Removed"
-    const rows = removed.map((one) => [one.run_id, one.what, bytesText(one.bytes)])
-    return [
-      ...(compressed.length > 0 ? [Prune.compressedText(result, isDry)] : []),
-      ...(archived.length > 0 ? [Prune.archivedText(result, isDry)] : []),
-      ...compacted.flatMap((done) => [
-        ...(done.tables.length > 0 ? [Prune.compactedText(done)] : []),
-        ...leftLines(done),
-      ]),
-      ...(isIdle ? ["Nothing is older than `retain` allows, or it is still needed."] : []),
-      ...(rows.length > 0
-        ? [`${what}, ${Prune.sizeOf(result)}:`, table(["run", "what", "size"], rows, out)]
-        : []),
-      ...kept.map(({ run_id, what, reason }) => `${run_id} keeps its ${what}: ${reason}`),
-    ]
-  },
+  text: (result, out, { isDry }) => prunedText(result, out, isDry),
 })
 
 const ageDefault = "35 days"
@@ -144,12 +167,19 @@ export const compact = command("compact", {
     olderThan: Flag.String("older-than").pipe(
       Flag.withMetavar("AGE"),
       Flag.withDescription(`Only months that ended this long ago (default: ${ageDefault})`),
-      only(isDurationWithin({ minimum: 0, maximum: "36500 days" }), "a number and a unit, such as 35 days"),
+      only(
+        isDurationWithin({ minimum: 0, maximum: "36500 days" }),
+        "a number and a unit in quotes, such as '35 days'",
+      ),
       Flag.withDefault(ageDefault),
     ),
     isDry: switchFlag("dry-run", "Show what would be compacted, without doing it"),
   },
   needs: "ledger",
+  left: {
+    kept: "No row was changed, and a month that was not combined keeps its files.",
+    next: "Run the same command again.",
+  },
   run: function* ({ olderThan, isDry }, output) {
     const age = Option.getOrElse(readDuration(olderThan), () => Duration.zero)
     const overBy = (yield* Clock.currentTimeMillis) - Duration.toMillis(age)
@@ -183,6 +213,10 @@ export const documents = command("documents", {
   examples: { "nightjar documents": "New documents of all customers" },
   flags: {},
   needs: "ledger",
+  left: {
+    kept: "Every document is in `attachments/`, and the copies that were made stay.",
+    next: "Run the same command again.",
+  },
   run: (_, output) =>
     Effect.gen(function* () {
       const path = resolve(output, "documents")

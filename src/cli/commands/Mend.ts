@@ -56,6 +56,10 @@ const schemasOfJobs = Effect.gen(function* () {
 export const repair = command("repair", {
   flags: {},
   needs: "ledger",
+  left: {
+    kept: "Everything landed and recorded is kept, and what was repaired stays repaired.",
+    next: "Run the same command again.",
+  },
   run: function* (_, output) {
     const { recordSchemas } = yield* Wiring
     const { repairSchemas } = yield* Effect.promise(() => import("../../tables/KeepSchemas.ts"))
@@ -79,6 +83,9 @@ export const repair = command("repair", {
   ],
   exit: ({ left, problems }) => actUnless(left.length + problems.length === 0),
 })
+
+const wholeTables =
+  "The published tables are whole: those of the version before, or of the new one if it was complete."
 
 /** What a crash left is finished by a publication; a preview is none. */
 const previewed = <A, E, R>(preview: (store: Store) => Effect.Effect<A, E, R>) =>
@@ -107,6 +114,7 @@ export const rebuild = command("rebuild", {
     leavesOut: switchFlag("leave-out", "With --job: publish without runs that cannot be derived"),
   },
   needs: "ledger",
+  left: { kept: wholeTables, next: "Run the same command again." },
   run: function* ({ isDry, job, leavesOut }, output) {
     const { rebuild: rebuildStore } = yield* Effect.promise(() => import("../../tables/Rebuild.ts"))
     const opens = Option.isNone(job)
@@ -194,6 +202,12 @@ export const rollback = command("rollback", {
     isDry: switchFlag("dry-run", "Show what would be published again, without publishing"),
   },
   needs: "ledger",
+  left: {
+    kept: wholeTables,
+    next:
+      "`nightjar rollback --list` shows which one is published; `nightjar rollback --to VERSION` publishes " +
+      "another.",
+  },
   run: function* ({ list, to: asked, isDry }, output) {
     const { listVersions, rollback: rollBack } = yield* Effect.promise(
       () => import("../../tables/Rollback.ts"),

@@ -70,7 +70,7 @@ export const run = Command.make(
       Flag.withDescription("How long to wait for another process in the folder"),
       only(
         isDurationWithin({ minimum: "1 second", maximum: "24 hours" }),
-        "a number and a unit, such as 8 hours, from 1 second to 24 hours",
+        "a number and a unit in quotes, such as '60 seconds' or '8 hours', from 1 second to 24 hours",
       ),
       Flag.optional,
     ),

@@ -134,6 +134,10 @@ const exchange = command(
       ),
       name: optionalFlag("name", "NAME", "Default: customer_id/engine_reference"),
     },
+    left: {
+      kept: "The tokens that were stored before are kept; the one of this ticket may be lost.",
+      next: "Run the same command again, with a new ticket if the service refuses this one.",
+    },
     run: function* ({ job, name, ...given }, output) {
       const { secrets } = yield* Wiring
       const ticket = yield* Effect.provide(readTicket(given.ticket), secrets)
