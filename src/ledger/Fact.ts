@@ -214,6 +214,8 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   holds_account: Schema.optionalKey(Schema.Literal(true)),
   /** The process that sends it; absent in ledgers from before it was recorded. */
   worker: Schema.optionalKey(Schema.String),
+  /** Its job wants no results of it; absent in ledgers from before it was recorded. */
+  results_off: Schema.optionalKey(Schema.Literal(true)),
 })
 export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   ...attempt,
@@ -286,7 +288,7 @@ export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
   execution_id: ExecutionId,
   /**
    * counted: every family's count is landed. final: the source's own word, which the job accepts. unwanted:
-   * the job wants no results. Absent in ledgers from before it was recorded.
+   * the job wanted no results when it was started. Absent in ledgers from before it was recorded.
    */
   proof: Schema.optionalKey(
     Schema.Struct({

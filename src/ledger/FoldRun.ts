@@ -22,7 +22,7 @@ const ofRequest = ({ fingerprint, login, ...intended }: typeof StartIntended.Typ
     fingerprint,
     account: login && { ...login, former: formerOf(login, login.former ?? []), isByHand: false },
   }),
-  ...Struct.pick(intended, ["token_id", "outside", "holds_account", "worker", "max_wait"]),
+  ...Struct.pick(intended, ["token_id", "outside", "holds_account", "worker", "max_wait", "results_off"]),
 })
 
 const newAttempt = (intended: typeof StartIntended.Type, at: number): AttemptState => ({
@@ -35,9 +35,14 @@ const newAttempt = (intended: typeof StartIntended.Type, at: number): AttemptSta
 })
 
 /** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */
-const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => ({
+const startAgain = (
+  { results_off, ...attempt }: AttemptState,
+  { results_off: isOffNow, ...intended }: typeof StartIntended.Type,
+): AttemptState => ({
   ...Struct.omit(attempt, ["answer", "account", "token_id", "outside", "holds_account", "worker"]),
   ...ofRequest(intended),
+  // Either request may be the one that ran.
+  ...given({ results_off: results_off && isOffNow }),
   probed: attempt.probed || intended.probe,
 })
 

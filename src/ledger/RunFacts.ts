@@ -184,6 +184,8 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   kept: Schema.optionalKey(Schema.Int),
   /** The same of earlier nights of its job, as of this end; absent if there are none. */
   kept_before: Schema.optionalKey(KeptBefore),
+  /** So many of both were not read, as its job has its results switched off; absent if there are none. */
+  unread: Schema.optionalKey(Schema.Int),
   /** Earlier runs that later ones could not finish for days; absent if there are none. */
   stuck_before: Schema.optionalKey(Schema.Struct({ runs: Schema.Int, oldest: Schema.String })),
   /** Absent for the first run of a job, and in ledgers from before it was recorded. */

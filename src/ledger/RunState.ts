@@ -36,6 +36,8 @@ export interface AttemptState {
   /** As in the fact of its newest request. */
   readonly holds_account?: true
   readonly worker?: string
+  /** Its job wanted no results, as in the facts of all its requests. */
+  readonly results_off?: true
   /** The stored token that logged in; absent if parameters did. */
   readonly token_id?: string
   /** Features of the task that were not requested, because the token does not cover them. */

@@ -325,7 +325,7 @@ const warningsOf = (
   documents: Readonly<Record<"missing" | "refused" | "not_delivered" | "failed", number>>,
   orphans: number,
 ): ReadonlyArray<string> => {
-  const { kept_before: before, stuck_before: stuck } = ended ?? {}
+  const { kept_before: before, stuck_before: stuck, unread } = ended ?? {}
   const attempts = tasks.flatMap((task) => task.attempts)
   const open = attempts.filter(isOpenAtService).length
   const { missing, refused, not_delivered, failed } = documents
@@ -346,6 +346,9 @@ const warningsOf = (
     ...(before === undefined
       ? []
       : [told("executions-kept-before", { ...before, executions: counted(before.executions, "execution") })]),
+    ...(unread === undefined
+      ? []
+      : [told("executions-unread", { executions: counted(unread, "execution") })]),
     ...(stuck === undefined ? [] : [told("runs-stuck", { ...stuck, runs: counted(stuck.runs, "run") })]),
     ...files("attachments-missing", missing),
     ...files("attachments-refused", refused),

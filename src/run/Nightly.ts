@@ -440,7 +440,9 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const leftovers = isHeld || hasLeftovers(state, job.after_export)
   const kept = [...state.tasks.values()].flatMap(keptOf).length
   const before = leftByEarlierRuns(yield* ledger.runs, job, state.started.run_date)
-  const end = { _tag: "RunEnded", run_id, kept, ...before } as const
+  const keptInAll = kept + (before.kept_before?.executions ?? 0)
+  const unread = job.flow_results.enabled || keptInAll === 0 ? undefined : keptInAll
+  const end = { _tag: "RunEnded", run_id, kept, ...before, ...given({ unread }) } as const
   yield* ledger.append([{ ...end, exit_code, leftovers, ...given({ changes }) }])
   if (!isHeld)
     yield* publisher

@@ -21,7 +21,7 @@ import { noteWait, occupied, orderOf, settle, taskOf, type Night, type Row } fro
 import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
 import { dropToken, tokenEndOf } from "../tokens/TokenLogin.ts"
-import { judgeReadings, unwanted, verdictOf, verdictOfSession, type Reading } from "./Verdict.ts"
+import { judgeReadings, unread, unwanted, verdictOf, verdictOfSession, type Reading } from "./Verdict.ts"
 import type { SessionTask } from "./Plan.ts"
 
 /** The records of a session that its customer ran are not counted by anybody. */
@@ -132,10 +132,12 @@ const readClosed = Effect.fnUntraced(function* (night: Night, row: Row, last: Cl
   const { fact } = last.closed
   // Nothing of it is landed, so nothing of it is deleted either.
   if (fact.landed === undefined) return { _tag: "Gone" } satisfies Reading as Reading
-  if (!night.rules.flow_results.enabled) return unwanted
+  const isOff = !night.rules.flow_results.enabled
+  if (isOff && last.results_off === true) return unwanted
   const count = countOf(fact)
   const { session_id } = fact
   if (session_id === undefined || !mayHold(fact, count)) return judgeReadings(count, [])
+  if (isOff) return unread
   return judgeReadings(count, yield* pull(night, { ...row.work, session_id }, last, quick))
 })
 

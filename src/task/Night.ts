@@ -354,6 +354,7 @@ export const orderOf = (night: Night, row: Row, attempt: number): AttemptOrder =
   external_execution_id: externalExecutionId(night.key, row.work.task_id, attempt),
   ...row.keys,
   ...row.tokenUse,
+  ...(night.rules.flow_results.enabled ? {} : { results_off: true }),
   ...(night.breaker.believes(row.keys.account?.account) ? {} : { isDisbelieved: true }),
   refused: taskOf(night, row)?.refused ?? [],
   said: () => {

@@ -176,6 +176,26 @@ describe("a kept execution", () => {
     expect(told).toEqual([[own], [own, before("1 execution")], [before("2 executions")]])
   })
 
+  it("is told as not read by a night without results, which deletes only what it started itself", () => {
+    const told = live(makeNights(), function* () {
+      const job = jobFor("noflow+records-3")
+      const first = yield* nightOf(job)
+      yield* wait(1)
+      const second = yield* nightOf({ ...job, flow_results: { ...job.flow_results, enabled: false } })
+      const warnings = second.warnings.filter((one) => /executions/.test(one))
+      return { before: first.deleted, after: second.deleted, warnings }
+    })
+    expect(told).toEqual({
+      before: [false],
+      after: [false, true],
+      warnings: [
+        "1 execution of earlier nights kept at the service, as data may be missing here; " +
+          "oldest: tokens.2026-11-21 [executions-kept-before]",
+        "1 execution kept at the service and not read, as `flow_results` is off in the job [executions-unread]",
+      ],
+    })
+  })
+
   it("is not published again while there is nothing new [run nothing new]", () => {
     const job = jobFor("noflow+records-3")
     const place = makeNights()
