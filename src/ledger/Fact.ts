@@ -216,6 +216,8 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   worker: Schema.optionalKey(Schema.String),
   /** Its job wants no results of it; absent in ledgers from before it was recorded. */
   results_off: Schema.optionalKey(Schema.Literal(true)),
+  /** Where it is sent, if that is another service than the one at which its run began. */
+  service: Schema.optionalKey(Schema.String),
 })
 export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   ...attempt,
@@ -317,6 +319,12 @@ const AttemptDisowned = Schema.TaggedStruct("AttemptDisowned", {
   ...attempt,
   execution_id: ExecutionId,
 })
+/** It was started at another service than this one, whose answer shows that it is the same one. */
+const AttemptFound = Schema.TaggedStruct("AttemptFound", {
+  ...attempt,
+  execution_id: ExecutionId,
+  service: Schema.String,
+})
 /** An answer that its task could not use, because it exceeds a limit or because of a defect of ours. */
 export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {
   ...task,
@@ -398,6 +406,7 @@ export const Fact = Schema.Union([
   AttemptDrained,
   AttemptKept,
   AttemptDisowned,
+  AttemptFound,
   AnswerRefused,
   ResultsRead,
   AttachmentRead,

@@ -11,10 +11,11 @@ import type { Job } from "../jobs/Job.ts"
 import { holdOf } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import { isOfWholeJob } from "../ledger/WholeNight.ts"
+import { isOfWholeJob, statesOf } from "../ledger/WholeNight.ts"
 import type { Task, TaskVerdict } from "../task/Assignment.ts"
 import { busyText, chanceOf, thirdText } from "../task/LoginHold.ts"
 import { windowOf, type Request } from "../task/ChooseRun.ts"
+import { leftElsewhere } from "../task/MovedService.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { accessKey } from "../service/Ids.ts"
@@ -153,5 +154,11 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
     chosen._tag === "NothingToDo"
       ? { starting: [], over: planned.plan.tasks, followed: [], notStarted: planned.plan.settled }
       : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), { isWhole, first })
-  return { ...planned, ...starts, chosen, collect, only, run, now, deadlineAt: rules.deadlineAt }
+  const gone = yield* statesOf(
+    ledger,
+    (yield* ledger.runs).filter(({ fact }) => collect.includes(fact.run_id) || fact.run_id === run_id),
+  )
+  const elsewhere = gone.flatMap((one) => leftElsewhere(one, rules.service, job.after_export))
+  const { deadlineAt } = rules
+  return { ...planned, ...starts, chosen, collect, elsewhere, only, run, now, deadlineAt }
 })

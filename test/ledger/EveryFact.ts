@@ -143,6 +143,7 @@ const ofTasks: ReadonlyArray<Fact> = [
     }),
   ),
   { _tag: "AttemptDisowned", ...attempt, execution_id },
+  { _tag: "AttemptFound", ...attempt, execution_id, service: "https://new.example" },
   { _tag: "AnswerRefused", ...task, execution_id, what: "state", why: "too deep", landed },
   ...(["results", "profile"] as const).map((kind): Fact => ({
     _tag: "ResultsRead",
