@@ -148,8 +148,8 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
   const first = collect.map((run_id) => `First, what ${run_id} left at the service is collected.`)
   const moved = preview.elsewhere.map(
     ({ run_id, service, executions }) =>
-      `${counted(executions, "execution")} of ${run_id} started at ${service}: what the service does not show ` +
-      "at its present address stays as it is.",
+      `${counted(executions, "execution")} of ${run_id} started at ${service}: what the job's present ` +
+      "service does not show stays as it is.",
   )
   const come = carried.size === 1 ? "comes" : "come"
   const left = `${counted(carried.size, "task")} left over from the last run ${come} first.`

@@ -71,9 +71,9 @@ interface Place {
 }
 
 /**
- * Deletes these until a clock time, each intent recorded first; what is not deleted by then stays pending, and
- * so does what was started at another service, unless this one shows it as ours. Whoever calls it answers for
- * what is not safe here.
+ * Deletes these until a clock time, each intent recorded first; what is not deleted by then stays pending,
+ * and so does what was started at another service, unless this one shows it as ours. Whoever calls it answers
+ * for what is not safe here.
  */
 export const deleteAll = Effect.fn("DeleteExecutions.delete")(function* (
   place: Place,
