@@ -6,6 +6,7 @@ import { Duration, Effect } from "effect"
 import { counted, listed } from "../base/Text.ts"
 import { note } from "./Output.ts"
 import type { Job } from "../jobs/Job.ts"
+import type { LeftElsewhere } from "../ledger/RunFacts.ts"
 import type { Style } from "../report/RenderSummary.ts"
 import { span, table, wrap } from "../report/TextTable.ts"
 import type { NotStarted, Starts } from "../run/Preview.ts"
@@ -21,6 +22,8 @@ export interface Preview extends Starts {
   /** Nothing starts by itself, but `rerun` can finish something. */
   readonly isLeft: boolean
   readonly collect: ReadonlyArray<string>
+  /** What the runs that are collected or resumed have at another service than the job names now. */
+  readonly elsewhere: ReadonlyArray<LeftElsewhere>
   readonly plan: Plan
   /** Tasks of the run that the job no longer names: not started any more, and how many are followed. */
   readonly removed: ReadonlyArray<NamedVerdict>
@@ -153,6 +156,11 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
     `${counted(plan.sessions.length, "session")} to read` +
     (starting.length === 0 ? "" : `; takes at least ${span(Duration.toMillis(expected))}`)
   const first = collect.map((run_id) => `First, what ${run_id} left at the service is collected.`)
+  const moved = preview.elsewhere.map(
+    ({ run_id, service, executions }) =>
+      `${counted(executions, "execution")} of ${run_id} started at ${service}: what the job's present ` +
+      "service does not show stays as it is.",
+  )
   const come = carried.size === 1 ? "comes" : "come"
   const left = `${counted(carried.size, "task")} left over from the last run ${come} first.`
   const carriedLine = carried.size === 0 ? [] : [left]
@@ -164,7 +172,7 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
   const isLong = !all && starting.length > tasksShownMax
   const rows = isLong ? engineRows(starting, width) : taskRows(starting, width)
   return [
-    ...[headline, ...endLines(preview), ...first, ...carriedLine].map((line) => wrap(line, width)),
+    ...[headline, ...endLines(preview), ...first, ...moved, ...carriedLine].map((line) => wrap(line, width)),
     ...(starting.length === 0 ? [] : ["", rows]),
     ...(isLong ? ["", wrap("`--all` shows every task.", width)] : []),
     ...titled(waitingTitle, all ? waits : shortened(waits, tasksShownMax), width),

@@ -93,7 +93,7 @@ const FlowResults = section(
     enabled: flag(
       true,
       "Whether to read results at all: flow results, the customer profile and your own endpoints. If not, " +
-        "executions are deleted unread, unless `after_export` is `keep`.",
+        "what is started meanwhile is deleted unread, unless `after_export` is `keep`.",
     ),
     min_interval: setting(
       duration("5 seconds", "1 day"),

@@ -214,6 +214,10 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
   holds_account: Schema.optionalKey(Schema.Literal(true)),
   /** The process that sends it; absent in ledgers from before it was recorded. */
   worker: Schema.optionalKey(Schema.String),
+  /** Its job wants no results of it; absent in ledgers from before it was recorded. */
+  results_off: Schema.optionalKey(Schema.Literal(true)),
+  /** Where it is sent, if that is another service than the one at which its run began. */
+  service: Schema.optionalKey(Schema.String),
 })
 export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   ...attempt,
@@ -286,7 +290,7 @@ export const AttemptDrained = Schema.TaggedStruct("AttemptDrained", {
   execution_id: ExecutionId,
   /**
    * counted: every family's count is landed. final: the source's own word, which the job accepts. unwanted:
-   * the job wants no results. Absent in ledgers from before it was recorded.
+   * the job wanted no results when it was started. Absent in ledgers from before it was recorded.
    */
   proof: Schema.optionalKey(
     Schema.Struct({
@@ -314,6 +318,12 @@ export const AttemptKept = Schema.TaggedStruct("AttemptKept", {
 const AttemptDisowned = Schema.TaggedStruct("AttemptDisowned", {
   ...attempt,
   execution_id: ExecutionId,
+})
+/** It was started at another service than this one, whose answer shows that it is the same one. */
+const AttemptFound = Schema.TaggedStruct("AttemptFound", {
+  ...attempt,
+  execution_id: ExecutionId,
+  service: Schema.String,
 })
 /** An answer that its task could not use, because it exceeds a limit or because of a defect of ours. */
 export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {
@@ -396,6 +406,7 @@ export const Fact = Schema.Union([
   AttemptDrained,
   AttemptKept,
   AttemptDisowned,
+  AttemptFound,
   AnswerRefused,
   ResultsRead,
   AttachmentRead,

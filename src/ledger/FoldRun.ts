@@ -23,6 +23,7 @@ const ofRequest = ({ fingerprint, login, ...intended }: typeof StartIntended.Typ
     account: login && { ...login, former: formerOf(login, login.former ?? []), isByHand: false },
   }),
   ...Struct.pick(intended, ["token_id", "outside", "holds_account", "worker", "max_wait"]),
+  ...Struct.pick(intended, ["results_off", "service"]),
 })
 
 const newAttempt = (intended: typeof StartIntended.Type, at: number): AttemptState => ({
@@ -35,9 +36,14 @@ const newAttempt = (intended: typeof StartIntended.Type, at: number): AttemptSta
 })
 
 /** Sent once more. Until its own answer is known, it may have had an effect, whatever an earlier one said. */
-const startAgain = (attempt: AttemptState, intended: typeof StartIntended.Type): AttemptState => ({
-  ...Struct.omit(attempt, ["answer", "account", "token_id", "outside", "holds_account", "worker"]),
+const startAgain = (
+  { results_off, ...attempt }: AttemptState,
+  { results_off: isOffNow, ...intended }: typeof StartIntended.Type,
+): AttemptState => ({
+  ...Struct.omit(attempt, ["answer", "account", "token_id", "outside", "holds_account", "worker", "service"]),
   ...ofRequest(intended),
+  // Either request may be the one that ran.
+  ...given({ results_off: results_off && isOffNow }),
   probed: attempt.probed || intended.probe,
 })
 
@@ -89,6 +95,8 @@ const foldAttempt = (
     }
     case "AttemptDisowned":
       return { ...attempt, disowned: true }
+    case "AttemptFound":
+      return { ...attempt, service: fact.service }
     case "AttemptKept":
       // The newest fact counts: an execution that is kept after all no longer counts as drained.
       return { ...attempt, kept: fact, drained: false }

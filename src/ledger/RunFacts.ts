@@ -103,6 +103,10 @@ export const KeptBefore = Schema.Struct({
   oldest: Schema.String,
 })
 
+/** Executions of a run that were started at another service, and that the present one did not show. */
+const LeftElsewhere = Schema.Struct({ run_id: RunId, service: Schema.String, executions: Schema.Int })
+export type LeftElsewhere = typeof LeftElsewhere.Type
+
 /** A run began; `job_path` is where `rerun` finds the job again. */
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
   run_id: RunId,
@@ -186,6 +190,10 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   after_export: Schema.optionalKey(Schema.Literal("keep")),
   /** What earlier nights of its job keep without that proof, as of this end; absent if there are none. */
   kept_before: Schema.optionalKey(KeptBefore),
+  /** So many of both were not read, as its job has its results switched off; absent if there are none. */
+  unread: Schema.optionalKey(Schema.Int),
+  /** Of this run and of those that it collected; absent if there are none. */
+  elsewhere: Schema.optionalKey(Schema.Array(LeftElsewhere)),
   /** Earlier runs that later ones could not finish for days; absent if there are none. */
   stuck_before: Schema.optionalKey(Schema.Struct({ runs: Schema.Int, oldest: Schema.String })),
   /** Absent for the first run of a job, and in ledgers from before it was recorded. */

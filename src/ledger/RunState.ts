@@ -36,6 +36,10 @@ export interface AttemptState {
   /** As in the fact of its newest request. */
   readonly holds_account?: true
   readonly worker?: string
+  /** Its job wanted no results, as in the facts of all its requests. */
+  readonly results_off?: true
+  /** Where it was sent or found, if that is another service than the one at which its run began. */
+  readonly service?: string
   /** The stored token that logged in; absent if parameters did. */
   readonly token_id?: string
   /** Features of the task that were not requested, because the token does not cover them. */
@@ -302,6 +306,19 @@ export const isOpenAtService = <A extends AttemptBrief>(
 
 /** Something may run at the service because of the attempt. */
 export const mayRun = (attempt: AttemptState): boolean => remainsAny(attempt, "open", "unseen", "foreign")
+
+/** The service that an attempt is at; undefined in ledgers from before it was recorded. */
+export const serviceOf = (
+  { service }: Pick<typeof RunStarted.Type, "service">,
+  attempt: Pick<AttemptState, "service">,
+): string | undefined => attempt.service ?? service
+
+/** Whether it is at another service than this one, as far as is known. */
+export const isElsewhere = (
+  started: Pick<typeof RunStarted.Type, "service">,
+  attempt: Pick<AttemptState, "service">,
+  here: string,
+): boolean => (serviceOf(started, attempt) ?? here) !== here
 
 /** All of it is here, and the service may still have it. */
 export const isToDelete = (attempt: AttemptState): boolean => remainsAny(attempt, "due", "asked")

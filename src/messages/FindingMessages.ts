@@ -62,8 +62,9 @@ export const findingMessages = {
     "Give --job FILE, so that they are deleted there first, or --here-only to leave them at the service.",
   ),
   "forget-pending": stopped(
-    "this customer still has {left} at the service: still running, or the service did not answer",
-    "Run the command again later, or with --here-only to leave them at the service.",
+    "this customer still has {left} at the service: still running, not answered, or not found there",
+    "Run the command again later, with the former `base_url` (`NIGHTJAR_BASE_URL`) where that was changed; " +
+      "or with --here-only to leave them at the service.",
     "Nothing was removed here yet; what the service deleted is recorded.",
   ),
   "forget-stopped": stopped(

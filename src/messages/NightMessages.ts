@@ -284,6 +284,17 @@ export const nightMessages = {
     "For 30 days after its own run, each run of the job reads such an execution again. `nightjar status " +
       "RUN` says what is missing there: report it to the service.",
   ),
+  "executions-unread": warning(
+    "{executions} kept at the service and not read, as `flow_results` is off in the job",
+    "Set `enabled: true` in `flow_results`: the next run reads them, for 30 days after their own run, and " +
+      "those with partial results for longer. Only what is started while it is off is deleted unread.",
+  ),
+  "executions-elsewhere": warning(
+    "not found at the service that the job names now: {executions} of {runs}, started at {service}",
+    "Run the job once with its former `base_url` (`NIGHTJAR_BASE_URL` overrides the file): that reads and " +
+      "deletes what is left there. If the service only moved, ask its support where it is.",
+    "Nothing was read, aborted or deleted in its place.",
+  ),
   "runs-stuck": warning(
     "{runs} left something at the service that later runs could not finish for days; oldest: {oldest}",
     "`nightjar query \"FROM ops.deletions WHERE outcome = 'pending'\"` lists what the service did not " +

@@ -326,7 +326,7 @@ const warningsOf = (
   documents: Readonly<Record<"missing" | "refused" | "not_delivered" | "failed", number>>,
   orphans: number,
 ): ReadonlyArray<string> => {
-  const { kept_before: before, stuck_before: stuck } = ended ?? {}
+  const { kept_before: before, stuck_before: stuck, unread, elsewhere = [] } = ended ?? {}
   const attempts = tasks.flatMap((task) => task.attempts)
   const open = attempts.filter(isOpenAtService).length
   const { missing, refused, not_delivered, failed } = documents
@@ -347,6 +347,17 @@ const warningsOf = (
     ...(before === undefined
       ? []
       : [told("executions-kept-before", { ...before, executions: counted(before.executions, "execution") })]),
+    ...(unread === undefined
+      ? []
+      : [told("executions-unread", { executions: counted(unread, "execution") })]),
+    ...[...Map.groupBy(elsewhere, (one) => one.service)].map(([service, left]) => {
+      const executions = counted(sumOf(left.map((one) => one.executions)), "execution")
+      const runs = listed(
+        left.map((one) => one.run_id),
+        namedMax,
+      )
+      return told("executions-elsewhere", { executions, runs, service })
+    }),
     ...(stuck === undefined ? [] : [told("runs-stuck", { ...stuck, runs: counted(stuck.runs, "run") })]),
     ...files("attachments-missing", missing),
     ...files("attachments-refused", refused),

@@ -158,6 +158,8 @@ const sentences: Sentences = {
     `${status_code} / ${status_reason}${maybe(", login %", authentication_status)}`,
   AbortIntended: ({ why }) => `abort, because ${abortCauses[why]}`,
   AttemptDrained: ({ proof }) => `everything in the execution is landed${proven(proof)}`,
+  AttemptFound: ({ execution_id, service }) =>
+    `${service} shows execution ${execution_id} as ours: the service has moved there`,
   AttemptDisowned: ({ execution_id }) =>
     `execution ${execution_id} belongs to somebody else's run; it was not touched`,
   AttemptKept: ({ reason, message }) => `kept at the service, ${reason}: ${message}`,

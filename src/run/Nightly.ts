@@ -46,7 +46,9 @@ import { Publisher, PublishFailed } from "../tables/Publisher.ts"
 import { deleteAll, dueDeletions } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
-import { leftByEarlierRuns, runsAhead, waitsUntil, type Request } from "../task/ChooseRun.ts"
+import { isCollectedBy, isToCollect, leftByEarlierRuns } from "../task/ChooseRun.ts"
+import { runsAhead, waitsUntil, type Request } from "../task/ChooseRun.ts"
+import { leftElsewhere } from "../task/MovedService.ts"
 import { writtenOutIn } from "../task/Plan.ts"
 import { tell } from "../task/Progress.ts"
 import type { Mode } from "../task/Next.ts"
@@ -375,7 +377,7 @@ const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt:
     const run = yield* loadRun(run_id)
     const { deadlineAt } = rulesOf(job, run.started_at, begunAt)
     const untilAt = deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis)
-    yield* deleteAll(run_id, dueDeletions(run), untilAt)
+    yield* deleteAll({ run, here: serviceNameOf(job.service) }, dueDeletions(run), untilAt)
   }
   return yield* endStage(job, run_id)
 })
@@ -429,6 +431,17 @@ const planAgain = Effect.fnUntraced(function* (job: Job, run_id: RunId, mode: Mo
   return plan
 })
 
+/** What runs of the job, up to the one that began then, have left at another service than it names now. */
+const runsElsewhere = Effect.fnUntraced(function* (job: Job, sequence: number) {
+  const ledger = yield* Ledger
+  const now = yield* Clock.currentTimeMillis
+  const runs = (yield* ledger.runs).filter(
+    (run) => isCollectedBy(job, run.fact.job) && run.seq <= sequence && isToCollect(run, now),
+  )
+  const states = yield* statesOf(ledger, runs)
+  return states.flatMap((run) => leftElsewhere(run, serviceNameOf(job.service), job.after_export))
+})
+
 /**
  * The end is a fact before it is published, so that the tables contain it. It only counts once it is
  * published: after a kill in between, the next `run` resumes this one.
@@ -446,7 +459,18 @@ const endStage = Effect.fnUntraced(function* (job: Job, run_id: RunId) {
   const before = leftByEarlierRuns(yield* ledger.runs, job, state.started.run_date)
   const { after_export } = job
   const setting = after_export === "keep" ? { after_export } : {}
-  const end = { _tag: "RunEnded", run_id, kept, ...setting, ...before } as const
+  const keptInAll = kept + (before.kept_before?.executions ?? 0)
+  const unread = job.flow_results.enabled || keptInAll === 0 ? undefined : keptInAll
+  const left = yield* runsElsewhere(job, state.sequence)
+  const elsewhere = left.length === 0 ? undefined : left
+  const end = {
+    _tag: "RunEnded",
+    run_id,
+    kept,
+    ...setting,
+    ...before,
+    ...given({ unread, elsewhere }),
+  } as const
   yield* ledger.append([{ ...end, exit_code, leftovers, ...given({ changes }) }])
   if (!isHeld)
     yield* publisher

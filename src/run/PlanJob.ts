@@ -5,7 +5,7 @@
 import { Clock, Duration, Effect, Redacted } from "effect"
 import { given } from "../base/Schemas.ts"
 import { FormCache, type Away } from "../client/EngineForms.ts"
-import { subjectsOf, type Assignment, type Job, type JobFeature } from "../jobs/Job.ts"
+import { serviceNameOf, subjectsOf, type Assignment, type Job, type JobFeature } from "../jobs/Job.ts"
 import { AccountBook } from "../ledger/Accounts.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -394,6 +394,7 @@ export const rulesOf = (job: Job, started_at: number, now: number): Rules => ({
   polling: job.polling,
   retry: job.retry,
   max_wait: job.execution.max_wait,
+  service: serviceNameOf(job.service),
   sources: job.sources,
   flow_results: job.flow_results,
   deadlineAt: deadlineOf(job, { started_at, now }),

@@ -11,10 +11,11 @@ import type { Job } from "../jobs/Job.ts"
 import { holdOf } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { RunState } from "../ledger/RunState.ts"
-import { isOfWholeJob } from "../ledger/WholeNight.ts"
+import { isOfWholeJob, statesOf } from "../ledger/WholeNight.ts"
 import type { Task, TaskVerdict } from "../task/Assignment.ts"
 import { busyText, chanceOf, thirdText } from "../task/LoginHold.ts"
 import { windowOf, type Request } from "../task/ChooseRun.ts"
+import { leftElsewhere } from "../task/MovedService.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { accessKey } from "../service/Ids.ts"
@@ -181,17 +182,24 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
           notStarted: planned.plan.settled,
         }
       : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), { isWhole, first, read })
+  const gone = yield* statesOf(
+    ledger,
+    (yield* ledger.runs).filter(({ fact }) => collect.includes(fact.run_id) || fact.run_id === run_id),
+  )
+  const elsewhere = gone.flatMap((one) => leftElsewhere(one, rules.service, job.after_export))
   const left = leftTheJob(job, chosen._tag === "Resume" ? run : undefined)
+  const { deadlineAt } = rules
   return {
     ...planned,
     ...starts,
     ...left,
     chosen,
     collect,
+    elsewhere,
     only,
     read,
     run,
     now,
-    deadlineAt: rules.deadlineAt,
+    deadlineAt,
   }
 })

@@ -282,6 +282,12 @@ export const ownEnds = {
     "Set the right one (`nightjar doctor JOB` checks it), then `nightjar run JOB` goes on with the task.",
     { isCollected: true },
   ),
+  /** No state that was read at the present `base_url` has shown the execution as ours. */
+  SERVICE_MOVED: correctable(
+    "The execution was started at another service, and the one that the job names now does not show it.",
+    "Run the job once with its former `base_url`, which goes on with the task there.",
+    { isCollected: true },
+  ),
   NOT_STOPPABLE: serviceActs(
     "The service did not stop the execution when its time was up.",
     "`nightjar run JOB` resumes it.",

@@ -31,6 +31,10 @@ export interface SteppedRun {
 export const aloneSql = (alias: string): string =>
   `CASE WHEN ${alias}.engine_reference IS NULL THEN ${alias}.session_id END`
 
+/** It succeeded, and somebody looked for its records: a job may want none. */
+export const isAnswered = (coverage: string): string =>
+  `(${coverage}.outcome = 'succeeded' AND ${coverage}.as_of IS NOT NULL)`
+
 /** Equal, or both NULL, in each of these columns. */
 export const sameSql = (left: string, right: string, columns: ReadonlyArray<string>): string =>
   columns
@@ -186,7 +190,7 @@ const rowsSql = (tables: ReadonlyArray<KeptTable>, run: SteppedRun): string => {
 /** `step_told`: each feature that the run tells of; `step_candidates`: the scopes that it may answer. */
 const toldSql = ({ run_id }: SteppedRun): string =>
   `${temp("told")} SELECT c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
-        c.session_id, c.task_id, c.outcome = 'succeeded' AS fine,
+        c.session_id, c.task_id, ${isAnswered("c")} AS fine,
         len(t.features) = 0 OR list_contains(t.features, c.feature)
           OR EXISTS (SELECT 1 FROM store._asked AS a WHERE a.customer_id IS NOT DISTINCT FROM c.customer_id
             AND a.engine_reference = c.engine_reference

@@ -162,6 +162,10 @@ const countedOf = ({ feature, families }: Asked, findings: TaskFindings) => {
   return counts.reduce((sum, [, count]) => sum + count, 0)
 }
 
+/** Its job asked for no results: nobody looked, so whatever it ended with says nothing of the records. */
+const isUnwanted = (task: TaskState): boolean =>
+  executionsOf(task).some(({ proof }) => proof?.basis === "unwanted")
+
 export const coverageRows = (
   run_id: RunId,
   task: TaskState,
@@ -174,7 +178,7 @@ export const coverageRows = (
     ...(findings.retrieved ?? []),
   ])
   const first = { ...taskCells(run_id, task), session_id: findings.session_id }
-  const as_of = findings.as_of ?? task.settled?.at
+  const as_of = findings.as_of ?? (isUnwanted(task) ? undefined : task.settled?.at)
   if (codes.size === 0) return [{ ...first, ...cellsOf(wholeOf(task, findings)), as_of }]
   return [...codes].map((feature) => {
     const asked = { feature, others: [...codes].filter((code) => code !== feature), families }

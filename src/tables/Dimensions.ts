@@ -8,7 +8,7 @@ import { otherRecordsTable, rejectedRecordsTable } from "../records/RecordTables
 import { ageSql, orLaterDate, storeColumn, storeTable } from "./RecordStore.ts"
 import type { Relation, StoreColumn, StoreTable } from "./RecordStore.ts"
 import { literal } from "../base/DuckDbFailed.ts"
-import { aloneSql, lookedOn, sameSql, subject, temp } from "./Answers.ts"
+import { aloneSql, isAnswered, lookedOn, sameSql, subject, temp } from "./Answers.ts"
 import { actor, consentsTable, customer, documentsTable, engine, engineFields } from "./SystemTables.ts"
 import { outcome, productsCounted } from "./SystemTables.ts"
 
@@ -40,14 +40,14 @@ const ofCoverage: Gathered = {
     {
       name: "good",
       type: "STRUCT(seq BIGINT, e DATE, as_of TIMESTAMPTZ)",
-      comment: "The newest run in which it succeeded.",
+      comment: "The newest run in which it succeeded and was read.",
       together: "arg_max(good, good.seq)",
     },
   ],
   rows: `SELECT run_id, c.customer_id, c.engine_reference, ${aloneSql("c")} AS _alone, c.feature,
         coalesce(list_contains(t.features, c.feature), true) AS requested, r.seq,
         {${newestOf.replaceAll(/\w+/g, (name) => `${name}: c.${name}`)}} AS newest,
-        CASE WHEN c.outcome = 'succeeded'
+        CASE WHEN ${isAnswered("c")}
           THEN {seq: r.seq, e: ${lookedOn("r.e", "o")}, as_of: c.as_of} END AS good
       FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.runs AS o USING (run_id)
         JOIN ops.tasks AS t USING (run_id, task_id)`,
@@ -235,9 +235,12 @@ const coverage: Relation = {
     { ...actor, nullable: true },
     own("records", "INTEGER", "Number of records published in that run; NULL if it is not known."),
     productsCounted,
-    time("as_of", "When the results of the last success arrived; NULL if it never succeeded."),
-    date("fresh_date", `Date of the last run in which it succeeded; ${orLaterDate}; NULL if it never did.`),
-    own("age_days", "INTEGER", "Days from `fresh_date` to today; NULL if it never succeeded."),
+    time("as_of", "When the results of the last success arrived; NULL if none ever did."),
+    date(
+      "fresh_date",
+      `Date of the last run in which it succeeded and was read; ${orLaterDate}; NULL if none.`,
+    ),
+    own("age_days", "INTEGER", "Days from `fresh_date` to today; NULL if there is none."),
     text("run_id", "own", "The newest run with this customer, engine and feature."),
     date("run_date", "The date of that run."),
   ],

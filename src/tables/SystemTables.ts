@@ -404,7 +404,10 @@ export const coverageTable = table(
         "results belongs to another feature. NULL: not known: nothing was read, or a record may be its own.",
     ),
     productsCounted,
-    time("as_of", "When the results arrived or the task was settled."),
+    time(
+      "as_of",
+      "When the results arrived or the task was settled; NULL if its job wanted no results: nobody looked.",
+    ),
   ],
 )
 

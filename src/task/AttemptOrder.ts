@@ -19,6 +19,10 @@ export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {
   readonly token_id?: string
   /** Features that it does not cover, and that are not requested. */
   readonly outside?: ReadonlyArray<string>
+  /** The job wants no results of it. */
+  readonly results_off?: true
+  /** Where it is sent, if that is another service than the one at which its run began. */
+  readonly service?: string
   /** Answers that this task could not use before. */
   readonly refused: ReadonlyArray<typeof AnswerRefused.Type>
   /** What the states so far say about the login, also those that an earlier process read. */

@@ -15,6 +15,7 @@ import { defectOf } from "./Quarantine.ts"
 import { isToDelete, type AttemptState, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { readState } from "./Attempt.ts"
 import { answeredBy, answerOf } from "./Ending.ts"
+import { findHere, soughtOf } from "./MovedService.ts"
 
 /** How many deletions run at once, and how often each is tried. */
 const deletionsAtOnce = 16
@@ -63,12 +64,19 @@ const mayDelete = ({ published }: RunState, { settled }: TaskState, attempt: Att
   // What was learnt after the publication is not part of it.
   [settled, attempt.closed].every((one) => one !== undefined && one.seq < (published?.seq ?? -Infinity))
 
+/** What the deletions are of, and at which service, as `serviceNameOf` names it. */
+interface Place {
+  readonly run: RunState
+  readonly here: string
+}
+
 /**
- * Deletes these until a clock time, each intent recorded first; what is not deleted by then stays pending.
- * Whoever calls it answers for what is not safe here.
+ * Deletes these until a clock time, each intent recorded first; what is not deleted by then stays pending,
+ * and so does what was started at another service, unless this one shows it as ours. Whoever calls it answers
+ * for what is not safe here.
  */
 export const deleteAll = Effect.fn("DeleteExecutions.delete")(function* (
-  run_id: RunId,
+  place: Place,
   all: ReadonlyArray<DueDeletion>,
   untilAt: number,
 ) {
@@ -78,7 +86,7 @@ export const deleteAll = Effect.fn("DeleteExecutions.delete")(function* (
     // A defect while handling one answer affects only that deletion: it stays pending, and the next run
     // tries again.
     const deletion = Effect.provideService(
-      deleteOne(run_id, due, untilAt),
+      deleteHere(place, due, untilAt),
       EngineOfCalls,
       due.engine_reference,
     )
@@ -111,7 +119,23 @@ const isAsRead = Effect.fnUntraced(function* (due: DueDeletion, untilAt: number)
   return isDeepStrictEqual(counts, only.counted)
 })
 
-/** Deletes one execution; true if the service failed to answer. */
+const soughtFor = ({ run: { started, tasks }, here }: Place, { task_id, execution_id }: DueDeletion) => {
+  const { planned, attempts = [] } = tasks.get(task_id) ?? {}
+  const attempt = attempts.find((one) => one.execution_id === execution_id)
+  const { customer_id, engine_reference } = planned ?? {}
+  if (attempt === undefined || customer_id === undefined || engine_reference === undefined) return undefined
+  return soughtOf(started, { task_id, customer_id, engine_reference }, attempt, here)
+}
+
+/** Deletes one execution, if it is at this service; true if that failed to answer. */
+const deleteHere = Effect.fnUntraced(function* (place: Place, due: DueDeletion, untilAt: number) {
+  const sought = soughtFor(place, due)
+  const found = sought === undefined ? "found" : yield* findHere(sought, untilAt)
+  if (found !== "found") return found === "unanswered"
+  return yield* deleteOne(place.run.started.run_id, due, untilAt)
+})
+
+/** True if the service failed to answer. */
 const deleteOne = Effect.fnUntraced(function* (run_id: RunId, due: DueDeletion, untilAt: number) {
   const { task_id, execution_id, landed_sha256, only } = due
   const service = yield* Service

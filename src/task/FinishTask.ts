@@ -16,12 +16,13 @@ import { endOfAttempt, own } from "../service/Ends.ts"
 import { exchangeTicket, forgetTicket } from "../tokens/ExchangeTicket.ts"
 import { guardedReading, keptWhereUnusable } from "./SettleUnusable.ts"
 import type { AttemptOrder } from "./AttemptOrder.ts"
+import { isHere, movedText } from "./MovedService.ts"
 import { triesOf, verdictOfEnd, type KeptAttempt } from "./Next.ts"
 import { noteWait, occupied, orderOf, settle, taskOf, type Night, type Row } from "./Night.ts"
 import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
 import { dropToken, tokenEndOf } from "../tokens/TokenLogin.ts"
-import { judgeReadings, unwanted, verdictOf, verdictOfSession, type Reading } from "./Verdict.ts"
+import { judgeReadings, unread, unwanted, verdictOf, verdictOfSession, type Reading } from "./Verdict.ts"
 import type { SessionTask } from "./Plan.ts"
 
 /** The records of a session that its customer ran are not counted by anybody. */
@@ -54,8 +55,11 @@ export const finish = Effect.fnUntraced(function* (night: Night, row: Row, last:
   const end = endOfAttempt(last.closed.fact, last.abort)
   const { reason } = end.verdict
   yield* tell({ _tag: "Closed", task_id, status_reason: reason })
-  yield* settleTokens(orderOf(night, row, last.attempt), last.closed.fact)
-  const reading = yield* readClosed(night, row, last, false)
+  const isFound = yield* isHere(night, row, last)
+  if (isFound) yield* settleTokens(orderOf(night, row, last.attempt), last.closed.fact)
+  const reading = isFound
+    ? yield* readClosed(night, row, last, false)
+    : ({ _tag: "Partial", message: movedText(night, last) } satisfies Reading)
   const proof = readingFacts(last.closed.fact, reading)
   const task = taskOf(night, row)
   const tries = Math.max(1, task === undefined ? 0 : triesOf(task))
@@ -79,6 +83,7 @@ export const readAgain = Effect.fnUntraced(function* (
   row: Row,
   { last, kept, isEnd }: KeptAttempt,
 ) {
+  if (!(yield* isHere(night, row, last))) return
   const reading = yield* keptWhereUnusable(night, readClosed(night, row, last, true))
   if (reading._tag === "Partial") return
   if (reading._tag === "Kept" && reading.reason === kept.reason && reading.message === kept.message) return
@@ -132,10 +137,12 @@ const readClosed = Effect.fnUntraced(function* (night: Night, row: Row, last: Cl
   const { fact } = last.closed
   // Nothing of it is landed, so nothing of it is deleted either.
   if (fact.landed === undefined) return { _tag: "Gone" } satisfies Reading as Reading
-  if (!night.rules.flow_results.enabled) return unwanted
+  const isOff = !night.rules.flow_results.enabled
+  if (isOff && last.results_off === true) return unwanted
   const count = countOf(fact)
   const { session_id } = fact
   if (session_id === undefined || !mayHold(fact, count)) return judgeReadings(count, [])
+  if (isOff) return unread
   return judgeReadings(count, yield* pull(night, { ...row.work, session_id }, last, quick))
 })
 

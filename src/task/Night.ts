@@ -16,7 +16,7 @@ import { busyUntil, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Fact, Recorded, RunSteered, TaskPlanned } from "../ledger/Fact.ts"
 import { evolve, planTask } from "../ledger/FoldRun.ts"
 import { append, Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
-import { mayRun, type RunState, type TaskState } from "../ledger/RunState.ts"
+import { isElsewhere, mayRun, type RunState, type TaskState } from "../ledger/RunState.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { Schedule } from "./Schedule.ts"
 import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
@@ -354,6 +354,8 @@ export const orderOf = (night: Night, row: Row, attempt: number): AttemptOrder =
   external_execution_id: externalExecutionId(night.key, row.work.task_id, attempt),
   ...row.keys,
   ...row.tokenUse,
+  ...(isElsewhere(night.run.started, {}, night.rules.service) ? { service: night.rules.service } : {}),
+  ...(night.rules.flow_results.enabled ? {} : { results_off: true }),
   ...(night.breaker.believes(row.keys.account?.account) ? {} : { isDisbelieved: true }),
   refused: taskOf(night, row)?.refused ?? [],
   said: () => {

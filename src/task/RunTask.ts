@@ -15,6 +15,7 @@ import { finish } from "./FinishTask.ts"
 import { openWatch, pollOnce } from "./FollowAttempt.ts"
 import { beginStart, heldLogin, type Held } from "./HeldLogin.ts"
 import { dueOf } from "./LookTurns.ts"
+import { isHere, movedVerdict } from "./MovedService.ts"
 import { asksTooMuch, isTokenRefused, lastStartAt, startsAt, verdictLeft, type StartAct } from "./Next.ts"
 import {
   candidateOf,
@@ -60,6 +61,10 @@ export const proceed = Effect.fnUntraced(function* (
       case "Start":
         return yield* enqueue(night, row, act)
       case "Follow": {
+        if (!(yield* isHere(night, row, act.last))) {
+          yield* settle(night, row.work.task_id, movedVerdict(night, act.last))
+          break
+        }
         const watch = yield* watched(night, row, act.last)
         const due = dueOf(watch)
         if (due > (yield* Clock.currentTimeMillis)) return rest(night, row, due)

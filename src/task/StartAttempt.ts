@@ -130,7 +130,7 @@ export const intentOf = (
   holdsAccount: boolean,
   worker: string | undefined,
 ): typeof StartIntended.Type => {
-  const { external_execution_id, fingerprint } = order
+  const { external_execution_id, fingerprint, results_off, service } = order
   return {
     _tag: "StartIntended",
     ...attemptKeys(order),
@@ -142,7 +142,7 @@ export const intentOf = (
     probe,
     max_wait: Math.trunc(Duration.toMillis(order.max_wait)),
     ...(holdsAccount ? { holds_account: true } : {}),
-    ...given({ worker }),
+    ...given({ worker, results_off, service }),
   }
 }
 

@@ -20,8 +20,14 @@ export type Reading =
   /** Read to the end, but not proved to be complete: it stays at the service. */
   | ({ readonly _tag: "Kept" } & Pick<typeof AttemptKept.Type, "reason" | "families" | "message">)
 
-/** The job asks for no results, so nothing has to be stored here. */
+/** The job asked for no results when it was started, so nothing has to be stored here. */
 export const unwanted: Reading = { _tag: "Drained", basis: "unwanted", families: [] }
+
+/** It was started for its results, which the job has switched off since: it stays as it is. */
+export const unread: Reading = {
+  _tag: "Partial",
+  message: "`flow_results` was switched off after its start: the next run with results reads them",
+}
 
 /** How many families the message names. */
 const familiesNamedMax = 3

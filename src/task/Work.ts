@@ -57,6 +57,8 @@ export interface TaskWork extends Access, LoginKeys {
 export interface Rules extends Pick<Job, "polling" | "retry" | "sources" | "flow_results"> {
   readonly limits: Limits
   readonly max_wait: Duration.Duration
+  /** What the service is known by, as `serviceNameOf` names it. */
+  readonly service: string
   /** Clock time after which nothing is started and at which open executions are aborted. */
   readonly deadlineAt: number | undefined
 }

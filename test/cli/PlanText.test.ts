@@ -53,6 +53,7 @@ const previewOf = (tasks: number, verdicts: number, more: Partial<Preview> = {})
     how: "new",
     isLeft: false,
     collect: [],
+    elsewhere: [],
     plan: {
       run_id: anId("job.2026-11-21"),
       tasks: all,

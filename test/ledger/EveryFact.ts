@@ -77,6 +77,8 @@ const ofRuns: ReadonlyArray<Fact> = [
     exit_code: 4,
     leftovers: true,
     kept: 1,
+    unread: 1,
+    elsewhere: [{ run_id, service: "https://old.example", executions: 1 }],
     changes: { since: "job.2026-11-20", new: 1, still: 2, mended: 3 },
   },
   { _tag: "OutcomePublished", run_id },
@@ -96,6 +98,8 @@ const ofTasks: ReadonlyArray<Fact> = [
     token_id: "t-1",
     probe: true,
     max_wait: 1,
+    results_off: true,
+    service: "https://new.example",
   },
   ...(["accepted", "adopted", "refused", "not_created", "foreign", "taken", "unusable", "lost"] as const).map(
     (answer): Fact => ({
@@ -143,6 +147,7 @@ const ofTasks: ReadonlyArray<Fact> = [
     }),
   ),
   { _tag: "AttemptDisowned", ...attempt, execution_id },
+  { _tag: "AttemptFound", ...attempt, execution_id, service: "https://new.example" },
   { _tag: "AnswerRefused", ...task, execution_id, what: "state", why: "too deep", landed },
   ...(["results", "profile"] as const).map((kind): Fact => ({
     _tag: "ResultsRead",

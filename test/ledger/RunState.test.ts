@@ -63,6 +63,17 @@ it("the keys of a task or an attempt are those that a fact takes, and nothing el
 })
 
 describe("the state of a run", () => {
+  it("says that results were off at a start only if they were at each of its requests [promise 5 off probe]", () => {
+    const sent = (probe: boolean, isOff: boolean): Fact =>
+      ({ ...intended(1, probe), ...(isOff ? { results_off: true } : {}) }) as Fact
+    const both = [true, false].flatMap((first) => [true, false].map((again) => [first, again] as const))
+    const offs = both.map(([first, again]) => {
+      const facts = [sent(false, first), answered(1, "lost"), sent(true, again)]
+      return taskOf(facts).attempts.map(({ results_off }) => results_off)
+    })
+    expect(offs).toEqual([[true], [undefined], [undefined], [undefined]])
+  })
+
   it("does not exist without a beginning, and ignores tasks and attempts that were never planned", () => {
     expect(foldRun([])).toBeUndefined()
     expect(foldRun(recorded([settled("failed", "FAILED")]))).toBeUndefined()

@@ -5,6 +5,7 @@ import { leftoversCheck } from "../../src/cli/commands/Doctor.ts"
 import { Service } from "../../src/client/Service.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { previewNight } from "../../src/run/Preview.ts"
+import type { ExecutionId } from "../../src/service/Ids.ts"
 import { builtInSources, type ResultsSource } from "../../src/service/FlowResults.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
@@ -100,6 +101,59 @@ describe("a deletion that is always refused", () => {
     const warned = [says("1 run"), says("2 runs")].map((one) => [`${one} [runs-stuck]`])
     expect(told.warnings).toEqual([[], [], [], ...warned])
     expect(told.finding).toEqual({ verdict: "warning", says: says("2 runs"), id: "runs-stuck" })
+  })
+})
+
+describe("a job whose service has another address", () => {
+  const remote: Job["service"] = {
+    _tag: "Remote",
+    base_url: "https://new.example/api",
+    flows_url: "https://new.example/flows",
+    attachments_url: "https://new.example/flows",
+    app_secret: { _tag: "Env", name: "APP_SECRET" },
+  }
+  /** A night whose deletion is refused, and one at the new address; then what is told and left. */
+  const moved = (isOther: boolean) =>
+    live(makeNights(), function* () {
+      const job = jobFor("records-1")
+      const refusing = Effect.updateService(nightOf(job), Service, (service) => ({
+        ...service,
+        deleteExecution: () => Effect.succeed("still_running" as const),
+      }))
+      yield* refusing
+      yield* wait(1)
+      const ledger = yield* Ledger
+      const first = yield* ledger.state((yield* ledger.runs)[0]?.fact.run_id ?? anId(""))
+      const before = [...(first?.tasks.values() ?? [])].flatMap(({ attempts }) => attempts)[0]?.execution_id
+      const atNew = { ...job, service: remote }
+      const preview = (yield* previewNight(atNew, options)).elsewhere
+      const second = yield* Effect.updateService(nightOf(atNew), Service, (service) => ({
+        ...service,
+        readExecution: (id: ExecutionId) =>
+          isOther && id === before
+            ? Effect.succeed({ _tag: "NotFound" } as const)
+            : service.readExecution(id),
+      }))
+      const [older] = yield* ledger.runs
+      const warnings = second.warnings.filter((one) => /executions-elsewhere/.test(one))
+      return { preview, deleted: second.deleted, exit_code: older?.ended?.exit_code, warnings }
+    })
+  const preview = [{ run_id: "tokens.2026-11-21", service: "sandbox", executions: 1 }]
+
+  it("deletes there what it shows as its own", () => {
+    expect(moved(false)).toEqual({ preview, deleted: [true, true], exit_code: 0, warnings: [] })
+  })
+
+  it("leaves what it does not show, and says where that is and what to do [run elsewhere]", () => {
+    expect(moved(true)).toEqual({
+      preview,
+      deleted: [false, true],
+      exit_code: 4,
+      warnings: [
+        "not found at the service that the job names now: 1 execution of tokens.2026-11-21, " +
+          "started at sandbox [executions-elsewhere]",
+      ],
+    })
   })
 })
 
@@ -232,6 +286,26 @@ describe("a kept execution", () => {
       `${executions} of earlier nights kept at the service, as data may be missing here; ` +
       "oldest: tokens.2026-11-21 [executions-kept-before]"
     expect(told).toEqual([[own], [own, before("1 execution")], [before("2 executions")]])
+  })
+
+  it("is told as not read by a night without results, which deletes only what it started itself", () => {
+    const told = live(makeNights(), function* () {
+      const job = jobFor("noflow+records-3")
+      const first = yield* nightOf(job)
+      yield* wait(1)
+      const second = yield* nightOf({ ...job, flow_results: { ...job.flow_results, enabled: false } })
+      const warnings = second.warnings.filter((one) => /executions/.test(one))
+      return { before: first.deleted, after: second.deleted, warnings }
+    })
+    expect(told).toEqual({
+      before: [false],
+      after: [false, true],
+      warnings: [
+        "1 execution of earlier nights kept at the service, as data may be missing here; " +
+          "oldest: tokens.2026-11-21 [executions-kept-before]",
+        "1 execution kept at the service and not read, as `flow_results` is off in the job [executions-unread]",
+      ],
+    })
   })
 
   it("is not published again while there is nothing new [run nothing new]", () => {

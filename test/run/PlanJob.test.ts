@@ -177,6 +177,7 @@ it("the rules of a run are its job's, and its deadline that of its beginning", (
     polling,
     retry,
     max_wait: execution.max_wait,
+    service: "sandbox",
     sources,
     flow_results,
     deadlineAt: at(21, 7),

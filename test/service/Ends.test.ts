@@ -172,6 +172,7 @@ describe("one of our own ends", () => {
       SESSION_UNKNOWN: engineer,
       SESSION_GONE: ["partial", "engineer"],
       SECRET_UNAVAILABLE: ["unfinished", "engineer"],
+      SERVICE_MOVED: ["unfinished", "engineer"],
       NOT_IN_JOB: ["skipped", "engineer"],
       TOKENS_UNAVAILABLE: engineer,
       TOKEN_UNKNOWN: engineer,

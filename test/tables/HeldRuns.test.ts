@@ -216,7 +216,8 @@ const covered = (
   more = "'bank' AS engine_reference",
 ) =>
   `INSERT INTO ops.coverage BY NAME SELECT '${run}' AS run_id, DATE '2026-11-${run.slice(2, 4)}' AS run_date,
-    'r/${customer}' AS task_id, '${customer}' AS customer_id, ${feature} AS feature, '${outcome}' AS outcome, ${more}`
+    'r/${customer}' AS task_id, '${customer}' AS customer_id, ${feature} AS feature, '${outcome}' AS outcome,
+    TIMESTAMPTZ '2026-11-${run.slice(2, 4)} 00:00:00+00' AS as_of, ${more}`
 
 // The empty database is made once for all tests.
 const empty = mkdtempSync(join(tmpdir(), "nightjar-empty-"))

@@ -446,6 +446,26 @@ describe("coverage", () => {
     ])
   })
 
+  it("[promise 17 unread coverage] of a task whose job wanted no results says nothing of records, and has no date", () => {
+    const keys = { ...task, attempt: 1, execution_id: anId("e-1") }
+    const execution: ReadonlyArray<Fact> = [
+      { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: "x", probe: false },
+      { _tag: "StartAnswered", ...keys, answer: "accepted" },
+      { _tag: "AttemptClosed", ...keys, status_code: "COMPLETED", status_reason: "COMPLETED" },
+    ]
+    const dates = (["unwanted", "counted"] as const).map((basis) => {
+      const drained: Fact = { _tag: "AttemptDrained", ...keys, proof: { basis, families: [] } }
+      const state = folded([...execution, drained, settled("COMPLETED", "succeeded")])
+      return coverageRows(run_id, state, [], nothing).map((row) => [
+        row["outcome"],
+        row["records"],
+        row["as_of"],
+      ])
+    })
+    const each = (as_of: number | undefined) => [0, 1].map(() => ["succeeded", undefined, as_of])
+    assert.deepStrictEqual(dates, [each(undefined), each(6)])
+  })
+
   it("[promise 17 failed] a task that failed found nothing out where it has no record", () => {
     const featureReasons = new Map([["accounts_read", "FEATURE_COMPLETED"]])
     const ends = [{}, { byTable: new Map() }, { byTable: new Map(), delivered: new Set<string>() }].map(

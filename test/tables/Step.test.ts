@@ -117,7 +117,7 @@ const put = (connection: Connection, run: Run, tasks: ReadonlyArray<Task>) => {
         (feature) => `INSERT INTO ops.coverage BY NAME SELECT ${ofTask(task)}, ${textOf(feature)} AS feature,
           '${sessionOf(run, task, false)}' AS session_id,
           ${feature === null || !task.succeeded.includes(feature) ? "'failed'" : task.isShort ? "'unfinished'" : "'succeeded'"} AS outcome,
-          '${task.word}' AS reason`,
+          ${task.isUnread ? "NULL" : `TIMESTAMPTZ '${run.date} 00:00:00+00'`} AS as_of, '${task.word}' AS reason`,
       ),
       ...recordsOf(run, task),
     ]),
@@ -171,7 +171,7 @@ const gatheredSql = {
         AND a.engine_reference = c.engine_reference
         AND (a.feature IS NULL OR c.feature IS NULL OR a.feature = c.feature OR NOT list_contains(t.features, c.feature))))
     SELECT customer_id, engine_reference, session_id, feature, outcome, run_id, run_date,
-      max(e) FILTER (outcome = 'succeeded') OVER same AS fresh_date
+      max(e) FILTER (outcome = 'succeeded' AND as_of IS NOT NULL) OVER same AS fresh_date
     FROM told WINDOW same AS (PARTITION BY customer_id, engine_reference, alone, feature)
     QUALIFY seq = max(seq) OVER same AND (feature IS NOT NULL
       OR seq = max(seq) OVER (PARTITION BY customer_id, engine_reference, alone))`,
@@ -251,6 +251,7 @@ const night = (sequence: number, records: Readonly<Record<string, number>>, job 
       told: features,
       succeeded: features,
       isShort: false,
+      isUnread: false,
       word: "RESULTS_PARTIAL",
       rows,
     }
@@ -326,7 +327,7 @@ describe("the history of records", () => {
   )
 
   it.effect(
-    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 vacant] [promise 17 fills] [promise 17 unnamed] [promise 18] [promise 18 equal] [promise 18 beside] [decision 10 current]",
+    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 unread] [promise 17 vacant] [promise 17 fills] [promise 17 unnamed] [promise 18] [promise 18 equal] [promise 18 beside] [decision 10 current]",
     () =>
       Effect.forEach(
         Array.from(
@@ -406,7 +407,8 @@ const putMany = (connection: Connection, night: number, content: number) => {
     const all = `FROM range(${each}) AS r(i)`
     return `
     INSERT INTO ops.tasks BY NAME SELECT ${task}, ['paper_a', 'paper_b']::VARCHAR[] AS features;
-    INSERT INTO ops.coverage BY NAME SELECT ${task}, ${session}, 'succeeded' AS outcome, feature
+    INSERT INTO ops.coverage BY NAME SELECT ${task}, ${session}, 'succeeded' AS outcome, feature,
+      TIMESTAMPTZ '2026-01-0${night} 00:00:00+00' AS as_of
       FROM (VALUES ('paper_a'), ('paper_b')) AS f(feature);
     INSERT INTO ops.sessions BY NAME SELECT ${task}, ${session}, ${each} AS records;
     INSERT INTO ops.documents BY NAME SELECT ${row}, 'd' || i AS attachment_id ${all};

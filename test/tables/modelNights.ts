@@ -207,6 +207,8 @@ export interface Task {
   readonly succeeded: ReadonlyArray<string>
   /** Its results did not become final: what did not fail may lack records. */
   readonly isShort: boolean
+  /** Its job wanted no results: nobody looked for records, whatever it ended with. */
+  readonly isUnread: boolean
   /** The word that it was settled with last, long after they were read: it says nothing about them. */
   readonly word: (typeof lastWords)[number]
   readonly rows: ReadonlyArray<BodyRow>
@@ -263,12 +265,13 @@ export const drawTask = (draw: Draw, customer: string, engine: string | null): T
   const isFailed = engine !== null && chance(0.15)
   const told = isFailed ? asked : asked.length === 0 ? features : asked
   const succeeded = isFailed ? [] : engine === null ? told : some(told, 0.8)
-  const delivered = isFailed ? [] : kinds.filter(() => chance(0.75))
+  const isUnread = engine !== null && !isFailed && chance(0.1)
+  const delivered = isFailed || isUnread ? [] : kinds.filter(() => chance(0.75))
   const rows = delivered.flatMap((kind) => Array.from({ length: int(0, 2) }, () => drawRow(draw, kind)))
   const drawn = engine === null ? rows.map((row) => ({ ...row, isEarlier: false })) : rows
-  const isShort = !isFailed && chance(0.15)
+  const isShort = !isFailed && !isUnread && chance(0.15)
   const word = lastWords[rows.length % lastWords.length] ?? "FAILED"
-  return { customer, engine, features: asked, told, succeeded, isShort, word, rows: drawn }
+  return { customer, engine, features: asked, told, succeeded, isShort, isUnread, word, rows: drawn }
 }
 
 /** The tasks of a night: of some customers, on some engines. */
@@ -298,7 +301,7 @@ export const toldOf = (
     isAlone: task.engine === null,
     features: task.features,
     told: task.told,
-    succeeded: task.isShort ? [] : task.succeeded,
+    succeeded: task.isShort || task.isUnread ? [] : task.succeeded,
     rows: task.rows.map((row) => saidOf(row, derived, now)),
     isOpen: over !== undefined && !over.has(taskId(run, task)),
   })),
@@ -370,7 +373,8 @@ const execute = Effect.fnUntraced(function* (run: Night, task: Task, attempt: nu
   const keys = keysOf(run, task)
   const session_id = anId(sessionOf(run, task, isEarlier))
   const execution = { execution_id: anId(`e${String(session_id).slice(1)}`), session_id }
-  const isFailed = task.told.length > 0 && task.succeeded.length === 0 && task.rows.length === 0
+  const isFailed =
+    task.told.length > 0 && task.succeeded.length === 0 && task.rows.length === 0 && !task.isUnread
   const status = isEarlier
     ? "TEMPORARY_ERROR"
     : isFailed
@@ -398,11 +402,19 @@ const execute = Effect.fnUntraced(function* (run: Night, task: Task, attempt: nu
       features: isEarlier ? [] : states,
     },
   )
-  const landed = yield* land({ ...of, kind: "results" }, bodyOf(run, task, isEarlier))
   yield* append([
     { _tag: "StartIntended", ...keys, attempt, external_execution_id, probe: false },
     { _tag: "StartAnswered", ...keys, attempt, answer: "accepted", http_status: 202, ...execution },
     { _tag: "AttemptClosed", ...keys, attempt, ...execution, ...end, landed: state },
+  ])
+  if (task.isUnread) {
+    const proof = { basis: "unwanted", families: [] } as const
+    const { execution_id } = execution
+    yield* append([{ _tag: "AttemptDrained", ...keys, attempt, execution_id, proof }])
+    return status
+  }
+  const landed = yield* land({ ...of, kind: "results" }, bodyOf(run, task, isEarlier))
+  yield* append([
     {
       _tag: "ResultsRead",
       ...keys,

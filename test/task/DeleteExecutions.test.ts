@@ -134,7 +134,8 @@ const manyDone = (count: number): ReadonlyArray<Fact> => {
           ],
     ),
   )
-  return [...begun.slice(0, 1), ...facts, published(...ids.map((_, index) => `e-${index}`))]
+  const started = begun.slice(0, 1).map((fact) => ({ ...fact, service: "http://old" }) as Fact)
+  return [...started, ...facts, published(...ids.map((_, index) => `e-${index}`))]
 }
 
 const asItClosed = state("COMPLETED", "COMPLETED", { products_count: { _tag: "Unknown", why: "none" } })
@@ -145,9 +146,11 @@ const deleted = (
   untilAt = Infinity,
   {
     hear,
+    whose,
     looked = asItClosed,
     runs = 1,
-  }: Pick<Script, "hear"> & { looked?: StateAnswer; runs?: number } = {},
+    here = "http://old",
+  }: Pick<Script, "hear" | "whose"> & { looked?: StateAnswer; runs?: number; here?: string } = {},
 ) => {
   const calls: Array<Call> = []
   const { world, ledger: place } = makePlace()
@@ -157,7 +160,7 @@ const deleted = (
     for (let night = 0; night < runs; night++) {
       const before = foldRun(yield* ledger.facts(run_id))
       if (before === undefined) return yield* Effect.die("no beginning")
-      yield* deleteAll(before.started.run_id, dueDeletions(before), untilAt)
+      yield* deleteAll({ run: before, here }, dueDeletions(before), untilAt)
     }
     const run = foldRun(yield* ledger.facts(run_id))
     if (run === undefined) return yield* Effect.die("no beginning")
@@ -174,7 +177,13 @@ const deleted = (
       }),
     }
   }).pipe(
-    Effect.provide([place, scripted({ remove: answer, state: () => looked, ...(hear && { hear }) }, calls)]),
+    Effect.provide([
+      place,
+      scripted(
+        { remove: answer, state: () => looked, ...(hear && { hear }), ...(whose && { whose }) },
+        calls,
+      ),
+    ]),
   )
   return Effect.suspend(() => world.run(deletions))
 }
@@ -187,6 +196,26 @@ describe("deleting", () => {
     const running = yield* deleted(1, () => "still_running", 3_000)
     expect([running.endedAt < 3_000, running.told]).toEqual([true, ["409 pending"]])
   })
+
+  effect(
+    "asks another service for nothing that it does not show as ours [promise 2 moved deletion]",
+    function* () {
+      const removed = (looked: StateAnswer, whose?: (id: string) => string | undefined) =>
+        Effect.map(
+          deleted(2, () => "deleted", Infinity, { here: "http://new", looked, ...(whose && { whose }) }),
+          ({ calls, written, pending }) => ({
+            asked: calls.filter(([, verb]) => verb === "delete").length,
+            written: written.length,
+            pending,
+          }),
+        )
+      const left = { asked: 0, written: 0, pending: 2 }
+      expect(yield* removed({ _tag: "NotFound" })).toEqual(left)
+      expect(yield* removed(asItClosed, () => "theirs")).toEqual(left)
+      expect(yield* removed(asItClosed, () => undefined)).toEqual(left)
+      expect(yield* removed(asItClosed, () => "x-1")).toEqual({ asked: 2, written: 4, pending: 0 })
+    },
+  )
 
   effect("says which engine each deletion is about", function* () {
     const heard: Array<string | undefined> = []
@@ -280,7 +309,7 @@ describe("deleting", () => {
         `CREATE TRIGGER full BEFORE INSERT ON facts WHEN NEW.tag = 'DeleteIntended'
           BEGIN SELECT RAISE(ABORT, 'disk full'); END`,
       )
-      const failure = yield* Effect.flip(deleteAll(run.started.run_id, dueDeletions(run), Infinity))
+      const failure = yield* Effect.flip(deleteAll({ run, here: "http://old" }, dueDeletions(run), Infinity))
       expect([failure._tag, failure.message, calls]).toEqual(["LedgerFailed", "disk full", []])
     }).pipe(Effect.provide([Ledger.layerOver(database), scripted({}, calls)]))
   })

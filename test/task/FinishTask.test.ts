@@ -11,6 +11,7 @@ import type { Night, NightEnd, Place } from "./ScriptedNight.ts"
 import { accepted, counted, nothing, results, state, unexpected, lost } from "./ScriptedService.ts"
 import { acceptedAs, throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
+import type { Rules } from "../../src/task/Work.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { exitCodeOf } from "../../src/report/Finish.ts"
@@ -254,6 +255,35 @@ describe("an execution that is kept at the service", () => {
   effect("is looked at once where its results are partial again, and stays as it was", function* () {
     const { facts, reads, tookMs } = yield* twice(holding(1), holding(3, false))
     expect([facts, reads, tookMs < 10 * second]).toEqual([[], 1, true])
+  })
+
+  const off: Partial<Rules> = { flow_results: { ...rules.flow_results, enabled: false } }
+
+  effect(
+    "stays as it is while the job's results are off, and is read once they are on [promise 5 off]",
+    function* () {
+      const place = makePlace()
+      const first = yield* over({ place, script: holding(1) })
+      const without = yield* over({ place, script: holding(3), rules: off, mode: "collect" })
+      const again = yield* over({ place, script: holding(3), mode: "collect" })
+      expect([added(first, without), added(without, again)]).toEqual([
+        [],
+        [drained(1, "counted", [line(3)]), settled("COMPLETED")],
+      ])
+    },
+  )
+
+  effect("for partial results stays as it is likewise, whatever its task ends with", function* () {
+    const place = makePlace()
+    const first = yield* over({ place, script: holding(1, false) })
+    const without = yield* over({ place, script: holding(3), rules: off, mode: "collect" })
+    const again = yield* over({ place, script: holding(3), mode: "collect" })
+    const why = "`flow_results` was switched off after its start: the next run with results reads them"
+    expect([first, without].map((end) => exitCodeOf(end.state, "delete"))).toEqual([4, 4])
+    expect([added(first, without), added(without, again)]).toEqual([
+      [settled("RESULTS_PARTIAL", why)],
+      [drained(1, "counted", [line(3)]), settled("COMPLETED")],
+    ])
   })
 
   effect("says nothing of a task that ended with something else", function* () {

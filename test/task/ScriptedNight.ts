@@ -45,6 +45,7 @@ export const rules: Rules = {
   polling: { min: Duration.millis(2 * second), max: Duration.millis(minute) },
   retry: { max_attempts: 3, base: Duration.millis(30 * second), max: Duration.millis(15 * minute) },
   max_wait: Duration.millis(3.5 * hour),
+  service: "http://old",
   sources: builtInSources,
   flow_results: {
     enabled: true,
@@ -153,7 +154,15 @@ const workOf = ({
 }
 
 const begin = (tasks: ReadonlyArray<NightTask>, sessions: ReadonlyArray<string>): ReadonlyArray<Fact> => [
-  { _tag: "RunStarted", run_id, job: "job", job_path: "j", run_date: "2026-11-21", tool_version: "0" },
+  {
+    _tag: "RunStarted",
+    run_id,
+    job: "job",
+    job_path: "j",
+    run_date: "2026-11-21",
+    tool_version: "0",
+    service: rules.service,
+  },
   ...tasks.map(({ customer, engine = "bank" }): Fact =>
     aFact("TaskPlanned", {
       run_id,

@@ -18,7 +18,7 @@ import { Wiring } from "../Wiring.ts"
 import { checkWhole, forget as forgetIn, planForget } from "../../folder/Forget.ts"
 import type { ForgetPlan, Remaining } from "../../folder/Forget.ts"
 import { namesLeft } from "../../folder/Mentions.ts"
-import { acquaintName, type Job } from "../../jobs/Job.ts"
+import { acquaintName, serviceNameOf, type Job } from "../../jobs/Job.ts"
 import type { ForgetCounts } from "../../ledger/Fact.ts"
 import type { RunStarted } from "../../ledger/RunFacts.ts"
 import { remainsAny, remainsOf, type RunState } from "../../ledger/RunState.ts"
@@ -42,9 +42,9 @@ const inRun = Effect.fnUntraced(function* (run_id: RunId, plan: ForgetPlan) {
     return [proved.get(execution_id) ?? { task_id, execution_id, landed_sha256: "" }]
   })
   const run: Started = state.started
-  return [{ run, attempts, due }]
+  return [{ run, state, attempts, due }]
 })
-type LeftInRun = Pick<Effect.Success<ReturnType<typeof inRun>>[number], "run" | "due">
+type LeftInRun = Pick<Effect.Success<ReturnType<typeof inRun>>[number], "run" | "state" | "due">
 
 export const remoteOf = Effect.fnUntraced(function* (output: string, plan: ForgetPlan) {
   const run_ids = new Set(plan.tasks.map(({ run_id }) => run_id))
@@ -196,12 +196,13 @@ const deleteRemote = Effect.fnUntraced(function* (output: string, remote: Remote
     const runs = remote.runs.filter(({ run }) => jobOf(run) === job)
     const hasTokens = remote.tokens.length > 0 && job.tokens_key !== undefined
     if (runs.length === 0 && !hasTokens) continue
-    yield* Effect.provide(deleteFor(remote, runs), wiring.tokens(job, output))
+    yield* Effect.provide(deleteFor(remote, runs, job), wiring.tokens(job, output))
   }
 })
 
-const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArray<LeftInRun>) {
-  for (const { run, due } of runs) yield* deleteAll(run.run_id, due, Infinity)
+const deleteFor = Effect.fnUntraced(function* (remote: Remote, runs: ReadonlyArray<LeftInRun>, job: Job) {
+  const here = serviceNameOf(job.service)
+  for (const { state, due } of runs) yield* deleteAll({ run: state, here }, due, Infinity)
   const store = yield* TokenStore
   if (store._tag !== "Open") return
   for (const { name, service } of remote.tokens) {

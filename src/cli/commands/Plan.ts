@@ -90,7 +90,7 @@ export const plan = command("plan", {
 })
 
 /** Only the fingerprint of a login, or the name of its token. */
-const previewJson = ({ job, how, collect, plan, expected, end, calls, ...preview }: Preview) => {
+const previewJson = ({ job, how, collect, elsewhere, plan, expected, end, calls, ...preview }: Preview) => {
   const starting = new Set(preview.starting.map(({ task_id }) => task_id))
   const waiting = new Set(preview.waiting.map(({ task_id }) => task_id))
   const reasons = new Map(preview.notStarted.map(({ task_id, reason }) => [task_id, reason]))
@@ -101,6 +101,7 @@ const previewJson = ({ job, how, collect, plan, expected, end, calls, ...preview
     run_id: plan.run_id,
     how,
     collect_first: collect,
+    elsewhere,
     tasks: plan.tasks.map(
       ({ task_id, customer_id, engine_reference, features, lacking, availability, ...task }) => ({
         task_id,
