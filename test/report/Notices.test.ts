@@ -141,11 +141,11 @@ record_schemas: []
 timezone: UTC
 deadline: "${soon}"
 notify: [{ url: env:GOOD }, { ping: env:WATCHDOG }]
-customers: [{ id: customer-0, parameters: { username: ok+queue-20000+run-5, password: pppp } }]
+customers: [{ id: customer-0, parameters: { username: ok+queue-20000+run-5, password: env:PASSWORD } }]
 `,
   )
   const GOOD = `${base}/hook-secret-9f?key=k1`
-  const environment = { ...plainEnvironment, GOOD, WATCHDOG: `${base}/ping-secret-3c` }
+  const environment = { ...plainEnvironment, GOOD, WATCHDOG: `${base}/ping-secret-3c`, PASSWORD: "pppp" }
   const args = ["run", "late.yaml", "--output", "late", "--no-progress"]
   const { code, stdout, stderr } = await startHere(args, { folder: root, environment }).ended
   server.closeAllConnections()
