@@ -210,8 +210,13 @@ const isAsked = (alias: string, feature = ""): string => `(${alias}.engine_refer
       AND a.engine_reference = ${alias}.engine_reference
       ${feature}))`
 
-/** What came without being requested is told as long as the engine is asked. */
-const ofFeature = "AND (a.feature IS NULL OR c.feature IS NULL OR a.feature = c.feature OR NOT c.requested)"
+/** What came without being requested is told until the engine has answered without it. */
+const ofFeature = `AND (a.feature IS NULL OR c.feature IS NULL OR a.feature = c.feature
+        OR (NOT c.requested AND coalesce(c.seq >= c.answered, true)))`
+
+/** The key of rows that sessions without an engine have each their own of. */
+const keyText = (more: ReadonlyArray<string>): string =>
+  `Key: ${["customer_id", "engine_reference", ...more].join(", ")}; without an engine, session_id too.`
 
 const coverage: Relation = {
   schema: "main",
@@ -220,7 +225,8 @@ const coverage: Relation = {
   comment:
     "The newest outcome of each feature of each customer and engine that is asked for, also of one that " +
     "came unrequested, and how old its data is: one row each, and one per session for sessions that were " +
-    "only read. That of every run is in ops.coverage.",
+    "only read. That of every run is in ops.coverage. " +
+    keyText(["feature"]),
   columns: [
     customer,
     engine,
@@ -283,7 +289,7 @@ const newestIn = (table: TableSpec, comment: string, of: ReadonlyArray<string>, 
 
 const consents = newestIn(
   consentsTable,
-  "The newest consent of each customer and engine. Those of every run are in ops.consents.",
+  `The newest consent of each customer and engine. Those of every run are in ops.consents. ${keyText([])}`,
   [],
   "t.accepted_date DESC",
 )
@@ -291,7 +297,8 @@ const consents = newestIn(
 const documents = newestIn(
   documentsTable,
   "Every document that current results name, once for each customer and engine. Its link to a record and " +
-    "its title are what the results say beside its identifier; the reference shows no more.",
+    "its title are what the results say beside its identifier; the reference shows no more. " +
+    keyText(["attachment_id"]),
   ["t.attachment_id"],
   "t.session_id",
 )
