@@ -252,7 +252,8 @@ const coverage: Relation = {
       ${ageSql("g.e")} AS age_days, n.run_id, n.run_date
     FROM (SELECT customer_id, engine_reference, feature, arg_max(newest, seq) AS n,
         arg_max(good, good.seq) AS g
-      FROM store._coverage AS c WHERE ${isAsked("c", ofFeature)}
+      FROM (SELECT *, max(good.seq) OVER (PARTITION BY customer_id, engine_reference, _alone) AS answered
+          FROM store._coverage) AS c WHERE ${isAsked("c", ofFeature)}
       GROUP BY customer_id, engine_reference, _alone, feature
       QUALIFY feature IS NOT NULL
         OR max(seq) = max(max(seq)) OVER (PARTITION BY customer_id, engine_reference, _alone))`,

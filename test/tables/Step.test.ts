@@ -165,14 +165,18 @@ const dump = (connection: Connection) =>
 
 /** What is kept of all runs as they are added, as the rows of all runs say it. */
 const gatheredSql = {
-  coverage: `WITH told AS (SELECT c.*, r.seq, r.e, CASE WHEN c.engine_reference IS NULL THEN c.session_id END AS alone
-      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.tasks AS t USING (run_id, task_id)
+  coverage: `WITH told AS (SELECT c.*, r.seq, r.e, list_contains(t.features, c.feature) AS requested,
+      max(r.seq) FILTER (c.outcome = 'succeeded') OVER (PARTITION BY c.customer_id, c.engine_reference,
+        CASE WHEN c.engine_reference IS NULL THEN c.session_id END) AS answered, CASE WHEN c.engine_reference IS NULL THEN c.session_id END AS alone
+      FROM ops.coverage AS c JOIN store._runs AS r USING (run_id) JOIN ops.tasks AS t USING (run_id, task_id)),
+    newest AS (SELECT *, max(seq) OVER (PARTITION BY customer_id, engine_reference, alone, feature, requested) AS last FROM told),
+    used AS (FROM newest AS c
       WHERE c.engine_reference IS NULL OR EXISTS (FROM store._asked AS a WHERE a.customer_id = c.customer_id
         AND a.engine_reference = c.engine_reference
         AND (a.feature IS NULL OR c.feature IS NULL OR a.feature = c.feature OR NOT list_contains(t.features, c.feature))))
     SELECT customer_id, engine_reference, session_id, feature, outcome, run_id, run_date,
       max(e) FILTER (outcome = 'succeeded') OVER same AS fresh_date
-    FROM told WINDOW same AS (PARTITION BY customer_id, engine_reference, alone, feature)
+    FROM used WINDOW same AS (PARTITION BY customer_id, engine_reference, alone, feature)
     QUALIFY seq = max(seq) OVER same AND (feature IS NOT NULL
       OR seq = max(seq) OVER (PARTITION BY customer_id, engine_reference, alone))`,
   customers: `SELECT customer_id, min(run_date) AS first_seen, max(run_date) AS last_seen FROM ops.tasks
