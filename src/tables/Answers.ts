@@ -103,8 +103,6 @@ export interface Meta {
   readonly on: string
   readonly job: string
   readonly whole: boolean
-  /** What its own tasks ask for is asked for; once it is over and whole, nothing else of its job is. */
-  readonly asks: boolean
   /** Documents of the run may name records. */
   readonly hasDocuments: boolean
 }
@@ -113,48 +111,59 @@ const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, in
   const own = date === undefined ? "run_date" : `DATE ${literal(date)}`
   const [row] = yield* connection.rows(
     `SELECT job, coalesce(whole, parent IS NULL AND tasks > 0) AS night,
-      parent IS NULL AS begins,
       e::VARCHAR AS e, ${lookedOn("e", "r")}::VARCHAR AS looked,
       EXISTS (FROM ops.documents WHERE run_id = $1 AND record_id IS NOT NULL) AS documents
     FROM (SELECT *, greatest(${own}, coalesce((SELECT max(e) FROM store._runs), ${own})) AS e
       FROM ops.runs WHERE run_id = $1) AS r`,
     [run_id],
   )
-  const isNight = row?.["night"] === true
   const meta: Meta = {
     e: String(row?.["e"]),
     on: String(row?.["looked"]),
     job: String(row?.["job"]),
-    whole: isNight && !interim,
-    asks: isNight || row?.["begins"] === true,
+    whole: row?.["night"] === true && !interim,
     hasDocuments: row?.["documents"] === true,
   }
   return meta
 })
 
 /**
- * What each job asks for: its newest whole run that is there, and what goes on since, or was a part of it. No
- * other whole run takes that back, unless its job replaces this one.
+ * What each job asks for: its newest whole run that is there, and what goes on since, or was a part of it.
+ * No other whole run takes that back, unless its job replaces this one. A rerun asks for what its night has
+ * not answered: of customers and engines that are asked for, it brings features that were added to the job;
+ * one that it neither asks for nor has from its night is no longer in the job.
  */
-export const askedAnew = `DELETE FROM store._asked;
+export const askedAnew = `${temp("asking")}
+    SELECT r.job, r.seq, t.customer_id, t.engine_reference, t.features, o.parent
+    FROM store._runs AS r JOIN ops.runs AS o USING (run_id) JOIN ops.tasks AS t USING (run_id)
+    WHERE NOT EXISTS (
+      SELECT 1 FROM store._runs AS later WHERE later.whole AND later.seq > r.seq
+        AND (later.job = r.job OR list_contains(later.replaces, r.job)))
+    QUALIFY bool_or(o.parent IS NULL) OVER (PARTITION BY r.job, t.customer_id, t.engine_reference);
+  ${temp("reruns")} SELECT g.*, list(c.feature) FILTER (c.outcome = 'succeeded') AS answered
+    FROM step_asking AS g JOIN ops.runs AS o ON o.run_id = g.parent OR o.parent = g.parent
+      JOIN store._runs AS r ON r.run_id = o.run_id LEFT JOIN ops.coverage AS c ON c.run_id = o.run_id
+        AND ${sameSql("c", "g", ["customer_id", "engine_reference"])}
+    GROUP BY ALL;
+  DELETE FROM store._asked;
   INSERT INTO store._asked
-  SELECT DISTINCT r.job, t.customer_id, t.engine_reference,
-    unnest(CASE WHEN len(t.features) = 0 THEN [NULL] ELSE t.features END)
-  FROM store._runs AS r JOIN ops.runs AS o USING (run_id) JOIN ops.tasks AS t USING (run_id)
-  WHERE o.parent IS NULL AND NOT EXISTS (
-    SELECT 1 FROM store._runs AS later WHERE later.whole AND later.seq > r.seq
-      AND (later.job = r.job OR list_contains(later.replaces, r.job)))
+  SELECT DISTINCT job, customer_id, engine_reference, feature
+  FROM (SELECT *, unnest(CASE WHEN len(features) = 0 THEN [NULL] ELSE features END) AS feature
+    FROM step_asking) AS g
+  WHERE feature IS NULL OR NOT EXISTS (FROM step_reruns AS n WHERE n.seq > g.seq AND n.job = g.job
+    AND ${sameSql("n", "g", ["customer_id", "engine_reference"])} AND len(n.features) > 0
+    AND NOT list_contains(n.features || coalesce(n.answered, []), g.feature))
   ORDER BY ALL;`
 
 const scopeNames = [...subject, ...kind]
 const cell = (name: string): string => `NULL::VARCHAR AS ${name}`
 
 /** The run among those before it, and what is asked for since. */
-const askingSql = ({ run_id, sequence }: SteppedRun, { e, job, whole, asks }: Meta): string =>
+const askingSql = ({ run_id, sequence }: SteppedRun, { e, job, whole }: Meta): string =>
   `INSERT INTO store._runs
     SELECT ${literal(run_id)}, ${sequence}, DATE ${literal(e)}, ${literal(job)}, ${whole}, replaces
     FROM ops.runs WHERE run_id = ${literal(run_id)};
-  ${asks ? askedAnew : ""}`
+  ${askedAnew}`
 
 /** `step_src_<table>`: the rows of the run; `step_scoped`: in which session each scope has some. */
 const rowsSql = (tables: ReadonlyArray<KeptTable>, run: SteppedRun): string => {
@@ -213,7 +222,10 @@ const lostSql = (families: ReadonlyArray<RecordFamily>, { lost }: SteppedRun): s
   return lost.has(otherRecordsTable.name) ? `(${named} OR ${others})` : named
 }
 
-/** `step_here`: what the run answers and somebody asks for. */
+/**
+ * `step_here`: what the run answers and somebody asks for; `lacks`: the features that feed it and did not
+ * succeed, those that it did not ask for included.
+ */
 const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): string =>
   `${temp("fed")} SELECT c._scope, bool_and(t.fine) AS whole, bool_or(t.fine) AS partly,
       bool_or(t.requested) AS requested

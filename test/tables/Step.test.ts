@@ -35,15 +35,20 @@ const dateOf = (day: number): string => new Date(epoch + day * 86_400_000).toISO
 const drawRuns = (draw: Draw): ReadonlyArray<Run> => {
   const { int, chance } = draw
   let day = 0
+  const begun: Array<Pick<Run, "job" | "run_id">> = []
   return Array.from({ length: int(6, 14) }, (_, index): Run => {
     day += int(0, 2)
     const drawn = chance(0.2) ? "rerun" : chance(0.05) ? "empty" : "whole"
+    const earlier = begun.filter((one) => one.job === job).slice(-2)
+    const drawn = earlier.length > 0 && chance(0.25) ? "rerun" : chance(0.05) ? "empty" : "whole"
     const job = chance(0.25) ? "b" : "a"
     const date = dateOf(drawn === "rerun" ? int(0, day) : day)
     const replaces = job === "b" && chance(0.2) ? ["a"] : []
     const share = drawn === "whole" ? 0.6 : 0.3
     const tasks = drawn === "empty" ? [] : drawTasks(draw, customers.slice(0, 3), share)
     const ofWhole = tasks.length === 0 ? "empty" : index % 4 === 2 ? "part" : "whole"
+    const run_id = `r-${String(index).padStart(2, "0")}`
+    if (kind === "whole") begun.push({ job, run_id })
     const kind = drawn === "whole" ? ofWhole : drawn
     return {
       run_id: `r-${String(index).padStart(2, "0")}`,
@@ -51,7 +56,7 @@ const drawRuns = (draw: Draw): ReadonlyArray<Run> => {
       date,
       sequence: 3 * index + 1,
       kind,
-      parent: kind === "rerun" ? "r-00" : undefined,
+      parent: kind === "rerun" ? pick(earlier).run_id : undefined,
       replaces,
       tasks,
       fetched: 3 * index + 1,
