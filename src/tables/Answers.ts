@@ -1,8 +1,8 @@
 /**
  * What a run answers, and what is asked for: the first half of a step (`Step.ts`). A run answers a scope if
- * every requested feature that feeds it succeeded, or if one did and there are records; if none is known to
- * feed it, any may. Otherwise records that are here answer it as long as nothing whole did, whatever word the
- * task ended with.
+ * one of the features that feed it succeeded; if it tells of none, if any did and there are records. What it
+ * does not find again ends only if what lacks in it lacked too when that was found. Otherwise records that
+ * are here answer it as long as no feature did, whatever word the task ended with.
  */
 import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
@@ -185,12 +185,15 @@ const rowsSql = (tables: ReadonlyArray<KeptTable>, run: SteppedRun): string => {
         FROM (${rows.join(" UNION ALL ")}) GROUP BY ALL;
   INSERT INTO store._scopes SELECT (SELECT coalesce(max(_scope), 0) FROM store._scopes)
         + row_number() OVER (ORDER BY ${names(scopeNames, "p.")}),
-        ${names(scopeNames, "p.")}, NULL, NULL, NULL, false, false
+        ${names(scopeNames, "p.")}, NULL, NULL, NULL, false, false, []
       FROM (SELECT DISTINCT ${names(scopeNames)} FROM step_rows) AS p
         ANTI JOIN store._scopes AS s ON ${sameSql("s", "p", scopeNames)};
   ${temp("scoped")} SELECT s._scope, r.*
       FROM step_rows AS r JOIN store._scopes AS s ON ${sameSql("s", "r", scopeNames)};`
 }
+
+/** Features that did not succeed, of `step_told`. */
+const lackingSql = "list(coalesce(t.feature, '')) FILTER (NOT t.fine) AS lacks"
 
 /** `step_told`: each feature that the run tells of; `step_candidates`: the scopes that it may answer. */
 const toldSql = ({ run_id }: SteppedRun): string =>
@@ -202,9 +205,10 @@ const toldSql = ({ run_id }: SteppedRun): string =>
             AND (a.feature IS NULL OR a.feature = c.feature)) AS requested
       FROM ops.coverage AS c JOIN ops.tasks AS t USING (run_id, task_id) WHERE c.run_id = ${literal(run_id)};
   ${temp("tasks")} SELECT ${names(subject)}, any_value(session_id) AS session_id,
-        any_value(task_id) AS task_id, bool_or(fine) AS partly
-      FROM step_told GROUP BY ALL;
-  ${temp("candidates")} SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.session_id, t.task_id,
+        any_value(task_id) AS task_id, bool_or(fine) AS partly, ${lackingSql}
+      FROM step_told AS t GROUP BY ALL;
+  ${temp("candidates")} SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.lacks, t.session_id,
+        t.task_id, s.as_of AS was_as_of, s.short AS was_short, s.lacks AS was_lacks,
         s.product IS NOT NULL AND s._scope IN (SELECT _scope FROM step_scoped) AS present,
         s.product IS NOT NULL AND (s.seq IS NULL OR s.short)
           AND EXISTS (FROM step_scoped AS r WHERE r._scope = s._scope AND (t.session_id IS NULL
@@ -227,14 +231,19 @@ const lostSql = (families: ReadonlyArray<RecordFamily>, { lost }: SteppedRun): s
  * succeed, those that it did not ask for included.
  */
 const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): string =>
-  `${temp("fed")} SELECT c._scope, bool_and(t.fine) AS whole, bool_or(t.fine) AS partly,
-      bool_or(t.requested) AS requested
-    FROM step_candidates AS c JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family
-      JOIN step_told AS t ON ${sameSql("c", "t", subject)}
-    WHERE t.feature = k.feature OR (k.feature IS NULL AND t.feature IS NOT NULL) GROUP BY c._scope;
+  `${temp("feeders")} SELECT c._scope, ${names(subject, "c.")}, k.feature
+    FROM step_candidates AS c JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family;
+  ${temp("fed")} SELECT k._scope, bool_or(t.fine) AS partly, bool_or(t.requested) AS requested, ${lackingSql}
+    FROM step_feeders AS k JOIN step_told AS t ON ${sameSql("k", "t", subject)}
+      AND (t.feature = k.feature OR (k.feature IS NULL AND t.feature IS NOT NULL)) GROUP BY k._scope;
+  ${temp("untold")} SELECT k._scope, list(a.feature) AS lacks FROM step_feeders AS k JOIN store._asked AS a
+      ON a.customer_id IS NOT DISTINCT FROM k.customer_id AND a.engine_reference = k.engine_reference
+        AND a.feature IS NOT NULL AND (k.feature IS NULL OR k.feature = a.feature)
+      ANTI JOIN step_told AS t ON ${sameSql("k", "t", subject)} AND t.feature = a.feature GROUP BY k._scope;
   ${temp("answered")} SELECT c._scope, c.session_id, c.task_id, NOT coalesce(f.requested, false) AS loose,
-      NOT (coalesce(f.whole, false) OR (c.present AND coalesce(f.partly, c.partly))) AS short
-    FROM step_candidates AS c LEFT JOIN step_fed AS f USING (_scope)
+      NOT coalesce(f.partly, c.present AND c.partly) AS short, c.was_as_of, c.was_short, c.was_lacks,
+      coalesce(CASE WHEN f._scope IS NULL THEN c.lacks ELSE f.lacks END, []) || coalesce(u.lacks, []) AS lacks
+    FROM step_candidates AS c LEFT JOIN step_fed AS f USING (_scope) LEFT JOIN step_untold AS u USING (_scope)
     WHERE (NOT short OR c.fills) AND NOT ${lostSql(families, run)};
   ${temp("all")} SELECT s._scope, ${names(scopeNames, "s.")}, coalesce(a.loose, s.loose) AS loose
     FROM store._scopes AS s LEFT JOIN step_answered AS a USING (_scope);
@@ -248,7 +257,8 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { on }: Meta): string => 
   return `${temp("read")} SELECT (SELECT coalesce(max(_reading), 0) FROM store._readings)
         + row_number() OVER (ORDER BY ${names(scopeNames, "s.")}, q.task_id, q.session_id) AS _reading,
       q.*, h._scope IS NOT NULL AND ${ofAnswer("q.session_id")} AS _answered,
-      coalesce(h.loose, false) AS loose, coalesce(h.short, false) AS short
+      coalesce(h.loose, false) AS loose, coalesce(h.short, false) AS short,
+      coalesce(h.lacks, []) AS lacks
     FROM (
       SELECT _scope, task_id, session_id, execution_id, product, sub_family FROM step_scoped
       UNION ALL
@@ -257,12 +267,13 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { on }: Meta): string => 
     ) AS q JOIN store._scopes AS s ON s._scope = q._scope LEFT JOIN step_here AS h ON h._scope = q._scope;
   INSERT INTO store._readings SELECT _reading, ${literal(run_id)},
       (SELECT run_date FROM ops.runs WHERE run_id = ${literal(run_id)}), ${sequence}, DATE ${literal(on)},
-      task_id, execution_id, session_id, _scope, _answered, loose, short
+      task_id, execution_id, session_id, _scope, _answered, loose, short, lacks
     FROM step_read ORDER BY _reading;
   UPDATE store._scopes
     SET seq = ${sequence}, as_of = DATE ${literal(on)}, _reading = q._reading, loose = q.loose,
-      short = q.short
-    FROM (SELECT _scope, max(_reading) AS _reading, bool_or(loose) AS loose, bool_or(short) AS short
+      short = q.short, lacks = q.lacks
+    FROM (SELECT _scope, max(_reading) AS _reading, bool_or(loose) AS loose, bool_or(short) AS short,
+        any_value(lacks) AS lacks
       FROM step_read WHERE _answered GROUP BY _scope) AS q
     WHERE q._scope = _scopes._scope;`
 }

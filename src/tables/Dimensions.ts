@@ -259,10 +259,15 @@ const coverage: Relation = {
         OR max(seq) = max(max(seq)) OVER (PARTITION BY customer_id, engine_reference, _alone))`,
 }
 
-/** The sessions whose results are current: the newest that was read, and those of current records. */
+/**
+ * The sessions whose results are current: the newest that was read, and those of current records; if a
+ * feature did not succeed, also the newest in which all did.
+ */
 const inUse = `used AS (
-    SELECT r.run_id, r.run_date, r.task_id, r.session_id, r.seq FROM store._scopes AS s
-      JOIN store._readings AS r ON r._reading = s._reading WHERE ${isAsked("s")}
+    (SELECT r.run_id, r.run_date, r.task_id, r.session_id, r.seq FROM store._scopes AS s
+      JOIN store._readings AS r ON r._scope = s._scope AND r._answered
+        AND (r._reading = s._reading OR (len(s.lacks) > 0 AND len(r.lacks) = 0)) WHERE ${isAsked("s")}
+      QUALIFY row_number() OVER (PARTITION BY s._scope, len(r.lacks) ORDER BY r._reading DESC) = 1)
     UNION
     SELECT n.newest.run_id, n.newest.run_date, n.newest.task_id, n.newest.session_id, n.seq
     FROM store._sessions AS n WHERE ${isAsked("n")}

@@ -54,9 +54,15 @@ const matchSql = ({ table, index }: Stepping): string => {
   ${temp("left")} SELECT _ord, _scope, _reading, _answered FROM step_inc ANTI JOIN step_same USING (_ord);
   CREATE OR REPLACE TEMP VIEW step_unmatched AS SELECT s.*, i.* EXCLUDE (_ord)
       FROM step_src_${index} AS s JOIN step_left AS i USING (_ord);
-  ${temp("unseen")} SELECT o.id, o._version FROM step_open AS o SEMI JOIN step_here USING (_scope)
-      WHERE o._version NOT IN (SELECT _version FROM step_same WHERE _answered);`
+  ${unseenSql(table, " AND v._version NOT IN (SELECT _version FROM step_same WHERE _answered)")}`
 }
+
+/** `step_unseen`: what was not found; `stays`: it may be missing because a feature did not succeed. */
+const unseenSql = (table: KeptTable, where = ""): string =>
+  `${temp("unseen")} SELECT v.rowid AS id, v._version, h.was_as_of, h.was_lacks,
+        NOT h.was_short AND NOT list_has_all(coalesce(v._kept.lacks, h.was_lacks), h.lacks) AS stays
+      FROM ${stored(table.name)} AS v JOIN step_here AS h USING (_scope)
+      WHERE v._until_seq IS NULL${where};`
 
 /** A file of an older version may name no task. */
 export const isItemOf = (item: string, record: string, id: string): string =>
@@ -92,7 +98,8 @@ const differingSql = (stepping: Stepping): string => {
   return `${temp("found")} SELECT r._ord, r._reading, r._answered, r._scope, r.task_id, r.session_id,
         r.record_id, r.content_id, ${allOf(table, "columns")} AS _all
       FROM step_unmatched AS r ${listsCome(stepping, "columns", "step_unmatched")};
-  ${temp("lost")} SELECT u.id AS _id, r._version, r._scope, r.record_id, ${allOf(table, "columns")} AS _all
+  ${temp("lost")} SELECT u.id AS _id, r._version, r._scope, r.record_id, r.content_id,
+        ${allOf(table, "columns")} AS _all
       FROM step_unseen AS u JOIN ${stored(table.name)} AS r ON r.rowid = u.id
         ${listsStored(table, "columns", "step_unseen")};`
 }
@@ -102,25 +109,27 @@ const equalSql = (): string => {
   const nth = (what: string, order: string) =>
     `row_number() OVER (PARTITION BY ${what}, _all ORDER BY ${order}) AS _equal`
   return `${temp("equal")} SELECT f._ord, f._reading, f._answered, f.task_id, f.session_id,
-      f.record_id AS read_id, l._id AS id, l._version, l.record_id, f.content_id
+      f.record_id AS read_id, l._id AS id, l._version, l.record_id, f.content_id, l.content_id AS was
     FROM (SELECT *, ${nth("_reading", "_ord")} FROM step_found) AS f
       JOIN (SELECT *, ${nth("_scope", "_version")} FROM step_lost) AS l
       ON l._scope = f._scope AND l._equal = f._equal AND l._all IS NOT DISTINCT FROM f._all
       ANTI JOIN step_same AS s ON s._reading = f._reading AND s._version = l._version;`
 }
 
-/** What is equal is the same, with the hash that it has by now. */
+/** What is equal is the same, with the hash that it has by now; so has its twin that was not found. */
 const takeEqualSql = ({ table }: Stepping): string => {
   const place = stored(table.name)
-  return `INSERT INTO step_same SELECT * EXCLUDE (content_id) FROM step_equal;
-  UPDATE ${place} SET content_id = q.content_id FROM step_equal AS q
-    WHERE ${place}.rowid = q.id AND q._answered;
+  return `INSERT INTO step_same SELECT * EXCLUDE (content_id, was) FROM step_equal;
+  UPDATE ${place} SET content_id = q.content_id
+    FROM (SELECT id, content_id FROM step_equal WHERE _answered
+      UNION SELECT o.id, q.content_id FROM step_equal AS q JOIN step_open AS o ON o.content_id = q.was
+      WHERE q._answered) AS q WHERE ${place}.rowid = q.id;
   DELETE FROM step_left WHERE _ord IN (SELECT _ord FROM step_equal);
   DELETE FROM step_unseen WHERE _version IN (SELECT _version FROM step_equal WHERE _answered);`
 }
 
-/** Most records of one key that are compared with each other; further ones are paired in their order. */
-const comparedMax = 16
+/** A cell in which more records of one key are equal does not tell which of them one is. */
+const equalMax = 16
 /** About how many comparisons are in memory at once. */
 const comparisonsMax = 200_000
 
@@ -185,9 +194,11 @@ const inParallel = (...types: ReadonlyArray<string>): string =>
 
 const noPairs = `${temp("pairs")} SELECT 0::BIGINT AS _ord, 0 AS _version, '' AS record_id LIMIT 0;`
 
-/** What was not found again ends. */
-const endSql = ({ table, run, meta }: Stepping): string => `UPDATE ${stored(table.name)}
-    SET valid_to = DATE ${literal(meta.e)}, _until_seq = ${run.sequence},
+/** What was not found again ends, unless it stays. */
+const endSql = ({ table, run, meta }: Stepping): string => `${temp("staying")} FROM step_unseen
+    WHERE stays AND _version NOT IN (SELECT _version FROM step_pairs);
+  DELETE FROM step_unseen WHERE id IN (SELECT id FROM step_staying);
+  UPDATE ${stored(table.name)} SET valid_to = DATE ${literal(meta.e)}, _until_seq = ${run.sequence},
       ended_by = CASE WHEN _version IN (SELECT _version FROM step_pairs) THEN 'changed' ELSE 'gone' END
     WHERE rowid IN (SELECT id FROM step_unseen);`
 
@@ -216,6 +227,11 @@ const hasRestSql = ({ table, index, run }: Stepping): string => {
     return `SELECT 1 FROM ${rows} WHERE ${where} AND NOT (${isEmpty})`
   }
   const rest = namesOf(table.rest)
+/** What stays is as of the answer that had it last. The update moves rows: no `id` holds after it. */
+const staySql = ({ table }: Stepping): string => `UPDATE ${stored(table.name)}
+    SET _kept = {as_of: s.was_as_of, lacks: s.was_lacks}
+    FROM step_staying AS s WHERE ${stored(table.name)}._version = s._version AND _kept IS NULL;`
+
   const parts = [
     has(`step_src_${index}`, rest),
     has(stored(table.name), [...rest, "_rest"], "_until_seq IS NULL"),
@@ -230,11 +246,14 @@ const hasRestSql = ({ table, index, run }: Stepping): string => {
 /** What was found again is as it was read now, but for its content. */
 const readAgainSql = ({ table }: Stepping): string => {
   const cells = ofReading(table).map(({ name }) => identifier(name))
-  if (cells.length === 0) return ""
-  return `UPDATE ${stored(table.name)} SET ${cells.map((name) => `${name} = i.${name}`).join(", ")}
+  const found = `UPDATE ${place} SET _kept = NULL
+    WHERE _kept IS NOT NULL AND _version IN (SELECT _version FROM step_same WHERE _answered);`
+  if (cells.length === 0) return found
+  return `UPDATE ${place} SET ${cells.map((name) => `${name} = i.${name}`).join(", ")}
     FROM (SELECT s.id, ${cells.map((name) => `arg_max_null(i.${name}, s._reading) AS ${name}`).join(", ")}
       FROM step_same AS s JOIN step_inc AS i USING (_ord) WHERE s._answered GROUP BY s.id) AS i
-    WHERE ${stored(table.name)}.rowid = i.id;`
+    WHERE ${place}.rowid = i.id;
+  ${found}`
 }
 
 /** `step_new`: the versions that begin. An id stands once in a scope, or in a reading that answers none. */
@@ -254,6 +273,7 @@ const beginSql = ({ table }: Stepping): string =>
       FROM step_same AS s JOIN step_open AS o USING (_version) WHERE NOT s._answered;`
 
 const hashed = (text: string): string => sha256Hex(text).slice(0, 32)
+  const place = stored(table.name)
 
 /** Gives further records of one key numbers, where their ids would stand twice. */
 const renumber = Effect.fnUntraced(function* (connection: Connection) {
@@ -304,7 +324,7 @@ const addSql = ({ table, run, meta }: Stepping): string => {
   return `INSERT INTO ${stored(table.name)} SELECT n._version, n._scope, n.record_id, ${names(cells, "u.")},
       ${table.rest.length > 0 ? "NULL, " : ""}u.content_id, u.session_id, u.execution_id,
       CASE WHEN n._answered THEN DATE ${literal(meta.e)} END, NULL, NULL,
-      ${run.sequence}, CASE WHEN n._answered THEN NULL ELSE ${run.sequence} END
+      ${run.sequence}, CASE WHEN n._answered THEN NULL ELSE ${run.sequence} END, NULL
     FROM step_new AS n JOIN step_unmatched AS u USING (_ord) ORDER BY n._version;
   ${lists.join("\n")}`
 }
@@ -329,11 +349,9 @@ const seeSql = ({ table, run, meta }: Stepping, hasNew: boolean): string => {
 }
 
 const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping: Stepping) {
-  const { table, run, meta } = stepping
+  const { table, run } = stepping
   if (!run.sources.has(table.name)) {
-    yield* connection.run(`UPDATE ${stored(table.name)}
-      SET valid_to = DATE ${literal(meta.e)}, _until_seq = ${run.sequence}, ended_by = 'gone'
-      WHERE _until_seq IS NULL AND _scope IN (SELECT _scope FROM step_here)`)
+    yield* connection.run([unseenSql(table), noPairs, endSql(stepping), staySql(stepping)].join("\n"))
     return
   }
   yield* connection.run(matchSql(stepping))
@@ -376,6 +394,7 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
   connection: Connection,
   tables: ReadonlyArray<KeptTable>,
   seq: number,
+  if (hasLost) yield* connection.run(staySql(stepping))
 ) {
   const readings = `SELECT _reading FROM store._readings WHERE seq = ${seq}`
   for (const table of tables) {
@@ -402,17 +421,26 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
     }`)
   }
   yield* connection.run(`
-  ${temp("back")} SELECT DISTINCT _scope FROM store._readings WHERE seq = ${seq};
+  yield* connection.run(`${temp("back")} SELECT _scope, max(seq) FILTER (_answered AND seq <> ${seq}) AS seq
+    FROM store._readings GROUP BY _scope HAVING bool_or(seq = ${seq})`)
   DELETE FROM store._readings WHERE seq = ${seq};
   DELETE FROM store._scopes WHERE _scope IN (SELECT _scope FROM step_back)
     AND _scope NOT IN (SELECT _scope FROM store._readings);
   UPDATE store._scopes SET seq = o.seq, as_of = o.e, _reading = o._reading, loose = coalesce(o.loose, false),
-      short = coalesce(o.short, false)
+      short = coalesce(o.short, false), lacks = coalesce(o.lacks, [])
     FROM (SELECT b._scope, max(r._reading) AS _reading, arg_max(r.seq, r._reading) AS seq,
         arg_max(r.e, r._reading) AS e, arg_max(r.loose, r._reading) AS loose,
-        arg_max(r.short, r._reading) AS short
+        arg_max(r.short, r._reading) AS short, arg_max(r.lacks, r._reading) AS lacks
       FROM step_back AS b LEFT JOIN store._readings AS r ON r._scope = b._scope AND r._answered
       GROUP BY b._scope) AS o
+    ${temp("kept")} SELECT v._version, arg_max({seq: r.seq, as_of: r.e, lacks: r.lacks}, r._reading) AS had,
+        any_value(b.seq) AS seq
+      FROM ${place} AS v JOIN ${seenOf(table.name)} AS n USING (_version) JOIN store._readings AS r
+          ON r._reading = n._reading AND r._answered AND r.seq <> ${seq}
+        JOIN step_back AS b ON b._scope = v._scope
+      WHERE v._until_seq IS NULL GROUP BY ALL;
+    UPDATE ${place} SET _kept = CASE WHEN k.had.seq < k.seq THEN {as_of: k.had.as_of, lacks: k.had.lacks} END
+      FROM step_kept AS k WHERE k._version = ${place}._version;
     WHERE o._scope = _scopes._scope;
   DELETE FROM store._runs WHERE seq = ${seq};
   ${gatherWithout(seq)}
