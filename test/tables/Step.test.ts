@@ -480,11 +480,13 @@ describe("the history of records", () => {
     "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 vacant] [promise 17 fills] [promise 17 unnamed] [promise 18] [promise 18 equal] [promise 18 beside] [decision 10 current]",
     () =>
       Effect.forEach(
-        Array.from(
-          { length: Number(process.env["SEEDS"] ?? 1) },
-          // The first has all that the first paragraph names.
-          (_, i) => Number(process.env["FROM"] ?? 1) + i,
-        ),
+        // These two have all that the first paragraph names.
+        process.env["SEEDS"] === undefined
+          ? [3, 13]
+          : Array.from(
+              { length: Number(process.env["SEEDS"]) },
+              (_, i) => Number(process.env["FROM"] ?? 1) + i,
+            ),
         live,
         { discard: true },
       ).pipe(Effect.provide(DuckDb.layer)),
