@@ -106,8 +106,9 @@ export const otherRecordsTable: TableSpec = {
 
 export const rejectedRecordsTable: TableSpec = {
   name: "rejected_records",
-  comment: "Whole values found in place of records that break their schema, with the reason.",
-  // They may repeat between the endpoints of a session.
+  comment:
+    "Whole values found in place of records that break their schema, with the reason. No key: " +
+    "the endpoints of a session may repeat them.",
   key: [],
   columns: [
     ...lineage,

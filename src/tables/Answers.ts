@@ -1,8 +1,8 @@
 /**
  * What a run answers, and what is asked for: the first half of a step (`Step.ts`). A run answers a scope if
- * every requested feature that feeds it succeeded, or if one did and there are records; if none is known to
- * feed it, any may. Otherwise records that are here answer it as long as nothing whole did, whatever word the
- * task ended with.
+ * one of the features that feed it succeeded; if it tells of none, if any did and there are records. What it
+ * does not find again ends only if what lacks in it lacked too when that was found. Otherwise records that
+ * are here answer it as long as no feature did, whatever word the task ended with.
  */
 import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
@@ -107,8 +107,6 @@ export interface Meta {
   readonly on: string
   readonly job: string
   readonly whole: boolean
-  /** What its own tasks ask for is asked for; once it is over and whole, nothing else of its job is. */
-  readonly asks: boolean
   /** Documents of the run may name records. */
   readonly hasDocuments: boolean
 }
@@ -117,48 +115,59 @@ const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, in
   const own = date === undefined ? "run_date" : `DATE ${literal(date)}`
   const [row] = yield* connection.rows(
     `SELECT job, coalesce(whole, parent IS NULL AND tasks > 0) AS night,
-      parent IS NULL AS begins,
       e::VARCHAR AS e, ${lookedOn("e", "r")}::VARCHAR AS looked,
       EXISTS (FROM ops.documents WHERE run_id = $1 AND record_id IS NOT NULL) AS documents
     FROM (SELECT *, greatest(${own}, coalesce((SELECT max(e) FROM store._runs), ${own})) AS e
       FROM ops.runs WHERE run_id = $1) AS r`,
     [run_id],
   )
-  const isNight = row?.["night"] === true
   const meta: Meta = {
     e: String(row?.["e"]),
     on: String(row?.["looked"]),
     job: String(row?.["job"]),
-    whole: isNight && !interim,
-    asks: isNight || row?.["begins"] === true,
+    whole: row?.["night"] === true && !interim,
     hasDocuments: row?.["documents"] === true,
   }
   return meta
 })
 
 /**
- * What each job asks for: its newest whole run that is there, and what goes on since, or was a part of it. No
- * other whole run takes that back, unless its job replaces this one.
+ * What each job asks for: its newest whole run that is there, and what goes on since, or was a part of it.
+ * No other whole run takes that back, unless its job replaces this one. A rerun asks for what its night has
+ * not answered: of customers and engines that are asked for, it brings features that were added to the job;
+ * one that it neither asks for nor has from its night is no longer in the job.
  */
-export const askedAnew = `DELETE FROM store._asked;
+export const askedAnew = `${temp("asking")}
+    SELECT r.job, r.seq, t.customer_id, t.engine_reference, t.features, o.parent
+    FROM store._runs AS r JOIN ops.runs AS o USING (run_id) JOIN ops.tasks AS t USING (run_id)
+    WHERE NOT EXISTS (
+      SELECT 1 FROM store._runs AS later WHERE later.whole AND later.seq > r.seq
+        AND (later.job = r.job OR list_contains(later.replaces, r.job)))
+    QUALIFY bool_or(o.parent IS NULL) OVER (PARTITION BY r.job, t.customer_id, t.engine_reference);
+  ${temp("reruns")} SELECT g.*, list(c.feature) FILTER (c.outcome = 'succeeded') AS answered
+    FROM step_asking AS g JOIN ops.runs AS o ON o.run_id = g.parent OR o.parent = g.parent
+      JOIN store._runs AS r ON r.run_id = o.run_id LEFT JOIN ops.coverage AS c ON c.run_id = o.run_id
+        AND ${sameSql("c", "g", ["customer_id", "engine_reference"])}
+    GROUP BY ALL;
+  DELETE FROM store._asked;
   INSERT INTO store._asked
-  SELECT DISTINCT r.job, t.customer_id, t.engine_reference,
-    unnest(CASE WHEN len(t.features) = 0 THEN [NULL] ELSE t.features END)
-  FROM store._runs AS r JOIN ops.runs AS o USING (run_id) JOIN ops.tasks AS t USING (run_id)
-  WHERE o.parent IS NULL AND NOT EXISTS (
-    SELECT 1 FROM store._runs AS later WHERE later.whole AND later.seq > r.seq
-      AND (later.job = r.job OR list_contains(later.replaces, r.job)))
+  SELECT DISTINCT job, customer_id, engine_reference, feature
+  FROM (SELECT *, unnest(CASE WHEN len(features) = 0 THEN [NULL] ELSE features END) AS feature
+    FROM step_asking) AS g
+  WHERE feature IS NULL OR NOT EXISTS (FROM step_reruns AS n WHERE n.seq > g.seq AND n.job = g.job
+    AND ${sameSql("n", "g", ["customer_id", "engine_reference"])} AND len(n.features) > 0
+    AND NOT list_contains(n.features || coalesce(n.answered, []), g.feature))
   ORDER BY ALL;`
 
 const scopeNames = [...subject, ...kind]
 const cell = (name: string): string => `NULL::VARCHAR AS ${name}`
 
 /** The run among those before it, and what is asked for since. */
-const askingSql = ({ run_id, sequence }: SteppedRun, { e, job, whole, asks }: Meta): string =>
+const askingSql = ({ run_id, sequence }: SteppedRun, { e, job, whole }: Meta): string =>
   `INSERT INTO store._runs
     SELECT ${literal(run_id)}, ${sequence}, DATE ${literal(e)}, ${literal(job)}, ${whole}, replaces
     FROM ops.runs WHERE run_id = ${literal(run_id)};
-  ${asks ? askedAnew : ""}`
+  ${askedAnew}`
 
 /** `step_src_<table>`: the rows of the run; `step_scoped`: in which session each scope has some. */
 const rowsSql = (tables: ReadonlyArray<KeptTable>, run: SteppedRun): string => {
@@ -180,12 +189,15 @@ const rowsSql = (tables: ReadonlyArray<KeptTable>, run: SteppedRun): string => {
         FROM (${rows.join(" UNION ALL ")}) GROUP BY ALL;
   INSERT INTO store._scopes SELECT (SELECT coalesce(max(_scope), 0) FROM store._scopes)
         + row_number() OVER (ORDER BY ${names(scopeNames, "p.")}),
-        ${names(scopeNames, "p.")}, NULL, NULL, NULL, false, false
+        ${names(scopeNames, "p.")}, NULL, NULL, NULL, false, false, []
       FROM (SELECT DISTINCT ${names(scopeNames)} FROM step_rows) AS p
         ANTI JOIN store._scopes AS s ON ${sameSql("s", "p", scopeNames)};
   ${temp("scoped")} SELECT s._scope, r.*
       FROM step_rows AS r JOIN store._scopes AS s ON ${sameSql("s", "r", scopeNames)};`
 }
+
+/** Features that did not succeed, of `step_told`. */
+const lackingSql = "list(coalesce(t.feature, '')) FILTER (NOT t.fine) AS lacks"
 
 /** `step_told`: each feature that the run tells of; `step_candidates`: the scopes that it may answer. */
 const toldSql = ({ run_id }: SteppedRun): string =>
@@ -197,9 +209,10 @@ const toldSql = ({ run_id }: SteppedRun): string =>
             AND (a.feature IS NULL OR a.feature = c.feature)) AS requested
       FROM ops.coverage AS c JOIN ops.tasks AS t USING (run_id, task_id) WHERE c.run_id = ${literal(run_id)};
   ${temp("tasks")} SELECT ${names(subject)}, any_value(session_id) AS session_id,
-        any_value(task_id) AS task_id, bool_or(fine) AS partly
-      FROM step_told GROUP BY ALL;
-  ${temp("candidates")} SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.session_id, t.task_id,
+        any_value(task_id) AS task_id, bool_or(fine) AS partly, ${lackingSql}
+      FROM step_told AS t GROUP BY ALL;
+  ${temp("candidates")} SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.lacks, t.session_id,
+        t.task_id, s.as_of AS was_as_of, s.short AS was_short, s.lacks AS was_lacks,
         s.product IS NOT NULL AND s._scope IN (SELECT _scope FROM step_scoped) AS present,
         s.product IS NOT NULL AND (s.seq IS NULL OR s.short)
           AND EXISTS (FROM step_scoped AS r WHERE r._scope = s._scope AND (t.session_id IS NULL
@@ -217,16 +230,24 @@ const lostSql = (families: ReadonlyArray<RecordFamily>, { lost }: SteppedRun): s
   return lost.has(otherRecordsTable.name) ? `(${named} OR ${others})` : named
 }
 
-/** `step_here`: what the run answers and somebody asks for. */
+/**
+ * `step_here`: what the run answers and somebody asks for; `lacks`: the features that feed it and did not
+ * succeed, those that it did not ask for included.
+ */
 const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): string =>
-  `${temp("fed")} SELECT c._scope, bool_and(t.fine) AS whole, bool_or(t.fine) AS partly,
-      bool_or(t.requested) AS requested
-    FROM step_candidates AS c JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family
-      JOIN step_told AS t ON ${sameSql("c", "t", subject)}
-    WHERE t.feature = k.feature OR (k.feature IS NULL AND t.feature IS NOT NULL) GROUP BY c._scope;
+  `${temp("feeders")} SELECT c._scope, ${names(subject, "c.")}, k.feature
+    FROM step_candidates AS c JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family;
+  ${temp("fed")} SELECT k._scope, bool_or(t.fine) AS partly, bool_or(t.requested) AS requested, ${lackingSql}
+    FROM step_feeders AS k JOIN step_told AS t ON ${sameSql("k", "t", subject)}
+      AND (t.feature = k.feature OR (k.feature IS NULL AND t.feature IS NOT NULL)) GROUP BY k._scope;
+  ${temp("untold")} SELECT k._scope, list(a.feature) AS lacks FROM step_feeders AS k JOIN store._asked AS a
+      ON a.customer_id IS NOT DISTINCT FROM k.customer_id AND a.engine_reference = k.engine_reference
+        AND a.feature IS NOT NULL AND (k.feature IS NULL OR k.feature = a.feature)
+      ANTI JOIN step_told AS t ON ${sameSql("k", "t", subject)} AND t.feature = a.feature GROUP BY k._scope;
   ${temp("answered")} SELECT c._scope, c.session_id, c.task_id, NOT coalesce(f.requested, false) AS loose,
-      NOT (coalesce(f.whole, false) OR (c.present AND coalesce(f.partly, c.partly))) AS short
-    FROM step_candidates AS c LEFT JOIN step_fed AS f USING (_scope)
+      NOT coalesce(f.partly, c.present AND c.partly) AS short, c.was_as_of, c.was_short, c.was_lacks,
+      coalesce(CASE WHEN f._scope IS NULL THEN c.lacks ELSE f.lacks END, []) || coalesce(u.lacks, []) AS lacks
+    FROM step_candidates AS c LEFT JOIN step_fed AS f USING (_scope) LEFT JOIN step_untold AS u USING (_scope)
     WHERE (NOT short OR c.fills) AND NOT ${lostSql(families, run)};
   ${temp("all")} SELECT s._scope, ${names(scopeNames, "s.")}, coalesce(a.loose, s.loose) AS loose
     FROM store._scopes AS s LEFT JOIN step_answered AS a USING (_scope);
@@ -240,7 +261,8 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { on }: Meta): string => 
   return `${temp("read")} SELECT (SELECT coalesce(max(_reading), 0) FROM store._readings)
         + row_number() OVER (ORDER BY ${names(scopeNames, "s.")}, q.task_id, q.session_id) AS _reading,
       q.*, h._scope IS NOT NULL AND ${ofAnswer("q.session_id")} AS _answered,
-      coalesce(h.loose, false) AS loose, coalesce(h.short, false) AS short
+      coalesce(h.loose, false) AS loose, coalesce(h.short, false) AS short,
+      coalesce(h.lacks, []) AS lacks
     FROM (
       SELECT _scope, task_id, session_id, execution_id, product, sub_family FROM step_scoped
       UNION ALL
@@ -249,12 +271,13 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { on }: Meta): string => 
     ) AS q JOIN store._scopes AS s ON s._scope = q._scope LEFT JOIN step_here AS h ON h._scope = q._scope;
   INSERT INTO store._readings SELECT _reading, ${literal(run_id)},
       (SELECT run_date FROM ops.runs WHERE run_id = ${literal(run_id)}), ${sequence}, DATE ${literal(on)},
-      task_id, execution_id, session_id, _scope, _answered, loose, short
+      task_id, execution_id, session_id, _scope, _answered, loose, short, lacks
     FROM step_read ORDER BY _reading;
   UPDATE store._scopes
     SET seq = ${sequence}, as_of = DATE ${literal(on)}, _reading = q._reading, loose = q.loose,
-      short = q.short
-    FROM (SELECT _scope, max(_reading) AS _reading, bool_or(loose) AS loose, bool_or(short) AS short
+      short = q.short, lacks = q.lacks
+    FROM (SELECT _scope, max(_reading) AS _reading, bool_or(loose) AS loose, bool_or(short) AS short,
+        any_value(lacks) AS lacks
       FROM step_read WHERE _answered GROUP BY _scope) AS q
     WHERE q._scope = _scopes._scope;`
 }

@@ -16,7 +16,7 @@ import { addUpMisfits, addUpRejected, otherRecordsOf } from "../records/Misfits.
 import { parquetBytes, type Flushed } from "../records/Flush.ts"
 import type { ParsedBody } from "../records/FindRecords.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { addUp, deriveSession, findingsKey, findingsOf as sessionFindings, listed } from "./DeriveSession.ts"
+import { deriveSession, findingsKey, findingsOf as sessionFindings } from "./DeriveSession.ts"
 import { parseUsable, readBody, rowsOfSession, largeBytes } from "./DeriveSession.ts"
 import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
 import { coverageRows, deliveredFeatures, type TaskFindings } from "./CoverageRows.ts"
@@ -123,17 +123,13 @@ const deriveTask = Effect.fnUntraced(function* (
   own: ReadonlyArray<SessionPicture>,
 ) {
   const { picture, options, tables } = deriving
-  const states: Array<Json> = []
-  const counts = new Map<string, ProductsCount>()
+  const states = new Map<ExecutionId | undefined, Json>()
   for (const attempt of executionsOf(task)) {
     const state = yield* deriveAttempt(deriving, task, attempt, own)
-    if (state === undefined) continue
-    states.push(state)
-    if (attempt.execution_id !== undefined)
-      counts.set(attempt.execution_id, readProductsCount(state["products_count"]))
+    if (state !== undefined) states.set(attempt.execution_id, state)
   }
   const countOf = (execution_id: ExecutionId | undefined) =>
-    counts.get(execution_id ?? "") ?? readProductsCount(undefined)
+    readProductsCount(states.get(execution_id)?.["products_count"])
   const room = { left: taskBytesMax }
   for (const session of own) yield* addSession(deriving, session, countOf(session.execution_id), room)
   const isWhole = (attempt: AttemptState): boolean =>
@@ -148,7 +144,7 @@ const deriveTask = Effect.fnUntraced(function* (
   const lacking = read
     ? lackingProducts(countOf(read.execution_id), foundBy(tables, own, read))
     : new Set<string>()
-  const findings = { ...taskFindings(tables, own, states.at(-1)), lacking, isLeftOut }
+  const findings = { ...taskFindings(tables, own, states), lacking, isLeftOut }
   tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
   return {
     receipts: receiptsOf(picture, task, isWhole),
@@ -251,43 +247,43 @@ const receiptsOf = (
 
 export const receiptOf = (hashes: ReadonlyArray<string>): string => sha256Hex(hashes.toSorted().join("\n"))
 
-// What the sessions and the newest state of a task say together, as far as its coverage needs it: records by
-// table and product, what was counted, and whether there can be others. Pure.
+// What the session that was read last and the newest state of a task say, as far as its coverage needs it:
+// records by table and product, as `main` has them, what their execution counted, and whether there can be
+// others. Pure.
 
 export const taskFindings = (
   tables: RunTables,
   sessions: ReadonlyArray<SessionPicture>,
-  state: Json | undefined,
+  states: ReadonlyMap<ExecutionId | undefined, Json>,
 ): Omit<TaskFindings, "isLeftOut" | "lacking"> => {
-  const read = sessions.filter(({ body }) => body !== undefined)
-  const found = read.flatMap((session) => tables.found.get(findingsKey(session)) ?? [])
-  const counts = state?.["products_count"]
+  const read = sessions.findLast(({ body }) => body !== undefined)
+  const found = read && tables.found.get(findingsKey(read))
+  const newest = [...states.values()].at(-1)
+  const counts = (read === undefined ? newest : states.get(read.execution_id))?.["products_count"]
   return {
     featureReasons: new Map(
-      objectsOf(state?.["features"]).flatMap(([, { code, status_reason }]) =>
+      objectsOf(newest?.["features"]).flatMap(([, { code, status_reason }]) =>
         typeof code === "string" && typeof status_reason === "string" ? [[code, status_reason] as const] : [],
       ),
     ),
-    byTable:
-      found.length === 0 ? undefined : addUp(found.map(({ counts: { byTable } }) => Object.entries(byTable))),
-    byProduct: addUp(found.map(({ byProduct }) => byProduct)),
-    delivered: found.length < read.length ? undefined : deliveredBy(found),
+    byTable: found && new Map(Object.entries(found.counts.byTable)),
+    byProduct: found?.byProduct ?? new Map(),
+    delivered: found && deliveredBy(found),
     products_count: isObject(counts)
       ? Object.entries(counts).flatMap(([key, count]) =>
           typeof count === "number" && Number.isSafeInteger(count) ? [[key, count] as const] : [],
         )
       : undefined,
-    retrieved: listed(found.map(({ retrieved }) => retrieved)),
-    session_id: (read.at(-1) ?? sessions.at(-1))?.session_id,
-    as_of: read.at(-1)?.body?.meta.received_at,
+    retrieved: found?.retrieved,
+    session_id: (read ?? sessions.at(-1))?.session_id,
+    as_of: read?.body?.meta.received_at,
   }
 }
 
 /** Products of all records; undefined if there may be others. */
-const deliveredBy = (found: ReadonlyArray<SessionFindings>): TaskFindings["delivered"] => {
-  const sources = found.flatMap((one) => one.sources)
+const deliveredBy = ({ sources, counts }: SessionFindings): TaskFindings["delivered"] => {
   const isKnown = sources.length > 0 && sources.every(({ isFinal }) => isFinal)
-  if (!isKnown || found.some(({ counts }) => counts.strays > 0)) return undefined
+  if (!isKnown || counts.strays > 0) return undefined
   return new Set(sources.flatMap(({ tally }) => [...tally.byProduct.keys()]))
 }
 

@@ -188,7 +188,7 @@ export const addUp = (maps: Iterable<Iterable<readonly [string, number]>>): Map<
 }
 
 /** All of the lists that there are; undefined if there is none. */
-export const listed = <A>(lists: ReadonlyArray<ReadonlyArray<A> | undefined>): ReadonlyArray<A> | undefined =>
+const listed = <A>(lists: ReadonlyArray<ReadonlyArray<A> | undefined>): ReadonlyArray<A> | undefined =>
   lists.every((list) => list === undefined) ? undefined : lists.flatMap((list) => list ?? [])
 
 const noProducts: ReadonlyMap<string, number> = new Map()

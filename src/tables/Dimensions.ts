@@ -210,8 +210,13 @@ const isAsked = (alias: string, feature = ""): string => `(${alias}.engine_refer
       AND a.engine_reference = ${alias}.engine_reference
       ${feature}))`
 
-/** What came without being requested is told as long as the engine is asked. */
-const ofFeature = "AND (a.feature IS NULL OR c.feature IS NULL OR a.feature = c.feature OR NOT c.requested)"
+/** What came without being requested is told until the engine has answered without it. */
+const ofFeature = `AND (a.feature IS NULL OR c.feature IS NULL OR a.feature = c.feature
+        OR (NOT c.requested AND coalesce(c.seq >= c.answered, true)))`
+
+/** The key of rows that sessions without an engine have each their own of. */
+const keyText = (more: ReadonlyArray<string>): string =>
+  `Key: ${["customer_id", "engine_reference", ...more].join(", ")}; without an engine, session_id too.`
 
 const coverage: Relation = {
   schema: "main",
@@ -220,7 +225,8 @@ const coverage: Relation = {
   comment:
     "The newest outcome of each feature of each customer and engine that is asked for, also of one that " +
     "came unrequested, and how old its data is: one row each, and one per session for sessions that were " +
-    "only read. That of every run is in ops.coverage.",
+    "only read. That of every run is in ops.coverage. " +
+    keyText(["feature"]),
   columns: [
     customer,
     engine,
@@ -249,16 +255,22 @@ const coverage: Relation = {
       ${ageSql("g.e")} AS age_days, n.run_id, n.run_date
     FROM (SELECT customer_id, engine_reference, feature, arg_max(newest, seq) AS n,
         arg_max(good, good.seq) AS g
-      FROM store._coverage AS c WHERE ${isAsked("c", ofFeature)}
+      FROM (SELECT *, max(good.seq) OVER (PARTITION BY customer_id, engine_reference, _alone) AS answered
+          FROM store._coverage) AS c WHERE ${isAsked("c", ofFeature)}
       GROUP BY customer_id, engine_reference, _alone, feature
       QUALIFY feature IS NOT NULL
         OR max(seq) = max(max(seq)) OVER (PARTITION BY customer_id, engine_reference, _alone))`,
 }
 
-/** The sessions whose results are current: the newest that was read, and those of current records. */
+/**
+ * The sessions whose results are current: the newest that was read, and those of current records; if a
+ * feature did not succeed, also the newest in which all did.
+ */
 const inUse = `used AS (
-    SELECT r.run_id, r.run_date, r.task_id, r.session_id, r.seq FROM store._scopes AS s
-      JOIN store._readings AS r ON r._reading = s._reading WHERE ${isAsked("s")}
+    (SELECT r.run_id, r.run_date, r.task_id, r.session_id, r.seq FROM store._scopes AS s
+      JOIN store._readings AS r ON r._scope = s._scope AND r._answered
+        AND (r._reading = s._reading OR (len(s.lacks) > 0 AND len(r.lacks) = 0)) WHERE ${isAsked("s")}
+      QUALIFY row_number() OVER (PARTITION BY s._scope, len(r.lacks) ORDER BY r._reading DESC) = 1)
     UNION
     SELECT n.newest.run_id, n.newest.run_date, n.newest.task_id, n.newest.session_id, n.seq
     FROM store._sessions AS n WHERE ${isAsked("n")}
@@ -286,7 +298,7 @@ const newestIn = (table: TableSpec, comment: string, of: ReadonlyArray<string>, 
 
 const consents = newestIn(
   consentsTable,
-  "The newest consent of each customer and engine. Those of every run are in ops.consents.",
+  `The newest consent of each customer and engine. Those of every run are in ops.consents. ${keyText([])}`,
   [],
   "t.accepted_date DESC",
 )
@@ -294,7 +306,8 @@ const consents = newestIn(
 const documents = newestIn(
   documentsTable,
   "Every document that current results name, once for each customer and engine. Its link to a record and " +
-    "its title are what the results say beside its identifier; the reference shows no more.",
+    "its title are what the results say beside its identifier; the reference shows no more. " +
+    keyText(["attachment_id"]),
   ["t.attachment_id"],
   "t.session_id",
 )

@@ -125,6 +125,11 @@ const storeColumns = {
   as_of: ["DATE", "When it was answered last."],
   loose: ["BOOLEAN", "No requested feature is known to feed it, so any does."],
   short: ["BOOLEAN", "It came from results that are not whole: the next ones take its place, whole or not."],
+  lacks: ["VARCHAR[]", "Features that feed it and did not succeed, so that records of them may be missing."],
+  _kept: [
+    "STRUCT(as_of DATE, lacks VARCHAR[])",
+    "The answer that had it last, if it may be missing in the newest; else NULL.",
+  ],
   _scope: ["INTEGER", "What one answer covers: customer, engine or session, product and sub-family."],
   _reading: ["INTEGER", "One scope in one session of one run."],
   _answered: ["BOOLEAN", "It decides what is current in its scope."],
@@ -179,6 +184,7 @@ const ownTables = [
     "_reading",
     "loose",
     "short",
+    "lacks",
   ]),
   storeTable("_asked", "What the newest whole run of each job asks for. Key: all columns.", [
     "job",
@@ -199,6 +205,7 @@ const ownTables = [
     "_answered",
     "loose",
     "short",
+    "lacks",
   ]),
 ]
 
@@ -213,6 +220,7 @@ const keptAs = (table: KeptTable): ReadonlyArray<StoreTable> => [
     ...ofVersion,
     "_since_seq",
     "_until_seq",
+    "_kept",
   ]),
   storeTable(`_seen_${table.name}`, "Which versions were read. Key: _reading, _version.", [
     "_reading",
@@ -346,8 +354,12 @@ const viewsOf = (table: KeptTable): ReadonlyArray<Relation> => {
   const restOf = (of: string) => rest.map((each): Cell => [each, restCell("v", of, each.name)])
   const night = columns.map((each) => from(fetched.includes(each.name) ? "n" : "v", each))
   const [id, read, place] = [from("v", recordId), from("v", recordId, contentId), from("c", position)]
-  const age: Cell = [ageDays, `${ageSql("s.as_of")} AS age_days`]
-  const now = [from("v", uniqueRecordId, ...columns), kind, from("v", validFrom), from("s", asOf), [age]]
+  const readOn = "coalesce(v._kept.as_of, s.as_of)"
+  const age: ReadonlyArray<Cell> = [
+    [asOf, `${readOn} AS as_of`],
+    [ageDays, `${ageSql(readOn)} AS age_days`],
+  ]
+  const now = [from("v", uniqueRecordId, ...columns), kind, from("v", validFrom), age]
   const records = relationsOf(table, table, {
     main: ["What is true now.", [subject, ...now, origin, restOf("v")]],
     history: [

@@ -54,9 +54,15 @@ const matchSql = ({ table, index }: Stepping): string => {
   ${temp("left")} SELECT _ord, _scope, _reading, _answered FROM step_inc ANTI JOIN step_same USING (_ord);
   CREATE OR REPLACE TEMP VIEW step_unmatched AS SELECT s.*, i.* EXCLUDE (_ord)
       FROM step_src_${index} AS s JOIN step_left AS i USING (_ord);
-  ${temp("unseen")} SELECT o.id, o._version FROM step_open AS o SEMI JOIN step_here USING (_scope)
-      WHERE o._version NOT IN (SELECT _version FROM step_same WHERE _answered);`
+  ${unseenSql(table, " AND v._version NOT IN (SELECT _version FROM step_same WHERE _answered)")}`
 }
+
+/** `step_unseen`: what was not found; `stays`: it may be missing because a feature did not succeed. */
+const unseenSql = (table: KeptTable, where = ""): string =>
+  `${temp("unseen")} SELECT v.rowid AS id, v._version, h.was_as_of, h.was_lacks,
+        NOT h.was_short AND NOT list_has_all(coalesce(v._kept.lacks, h.was_lacks), h.lacks) AS stays
+      FROM ${stored(table.name)} AS v JOIN step_here AS h USING (_scope)
+      WHERE v._until_seq IS NULL${where};`
 
 /** A file of an older version may name no task. */
 export const isItemOf = (item: string, record: string, id: string): string =>
@@ -92,7 +98,8 @@ const differingSql = (stepping: Stepping): string => {
   return `${temp("found")} SELECT r._ord, r._reading, r._answered, r._scope, r.task_id, r.session_id,
         r.record_id, r.content_id, ${allOf(table, "columns")} AS _all
       FROM step_unmatched AS r ${listsCome(stepping, "columns", "step_unmatched")};
-  ${temp("lost")} SELECT u.id AS _id, r._version, r._scope, r.record_id, ${allOf(table, "columns")} AS _all
+  ${temp("lost")} SELECT u.id AS _id, r._version, r._scope, r.record_id, r.content_id,
+        ${allOf(table, "columns")} AS _all
       FROM step_unseen AS u JOIN ${stored(table.name)} AS r ON r.rowid = u.id
         ${listsStored(table, "columns", "step_unseen")};`
 }
@@ -102,68 +109,61 @@ const equalSql = (): string => {
   const nth = (what: string, order: string) =>
     `row_number() OVER (PARTITION BY ${what}, _all ORDER BY ${order}) AS _equal`
   return `${temp("equal")} SELECT f._ord, f._reading, f._answered, f.task_id, f.session_id,
-      f.record_id AS read_id, l._id AS id, l._version, l.record_id, f.content_id
+      f.record_id AS read_id, l._id AS id, l._version, l.record_id, f.content_id, l.content_id AS was
     FROM (SELECT *, ${nth("_reading", "_ord")} FROM step_found) AS f
       JOIN (SELECT *, ${nth("_scope", "_version")} FROM step_lost) AS l
       ON l._scope = f._scope AND l._equal = f._equal AND l._all IS NOT DISTINCT FROM f._all
       ANTI JOIN step_same AS s ON s._reading = f._reading AND s._version = l._version;`
 }
 
-/** What is equal is the same, with the hash that it has by now. */
+/** What is equal is the same, with the hash that it has by now; so has its twin that was not found. */
 const takeEqualSql = ({ table }: Stepping): string => {
   const place = stored(table.name)
-  return `INSERT INTO step_same SELECT * EXCLUDE (content_id) FROM step_equal;
-  UPDATE ${place} SET content_id = q.content_id FROM step_equal AS q
-    WHERE ${place}.rowid = q.id AND q._answered;
+  return `INSERT INTO step_same SELECT * EXCLUDE (content_id, was) FROM step_equal;
+  UPDATE ${place} SET content_id = q.content_id
+    FROM (SELECT id, content_id FROM step_equal WHERE _answered
+      UNION SELECT o.id, q.content_id FROM step_equal AS q JOIN step_open AS o ON o.content_id = q.was
+      WHERE q._answered) AS q WHERE ${place}.rowid = q.id;
   DELETE FROM step_left WHERE _ord IN (SELECT _ord FROM step_equal);
   DELETE FROM step_unseen WHERE _version IN (SELECT _version FROM step_equal WHERE _answered);`
 }
 
-/** Most records of one key that are compared with each other; further ones are paired in their order. */
-const comparedMax = 16
+/** A cell in which more records of one key are equal does not tell which of them one is. */
+const equalMax = 16
 /** About how many comparisons are in memory at once. */
 const comparisonsMax = 200_000
 
 /**
- * `step_pairs`: which missing record each of those that came is now. One of a business key is; of several,
- * those that are most alike are, each once.
+ * `step_near`: what came beside missing records of its key, with how many cells are equal. Only those are
+ * compared that are among few that are equal in a cell, or in all but one: of a thousand with one key, each
+ * with each would be a million.
  */
-const pair = Effect.fnUntraced(function* (connection: Connection, stepping: Stepping, isCompared: boolean) {
-  const { table } = stepping
-  const key = names(["_scope", ...table.key])
-  const ofKey = `l._scope = f._scope AND ${sameSql("l", "f", table.key)}`
-  const numbered = (
-    order: string,
-  ) => `${key}, content_id, ${order}, count(*) OVER (PARTITION BY ${key}) AS _of,
-      row_number() OVER (PARTITION BY ${key} ORDER BY content_id, ${order}) AS _place`
-  yield* connection.run(
-    `${temp("came")} SELECT ${numbered("_ord")} FROM step_unmatched WHERE _answered;
-  ${temp("were")} SELECT record_id, ${numbered("_version")} FROM ${stored(table.name)} AS v
-        WHERE v.rowid IN (SELECT id FROM step_unseen);
-  ${temp("pairs")} SELECT f._ord, l._version, l.record_id FROM step_came AS f JOIN step_were AS l ON ${ofKey}
-        WHERE f._of = 1 AND l._of = 1;`,
-  )
-  const [row] = yield* connection.rows(`SELECT (SELECT count(*) FROM step_came WHERE _of > 1)::INTEGER
-    + (SELECT count(*) FROM step_were WHERE _of > 1)::INTEGER AS several`)
-  const several = Number(row?.["several"])
-  if (several === 0) return
-  if (!isCompared) yield* connection.run(differingSql(stepping))
-  // Each with each among the first of a key only: of a thousand equal keys there were a million pairs.
-  yield* connection.run(`INSERT INTO step_pairs SELECT f._ord, l._version, l.record_id
-    FROM step_came AS f JOIN step_were AS l ON ${ofKey} AND l._place = f._place
-    WHERE f._place > ${comparedMax}`)
-  const alike = decisive(table).map(
-    (name) => `(y._all.${identifier(name)} IS NOT DISTINCT FROM x._all.${identifier(name)})::INTEGER`,
-  )
-  const batches = Math.ceil((several * comparedMax) / comparisonsMax)
+const nearSql = ({ table }: Stepping, key: ReadonlyArray<string>): string => {
+  const of = decisive(table).map((name) => `_all.${identifier(name)}`)
+  const hashes = of.map((cell, at) => `hash(${at}, x.${cell})`)
+  const told = (name: string, rows: string, id: string) => `${temp(`${name}_cells`)} FROM (
+      SELECT *, unnest(cells || list_transform(cells, lambda cell: xor(cell, whole))) AS cell
+      FROM (SELECT *, list_reduce(cells, lambda one, other: xor(one, other)) AS whole
+        FROM (SELECT ${names([...key, id], "r.")}, [${hashes.join(", ")}] AS cells
+          FROM step_${rows} AS x JOIN step_${name} AS r USING (${id}))))
+    QUALIFY count(*) OVER (PARTITION BY ${names([...key, "cell"])}) <= ${equalMax};`
+  const alike = of.map((cell) => `(y.${cell} IS NOT DISTINCT FROM x.${cell})::INTEGER`)
+  return `${told("came", "found", "_ord")}
+  ${told("were", "lost", "_version")}
+  ${temp("near")} SELECT n.*, x.content_id, ${alike.join(" + ")} AS alike
+    FROM (SELECT DISTINCT f._ord, l._version, hash(${names(key, "f.")}) AS bucket
+      FROM step_came_cells AS f JOIN step_were_cells AS l
+        ON ${sameSql("l", "f", [...key, "cell"])}) AS n
+      JOIN step_found AS x USING (_ord) JOIN step_lost AS y USING (_version);`
+}
+
+/** Of those that are compared, the most alike are one record, each once. */
+const pairNear = Effect.fnUntraced(function* (connection: Connection) {
+  const [row] = yield* connection.rows("SELECT count(*)::INTEGER AS pairs FROM step_near")
+  const batches = Math.ceil(Number(row?.["pairs"]) / comparisonsMax)
   for (let batch = 0; batch < batches; batch++) {
-    const first = `WHERE _place <= ${comparedMax}
-      AND hash(${key}) % ${batches} = ${batch}`
-    const rows = yield* connection.rows(`SELECT f._ord AS came, l._version AS was
-      FROM (FROM step_came ${first}) AS f JOIN (FROM step_were ${first}) AS l ON ${ofKey}
-        JOIN step_found AS x ON x._ord = f._ord JOIN step_lost AS y ON y._version = l._version
-      WHERE l._of > 1 OR f._of > 1
-      ORDER BY ${alike.join(" + ")} DESC, was, f.content_id, came`)
+    const rows = yield* connection.rows(`SELECT _ord AS came, _version AS was FROM step_near
+      WHERE bucket % ${batches} = ${batch} ORDER BY alike DESC, was, content_id, came`)
     const [cames, wases] = [new Set<string>(), new Set<string>()]
     for (const one of rows) {
       const [came, was] = [String(one["came"]), String(one["was"])]
@@ -173,10 +173,44 @@ const pair = Effect.fnUntraced(function* (connection: Connection, stepping: Step
     }
     yield* connection.run(
       `INSERT INTO step_pairs SELECT p.came, p.was, l.record_id
-      FROM (${inParallel("BIGINT", "INTEGER")}) AS p(came, was) JOIN step_were AS l ON l._version = p.was`,
+      FROM (${inParallel("BIGINT", "INTEGER")}) AS p(came, was) JOIN step_lost AS l ON l._version = p.was`,
       [[...cames], [...wases]],
     )
   }
+})
+
+/**
+ * `step_pairs`: which missing record each of those that came is now, unless it stays. One of a business key
+ * is; of several, those that are most alike are, and the rest in the order of their cells.
+ */
+const pair = Effect.fnUntraced(function* (connection: Connection, stepping: Stepping, isCompared: boolean) {
+  const { table } = stepping
+  const key = ["_scope", ...table.key]
+  const ofKey = sameSql("l", "f", key)
+  const counted = `count(*) OVER (PARTITION BY ${names(key)}) AS _of`
+  const isPaired = (id: string) => `${id} IN (SELECT ${id} FROM step_pairs)`
+  yield* connection.run(
+    `${temp("came")} SELECT ${names([...key, "_ord"])}, ${counted} FROM step_unmatched WHERE _answered;
+  ${temp("were")} SELECT ${names([...key, "record_id", "_version"])}, ${counted}
+    FROM ${stored(table.name)} AS v WHERE v.rowid IN (SELECT id FROM step_unseen);
+  ${temp("pairs")} SELECT f._ord, l._version, l.record_id FROM step_came AS f JOIN step_were AS l ON ${ofKey}
+    WHERE f._of = 1 AND l._of = 1;
+  DELETE FROM step_were WHERE ${isPaired("_version")}
+    OR _version IN (SELECT _version FROM step_unseen WHERE stays);
+  ${temp("came")} FROM step_came AS f SEMI JOIN step_were AS l ON ${ofKey} WHERE NOT ${isPaired("_ord")};`,
+  )
+  const [row] = yield* connection.rows("SELECT count(*)::INTEGER AS several FROM step_came")
+  if (Number(row?.["several"]) === 0) return
+  if (!isCompared) yield* connection.run(differingSql(stepping))
+  const ordered = (rows: string, all: string, id: string) => `SELECT r.*, row_number()
+      OVER (PARTITION BY ${names(key, "r.")} ORDER BY x._all, r.${id}) AS _place
+    FROM step_${rows} AS r JOIN step_${all} AS x USING (${id})
+    WHERE r.${id} NOT IN (SELECT ${id} FROM step_pairs)`
+  yield* connection.run(nearSql(stepping, key))
+  yield* pairNear(connection)
+  yield* connection.run(`INSERT INTO step_pairs SELECT f._ord, l._version, l.record_id
+    FROM (${ordered("came", "found", "_ord")}) AS f JOIN (${ordered("were", "lost", "_version")}) AS l
+      ON ${ofKey} AND l._place = f._place`)
 })
 
 /** Lists of values side by side as a table: a statement that names very many takes minutes to plan. */
@@ -185,11 +219,18 @@ const inParallel = (...types: ReadonlyArray<string>): string =>
 
 const noPairs = `${temp("pairs")} SELECT 0::BIGINT AS _ord, 0 AS _version, '' AS record_id LIMIT 0;`
 
-/** What was not found again ends. */
-const endSql = ({ table, run, meta }: Stepping): string => `UPDATE ${stored(table.name)}
-    SET valid_to = DATE ${literal(meta.e)}, _until_seq = ${run.sequence},
+/** What was not found again ends, unless it stays. */
+const endSql = ({ table, run, meta }: Stepping): string => `${temp("staying")} FROM step_unseen
+    WHERE stays AND _version NOT IN (SELECT _version FROM step_pairs);
+  DELETE FROM step_unseen WHERE id IN (SELECT id FROM step_staying);
+  UPDATE ${stored(table.name)} SET valid_to = DATE ${literal(meta.e)}, _until_seq = ${run.sequence},
       ended_by = CASE WHEN _version IN (SELECT _version FROM step_pairs) THEN 'changed' ELSE 'gone' END
     WHERE rowid IN (SELECT id FROM step_unseen);`
+
+/** What stays is as of the answer that had it last. The update moves rows: no `id` holds after it. */
+const staySql = ({ table }: Stepping): string => `UPDATE ${stored(table.name)}
+    SET _kept = {as_of: s.was_as_of, lacks: s.was_lacks}
+    FROM step_staying AS s WHERE ${stored(table.name)}._version = s._version AND _kept IS NULL;`
 
 /**
  * Adds `_rest` to `step_inc`: `misfits` and `extra` of what was found again, if they are others than when its
@@ -229,12 +270,16 @@ const hasRestSql = ({ table, index, run }: Stepping): string => {
 
 /** What was found again is as it was read now, but for its content. */
 const readAgainSql = ({ table }: Stepping): string => {
+  const place = stored(table.name)
   const cells = ofReading(table).map(({ name }) => identifier(name))
-  if (cells.length === 0) return ""
-  return `UPDATE ${stored(table.name)} SET ${cells.map((name) => `${name} = i.${name}`).join(", ")}
+  const found = `UPDATE ${place} SET _kept = NULL
+    WHERE _kept IS NOT NULL AND _version IN (SELECT _version FROM step_same WHERE _answered);`
+  if (cells.length === 0) return found
+  return `UPDATE ${place} SET ${cells.map((name) => `${name} = i.${name}`).join(", ")}
     FROM (SELECT s.id, ${cells.map((name) => `arg_max_null(i.${name}, s._reading) AS ${name}`).join(", ")}
       FROM step_same AS s JOIN step_inc AS i USING (_ord) WHERE s._answered GROUP BY s.id) AS i
-    WHERE ${stored(table.name)}.rowid = i.id;`
+    WHERE ${place}.rowid = i.id;
+  ${found}`
 }
 
 /** `step_new`: the versions that begin. An id stands once in a scope, or in a reading that answers none. */
@@ -304,7 +349,7 @@ const addSql = ({ table, run, meta }: Stepping): string => {
   return `INSERT INTO ${stored(table.name)} SELECT n._version, n._scope, n.record_id, ${names(cells, "u.")},
       ${table.rest.length > 0 ? "NULL, " : ""}u.content_id, u.session_id, u.execution_id,
       CASE WHEN n._answered THEN DATE ${literal(meta.e)} END, NULL, NULL,
-      ${run.sequence}, CASE WHEN n._answered THEN NULL ELSE ${run.sequence} END
+      ${run.sequence}, CASE WHEN n._answered THEN NULL ELSE ${run.sequence} END, NULL
     FROM step_new AS n JOIN step_unmatched AS u USING (_ord) ORDER BY n._version;
   ${lists.join("\n")}`
 }
@@ -329,11 +374,9 @@ const seeSql = ({ table, run, meta }: Stepping, hasNew: boolean): string => {
 }
 
 const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping: Stepping) {
-  const { table, run, meta } = stepping
+  const { table, run } = stepping
   if (!run.sources.has(table.name)) {
-    yield* connection.run(`UPDATE ${stored(table.name)}
-      SET valid_to = DATE ${literal(meta.e)}, _until_seq = ${run.sequence}, ended_by = 'gone'
-      WHERE _until_seq IS NULL AND _scope IN (SELECT _scope FROM step_here)`)
+    yield* connection.run([unseenSql(table), noPairs, endSql(stepping), staySql(stepping)].join("\n"))
     return
   }
   yield* connection.run(matchSql(stepping))
@@ -351,6 +394,7 @@ const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping:
   const rest = table.rest.length > 0 ? yield* connection.rows(hasRestSql(stepping)) : []
   if (rest.length > 0) yield* connection.run(restSql(stepping))
   yield* connection.run(readAgainSql(stepping))
+  if (hasLost) yield* connection.run(staySql(stepping))
   if (hasNew) {
     yield* connection.run(beginSql(stepping))
     yield* renumber(connection)
@@ -378,6 +422,8 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
   seq: number,
 ) {
   const readings = `SELECT _reading FROM store._readings WHERE seq = ${seq}`
+  yield* connection.run(`${temp("back")} SELECT _scope, max(seq) FILTER (_answered AND seq <> ${seq}) AS seq
+    FROM store._readings GROUP BY _scope HAVING bool_or(seq = ${seq})`)
   for (const table of tables) {
     const place = stored(table.name)
     const fetched = ofReading(table).map(({ name }) => identifier(name))
@@ -388,6 +434,14 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
       .join("\n")}
     DELETE FROM ${place} WHERE _since_seq = ${seq};
     UPDATE ${place} SET valid_to = NULL, _until_seq = NULL, ended_by = NULL WHERE _until_seq = ${seq};
+    ${temp("kept")} SELECT v._version, arg_max({seq: r.seq, as_of: r.e, lacks: r.lacks}, r._reading) AS had,
+        any_value(b.seq) AS seq
+      FROM ${place} AS v JOIN ${seenOf(table.name)} AS n USING (_version) JOIN store._readings AS r
+          ON r._reading = n._reading AND r._answered AND r.seq <> ${seq}
+        JOIN step_back AS b ON b._scope = v._scope
+      WHERE v._until_seq IS NULL GROUP BY ALL;
+    UPDATE ${place} SET _kept = CASE WHEN k.had.seq < k.seq THEN {as_of: k.had.as_of, lacks: k.had.lacks} END
+      FROM step_kept AS k WHERE k._version = ${place}._version;
     ${temp("again")} SELECT DISTINCT _version FROM ${seenOf(table.name)} WHERE _reading IN (${readings});
     DELETE FROM ${seenOf(table.name)} WHERE _reading IN (${readings});
     ${
@@ -402,15 +456,14 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
     }`)
   }
   yield* connection.run(`
-  ${temp("back")} SELECT DISTINCT _scope FROM store._readings WHERE seq = ${seq};
   DELETE FROM store._readings WHERE seq = ${seq};
   DELETE FROM store._scopes WHERE _scope IN (SELECT _scope FROM step_back)
     AND _scope NOT IN (SELECT _scope FROM store._readings);
   UPDATE store._scopes SET seq = o.seq, as_of = o.e, _reading = o._reading, loose = coalesce(o.loose, false),
-      short = coalesce(o.short, false)
+      short = coalesce(o.short, false), lacks = coalesce(o.lacks, [])
     FROM (SELECT b._scope, max(r._reading) AS _reading, arg_max(r.seq, r._reading) AS seq,
         arg_max(r.e, r._reading) AS e, arg_max(r.loose, r._reading) AS loose,
-        arg_max(r.short, r._reading) AS short
+        arg_max(r.short, r._reading) AS short, arg_max(r.lacks, r._reading) AS lacks
       FROM step_back AS b LEFT JOIN store._readings AS r ON r._scope = b._scope AND r._answered
       GROUP BY b._scope) AS o
     WHERE o._scope = _scopes._scope;

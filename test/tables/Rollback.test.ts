@@ -169,7 +169,8 @@ describe("the commands `rollback` and `rebuild`", () => {
           [none.code, none.stdout, /\[no-earlier-version\]/.test(none.stderr)],
           [2, "", true],
         )
-        const derived = "The tables of 2 runs were derived again from landing: these tables differ."
+        const derived =
+          "The tables of 2 runs were derived again from landing: these tables differ. Dates in history are worked out again, too."
         assert.deepStrictEqual(yield* nightjar("rebuild", "--dry-run"), {
           code: 0,
           stderr: "",

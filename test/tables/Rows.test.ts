@@ -5,6 +5,7 @@ import type { TaskState } from "../../src/ledger/RunState.ts"
 import { documentRows, namingsIn, sessionRows, findingsKey } from "../../src/tables/DeriveSession.ts"
 import { coverageRows, deliveredFeatures, type TaskFindings } from "../../src/tables/CoverageRows.ts"
 import { executionRow, productKey, stateRows } from "../../src/tables/ExecutionRows.ts"
+import type { ExecutionId } from "../../src/service/Ids.ts"
 import type { SessionFindings } from "../../src/tables/DeriveSession.ts"
 import { engineRows, ledgerRows } from "../../src/tables/RunRows.ts"
 import { RunTables } from "../../src/tables/RunTables.ts"
@@ -707,7 +708,7 @@ describe("what the sessions of a task say together", () => {
         })
       return one
     })
-    return taskFindings(tables, sessions, state)
+    return taskFindings(tables, sessions, new Map(state === undefined ? [] : [[undefined, state]]))
   }
   const ofNone = {
     featureReasons: new Map(),
@@ -720,7 +721,7 @@ describe("what the sessions of a task say together", () => {
     as_of: undefined,
   }
 
-  it("is their sum, by table and by product", () => {
+  it("is what that says which was read last, as the tables have it [promise 17 one reading]", () => {
     const first = {
       counts: { ...nothingCounted, byTable: { accounts: 2, cards: 1 } },
       byProduct: new Map([["odd", 1]]),
@@ -735,13 +736,10 @@ describe("what the sessions of a task say together", () => {
     }
     assert.deepStrictEqual(together([first, second, "unread"]), {
       ...ofNone,
-      byTable: new Map([
-        ["accounts", 5],
-        ["cards", 1],
-      ]),
-      byProduct: new Map([["odd", 3]]),
-      delivered: new Set(["accounts", "odd"]),
-      retrieved: ["a", "b"],
+      byTable: new Map([["accounts", 3]]),
+      byProduct: new Map([["odd", 2]]),
+      delivered: new Set(["odd"]),
+      retrieved: ["b"],
       session_id: anId("s-1"),
       as_of: 7,
     })
@@ -773,6 +771,20 @@ describe("what the sessions of a task say together", () => {
     const { featureReasons, products_count } = together([], state)
     assert.deepStrictEqual([featureReasons, products_count], [new Map([["a", "X"]]), [["a:b@c", 2]]])
     assert.strictEqual(together([], { products_count: [1] }).products_count, undefined)
+  })
+
+  it("has the counts of the execution whose results were read last [promise 17 one count]", () => {
+    const tables = new RunTables([], [], "2026-11-20")
+    const [read, none]: readonly [ExecutionId, ExecutionId] = [anId("e-1"), anId("e-2")]
+    const states = new Map([
+      [read, { products_count: { "a:b@c": 2 } }],
+      [none, { products_count: {} }],
+    ])
+    const sessions = [
+      { ...session, execution_id: read },
+      { ...session, execution_id: none, body: undefined },
+    ]
+    assert.deepStrictEqual(taskFindings(tables, sessions, states).products_count, [["a:b@c", 2]])
   })
 })
 

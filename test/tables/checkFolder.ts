@@ -50,7 +50,7 @@ const othersCells = (name: string, product: string): string =>
 const othersOf = ({ odds }: Schemas): ReadonlyArray<string> => ["other_records", ...(odds ? ["odds"] : [])]
 
 const versionsSql = (schemas: Schemas): string => {
-  const first = `${placeText} AS place, s.product, s.as_of::VARCHAR AS as_of, v.record_id, v.valid_from::VARCHAR AS valid_from,
+  const first = `${placeText} AS place, s.product, coalesce(v._kept.as_of, s.as_of)::VARCHAR AS as_of, v.record_id, v.valid_from::VARCHAR AS valid_from,
     v.valid_to::VARCHAR AS valid_to, v.ended_by, v._since_seq AS since, v._until_seq AS until`
   const lines = `(SELECT list(l.line ORDER BY l.position) FROM store.lines AS l WHERE l._version = v._version) AS lines,
     NULL AS asides`

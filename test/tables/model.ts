@@ -38,10 +38,12 @@ export interface ToldRun {
   /** Its night. */
   readonly date: string
   /**
-   * A whole run decides what its job asks for; a part of the job only adds to that; one that the service kept from
-   * beginning has no tasks.
+   * A whole run decides what its job asks for; a part of the job only adds to that; a rerun asks for what its night has
+   * not answered, as its job has it by then; one that the service kept from beginning has no tasks.
    */
   readonly kind: "whole" | "part" | "rerun" | "empty"
+  /** The run that began the night of a rerun. */
+  readonly parent?: string | undefined
   /** It goes on: what it asks for is asked for too, and nothing ends because of it. */
   readonly isInterim?: boolean
   readonly replaces: ReadonlyArray<string>
@@ -66,13 +68,19 @@ export interface Moment<R extends ToldRun> {
   readonly ended: ReadonlyArray<Current & { readonly by: EndedBy }>
 }
 
-interface Scope {
+/** A record, and what the answer says that had it last. */
+interface Read extends Said {
   readonly as_of: string
+  /** What did not succeed of what feeds it, or was not asked for then: what it has may be missing. */
+  readonly lacks: ReadonlyArray<string>
+}
+
+interface Scope {
   /** No requested feature is known to feed it: any does. */
   readonly loose: boolean
-  /** What answered it last was not whole. */
+  /** Nothing that feeds it succeeded in what answered it last. */
   readonly isShort: boolean
-  readonly rows: ReadonlyArray<Said>
+  readonly rows: ReadonlyArray<Read>
 }
 
 /** What one list has and the other has not, each as often as it is there. */
@@ -108,67 +116,128 @@ const reasons = (ended: ReadonlyArray<Current>, begun: ReadonlyArray<Current>): 
 
 type Feeds = (feature: string, kind: string) => boolean
 
-/** What somebody asks for: by job, of its newest whole run, and of those after it that go on or were a part. */
+interface Asking {
+  readonly run: ToldRun
+  readonly task: ToldTask
+}
+
+/**
+ * What somebody asks for: by job, of its newest whole run, and of those after it that go on, were a part or a rerun. A
+ * rerun takes back what it does not ask for any more and its night has not answered; alone, it asks for nothing.
+ */
 class Asked {
-  readonly #byJob = new Map<string, ReadonlyArray<ToldTask>>()
+  readonly #runs: Array<ToldRun> = []
+  readonly #byJob = new Map<string, ReadonlyArray<Asking>>()
   readonly #feeds: Feeds
 
   constructor(feeds: Feeds) {
     this.#feeds = feeds
   }
 
-  add({ job, kind, isInterim = false, replaces, tasks }: ToldRun): void {
-    if (kind !== "whole" && kind !== "part") return
-    const own = tasks.filter(({ isAlone }) => !isAlone)
-    const isMore = isInterim || kind === "part"
+  add(run: ToldRun): void {
+    const { job, kind, isInterim = false, replaces, tasks } = run
+    this.#runs.push(run)
+    if (kind === "empty") return
+    const own = tasks.filter(({ isAlone }) => !isAlone).map((task): Asking => ({ run, task }))
+    const isMore = isInterim || kind !== "whole"
     this.#byJob.set(job, isMore ? [...(this.#byJob.get(job) ?? []), ...own] : own)
     if (!isMore) for (const other of replaces) this.#byJob.delete(other)
   }
 
+  /** What the runs of a night have answered so far. */
+  #answered(subject: string, night: string | undefined): ReadonlyArray<string> {
+    return this.#runs
+      .filter(({ run_id, parent }) => night !== undefined && (run_id === night || parent === night))
+      .flatMap(({ tasks }) => tasks.filter((task) => task.subject === subject && task.isOpen !== true))
+      .flatMap(({ told, succeeded }) => told.filter((feature) => succeeded.includes(feature)))
+  }
+
+  /** Undefined stands for everything that the engine has. */
+  #featuresOf(subject: string): ReadonlyArray<string | undefined> {
+    return [...this.#byJob.values()].flatMap((all) => {
+      const own = all.filter(({ task }) => task.subject === subject)
+      if (own.every(({ run }) => run.kind === "rerun")) return []
+      return own.flatMap(({ task: { features } }, at) => {
+        if (features.length === 0) return [undefined]
+        const again = own
+          .slice(at + 1)
+          .filter(({ run, task }) => run.kind === "rerun" && task.features.length > 0)
+        return features.filter((feature) =>
+          again.every(({ run: { parent }, task }) =>
+            [...task.features, ...this.#answered(subject, parent)].includes(feature),
+          ),
+        )
+      })
+    })
+  }
+
   has(subject: string, kind: string, loose: boolean): boolean {
-    return [...this.#byJob.values()]
-      .flat()
-      .some(
-        (task) =>
-          task.subject === subject &&
-          (loose ||
-            task.features.length === 0 ||
-            task.features.some((feature) => this.#feeds(feature, kind))),
-      )
+    return this.#featuresOf(subject).some(
+      (feature) => loose || feature === undefined || this.#feeds(feature, kind),
+    )
+  }
+
+  /** Features that feed a kind, asked for by name, of which a task does not tell. */
+  untold({ subject, told }: ToldTask, kind: string): ReadonlyArray<string> {
+    return this.#featuresOf(subject).flatMap((feature) =>
+      feature !== undefined && this.#feeds(feature, kind) && !told.includes(feature) ? [feature] : [],
+    )
   }
 }
 
+interface Answer extends Omit<Scope, "rows"> {
+  readonly lacks: ReadonlyArray<string>
+  readonly rows: ReadonlyArray<Said>
+}
+
 /**
- * What a run answers: by scope, what is true from now on. `known` are the scopes that ever had a record. Otherwise its
- * records answer a scope that nothing whole ever answered, whatever the task ended with.
+ * What a run answers, by scope. `known` are the scopes that ever had a record. If nothing that feeds it succeeded,
+ * records answer a scope that nothing better ever answered, whatever the task ended with.
  */
 const answersOf = (
   run: ToldRun,
   kinds: ReadonlyArray<string>,
   feeds: Feeds,
   known: Set<string>,
-  before: ReadonlyMap<string, Scope>,
-): ReadonlyMap<string, Omit<Scope, "as_of">> => {
-  const answers = new Map<string, Omit<Scope, "as_of">>()
-  for (const { subject, told, succeeded, rows: all, isOpen = false } of run.tasks)
-    for (const kind of isOpen ? [] : kinds) {
+  { asked, before }: { readonly asked: Asked; readonly before: ReadonlyMap<string, Scope> },
+): ReadonlyMap<string, Answer> => {
+  const answers = new Map<string, Answer>()
+  for (const task of run.tasks)
+    for (const kind of task.isOpen === true ? [] : kinds) {
+      const { subject, told, succeeded, rows: all } = task
       const scope = `${subject}|${kind}`
       const rows = all.filter((row) => row.kind === kind)
       if (rows.length > 0) known.add(scope)
       if (!known.has(scope)) continue
       const feeding = told.filter((feature) => feeds(feature, kind))
-      const good = feeding.filter((feature) => succeeded.includes(feature))
-      const isWhole = feeding.length > 0 && good.length === feeding.length
-      const isPartly =
-        feeding.length > 0 ? good.length > 0 : succeeded.some((feature) => told.includes(feature))
-      const isShort = !isWhole && !(rows.length > 0 && isPartly)
+      const isLoose = feeding.length === 0
+      const [bad, good] = [false, true].map((is) =>
+        (isLoose ? told : feeding).filter((feature) => succeeded.includes(feature) === is),
+      )
+      const isShort = good!.length === 0 || (isLoose && rows.length === 0)
       const isVacant = before.get(scope)?.isShort ?? true
       const newest = rows.filter(({ isEarlier }) => !isEarlier)
+      const lacks = [...bad!, ...asked.untold(task, kind)]
       if (!isShort || (newest.length > 0 && isVacant))
-        answers.set(scope, { loose: feeding.length === 0, isShort, rows: newest })
+        answers.set(scope, { loose: isLoose, isShort, lacks, rows: newest })
     }
   return answers
 }
+
+/**
+ * Which of the rows that an answer has not found stay: those that may be missing because of what it lacks, as they were
+ * read with that. One that is alone with its key has changed into the one that came alone with it.
+ */
+const staying = (
+  left: ReadonlyArray<Read>,
+  came: ReadonlyArray<Said>,
+  lacks: ReadonlyArray<string>,
+): ReadonlyArray<Read> =>
+  left.filter((row) => {
+    const [changed, into] = [left, came].map((rows) => rows.filter(({ key }) => key === row.key).length)
+    const isPaired = row.key !== undefined && changed === 1 && into === 1
+    return !isPaired && lacks.some((feature) => !row.lacks.includes(feature))
+  })
 
 /** Each moment of a folder whose runs are these, in the order in which they began. */
 export const moments = <R extends ToldRun>(
@@ -187,7 +256,7 @@ export const moments = <R extends ToldRun>(
   for (const run of runs) {
     e = e > run.date ? e : run.date
     asked.add(run)
-    const answers = answersOf(run, kinds, feeds, known, scopes)
+    const answers = answersOf(run, kinds, feeds, known, { asked, before: scopes })
     const begun: Array<Current> = []
     const ended: Array<Current & { readonly by: EndedBy }> = []
     for (const scope of new Set([...scopes.keys(), ...answers.keys()])) {
@@ -196,23 +265,26 @@ export const moments = <R extends ToldRun>(
       const answer = answers.get(scope)
       const before = scopes.get(scope)
       const isAsked = alone.has(subject) || asked.has(subject, kind, answer?.loose ?? before?.loose ?? false)
-      const currentOf = ({ as_of, rows }: Scope) => rows.map((row): Current => ({ ...row, scope, as_of }))
-      const were = before === undefined ? [] : currentOf(before)
+      const currentOf = (row: Read): Current => ({ ...row, scope })
+      const were = before?.rows ?? []
       if (!isAsked) {
         if (before !== undefined) scopes.set(scope, { ...before, rows: [] })
-        ended.push(...were.map((one) => ({ ...one, by: "not requested" as const })))
+        ended.push(...were.map((row) => ({ ...currentOf(row), by: "not requested" as const })))
       } else if (answer !== undefined) {
-        const next = { as_of: e, ...answer }
-        scopes.set(scope, next)
-        const came = without(currentOf(next), were, contentOf)
-        const left = without(were, currentOf(next), contentOf)
-        const by = reasons(left, came)
-        begun.push(...came)
-        ended.push(...left.map((one, index) => ({ ...one, by: by[index]! })))
+        const { lacks } = answer
+        const now = answer.rows.map((row): Read => ({ ...row, as_of: e, lacks }))
+        const came = without(now, were, ({ content }) => content)
+        const left = without(were, now, ({ content }) => content)
+        const stay = before?.isShort === true ? [] : staying(left, came, lacks)
+        const over = left.filter((row) => !stay.includes(row)).map(currentOf)
+        scopes.set(scope, { ...answer, rows: [...now, ...stay] })
+        begun.push(...came.map(currentOf))
+        const by = reasons(over, came.map(currentOf))
+        ended.push(...over.map((one, index) => ({ ...one, by: by[index]! })))
       }
     }
-    const current = [...scopes].flatMap(([scope, { as_of, rows }]) =>
-      rows.map((row): Current => ({ ...row, scope, as_of })),
+    const current = [...scopes].flatMap(([scope, { rows }]) =>
+      rows.map((row): Current => ({ ...row, scope })),
     )
     all.push({ run, e, current, begun, ended })
   }

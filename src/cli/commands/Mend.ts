@@ -125,7 +125,7 @@ export const rebuild = command("rebuild", {
   },
   json: (rebuilt) => ({ ...rebuilt, version: rebuilt.version ?? null }),
   text: ({ version, runs, changes, kept, left_out, unknown, models }, out) => {
-    const differ = changes.length === 0 ? "every row is as before" : "these tables differ"
+    const differ = changes.length === 0 ? "every row that they read is as before" : "these tables differ"
     const published = version === undefined ? "Nothing was published" : `Version ${version} is published`
     const rows = changes.map(({ run_id, table: name, ...counts }) => [
       run_id,
@@ -137,7 +137,8 @@ export const rebuild = command("rebuild", {
     const unknownWhy = "the ledger does not know it, and nothing of it is landed"
     const notIn = version === undefined ? "cannot be in the new version" : "is not in the version"
     return [
-      `The tables of ${counted(runs, "run")} were derived again from landing: ${differ}. ${published}.`,
+      `The tables of ${counted(runs, "run")} were derived again from landing: ${differ}. Dates in history ` +
+        `are worked out again, too. ${published}.`,
       ...(rows.length > 0 ? [table(columns, rows, out)] : []),
       ...kept.map(({ run_id, reason }) => `${run_id} keeps its tables: ${reason}`),
       ...left_out.map(({ run_id, reason }) => `${run_id} ${notIn}: ${reason}`),
