@@ -63,7 +63,7 @@ interface EnvFault {
 }
 
 const faultTexts = {
-  cut: "the value would end at its `#`: put it into quotes",
+  cut: "the value would end at its `#`: put it in quotes",
   unclosed:
     "the quote at the beginning of the value is never closed: put quotes of another kind around it all",
   lost: "what follows the closing quote would be lost: put quotes of another kind around the whole value",

@@ -129,8 +129,8 @@ describe("the .env beside a job", () => {
 describe("a value of the file that Node would read otherwise than it looks", () => {
   const shown = (line: number, what: string) => [`env:P: .env: line ${line}: ${what}`]
   const texts: ReadonlyArray<readonly [string, string]> = [
-    ["P=abcdefg#1x", "the value would end at its `#`: put it into quotes"],
-    ["P=#hush", "the value would end at its `#`: put it into quotes"],
+    ["P=abcdefg#1x", "the value would end at its `#`: put it in quotes"],
+    ["P=#hush", "the value would end at its `#`: put it in quotes"],
     [
       'export P="abcdefg',
       "the quote at the beginning of the value is never closed: put quotes of another kind around it all",
@@ -172,7 +172,7 @@ describe("a value of the file that Node would read otherwise than it looks", () 
 
   effect("is an error of the job where its text has the variable", function* () {
     write(".env", written.replace("HOST=service.example", "HOST=service#1.example"))
-    expect(yield* look({})).toEqual([".env:6:1: HOST: the value would end at its `#`: put it into quotes"])
+    expect(yield* look({})).toEqual([".env:6:1: HOST: the value would end at its `#`: put it in quotes"])
   })
 })
 
