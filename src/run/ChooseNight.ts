@@ -44,16 +44,15 @@ const stillFollowed = (collect: ReadonlyArray<RunId>, runs: ReadonlyArray<RunSta
 const followed: ReadonlySet<Act["_tag"]> = new Set(["Start", "Follow", "Read"])
 
 /** What is read again when these runs are collected: it is started again only if that is not all. */
-export const readFirst = (
-  { parent, collect }: Pick<NightChoice, "parent" | "collect">,
-  runs: ReadonlyArray<RunState>,
-): ReadonlySet<string> => {
+export const readFirst = Effect.fnUntraced(function* (job: Job, choice: NightChoice) {
+  const { parent, collect } = choice
+  // A night asks anew for what an older one left.
+  if (parent === undefined) return new Set<string>()
   const isRead = (task: TaskState) =>
     collect.includes(task.planned.run_id) && attemptsToReadAgain(task).some(({ isEnd }) => isEnd)
-  // A night asks anew for what an older one left.
-  const tasks = parent === undefined ? [] : [...newestTasks(runs)]
+  const tasks = [...newestTasks(yield* nightOf(job, choice))]
   return new Set(tasks.flatMap(([subject, task]) => (isRead(task) ? [subject] : [])))
-}
+})
 
 const askedOf = (
   runs: ReadonlyArray<RunState>,
@@ -139,7 +138,7 @@ export const chooseNight = Effect.fn("ChooseNight.choose")(function* (job: Job, 
 })
 
 /** The runs of the night that a rerun belongs to. */
-export const nightOf = Effect.fnUntraced(function* (
+const nightOf = Effect.fnUntraced(function* (
   job: Pick<Job, "name">,
   { run_date, part }: Pick<RunChoice, "run_date" | "part">,
 ) {
@@ -156,7 +155,7 @@ export const collectBefore = Effect.fnUntraced(function* <A, E, R>(
   choice: NightChoice,
   collecting: Effect.Effect<A, E, R>,
 ) {
-  const read = readFirst(choice, yield* nightOf(job, choice))
+  const read = yield* readFirst(job, choice)
   const collected = yield* collecting
   const { only, part } = choice
   if (only === undefined || read.size === 0) return { collected, only }

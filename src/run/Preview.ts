@@ -20,7 +20,7 @@ import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { accessKey } from "../service/Ids.ts"
 import { askedBy, isIdle, planJob, removedTasks, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
-import { chooseNight, nightOf, readFirst } from "./ChooseNight.ts"
+import { chooseNight, readFirst } from "./ChooseNight.ts"
 import { followedIn, leftOpenBeside } from "./JobTurns.ts"
 
 export type NotStarted = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "message"> &
@@ -170,7 +170,7 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const unseen = [...(run?.tasks.values() ?? [])].flatMap((task) => unseenOf(task, now))
   const open = [...(yield* leftOpenBeside(run_id, collect)), ...unseen]
   const first = new Set((yield* followedIn(collect)).flatMap(conflictKeys))
-  const read = readFirst(choice, yield* nightOf(job, choice))
+  const read = yield* readFirst(job, choice)
   const isWhole = run === undefined ? only === undefined : isOfWholeJob(run.started)
   const starts: Starts =
     chosen._tag === "NothingToDo"
