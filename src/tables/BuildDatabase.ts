@@ -48,7 +48,7 @@ export const openDatabase = Effect.fnUntraced(function* (
   const limits = { path, access, threads: 1, memoryLimit }
   if (bytes >= fewBytes) return yield* duckdb.open(limits)
   const size = yield* fileStep(() => sizeAt(path))
-  return yield* duckdb.open({ ...limits, freedMax: "32MB", isUncompressed: size < smallBytes })
+  return yield* duckdb.open({ ...limits, isUncompressed: size < smallBytes })
 })
 
 /** A database for reading and writing files, until the scope ends. */
