@@ -226,6 +226,10 @@ export interface Moment {
   readonly self?: AttemptKeys
 }
 
+/** Another version of the form calls other fields the password, but nobody has written anything else. */
+const isWrittenAs = ({ written }: Pick<RejectedLogin, "written">, login: AccountKeys): boolean =>
+  written !== undefined && written === login.written
+
 /**
  * Why a login is not sent now; undefined if it may be. `accounts` are those that it opens, and those that
  * share its row. Asked when a plan is made, before a start and before a probe.
@@ -239,8 +243,7 @@ export const holdOf = (
   const passwords = new Set([login.password])
   for (const one of accounts.flatMap(({ sent, rejected, good }) => [...sent, ...rejected, good]))
     if (one?.fingerprint !== undefined && login.former.includes(one.fingerprint)) passwords.add(one.password)
-  const isSame = ({ password, written }: RejectedLogin) =>
-    passwords.has(password) || (written !== undefined && written === login.written)
+  const isSame = (one: RejectedLogin) => passwords.has(one.password) || isWrittenAs(one, login)
   const same = accounts.flatMap(({ rejected }) => rejected).findLast(isSame)
   if (same !== undefined) return { why: "rejected", by: same }
   const held = heldOf(accounts, login)
@@ -282,12 +285,12 @@ export const busyUntil = (accounts: ReadonlyArray<Account>, { now, self }: Momen
  */
 const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => {
   if (own.some(({ granted }) => granted > 0)) return true
-  const sent = own.flatMap((account) => account.sent.map(({ password }) => password))
+  const sent = own.flatMap((account) => account.sent)
   return (
     login.isByHand &&
     own.every(({ bought }) => bought === undefined) &&
-    distinct(sent) <= 1 &&
-    !sent.includes(login.password)
+    distinct(sent.map(({ password }) => password)) <= 1 &&
+    !sent.some((one) => one.password === login.password || isWrittenAs(one, login))
   )
 }
 

@@ -39,7 +39,7 @@ const sent = (night: number, login = keys(), probe = false): Fact =>
     customer_id: "c-1",
     engine_reference,
     fingerprint: `print-${login.password}`,
-    login: { account: login.account, identity: login.identity, password: login.password },
+    login: keptKeys(login),
     probe,
     max_wait: hour,
   }) as Fact
@@ -165,6 +165,12 @@ describe("an account", () => {
       "that is held gets none with a password that a command changed",
       thrice,
       keys("new", { isByHand: false }),
+      [3, "unproven"],
+    ],
+    [
+      "that is held gets none if a form calls another part of the same login its password [promise 4 renamed]",
+      [1, 2, 3].flatMap((night) => lost(night, keys("p", { written: "w" }))),
+      keys("q", { account: "B", identity: ["12X"], former: ["w"], written: "w" }),
       [3, "unproven"],
     ],
     [
