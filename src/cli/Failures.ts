@@ -253,6 +253,10 @@ export const lastWordsOf = <A, E>(
 /** Without a listener, SIGUSR1 opens Node's debugger in a process that holds every password. */
 const refuseDebugger = (): void => void process.on("SIGUSR1", () => undefined)
 
+/** What a slow reader of a pipe has not taken yet would go with the process; one that has gone takes nothing. */
+const flush = (stream: NodeJS.WriteStream, last = ""): Promise<void> =>
+  new Promise((resolve) => stream.write(last, () => resolve()))
+
 /** Runs the program to its end and exits with the program's exit code; a second SIGINT quits at once. */
 export const runProcess = (program: Effect.Effect<void, Failure | CliError.CliError>): void => {
   ignoreClosedPipes()
@@ -273,8 +277,9 @@ export const runProcess = (program: Effect.Effect<void, Failure | CliError.CliEr
     fiber.addObserver((exit) => {
       const isSignalled = signalled !== undefined
       const words = lastWordsOf(exit, { isSignalled, withStack: asksForStacks(process.argv) })
-      process.stderr.write(process.stderr.isTTY ? forTerminal(words, false) : words)
-      process.exit(signalled === undefined ? endingOfExit(exit).exit_code : signalCodes[signalled])
+      const code = signalled === undefined ? endingOfExit(exit).exit_code : signalCodes[signalled]
+      const last = process.stderr.isTTY ? forTerminal(words, false) : words
+      void Promise.all([flush(process.stdout), flush(process.stderr, last)]).then(() => process.exit(code))
     })
   })(program, { disableErrorReporting: true })
 }

@@ -1,6 +1,8 @@
 /** What commands write: exact into a pipe, harmless on a terminal. */
-import { readFileSync } from "node:fs"
+import { spawn } from "node:child_process"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { text } from "node:stream/consumers"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Layer, PlatformError, Ref, Sink, Stdio, Stream } from "effect"
 import { lastWordsOf, refuse } from "../../src/cli/Failures.ts"
@@ -11,7 +13,7 @@ import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { KnownSecrets, makeKnownSecrets, processSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { paint } from "../../src/report/RenderSummary.ts"
 import { sharedFolder } from "../harness/Folder.ts"
-import { effect } from "../harness/Steps.ts"
+import { effect, live } from "../harness/Steps.ts"
 import { said } from "../service/Said.ts"
 import { aFact } from "../harness/Facts.ts"
 
@@ -69,6 +71,25 @@ describe("the output of a command", () => {
       expect([yield* lostTo("EPIPE"), yield* lostTo("ENOSPC")]).toEqual([undefined, "no room"])
     },
   )
+
+  live("is whole for a reader of a pipe that is slower than the program [output slow reader]", function* () {
+    // The pipe takes 64 KiB, and nothing is read from it before all was written.
+    const program = `
+      import { NodeServices } from "@effect/platform-node"
+      import { Effect, Stdio, Stream } from "effect"
+      import { runProcess } from "./src/cli/Failures.ts"
+      const rows = Stream.make("a".repeat(60_000), "b".repeat(9_000))
+      const print = Effect.flatMap(Stdio.Stdio, (stdio) => Stream.run(rows, stdio.stdout()))
+      const done = Effect.sync(() => process.stderr.write("written"))
+      runProcess(Effect.provide(Effect.andThen(print, done), NodeServices.layer))`
+    const go = join(folder, "go")
+    const shell = 'mkfifo "$0"; "$1" --input-type=module -e "$2" | { read -r _ < "$0"; wc -c; }'
+    const child = spawn("sh", ["-c", shell, go, process.execPath, program], {
+      stdio: ["ignore", "pipe", "pipe"],
+    })
+    child.stderr.once("data", () => writeFileSync(go, "\n"))
+    expect(Number(yield* Effect.promise(() => text(child.stdout)))).toBe(69_000)
+  })
 
   effect("takes no colour from a value, although it is spelled like one of ours", function* () {
     expect(yield* written(say("\u001b[32msucceeded\u001b[0m"), true)).toBe("\\u001b[32msucceeded\\u001b[0m\n")
