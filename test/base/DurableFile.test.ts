@@ -109,28 +109,6 @@ describe("a file that is replaced", () => {
       })),
     )
   })
-
-  it("is the old one if the disk fills up in the middle of a write", () => {
-    const folder = fresh()
-    const path = join(folder, "summary.json")
-    writeFileSync(path, "old")
-    const { files } = faultyCalls({
-      writeBytesMax: 100,
-      refuse: (name, nth) => (name === "write" && nth > 6 ? refusal("ENOSPC", name) : undefined),
-    })
-    assert.deepStrictEqual(
-      [
-        complaint(folder, () => files.replace(path, text, 0o600)),
-        readFileSync(path, "utf8"),
-        readdirSync(folder),
-      ],
-      [
-        "summary.json: cannot write: no space left on device (ENOSPC); the file is as it was before",
-        "old",
-        ["summary.json"],
-      ],
-    )
-  })
 })
 
 it("a file that is new never overwrites an existing one, and no half of it is left", () => {

@@ -39,8 +39,7 @@ describe("the lock of an output folder", () => {
   it("keeps every other process out while its holder runs, and is free once that is killed [promise 8 collection] [promise 8]", async () => {
     const path = join(root, "run.lock")
     const first = await startHolder(path)
-    const second = await startHolder(path)
-    expect([first.said, second.said, await tryLock(path)]).toEqual(["held", "FolderLocked", "FolderLocked"])
+    expect([first.said, await tryLock(path)]).toEqual(["held", "FolderLocked"])
     first.child.kill("SIGKILL")
     await once(first.child, "exit")
     expect(await tryLock(path)).toBe("held")
@@ -58,7 +57,7 @@ describe("the lock of an output folder", () => {
   })
 
   effect(
-    "keeps its process to the folder: none is begun where it was moved away or unmounted [promise 5 moved]",
+    "keeps its process to the folder, also once it was moved away or unmounted [promise 5 moved]",
     function* () {
       const folder = join(root, "held")
       const moved = join(root, "moved")
@@ -110,7 +109,7 @@ const holderOf = (path: string) =>
 
 describe("who holds the lock", () => {
   effect(
-    "is its process, host and start, and what it works on now; nothing remains of it afterwards",
+    "is its process, host, start and what it works on, and nothing remains of it afterwards",
     function* () {
       yield* TestClock.setTime(night)
       const path = join(root, "named.lock")
@@ -135,7 +134,7 @@ describe("who holds the lock", () => {
   )
 
   effect(
-    "[exit 5 holder] is said plainly to be unknown, in part or as a whole, whatever the file of its name holds",
+    "[exit 5 holder] is said to be unknown, in part or as a whole, whatever its file holds",
     function* () {
       const path = join(root, "unnamed.lock")
       const file = `${path}.json`
@@ -201,7 +200,7 @@ describe("waiting for the lock", () => {
   const begin = TestClock.setTime(night)
 
   effect(
-    "takes it within a second of its release, and says for whom it waits, again when that changes",
+    "takes it within a second of its release, and says whenever it waits for somebody else",
     function* () {
       yield* begin
       const path = place("released")
@@ -221,7 +220,7 @@ describe("waiting for the lock", () => {
   )
 
   effect(
-    "[exit 5 wait] ends after the time that was given, or at the end of the night if that comes first",
+    "[exit 5 wait] ends after the given time, or at the end of the night if that comes first",
     function* () {
       yield* begin
       const path = place("in vain")
@@ -246,36 +245,33 @@ describe("waiting for the lock", () => {
     },
   )
 
-  effect(
-    "counts its time on a clock that nobody sets, and the end of the night on the machine's",
-    function* () {
-      yield* begin
-      const path = place("set")
-      const release = yield* holding(path, "run first")
-      const clock = yield* Clock.Clock
-      let setMs = 0
-      const currentTimeMillis = Effect.map(clock.currentTimeMillis, (ms) => ms + setMs)
-      const onMachine = Effect.provideService(Clock.Clock, { ...clock, currentTimeMillis })
-      const given = yield* onMachine(waiting(path, "3 seconds"))
-      const tonight = yield* onMachine(waiting(path, "8 hours", night + 2 * 3_600_000))
-      const isOver = () => [given, tonight].map(({ fiber }) => fiber.pollUnsafe() !== undefined)
-      setMs = -3_600_000
-      yield* TestClock.adjust("1 second")
-      expect(isOver()).toEqual([false, false])
-      setMs = 3_600_000
-      yield* TestClock.adjust("1 second")
-      expect(isOver()).toEqual([false, false])
-      yield* TestClock.adjust("1 second")
-      expect(isOver()).toEqual([true, false])
-      setMs = 2 * 3_600_000
-      yield* TestClock.adjust("1 second")
-      expect(isOver()).toEqual([true, true])
-      yield* release
-    },
-  )
+  effect("counts its time on a clock that nobody sets, and the night's end on the machine's", function* () {
+    yield* begin
+    const path = place("set")
+    const release = yield* holding(path, "run first")
+    const clock = yield* Clock.Clock
+    let setMs = 0
+    const currentTimeMillis = Effect.map(clock.currentTimeMillis, (ms) => ms + setMs)
+    const onMachine = Effect.provideService(Clock.Clock, { ...clock, currentTimeMillis })
+    const given = yield* onMachine(waiting(path, "3 seconds"))
+    const tonight = yield* onMachine(waiting(path, "8 hours", night + 2 * 3_600_000))
+    const isOver = () => [given, tonight].map(({ fiber }) => fiber.pollUnsafe() !== undefined)
+    setMs = -3_600_000
+    yield* TestClock.adjust("1 second")
+    expect(isOver()).toEqual([false, false])
+    setMs = 3_600_000
+    yield* TestClock.adjust("1 second")
+    expect(isOver()).toEqual([false, false])
+    yield* TestClock.adjust("1 second")
+    expect(isOver()).toEqual([true, false])
+    setMs = 2 * 3_600_000
+    yield* TestClock.adjust("1 second")
+    expect(isOver()).toEqual([true, true])
+    yield* release
+  })
 
   effect(
-    "serves several that wait one after the other, and is given up at once when it is interrupted",
+    "serves several that wait one after the other, and is given up once it is interrupted",
     function* () {
       yield* begin
       const path = place("several")

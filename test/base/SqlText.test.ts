@@ -8,24 +8,7 @@ import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
 const hostile = fc
   .array(
     fc.oneof(
-      fc.constantFrom(
-        "'",
-        '"',
-        "''",
-        "\\",
-        "\\'",
-        ";",
-        "--",
-        "/*",
-        "*/",
-        "\0",
-        "\n",
-        "$$",
-        "E'",
-        "\uD800",
-        "?",
-        "$1",
-      ),
+      fc.constantFrom(..."' \" '' \\ \\' ; -- /* */ \0 \n $$ E' \uD800 ? $1".split(" ")),
       fc.constantFrom("'); DROP TABLE safe; --", '"; DROP TABLE safe; --', "../../x", "%s", "😀", "=cmd()"),
       fc.string({ unit: "binary", maxLength: 8 }),
     ),
@@ -40,7 +23,7 @@ describe("SqlText", () => {
         duckdb.open({ path: ":memory:", access: "read-write", threads: 1 }),
       )
       yield* connection.run("CREATE TABLE safe AS SELECT 1 AS one")
-      const values = fc.sample(hostile, { numRuns: 20_000, seed: 13 })
+      const values = fc.sample(hostile, { numRuns: 5_000, seed: 13 })
       for (let from = 0; from < values.length; from += 500) {
         const batch = values.slice(from, from + 500)
         const { rows } = yield* connection.query(`SELECT unnest([${batch.map(literal).join(", ")}]) AS value`)
@@ -51,7 +34,7 @@ describe("SqlText", () => {
       }
       const names = [...new Set(values.map((value) => `n${value.toWellFormed().toLowerCase()}`))].slice(
         0,
-        1_000,
+        300,
       )
       for (let from = 0; from < names.length; from += 100) {
         const batch = names.slice(from, from + 100).map((name, index) => `${index}${name}`)
