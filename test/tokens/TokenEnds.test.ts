@@ -66,7 +66,7 @@ describe("a stored token", () => {
     Layer.mergeAll(TokenStore.layer(":memory:", options), Ledger.layer({ path: ":memory:" })),
   )
   effect(
-    "is dropped once, with a fact; another one of that access, and one that is gone, are not",
+    "is dropped once, with a fact; another one of that access and one that is gone are not",
     function* () {
       const access = { customer_id: anId("c-1"), engine_reference: anId("bank") }
       const about = { run_id: anId("r.2026-11-21"), task_id: anId("r.2026-11-21/t"), ...access }
