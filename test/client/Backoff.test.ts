@@ -37,21 +37,6 @@ describe("waits between tries", () => {
     )
     assert.isBelow(waitMs(callWaits, 9, 0.999_999), 1)
   })
-
-  effect("are not shorter than the service asked for, nor longer by more than the jitter", function* () {
-    const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(300_000), message })
-    const at: Array<number> = []
-    const call = Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      at.push(now)
-      return Effect.fail(asked)
-    })
-    const fiber = yield* Effect.forkChild(Effect.flip(retryCall(call, { triesMax: 3 })))
-    yield* TestClock.adjust("2 hours")
-    yield* Fiber.join(fiber)
-    const waits = at.slice(1).map((moment, index) => moment - (at[index] ?? 0))
-    assert.strictEqual(waits.length, 2)
-    for (const wait of waits) assert.isTrue(wait >= 300_000 && wait <= 302_000, String(wait))
-  })
 })
 
 describe("repeated calls", () => {

@@ -39,7 +39,7 @@ const slow = paramsForm(
 )
 /** Each answer holds thousands of complaints about values of many items. */
 const greedy = paramsForm({ list: { items: { type: "string", minLength: 9, pattern: "^x$" } } })
-const lists = one({ list: Array.from({ length: 400_000 }, (_, at) => `${at}`) })
+const lists = one({ list: Array.from({ length: 150_000 }, (_, at) => `${at}`) })
 
 /** Processes with this in their command line, which has a zero behind each argument. */
 const killAll = (part: string): void => {
@@ -82,10 +82,10 @@ describe("the process that checks forms", () => {
       const { check } = yield* FormChecker
       const answers = [yield* check(request(greedy, [lists])), yield* check(request(loginForm, [one(fine)]))]
       assert.deepStrictEqual(answers, [
-        { _tag: "Unusable", why: "checking it takes more than 64 MB" },
+        { _tag: "Unusable", why: "checking it takes more than 40 MB" },
         fitted,
       ])
-    }).pipe(Effect.provide(FormProcess.layer({ memoryMb: 64, answerWithin: Duration.seconds(50) }))),
+    }).pipe(Effect.provide(FormProcess.layer({ memoryMb: 40, answerWithin: Duration.seconds(50) }))),
   )
 
   it.live("is started again if it was killed while it was idle [promise 10 idle checker]", () =>

@@ -166,12 +166,9 @@ describe("looking when it has probably just ended", () => {
 })
 
 describe("waiting before another try", () => {
-  it("takes up to a fifth off the wait of an attempt, so that waiters do not come back together", () => {
+  it("takes up to a fifth off the wait of an attempt, and nothing off those of one execution's looks", () => {
     const waits = attemptWaits({ base: Duration.millis(30_000), max: Duration.millis(900_000) })
     expect([0, 0.5].map((random) => waitMs(waits, 2, random))).toEqual([60_000, 54_000])
-  })
-
-  it("takes nothing off the waits of one execution, which never go below polling.min", () => {
     expect([1, 2, 9].map((count) => waitMs(lookWaits(rules), count, 0.9))).toEqual([2_000, 4_000, 60_000])
   })
 })

@@ -5,7 +5,7 @@ import { Cause, Duration, Effect, Exit, Layer, Record, Redacted, Result, Stream,
 import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
 import { ExecutionApi, FlowApi } from "../../src/service/Api.ts"
 import { flowResultsSource, profileSource } from "../../src/service/FlowResults.ts"
-import { encodeSegment, parseRetryAfter } from "../../src/client/CallFailures.ts"
+import { parseRetryAfter } from "../../src/client/CallFailures.ts"
 import { whileHandled } from "../../src/client/AnswerBytes.ts"
 import { defaultLimits } from "../../src/client/Exchange.ts"
 import { Service, checkAddress, checkSecret, type CallFailure } from "../../src/client/Service.ts"
@@ -154,7 +154,7 @@ describe("any service", () => {
   }
 
   effect(
-    "that something else answers for says nothing of what was asked [promise 10 gateway] [promise 10 gateway page]",
+    "says nothing where something else answers [promise 10 gateway] [promise 10 gateway page]",
     function* () {
       const page = { "content-type": "text/html; charset=utf-8" }
       const answers = [
@@ -303,19 +303,24 @@ describe("the requests", () => {
     })
   })
 
-  effect("a start sends its call as JSON, with parameters or the token's pair", function* () {
-    const { login, ...call } = startCall()
-    const parameters = login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined
-    for (const [start, how] of [
-      [calls.startExecution, { parameters }],
-      [calls.startTokenized, { token: { token_id: "t-1", token_key: "token-key-canary-1" } }],
-    ] as const) {
-      const stage = yield* stageOverHttp({ status: 202, body: "{}" })
-      yield* Effect.provide(start, stage.layer)
-      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...call, ...how })
-      assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
-    }
-  })
+  effect(
+    "have a start's call as JSON, with parameters or the token's pair, and an exchange's ticket",
+    function* () {
+      const { login, ...call } = startCall()
+      const parameters = login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined
+      for (const [start, how] of [
+        [calls.startExecution, { parameters }],
+        [calls.startTokenized, { token: { token_id: "t-1", token_key: "token-key-canary-1" } }],
+        [calls.exchangeTicket, { execution_id: "e-1", ticket: "ticket-canary-1" }],
+      ] as const) {
+        const stage = yield* stageOverHttp({ status: 202, body: "{}" })
+        yield* Effect.ignore(Effect.provide(start as Call, stage.layer))
+        const common = "ticket" in how ? {} : call
+        assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...common, ...how })
+        assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
+      }
+    },
+  )
 
   effect("a hostile id fills one path segment or none [promise 13 addresses] [decision 9]", function* () {
     const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
@@ -330,18 +335,18 @@ describe("the requests", () => {
       const stage = yield* stageInProcess({ status: 204 })
       const service = yield* Effect.provide(Service, stage.layer)
       const failure = yield* Effect.flip(service.deleteExecution(anId(id)))
+      assert.strictEqual((yield* Effect.flip(service.revokeToken(id)))._tag, "NotSent")
       const engine = yield* service.showEngine(anId(id))
       assert.deepStrictEqual(
         [failure._tag, engine, stage.requests],
         ["NotSent", { _tag: "EngineUnknown" }, []],
       )
     }
-    assert.strictEqual(encodeSegment(".."), undefined)
   })
 })
 
 effect(
-  "a start that is answered with a refused login is refused, whatever the status; other bodies change nothing",
+  "a start answered with a refused login is refused, whatever the status; no other body is",
   function* () {
     const refusal = '{"status_code":"AUTH_ERROR","status_reason":"INCORRECT_CREDENTIALS"}'
     const tagOf = (status: number, body: string) => outcomeOf("startExecution", { status, body })

@@ -70,53 +70,47 @@ describe("the pace of a host", () => {
     assert.deepStrictEqual([most, fiber.pollUnsafe()?._tag], [64, "Success"])
   })
 
-  effect(
-    "a Retry-After about nothing in particular closes its endpoint, and calls return apart",
-    function* () {
-      const { pause, times, note, refused } = yield* paced
-      yield* refused(at("h"))
-      const fiber = yield* Effect.forkChild(many(20, () => pause.call(at("h"), note)))
-      yield* pause.call(at("elsewhere"), note)
-      yield* TestClock.adjust("29999 millis")
-      assert.deepStrictEqual(times, [0])
-      yield* TestClock.adjust("2 minutes")
-      yield* Fiber.join(fiber)
-      const returned = times.slice(1)
-      assert.strictEqual(new Set(returned).size, 20)
-      assert.isAtLeast(Math.min(...returned), 30_000)
-    },
-  )
+  effect("a Retry-After about nothing particular closes its endpoint, and calls return apart", function* () {
+    const { pause, times, note, refused } = yield* paced
+    yield* refused(at("h"))
+    const fiber = yield* Effect.forkChild(many(20, () => pause.call(at("h"), note)))
+    yield* pause.call(at("elsewhere"), note)
+    yield* TestClock.adjust("29999 millis")
+    assert.deepStrictEqual(times, [0])
+    yield* TestClock.adjust("2 minutes")
+    yield* Fiber.join(fiber)
+    const returned = times.slice(1)
+    assert.strictEqual(new Set(returned).size, 20)
+    assert.isAtLeast(Math.min(...returned), 30_000)
+  })
 
-  effect(
-    "an engine that is away is not called again before its Retry-After, and no other waits",
-    function* () {
-      const asked: Array<string> = []
-      const away = Layer.effect(
-        Service,
-        Effect.map(Service, (service) =>
-          Service.of({
-            ...service,
-            showEngine: (engine) =>
-              Effect.sync(() => {
-                asked.push(engine)
-                return { _tag: "EngineUnavailable", retry_after: Duration.millis(300_000) }
-              }),
-          }),
-        ),
-      ).pipe(Layer.provide(scripted({}, [])))
-      const layer = ServicePaced.layer(addresses).pipe(Layer.provide([ServicePause.layer(), away]))
-      yield* Effect.gen(function* () {
-        const { showEngine } = yield* Service
-        yield* showEngine(anId("a:website"))
-        const again = yield* Effect.flip(showEngine(anId("a:website")))
-        assert.deepInclude(again, { http_status: 503, retry_after: Duration.minutes(5) })
-        yield* showEngine(anId("b:website"))
-        yield* TestClock.adjust("5 minutes")
-        yield* showEngine(anId("a:website"))
-      }).pipe(Effect.provide(layer))
-      assert.deepStrictEqual(asked, ["a:website", "b:website", "a:website"])
-    },
-  )
+  effect("an engine that is away is not called before its Retry-After, and no other waits", function* () {
+    const asked: Array<string> = []
+    const away = Layer.effect(
+      Service,
+      Effect.map(Service, (service) =>
+        Service.of({
+          ...service,
+          showEngine: (engine) =>
+            Effect.sync(() => {
+              asked.push(engine)
+              return { _tag: "EngineUnavailable", retry_after: Duration.millis(300_000) }
+            }),
+        }),
+      ),
+    ).pipe(Layer.provide(scripted({}, [])))
+    const layer = ServicePaced.layer(addresses).pipe(Layer.provide([ServicePause.layer(), away]))
+    yield* Effect.gen(function* () {
+      const { showEngine } = yield* Service
+      yield* showEngine(anId("a:website"))
+      const again = yield* Effect.flip(showEngine(anId("a:website")))
+      assert.deepInclude(again, { http_status: 503, retry_after: Duration.minutes(5) })
+      yield* showEngine(anId("b:website"))
+      yield* TestClock.adjust("5 minutes")
+      yield* showEngine(anId("a:website"))
+    }).pipe(Effect.provide(layer))
+    assert.deepStrictEqual(asked, ["a:website", "b:website", "a:website"])
+  })
 
   effect("a start is sent when its turn has come, not while it waits", function* () {
     const layer = ServicePaced.layer(addresses).pipe(

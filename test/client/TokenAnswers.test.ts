@@ -5,15 +5,12 @@ import { Cause, Effect, Exit, Redacted } from "effect"
 import { Service, type CallFailure } from "../../src/client/Service.ts"
 import { viewExchanged, viewSecret } from "../../src/client/Views.ts"
 import { startCall } from "./Examples.ts"
-import { stageInProcess, stageOverHttp, type Stage } from "./FakeService.ts"
+import { stageInProcess } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
 const token_key = "token-key-canary-3"
 const ticket = "ticket-canary-3"
-const at = <A>(stage: Stage, work: (service: Service["Service"]) => Effect.Effect<A, CallFailure>) =>
-  Effect.provide(Effect.flatMap(Service, work), stage.layer)
-
 const withToken = startCall({
   login: { _tag: "Token", token_id: "t-1", token_key: Redacted.make(token_key) },
 })
@@ -27,14 +24,6 @@ const context = {
 }
 
 describe("an exchange", () => {
-  effect("sends the ticket in its body, and returns the token with its context", function* () {
-    const stage = yield* stageOverHttp({ status: 200, body: JSON.stringify({ token: pair, context }) })
-    const answer = yield* at(stage, (service) => service.exchangeTicket(anId("e-1"), Redacted.make(ticket)))
-    assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { execution_id: anId("e-1"), ticket })
-    if (answer._tag !== "Exchanged") return assert.fail(answer._tag)
-    assert.deepStrictEqual([Redacted.value(answer.token.token_key), answer.context], [token_key, context])
-  })
-
   it("is read tolerantly except the pair itself: without it there is no token", () => {
     const read = (json: unknown) => {
       const answer = viewExchanged(json, json)
@@ -93,13 +82,5 @@ describe("an error with tokens", () => {
       shown.filter((text) => text.includes(ticket) || text.includes(token_key)),
       [],
     )
-  })
-
-  effect("a hostile token id fills one path segment or no request is made", function* () {
-    const stage = yield* stageOverHttp({ status: 404, body: "{}" })
-    yield* at(stage, (service) => service.revokeToken("../../x?y#z"))
-    assert.strictEqual(stage.requests[0]?.url, `/api/executions/t10n/${encodeURIComponent("../../x?y#z")}`)
-    const failure = yield* Effect.flip(at(stage, (service) => service.revokeToken("..")))
-    assert.deepStrictEqual([failure._tag, stage.requests.length], ["NotSent", 1])
   })
 })
