@@ -1,15 +1,13 @@
 /** Which events a flow session raises, and what their webhooks carry (section 6.2). */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { FlowEvent } from "../../conformance/EventPayloads.ts"
 import { flowEvents } from "../../../src/service/Vocabulary.ts"
 import { recordsIn } from "../flows/FlowWalk.ts"
 import { HookTarget, pass, webhookUrl, run, type Received } from "./HookTarget.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const [started, consent, partial, ended] = flowEvents
-const decodeEvent = Schema.decodeUnknownSync(FlowEvent)
 
 const taxes = {
   engine_reference: "sandbox-tax:website",
@@ -59,7 +57,6 @@ describe("flow events", () => {
       expect(closed).toEqual([undefined, undefined, false, true])
       const [some = 0, all = 0] = news.slice(2).map(({ body }) => recordsIn(field(body, "results")).length)
       expect([some > 0, some < all]).toEqual([true, true])
-      for (const { body } of news) expect(decodeEvent(body)).toEqual(body)
       expect(field(news[3]?.body, "results")).toEqual((yield* caller.results(session_id)).json)
     }))
 
@@ -140,7 +137,6 @@ describe("flow events of the session of an execution", () => {
         results: results.json,
       })
       expect(field(news[0]?.body, "results")).toBeUndefined()
-      for (const { body } of news) decodeEvent(body)
     }))
 
   it.each([

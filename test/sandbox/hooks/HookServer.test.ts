@@ -1,10 +1,8 @@
 /** Webhooks over real connections, from `nightjar sandbox --webhooks` to a server of this test. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { spawn, type ChildProcess } from "node:child_process"
-import { createInterface } from "node:readline"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { program } from "../../acceptance/BuiltCommand.ts"
+import { startHere, type Running } from "../../harness/ProgramHere.ts"
 import { field, textField } from "../server/Caller.ts"
 
 interface Post {
@@ -46,24 +44,16 @@ const target = createServer((request, response) => {
   })
 })
 
-let service: ChildProcess
+let service: Running
 let base_url = ""
-const stderr: Array<string> = []
 beforeAll(async () => {
   await new Promise<void>((resolve) => target.listen(0, "127.0.0.1", resolve))
   const hooks = `http://127.0.0.1:${(target.address() as AddressInfo).port}/in?a=1`
-  const args = [program(), "sandbox", "--port", "0", "--speed", "200", "--webhooks", hooks]
-  service = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] })
-  service.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk.toString("utf8")))
-  const { stdout } = service
-  if (stdout === null) throw new Error("no stdout")
-  const [line] = await new Promise<[string]>((resolve) =>
-    createInterface(stdout).once("line", (first) => resolve([first])),
-  )
-  base_url = String(field(JSON.parse(line) as unknown, "base_url"))
+  service = startHere(["sandbox", "--port", "0", "--speed", "200", "--webhooks", hooks])
+  base_url = String(field(JSON.parse(await service.firstLine) as unknown, "base_url"))
 }, 60_000)
 afterAll(() => {
-  service.kill()
+  service.kill("SIGTERM")
   target.closeAllConnections()
   target.close()
 })
@@ -111,5 +101,7 @@ it("delivers every event with its query, follows no redirect, retries, and drops
     headers: { "X-APP-SECRET": "sandbox-app-1" },
   })
   expect(field(await state.json(), "end_hook")).toBe("delivered")
-  expect([stderr.join(""), JSON.stringify(posts).includes("hidden-word")]).toEqual(["", false])
+  service.kill("SIGTERM")
+  const { stderr } = await service.ended
+  expect([stderr, JSON.stringify(posts).includes("hidden-word")]).toEqual(["", false])
 }, 60_000)
