@@ -4,6 +4,10 @@ import { engineEvents, statusReasons } from "../../../src/service/Vocabulary.ts"
 import { field, fieldsOf, person, pick, textField } from "../server/Caller.ts"
 import { pass, run, told, webhookUrl } from "./HookTarget.ts"
 
+const endsOnly = { webhooks: [{ url: webhookUrl, events: ["ended"] }] }
+const all = { webhooks: [{ url: webhookUrl, events: engineEvents }] }
+const none = { webhooks: [] }
+
 describe("execution events", () => {
   const shape =
     "app_id customer_id execution_id event date customer_available status_reason session_id " +
@@ -38,15 +42,12 @@ describe("execution events", () => {
     }))
 
   it("[event-rule 3] without a rule for auth_ended the same is in authentication_status and in ended", () =>
-    run(
-      function* (caller, target) {
-        const id = yield* caller.begin("queue-10+run-20+end-CHANGE_PASSWORD")
-        yield* pass(60)
-        expect(field(yield* caller.read(id), "authentication_status")).toBe("CHANGE_PASSWORD")
-        expect(target.news().map(told)).toEqual([[30, "ended", "CHANGE_PASSWORD"]])
-      },
-      { webhooks: [{ url: webhookUrl, events: ["ended"] }] },
-    ))
+    run(function* (caller, target) {
+      const id = yield* caller.begin("queue-10+run-20+end-CHANGE_PASSWORD")
+      yield* pass(60)
+      expect(field(yield* caller.read(id), "authentication_status")).toBe("CHANGE_PASSWORD")
+      expect(target.news().map(told)).toEqual([[30, "ended", "CHANGE_PASSWORD"]])
+    }, endsOnly))
 
   it("[event action_required] [field base.customer_interaction_available] is told to nobody where no person was declared", () =>
     run(function* (caller, target) {
@@ -136,36 +137,30 @@ describe("execution events", () => {
     }))
 
   it("an application is told of its own runs by its own rule, and somebody else's of none", () =>
-    run(
-      function* (caller, target) {
-        yield* caller.call("PUT", caller.hooksUrl, { body: { url: "https://hooks.invalid/one" } })
-        yield* caller.start("queue-1+run-1", {}, "sandbox-app-2")
-        yield* caller.start("queue-1+run-1")
-        yield* pass(60)
-        expect(target.news().map(({ body }) => field(body, "app_id"))).toEqual(
-          Array.from({ length: 3 }, () => "65f0c0ffee00000000000001"),
-        )
-      },
-      { webhooks: [] },
-    ))
+    run(function* (caller, target) {
+      yield* caller.call("PUT", caller.hooksUrl, { body: { url: "https://hooks.invalid/one" } })
+      yield* caller.start("queue-1+run-1", {}, "sandbox-app-2")
+      yield* caller.start("queue-1+run-1")
+      yield* pass(60)
+      expect(target.news().map(({ body }) => field(body, "app_id"))).toEqual(
+        Array.from({ length: 3 }, () => "65f0c0ffee00000000000001"),
+      )
+    }, none))
 
   it("an engine raises the events that it declares, and no other [field engine-details.events]", () =>
-    run(
-      function* (caller, target) {
-        const parameters = { username: "queue-1+run-20", password: "correct" }
-        const campus = { campus_user: "queue-1+run-20", campus_password: "correct" }
-        for (const [engine_reference, login, ...events] of [
-          ["es-notary:other", parameters, "ended"],
-          ["es-university:website", campus, "started", "ended"],
-          ["es-bank:api", parameters, "started", "auth_ended", "ended"],
-        ] as const) {
-          yield* caller.start("", { engine_reference, parameters: login })
-          yield* pass(60)
-          expect(target.news().map(({ body }) => field(body, "event"))).toEqual(events)
-        }
-      },
-      { webhooks: [{ url: webhookUrl, events: engineEvents }] },
-    ))
+    run(function* (caller, target) {
+      const parameters = { username: "queue-1+run-20", password: "correct" }
+      const campus = { campus_user: "queue-1+run-20", campus_password: "correct" }
+      for (const [engine_reference, login, ...events] of [
+        ["es-notary:other", parameters, "ended"],
+        ["es-university:website", campus, "started", "ended"],
+        ["es-bank:api", parameters, "started", "auth_ended", "ended"],
+      ] as const) {
+        yield* caller.start("", { engine_reference, parameters: login })
+        yield* pass(60)
+        expect(target.news().map(({ body }) => field(body, "event"))).toEqual(events)
+      }
+    }, all))
 
   it("[event-rule 2] whatever the end, events and states agree", () =>
     run(function* (caller, target) {

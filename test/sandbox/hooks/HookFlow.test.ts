@@ -8,6 +8,7 @@ import { HookTarget, pass, webhookUrl, run, type Received } from "./HookTarget.t
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const [started, consent, partial, ended] = flowEvents
+const none = { webhooks: [] }
 
 const taxes = {
   engine_reference: "sandbox-tax:website",
@@ -69,26 +70,23 @@ describe("flow events", () => {
     }))
 
   it("a subscription of the reference is told of its own events while it is enabled, without query parameters", () =>
-    run(
-      function* (caller, target) {
-        const hooks = `${caller.flows_url}/hooks`
-        const events = [started, ended]
-        const base_url = "https://hooks.invalid/flow?secret=1"
-        yield* caller.call("POST", `${hooks}/create`, { body: { events, base_url } })
-        yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: false } })
-        const session_id = textField(yield* caller.createSession(), "session_id")
-        yield* caller.step(session_id, "start", {})
-        yield* pass(1)
-        yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: true } })
-        yield* caller.step(session_id, "cancel")
-        yield* caller.start("queue-0+run-0")
-        yield* pass(3600)
-        expect(target.news().map(({ url, body }) => [url, field(body, "event")])).toEqual([
-          ["https://hooks.invalid/flow", ended],
-        ])
-      },
-      { webhooks: [] },
-    ))
+    run(function* (caller, target) {
+      const hooks = `${caller.flows_url}/hooks`
+      const events = [started, ended]
+      const base_url = "https://hooks.invalid/flow?secret=1"
+      yield* caller.call("POST", `${hooks}/create`, { body: { events, base_url } })
+      yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: false } })
+      const session_id = textField(yield* caller.createSession(), "session_id")
+      yield* caller.step(session_id, "start", {})
+      yield* pass(1)
+      yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: true } })
+      yield* caller.step(session_id, "cancel")
+      yield* caller.start("queue-0+run-0")
+      yield* pass(3600)
+      expect(target.news().map(({ url, body }) => [url, field(body, "event")])).toEqual([
+        ["https://hooks.invalid/flow", ended],
+      ])
+    }, none))
 })
 
 // Flow events of the sessions behind executions (section 6.2): those of the public administration, which nobody

@@ -224,7 +224,7 @@ export const overHttp = (options: SandboxOptions) =>
 
 // Suites of the service. Its clock begins on the morning of 2026-11-21, outside of every maintenance window.
 // Both ways to reach the service run the same routes and codecs, so most suites run in the caller's own fiber;
-// those about secrets, bodies and sockets run through a real server too.
+// those about secrets, bodies and sockets run through a real server.
 
 export const morning = Date.UTC(2026, 10, 21, 9)
 
@@ -250,11 +250,6 @@ export const toldAt = (
     ),
   )
 
-const toldOver =
-  (reach: Reach): Told =>
-  (title, steps) =>
-    toldAt(morning, title, steps, {}, reach)
-
 export const ofTheServiceAt =
   (at: number) =>
   (subject: string, suite: (told: Told) => void): void => {
@@ -262,9 +257,8 @@ export const ofTheServiceAt =
   }
 export const ofTheService = ofTheServiceAt(morning)
 
-export const inBothWays = (subject: string, suite: (told: Told) => void): void => {
-  describe(`${subject}, in-process`, () => suite(toldOver(inProcess)))
-  describe(`${subject}, over HTTP`, () => suite(toldOver(overHttp)))
+export const overSockets = (subject: string, suite: (told: Told) => void): void => {
+  describe(subject, () => suite((title, steps) => toldAt(morning, title, steps, {}, overHttp)))
 }
 
 /** Starts, waits for the login to be accepted (two seconds) and exchanges the ticket. */
