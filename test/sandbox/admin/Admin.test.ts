@@ -224,26 +224,4 @@ ofTheServiceAt(0)("the truth", (it) => {
       ["results_read_too_soon", "c-blind"],
     ])
   })
-
-  it("records every start with its outcome, and when the source judged the login", function* (caller) {
-    const first = yield* caller.start("queue-10+run-20", { external_execution_id: "x" })
-    yield* TestClock.adjust(1_000)
-    yield* caller.start("ok", { external_execution_id: "x" })
-    yield* caller.start("ok", { engine_reference: "sandbox-maintenance:website" })
-    const seen = yield* truth
-    const execution_id = field(first, "execution_id")
-    const about = {
-      application: "65f0c0ffee00000000000001",
-      customer_id: "c-1",
-      engine_reference: "sandbox-bank:website",
-    }
-    expect(seen.starts).toEqual([
-      { at: 0, ...about, external_execution_id: "x", outcome: "accepted", execution_id },
-      { at: 1_000, ...about, external_execution_id: "x", outcome: "conflict", execution_id },
-      { at: 1_000, ...about, engine_reference: "sandbox-maintenance:website", outcome: "unavailable" },
-    ])
-    expect(seen.executions.map(({ login, closes_at }) => [login, closes_at])).toEqual([
-      [{ at: 12_000, verdict: "AUTH_OK" }, 30_000],
-    ])
-  })
 })

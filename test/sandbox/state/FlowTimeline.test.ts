@@ -188,14 +188,6 @@ describe("flow events", () => {
   const times = (session: FlowSession) =>
     flowEventsOf(session).map(({ event, at }) => [event.split(":")[1], (at - nightStart) / 1_000])
 
-  it("[event es-public-administration:started] [event es-public-administration:consent] at their steps", () => {
-    expect(times(named("timed_out")).slice(0, 2)).toEqual([
-      ["started", -7_200],
-      ["consent", -7_170],
-    ])
-    expect(times(named("unstarted"))).toEqual([])
-  })
-
   it("[event es-public-administration:partial] once, when the customer leaves while a source works", () => {
     expect(times(named("partial"))).toEqual([
       ["started", -300],
@@ -213,18 +205,6 @@ describe("flow events", () => {
       ["partial", 9],
       ["ended", 641],
     ])
-  })
-
-  it("[event es-public-administration:ended] always, and then the results are final", () => {
-    for (let script = 0; script < standingScripts.length; script += 1) {
-      const session = scripted(script)
-      const ended = flowEventsOf(session).find(({ event }) => event === "es-public-administration:ended")
-      const { name } = standingScripts[script] ?? { name: "" }
-      expect([name, ended === undefined]).toEqual([name, name === "unstarted" || name === "never_final"])
-      if (ended === undefined) continue
-      expect(flowSessionBody(seed, session, ended.at - 1).is_closed).toBe(false)
-      expect(flowSessionBody(seed, session, ended.at).is_closed).toBe(true)
-    }
   })
 })
 
