@@ -177,22 +177,6 @@ describe("DuckDb", () => {
     assert.match(failure.message, /^Out of Memory Error/)
   })
 
-  effect("writes Parquet by COPY and reads it back, knowing the types before running", function* () {
-    const path = join(yield* folder, "it's a file.parquet")
-    const connection = yield* opened(memory)
-    const copy = `COPY (SELECT i, i::VARCHAR AS s FROM range(3) r(i)) TO ${literal(path)} (FORMAT parquet, CODEC zstd)`
-    assert.strictEqual(yield* connection.run(copy), 3)
-    const select = `SELECT s, i FROM read_parquet(${literal(path)})`
-    assert.deepStrictEqual(yield* connection.columnTypes(select), [
-      { name: "s", type: "VARCHAR" },
-      { name: "i", type: "BIGINT" },
-    ])
-    assert.deepStrictEqual(yield* connection.rows(`${select} ORDER BY i DESC LIMIT ?`, [2]), [
-      { s: "2", i: 2 },
-      { s: "1", i: 1 },
-    ])
-  })
-
   effect("streams a big result chunk by chunk while the connection answers other statements", function* () {
     const connection = yield* opened(memory)
     const { columns, chunks } = yield* connection.stream("SELECT i FROM range(?) r(i)", [100_000])

@@ -101,19 +101,6 @@ describe("looking when it has probably just ended", () => {
     expect(unlearnt.late).toBeGreaterThan(2 * late)
   })
 
-  it("looks at most thirty times at an execution of three hours", () => {
-    const { plan, tonight } = learnt(3 * hour, 0.1)
-    const { looks, late } = followed(tonight, plan)
-    expect(looks).toBeLessThan(30)
-    expect(late).toBeLessThan(0.02 * 3 * hour)
-  })
-
-  it("looks early where some end early, such as rejected logins", () => {
-    const [early, whole] = [bells(5_000, 0.1, 40), bells(70_000, 0.1, 160)]
-    const plan = planLooks(rules, [...early, ...whole])
-    expect(followed(early, plan).late).toBeLessThan(2_000)
-  })
-
   it("waits no longer than it has waited already, since this one may be over much sooner than all before it", () => {
     const plan = planLooks(rules, bells(3 * hour, 0.1, 50))
     const minutes = [0, 2, 7, 60]

@@ -220,16 +220,6 @@ describe("a ticket", () => {
     ])
   })
 
-  effect("is not exchanged if the start created nothing", function* () {
-    const place = placeWithStore()
-    const end = yield* run(place, { script: { start: () => refused(400) } })
-    expect([end.verdict("c-1"), ofTokens(end), yield* content(place)]).toEqual([
-      "failed UNEXPECTED_ANSWER engineer",
-      [],
-      nothing,
-    ])
-  })
-
   effect("whose token is somebody else's is dropped, and the token with it", function* () {
     for (const context of [{ customer_id: anId("c-2") }, { engine_reference: anId("tax") }]) {
       const place = placeWithStore()
