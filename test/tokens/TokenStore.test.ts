@@ -1,5 +1,5 @@
 /**
- * The token store: what it keeps, what opens it and what does not, and what a damaged or a locked file
+ * The token store: what it keeps, what opens it and what does not, and what a damaged file
  * comes to.
  */
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs"
