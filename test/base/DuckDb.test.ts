@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import { DuckDb, type OpenOptions } from "../../src/base/DuckDb.ts"
 import { literal } from "../../src/base/DuckDbFailed.ts"
@@ -47,14 +47,11 @@ describe("DuckDb", () => {
       { name: "forever", type: "TIMESTAMP WITH TIME ZONE" },
       { name: "small:1", type: "INTEGER" },
     ])
-    assert.deepStrictEqual(
-      rows.map((row) => JSON.stringify(row)),
-      [
-        '[7,"9007199254740993","1.10","2026-01-02T01:04:05.123456Z","1969-12-31T23:59:59.500000Z",' +
-          '"2026-01-02T03:04:05","2026-01-02",["x",null],null,"NaN",{"a":1,"b":[2]},' +
-          '[{"key":"k","value":1}],"{\\"a\\":1.10}","infinity",1]',
-      ],
-    )
+    expect(rows.map((row) => JSON.stringify(row))).toStrictEqual([
+      '[7,"9007199254740993","1.10","2026-01-02T01:04:05.123456Z","1969-12-31T23:59:59.500000Z",' +
+        '"2026-01-02T03:04:05","2026-01-02",["x",null],null,"NaN",{"a":1,"b":[2]},' +
+        '[{"key":"k","value":1}],"{\\"a\\":1.10}","infinity",1]',
+    ])
   })
 
   effect("binds parameters of every kind", function* () {
@@ -154,10 +151,7 @@ describe("DuckDb", () => {
     }
     for (const one of [connection, yield* opened({ path, access: "read-only", files: "none" })]) {
       const { columns, chunks } = yield* one.stream("SELECT *, current_setting('TimeZone') AS z FROM t")
-      assert.deepStrictEqual(
-        columns.map(({ name }) => name),
-        ["version", "z"],
-      )
+      expect(columns.map(({ name }) => name)).toStrictEqual(["version", "z"])
       assert.deepStrictEqual(yield* Stream.runCollect(chunks), [[[7, "UTC"]]])
     }
     assert.deepStrictEqual(done, [])
@@ -196,13 +190,10 @@ describe("DuckDb", () => {
   effect("shows no parameters or data in a failure, only the names a user needs", function* () {
     const connection = yield* opened(memory)
     const conversion = yield* Effect.flip(connection.rows("SELECT CAST(? AS INTEGER)", ["canary-4711"]))
-    assert.deepStrictEqual(
-      { statement: conversion.statement, message: conversion.message },
-      {
-        statement: "SELECT CAST(? AS INTEGER)",
-        message: "Conversion Error: Could not convert string '…' to INT32",
-      },
-    )
+    expect({ statement: conversion.statement, message: conversion.message }).toStrictEqual({
+      statement: "SELECT CAST(? AS INTEGER)",
+      message: "Conversion Error: Could not convert string '…' to INT32",
+    })
     yield* connection.run("CREATE TABLE t (a VARCHAR PRIMARY KEY); INSERT INTO t VALUES ('canary-4711')")
     const constraint = yield* Effect.flip(connection.run("INSERT INTO t SELECT a FROM t"))
     assert.strictEqual(

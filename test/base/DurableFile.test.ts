@@ -1,7 +1,7 @@
 /** What is written is there whole, or what was there before is; whichever step the disk refuses. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DurableFiles, FileFailed } from "../../src/base/DurableFile.ts"
 import { faultyCalls, refusal, type CallName, type Faults } from "./FaultyCalls.ts"
@@ -40,10 +40,12 @@ describe("a file that is written", () => {
     log.append(text.slice(0, 500))
     log.append(text.slice(500))
     log.close()
-    assert.deepStrictEqual(
-      readdirSync(folder).map((name) => readFileSync(at(name), "utf8") === text),
-      [true, true, true, true],
-    )
+    expect(readdirSync(folder).map((name) => readFileSync(at(name), "utf8") === text)).toStrictEqual([
+      true,
+      true,
+      true,
+      true,
+    ])
     assert.isAbove(done.filter((name) => name === "write").length, 1_000)
   })
 
@@ -99,8 +101,7 @@ describe("a file that is replaced", () => {
       const left = readdirSync(folder)
       return { call: done[index], said, stands: readFileSync(path, "utf8"), left }
     })
-    assert.deepStrictEqual(
-      found,
+    expect(found).toStrictEqual(
       steps.map(([call, said, stands]) => ({
         call,
         said: `summary.json: ${said}`,
@@ -174,8 +175,7 @@ describe("a file that grows", () => {
     })
     const file = files.append(path, "ax", 0o600)
     file.append("frame")
-    assert.deepStrictEqual(
-      yield* Effect.flip(file.sync),
+    expect(yield* Effect.flip(file.sync)).toStrictEqual(
       new FileFailed({ path, step: "sync", code: "EIO", reason: "i/o error (EIO)" }),
     )
     file.close()
@@ -220,10 +220,10 @@ describe("a folder that is made", () => {
       },
     }
     const told = complaint(folder, () => new DurableFiles(theirs).makeFolder(path, 0o700))
-    assert.deepStrictEqual(
-      [told, existsSync(path)],
-      [`${folder}: cannot sync the folder: i/o error (EIO)`, true],
-    )
+    expect([told, existsSync(path)]).toStrictEqual([
+      `${folder}: cannot sync the folder: i/o error (EIO)`,
+      true,
+    ])
   })
 
   it("is reported if it cannot be created or synced", () => {

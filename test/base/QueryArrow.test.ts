@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, expect } from "@effect/vitest"
 import { tableFromIPC } from "apache-arrow"
 import { Effect } from "effect"
 import { parquetOf } from "../../src/cli/commands/Query.ts"
@@ -28,8 +28,7 @@ describe("queryArrow", () => {
         ) v(b, tiny, int, big, real, amount, text, day, "at", codes, nested)`,
     )
     const table = tableFromIPC(bytes)
-    assert.deepStrictEqual(
-      table.schema.fields.map((field) => `${field.name} ${field.type}`).join(", "),
+    expect(table.schema.fields.map((field) => `${field.name} ${field.type}`).join(", ")).toStrictEqual(
       "b Bool, tiny Int8, int Int32, big Int64, real Float64, amount Decimal[38e+2], text Utf8, " +
         "day Date32<DAY>, at Timestamp<MICROSECOND, UTC>, codes List<Utf8>, nested Utf8",
     )
@@ -46,15 +45,17 @@ describe("queryArrow", () => {
     ])
     const at = table.getChild("at")?.data[0]?.values
     assert.deepStrictEqual([...(at ?? [])], [1_767_312_000_000_001n, 0n, -1n])
-    assert.deepStrictEqual(
-      column("codes").map((list) => (list === null ? null : [...list])),
-      [["a", null, "ccc"], null, []],
-    )
+    expect(column("codes").map((list) => (list === null ? null : [...list]))).toStrictEqual([
+      ["a", null, "ccc"],
+      null,
+      [],
+    ])
     const words: Uint32Array = table.getChild("amount")?.data[0]?.values
-    assert.deepStrictEqual(
-      [0, 1, 2].map((row) => signed(words.subarray(row * 4, row * 4 + 4))),
-      [-110n, 0n, 12_345_678_901_234_567_890_123_456_789_012n],
-    )
+    expect([0, 1, 2].map((row) => signed(words.subarray(row * 4, row * 4 + 4)))).toStrictEqual([
+      -110n,
+      0n,
+      12_345_678_901_234_567_890_123_456_789_012n,
+    ])
   })
 
   effect("keeps sums as numbers, in Parquet too, and refuses more digits than a decimal has", function* () {
@@ -66,23 +67,22 @@ describe("queryArrow", () => {
     )
     const file = join(yield* folder, "sums.parquet")
     writeFileSync(file, yield* Effect.promise(() => parquetOf(bytes)))
-    assert.deepStrictEqual(
+    expect(
       yield* open.rows(
         "SELECT *, typeof(total) AS t, typeof(paid) AS p, typeof(most) AS m FROM read_parquet(?)",
         [file],
       ),
-      [
-        {
-          total: "18446744073709551614",
-          paid: "3.30",
-          most: "9223372036854775807",
-          nothing: null,
-          t: "DECIMAL(38,0)",
-          p: "DECIMAL(38,2)",
-          m: "DECIMAL(38,0)",
-        },
-      ],
-    )
+    ).toStrictEqual([
+      {
+        total: "18446744073709551614",
+        paid: "3.30",
+        most: "9223372036854775807",
+        nothing: null,
+        t: "DECIMAL(38,0)",
+        p: "DECIMAL(38,2)",
+        m: "DECIMAL(38,0)",
+      },
+    ])
     const tooLong = yield* Effect.flip(
       queryArrow(open, "SELECT 170141183460469231731687303715884105727::HUGEINT AS n"),
     )

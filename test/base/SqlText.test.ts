@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import fc from "fast-check"
 import { DuckDb } from "../../src/base/DuckDb.ts"
@@ -27,10 +27,7 @@ describe("SqlText", () => {
       for (let from = 0; from < values.length; from += 500) {
         const batch = values.slice(from, from + 500)
         const { rows } = yield* connection.query(`SELECT unnest([${batch.map(literal).join(", ")}]) AS value`)
-        assert.deepStrictEqual(
-          rows.map(([value]) => value),
-          batch.map((value) => value.toWellFormed()),
-        )
+        expect(rows.map(([value]) => value)).toStrictEqual(batch.map((value) => value.toWellFormed()))
       }
       const names = [...new Set(values.map((value) => `n${value.toWellFormed().toLowerCase()}`))].slice(
         0,
@@ -41,8 +38,7 @@ describe("SqlText", () => {
         const { columns } = yield* connection.query(
           `SELECT ${batch.map((name) => `1 AS ${identifier(name)}`).join(", ")}`,
         )
-        assert.deepStrictEqual(
-          columns.map(({ name }) => name),
+        expect(columns.map(({ name }) => name)).toStrictEqual(
           batch.map((name) => name.replaceAll("\0", "\uFFFD")),
         )
       }

@@ -1,5 +1,5 @@
 /** The cache of engine forms: half a day, never for unknown engines, and of use while an engine is away. */
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, expect } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -58,10 +58,7 @@ describe("forms of engines", () => {
     assert.isTrue(first._tag === "Known" && second._tag === "Known" && first.engine === second.engine)
     assert.deepStrictEqual([asked.length, seen(second)], [1, known])
     yield* TestClock.adjust("1 minutes")
-    assert.deepStrictEqual(
-      [seen(yield* cache.find(bank)), asked.length],
-      [{ available: true, name: "New" }, 2],
-    )
+    expect([seen(yield* cache.find(bank)), asked.length]).toStrictEqual([{ available: true, name: "New" }, 2])
   })
 
   effect("are still used when they are out of date and the engine is away", function* () {
@@ -123,15 +120,12 @@ describe("forms of engines", () => {
         yield* looked(odd),
         yield* looked(new AnswerLost({ message: "lost" })),
       ]
-      assert.deepStrictEqual(
-        [...found, yield* looked(refused, refused)],
-        [
-          Result.succeed({ _tag: "Unreadable", detail: alone }),
-          Result.succeed({ _tag: "Unreadable", detail: odd.message }),
-          Result.succeed({ _tag: "Unavailable", detail: "lost" }),
-          Result.fail(new CatalogueFailed({ message: refused.message })),
-        ],
-      )
+      expect([...found, yield* looked(refused, refused)]).toStrictEqual([
+        Result.succeed({ _tag: "Unreadable", detail: alone }),
+        Result.succeed({ _tag: "Unreadable", detail: odd.message }),
+        Result.succeed({ _tag: "Unavailable", detail: "lost" }),
+        Result.fail(new CatalogueFailed({ message: refused.message })),
+      ])
     },
   )
 
@@ -179,8 +173,7 @@ describe("forms of engines", () => {
     }))
     const fits = yield* cache.fit(finding.engine, cases)
     if ("why" in fits) return assert.fail(fits.why)
-    assert.deepStrictEqual(
-      fits.map(({ login }) => login && Redacted.value(login.parameters)["branch"]),
+    expect(fits.map(({ login }) => login && Redacted.value(login.parameters)["branch"])).toStrictEqual(
       cases.map((_, at) => at),
     )
   })

@@ -78,10 +78,11 @@ describe("a watch", () => {
     board.offer(naming("e-1"))
     assert.strictEqual(yield* Fiber.join(first), 10_000)
     look(watch, "news")
-    assert.deepStrictEqual(
-      [watch.isTrusted(), neighbour.isTrusted(), elsewhere.isTrusted()],
-      [true, true, false],
-    )
+    expect([watch.isTrusted(), neighbour.isTrusted(), elsewhere.isTrusted()]).toStrictEqual([
+      true,
+      true,
+      false,
+    ])
     const second = yield* Effect.forkChild(rested(watch))
     const third = yield* Effect.forkChild(rested(elsewhere))
     yield* TestClock.adjust("20 seconds")
@@ -95,10 +96,12 @@ describe("a watch", () => {
 effect("without webhooks there are no hints, and a wait is a sleep", function* () {
   const source = yield* Hints
   const watch = yield* source.watch(about("bank", "e-1"))
-  assert.deepStrictEqual(
-    [source.on, watch.isHinted(), look(watch, "news"), watch.isTrusted()],
-    [false, false, false, false],
-  )
+  expect([source.on, watch.isHinted(), look(watch, "news"), watch.isTrusted()]).toStrictEqual([
+    false,
+    false,
+    false,
+    false,
+  ])
 })
 
 const minute = 60_000

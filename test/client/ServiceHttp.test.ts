@@ -1,6 +1,6 @@
 /** What the service owes the pipeline: every status of every call, its requests, its settings, its bounds. */
 import { inspect } from "node:util"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, expect, it } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Layer, Record, Redacted, Result, Stream, Tracer } from "effect"
 import { HttpClient, HttpClientError, HttpClientResponse } from "effect/http"
 import { ExecutionApi, FlowApi } from "../../src/service/Api.ts"
@@ -167,28 +167,25 @@ describe("any service", () => {
         return [call, status, ...all]
       })
       const refused = "SecretRefused"
-      assert.deepStrictEqual(
-        [
-          yield* told("startExecution", 404),
-          yield* told("startTokenized", 404),
-          yield* told("showEngine", 404),
-          yield* told("readExecution", 404),
-          yield* told("startExecution", 403),
-          yield* told("listEngines", 401),
-          yield* told("exchangeTicket", 403),
-          yield* told("readFlowResults", 403),
-        ],
-        [
-          ["startExecution", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
-          ["startTokenized", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
-          ["showEngine", 404, "UnexpectedAnswer", "EngineUnknown", "EngineUnknown"],
-          ["readExecution", 404, "UnexpectedAnswer", "NotFound", "NotFound"],
-          ["startExecution", 403, "AnswerLost", refused, refused],
-          ["listEngines", 401, "AnswerLost", refused, refused],
-          ["exchangeTicket", 403, "AnswerLost", "Refused", "Refused"],
-          ["readFlowResults", 403, refused, refused, refused],
-        ],
-      )
+      expect([
+        yield* told("startExecution", 404),
+        yield* told("startTokenized", 404),
+        yield* told("showEngine", 404),
+        yield* told("readExecution", 404),
+        yield* told("startExecution", 403),
+        yield* told("listEngines", 401),
+        yield* told("exchangeTicket", 403),
+        yield* told("readFlowResults", 403),
+      ]).toStrictEqual([
+        ["startExecution", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
+        ["startTokenized", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
+        ["showEngine", 404, "UnexpectedAnswer", "EngineUnknown", "EngineUnknown"],
+        ["readExecution", 404, "UnexpectedAnswer", "NotFound", "NotFound"],
+        ["startExecution", 403, "AnswerLost", refused, refused],
+        ["listEngines", 401, "AnswerLost", refused, refused],
+        ["exchangeTicket", 403, "AnswerLost", "Refused", "Refused"],
+        ["readFlowResults", 403, refused, refused, refused],
+      ])
     },
   )
 
@@ -270,10 +267,11 @@ describe("the requests", () => {
       yield* Effect.ignore(Effect.provide(call as Call, stage.layer))
       const request = stage.requests[0]
       seen.push([request?.method ?? "", request?.url ?? ""])
-      assert.deepStrictEqual(
-        [request?.headers["x-app-secret"], request?.headers["accept-encoding"], request?.headers["b3"]],
-        [secret, "identity", undefined],
-      )
+      expect([
+        request?.headers["x-app-secret"],
+        request?.headers["accept-encoding"],
+        request?.headers["b3"],
+      ]).toStrictEqual([secret, "identity", undefined])
     }
     assert.deepStrictEqual(seen, [
       ["POST", "/api/executions/init/v1/parametrized"],
@@ -337,10 +335,7 @@ describe("the requests", () => {
       const failure = yield* Effect.flip(service.deleteExecution(anId(id)))
       assert.strictEqual((yield* Effect.flip(service.revokeToken(id)))._tag, "NotSent")
       const engine = yield* service.showEngine(anId(id))
-      assert.deepStrictEqual(
-        [failure._tag, engine, stage.requests],
-        ["NotSent", { _tag: "EngineUnknown" }, []],
-      )
+      expect([failure._tag, engine, stage.requests]).toStrictEqual(["NotSent", { _tag: "EngineUnknown" }, []])
     }
   })
 })
@@ -507,8 +502,7 @@ describe("bounds", () => {
       ["Sat, 21 Nov 2026 01:00:00 GMT", 0],
       ["Sat, 21 Nov 2099 01:00:00 GMT", thirtyDays],
     ] as const
-    assert.deepStrictEqual(
-      times.map(([header]) => [header, parseRetryAfter(header, now)]),
+    expect(times.map(([header]) => [header, parseRetryAfter(header, now)])).toStrictEqual(
       times.map((one) => [...one]),
     )
     for (const absent of ["-1", "1.5", "soon", "1e9", "", undefined, "Sat, 99 Nov 2026 02:00:30 GMT"])
@@ -516,10 +510,7 @@ describe("bounds", () => {
     // The clock of the service may be an hour off: its answer says by how much.
     const at = "Sat, 21 Nov 2026 01:00:30 GMT"
     const answered = ["Sat, 21 Nov 2026 01:00:00 GMT", "Sat, 99 Nov 2026 01:00:00 GMT", "", undefined]
-    assert.deepStrictEqual(
-      answered.map((date) => parseRetryAfter(at, now, date)),
-      [30_000, 0, 0, 0],
-    )
+    expect(answered.map((date) => parseRetryAfter(at, now, date))).toStrictEqual([30_000, 0, 0, 0])
   })
 
   effect("a Retry-After that cannot be read is reported with the failure", function* () {

@@ -55,10 +55,14 @@ describe("views of bodies", () => {
 
   it("results are final only if is_closed is true", () => {
     const finals = ['{"is_closed":true}', '{"is_closed":"true"}', "{}", "[]", "1", '{"is_closed":1}']
-    assert.deepStrictEqual(
-      finals.map((text) => isFinal(flowResultsSource, parse(text))),
-      [true, false, false, false, false, false],
-    )
+    expect(finals.map((text) => isFinal(flowResultsSource, parse(text)))).toStrictEqual([
+      true,
+      false,
+      false,
+      false,
+      false,
+      false,
+    ])
   })
 
   it("never throw, whatever the bytes", () => {
