@@ -190,21 +190,22 @@ ofTheService("the engines", (it) => {
   })
 
   const two = "features=loans_read&features=cloud_resource_read"
-  for (const [filter, query, found] of [
-    ["markets", "markets=PT", ["cloud-hosting:api"]],
-    ["markets", "markets=PT&markets=CO", ["sandbox-bank:website", "cloud-hosting:api"]],
-    ["markets", "markets=FR", []],
-    ["features_mode", two, []],
-    ["features_mode", `${two}&features_mode=and`, []],
-    ["features_mode", `${two}&features_mode=or`, ["es-bank:api", "cloud-hosting:api"]],
-    ["features_mode", "features_mode=or", runnable],
-    ...["true", "True", "1"].map((yes) => ["is_online", `is_online=${yes}`, runnable] as const),
-    ...["false", "FALSE", "0"].map((no) => ["is_online", `is_online=${no}`, []] as const),
-  ] as const)
-    it(`are found by ${query} [filter ${filter}]`, function* () {
+  it("are found by market, mode and presence [filter markets] [filter features_mode] [filter is_online]", function* () {
+    for (const [query, found] of [
+      ["markets=PT", ["cloud-hosting:api"]],
+      ["markets=PT&markets=CO", ["sandbox-bank:website", "cloud-hosting:api"]],
+      ["markets=FR", []],
+      [two, []],
+      [`${two}&features_mode=and`, []],
+      [`${two}&features_mode=or`, ["es-bank:api", "cloud-hosting:api"]],
+      ["features_mode=or", runnable],
+      ...["true", "True", "1"].map((yes) => [`is_online=${yes}`, runnable] as const),
+      ...["false", "FALSE", "0"].map((no) => [`is_online=${no}`, []] as const),
+    ] as const) {
       const answer = yield* list(`?${query}`)
-      expect([answer.status, references(answer)]).toEqual([200, found])
-    })
+      expect([query, answer.status, references(answer)]).toEqual([query, 200, found])
+    }
+  })
 
   it("refuse values outside their vocabulary, each by name [listEngines 422] [error 17]", function* () {
     const wrong = {
@@ -325,7 +326,7 @@ ofTheService("one engine", (it) => {
 
   it("that needs a person at every run is not started without one [startExecution 400] [error 1]", function* (caller) {
     const engine_reference = "sandbox-always:website"
-    shows(yield* caller.start("ok", { engine_reference }), {
+    shows(yield* caller.start("ok", { engine_reference, external_execution_id: "x-1" }), {
       status: 400,
       json: {
         app_id: "65f0c0ffee00000000000001",

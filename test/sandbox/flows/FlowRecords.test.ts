@@ -10,7 +10,7 @@ import {
   secondaryEducationSubFamilies,
 } from "../../conformance/RecordWords.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
-import { flowSessionBody, sessionDocuments } from "../../../src/sandbox/flows/FlowSessions.ts"
+import { flowSessionBody } from "../../../src/sandbox/flows/FlowSessions.ts"
 import type { FlowSessionCreated } from "../../../src/sandbox/state/FlowMoves.ts"
 import { newFlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
 import { planSource, readFlowPlan } from "../../../src/sandbox/flows/StandingSessions.ts"
@@ -228,25 +228,17 @@ describe("records whose shape section 2.7 shows", () => {
     })
   }
 
-  it.each([
-    ["profile.type", profiles, "type", customerTypes],
-    ["profile.gender", profiles, "gender", genders],
-    ["profile.civil_status", profiles, "civil_status", civilStatuses],
-    ["id-number.type", numbers, "type", identificationNumberTypes],
-    [
-      "higher.sub_family",
-      sample.filter(among(higherEducationSubFamilies)),
-      "sub_family",
-      higherEducationSubFamilies,
-    ],
-    [
-      "secondary.sub_family",
-      sample.filter(among(secondaryEducationSubFamilies)),
-      "sub_family",
-      secondaryEducationSubFamilies,
-    ],
-  ] as const)("[field %s] takes every value", (_, records, name, values) => {
-    expect(new Set(records.map((record) => record[name]))).toEqual(new Set(values))
+  it(`take every value of their words ${fieldsOf("profile", "type gender civil_status")} [field id-number.type] [field higher.sub_family] [field secondary.sub_family]`, () => {
+    const [higher, secondary] = [higherEducationSubFamilies, secondaryEducationSubFamilies]
+    for (const [records, name, values] of [
+      [profiles, "type", customerTypes],
+      [profiles, "gender", genders],
+      [profiles, "civil_status", civilStatuses],
+      [numbers, "type", identificationNumberTypes],
+      [sample.filter(among(higher)), "sub_family", higher],
+      [sample.filter(among(secondary)), "sub_family", secondary],
+    ] as const)
+      expect(new Set(records.map((record) => record[name]))).toEqual(new Set(values))
   })
 
   it("[field profile.name_extra] [field profile.number_of_children] are empty for companies", () => {
@@ -287,12 +279,6 @@ describe("records whose shape section 2.7 shows", () => {
       expect(records).toMatchObject([{ type: "company" }])
     }
   })
-})
-
-it("the documents of a session [downloadAttachment 404] cannot be downloaded before the records of their source are whole", () => {
-  const { session } = sessionOf("c-1", ["properties_data"], "queue-0+run-100+records-4+attach-2")
-  const count = (seconds: number) => sessionDocuments(session, nightStart + seconds * 1_000).length
-  expect([0, 50, 99, 100, 10_000].map(count)).toEqual([0, 0, 0, 2, 2])
 })
 
 describe("records of every family", () => {

@@ -80,25 +80,6 @@ describe("execution events", () => {
       )
     }))
 
-  it.each([
-    ["MFA_REQUIRED", "challenge-123"],
-    ["INPUT_REQUIRED", "input-123"],
-  ] as const)(
-    "[reason %s] [state ACTION_REQUIRED] is the reason of a pause, and that of no other moment",
-    (reason, words) =>
-      run(function* (caller, target) {
-        const id = yield* caller.begin(`queue-10+run-20+${words}+expire-60`, person)
-        yield* pass(13)
-        expect((yield* caller.read(id)).status).toBe(423)
-        yield* pass(3600)
-        expect(target.news().map(told)).toEqual([
-          [10, "started", "WAITING"],
-          [12, "action_required", reason],
-          [72, "ended", "ACTION_TIMEOUT"],
-        ])
-      }),
-  )
-
   it("[field event.producer] a feature that asks is the producer of its own pause, after the login was accepted", () =>
     run(function* (caller, target) {
       yield* caller.start("queue-10+run-20+challenge-123+by-cards_read", person)

@@ -3,7 +3,6 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
 import { field, fieldsOf, itemsOf, ofTheServiceAt, pick, shows, stateOf } from "../server/Caller.ts"
 import { textField, tokenFor, truth, usualStart, conflictWith } from "../server/Caller.ts"
 
@@ -398,7 +397,7 @@ atNight("a start with a token", (it) => {
     ])
   })
 
-  for (const reason of [...statusReasonsByCode.AUTH_ERROR, ...statusReasonsByCode.UNHANDLED_AUTH_ERROR])
+  for (const reason of ["BLOCKED_USER", "UNHANDLED_AUTH_ERROR"])
     it(`whose login ends with ${reason} locks the token [move 9]`, function* (caller) {
       const { token, token_id } = yield* restingToken(`turn-1-${reason}`)
       yield* caller.startTokenized(token)
