@@ -10,7 +10,7 @@ import {
   secondaryEducationSubFamilies,
 } from "../../conformance/RecordWords.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
-import { flowSessionBody } from "../../../src/sandbox/flows/FlowSessions.ts"
+import { flowSessionBody, sessionDocuments } from "../../../src/sandbox/flows/FlowSessions.ts"
 import type { FlowSessionCreated } from "../../../src/sandbox/state/FlowMoves.ts"
 import { newFlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
 import { planSource, readFlowPlan } from "../../../src/sandbox/flows/StandingSessions.ts"
@@ -279,6 +279,12 @@ describe("records whose shape section 2.7 shows", () => {
       expect(records).toMatchObject([{ type: "company" }])
     }
   })
+})
+
+it("the documents of a session [downloadAttachment 404] cannot be downloaded before the records of their source are whole", () => {
+  const { session } = sessionOf("c-1", ["properties_data"], "queue-0+run-100+records-4+attach-2")
+  const count = (seconds: number) => sessionDocuments(session, nightStart + seconds * 1_000).length
+  expect([0, 50, 99, 100, 10_000].map(count)).toEqual([0, 0, 0, 2, 2])
 })
 
 describe("records of every family", () => {

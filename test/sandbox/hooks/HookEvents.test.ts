@@ -59,7 +59,7 @@ describe("execution events", () => {
       ])
     }))
 
-  it("[event action_required] each pause on a challenge is told, where a person was declared [field event.data]", () =>
+  it("[event action_required] [reason MFA_REQUIRED] each pause on a challenge is told, where a person was declared [field event.data]", () =>
     run(function* (caller, target) {
       const id = yield* caller.begin("queue-10+run-20+challenge-123", person)
       yield* pass(40)
@@ -80,15 +80,15 @@ describe("execution events", () => {
       )
     }))
 
-  it("[field event.producer] a feature that asks is the producer of its own pause, after the login was accepted", () =>
+  it("[field event.producer] [reason INPUT_REQUIRED] a feature that asks is the producer of its own pause, after the login was accepted", () =>
     run(function* (caller, target) {
-      yield* caller.start("queue-10+run-20+challenge-123+by-cards_read", person)
+      yield* caller.start("queue-10+run-20+input-123+by-cards_read", person)
       yield* pass(300)
-      expect(target.news().map(({ body }) => pick(body, "event", "producer"))).toEqual([
-        ["started", "engine"],
-        ["auth_ended", "engine"],
-        ["action_required", "cards_read"],
-        ["ended", "engine"],
+      expect(target.news().map(({ body }) => pick(body, "event", "status_reason", "producer"))).toEqual([
+        ["started", "WAITING", "engine"],
+        ["auth_ended", "AUTH_OK", "engine"],
+        ["action_required", "INPUT_REQUIRED", "cards_read"],
+        ["ended", "ACTION_TIMEOUT", "engine"],
       ])
     }))
 

@@ -23,7 +23,7 @@ ofTheService("a run", (it) => {
   for (const [family, reasons] of families.filter(([name]) => !open.has(name))) {
     for (const reason of reasons) {
       const auth = isLogin(family) ? ` [auth ${reason}] [move 9]` : ""
-      it(`ends with ${family} / ${reason} on request [state ${family}] [reason ${reason}]${auth}`, function* () {
+      it(`ends with ${family} / ${reason} on request [state ${family}] [reason ${reason}] [field execution.locking_hash]${auth}`, function* () {
         const state = yield* startAndWait(`queue-1+run-2+end-${reason}`, 3)
         const login = field(state, "authentication_status")
         const types = itemsOf(state, "messages").map((message) => field(message, "type"))
