@@ -3,15 +3,8 @@ import { assert, describe, expect, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber } from "effect"
 import * as fc from "fast-check"
 import { TestClock } from "effect/testing"
-import {
-  Hints,
-  isOutdated,
-  isTrusted,
-  makeHintBoard,
-  noTrust,
-  plausibleDate,
-  trustAfter,
-} from "../../src/client/Hints.ts"
+import { Hints, isOutdated, isTrusted, makeHintBoard, noTrust } from "../../src/client/Hints.ts"
+import { plausibleDate, trustAfter } from "../../src/client/Hints.ts"
 import type { HintWatch, LookResult } from "../../src/client/Hints.ts"
 import { hintedWaitMax, nextLookInMs } from "../../src/client/Polling.ts"
 import { anId } from "../harness/Id.ts"

@@ -11,14 +11,8 @@ import { defaultLimits } from "../../src/client/Exchange.ts"
 import { Service, checkAddress, checkSecret, type CallFailure } from "../../src/client/Service.ts"
 import { ServiceHttp } from "../../src/client/ServiceHttp.ts"
 import { engineDetails, startCall } from "./Examples.ts"
-import {
-  fakeHttpClient,
-  secret,
-  serviceOver,
-  settingsFor,
-  stageInProcess,
-  stageOverHttp,
-} from "./FakeService.ts"
+import { fakeHttpClient, secret, serviceOver, settingsFor, stageInProcess } from "./FakeService.ts"
+import { stageOverHttp } from "./FakeService.ts"
 import type { Behaviour, SeenRequest } from "./FakeService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"

@@ -2,14 +2,8 @@
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Result } from "effect"
 import * as fc from "fast-check"
-import {
-  eventBytesMax,
-  readBody,
-  readEngine,
-  readEvent,
-  viewAcceptance,
-  viewState,
-} from "../../src/client/Views.ts"
+import { eventBytesMax, readBody, readEngine, readEvent, viewAcceptance } from "../../src/client/Views.ts"
+import { viewState } from "../../src/client/Views.ts"
 import { flowResultsSource, isFinal } from "../../src/service/FlowResults.ts"
 import type { EngineDetails } from "../../src/service/Engine.ts"
 import { engineDetails } from "./Examples.ts"

@@ -5,24 +5,11 @@
 import { Schema } from "effect"
 import { Engine, EngineDetails, EngineFeature, FeatureCode, FormSchema } from "../../src/service/Engine.ts"
 import { ExecutionEvent, FlowEvent } from "./EventPayloads.ts"
-import {
-  Acceptance,
-  BaseConfigurations,
-  ExecutionMessage,
-  ExecutionState,
-  FeatureState,
-  FlowHook,
-  StartRequest,
-  StatusCodeSchema,
-  StatusReasonSchema,
-  ValidationItem,
-  actionRequiredFields,
-  exchangedFields,
-  ExchangeRequest,
-  TokenContext,
-  TokenizedStartRequest,
-  TokenPair,
-} from "../../src/service/Execution.ts"
+import { Acceptance, BaseConfigurations, ExecutionMessage } from "../../src/service/Execution.ts"
+import { ExecutionState, FeatureState, FlowHook, StartRequest } from "../../src/service/Execution.ts"
+import { StatusCodeSchema, StatusReasonSchema, ValidationItem } from "../../src/service/Execution.ts"
+import { actionRequiredFields, exchangedFields, ExchangeRequest } from "../../src/service/Execution.ts"
+import { TokenContext, TokenizedStartRequest, TokenPair } from "../../src/service/Execution.ts"
 import { AcceptedDocument, Consent, flowResultsFields } from "../../src/service/FlowResults.ts"
 import { open } from "../../src/service/Engine.ts"
 

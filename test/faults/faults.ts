@@ -10,15 +10,8 @@ import { parseArgs } from "node:util"
 import pLimit from "p-limit"
 import { figuresLine, type Figure } from "../promises/Figure.ts"
 import { openCampaign } from "./Campaign.ts"
-import {
-  breakDisk,
-  brokenCalls,
-  brokenDiskSkipped,
-  fillDisk,
-  fullDiskSkipped,
-  roomsFor,
-  sampleRoom,
-} from "./DiskFaults.ts"
+import { breakDisk, brokenCalls, brokenDiskSkipped, fillDisk, fullDiskSkipped } from "./DiskFaults.ts"
+import { roomsFor, sampleRoom } from "./DiskFaults.ts"
 import { eachCall, killNight } from "./KilledNight.ts"
 import { openRemovals } from "./KilledForget.ts"
 import { overlapRuns } from "./OverlappingRuns.ts"

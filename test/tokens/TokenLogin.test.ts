@@ -12,29 +12,11 @@ import { AccountBook, newAccount } from "../../src/ledger/Accounts.ts"
 import { fingerprintLogin, keptKeys } from "../../src/privacy/Fingerprint.ts"
 import { planTasks } from "../../src/task/Plan.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
-import {
-  endingFacts,
-  loginOf,
-  makeShelf,
-  parametersBehind,
-  readShelf,
-  tokenOf,
-  withNewToken,
-} from "../../src/tokens/TokenLogin.ts"
+import { endingFacts, loginOf, makeShelf, parametersBehind, readShelf } from "../../src/tokens/TokenLogin.ts"
+import { tokenOf, withNewToken } from "../../src/tokens/TokenLogin.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
-import {
-  assignment,
-  planOn,
-  refitOn,
-  fitOf,
-  grounds,
-  key,
-  known,
-  login,
-  rejectedAccount,
-  rejectedLogin,
-  unknownAccount,
-} from "../task/Samples.ts"
+import { assignment, planOn, refitOn, fitOf, grounds, key, known, login } from "../task/Samples.ts"
+import { rejectedAccount, rejectedLogin, unknownAccount } from "../task/Samples.ts"
 import { anId } from "../harness/Id.ts"
 import { withLayer } from "../harness/Steps.ts"
 import { keepPlain, withStore } from "./OpenStore.ts"

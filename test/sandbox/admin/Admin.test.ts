@@ -5,16 +5,8 @@ import { HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
-import {
-  Caller,
-  field,
-  ofTheServiceAt,
-  textField,
-  shows,
-  truth,
-  itemsOf,
-  type Answer,
-} from "../server/Caller.ts"
+import { Caller, field, ofTheServiceAt, textField, shows, truth, itemsOf } from "../server/Caller.ts"
+import type { Answer } from "../server/Caller.ts"
 
 // What observers read over the service's own address, the same over every way to reach it.
 

@@ -4,13 +4,8 @@ import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { personOf } from "../../../src/sandbox/data/Person.ts"
 import { ibanOf } from "../../../src/sandbox/data/PersonalRecords.ts"
-import {
-  checkForm,
-  engineDetails,
-  engineView,
-  featureForm,
-  isEngineReference,
-} from "../../../src/sandbox/engines/AnswerEngines.ts"
+import { checkForm, engineDetails, engineView } from "../../../src/sandbox/engines/AnswerEngines.ts"
+import { featureForm, isEngineReference } from "../../../src/sandbox/engines/AnswerEngines.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
 import { isInMaintenance } from "../../../src/sandbox/engines/EngineDefinition.ts"
 import { seeded } from "../../../src/sandbox/state/Reading.ts"

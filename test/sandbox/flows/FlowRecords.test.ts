@@ -1,14 +1,9 @@
 /** The records in flow results: every documented field as section 2.7 has it, and a family for every feature. */
 import { describe, expect, it } from "@effect/vitest"
 import { features } from "../../../src/service/Vocabulary.ts"
-import {
-  civilStatuses,
-  customerTypes,
-  genders,
-  higherEducationSubFamilies,
-  identificationNumberTypes,
-  secondaryEducationSubFamilies,
-} from "../../conformance/RecordWords.ts"
+import { civilStatuses, customerTypes, genders } from "../../conformance/RecordWords.ts"
+import { higherEducationSubFamilies, identificationNumberTypes } from "../../conformance/RecordWords.ts"
+import { secondaryEducationSubFamilies } from "../../conformance/RecordWords.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
 import { flowSessionBody, sessionDocuments } from "../../../src/sandbox/flows/FlowSessions.ts"
 import type { FlowSessionCreated } from "../../../src/sandbox/state/FlowMoves.ts"

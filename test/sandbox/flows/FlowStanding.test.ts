@@ -3,13 +3,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { features } from "../../../src/service/Vocabulary.ts"
-import {
-  firstDrawnScript,
-  planStanding,
-  standingScriptOf,
-  standingScripts,
-  standingSessionId,
-} from "../../../src/sandbox/flows/StandingSessions.ts"
+import { firstDrawnScript, planStanding } from "../../../src/sandbox/flows/StandingSessions.ts"
+import { standingScriptOf, standingScripts } from "../../../src/sandbox/flows/StandingSessions.ts"
+import { standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
 import { field, ofTheServiceAt, pick, textField, truth } from "../server/Caller.ts"
 import { nightStart, recordsIn, recordTexts, walk, walked } from "./FlowWalk.ts"
 

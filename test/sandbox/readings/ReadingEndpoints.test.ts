@@ -6,18 +6,8 @@ import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
 import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
-import {
-  Caller,
-  field,
-  itemsOf,
-  morning,
-  pick,
-  shows,
-  textField,
-  toldAt,
-  truth,
-  type Steps,
-} from "../server/Caller.ts"
+import { Caller, field, itemsOf, morning, pick, shows, textField, toldAt, truth } from "../server/Caller.ts"
+import type { Steps } from "../server/Caller.ts"
 
 const done = "queue-0+run-0"
 const profileOnly = { features: ["customer_information_read"] }

@@ -4,29 +4,15 @@ import { describe, expect, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as fc from "fast-check"
 import { flowEvents, sessionCursors, sessionStatusCodes } from "../../../src/service/Vocabulary.ts"
-import {
-  allowedSteps,
-  createSession,
-  flowSessionBody,
-  readFlowResults,
-  takeStep,
-} from "../../../src/sandbox/flows/FlowSessions.ts"
+import { allowedSteps, createSession, flowSessionBody } from "../../../src/sandbox/flows/FlowSessions.ts"
+import { readFlowResults, takeStep } from "../../../src/sandbox/flows/FlowSessions.ts"
 import type { StepRequest } from "../../../src/sandbox/flows/FlowSessions.ts"
 import { flowMoves } from "../../../src/sandbox/state/FlowMoves.ts"
-import {
-  flowEventsOf,
-  flowLifeOf,
-  flowMomentOf,
-  newFlowSession,
-} from "../../../src/sandbox/state/FlowTimeline.ts"
+import { flowEventsOf, flowLifeOf, flowMomentOf } from "../../../src/sandbox/state/FlowTimeline.ts"
+import { newFlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
 import type { FlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
-import {
-  planStanding,
-  readFlowPlan,
-  sessionWords,
-  standingScripts,
-  standingSessionId,
-} from "../../../src/sandbox/flows/StandingSessions.ts"
+import { planStanding, readFlowPlan, sessionWords } from "../../../src/sandbox/flows/StandingSessions.ts"
+import { standingScripts, standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
 import { SandboxEvent, applyEvent, emptyState } from "../../../src/sandbox/state/SandboxState.ts"
 import type { SandboxState } from "../../../src/sandbox/state/SandboxState.ts"
 import { connection, nightStart } from "../flows/FlowWalk.ts"
