@@ -26,7 +26,9 @@ const unknown: EngineAnswer = { _tag: "EngineUnknown" }
 /** A service that gives these answers in turn, counts the questions, and lists its engines so. */
 const withAnswers = (
   answers: ReadonlyArray<EngineAnswer | CallFailure>,
-  listEngines: Service["Service"]["listEngines"] = Effect.succeed([]),
+  listEngines: Service["Service"]["listEngines"] = Effect.succeed({
+    body: { bytes: new Uint8Array(), json: [] },
+  }),
 ) => {
   const asked: Array<string> = []
   const service = Layer.mock(Service, {
@@ -34,7 +36,7 @@ const withAnswers = (
       Effect.suspend(() => {
         const answer = answers[asked.length] ?? new NotSent({ message: "refused" })
         asked.push(reference)
-        return Effect.isEffect(answer) ? answer : Effect.succeed(answer)
+        return answer instanceof Error ? Effect.fail(answer) : Effect.succeed(answer)
       }),
     listEngines,
   })

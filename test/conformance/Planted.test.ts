@@ -125,17 +125,13 @@ describe("planting", () => {
   it("reaches processes that tests start, through the preload that they inherit", () => {
     const preload = new URL("PlantedSource.ts", import.meta.url).href
     const code = 'console.log((await import("./src/messages/ExitCodes.ts")).exitCodes.usage)'
-    const shown = (changes: ReadonlyArray<object>) =>
-      execFileSync(process.execPath, ["--input-type=module", "-e", code], {
-        cwd: root,
-        encoding: "utf8",
-        env: {
-          PATH: process.env["PATH"] ?? "",
-          NODE_OPTIONS: `--import=${preload}`,
-          [plantedVariable]: JSON.stringify(changes),
-        },
-      })
-    expect(shown([])).toBe("2\n")
-    expect(shown([{ in: "src/messages/ExitCodes.ts", replace: "usage: 2,", by: "usage: 9," }])).toBe("9\n")
+    const changes = [{ in: "src/messages/ExitCodes.ts", replace: "usage: 2,", by: "usage: 9," }]
+    const env = {
+      PATH: process.env["PATH"] ?? "",
+      NODE_OPTIONS: `--import=${preload}`,
+      [plantedVariable]: JSON.stringify(changes),
+    }
+    const started = ["--input-type=module", "-e", code]
+    expect(execFileSync(process.execPath, started, { cwd: root, encoding: "utf8", env })).toBe("9\n")
   })
 })

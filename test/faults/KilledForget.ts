@@ -10,13 +10,12 @@ import { literal } from "../../src/base/DuckDbFailed.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { seeded } from "../../src/sandbox/state/Reading.ts"
-import { callsIn, judgeFolder, nightjar, tellEnd, tracing, type Campaign } from "./Campaign.ts"
+import { callsIn, judgeFolder, nightjar, tellEnd, tracing, type Campaign, type Verdict } from "./Campaign.ts"
 import { killAgain, killAt } from "./KilledProcess.ts"
 import { hasStrace, type Moment } from "./KillMoments.ts"
 import type { ProcessEnd } from "./NightjarCommand.ts"
 import { brokenDatabase, readTables, type Tables } from "./PublishedTables.ts"
 import { differingDatabases } from "./SameTables.ts"
-import type { Verdict } from "./Verdict.ts"
 
 /** With records, with documents, with two engines, with a rejected login. */
 const customers = ["c-01", "c-07", "c-09", "c-03"] as const

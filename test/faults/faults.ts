@@ -9,13 +9,12 @@ import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
 import pLimit from "p-limit"
 import { figuresLine, type Figure } from "../promises/Figure.ts"
-import { openCampaign } from "./Campaign.ts"
+import { openCampaign, type Verdict } from "./Campaign.ts"
 import { breakDisk, brokenCalls, brokenDiskSkipped, fillDisk, fullDiskSkipped } from "./DiskFaults.ts"
 import { roomsFor, sampleRoom } from "./DiskFaults.ts"
 import { eachCall, killNight } from "./KilledNight.ts"
 import { openRemovals } from "./KilledForget.ts"
 import { overlapRuns } from "./OverlappingRuns.ts"
-import type { Verdict } from "./Verdict.ts"
 
 const { values } = parseArgs({
   options: {
@@ -94,9 +93,7 @@ const kinds: Readonly<Record<string, { readonly cases: ReadonlyArray<Case>; read
     ...(brokenDiskSkipped === undefined ? {} : { skipped: brokenDiskSkipped }),
     cases: calls.map((call) => () => breakDisk(campaign, call)),
   },
-  "overlapping runs": {
-    cases: amounts.runs === 0 ? [] : [() => overlapRuns(campaign, amounts.runs)],
-  },
+  "overlapping runs": { cases: amounts.runs === 0 ? [] : [() => overlapRuns(campaign, amounts.runs)] },
   "removals under kill -9": {
     cases: kill === undefined ? [] : seeds(amounts.removals).map((seed) => () => kill(seed)),
   },

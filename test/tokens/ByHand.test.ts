@@ -140,9 +140,7 @@ describe("a ticket exchanged by hand", () => {
   })
 
   effect("is asked for again after a lost answer, and stores nothing without a whole one", function* () {
-    const again = yield* exchange({
-      script: { exchange: (_, times) => (times === 1 ? lost : exchanged) },
-    })
+    const again = yield* exchange({ script: { exchange: (_, times) => (times === 1 ? lost : exchanged) } })
     expect([again.asked, again.kept]).toEqual([
       ["exchange", "exchange"],
       [["c-1/bank", "t-1", "kept", "key-1"]],

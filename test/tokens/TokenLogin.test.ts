@@ -153,9 +153,9 @@ describe("a token that a job names", () => {
   const noLonger = (reason: string) => `TOKEN_DROPPED: the token is no longer used (${reason}): ${next}`
   const isOver = `TOKEN_EXPIRED: the token expired on 2026-11-21: ${next}`
   const others = "c-2 on bank:website: a token opens one customer's access to one engine"
-  it.each<readonly [string, Partial<StoredToken>, string?]>([
-    ["logs in", {}],
-    ["is tried again when the service only did not know it", { dropped: { reason: "TOKEN_UNKNOWN", at: 1 } }],
+  it.each<readonly [string, Partial<StoredToken>, string]>([
+    ["logs in", {}, ""],
+    ["is tried again when the service did not know it", { dropped: { reason: "TOKEN_UNKNOWN", at: 1 } }, ""],
     [
       "logs in nobody when nothing has its name",
       { name: "other" },
@@ -184,7 +184,7 @@ describe("a token that a job names", () => {
   ])("%s", (_, changes, expected) => {
     const tokens = [stored({ name: "mine", ...changes })]
     const decision = decide(tokens, { login: named("mine") }, none)
-    if (expected === undefined) return expect(outcomeOf(decision)).toBe("token t-1")
+    if (expected === "") return expect(outcomeOf(decision)).toBe("token t-1")
     const [reason = "", message = ""] = expected.split(/: (.*)/)
     expect([outcomeOf(decision), decision._tag === "Settled" && decision.verdict.message]).toEqual([
       `failed ${reason} engineer`,

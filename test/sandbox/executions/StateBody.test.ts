@@ -143,10 +143,7 @@ ofTheService("an acceptance", (it) => {
     const tax = { engine_reference: "sandbox-tax:website" }
     const same = [{}, { external_execution_id: "x-1" }, { external_execution_id: "x-1", ...tax }]
     for (const more of same)
-      shows(yield* caller.start("queue-60", more), {
-        status: 409,
-        json: conflictWith(first, "x-1"),
-      })
+      shows(yield* caller.start("queue-60", more), { status: 409, json: conflictWith(first, "x-1") })
     const statuses = []
     for (const [more, secret] of [
       [{ external_execution_id: "x-2" }],

@@ -63,10 +63,7 @@ describe("states of a reading", () => {
     })
   const names = (value: unknown) =>
     typeof value === "object" && value !== null ? Object.keys(value).toSorted() : []
-  const asking = {
-    base_configurations: { customer_interaction_available: true },
-    external_execution_id: "x",
-  }
+  const asking = { base_configurations: { customer_interaction_available: true }, external_execution_id: "x" }
 
   told(
     "a challenge has the state beside its four fields",
@@ -151,9 +148,7 @@ describe("states of a reading", () => {
       expect(field(yield* state(`${done}+end-BAD_PROXY_CONFIGURATION`), "is_closed")).toBe(true)
     },
   )
-  const beyond = {
-    features: [{ code: "accounts_read", configurations: { from_date: "2001-01-01" } }],
-  }
+  const beyond = { features: [{ code: "accounts_read", configurations: { from_date: "2001-01-01" } }] }
   told("limits_behaviour error ends in ABORTED", { limits_behaviour_error: "aborted" }, function* () {
     const answer = yield* state(done, beyond)
     shows(answer, { status_code: "ABORTED", status_reason: "SYSTEM_CANCELLED", is_closed: true })
