@@ -147,9 +147,9 @@ describe("deleted unread", () => {
     0,
     "[unread broken] is one whose caller closed the connection within the answer, and none that was read whole then",
     function* (caller) {
-      const started = yield* caller.start("queue-0+run-0+records-20000", profileOnly)
+      const started = yield* caller.start("queue-0+run-0+records-12000", profileOnly)
       const session = textField(started, "session_id")
-      const whole = { [profile]: 20_000 }
+      const whole = { [profile]: 12_000 }
       yield* breakOff("GET", caller.resultsUrl(session))
       // The service has noticed by the time of another answer.
       yield* caller.read(textField(started, "execution_id"))

@@ -258,6 +258,6 @@ it("products_count is the records, and the counts of messages are the messages, 
         ),
       ),
     ),
-    { numRuns: 40 },
+    { numRuns: 20 },
   )
 })

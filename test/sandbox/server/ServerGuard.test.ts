@@ -226,7 +226,7 @@ describe("a start", () => {
         ...some,
         ...(isWhole ? { engine_reference: "sandbox-bank:website", customer_id: "c-1", parameters } : {}),
       })),
-      { numRuns: 100, seed: 8 },
+      { numRuns: 50, seed: 8 },
     )
     const url = `${base_url}/executions/init/v1/parametrized`
     const headers = { "X-APP-SECRET": "sandbox-app-1", "Content-Type": "application/json" }
