@@ -252,23 +252,20 @@ describe("atomicSwap", () => {
     assert.strictEqual(statSync(final).mode & 0o777, 0o640)
   })
 
-  effect(
-    "publishes rows that are only in the log of the build, and replays none beside the name",
-    function* () {
-      const at = yield* folder
-      const final = join(at, "nightjar.duckdb")
-      const duckdb = yield* DuckDb
-      writeFileSync(`${final}.wal`, "a log of another version")
-      const writer = yield* opened({ path: join(at, "open"), access: "read-write" })
-      yield* writer.run("CREATE TABLE t AS SELECT 4 AS version")
-      // As a crash leaves it.
-      for (const ending of ["", ".wal"]) copyFileSync(join(at, `open${ending}`), join(at, `build${ending}`))
-      yield* duckdb.atomicSwap(join(at, "build"), final)
-      assert.deepStrictEqual([`${final}.wal`, join(at, "build.wal")].map(existsSync), [false, false])
-      const after = yield* opened({ path: final, access: "read-only" })
-      assert.deepStrictEqual(yield* after.rows("SELECT * FROM t"), [{ version: 4 }])
-    },
-  )
+  effect("publishes rows that only the build's log has, and replays no log of the name", function* () {
+    const at = yield* folder
+    const final = join(at, "nightjar.duckdb")
+    const duckdb = yield* DuckDb
+    writeFileSync(`${final}.wal`, "a log of another version")
+    const writer = yield* opened({ path: join(at, "open"), access: "read-write" })
+    yield* writer.run("CREATE TABLE t AS SELECT 4 AS version")
+    // As a crash leaves it.
+    for (const ending of ["", ".wal"]) copyFileSync(join(at, `open${ending}`), join(at, `build${ending}`))
+    yield* duckdb.atomicSwap(join(at, "build"), final)
+    assert.deepStrictEqual([`${final}.wal`, join(at, "build.wal")].map(existsSync), [false, false])
+    const after = yield* opened({ path: final, access: "read-only" })
+    assert.deepStrictEqual(yield* after.rows("SELECT * FROM t"), [{ version: 4 }])
+  })
 
   effect("leaves the old version if the new one is missing, open or not a database", function* () {
     const at = yield* folder

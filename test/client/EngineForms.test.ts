@@ -102,34 +102,31 @@ describe("forms of engines", () => {
     assert.strictEqual((yield* Fiber.join(failing))._tag, "CatalogueFailed")
   })
 
-  effect(
-    "whose page alone is refused, unreadable or lost costs its own tasks alone [run refused engine]",
-    function* () {
-      const refused = new SecretRefused({ http_status: 403, message: "showEngine: refused" })
-      const odd = new UnexpectedAnswer({ http_status: 200, message: "showEngine: no form" })
-      const looked = Effect.fnUntraced(function* (failure: CallFailure, list?: typeof refused) {
-        const { cache } = yield* withAnswers(
-          Array.from({ length: 9 }, () => failure),
-          list,
-        )
-        const looking = yield* Effect.forkChild(Effect.result(cache.look(bank)))
-        yield* TestClock.adjust("1 hours")
-        return yield* Fiber.join(looking)
-      })
-      const alone = "showEngine: the service does not show this engine to the application (403)"
-      const found = [
-        yield* looked(refused),
-        yield* looked(odd),
-        yield* looked(new AnswerLost({ message: "lost" })),
-      ]
-      expect([...found, yield* looked(refused, refused)]).toStrictEqual([
-        Result.succeed({ _tag: "Unreadable", detail: alone }),
-        Result.succeed({ _tag: "Unreadable", detail: odd.message }),
-        Result.succeed({ _tag: "Unavailable", detail: "lost" }),
-        Result.fail(new CatalogueFailed({ message: refused.message })),
-      ])
-    },
-  )
+  effect("a page that is refused, odd or lost is its engine's alone [run refused engine]", function* () {
+    const refused = new SecretRefused({ http_status: 403, message: "showEngine: refused" })
+    const odd = new UnexpectedAnswer({ http_status: 200, message: "showEngine: no form" })
+    const looked = Effect.fnUntraced(function* (failure: CallFailure, list?: typeof refused) {
+      const { cache } = yield* withAnswers(
+        Array.from({ length: 9 }, () => failure),
+        list,
+      )
+      const looking = yield* Effect.forkChild(Effect.result(cache.look(bank)))
+      yield* TestClock.adjust("1 hours")
+      return yield* Fiber.join(looking)
+    })
+    const alone = "showEngine: the service does not show this engine to the application (403)"
+    const found = [
+      yield* looked(refused),
+      yield* looked(odd),
+      yield* looked(new AnswerLost({ message: "lost" })),
+    ]
+    expect([...found, yield* looked(refused, refused)]).toStrictEqual([
+      Result.succeed({ _tag: "Unreadable", detail: alone }),
+      Result.succeed({ _tag: "Unreadable", detail: odd.message }),
+      Result.succeed({ _tag: "Unavailable", detail: "lost" }),
+      Result.fail(new CatalogueFailed({ message: refused.message })),
+    ])
+  })
 
   effect("a form that cannot be used is reported, and not cached", function* () {
     const { asked, cache, ledger } = yield* withAnswers([here, itself, here])

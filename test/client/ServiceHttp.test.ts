@@ -147,41 +147,38 @@ describe("any service", () => {
     })
   }
 
-  effect(
-    "says nothing where something else answers [promise 10 gateway] [promise 10 gateway page]",
-    function* () {
-      const page = { "content-type": "text/html; charset=utf-8" }
-      const answers = [
-        { body: "<html>", headers: page },
-        { body: '{"message":"no Route matched"}' },
-        { body: "" },
-      ]
-      const told = Effect.fnUntraced(function* (call: CallName, status: number) {
-        const all = yield* Effect.forEach(answers, (answer) => outcomeOf(call, { status, ...answer }))
-        return [call, status, ...all]
-      })
-      const refused = "SecretRefused"
-      expect([
-        yield* told("startExecution", 404),
-        yield* told("startTokenized", 404),
-        yield* told("showEngine", 404),
-        yield* told("readExecution", 404),
-        yield* told("startExecution", 403),
-        yield* told("listEngines", 401),
-        yield* told("exchangeTicket", 403),
-        yield* told("readFlowResults", 403),
-      ]).toStrictEqual([
-        ["startExecution", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
-        ["startTokenized", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
-        ["showEngine", 404, "UnexpectedAnswer", "EngineUnknown", "EngineUnknown"],
-        ["readExecution", 404, "UnexpectedAnswer", "NotFound", "NotFound"],
-        ["startExecution", 403, "AnswerLost", refused, refused],
-        ["listEngines", 401, "AnswerLost", refused, refused],
-        ["exchangeTicket", 403, "AnswerLost", "Refused", "Refused"],
-        ["readFlowResults", 403, refused, refused, refused],
-      ])
-    },
-  )
+  effect("is not what a gateway answers [promise 10 gateway] [promise 10 gateway page]", function* () {
+    const page = { "content-type": "text/html; charset=utf-8" }
+    const answers = [
+      { body: "<html>", headers: page },
+      { body: '{"message":"no Route matched"}' },
+      { body: "" },
+    ]
+    const told = Effect.fnUntraced(function* (call: CallName, status: number) {
+      const all = yield* Effect.forEach(answers, (answer) => outcomeOf(call, { status, ...answer }))
+      return [call, status, ...all]
+    })
+    const refused = "SecretRefused"
+    expect([
+      yield* told("startExecution", 404),
+      yield* told("startTokenized", 404),
+      yield* told("showEngine", 404),
+      yield* told("readExecution", 404),
+      yield* told("startExecution", 403),
+      yield* told("listEngines", 401),
+      yield* told("exchangeTicket", 403),
+      yield* told("readFlowResults", 403),
+    ]).toStrictEqual([
+      ["startExecution", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
+      ["startTokenized", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
+      ["showEngine", 404, "UnexpectedAnswer", "EngineUnknown", "EngineUnknown"],
+      ["readExecution", 404, "UnexpectedAnswer", "NotFound", "NotFound"],
+      ["startExecution", 403, "AnswerLost", refused, refused],
+      ["listEngines", 401, "AnswerLost", refused, refused],
+      ["exchangeTicket", 403, "AnswerLost", "Refused", "Refused"],
+      ["readFlowResults", 403, refused, refused, refused],
+    ])
+  })
 
   effect("HEAD is sent once if it is not answered, and again if the service asks to wait", function* () {
     const times = { 405: 1, 500: 1, 401: 1, 202: 3, 429: 3, 503: 3 }
@@ -295,24 +292,21 @@ describe("the requests", () => {
     })
   })
 
-  effect(
-    "have a start's call as JSON, with parameters or the token's pair, and an exchange's ticket",
-    function* () {
-      const { login, ...call } = startCall()
-      const parameters = login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined
-      for (const [start, how] of [
-        [calls.startExecution, { parameters }],
-        [calls.startTokenized, { token: { token_id: "t-1", token_key: "token-key-canary-1" } }],
-        [calls.exchangeTicket, { execution_id: "e-1", ticket: "ticket-canary-1" }],
-      ] as const) {
-        const stage = yield* stageOverHttp({ status: 202, body: "{}" })
-        yield* Effect.ignore(Effect.provide(start as Call, stage.layer))
-        const common = "ticket" in how ? {} : call
-        assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...common, ...how })
-        assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
-      }
-    },
-  )
+  effect("have a start's call as JSON, with its login, and an exchange's ticket", function* () {
+    const { login, ...call } = startCall()
+    const parameters = login._tag === "Parameters" ? Redacted.value(login.parameters) : undefined
+    for (const [start, how] of [
+      [calls.startExecution, { parameters }],
+      [calls.startTokenized, { token: { token_id: "t-1", token_key: "token-key-canary-1" } }],
+      [calls.exchangeTicket, { execution_id: "e-1", ticket: "ticket-canary-1" }],
+    ] as const) {
+      const stage = yield* stageOverHttp({ status: 202, body: "{}" })
+      yield* Effect.ignore(Effect.provide(start as Call, stage.layer))
+      const common = "ticket" in how ? {} : call
+      assert.deepStrictEqual(JSON.parse(stage.requests[0]?.body ?? ""), { ...common, ...how })
+      assert.strictEqual(stage.requests[0]?.headers["content-type"], "application/json")
+    }
+  })
 
   effect("a hostile id fills one path segment or none [promise 13 addresses] [decision 9]", function* () {
     const sent = ["../../x", "a/b", "?q=1", "#h", "%2e%2e", "a b", "é", "\u0000", "...", "a;b", "\\..\\"]
@@ -334,25 +328,22 @@ describe("the requests", () => {
   })
 })
 
-effect(
-  "a start answered with a refused login is refused, whatever the status; no other body is",
-  function* () {
-    const refusal = '{"status_code":"AUTH_ERROR","status_reason":"INCORRECT_CREDENTIALS"}'
-    const tagOf = (status: number, body: string) => outcomeOf("startExecution", { status, body })
-    for (const [status, other] of [
-      [401, "SecretRefused"],
-      [403, "SecretRefused"],
-      [429, "Throttled"],
-      [500, "AnswerLost"],
-      [503, "EngineUnavailable"],
-      [504, "AnswerLost"],
-    ] as const) {
-      assert.strictEqual(yield* tagOf(status, refusal), "Refused", String(status))
-      for (const body of ['{"status_reason":"INTERNAL_ERROR"}', "[]", "<html>", ""])
-        assert.strictEqual(yield* tagOf(status, body), other, `${status} ${body}`)
-    }
-  },
-)
+effect("a start answered with a refused login is refused, whatever the status; no other is", function* () {
+  const refusal = '{"status_code":"AUTH_ERROR","status_reason":"INCORRECT_CREDENTIALS"}'
+  const tagOf = (status: number, body: string) => outcomeOf("startExecution", { status, body })
+  for (const [status, other] of [
+    [401, "SecretRefused"],
+    [403, "SecretRefused"],
+    [429, "Throttled"],
+    [500, "AnswerLost"],
+    [503, "EngineUnavailable"],
+    [504, "AnswerLost"],
+  ] as const) {
+    assert.strictEqual(yield* tagOf(status, refusal), "Refused", String(status))
+    for (const body of ['{"status_reason":"INTERNAL_ERROR"}', "[]", "<html>", ""])
+      assert.strictEqual(yield* tagOf(status, body), other, `${status} ${body}`)
+  }
+})
 
 describe("the settings", () => {
   it("plain http is for this machine only, and a URL has only scheme, host and path [promise 12 plain http]", () => {

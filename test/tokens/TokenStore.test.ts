@@ -95,35 +95,32 @@ describe("the token store", () => {
     expect([tag, message]).toEqual(["TokenStoreRefused", malformedKey])
   })
 
-  effect(
-    "[auth-rule 5] spells neither key nor ticket in clear text, and dropped bytes are gone",
-    function* () {
-      const path = newFile()
-      const sealedAt = (): string => readFileSync(path).toString("latin1")
-      const sealedOf = (table: "tokens" | "tickets") => {
-        const database = new DatabaseSync(path, { readOnly: true })
-        const { sealed } = database.prepare(`SELECT sealed FROM ${table}`).get() ?? {}
-        database.close()
-        return Buffer.from(sealed instanceof Uint8Array ? sealed : []).toString("latin1")
-      }
-      yield* within(path, (store) => Effect.andThen(keepToken(store), keepTicket(store)))
-      for (const secret of [token_key, ticketValue]) {
-        const bytes = Buffer.from(secret)
-        const forms = [secret, bytes.toString("base64").slice(0, 20), bytes.toString("hex")]
-        expect(forms.filter((form) => sealedAt().includes(form))).toEqual([])
-      }
-      // The beginning of a freed cell is overwritten in any case.
-      const tails = [sealedOf("tokens"), sealedOf("tickets")].map((bytes) => bytes.slice(-20))
-      expect(tails.map((tail) => [tail.length, sealedAt().includes(tail)])).toEqual([
-        [20, true],
-        [20, true],
-      ])
-      yield* within(path, (store) =>
-        Effect.andThen(store.dropToken(token(), "LOCKED"), store.dropTicket(anId("e-1"))),
-      )
-      expect(tails.filter((tail) => sealedAt().includes(tail))).toEqual([])
-    },
-  )
+  effect("[auth-rule 5] spells neither key nor ticket in clear, and dropped bytes are gone", function* () {
+    const path = newFile()
+    const sealedAt = (): string => readFileSync(path).toString("latin1")
+    const sealedOf = (table: "tokens" | "tickets") => {
+      const database = new DatabaseSync(path, { readOnly: true })
+      const { sealed } = database.prepare(`SELECT sealed FROM ${table}`).get() ?? {}
+      database.close()
+      return Buffer.from(sealed instanceof Uint8Array ? sealed : []).toString("latin1")
+    }
+    yield* within(path, (store) => Effect.andThen(keepToken(store), keepTicket(store)))
+    for (const secret of [token_key, ticketValue]) {
+      const bytes = Buffer.from(secret)
+      const forms = [secret, bytes.toString("base64").slice(0, 20), bytes.toString("hex")]
+      expect(forms.filter((form) => sealedAt().includes(form))).toEqual([])
+    }
+    // The beginning of a freed cell is overwritten in any case.
+    const tails = [sealedOf("tokens"), sealedOf("tickets")].map((bytes) => bytes.slice(-20))
+    expect(tails.map((tail) => [tail.length, sealedAt().includes(tail)])).toEqual([
+      [20, true],
+      [20, true],
+    ])
+    yield* within(path, (store) =>
+      Effect.andThen(store.dropToken(token(), "LOCKED"), store.dropTicket(anId("e-1"))),
+    )
+    expect(tails.filter((tail) => sealedAt().includes(tail))).toEqual([])
+  })
 
   effect("opens no value that was moved to another entry, and none with a changed byte", function* () {
     const path = yield* kept

@@ -85,39 +85,36 @@ describe("a server on this machine", () => {
     expect(sent).toBeLessThan(100_000_000)
   })
 
-  here(
-    "[no route] [no route spelling] says which paths are not there, and the methods of others",
-    function* () {
-      const { base_url } = yield* SandboxServer
-      const init = "/api/executions/init/v1/parametrized"
-      const lines = [
-        ["GET /nothing", 404, undefined],
-        ["HEAD /nothing", 404, undefined],
-        ["POST /flows/nothing?x=1", 404, undefined],
-        ["GET /admin/nothing", 404, undefined],
-        [`GET ${init}`, 405, "POST"],
-        [`HEAD ${init}`, 405, "POST"],
-        ["PATCH /api/executions/handler/v1/some-id/", 405, "GET, HEAD, PUT"],
-        ["GET //api/executions/handler/v1/some-id", 404, undefined],
-        ["GET /api/executions/HANDLER/v1/some-id", 404, undefined],
-        ["PUT /api/config/engines/sandbox-bank:website", 405, "GET, HEAD"],
-        ["POST /admin", 405, "GET, HEAD"],
-      ] as const
-      const rest = "HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-      for (const [line, status, allow] of lines) {
-        const answer = yield* exchange(base_url, [`${line} ${rest}`])
-        const [head = "", body] = answer.split("\r\n\r\n")
-        const detail = status === 404 ? "Not Found" : "Method Not Allowed"
-        expect([line, statusOf(answer), /^allow: (.*)\r$/im.exec(head)?.[1], body]).toEqual([
-          line,
-          status,
-          allow,
-          line.startsWith("HEAD") ? "" : JSON.stringify({ detail }),
-        ])
-        expect(head).toMatch(/^content-type: application\/json/im)
-      }
-    },
-  )
+  here("[no route] [no route spelling] says which paths are there, with which methods", function* () {
+    const { base_url } = yield* SandboxServer
+    const init = "/api/executions/init/v1/parametrized"
+    const lines = [
+      ["GET /nothing", 404, undefined],
+      ["HEAD /nothing", 404, undefined],
+      ["POST /flows/nothing?x=1", 404, undefined],
+      ["GET /admin/nothing", 404, undefined],
+      [`GET ${init}`, 405, "POST"],
+      [`HEAD ${init}`, 405, "POST"],
+      ["PATCH /api/executions/handler/v1/some-id/", 405, "GET, HEAD, PUT"],
+      ["GET //api/executions/handler/v1/some-id", 404, undefined],
+      ["GET /api/executions/HANDLER/v1/some-id", 404, undefined],
+      ["PUT /api/config/engines/sandbox-bank:website", 405, "GET, HEAD"],
+      ["POST /admin", 405, "GET, HEAD"],
+    ] as const
+    const rest = "HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    for (const [line, status, allow] of lines) {
+      const answer = yield* exchange(base_url, [`${line} ${rest}`])
+      const [head = "", body] = answer.split("\r\n\r\n")
+      const detail = status === 404 ? "Not Found" : "Method Not Allowed"
+      expect([line, statusOf(answer), /^allow: (.*)\r$/im.exec(head)?.[1], body]).toEqual([
+        line,
+        status,
+        allow,
+        line.startsWith("HEAD") ? "" : JSON.stringify({ detail }),
+      ])
+      expect(head).toMatch(/^content-type: application\/json/im)
+    }
+  })
 
   here("[not utf-8] refuses a body that is not UTF-8: two customers would be one", function* () {
     const { base_url } = yield* SandboxServer
