@@ -116,11 +116,7 @@ describe("a ticket", () => {
     })
     expect(verbs(end)).toEqual(["start", "state", "state", "exchange", "state", "results"])
     expect(tickets).toEqual([ticket])
-    expect([ofTokens(end), yield* content(place), end.verdict("c-1")]).toEqual([
-      ["issued", "stored"],
-      stored,
-      "succeeded COMPLETED nobody",
-    ])
+    expect([ofTokens(end), yield* content(place)]).toEqual([["issued", "stored"], stored])
     const [token] = yield* inStore(place, (store) => store.tokens)
     expect(token).toMatchObject({
       fingerprint: "login-1",
@@ -130,76 +126,62 @@ describe("a ticket", () => {
     })
   })
 
-  effect("is exchanged at the end if no poll saw the login succeed before", function* () {
+  /** How often it was sent, what was told of it, and what is kept, after a night with this script. */
+  const after = Effect.fnUntraced(function* (script: Script) {
     const place = placeWithStore()
-    const end = yield* run(place, { script: { ...good, state: () => completed } })
+    const end = yield* run(place, { script: { ...good, ...script } })
+    return { end, seen: [end.countOf("exchange"), ofTokens(end), yield* content(place), end.verdict("c-1")] }
+  })
+  const succeeded = "succeeded COMPLETED nobody"
+  const dropped = (sent: number, why: string, verdict = succeeded) => [
+    sent,
+    ["issued", `TicketDropped ${why}`],
+    nothing,
+    verdict,
+  ]
+  const sentOnly = (sent: number) => [sent, ["issued", "stored"], stored, succeeded]
+
+  effect("is exchanged at the end if no poll saw the login succeed before", function* () {
+    const { end, seen } = yield* after({ state: () => completed })
     expect(verbs(end)).toEqual(["start", "state", "exchange", "results"])
-    expect(yield* content(place)).toEqual(stored)
+    expect(seen).toEqual(sentOnly(1))
   })
 
   effect("of a refused login is dropped without a request", function* () {
-    const place = placeWithStore()
     const rejected = state("AUTH_ERROR", "BLOCKED_USER", { authentication_status: "BLOCKED_USER" })
-    const end = yield* run(place, { script: { ...good, state: () => rejected } })
-    expect([ofTokens(end), yield* content(place), end.countOf("exchange")]).toEqual([
-      ["issued", "TicketDropped NO_AUTH_OK"],
-      nothing,
-      0,
-    ])
+    const { seen } = yield* after({ state: () => rejected })
+    expect(seen).toEqual(dropped(0, "NO_AUTH_OK", "failed BLOCKED_USER customer"))
   })
 
-  effect("that is refused costs a warning, and neither the task nor a second request", function* () {
-    for (const answer of [{ _tag: "Refused" } as const, unexpected]) {
-      const place = placeWithStore()
-      const end = yield* run(place, { script: { ...good, exchange: () => answer } })
-      expect([ofTokens(end), yield* content(place), end.countOf("exchange"), end.verdict("c-1")]).toEqual([
-        ["issued", "TicketDropped REFUSED"],
-        nothing,
-        1,
-        "succeeded COMPLETED nobody",
-      ])
-    }
-  })
+  effect(
+    "that is refused, or somebody else's, costs a warning, not the task nor a second request",
+    function* () {
+      const foreign = [{ customer_id: anId("c-2") }, { engine_reference: anId("tax") }]
+      for (const [answer, why] of [
+        [{ _tag: "Refused" } as const, "REFUSED"],
+        [unexpected, "REFUSED"],
+        ...foreign.map((context) => [{ ...exchanged, context }, "FOREIGN_CONTEXT"] as const),
+      ] as const)
+        expect((yield* after({ exchange: () => answer })).seen).toEqual(dropped(1, why))
+    },
+  )
 
   effect("whose answer was lost is sent once more, and never a third time", function* () {
-    const twice = placeWithStore()
-    const healed = yield* run(twice, {
-      script: { ...good, exchange: (_, times) => (times === 1 ? lost : exchanged) },
-    })
-    expect([healed.countOf("exchange"), yield* content(twice)]).toEqual([2, stored])
-    const place = placeWithStore()
-    const end = yield* run(place, { script: { ...good, exchange: () => lost } })
-    expect([end.countOf("exchange"), ofTokens(end), yield* content(place), end.verdict("c-1")]).toEqual([
-      2,
-      ["issued", "TicketDropped ANSWER_LOST"],
-      nothing,
-      "succeeded COMPLETED nobody",
-    ])
+    const healed = yield* after({ exchange: (_, times) => (times === 1 ? lost : exchanged) })
+    expect(healed.seen).toEqual(sentOnly(2))
+    expect((yield* after({ exchange: () => lost })).seen).toEqual(dropped(2, "ANSWER_LOST"))
   })
 
   effect("that never reached the service waits for the next poll, and is not used up", function* () {
-    const place = placeWithStore()
-    const away = [
-      notSent,
-      throttled(429),
-      throttled(503),
-      new SecretRefused({ http_status: 401, message: "" }),
-    ]
-    const end = yield* run(place, {
-      script: {
-        ...good,
-        state: (_, times) => (times < 8 ? working : completed),
-        exchange: (_, times) => away[times - 1] ?? exchanged,
-      },
+    const refused = new SecretRefused({ http_status: 401, message: "" })
+    const away = [notSent, throttled(429), throttled(503), refused]
+    const late = yield* after({
+      state: (_, times) => (times < 8 ? working : completed),
+      exchange: (_, times) => away[times - 1] ?? exchanged,
     })
-    expect([end.countOf("exchange"), yield* content(place)]).toEqual([5, stored])
-    const never = placeWithStore()
-    const last = yield* run(never, { script: { ...good, state: () => completed, exchange: () => notSent } })
-    expect([last.countOf("exchange"), ofTokens(last), yield* content(never)]).toEqual([
-      4,
-      ["issued", "TicketDropped UNREACHABLE"],
-      nothing,
-    ])
+    expect(late.seen).toEqual(sentOnly(5))
+    const never = yield* after({ state: () => completed, exchange: () => notSent })
+    expect(never.seen).toEqual(dropped(4, "UNREACHABLE"))
   })
 
   effect("that still waits when the run is cut off is exchanged by the next run of its task", function* () {
@@ -218,17 +200,6 @@ describe("a ticket", () => {
       ["issued", "stored"],
       stored,
     ])
-  })
-
-  effect("whose token is somebody else's is dropped, and the token with it", function* () {
-    for (const context of [{ customer_id: anId("c-2") }, { engine_reference: anId("tax") }]) {
-      const place = placeWithStore()
-      const end = yield* run(place, { script: { ...good, exchange: () => ({ ...exchanged, context }) } })
-      expect([ofTokens(end), yield* content(place)]).toEqual([
-        ["issued", "TicketDropped FOREIGN_CONTEXT"],
-        nothing,
-      ])
-    }
   })
 
   effect("that was requested and not issued is reported; one not requested is not kept", function* () {
