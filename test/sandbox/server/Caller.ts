@@ -21,6 +21,7 @@ export interface Answer {
   readonly json: unknown
   readonly text: string
   readonly contentType: string | undefined
+  readonly headers: Readonly<Record<string, string | undefined>>
 }
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -121,8 +122,14 @@ export const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress)
       const request = options.body === undefined ? bare : HttpClientRequest.bodyJsonUnsafe(bare, options.body)
       const response = yield* client.execute(request)
       const text = method === "HEAD" ? "" : yield* response.text
-      const contentType = response.headers["content-type"]
-      return { status: response.status, text, json: parse(text), contentType } satisfies Answer
+      const { status, headers } = response
+      return {
+        status,
+        text,
+        json: parse(text),
+        contentType: headers["content-type"],
+        headers,
+      } satisfies Answer
     }).pipe(Effect.orDie)
   const { base_url, flows_url } = address
   const executionUrl = (execution_id: string) => `${base_url}/executions/handler/v1/${execution_id}`
