@@ -1,7 +1,7 @@
 /** The life of a flow session as a pure function of its steps: moves, events, random walks, replays. */
 import { isDeepStrictEqual } from "node:util"
 import { describe, expect, it } from "@effect/vitest"
-import { Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import * as fc from "fast-check"
 import { flowEvents, sessionCursors, sessionStatusCodes } from "../../../src/service/Vocabulary.ts"
 import { allowedSteps, createSession, flowSessionBody } from "../../../src/sandbox/flows/FlowSessions.ts"
@@ -13,10 +13,16 @@ import { newFlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
 import type { FlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
 import { planStanding, readFlowPlan, sessionWords } from "../../../src/sandbox/flows/StandingSessions.ts"
 import { standingScripts, standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { SandboxEvent, applyEvent, emptyState } from "../../../src/sandbox/state/SandboxState.ts"
-import type { SandboxState } from "../../../src/sandbox/state/SandboxState.ts"
+import {
+  CallingApplication,
+  SandboxEvent,
+  applyEvent,
+  emptyState,
+} from "../../../src/sandbox/state/SandboxState.ts"
+import type { Application, SandboxState } from "../../../src/sandbox/state/SandboxState.ts"
+import { Core, newCallWatch, type SandboxCore } from "../../../src/sandbox/core/SandboxCore.ts"
+import { todaysReading } from "../../../src/sandbox/state/Reading.ts"
 import { connection, nightStart } from "../flows/FlowWalk.ts"
-import { DirectCaller } from "../server/DirectCaller.ts"
 
 const seed = 7
 const application = "65f0c0ffee00000000000001"
@@ -27,6 +33,52 @@ const scripted = (script: number): FlowSession => {
   return newFlowSession(plan.created, plan.steps, nightStart)
 }
 const named = (name: string) => scripted(standingScripts.findIndex((script) => script.name === name))
+
+/** Handlers of the service without HTTP, at moments of the walk's choosing, with the events they caused. */
+class DirectCaller {
+  readonly events: Array<SandboxEvent> = []
+  readonly core: SandboxCore = {
+    seed: 7,
+    reading: todaysReading,
+    state: emptyState(),
+    journal: { append: (events) => void this.events.push(...events) },
+    inputs: new Map(),
+    listeners: new Set(),
+    watch: newCallWatch(7, undefined, 0),
+  }
+  now: number
+
+  constructor(now: number) {
+    this.now = now
+  }
+
+  /** The answer, or the refusal. */
+  call<Answer, Refusal>(
+    app_id: string,
+    handler: Effect.Effect<Answer, Refusal, Core | CallingApplication>,
+  ): Answer | Refusal {
+    const application: Application = { app_id, mayTokenize: app_id !== "incapable" }
+    const millis = () => this.now
+    const nanos = () => BigInt(this.now) * 1_000_000n
+    const clock: Clock.Clock = {
+      currentTimeMillisUnsafe: millis,
+      currentTimeMillis: Effect.sync(millis),
+      currentTimeNanosUnsafe: nanos,
+      currentTimeNanos: Effect.sync(nanos),
+      monotonicTimeNanosUnsafe: nanos,
+      monotonicTimeNanos: Effect.sync(nanos),
+      sleep: () => Effect.never,
+    }
+    return Effect.runSync(
+      handler.pipe(
+        Effect.match({ onFailure: (refusal) => refusal, onSuccess: (answer) => answer }),
+        Effect.provideService(Core, this.core),
+        Effect.provideService(CallingApplication, application),
+        Effect.provideService(Clock.Clock, clock),
+      ),
+    )
+  }
+}
 
 /** A move of a walk: how long it waits first, and what it then tries. */
 const tries: ReadonlyArray<StepRequest> = [
