@@ -1,8 +1,10 @@
 /** Webhooks over real connections, from `nightjar sandbox --webhooks` to a server of this test. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { spawn, type ChildProcess } from "node:child_process"
+import { createInterface } from "node:readline"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { startHere, type Running } from "../../harness/ProgramHere.ts"
+import { program } from "../../acceptance/BuiltCommand.ts"
 import { field, textField } from "../server/Caller.ts"
 
 interface Post {
@@ -44,16 +46,24 @@ const target = createServer((request, response) => {
   })
 })
 
-let service: Running
+let service: ChildProcess
 let base_url = ""
+const stderr: Array<string> = []
 beforeAll(async () => {
   await new Promise<void>((resolve) => target.listen(0, "127.0.0.1", resolve))
   const hooks = `http://127.0.0.1:${(target.address() as AddressInfo).port}/in?a=1`
-  service = startHere(["sandbox", "--port", "0", "--speed", "200", "--webhooks", hooks])
-  base_url = String(field(JSON.parse(await service.firstLine) as unknown, "base_url"))
+  const args = [program(), "sandbox", "--port", "0", "--speed", "200", "--webhooks", hooks]
+  service = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] })
+  service.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk.toString("utf8")))
+  const { stdout } = service
+  if (stdout === null) throw new Error("no stdout")
+  const [line] = await new Promise<[string]>((resolve) =>
+    createInterface(stdout).once("line", (first) => resolve([first])),
+  )
+  base_url = String(field(JSON.parse(line) as unknown, "base_url"))
 }, 60_000)
 afterAll(() => {
-  service.kill("SIGTERM")
+  service.kill()
   target.closeAllConnections()
   target.close()
 })
@@ -101,7 +111,5 @@ it("delivers every event with its query, follows no redirect, retries, and drops
     headers: { "X-APP-SECRET": "sandbox-app-1" },
   })
   expect(field(await state.json(), "end_hook")).toBe("delivered")
-  service.kill("SIGTERM")
-  const { stderr } = await service.ended
-  expect([stderr, JSON.stringify(posts).includes("hidden-word")]).toEqual(["", false])
+  expect([stderr.join(""), JSON.stringify(posts).includes("hidden-word")]).toEqual(["", false])
 }, 60_000)
