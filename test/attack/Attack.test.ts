@@ -9,14 +9,11 @@ const bodies = attackForms.map((_, seed) => attackBody(seed, 1))
 const wholes = bodies.map(({ pieces }) => Buffer.concat([...pieces()]))
 
 describe("a body of an attack", () => {
-  it("is as long as it says, the same for the same seed, and takes every form in turn", () => {
+  it("is as long as it says, the same for the same seed, of every form in turn, and JSON where it is meant to be read", () => {
     expect(wholes.map(({ length }) => length)).toEqual(bodies.map(({ bytes }) => bytes))
     const again = attackBody(8, 1).pieces()
     expect(wholes[8]?.equals(Buffer.concat([...again]))).toBe(true)
     expect(bodies.map(({ name }) => name)).toEqual(attackForms.map(({ name }) => name))
-  })
-
-  it("is JSON if its form is meant to be read", () => {
     for (const [index, { name }] of bodies.entries()) {
       const whole = wholes[index] ?? Buffer.of()
       if (name === "levels" || measureBody(whole).broken !== undefined) continue

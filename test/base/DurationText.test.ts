@@ -1,7 +1,7 @@
 /** Durations as files have them. */
-import { Duration, Option, Schema } from "effect"
+import { Duration, Option } from "effect"
 import { describe, expect, it } from "vitest"
-import { isDurationWithin, readDuration, toDuration } from "../../src/base/Text.ts"
+import { isDurationWithin, readDuration } from "../../src/base/Text.ts"
 
 describe("a duration in a file", () => {
   it("is a number, a space and a unit, in singular or plural", () => {
@@ -20,10 +20,5 @@ describe("a duration in a file", () => {
     const isFitting = isDurationWithin({ minimum: "2 seconds", maximum: "1 minute" })
     const texts = ["1999 millis", "2 seconds", "60 seconds", "1 minute", "60.001 seconds", "soon"]
     expect(texts.map(isFitting)).toEqual([false, true, true, true, false, false])
-  })
-
-  it("becomes a duration once it is known to be one", () => {
-    const decode = Schema.decodeUnknownSync(toDuration(Schema.String))
-    expect(decode(" 30  minutes ")).toEqual(Duration.minutes(30))
   })
 })

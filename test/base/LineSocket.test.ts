@@ -89,9 +89,7 @@ describe("a line socket", () => {
 
   it(
     "waits for nobody who sends a byte now and then, and sends nothing to one that hangs [order unheard]",
-    {
-      timeout: 20_000,
-    },
+    { timeout: 20_000 },
     async () => {
       const folder = folderOf("dripping")
       /** A byte every half a second, for as long as the other side takes it. */

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, expect } from "@effect/vitest"
 import { tableFromIPC } from "apache-arrow"
 import { Effect } from "effect"
 import { parquetOf } from "../../src/cli/commands/Query.ts"
@@ -28,78 +28,66 @@ describe("queryArrow", () => {
         ) v(b, tiny, int, big, real, amount, text, day, "at", codes, nested)`,
     )
     const table = tableFromIPC(bytes)
-    assert.deepStrictEqual(
-      table.schema.fields.map((field) => `${field.name} ${field.type}`),
-      [
-        "b Bool",
-        "tiny Int8",
-        "int Int32",
-        "big Int64",
-        "real Float64",
-        "amount Decimal[38e+2]",
-        "text Utf8",
-        "day Date32<DAY>",
-        "at Timestamp<MICROSECOND, UTC>",
-        "codes List<Utf8>",
-        "nested Utf8",
-      ],
+    expect(table.schema.fields.map((field) => `${field.name} ${field.type}`).join(", ")).toStrictEqual(
+      "b Bool, tiny Int8, int Int32, big Int64, real Float64, amount Decimal[38e+2], text Utf8, " +
+        "day Date32<DAY>, at Timestamp<MICROSECOND, UTC>, codes List<Utf8>, nested Utf8",
     )
     const column = (name: string) => [...(table.getChild(name) ?? [])]
-    assert.deepStrictEqual(column("b"), [true, null, false])
-    assert.deepStrictEqual(column("tiny"), [1, null, -1])
-    assert.deepStrictEqual(column("int"), [7, null, -7])
-    assert.deepStrictEqual(column("big"), [9_007_199_254_740_993n, null, -9_007_199_254_740_993n])
-    assert.deepStrictEqual(column("real"), [1.5, null, -1.5])
-    assert.deepStrictEqual(column("text"), ["añ😀", null, ""])
-    assert.deepStrictEqual(column("day"), [Date.UTC(2026, 0, 2), null, -86_400_000])
+    assert.deepStrictEqual(["b", "tiny", "int", "big", "real", "text", "day", "nested"].map(column), [
+      [true, null, false],
+      [1, null, -1],
+      [7, null, -7],
+      [9_007_199_254_740_993n, null, -9_007_199_254_740_993n],
+      [1.5, null, -1.5],
+      ["añ😀", null, ""],
+      [Date.UTC(2026, 0, 2), null, -86_400_000],
+      ['{"k":[1]}', null, null],
+    ])
     const at = table.getChild("at")?.data[0]?.values
     assert.deepStrictEqual([...(at ?? [])], [1_767_312_000_000_001n, 0n, -1n])
-    assert.deepStrictEqual(
-      column("codes").map((list) => (list === null ? null : [...list])),
-      [["a", null, "ccc"], null, []],
-    )
-    assert.deepStrictEqual(column("nested"), ['{"k":[1]}', null, null])
+    expect(column("codes").map((list) => (list === null ? null : [...list]))).toStrictEqual([
+      ["a", null, "ccc"],
+      null,
+      [],
+    ])
     const words: Uint32Array = table.getChild("amount")?.data[0]?.values
-    assert.deepStrictEqual(
-      [0, 1, 2].map((row) => signed(words.subarray(row * 4, row * 4 + 4))),
-      [-110n, 0n, 12_345_678_901_234_567_890_123_456_789_012n],
-    )
+    expect([0, 1, 2].map((row) => signed(words.subarray(row * 4, row * 4 + 4)))).toStrictEqual([
+      -110n,
+      0n,
+      12_345_678_901_234_567_890_123_456_789_012n,
+    ])
   })
 
-  effect(
-    "keeps sums as numbers, in Parquet too, and refuses one with more digits than a decimal has",
-    function* () {
-      const open = yield* connection
-      const bytes = yield* queryArrow(
-        open,
-        `SELECT sum(n) AS total, sum(amount) AS paid, max(n)::UHUGEINT AS most, sum(n) FILTER (false) AS nothing
+  effect("keeps sums as numbers, in Parquet too, and refuses more digits than a decimal has", function* () {
+    const open = yield* connection
+    const bytes = yield* queryArrow(
+      open,
+      `SELECT sum(n) AS total, sum(amount) AS paid, max(n)::UHUGEINT AS most, sum(n) FILTER (false) AS nothing
          FROM (VALUES (9223372036854775807, 1.10::DECIMAL(18,2)), (9223372036854775807, 2.20)) v(n, amount)`,
-      )
-      const file = join(yield* folder, "sums.parquet")
-      writeFileSync(file, yield* Effect.promise(() => parquetOf(bytes)))
-      assert.deepStrictEqual(
-        yield* open.rows(
-          "SELECT *, typeof(total) AS t, typeof(paid) AS p, typeof(most) AS m FROM read_parquet(?)",
-          [file],
-        ),
-        [
-          {
-            total: "18446744073709551614",
-            paid: "3.30",
-            most: "9223372036854775807",
-            nothing: null,
-            t: "DECIMAL(38,0)",
-            p: "DECIMAL(38,2)",
-            m: "DECIMAL(38,0)",
-          },
-        ],
-      )
-      const tooLong = yield* Effect.flip(
-        queryArrow(open, "SELECT 170141183460469231731687303715884105727::HUGEINT AS n"),
-      )
-      assert.strictEqual(tooLong.message, "an integer has more than 38 digits; cast the column to VARCHAR")
-    },
-  )
+    )
+    const file = join(yield* folder, "sums.parquet")
+    writeFileSync(file, yield* Effect.promise(() => parquetOf(bytes)))
+    expect(
+      yield* open.rows(
+        "SELECT *, typeof(total) AS t, typeof(paid) AS p, typeof(most) AS m FROM read_parquet(?)",
+        [file],
+      ),
+    ).toStrictEqual([
+      {
+        total: "18446744073709551614",
+        paid: "3.30",
+        most: "9223372036854775807",
+        nothing: null,
+        t: "DECIMAL(38,0)",
+        p: "DECIMAL(38,2)",
+        m: "DECIMAL(38,0)",
+      },
+    ])
+    const tooLong = yield* Effect.flip(
+      queryArrow(open, "SELECT 170141183460469231731687303715884105727::HUGEINT AS n"),
+    )
+    assert.strictEqual(tooLong.message, "an integer has more than 38 digits; cast the column to VARCHAR")
+  })
 
   effect("handles many batches, and a result without rows but with columns", function* () {
     const open = yield* connection

@@ -67,46 +67,28 @@ const job = (customers: string) =>
 
 describe("a named pipe does not block a command", () => {
   const { live } = withLayer(NodeServices.layer)
-  live("as a job file", function* () {
+  live("as any file that a job, a command or the service is given", function* () {
+    const why = "(it is a named pipe, not a file)"
     const { problems } = yield* Effect.flip(loadJob(at("pipe")))
-    expect(problems).toEqual([
-      {
-        file: at("pipe"),
-        line: 1,
-        column: 1,
-        message: "the job file cannot be read (it is a named pipe, not a file)",
-      },
-    ])
-  })
-
-  live("as a CSV, NDJSON or Parquet file of customers", function* () {
+    const message = `the job file cannot be read ${why}`
+    expect(problems).toEqual([{ file: at("pipe"), line: 1, column: 1, message }])
     for (const kind of ["csv", "ndjson", "parquet"]) {
       execFileSync("mkfifo", [at(`pipe.${kind}`)])
       expect(yield* problemsOf("customers.yaml", job(`from: pipe.${kind}`))).toEqual([
-        `customers.yaml:5:11: \`pipe.${kind}\` cannot be read (it is a named pipe, not a file)`,
+        `customers.yaml:5:11: \`pipe.${kind}\` cannot be read ${why}`,
       ])
     }
-  })
-
-  live("as a results source", function* () {
     mkdirSync(at("schemas/results"), { recursive: true })
     execFileSync("mkfifo", [at("schemas/results/accounts.yaml")])
     const source = `${job("id: c-1")}schemas: schemas\n`
     expect(yield* problemsOf("sources.yaml", source)).toEqual([
-      "schemas/results/accounts.yaml:1:1: this results source cannot be read (it is a named pipe, not a file)",
+      `schemas/results/accounts.yaml:1:1: this results source cannot be read ${why}`,
     ])
-  })
-
-  live("as a `file:` reference", function* () {
     const resolved = Effect.provide(resolveReference({ _tag: "File", path: at("pipe") }), Secrets.layer)
     const error = yield* Effect.flip(resolved)
-    expect(error.message).toBe(`file:${at("pipe")}: it cannot be read (it is a named pipe, not a file)`)
-  })
-
-  live("as a file of faults, a reading or a record schema", function* () {
+    expect(error.message).toBe(`file:${at("pipe")}: it cannot be read ${why}`)
     mkdirSync(at("records"))
     execFileSync("mkfifo", [at("records/a.yaml")])
-    const why = "(it is a named pipe, not a file)"
     expect([
       (yield* Effect.flip(readFaults(at("pipe")))).message,
       (yield* Effect.flip(readReading(at("pipe")))).message,

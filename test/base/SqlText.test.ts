@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import fc from "fast-check"
 import { DuckDb } from "../../src/base/DuckDb.ts"
@@ -8,24 +8,7 @@ import { identifier, literal } from "../../src/base/DuckDbFailed.ts"
 const hostile = fc
   .array(
     fc.oneof(
-      fc.constantFrom(
-        "'",
-        '"',
-        "''",
-        "\\",
-        "\\'",
-        ";",
-        "--",
-        "/*",
-        "*/",
-        "\0",
-        "\n",
-        "$$",
-        "E'",
-        "\uD800",
-        "?",
-        "$1",
-      ),
+      fc.constantFrom(..."' \" '' \\ \\' ; -- /* */ \0 \n $$ E' \uD800 ? $1".split(" ")),
       fc.constantFrom("'); DROP TABLE safe; --", '"; DROP TABLE safe; --', "../../x", "%s", "😀", "=cmd()"),
       fc.string({ unit: "binary", maxLength: 8 }),
     ),
@@ -40,26 +23,22 @@ describe("SqlText", () => {
         duckdb.open({ path: ":memory:", access: "read-write", threads: 1 }),
       )
       yield* connection.run("CREATE TABLE safe AS SELECT 1 AS one")
-      const values = fc.sample(hostile, { numRuns: 20_000, seed: 13 })
+      const values = fc.sample(hostile, { numRuns: 5_000, seed: 13 })
       for (let from = 0; from < values.length; from += 500) {
         const batch = values.slice(from, from + 500)
         const { rows } = yield* connection.query(`SELECT unnest([${batch.map(literal).join(", ")}]) AS value`)
-        assert.deepStrictEqual(
-          rows.map(([value]) => value),
-          batch.map((value) => value.toWellFormed()),
-        )
+        expect(rows.map(([value]) => value)).toStrictEqual(batch.map((value) => value.toWellFormed()))
       }
       const names = [...new Set(values.map((value) => `n${value.toWellFormed().toLowerCase()}`))].slice(
         0,
-        1_000,
+        300,
       )
       for (let from = 0; from < names.length; from += 100) {
         const batch = names.slice(from, from + 100).map((name, index) => `${index}${name}`)
         const { columns } = yield* connection.query(
           `SELECT ${batch.map((name) => `1 AS ${identifier(name)}`).join(", ")}`,
         )
-        assert.deepStrictEqual(
-          columns.map(({ name }) => name),
+        expect(columns.map(({ name }) => name)).toStrictEqual(
           batch.map((name) => name.replaceAll("\0", "\uFFFD")),
         )
       }

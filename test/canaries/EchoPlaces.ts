@@ -90,14 +90,9 @@ const isRecords = ({ operation, path }: EchoPlace): boolean =>
   operation === "downloadAttachment"
 
 /** Calls that no command makes. */
-const uncalled: ReadonlySet<string> = new Set([
-  "resumeExecution",
-  "readToken",
-  "listFlowHooks",
-  "createFlowHooks",
-  "updateFlowHooks",
-  "deleteFlowHooks",
-])
+const uncalled: ReadonlySet<string> = new Set(
+  "resumeExecution readToken listFlowHooks createFlowHooks updateFlowHooks deleteFlowHooks".split(" "),
+)
 
 export const echoPlaces: ReadonlyArray<EchoPlace> = answers
   .filter(({ operation }) => !uncalled.has(operation))

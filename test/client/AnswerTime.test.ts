@@ -55,7 +55,6 @@ describe("an answer", () => {
       `flow_results: ${stalled}`,
     ],
     ["the same, of one that is counted", results, declaring(60_000), 60, `flow_results: ${stalled}`],
-    ["the same, of one that takes minutes", results, declaring(500_000), 60, `flow_results: ${stalled}`],
     [
       "unless every minute brings enough of them [promise 10 slow]",
       results,

@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, expect, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { callWaits, retryCall, type RetryOptions } from "../../src/client/Pacing.ts"
@@ -31,26 +31,10 @@ const tries = (failure: CallFailure, options: RetryOptions) =>
 
 describe("waits between tries", () => {
   it("grow from one second to one minute, with full jitter", () => {
-    assert.deepStrictEqual(
-      [1, 2, 3, 6, 7, 8, 50].map((n) => waitMs(callWaits, n, 0)),
-      [1000, 2000, 4000, 32_000, 60_000, 60_000, 60_000],
-    )
+    expect([1, 2, 3, 6, 7, 8, 50].map((n) => waitMs(callWaits, n, 0))).toStrictEqual([
+      1000, 2000, 4000, 32_000, 60_000, 60_000, 60_000,
+    ])
     assert.isBelow(waitMs(callWaits, 9, 0.999_999), 1)
-  })
-
-  effect("are not shorter than the service asked for, nor longer by more than the jitter", function* () {
-    const asked = new Throttled({ http_status: 429, retry_after: Duration.millis(300_000), message })
-    const at: Array<number> = []
-    const call = Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      at.push(now)
-      return Effect.fail(asked)
-    })
-    const fiber = yield* Effect.forkChild(Effect.flip(retryCall(call, { triesMax: 3 })))
-    yield* TestClock.adjust("2 hours")
-    yield* Fiber.join(fiber)
-    const waits = at.slice(1).map((moment, index) => moment - (at[index] ?? 0))
-    assert.strictEqual(waits.length, 2)
-    for (const wait of waits) assert.isTrue(wait >= 300_000 && wait <= 302_000, String(wait))
   })
 })
 

@@ -2,13 +2,8 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import {
-  BodiesInFlight,
-  makeBodyBudget,
-  uncountedBytes,
-  whileHandled,
-  whileHeld,
-} from "../../src/client/AnswerBytes.ts"
+import { BodiesInFlight, makeBodyBudget, uncountedBytes, whileHandled } from "../../src/client/AnswerBytes.ts"
+import { whileHeld } from "../../src/client/AnswerBytes.ts"
 import type { Hold } from "../../src/client/AnswerBytes.ts"
 import { effect } from "../harness/Steps.ts"
 

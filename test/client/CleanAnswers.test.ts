@@ -1,6 +1,7 @@
 /** The door at which secrets are blanked: whatever the service repeats, no caller of the port ever sees it. */
+import { inspect } from "node:util"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Redacted, Stream } from "effect"
+import { Cause, Effect, Exit, Redacted, Stream } from "effect"
 import { vi } from "vitest"
 import { Service, type CallFailure } from "../../src/client/Service.ts"
 import { keptBytes } from "../../src/client/AnswerBytes.ts"
@@ -165,4 +166,38 @@ describe("an answer behind the client", () => {
     assert.deepStrictEqual("view" in state ? state.view.status_reason : "", "[blanked] [blanked]")
     assert.notInclude(textOf(state), session_token)
   })
+
+  effect(
+    "about tokens shows neither ticket nor key, in failures, causes, answers or their text",
+    function* () {
+      const [ticket, token_key] = ["ticket-canary-3", "token-key-canary-3"]
+      const login = { _tag: "Token", token_id: "t-1", token_key: Redacted.make(token_key) } as const
+      const pair = JSON.stringify({ token_id: "t-1", token_key })
+      const bodies = [
+        `{"token":${pair},"context":{},"ticket":"${ticket}"}`,
+        `{"token":${pair}`,
+        `"${token_key} ${ticket}"`,
+      ]
+      const shown: Array<string> = []
+      for (const status of [200, 202, 302, 400, 401, 403, 404, 409, 422, 429, 500, 503])
+        for (const body of bodies) {
+          const service = yield* Effect.provide(Service, (yield* stageInProcess({ status, body })).layer)
+          const calls: ReadonlyArray<Effect.Effect<unknown, CallFailure>> = [
+            service.exchangeTicket(anId("e-1"), Redacted.make(ticket)),
+            service.startExecution(startCall({ login }), Effect.void),
+            service.revokeToken("t-1"),
+          ]
+          for (const call of calls) {
+            const exit = yield* Effect.exit(call)
+            const cause = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : ""
+            shown.push(inspect(exit, { depth: 20 }), JSON.stringify(exit), cause)
+          }
+        }
+      assert.isAbove(shown.length, 100)
+      assert.deepStrictEqual(
+        shown.filter((text) => text.includes(ticket) || text.includes(token_key)),
+        [],
+      )
+    },
+  )
 })

@@ -1,6 +1,6 @@
 /** Calls over real sockets: what a connection that fails proves, what is kept alive, and whom TLS trusts. */
 import type * as Net from "node:net"
-import { afterEach, assert, describe } from "@effect/vitest"
+import { afterEach, assert, describe, expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { vi } from "vitest"
 import { HttpClient } from "effect/http"
@@ -129,10 +129,9 @@ describe("a kept-alive connection", () => {
   live("survives a HEAD, as every other call", function* () {
     const { seen, origin } = yield* heads(bare)
     const polls = Array.from({ length: 5 }, () => poll)
-    assert.deepStrictEqual(
+    expect(
       yield* over(Effect.all([Effect.all(polls), Effect.sync(() => seen.sockets), start]), origin),
-      [polls.map(() => "working"), 1, "Accepted"],
-    )
+    ).toStrictEqual([polls.map(() => "working"), 1, "Accepted"])
     assert.strictEqual(seen.sockets, 2)
   })
 

@@ -1,11 +1,12 @@
 /** The cache of engine forms: half a day, never for unknown engines, and of use while an engine is away. */
-import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber, Layer, Redacted } from "effect"
+import { assert, describe, expect } from "@effect/vitest"
+import { Effect, Fiber, Layer, Redacted, Result } from "effect"
 import { TestClock } from "effect/testing"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
-import { FormCache, type EngineFinding } from "../../src/client/EngineForms.ts"
-import { NotSent, Service, type EngineAnswer } from "../../src/client/Service.ts"
+import { CatalogueFailed, FormCache, type EngineFinding } from "../../src/client/EngineForms.ts"
+import { AnswerLost, NotSent, SecretRefused, Service, UnexpectedAnswer } from "../../src/client/Service.ts"
+import type { CallFailure, EngineAnswer } from "../../src/client/Service.ts"
 import type { EngineDetails } from "../../src/service/Engine.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import { engineDetails, paramsForm } from "../task/Samples.ts"
@@ -22,16 +23,22 @@ const itself = answering(ofItself)
 const away: EngineAnswer = { _tag: "EngineUnavailable", detail: "maintenance" }
 const unknown: EngineAnswer = { _tag: "EngineUnknown" }
 
-/** A service that gives these answers in turn, and counts the questions. */
-const withAnswers = (answers: ReadonlyArray<EngineAnswer | "fails">) => {
+/** A service that gives these answers in turn, counts the questions, and lists its engines so. */
+const withAnswers = (
+  answers: ReadonlyArray<EngineAnswer | CallFailure>,
+  listEngines: Service["Service"]["listEngines"] = Effect.succeed({
+    body: { bytes: new Uint8Array(), json: [] },
+  }),
+) => {
   const asked: Array<string> = []
   const service = Layer.mock(Service, {
     showEngine: (reference) =>
       Effect.suspend(() => {
-        const answer = answers[asked.length] ?? "fails"
+        const answer = answers[asked.length] ?? new NotSent({ message: "refused" })
         asked.push(reference)
-        return answer === "fails" ? new NotSent({ message: "refused" }) : Effect.succeed(answer)
+        return answer instanceof Error ? Effect.fail(answer) : Effect.succeed(answer)
       }),
+    listEngines,
   })
   const ledger = Ledger.layerOver(openLedger({ path: ":memory:" }))
   const around = Layer.mergeAll(service, ledger, FormCheckerInProcess.layer)
@@ -53,10 +60,7 @@ describe("forms of engines", () => {
     assert.isTrue(first._tag === "Known" && second._tag === "Known" && first.engine === second.engine)
     assert.deepStrictEqual([asked.length, seen(second)], [1, known])
     yield* TestClock.adjust("1 minutes")
-    assert.deepStrictEqual(
-      [seen(yield* cache.find(bank)), asked.length],
-      [{ available: true, name: "New" }, 2],
-    )
+    expect([seen(yield* cache.find(bank)), asked.length]).toStrictEqual([{ available: true, name: "New" }, 2])
   })
 
   effect("are still used when they are out of date and the engine is away", function* () {
@@ -89,17 +93,40 @@ describe("forms of engines", () => {
     assert.deepStrictEqual(planned.map(seen), [gone, known, known])
   })
 
-  effect(
-    "each engine of a job is read once, and a service that cannot be reached ends planning",
-    function* () {
-      const { asked, cache } = yield* withAnswers([here, unknown])
-      const found = yield* cache.findAll([bank, anId("x:y"), bank])
-      for (const engines of [[...found.keys()], asked]) assert.deepStrictEqual(engines, [bank, "x:y"])
-      const failing = yield* Effect.forkChild(Effect.flip(cache.findAll([anId("x:z")])))
-      yield* TestClock.adjust("3 minutes")
-      assert.strictEqual((yield* Fiber.join(failing))._tag, "CatalogueFailed")
-    },
-  )
+  effect("each engine of a job is read once, and a service out of reach ends planning", function* () {
+    const { asked, cache } = yield* withAnswers([here, unknown])
+    const found = yield* cache.findAll([bank, anId("x:y"), bank])
+    for (const engines of [[...found.keys()], asked]) assert.deepStrictEqual(engines, [bank, "x:y"])
+    const failing = yield* Effect.forkChild(Effect.flip(cache.findAll([anId("x:z")])))
+    yield* TestClock.adjust("3 minutes")
+    assert.strictEqual((yield* Fiber.join(failing))._tag, "CatalogueFailed")
+  })
+
+  effect("a page that is refused, odd or lost is its engine's alone [run refused engine]", function* () {
+    const refused = new SecretRefused({ http_status: 403, message: "showEngine: refused" })
+    const odd = new UnexpectedAnswer({ http_status: 200, message: "showEngine: no form" })
+    const looked = Effect.fnUntraced(function* (failure: CallFailure, list?: typeof refused) {
+      const { cache } = yield* withAnswers(
+        Array.from({ length: 9 }, () => failure),
+        list,
+      )
+      const looking = yield* Effect.forkChild(Effect.result(cache.look(bank)))
+      yield* TestClock.adjust("1 hours")
+      return yield* Fiber.join(looking)
+    })
+    const alone = "showEngine: the service does not show this engine to the application (403)"
+    const found = [
+      yield* looked(refused),
+      yield* looked(odd),
+      yield* looked(new AnswerLost({ message: "lost" })),
+    ]
+    expect([...found, yield* looked(refused, refused)]).toStrictEqual([
+      Result.succeed({ _tag: "Unreadable", detail: alone }),
+      Result.succeed({ _tag: "Unreadable", detail: odd.message }),
+      Result.succeed({ _tag: "Unavailable", detail: "lost" }),
+      Result.fail(new CatalogueFailed({ message: refused.message })),
+    ])
+  })
 
   effect("a form that cannot be used is reported, and not cached", function* () {
     const { asked, cache, ledger } = yield* withAnswers([here, itself, here])
@@ -145,8 +172,7 @@ describe("forms of engines", () => {
     }))
     const fits = yield* cache.fit(finding.engine, cases)
     if ("why" in fits) return assert.fail(fits.why)
-    assert.deepStrictEqual(
-      fits.map(({ login }) => login && Redacted.value(login.parameters)["branch"]),
+    expect(fits.map(({ login }) => login && Redacted.value(login.parameters)["branch"])).toStrictEqual(
       cases.map((_, at) => at),
     )
   })

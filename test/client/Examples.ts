@@ -6,10 +6,7 @@ import { anId } from "../harness/Id.ts"
 export const startCall = (over: Partial<StartCall> = {}): StartCall => ({
   engine_reference: anId("sandbox-bank:website"),
   customer_id: anId("c-0001"),
-  login: {
-    _tag: "Parameters",
-    parameters: Redacted.make({ username: "ok", password: "password-canary-2" }),
-  },
+  login: { _tag: "Parameters", parameters: Redacted.make({ username: "ok", password: "password-canary-2" }) },
   external_execution_id: "run/c-0001/sandbox-bank:website#1",
   base_configurations: {
     customer_interaction_available: false,

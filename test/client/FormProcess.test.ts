@@ -39,7 +39,7 @@ const slow = paramsForm(
 )
 /** Each answer holds thousands of complaints about values of many items. */
 const greedy = paramsForm({ list: { items: { type: "string", minLength: 9, pattern: "^x$" } } })
-const lists = one({ list: Array.from({ length: 400_000 }, (_, at) => `${at}`) })
+const lists = one({ list: Array.from({ length: 150_000 }, (_, at) => `${at}`) })
 
 /** Processes with this in their command line, which has a zero behind each argument. */
 const killAll = (part: string): void => {
@@ -62,8 +62,9 @@ describe("the process that checks forms", () => {
     assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
   })
 
-  it.live("is killed if a form takes too long; this is reported, and the next form is checked", () =>
-    Effect.gen(function* () {
+  withLayer(FormProcess.layer({ answerWithin: Duration.millis(500) })).live(
+    "is killed if a form takes too long; this is reported, and the next form is checked",
+    function* () {
       const { check } = yield* FormChecker
       const answers = yield* Effect.forEach(
         [request(slow), request(loginForm, [one(fine)])],
@@ -74,22 +75,24 @@ describe("the process that checks forms", () => {
         { _tag: "Unusable", why: "checking it takes longer than 500ms" },
         fitted,
       ])
-    }).pipe(Effect.provide(FormProcess.layer({ answerWithin: Duration.millis(500) }))),
+    },
   )
 
-  it.live("is killed if a form takes too much memory; this is reported, and the next form is checked", () =>
-    Effect.gen(function* () {
+  withLayer(FormProcess.layer({ memoryMb: 40, answerWithin: Duration.seconds(50) })).live(
+    "is killed if a form takes too much memory; this is reported, and the next form is checked",
+    function* () {
       const { check } = yield* FormChecker
       const answers = [yield* check(request(greedy, [lists])), yield* check(request(loginForm, [one(fine)]))]
       assert.deepStrictEqual(answers, [
-        { _tag: "Unusable", why: "checking it takes more than 64 MB" },
+        { _tag: "Unusable", why: "checking it takes more than 40 MB" },
         fitted,
       ])
-    }).pipe(Effect.provide(FormProcess.layer({ memoryMb: 64, answerWithin: Duration.seconds(50) }))),
+    },
   )
 
-  it.live("is started again if it was killed while it was idle [promise 10 idle checker]", () =>
-    Effect.gen(function* () {
+  withLayer(FormProcess.layer({ memoryMb: 65 })).live(
+    "is started again if it was killed while it was idle [promise 10 idle checker]",
+    function* () {
       const { check } = yield* FormChecker
       assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
       for (const pause of ["0 millis", "200 millis"] as const) {
@@ -97,7 +100,7 @@ describe("the process that checks forms", () => {
         yield* Effect.sleep(pause)
         assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
       }
-    }).pipe(Effect.provide(FormProcess.layer({ memoryMb: 65 }))),
+    },
   )
 
   it("goes on when all are interrupted, and ends in the middle of a form once nobody listens [promise 10 checker]", async () => {

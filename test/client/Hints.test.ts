@@ -3,15 +3,8 @@ import { assert, describe, expect, it } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber } from "effect"
 import * as fc from "fast-check"
 import { TestClock } from "effect/testing"
-import {
-  Hints,
-  isOutdated,
-  isTrusted,
-  makeHintBoard,
-  noTrust,
-  plausibleDate,
-  trustAfter,
-} from "../../src/client/Hints.ts"
+import { Hints, isOutdated, isTrusted, makeHintBoard, noTrust } from "../../src/client/Hints.ts"
+import { plausibleDate, trustAfter } from "../../src/client/Hints.ts"
 import type { HintWatch, LookResult } from "../../src/client/Hints.ts"
 import { hintedWaitMax, nextLookInMs } from "../../src/client/Polling.ts"
 import { anId } from "../harness/Id.ts"
@@ -78,10 +71,11 @@ describe("a watch", () => {
     board.offer(naming("e-1"))
     assert.strictEqual(yield* Fiber.join(first), 10_000)
     look(watch, "news")
-    assert.deepStrictEqual(
-      [watch.isTrusted(), neighbour.isTrusted(), elsewhere.isTrusted()],
-      [true, true, false],
-    )
+    expect([watch.isTrusted(), neighbour.isTrusted(), elsewhere.isTrusted()]).toStrictEqual([
+      true,
+      true,
+      false,
+    ])
     const second = yield* Effect.forkChild(rested(watch))
     const third = yield* Effect.forkChild(rested(elsewhere))
     yield* TestClock.adjust("20 seconds")
@@ -95,10 +89,12 @@ describe("a watch", () => {
 effect("without webhooks there are no hints, and a wait is a sleep", function* () {
   const source = yield* Hints
   const watch = yield* source.watch(about("bank", "e-1"))
-  assert.deepStrictEqual(
-    [source.on, watch.isHinted(), look(watch, "news"), watch.isTrusted()],
-    [false, false, false, false],
-  )
+  expect([source.on, watch.isHinted(), look(watch, "news"), watch.isTrusted()]).toStrictEqual([
+    false,
+    false,
+    false,
+    false,
+  ])
 })
 
 const minute = 60_000

@@ -102,11 +102,11 @@ describe("the webhook receiver", () => {
     yield* raw("\0\0\0nonsense\r\n\r\n")
     yield* raw('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"execution')
     const statuses = yield* Effect.forEach(
-      Array.from({ length: 500 }, (_, index) => JSON.stringify({ id: `e-${index}` })),
+      Array.from({ length: 100 }, (_, index) => JSON.stringify({ id: `e-${index}` })),
       (body) => send(url, { body }),
       { concurrency: 32 },
     )
-    expect([new Set(statuses), events.length]).toEqual([new Set([204]), 500])
+    expect([new Set(statuses), events.length]).toEqual([new Set([204]), 100])
   })
 
   live("ends with its scope, and says clearly if it cannot listen", function* () {

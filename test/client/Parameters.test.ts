@@ -50,7 +50,7 @@ describe("parameters", () => {
         const { errors, parameters } = fit(paramsForm(properties, { required }), given)
         expect({ errors, parameters }).toEqual({ errors: [], parameters: given })
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     )
   })
 
@@ -93,7 +93,7 @@ describe("parameters", () => {
         const { parameters } = fit(paramsForm(properties, { required }), given)
         expect(leavesOf(parameters).filter((leaf) => isUnknown(known, leaf))).toEqual([])
       }),
-      { numRuns: 100, examples: [[{ properties: {}, required: [] }, { a: "name" }]] },
+      { numRuns: 50, examples: [[{ properties: {}, required: [] }, { a: "name" }]] },
     )
   })
 
@@ -109,7 +109,7 @@ describe("parameters", () => {
         const validate = new Ajv({ strict: false }).compile({ type: "object", properties: open, required })
         expect(validate(parameters)).toBe(true)
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     )
   })
 

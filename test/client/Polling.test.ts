@@ -101,19 +101,6 @@ describe("looking when it has probably just ended", () => {
     expect(unlearnt.late).toBeGreaterThan(2 * late)
   })
 
-  it("looks at most thirty times at an execution of three hours", () => {
-    const { plan, tonight } = learnt(3 * hour, 0.1)
-    const { looks, late } = followed(tonight, plan)
-    expect(looks).toBeLessThan(30)
-    expect(late).toBeLessThan(0.02 * 3 * hour)
-  })
-
-  it("looks early where some end early, such as rejected logins", () => {
-    const [early, whole] = [bells(5_000, 0.1, 40), bells(70_000, 0.1, 160)]
-    const plan = planLooks(rules, [...early, ...whole])
-    expect(followed(early, plan).late).toBeLessThan(2_000)
-  })
-
   it("waits no longer than it has waited already, since this one may be over much sooner than all before it", () => {
     const plan = planLooks(rules, bells(3 * hour, 0.1, 50))
     const minutes = [0, 2, 7, 60]
@@ -166,12 +153,9 @@ describe("looking when it has probably just ended", () => {
 })
 
 describe("waiting before another try", () => {
-  it("takes up to a fifth off the wait of an attempt, so that waiters do not come back together", () => {
+  it("takes up to a fifth off the wait of an attempt, and nothing off those of one execution's looks", () => {
     const waits = attemptWaits({ base: Duration.millis(30_000), max: Duration.millis(900_000) })
     expect([0, 0.5].map((random) => waitMs(waits, 2, random))).toEqual([60_000, 54_000])
-  })
-
-  it("takes nothing off the waits of one execution, which never go below polling.min", () => {
     expect([1, 2, 9].map((count) => waitMs(lookWaits(rules), count, 0.9))).toEqual([2_000, 4_000, 60_000])
   })
 })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Duration, Effect, Fiber, Layer, Random, type Scope } from "effect"
+import { Clock, Context, Duration, Effect, Fiber, Layer, Random, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import type { Asked } from "../../src/client/Pacing.ts"
 import { NotSent, Service, Throttled, type CallFailure } from "../../src/client/Service.ts"
@@ -49,6 +49,15 @@ const paced = Effect.gen(function* () {
     Effect.ignore(pause.call(asked, Effect.fail(failure)))
   return { pause, times, note, refused }
 })
+/** The service behind the pause of the test, with these calls of its own. */
+const pacedService = (changes: Partial<Service["Service"]> = {}) => {
+  const changed = Effect.map(Service, (service) => Service.of({ ...service, ...changes }))
+  const behind = Layer.effect(Service, changed).pipe(Layer.provide(scripted({}, [])))
+  return Effect.map(
+    Layer.build(ServicePaced.layer(addresses).pipe(Layer.provide(behind))),
+    Context.get(Service),
+  )
+}
 const many = <A>(count: number, one: (index: number) => Effect.Effect<A, CallFailure>) =>
   Effect.all(
     Array.from({ length: count }, (_, index) => one(index)),
@@ -70,71 +79,49 @@ describe("the pace of a host", () => {
     assert.deepStrictEqual([most, fiber.pollUnsafe()?._tag], [64, "Success"])
   })
 
-  effect(
-    "a Retry-After about nothing in particular closes its endpoint, and calls return apart",
-    function* () {
-      const { pause, times, note, refused } = yield* paced
-      yield* refused(at("h"))
-      const fiber = yield* Effect.forkChild(many(20, () => pause.call(at("h"), note)))
-      yield* pause.call(at("elsewhere"), note)
-      yield* TestClock.adjust("29999 millis")
-      assert.deepStrictEqual(times, [0])
-      yield* TestClock.adjust("2 minutes")
-      yield* Fiber.join(fiber)
-      const returned = times.slice(1)
-      assert.strictEqual(new Set(returned).size, 20)
-      assert.isAtLeast(Math.min(...returned), 30_000)
-    },
-  )
+  effect("a Retry-After about nothing particular closes its endpoint, and calls return apart", function* () {
+    const { pause, times, note, refused } = yield* paced
+    yield* refused(at("h"))
+    const fiber = yield* Effect.forkChild(many(20, () => pause.call(at("h"), note)))
+    yield* pause.call(at("elsewhere"), note)
+    yield* TestClock.adjust("29999 millis")
+    assert.deepStrictEqual(times, [0])
+    yield* TestClock.adjust("2 minutes")
+    yield* Fiber.join(fiber)
+    const returned = times.slice(1)
+    assert.strictEqual(new Set(returned).size, 20)
+    assert.isAtLeast(Math.min(...returned), 30_000)
+  })
 
-  effect(
-    "an engine that is away is not called again before its Retry-After, and no other waits",
-    function* () {
-      const asked: Array<string> = []
-      const away = Layer.effect(
-        Service,
-        Effect.map(Service, (service) =>
-          Service.of({
-            ...service,
-            showEngine: (engine) =>
-              Effect.sync(() => {
-                asked.push(engine)
-                return { _tag: "EngineUnavailable", retry_after: Duration.millis(300_000) }
-              }),
-          }),
-        ),
-      ).pipe(Layer.provide(scripted({}, [])))
-      const layer = ServicePaced.layer(addresses).pipe(Layer.provide([ServicePause.layer(), away]))
-      yield* Effect.gen(function* () {
-        const { showEngine } = yield* Service
-        yield* showEngine(anId("a:website"))
-        const again = yield* Effect.flip(showEngine(anId("a:website")))
-        assert.deepInclude(again, { http_status: 503, retry_after: Duration.minutes(5) })
-        yield* showEngine(anId("b:website"))
-        yield* TestClock.adjust("5 minutes")
-        yield* showEngine(anId("a:website"))
-      }).pipe(Effect.provide(layer))
-      assert.deepStrictEqual(asked, ["a:website", "b:website", "a:website"])
-    },
-  )
+  effect("an engine that is away is not called before its Retry-After, and no other waits", function* () {
+    const asked: Array<string> = []
+    const { showEngine } = yield* pacedService({
+      showEngine: (engine) =>
+        Effect.sync(() => {
+          asked.push(engine)
+          return { _tag: "EngineUnavailable", retry_after: Duration.millis(300_000) }
+        }),
+    })
+    yield* showEngine(anId("a:website"))
+    const again = yield* Effect.flip(showEngine(anId("a:website")))
+    assert.deepInclude(again, { http_status: 503, retry_after: Duration.minutes(5) })
+    yield* showEngine(anId("b:website"))
+    yield* TestClock.adjust("5 minutes")
+    yield* showEngine(anId("a:website"))
+    assert.deepStrictEqual(asked, ["a:website", "b:website", "a:website"])
+  })
 
   effect("a start is sent when its turn has come, not while it waits", function* () {
-    const layer = ServicePaced.layer(addresses).pipe(
-      Layer.provideMerge(ServicePause.layer()),
-      Layer.provide(scripted({}, [])),
-    )
-    yield* Effect.gen(function* () {
-      const { times, note, refused } = yield* paced
-      const { startExecution } = yield* Service
-      const subject = JSON.stringify([startCall().customer_id, startCall().engine_reference])
-      yield* refused({ host: "host", endpoint: "startExecution", subject })
-      const fiber = yield* Effect.forkChild(startExecution(startCall(), note))
-      yield* TestClock.adjust("29 seconds")
-      assert.deepStrictEqual(times, [])
-      yield* TestClock.adjust("10 seconds")
-      yield* Fiber.join(fiber)
-      assert.lengthOf(times, 1)
-    }).pipe(Effect.provide(layer))
+    const { times, note, refused } = yield* paced
+    const { startExecution } = yield* pacedService()
+    const subject = JSON.stringify([startCall().customer_id, startCall().engine_reference])
+    yield* refused({ host: "host", endpoint: "startExecution", subject })
+    const fiber = yield* Effect.forkChild(startExecution(startCall(), note))
+    yield* TestClock.adjust("29 seconds")
+    assert.deepStrictEqual(times, [])
+    yield* TestClock.adjust("10 seconds")
+    yield* Fiber.join(fiber)
+    assert.lengthOf(times, 1)
   })
 
   effect("a Retry-After that arrives while calls wait for their slot makes them wait longer", function* () {
@@ -165,52 +152,35 @@ describe("the pace of a host", () => {
 })
 
 describe("the documents of a session", () => {
-  /** A service that refuses every document, but sends those that are asked for. */
-  const refusing = (asked: Array<string>, failure: Throttled) =>
-    ServicePaced.layer(addresses).pipe(
-      Layer.provideMerge(ServicePause.layer()),
-      Layer.provide(
-        Layer.effect(
-          Service,
-          Effect.map(Service, (service) =>
-            Service.of({
-              ...service,
-              downloadAttachment: (_, id) =>
-                Effect.andThen(
-                  Effect.sync(() => void asked.push(id)),
-                  Effect.fail(failure),
-                ),
-            }),
-          ),
-        ).pipe(Layer.provide(scripted({}, []))),
-      ),
-    )
   const documents = ["d-1", "d-2", "d-3", "d-4", "d-5", "d-6"]
+  /** What asks for a document of a service that refuses each of them so, and notes it. */
+  const pulling = (failure: Throttled, asked: Array<string> = []) =>
+    Effect.map(
+      pacedService({
+        downloadAttachment: (_, id) => Effect.suspend(() => (asked.push(id), Effect.fail(failure))),
+      }),
+      ({ downloadAttachment }) =>
+        (id: string) =>
+          Effect.ignore(downloadAttachment(anId("s"), id)),
+    )
 
   effect("are one subject: the host is as fast after all were refused [promise 10 documents]", function* () {
-    yield* Effect.gen(function* () {
-      const { pause, times, note } = yield* paced
-      const { downloadAttachment } = yield* Service
-      const others = many(30, () => pause.call(at("host"), note))
-      const pull = (id: string) => Effect.ignore(downloadAttachment(anId("s"), id))
-      const all = Effect.forEach(documents, (id) => Effect.andThen(pull(id), others), { discard: true })
-      const fiber = yield* Effect.forkChild(all)
-      yield* TestClock.adjust("1 minute")
-      yield* Fiber.join(fiber)
-      assert.strictEqual(new Set(times.slice(-30)).size, 1)
-    }).pipe(Effect.provide(refusing([], throttled())))
+    const { pause, times, note } = yield* paced
+    const pull = yield* pulling(throttled())
+    const others = many(30, () => pause.call(at("host"), note))
+    const all = Effect.forEach(documents, (id) => Effect.andThen(pull(id), others), { discard: true })
+    const fiber = yield* Effect.forkChild(all)
+    yield* TestClock.adjust("1 minute")
+    yield* Fiber.join(fiber)
+    assert.strictEqual(new Set(times.slice(-30)).size, 1)
   })
 
   effect("are each held back by a Retry-After of its own alone", function* () {
     const asked: Array<string> = []
-    yield* Effect.gen(function* () {
-      const { downloadAttachment } = yield* Service
-      const pull = (id: string) => Effect.ignore(downloadAttachment(anId("s"), id))
-      const all = Effect.forEach([...documents, ...documents], pull, { discard: true })
-      const fiber = yield* Effect.forkChild(all)
-      yield* TestClock.adjust("1 minute")
-      yield* Fiber.join(fiber)
-    }).pipe(Effect.provide(refusing(asked, throttled(3_600_000))))
+    const pull = yield* pulling(throttled(3_600_000), asked)
+    const fiber = yield* Effect.forkChild(Effect.forEach([...documents, ...documents], pull))
+    yield* TestClock.adjust("1 minute")
+    yield* Fiber.join(fiber)
     assert.deepStrictEqual(asked, documents)
   })
 })

@@ -10,38 +10,40 @@ const both = test("a run [move 1] times out [reason TIMEOUT]")
 const conflict = test("[startExecution 409] one at a time")
 
 describe("the checker of the inventory", () => {
+  const seen = coverageOf(rows, [both, conflict], rows)
   it("passes when every row has a test and every tag a row", () => {
-    const { rows: covered, problems } = coverageOf(rows, [both, conflict], rows)
-    expect(problems).toEqual([])
-    expect(covered.map(({ id, tests }) => [id, tests])).toEqual([
+    expect(seen.problems).toEqual([])
+    expect(seen.rows.map(({ id, tests }) => [id, tests])).toEqual([
       ["move 1", [both]],
       ["reason TIMEOUT", [both]],
       ["startExecution 409", [conflict]],
     ])
   })
 
-  it("names a row whose tag was taken out of its only title", () => {
-    expect(coverageOf(rows, [both, test("one at a time")], rows).problems).toEqual([
-      "[startExecution 409] of section 3.2 has no test",
-    ])
-  })
-
-  it("names a tag without a row, and a row that exists twice", () => {
-    expect(
-      coverageOf([...rows, row("move 1")], [both, conflict, test("[reason TIMEUOT] typing")], rows).problems,
-    ).toEqual([
-      "[move 1] is in the inventory twice",
-      "[reason TIMEUOT] in a title of test/sandbox/Some.test.ts names no row",
-    ])
-  })
-
-  it("names a row without a bug, one with two, and a bug without a row", () => {
-    const bugs = [rows[0], rows[1], rows[1], row("reason TIMEUOT")].flatMap((one) => one ?? [])
-    expect(coverageOf(rows, [both, conflict], bugs).problems).toEqual([
-      "[startExecution 409] has no bug that its tests must catch",
-      "[reason TIMEOUT] has two bugs",
-      "the bug of [reason TIMEUOT] is for no row",
-    ])
+  const bugs = [...rows.slice(0, 2), ...rows.slice(1, 2), row("reason TIMEUOT")]
+  it.each([
+    [[both, test("one at a time")], rows, rows, ["[startExecution 409] of section 3.2 has no test"]],
+    [
+      [both, conflict, test("[reason TIMEUOT] typing")],
+      [...rows, row("move 1")],
+      rows,
+      [
+        "[move 1] is in the inventory twice",
+        "[reason TIMEUOT] in a title of test/sandbox/Some.test.ts names no row",
+      ],
+    ],
+    [
+      [both, conflict],
+      rows,
+      bugs,
+      [
+        "[startExecution 409] has no bug that its tests must catch",
+        "[reason TIMEOUT] has two bugs",
+        "the bug of [reason TIMEUOT] is for no row",
+      ],
+    ],
+  ])("names what is missing and what is too much (%#)", (tests, inventory, planted, problems) => {
+    expect(coverageOf(inventory, tests, planted).problems).toEqual(problems)
   })
 
   it("treats brackets as tags only if they contain a word and more, and shows titles without them", () => {

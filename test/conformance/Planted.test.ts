@@ -70,30 +70,27 @@ describe("a row", () => {
   })
 
   it("fails the command if it survives without being accepted, or is accepted and caught after all", () => {
+    const why = "all of its tests pass"
     const outcome = outcomeOf(
       [
         { id: "move 1", end: "caught", by: "a test" },
-        { id: "move 2", end: "survived", why: "all of its tests pass" },
-        { id: "move 3", end: "survived", why: "all of its tests pass" },
+        { id: "move 2", end: "survived", why },
+        { id: "move 3", end: "survived", why },
         { id: "move 4", end: "caught", by: "a test" },
         { id: "move 5", end: "error", why: "it has no test" },
       ],
       { "move 3": "nothing shows it", "move 4": "nothing showed it" },
     )
-    expect(outcome).toEqual({
-      rows: 5,
-      caught: 2,
-      late: 0,
-      survivors: [
-        { id: "move 2", why: "all of its tests pass" },
-        { id: "move 3", why: "all of its tests pass", reason: "nothing shows it" },
-      ],
-      problems: [
-        "[move 2] survived: all of its tests pass",
-        "[move 4] is accepted as a survivor, but caught by: a test",
-        "[move 5] cannot be judged: it has no test",
-      ],
-    })
+    const survivors = [
+      { id: "move 2", why },
+      { id: "move 3", why, reason: "nothing shows it" },
+    ]
+    const problems = [
+      "[move 2] survived: all of its tests pass",
+      "[move 4] is accepted as a survivor, but caught by: a test",
+      "[move 5] cannot be judged: it has no test",
+    ]
+    expect(outcome).toEqual({ rows: 5, caught: 2, late: 0, survivors, problems })
     expect(figureOf(outcome)).toBe("planted bugs: 2 of 5 caught (40.0 %), 2 survivors")
     expect(figureOf({ ...outcome, rows: 3000, caught: 2999, survivors: outcome.survivors.slice(1) })).toBe(
       "planted bugs: 2999 of 3000 caught (99.9 %), 1 survivor",
@@ -128,17 +125,13 @@ describe("planting", () => {
   it("reaches processes that tests start, through the preload that they inherit", () => {
     const preload = new URL("PlantedSource.ts", import.meta.url).href
     const code = 'console.log((await import("./src/messages/ExitCodes.ts")).exitCodes.usage)'
-    const shown = (changes: ReadonlyArray<object>) =>
-      execFileSync(process.execPath, ["--input-type=module", "-e", code], {
-        cwd: root,
-        encoding: "utf8",
-        env: {
-          PATH: process.env["PATH"] ?? "",
-          NODE_OPTIONS: `--import=${preload}`,
-          [plantedVariable]: JSON.stringify(changes),
-        },
-      })
-    expect(shown([])).toBe("2\n")
-    expect(shown([{ in: "src/messages/ExitCodes.ts", replace: "usage: 2,", by: "usage: 9," }])).toBe("9\n")
+    const changes = [{ in: "src/messages/ExitCodes.ts", replace: "usage: 2,", by: "usage: 9," }]
+    const env = {
+      PATH: process.env["PATH"] ?? "",
+      NODE_OPTIONS: `--import=${preload}`,
+      [plantedVariable]: JSON.stringify(changes),
+    }
+    const started = ["--input-type=module", "-e", code]
+    expect(execFileSync(process.execPath, started, { cwd: root, encoding: "utf8", env })).toBe("9\n")
   })
 })

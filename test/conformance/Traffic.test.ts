@@ -4,13 +4,8 @@ import { beforeAll, describe, expect, it } from "vitest"
 import { serviceOpenApi } from "../project/openapi.ts"
 import { isObject } from "../project/schemaNodes.ts"
 import { makeTrafficCheck, type Exchange, type TrafficCheck, type TrafficLog } from "./TrafficCheck.ts"
-import {
-  documentedReading,
-  nightsThroughProxy,
-  tourThroughProxy,
-  unseenAnswers,
-  validateDocument,
-} from "./traffic.ts"
+import { documentedReading, nightsThroughProxy, tourThroughProxy, unseenAnswers } from "./traffic.ts"
+import { validateDocument } from "./traffic.ts"
 
 describe("the OpenAPI document", () => {
   it("is valid by a public validator, which refuses a broken one", async () => {
@@ -113,26 +108,13 @@ describe("a tour of every endpoint and status", () => {
 })
 
 describe("a run of the program", () => {
-  it.each([
-    ["as the service reads the reference today", {}],
-    ["under another reading", documentedReading(1)],
-  ])(
-    "sends and receives only what the document has, %s",
-    async (_, reading) => {
-      const { log, ends } = await nightsThroughProxy([{ job: "demo.yaml", customersMax: 1 }], reading)
-      expect(ends.map(({ code, stderr }) => [code, stderr])).toEqual([[0, ""]])
-      expect([...log.mismatches.keys()]).toEqual([])
-      expect([...log.refused.keys()]).toEqual([])
-      expect([...log.counts.keys()]).toEqual(
-        expect.arrayContaining([
-          "showEngine 200",
-          "startExecution 202",
-          "readExecution 200",
-          "readFlowResults 200",
-          "deleteExecution 204",
-        ]),
-      )
-    },
-    60_000,
-  )
+  it("sends and receives only what the document has, under another reading than today's, too", async () => {
+    const night = { job: "demo.yaml", customersMax: 1 }
+    const { log, ends } = await nightsThroughProxy([night], documentedReading(1))
+    expect(ends.map(({ code, stderr }) => [code, stderr])).toEqual([[0, ""]])
+    expect([...log.mismatches.keys(), ...log.refused.keys()]).toEqual([])
+    const calls =
+      "showEngine 200,startExecution 202,readExecution 200,readFlowResults 200,deleteExecution 204"
+    expect([...log.counts.keys()]).toEqual(expect.arrayContaining(calls.split(",")))
+  }, 60_000)
 })

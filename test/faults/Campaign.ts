@@ -14,6 +14,13 @@ import { leftovers, parquetDifferences, readAllTables, readTables, type Tables }
 import { differingDatabases, differingTables } from "./SameTables.ts"
 import { startService, type ServiceProcess } from "./ServiceProcess.ts"
 
+/** What became of one case of a campaign: wrong where there is a complaint. */
+export interface Verdict {
+  readonly name: string
+  readonly story: string
+  readonly complaints: ReadonlyArray<string>
+}
+
 export interface Undisturbed {
   readonly tables: Tables
   readonly exit_code: number

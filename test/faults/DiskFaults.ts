@@ -10,13 +10,13 @@ import { localDate } from "../../src/task/ChooseRun.ts"
 import { timezone } from "../harness/Environment.ts"
 import type { Campaign, Stage } from "./Campaign.ts"
 import { blockBytes, blocksOf, judgeEnd, runNight, setStage, strikeStage, tellEnd } from "./Campaign.ts"
+import type { Verdict } from "./Campaign.ts"
 import { nightJob, nightText } from "./FaultJobs.ts"
 import { hasStrace, injecting } from "./KillMoments.ts"
 import { deletedTooSoon } from "./NightChecks.ts"
 import { startProcess, type ProcessEnd } from "./NightjarCommand.ts"
 import { brokenDatabase } from "./PublishedTables.ts"
 import { readTruth } from "./ServiceProcess.ts"
-import type { Verdict } from "./Verdict.ts"
 
 /** What is wrong with how a command told that the disk failed it. */
 const badTelling = ({ code, stderr, tookTooLong }: ProcessEnd): ReadonlyArray<string> => {

@@ -9,13 +9,13 @@ import { DuckDb, type Json } from "../../src/base/DuckDb.ts"
 import { literal } from "../../src/base/DuckDbFailed.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import { judgeFolder, nightjar, tellEnd, type Campaign } from "./Campaign.ts"
-import { copyOf, countCalls, killCommand } from "./KilledCommand.ts"
-import type { KilledCommand, Place } from "./KilledCommand.ts"
+import { seeded } from "../../src/sandbox/state/Reading.ts"
+import { callsIn, judgeFolder, nightjar, tellEnd, tracing, type Campaign, type Verdict } from "./Campaign.ts"
+import { killAgain, killAt } from "./KilledProcess.ts"
+import { hasStrace, type Moment } from "./KillMoments.ts"
 import type { ProcessEnd } from "./NightjarCommand.ts"
-import { readTables, type Tables } from "./PublishedTables.ts"
+import { brokenDatabase, readTables, type Tables } from "./PublishedTables.ts"
 import { differingDatabases } from "./SameTables.ts"
-import type { Verdict } from "./Verdict.ts"
 
 /** With records, with documents, with two engines, with a rejected login. */
 const customers = ["c-01", "c-07", "c-09", "c-03"] as const
@@ -35,15 +35,36 @@ const watchedFiles = [
   "tokens.sqlite",
 ] as const
 
-/** What a removal is judged by. */
+/** An undisturbed removal: how long it takes, how often it makes each call, and what it leaves. */
 interface Removal {
+  readonly place: Place
   readonly customer: string
+  readonly elapsedMs: number
+  readonly calls: ReadonlyMap<string, number>
   readonly tables: Tables
   /** Of all runs: logs, summaries, reports. */
   readonly files: ReadonlyArray<string>
   /** Ids and values that only this customer has. */
   readonly theirs: ReadonlyArray<string>
 }
+
+interface Place {
+  readonly campaign: Campaign
+  /** The output folder that the command is given. */
+  readonly template: string
+  /** Where its copies are made. */
+  readonly folder: string
+}
+
+const copyOf = ({ template, folder }: Place, name: string): string => {
+  const output = join(folder, name)
+  rmSync(output, { recursive: true, force: true })
+  cpSync(template, output, { recursive: true })
+  return output
+}
+
+const forget = ({ campaign }: Place, customer: string, output: string, prefix?: ReadonlyArray<string>) =>
+  nightjar(campaign, ["forget", customer, "--yes", "--here-only", "--output", output], {}, prefix)
 
 /** Returns what tries one removal, by its seed. */
 export const openRemovals = async (campaign: Campaign): Promise<(seed: number) => Promise<Verdict>> => {
@@ -53,12 +74,12 @@ export const openRemovals = async (campaign: Campaign): Promise<(seed: number) =
   cpSync(output, template, { recursive: true })
   furnish(template)
   const place: Place = { campaign, template, folder }
-  const undisturbed = new Map<string, Promise<KilledCommand>>()
+  const undisturbed = new Map<string, Promise<Removal>>()
   return (seed) => {
     const customer = customers[seed % customers.length] ?? customers[0]
     const known = undisturbed.get(customer) ?? liveRemoval(place, customer)
     undisturbed.set(customer, known)
-    return known.then((removal) => killCommand(removal, seed))
+    return known.then((removal) => killRemoval(removal, seed))
   }
 }
 
@@ -77,42 +98,61 @@ const furnish = (output: string): void => {
   tokens.close()
 }
 
-const liveRemoval = async (place: Place, customer: string): Promise<KilledCommand> => {
-  const start: KilledCommand["start"] = (of, prefix = []) =>
-    nightjar(place.campaign, ["forget", customer, "--yes", "--output", of], {}, prefix)
+const liveRemoval = async (place: Place, customer: string): Promise<Removal> => {
   const output = copyOf(place, `undisturbed-${customer}`)
   const before = await readTables(output)
   const theirs = valuesOf(before, customer)
   const found = await tracesIn(output, customer, theirs)
   if (found.length < 10) throw new Error(`${customer} is in ${found.length} files only`)
-  const end = await start(output).ended
+  const end = await forget(place, customer, output).ended
   if (end.code !== 0) throw new Error(`the undisturbed removal failed: ${tellEnd(end)}`)
-  const removal: Removal = {
-    customer,
-    theirs,
-    tables: await readTables(output),
-    files: filesIn(output),
-  }
-  const judge: KilledCommand["judge"] = (of) => judgeEnd(place, of, removal)
+  const { elapsedMs } = end
+  const left = { tables: await readTables(output), files: filesIn(output) }
   // The rest is judged after each kill.
-  const complaints = lostRows(before, removal)
+  const complaints = lostRows(before, { customer, ...left })
   if (complaints.length > 0)
     throw new Error(`the undisturbed removal of ${customer} is wrong: ${complaints.join("\n")}`)
   rmSync(output, { recursive: true, force: true })
-  const { elapsedMs } = end
-  const calls = await countCalls(place, customer, start)
-  return {
-    place,
-    kind: "removal",
-    about: customer,
-    start,
-    watchedFiles,
-    elapsedMs,
-    calls,
-    isFinished,
-    judge,
-  }
+  return { place, customer, theirs, ...left, elapsedMs, calls: await countCalls(place, customer) }
 }
+
+/** How often a removal makes each call; nothing where strace is not to be had. */
+const countCalls = async (place: Place, customer: string): Promise<Removal["calls"]> => {
+  if (!hasStrace || !place.campaign.aimAtCalls) return new Map()
+  const output = copyOf(place, `calls-${customer}`)
+  const log = `${output}.log`
+  await forget(place, customer, output, tracing(log)).ended
+  rmSync(output, { recursive: true, force: true })
+  return callsIn(log)
+}
+
+const drawMoments = (seed: number, redrawn: number, { elapsedMs, calls }: Removal): ReadonlyArray<Moment> => {
+  const draw = seeded("removals", seed, redrawn)
+  return Array.from({ length: draw.int(1, 2) }, (): Moment => {
+    const which = draw.unit() * (calls.size === 0 ? 0.5 : 1)
+    if (which < 0.2) return { _tag: "Elapsed", ms: draw.int(0, Math.round(elapsedMs)) }
+    if (which < 0.5)
+      return { _tag: "File", path: draw.pick(watchedFiles), laterMs: draw.chance(0.3) ? 0 : draw.int(1, 60) }
+    const [name, count] = [...calls][draw.int(0, calls.size - 1)] ?? ["fsync", 1]
+    return { _tag: "SystemCall", name, nth: draw.int(1, count) }
+  })
+}
+
+/** Moments that all came too late are drawn again. */
+const killRemoval = (removal: Removal, seed: number): Promise<Verdict> =>
+  killAgain(async (redrawn) => {
+    const { place, customer } = removal
+    const output = copyOf(place, `removal-${seed}`)
+    const { story, complaints, kills, end } = await killAt(drawMoments(seed, redrawn, removal), {
+      output,
+      start: (prefix) => forget(place, customer, output, prefix),
+      judgeKill: () => brokenDatabase(output),
+    })
+    if (!isFinished(end, output)) complaints.push(`it ended with ${tellEnd(end)}`)
+    complaints.push(...(await judgeEnd(output, removal)))
+    if (complaints.length === 0) rmSync(output, { recursive: true, force: true })
+    return { name: `removal ${seed}`, story: `${customer}, ${story()}`, complaints, kills }
+  })
 
 const filesIn = (output: string) => filesBelow(join(output, "runs"))
 
@@ -122,17 +162,14 @@ const isFinished = ({ code, stderr }: ProcessEnd, output: string): boolean =>
   (code === 2 && stderr.includes("[customer-unknown]") && !existsSync(join(output, "forgetting.json")))
 
 const judgeEnd = async (
-  { campaign }: Place,
   output: string,
-  { customer, theirs, tables, files }: Removal,
-): Promise<ReadonlyArray<string>> => {
-  return [
-    ...(await judgeFolder({ campaign, output })),
-    ...(await tracesIn(output, customer, theirs)).map((path) => `${path} still names ${customer}`),
-    ...files.filter((path) => !existsSync(join(output, "runs", path))).map((path) => `runs/${path} is gone`),
-    ...differingDatabases(tables, await readTables(output), "unlike after an undisturbed removal"),
-  ]
-}
+  { place, customer, theirs, tables, files }: Removal,
+): Promise<ReadonlyArray<string>> => [
+  ...(await judgeFolder({ campaign: place.campaign, output })),
+  ...(await tracesIn(output, customer, theirs)).map((path) => `${path} still names ${customer}`),
+  ...files.filter((path) => !existsSync(join(output, "runs", path))).map((path) => `runs/${path} is gone`),
+  ...differingDatabases(tables, await readTables(output), "unlike after an undisturbed removal"),
+]
 
 type Row = Readonly<Record<string, Json>>
 const isOf = (row: Row, customer: string, executions: ReadonlySet<Json>): boolean =>
@@ -148,7 +185,10 @@ const executionsOf = (tables: Tables, customer: string): ReadonlySet<Json> =>
   )
 
 /** Rows of others that are gone; `runs` counts tasks. */
-const lostRows = (before: Tables, { customer, tables }: Removal): ReadonlyArray<string> => {
+const lostRows = (
+  before: Tables,
+  { customer, tables }: Pick<Removal, "customer" | "tables">,
+): ReadonlyArray<string> => {
   const executions = executionsOf(before, customer)
   return [...before].flatMap(([name, { rows }]) => {
     const left = new Set(tables.get(name)?.rows.map((row) => JSON.stringify(row)))

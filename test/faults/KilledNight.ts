@@ -4,14 +4,13 @@
  * had happened (promises 1, 3, 4, 5 and 6).
  */
 import type { Campaign, Stage } from "./Campaign.ts"
-import { judgeEnd, judgeFolder, runNight, setStage, strikeStage, tellEnd } from "./Campaign.ts"
+import { judgeEnd, judgeFolder, runNight, setStage, strikeStage, tellEnd, type Verdict } from "./Campaign.ts"
 import { nightJob, nightText, type Pace } from "./FaultJobs.ts"
 import { killAgain, killAt } from "./KilledProcess.ts"
 import { drawMoments, type Moment } from "./KillMoments.ts"
 import { deletedTooSoon, factsOf, unknownByMistake } from "./NightChecks.ts"
 import type { ProcessEnd } from "./NightjarCommand.ts"
 import { brokenDatabase } from "./PublishedTables.ts"
-import type { Verdict } from "./Verdict.ts"
 
 /** Every fourth night has sessions that need several reads. */
 const slowEvery = 4

@@ -2,9 +2,9 @@
  * A process that is killed with SIGKILL at its moments, one after another, and then left to end by itself; what must
  * hold is looked at after every kill.
  */
+import type { Verdict } from "./Campaign.ts"
 import { awaitMoment, countFacts, deadlyPrefix, describe, type Moment } from "./KillMoments.ts"
 import type { ProcessEnd, RunningProcess } from "./NightjarCommand.ts"
-import type { Verdict } from "./Verdict.ts"
 
 /** Moments that all came too late are drawn again, this often. */
 const redrawsMax = 5

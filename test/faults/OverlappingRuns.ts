@@ -4,12 +4,11 @@
  */
 import { setTimeout as sleep } from "node:timers/promises"
 import type { Campaign, Stage } from "./Campaign.ts"
-import { changeSpeed, runNight, setStage, strikeStage, tellEnd } from "./Campaign.ts"
+import { changeSpeed, runNight, setStage, strikeStage, tellEnd, type Verdict } from "./Campaign.ts"
 import { longJob, longText } from "./FaultJobs.ts"
 import { factsOf } from "./NightChecks.ts"
 import { lifeMaxMs } from "./NightjarCommand.ts"
 import { usualSpeed } from "./ServiceProcess.ts"
-import type { Verdict } from "./Verdict.ts"
 
 /**
  * The one that works must outlast the start of all the others, however long a busy machine takes for that: its

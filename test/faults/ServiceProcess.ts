@@ -46,11 +46,7 @@ export const startService = async (
   const service = startProcess(timed, {}, lifeMs)
   const { base_url, flows_url } = decodeAddress(await service.firstLine)
   return {
-    env: {
-      NIGHTJAR_BASE_URL: base_url,
-      NIGHTJAR_FLOWS_URL: flows_url,
-      NIGHTJAR_APP_SECRET: "sandbox-app-1",
-    },
+    env: { NIGHTJAR_BASE_URL: base_url, NIGHTJAR_FLOWS_URL: flows_url, NIGHTJAR_APP_SECRET: "sandbox-app-1" },
     truth: () => readTruth(journal),
     stop: async () => {
       service.kill()

@@ -1,29 +1,20 @@
 /**
  * `npm run faults -- [--nights N [--in-a-row K]] [--each CALL] [--enospc] [--eio] [--overlap] [--removals N]
- * [--compactions N] [--from K]`: real processes under kill -9, full and breaking disks, and each other; what they leave
- * is compared with an undisturbed night. `--sample` is a little of it: breaking calls, removals and compactions are cut
- * off at their steps among the tests. Tells what is wrong with each failing case and what repeats it, and exits 1 if
+ * [--from K]`: real processes under kill -9, full and breaking disks, and each other; what they leave
+ * is compared with an undisturbed night. `--sample` is a little of it: breaking calls and removals are cut off at
+ * their steps among the tests. Tells what is wrong with each failing case and what repeats it, and exits 1 if
  * there is one.
  */
 import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
 import pLimit from "p-limit"
 import { figuresLine, type Figure } from "../promises/Figure.ts"
-import { openCampaign } from "./Campaign.ts"
-import {
-  breakDisk,
-  brokenCalls,
-  brokenDiskSkipped,
-  fillDisk,
-  fullDiskSkipped,
-  roomsFor,
-  sampleRoom,
-} from "./DiskFaults.ts"
+import { openCampaign, type Verdict } from "./Campaign.ts"
+import { breakDisk, brokenCalls, brokenDiskSkipped, fillDisk, fullDiskSkipped } from "./DiskFaults.ts"
+import { roomsFor, sampleRoom } from "./DiskFaults.ts"
 import { eachCall, killNight } from "./KilledNight.ts"
-import { openCompactions } from "./KilledCompact.ts"
 import { openRemovals } from "./KilledForget.ts"
 import { overlapRuns } from "./OverlappingRuns.ts"
-import type { Verdict } from "./Verdict.ts"
 
 const { values } = parseArgs({
   options: {
@@ -43,8 +34,6 @@ const { values } = parseArgs({
     runs: { type: "string", default: "50" },
     /** Removals of a customer under kill -9. */
     removals: { type: "string" },
-    /** Compactions of the tables under kill -9. */
-    compactions: { type: "string" },
     sample: { type: "boolean", default: false },
     parallel: { type: "string", default: "4" },
     verbose: { type: "boolean", default: false },
@@ -55,18 +44,17 @@ const { values } = parseArgs({
 
 const { sample } = values
 const amounts = sample
-  ? { nights: 1, sizes: 1, points: 0, runs: 3, removals: 0, compactions: 0 }
+  ? { nights: 1, sizes: 1, points: 0, runs: 3, removals: 0 }
   : {
       nights: Number(values.nights ?? 0),
       sizes: values.enospc ? Number(values.sizes) : 0,
       points: values.eio ? Number(values.points) : 0,
       runs: values.overlap ? Number(values.runs) : 0,
       removals: Number(values.removals ?? 0),
-      compactions: Number(values.compactions ?? 0),
     }
 if (Object.values(amounts).every((amount) => amount === 0) && values.each === undefined) {
   console.error(
-    "nothing to do: --nights N, --each CALL, --enospc, --eio, --overlap, --removals N, --compactions N or --sample",
+    "nothing to do: --nights N, --each CALL, --enospc, --eio, --overlap, --removals N or --sample",
   )
   process.exit(2)
 }
@@ -88,16 +76,7 @@ const rooms = sizes === 0 ? [] : sample ? [sampleRoom] : await roomsFor(campaign
 const calls = points === 0 ? [] : await brokenCalls(campaign, points)
 const seeds = (amount: number) => Array.from({ length: amount }, (_, index) => from + index)
 type Case = () => Promise<Verdict>
-type Killing = (seed: number) => Promise<Verdict>
-/** Cases of which each is tried by its seed, after what they have in common was made. */
-const bySeed = async (
-  amount: number,
-  open: (of: typeof campaign) => Killing | Promise<Killing>,
-): Promise<ReadonlyArray<Case>> => {
-  if (amount === 0) return []
-  const kill = await open(campaign)
-  return seeds(amount).map((seed) => () => kill(seed))
-}
+const kill = amounts.removals === 0 ? undefined : await openRemovals(campaign)
 /** What is tried, by the name under which it is counted. */
 const kinds: Readonly<Record<string, { readonly cases: ReadonlyArray<Case>; readonly skipped?: string }>> = {
   "nights under kill -9": {
@@ -114,11 +93,10 @@ const kinds: Readonly<Record<string, { readonly cases: ReadonlyArray<Case>; read
     ...(brokenDiskSkipped === undefined ? {} : { skipped: brokenDiskSkipped }),
     cases: calls.map((call) => () => breakDisk(campaign, call)),
   },
-  "overlapping runs": {
-    cases: amounts.runs === 0 ? [] : [() => overlapRuns(campaign, amounts.runs)],
+  "overlapping runs": { cases: amounts.runs === 0 ? [] : [() => overlapRuns(campaign, amounts.runs)] },
+  "removals under kill -9": {
+    cases: kill === undefined ? [] : seeds(amounts.removals).map((seed) => () => kill(seed)),
   },
-  "removals under kill -9": { cases: await bySeed(amounts.removals, openRemovals) },
-  "compactions under kill -9": { cases: await bySeed(amounts.compactions, openCompactions) },
 }
 
 const stopped = (error: unknown): Verdict => ({

@@ -31,21 +31,7 @@ const nest = (depth: number, wrap: (inner: unknown) => unknown, core: unknown): 
   return built
 }
 
-const pieces = [
-  "a",
-  ".",
-  "[a-z]",
-  "\\d",
-  "\\p{L}",
-  "\\s",
-  "é",
-  "😀",
-  "[^x]",
-  "\\u{1F600}",
-  "(?=a)",
-  "\\1",
-  "\\b",
-]
+const pieces = String.raw`a . [a-z] \d \p{L} \s é 😀 [^x] \u{1F600} (?=a) \1 \b`.split(" ")
 const repeats = ["*", "+", "?", "{1,1000}", "{0,30}", "{999}", "{5000}", "*?", ""]
 
 export const hostilePattern = (draw: Draw): string => {

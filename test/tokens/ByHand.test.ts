@@ -117,66 +117,58 @@ describe("a ticket exchanged by hand", () => {
     ])
   })
 
-  effect(
-    "belongs to the login of its execution, in whichever run that was [promise 3 token by hand]",
-    function* () {
-      const runOf = (run: string, execution: string, fingerprint: string): ReadonlyArray<Fact> => {
-        const run_id = anId(run)
-        const task = { run_id, task_id: anId(`${run}/t`) }
-        const begun = { job: "j", job_path: "j", run_date: "2026-11-21", tool_version: "0" }
-        return [
-          { _tag: "RunStarted", run_id, ...begun },
-          { _tag: "TaskPlanned", ...task, ...access, features: [] },
-          aFact("StartIntended", {
-            ...task,
-            fingerprint,
-            login: { account: `a-${fingerprint}`, identity: ["ana"], password: "p" },
-          }),
-          { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", execution_id: anId(execution) },
-        ]
-      }
-      const facts = [...runOf("a", "e-1", "f-1"), ...runOf("b", "e-2", "f-2")]
-      const [token] = (yield* exchange({ script: { exchange: () => exchanged }, facts })).tokens
-      const login = { account: "a-f-1", identity: ["ana"], password: "p" }
-      expect([token?.fingerprint, token?.login]).toEqual(["f-1", login])
-    },
-  )
+  effect("belongs to the login of its execution, in whichever run [promise 3 token by hand]", function* () {
+    const runOf = (run: string, execution: string, fingerprint: string): ReadonlyArray<Fact> => {
+      const run_id = anId(run)
+      const task = { run_id, task_id: anId(`${run}/t`) }
+      const begun = { job: "j", job_path: "j", run_date: "2026-11-21", tool_version: "0" }
+      return [
+        { _tag: "RunStarted", run_id, ...begun },
+        { _tag: "TaskPlanned", ...task, ...access, features: [] },
+        aFact("StartIntended", {
+          ...task,
+          fingerprint,
+          login: { account: `a-${fingerprint}`, identity: ["ana"], password: "p" },
+        }),
+        { _tag: "StartAnswered", ...task, attempt: 1, answer: "accepted", execution_id: anId(execution) },
+      ]
+    }
+    const facts = [...runOf("a", "e-1", "f-1"), ...runOf("b", "e-2", "f-2")]
+    const [token] = (yield* exchange({ script: { exchange: () => exchanged }, facts })).tokens
+    const login = { account: "a-f-1", identity: ["ana"], password: "p" }
+    expect([token?.fingerprint, token?.login]).toEqual(["f-1", login])
+  })
 
-  effect(
-    "is asked for once more after a lost answer, and stores nothing without a whole answer",
-    function* () {
-      const again = yield* exchange({
-        script: { exchange: (_, times) => (times === 1 ? lost : exchanged) },
-      })
-      expect([again.asked, again.kept]).toEqual([
-        ["exchange", "exchange"],
-        [["c-1/bank", "t-1", "kept", "key-1"]],
-      ])
-      const refused = (why: string, asked = ["exchange"]) => ({
-        said: { _tag: "NoToken", message: expect.stringContaining(why) },
-        ...nothing,
-        asked,
-      })
-      expect(yield* exchange({ script: { exchange: () => lost } })).toEqual(
-        refused("lost twice", ["exchange", "exchange"]),
+  effect("is asked for again after a lost answer, and stores nothing without a whole one", function* () {
+    const again = yield* exchange({ script: { exchange: (_, times) => (times === 1 ? lost : exchanged) } })
+    expect([again.asked, again.kept]).toEqual([
+      ["exchange", "exchange"],
+      [["c-1/bank", "t-1", "kept", "key-1"]],
+    ])
+    const refused = (why: string, asked = ["exchange"]) => ({
+      said: { _tag: "NoToken", message: expect.stringContaining(why) },
+      ...nothing,
+      asked,
+    })
+    expect(yield* exchange({ script: { exchange: () => lost } })).toEqual(
+      refused("lost twice", ["exchange", "exchange"]),
+    )
+    expect(yield* exchange({ script: { exchange: () => ({ _tag: "Refused" }) } })).toEqual(
+      refused("the same answer for every reason"),
+    )
+    for (const key of ["customer_id", "engine_reference"] as const) {
+      const { [key]: _, ...part } = context
+      const incomplete = { ...exchanged, context: part } as ExchangeAnswer
+      expect(yield* exchange({ script: { exchange: () => incomplete } })).toEqual(
+        refused("without its customer and engine"),
       )
-      expect(yield* exchange({ script: { exchange: () => ({ _tag: "Refused" }) } })).toEqual(
-        refused("the same answer for every reason"),
-      )
-      for (const key of ["customer_id", "engine_reference"] as const) {
-        const { [key]: _, ...part } = context
-        const incomplete = { ...exchanged, context: part } as ExchangeAnswer
-        expect(yield* exchange({ script: { exchange: () => incomplete } })).toEqual(
-          refused("without its customer and engine"),
-        )
-      }
-      expect(yield* exchange({ script: { exchange: () => unexpected } })).toEqual({
-        said: "failed",
-        ...nothing,
-        asked: ["exchange"],
-      })
-    },
-  )
+    }
+    expect(yield* exchange({ script: { exchange: () => unexpected } })).toEqual({
+      said: "failed",
+      ...nothing,
+      asked: ["exchange"],
+    })
+  })
 })
 
 describe("a token revoked by hand", () => {

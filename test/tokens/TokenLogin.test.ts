@@ -12,29 +12,11 @@ import { AccountBook, newAccount } from "../../src/ledger/Accounts.ts"
 import { fingerprintLogin, keptKeys } from "../../src/privacy/Fingerprint.ts"
 import { planTasks } from "../../src/task/Plan.ts"
 import type { RunState } from "../../src/ledger/RunState.ts"
-import {
-  endingFacts,
-  loginOf,
-  makeShelf,
-  parametersBehind,
-  readShelf,
-  tokenOf,
-  withNewToken,
-} from "../../src/tokens/TokenLogin.ts"
+import { endingFacts, loginOf, makeShelf, parametersBehind, readShelf } from "../../src/tokens/TokenLogin.ts"
+import { tokenOf, withNewToken } from "../../src/tokens/TokenLogin.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
-import {
-  assignment,
-  planOn,
-  refitOn,
-  fitOf,
-  grounds,
-  key,
-  known,
-  login,
-  rejectedAccount,
-  rejectedLogin,
-  unknownAccount,
-} from "../task/Samples.ts"
+import { assignment, planOn, refitOn, fitOf, grounds, key, known, login } from "../task/Samples.ts"
+import { rejectedAccount, rejectedLogin, unknownAccount } from "../task/Samples.ts"
 import { anId } from "../harness/Id.ts"
 import { withLayer } from "../harness/Steps.ts"
 import { keepPlain, withStore } from "./OpenStore.ts"
@@ -95,6 +77,9 @@ const outcomeOf = (decision: Decision): string => {
   return used.tokenized_access ? "parameters, asking for a ticket" : "parameters"
 }
 
+const taskWith = (decision: Decision) =>
+  decision._tag === "Task" ? decision.task : expect.fail(decision.verdict.message)
+
 describe("a job that asks for tokenized access", () => {
   const asked = { login: wanting(true) }
   const anew = "parameters, asking for a ticket"
@@ -105,15 +90,11 @@ describe("a job that asks for tokenized access", () => {
     ["signs in anew when its parameters have changed since", [{ fingerprint: "other" }], anew],
     ["signs in anew when the token's time is over", [{ expires_at: now }], anew],
     [
-      "signs in anew when the token was dropped",
+      "signs in anew when it was dropped",
       [{ dropped: { reason: "T10N_REJECTED", at: 1 }, hasKey: false }],
       anew,
     ],
-    [
-      "signs in anew when the service does not know the token",
-      [{ dropped: { reason: "TOKEN_UNKNOWN", at: 1 } }],
-      anew,
-    ],
+    ["signs in anew when the service knows none", [{ dropped: { reason: "TOKEN_UNKNOWN", at: 1 } }], anew],
     [
       "leaves alone what belongs to another service, customer or engine",
       [
@@ -143,7 +124,10 @@ describe("a job that asks for tokenized access", () => {
 
   it("is settled if no store is open, and uses no token if it does not ask for one", () => {
     const closed = planOn(assignment(asked), login(values), known(), grounds())
-    expect(outcomeOf(closed)).toBe("failed TOKENS_UNAVAILABLE engineer")
+    expect(closed._tag === "Settled" && [closed.verdict.reason, closed.verdict.message]).toEqual([
+      "TOKENS_UNAVAILABLE",
+      "the token store is not open: the job needs `tokens: { key }`",
+    ])
     expect(outcomeOf(decide([stored()], { login: wanting(false) }))).toBe("parameters")
   })
 
@@ -155,37 +139,57 @@ describe("a job that asks for tokenized access", () => {
       { _tag: "Unavailable" },
       given,
     )
-    if (unseen._tag !== "Task") throw new Error(unseen.verdict.message)
     expect(outcomeOf(unseen)).toBe("parameters, asking for a ticket")
-    const seen = refitOn(unseen.task, known(), given)
+    const seen = refitOn(taskWith(unseen), known(), given)
     expect(outcomeOf(seen)).toBe("token t-1")
-    expect(seen._tag === "Task" ? refitOn(seen.task, known(), given) : undefined).toEqual(seen)
+    expect(refitOn(taskWith(seen), known(), given)).toEqual(seen)
   })
   const branchFingerprint = fingerprintLogin(key, "bank:website", { ...values, branch: 12 })
 })
 
 describe("a token that a job names", () => {
-  const mismatch = "failed TOKEN_MISMATCH engineer"
+  const next = "`nightjar tokens exchange` stores a new one"
+  const mismatch = "TOKEN_MISMATCH: the token of this name belongs to"
+  const noLonger = (reason: string) => `TOKEN_DROPPED: the token is no longer used (${reason}): ${next}`
+  const isOver = `TOKEN_EXPIRED: the token expired on 2026-11-21: ${next}`
+  const others = "c-2 on bank:website: a token opens one customer's access to one engine"
   it.each<readonly [string, Partial<StoredToken>, string]>([
-    ["logs in", {}, "token t-1"],
-    ["logs in nobody when nothing has its name", { name: "other" }, "failed TOKEN_UNKNOWN engineer"],
-    ["logs in nobody else", { customer_id: anId("c-2") }, mismatch],
-    ["logs in on no other engine", { engine_reference: anId("tax:website") }, mismatch],
-    ["logs in at no other service", { service: "https://elsewhere.example" }, mismatch],
-    ["logs in nobody after its 90 days", { expires_at: now }, "failed TOKEN_EXPIRED engineer"],
+    ["logs in", {}, ""],
+    ["is tried again when the service did not know it", { dropped: { reason: "TOKEN_UNKNOWN", at: 1 } }, ""],
+    [
+      "logs in nobody when nothing has its name",
+      { name: "other" },
+      `TOKEN_UNKNOWN: no stored token has this name: ${next}`,
+    ],
+    ["logs in nobody else", { customer_id: anId("c-2") }, `${mismatch} ${others}`],
+    [
+      "logs in on no other engine",
+      { engine_reference: anId("tax:website") },
+      `${mismatch} c-1 on tax:website: a token opens one customer's access to one engine`,
+    ],
+    ["logs in at no other service", { service: "https://elsewhere.example" }, `${mismatch} another service`],
+    ["logs in nobody after its 90 days", { expires_at: now }, isOver],
     [
       "logs in nobody once it is dropped",
       { hasKey: false, dropped: { reason: "LOCKED", at: 1 } },
-      "failed TOKEN_DROPPED engineer",
+      noLonger("LOCKED"),
     ],
+    // An earlier version erased it for its age, by a clock that was put back since.
     [
-      "is tried again when the service only did not know it",
-      { dropped: { reason: "TOKEN_UNKNOWN", at: 1 } },
-      "token t-1",
+      "logs in nobody once it was erased",
+      { hasKey: false, dropped: { reason: "EXPIRED", at: 1 } },
+      noLonger("EXPIRED"),
     ],
+    ["logs in nobody without its key", { hasKey: false }, noLonger("unknown")],
   ])("%s", (_, changes, expected) => {
     const tokens = [stored({ name: "mine", ...changes })]
-    expect(outcomeOf(decide(tokens, { login: named("mine") }, none))).toBe(expected)
+    const decision = decide(tokens, { login: named("mine") }, none)
+    if (expected === "") return expect(outcomeOf(decision)).toBe("token t-1")
+    const [reason = "", message = ""] = expected.split(/: (.*)/)
+    expect([outcomeOf(decision), decision._tag === "Settled" && decision.verdict.message]).toEqual([
+      `failed ${reason} engineer`,
+      message,
+    ])
   })
 })
 
@@ -205,19 +209,12 @@ describe("the features of a token", () => {
   const outside =
     "yearly_individual_tax is outside the token's features and is not asked for; a new token could include it"
 
-  it("narrow what the job requests, with a warning", () => {
-    expect(narrowed(["accounts_read"], "accounts_read", "yearly_individual_tax")).toEqual([
-      ["accounts_read"],
-      [outside],
-    ])
-  })
-
-  it("are requested by name if the job leaves the choice to the engine", () => {
-    expect(narrowed(["accounts_read"])).toEqual([["accounts_read"], []])
-  })
-
-  it("that leave nothing to request settle the task before any start", () => {
-    expect(narrowed(["accounts_read"], "yearly_individual_tax")).toBe("failed TOKEN_FEATURES engineer")
+  it("narrow what the job requests, are requested by name where it does not choose, and settle what is left of none", () => {
+    expect([
+      narrowed(["accounts_read"], "accounts_read", "yearly_individual_tax"),
+      narrowed(["accounts_read"]),
+      narrowed(["accounts_read"], "yearly_individual_tax"),
+    ]).toEqual([[["accounts_read"], [outside]], [["accounts_read"], []], "failed TOKEN_FEATURES engineer"])
   })
 })
 
@@ -250,33 +247,27 @@ describe("promise 4 with tokens", () => {
   })
 
   it("a token that a job names opens the account of the parameters that it was made with [promise 3 token]", () => {
-    const made = decide([], { login: wanting(true) })
-    const account = made._tag === "Task" ? made.task.account : expect.fail("no task")
+    const { account } = taskWith(decide([], { login: wanting(true) }))
     const token = stored({ name: "mine", login: keptKeys(account) })
-    const decision = decide([token], { login: named("mine") }, none)
-    const found = decision._tag === "Task" ? decision.task.account : expect.fail("no task")
-    expect(keptKeys(found)).toEqual(keptKeys(account))
+    const found = taskWith(decide([token], { login: named("mine") }, none))
+    expect(keptKeys(found.account)).toEqual(keptKeys(account))
   })
 
   it("a token of unknown login counts as the parameters that it replaces", () => {
     const unknown = stored({ fingerprint: undefined })
     const decision = decide([unknown], { login: wanting(true) })
     expect(outcomeOf(decision)).toBe("token t-1")
-    expect(decision._tag === "Task" ? decision.task.fingerprint : "").toBe(fingerprint)
+    expect(taskWith(decision).fingerprint).toBe(fingerprint)
     const given = grounds({ tokens: makeShelf([unknown], service, now) })
-    expect(decision._tag === "Task" ? refitOn(decision.task, known(), given) : "").toEqual(decision)
+    expect(refitOn(taskWith(decision), known(), given)).toEqual(decision)
     const refused = decide([unknown], { login: wanting(true) }, login(values), rejected(fingerprint))
     expect(outcomeOf(refused)).toBe("failed BLOCKED_USER customer")
   })
 
   it("a token of unknown login that a job names has its own fingerprint", () => {
-    const decision = decide(
-      [stored({ name: "mine", fingerprint: undefined })],
-      { login: named("mine") },
-      none,
-    )
+    const unknown = stored({ name: "mine", fingerprint: undefined })
     const own = fingerprintLogin(key, "bank:website", { token_id: "t-1" })
-    expect(decision._tag === "Task" ? decision.task.fingerprint : "").toBe(own)
+    expect(taskWith(decide([unknown], { login: named("mine") }, none)).fingerprint).toBe(own)
   })
 })
 
@@ -316,10 +307,6 @@ describe("a plan with tokens", () => {
 
 describe("a token on its way to a start", () => {
   const options = { key: Redacted.make("1f".repeat(32)), service }
-  const taskWith = (decision: Decision) => {
-    if (decision._tag !== "Task") throw new Error("settled")
-    return decision.task
-  }
   const withToken = taskWith(decide([stored()], { login: wanting(true) }))
   const withParameters = taskWith(decide([], { login: wanting(true) }))
   const { dropped: _, hasKey: __, service: ___, ...kept } = stored()
@@ -382,36 +369,6 @@ describe("a token on its way to a start", () => {
     expect(endingFacts({ plan: { run_id, expired: both, expiring: both } }, known)).toEqual([
       { _tag: "TokenDropped", run_id, task_id: "t-new", ...keys, reason: "EXPIRED" },
       { _tag: "TokenExpiring", run_id, task_id: "t-new", ...keys, expires_at },
-    ])
-  })
-})
-
-describe("what a settled token says", () => {
-  const messageOf = (decision: Decision) =>
-    decision._tag === "Settled" ? decision.verdict.message : "a task"
-  it("is why, and what to do next", () => {
-    const mine = (changes: Partial<StoredToken>) =>
-      messageOf(decide([stored({ name: "mine", ...changes })], { login: named("mine") }, none))
-    const next = "`nightjar tokens exchange` stores a new one"
-    expect([
-      mine({ expires_at: now }),
-      // An earlier version erased it for its age, by a clock that was put back since.
-      mine({ dropped: { reason: "EXPIRED", at: 1 }, hasKey: false }),
-      mine({ hasKey: false, dropped: { reason: "LOCKED", at: 1 } }),
-      mine({ hasKey: false }),
-      mine({ service: "https://elsewhere.example" }),
-      mine({ customer_id: anId("c-2") }),
-      mine({ name: "another" }),
-      messageOf(planOn(assignment({ login: named("mine") }), none, known(), grounds())),
-    ]).toEqual([
-      `the token expired on 2026-11-21: ${next}`,
-      `the token is no longer used (EXPIRED): ${next}`,
-      `the token is no longer used (LOCKED): ${next}`,
-      `the token is no longer used (unknown): ${next}`,
-      "the token of this name belongs to another service",
-      "the token of this name belongs to c-2 on bank:website: a token opens one customer's access to one engine",
-      `no stored token has this name: ${next}`,
-      "the token store is not open: the job needs `tokens: { key }`",
     ])
   })
 })

@@ -1,16 +1,8 @@
 /**
- * The token store: what it keeps, what opens it and what does not, and what a damaged or a half-written file
+ * The token store: what it keeps, what opens it and what does not, and what a damaged file
  * comes to.
  */
-import {
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { describe, expect, it } from "@effect/vitest"
@@ -22,7 +14,7 @@ import { endingOf } from "../../src/cli/Failures.ts"
 import { afterwards } from "../../src/messages/Catalogue.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { countTokensOf, damageIn, forgetTokensOf, openTokenDatabase } from "../../src/tokens/TokenTables.ts"
-import { TokenStoreRefused, deriveKey, tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
+import { TokenStoreRefused, deriveKey, malformedKey, tokenLifetimeMs } from "../../src/tokens/StoredToken.ts"
 import type { NewToken, TokenStoreOptions } from "../../src/tokens/StoredToken.ts"
 import { listTokens, TokenStore, type OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { changeFile } from "../ledger/CountedReads.ts"
@@ -97,47 +89,38 @@ describe("the token store", () => {
     yield* within(path, (store) => store.tokens)
     const wrong = within(path, (store) => store.tokens, { key: keyTwo })
     expect(yield* refusal(wrong)).toEqual(["TokenStoreRefused", "the key does not open this token store"])
-    for (const key of ["", "short", "g".repeat(64), "1f".repeat(31), Buffer.alloc(33).toString("base64")]) {
-      const [tag, message] = yield* refusal(
-        within(newFile(), (store) => store.tokens, { key: Redacted.make(key) }),
-      )
-      expect([tag, message]).toEqual([
-        "TokenStoreRefused",
-        expect.stringContaining("openssl rand -base64 32"),
-      ])
-      if (key !== "") expect(message).not.toContain(key)
-    }
+    const [tag, message] = yield* refusal(
+      within(newFile(), (store) => store.tokens, { key: Redacted.make("g".repeat(64)) }),
+    )
+    expect([tag, message]).toEqual(["TokenStoreRefused", malformedKey])
   })
 
-  effect(
-    "[auth-rule 5] contains neither key nor ticket in clear text, in any spelling; dropped bytes are gone",
-    function* () {
-      const path = newFile()
-      const sealedAt = (): string => readFileSync(path).toString("latin1")
-      const sealedOf = (table: "tokens" | "tickets") => {
-        const database = new DatabaseSync(path, { readOnly: true })
-        const { sealed } = database.prepare(`SELECT sealed FROM ${table}`).get() ?? {}
-        database.close()
-        return Buffer.from(sealed instanceof Uint8Array ? sealed : []).toString("latin1")
-      }
-      yield* within(path, (store) => Effect.andThen(keepToken(store), keepTicket(store)))
-      for (const secret of [token_key, ticketValue]) {
-        const bytes = Buffer.from(secret)
-        const forms = [secret, bytes.toString("base64").slice(0, 20), bytes.toString("hex")]
-        expect(forms.filter((form) => sealedAt().includes(form))).toEqual([])
-      }
-      // The beginning of a freed cell is overwritten in any case.
-      const tails = [sealedOf("tokens"), sealedOf("tickets")].map((bytes) => bytes.slice(-20))
-      expect(tails.map((tail) => [tail.length, sealedAt().includes(tail)])).toEqual([
-        [20, true],
-        [20, true],
-      ])
-      yield* within(path, (store) =>
-        Effect.andThen(store.dropToken(token(), "LOCKED"), store.dropTicket(anId("e-1"))),
-      )
-      expect(tails.filter((tail) => sealedAt().includes(tail))).toEqual([])
-    },
-  )
+  effect("[auth-rule 5] spells neither key nor ticket in clear, and dropped bytes are gone", function* () {
+    const path = newFile()
+    const sealedAt = (): string => readFileSync(path).toString("latin1")
+    const sealedOf = (table: "tokens" | "tickets") => {
+      const database = new DatabaseSync(path, { readOnly: true })
+      const { sealed } = database.prepare(`SELECT sealed FROM ${table}`).get() ?? {}
+      database.close()
+      return Buffer.from(sealed instanceof Uint8Array ? sealed : []).toString("latin1")
+    }
+    yield* within(path, (store) => Effect.andThen(keepToken(store), keepTicket(store)))
+    for (const secret of [token_key, ticketValue]) {
+      const bytes = Buffer.from(secret)
+      const forms = [secret, bytes.toString("base64").slice(0, 20), bytes.toString("hex")]
+      expect(forms.filter((form) => sealedAt().includes(form))).toEqual([])
+    }
+    // The beginning of a freed cell is overwritten in any case.
+    const tails = [sealedOf("tokens"), sealedOf("tickets")].map((bytes) => bytes.slice(-20))
+    expect(tails.map((tail) => [tail.length, sealedAt().includes(tail)])).toEqual([
+      [20, true],
+      [20, true],
+    ])
+    yield* within(path, (store) =>
+      Effect.andThen(store.dropToken(token(), "LOCKED"), store.dropTicket(anId("e-1"))),
+    )
+    expect(tails.filter((tail) => sealedAt().includes(tail))).toEqual([])
+  })
 
   effect("opens no value that was moved to another entry, and none with a changed byte", function* () {
     const path = yield* kept
@@ -182,97 +165,88 @@ describe("the token store", () => {
     ])
   })
 
-  effect(
-    "is refused whichever of its pages is damaged, by whoever opens it [exit 2 token store]",
-    function* () {
-      const whole = yield* kept
-      const bytes = readFileSync(whole)
-      const pages = Array.from({ length: bytes.length / 4_096 - 1 }, (_, index) => index + 1)
-      expect([pages.length, damageIn(whole), damageIn(newFile())]).toEqual([6, undefined, undefined])
-      const refusals = yield* Effect.forEach(pages, (page) => {
-        const path = newFile()
-        const xored = bytes.map((byte, at) => (Math.floor(at / 4_096) === page ? byte ^ 0x55 : byte))
-        writeFileSync(path, xored)
-        const customer_id = anId("c-1")
-        const opened: ReadonlyArray<Effect.Effect<unknown, TokenStoreRefused | LedgerFailed>> = [
-          within(path, (store) => store.tokens),
-          listTokens(path),
-          countTokensOf(path, customer_id),
-          forgetTokensOf(path, customer_id),
-        ]
-        return Effect.map(
-          Effect.forEach(opened, (one) => Effect.flip(Effect.asVoid(one))),
-          (failures) => ({
-            failures: failures.map((failure) => [failure._tag, failure.damaged]),
-            isNamed: damageIn(path) !== undefined,
-            isAsItWas: readFileSync(path).equals(xored),
-          }),
-        )
-      })
-      expect(refusals).toEqual(
-        pages.map(() => ({
-          failures: Array.from({ length: 4 }, () => ["TokenStoreRefused", true]),
-          isNamed: true,
-          isAsItWas: true,
-        })),
+  effect("is refused by all whichever of its pages is damaged [exit 2 token store]", function* () {
+    const whole = yield* kept
+    const bytes = readFileSync(whole)
+    const pages = Array.from({ length: bytes.length / 4_096 - 1 }, (_, index) => index + 1)
+    expect([pages.length, damageIn(whole), damageIn(newFile())]).toEqual([6, undefined, undefined])
+    const refusals = yield* Effect.forEach(pages, (page) => {
+      const path = newFile()
+      const xored = bytes.map((byte, at) => (Math.floor(at / 4_096) === page ? byte ^ 0x55 : byte))
+      writeFileSync(path, xored)
+      const customer_id = anId("c-1")
+      const opened: ReadonlyArray<Effect.Effect<unknown, TokenStoreRefused | LedgerFailed>> = [
+        within(path, (store) => store.tokens),
+        listTokens(path),
+        countTokensOf(path, customer_id),
+        forgetTokensOf(path, customer_id),
+      ]
+      return Effect.map(
+        Effect.forEach(opened, (one) => Effect.flip(Effect.asVoid(one))),
+        (failures) => ({
+          failures: failures.map((failure) => [failure._tag, failure.damaged]),
+          isNamed: damageIn(path) !== undefined,
+          isAsItWas: readFileSync(path).equals(xored),
+        }),
       )
-    },
-  )
+    })
+    expect(refusals).toEqual(
+      pages.map(() => ({
+        failures: Array.from({ length: 4 }, () => ["TokenStoreRefused", true]),
+        isNamed: true,
+        isAsItWas: true,
+      })),
+    )
+  })
 
-  effect(
-    "that shows a damaged page only while it is in use says so [exit 2 token store later]",
-    function* () {
-      const path = yield* kept
-      const database = openTokenDatabase(path)
-      const used = Effect.gen(function* () {
-        const store = yield* TokenStore
-        // Also a later change counter: SQLite then reads the pages again.
-        const damaged = readFileSync(path).map((byte, at) => (at >= 4_096 || at === 27 ? byte ^ 0x55 : byte))
-        writeFileSync(path, damaged)
-        return store._tag === "Open" ? yield* store.tokens : []
-      })
-      const layer = TokenStore.layerOver(database, { key: keyOne, service })
-      const failure = yield* Effect.flip(Effect.provide(used, layer))
-      database.close()
-      expect(endingOf(failure)).toEqual({
-        exit_code: 2,
-        lines: [
-          "nightjar: the token store is damaged: database disk image is malformed [token-store-damaged]",
-          afterwards("token-store-damaged"),
-        ],
-      })
-      const said = (errcode: number) => isDamage(Object.assign(new Error("x"), { errcode }))
-      // SQLITE_CORRUPT_INDEX and SQLITE_NOTADB; SQLITE_IOERR_READ, SQLITE_FULL.
-      expect([779, 26, 266, 13].map(said)).toEqual([true, true, false, false])
-    },
-  )
+  effect("that shows damage only in use says so [exit 2 token store later]", function* () {
+    const path = yield* kept
+    const database = openTokenDatabase(path)
+    const used = Effect.gen(function* () {
+      const store = yield* TokenStore
+      // Also a later change counter: SQLite then reads the pages again.
+      const damaged = readFileSync(path).map((byte, at) => (at >= 4_096 || at === 27 ? byte ^ 0x55 : byte))
+      writeFileSync(path, damaged)
+      return store._tag === "Open" ? yield* store.tokens : []
+    })
+    const layer = TokenStore.layerOver(database, { key: keyOne, service })
+    const failure = yield* Effect.flip(Effect.provide(used, layer))
+    database.close()
+    expect(endingOf(failure)).toEqual({
+      exit_code: 2,
+      lines: [
+        "nightjar: the token store is damaged: database disk image is malformed [token-store-damaged]",
+        afterwards("token-store-damaged"),
+      ],
+    })
+    const said = (errcode: number) => isDamage(Object.assign(new Error("x"), { errcode }))
+    // SQLITE_CORRUPT_INDEX and SQLITE_NOTADB; SQLITE_IOERR_READ, SQLITE_FULL.
+    expect([779, 26, 266, 13].map(said)).toEqual([true, true, false, false])
+  })
 
-  effect(
-    "that cannot be written says so, not of the ledger, and keeps what it had [token store full]",
-    function* () {
-      const path = yield* kept
-      const database = openTokenDatabase(path)
-      const used = Effect.gen(function* () {
-        const store = yield* TokenStore
-        const pages = Number(database.prepare("PRAGMA page_count").get()?.["page_count"])
-        database.exec(`PRAGMA max_page_count = ${pages}`)
-        if (store._tag === "Open") yield* keepToken(store, { token_id: "x".repeat(9_999), name: "another" })
-      })
-      const failure = yield* Effect.flip(
-        Effect.provide(used, TokenStore.layerOver(database, { key: keyOne, service })),
-      )
-      database.close()
-      expect(endingOf(failure)).toEqual({
-        exit_code: 4,
-        lines: [
-          "nightjar: the token store cannot be used: tokens.sqlite cannot be read or written: " +
-            "database or disk is full [token-store-unusable]",
-          afterwards("token-store-unusable"),
-        ],
-      })
-      expect(yield* within(path, (store) => store.tokens)).toEqual([open])
-    },
-  )
+  effect("that cannot be written says so of itself, and keeps what it had [token store full]", function* () {
+    const path = yield* kept
+    const database = openTokenDatabase(path)
+    const used = Effect.gen(function* () {
+      const store = yield* TokenStore
+      const pages = Number(database.prepare("PRAGMA page_count").get()?.["page_count"])
+      database.exec(`PRAGMA max_page_count = ${pages}`)
+      if (store._tag === "Open") yield* keepToken(store, { token_id: "x".repeat(9_999), name: "another" })
+    })
+    const failure = yield* Effect.flip(
+      Effect.provide(used, TokenStore.layerOver(database, { key: keyOne, service })),
+    )
+    database.close()
+    expect(endingOf(failure)).toEqual({
+      exit_code: 4,
+      lines: [
+        "nightjar: the token store cannot be used: tokens.sqlite cannot be read or written: " +
+          "database or disk is full [token-store-unusable]",
+        afterwards("token-store-unusable"),
+      ],
+    })
+    expect(yield* within(path, (store) => store.tokens)).toEqual([open])
+  })
 
   effect("is refused when another version wrote it, and when its header is not one", function* () {
     const after = Effect.fnUntraced(function* (sql: string) {
@@ -328,23 +302,6 @@ describe("the token store", () => {
     expect(yield* within(path, () => Effect.sync(isOpen))).toBe(true)
     expect(isOpen()).toBe(false)
   })
-
-  effect("has all of its old content after a crash in the middle of a write", function* () {
-    const path = yield* kept
-    const crashed = newFile()
-    const writer = new DatabaseSync(path)
-    writer.exec("PRAGMA cache_size = 1; BEGIN IMMEDIATE; DELETE FROM tokens")
-    for (let index = 0; index < 2_000; index++)
-      writer
-        .prepare("INSERT INTO tickets VALUES ('s', ?, 'c', 'e', NULL, '[]', 0, 0, zeroblob(200), NULL)")
-        .run(`e-${index}`)
-    copyFileSync(path, crashed)
-    copyFileSync(`${path}-journal`, `${crashed}-journal`)
-    writer.exec("ROLLBACK")
-    writer.close()
-    expect(yield* within(crashed, keyOf)).toBe(token_key)
-    expect((yield* listTokens(crashed)).map(({ name }) => name)).toEqual(["c-1/bank"])
-  })
 })
 
 describe("the entries", () => {
@@ -378,8 +335,11 @@ describe("the entries", () => {
       [open, { ...open, ...newer }],
       { ...ticket, login, service, tries: 0 },
     ])
-    changeFile(path, "UPDATE tokens SET login = '{}'")
-    expect((yield* listTokens(path)).map((one) => one.login)).toEqual([undefined, undefined])
+    changeFile(path, "UPDATE tokens SET login = '{}', features = '{}'")
+    expect((yield* listTokens(path)).map(({ login: of, features }) => [of, features])).toEqual([
+      [undefined, []],
+      [undefined, []],
+    ])
   })
 
   effect("have no app, login or version of it where there is none", function* () {
@@ -401,41 +361,32 @@ describe("the entries", () => {
     ])
   })
 
-  effect(
-    "of a customer leave the file with their tickets, without the store's key and to the last byte",
-    function* () {
-      const path = newFile()
-      const other = { customer_id: anId("c-2"), token_id: "t-2", name: "c-2/bank" }
-      expect(yield* countTokensOf(path, anId("c-1"))).toBe(0)
-      yield* forgetTokensOf(path, anId("c-1"))
-      // Whoever asks about a store that is not there does not make one.
-      expect(existsSync(path)).toBe(false)
-      yield* within(path, (store) =>
-        Effect.all([
-          keepToken(store, { token_id: "of-the-removed" }),
-          store.dropToken({ name: "c-1/bank", token_id: "of-the-removed" }, "LOCKED"),
-          keepToken(store, other, "another"),
-          keepTicket(store),
-        ]),
-      )
-      const counted = Effect.forEach(["c-1", "c-2"], (customer) => countTokensOf(path, anId(customer)))
-      expect(yield* counted).toEqual([2, 1])
-      yield* forgetTokensOf(path, anId("c-1"))
-      expect(yield* counted).toEqual([0, 1])
-      expect((yield* listTokens(path)).map(({ name }) => name)).toEqual(["c-2/bank"])
-      expect(["of-the-removed", "c-1"].filter((text) => readFileSync(path).includes(text))).toEqual([])
-      writeFileSync(path, "no database")
-      expect(yield* refusal(countTokensOf(path, anId("c-1")))).toEqual([
-        "TokenStoreRefused",
-        `${path}: file is not a database`,
-      ])
-    },
-  )
-
-  effect("whose features are no list any more have none", function* () {
-    const path = yield* kept
-    changeFile(path, "UPDATE tokens SET features = '{}'")
-    expect((yield* listTokens(path)).map(({ features }) => features)).toEqual([[]])
+  effect("of a customer leave the file with their tickets, without a key and to the last byte", function* () {
+    const path = newFile()
+    const other = { customer_id: anId("c-2"), token_id: "t-2", name: "c-2/bank" }
+    expect(yield* countTokensOf(path, anId("c-1"))).toBe(0)
+    yield* forgetTokensOf(path, anId("c-1"))
+    // Whoever asks about a store that is not there does not make one.
+    expect(existsSync(path)).toBe(false)
+    yield* within(path, (store) =>
+      Effect.all([
+        keepToken(store, { token_id: "of-the-removed" }),
+        store.dropToken({ name: "c-1/bank", token_id: "of-the-removed" }, "LOCKED"),
+        keepToken(store, other, "another"),
+        keepTicket(store),
+      ]),
+    )
+    const counted = Effect.forEach(["c-1", "c-2"], (customer) => countTokensOf(path, anId(customer)))
+    expect(yield* counted).toEqual([2, 1])
+    yield* forgetTokensOf(path, anId("c-1"))
+    expect(yield* counted).toEqual([0, 1])
+    expect((yield* listTokens(path)).map(({ name }) => name)).toEqual(["c-2/bank"])
+    expect(["of-the-removed", "c-1"].filter((text) => readFileSync(path).includes(text))).toEqual([])
+    writeFileSync(path, "no database")
+    expect(yield* refusal(countTokensOf(path, anId("c-1")))).toEqual([
+      "TokenStoreRefused",
+      `${path}: file is not a database`,
+    ])
   })
 
   effect("of tickets count their exchanges, and are removed when their token is stored", function* () {
@@ -501,27 +452,24 @@ describe("the entries", () => {
     ])
   })
 
-  effect(
-    "are known as secrets as soon as the store is opened, and as soon as they arrive [promise 12 tickets]",
-    function* () {
-      const letters = Redacted.make(Buffer.alloc(32, 9).toString("base64url"))
-      // Whatever they look like: what is letters alone may be somebody's password, but these are nobody's.
-      for (const [ofToken, ofTicket, key] of [
-        [token_key, ticketValue, keyOne],
-        ["wholly-letters", "letters-alone", letters],
-      ] as const) {
-        const path = newFile()
-        const keep = (store: OpenTokenStore) =>
-          Effect.andThen(
-            store.keepToken(token(), Redacted.make(ofToken), undefined),
-            store.keepTicket(ticket, Redacted.make(ofTicket)),
-          )
-        yield* within(path, keep, { key })
-        const known = makeKnownSecrets()
-        yield* within(path, () => Effect.void, { key }).pipe(Effect.provideService(KnownSecrets, known))
-        const text = [ofToken, ofTicket, Redacted.value(key)].join(" ")
-        expect(known.clean(text, "own")).toBe("[blanked] [blanked] [blanked]")
-      }
-    },
-  )
+  effect("are secrets once the store is open, and as soon as they arrive [promise 12 tickets]", function* () {
+    const letters = Redacted.make(Buffer.alloc(32, 9).toString("base64url"))
+    // Whatever they look like: what is letters alone may be somebody's password, but these are nobody's.
+    for (const [ofToken, ofTicket, key] of [
+      [token_key, ticketValue, keyOne],
+      ["wholly-letters", "letters-alone", letters],
+    ] as const) {
+      const path = newFile()
+      const keep = (store: OpenTokenStore) =>
+        Effect.andThen(
+          store.keepToken(token(), Redacted.make(ofToken), undefined),
+          store.keepTicket(ticket, Redacted.make(ofTicket)),
+        )
+      yield* within(path, keep, { key })
+      const known = makeKnownSecrets()
+      yield* within(path, () => Effect.void, { key }).pipe(Effect.provideService(KnownSecrets, known))
+      const text = [ofToken, ofTicket, Redacted.value(key)].join(" ")
+      expect(known.clean(text, "own")).toBe("[blanked] [blanked] [blanked]")
+    }
+  })
 })

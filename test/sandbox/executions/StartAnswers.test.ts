@@ -4,30 +4,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { engineOf, readFeature, windows } from "../engines/ReadFeature.ts"
 import { Caller, field, fieldsOf, itemsOf, ofTheService, pick } from "../server/Caller.ts"
-import { shows, textField, truth } from "../server/Caller.ts"
-
-const names = (value: unknown): ReadonlyArray<string> =>
-  typeof value === "object" && value !== null ? Object.keys(value).toSorted() : []
-/** 2.5 */
-const requiredNames = "app_id auth_origin customer_id engine_reference status_code status_reason".split(" ")
-
-ofTheService("a start that is refused", (it) => {
-  it("has no field that is there only when an execution exists [startExecution 400] [startTokenized 400] [field acceptance.external_execution_id]", function* (caller) {
-    const external_execution_id = "x-1"
-    const always = { engine_reference: "sandbox-always:website", external_execution_id }
-    const ticket = { base_configurations: { tokenized_access: true }, external_execution_id }
-    const token = { token_id: `t10n-${"0".repeat(32)}`, token_key: "k" }
-    const answers = [
-      yield* caller.start("ok", always),
-      yield* caller.start("ok", ticket, "sandbox-app-2"),
-      yield* caller.startTokenized(token, { external_execution_id }, "sandbox-app-2"),
-    ]
-    expect(answers.map(({ status, json }) => [status, names(json)])).toEqual(
-      answers.map(() => [400, requiredNames]),
-    )
-    expect((yield* truth).executions).toEqual([])
-  })
-})
+import { shows, textField } from "../server/Caller.ts"
 
 /** 4.1, in the order of its table; what has no default has none in its form. */
 const window = { from_date: "30 days ago", to_date: "today", limits_behaviour: "error" }
@@ -107,29 +84,6 @@ ofTheService("the state of a run whose request is at fault", (it) => {
     })
 })
 
-ofTheService("the fingerprint of a login", (it) => {
-  it(`stands beside a verdict and never beside \`not-performed\` ${fieldsOf("execution", "locking_hash authentication_status")}`, function* (caller) {
-    for (const [words, interaction, seconds, ...expected] of [
-      ["challenge-1", false, 10, "CUSTOMER_INTERVENTION_REQUIRED", "not-performed"],
-      ["challenge-1+by-accounts_read", false, 10, "CUSTOMER_INTERVENTION_REQUIRED", "AUTH_OK"],
-      ["challenge-1+expire-5", true, 20, "ACTION_TIMEOUT", "not-performed"],
-      ["challenge-1", true, 4, "CLIENT_CANCELLED", "not-performed"],
-      ["end-BLOCKED_USER", false, 10, "BLOCKED_USER", "BLOCKED_USER"],
-      ["ok", false, 10, "COMPLETED", "AUTH_OK"],
-    ] as const) {
-      const id = yield* caller.begin(`queue-1+run-2+${words}`, {
-        customer_id: `${words}-${interaction}`,
-        base_configurations: { customer_interaction_available: interaction },
-      })
-      yield* TestClock.adjust(`${seconds} seconds`)
-      if (seconds === 4) yield* caller.abort(id)
-      const state = yield* caller.read(id)
-      expect(pick(state, "status_reason", "authentication_status")).toEqual(expected)
-      expect(field(state, "locking_hash") === undefined).toBe(expected[1] === "not-performed")
-    }
-  })
-})
-
 // Everything that breaks the reference's own types, enumerations or limits is named with its place.
 
 const flags = Object.entries(settings).flatMap(([code, names_]) =>
@@ -189,7 +143,7 @@ ofTheService("a start", (it) => {
     })
   })
 
-  for (const [field_, body] of [
+  const wrong = [
     ["engine_reference", { engine_reference: 7 }],
     ["customer_id", { customer_id: undefined }],
     ["engine_reference", { engine_reference: "nobody:website" }],
@@ -203,14 +157,17 @@ ofTheService("a start", (it) => {
     ["features", { features: [{ configurations: {} }] }],
     ["hooks_extra_data", { hooks_extra_data: { a: 1 } }],
     ["configurations", { configurations: [] }],
-  ] as const) {
-    it(`is malformed where ${JSON.stringify(body)} [startExecution 422] [field start.${field_}]`, function* (caller) {
+  ] as const
+  const places = [...new Set(wrong.map(([place]) => place))].join(" ")
+  it(`is malformed where a field is missing or of another kind [startExecution 422] ${fieldsOf("start", places)}`, function* (caller) {
+    for (const [place, body] of wrong) {
       const refused = yield* caller.start("ok", body)
       const [first] = itemsOf(refused, "detail")
-      expect([refused.status, itemsOf(first, "loc").slice(0, 2)]).toEqual([422, ["body", field_]])
+      const seen = [body, refused.status, ...itemsOf(first, "loc").slice(0, 2)]
+      expect(seen).toEqual([body, 422, "body", place])
       expect(pick(first, "msg", "type").map((one) => typeof one)).toEqual(["string", "string"])
-    })
-  }
+    }
+  })
 
   it("may set what has no settings: no object, an empty one, or names that nobody knows [settings empty] [settings unlisted]", function* () {
     for (const [code, engine_reference] of [

@@ -1,11 +1,9 @@
 /** Faults in a service: in process, where virtual time passes, and over real sockets. */
 import { describe, expect, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, Layer, Option } from "effect"
-import { HttpClient, HttpClientError } from "effect/http"
+import { Cause, Effect, Exit, Fiber, Option } from "effect"
+import { HttpClientError } from "effect/http"
 import { TestClock } from "effect/testing"
 import { endpointOfRoute, type Fault } from "../../../src/sandbox/faults/Faults.ts"
-import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
 import { Caller, inProcess, overHttp, textField, toldAt, truth } from "../server/Caller.ts"
 import type { Answer, Reach, Steps } from "../server/Caller.ts"
 
@@ -137,20 +135,18 @@ describe("a fault of status", () => {
     { on: "listEngines", script: [2], status: 503, body: "<html>" },
     { on: "listEngines", script: [3], status: 204 },
   ]
-  it.effect("says when to come back in whole seconds, and JSON only of what is JSON", () =>
-    Effect.gen(function* () {
-      for (const expected of [
-        [429, "3", "application/json"],
-        [503, undefined, "text/plain"],
-        [204, undefined, undefined],
-      ]) {
-        const { status, headers } = yield* HttpClient.get(`${SandboxClient.base_url}/config/engines/list`)
-        expect([status, headers["retry-after"], headers["content-type"]]).toEqual(expected)
-      }
-    }).pipe(
-      Effect.provide(SandboxClient.layer.pipe(Layer.provide(Sandbox.layer({ seed: 7, faults: { faults } })))),
-    ),
-  )
+  const steps: Steps = function* (caller) {
+    for (const expected of [
+      [429, "3", "application/json"],
+      [503, undefined, "text/plain"],
+      [204, undefined, undefined],
+    ]) {
+      const { status, headers } = yield* caller.call("GET", `${caller.base_url}/config/engines/list`)
+      expect([status, headers["retry-after"], headers["content-type"]]).toEqual(expected)
+    }
+  }
+  const title = "says when to come back in whole seconds, and JSON only of what is JSON"
+  toldAt(0, title, steps, { faults: { faults } })
 })
 
 describe("time faults", () => {

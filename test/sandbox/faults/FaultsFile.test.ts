@@ -2,13 +2,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Result } from "effect"
 import * as fc from "fast-check"
-import {
-  Faults,
-  emptyTally,
-  endpointNames,
-  faultHelp,
-  judgeCall,
-} from "../../../src/sandbox/faults/Faults.ts"
+import { Faults, emptyTally, endpointNames, faultHelp } from "../../../src/sandbox/faults/Faults.ts"
+import { judgeCall } from "../../../src/sandbox/faults/Faults.ts"
 import type { JudgedCall } from "../../../src/sandbox/faults/Faults.ts"
 import { decodeFaults } from "../../../src/sandbox/readings/SettingFiles.ts"
 

@@ -138,6 +138,6 @@ ofTheService("the session of an execution", (it) => {
   })
 
   it("[readFlowResults 504] holds its lock for a millisecond per record that is read", function* () {
-    expect((yield* readAfter("records-8000", [0, 7, 1, 5])).statuses).toEqual([200, 504, 429, 200])
+    expect((yield* readAfter("records-6000", [0, 5, 1, 5])).statuses).toEqual([200, 504, 429, 200])
   })
 })

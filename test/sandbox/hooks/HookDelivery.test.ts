@@ -6,6 +6,12 @@ import { endHook, pass, run as runWith, told, webhookUrl as url, type Received }
 import { field, pick, textField } from "../server/Caller.ts"
 
 const endsOnly = { webhooks: [{ url, events: ["ended"] }] }
+const loginsOnly = { webhooks: [{ url, events: ["auth_ended"] }] }
+const keyed = { webhooks: [{ url: `${url}?key=1#part`, events: ["ended"] }] }
+const shuffled = { webhooks: [{ url, order: "shuffled" as const }] }
+const twice = { webhooks: [{ url, events: ["ended"], duplicates: true }] }
+const all = { webhooks: [{ url }] }
+const none = { webhooks: [] }
 const run = (steps: Parameters<typeof runWith<void>>[0], options: Partial<SandboxOptions> = endsOnly) =>
   runWith(steps, options)
 
@@ -25,32 +31,26 @@ describe("deliveries", () => {
     }))
 
   it("[end_hook skipped] no rule that is bound to `ended` means skipped, before and after the end", () =>
-    run(
-      function* (caller, target) {
-        const started = yield* caller.start("queue-10+run-20")
-        expect(yield* endHook(started)).toBe("skipped")
-        yield* pass(60)
-        expect(yield* endHook(started)).toBe("skipped")
-        expect(target.news().map(told)).toEqual([[12, "auth_ended", "AUTH_OK"]])
-      },
-      { webhooks: [{ url, events: ["auth_ended"] }] },
-    ))
+    run(function* (caller, target) {
+      const started = yield* caller.start("queue-10+run-20")
+      expect(yield* endHook(started)).toBe("skipped")
+      yield* pass(60)
+      expect(yield* endHook(started)).toBe("skipped")
+      expect(target.news().map(told)).toEqual([[12, "auth_ended", "AUTH_OK"]])
+    }, loginsOnly))
 
   it("[delivery-rule 3] a retried delivery arrives after later events of the same run", () =>
-    run(
-      function* (caller, target) {
-        target.answerWith(500)
-        yield* caller.start("queue-10+run-5")
-        yield* pass(60)
-        expect(target.news().map(told)).toEqual([
-          [10, "started", "WAITING"],
-          [10.5, "auth_ended", "AUTH_OK"],
-          [15, "ended", "COMPLETED"],
-          [20, "started", "WAITING"],
-        ])
-      },
-      { webhooks: [{ url }] },
-    ))
+    run(function* (caller, target) {
+      target.answerWith(500)
+      yield* caller.start("queue-10+run-5")
+      yield* pass(60)
+      expect(target.news().map(told)).toEqual([
+        [10, "started", "WAITING"],
+        [10.5, "auth_ended", "AUTH_OK"],
+        [15, "ended", "COMPLETED"],
+        [20, "started", "WAITING"],
+      ])
+    }, all))
 
   it("[end_hook failed] [end_hook re_delivered] [delivery-rule 2] a refused delivery is tried again in the background, after events that came later", () =>
     run(function* (caller, target) {
@@ -117,29 +117,26 @@ describe("deliveries", () => {
     }))
 
   it("[field start.hooks_extra_data] [delivery-rule 1] [delivery-rule 4] every pair comes as a query parameter of every delivery, the three variables replaced, all else verbatim", () =>
-    run(
-      function* (caller, target) {
-        const hooks_extra_data = {
-          run: "{external_execution_id}",
-          event: "{event}",
-          why: "{status_reason}",
-          who: "{customer_id}",
-          "a b&c": "x{event}y +ñ/?#",
-          half: "\ud800",
-        }
-        yield* caller.start("queue-1+run-0", { hooks_extra_data, external_execution_id: "n 1/é" })
-        yield* caller.start("queue-2+run-0+end-BLOCKED_USER", { hooks_extra_data, customer_id: "c-2" })
-        yield* caller.start("queue-3+run-0", { customer_id: "c-3" })
-        yield* pass(60)
-        const rest = "who=%7Bcustomer_id%7D&a%20b%26c=x%7Bevent%7Dy%20%2B%C3%B1%2F%3F%23&half=%EF%BF%BD"
-        expect(target.news().map((one) => one.url)).toEqual([
-          `https://hooks.invalid/in?key=1&run=n%201%2F%C3%A9&event=ended&why=COMPLETED&${rest}`,
-          `https://hooks.invalid/in?key=1&run=&event=ended&why=BLOCKED_USER&${rest}`,
-          "https://hooks.invalid/in?key=1",
-        ])
-      },
-      { webhooks: [{ url: `${url}?key=1#part`, events: ["ended"] }] },
-    ))
+    run(function* (caller, target) {
+      const hooks_extra_data = {
+        run: "{external_execution_id}",
+        event: "{event}",
+        why: "{status_reason}",
+        who: "{customer_id}",
+        "a b&c": "x{event}y +ñ/?#",
+        half: "\ud800",
+      }
+      yield* caller.start("queue-1+run-0", { hooks_extra_data, external_execution_id: "n 1/é" })
+      yield* caller.start("queue-2+run-0+end-BLOCKED_USER", { hooks_extra_data, customer_id: "c-2" })
+      yield* caller.start("queue-3+run-0", { customer_id: "c-3" })
+      yield* pass(60)
+      const rest = "who=%7Bcustomer_id%7D&a%20b%26c=x%7Bevent%7Dy%20%2B%C3%B1%2F%3F%23&half=%EF%BF%BD"
+      expect(target.news().map((one) => one.url)).toEqual([
+        `https://hooks.invalid/in?key=1&run=n%201%2F%C3%A9&event=ended&why=COMPLETED&${rest}`,
+        `https://hooks.invalid/in?key=1&run=&event=ended&why=BLOCKED_USER&${rest}`,
+        "https://hooks.invalid/in?key=1",
+      ])
+    }, keyed))
 
   it("[field start.hooks_extra_data] a start with a token takes extra data as any other", () =>
     run(function* (caller, target) {
@@ -152,93 +149,78 @@ describe("deliveries", () => {
     }))
 
   it("shuffled on request, deliveries come late by the seed, and later events before earlier ones", () =>
-    run(
-      function* (caller, target) {
-        for (let n = 1; n <= 20; n += 1) yield* caller.start("queue-10+run-20", { customer_id: `c-${n}` })
-        yield* pass(600)
-        const late = target.received.map(({ at, body }) => at - Date.parse(textField(body, "date")))
-        expect([late.length, late.every((ms) => ms >= 2_000 && ms <= 180_000)]).toEqual([60, true])
-        const dates = target.received.map(({ body }) => Date.parse(textField(body, "date")))
-        expect(dates.filter((date, index) => date < (dates[index - 1] ?? 0)).length).toBeGreaterThan(10)
-      },
-      { webhooks: [{ url, order: "shuffled" }] },
-    ))
+    run(function* (caller, target) {
+      for (let n = 1; n <= 20; n += 1) yield* caller.start("queue-10+run-20", { customer_id: `c-${n}` })
+      yield* pass(600)
+      const late = target.received.map(({ at, body }) => at - Date.parse(textField(body, "date")))
+      expect([late.length, late.every((ms) => ms >= 2_000 && ms <= 180_000)]).toEqual([60, true])
+      const dates = target.received.map(({ body }) => Date.parse(textField(body, "date")))
+      expect(dates.filter((date, index) => date < (dates[index - 1] ?? 0)).length).toBeGreaterThan(10)
+    }, shuffled))
 
   it("on request about half of what was taken comes once more, the same in all but its time", () =>
-    run(
-      function* (caller, target) {
-        for (let n = 1; n <= 40; n += 1) yield* caller.start("queue-10+run-20", { customer_id: `c-${n}` })
-        const started = yield* caller.start("queue-10+run-20", { customer_id: "c-41" })
-        yield* pass(600)
-        const bodies = target.received.map(({ body }) => JSON.stringify(body))
-        const twice = bodies.length - new Set(bodies).size
-        expect([new Set(bodies).size, twice > 10 && twice < 31]).toEqual([41, true])
-        expect(bodies.every((body) => bodies.filter((other) => other === body).length <= 2)).toBe(true)
-        expect(yield* endHook(started)).toBe("delivered")
-      },
-      { webhooks: [{ url, events: ["ended"], duplicates: true }] },
-    ))
+    run(function* (caller, target) {
+      for (let n = 1; n <= 40; n += 1) yield* caller.start("queue-10+run-20", { customer_id: `c-${n}` })
+      const started = yield* caller.start("queue-10+run-20", { customer_id: "c-41" })
+      yield* pass(600)
+      const bodies = target.received.map(({ body }) => JSON.stringify(body))
+      const twice = bodies.length - new Set(bodies).size
+      expect([new Set(bodies).size, twice > 10 && twice < 31]).toEqual([41, true])
+      expect(bodies.every((body) => bodies.filter((other) => other === body).length <= 2)).toBe(true)
+      expect(yield* endHook(started)).toBe("delivered")
+    }, twice))
 
   it("at most sixteen are under way at once, and one at a time for an execution", () =>
-    run(
-      function* (caller, target) {
-        target.answerWith(...Array.from({ length: 40 }, () => "hang" as const))
-        for (let n = 1; n <= 20; n += 1) yield* caller.start("queue-0+run-0", { customer_id: `c-${n}` })
-        yield* pass(9)
-        const first = target.news()
-        yield* pass(1)
-        expect(first.length).toBe(16)
-        expect(new Set(first.map(({ body }) => field(body, "execution_id"))).size).toBe(16)
-        expect(target.news().length).toBe(16)
-      },
-      { webhooks: [{ url }] },
-    ))
+    run(function* (caller, target) {
+      target.answerWith(...Array.from({ length: 40 }, () => "hang" as const))
+      for (let n = 1; n <= 20; n += 1) yield* caller.start("queue-0+run-0", { customer_id: `c-${n}` })
+      yield* pass(9)
+      const first = target.news()
+      yield* pass(1)
+      expect(first.length).toBe(16)
+      expect(new Set(first.map(({ body }) => field(body, "execution_id"))).size).toBe(16)
+      expect(target.news().length).toBe(16)
+    }, all))
 
   it("a rule that was removed and bound again repeats nothing of before", () =>
-    run(
-      function* (caller, target) {
-        const hooks = caller.hooksUrl
-        target.answerWith(500)
-        yield* caller.call("PUT", hooks, { body: { url: "https://hooks.invalid/old" } })
-        yield* caller.start("queue-0+run-0+end-OUT_OF_SERVICE")
-        yield* pass(5)
-        yield* caller.call("DELETE", hooks, {})
-        yield* caller.call("PUT", hooks, { body: { url: "https://hooks.invalid/new" } })
-        yield* pass(600)
-        expect(new Set(target.news().map(({ url }) => url))).toEqual(new Set(["https://hooks.invalid/old"]))
-      },
-      { webhooks: [] },
-    ))
+    run(function* (caller, target) {
+      const hooks = caller.hooksUrl
+      target.answerWith(500)
+      yield* caller.call("PUT", hooks, { body: { url: "https://hooks.invalid/old" } })
+      yield* caller.start("queue-0+run-0+end-OUT_OF_SERVICE")
+      yield* pass(5)
+      yield* caller.call("DELETE", hooks, {})
+      yield* caller.call("PUT", hooks, { body: { url: "https://hooks.invalid/new" } })
+      yield* pass(600)
+      expect(new Set(target.news().map(({ url }) => url))).toEqual(new Set(["https://hooks.invalid/old"]))
+    }, none))
 
   it("a rule that is replaced keeps its age: what is pending goes to the new target", () =>
-    run(
-      function* (caller, target) {
-        const hooks = caller.hooksUrl
-        const bind = (to: string, order = "timely") => caller.call("PUT", hooks, { body: { url: to, order } })
-        target.answerWith(500)
-        yield* bind("https://hooks.invalid/old")
-        yield* caller.start("queue-0+run-0+end-OUT_OF_SERVICE")
-        yield* pass(5)
-        yield* bind("https://hooks.invalid/new")
-        yield* pass(60)
-        expect(target.news().map((one) => [one.url, ...told(one)])).toEqual([
-          ["https://hooks.invalid/old", 0, "started", "WAITING"],
-          ["https://hooks.invalid/old", 0, "ended", "OUT_OF_SERVICE"],
-          ["https://hooks.invalid/new", 10, "started", "WAITING"],
-        ])
-        // Raised while deliveries were late on purpose, and not tried yet.
-        yield* bind("https://hooks.invalid/late", "shuffled")
-        yield* caller.start("queue-0+run-0+end-ENGINE_BANNED", { customer_id: "c-2" })
-        yield* pass(1)
-        yield* bind("https://hooks.invalid/new")
-        yield* pass(600)
-        expect(target.news().map((one) => [one.url, ...told(one)])).toEqual([
-          ["https://hooks.invalid/new", 66, "started", "WAITING"],
-          ["https://hooks.invalid/new", 66, "ended", "ENGINE_BANNED"],
-        ])
-      },
-      { webhooks: [] },
-    ))
+    run(function* (caller, target) {
+      const hooks = caller.hooksUrl
+      const bind = (to: string, order = "timely") => caller.call("PUT", hooks, { body: { url: to, order } })
+      target.answerWith(500)
+      yield* bind("https://hooks.invalid/old")
+      yield* caller.start("queue-0+run-0+end-OUT_OF_SERVICE")
+      yield* pass(5)
+      yield* bind("https://hooks.invalid/new")
+      yield* pass(60)
+      expect(target.news().map((one) => [one.url, ...told(one)])).toEqual([
+        ["https://hooks.invalid/old", 0, "started", "WAITING"],
+        ["https://hooks.invalid/old", 0, "ended", "OUT_OF_SERVICE"],
+        ["https://hooks.invalid/new", 10, "started", "WAITING"],
+      ])
+      // Raised while deliveries were late on purpose, and not tried yet.
+      yield* bind("https://hooks.invalid/late", "shuffled")
+      yield* caller.start("queue-0+run-0+end-ENGINE_BANNED", { customer_id: "c-2" })
+      yield* pass(1)
+      yield* bind("https://hooks.invalid/new")
+      yield* pass(600)
+      expect(target.news().map((one) => [one.url, ...told(one)])).toEqual([
+        ["https://hooks.invalid/new", 66, "started", "WAITING"],
+        ["https://hooks.invalid/new", 66, "ended", "ENGINE_BANNED"],
+      ])
+    }, none))
 
   it("nothing more is delivered for a deleted execution", () =>
     run(function* (caller, target) {

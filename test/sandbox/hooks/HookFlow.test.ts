@@ -1,15 +1,14 @@
 /** Which events a flow session raises, and what their webhooks carry (section 6.2). */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
-import { FlowEvent } from "../../conformance/EventPayloads.ts"
 import { flowEvents } from "../../../src/service/Vocabulary.ts"
 import { recordsIn } from "../flows/FlowWalk.ts"
 import { HookTarget, pass, webhookUrl, run, type Received } from "./HookTarget.ts"
 import { Caller, field, textField } from "../server/Caller.ts"
 
 const [started, consent, partial, ended] = flowEvents
-const decodeEvent = Schema.decodeUnknownSync(FlowEvent)
+const none = { webhooks: [] }
 
 const taxes = {
   engine_reference: "sandbox-tax:website",
@@ -59,7 +58,6 @@ describe("flow events", () => {
       expect(closed).toEqual([undefined, undefined, false, true])
       const [some = 0, all = 0] = news.slice(2).map(({ body }) => recordsIn(field(body, "results")).length)
       expect([some > 0, some < all]).toEqual([true, true])
-      for (const { body } of news) expect(decodeEvent(body)).toEqual(body)
       expect(field(news[3]?.body, "results")).toEqual((yield* caller.results(session_id)).json)
     }))
 
@@ -72,26 +70,23 @@ describe("flow events", () => {
     }))
 
   it("a subscription of the reference is told of its own events while it is enabled, without query parameters", () =>
-    run(
-      function* (caller, target) {
-        const hooks = `${caller.flows_url}/hooks`
-        const events = [started, ended]
-        const base_url = "https://hooks.invalid/flow?secret=1"
-        yield* caller.call("POST", `${hooks}/create`, { body: { events, base_url } })
-        yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: false } })
-        const session_id = textField(yield* caller.createSession(), "session_id")
-        yield* caller.step(session_id, "start", {})
-        yield* pass(1)
-        yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: true } })
-        yield* caller.step(session_id, "cancel")
-        yield* caller.start("queue-0+run-0")
-        yield* pass(3600)
-        expect(target.news().map(({ url, body }) => [url, field(body, "event")])).toEqual([
-          ["https://hooks.invalid/flow", ended],
-        ])
-      },
-      { webhooks: [] },
-    ))
+    run(function* (caller, target) {
+      const hooks = `${caller.flows_url}/hooks`
+      const events = [started, ended]
+      const base_url = "https://hooks.invalid/flow?secret=1"
+      yield* caller.call("POST", `${hooks}/create`, { body: { events, base_url } })
+      yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: false } })
+      const session_id = textField(yield* caller.createSession(), "session_id")
+      yield* caller.step(session_id, "start", {})
+      yield* pass(1)
+      yield* caller.call("PATCH", `${hooks}/update`, { body: { events: [started], enabled: true } })
+      yield* caller.step(session_id, "cancel")
+      yield* caller.start("queue-0+run-0")
+      yield* pass(3600)
+      expect(target.news().map(({ url, body }) => [url, field(body, "event")])).toEqual([
+        ["https://hooks.invalid/flow", ended],
+      ])
+    }, none))
 })
 
 // Flow events of the sessions behind executions (section 6.2): those of the public administration, which nobody
@@ -140,7 +135,6 @@ describe("flow events of the session of an execution", () => {
         results: results.json,
       })
       expect(field(news[0]?.body, "results")).toBeUndefined()
-      for (const { body } of news) decodeEvent(body)
     }))
 
   it.each([

@@ -1,23 +1,10 @@
 /** Which endpoints a reading has, and what the flow API and the tokens look like under one. */
-import { describe, expect, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
-import { HttpClient, HttpClientRequest } from "effect/http"
+import { describe, expect } from "@effect/vitest"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { SandboxClient } from "../../../src/sandbox/server/SandboxServer.ts"
 import type { Reading } from "../../../src/sandbox/state/Reading.ts"
-import {
-  Caller,
-  field,
-  itemsOf,
-  morning,
-  pick,
-  shows,
-  textField,
-  toldAt,
-  truth,
-  type Steps,
-} from "../server/Caller.ts"
+import { Caller, field, itemsOf, morning, pick, shows, textField, toldAt, truth } from "../server/Caller.ts"
+import type { Steps } from "../server/Caller.ts"
 
 const done = "queue-0+run-0"
 const profileOnly = { features: ["customer_information_read"] }
@@ -126,31 +113,15 @@ describe("endpoints of a reading", () => {
     })
   has("are all there but for the kinds of results", {}, {})
   has("poll nothing with HEAD", { head: "not_allowed" }, { head: 405 })
-  it.effect("say with 405 which methods there are [no route reading]", () =>
-    Effect.gen(function* () {
-      const client = yield* HttpClient.HttpClient
-      const of = `${SandboxClient.base_url}/executions`
-      const asked = [
-        HttpClientRequest.head(`${of}/handler/v1/some-id`),
-        HttpClientRequest.post(`${of}/init/v1/tokenized`),
-      ].map(HttpClientRequest.setHeader("X-APP-SECRET", "sandbox-app-1"))
-      const seen = yield* Effect.forEach(asked, (request) =>
-        Effect.map(client.execute(request), ({ status, headers }) => [status, headers["allow"]]),
-      )
-      expect(seen).toEqual([
-        [405, "GET, PUT"],
-        [405, ""],
-      ])
-    }).pipe(
-      Effect.provide(
-        SandboxClient.layer.pipe(
-          Layer.provideMerge(
-            Sandbox.layer({ seed: 7, reading: { head: "not_allowed", tokenized_body: "absent" } }),
-          ),
-        ),
-      ),
-    ),
-  )
+  const without = { head: "not_allowed", tokenized_body: "absent" } as const
+  told("say with 405 which methods there are [no route reading]", without, function* (caller) {
+    const answers = [
+      yield* caller.call("HEAD", caller.executionUrl("some-id")),
+      yield* caller.call("POST", `${caller.base_url}/executions/init/v1/tokenized`),
+    ]
+    const seen = answers.map(({ status, headers }) => [status, headers["allow"]])
+    expect(seen.flat()).toEqual([405, "GET, PUT", 405, ""])
+  })
   has("read no profile", { profile: "absent" }, { profile: 404 })
   has("download no document", { attachments: "absent" }, { attachment: 404 })
   has("tell no token's status", { token_status: "absent" }, { token: 404 })
@@ -216,51 +187,30 @@ describe("a start with a token under a reading", () => {
 })
 
 describe("Retry-After of a reading", () => {
-  const answers = Effect.gen(function* () {
-    yield* TestClock.setTime(morning)
-    const client = yield* HttpClient.HttpClient
-    const { base_url, flows_url } = SandboxClient
-    const send = (request: HttpClientRequest.HttpClientRequest) =>
-      Effect.map(
-        client.execute(HttpClientRequest.setHeader(request, "X-APP-SECRET", "sandbox-app-1")),
-        ({ status, headers }) => [status, headers["retry-after"]],
-      )
-    const start = (engine_reference: string) =>
-      send(
-        HttpClientRequest.post(`${base_url}/executions/init/v1/parametrized`).pipe(
-          HttpClientRequest.bodyJsonUnsafe({ engine_reference, customer_id: "c-1", parameters: {} }),
-        ),
-      )
-    const session = `${flows_url}/es-public-administration/v1/manager/5e5500000000000000000000/results`
-    return [
-      yield* start("sandbox-maintenance:website"),
-      yield* start("sandbox-bank:website"),
-      yield* send(HttpClientRequest.get(session)),
-      yield* send(HttpClientRequest.get(session)),
-      yield* send(HttpClientRequest.get(`${base_url}/config/engines/list`)),
-    ]
-  }).pipe(Effect.orDie)
-  const fault = { on: "listEngines", status: 503 } as const
-  const under = (reading: Reading) =>
-    Effect.provide(
-      answers,
-      SandboxClient.layer.pipe(
-        Layer.provideMerge(Sandbox.layer({ seed: 7, reading, faults: { faults: [fault] } })),
-      ),
-    )
-  const expected = (after30: unknown, after5: unknown) => [
-    [503, after30],
-    [202, undefined],
-    [200, undefined],
-    [429, after5],
-    // A fault is not the service's own answer.
-    [503, undefined],
-  ]
-  it.effect.each([
+  const faults = { faults: [{ on: "listEngines", status: 503 } as const] }
+  for (const [title, reading, after30, after5] of [
     ["absent", {}, undefined, undefined],
     ["in seconds", { retry_after: "seconds" }, "30", "5"],
     ["a date", { retry_after: "date" }, "Sat, 21 Nov 2026 09:00:30 GMT", "Sat, 21 Nov 2026 09:00:05 GMT"],
-  ] as const)("is %s", ([, reading, after30, after5]) =>
-    Effect.map(under(reading), (seen) => expect(seen).toEqual(expected(after30, after5))),
-  )
+  ] as const) {
+    const steps: Steps = function* (caller) {
+      const session = "5e5500000000000000000000"
+      const answers = [
+        yield* caller.start("ok", { engine_reference: "sandbox-maintenance:website" }),
+        yield* caller.start("ok"),
+        yield* caller.results(session),
+        yield* caller.results(session),
+        yield* caller.call("GET", `${caller.base_url}/config/engines/list`),
+      ]
+      expect(answers.map(({ status, headers }) => [status, headers["retry-after"]])).toEqual([
+        [503, after30],
+        [202, undefined],
+        [200, undefined],
+        [429, after5],
+        // A fault is not the service's own answer.
+        [503, undefined],
+      ])
+    }
+    toldAt(morning, `is ${title}`, steps, { reading, faults })
+  }
 })

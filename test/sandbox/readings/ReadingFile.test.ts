@@ -6,20 +6,11 @@ import { Effect, Result, Schema } from "effect"
 import * as fc from "fast-check"
 import { renderProblem } from "../../../src/base/DurableFile.ts"
 import { checkJobs } from "../../../src/cli/Jobs.ts"
-import {
-  decodeReading,
-  encodeReading,
-  readFaults,
-  readReading,
-} from "../../../src/sandbox/readings/SettingFiles.ts"
+import { decodeReading, encodeReading, readFaults } from "../../../src/sandbox/readings/SettingFiles.ts"
+import { readReading } from "../../../src/sandbox/readings/SettingFiles.ts"
 import type { FaultsInvalid, ReadingInvalid } from "../../../src/sandbox/readings/SettingFiles.ts"
-import {
-  Reading,
-  readingChoices,
-  readingHelp,
-  resolveReading,
-  todaysReading,
-} from "../../../src/sandbox/state/Reading.ts"
+import { Reading, readingChoices, readingHelp, resolveReading } from "../../../src/sandbox/state/Reading.ts"
+import { todaysReading } from "../../../src/sandbox/state/Reading.ts"
 import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
 
@@ -58,11 +49,6 @@ describe("a file of a reading", () => {
     ])
     expect(told("- head")).toEqual(["1:1: expected a mapping"])
     expect(told("head: [")).toHaveLength(1)
-  })
-
-  it("has a section and a sentence for each key", () => {
-    expect(readingChoices.filter(({ section }) => !/^[0-9]/.test(section))).toEqual([])
-    expect(readingChoices.filter(({ about }) => !about.endsWith("."))).toEqual([])
   })
 
   it("says the same after it is written", () => {

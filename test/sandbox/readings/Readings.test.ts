@@ -63,10 +63,7 @@ describe("states of a reading", () => {
     })
   const names = (value: unknown) =>
     typeof value === "object" && value !== null ? Object.keys(value).toSorted() : []
-  const asking = {
-    base_configurations: { customer_interaction_available: true },
-    external_execution_id: "x",
-  }
+  const asking = { base_configurations: { customer_interaction_available: true }, external_execution_id: "x" }
 
   told(
     "a challenge has the state beside its four fields",
@@ -142,7 +139,7 @@ describe("states of a reading", () => {
   told("dates have no zone", { dates: "naive" }, dated("2026-11-21T09:00:00.000"))
 
   told(
-    "a rejected run answers 200 without being closed, and can be deleted",
+    "a rejected run answers 200, is open, and can be deleted",
     { rejected_state: "open" },
     function* (caller) {
       const bad = yield* state(done, { parameters: {} })
@@ -151,38 +148,28 @@ describe("states of a reading", () => {
       expect(field(yield* state(`${done}+end-BAD_PROXY_CONFIGURATION`), "is_closed")).toBe(true)
     },
   )
-  const beyond = {
-    features: [{ code: "accounts_read", configurations: { from_date: "2001-01-01" } }],
-  }
-  told(
-    "limits_behaviour error ends in ABORTED, with the errors named",
-    { limits_behaviour_error: "aborted" },
-    function* () {
-      const answer = yield* state(done, beyond)
-      shows(answer, { status_code: "ABORTED", status_reason: "SYSTEM_CANCELLED", is_closed: true })
-      const loc = ["features", 0, "configurations", "from_date"]
-      shows(answer, { "configurations_errors.0.loc": loc, "messages.0.id": "aborted.system_cancelled" })
-      const wrong = { features: [{ code: "accounts_read", configurations: { from_date: 7 } }] }
-      expect((yield* (yield* Caller).start(done, wrong)).status).toBe(422)
-    },
-  )
-  told(
-    "an abort shows a second later, and another abort does not delay it",
-    { abort_effect: "late" },
-    function* (caller) {
-      const id = yield* caller.begin("queue-0+run-60")
-      const reason = Effect.map(caller.read(id), (answer) => field(answer, "status_reason"))
-      yield* TestClock.adjust("10 seconds")
-      expect((yield* caller.abort(id)).status).toBe(204)
-      yield* TestClock.adjust("900 millis")
-      expect((yield* caller.abort(id)).status).toBe(204)
-      expect((yield* caller.remove(id)).status).toBe(409)
-      expect(yield* reason).toBe("RUNNING")
-      yield* TestClock.adjust("100 millis")
-      expect(yield* reason).toBe("CLIENT_CANCELLED")
-      expect((yield* caller.abort(id)).status).toBe(304)
-    },
-  )
+  const beyond = { features: [{ code: "accounts_read", configurations: { from_date: "2001-01-01" } }] }
+  told("limits_behaviour error ends in ABORTED", { limits_behaviour_error: "aborted" }, function* () {
+    const answer = yield* state(done, beyond)
+    shows(answer, { status_code: "ABORTED", status_reason: "SYSTEM_CANCELLED", is_closed: true })
+    const loc = ["features", 0, "configurations", "from_date"]
+    shows(answer, { "configurations_errors.0.loc": loc, "messages.0.id": "aborted.system_cancelled" })
+    const wrong = { features: [{ code: "accounts_read", configurations: { from_date: 7 } }] }
+    expect((yield* (yield* Caller).start(done, wrong)).status).toBe(422)
+  })
+  told("an abort shows a second later, another or not", { abort_effect: "late" }, function* (caller) {
+    const id = yield* caller.begin("queue-0+run-60")
+    const reason = Effect.map(caller.read(id), (answer) => field(answer, "status_reason"))
+    yield* TestClock.adjust("10 seconds")
+    expect((yield* caller.abort(id)).status).toBe(204)
+    yield* TestClock.adjust("900 millis")
+    expect((yield* caller.abort(id)).status).toBe(204)
+    expect((yield* caller.remove(id)).status).toBe(409)
+    expect(yield* reason).toBe("RUNNING")
+    yield* TestClock.adjust("100 millis")
+    expect(yield* reason).toBe("CLIENT_CANCELLED")
+    expect((yield* caller.abort(id)).status).toBe(304)
+  })
   told(
     "an unknown engine is unavailable",
     { unknown_engine_start: "unavailable", retry_after: "seconds" },

@@ -21,6 +21,7 @@ export interface Answer {
   readonly json: unknown
   readonly text: string
   readonly contentType: string | undefined
+  readonly headers: Readonly<Record<string, string | undefined>>
 }
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -121,8 +122,14 @@ export const callerOf = (client: HttpClient.HttpClient, address: SandboxAddress)
       const request = options.body === undefined ? bare : HttpClientRequest.bodyJsonUnsafe(bare, options.body)
       const response = yield* client.execute(request)
       const text = method === "HEAD" ? "" : yield* response.text
-      const contentType = response.headers["content-type"]
-      return { status: response.status, text, json: parse(text), contentType } satisfies Answer
+      const { status, headers } = response
+      return {
+        status,
+        text,
+        json: parse(text),
+        contentType: headers["content-type"],
+        headers,
+      } satisfies Answer
     }).pipe(Effect.orDie)
   const { base_url, flows_url } = address
   const executionUrl = (execution_id: string) => `${base_url}/executions/handler/v1/${execution_id}`
@@ -224,7 +231,7 @@ export const overHttp = (options: SandboxOptions) =>
 
 // Suites of the service. Its clock begins on the morning of 2026-11-21, outside of every maintenance window.
 // Both ways to reach the service run the same routes and codecs, so most suites run in the caller's own fiber;
-// those about secrets, bodies and sockets run through a real server too.
+// those about secrets, bodies and sockets run through a real server.
 
 export const morning = Date.UTC(2026, 10, 21, 9)
 
@@ -250,11 +257,6 @@ export const toldAt = (
     ),
   )
 
-const toldOver =
-  (reach: Reach): Told =>
-  (title, steps) =>
-    toldAt(morning, title, steps, {}, reach)
-
 export const ofTheServiceAt =
   (at: number) =>
   (subject: string, suite: (told: Told) => void): void => {
@@ -262,9 +264,8 @@ export const ofTheServiceAt =
   }
 export const ofTheService = ofTheServiceAt(morning)
 
-export const inBothWays = (subject: string, suite: (told: Told) => void): void => {
-  describe(`${subject}, in-process`, () => suite(toldOver(inProcess)))
-  describe(`${subject}, over HTTP`, () => suite(toldOver(overHttp)))
+export const overSockets = (subject: string, suite: (told: Told) => void): void => {
+  describe(subject, () => suite((title, steps) => toldAt(morning, title, steps, {}, overHttp)))
 }
 
 /** Starts, waits for the login to be accepted (two seconds) and exchanges the ticket. */

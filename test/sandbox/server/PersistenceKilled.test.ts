@@ -1,6 +1,6 @@
 /** The server as a real process: killed while executions are in flight, and started again on its file and port. */
 import { spawn, type ChildProcess } from "node:child_process"
-import { readFileSync, statSync, writeFileSync } from "node:fs"
+import { statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
 import { sharedFolder } from "../../harness/Folder.ts"
@@ -102,25 +102,6 @@ describe("a server with a state file", () => {
     })
     expect((await call(first, "/admin/truth")).status).toBe(200)
     expect("port" in (await launch("--port", "0", "--state", `${state}.other`))).toBe(true)
-  }, 60_000)
-
-  it("that cannot be written to answers 500 and keeps whole lines only", async () => {
-    const path = join(root, "full.ndjson")
-    // No file of this process may grow beyond 16 KB.
-    const limited = ["/bin/sh", "-c", 'ulimit -f 32; exec "$@"', "sh", ...command]
-    const full = await launchBy([...limited, "--port", "0", "--state", path])
-    if ("code" in full) throw new Error(full.stderr)
-    const statuses = new Array<number>()
-    for (let n = 0; n < 40; n += 1) statuses.push((await start(full, "queue-3600", `c-${n}`)).status)
-    const kept = statuses.indexOf(500)
-    expect(kept).toBeGreaterThan(2)
-    expect(new Set(statuses.slice(kept))).toEqual(new Set([500]))
-    // What was refused did not happen.
-    expect((await call(full, "/admin/truth")).body["executions"]).toMatchObject({ total: kept })
-    expect(readFileSync(path, "utf8").endsWith("}\n")).toBe(true)
-    await full.kill()
-    const again = await serving("--port", "0", "--state", path)
-    expect((await call(again, "/admin/truth")).body["executions"]).toMatchObject({ total: kept })
   }, 60_000)
 
   it("is not started on a wrong file of faults", async () => {

@@ -1,36 +1,28 @@
 /** The life of a flow session as a pure function of its steps: moves, events, random walks, replays. */
 import { isDeepStrictEqual } from "node:util"
 import { describe, expect, it } from "@effect/vitest"
-import { Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import * as fc from "fast-check"
 import { flowEvents, sessionCursors, sessionStatusCodes } from "../../../src/service/Vocabulary.ts"
-import {
-  allowedSteps,
-  createSession,
-  flowSessionBody,
-  readFlowResults,
-  takeStep,
-} from "../../../src/sandbox/flows/FlowSessions.ts"
+import { allowedSteps, createSession, flowSessionBody } from "../../../src/sandbox/flows/FlowSessions.ts"
+import { readFlowResults, takeStep } from "../../../src/sandbox/flows/FlowSessions.ts"
 import type { StepRequest } from "../../../src/sandbox/flows/FlowSessions.ts"
 import { flowMoves } from "../../../src/sandbox/state/FlowMoves.ts"
-import {
-  flowEventsOf,
-  flowLifeOf,
-  flowMomentOf,
-  newFlowSession,
-} from "../../../src/sandbox/state/FlowTimeline.ts"
+import { flowEventsOf, flowLifeOf, flowMomentOf } from "../../../src/sandbox/state/FlowTimeline.ts"
+import { newFlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
 import type { FlowSession } from "../../../src/sandbox/state/FlowTimeline.ts"
+import { planStanding, readFlowPlan, sessionWords } from "../../../src/sandbox/flows/StandingSessions.ts"
+import { standingScripts, standingSessionId } from "../../../src/sandbox/flows/StandingSessions.ts"
 import {
-  planStanding,
-  readFlowPlan,
-  sessionWords,
-  standingScripts,
-  standingSessionId,
-} from "../../../src/sandbox/flows/StandingSessions.ts"
-import { SandboxEvent, applyEvent, emptyState } from "../../../src/sandbox/state/SandboxState.ts"
-import type { SandboxState } from "../../../src/sandbox/state/SandboxState.ts"
+  CallingApplication,
+  SandboxEvent,
+  applyEvent,
+  emptyState,
+} from "../../../src/sandbox/state/SandboxState.ts"
+import type { Application, SandboxState } from "../../../src/sandbox/state/SandboxState.ts"
+import { Core, newCallWatch, type SandboxCore } from "../../../src/sandbox/core/SandboxCore.ts"
+import { todaysReading } from "../../../src/sandbox/state/Reading.ts"
 import { connection, nightStart } from "../flows/FlowWalk.ts"
-import { DirectCaller } from "../server/DirectCaller.ts"
 
 const seed = 7
 const application = "65f0c0ffee00000000000001"
@@ -41,6 +33,52 @@ const scripted = (script: number): FlowSession => {
   return newFlowSession(plan.created, plan.steps, nightStart)
 }
 const named = (name: string) => scripted(standingScripts.findIndex((script) => script.name === name))
+
+/** Handlers of the service without HTTP, at moments of the walk's choosing, with the events they caused. */
+class DirectCaller {
+  readonly events: Array<SandboxEvent> = []
+  readonly core: SandboxCore = {
+    seed: 7,
+    reading: todaysReading,
+    state: emptyState(),
+    journal: { append: (events) => void this.events.push(...events) },
+    inputs: new Map(),
+    listeners: new Set(),
+    watch: newCallWatch(7, undefined, 0),
+  }
+  now: number
+
+  constructor(now: number) {
+    this.now = now
+  }
+
+  /** The answer, or the refusal. */
+  call<Answer, Refusal>(
+    app_id: string,
+    handler: Effect.Effect<Answer, Refusal, Core | CallingApplication>,
+  ): Answer | Refusal {
+    const application: Application = { app_id, mayTokenize: app_id !== "incapable" }
+    const millis = () => this.now
+    const nanos = () => BigInt(this.now) * 1_000_000n
+    const clock: Clock.Clock = {
+      currentTimeMillisUnsafe: millis,
+      currentTimeMillis: Effect.sync(millis),
+      currentTimeNanosUnsafe: nanos,
+      currentTimeNanos: Effect.sync(nanos),
+      monotonicTimeNanosUnsafe: nanos,
+      monotonicTimeNanos: Effect.sync(nanos),
+      sleep: () => Effect.never,
+    }
+    return Effect.runSync(
+      handler.pipe(
+        Effect.match({ onFailure: (refusal) => refusal, onSuccess: (answer) => answer }),
+        Effect.provideService(Core, this.core),
+        Effect.provideService(CallingApplication, application),
+        Effect.provideService(Clock.Clock, clock),
+      ),
+    )
+  }
+}
 
 /** A move of a walk: how long it waits first, and what it then tries. */
 const tries: ReadonlyArray<StepRequest> = [
@@ -188,14 +226,6 @@ describe("flow events", () => {
   const times = (session: FlowSession) =>
     flowEventsOf(session).map(({ event, at }) => [event.split(":")[1], (at - nightStart) / 1_000])
 
-  it("[event es-public-administration:started] [event es-public-administration:consent] at their steps", () => {
-    expect(times(named("timed_out")).slice(0, 2)).toEqual([
-      ["started", -7_200],
-      ["consent", -7_170],
-    ])
-    expect(times(named("unstarted"))).toEqual([])
-  })
-
   it("[event es-public-administration:partial] once, when the customer leaves while a source works", () => {
     expect(times(named("partial"))).toEqual([
       ["started", -300],
@@ -213,18 +243,6 @@ describe("flow events", () => {
       ["partial", 9],
       ["ended", 641],
     ])
-  })
-
-  it("[event es-public-administration:ended] always, and then the results are final", () => {
-    for (let script = 0; script < standingScripts.length; script += 1) {
-      const session = scripted(script)
-      const ended = flowEventsOf(session).find(({ event }) => event === "es-public-administration:ended")
-      const { name } = standingScripts[script] ?? { name: "" }
-      expect([name, ended === undefined]).toEqual([name, name === "unstarted" || name === "never_final"])
-      if (ended === undefined) continue
-      expect(flowSessionBody(seed, session, ended.at - 1).is_closed).toBe(false)
-      expect(flowSessionBody(seed, session, ended.at).is_closed).toBe(true)
-    }
   })
 })
 

@@ -6,17 +6,8 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { isVerified, openSealed, sealText, verifierOf } from "../../../src/sandbox/state/TokenState.ts"
 import type { Seal } from "../../../src/sandbox/state/TokenState.ts"
-import {
-  Caller,
-  field,
-  inProcess,
-  sealed,
-  shows,
-  textField,
-  tokenFor,
-  toldAt,
-  truth,
-} from "../server/Caller.ts"
+import { Caller, field, inProcess, sealed, shows, textField, tokenFor, toldAt } from "../server/Caller.ts"
+import { truth } from "../server/Caller.ts"
 import { folder } from "../../harness/Folder.ts"
 import { effect } from "../../harness/Steps.ts"
 

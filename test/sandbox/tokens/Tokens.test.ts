@@ -3,7 +3,6 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Sandbox } from "../../../src/sandbox/server/Sandbox.ts"
-import { statusReasonsByCode } from "../../../src/service/Vocabulary.ts"
 import { field, fieldsOf, itemsOf, ofTheServiceAt, pick, shows, stateOf } from "../server/Caller.ts"
 import { textField, tokenFor, truth, usualStart, conflictWith } from "../server/Caller.ts"
 
@@ -150,18 +149,6 @@ atNight("tickets and tokens", (it) => {
     expect((yield* caller.exchange(execution_id, textField(started, "ticket"))).status).toBe(200)
   })
 
-  it("a login accepted after a challenge makes its ticket exchangeable", function* (caller) {
-    const words = "queue-0+run-10+challenge-123"
-    const started = yield* caller.startTicketed(words, { base_configurations: attended })
-    const execution_id = textField(started, "execution_id")
-    const exchange = caller.exchange(execution_id, textField(started, "ticket"))
-    yield* TestClock.adjust(5_000)
-    expect([(yield* caller.read(execution_id)).status, (yield* exchange).status]).toEqual([423, 403])
-    yield* caller.resume(execution_id, { code: "123" })
-    yield* TestClock.adjust(5_000)
-    expect((yield* exchange).status).toBe(200)
-  })
-
   it("a token shows its state to its own application only [readToken 200] [readToken 404] [readToken 422]", function* (caller) {
     const { token_id, exchanged } = yield* tokenFor("ok")
     const active = {
@@ -302,9 +289,7 @@ atNight("a start with a token", (it) => {
     expect(statusesOf([first, sameToken, sameAccess, otherToken, byParameters])).toEqual([
       202, 409, 409, 202, 202,
     ])
-    shows(sameToken, {
-      json: conflictWith(first, "x-1"),
-    })
+    shows(sameToken, { json: conflictWith(first, "x-1") })
     yield* caller.abort(textField(first, "execution_id"))
     const sameName = yield* caller.startTokenized(token, named("x-3"))
     shows(sameName, { status: 409, execution_id: field(byParameters, "execution_id") })
@@ -398,7 +383,7 @@ atNight("a start with a token", (it) => {
     ])
   })
 
-  for (const reason of [...statusReasonsByCode.AUTH_ERROR, ...statusReasonsByCode.UNHANDLED_AUTH_ERROR])
+  for (const reason of ["BLOCKED_USER", "UNHANDLED_AUTH_ERROR"])
     it(`whose login ends with ${reason} locks the token [move 9]`, function* (caller) {
       const { token, token_id } = yield* restingToken(`turn-1-${reason}`)
       yield* caller.startTokenized(token)
