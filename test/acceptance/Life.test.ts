@@ -18,22 +18,15 @@ interface Scene {
 const scenes: Array<Scene> = []
 const scene = async (
   customers: Readonly<Record<string, Script>>,
-  parts: {
-    readonly name?: string
-    readonly rest?: string
-    readonly secret?: string
-    readonly extra?: string
-    readonly concurrency?: string
-  } = {},
+  { name = "life", extra = "" }: { readonly name?: string; readonly extra?: string } = {},
 ): Promise<Scene> => {
   const made = { fake: await FakeService.listen(), place: new Workplace() }
   scenes.push(made)
   for (const [id, script] of Object.entries(customers)) made.fake.scripts.set(id, script)
   const lines = Object.keys(customers).map((id) => login(id))
-  const { name = "life", extra = "", ...more } = parts
   made.place.write(
     "job.yaml",
-    jobText(made.fake, { name, customers: `customers:\n${lines.join("\n")}\n${extra}`, ...more }),
+    jobText(made.fake, { name, customers: `customers:\n${lines.join("\n")}\n${extra}` }),
   )
   return made
 }
@@ -121,18 +114,6 @@ describe("`rerun`", () => {
     expect([status.code, status.stdout.includes("BLOCKED_USER")]).toEqual([0, true])
   })
 
-  it("and the run before it have reports with engines and coverage from the published tables", async () => {
-    const { place } = night
-    const pages = (await runsOf(night)).map(({ run_id }) =>
-      readFileSync(join(place.output, "runs", String(run_id), "report.html"), "utf8"),
-    )
-    expect(pages.length).toBeGreaterThan(1)
-    for (const page of pages) {
-      expect(page).not.toContain("could not be read")
-      expect(page.split("Engines over the last runs").at(-1)).toContain("fake-bank:website")
-    }
-  })
-
   it("says where the job file was if it was moved, and takes it from where it is", async () => {
     const { place } = night
     const first = String((await runsOf(night))[0]?.["run_id"])
@@ -151,14 +132,6 @@ describe("`rerun`", () => {
     } finally {
       renameSync(now ?? "", before ?? "")
     }
-  })
-})
-
-describe("a job whose secret cannot be resolved", () => {
-  it("exits 2 before any request", async () => {
-    const unset = await scene({ one: {} }, { secret: "env:NOT_SET" })
-    const { code, stderr } = await unset.place.nightjar("run", "job.yaml")
-    expect([code, unset.fake.seen, stderr.includes("NOT_SET")]).toEqual([2, [], true])
   })
 })
 

@@ -129,6 +129,7 @@ describe.concurrent("after a night", () => {
     "tables nothing",
     "tables emails",
     "tables tasks --json",
+    "engines list --job small.yaml",
     "engines show sandbox-bank:website --job small.yaml",
     "engines show no-bank:website --job small.yaml",
     "tokens list --json",
