@@ -23,15 +23,9 @@ const cellsOf = async (types: ReadonlyArray<string>, ...rows: ReadonlyArray<Read
 
 describe("a workbook", () => {
   it("has numbers, times and truth values as such, and as text what Excel would change", async () => {
-    const types = [
-      "BIGINT",
-      "DECIMAL(38,2)",
-      "DOUBLE",
-      "DATE",
-      "TIMESTAMP WITH TIME ZONE",
-      "BOOLEAN",
-      "VARCHAR[]",
-    ]
+    const types = "BIGINT DECIMAL(38,2) DOUBLE DATE TIMESTAMP_WITH_TIME_ZONE BOOLEAN VARCHAR[]"
+      .split(" ")
+      .map((type) => type.replaceAll("_", " "))
     expect(
       await cellsOf(
         types,
@@ -63,19 +57,7 @@ describe("a workbook", () => {
 
   it("has any text unchanged, and none of them as a formula [promise 13 workbooks]", async () => {
     const strange = fc.constantFrom(
-      "=1+1",
-      "+34",
-      "-5",
-      "@x",
-      "_x0041_",
-      "\0",
-      "\u000b",
-      "\ufffe",
-      "\ud800",
-      "\udc00",
-      "\ufffd",
-      "\r\n",
-      " ",
+      ..."=1+1|+34|-5|@x|_x0041_|\0|\u000b|\ufffe|\ud800|\udc00|\ufffd|\r\n| ".split("|"),
     )
     const texts = fc.array(fc.oneof(strange, fc.string({ unit: "binary" })), { minLength: 1, maxLength: 4 })
     await fc.assert(

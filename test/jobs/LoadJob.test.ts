@@ -662,19 +662,15 @@ sessions: [{ id: s, customer: X1234567L }]
   })
 
   effect("is refused as invalid YAML with a place and none of its text", function* () {
+    const lines = "a: *hunter2|a: !hunter2 x|a: 'hunter2|\tname: hunter2|a: @hunter2|- hunter2".split("|")
     const broken = [
-      "a: *hunter2\n",
-      "a: !hunter2 x\n",
+      ...lines.map((line) => `${line}\n`),
       'a: "hunter2\\q"\n',
-      "a: 'hunter2\n",
       "a: |hunter2\n  x\n",
       "a: [hunter2\nb: 1\n",
-      "\tname: hunter2\n",
       "name: a\nname: hunter2\n",
-      "a: @hunter2\n",
       "--- a\n--- hunter2\n",
       "[".repeat(10_000),
-      "- hunter2\n",
       "hunter2",
       "",
     ]
@@ -689,24 +685,19 @@ sessions: [{ id: s, customer: X1234567L }]
   })
 })
 
-describe("ids of more than 512 characters", () => {
+effect("ids of more than 512 characters are refused where they stand", function* () {
   const long = "x".repeat(513)
-  for (const [what, yaml, place] of [
-    ["a customer", `customers:\n  - id: ${long}\n`, "job.yaml:5:9"],
-    ["a session", `sessions:\n  - ${long}\n`, "job.yaml:5:5"],
-    ["an engine of a customer", `customers:\n  - id: c-1\n    engines: [${long}]\n`, "job.yaml:6:15"],
-  ] as const)
-    effect(`are refused where they stand: ${what}`, function* () {
-      const { errors } = yield* load(`${smallJob}${yaml}`)
-      expect(errors).toHaveLength(1)
-      expect(errors[0]).toContain(`${place}: `)
-      expect(errors[0]).toContain("at most 512 characters")
-      expect((errors[0] ?? "").length).toBeLessThan(300)
-    })
-
-  effect("are refused in a file of customers, with their line", function* () {
-    const files = { "customers.csv": `customer_id,user\nc-1,a\n${long},b\n` }
-    const { errors } = yield* load(`${smallJob}customers:\n  - from: customers.csv\n`, { files })
-    expect(errors).toEqual(["customers.csv:3:1: expected at most 512 characters, got 513"])
-  })
+  for (const [yaml, place] of [
+    [`customers:\n  - id: ${long}\n`, "job.yaml:5:9"],
+    [`sessions:\n  - ${long}\n`, "job.yaml:5:5"],
+    [`customers:\n  - id: c-1\n    engines: [${long}]\n`, "job.yaml:6:15"],
+  ] as const) {
+    const { errors } = yield* load(`${smallJob}${yaml}`)
+    expect(errors).toEqual([
+      expect.stringMatching(new RegExp(`^${place}: .{0,200}at most 512 characters.{0,80}$`)),
+    ])
+  }
+  const files = { "customers.csv": `customer_id,user\nc-1,a\n${long},b\n` }
+  const { errors } = yield* load(`${smallJob}customers:\n  - from: customers.csv\n`, { files })
+  expect(errors).toEqual(["customers.csv:3:1: expected at most 512 characters, got 513"])
 })

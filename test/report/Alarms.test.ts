@@ -45,18 +45,9 @@ describe("the events of a run", () => {
   it("are `failed` where the night did not happen or is not complete, and trouble only while it is new", () => {
     const told = (exit_code: number, ...fresh: ReadonlyArray<News>) =>
       eventsOf(ending(exit_code, { news: fresh })).join(" ")
-    expect([0, 1, 2, 3, 4, 5, 6, 129, 130, 143].map((code) => `${code} ${told(code)}`)).toEqual([
-      "0 ",
-      "1 failed",
-      "2 failed",
-      "3 ",
-      "4 failed",
-      "5 failed",
-      "6 failed",
-      "129 ",
-      "130 ",
-      "143 ",
-    ])
+    const failed = [0, 1, 2, 3, 4, 5, 6, 129, 130, 143].filter((code) => told(code) === "failed")
+    expect(failed).toEqual([1, 2, 4, 5, 6])
+    expect([0, 3, 129, 130, 143].map((code) => told(code))).toEqual(["", "", "", "", ""])
     expect(told(3, news("BLOCKED_USER", "failed"))).toBe("new_trouble")
     expect(told(4, news("BLOCKED_USER", "failed"))).toBe("failed new_trouble")
     expect(told(4, news("ENGINE_UNAVAILABLE", "unfinished"))).toBe("failed")

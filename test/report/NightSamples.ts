@@ -35,12 +35,7 @@ interface NightOptions {
 
 const engines = ["es-tax-agency:website", "es-social-security:website", "es-bank:api", "sandbox-bank:website"]
 const badReasons = [
-  "BLOCKED_USER",
-  "INVALID_CREDENTIALS",
-  "TIMEOUT",
-  "OUT_OF_SERVICE",
-  "DEADLINE_REACHED",
-  "FAILED",
+  ..."BLOCKED_USER INVALID_CREDENTIALS TIMEOUT OUT_OF_SERVICE DEADLINE_REACHED FAILED".split(" "),
   hostile,
 ]
 
