@@ -9,12 +9,8 @@ import { DuckDb } from "../../src/base/DuckDb.ts"
 import { CsvReader, type CsvRow } from "../../src/jobs/Csv.ts"
 import { checkLoginsFile } from "../../src/jobs/EnvFile.ts"
 import { makeFindings } from "../../src/jobs/Problem.ts"
-import { env, jobFrom, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
+import { env, jobFrom, literal, load, notWhole, parametersLogin, plainEngine, smallJob } from "./loading.ts"
 import { effect, withLayer } from "../harness/Steps.ts"
-
-const notWhole =
-  "this is not a whole reference, and `references` lists this column: write env:NAME or file:PATH, in lower " +
-  "case, or leave the cell empty"
 
 const inFiles = withLayer(Layer.merge(NodeServices.layer, DuckDb.layer))
 
