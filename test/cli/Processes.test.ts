@@ -15,6 +15,8 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { hostname } from "node:os"
 import { join } from "node:path"
 import { beforeAll, describe, expect, it, vi } from "vitest"
@@ -406,6 +408,17 @@ it("an interrupted run exits 129, 130 or 143, says that its state is saved, open
       /interrupted: the state is saved\. .*`nightjar run JOB` to resume\. \[interrupted\]\n$/,
     )
   }
+  // A service that does not answer keeps no process.
+  let hung: ReturnType<typeof spawn> | undefined
+  const silent = createServer(() => hung?.kill("SIGTERM"))
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve))
+  const at = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+  const text = readFileSync(join(root, path), "utf8").replace("cut", "hung")
+  const service = `{ base_url: ${at}, flows_url: ${at}, app_secret: env:DEMO_PASSWORD }`
+  writeFileSync(join(root, "hung.yaml"), text.replace(/^service: .*$/m, `service: ${service}`))
+  hung = spawn(process.execPath, [program(), "run", "hung.yaml"], { cwd: root, env: environment })
+  expect(await new Promise((resolve) => hung?.on("exit", resolve))).toBe(143)
+  silent.close()
   const { code, stdout } = await nightjar("run", path, "--json", "--no-progress")
   expect([code, JSON.parse(stdout)]).toMatchObject([0, [{ executions: 1, outcomes: { succeeded: 1 } }]])
   const runs = JSON.parse((await nightjar("runs", "--json")).stdout) as ReadonlyArray<{ job: string }>
