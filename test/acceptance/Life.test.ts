@@ -61,45 +61,14 @@ describe("`rerun`", () => {
     expect((await night.place.nightjar("run", "job.yaml")).code).toBe(3)
   })
 
-  const selected = async (...args: ReadonlyArray<string>) => {
-    const rows = (await night.place.json("rerun", "--dry-run", ...args)) as ReadonlyArray<{
-      customer_id: string
-    }>
-    return rows.map(({ customer_id }) => customer_id).toSorted()
-  }
-
-  it("`--dry-run` names what would be started with every flag, and starts nothing", async () => {
+  it("`--dry-run` names what would be started with the flags, and starts nothing", async () => {
     const before = night.fake.starts.length
-    const [all, failed, only, never, customer, engine, none] = await Promise.all([
-      selected(),
-      selected("--failed"),
-      selected("--only", "TIMEOUT", "--only", "PARTIAL"),
-      selected("--never", "BLOCKED_USER", "--never", "FAILED"),
-      selected("--customer", "bad", "--customer", "slow"),
-      selected("--engine", "fake-bank:website", "--failed", "--only", "FAILED"),
-      selected("--customer", "ok"),
+    const flags =
+      "--never BLOCKED_USER --never FAILED --engine fake-bank:website --customer slow --customer bad"
+    expect(await night.place.json("rerun", "--dry-run", ...flags.split(" "))).toMatchObject([
+      { customer_id: "slow" },
     ])
-    expect({ all, failed, only, never, customer, engine, none }).toEqual({
-      // Not `locked`: its login was rejected.
-      all: ["bad", "half", "slow"],
-      failed: ["bad", "slow"],
-      only: ["half", "slow"],
-      never: ["half", "slow"],
-      customer: ["bad", "slow"],
-      engine: ["bad"],
-      none: [],
-    })
-    const locked = await night.place.nightjar("rerun", "--dry-run", "--customer", "locked")
-    expect([locked.code, locked.stdout.split("\n").slice(0, 3)]).toEqual([
-      0,
-      [
-        expect.stringMatching(/^0 tasks of life\S* would run again; 1 of the selected would not\.$/),
-        "Would not run again:",
-        expect.stringMatching(
-          /^locked fake-bank:website: failed, BLOCKED_USER \(customer\): the source rejected/,
-        ),
-      ],
-    ])
+    expect((await night.place.nightjar("rerun", "--dry-run", "--engine", "fake-tax:website")).code).toBe(2)
     expect(night.fake.starts.length - before).toBe(0)
   })
 
