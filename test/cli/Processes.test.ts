@@ -220,6 +220,8 @@ it("a reason that is explained needs no run, and gives way to an id with the sam
 describe("wrong usage", () => {
   it("exits 2, and says on stderr alone what is wrong, in plain words, and what was probably meant [exit 2]", async () => {
     writeFileSync(join(root, "a-file"), "")
+    mkdirSync(join(root, "begun"))
+    openLedger({ path: join(root, "begun/ledger.sqlite") }).close()
     const firstLineOf = async (...args: ReadonlyArray<string>) => {
       const { code, stdout, stderr } = await nightjar(...args)
       return [code, stdout, stderr.split("\n", 1)[0]]
@@ -237,7 +239,7 @@ describe("wrong usage", () => {
         firstLineOf("query", " ;\n"),
         firstLineOf("status", "--output", "a-file"),
         firstLineOf("query", "SELECT 1", "--output", "a-file"),
-        firstLineOf("backup", "a-file"),
+        firstLineOf("backup", "a-file", "--output", "begun"),
         firstLineOf("validate", "gone.yaml"),
         firstLineOf(
           "engines",
