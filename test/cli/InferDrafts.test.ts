@@ -13,6 +13,7 @@ import { sayJson } from "../../src/cli/Output.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
+import { feedersOf } from "../../src/tables/CoverageRows.ts"
 import { compileFamily, isMisfit } from "../../src/records/CompileFamily.ts"
 import {
   KeyCandidates,
@@ -290,6 +291,20 @@ children:
     columns:
       n: { type: INTEGER, required: true, comment: In 2 of 2 items. }
 `)
+  })
+
+  it("names the features that may feed its records", () => {
+    const asked = [
+      { feature: "accounts_read", tasks: 2 },
+      { feature: "cloud_resource_read", tasks: 2 },
+      { feature: "cards_read", tasks: 1 },
+    ]
+    expect([
+      feedersOf("cards", 2, asked, [], []),
+      feedersOf("cloud_resources", 2, asked, ["accounts"], []),
+      feedersOf("oddities", 2, asked, [], []),
+      feedersOf("oddities", 0, [], [], []),
+    ]).toEqual([["cards_read"], ["cloud_resource_read"], ["accounts_read", "cloud_resource_read"], []])
   })
 
   it("has a table that no other table or view has", () => {
