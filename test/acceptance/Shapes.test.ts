@@ -285,7 +285,7 @@ const relations = async () =>
   })
 
 describe("the tables", () => {
-  it("of `main` are what is promised and nothing else; `history` and `nights` have the records alone", async () => {
+  it("of `main` are what is promised and nothing else; `history` and `nights` have the records alone; comments name keys", async () => {
     const found = Map.groupBy(await relations(), ({ schema }) => schema)
     const namesOf = (schema: string) => found.get(schema)?.map(({ of }) => of)
     const promisedOf = (schema: string) =>
@@ -293,6 +293,16 @@ describe("the tables", () => {
     expect([...found.keys()].toSorted()).toEqual(["history", "main", "nights", "ops"])
     for (const schema of ["main", "history", "nights"])
       expect(namesOf(schema)).toEqual(promisedOf(schema).toSorted())
+    const keyless = [...found.values()]
+      .flat()
+      .filter(({ comment }) => !/\bKey: [a-z_, ]+\./.test(String(comment)))
+    // Versions have no key, and of a session that was only read the engine is NULL.
+    expect(keyless.map(({ of }) => of).filter((of) => !of.startsWith("history."))).toEqual([
+      "main.consents",
+      "main.coverage",
+      "main.documents",
+      "ops.rejected_records",
+    ])
   })
 
   it("of records begin with what they are found by, and a list adds `position`", async () => {
