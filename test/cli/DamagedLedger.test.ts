@@ -75,7 +75,7 @@ describe("a ledger that is", () => {
       commands.slice(0, 1),
       () => changed("UPDATE facts SET at = at + 1 WHERE tag = 'RunStarted'"),
     ],
-  ])("%s is named by every command, with what to do", async (_, asked, damage) => {
+  ])("%s is named, with what to do", async (_, asked, damage) => {
     const folder = damage()
     await allRefused(
       folder,
