@@ -70,8 +70,7 @@ for (const flag of [
 
 /** In seconds, roughly: a clean clone knows no durations, and the size of a file says little about them. */
 const longest = [
-  "acceptance/HostileTime", // 34, nearly all of it waiting
-  "cli/Processes", // 33, most of it too
+  "cli/Processes", // 33, most of it waiting
   "acceptance/Acquaint", // 20
   "acceptance/badnights/BadNights",
   "cli/Damage",

@@ -63,7 +63,7 @@ const setUp = async (reading: string, kinds: ReadonlyArray<string>) => {
   const job = (schemas: string | undefined) =>
     `name: first\nservice: { base_url: "${base_url}", flows_url: "${flows_url}", app_secret: env:SANDBOX_SECRET }\n` +
     "polling: { min: 200 millis, max: 500 millis }\nflow_results: { wait_final: 30 seconds }\n" +
-    `${schemas === undefined ? "" : `schemas: ${schemas}\n`}engines:\n  - reference: sandbox-bank:website\n` +
+    `${schemas === undefined ? "" : `schemas: ${schemas}\n`}record_schemas: []\nengines:\n  - reference: sandbox-bank:website\n` +
     "    features: [accounts_read, cards_read, customer_information_read]\ncustomers:\n" +
     login("c-1", usual) +
     login("c-2", usual) +
@@ -112,16 +112,8 @@ const cases = [
   },
 ] as const
 
-interface Run {
-  readonly place: Workplace
-  readonly told: Told
-  readonly afterwards: Truth
-  readonly night: Truth
-  readonly code: number | null
-}
-
 /** Acquaint, then a night with what it wrote; the customer whose login is wrong has no part in the night. */
-const runCase = async ({ reading, kinds, flags }: (typeof cases)[number]): Promise<Run> => {
+const runCase = async ({ reading, kinds, flags }: (typeof cases)[number]) => {
   const { place, job, truth } = await setUp(reading, kinds)
   place.write("job.yaml", job(kinds.length === 0 ? undefined : "./own"))
   const told = (await place.json("acquaint", "job.yaml", "--customer", "c-1", ...flags)) as Told
@@ -132,7 +124,7 @@ const runCase = async ({ reading, kinds, flags }: (typeof cases)[number]): Promi
 }
 
 // Most of their time is spent waiting, so that they wait together.
-let runs: ReadonlyArray<Promise<Run>> = []
+let runs: ReadonlyArray<ReturnType<typeof runCase>> = []
 beforeAll(() => {
   runs = cases.map(runCase)
 })
@@ -140,42 +132,33 @@ beforeAll(() => {
 describe.each(cases.map((one, index) => ({ ...one, index })))(
   "a service that $title",
   ({ index, flags, written, observed }) => {
-    let place: Workplace
-    let told: Told
-    let afterwards: Truth
-    let night: Truth
-    let code: number | null
-    beforeAll(async () => {
-      const run = await runs[index]
-      if (run !== undefined) ({ place, told, afterwards, night, code } = run)
-    })
-
-    it("is logged into once and keeps the execution", () => {
+    it("is logged into once, keeps the execution, and fits a reading that names each peculiarity that a run can see", async () => {
+      const { told, afterwards } = await runs[index]!
+      const kept = afterwards.executions.rows.map((row) => [
+        row.customer_id,
+        row.execution_id,
+        row.deleted_at,
+      ])
+      const seen = Object.fromEntries(told.observed.map(({ key, value }) => [key, value]))
       expect({
-        executions: afterwards.executions.rows.map(({ customer_id, execution_id, deleted_at }) => [
-          customer_id,
-          execution_id,
-          deleted_at,
-        ]),
+        kept,
         refused: afterwards.refused_starts.total,
         breaks: afterwards.rule_breaks.rows,
+        exit_code: told.exit_code,
+        misfits: told.misfits,
+        seen,
       }).toEqual({
-        executions: [["c-1", told.execution_id, null]],
+        kept: [["c-1", told.execution_id, null]],
         refused: flags.length === 0 ? 0 : 1,
         breaks: [],
-      })
-    })
-
-    it("fits a reading, which names each of its peculiarities that a run can see", () => {
-      const seen = Object.fromEntries(told.observed.map(({ key, value }) => [key, value]))
-      expect({ exit_code: told.exit_code, misfits: told.misfits, seen }).toEqual({
         exit_code: 0,
         misfits: [],
         seen: { ...seen, ...observed },
       })
     })
 
-    it("is recorded for its owner only, without secrets and values", () => {
+    it("is recorded for its owner only, without secrets and values, and as a reading of the embedded service", async () => {
+      const { place } = await runs[index]!
       const folder = folderOf(place)
       expect(new Set(modesIn(join(folder, "..")))).toEqual(new Set(["folder 700", "file 600"]))
       const texts = ["calls.ndjson", "report.md", "reading.yaml"].map((name) =>
@@ -187,15 +170,13 @@ describe.each(cases.map((one, index) => ({ ...one, index })))(
       expect(readdirSync(join(folder, "schemas/results")).toSorted()).toEqual(
         written.map((name) => `${name}.yaml`),
       )
-    })
-
-    it("behaves like the embedded service with the written reading", async () => {
-      const copy = place.start(["sandbox", "--port", "0", "--reading", join(folderOf(place), "reading.yaml")])
+      const copy = place.start(["sandbox", "--port", "0", "--reading", join(folder, "reading.yaml")])
       servers.push(copy)
       expect(JSON.parse(await copy.firstLine)).toHaveProperty("base_url")
     })
 
     it("loses nothing in a run with the written sources, and nothing is deleted unread", async () => {
+      const { place, told, night, code } = await runs[index]!
       const own = night.executions.rows.filter(({ execution_id }) => execution_id !== told.execution_id)
       const run_id = String(
         (await place.rows("SELECT max(run_id) AS id FROM ops.runs WHERE job = 'first'"))[0]?.["id"],
@@ -231,37 +212,26 @@ describe.each(cases.map((one, index) => ({ ...one, index })))(
   },
 )
 
-describe.concurrent("`acquaint`", () => {
-  it("never sends a rejected login again, and names which customers it can run", async () => {
-    const { place, job, truth } = await setUp("", [])
-    place.write("job.yaml", job(undefined))
-    const several = await place.nightjar("acquaint", "job.yaml")
-    const unknown = await place.nightjar("acquaint", "job.yaml", "--customer", "c-4")
-    const first = await place.nightjar("acquaint", "job.yaml", "--customer", "c-3")
-    const second = await place.nightjar("acquaint", "job.yaml", "--customer", "c-3")
-    const { executions } = await truth()
-    expect({
-      codes: [several, unknown, first, second].map(({ code }) => code),
-      executions: executions.rows.map(({ customer_id }) => customer_id),
-    }).toEqual({ codes: [2, 2, 3, 3], executions: ["c-3"] })
-    expect(several.stderr).toContain("3 customers (c-1, c-2, c-3) [names-ambiguous]")
-    expect(unknown.stderr).toContain("did you mean `c-1`?")
-    expect(first.stdout).toContain(
-      "INCORRECT_CREDENTIALS: The source refused the credentials. Ask the customer for the correct ones.",
-    )
-    expect(second.stderr).toContain("c-3 on sandbox-bank:website was not started: INCORRECT_CREDENTIALS")
-  })
-
-  it("deletes with `--delete` once everything is proved to be read", async () => {
-    const { place, job, truth } = await setUp("", [])
-    place.write("job.yaml", job(undefined))
-    const { code, stdout } = await place.nightjar("acquaint", "job.yaml", "--customer", "c-1", "--delete")
-    const { executions, rule_breaks } = await truth()
-    expect([code, executions.rows.map(({ deleted_at }) => deleted_at !== null), rule_breaks.rows]).toEqual([
-      0,
-      [true],
-      [],
-    ])
-    expect(stdout).toContain("was deleted at the service: everything in it was read.")
-  })
+it("`acquaint` never sends a rejected login again, names whom it can run, and deletes with `--delete` once all is read", async () => {
+  const { place, job, truth } = await setUp("", [])
+  place.write("job.yaml", job(undefined))
+  const several = await place.nightjar("acquaint", "job.yaml")
+  const unknown = await place.nightjar("acquaint", "job.yaml", "--customer", "c-4")
+  const first = await place.nightjar("acquaint", "job.yaml", "--customer", "c-3")
+  const second = await place.nightjar("acquaint", "job.yaml", "--customer", "c-3")
+  const { executions } = await truth()
+  expect({
+    codes: [several, unknown, first, second].map(({ code }) => code),
+    executions: executions.rows.map(({ customer_id }) => customer_id),
+  }).toEqual({ codes: [2, 2, 3, 3], executions: ["c-3"] })
+  expect(several.stderr).toContain("3 customers (c-1, c-2, c-3) [names-ambiguous]")
+  expect(unknown.stderr).toContain("did you mean `c-1`?")
+  expect(first.stdout).toContain(
+    "INCORRECT_CREDENTIALS: The source refused the credentials. Ask the customer for the correct ones.",
+  )
+  expect(second.stderr).toContain("c-3 on sandbox-bank:website was not started: INCORRECT_CREDENTIALS")
+  const { code, stdout } = await place.nightjar("acquaint", "job.yaml", "--customer", "c-1", "--delete")
+  const [newest] = (await truth()).executions.rows
+  expect([code, newest?.customer_id, newest?.deleted_at === null]).toEqual([0, "c-1", false])
+  expect(stdout).toContain("was deleted at the service: everything in it was read.")
 })

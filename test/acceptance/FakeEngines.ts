@@ -8,10 +8,6 @@ export interface Reply {
   /** Sent as it is, instead of `body`. */
   readonly text?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** The connection breaks instead of an answer; what the request did stays done. */
-  readonly drop?: true
-  /** No answer at all, or one whose body comes byte by byte and never ends. */
-  readonly slow?: "silent" | "drips"
   /** Pieces of a body that is too large to be made whole, as fast as the other side takes them. */
   readonly pieces?: () => Iterable<Uint8Array>
 }

@@ -32,7 +32,6 @@ export interface Execution {
   looks: number
   reads: number
   removals: number
-  aborts: number
 }
 
 export interface StartBody {
@@ -47,8 +46,8 @@ export interface StartBody {
 /** Every answer counts from 1; what a script leaves out goes well at once. */
 export interface Script {
   readonly ids?: (start: number) => { readonly execution_id: string; readonly session_id: string }
-  /** Instead of an acceptance; `created` says that an execution begins although the answer says otherwise. */
-  readonly start?: (start: number, body: StartBody) => (Reply & { readonly created?: true }) | undefined
+  /** Instead of an acceptance. */
+  readonly start?: (start: number, body: StartBody) => Reply | undefined
   readonly state?: (execution: Execution) => Reply | undefined
   readonly results?: (execution: Execution) => Reply | undefined
   readonly abort?: (execution: Execution) => Reply | undefined
@@ -125,12 +124,6 @@ export const resultsBody = (data: unknown, fields: Readonly<Record<string, unkno
   },
 })
 
-/** One space in a tenth of a second, until the other side has had enough. */
-const drip = (response: ServerResponse): undefined => {
-  const timer = setInterval(() => response.write(" "), 100)
-  response.on("close", () => clearInterval(timer))
-}
-
 export class FakeService {
   readonly seen: Array<Seen> = []
   readonly breaches: Array<string> = []
@@ -139,7 +132,6 @@ export class FakeService {
   readonly starts: Array<StartBody> = []
   readonly sessionReads = new Map<string, Array<number>>()
   secret = "fake-secret-1"
-  readonly listening = Date.now()
   readonly #server = createServer((request, response) => {
     void this.#serve(request, response)
   })
@@ -182,8 +174,6 @@ export class FakeService {
       headers["x-app-secret"] === this.secret
         ? await this.#answer(method, url, body)
         : { status: 401, body: { detail: "not authorised" } }
-    if (reply.drop === true) return request.socket.destroy()
-    if (reply.slow === "silent") return undefined
     if (reply.pieces !== undefined) {
       response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers })
       // Whoever hangs up in the middle has had enough.
@@ -192,7 +182,6 @@ export class FakeService {
     const content = reply.text ?? (reply.body === undefined ? "" : JSON.stringify(reply.body))
     const type = content === "" ? {} : { "content-type": "application/json" }
     response.writeHead(reply.status, { ...type, ...reply.headers })
-    if (reply.slow === "drips") return drip(response)
     response.end(method === "HEAD" || reply.status === 204 || reply.status === 304 ? undefined : content)
     return undefined
   }
@@ -245,7 +234,7 @@ export class FakeService {
     if (external_execution_id === undefined) this.breaches.push(`${customer_id}: no external_execution_id`)
     const script = this.scripts.get(customer_id)
     const reply = script?.start?.(number, body)
-    if (reply !== undefined && reply.created !== true) return reply
+    if (reply !== undefined) return reply
     const common = { app_id: "fake-app", customer_id, auth_origin: "app-secret", engine_reference }
     const running = this.executions.find(
       (one) => one.open && one.customer_id === customer_id && one.engine_reference === engine_reference,
@@ -260,13 +249,11 @@ export class FakeService {
       execution_id: `exec-${customer_id}-${engine_reference.replace(":", "-")}-${number}`,
       session_id: `5e${Buffer.from(`${customer_id}/${engine_reference}`).toString("hex").slice(0, 90)}${number}`,
     }
-    const counts = { open: true, looks: 0, reads: 0, removals: 0, aborts: 0, closedAs: undefined }
+    const counts = { open: true, looks: 0, reads: 0, removals: 0, closedAs: undefined }
     this.executions.push({ ...ids, customer_id, engine_reference, external_execution_id, number, ...counts })
     const status = { status_code: "ONGOING", status_reason: "ACCEPTED" }
     const session_token = "echoed-session-token"
-    return (
-      reply ?? { status: 202, body: { ...common, ...status, ...ids, external_execution_id, session_token } }
-    )
+    return { status: 202, body: { ...common, ...status, ...ids, external_execution_id, session_token } }
   }
 
   #handle(verb: string, execution_id: string): Reply {
@@ -280,7 +267,6 @@ export class FakeService {
       return script?.state?.(execution) ?? ended(execution, "COMPLETED", "COMPLETED")
     }
     if (verb === "DELETE/abort") {
-      execution.aborts += 1
       const reply = script?.abort?.(execution)
       if (reply !== undefined) return reply
       if (!execution.open) return { status: 304 }

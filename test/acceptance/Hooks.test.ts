@@ -91,12 +91,6 @@ describe("subscriptions", () => {
     )
   })
 
-  it("do not exist in a service that lives only during a run", async () => {
-    place.write("own.yaml", "name: own\nservice: sandbox\nengines: [a:website]\ncustomers: [{ id: c-1 }]\n")
-    const { code, stderr } = await hooks("list", "own.yaml")
-    expect([code, stderr.includes("[hooks-embedded]")]).toEqual([2, true])
-  })
-
   it("are out of reach with a wrong secret or without a service: exit code 6", async () => {
     jobFor("nobody", "http://127.0.0.1:1/flows")
     const wrong = await place.start(["hooks", "list", "job.yaml"], { APP: "wrong-secret" }).ended

@@ -18,22 +18,15 @@ interface Scene {
 const scenes: Array<Scene> = []
 const scene = async (
   customers: Readonly<Record<string, Script>>,
-  parts: {
-    readonly name?: string
-    readonly rest?: string
-    readonly secret?: string
-    readonly extra?: string
-    readonly concurrency?: string
-  } = {},
+  { name = "life", extra = "" }: { readonly name?: string; readonly extra?: string } = {},
 ): Promise<Scene> => {
   const made = { fake: await FakeService.listen(), place: new Workplace() }
   scenes.push(made)
   for (const [id, script] of Object.entries(customers)) made.fake.scripts.set(id, script)
   const lines = Object.keys(customers).map((id) => login(id))
-  const { name = "life", extra = "", ...more } = parts
   made.place.write(
     "job.yaml",
-    jobText(made.fake, { name, customers: `customers:\n${lines.join("\n")}\n${extra}`, ...more }),
+    jobText(made.fake, { name, customers: `customers:\n${lines.join("\n")}\n${extra}` }),
   )
   return made
 }
@@ -68,45 +61,14 @@ describe("`rerun`", () => {
     expect((await night.place.nightjar("run", "job.yaml")).code).toBe(3)
   })
 
-  const selected = async (...args: ReadonlyArray<string>) => {
-    const rows = (await night.place.json("rerun", "--dry-run", ...args)) as ReadonlyArray<{
-      customer_id: string
-    }>
-    return rows.map(({ customer_id }) => customer_id).toSorted()
-  }
-
-  it("`--dry-run` names what would be started with every flag, and starts nothing", async () => {
+  it("`--dry-run` names what would be started with the flags, and starts nothing", async () => {
     const before = night.fake.starts.length
-    const [all, failed, only, never, customer, engine, none] = await Promise.all([
-      selected(),
-      selected("--failed"),
-      selected("--only", "TIMEOUT", "--only", "PARTIAL"),
-      selected("--never", "BLOCKED_USER", "--never", "FAILED"),
-      selected("--customer", "bad", "--customer", "slow"),
-      selected("--engine", "fake-bank:website", "--failed", "--only", "FAILED"),
-      selected("--customer", "ok"),
+    const flags =
+      "--never BLOCKED_USER --never FAILED --engine fake-bank:website --customer slow --customer bad"
+    expect(await night.place.json("rerun", "--dry-run", ...flags.split(" "))).toMatchObject([
+      { customer_id: "slow" },
     ])
-    expect({ all, failed, only, never, customer, engine, none }).toEqual({
-      // Not `locked`: its login was rejected.
-      all: ["bad", "half", "slow"],
-      failed: ["bad", "slow"],
-      only: ["half", "slow"],
-      never: ["half", "slow"],
-      customer: ["bad", "slow"],
-      engine: ["bad"],
-      none: [],
-    })
-    const locked = await night.place.nightjar("rerun", "--dry-run", "--customer", "locked")
-    expect([locked.code, locked.stdout.split("\n").slice(0, 3)]).toEqual([
-      0,
-      [
-        expect.stringMatching(/^0 tasks of life\S* would run again; 1 of the selected would not\.$/),
-        "Would not run again:",
-        expect.stringMatching(
-          /^locked fake-bank:website: failed, BLOCKED_USER \(customer\): the source rejected/,
-        ),
-      ],
-    ])
+    expect((await night.place.nightjar("rerun", "--dry-run", "--engine", "fake-tax:website")).code).toBe(2)
     expect(night.fake.starts.length - before).toBe(0)
   })
 
@@ -119,18 +81,6 @@ describe("`rerun`", () => {
     expect(await night.place.json("status")).toMatchObject({ run_id: runs[1]?.["run_id"] })
     const status = await night.place.nightjar("status", String(runs[0]?.["run_id"]))
     expect([status.code, status.stdout.includes("BLOCKED_USER")]).toEqual([0, true])
-  })
-
-  it("and the run before it have reports with engines and coverage from the published tables", async () => {
-    const { place } = night
-    const pages = (await runsOf(night)).map(({ run_id }) =>
-      readFileSync(join(place.output, "runs", String(run_id), "report.html"), "utf8"),
-    )
-    expect(pages.length).toBeGreaterThan(1)
-    for (const page of pages) {
-      expect(page).not.toContain("could not be read")
-      expect(page.split("Engines over the last runs").at(-1)).toContain("fake-bank:website")
-    }
   })
 
   it("says where the job file was if it was moved, and takes it from where it is", async () => {
@@ -151,14 +101,6 @@ describe("`rerun`", () => {
     } finally {
       renameSync(now ?? "", before ?? "")
     }
-  })
-})
-
-describe("a job whose secret cannot be resolved", () => {
-  it("exits 2 before any request", async () => {
-    const unset = await scene({ one: {} }, { secret: "env:NOT_SET" })
-    const { code, stderr } = await unset.place.nightjar("run", "job.yaml")
-    expect([code, unset.fake.seen, stderr.includes("NOT_SET")]).toEqual([2, [], true])
   })
 })
 

@@ -119,24 +119,19 @@ export interface JobParts {
   readonly name: string
   readonly customers: string
   readonly rest?: string
-  readonly engines?: string
-  readonly secret?: string
-  readonly concurrency?: string
 }
 
 /** A quick job against the fake: everything that may be short is short. */
-export const jobText = (
-  fake: FakeService,
-  { name, customers, rest, engines, secret, concurrency }: JobParts,
-): string => `
+export const jobText = (fake: FakeService, { name, customers, rest }: JobParts): string => `
 name: ${name}
 service:
   base_url: ${fake.base_url}
   flows_url: ${fake.flows_url}
-  app_secret: ${secret ?? "env:FAKE_SECRET"}
-concurrency: ${concurrency ?? "{ max_in_flight: 200, per_engine: 200 }"}
+  app_secret: env:FAKE_SECRET
+concurrency: { max_in_flight: 200, per_engine: 200 }
 polling: { min: 100 millis, max: 500 millis }
-engines: ${engines ?? "[fake-bank:website]"}
+engines: [fake-bank:website]
+record_schemas: []
 ${
   rest ??
   `execution: { max_wait: 4 seconds }

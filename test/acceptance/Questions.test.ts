@@ -62,16 +62,16 @@ describe("an analyst", () => {
     for (const { test, sql } of statements) expect([test, await answerOf(sql)]).toEqual([test, []])
   })
 
-  it.each(questions)("is answered: $question", async ({ query, rows }) => {
-    const found = await answerOf(query)
-    expect(found.map((row) => Object.values(row).map(shown).join(" | "))).toEqual(rows)
-  })
-
-  it.each(questions)("needs one join at most, and no query within another: $file", async ({ query }) => {
-    const [row] = await answerOf("SELECT json_serialize_sql(CAST(? AS VARCHAR)) AS parsed", [query])
-    const parsed = JSON.stringify(row?.["parsed"]).replaceAll("\\", "")
-    expect(parsed).toContain('"error":false')
-    expect(parsed.match(/"type":"JOIN"/g)?.length ?? 0).toBeLessThan(2)
-    expect(parsed).not.toContain('"type":"SUBQUERY"')
-  })
+  it.each(questions)(
+    "is answered, with one join at most and no query within another: $question",
+    async ({ query, rows }) => {
+      const found = await answerOf(query)
+      expect(found.map((row) => Object.values(row).map(shown).join(" | "))).toEqual(rows)
+      const [row] = await answerOf("SELECT json_serialize_sql(CAST(? AS VARCHAR)) AS parsed", [query])
+      const parsed = JSON.stringify(row?.["parsed"]).replaceAll("\\", "")
+      expect(parsed).toContain('"error":false')
+      expect(parsed.match(/"type":"JOIN"/g)?.length ?? 0).toBeLessThan(2)
+      expect(parsed).not.toContain('"type":"SUBQUERY"')
+    },
+  )
 })

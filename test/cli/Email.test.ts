@@ -105,14 +105,7 @@ it("the address of a mail server names host, port, login and how TLS begins, and
     isHere: true,
     login: { user: "n@x", pass: "p/1" },
   })
-  const others = [
-    "https://mail.example.org",
-    "smtp://",
-    "smtp://h/path",
-    "smtp://h?x=1",
-    "smtp://%zz@h",
-    "mail",
-  ]
+  const others = "https://mail.example.org smtp:// smtp://h/path smtp://h?x=1 smtp://%zz@h mail".split(" ")
   expect(others.map(parseMailServer)).toEqual(others.map(() => undefined))
 })
 
@@ -121,18 +114,15 @@ describe("an e-mail", () => {
     const { letters, port } = await mailServer()
     expect(await sendTo(`smtp://night%40x:p%40ss%2F1@127.0.0.1:${port}`)).toBe("the mail server took it")
     const [letter] = letters
-    expect(letter).toMatchObject({
-      from,
-      to: everybody,
-      user: "night@x",
-    })
-    expect(letter?.text).toContain("Subject: nightjar: nightly: late\r\n")
-    expect(letter?.text).toContain("Auto-Submitted: auto-generated\r\n")
-    expect(letter?.text).toContain(`X-Nightjar-Key: ${notice.key}\r\n`)
-    expect(letter?.text).toContain(`References: <${sha256Hex(notice.key).slice(0, 32)}@nightjar.invalid>\r\n`)
-    expect(letter?.text).toContain(
+    expect(letter).toMatchObject({ from, to: everybody, user: "night@x" })
+    for (const line of [
+      "Subject: nightjar: nightly: late\r\n",
+      "Auto-Submitted: auto-generated\r\n",
+      `X-Nightjar-Key: ${notice.key}\r\n`,
+      `References: <${sha256Hex(notice.key).slice(0, 32)}@nightjar.invalid>\r\n`,
       "nightly (late): the run has not ended by 2026-11-22T06:00:00.000Z: no task =",
-    )
+    ])
+      expect(letter?.text).toContain(line)
   })
 
   it("that is refused says by whom, and repeats nothing of what the server said", async () => {

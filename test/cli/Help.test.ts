@@ -1,56 +1,27 @@
 /**
  * The help of every command: all of it fits a terminal of 80 columns. `npm run generated` compares every page whole
- * with `schemas/commands.md`; one of them is asked for here.
+ * with `schemas/commands.md`, and `test/project/startup.test.ts` with what the program prints.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { stripVTControlCharacters } from "node:util"
-import { NodeServices } from "@effect/platform-node"
 import { assert, describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
-import { TestConsole } from "effect/testing"
-import { NightjarFlags, Presenter, runNightjar } from "../../src/cli/Nightjar.ts"
-import { Output } from "../../src/cli/Output.ts"
 import { readPages, renderPage } from "../../src/cli/commands/Help.ts"
 import { helpPages } from "../project/helpPages.ts"
-import { effect } from "../harness/Steps.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 const widthMax = 80
 
-/** Help asks for none of the services that its command would need. */
-const nothing = Context.empty() as Context.Context<Effect.Services<ReturnType<typeof runNightjar>>>
-
-const helpOf = (args: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    yield* Effect.ignore(runNightjar([...args, "--help"])).pipe(Effect.provide(nothing))
-    return (yield* TestConsole.logLines).map(String).join("\n")
-  }).pipe(
-    Effect.provide(
-      Layer.mergeAll(TestConsole.layer, NightjarFlags.layer, Presenter.layer, Output.layer(true)).pipe(
-        Layer.provideMerge(NodeServices.layer),
-      ),
-    ),
+it("the help of every command fits 80 columns", async () => {
+  const pages = Object.entries((await helpPages(root)) ?? {})
+  expect(pages.length).toBeGreaterThan(40)
+  const lines = pages.flatMap(([asked, page]) =>
+    stripVTControlCharacters(page)
+      .split("\n")
+      .map((line) => [asked, line] as const),
   )
-
-describe("the help", () => {
-  effect("of `run` is its page", function* () {
-    const pages = (yield* Effect.promise(() => helpPages(root))) ?? {}
-    const page = stripVTControlCharacters(pages["run --help"] ?? "none").trimEnd()
-    expect((yield* helpOf(["run"])).trimEnd()).toBe(page)
-  })
-
-  it("of every command fits 80 columns", async () => {
-    const pages = Object.entries((await helpPages(root)) ?? {})
-    expect(pages.length).toBeGreaterThan(40)
-    const lines = pages.flatMap(([asked, page]) =>
-      stripVTControlCharacters(page)
-        .split("\n")
-        .map((line) => [asked, line] as const),
-    )
-    expect(lines.filter(([, line]) => line.length > widthMax)).toEqual([])
-  })
+  expect(lines.filter(([, line]) => line.length > widthMax)).toEqual([])
 })
 
 // The pages of `nightjar help`: how they are laid out, and that each fits a terminal and leads somewhere.

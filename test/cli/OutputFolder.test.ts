@@ -1,4 +1,4 @@
-/** Which folders nightjar takes for its own, that it changes nothing in any other, and that what it writes is whole. */
+/** Which folders nightjar takes for its own, and that it changes nothing in any other. */
 import {
   chmodSync,
   existsSync,
@@ -14,9 +14,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, assert, describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { markerName, markerState, prepareOutput, writeRunFile } from "../../src/cli/OutputFolder.ts"
-import { faultyCalls, refusal, refusingFrom, withCalls } from "../base/FaultyCalls.ts"
-import { anId } from "../harness/Id.ts"
+import { markerName, markerState, prepareOutput } from "../../src/cli/OutputFolder.ts"
+import { faultyCalls, refusingFrom, withCalls } from "../base/FaultyCalls.ts"
 import { sharedFolder } from "../harness/Folder.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -129,42 +128,8 @@ it("a ledger that is missing is reported if there are bodies or tables, and neve
   expect(existsSync(join(ours, "ledger.sqlite"))).toBe(false)
 })
 
-// What a run writes beside its tables is whole, on a disk that is full too.
-
 const base = sharedFolder()
 const fresh = (): string => mkdtempSync(join(base, "o-"))
-const run_id = anId("nightly.2026-11-21")
-const write = (output: string, text: string) =>
-  writeRunFile({ output, run_id, share: "group" }, "summary.json", text)
-const pathIn = (output: string) => join(output, "runs", run_id, "summary.json")
-
-describe("the summary of a run", () => {
-  effect("is complete if the disk accepts it in pieces, and the group may read it", function* () {
-    const output = fresh()
-    const text = "x".repeat(60_008)
-    yield* withCalls(faultyCalls({ writeBytesMax: 4_096 }).calls)(write(output, text))
-    assert.strictEqual(readFileSync(pathIn(output), "utf8"), text)
-    assert.strictEqual(statSync(pathIn(output)).mode & 0o777, 0o640)
-  })
-
-  effect("is the previous one if the disk refuses the rest, and the error names file and step", function* () {
-    const output = fresh()
-    yield* write(output, "the first one")
-    const { calls } = faultyCalls({
-      writeBytesMax: 4_096,
-      refuse: (name, nth) => (name === "write" && nth > 5 ? refusal("ENOSPC", name) : undefined),
-    })
-    const { _tag, message } = yield* Effect.flip(withCalls(calls)(write(output, "x".repeat(60_008))))
-    assert.deepStrictEqual(
-      [_tag, message, readFileSync(pathIn(output), "utf8")],
-      [
-        "Refused",
-        `the output folder cannot be written: ${pathIn(output)}: cannot write: no space left on device (ENOSPC); the file is as it was before`,
-        "the first one",
-      ],
-    )
-  })
-})
 
 effect(
   "the folder of reports and logs is shared with the group, unless the tables have pseudonyms",

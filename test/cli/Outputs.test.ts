@@ -85,96 +85,50 @@ beforeAll(async () => {
   place.write("wrong.yaml", wrongJob)
 })
 
+/** Commands that a semicolon stands between. */
+const eachOf = (commands: string): ReadonlyArray<string> => commands.split(";").map((one) => one.trim())
+
 /** In this order: each finds what those before it left. */
 describe("before and during a night", () => {
-  it.for([
-    "validate small.yaml",
-    "validate wrong.yaml",
-    "validate small.yaml --json",
-    "plan small.yaml",
-    "plan small.yaml --json",
-    "plan wrong.yaml",
-    'query "SELECT 1"',
-    "run small.yaml --no-progress",
-    "run small.yaml --json",
-  ])("`nightjar %s` prints what it did", compared)
+  it.for(
+    eachOf(`
+      validate small.yaml; validate wrong.yaml; validate small.yaml --json; plan small.yaml;
+      plan small.yaml --json; plan wrong.yaml; query "SELECT 1"; run small.yaml --no-progress;
+      run small.yaml --json`),
+  )("`nightjar %s` prints what it did", compared)
 })
 
 describe.concurrent("after a night", () => {
-  it.for([
-    "status",
-    "status --json",
-    "status --night",
-    "status --all",
-    "status --outcome succeeded --outcome partial --customer cleo",
-    "status --outcome succeed --engine sandbox-bank:websit --customer emma",
-    "runs",
-    "runs --json",
-    "explain ana",
-    "explain BLOCKED_USER",
-    "explain BLOCKED_USER --json",
-    "explain CUSTOMER_INTERVENTION_REQUIRED",
-    "explain FEATURE_DISABLED",
-    "explain FEATURE_DISABLED --json",
-    "explain RUN_DRAINED",
-    "explain job-invalid",
-    "explain nobody",
-    'query "SELECT customer_id, outcome, reason FROM ops.tasks ORDER BY ALL"',
-    'query "SELECT customer_id, outcome, reason FROM ops.tasks ORDER BY ALL" --format json',
-    'query "SELECT customer_id, outcome, reason FROM ops.tasks ORDER BY ALL" --format csv',
-    'query "SELECT nothing FROM nowhere"',
-    "query @missing",
-    'query "SELECT 1 AS one" --json --format csv',
-    "query --list",
-    "tables nothing",
-    "tables emails",
-    "tables tasks --json",
-    "engines show sandbox-bank:website --job small.yaml",
-    "engines show no-bank:website --job small.yaml",
-    "tokens list --json",
-    "schedule small.yaml",
-    "schedule small.yaml --cron --at 22:30",
-    "verify",
-    "verify --json",
-    "infer",
-    "prune small.yaml --dry-run",
-    "rerun --dry-run",
-    "rerun --dry-run --json",
-    "accept",
-    "credentials list",
-    "credentials list --json",
-    "credentials release nobody",
-    "tokens list",
-    "hooks list small.yaml",
-    "pause",
-    "limit max_in_flight=0",
-    "run",
-    "run nowhere.yaml",
-    "run small.yaml --jsno",
-    "plna",
-    "help retentoin",
-  ])("`nightjar %s` prints what it did", compared)
+  it.for(
+    eachOf(`
+      status; status --json; status --night; status --all;
+      status --outcome succeeded --outcome partial --customer cleo;
+      status --outcome succeed --engine sandbox-bank:websit --customer emma; runs; runs --json;
+      explain ana; explain BLOCKED_USER; explain BLOCKED_USER --json;
+      explain CUSTOMER_INTERVENTION_REQUIRED; explain FEATURE_DISABLED;
+      explain FEATURE_DISABLED --json; explain RUN_DRAINED; explain job-invalid; explain nobody;
+      query "SELECT customer_id, outcome, reason FROM ops.tasks ORDER BY ALL";
+      query "SELECT customer_id, outcome, reason FROM ops.tasks ORDER BY ALL" --format json;
+      query "SELECT customer_id, outcome, reason FROM ops.tasks ORDER BY ALL" --format csv;
+      query "SELECT nothing FROM nowhere"; query @missing; query "SELECT 1 AS one" --json --format csv;
+      query --list; tables nothing; tables emails; tables tasks --json; engines list --job small.yaml;
+      engines show sandbox-bank:website --job small.yaml;
+      engines show no-bank:website --job small.yaml; tokens list --json; schedule small.yaml;
+      schedule small.yaml --cron --at 22:30; verify; verify --json; infer; prune small.yaml --dry-run;
+      rerun --dry-run; rerun --dry-run --json; accept; credentials list; credentials list --json;
+      credentials release nobody; tokens list; hooks list small.yaml; pause; limit max_in_flight=0;
+      run; run nowhere.yaml; run small.yaml --jsno; plna; help retentoin`),
+  )("`nightjar %s` prints what it did", compared)
 })
 
 /** Each has the folder for itself. */
 describe("what changes the folder after a night", () => {
-  it.for([
-    "repair",
-    "repair --json",
-    "rebuild --dry-run",
-    "rebuild --dry-run --json",
-    "rollback",
-    "rollback --list",
-    "rollback --to 7",
-    "documents",
-    "report --json",
-    "backup copy",
-    "forget cleo",
-    "forget cleo --dry-run",
-    "forget cleo --yes --json",
-    "forget nobody --yes",
-    "status --json --night",
-  ])("`nightjar %s` prints what it did", compared)
+  it.for(
+    eachOf(`
+      repair; repair --json; rebuild --dry-run; rebuild --dry-run --json; rollback; rollback --list;
+      rollback --to 7; documents; report --json; backup copy; forget cleo; forget cleo --dry-run;
+      forget cleo --yes --json; forget nobody --yes; status --json --night`),
+  )("`nightjar %s` prints what it did", compared)
 
   it("`nightjar explain RECEIPT` shows the removal whose receipt `forget` names", async ({ expect }) => {
     const forgotten = await place.nightjar("forget", "ben", "--yes")

@@ -23,15 +23,9 @@ const cellsOf = async (types: ReadonlyArray<string>, ...rows: ReadonlyArray<Read
 
 describe("a workbook", () => {
   it("has numbers, times and truth values as such, and as text what Excel would change", async () => {
-    const types = [
-      "BIGINT",
-      "DECIMAL(38,2)",
-      "DOUBLE",
-      "DATE",
-      "TIMESTAMP WITH TIME ZONE",
-      "BOOLEAN",
-      "VARCHAR[]",
-    ]
+    const types = "BIGINT DECIMAL(38,2) DOUBLE DATE TIMESTAMP_WITH_TIME_ZONE BOOLEAN VARCHAR[]"
+      .split(" ")
+      .map((type) => type.replaceAll("_", " "))
     expect(
       await cellsOf(
         types,
@@ -54,28 +48,9 @@ describe("a workbook", () => {
     ])
   })
 
-  it("has a header on each sheet, which stays in sight", async () => {
-    const { sheets } = await workbookOf(["VARCHAR"], [["x"]])
-    expect(sheets.map(({ name, rows, freezePane }) => [name, rows, freezePane])).toEqual([
-      ["result", [["c0"], ["x"]], { rows: 1 }],
-    ])
-  })
-
   it("has any text unchanged, and none of them as a formula [promise 13 workbooks]", async () => {
     const strange = fc.constantFrom(
-      "=1+1",
-      "+34",
-      "-5",
-      "@x",
-      "_x0041_",
-      "\0",
-      "\u000b",
-      "\ufffe",
-      "\ud800",
-      "\udc00",
-      "\ufffd",
-      "\r\n",
-      " ",
+      ..."=1+1|+34|-5|@x|_x0041_|\0|\u000b|\ufffe|\ud800|\udc00|\ufffd|\r\n| ".split("|"),
     )
     const texts = fc.array(fc.oneof(strange, fc.string({ unit: "binary" })), { minLength: 1, maxLength: 4 })
     await fc.assert(
@@ -99,9 +74,13 @@ describe("a workbook", () => {
     )
   })
 
-  it("cuts and counts texts that no cell can hold", async () => {
+  it("has a header on each sheet, which stays in sight, and cuts and counts texts that no cell can hold", async () => {
     const long = "x".repeat(32_767)
     const { cut, sheets } = await workbookOf(["VARCHAR"], [[long], [`${long}y`]])
-    expect([cut, sheets[0]?.rows.slice(1)]).toEqual([1, [[long], [`${"x".repeat(32_766)}…`]]])
+    const rows = [["c0"], [long], [`${"x".repeat(32_766)}…`]]
+    expect([cut, sheets.map((sheet) => [sheet.name, sheet.rows, sheet.freezePane])]).toEqual([
+      1,
+      [["result", rows, { rows: 1 }]],
+    ])
   })
 })

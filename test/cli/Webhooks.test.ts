@@ -42,13 +42,6 @@ const journal = (output: string): ReadonlyArray<Readonly<Record<string, unknown>
     .split("\n")
     .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
 
-const heldPort = async (use: (port: number) => Promise<void>) => {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  await use((server.address() as AddressInfo).port)
-  await new Promise((resolve) => server.close(resolve))
-}
-
 describe("run --webhooks", () => {
   it("subscribes the embedded service, says where it listens, and ends as the logins of its job say", async () => {
     const { code, stdout, stderr } = await nightjar("hooked", "run", "jobs/webhooks.yaml", "--webhooks", "0")
@@ -71,21 +64,17 @@ describe("run --webhooks", () => {
   }, 60_000)
 
   it("refuses a port that is taken or none, before anything is started", async () => {
-    await heldPort(async (port) => {
-      const { code, stdout, stderr } = await nightjar(
-        "taken",
-        "run",
-        "small.yaml",
-        "--webhooks",
-        String(port),
-      )
-      expect([code, stdout, stderr]).toEqual([
-        2,
-        "",
+    const server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    const { port } = server.address() as AddressInfo
+    expect(await nightjar("taken", "run", "small.yaml", "--webhooks", String(port))).toEqual({
+      code: 2,
+      stdout: "",
+      stderr:
         `nightjar: events cannot be received: --webhooks 127.0.0.1:${port}: another program already listens there [webhooks-unavailable]\n` +
-          "Nothing was started. Give another port; 0 takes any free port.\n",
-      ])
+        "Nothing was started. Give another port; 0 takes any free port.\n",
     })
+    await new Promise((resolve) => server.close(resolve))
     for (const command of ["run small.yaml", "rerun"]) {
       const { code, stderr } = await nightjar("hooked", ...command.split(" "), "--webhooks", "70000")
       expect([command, code]).toEqual([command, 2])

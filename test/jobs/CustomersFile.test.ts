@@ -9,12 +9,8 @@ import { DuckDb } from "../../src/base/DuckDb.ts"
 import { CsvReader, type CsvRow } from "../../src/jobs/Csv.ts"
 import { checkLoginsFile } from "../../src/jobs/EnvFile.ts"
 import { makeFindings } from "../../src/jobs/Problem.ts"
-import { env, jobFrom, literal, load, parametersLogin, plainEngine, smallJob } from "./loading.ts"
+import { env, jobFrom, literal, load, notWhole, parametersLogin, plainEngine, smallJob } from "./loading.ts"
 import { effect, withLayer } from "../harness/Steps.ts"
-
-const notWhole =
-  "this is not a whole reference, and `references` lists this column: write env:NAME or file:PATH, in lower " +
-  "case, or leave the cell empty"
 
 const inFiles = withLayer(Layer.merge(NodeServices.layer, DuckDb.layer))
 
@@ -247,14 +243,15 @@ describe("customers from a file", () => {
     expect((yield* load(jobFrom("none.csv"))).errors).toEqual(["job.yaml:5:11: there is no file `none.csv`"])
   })
 
+  const errorsOf = (csv: string) =>
+    Effect.map(load(jobFrom("c.csv"), { files: { "c.csv": csv } }), ({ errors }) => errors)
+
   effect(
     "[decision header again] are refused if a row repeats the header: two exports were put together",
     function* () {
       const row = (line: number) =>
         `c.csv:${line}:1: this row repeats the header, as if two exports had been put together: remove it if ` +
         "both belong in this file"
-      const errorsOf = (csv: string) =>
-        Effect.map(load(jobFrom("c.csv"), { files: { "c.csv": csv } }), ({ errors }) => errors)
       const header = "customer_id,username\n"
       expect(yield* errorsOf(`${header}c-1,u\n${header}c-2,v\n`)).toEqual([row(3)])
       expect(yield* errorsOf(`\uFEFF${header}c-1,u\n\uFEFF${header}c-2,v\n${header}`)).toEqual([
@@ -264,8 +261,6 @@ describe("customers from a file", () => {
   )
 
   effect("say which separator theirs seems to be, if it is none that is read", function* () {
-    const errorsOf = (csv: string) =>
-      Effect.map(load(jobFrom("c.csv"), { files: { "c.csv": csv } }), ({ errors }) => errors)
     const told = (by: string) => [
       `c.csv:1:1: the columns seem to be separated by ${by}: export the file again with commas or semicolons`,
     ]

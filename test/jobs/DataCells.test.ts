@@ -1,7 +1,7 @@
 /** Cells of customers files are data: nothing that somebody typed into one is ever looked up, opened or run. */
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { env, jobFrom, literal, load, smallJob } from "./loading.ts"
+import { env, jobFrom, literal, load, notWhole, smallJob } from "./loading.ts"
 import { effect } from "../harness/Steps.ts"
 
 const file = (path: string) => ({ _tag: "Reference", reference: { _tag: "File", path } })
@@ -16,10 +16,6 @@ const loginsOf = Effect.fnUntraced(function* (content: string, references?: stri
   const { assignments = [] } = { ...(job as { readonly assignments?: ReadonlyArray<Assigned> } | undefined) }
   return { parameters: assignments.map(({ login }) => login.parameters), errors, warnings }
 })
-
-const notWhole =
-  "this is not a whole reference, and `references` lists this column: write env:NAME or file:PATH, in lower " +
-  "case, or leave the cell empty"
 
 const typed = ["exec:touch X", "env:SERVICE_APP_SECRET", "file:/etc/hostname"]
 

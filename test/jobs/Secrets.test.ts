@@ -19,7 +19,6 @@ import { MachineClock, ScaledClock } from "../../src/base/Time.ts"
 import { describeReference, parseReference, type SecretReference } from "../../src/jobs/Scalars.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { resolveReference, Secrets } from "../../src/jobs/Secrets.ts"
-import { secretsOf } from "../harness/SecretsMemory.ts"
 import { effect, withLayer } from "../harness/Steps.ts"
 
 const live = Layer.provideMerge(Secrets.layer, NodeServices.layer)
@@ -173,31 +172,10 @@ describe("secrets", () => {
   it.live("give it as long on a clock that is a thousand times as fast", () =>
     Effect.gen(function* () {
       const { resolve } = yield* Secrets
-      const known = yield* resolve(exec("sleep 0.5; echo done")).pipe(
+      const known = yield* resolve(exec("sleep 0.1; echo done")).pipe(
         Effect.provideService(KnownSecrets, makeKnownSecrets()),
       )
       assert.strictEqual(Redacted.value(known), "done")
     }).pipe(Effect.provide(Layer.merge(live, ScaledClock.layer({ speed: 1_000, originMs: 0 })))),
-  )
-
-  it.effect("of a simulated run come from a map", () =>
-    Effect.gen(function* () {
-      const known = makeKnownSecrets()
-      known.hold("hunter2", "login")
-      const read = value({ _tag: "Env", name: "A" })
-      expect(yield* read.pipe(Effect.provideService(KnownSecrets, known))).toBe("hunter2")
-      expect(known.clean("a hunter2", "own")).toBe("a [blanked]")
-      expect(yield* value(exec("show b"))).toBe("b")
-      expect((yield* failure({ _tag: "Env", name: "B" })).message).toBe("env:B: it is not known")
-    }).pipe(
-      Effect.provide(
-        secretsOf(
-          new Map([
-            ["env:A", "hunter2"],
-            ["exec:show b", "b"],
-          ]),
-        ),
-      ),
-    ),
   )
 })

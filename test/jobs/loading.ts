@@ -114,3 +114,8 @@ export const parametersLogin = (parameters: Readonly<Record<string, unknown>>, t
 
 export const literal = (value: unknown) => ({ _tag: "Literal", value: { literal: value } })
 export const env = (name: string) => ({ _tag: "Reference", reference: { _tag: "Env", name } })
+
+/** What is said of a cell that should be a reference. */
+export const notWhole =
+  "this is not a whole reference, and `references` lists this column: write env:NAME or file:PATH, in lower " +
+  "case, or leave the cell empty"

@@ -59,11 +59,8 @@ const onOldNode = (args: ReadonlyArray<string>, env: NodeJS.ProcessEnv = {}) => 
 }
 
 describe("bundle", () => {
-  it("builds nothing, and does not fail, if there is no program", () => {
+  it("writes an executable command, the program and each worker, flat in dist; nothing if there is no program", () => {
     expect(before).toBeUndefined()
-  })
-
-  it("writes an executable command, the program and each worker, flat in dist", () => {
     expect(built).toEqual(["nightjar.js", "THIRD-PARTY-LICENSES.txt", "PackWorker.js", "program.js"])
     expect(statSync(command).mode & 0o777).toBe(0o755)
   })

@@ -127,6 +127,10 @@ describe("the README", () => {
             : spawnSync(name, words, options)
         expect(missingFrom(lines, stdout), command).toBeUndefined()
         if (words[0] !== "init") continue
+        expect(
+          spawnSync(process.execPath, [program(), ...words], options).status,
+          "nothing is overwritten",
+        ).toBe(2)
         mkdirSync(join(home, "jobs"), { recursive: true })
         for (const [, path = "", text = ""] of files)
           writeFileSync(

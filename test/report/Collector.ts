@@ -137,17 +137,13 @@ export interface Span {
   readonly parentSpanId?: string
   readonly name: string
   readonly kind: number
-  readonly startTimeUnixNano: string
-  readonly endTimeUnixNano: string
   readonly attributes: ReadonlyArray<Attribute>
-  readonly events: ReadonlyArray<{ readonly name: string; readonly attributes: ReadonlyArray<Attribute> }>
   readonly status: { readonly code: number; readonly message?: string }
 }
 export interface LogRecord {
   readonly severityText: string
   readonly body: { readonly stringValue: string }
   readonly attributes: ReadonlyArray<Attribute>
-  readonly traceId?: string
   readonly spanId?: string
 }
 interface Points {

@@ -65,11 +65,8 @@ describe("a run that was cut off", () => {
     ])
   })
 
-  it("before its tasks were planned has nothing in flight", () => {
+  it("has nothing in flight before its tasks were planned, nor while a task waits for another try", () => {
     expect(tell([])[1]).toBe("In flight: nothing.")
-  })
-
-  it("counts a task that waits for another try as left, and not as in flight", () => {
     const failed: ReadonlyArray<Fact> = [
       planned("a"),
       ...open("a"),

@@ -11,6 +11,7 @@ import type { PublishedFacts } from "../../src/report/Report.ts"
 import { said } from "../service/Said.ts"
 import { anId } from "../harness/Id.ts"
 import { aFact } from "../harness/Facts.ts"
+import { landed } from "./Samples.ts"
 
 export const hostile = `<img src=x onerror="alert('1')">&\u202e</script>=1+1`
 
@@ -35,16 +36,9 @@ interface NightOptions {
 
 const engines = ["es-tax-agency:website", "es-social-security:website", "es-bank:api", "sandbox-bank:website"]
 const badReasons = [
-  "BLOCKED_USER",
-  "INVALID_CREDENTIALS",
-  "TIMEOUT",
-  "OUT_OF_SERVICE",
-  "DEADLINE_REACHED",
-  "FAILED",
+  ..."BLOCKED_USER INVALID_CREDENTIALS TIMEOUT OUT_OF_SERVICE DEADLINE_REACHED FAILED".split(" "),
   hostile,
 ]
-
-const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
 
 /** Facts in the order of their times, as a ledger would hold them. */
 export const nightFacts = (options: NightOptions): ReadonlyArray<Recorded> => {

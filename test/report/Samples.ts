@@ -46,7 +46,7 @@ export const settled = (
     ...(more.message === undefined ? {} : { message: more.message }),
   })
 
-const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
+export const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
 
 /** An execution from its intent to its closing. */
 export const executed = (

@@ -270,10 +270,10 @@ describe("what was published", () => {
   })
 })
 
-describe("records of families without a schema", () => {
-  const family = (product: string, records: number) => ({ product, sub_family: "x:y", records })
-  const one = (product: string): OtherRecords => ({ records: 1, families: 1, most: [family(product, 1)] })
+const family = (product: string, records: number) => ({ product, sub_family: "x:y", records })
+const one = (product: string): OtherRecords => ({ records: 1, families: 1, most: [family(product, 1)] })
 
+describe("records of families without a schema", () => {
   it("are a warning that names the families with the most and `nightjar infer`, and change no exit code", () => {
     const other = { records: 18, families: 7, most: [9, 4, 2, 1].map((count) => family(`p${count}`, count)) }
     expect(publishedWith({ other })).toMatchObject({
@@ -290,12 +290,6 @@ describe("records of families without a schema", () => {
     ])
     const none = { records: 0, families: 0, most: [] }
     expect(publishedWith({ other: none })).toMatchObject({ other_records: none, warnings: [] })
-  })
-
-  it("show no control character of a family's name", () => {
-    const summary = publishedWith({ other: one(`${escape}[2J<script>\u202e`) })
-    const text = renderSummary(summary, { width: 80, colour: false })
-    expect(text).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u)
   })
 })
 
@@ -360,11 +354,13 @@ ${peopleFirst}`,
     expect(renderSummary(summary, { width: Infinity, colour: false }).length).toBeLessThan(2_000)
   })
 
-  it("shows no control character of a reason, nor in the command that finishes the rest", () => {
+  it("shows no control character of a reason or a family, nor in the command that finishes the rest", () => {
     const left = settled("a", "unfinished", `${escape}[32mX\nY`, "service")
     const run = runOf(planned("a"), left, { _tag: "RunEnded", run_id, exit_code: 4, leftovers: true })
     const text = renderSummary(summarise(run), { width: Infinity, colour: false })
     expect(text).toContain("--only '\\u001b[32mX\\u000aY'")
     expect(text).not.toContain(escape)
+    const family = publishedWith({ other: one(`${escape}[2J<script>\u202e`) })
+    expect(renderSummary(family, { width: 80, colour: false })).not.toMatch(/[^\P{Cc}\n]|\p{Cf}/u)
   })
 })

@@ -121,11 +121,4 @@ describe("facts about tokens", () => {
       "1 stored token no longer used: LOCKED [token-dropped]",
     ])
   })
-
-  it("are in the state of their task, and of an attempt that a token logged in for", () => {
-    const task = foldRun(tokenFacts)?.tasks.get(task_id)
-    expect([task?.attempts[0]?.token_id, task?.tokens?.length]).toEqual(["t-1", 5])
-    const plain = foldRun(tokenFacts.slice(0, 2))?.tasks.get(task_id)
-    expect(plain !== undefined && "tokens" in plain).toBe(false)
-  })
 })

@@ -1,7 +1,15 @@
-/** What a body would cost, counted before anybody parses it. */
+/** What a body would cost, counted before anybody parses it; and what is cut or taken off the end of a text. */
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { bodyBounds, measureBody, measureLargeBody } from "../../src/service/BodyBounds.ts"
+import {
+  bodyBounds,
+  cutText,
+  measureBody,
+  measureLargeBody,
+  withoutEnd,
+} from "../../src/service/BodyBounds.ts"
+import { checkAddress } from "../../src/client/Service.ts"
+import { parseServiceUrl } from "../../src/jobs/Scalars.ts"
 
 const measured = (text: string) => measureBody(Buffer.from(text))
 const brokenOf = (text: string) => measured(text).broken
@@ -25,18 +33,17 @@ describe("the measure of a body", () => {
     const list = ["x@example.org", "y@example.org"]
     const address = { title: "home", street: "Calle Mayor 3", city: "Madrid", zip_code: "28001" }
     const numbers = [{ type: "es:dni", value: "10000000X", validated: true, country: "ES" }]
-    const profile = (n: number) =>
-      JSON.stringify({
-        product: "customer_information",
-        sub_family: "customer_information:user_profile",
-        fetch_date: "2026-11-20T03:04:05Z",
-        ...Object.fromEntries(Array.from({ length: 16 }, (_, at) => [`field_${at}`, `value ${n}`])),
-        identification_numbers: [...numbers, ...numbers],
-        emails: list,
-        phones: list,
-        addresses: [address],
-      })
-    const body = `{"data":[${Array.from({ length: 60_000 }, (_, n) => profile(n)).join()}]}`
+    const profile = JSON.stringify({
+      product: "customer_information",
+      sub_family: "customer_information:user_profile",
+      fetch_date: "2026-11-20T03:04:05Z",
+      ...Object.fromEntries(Array.from({ length: 16 }, (_, at) => [`field_${at}`, "value 12345"])),
+      identification_numbers: [...numbers, ...numbers],
+      emails: list,
+      phones: list,
+      addresses: [address],
+    })
+    const body = `{"data":[${Array.from({ length: 60_000 }, () => profile).join()}]}`
     expect(brokenOf(body)).toBeUndefined()
     expect(brokenOf(JSON.stringify({ pdf: "A".repeat(23 * 1024 * 1024) }))).toBeUndefined()
   })
@@ -66,4 +73,23 @@ describe("the measure of a body", () => {
     expect(measureLargeBody(Buffer.from("[".repeat(16 * 1024))).depth).toBe(0)
     expect(measureLargeBody(Buffer.from("[".repeat(16 * 1024 + 1))).depth).toBe(16 * 1024 + 1)
   })
+})
+
+it("a text that is too long is cut with a mark that gives its length, and in no half of a character", () => {
+  expect(cutText("x".repeat(40), 40)).toBe("x".repeat(40))
+  expect(cutText("x".repeat(41), 40)).toBe(`${"x".repeat(18)}… [cut: 41 characters]`)
+  expect(cutText("x".repeat(41), 5)).toBe("… [cut: 41 characters]")
+  expect(cutText(`${"x".repeat(17)}😀${"x".repeat(31)}`, 40)).toBe(
+    `${"x".repeat(17)}\ufffd… [cut: 50 characters]`,
+  )
+})
+
+it("the end of a text loses any of the characters, and no others; a megabyte of them in its middle costs no time", () => {
+  const texts = ["pass\r\n\n", "\n", "", "a\nb", " x \n "]
+  expect(texts.map((text) => withoutEnd(text, "\r\n"))).toEqual(["pass", "", "", "a\nb", " x \n "])
+  const middle = `${"\r".repeat(1_000_000)}x`
+  expect(withoutEnd(middle, "\r\n") === middle).toBe(true)
+  const address = `https://service.example/${"/".repeat(1_000_000)}x`
+  expect(parseServiceUrl(`${address}//`) === address).toBe(true)
+  expect(checkAddress("base_url", address)).toMatchObject({ _tag: "Success", success: address })
 })

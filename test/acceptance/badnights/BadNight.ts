@@ -53,16 +53,10 @@ interface Task {
   readonly who_acts: string
   readonly message: string | null
 }
-interface Trouble {
-  readonly reason: string
-  readonly means: string
-  readonly advice: string
-}
 interface Status {
   readonly run_id: string
   readonly exit_code?: number
   readonly tasks: ReadonlyArray<Task>
-  readonly troubles: ReadonlyArray<Trouble>
 }
 
 /** What a person would copy from a summary: the command on its own line, or the one that is due once people acted. */
@@ -204,7 +198,7 @@ export class BadNight {
       this.place.nightjar("status"),
       this.place.json("runs") as Promise<ReadonlyArray<Record<string, unknown>>>,
     ])
-    const { run_id, tasks, troubles } = status
+    const { run_id, tasks } = status
     const complaints: Array<string> = []
     const agree = (what: string, a: unknown, b: unknown) => {
       const [one, other] = [JSON.stringify(a), JSON.stringify(b)]
@@ -224,16 +218,6 @@ export class BadNight {
       worklist(file("worklist.csv")).toSorted(),
       open.map((task) => [task.customer_id, task.outcome, task.reason, task.who_acts].join(" ")).toSorted(),
     )
-    const explained = troubles.map(async ({ reason, means, advice }) => {
-      const one = open.find((task) => task.reason === reason)?.customer_id ?? ""
-      const { stdout } = await this.place.nightjar("explain", one)
-      agree(
-        `\`explain ${one}\` and the summary`,
-        stdout.includes(`${reason}: ${means}\nNext: ${advice}\n`),
-        true,
-      )
-    })
-    await Promise.all(explained)
     return complaints
   }
 

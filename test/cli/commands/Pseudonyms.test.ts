@@ -11,6 +11,7 @@ const key = { PSEUDONYM_KEY: "0123456789abcdeffedcba9876543210".repeat(2) }
 const text = `name: small
 service: { sandbox: { seed: 7, speed: 2000 } }
 output: { share: group }
+record_schemas: []
 engines: [{ reference: sandbox-bank:website, features: [customer_information_read] }]
 customers: [{ id: customer-001, parameters: { username: ok+queue-1+run-1, password: env:LOGIN_PASSWORD } }]
 `
@@ -24,8 +25,8 @@ it("are refused at the table or the column that there is not, with the nearest n
   expect([code, stderr.split("\n").slice(0, 2)]).toEqual([
     2,
     [
-      `${job}:9:5: ${of}customer_profils: no record schema has a table of this name; did you mean \`customer_profiles\`?`,
-      `${job}:10:21: ${of}emails.emial: its record schema has no column of this name; did you mean \`email\`?`,
+      `${job}:10:5: ${of}customer_profils: no record schema has a table of this name; did you mean \`customer_profiles\`?`,
+      `${job}:11:21: ${of}emails.emial: its record schema has no column of this name; did you mean \`email\`?`,
     ],
   ])
 })

@@ -96,7 +96,7 @@ describe("the status of a run that has not ended", () => {
     expect((await commandHere("runs", "--output", output)).stdout).toMatch(/ {2}interrupted$/m)
   })
 
-  it("is running once another process has resumed it", async () => {
+  it("is running once another process has resumed it, and not known while that executes nothing yet", async () => {
     const output = await folderWith(...begun(spain))
     await besideWork(output, [spain], async () => {
       expect(end(await status(output))).toEqual([
@@ -105,10 +105,6 @@ describe("the status of a run that has not ended", () => {
       expect(await json(output)).toMatchObject({ running: true, interrupted: null })
       expect((await commandHere("runs", "--output", output)).stdout).toMatch(/ {2}running$/m)
     })
-  })
-
-  it("is not known while another process works in the folder and executes nothing yet", async () => {
-    const output = await folderWith(...begun(spain))
     await besideWork(output, [], async () => {
       expect(end(await status(output))).toEqual([
         `Another process is working in this output folder, and may be about to resume ${spain}.`,
@@ -174,31 +170,20 @@ describe("of a long run", () => {
     return stdout.split("\n").filter((line) => line.includes("bank:website  "))
   }
 
-  it("shows those who need somebody on one screen, and says how many more there are", async () => {
+  it("shows those who need somebody on one screen and how many more there are; or all, or those that are asked for", async () => {
     const output = await folder()
-    expect(await linesOf(output)).toHaveLength(20)
+    const ask = (...flags: ReadonlyArray<string>) => linesOf(output, ...flags)
+    expect(await ask()).toHaveLength(20)
+    expect(await ask("--all")).toHaveLength(90)
+    expect(await ask("--outcome", "succeeded")).toHaveLength(30)
+    expect(await ask("--outcome", "open")).toEqual([expect.stringMatching(/^c-1 .* open /)])
+    const few = ["--customer", "c-2", "--customer", "c-3", "--engine", "bank:website"]
+    expect(await ask(...few)).toHaveLength(2)
+    const failed = await commandHere("status", "--json", ...few, "--outcome", "failed", "--output", output)
+    expect(JSON.parse(failed.stdout).tasks).toMatchObject([{ customer_id: "c-2" }])
     const { stdout } = await commandHere("status", "--output", output)
     expect(stdout).toContain(
       "39 more tasks need somebody, and 31 tasks need nobody: `nightjar status --all` lists them.",
     )
-  })
-
-  it("shows all, or those that are asked for, to people and to programs", async () => {
-    const output = await folder()
-    expect(await linesOf(output, "--all")).toHaveLength(90)
-    expect(await linesOf(output, "--outcome", "succeeded")).toHaveLength(30)
-    expect(await linesOf(output, "--outcome", "open")).toEqual([expect.stringMatching(/^c-1 .* open /)])
-    const few = ["--customer", "c-2", "--customer", "c-3", "--engine", "bank:website"]
-    expect(await linesOf(output, ...few)).toHaveLength(2)
-    const { stdout } = await commandHere(
-      "status",
-      "--json",
-      ...few,
-      "--outcome",
-      "failed",
-      "--output",
-      output,
-    )
-    expect(JSON.parse(stdout).tasks.map((task: { customer_id: string }) => task.customer_id)).toEqual(["c-2"])
   })
 })
