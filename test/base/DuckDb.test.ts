@@ -238,6 +238,50 @@ describe("DuckDb", () => {
     assert.strictEqual(unknown.statement.length, 200)
   })
 
+  effect(
+    "keeps the words of a failure and hides each value in it [promise 13 shown words] [promise 13 shown values]",
+    function* () {
+      const connection = yield* opened(memory)
+      yield* connection.run("CREATE TABLE t (n DECIMAL(9,1) PRIMARY KEY); INSERT INTO t VALUES (4711)")
+      const shown = Effect.fnUntraced(function* (sql: string) {
+        const { message } = yield* Effect.flip(connection.run(sql))
+        assert.notMatch(message, /Ana|4711|canary/)
+        return message.slice(message.indexOf(":") + 2)
+      })
+      const cast = (what: string, type: string) => shown(`SELECT CAST(${what} AS ${type})`)
+      assert.deepStrictEqual(
+        [
+          yield* shown("SELECT struct_pack()"),
+          yield* cast("'it''s ''Ana'' \"4711''canary'", "INTEGER"),
+          yield* cast("'Ana''\n\ncanary'' x' || chr(10) || 'Ana'", "DATE"),
+          yield* cast("47114711.5", "TINYINT"),
+          yield* cast("4711", "DECIMAL(3,0)"),
+          yield* cast("'[Ana, ''4711'", "INTEGER[]"),
+          yield* cast("json('[\"Ana\", 4711]')", "INTEGER"),
+          yield* shown("SELECT 9223372036854775807 + 4711"),
+          yield* shown("SELECT make_date(4711, 47, 11)"),
+          yield* shown("SELECT regexp_matches('a', '(Ana4711')"),
+          yield* shown("SELECT CAST('\\xZZ4711' AS BLOB)"),
+          yield* shown("INSERT INTO t VALUES (4711)"),
+        ],
+        [
+          "Can't pack nothing into a struct",
+          "Could not convert string '…' to INT32",
+          'invalid date field format: "…", expected format is (YYYY-MM-DD)',
+          "Failed to cast decimal value … to type INT8",
+          "Could not cast value … to DECIMAL(3,0)",
+          "Type VARCHAR with value … can't be cast to the destination type INTEGER[]",
+          "Failed to cast value to numerical: …",
+          "Overflow in addition of INT64 (… + …)!",
+          "Date out of range: …",
+          "missing ): …",
+          'Invalid hex escape code encountered in string -> blob conversion of string "…": …',
+          'Duplicate key "…" violates primary key constraint.',
+        ],
+      )
+    },
+  )
+
   live("stops its statement when its fiber is interrupted", function* () {
     const connection = yield* opened(memory)
     const fiber = yield* Effect.forkChild(
