@@ -22,14 +22,15 @@ const build = (path: string, value: number) =>
   )
 
 describe("DuckDb", () => {
-  effect("returns rows as JSON without losing a digit", function* () {
+  effect("returns rows as JSON without losing a digit [query endless]", function* () {
     const connection = yield* opened(memory)
     const { columns, rows } = yield* connection.query(`SELECT
         7::BIGINT AS small, 9007199254740993::BIGINT AS big, 1.10::DECIMAL(9,2) AS amount,
         TIMESTAMPTZ '2026-01-02 03:04:05.123456+02' AS at, TIMESTAMPTZ '1969-12-31 23:59:59.5+00' AS before,
         TIMESTAMP '2026-01-02 03:04:05' AS local, DATE '2026-01-02' AS day, ['x', NULL] AS codes, NULL AS nothing,
         'NaN'::DOUBLE AS nan, {'a': 1, 'b': [2::BIGINT]} AS nested, MAP {'k': 1} AS pairs,
-        '{"a":1.10}'::JSON AS json, 'infinity'::TIMESTAMPTZ AS forever, 1 AS small`)
+        '{"a":1.10}'::JSON AS json, 'infinity'::TIMESTAMPTZ AS forever,
+        ['-infinity'::DATE, 'infinity'::DATE] AS ends, 1 AS small`)
     assert.deepStrictEqual(columns, [
       { name: "small", type: "BIGINT" },
       { name: "big", type: "BIGINT" },
@@ -45,6 +46,7 @@ describe("DuckDb", () => {
       { name: "pairs", type: "MAP(VARCHAR, INTEGER)" },
       { name: "json", type: "JSON" },
       { name: "forever", type: "TIMESTAMP WITH TIME ZONE" },
+      { name: "ends", type: "DATE[]" },
       { name: "small:1", type: "INTEGER" },
     ])
     assert.deepStrictEqual(
@@ -52,7 +54,7 @@ describe("DuckDb", () => {
       [
         '[7,"9007199254740993","1.10","2026-01-02T01:04:05.123456Z","1969-12-31T23:59:59.500000Z",' +
           '"2026-01-02T03:04:05","2026-01-02",["x",null],null,"NaN",{"a":1,"b":[2]},' +
-          '[{"key":"k","value":1}],"{\\"a\\":1.10}","infinity",1]',
+          '[{"key":"k","value":1}],"{\\"a\\":1.10}","infinity",["-infinity","infinity"],1]',
       ],
     )
   })
