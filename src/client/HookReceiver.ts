@@ -20,7 +20,7 @@ export interface ListenAt {
   readonly port: number
 }
 
-const receiverHost = "127.0.0.1"
+export const receiverHost = "127.0.0.1"
 
 const place = /^(?:(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):)?(\d{1,5})$/
 

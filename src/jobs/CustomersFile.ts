@@ -285,7 +285,7 @@ const readNdjson = (source: Reading) => {
 }
 
 const noText = (column: string): string =>
-  `\`${column}\` is a list, a structure or bytes that are not UTF-8 in this row: write it as a text or a number`
+  `in this row, \`${column}\` is a list, a structure or bytes that are not UTF-8: write it as text`
 
 /** DuckDB is loaded only for Parquet: a job without such a file starts without it. */
 const readParquet = (source: Reading) =>

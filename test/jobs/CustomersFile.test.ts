@@ -160,7 +160,7 @@ describe("customers from a file", () => {
   })
 
   inFiles.effect(
-    "have the texts of a CSV file from every format; what is no text in Parquet is refused [decision plain cells]",
+    "have the texts of a CSV file from every format; what is no text in Parquet is refused [decision plain cells] [decision nested cells]",
     function* () {
       const texts = ["1001", "true", "1.5", "0.1", "12345678901234567890", "1.50", "José"]
       const columns = texts.map((_, column) => `p${column}`)
@@ -190,7 +190,7 @@ describe("customers from a file", () => {
         })
       }
       const said = (name: string) =>
-        `\`${name}\` is a list, a structure or bytes that are not UTF-8 in this row: write it as a text or a number`
+        `in this row, \`${name}\` is a list, a structure or bytes that are not UTF-8: write it as text`
       const rows =
         "('a', [1], NULL, 'x'), ('b', NULL, '\\xFF'::BLOB, NULL), ('c', NULL, 'ok'::BLOB, NULL), ('d', NULL, '\\xFE'::BLOB, NULL)"
       const bytes = yield* parquetOf("customer_id, list, pin, username", rows)

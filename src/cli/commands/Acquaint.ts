@@ -319,9 +319,10 @@ export const acquaint = command("acquaint", {
     For the first day: runs one customer on one engine, records every call (shapes only: no values of
     records, no secrets), compares each answer with the reference, and writes the reading and the results
     sources that fit. It logs in once, starts one execution, asks for no ticket and deletes nothing unless
-    --delete is given. What it reads stands in the tables; from the job's next whole night on, the
-    customer is current only if the job has them. Exit code 0: every answer fits, and a run with the written sources loses nothing; 3:
-    something does not fit, or a person has to act; 4: the execution did not end in time.`,
+    --delete is given. What it reads is in the tables; from the job's next whole night on, the
+    customer is current only if the job has them. Exit code 0: every answer fits, and a run with the
+    written sources loses nothing; 3: something does not fit, or a person has to act; 4: the execution did
+    not end in time.`,
   examples: { "nightjar acquaint jobs/demo.yaml --customer c-003": "Against the embedded service" },
   flags: {
     path: argument("JOB", "A job file, such as jobs/demo.yaml"),
