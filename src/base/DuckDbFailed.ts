@@ -16,8 +16,7 @@ const statementCharactersMax = 200
 const valueCharactersMin = 3
 
 /** Errors of these kinds quote data; the others quote names and syntax, which users need to see. */
-const quotesData =
-  /^(?:Conversion|Constraint|Invalid Input|Invalid|Out of Range|Mismatch Type|TransactionContext) Error/
+const quotesData = /^(Conversion|Constraint|Invalid Input|Invalid|Out of Range|Mismatch Type) Error/
 
 export const failureOf = (
   statement: string,
