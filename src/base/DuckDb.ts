@@ -131,6 +131,9 @@ export const jsonValue = (value: duckdb.DuckDBValue): Json => {
   }
 }
 
+/** No date has so many; the binding would show one. */
+const infiniteDays = 2_147_483_647
+
 const jsonObject = (value: Exclude<duckdb.DuckDBValue, null | boolean | number | bigint | string>): Json => {
   if (value instanceof duckdb.DuckDBListValue || value instanceof duckdb.DuckDBArrayValue)
     return value.items.map(jsonValue)
@@ -139,6 +142,8 @@ const jsonObject = (value: Exclude<duckdb.DuckDBValue, null | boolean | number |
     return value.entries.map((entry) => ({ key: jsonValue(entry.key), value: jsonValue(entry.value) }))
   }
   if (value instanceof duckdb.DuckDBUnionValue) return jsonValue(value.value)
+  if (value instanceof duckdb.DuckDBDateValue && Math.abs(value.days) === infiniteDays)
+    return value.days > 0 ? "infinity" : "-infinity"
   if (value instanceof duckdb.DuckDBTimestampTZValue) return isoTime(value, "Z")
   if (value instanceof duckdb.DuckDBTimestampValue) return isoTime(value, "")
   return value.toString()

@@ -30,9 +30,22 @@ export const failureOf = (
   })
 }
 
-/** Keeps the first line (the others repeat statement and data) and empties its quotes. */
-const withoutData = (text: string): string =>
-  (text.split("\n", 1)[0] ?? "").replace(/'[^']*'?|"[^"]*"?/g, (quoted) => `${quoted[0]}…${quoted[0]}`)
+// Where DuckDB shows values. A value may have quotes and line ends itself, so it reaches from the first quote
+// to the last one; the apostrophe of "can't" is none. Words and names of types, as INT32, are no values.
+const beneath = /\n\nLINE \d+:[^]*$/
+const quoted = /(?<![\p{L}\p{N}])(['"])(?:[^]*\1(?![\p{L}\p{N}])|[^]*$)/gu
+const number = /(DECIMAL\(\d+,\d+\)|[\p{L}_][\p{L}\p{N}_]*)|[-+.]?\p{N}[\p{L}\p{N}.:_+-]*/gu
+const bare = /(?<=\bwith value ).*(?= can't be cast )/
+const last = /(?<=: )(?:[^\p{L}\s"'…].*|\S)$/u
+
+/** The first line without the values in it; the others repeat statement and data. */
+const withoutData = (text: string): string => {
+  const [line = ""] = text.replace(beneath, "").replace(quoted, "$1…$1").split("\n", 1)
+  return line
+    .replace(number, (_, word?: string) => word ?? "…")
+    .replace(bare, "…")
+    .replace(last, "…")
+}
 
 const withoutValues = (text: string, values: ReadonlyArray<unknown>): string =>
   values

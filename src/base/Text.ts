@@ -55,7 +55,7 @@ export const andMore = (names: ReadonlyArray<string>, count: number): string =>
 
 /** Host names that mean this machine. Only these may use plain http; a server on one has no other name. */
 export const isLoopback = (hostname: string): boolean =>
-  hostname === "localhost" || hostname === "[::1]" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)
+  ["localhost", "[::1]", "::1"].includes(hostname) || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(hostname)
 
 // Effect's parser also accepts what no file should contain: `Infinity`, negative values, nanoseconds.
 

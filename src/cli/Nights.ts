@@ -5,7 +5,7 @@
 import { hostname } from "node:os"
 import { Cause, Clock, Duration, Effect, Layer, Option, type Context } from "effect"
 import type { HeldLock } from "../base/FolderLock.ts"
-import { isoTime } from "../base/Text.ts"
+import { isLoopback, isoTime } from "../base/Text.ts"
 import {
   NoProgressFlag,
   Output,
@@ -91,11 +91,11 @@ export const readWebhooksFlag = Effect.fnUntraced(function* (written: Option.Opt
 const openWebhooks = Effect.fnUntraced(function* (at: ListenAt | undefined) {
   const { Hints, makeHintBoard } = yield* Effect.promise(() => import("../client/Hints.ts"))
   if (at === undefined) return { source: yield* Hints, url: undefined }
-  const { openReceiver, receiverHost } = yield* Effect.promise(() => import("../client/HookReceiver.ts"))
+  const { openReceiver } = yield* Effect.promise(() => import("../client/HookReceiver.ts"))
   const board = makeHintBoard()
   const url = yield* openReceiver(at, board.offer)
   yield* note(`webhooks: events are received at ${url}`)
-  if (at.host !== receiverHost) yield* warn("webhooks-exposed", { host: at.host })
+  if (!isLoopback(at.host)) yield* warn("webhooks-exposed", { host: at.host })
   return { source: board.source, url }
 })
 

@@ -49,9 +49,9 @@ const checkColumns = (
   return known && twice < 0 && unnamed < 0
 }
 
-/** Their values are texts, whatever their type in the file. */
-const textColumns = ({ token_column }: NamedColumns) =>
-  [idColumn, engineColumn, token_column].filter((column) => column !== undefined)
+/** As it would stand in a CSV file, whatever its type in this one: the engine's form decides what it is. */
+const plainText = (value: unknown): unknown =>
+  Predicate.isNumber(value) || Predicate.isBoolean(value) ? String(value) : value
 
 /** `a b`, `a, b`, `a;b` or a list of strings. */
 const codesIn = (findings: Findings, value: unknown, place: Place): ReadonlyArray<string> => {
@@ -119,7 +119,8 @@ const takeRow = (
     customer_id: undefined,
     engine_reference: undefined,
   }
-  for (const [column, value] of entries) {
+  for (const [column, cell] of entries) {
+    const value = plainText(cell)
     if (column === idColumn || column === engineColumn) {
       if (Predicate.isNullish(value)) continue
       if (Predicate.isString(value)) named[column] = value === "" ? undefined : value
@@ -226,11 +227,11 @@ const readCsv = (source: Reading) => {
   )
 }
 
-/** Numbers keep their spelling: ids always, other values if a number would lose part of it. */
-const keepSpelling = (key: string, value: unknown, context?: { readonly source?: string }): unknown => {
+/** A number keeps its spelling. */
+const keepSpelling = (_: string, value: unknown, context?: { readonly source?: string }): unknown => {
   const spelling = context?.source
   if (!Predicate.isNumber(value) || spelling === undefined) return value
-  return key === idColumn || key === engineColumn || String(value) !== spelling ? spelling : value
+  return String(value) === spelling ? value : spelling
 }
 
 const longLine = `a line is longer than ${lineMax} characters`
@@ -283,26 +284,35 @@ const readNdjson = (source: Reading) => {
   )
 }
 
+const noText = (column: string): string =>
+  `in this row, \`${column}\` is a list, a structure or bytes that are not UTF-8: write it as text`
+
 /** DuckDB is loaded only for Parquet: a job without such a file starts without it. */
 const readParquet = (source: Reading) =>
   Effect.gen(function* () {
     const { readParquetRows } = yield* Effect.promise(() => import("./ParquetRows.ts"))
     const read = yield* Effect.result(
-      readParquetRows(source.path, textColumns(source), { rowsMax, columnsMax: cellsMax, bytesMax }),
+      readParquetRows(source.path, { rowsMax, columnsMax: cellsMax, bytesMax }),
     )
     if (Result.isFailure(read)) {
       return source.findings.error(topOf(source.path), read.failure)
     }
-    const placeOf = (line: number) => (): Place => ({ file: source.path, line, column: 1 })
     const { columns, rows } = read.success
-    if (!checkColumns(source, columns, placeOf(1))) return
-    rows.forEach((cells, index) =>
-      takeRow(
-        source,
-        placeOf(index + 1),
-        columns.map((name, column) => [name, cells[column]] as const),
-      ),
-    )
+    const placeOf = (line: number) => (column: string) => ({
+      file: source.path,
+      line,
+      column: columns.indexOf(column) + 1,
+    })
+    if (!checkColumns(source, columns, (column) => ({ ...topOf(source.path), column: column + 1 }))) return
+    rows.forEach((cells, index) => {
+      const entries = columns.map((name, column) => [name, cells[column]] as const)
+      const nested = entries.find(
+        ([name, cell]) => name !== source.features_column && typeof cell === "object" && cell !== null,
+      )
+      if (nested === undefined) return takeRow(source, placeOf(index + 1), entries)
+      const [name] = nested
+      source.findings.error(placeOf(index + 1)(name), noText(name), `nested ${name}`)
+    })
   })
 
 const readerOf = (path: string) => {

@@ -194,6 +194,8 @@ const nameMax = 64
 
 /** The name under which `acquaint` runs one assignment of a job. */
 export const acquaintName = (job: string): string => `acquaint-${job}`.slice(0, nameMax)
+/** The same of a job's name in SQL. */
+export const acquaintNameSql = (job: string): string => `left('acquaint-' || ${job}, ${nameMax})`
 
 export const embeddedKey = ({ seed, speed, faults, reading }: Embedded): string =>
   JSON.stringify([seed, speed, faults, reading])

@@ -1,10 +1,10 @@
 /**
- * A Parquet file's rows in the order of the file, through a DuckDB in memory. The named columns arrive as
- * strings, whatever their type; other numbers that JavaScript cannot hold are strings too. A few kilobytes
- * may hold billions of values, so their number is checked before any are read.
+ * A Parquet file's rows in the order of the file, through a DuckDB in memory. Numbers that JavaScript cannot
+ * hold are strings, and so is what a file has as bytes; bytes that are no UTF-8 arrive in a list. A few
+ * kilobytes may hold billions of values, so their number is checked before any are read.
  */
 import { Effect } from "effect"
-import { DuckDb, type Connection } from "../base/DuckDb.ts"
+import { DuckDb, type Connection, type Json } from "../base/DuckDb.ts"
 import { identifier } from "../base/DuckDbFailed.ts"
 
 /** `bytesMax`: of all values, as text. */
@@ -30,7 +30,14 @@ const measure = Effect.fnUntraced(function* (
   return columns
 })
 
-export const readParquetRows = (path: string, texts: ReadonlyArray<string>, bounds: Bounds) =>
+/** A FLOAT as the number that it shows: 0.1, and not the double beside it. */
+const selected = ({ name, type }: { readonly name: string; readonly type: string }): string => {
+  const cell = identifier(name)
+  if (type === "BLOB") return `CASE WHEN ${cell} IS NOT NULL THEN [try(decode(${cell}))] END AS ${cell}`
+  return type === "FLOAT" ? `CAST(CAST(${cell} AS VARCHAR) AS DOUBLE) AS ${cell}` : cell
+}
+
+export const readParquetRows = (path: string, bounds: Bounds) =>
   Effect.gen(function* () {
     const database = yield* DuckDb
     const connection = yield* database.open({
@@ -40,12 +47,12 @@ export const readParquetRows = (path: string, texts: ReadonlyArray<string>, boun
       memoryLimit: "512MB",
     })
     const columns = yield* measure(connection, path, bounds)
-    const selected = columns.map(({ name }) =>
-      texts.includes(name) ? `CAST(${identifier(name)} AS VARCHAR) AS ${identifier(name)}` : identifier(name),
-    )
-    return yield* connection.query(`SELECT ${selected.join(", ")} FROM read_parquet(?)`, [path])
+    const cells = columns.map(selected).join(", ")
+    const { rows } = yield* connection.query(`SELECT ${cells} FROM read_parquet(?)`, [path])
+    const textOf = (cell: Json, column: number): Json =>
+      columns[column]?.type === "BLOB" && Array.isArray(cell) ? (cell[0] ?? cell) : cell
+    return { columns: columns.map(({ name }) => name), rows: rows.map((row) => row.map(textOf)) }
   }).pipe(
-    Effect.map(({ columns, rows }) => ({ columns: columns.map(({ name }) => name), rows })),
     Effect.scoped,
     Effect.provide(DuckDb.layer),
     Effect.mapError((error) => (typeof error === "string" ? error : "the file cannot be read as Parquet")),

@@ -72,7 +72,11 @@ const childOf = (table: string, field: string, seen: SeenField, records: number)
   const named = { table: `${table}_${field}`, comment, ...required }
   if (!isColumnName(named.table) || programTables.includes(named.table)) return undefined
   const objects = seen.itemObjects
-  if (objects !== undefined) return { ...named, columns: newColumns(objects, namesIn(objects), "item") }
+  if (objects !== undefined) {
+    const names = namesIn(objects)
+    // A table of nothing but its rows' positions says less than the list itself.
+    return names.length === 0 ? undefined : { ...named, columns: newColumns(objects, names, "item") }
+  }
   const values = seen.itemValues
   if (values === undefined) return undefined
   const item = { name: "value", type: values.type, comment: commentOf(values, values.present, "item") }

@@ -8,6 +8,7 @@ import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
+import { acquaintNameSql } from "../jobs/Job.ts"
 import { features as featureCodes } from "../service/Vocabulary.ts"
 import { productsOf } from "./CoverageRows.ts"
 import { otherRecordsTable } from "../records/RecordTables.ts"
@@ -133,16 +134,17 @@ const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, in
 
 /**
  * What each job asks for: its newest whole run that is there, and what goes on since, or was a part of it.
- * No other whole run takes that back, unless its job replaces this one. A rerun asks for what its night has
- * not answered: of customers and engines that are asked for, it brings features that were added to the job;
- * one that it neither asks for nor has from its night is no longer in the job.
+ * No other whole run takes that back, unless its job replaces this one, or was tried with `acquaint` as this
+ * one. A rerun asks for what its night has not answered: of customers and engines that are asked for, it
+ * brings features that were added to the job; one that it neither asks for nor has from its night is no
+ * longer in the job.
  */
 export const askedAnew = `${temp("asking")}
     SELECT r.job, r.seq, t.customer_id, t.engine_reference, t.features, o.parent
     FROM store._runs AS r JOIN ops.runs AS o USING (run_id) JOIN ops.tasks AS t USING (run_id)
     WHERE NOT EXISTS (
       SELECT 1 FROM store._runs AS later WHERE later.whole AND later.seq > r.seq
-        AND (later.job = r.job OR list_contains(later.replaces, r.job)))
+        AND (r.job IN (later.job, ${acquaintNameSql("later.job")}) OR list_contains(later.replaces, r.job)))
     QUALIFY bool_or(o.parent IS NULL) OVER (PARTITION BY r.job, t.customer_id, t.engine_reference);
   ${temp("reruns")} SELECT g.*, list(c.feature) FILTER (c.outcome = 'succeeded') AS answered
     FROM step_asking AS g JOIN ops.runs AS o ON o.run_id = g.parent OR o.parent = g.parent

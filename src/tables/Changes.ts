@@ -6,7 +6,7 @@
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { column, text, type ColumnSpec } from "../records/Columns.ts"
 import { aloneSql, names, sameSql } from "./Answers.ts"
-import { asLastRead, contentOf, listName, stored, type KeptTable } from "./RecordStore.ts"
+import { asLastRead, contentOf, itemSql, listName, stored, type KeptTable } from "./RecordStore.ts"
 import { customer, engine } from "./SystemTables.ts"
 
 export const changeColumns: ReadonlyArray<ColumnSpec> = [
@@ -44,8 +44,8 @@ const cell = (alias: string, { name, type }: ColumnSpec): string =>
     ? `CAST(${alias}.${identifier(name)} AS VARCHAR)`
     : `${alias}.${identifier(name)}`
 
-const structOf = (alias: string, columns: ReadonlyArray<ColumnSpec>): string =>
-  columns.map((each) => `${identifier(each.name)} := ${cell(alias, each)}`).join(", ")
+const cellsOf = (alias: string, columns: ReadonlyArray<ColumnSpec>): ReadonlyArray<string> =>
+  columns.map((each) => `${identifier(each.name)} := ${cell(alias, each)}`)
 
 /** The number of the last run up to a run or a date: a rerun of an older night belongs to when it began. */
 const momentSql = (parameter: string): string => `coalesce(
@@ -59,7 +59,7 @@ const momentSql = (parameter: string): string => `coalesce(
 /** The versions that one moment has and the other has not; with each list of the record as a cell. */
 const sideOf = (table: KeptTable, where: string): string => {
   const lists = table.children.map((child, index) => {
-    const items = `list(struct_pack(${structOf("c", child.columns)}) ORDER BY c.position)`
+    const items = `list(${itemSql(cellsOf("c", child.columns))} ORDER BY c.position)`
     return `, (SELECT coalesce(${items}, []) FROM ${stored(child.name)} AS c
       WHERE c._version = v._version) AS ${listName(index)}`
   })
@@ -129,11 +129,11 @@ const changesOf = (table: KeptTable): string => {
   ]
   const record = (alias: string) =>
     `CASE WHEN ${alias}._version IS NOT NULL THEN to_json(struct_pack(${[
-      structOf(alias, own),
+      ...cellsOf(alias, own),
       ...lists.map((each) => `${identifier(each.name)} := ${alias}.${each.cell}`),
     ].join(", ")})) END`
   const keys = table.columns.filter(({ name }) => table.key.includes(name))
-  const key = (alias: string) => `to_json(struct_pack(${structOf(alias, keys)}))`
+  const key = (alias: string) => `to_json(struct_pack(${cellsOf(alias, keys).join(", ")}))`
   const keyOfEither =
     keys.length === 0
       ? "CAST(NULL AS JSON)"

@@ -398,6 +398,10 @@ export const namesOf = (columns: ReadonlyArray<{ readonly name: string }>): Read
 const packed = (alias: string, columns: ReadonlyArray<string>): ReadonlyArray<string> =>
   columns.map((name) => `${identifier(name)} := ${alias}.${identifier(name)}`)
 
+/** An item of a list as one cell; a struct needs a field, which the items of a schema may not have. */
+export const itemSql = (cells: ReadonlyArray<string>): string =>
+  cells.length === 0 ? "CAST('{}' AS JSON)" : `struct_pack(${cells.join(", ")})`
+
 export type Compared = "columns" | "rest"
 
 /** Each list of a record as a cell, to be compared with another's: `rows` is where its items are. */
@@ -410,7 +414,7 @@ export const listsOf = (
   children
     .map((child, index) => {
       const list = listName(index)
-      const item = `struct_pack(${packed("c", namesOf(child[what])).join(", ")})`
+      const item = itemSql(packed("c", namesOf(child[what])))
       return `LEFT JOIN (SELECT c.${key}, list(${item} ORDER BY c.position) AS items
         FROM (${rows(child)}) AS c GROUP BY c.${key}) AS ${list} ON ${list}.${key} = r.${key}`
     })

@@ -22,14 +22,15 @@ const build = (path: string, value: number) =>
   )
 
 describe("DuckDb", () => {
-  effect("returns rows as JSON without losing a digit", function* () {
+  effect("returns rows as JSON without losing a digit [query endless]", function* () {
     const connection = yield* opened(memory)
     const { columns, rows } = yield* connection.query(`SELECT
         7::BIGINT AS small, 9007199254740993::BIGINT AS big, 1.10::DECIMAL(9,2) AS amount,
         TIMESTAMPTZ '2026-01-02 03:04:05.123456+02' AS at, TIMESTAMPTZ '1969-12-31 23:59:59.5+00' AS before,
         TIMESTAMP '2026-01-02 03:04:05' AS local, DATE '2026-01-02' AS day, ['x', NULL] AS codes, NULL AS nothing,
         'NaN'::DOUBLE AS nan, {'a': 1, 'b': [2::BIGINT]} AS nested, MAP {'k': 1} AS pairs,
-        '{"a":1.10}'::JSON AS json, 'infinity'::TIMESTAMPTZ AS forever, 1 AS small`)
+        '{"a":1.10}'::JSON AS json, 'infinity'::TIMESTAMPTZ AS forever,
+        ['-infinity'::DATE, 'infinity'::DATE] AS ends, 1 AS small`)
     assert.deepStrictEqual(columns, [
       { name: "small", type: "BIGINT" },
       { name: "big", type: "BIGINT" },
@@ -45,12 +46,13 @@ describe("DuckDb", () => {
       { name: "pairs", type: "MAP(VARCHAR, INTEGER)" },
       { name: "json", type: "JSON" },
       { name: "forever", type: "TIMESTAMP WITH TIME ZONE" },
+      { name: "ends", type: "DATE[]" },
       { name: "small:1", type: "INTEGER" },
     ])
     expect(rows.map((row) => JSON.stringify(row))).toStrictEqual([
       '[7,"9007199254740993","1.10","2026-01-02T01:04:05.123456Z","1969-12-31T23:59:59.500000Z",' +
         '"2026-01-02T03:04:05","2026-01-02",["x",null],null,"NaN",{"a":1,"b":[2]},' +
-        '[{"key":"k","value":1}],"{\\"a\\":1.10}","infinity",1]',
+        '[{"key":"k","value":1}],"{\\"a\\":1.10}","infinity",["-infinity","infinity"],1]',
     ])
   })
 
@@ -206,6 +208,50 @@ describe("DuckDb", () => {
     assert.include(unknown.message, 'Referenced column "nope" not found')
     assert.strictEqual(unknown.statement.length, 200)
   })
+
+  effect(
+    "keeps the words of a failure and hides each value in it [promise 13 shown words] [promise 13 shown values]",
+    function* () {
+      const connection = yield* opened(memory)
+      yield* connection.run("CREATE TABLE t (n DECIMAL(9,1) PRIMARY KEY); INSERT INTO t VALUES (4711)")
+      const shown = Effect.fnUntraced(function* (sql: string) {
+        const { message } = yield* Effect.flip(connection.run(sql))
+        assert.notMatch(message, /Ana|4711|canary/)
+        return message.slice(message.indexOf(":") + 2)
+      })
+      const cast = (what: string, type: string) => shown(`SELECT CAST(${what} AS ${type})`)
+      assert.deepStrictEqual(
+        [
+          yield* shown("SELECT struct_pack()"),
+          yield* cast("'it''s ''Ana'' \"4711''canary'", "INTEGER"),
+          yield* cast("'Ana''\n\ncanary'' x' || chr(10) || 'Ana'", "DATE"),
+          yield* cast("47114711.5", "TINYINT"),
+          yield* cast("4711", "DECIMAL(3,0)"),
+          yield* cast("'[Ana, ''4711'", "INTEGER[]"),
+          yield* cast("json('[\"Ana\", 4711]')", "INTEGER"),
+          yield* shown("SELECT 9223372036854775807 + 4711"),
+          yield* shown("SELECT make_date(4711, 47, 11)"),
+          yield* shown("SELECT regexp_matches('a', '(Ana4711')"),
+          yield* shown("SELECT CAST('\\xZZ4711' AS BLOB)"),
+          yield* shown("INSERT INTO t VALUES (4711)"),
+        ],
+        [
+          "Can't pack nothing into a struct",
+          "Could not convert string '…' to INT32",
+          'invalid date field format: "…", expected format is (YYYY-MM-DD)',
+          "Failed to cast decimal value … to type INT8",
+          "Could not cast value … to DECIMAL(3,0)",
+          "Type VARCHAR with value … can't be cast to the destination type INTEGER[]",
+          "Failed to cast value to numerical: …",
+          "Overflow in addition of INT64 (… + …)!",
+          "Date out of range: …",
+          "missing ): …",
+          'Invalid hex escape code encountered in string -> blob conversion of string "…": …',
+          'Duplicate key "…" violates primary key constraint.',
+        ],
+      )
+    },
+  )
 
   live("stops its statement when its fiber is interrupted", function* () {
     const connection = yield* opened(memory)

@@ -63,6 +63,11 @@ describe("run --webhooks", () => {
     expect(await rows("hooked", ends)).toEqual([{ n: 0 }])
   }, 60_000)
 
+  it("warns of no strangers where only this machine can reach it [webhooks here]", async () => {
+    const { stderr } = await nightjar("here", "run", "small.yaml", "--webhooks", "localhost:0")
+    expect(stderr).toMatch(/^webhooks: events are received at http:\/\/localhost:\d+\/\n$/)
+  }, 60_000)
+
   it("refuses a port that is taken or none, before anything is started", async () => {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

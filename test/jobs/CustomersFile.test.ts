@@ -126,7 +126,7 @@ describe("customers from a file", () => {
       ])
       const good = ndjson.slice(ndjson.indexOf("\n"))
       const fromNdjson = yield* load(jobFrom("c.ndjson", "[username]"), { files: { "c.ndjson": good } })
-      const parameters = { username: env("USER7"), pin: literal("12345678901234567890"), n: literal(5) }
+      const parameters = { username: env("USER7"), pin: literal("12345678901234567890"), n: literal("5") }
       expect(fromNdjson.job).toMatchObject({
         assignments: [
           assignment("65e0", "tax:website", {}, "c.ndjson:2"),
@@ -145,7 +145,7 @@ describe("customers from a file", () => {
         assignment(
           "1234567890123456789",
           "tax:website",
-          { username: env("A"), n: literal(5) },
+          { username: env("A"), n: literal("5") },
           "c.parquet:1",
         ),
         assignment("7", "bank:website", {}, "c.parquet:2"),
@@ -154,6 +154,49 @@ describe("customers from a file", () => {
     const { errors } = yield* load(jobFrom("c.parquet"), { files: { "c.parquet": bytes.slice(8) } })
     expect(errors).toEqual(["c.parquet:1:1: the file cannot be read as Parquet"])
   })
+
+  inFiles.effect(
+    "have the texts of a CSV file from every format; what is no text in Parquet is refused [decision plain cells] [decision nested cells]",
+    function* () {
+      const texts = ["1001", "true", "1.5", "0.1", "12345678901234567890", "1.50", "José"]
+      const columns = texts.map((_, column) => `p${column}`)
+      const types = ["DOUBLE", "BOOLEAN", "DOUBLE", "FLOAT", "UBIGINT", "DECIMAL(4,2)", "VARCHAR"]
+      const cast = texts.map((text, column) => `CAST('${text}' AS ${types[column]})`)
+      const written: Readonly<Record<string, string | Uint8Array>> = {
+        "c.csv": `customer_id,${columns.join(",")}\n1001,${texts.join(",")}\n`,
+        "c.ndjson": `{"customer_id":1001,${texts
+          .map((text, column) => `"p${column}":${text === "José" ? '"José"' : text}`)
+          .join(",")}}\n`,
+        "c.parquet": yield* parquetOf(
+          `customer_id, ${columns.join(", ")}`,
+          `(1001.0::DOUBLE, ${cast.join(", ")})`,
+        ),
+        "bytes.parquet": yield* parquetOf(
+          `customer_id, ${columns.join(", ")}`,
+          `(encode('1001'), ${cast.slice(0, -1).join(", ")}, encode('José'))`,
+        ),
+      }
+      const parameters = Object.fromEntries(columns.map((name, column) => [name, literal(texts[column])]))
+      for (const [name, content] of Object.entries(written)) {
+        const { job, errors } = yield* load(jobFrom(name), { files: { [name]: content } })
+        const line = name.endsWith("csv") ? 2 : 1
+        expect({ errors, job }).toMatchObject({
+          errors: [],
+          job: { assignments: [assignment("1001", "bank:website", parameters, `${name}:${line}`)] },
+        })
+      }
+      const said = (name: string) =>
+        `in this row, \`${name}\` is a list, a structure or bytes that are not UTF-8: write it as text`
+      const rows =
+        "('a', [1], NULL, 'x'), ('b', NULL, '\\xFF'::BLOB, NULL), ('c', NULL, 'ok'::BLOB, NULL), ('d', NULL, '\\xFE'::BLOB, NULL)"
+      const bytes = yield* parquetOf("customer_id, list, pin, username", rows)
+      const { errors } = yield* load(jobFrom("c.parquet"), { files: { "c.parquet": bytes } })
+      expect(errors).toEqual([
+        `c.parquet:1:2: ${said("list")}`,
+        `c.parquet:2:3: ${said("pin")} (and 1 more in this file)`,
+      ])
+    },
+  )
 
   const withColumns = (file: string, more = "features_column: wants, token_column: ticket") =>
     `${smallJob}tokens: { key: env:KEY }\ncustomers:\n  - { from: ${file}, ${more} }\n`

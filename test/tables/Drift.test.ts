@@ -303,6 +303,42 @@ describe("a record schema", () => {
   )
 
   it.live(
+    "without a column of its own, or of its lists' items, is published, compared and verified [decision 10 no columns]",
+    () =>
+      Effect.gen(function* () {
+        const { root, file, records: record, problems } = yield* place
+        const lists = "children:\n  holders: { comment: h, columns: {} }\n"
+        const [head = ""] = accountsSchema("VARCHAR").split("columns:")
+        writeFileSync(file, `${head}columns: {}\n${lists}`)
+        yield* record("2026-11-20", { holders: [{}, { Name: "Ana" }] })
+        yield* record("2026-11-21", { holders: [{ Name: "Ana" }] })
+        const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
+        assert.deepStrictEqual(
+          [
+            yield* query("SELECT run_date::VARCHAR AS d, position, extra FROM nights.holders ORDER BY ALL"),
+            yield* query(
+              "SELECT change, before->>'holders' AS was, after->>'holders' AS now " +
+                "FROM changes('2026-11-20', '2026-11-21') ORDER BY ALL",
+            ),
+            yield* problems,
+          ],
+          [
+            [
+              { d: "2026-11-20", position: 0, extra: null },
+              { d: "2026-11-20", position: 1, extra: '{"Name":"Ana"}' },
+              { d: "2026-11-21", position: 0, extra: '{"Name":"Ana"}' },
+            ],
+            [
+              { change: "added", was: null, now: "[{}]" },
+              { change: "gone", was: "[{},{}]", now: null },
+            ],
+            [],
+          ],
+        )
+      }),
+  )
+
+  it.live(
     "that claims the records and the list of another one leaves the items of before in `extra` of their records [decision 10 claimed list] [decision 10 other family]",
     () =>
       Effect.gen(function* () {

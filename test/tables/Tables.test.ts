@@ -43,9 +43,14 @@ const night = Effect.fnUntraced(function* (
   customers: Readonly<
     Record<string, readonly [cards: "COMPLETED" | "FAILED", ...data: ReadonlyArray<object>]>
   >,
-  more: { readonly parent?: string; readonly part?: string; readonly began_at?: number } = {},
+  more: {
+    readonly job?: string
+    readonly parent?: string
+    readonly part?: string
+    readonly began_at?: number
+  } = {},
 ) {
-  const begun = begin(run, run.slice(8, 18))
+  const begun = begin(run, /\d{4}-\d\d-\d\d/.exec(run)?.[0] ?? "")
   yield* append([{ ...begun, ...more } as typeof begun])
   for (const [customer, [cards, ...data]] of Object.entries(customers)) {
     const id = `${run}-${customer}`
@@ -110,6 +115,48 @@ describe("published tables and views", () => {
           assert.deepStrictEqual(yield* cellsOf(root, "SELECT name FROM customer_profiles"), [["Bea"]])
         }).pipe(Effect.provide(layers(root)))
       }),
+  )
+
+  it.live(
+    "have who was tried with `acquaint` until a night of the job was without them [decision 10 tried]",
+    () =>
+      inTables((root) =>
+        Effect.gen(function* () {
+          const current = cellsOf(root, `SELECT customer_id, name FROM customer_profiles ORDER BY ALL`)
+          const left = cellsOf(
+            root,
+            `SELECT customer_id, valid_to, ended_by FROM history.customer_profiles
+           WHERE valid_to IS NOT NULL ORDER BY ALL`,
+          )
+          const tried = "acquaint-nightly"
+          yield* night(`${tried}.2026-11-20`, { "c-1": ["COMPLETED", ana] }, { job: tried })
+          yield* night("other.2026-11-20", { "c-2": ["COMPLETED", profileOf("Bob")] }, { job: "other" })
+          assert.deepStrictEqual(yield* current, [
+            ["c-1", "Ana"],
+            ["c-2", "Bob"],
+          ])
+          yield* night(first, { "c-1": ["COMPLETED", ana], "c-3": ["COMPLETED", profileOf("Eva")] })
+          yield* night(second, { "c-3": ["COMPLETED", profileOf("Eva")] })
+          assert.deepStrictEqual(
+            [yield* current, yield* left],
+            [
+              [
+                ["c-2", "Bob"],
+                ["c-3", "Eva"],
+              ],
+              [["c-1", "2026-11-21", "not requested"]],
+            ],
+          )
+          yield* night(`${tried}.2026-11-21`, { "c-1": ["COMPLETED", ana] }, { job: tried })
+          const part = "nightly.2026-11-21.2"
+          yield* night(part, { "c-3": ["COMPLETED", profileOf("Eva")] }, { part })
+          assert.deepStrictEqual(yield* current, [
+            ["c-1", "Ana"],
+            ["c-2", "Bob"],
+            ["c-3", "Eva"],
+          ])
+        }),
+      ),
   )
 
   it.live("join versions that begin and end on one day with their lists [decision 10 version key]", () =>

@@ -2,11 +2,14 @@
  * Everything that a recorded run shows about a service, as one picture: what fits the reference, what a
  * reading of it explains, what goes beyond it, and with which results sources a run would lose nothing. Pure.
  */
+import { dirname, join, relative, resolve } from "node:path"
 import { Predicate, Struct } from "effect"
 import { counted } from "../../base/Text.ts"
 import { compareCalls, jsonOf, shapeOf, type Finding, type RecordedCall } from "./Compare.ts"
 import { countsIn, lastAnswer, meetsCounts, observeReading, proofOf, shareOf } from "./Observe.ts"
 import type { Observed } from "./Observe.ts"
+import type { Job } from "../../jobs/Job.ts"
+import type { Deletion } from "../../ledger/RunState.ts"
 import { plain, span, wrap } from "../../report/TextTable.ts"
 import { readingChoices } from "../../sandbox/state/Reading.ts"
 import { rowOf } from "../../service/Ends.ts"
@@ -211,8 +214,14 @@ export interface About extends Access {
   readonly calls: number
   /** Whether the execution is still at the service. */
   readonly kept: boolean
+  /** How its deletion ended, if the service was asked for it. */
+  readonly deletion: Deletion["outcome"] | undefined
   readonly took_ms: number
 }
+
+/** A deletion that is pending may not have been done. */
+export const isStillThere = (deletion: About["deletion"]): boolean =>
+  deletion === undefined || deletion === "pending"
 
 export interface Section {
   readonly title: string
@@ -268,10 +277,14 @@ export const reportSections = (about: About, picture: Picture): ReadonlyArray<Se
   const ownSources =
     rowOf(about.reason).results === "incomplete" ? ", with the job's current results sources" : ""
   const ended = `Ended as ${about.outcome}${reason}${ownSources}`
+  const toDelete = "With `--delete` it is deleted once everything in it has been proved to be read."
+  const away =
+    about.deletion === "gone"
+      ? "is no longer at the service, which answered its deletion with 404"
+      : "was deleted at the service"
   const kept = about.kept
-    ? `Execution ${about.execution_id} and its data stay at the service. With \`--delete\` it is ` +
-      "deleted once everything in it has been proved to be read."
-    : `Execution ${about.execution_id} was deleted at the service: everything in it was read.`
+    ? `Execution ${about.execution_id} and its data stay at the service. ${toDelete}`
+    : `Execution ${about.execution_id} ${away}: everything in it was read.`
   return [
     {
       title: `${about.customer_id} on ${about.engine_reference}`,
@@ -300,6 +313,38 @@ export const reportSections = (about: About, picture: Picture): ReadonlyArray<Se
     { title: "Results sources", lines: fitted.map(({ name, says }) => `${name}: ${says}`) },
     { title: "An engineer must decide", lines: decisions },
   ].filter(({ lines }) => lines.length > 0)
+}
+
+/** What to do about results sources; `schemas` is their folder, and `files` are those that were written. */
+export const sourcesLine = (
+  { path: job, schemas: own }: Pick<Job, "path" | "schemas">,
+  schemas: string,
+  { proof, decisions }: Pick<Picture, "proof" | "decisions">,
+  files: ReadonlyArray<string>,
+): string => {
+  const beside = relative(dirname(job), schemas)
+  const path = beside.startsWith(".") ? beside : `./${beside}`
+  const [from, to] = [schemas, own].map((folder) => join(folder ?? "", "results"))
+  const put =
+    own === undefined
+      ? `put \`schemas: ${path}\` into ${job}; \`nightjar plan\` then names the results sources.`
+      : resolve(own) === resolve(schemas)
+        ? `run \`nightjar plan ${job}\`, which names the results sources.`
+        : `move the files in ${from} to ${to}; \`nightjar plan\` then names the results sources.`
+  const missing = missingFamilies(proof)
+  if (missing.length > 0) {
+    const rest = files.length === 0 ? "" : ` For the others ${put}`
+    return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
+  }
+  if (!proof.isWhole && decisions.length === 0)
+    return (
+      "Ask the service how to tell that all records have been read; until then, a run keeps every " +
+      "execution."
+    )
+  if (files.length === 0) return "The job's results sources fit as they are."
+  return decisions.length === 0
+    ? `${put.slice(0, 1).toUpperCase()}${put.slice(1)}`
+    : `Decide, and remove the comment in ${files.join(" and ")}; then ${put}`
 }
 
 export const renderSections = (sections: ReadonlyArray<Section>, width: number): string =>

@@ -3,7 +3,7 @@
  * recorded and compared with the contract. Nothing is deleted unless requested and proved.
  */
 import { existsSync, readdirSync, rmSync } from "node:fs"
-import { dirname, join, relative } from "node:path"
+import { join } from "node:path"
 import { Effect, Exit, Layer, Option, Result, Schema, Stream } from "effect"
 import { folderName } from "../../base/Text.ts"
 import { actUnless, command } from "../CommandRow.ts"
@@ -17,11 +17,12 @@ import { Wiring } from "../Wiring.ts"
 import { jsonOf, matcherOf, type RecordedCall } from "../acquaint/Compare.ts"
 import {
   callLine,
+  isStillThere,
   judge,
-  missingFamilies,
   renderMarkdown,
   renderSections,
   reportSections,
+  sourcesLine,
 } from "../acquaint/Judge.ts"
 import type { About, FittedSource, Picture } from "../acquaint/Judge.ts"
 import { lastAnswer, type Observed } from "../acquaint/Observe.ts"
@@ -135,7 +136,7 @@ const acquaintedNight = Effect.fn("Acquaint.night")(function* (asked: Acquaintin
   const { result, summary } = yield* summarisedNight(job, output, options)
   const task = [...result.state.tasks.values()].at(-1)
   const attempt = task?.attempts.at(-1)
-  const isKept = attempt?.execution_id !== undefined && attempt.deletion?.outcome !== "deleted"
+  const isKept = attempt?.execution_id !== undefined && isStillThere(attempt.deletion?.outcome)
   if (isKept && attempt?.closed !== undefined) {
     const ids = { execution_id: attempt.execution_id, session_id: attempt.session_id }
     const looks = lookFurther(whole, recorder, ids, task?.planned.engine_reference)
@@ -231,32 +232,6 @@ const exitCodeOf = (ran: Ran, { misfits, changing, proof }: Picture): number => 
   return actUnless(isDone(ran) && misfits.length === 0 && changing.length === 0 && proof.isWhole)
 }
 
-/** What to do about results sources; `schemas` is their folder, and `files` are those that were written. */
-const sourcesLine = (
-  { path: job }: Job,
-  schemas: string,
-  { proof, decisions }: Picture,
-  files: ReadonlyArray<string>,
-): string => {
-  const beside = relative(dirname(job), schemas)
-  const path = beside.startsWith(".") ? beside : `./${beside}`
-  const put = `put \`schemas: ${path}\` into ${job}; \`nightjar plan\` then names the results sources.`
-  const missing = missingFamilies(proof)
-  if (missing.length > 0) {
-    const rest = files.length === 0 ? "" : ` For the others ${put}`
-    return `Ask the service how ${missing.join(", ")} can be read, and add a results source.${rest}`
-  }
-  if (!proof.isWhole && decisions.length === 0)
-    return (
-      "Ask the service how to tell that all records have been read; until then, a run keeps every " +
-      "execution."
-    )
-  if (files.length === 0) return "The job's results sources fit as they are."
-  return decisions.length === 0
-    ? `P${put.slice(1)}`
-    : `Decide, and remove the comment in ${files.join(" and ")}; then ${put}`
-}
-
 /** Judges the run and writes its files. */
 const judged = Effect.fnUntraced(function* (ran: Ran, asked: Acquainting) {
   const { whole, assignment, folder, schemas, acceptUncounted } = asked
@@ -272,6 +247,7 @@ const judged = Effect.fnUntraced(function* (ran: Ran, asked: Acquainting) {
     execution_id: ran.attempt?.execution_id,
     calls: calls.length + unkept(),
     kept: ran.isKept,
+    deletion: ran.attempt?.deletion?.outcome,
     took_ms: ran.summary.elapsed_ms ?? 0,
   }
   const sources = yield* writeSources(schemas, picture.fitted)
@@ -299,6 +275,7 @@ const jsonOfRun = ({ about, picture, files, exit_code }: Effect.Success<ReturnTy
   return {
     ...about,
     execution_id: about.execution_id ?? null,
+    deletion: about.deletion ?? null,
     exit_code,
     files,
     misfits,
@@ -342,8 +319,10 @@ export const acquaint = command("acquaint", {
     For the first day: runs one customer on one engine, records every call (shapes only: no values of
     records, no secrets), compares each answer with the reference, and writes the reading and the results
     sources that fit. It logs in once, starts one execution, asks for no ticket and deletes nothing unless
-    --delete is given. Exit code 0: every answer fits, and a run with the written sources loses nothing; 3:
-    something does not fit, or a person has to act; 4: the execution did not end in time.`,
+    --delete is given. What it reads is in the tables; from the job's next whole night on, the
+    customer is current only if the job has them. Exit code 0: every answer fits, and a run with the
+    written sources loses nothing; 3: something does not fit, or a person has to act; 4: the execution did
+    not end in time.`,
   examples: { "nightjar acquaint jobs/demo.yaml --customer c-003": "Against the embedded service" },
   flags: {
     path: argument("JOB", "A job file, such as jobs/demo.yaml"),

@@ -170,7 +170,7 @@ const tooLarge = refuse(413, `the body is larger than ${bodyBytesMax / 1e6} MB`)
 /** Middleware for every route of a server that is bound to `host`. */
 export const ServerGuard = {
   layer: (host: string) => {
-    const isLocal = isLoopback(host === "::1" ? "[::1]" : host)
+    const isLocal = isLoopback(host)
     return HttpRouter.middleware(
       (answer) =>
         Effect.gen(function* () {

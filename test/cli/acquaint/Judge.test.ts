@@ -4,11 +4,13 @@
 import { describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import {
+  isStillThere,
   judge,
   missingFamilies,
   renderMarkdown,
   renderSections,
   reportSections,
+  sourcesLine,
 } from "../../../src/cli/acquaint/Judge.ts"
 import { builtInSources } from "../../../src/service/FlowResults.ts"
 import { calls, closedState, execution_id, incomeSource, salary, withIncome } from "./calling.ts"
@@ -148,6 +150,7 @@ describe("the report", () => {
     reason: "RECORDS_UNREACHABLE",
     execution_id: anId(execution_id),
     kept: true,
+    deletion: undefined,
     calls: 3,
     took_ms: 61_000,
   }
@@ -161,6 +164,35 @@ describe("the report", () => {
       "Ended as partial, RECORDS_UNREACHABLE, with the job's current results sources, after 1 min 1 s and " +
         "3 recorded calls.\n  2 records counted, and all of them can be read.",
     )
+  })
+
+  it("says of an execution whether it stays at the service, was deleted, or is gone [acquaint gone]", () => {
+    const told = ([undefined, "pending", "deleted", "gone"] as const).map((deletion) => {
+      const sections = reportSections({ ...about, deletion, kept: isStillThere(deletion) }, picture)
+      return sections[0]?.lines[2]?.replace(execution_id, "X")
+    })
+    const stays =
+      "Execution X and its data stay at the service. With `--delete` it is deleted once everything in it has been " +
+      "proved to be read."
+    expect(told).toEqual([
+      stays,
+      stays,
+      "Execution X was deleted at the service: everything in it was read.",
+      "Execution X is no longer at the service, which answered its deletion with 404: everything in it was read.",
+    ])
+  })
+
+  it("says where results sources belong, also if the job has such a folder already [acquaint sources]", () => {
+    const said = (schemas: string | undefined) => {
+      const job = { path: "jobs/a.yaml", ...(schemas === undefined ? {} : { schemas }) }
+      return sourcesLine(job, "output/acquaint/c/schemas", picture, ["results/income.yaml"])
+    }
+    const then = "`nightjar plan` then names the results sources."
+    expect([undefined, "jobs/own", "./output/acquaint/c/schemas"].map(said)).toEqual([
+      `Put \`schemas: ../output/acquaint/c/schemas\` into jobs/a.yaml; ${then}`,
+      `Move the files in output/acquaint/c/schemas/results to jobs/own/results; ${then}`,
+      "Run `nightjar plan jobs/a.yaml`, which names the results sources.",
+    ])
   })
 
   it("contains no Markdown mark-up from a service", () => {
