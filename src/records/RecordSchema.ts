@@ -85,7 +85,7 @@ export const RecordSchemaFile = Schema.Struct({
   ),
   key: optional(
     Schema.Array(Text),
-    "Columns that tell the records of one customer, engine and sub_family apart. Default: there is one.",
+    "Columns that tell the records of one customer, engine and sub_family apart. Default: all their content.",
   ),
   fetched: optional(
     Schema.Array(Text),

@@ -413,7 +413,10 @@ export const featureEnds: { readonly [R in FeatureStatusReason]: EndRow | undefi
     `Correct them in the job; ${planNames}`,
   ),
   FEATURE_COMPLETED: succeeded("The feature was read.", "Nothing to do."),
-  FEATURE_PARTIAL: partial("The feature was partly read.", report),
+  FEATURE_PARTIAL: partial(
+    "The feature was partly read: `nights` has what was read, and so has `main` where it has nothing final.",
+    report,
+  ),
   FEATURE_FAILED: engineerActs("The engine failed to read the feature.", report),
   FEATURE_DISABLED: engineerActs("The feature is disabled.", "Remove it from the job."),
   FEATURE_NOT_IMPLEMENTED: engineerActs("The engine does not have the feature.", "Remove it from the job."),

@@ -2,7 +2,8 @@
  * What a run answers, and what is asked for: the first half of a step (`Step.ts`). A run answers a scope if
  * one of the features that feed it succeeded; if it tells of none, if any did and there are records. What it
  * does not find again ends only if what lacks in it lacked too when that was found. Otherwise records that
- * are here answer it as long as no feature did, whatever word the task ended with.
+ * are here answer it where nothing whole is current, whatever word the task ended with: they end nothing but
+ * what their own session said before.
  */
 import { Effect } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
@@ -216,9 +217,8 @@ const toldSql = ({ run_id }: SteppedRun): string =>
   ${temp("candidates")} SELECT s._scope, ${names(scopeNames, "s.")}, t.partly, t.lacks, t.session_id,
         t.task_id, s.as_of AS was_as_of, s.short AS was_short, s.lacks AS was_lacks,
         s.product IS NOT NULL AND s._scope IN (SELECT _scope FROM step_scoped) AS present,
-        s.product IS NOT NULL AND (s.seq IS NULL OR s.short)
-          AND EXISTS (FROM step_scoped AS r WHERE r._scope = s._scope AND (t.session_id IS NULL
-            OR r.session_id IS NOT DISTINCT FROM t.session_id)) AS fills
+        s.product IS NOT NULL AND EXISTS (FROM step_scoped AS r WHERE r._scope = s._scope
+          AND (t.session_id IS NULL OR r.session_id IS NOT DISTINCT FROM t.session_id)) AS fills
       FROM store._scopes AS s JOIN step_tasks AS t ON ${sameSql("s", "t", subject)};`
 
 /** Kinds of records that a run cannot answer, because its files of them are lost. */
@@ -232,11 +232,25 @@ const lostSql = (families: ReadonlyArray<RecordFamily>, { lost }: SteppedRun): s
   return lost.has(otherRecordsTable.name) ? `(${named} OR ${others})` : named
 }
 
+/** Results that are not whole take no place in which something whole is current. */
+const vacantSql = (tables: ReadonlyArray<KeptTable>): string => {
+  const current = tables.map(
+    ({ name }) => `SELECT _scope FROM ${stored(name)}
+      WHERE _until_seq IS NULL AND _scope IN (SELECT _scope FROM step_filling)`,
+  )
+  return `${temp("filling")} SELECT _scope FROM step_answered WHERE short AND NOT was_short;
+  DELETE FROM step_answered WHERE _scope IN (${current.join(" UNION ALL ")});`
+}
+
 /**
  * `step_here`: what the run answers and somebody asks for; `lacks`: the features that feed it and did not
  * succeed, those that it did not ask for included.
  */
-const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): string =>
+const answeredSql = (
+  tables: ReadonlyArray<KeptTable>,
+  families: ReadonlyArray<RecordFamily>,
+  run: SteppedRun,
+): string =>
   `${temp("feeders")} SELECT c._scope, ${names(subject, "c.")}, k.feature
     FROM step_candidates AS c JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family;
   ${temp("fed")} SELECT k._scope, bool_or(t.fine) AS partly, bool_or(t.requested) AS requested, ${lackingSql}
@@ -251,6 +265,7 @@ const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun): st
       coalesce(CASE WHEN f._scope IS NULL THEN c.lacks ELSE f.lacks END, []) || coalesce(u.lacks, []) AS lacks
     FROM step_candidates AS c LEFT JOIN step_fed AS f USING (_scope) LEFT JOIN step_untold AS u USING (_scope)
     WHERE (NOT short OR c.fills) AND NOT ${lostSql(families, run)};
+  ${vacantSql(tables)}
   ${temp("all")} SELECT s._scope, ${names(scopeNames, "s.")}, coalesce(a.loose, s.loose) AS loose
     FROM store._scopes AS s LEFT JOIN step_answered AS a USING (_scope);
   ${askedSql}
@@ -307,7 +322,7 @@ export const answer = Effect.fnUntraced(function* (
       rowsSql(tables, run),
       kindsSql(families),
       toldSql(run),
-      answeredSql(families, run),
+      answeredSql(tables, families, run),
       readingsSql(run, meta),
       endingSql(tables, run, meta),
     ].join("\n"),

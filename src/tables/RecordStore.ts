@@ -124,7 +124,7 @@ const storeColumns = {
   sub_family: ["VARCHAR", "The sub-family."],
   as_of: ["DATE", "When it was answered last."],
   loose: ["BOOLEAN", "No requested feature is known to feed it, so any does."],
-  short: ["BOOLEAN", "It came from results that are not whole: the next ones take its place, whole or not."],
+  short: ["BOOLEAN", "It came from results that are not whole: whole ones take its place, others add to it."],
   lacks: ["VARCHAR[]", "Features that feed it and did not succeed, so that records of them may be missing."],
   _kept: [
     "STRUCT(as_of DATE, lacks VARCHAR[])",

@@ -57,10 +57,15 @@ const matchSql = ({ table, index }: Stepping): string => {
   ${unseenSql(table, " AND v._version NOT IN (SELECT _version FROM step_same WHERE _answered)")}`
 }
 
-/** `step_unseen`: what was not found; `stays`: it may be missing because a feature did not succeed. */
+/**
+ * `step_unseen`: what was not found; `stays`: it may be missing because a feature did not succeed. Where none
+ * did, only what the same session said before ends.
+ */
 const unseenSql = (table: KeptTable, where = ""): string =>
   `${temp("unseen")} SELECT v.rowid AS id, v._version, h.was_as_of, h.was_lacks,
-        NOT h.was_short AND NOT list_has_all(coalesce(v._kept.lacks, h.was_lacks), h.lacks) AS stays
+        CASE WHEN h.short THEN v.session_id IS DISTINCT FROM h.session_id
+          ELSE NOT h.was_short AND NOT list_has_all(coalesce(v._kept.lacks, h.was_lacks), h.lacks)
+        END AS stays
       FROM ${stored(table.name)} AS v JOIN step_here AS h USING (_scope)
       WHERE v._until_seq IS NULL${where};`
 

@@ -337,6 +337,50 @@ describe("the history of records", () => {
   )
 
   it.effect(
+    "ends by results that are not whole what their own session said before, and nothing else [promise 17 not whole] [promise 17 own session]",
+    () =>
+      Effect.gen(function* () {
+        const both = ["paper_a", "paper_b"]
+        const runs = [
+          nightOf(1, both, [], ["A", "B"], ["C", "D"]),
+          nightOf(2, both, [], ["A"], ["C"]),
+          nightOf(3, both, ["paper_a"], ["A"], ["C"]),
+        ]
+        assert.deepStrictEqual(yield* currentAfter(runs), [
+          "A02 B02 C02 D02 paper_a paper_b",
+          "A03 B02 C03 D02 paper_a paper_b",
+          "A04 C04 paper_a paper_b",
+        ])
+        const listed = runs.map((run) => ({ ...run, tasks: run.tasks.map((t) => ({ ...t, engine: null })) }))
+        assert.deepStrictEqual(yield* currentAfter(listed), ["A02 B02 C02 D02", "A03 C03", "A04 C04"])
+      }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.effect(
+    "has what results that are not whole say of who is back, as nothing of them is current [promise 17 returned]",
+    () =>
+      Effect.gen(function* () {
+        const both = ["paper_a", "paper_b"]
+        const runs = [
+          nightOf(1, both, both, ["A"], ["C"]),
+          night(2, { "c-2": 0 }),
+          nightOf(3, both, [], ["A", "B"], ["C"]),
+          nightOf(4, both, [], ["A"], []),
+          nightOf(5, both, both, [], []),
+          nightOf(6, both, [], ["A"], []),
+        ]
+        assert.deepStrictEqual(yield* currentAfter(runs), [
+          "A02 C02 paper_a paper_b",
+          "x",
+          "A04 B04 C04 paper_a paper_b",
+          "A05 B04 C04 paper_a paper_b",
+          "paper_a paper_b",
+          "A07 paper_a paper_b",
+        ])
+      }).pipe(Effect.provide(DuckDb.layer)),
+  )
+
+  it.effect(
     "tells what came unrequested until the engine has answered without it [promise 17 unrequested]",
     () =>
       Effect.gen(function* () {

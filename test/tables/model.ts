@@ -22,6 +22,8 @@ export interface ToldTask {
   /** Customer and engine; or a session that was only read, which nobody has to ask for. */
   readonly subject: string
   readonly isAlone: boolean
+  /** The one that was read last. */
+  readonly session: string
   /** What is asked for; everything of the engine if it is empty. */
   readonly features: ReadonlyArray<string>
   /** Features of which the run tells an outcome, and those among them that succeeded. */
@@ -71,6 +73,7 @@ export interface Moment<R extends ToldRun> {
 /** A record, and what the answer says that had it last. */
 interface Read extends Said {
   readonly as_of: string
+  readonly session: string
   /** What did not succeed of what feeds it, or was not asked for then: what it has may be missing. */
   readonly lacks: ReadonlyArray<string>
 }
@@ -186,13 +189,14 @@ class Asked {
 }
 
 interface Answer extends Omit<Scope, "rows"> {
+  readonly session: string
   readonly lacks: ReadonlyArray<string>
   readonly rows: ReadonlyArray<Said>
 }
 
 /**
  * What a run answers, by scope. `known` are the scopes that ever had a record. If nothing that feeds it succeeded,
- * records answer a scope that nothing better ever answered, whatever the task ended with.
+ * records answer a scope in which nothing better is current, whatever the task ended with.
  */
 const answersOf = (
   run: ToldRun,
@@ -204,7 +208,7 @@ const answersOf = (
   const answers = new Map<string, Answer>()
   for (const task of run.tasks)
     for (const kind of task.isOpen === true ? [] : kinds) {
-      const { subject, told, succeeded, rows: all } = task
+      const { subject, session, told, succeeded, rows: all } = task
       const scope = `${subject}|${kind}`
       const rows = all.filter((row) => row.kind === kind)
       if (rows.length > 0) known.add(scope)
@@ -215,28 +219,34 @@ const answersOf = (
         (isLoose ? told : feeding).filter((feature) => succeeded.includes(feature) === is),
       )
       const isShort = good!.length === 0 || (isLoose && rows.length === 0)
-      const isVacant = before.get(scope)?.isShort ?? true
+      const place = before.get(scope)
+      const isVacant = place === undefined || place.isShort || place.rows.length === 0
       const newest = rows.filter(({ isEarlier }) => !isEarlier)
       const lacks = [...bad!, ...asked.untold(task, kind)]
       if (!isShort || (newest.length > 0 && isVacant))
-        answers.set(scope, { loose: isLoose, isShort, lacks, rows: newest })
+        answers.set(scope, { loose: isLoose, isShort, session, lacks, rows: newest })
     }
   return answers
 }
 
 /**
  * Which of the rows that an answer has not found stay: those that may be missing because of what it lacks, as they were
- * read with that. One that is alone with its key has changed into the one that came alone with it.
+ * read with that; if nothing that feeds it succeeded, all that another session said. Once something did, what came
+ * without stays no longer. One that is alone with its key has changed into the one that came alone with it.
  */
 const staying = (
   left: ReadonlyArray<Read>,
   came: ReadonlyArray<Said>,
-  lacks: ReadonlyArray<string>,
+  { isShort, session, lacks }: Answer,
+  wasShort: boolean,
 ): ReadonlyArray<Read> =>
   left.filter((row) => {
     const [changed, into] = [left, came].map((rows) => rows.filter(({ key }) => key === row.key).length)
     const isPaired = row.key !== undefined && changed === 1 && into === 1
-    return !isPaired && lacks.some((feature) => !row.lacks.includes(feature))
+    if (isPaired) return false
+    return isShort
+      ? row.session !== session
+      : !wasShort && lacks.some((feature) => !row.lacks.includes(feature))
   })
 
 /** Each moment of a folder whose runs are these, in the order in which they began. */
@@ -271,11 +281,11 @@ export const moments = <R extends ToldRun>(
         if (before !== undefined) scopes.set(scope, { ...before, rows: [] })
         ended.push(...were.map((row) => ({ ...currentOf(row), by: "not requested" as const })))
       } else if (answer !== undefined) {
-        const { lacks } = answer
-        const now = answer.rows.map((row): Read => ({ ...row, as_of: e, lacks }))
+        const { session, lacks } = answer
+        const now = answer.rows.map((row): Read => ({ ...row, as_of: e, session, lacks }))
         const came = without(now, were, ({ content }) => content)
         const left = without(were, now, ({ content }) => content)
-        const stay = before?.isShort === true ? [] : staying(left, came, lacks)
+        const stay = staying(left, came, answer, before?.isShort === true)
         const over = left.filter((row) => !stay.includes(row)).map(currentOf)
         scopes.set(scope, { ...answer, rows: [...now, ...stay] })
         begun.push(...came.map(currentOf))

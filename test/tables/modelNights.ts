@@ -299,6 +299,7 @@ export const toldOf = (
         ? `session ${sessionOf(run, task, false)}|${task.customer}`
         : `${task.customer}|${task.engine}`,
     isAlone: task.engine === null,
+    session: sessionOf(run, task, false),
     features: task.features,
     told: task.told,
     succeeded: task.isShort || task.isUnread ? [] : task.succeeded,
