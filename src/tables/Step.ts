@@ -59,15 +59,18 @@ const matchSql = ({ table, index }: Stepping): string => {
 
 /**
  * `step_unseen`: what was not found; `stays`: it may be missing because a feature did not succeed. Where none
- * did, only what the same session said before ends.
+ * did, only what the same session said before ends; without a key all ends, since what changed would stay
+ * beside what it was, one more each night.
  */
-const unseenSql = (table: KeptTable, where = ""): string =>
-  `${temp("unseen")} SELECT v.rowid AS id, v._version, h.was_as_of, h.was_lacks,
-        CASE WHEN h.short THEN v.session_id IS DISTINCT FROM h.session_id
+const unseenSql = (table: KeptTable, where = ""): string => {
+  const ofOthers = table.key.length > 0 ? "v.session_id IS DISTINCT FROM h.session_id" : "false"
+  return `${temp("unseen")} SELECT v.rowid AS id, v._version, h.was_as_of, h.was_lacks,
+        CASE WHEN h.short THEN ${ofOthers}
           ELSE NOT h.was_short AND NOT list_has_all(coalesce(v._kept.lacks, h.was_lacks), h.lacks)
         END AS stays
       FROM ${stored(table.name)} AS v JOIN step_here AS h USING (_scope)
       WHERE v._until_seq IS NULL${where};`
+}
 
 /** A file of an older version may name no task. */
 export const isItemOf = (item: string, record: string, id: string): string =>

@@ -337,7 +337,7 @@ describe("the history of records", () => {
   )
 
   it.effect(
-    "ends by results that are not whole what their own session said before, and nothing else [promise 17 not whole] [promise 17 own session]",
+    "ends by results that are not whole what their own session said before, and what has no key [promise 17 not whole] [promise 17 own session] [promise 17 not whole keyless]",
     () =>
       Effect.gen(function* () {
         const both = ["paper_a", "paper_b"]
@@ -348,7 +348,7 @@ describe("the history of records", () => {
         ]
         assert.deepStrictEqual(yield* currentAfter(runs), [
           "A02 B02 C02 D02 paper_a paper_b",
-          "A03 B02 C03 D02 paper_a paper_b",
+          "A03 B02 C03 paper_a paper_b",
           "A04 C04 paper_a paper_b",
         ])
         const listed = runs.map((run) => ({ ...run, tasks: run.tasks.map((t) => ({ ...t, engine: null })) }))

@@ -231,7 +231,7 @@ const answersOf = (
 
 /**
  * Which of the rows that an answer has not found stay: those that may be missing because of what it lacks, as they were
- * read with that; if nothing that feeds it succeeded, all that another session said. Once something did, what came
+ * read with that; if nothing that feeds it succeeded, all with a key that another session said. Once something did, what came
  * without stays no longer. One that is alone with its key has changed into the one that came alone with it.
  */
 const staying = (
@@ -245,7 +245,7 @@ const staying = (
     const isPaired = row.key !== undefined && changed === 1 && into === 1
     if (isPaired) return false
     return isShort
-      ? row.session !== session
+      ? row.key !== undefined && row.session !== session
       : !wasShort && lacks.some((feature) => !row.lacks.includes(feature))
   })
 
