@@ -169,19 +169,6 @@ describe("the state of a run", () => {
     )
   })
 
-  it("has no answer for a start that was sent again, and remembers a probe", () => {
-    const [again] = taskOf([intended(1), answered(1, "not_created"), intended(1)]).attempts
-    expect([again?.answer, again?.probed]).toEqual([undefined, false])
-    const [probed] = taskOf([
-      intended(1),
-      answered(1, "lost"),
-      intended(1, true),
-      answered(1, "accepted"),
-    ]).attempts
-    expect([probed?.answer?.answer, probed?.probed, probed?.execution_id]).toEqual(["accepted", true, "e-1"])
-    expect(probed?.accepted_at).toBe(6_000)
-  })
-
   it("needs a verdict for an end that came after the last one", () => {
     const left = [...began, settled("unfinished", "NOT_STOPPABLE")]
     const again = settled("succeeded", "COMPLETED")
