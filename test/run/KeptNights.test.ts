@@ -52,9 +52,7 @@ const nightOf = (job: Job) =>
     }
   })
 
-const one = (job: Job, reading: Reading = {}) => live(makeNights(reading), nightOf(job))
 const profile = "customer_information:user_profile"
-const unreachable = "partial RECORDS_UNREACHABLE engineer"
 const short = "partial RECORDS_SHORT engineer"
 
 describe("a job with `after_export: keep`", () => {
@@ -155,51 +153,6 @@ describe("a job whose service has another address", () => {
       ],
     })
   })
-})
-
-describe("counted records that do not come", () => {
-  it("keep the execution if the profile has only some of them", () => {
-    expect(one(jobFor("unstarted+records-5"))).toEqual({
-      exit_code: 3,
-      verdict: short,
-      message: `${profile} 1 of 5; flow_results: 412`,
-      asked: [
-        ["flow_results", 412],
-        ["profile", 200],
-      ],
-      deleted: [false],
-      starts: 1,
-      broken: [],
-      warnings: [
-        "1 execution kept at the service, because records may be missing here; " +
-          "4 counted records not returned [executions-kept]",
-        // This service's records are published without any schema.
-        "1 record of 1 family without a schema, in `other_records`: " +
-          "customer_information of customer_information:user_profile (1); " +
-          "`nightjar infer` drafts a schema [records-without-schema]",
-      ],
-    })
-  })
-})
-
-describe("a count that cannot be read is unknown, never zero:", () => {
-  it.each(["absent", "list"] as const)(
-    "%s: the results are requested, and the execution is kept, with and without them",
-    (products_count) => {
-      const night = one(jobFor("noflow+records-2"), { products_count })
-      expect([night.verdict, night.exit_code, night.deleted]).toEqual([unreachable, 3, [false]])
-      expect(night.message).toMatch(
-        /^the state's products_count is missing or cannot be read; flow_results: 4/,
-      )
-      expect(night.asked[0]).toEqual(["flow_results", 404])
-      const published = one(jobFor("records-2"), { products_count })
-      expect([published.verdict, published.deleted, published.asked]).toEqual([
-        unreachable,
-        [false],
-        [["flow_results", 200]],
-      ])
-    },
-  )
 })
 
 describe("a kept execution", () => {

@@ -211,18 +211,6 @@ describe("a rerun of a night that was cut off", () => {
   })
   const cutOff = Effect.timeoutOption(runNight(job(), options), Duration.seconds(6))
 
-  it("collects what is still running, and does not start it again: nobody knows yet that it is needed", () => {
-    const nights = Effect.gen(function* () {
-      yield* cutOff
-      const { said, done } = yield* sayAndDo(job(), { _tag: "rerun" })
-      const all = yield* startedSoFar
-      return { said, done, running: countIn(all, "c-0/sandbox-bank:website") }
-    })
-    const { said, done, running } = live(makeNights(), nights)
-    expect({ said, running }).toEqual({ said: done, running: 1 })
-    expect(said.starts).not.toContain("c-0/sandbox-bank:website")
-  })
-
   it("that is asked for nothing else only collects, and is no run of its own", () => {
     const nights = Effect.gen(function* () {
       yield* cutOff
