@@ -295,15 +295,6 @@ describe("a start", () => {
     const said = "ENGINE_UNAVAILABLE: showEngine: the service asks to retry later (429)"
     expect([calls, ends]).toEqual([[], [said]])
   })
-
-  it("never comes where the engine turns out to be unknown", () => {
-    expect(startsOf(job, { finds: { _tag: "Unavailable" }, looks: [{ _tag: "Unknown" }] })).toEqual({
-      ends: ["ENGINE_UNKNOWN"],
-      looked: 1,
-      planned: 1,
-      calls: [],
-    })
-  })
 })
 
 describe("what a rerun asks for", () => {
