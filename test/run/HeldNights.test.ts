@@ -167,10 +167,10 @@ const over = (place: Place) =>
   place.states().map(({ held, accepted, ended }) => [held, accepted, ended?.exit_code, ended?.leftovers])
 const allOver = (runs: number) => Array.from({ length: runs }, () => [undefined, undefined, 0, false])
 
-/** Returns how many steps there are: a kill at every eleventh is tried, or at each with NIGHTJAR_CUTS_EVERY=1. */
+/** Returns how many steps there are: a kill at every seventh is tried, or at each with NIGHTJAR_CUTS_EVERY=1. */
 const killedAtEach = (life: (killAt: number) => Place): number => {
   const steps = life(Number.POSITIVE_INFINITY).steps()
-  const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 11)
+  const every = Number(process.env["NIGHTJAR_CUTS_EVERY"] ?? 7)
   for (let killAt = 1; killAt <= steps; killAt += every) life(killAt)
   return steps
 }
