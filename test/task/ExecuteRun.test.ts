@@ -3,7 +3,6 @@ import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
-import type { NightPicture } from "../../src/task/NightPicture.ts"
 import { idOf, makePlace, minute, night, ready, second, sharing, customers } from "./ScriptedNight.ts"
 import { outOfService, blockedUser } from "./ScriptedNight.ts"
 import { succeeded } from "./ScriptedNight.ts"
@@ -100,23 +99,6 @@ describe("a run", () => {
     const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })
     const next = yield* night({ tasks, facts: cut.facts.slice(2) })
     expect([next.starts, next.verdict("c-1")]).toEqual([0, succeeded])
-  })
-
-  effect("that is resumed shows what is over, and the tasks that its job has named since", function* () {
-    const [c1, c2, late] = [{ customer: "c-1" }, { customer: "c-2" }, { customer: "late" }]
-    const script = { state: (id: string) => (id === "e-c-1-1" ? completed : working) }
-    const cut = yield* night({ tasks: [c1, c2], cutAfter: "2 minutes", script })
-    let picture: NightPicture | undefined
-    yield* night({
-      tasks: [c1, c2, late],
-      facts: cut.facts.slice(2),
-      script,
-      cutAfter: "2 minutes",
-      rules: { limits: { max_in_flight: 2, per_engine: 2 } },
-      // The new one takes a slot first.
-      acts: [[100, (held) => void (picture = held.look())]],
-    })
-    expect(picture?.total).toMatchObject({ tasks: 3, running: 2, queued: 0, done: { succeeded: 1 } })
   })
 
   effect(

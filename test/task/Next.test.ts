@@ -79,11 +79,6 @@ it("a task that was cut off anywhere in its life never repeats a start that was 
 })
 
 describe("resuming", () => {
-  it("starts a task that is not in the ledger yet", () => {
-    const first = { _tag: "Start", attempt: 1, probe: false, byParameters: false }
-    expect([next(undefined, "night"), resumed([])]).toEqual([first, first])
-  })
-
   it("starts nothing again, and holds the login, if what may run is not looked for [promise 3 unseen]", () => {
     const sent = { ...intended(1), max_wait: 3_600_000 } as Fact
     const over = (how: "taken" | "unusable" | "lost") => [
@@ -132,7 +127,11 @@ describe("resuming", () => {
       // A start with a token that the service refused, and one with the parameters behind it.
       tries([intended(1), answered(1, "refused"), intended(2), answered(2, "accepted"), closed(2, "FAILED")]),
     ]).toEqual([1, 2, 2, 1, 0, 1, 0, 1, 1])
-    expect([told(over), told(over, "collect")]).toEqual(["start 2", "Done"])
+    expect([told(over), told(over, "collect"), next(undefined, "night")]).toEqual([
+      "start 2",
+      "Done",
+      { _tag: "Start", attempt: 1, probe: false, byParameters: false },
+    ])
   })
 
   it("waits for its next start until the time that was said, without reading its last end again", () => {
