@@ -146,8 +146,12 @@ describe("an account", () => {
     [
       "is sent another one after two that were rejected with a good one in between",
       [
-        ...[sent(1), rejected(1), sent(2, keys("q")), judged(2, "good", keys("q"))],
-        ...[sent(3, keys("r")), rejected(3, keys("r"))],
+        sent(1),
+        rejected(1),
+        sent(2, keys("q")),
+        judged(2, "good", keys("q")),
+        sent(3, keys("r")),
+        rejected(3, keys("r")),
       ],
       keys("s"),
       [1, undefined],

@@ -110,8 +110,10 @@ describe("a plan", () => {
     expect([
       findConflicts([task("a", "1", "x"), task("b", "1", "x"), task("c", "2", "y"), task("d", "2", "z")]),
       findConflicts([
-        ...[task("a", "1", "x", website), task("b", "1", "y", other)],
-        ...[task("c", "1", "z", api), task("d", "2", "u", api)],
+        task("a", "1", "x", website),
+        task("b", "1", "y", other),
+        task("c", "1", "z", api),
+        task("d", "2", "u", api),
       ]),
     ]).toEqual([
       [
