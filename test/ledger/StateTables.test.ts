@@ -96,7 +96,7 @@ describe("the state that a file keeps", () => {
         expect(whole).toEqual(foldRun(all))
         expect([...(whole?.tasks.keys() ?? [])]).toEqual([...(foldRun(all)?.tasks.keys() ?? [])])
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
   })
 

@@ -110,7 +110,7 @@ const errorOf = (seed: number): number => {
     concurrency: { max_in_flight: 10, per_engine: 10 },
     // Neither moves the end by a percent, and both are most of the work.
     flow_results: { ...jobOf([]).flow_results, enabled: false },
-    polling: { min: Duration.seconds(5), max: Duration.minutes(2) },
+    polling: { min: Duration.seconds(10), max: Duration.minutes(5) },
   }
   const world = makeNights({}, { seed })
   return live(world, function* () {

@@ -407,7 +407,7 @@ describe("the picture of a night", () => {
           expect(last && Schema.decodeSync(wire)(Schema.encodeSync(wire)(last))).toEqual(last)
         },
       ),
-      { numRuns: 15 },
+      { numRuns: 10 },
     )
   })
 })
