@@ -280,7 +280,7 @@ describe("the state of a run", () => {
     expect(fold([{ _tag: "ResultsSourcesSet", run_id, sources: [source] }]).sources).toContainEqual(source)
   })
 
-  it("keeps every note of a task's tickets and tokens, in order", () => {
+  it("keeps every note of a task's tickets and tokens, and every answer that could not be used, in order", () => {
     const dropped = (reason: string): Fact => ({ _tag: "TicketDropped", ...attempt, reason })
     const access = { customer_id: anId("c-1"), engine_reference: anId("bank") } as const
     const token = { run_id, task_id, name: "c-1/bank", token_id: "t-1", ...access } as const
@@ -313,9 +313,6 @@ describe("the state of a run", () => {
     const pending = { landed_sha256: "ab", http_status: undefined, deleted_at: undefined, outcome: "pending" }
     const [known] = taskOf([...began, closed(1), drained(1), ...facts]).attempts
     expect(known?.deletion).toEqual({ ...pending, ...expected })
-  })
-
-  it("keeps every answer that could not be used, in order, and none where there was none", () => {
     const refused = (why: string): Fact => ({ _tag: "AnswerRefused", run_id, task_id, what: "start", why })
     expect(taskOf([refused("one"), refused("two")]).refused).toEqual([refused("one"), refused("two")])
     expect("refused" in taskOf([intended(1)])).toBe(false)

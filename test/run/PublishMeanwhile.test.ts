@@ -147,16 +147,10 @@ describe("the tasks that are over in a run that was taken up again", () => {
   const over = (since: ReadonlyArray<Fact>) =>
     [...tasksOver(runOf(...before), runOf(...before, ...since))].map((id) => id.split("/")[1])
 
-  it("are those that it leaves as they are, and those that it settled itself", () => {
+  it("are those that it leaves or settled itself, not those read again or ended since [interim over]", () => {
     expect(over([])).toEqual(["done"])
     expect(over([succeeded("new"), unfinished("again")])).toEqual(["done", "again", "new"])
-  })
-
-  it("are not those whose kept executions are read again, until the run is over [interim over]", () => {
     expect(over([succeeded("short")])).toEqual(["done"])
-  })
-
-  it("are not those with an end that came after their verdict", () => {
     expect(over([unfinished("open"), ...executed("open", {})])).toEqual(["done"])
   })
 })

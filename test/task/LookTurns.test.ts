@@ -30,13 +30,10 @@ describe("a HEAD", () => {
     expect(mayHead("proven", { ...going, settled: false })).toBe(false)
   })
 
-  it("is checked by a read until one has agreed, and always if it says that something changed", () => {
+  it("is checked by a read until one has agreed or it says that something changed; a refused or wrong one is the last", () => {
     expect(afterHead("trying", "working")).toEqual({ trial: "trying", next: "read" })
     expect(afterHead("proven", "working")).toEqual({ trial: "proven", next: "rest" })
     expect(afterHead("proven", "changed")).toEqual({ trial: "proven", next: "read" })
-  })
-
-  it("that is not answered, or that a read contradicts, is the last one", () => {
     for (const trial of ["trying", "proven"] as const) {
       expect(afterHead(trial, "unanswered")).toEqual({ trial: "off", next: "read" })
       expect(afterRead(trial, "working", "changed")).toBe("off")

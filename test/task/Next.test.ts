@@ -96,16 +96,13 @@ describe("resuming", () => {
     expect([held(over("taken"), 3_700_000), held([intended(1)], 4_000), held([], 0)]).toEqual([0, 0, 0])
   })
 
-  it("waits no longer than it was said, even if the clock was set back, nor less than was asked [promise 9 waits]", () => {
+  it("waits no longer than it was said, even if the clock was set back, nor less than was asked, a day at most by an earlier run [promise 9 waits] [promise 10 a day]", () => {
     const waits = { until: 9_000, at: 4_000 }
     const task = { ...taskOf([])!, waits }
     const due = (now: number, asked?: Waits) => startsAt({ asked }, task, now)
     expect([due(5_000), due(1_000), due(9_000), due(5_000, { until: 9_500, at: 4_500 })]).toEqual([
       9_000, 6_000, 0, 9_500,
     ])
-  })
-
-  it("waits a day at most for what was asked in an earlier run [promise 10 a day]", () => {
     const [hour, day] = [3_600_000, 24 * 3_600_000]
     const month = { until: 30 * day, at: 0 }
     expect([hour, day, 2 * day].map((now) => startsAt({ asked: month }, undefined, now))).toEqual([day, 0, 0])
