@@ -335,7 +335,7 @@ describe("the ledger", () => {
     return plans.map((plan) => /USING INDEX (\w+)/.exec(plan.join("\n"))?.[1])
   }
 
-  it("finds the runs, the rejections, what was pruned and the receipts without reading every fact", () => {
+  it("finds runs, rejections, what was pruned, receipts and archives without reading every fact [decision 10 archive]", () => {
     expect(indexesOf((sql) => sql.includes("tag IN"))).toEqual([
       "facts_by_tag",
       "facts_of_pruning",
@@ -343,9 +343,6 @@ describe("the ledger", () => {
       "facts_by_run",
       "facts_by_run",
     ])
-  })
-
-  it("finds where facts of a run are archived without reading its others [decision 10 archive]", () => {
     const isOfArchives = (sql: string) => sql.includes("tag = 'FactsArchived' ORDER BY seq")
     expect(indexesOf(isOfArchives)).toEqual(["facts_of_archives", "facts_of_archives"])
   })
