@@ -120,9 +120,6 @@ const fourCustomers = (password: () => string): ReadonlyArray<Use> =>
   [1, 2, 3, 4].flatMap((number) =>
     ["es-a:website", "es-a:mobile"].map((engine) => use({ customer: `c-ana-${number}`, engine, password })),
   )
-const changedIn = (changed: number) => (night: number) =>
-  night < changed ? "first-password" : "right-password"
-const corrected: ReadonlyArray<Use> = [use({ password: changedIn(4) }), ...others(2)]
 /** Another job logs in with the token that the first one asked for, and for a second customer without it. */
 const byToken: Partial<AccountsPlan> = {
   uses: [
@@ -177,12 +174,6 @@ const rows: ReadonlyArray<Row> = [
     expected: fine(4),
   },
   {
-    title: "8 400 INCORRECT_CREDENTIALS: one login for ever",
-    nights: 5,
-    given: { uses: [use({ password: wrong }), ...others(2)], storms: [storm("incorrect credentials")] },
-    expected: fine(1),
-  },
-  {
     title: "8 202 with an id and INCORRECT_CREDENTIALS: one login for ever",
     nights: 5,
     given: { uses: [use({ password: wrong }), ...others(2)], storms: [storm("accepted and refused")] },
@@ -203,23 +194,11 @@ const rows: ReadonlyArray<Row> = [
     expected: thrice,
   },
   {
-    title: "14 an answer lost, closed unseen, the probe good: two logins and no strike left",
-    nights: 3,
-    given: { uses: [use()], accidents: [lost(0, 1)] },
-    expected: fine(4),
-  },
-  {
     title: "15 accepted, then 404 for ever: three logins, then held",
     nights: 5,
     given: { storms: [storm("never found")] },
     expected: thrice,
     ends: ["EXECUTION_GONE", "EXECUTION_GONE", ...heldFromThird.slice(1)],
-  },
-  {
-    title: "16 AUTH_OK seen, then 404: good, one login a night",
-    nights: 5,
-    given: { storms: [storm("not found after the login")], lengths: long },
-    expected: fine(5),
   },
   {
     title: "17 lost, lost, NETWORK_ERROR that performed none, lost: held at the third that is unproven",
@@ -250,12 +229,6 @@ const rows: ReadonlyArray<Row> = [
     expected: fine(6),
   },
   {
-    title: "24 rsa:: anew each night, rejected: one login",
-    nights: 5,
-    given: { uses: [use({ password: wrong, encrypted: "password" }), ...others(2)] },
-    expected: fine(1),
-  },
-  {
     title: "26 another password every night, every answer lost: three logins",
     nights: 5,
     given: {
@@ -266,18 +239,6 @@ const rows: ReadonlyArray<Row> = [
     expected: thrice,
   },
   {
-    title: "27 held, the password corrected, and good: one more, and one a night from then on",
-    nights: 6,
-    given: { uses: corrected, storms: [storm("lost: reset", { untilMs: nightMs(4) })] },
-    expected: fine(5),
-  },
-  {
-    title: "27 held, the password corrected, and lost: one more, and held",
-    nights: 7,
-    given: { uses: corrected, storms: [storm("lost: reset")] },
-    expected: { L: 4, held: true, complaints: [] },
-  },
-  {
     title: "29 a token whose logins are always lost: the good one that made it, and three",
     nights: 5,
     given: {
@@ -285,23 +246,6 @@ const rows: ReadonlyArray<Row> = [
       storms: [storm("lost: reset", { fromMs: nightMs(1) })],
     },
     expected: { L: 4, held: true, complaints: [] },
-  },
-  {
-    title: "29 a token beside the parameters that it was made with: never two at once",
-    nights: 3,
-    given: {
-      uses: [use({ tokenized: true }), use({ engine: "es-a:mobile" }), ...others(2)],
-      lengths: long,
-    },
-    expected: fine(6),
-  },
-  {
-    title: "30 a login refused on one channel: none on another",
-    nights: 4,
-    given: {
-      uses: [use({ password: wrong }), use({ password: wrong, engine: "es-a:mobile", fromNight: 2 })],
-    },
-    expected: fine(1),
   },
   {
     title:
@@ -444,18 +388,6 @@ describe("the sources see", () => {
       ["START_UNKNOWN", "START_UNKNOWN", "succeeded", "succeeded"],
     ])
     expect(complaintsOf(outcome)).toEqual([])
-  })
-
-  it("34 three logins with two wrong passwords, where the first was lost and then refused to its probe", () => {
-    const uses = [
-      use({ password: () => "wrong-1" }),
-      use({ customer: "c-eva", password: () => "wrong-2", fromNight: 1 }),
-      ...others(2),
-    ]
-    const beginning = { fromMs: nightMs(0), untilMs: nightMs(0) + 10_000 }
-    const storms = [storm("lost: reset", beginning), storm("lost: reset", inNight(1))]
-    const outcome = played(4, { uses, storms })
-    expect(seen(outcome)).toEqual(thrice)
   })
 
   it("22 two refusals of three wrong passwords for one username in three spellings, and no third", () => {
