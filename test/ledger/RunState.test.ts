@@ -325,15 +325,6 @@ describe("the state of a run", () => {
     expect([facts, []].map((all) => verdictOfTask(taskOf(all)))).toEqual([verdict, own("IN_PROGRESS")])
   })
 
-  it("is not changed by what is no matter of a task or its attempts", () => {
-    const access = { customer_id: anId("c-1"), engine_reference: anId("bank") } as const
-    for (const fact of [
-      { _tag: "CredentialRejected", ...ids, fingerprint: "f-1", ...access, reason: "BLOCKED_USER" },
-      { _tag: "TicketIssued", ...attempt },
-    ] satisfies ReadonlyArray<Fact>)
-      expect(taskOf([...began, fact])).toStrictEqual(taskOf(began))
-  })
-
   it("replaces what was known of a document, and keeps every read of results", () => {
     const session = { ...ids, session_id: anId("s-1") }
     const read: Fact = aFact("ResultsRead", { ...session, is_closed: false, landed })
