@@ -144,6 +144,19 @@ describe("an account", () => {
       [2, "rejections"],
     ],
     [
+      "is sent another one after two that were rejected with a good one in between",
+      [
+        sent(1),
+        rejected(1),
+        sent(2, keys("q")),
+        judged(2, "good", keys("q")),
+        sent(3, keys("r")),
+        rejected(3, keys("r")),
+      ],
+      keys("s"),
+      [1, undefined],
+    ],
+    [
       "adds up rejections and what nobody read",
       [sent(1), rejected(1), ...lost(2, keys("q")), ...lost(3, keys("q"))],
       keys("q"),

@@ -1,6 +1,6 @@
 /** Every field of every fact, from the schema: what may hold an echo is cleaned, and a clean fact is a fact. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema, SchemaAST } from "effect"
+import { Effect, Schema } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import { cleanFact, keptFields } from "../../src/ledger/FactRows.ts"
 import { Fact } from "../../src/ledger/Fact.ts"
@@ -8,32 +8,9 @@ import { Ledger } from "../../src/ledger/Ledger.ts"
 import { openLedger } from "../../src/ledger/LedgerSchema.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { effect } from "../harness/Steps.ts"
+import { choices, sampleFacts } from "./AnyFacts.ts"
 
 const secret = "canary-5f2c9d"
-
-/**
- * A value of a schema in which every text is `text`, also where words of ours may stand; of several words the one
- * that `choice` says. A list has one item.
- */
-const sampleOf = (ast: SchemaAST.AST, text: string, choice: number): unknown => {
-  if (SchemaAST.isLiteral(ast)) return ast.literal
-  if (SchemaAST.isUnion(ast)) {
-    const type = ast.types.find(SchemaAST.isString) ?? ast.types[choice % ast.types.length]
-    return sampleOf(type ?? ast, text, choice)
-  }
-  if (SchemaAST.isArrays(ast)) return ast.rest.slice(0, 1).map((item) => sampleOf(item, text, choice))
-  if (SchemaAST.isString(ast)) return text
-  if (SchemaAST.isNumber(ast)) return 7
-  if (SchemaAST.isBoolean(ast)) return true
-  if (!SchemaAST.isObjects(ast)) throw new Error(`no sample of ${ast._tag}`)
-  return Object.fromEntries([
-    ...ast.propertySignatures.map(({ name, type }) => [String(name), sampleOf(type, text, choice)] as const),
-    ...ast.indexSignatures.map(({ type }) => [text, sampleOf(type, text, choice)] as const),
-  ])
-}
-
-const facts = (text: string, choice = 0): ReadonlyArray<Fact> =>
-  Fact.members.map((member) => sampleOf(member.ast, text, choice) as Fact)
 
 const placesOf = (value: unknown, path: string): ReadonlyArray<string> => {
   if (typeof value === "string") return value.includes(secret) ? [path] : []
@@ -47,7 +24,7 @@ const placesOf = (value: unknown, path: string): ReadonlyArray<string> => {
 describe("a fact", () => {
   const known = makeKnownSecrets()
   known.hold(secret, "password")
-  const cleaned = facts(`x ${secret}`).map((fact) => cleanFact(fact, known))
+  const cleaned = sampleFacts(`x ${secret}`).map((fact) => cleanFact(fact, known))
 
   it("repeats no secret except in our own ids and words, whatever the service said", () => {
     const places = new Set(cleaned.flatMap((fact) => placesOf(fact, "")))
@@ -95,13 +72,13 @@ describe("a fact", () => {
 
   it("is still a valid fact, and unchanged if it contains no secret", () => {
     const is = Schema.is(Fact)
-    const before = facts(`x ${secret}`)
+    const before = sampleFacts(`x ${secret}`)
     // A results source is ours, and its sample is none.
     assert.deepStrictEqual(
       cleaned.flatMap((fact, index) => (is(fact) || !is(before[index]) ? [] : [fact])),
       [],
     )
-    const plain = facts("plain")
+    const plain = sampleFacts("plain")
     assert.deepStrictEqual(
       plain.map((fact) => cleanFact(fact, known)),
       plain,
@@ -110,15 +87,14 @@ describe("a fact", () => {
 
   it("keeps our own words, even if they are somebody's password", () => {
     const odd = makeKnownSecrets()
-    const choices = Array.from({ length: 8 }, (_, choice) => choice)
-    for (const member of choices.flatMap((choice) => facts("x", choice)))
+    for (const member of choices.flatMap((choice) => sampleFacts("x", choice)))
       for (const value of Object.values(member)) if (typeof value === "string") odd.hold(value, "password")
-    for (const fact of choices.flatMap((choice) => facts("xyz", choice)))
+    for (const fact of choices.flatMap((choice) => sampleFacts("xyz", choice)))
       assert.deepStrictEqual(cleanFact(fact, odd), fact)
   })
 
   it("keeps what a run is resumed by, even if the application secret is such a word", () => {
-    const all = Array.from({ length: 8 }, (_, choice) => facts("x", choice)).flat()
+    const all = choices.flatMap((choice) => sampleFacts("x", choice))
     const words = ["_tag", "answer", "kind", "outcome", "who_acts", "status"] as const
     const odd = makeKnownSecrets()
     const wordsOf = (fact: Fact) =>
@@ -134,7 +110,7 @@ describe("a fact", () => {
     const database = openLedger({ path: ":memory:" })
     yield* Effect.gen(function* () {
       const ledger = yield* Ledger
-      yield* ledger.append(facts(secret).filter(({ _tag }) => _tag === "TaskSettled"))
+      yield* ledger.append(sampleFacts(secret).filter(({ _tag }) => _tag === "TaskSettled"))
     }).pipe(Effect.provide(Ledger.layerOver(database)), Effect.provideService(KnownSecrets, known))
     const { body } = (database satisfies DatabaseSync).prepare("SELECT body FROM facts").get() ?? {}
     const { reason, message } = JSON.parse(String(body))

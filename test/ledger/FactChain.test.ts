@@ -129,7 +129,7 @@ describe("a changed ledger", () => {
   })
 
   // `NIGHTJAR_FUZZ_RUNS` tries more of them.
-  const flipsMax = Number(process.env["NIGHTJAR_FUZZ_RUNS"] ?? 100)
+  const flipsMax = Number(process.env["NIGHTJAR_FUZZ_RUNS"] ?? 50)
   effect("shows every flipped bit that a reader could see", function* () {
     const path = join(yield* folder, "ledger.sqlite")
     yield* written(path)

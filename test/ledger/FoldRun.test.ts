@@ -34,7 +34,7 @@ describe("the state of a run, carried forward", () => {
           expect(states).toStrictEqual(ends.map((end) => foldRun(all.slice(0, end))))
         },
       ),
-      { numRuns: 400 },
+      { numRuns: 200 },
     )
   })
 
@@ -68,7 +68,7 @@ describe("the state of a run, carried forward", () => {
         expect(found.map(([carried]) => carried)).toStrictEqual(found.map(([, fresh]) => fresh))
         database.close()
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     )
   })
 

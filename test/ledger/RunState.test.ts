@@ -169,19 +169,6 @@ describe("the state of a run", () => {
     )
   })
 
-  it("has no answer for a start that was sent again, and remembers a probe", () => {
-    const [again] = taskOf([intended(1), answered(1, "not_created"), intended(1)]).attempts
-    expect([again?.answer, again?.probed]).toEqual([undefined, false])
-    const [probed] = taskOf([
-      intended(1),
-      answered(1, "lost"),
-      intended(1, true),
-      answered(1, "accepted"),
-    ]).attempts
-    expect([probed?.answer?.answer, probed?.probed, probed?.execution_id]).toEqual(["accepted", true, "e-1"])
-    expect(probed?.accepted_at).toBe(6_000)
-  })
-
   it("needs a verdict for an end that came after the last one", () => {
     const left = [...began, settled("unfinished", "NOT_STOPPABLE")]
     const again = settled("succeeded", "COMPLETED")
@@ -293,7 +280,7 @@ describe("the state of a run", () => {
     expect(fold([{ _tag: "ResultsSourcesSet", run_id, sources: [source] }]).sources).toContainEqual(source)
   })
 
-  it("keeps every note of a task's tickets and tokens, in order", () => {
+  it("keeps every note of a task's tickets and tokens, and every answer that could not be used, in order", () => {
     const dropped = (reason: string): Fact => ({ _tag: "TicketDropped", ...attempt, reason })
     const access = { customer_id: anId("c-1"), engine_reference: anId("bank") } as const
     const token = { run_id, task_id, name: "c-1/bank", token_id: "t-1", ...access } as const
@@ -326,9 +313,6 @@ describe("the state of a run", () => {
     const pending = { landed_sha256: "ab", http_status: undefined, deleted_at: undefined, outcome: "pending" }
     const [known] = taskOf([...began, closed(1), drained(1), ...facts]).attempts
     expect(known?.deletion).toEqual({ ...pending, ...expected })
-  })
-
-  it("keeps every answer that could not be used, in order, and none where there was none", () => {
     const refused = (why: string): Fact => ({ _tag: "AnswerRefused", run_id, task_id, what: "start", why })
     expect(taskOf([refused("one"), refused("two")]).refused).toEqual([refused("one"), refused("two")])
     expect("refused" in taskOf([intended(1)])).toBe(false)
@@ -339,15 +323,6 @@ describe("the state of a run", () => {
     const facts = [...began, closed(1), verdict]
     expect(taskOf([...facts, drained(1)]).settled).toEqual(taskOf(facts).settled)
     expect([facts, []].map((all) => verdictOfTask(taskOf(all)))).toEqual([verdict, own("IN_PROGRESS")])
-  })
-
-  it("is not changed by what is no matter of a task or its attempts", () => {
-    const access = { customer_id: anId("c-1"), engine_reference: anId("bank") } as const
-    for (const fact of [
-      { _tag: "CredentialRejected", ...ids, fingerprint: "f-1", ...access, reason: "BLOCKED_USER" },
-      { _tag: "TicketIssued", ...attempt },
-    ] satisfies ReadonlyArray<Fact>)
-      expect(taskOf([...began, fact])).toStrictEqual(taskOf(began))
   })
 
   it("replaces what was known of a document, and keeps every read of results", () => {

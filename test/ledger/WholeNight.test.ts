@@ -26,12 +26,9 @@ const succeeded: Told = { tasks: { "c-1": "succeeded" }, exit_code: 0 }
 const failed: Told = { tasks: { "c-1": "failed" }, exit_code: 3 }
 
 describe("the exit code of a night", () => {
-  it("is that of its run if there is only one, whatever it is, and none before it has ended", () => {
+  it("is that of its run if there is only one, and none before each of several has ended", () => {
     expect([0, 3, 4, 6].map((exit_code) => codeOf({ ...failed, exit_code }))).toEqual([0, 3, 4, 6])
     expect(codeOf({ tasks: { "c-1": "succeeded" } })).toBeUndefined()
-  })
-
-  it("is not known while one of its runs has not ended, even if the others have", () => {
     expect(codeOf(succeeded, { tasks: { "c-1": "succeeded" } })).toBeUndefined()
     expect(codeOf({ tasks: { "c-1": "succeeded" } }, succeeded)).toBeUndefined()
   })
@@ -43,23 +40,17 @@ describe("the exit code of a night", () => {
     expect(codeOf(succeeded, failed)).toBe(3)
   })
 
-  it("is 4 as long as a task is unfinished or in progress, also beside one that needs a person", () => {
+  it("is 4 as long as a task is unfinished or in progress, or a run has something left at the service", () => {
     for (const outcome of ["unfinished", undefined] as const)
       expect(codeOf({ tasks: { "c-1": "failed", "c-2": outcome }, exit_code: 4 }, succeeded)).toBe(4)
-  })
-
-  it("is 4 while a run has something left at the service, though all tasks succeeded", () => {
     expect(codeOf({ ...succeeded, exit_code: 4, leftovers: true }, succeeded)).toBe(4)
     expect(codeOf({ ...failed, exit_code: 3, leftovers: true }, succeeded)).toBe(4)
   })
 
-  it("is 3 where a version is held back and nothing else is left, because no rerun finishes that", () => {
+  it("is 3 while a version is held back and nothing else is left, or a body is missing that no later run has read again", () => {
     const held: Told = { ...succeeded, exit_code: 3, leftovers: true, isHeld: true }
     expect([codeOf(held, succeeded), codeOf(succeeded, held)]).toEqual([3, 3])
     expect(codeOf({ ...held, exit_code: 4 }, succeeded)).toBe(4)
-  })
-
-  it("is 3 while a body is missing from the tables, until a later run has run its task again", () => {
     const both: Told = { tasks: { "c-1": "succeeded", "c-2": "succeeded" }, exit_code: 3 }
     expect(codeOf({ ...both, left_out: ["c-2"] }, succeeded)).toBe(3)
     expect(codeOf({ ...both, left_out: ["c-1"] }, succeeded)).toBe(0)

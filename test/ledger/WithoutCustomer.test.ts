@@ -66,7 +66,7 @@ describe("a fact about a customer", () => {
     expect(withoutCustomer(ofAnotherTask, forgotten, how)).toEqual(removed)
   })
 
-  it("keeps only the keyed hashes of a rejected login", () => {
+  it("keeps only the keyed hashes of a rejected login, and is the same fact if it is about another customer or none", () => {
     expect(withoutCustomer(rejected("c-1"), forgotten, how)).toStrictEqual({
       _tag: "CredentialRejected",
       run_id,
@@ -75,9 +75,6 @@ describe("a fact about a customer", () => {
       reason: "BLOCKED_USER",
     })
     expect(withoutCustomer(settled("c-1"), forgotten, how)).toEqual(removed)
-  })
-
-  it("is the same fact if it is about another customer, or about none", () => {
     for (const fact of [
       settled("c-10"),
       settled("c-10", "a message"),

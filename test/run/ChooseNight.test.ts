@@ -96,6 +96,10 @@ describe("a job that replaces another", () => {
 
 describe("the rest of a night whose newest run is a rerun", () => {
   const rerun: Told = { tasks: { "c-1": "succeeded" }, exit_code: 0, parent: idOf(1) }
+  const night: Runs = [
+    [1, unfinished],
+    [2, rerun],
+  ]
   const rest = (run_id: string, parent: string, ...only: ReadonlyArray<string>) => ({
     ...chosen("New", run_id),
     parent,
@@ -116,21 +120,13 @@ describe("the rest of a night whose newest run is a rerun", () => {
   })
 
   effect("is a run of the rerun's own night, also where the next date has begun", function* () {
-    const night: Runs = [
-      [1, unfinished],
-      [2, rerun],
-    ]
     expect(yield* choose(night, { hours: 19.5 })).toEqual(rest(idOf(3), idOf(2), "c-2/bank"))
     // There it is past midnight by then.
     const late = { ...two, timezone: "Asia/Tokyo" }
     expect(yield* choose(night, { hours: 15, job: late })).toEqual(rest(idOf(3), idOf(2), "c-2/bank"))
   })
 
-  effect("is over with the night: the next one begins instead", function* () {
-    const night: Runs = [
-      [1, unfinished],
-      [2, rerun],
-    ]
+  effect("is over with the night: the next one begins instead [promise 16 rest]", function* () {
     const next = chosen("New", idOf(1, "2026-11-22"), "2026-11-22")
     expect(yield* choose(night, { hours: 23 })).toEqual(next)
     // Twenty hours count from the first run, a minute before the rerun.
@@ -140,19 +136,10 @@ describe("the rest of a night whose newest run is a rerun", () => {
     const nightly = { ...two, night: { starts: "01:00", until: "05:00" } }
     expect(yield* choose(night, { hours: 22.9, job: nightly })).toEqual(rest(idOf(3), idOf(2), "c-2/bank"))
     expect(yield* choose(night, { hours: 23, job: nightly })).toEqual(next)
+    // Nor does it go on where the night has its date because its hours were changed.
+    const moved = { ...two, night: { starts: "23:00", until: "07:00" } }
+    expect(yield* choose(night, { hours: 22, job: moved })).toEqual(chosen("New", idOf(3)))
   })
-
-  effect(
-    "is over, too, where the night has its date because its hours were changed [promise 16 rest]",
-    function* () {
-      const night: Runs = [
-        [1, unfinished],
-        [2, rerun],
-      ]
-      const moved = { ...two, night: { starts: "23:00", until: "07:00" } }
-      expect(yield* choose(night, { hours: 22, job: moved })).toEqual(chosen("New", idOf(3)))
-    },
-  )
 
   effect("is nothing where all is finished, or may not be started again", function* () {
     const over = chosen("NothingToDo", idOf(2))
@@ -169,31 +156,16 @@ describe("the rest of a night whose newest run is a rerun", () => {
       { _tag: "StartIntended", ...start, probe: true },
       { _tag: "TaskSettled", ...task, outcome: "unfinished", reason: "START_UNKNOWN", who_acts: "engineer" },
     ]
-    const night: Runs = [
-      [1, unfinished],
-      [2, rerun],
-    ]
     expect((yield* choose(night, { more: unknown })).chosen).toEqual(over.chosen)
   })
 
   effect("is not begun beside a rerun that can be resumed, nor where another run is asked for", function* () {
     const { exit_code: _, ...cut } = rerun
-    const night: Runs = [
-      [1, unfinished],
-      [2, cut],
-    ]
-    expect(yield* choose(night)).toEqual(chosen("Resume", idOf(2)))
+    const begun: Runs = [night[0]!, [2, cut]]
+    expect(yield* choose(begun)).toEqual(chosen("Resume", idOf(2)))
     const only = new Set(["c-1/bank"])
     const asked = { further: true, parent: idOf(1), only }
-    expect(
-      yield* choose(
-        [
-          [1, unfinished],
-          [2, rerun],
-        ],
-        asked,
-      ),
-    ).toEqual({ ...chosen("New", idOf(3)), parent: idOf(1), only })
+    expect(yield* choose(night, asked)).toEqual({ ...chosen("New", idOf(3)), parent: idOf(1), only })
   })
 })
 

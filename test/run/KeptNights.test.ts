@@ -52,9 +52,7 @@ const nightOf = (job: Job) =>
     }
   })
 
-const one = (job: Job, reading: Reading = {}) => live(makeNights(reading), nightOf(job))
 const profile = "customer_information:user_profile"
-const unreachable = "partial RECORDS_UNREACHABLE engineer"
 const short = "partial RECORDS_SHORT engineer"
 
 describe("a job with `after_export: keep`", () => {
@@ -157,51 +155,6 @@ describe("a job whose service has another address", () => {
   })
 })
 
-describe("counted records that do not come", () => {
-  it("keep the execution if the profile has only some of them", () => {
-    expect(one(jobFor("unstarted+records-5"))).toEqual({
-      exit_code: 3,
-      verdict: short,
-      message: `${profile} 1 of 5; flow_results: 412`,
-      asked: [
-        ["flow_results", 412],
-        ["profile", 200],
-      ],
-      deleted: [false],
-      starts: 1,
-      broken: [],
-      warnings: [
-        "1 execution kept at the service, because records may be missing here; " +
-          "4 counted records not returned [executions-kept]",
-        // This service's records are published without any schema.
-        "1 record of 1 family without a schema, in `other_records`: " +
-          "customer_information of customer_information:user_profile (1); " +
-          "`nightjar infer` drafts a schema [records-without-schema]",
-      ],
-    })
-  })
-})
-
-describe("a count that cannot be read is unknown, never zero:", () => {
-  it.each(["absent", "list"] as const)(
-    "%s: the results are requested, and the execution is kept, with and without them",
-    (products_count) => {
-      const night = one(jobFor("noflow+records-2"), { products_count })
-      expect([night.verdict, night.exit_code, night.deleted]).toEqual([unreachable, 3, [false]])
-      expect(night.message).toMatch(
-        /^the state's products_count is missing or cannot be read; flow_results: 4/,
-      )
-      expect(night.asked[0]).toEqual(["flow_results", 404])
-      const published = one(jobFor("records-2"), { products_count })
-      expect([published.verdict, published.deleted, published.asked]).toEqual([
-        unreachable,
-        [false],
-        [["flow_results", 200]],
-      ])
-    },
-  )
-})
-
 describe("a kept execution", () => {
   const kindSource = (name: string, family: string): ResultsSource => ({
     ...builtInSources[1]!,
@@ -272,9 +225,14 @@ describe("a kept execution", () => {
   it("is told by the nights after it, too, whatever they keep themselves [decision kept before]", () => {
     const told = live(makeNights(), function* () {
       const warnings: Array<ReadonlyArray<string>> = []
-      for (const words of ["noflow+records-3", "noflow+records-3", "records-1"]) {
-        const night = yield* nightOf(jobFor(words))
-        warnings.push(night.warnings.filter((one) => /executions-kept/.test(one)))
+      const jobs = ["noflow+records-3", "noflow+records-3", "records-1"].map((words) => jobFor(words))
+      const [kept] = jobs as [Job]
+      // What is not asked for results deletes only what it started itself.
+      const without = { ...kept, flow_results: { ...kept.flow_results, enabled: false } }
+      for (const job of [...jobs, without]) {
+        const night = yield* nightOf(job)
+        warnings.push(night.warnings.filter((one) => /executions-/.test(one)))
+        if (job === without) expect(night.deleted).toEqual([false, false, true, true])
         yield* wait(1)
       }
       return warnings
@@ -285,27 +243,10 @@ describe("a kept execution", () => {
     const before = (executions: string) =>
       `${executions} of earlier nights kept at the service, as data may be missing here; ` +
       "oldest: tokens.2026-11-21 [executions-kept-before]"
-    expect(told).toEqual([[own], [own, before("1 execution")], [before("2 executions")]])
-  })
-
-  it("is told as not read by a night without results, which deletes only what it started itself", () => {
-    const told = live(makeNights(), function* () {
-      const job = jobFor("noflow+records-3")
-      const first = yield* nightOf(job)
-      yield* wait(1)
-      const second = yield* nightOf({ ...job, flow_results: { ...job.flow_results, enabled: false } })
-      const warnings = second.warnings.filter((one) => /executions/.test(one))
-      return { before: first.deleted, after: second.deleted, warnings }
-    })
-    expect(told).toEqual({
-      before: [false],
-      after: [false, true],
-      warnings: [
-        "1 execution of earlier nights kept at the service, as data may be missing here; " +
-          "oldest: tokens.2026-11-21 [executions-kept-before]",
-        "1 execution kept at the service and not read, as `flow_results` is off in the job [executions-unread]",
-      ],
-    })
+    const unread =
+      "2 executions kept at the service and not read, as `flow_results` is off in the job [executions-unread]"
+    const two = before("2 executions")
+    expect(told).toEqual([[own], [own, before("1 execution")], [two], [two, unread]])
   })
 
   it("is not published again while there is nothing new [run nothing new]", () => {

@@ -184,17 +184,6 @@ describe("what a night leaves in the ledger and tells", () => {
     ])
   })
 
-  it("is nothing once it is over, whether or not the service can be reached", () => {
-    const told = live(makeNights(), function* () {
-      const begun = yield* night()
-      const before = yield* tagsOf("job.2026-11-21")
-      const again = yield* night().pipe(awayUntil(at(22, 5)))
-      const after = yield* tagsOf("job.2026-11-21")
-      return [begun, again, after.length - before.length]
-    })
-    expect(told).toEqual(["job.2026-11-21 0", "job.2026-11-21 0 again", 0])
-  })
-
   it("is exit code 4 as long as one of its reruns has not ended, whatever else is accepted", () => {
     const told = live(makeNights(), function* () {
       yield* night(named(ok("c-1"), away("c-2")))
@@ -259,7 +248,9 @@ describe("a night and its reruns", () => {
       const partly = yield* rerun(mended, "job.2026-11-21", "c-3")
       const again = yield* night(mended)
       const whole = yield* rerun(mended, "job.2026-11-21.2", "c-2")
-      return [begun, partly, again, whole, yield* night(mended), yield* starts]
+      // What is over asks the service nothing.
+      const over = yield* night(mended).pipe(awayUntil(at(22, 5)))
+      return [begun, partly, again, whole, over, yield* starts]
     })
     expect(told).toEqual([
       "job.2026-11-21 4",
@@ -308,28 +299,21 @@ describe("a night and its reruns", () => {
     ])
   })
 
-  it("wait for the service as the night does, and then start what they were limited to [run rest waits]", () => {
+  it("wait for the service as the night does, and then start what they were limited to [run rest waits] [run took]", () => {
     const told = live(makeNights(), function* () {
       yield* night(named(ok("c-1"), away("c-2"), away("c-3"), away("c-4")))
-      const before = yield* starts
+      const [before, begins] = [yield* starts, yield* Clock.currentTimeMillis]
       const mended = named(ok("c-1"), ok("c-2"), ok("c-3"), ok("c-4"))
       const partly = yield* rerun(mended, "job.2026-11-21", "c-2").pipe(awayUntil(at(22, 1)))
+      // It counts from its beginning, also what it waited for before it had a plan.
+      const state = yield* (yield* Ledger).state(anId("job.2026-11-21.2"))
+      const took = [state?.started_at === begins, (state?.ended?.at ?? 0) > at(22, 1)]
       const rest = yield* night(mended).pipe(awayUntil(at(22, 2)))
       const again = yield* night(mended)
-      return [partly, rest, again, (yield* starts) - before]
+      return [partly, ...took, rest, again, (yield* starts) - before]
     })
-    expect(told).toEqual(["job.2026-11-21.2 0", "job.2026-11-21.3 0", "job.2026-11-21.3 0 again", 3])
-  })
-
-  it("count from their beginning, also what they waited for before they had a plan [run took]", () => {
-    const told = live(makeNights(), function* () {
-      yield* night(named(away("c-1")))
-      const begins = yield* Clock.currentTimeMillis
-      yield* rerun(named(ok("c-1")), "job.2026-11-21", "c-1").pipe(awayUntil(at(22, 1)))
-      const state = yield* (yield* Ledger).state(anId("job.2026-11-21.2"))
-      return [state?.started_at === begins, (state?.ended?.at ?? 0) > at(22, 1)]
-    })
-    expect(told).toEqual([true, true])
+    const runs = ["job.2026-11-21.3 0", "job.2026-11-21.3 0 again"]
+    expect(told).toEqual(["job.2026-11-21.2 0", true, true, ...runs, 3])
   })
 
   it("stay limited to what they were asked for when they are resumed, by this night or a later one", () => {
@@ -440,47 +424,4 @@ it("a run after one with a fast clock says so, and one of an embedded service do
     "the run job.2026-12-21 began after this one, by this machine's clock: it was wrong then, or is now [run-ahead]",
   ])
   expect(toldOf(plain.service)).toEqual([])
-})
-
-it("a night with a fast clock takes the place of no later night [promise 9 date taken]", () => {
-  const runs = live(makeNights(), function* () {
-    const one = runNight({ ...job, service: remote }, options)
-    yield* one
-    yield* wait(1)
-    yield* aheadByDays(2)(one)
-    for (let night = 0; night < 3; night++) {
-      yield* wait(1)
-      yield* one
-      yield* one
-    }
-    return yield* Effect.flatMap(Ledger, (ledger) => ledger.runs)
-  })
-  expect(runs.map(({ fact }) => [fact.run_id, ...(fact.missed ?? [])])).toEqual([
-    ["job.2026-11-21"],
-    ["job.2026-11-24", "2026-11-22", "2026-11-23"],
-    ["job.2026-11-23"],
-    ["job.2026-11-24.2"],
-    ["job.2026-11-25"],
-  ])
-})
-
-it("nights whose hours or timezone are changed take place once each, and none is swallowed [promise 16 hours]", () => {
-  const told = live(makeNights(), function* () {
-    const early: Job = { ...job, night: { starts: "19:00", until: "20:00" } }
-    const late: Job = { ...job, night: { starts: "23:20", until: "07:00" } }
-    const nights = [yield* night(early)]
-    yield* sleepUntil(at(21, 23.5))
-    nights.push(yield* night(late), yield* night(late))
-    yield* sleepUntil(at(22, 4.5))
-    nights.push(yield* night({ ...late, timezone: "America/New_York" }))
-    yield* sleepUntil(at(22, 23.5))
-    nights.push(yield* night(late))
-    const { runs } = yield* Ledger
-    return { nights, missed: (yield* runs).flatMap(({ fact }) => fact.missed ?? []) }
-  })
-  const [first, ...others] = ["job.2026-11-21 0", "job.2026-11-21.2 0", "job.2026-11-21.2 0 again"]
-  expect(told).toEqual({
-    nights: [first, ...others, "job.2026-11-21.3 0", "job.2026-11-22 0"],
-    missed: [],
-  })
 })

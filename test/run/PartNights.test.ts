@@ -56,10 +56,6 @@ const verdicts = Effect.fnUntraced(function* (run_id: string) {
   })
 })
 
-const headers = Effect.flatMap(Ledger, ({ runs }) =>
-  Effect.map(runs, (all) => all.map(({ fact }) => [fact.run_id, fact.part, fact.missed])),
-)
-
 /** Cuts a run off after these seconds, as a signal does. */
 const cutOff = <A, E, R>(run: Effect.Effect<A, E, R>, seconds: number) =>
   Effect.gen(function* () {
@@ -91,22 +87,6 @@ describe("the subjects of a part", () => {
 })
 
 describe("a run of a part of a job", () => {
-  it("is not the night, which begins under its own name, asks for everybody, and is done once [part night]", () => {
-    const seen = live(makeNights(), function* () {
-      const runs = [yield* part(three, "c-2"), yield* night(), yield* part(three, "c-1"), yield* night()]
-      return { runs, started: yield* startedFor, headers: yield* headers }
-    })
-    expect(seen).toEqual({
-      runs: ["job.2026-11-21.2 0", "job.2026-11-21 0", "job.2026-11-21.3 0", "job.2026-11-21 0"],
-      started: ["c-1", "c-1", "c-2", "c-2", "c-3"],
-      headers: [
-        ["job.2026-11-21.2", "job.2026-11-21.2", undefined],
-        ["job.2026-11-21", undefined, undefined],
-        ["job.2026-11-21.3", "job.2026-11-21.3", undefined],
-      ],
-    })
-  })
-
   it("leaves an unfinished night as it is, and starts nothing beside its open logins [part starts]", () => {
     const nights = makeNights()
     const seen = live(nights, function* () {

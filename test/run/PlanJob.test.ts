@@ -295,15 +295,6 @@ describe("a start", () => {
     const said = "ENGINE_UNAVAILABLE: showEngine: the service asks to retry later (429)"
     expect([calls, ends]).toEqual([[], [said]])
   })
-
-  it("never comes where the engine turns out to be unknown", () => {
-    expect(startsOf(job, { finds: { _tag: "Unavailable" }, looks: [{ _tag: "Unknown" }] })).toEqual({
-      ends: ["ENGINE_UNKNOWN"],
-      looked: 1,
-      planned: 1,
-      calls: [],
-    })
-  })
 })
 
 describe("what a rerun asks for", () => {
@@ -335,7 +326,7 @@ describe("what a rerun asks for", () => {
       ["accounts_read", "cards_read", "tax_read"].filter((code) => isAsked(code)),
     ])
 
-  it("is what is not in the tables after the night [rerun features]", () => {
+  it("is what is not in the tables after the night, and stays the same when it is resumed [rerun features]", () => {
     const published: Fact = {
       _tag: "RunPublished",
       run_id,
@@ -348,9 +339,6 @@ describe("what a rerun asks for", () => {
       ["c-1/bank:website", ["cards_read", "tax_read"]],
       ["c-9/bank:website", ["accounts_read", "cards_read", "tax_read"]],
     ])
-  })
-
-  it("stays the same when it is resumed: the features of its tasks, and all where a task names none", () => {
     expect(asks(askedBy(fold([planOne("c-1", "cards_read"), plannedSession("s-1")])))).toEqual([
       ["c-1/bank:website", ["cards_read"]],
       ["session/s-1", ["accounts_read", "cards_read", "tax_read"]],

@@ -202,26 +202,15 @@ const commands = fc.oneof(
   fc.record({ _tag: fc.constant("rerun" as const), failed: fc.boolean() }),
 )
 
+const onBank = (words: string): Told => ({ words, engine: "sandbox-bank:website", change: "nothing" })
+
 describe("a rerun of a night that was cut off", () => {
-  const told = (words: string): Told => ({ words, engine: "sandbox-bank:website", change: "nothing" })
   /** Cut off while its first task runs; the second has failed, and the third never began. */
   const job = (): Job => ({
-    ...jobFor([told("ok+run-600"), told("end-FAILED"), told("ok")], false),
+    ...jobFor([onBank("ok+run-600"), onBank("end-FAILED"), onBank("ok")], false),
     concurrency: { max_in_flight: 2, per_engine: 2 },
   })
   const cutOff = Effect.timeoutOption(runNight(job(), options), Duration.seconds(6))
-
-  it("collects what is still running, and does not start it again: nobody knows yet that it is needed", () => {
-    const nights = Effect.gen(function* () {
-      yield* cutOff
-      const { said, done } = yield* sayAndDo(job(), { _tag: "rerun" })
-      const all = yield* startedSoFar
-      return { said, done, running: countIn(all, "c-0/sandbox-bank:website") }
-    })
-    const { said, done, running } = live(makeNights(), nights)
-    expect({ said, running }).toEqual({ said: done, running: 1 })
-    expect(said.starts).not.toContain("c-0/sandbox-bank:website")
-  })
 
   it("that is asked for nothing else only collects, and is no run of its own", () => {
     const nights = Effect.gen(function* () {
@@ -239,12 +228,7 @@ describe("a rerun of a night that was cut off", () => {
 })
 
 describe("a third login to an account of which nobody knows how the last two ended", () => {
-  const told = (words: string): Told => ({ words, engine: "sandbox-bank:website", change: "nothing" })
-  const job = (count: number): Job =>
-    jobFor(
-      Array.from({ length: count }, () => told("ok")),
-      false,
-    )
+  const job = (count: number): Job => jobFor(Array<Told>(count).fill(onBank("ok")), false)
   /** Two lost logins of these customers, in runs of these dates. */
   const lose = Effect.fnUntraced(function* (
     among: Job,
@@ -307,8 +291,7 @@ describe("a third login to an account of which nobody knows how the last two end
 
 describe("an account whose login may still be open at the service", () => {
   it("gets no other one, as the preview says: its start was answered 405, and the run is over [promise 20] [end START_UNKNOWN busy]", () => {
-    const told = { engine: "sandbox-bank:website", change: "nothing" } as const
-    const job = jobFor([{ ...told, words: "ok" }], false)
+    const job = jobFor([onBank("ok")], false)
     let isLost = false
     const through = (client: HttpClient.HttpClient) =>
       HttpClient.transform(client, (answer, request) => {
@@ -328,16 +311,9 @@ describe("an account whose login may still be open at the service", () => {
 })
 
 describe("a preview", () => {
-  const told = { engine: "sandbox-bank:website", change: "nothing" } as const
-
   it("says of a night that was cut off who left the job, and whose login is in use [plan removed] [plan waiting]", () => {
     const words = ["ok+run-600", "ok+run-600", "ok", "ok"]
-    const told = words.map((one) => ({
-      words: one,
-      engine: "sandbox-bank:website",
-      change: "nothing" as const,
-    }))
-    const job: Job = { ...jobFor(told, false), concurrency: { max_in_flight: 2, per_engine: 2 } }
+    const job: Job = { ...jobFor(words.map(onBank), false), concurrency: { max_in_flight: 2, per_engine: 2 } }
     const [first, second, third] = job.assignments as readonly [Assignment, Assignment, Assignment]
     const left: Job = { ...job, assignments: [second, third] }
     const moved: Job = { ...job, assignments: [second, third, { ...first, customer_id: anId("c-9") }] }
@@ -358,10 +334,7 @@ describe("a preview", () => {
 
   it("says of a run that is over that nothing is started, and of a rerun that was cut off what it was for [promise 20]", () => {
     const words = ["ok", "end-TIMEOUT", "end-TIMEOUT+run-600"]
-    const job = jobFor(
-      words.map((one) => ({ ...told, words: one })),
-      false,
-    )
+    const job = jobFor(words.map(onBank), false)
     const nights = Effect.gen(function* () {
       yield* runNight(job, options)
       const after = yield* sayAndDo(job, { _tag: "run" })
@@ -376,7 +349,7 @@ describe("a preview", () => {
   })
 
   it("starts nothing that would last beyond the deadline, as the run does not [promise 20]", () => {
-    const job = jobFor([{ ...told, words: "ok+run-600" }], false)
+    const job = jobFor([onBank("ok+run-600")], false)
     const nights = Effect.gen(function* () {
       yield* runNight(job, options)
       yield* Effect.sleep("23 hours")

@@ -70,70 +70,44 @@ describe("runs with tokens", () => {
     })
   })
 
-  it("never repeat a login that was rejected under its token, until the parameters change", () => {
-    const words = "ok+queue-5+run-30+records-4+turn-1-INCORRECT_CREDENTIALS"
-    const job = jobOf([customer("c-1", words)])
-    const changed = jobOf([customer("c-1", "ok+queue-5+run-30+records-4", "another-password")])
-    const nights = live(makeNights(), function* () {
-      const first = yield* nightOf(job)
+  it("request no feature outside the token [promise 17 outside], and start nothing with one whose key is in webhook addresses or lost", () => {
+    const words = "ok+queue-5+run-30+records-4"
+    const [outside, leaking, harmless, lost] = ["c-1", "c-2", "c-3", "c-4"].map((id) => customer(id, words))
+    if (!outside || !leaking || !harmless || !lost) throw new Error("there are four")
+    const { nights, task } = live(makeNights(), function* () {
+      const first = { ...outside, features: features("accounts_read") }
+      yield* nightOf(jobOf([first, leaking, harmless, lost]))
+      const { tokens, tokenKey } = yield* withStore(Effect.succeed)
+      const token = (yield* tokens).find(({ name }) => name.startsWith("c-2/"))
+      const key = token && (yield* tokenKey(token))
+      const pairs = (value: string) => ({ hooks_extra_data: { value } })
       yield* wait(1)
-      const second = yield* nightOf(job)
-      const dropped = yield* stored
-      yield* wait(1)
-      const third = yield* nightOf(job)
-      yield* wait(1)
-      const fourth = yield* nightOf(changed)
-      return {
-        logins: [first, second, third, fourth].map(({ logins }) => logins),
-        verdicts: [first, second, third, fourth].map(({ verdicts }) => verdicts[0]),
-        dropped,
-        end: yield* stored,
-      }
-    })
-    expect(nights).toEqual({
-      logins: [["parameters"], ["token"], [], ["parameters"]],
-      verdicts: ["COMPLETED", "INCORRECT_CREDENTIALS", "INCORRECT_CREDENTIALS", "COMPLETED"],
-      dropped: ["LOCKED"],
-      end: ["kept"],
-    })
-  })
-
-  it("tell of features outside the token, which are not requested and stay in the task [promise 17 outside]", () => {
-    const assignment = customer("c-1", "ok+queue-5+run-30+records-4")
-    const nights = live(makeNights(), function* () {
-      yield* nightOf(jobOf([{ ...assignment, features: features("accounts_read") }]))
-      yield* wait(1)
-      const { warnings } = yield* nightOf(jobOf([assignment]))
+      const second = [
+        outside,
+        { ...leaking, ...pairs(key === undefined ? "" : `key=${Redacted.value(key)}`) },
+        { ...harmless, ...pairs("{event}") },
+        lost,
+      ]
+      const nights = yield* nightOf(jobOf(second)).pipe(
+        Effect.updateService(TokenStore, (store) => ({
+          ...store,
+          tokenKey: (of) => (of.name.startsWith("c-4/") ? Effect.undefined : tokenKey(of)),
+        })),
+      )
       const ledger = yield* Ledger
       const run_id = (yield* ledger.runs).at(-1)?.fact.run_id
       const state = run_id === undefined ? undefined : yield* ledger.state(run_id)
-      const [task] = [...(state?.tasks.values() ?? [])]
-      return { warnings, features: task?.planned.features, outside: task?.attempts.at(-1)?.outside }
+      return { nights, task: [...(state?.tasks.values() ?? [])][0] }
     })
     expect(nights).toEqual({
+      logins: ["token", "token"],
+      verdicts: ["COMPLETED", "BAD_CONFIGURATIONS", "COMPLETED", "TOKEN_UNREADABLE"],
       warnings: ["1 task without features that the stored token does not cover: cards_read [token-outside]"],
-      features: ["accounts_read", "cards_read"],
-      outside: ["cards_read"],
     })
-  })
-
-  it("start nothing with a token whose key is in the pairs of its webhook addresses", () => {
-    const assignment = customer("c-1", "ok+queue-5+run-30+records-4")
-    const nights = live(makeNights(), function* () {
-      yield* nightOf(jobOf([assignment]))
-      const store = yield* withStore(Effect.succeed)
-      const [token] = yield* store.tokens
-      const key = token && (yield* store.tokenKey(token))
-      const night = (value: string) => nightOf(jobOf([{ ...assignment, hooks_extra_data: { value } }]))
-      yield* wait(1)
-      const refused = yield* night(key === undefined ? "" : `key=${Redacted.value(key)}`)
-      yield* wait(1)
-      return { refused, harmless: yield* night("{event}") }
-    })
-    expect(nights).toEqual({
-      refused: { logins: [], verdicts: ["BAD_CONFIGURATIONS"], warnings: [] },
-      harmless: { logins: ["token"], verdicts: ["COMPLETED"], warnings: [] },
-    })
+    expect([task?.planned.features, task?.attempts.at(-1)?.outside]).toEqual([
+      ["accounts_read", "cards_read"],
+      ["cards_read"],
+    ])
   })
 
   it("send the parameters behind the token if the service has no such endpoint (405), in every run", () => {
@@ -149,18 +123,6 @@ describe("runs with tokens", () => {
     const fallen = { logins: ["token", "parameters"], verdicts: ["COMPLETED"], warnings: [refused] }
     const plain = { logins: ["parameters"], verdicts: ["COMPLETED"], warnings: [] }
     expect(nights).toEqual([plain, fallen, fallen])
-  })
-
-  it("start nothing with a token that cannot be decrypted any more", () => {
-    const job = jobOf([customer("c-1", "ok+queue-5+run-30")])
-    const second = live(makeNights(), function* () {
-      yield* nightOf(job)
-      yield* wait(1)
-      return yield* nightOf(job).pipe(
-        Effect.updateService(TokenStore, (store) => ({ ...store, tokenKey: () => Effect.undefined })),
-      )
-    })
-    expect(second).toEqual({ logins: [], verdicts: ["TOKEN_UNREADABLE"], warnings: [] })
   })
 
   it("neither use nor erase a token that has expired by a clock that is fast, and use it again later [promise 9 tokens]", () => {

@@ -21,6 +21,8 @@ const job: Job = {
   night: { starts, until: "07:00" },
   execution: { ...jobOf([]).execution, max_wait: Duration.hours(20) },
   retry: { ...jobOf([]).retry, max_attempts: 1 },
+  // When the long one is looked at is another matter.
+  polling: { min: Duration.minutes(1), max: Duration.minutes(10) },
   // What earlier nights took keeps nothing from starting.
   on_deadline: "abort",
 }

@@ -14,17 +14,10 @@ const ours = (night: NightOutcome): ReadonlyArray<ExecutionSeen> =>
     (execution) => !execution.foreign && execution.application !== neighbourApplication,
   )
 
-const groupBy = <T>(values: Iterable<T>, keyOf: (value: T) => string | undefined): Map<string, Array<T>> => {
-  const groups = new Map<string, Array<T>>()
-  for (const value of values) {
-    const key = keyOf(value)
-    if (key === undefined) continue
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, [value])
-    else group.push(value)
-  }
-  return groups
-}
+const groupBy = <T>(values: Iterable<T>, keyOf: (value: T) => string | undefined) =>
+  [...Map.groupBy(values, keyOf)].flatMap(([key, group]) =>
+    key === undefined ? [] : [[key, group] as const],
+  )
 
 /** Intervals in which executions were open at the service, that share a key and overlap. */
 const overlaps = (executions: Iterable<ExecutionSeen>): boolean => {

@@ -147,11 +147,11 @@ describe("the judge", () => {
   )
   detects(
     "a request to wait that counts as a strike",
-    world(6, 3, [{ ...lostOnes, answer: "429", made: false }]),
+    world(5, 3, [{ ...lostOnes, answer: "429", made: false }]),
     throttledAsLost,
     "held without cause",
   )
-  const outage = world(2, 40, [{ ...within(0), answer: "502" }])
+  const outage = world(2, 24, [{ ...within(0), answer: "502" }])
   detects("faults that leave an engine without doubt", outage, faultsAsRefusals, "too many exposed")
   detects("an engine that is never trusted again", outage, neverAgain(), "not read after an outage")
 

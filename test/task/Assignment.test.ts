@@ -181,7 +181,7 @@ describe("an account of which two logins in a row were rejected", () => {
   ]
   const held = rejectedAccount(keysOf({ username: " USER " }), ...rejections)
 
-  it("is sent none, not even a changed one, and the message names the login to release", () => {
+  it("is sent none, not even a changed one, until the login that the message names is released; after one it is", () => {
     expect(settled({ finding: known({ parameters: form }), grounds: { accounts: held } })).toEqual({
       task_id,
       customer_id: "c-1",
@@ -196,9 +196,6 @@ describe("an account of which two logins in a row were rejected", () => {
         "2026-11-19T03:00:00.000Z; another rejection may lock it, so no login is sent, not even a corrected one, until `nightjar credentials " +
         "release f2` allows it",
     })
-  })
-
-  it("is sent one if only one was rejected, and the task knows its account", () => {
     const accounts = rejectedAccount(keysOf({ username: "user" }), ...rejections.slice(1))
     const { account } = taskOf({ finding: known({ parameters: form }), grounds: { accounts } })
     expect(account.account).toBe(keysOf(values).account)
@@ -355,7 +352,7 @@ describe("an assignment", () => {
     expect(always).toMatchObject({ verdict: { reason: "CUSTOMER_INTERVENTION_REQUIRED" } })
   })
 
-  it("warns about features that the engine lacks and about literal secrets", () => {
+  it("warns about features that the engine lacks, readable literal secrets, and an id that the customer logs in with", () => {
     const decision = decide({
       assignment: {
         features: [{ code: "loans_read", configurations: undefined }],
@@ -369,17 +366,11 @@ describe("an assignment", () => {
         "loans_read is not offered by this engine: it would return no data",
       ],
     ])
-  })
-
-  it("takes a value that only the service can read for no secret that is written out", () => {
     const warningsFor = (password: string) => {
       const parameters = { username: literal("user"), password: literal(password) }
       return decide({ assignment: loggingInWith(parameters) }).warnings.length
     }
     expect(["rsa::YWJj", "hybrid::YQ==.Yg==.Yw==", "rsa:YWJj"].map(warningsFor)).toEqual([0, 0, 1])
-  })
-
-  it("warns about an id that the customer also logs in with, once the reference is resolved", () => {
     expect(decide({ assignment: { customer_id: anId("User") } }).warnings).toEqual([
       "this customer_id is also the value of the parameter `username`; the service stores it and may put it " +
         "into webhook addresses: use an id that says nothing about the person",

@@ -29,11 +29,8 @@ const refused = (http_status: number, view: AcceptanceView, said: Body = body): 
 const ids = { execution_id: anId("e-1"), session_id: anId("s-1") }
 
 describe("the answer to a start", () => {
-  it("accepted: it is open", () => {
+  it("accepted: it is open; without an id it cannot be followed, so it counts as lost", () => {
     expect(readStart(sent, accepted(ids))).toEqual({ answer: "accepted", http_status: 202, ...ids })
-  })
-
-  it("accepted without an id, it cannot be followed, so it counts as lost", () => {
     expect(readStart(sent, accepted({}))).toEqual({ answer: "lost", http_status: 202 })
   })
 

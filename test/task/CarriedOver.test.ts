@@ -41,7 +41,7 @@ const carried = (...runs: ReadonlyArray<Readonly<Record<string, End>>>) =>
   carriedOver(runs.map((ends, index) => runOf(`job.${index}`, ends))).join(" ")
 
 describe("what a night leaves to the next one", () => {
-  it("is what its deadline stopped or never started, in the order of its line", () => {
+  it("is what its deadline stopped or never started, and no later run finished, the oldest first [night carry]", () => {
     expect(
       carried({
         c: "DEADLINE_REACHED",
@@ -52,9 +52,6 @@ describe("what a night leaves to the next one", () => {
         f: "open",
       }),
     ).toBe("c/bank a/bank d/bank")
-  })
-
-  it("is no longer what a later run finished, and waits longest from the oldest run [night carry]", () => {
     expect(
       carried(
         { a: "DEADLINE_REACHED", b: "DEADLINE_REACHED", c: "DEADLINE_REACHED" },
@@ -92,7 +89,7 @@ describe("what a job names, where the tables have pseudonyms,", () => {
     return { assignments, text: whole.join(" "), all: whole.toSorted() }
   }
 
-  it("comes in the order of the key and the run, with its features by name", () => {
+  it("comes in the order of the key and the run, with its features by name, else as the job has it", () => {
     const { text, all, assignments } = orderOf(customers)
     expect(all).toEqual([...customers, ...customers.map((id) => `s-${id}`)].map((id) => anId(id)))
     expect(orderOf(customers.toReversed()).text).toBe(text)
@@ -101,9 +98,6 @@ describe("what a job names, where the tables have pseudonyms,", () => {
     )
     const others = [{ key: new Uint8Array(32).fill(2) }, { run_id: anId("job.2") }]
     expect([all.join(" "), ...others.map((other) => orderOf(customers, other).text)]).not.toContain(text)
-  })
-
-  it("else comes as the job has it", () => {
     expect(namedInOrder(jobOf(customers), by)).toEqual(jobOf(customers))
   })
 })

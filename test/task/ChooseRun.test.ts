@@ -61,13 +61,10 @@ describe("run", () => {
     expect(choose([run(yesterday, day, 0)])).toEqual(anew(today))
   })
 
-  it("resumes an unfinished run younger than twenty hours, whatever its date [run 20 hours]", () => {
+  it("resumes an unfinished run younger than twenty hours, and after that only collects what it left [run 20 hours]", () => {
     expect(choose([run(yesterday, 3 * hour, undefined)])).toEqual(resume(yesterday))
     expect(choose([run(yesterday, 20 * hour - 1, 4)])).toEqual(resume(yesterday))
     expect(choose([run(today, hour, 4)])).toEqual(resume(today))
-  })
-
-  it("begins a new run after twenty hours, and only collects what is left at the service [run 20 hours]", () => {
     expect(choose([run(yesterday, 20 * hour, undefined)])).toEqual(anew(today, yesterday))
     expect(choose([run(yesterday, 21 * hour, 4, { leftovers: true })])).toEqual(anew(today, yesterday))
     expect(choose([run(yesterday, 21 * hour, 4)])).toEqual(anew(today))
@@ -142,16 +139,13 @@ describe("run", () => {
 })
 
 describe("a rerun", () => {
-  it("that was cut off is as old as the first run of its night, and never takes the place of the next one", () => {
+  it("that was cut off is as old as the first run of its night, and a further run that was asked for as old as it is", () => {
     const cut = (hours: number) => [
       run(yesterday, hours * hour, 3),
       run(`${yesterday}.2`, hour, undefined, { parent: yesterday }),
     ]
     expect(choose(cut(19))).toEqual(resume(`${yesterday}.2`))
     expect(choose(cut(20))).toEqual(anew(today, `${yesterday}.2`))
-  })
-
-  it("is the only one whose age is not its own: a further run that was asked for is as old as it is", () => {
     const further = [run(yesterday, 21 * hour, 3), run(`${yesterday}.2`, hour, undefined)]
     expect(choose(further)).toEqual(resume(`${yesterday}.2`))
   })
@@ -176,18 +170,12 @@ describe("a run of a part of a job", () => {
   const ofPart = (runs: ReadonlyArray<RunHeader>, parent?: string) =>
     chooseRun({ runs, job, now, further: true, parent, isPart: parent === undefined })
 
-  it("leaves the night its name, and an unfinished one as it is [part night] [part starts]", () => {
+  it("leaves the night its name and what it has begun; cut off, it is only collected; rerun, it is a part [part night] [part starts] [part cut] [part rerun]", () => {
     const night = { run_date: "2026-11-21", ...anew(part), part }
     expect([ofPart([]), ofPart([run(today, hour, undefined)])]).toEqual([night, night])
     expect(choose([run(part, hour, 0, { part })])).toEqual(anew(today))
-  })
-
-  it("that was cut off is collected by whatever runs next, and resumed by nothing [part cut]", () => {
     expect(choose([cut])).toEqual(anew(today, part))
     expect(ofPart([cut])).toMatchObject(anew(`${today}.3`, part))
-  })
-
-  it("is rerun as a part: the rest of the night waits for the night [part rerun]", () => {
     expect(ofPart([run(part, hour, 3, { part })], part)).toMatchObject({ ...anew(`${today}.3`), part })
   })
 })
@@ -217,14 +205,11 @@ describe("run of a job with a night", () => {
     return { chosen, collect }
   }
 
-  it("resumes the run of this night however late it is, and never one of an earlier night", () => {
+  it("resumes the run of this night however late it is, also one that could not begin, and no finished or earlier one", () => {
     const begun = run(today, hour, 4)
     expect(chooseNightly([begun], 22.9)).toEqual(resume(today))
     expect(chooseNightly([begun], 23)).toEqual(anew("job.2026-11-22"))
     expect(chooseNightly([run(yesterday, 2 * hour, undefined)])).toEqual(anew(today, yesterday))
-  })
-
-  it("begins again what could not begin, and does not repeat what is finished", () => {
     expect(chooseNightly([run(today, hour, 6)])).toEqual(resume(today))
     expect(chooseNightly([run(today, hour, 3, { kept: 1 })])).toEqual({
       chosen: { _tag: "NothingToDo", run_id: today },

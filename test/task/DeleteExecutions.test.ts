@@ -42,14 +42,11 @@ describe("an execution may be deleted", () => {
     ])
   })
 
-  it("not without the proof of its published bodies [promise 5 deletions]", () => {
+  it("not without each of what it takes, nor once it is kept [promise 5 deletions]", () => {
     for (const whole of [{ whole: false }, {}]) {
       const receipts = [{ execution_id: anId("e-1"), landed_sha256: "ab", ...whole }]
       expect(dueOf([...done, { _tag: "RunPublished", run_id, version: 1, receipts }])).toEqual([])
     }
-  })
-
-  it("not without a receipt, a publication, its end, its results or its verdict, nor once it is kept", () => {
     const kept = { ...drained(1), _tag: "AttemptKept", reason: "RECORDS_SHORT", families: [] } as Fact
     expect([
       dueOf([...done, kept, published("e-1")]),
@@ -63,9 +60,6 @@ describe("an execution may be deleted", () => {
       dueOf([published("e-1"), ...done]),
       dueOf([...done.slice(0, -1), published("e-1"), settled("succeeded", "COMPLETED")]),
     ]).toEqual(Array.from({ length: 10 }, () => []))
-  })
-
-  it("not before its last state is landed, whatever else the ledger says", () => {
     const { landed: _, ...unlanded } = closed(1) as Extract<Fact, { _tag: "AttemptClosed" }>
     const over = [drained(1), settled("succeeded", "COMPLETED"), published("e-1")]
     expect([dueOf([...open, unlanded, ...over]), dueOf([...open, ...over])]).toEqual([[], []])

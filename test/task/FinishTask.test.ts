@@ -8,7 +8,7 @@ import { lastAnswerWithin } from "../../src/task/Ending.ts"
 import { hour, idOf, makePlace, night, rules, run_id, second, succeeded, minute } from "./ScriptedNight.ts"
 import { outOfService } from "./ScriptedNight.ts"
 import type { Night, NightEnd, Place } from "./ScriptedNight.ts"
-import { accepted, counted, nothing, results, state, unexpected, lost } from "./ScriptedService.ts"
+import { accepted, counted, nothing, results, state, lost } from "./ScriptedService.ts"
 import { acceptedAs, throttled } from "./ScriptedService.ts"
 import type { Script } from "./ScriptedService.ts"
 import type { Rules } from "../../src/task/Work.ts"
@@ -112,14 +112,6 @@ describe("a closed execution", () => {
       [drained(1, "counted", [{ family, counted: 0, landed: 0 }]), settled("COMPLETED")],
       [kept(1, "RECORDS_UNREACHABLE", [line], short), settled("RECORDS_UNREACHABLE", short)],
       [kept(1, "RECORDS_UNREACHABLE", [], why), settled("RECORDS_UNREACHABLE", why)],
-    ])
-  })
-
-  effect("that counted nothing is kept too where it refuses to say that nothing is there", function* () {
-    const end = yield* over({ script: { state: () => completedWith(), results: () => unexpected } })
-    expect(recorded(end)).toEqual([
-      kept(1, "RECORDS_UNREACHABLE", [], "flow_results: 418"),
-      settled("RECORDS_UNREACHABLE", "flow_results: 418"),
     ])
   })
 
@@ -245,11 +237,6 @@ describe("an execution that is kept at the service", () => {
       kept(1, "RECORDS_UNREACHABLE", [line(0)], message),
       settled("RECORDS_UNREACHABLE", message),
     ])
-  })
-
-  effect("is drained once all of it is here, and its task gets the verdict of its end", function* () {
-    const { facts } = yield* twice(holding(1), holding(3))
-    expect(facts).toEqual([drained(1, "counted", [line(3)]), settled("COMPLETED")])
   })
 
   effect("is looked at once where its results are partial again, and stays as it was", function* () {

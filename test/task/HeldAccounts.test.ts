@@ -2,8 +2,8 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { append } from "../../src/ledger/Ledger.ts"
-import { idOf, makePlace, night, run_id, succeeded, blockedUser } from "./ScriptedNight.ts"
-import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
+import { idOf, makePlace, night, blockedUser } from "./ScriptedNight.ts"
+import type { Night, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, state } from "./ScriptedService.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -35,15 +35,6 @@ const source = (ends: Readonly<Record<string, ReturnType<typeof state>>>) => {
   }
   return { script, seen }
 }
-const judged = ({ facts }: NightEnd) =>
-  facts.flatMap((fact) =>
-    fact._tag === "CredentialRejected"
-      ? [["rejected", fact.login?.account]]
-      : fact._tag === "LoginJudged" && fact.account !== "B"
-        ? [[fact.verdict, fact.account]]
-        : [],
-  )
-
 describe("an account", () => {
   const rejecting = {
     "c-1 bank:website": blocked("INCORRECT_CREDENTIALS"),
@@ -79,44 +70,5 @@ describe("an account", () => {
     ]
     yield* night({ tasks: channels, script })
     expect(seen).toEqual({ most: 1, starts: ["c-1 bank:website", "c-3 bank:mobile"] })
-  })
-
-  effect("that was logged in to in between is not held", function* () {
-    const { script, seen } = source({
-      "c-1 bank:website": blocked("INCORRECT_CREDENTIALS"),
-      "c-1 bank:api": blocked("INCORRECT_CREDENTIALS"),
-    })
-    const further: NightTask = { customer: "c-1", engine: "bank:other", fingerprint: "six", account: "A" }
-    const end = yield* night({ tasks: [...tasks, further], script })
-    expect(seen.starts.filter((start) => start.startsWith("c-1"))).toEqual([
-      "c-1 bank:website",
-      "c-1 bank:mobile",
-      "c-1 bank:api",
-      "c-1 bank:other",
-    ])
-    expect(judged(end)).toEqual([
-      ["rejected", "A"],
-      ["good", "A"],
-      ["rejected", "A"],
-      ["good", "A"],
-    ])
-  })
-
-  effect("counts a rejection once, whatever a further process repeats of it", function* () {
-    const { script, seen } = source({ "c-1 bank:website": blocked("INCORRECT_CREDENTIALS") })
-    const done = yield* night({ tasks: tasks.slice(0, 1), script })
-    const past = done.facts.slice(2).filter(({ _tag }) => _tag !== "TaskSettled")
-    const end = yield* night({ tasks: tasks.slice(0, 2), facts: past, script })
-    expect([seen.starts.length, end.verdict("c-1", "bank:mobile")]).toEqual([2, succeeded])
-    expect(end.facts.find(({ _tag }) => _tag === "LoginJudged")).toEqual({
-      _tag: "LoginJudged",
-      run_id,
-      task_id: idOf("c-1", "bank:mobile"),
-      attempt: 1,
-      account: "A",
-      password: "two",
-      fingerprint: "two",
-      verdict: "good",
-    })
   })
 })

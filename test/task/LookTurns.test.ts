@@ -30,13 +30,10 @@ describe("a HEAD", () => {
     expect(mayHead("proven", { ...going, settled: false })).toBe(false)
   })
 
-  it("is checked by a read until one has agreed, and always if it says that something changed", () => {
+  it("is checked by a read until one has agreed or it says that something changed; a refused or wrong one is the last", () => {
     expect(afterHead("trying", "working")).toEqual({ trial: "trying", next: "read" })
     expect(afterHead("proven", "working")).toEqual({ trial: "proven", next: "rest" })
     expect(afterHead("proven", "changed")).toEqual({ trial: "proven", next: "read" })
-  })
-
-  it("that is not answered, or that a read contradicts, is the last one", () => {
     for (const trial of ["trying", "proven"] as const) {
       expect(afterHead(trial, "unanswered")).toEqual({ trial: "off", next: "read" })
       expect(afterRead(trial, "working", "changed")).toBe("off")
@@ -203,28 +200,19 @@ describe("an execution with a hint", () => {
       const end = yield* story({ "c-1": 40 * minute }, [[40 * minute, naming(id)]])
       expect([id, looksOf(end).at(-1), end.verdict("c-1")]).toEqual([id, 40 * minute, succeeded])
     }
-    const place = makePlace()
-    const board = makeHintBoard()
-    const start: Script["start"] = (call) => {
-      place.world.at(40 * minute, () => board.offer(naming(call.external_execution_id)))
-      return startAccepted("c-1-1")
+    // Of the session, only a state has named this id.
+    for (const session of [undefined, "s-late"]) {
+      const place = makePlace()
+      const board = makeHintBoard()
+      const start: Script["start"] = (call) => {
+        place.world.at(40 * minute, () => board.offer(naming(session ?? call.external_execution_id)))
+        return acceptedAs({ execution_id: anId("e-c-1-1") })
+      }
+      const open = state("ONGOING", "RUNNING", { session_id: anId(session ?? "s-c-1-1") })
+      const state_ = () => (place.world.now() >= 40 * minute ? completed : open)
+      const end = yield* night({ place, board, script: { start, state: state_ } })
+      expect([session, looksOf(end).at(-1)]).toEqual([session, 40 * minute])
     }
-    const state = () => (place.world.now() >= 40 * minute ? completed : running)
-    const end = yield* night({ place, board, script: { start, state } })
-    expect(looksOf(end).at(-1)).toBe(40 * minute)
-  })
-
-  effect("is polled at once if the hint names the session that only a state has named", function* () {
-    const place = makePlace()
-    const start = () => acceptedAs({ execution_id: anId("e-c-1-1") })
-    const named = state("ONGOING", "RUNNING", { session_id: anId("s-late") })
-    const end = yield* night({
-      place,
-      board: makeHintBoard(),
-      events: [[40 * minute, naming("s-late")]],
-      script: { start, state: () => (place.world.now() >= 40 * minute ? completed : named) },
-    })
-    expect(looksOf(end).at(-1)).toBe(40 * minute)
   })
 
   effect("costs few polls in three hours once hints have been seen to arrive", function* () {

@@ -79,11 +79,6 @@ it("a task that was cut off anywhere in its life never repeats a start that was 
 })
 
 describe("resuming", () => {
-  it("starts a task that is not in the ledger yet", () => {
-    const first = { _tag: "Start", attempt: 1, probe: false, byParameters: false }
-    expect([next(undefined, "night"), resumed([])]).toEqual([first, first])
-  })
-
   it("starts nothing again, and holds the login, if what may run is not looked for [promise 3 unseen]", () => {
     const sent = { ...intended(1), max_wait: 3_600_000 } as Fact
     const over = (how: "taken" | "unusable" | "lost") => [
@@ -101,16 +96,13 @@ describe("resuming", () => {
     expect([held(over("taken"), 3_700_000), held([intended(1)], 4_000), held([], 0)]).toEqual([0, 0, 0])
   })
 
-  it("waits no longer than it was said, even if the clock was set back, nor less than was asked [promise 9 waits]", () => {
+  it("waits no longer than it was said, even if the clock was set back, nor less than was asked, a day at most by an earlier run [promise 9 waits] [promise 10 a day]", () => {
     const waits = { until: 9_000, at: 4_000 }
     const task = { ...taskOf([])!, waits }
     const due = (now: number, asked?: Waits) => startsAt({ asked }, task, now)
     expect([due(5_000), due(1_000), due(9_000), due(5_000, { until: 9_500, at: 4_500 })]).toEqual([
       9_000, 6_000, 0, 9_500,
     ])
-  })
-
-  it("waits a day at most for what was asked in an earlier run [promise 10 a day]", () => {
     const [hour, day] = [3_600_000, 24 * 3_600_000]
     const month = { until: 30 * day, at: 0 }
     expect([hour, day, 2 * day].map((now) => startsAt({ asked: month }, undefined, now))).toEqual([day, 0, 0])
@@ -132,7 +124,11 @@ describe("resuming", () => {
       // A start with a token that the service refused, and one with the parameters behind it.
       tries([intended(1), answered(1, "refused"), intended(2), answered(2, "accepted"), closed(2, "FAILED")]),
     ]).toEqual([1, 2, 2, 1, 0, 1, 0, 1, 1])
-    expect([told(over), told(over, "collect")]).toEqual(["start 2", "Done"])
+    expect([told(over), told(over, "collect"), next(undefined, "night")]).toEqual([
+      "start 2",
+      "Done",
+      { _tag: "Start", attempt: 1, probe: false, byParameters: false },
+    ])
   })
 
   it("waits for its next start until the time that was said, without reading its last end again", () => {

@@ -12,7 +12,7 @@ const at = (time: string) => Date.parse(time)
 const iso = (ms: number | undefined) => (ms === undefined ? undefined : new Date(ms).toISOString())
 
 describe("the date of a run", () => {
-  it("is that of the evening on which its night started, until the next one starts [run night]", () => {
+  it("is that of the evening on which its night started, until the next one starts; else the calendar's [run night]", () => {
     expect(
       [
         "2026-11-20T21:29:59Z",
@@ -24,9 +24,6 @@ describe("the date of a run", () => {
         "2026-11-21T21:30:00Z",
       ].map((time) => runDateAt(at(time), job)),
     ).toEqual([19, 20, 20, 20, 20, 20, 21].map((day) => `2026-11-${day}`))
-  })
-
-  it("is the calendar's for a job without a night", () => {
     const plain = { ...job, night: undefined }
     expect(
       ["2026-11-20T22:59:59Z", "2026-11-20T23:00:00Z"].map((time) => runDateAt(at(time), plain)),
@@ -67,13 +64,16 @@ describe("the date of a run", () => {
 })
 
 describe("a night", () => {
-  it("waits for its service until it ends, and not outside its hours [run night waits]", () => {
+  it("waits for its service until it ends by the clock, and not outside its hours [run night waits]", () => {
     expect(
       ["2026-11-20T21:30:00Z", "2026-11-21T05:59:59Z", "2026-11-21T06:00:00Z", "2026-11-21T12:00:00Z"].map(
         (time) => iso(waitsUntil(at(time), job)),
       ),
     ).toEqual(["2026-11-21T06:00:00.000Z", "2026-11-21T06:00:00.000Z", undefined, undefined])
     expect(waitsUntil(at("2026-11-20T22:00:00Z"), { ...job, night: undefined })).toBe(undefined)
+    const until = (time: string) => iso(waitsUntil(at(time), job))
+    expect(until("2026-03-28T21:30:00Z")).toBe("2026-03-29T05:00:00.000Z")
+    expect(until("2026-10-24T20:30:00Z")).toBe("2026-10-25T06:00:00.000Z")
   })
 
   it("may start executions until it ends or until its deadline, and a late run until the next night", () => {
@@ -91,26 +91,17 @@ describe("a night", () => {
       "2026-11-21T06:00:00.000Z",
     )
   })
-
-  it("lasts as long as the clocks say when they change", () => {
-    const until = (time: string) => iso(waitsUntil(at(time), job))
-    expect(until("2026-03-28T21:30:00Z")).toBe("2026-03-29T05:00:00.000Z")
-    expect(until("2026-10-24T20:30:00Z")).toBe("2026-10-25T06:00:00.000Z")
-  })
 })
 
 describe("the time for starts", () => {
   const hours = (of: JobTimes, time: string) => windowOf(of, at(time)) / 3_600_000
 
-  it("is that of the whole night, however late its run begins", () => {
+  it("is that of the whole night, however late its run begins, or what is left before the deadline", () => {
     expect(hours(job, "2026-11-20T21:30:00Z")).toBe(8.5)
     expect(hours(job, "2026-11-21T05:00:00Z")).toBe(8.5)
     expect(hours({ ...job, deadline: "05:00" }, "2026-11-21T03:00:00Z")).toBe(6.5)
     // After the night's end it may start executions until the next one begins.
     expect(hours(job, "2026-11-21T09:00:00Z")).toBe(24)
-  })
-
-  it("is what is left before the deadline for a job without a night", () => {
     const plain = { ...job, night: undefined }
     expect(hours({ ...plain, deadline: "07:00" }, "2026-11-21T05:00:00Z")).toBe(1)
     expect(hours(plain, "2026-11-21T05:00:00Z")).toBe(Infinity)
@@ -147,18 +138,12 @@ const next = (iso: string, timeOfDay: string) =>
   new Date(nextTimeOfDay(at(iso), timeOfDay, timezone)).toISOString()
 
 describe("the date of a run", () => {
-  it("is the date in the job's time zone", () => {
+  it("is that of the job's time zone, or of the machine's, beside a time of two digits each", () => {
     expect(localDate(at("2026-11-20T22:59:59Z"), timezone)).toBe("2026-11-20")
     expect(localDate(at("2026-11-20T23:00:00Z"), timezone)).toBe("2026-11-21")
     expect(localDate(at("2026-07-20T22:00:00Z"), timezone)).toBe("2026-07-21")
     expect(localDate(at("2026-11-20T23:30:00Z"), "America/Bogota")).toBe("2026-11-20")
-  })
-
-  it("is told beside the time of day, with two digits each", () => {
     expect(localTime(at("2026-11-20T08:03:59Z"), timezone)).toBe("09:03")
-  })
-
-  it("is the machine's if the zone is missing or unknown", () => {
     const noon = at("2026-11-20T12:00:00Z")
     const machine = new Intl.DateTimeFormat("en-CA", { dateStyle: "short" }).format(noon)
     expect([localDate(noon, undefined), localDate(noon, "No/Where")]).toEqual([machine, machine])
@@ -166,19 +151,13 @@ describe("the date of a run", () => {
 })
 
 describe("the deadline of a run", () => {
-  it("is today if it is yet to come, otherwise tomorrow; a run that begins on it has a day", () => {
+  it("is the next one that the clocks show: an hour later if they skip it, the first if they show it twice [promise 9 daylight saving]", () => {
     expect(next("2026-11-21T01:00:00Z", "07:00")).toBe("2026-11-21T06:00:00.000Z")
     expect(next("2026-11-21T06:00:01Z", "07:00")).toBe("2026-11-22T06:00:00.000Z")
     expect(next("2026-11-21T06:00:00Z", "07:00")).toBe("2026-11-22T06:00:00.000Z")
     expect(next("2026-12-31T23:30:00Z", "07:00")).toBe("2027-01-01T06:00:00.000Z")
-  })
-
-  it("is what the clocks show, even on nights when they change [promise 9 daylight saving]", () => {
     expect(next("2026-03-28T23:00:00Z", "07:00")).toBe("2026-03-29T05:00:00.000Z")
     expect(next("2026-10-24T22:00:00Z", "07:00")).toBe("2026-10-25T06:00:00.000Z")
-  })
-
-  it("is an hour later if the clocks skip it, and the first one if they show it twice [promise 9 daylight saving]", () => {
     expect(next("2026-03-28T23:00:00Z", "02:30")).toBe("2026-03-29T01:30:00.000Z")
     expect(next("2026-10-24T22:00:00Z", "02:30")).toBe("2026-10-25T00:30:00.000Z")
     expect(next("2026-10-25T00:45:00Z", "02:30")).toBe("2026-10-26T01:30:00.000Z")

@@ -99,18 +99,28 @@ describe("a plan", () => {
     })
   })
 
-  it("names tasks of one customer and engine across several jobs, and each group only once", () => {
-    const task = (task_id: string, customer_id: string, account: string) => ({
+  it("names tasks of one customer on one engine, across jobs, or on several of one source; each group once", () => {
+    const task = (task_id: string, customer_id: string, account: string, engine_reference = "e") => ({
       task_id: anId(task_id),
       customer_id: anId(customer_id),
-      engine_reference: anId("e"),
+      engine_reference: anId(engine_reference),
       account: accountNamed(account),
     })
-    expect(
+    const [website, api, other] = ["bank:website", "bank:api", "tax:website"] as const
+    expect([
       findConflicts([task("a", "1", "x"), task("b", "1", "x"), task("c", "2", "y"), task("d", "2", "z")]),
-    ).toEqual([
-      { why: "same_customer_and_engine", task_ids: ["a", "b"] },
-      { why: "same_customer_and_engine", task_ids: ["c", "d"] },
+      findConflicts([
+        task("a", "1", "x", website),
+        task("b", "1", "y", other),
+        task("c", "1", "z", api),
+        task("d", "2", "u", api),
+      ]),
+    ]).toEqual([
+      [
+        { why: "same_customer_and_engine", task_ids: ["a", "b"] },
+        { why: "same_customer_and_engine", task_ids: ["c", "d"] },
+      ],
+      [{ why: "same_customer_and_source", task_ids: ["a", "c"] }],
     ])
   })
 })
@@ -296,19 +306,5 @@ describe("expected durations", () => {
       estimateNight([{ ...tasks[0]!, expected: Duration.zero }], { max_in_flight: 9, per_engine: 9 }),
     ]
     expect(nights.map(Duration.toMillis)).toEqual([40, 30, 10, 20, 0, 0])
-  })
-
-  it("names tasks of one customer that reach the same source by different engines", () => {
-    const task = (customer: string, engine: string) => ({
-      task_id: anId(`${customer} ${engine}`),
-      customer_id: anId(customer),
-      engine_reference: anId(engine),
-      account: accountNamed(`${customer} ${engine}`),
-    })
-    const [website, api, other] = ["bank:website", "bank:api", "tax:website"] as const
-    const tasks = [task("1", website), task("1", other), task("1", api), task("2", api)]
-    expect(findConflicts(tasks)).toEqual([
-      { why: "same_customer_and_source", task_ids: ["1 bank:website", "1 bank:api"] },
-    ])
   })
 })

@@ -282,14 +282,11 @@ describe("a failure that is not about an answer", () => {
     expect(yield* Effect.exit(keptWhereUnusable({ run_id }, reading))).toEqual(Exit.failCause(cause))
   })
 
-  it("may be an interruption with a defect beside it, or a failure to write", () => {
+  it("is told from a defect, which is reported by its kind and place, and a broken bound by its own words", () => {
     const die = Cause.die(new TypeError("x"))
     expect(defectOf(die)).toEqual({ defect: new TypeError("x") })
     expect(defectOf(Cause.combine(die, Cause.interrupt(1)))).toBeUndefined()
     expect(defectOf(Cause.combine(die, Cause.fail("disk full")))).toBeUndefined()
-  })
-
-  it("a defect is reported by its kind and place, never by its message", () => {
     const inner = function readTheBody() {
       return defectText(new RangeError("hunter2!"))
     }
@@ -298,9 +295,6 @@ describe("a failure that is not about an answer", () => {
     const bare = new RangeError("hunter2!")
     delete bare.stack
     expect(defectText(bare)).toBe("a defect in the program (RangeError)")
-  })
-
-  it("a bound that a body breaks is reported by its own words, which quote nothing", () => {
     expect(defectText(new BoundBroken("it has more than 10 records"))).toBe("it has more than 10 records")
   })
 })

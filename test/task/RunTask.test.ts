@@ -8,7 +8,7 @@ import type { Prepared } from "../../src/task/Work.ts"
 import { TokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { hour, idOf, makePlace, minute, night, ready, run_id, second, sharing } from "./ScriptedNight.ts"
-import { outOfService, busy, blockedUser, unusable } from "./ScriptedNight.ts"
+import { busy, blockedUser, unusable } from "./ScriptedNight.ts"
 import { startedBefore, succeeded, unknown } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
 import { accepted, completed, conflict, lost, notSent, refused, state, throttled } from "./ScriptedService.ts"
@@ -113,17 +113,6 @@ describe("a further attempt", () => {
     const shares = [(once - again - 200) / (30 * second), (twice - once - 200) / minute]
     expect(shares.map((share) => share >= 0.8 && share <= 1)).toEqual([true, true])
     expect(twice).toBeGreaterThan(4 * minute)
-  })
-
-  effect("is not counted where nothing was created, and once where it ran", function* () {
-    const end = yield* night({
-      script: {
-        start: answers(notSent, accepted("1"), notSent, notSent, accepted("2"), accepted("3"), accepted("4")),
-        state: () => temporary,
-      },
-    })
-    expect(intentsOf(end)).toEqual(["1", "1", "2", "2", "2", "3"])
-    expect(end.verdict("c-1")).toBe(outOfService)
   })
 
   effect("that would end after the deadline leaves the end of the one before it, and its slot", function* () {
