@@ -25,7 +25,7 @@ import { asksTooMuch, endTurn, noteRead, obeyThrottle, skim } from "./LookTurns.
 import type { Heads, Turns } from "./LookTurns.ts"
 import { isCallFailure } from "./Troubles.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
-import { judgeEnd } from "./StartAttempt.ts"
+import { judgeDisowned, judgeEnd } from "./StartAttempt.ts"
 
 /**
  * Whoever believes a 404 too soon leaves the execution there and logs in once more: it is repeated for longer
@@ -111,7 +111,8 @@ export const pollOnce = Effect.fnUntraced(function* (watch: Watch, heads: Heads)
   endTurn(watch, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing", now)
   if (watch.isClosed) return undefined
   if (watch.strange >= strangeReadsMin || (watch.strange > 0 && now >= giveUpAt)) {
-    yield* append({ _tag: "AttemptDisowned", ...attemptKeys(order), execution_id })
+    const disowned = { _tag: "AttemptDisowned", ...attemptKeys(order), execution_id } as const
+    yield* append(disowned, ...judgeDisowned(order))
     return own("NOT_OURS")
   }
   if (asksTooMuch(watch.failure, giveUpAt - now)) return leftOpen(watch, "SERVICE_UNREACHABLE")
