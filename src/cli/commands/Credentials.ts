@@ -247,8 +247,8 @@ const openText =
 
 const notOursText =
   "NOT_OURS: the service answered the start with an execution that is somebody else's, which no run reads. " +
-  "The login counts as one that may have failed until it is released, or until `nightjar credentials settle` " +
-  "is told what the service's support says of its external id."
+  "The login counts as one that may have failed until it is released, or until `nightjar credentials " +
+  "settle` is told what the service's support says of its external id."
 
 const list = command(
   "list",
