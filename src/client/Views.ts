@@ -64,6 +64,11 @@ type Reader<A> = (value: unknown) => A | undefined
 
 /** A string that is too long for anything but landing is cut; none of our own values equals a cut one. */
 const text: Reader<string> = (value) => (typeof value === "string" ? cutText(value) : undefined)
+/** A word of the service; a blank one says nothing. */
+const word: Reader<string> = (value) => {
+  const found = text(value)
+  return found === undefined || found.trim() === "" ? undefined : found
+}
 const flag: Reader<boolean> = (value) => (typeof value === "boolean" ? value : undefined)
 
 interface Brand<Id> {
@@ -115,9 +120,9 @@ export const viewAcceptance = viewOf({
   execution_id: id(ExecutionId),
   session_id: id(SessionId),
   external_execution_id: text,
-  status_code: text,
-  status_reason: text,
-  authentication_status: text,
+  status_code: word,
+  status_reason: word,
+  authentication_status: word,
 })
 
 export type AcceptanceView = ReturnType<typeof viewAcceptance> & {
@@ -145,9 +150,9 @@ export const viewState = viewOf({
   customer_id: textOf(CustomerId),
   engine_reference: textOf(EngineReference),
   external_execution_id: text,
-  status_code: text,
-  status_reason: text,
-  authentication_status: text,
+  status_code: word,
+  status_reason: word,
+  authentication_status: word,
   is_closed: flag,
   next_kick_date: text,
   date_created: text,

@@ -10,7 +10,7 @@ import { given } from "../base/Schemas.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import * as Accounts from "./Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "./Accounts.ts"
-import { StartIntended } from "./Fact.ts"
+import { StartAnswered, StartIntended } from "./Fact.ts"
 import { eachOf, rowOf } from "./FactRows.ts"
 import { foldRun } from "./FoldRun.ts"
 import { remainsAny } from "./RunState.ts"
@@ -75,6 +75,7 @@ const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
 
 const decodeAccount = Schema.decodeUnknownSync(Schema.fromJsonString(Accounts.Account))
 const decodeIntended = Schema.decodeUnknownSync(Schema.fromJsonString(StartIntended))
+const decodeAnswered = Schema.decodeUnknownSync(Schema.fromJsonString(StartAnswered))
 const decodeJudged = Schema.decodeUnknownSync(Schema.fromJsonString(LoginJudged))
 const decodeRejected = Schema.decodeUnknownSync(Schema.fromJsonString(CredentialRejected))
 const decodeReleased = Schema.decodeUnknownSync(Schema.fromJsonString(CredentialReleased))
@@ -199,6 +200,11 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
   rows.write(Accounts.addSent(renamed, one, isBeyond ? by : undefined))
 }
 
+const answered = (rows: Rows, fact: typeof StartAnswered.Type): void => {
+  const account = fact.account === undefined ? undefined : rows.find(fact.account)
+  if (account !== undefined) rows.write(Accounts.markOpen(account, fact))
+}
+
 /** The other accounts that its logins open, and those that share its row. */
 const besides = (rows: Rows, account: Account, former: ReadonlyArray<string> = []): ReadonlyArray<Account> =>
   rows.ofLogin({ ...account, former }).filter((other) => other.account !== account.account)
@@ -251,6 +257,7 @@ export const accountsIn = (database: DatabaseSync) => {
     project: (facts: ReadonlyArray<NewFact>): void => {
       for (const { tag, at, body } of facts)
         if (tag === "StartIntended") sent(rows, at, decodeIntended(body))
+        else if (tag === "StartAnswered") answered(rows, decodeAnswered(body))
         else if (tag === "LoginJudged") judged(rows, decodeJudged(body))
         else if (tag === "CredentialRejected") rejected(rows, at, decodeRejected(body))
         else if (tag === "CredentialReleased") released(rows, decodeReleased(body))

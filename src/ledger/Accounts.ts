@@ -34,6 +34,8 @@ export const SentLogin = Schema.Struct({
   /** Milliseconds: how long its run waits for it to close; absent in ledgers from before it was recorded. */
   max_wait: Schema.optionalKey(Schema.Int),
   sends: Schema.Int,
+  /** The service named its execution, and nobody has read its end; absent in ledgers from before. */
+  open: Schema.optionalKey(Schema.Literal(true)),
   /** What came back, for people: a status or `no answer`. Absent while the answer is awaited. */
   answer: Schema.optionalKey(Schema.String),
   /** What came back to the request before the last one. */
@@ -266,9 +268,14 @@ const unanswered = (accounts: ReadonlyArray<Account>): ReadonlyArray<Account> =>
   accounts.map((one) => ({ ...one, sent: one.sent.filter(({ answer }) => answer === undefined) }))
 
 /**
- * Until when a login that was sent may be open at the service (milliseconds): as long as the run that sent it
- * would wait for it, whoever asks.
+ * How long a login may be open at the service once it was sent (milliseconds): as long as its run waits for
+ * it, and if its execution is known, at least as long as one can last, because its run may be dead or unable
+ * to stop it. A service that never closes one does not hold its account for longer.
  */
+export const openMs = (isKnown: boolean, max_wait = openLongestMs): number =>
+  isKnown ? Math.max(max_wait, openLongestMs) : max_wait
+
+/** Until when a login that was sent may be open at the service (milliseconds), whoever asks. */
 export const busyUntil = (accounts: ReadonlyArray<Account>, { now, self }: Moment): number =>
   Math.max(
     -Infinity,
@@ -276,7 +283,7 @@ export const busyUntil = (accounts: ReadonlyArray<Account>, { now, self }: Momen
       .flatMap(({ sent }) => sent)
       .filter((one) => self === undefined || !isSameAttempt(one, self))
       // A clock that was set back makes nobody wait longer than one execution may take.
-      .map(({ at, max_wait = openLongestMs }) => Math.min(at, now) + max_wait),
+      .map(({ at, open, max_wait }) => Math.min(at, now) + openMs(open === true, max_wait)),
   )
 
 /**
@@ -297,7 +304,7 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
 /** A request leaves. `by`: it is beyond the bound, and what allows it is used up. */
 export const addSent = (account: Account, login: SentLogin, by?: "granted" | "bought"): Account => {
   const before = account.sent.find((one) => isSameAttempt(one, login))
-  const { answer, granted: _, ...known } = before ?? login
+  const { answer, granted: _granted, open: _open, ...known } = before ?? login
   const sends = (before?.sends ?? 0) + 1
   const one = {
     ...known,
@@ -315,6 +322,12 @@ export const addSent = (account: Account, login: SentLogin, by?: "granted" | "bo
   }
 }
 
+/** The service named the execution of its last request: until its end is read, nothing else is sent. */
+export const markOpen = (account: Account, attempt: Partial<AttemptKeys>): Account => ({
+  ...account,
+  sent: account.sent.map((one) => (isSameAttempt(one, attempt) ? { ...one, open: true } : one)),
+})
+
 /** What became of the login of an attempt; what is known of none stays. */
 export const loginVerdicts = ["not_sent", "unproven", "neutral", "good"] as const
 export type LoginVerdict = (typeof loginVerdicts)[number]
@@ -330,10 +343,11 @@ export const judgeSent = (
   verdict: Exclude<LoginVerdict, "good">,
   answer: string | undefined,
 ): Account => {
-  const one = account.sent.find((login) => isSameAttempt(login, attempt))
-  if (one === undefined) return account
+  const judged = account.sent.find((login) => isSameAttempt(login, attempt))
+  if (judged === undefined) return account
+  const { open: _, ...one } = judged
   const replaced = (by: ReadonlyArray<SentLogin>) =>
-    account.sent.flatMap((login) => (login === one ? by : [login]))
+    account.sent.flatMap((login) => (login === judged ? by : [login]))
   if (verdict === "unproven")
     return answer === undefined ? account : { ...account, sent: replaced([{ ...one, answer }]) }
   const { granted: wasGranted, ...known } = one

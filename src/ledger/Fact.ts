@@ -240,6 +240,8 @@ export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   status_reason: Schema.optionalKey(Schema.String),
   execution_id: Schema.optionalKey(ExecutionId),
   session_id: Schema.optionalKey(SessionId),
+  /** The account that its execution may keep open; absent in ledgers from before it was recorded. */
+  account: Schema.optionalKey(Schema.String),
 })
 /** A lost start whose probe was accepted: the first one may have run and closed without our knowledge. */
 const OrphanSuspected = Schema.TaggedStruct("OrphanSuspected", {

@@ -45,8 +45,8 @@ export const followedIn = (collect: ReadonlyArray<RunId>) =>
   )
 
 /**
- * What other runs have open, as long as they would wait for it themselves: until then, nobody else logs in
- * there. The logins of runs that go on beside this one are waited for instead (`HeldLogin.ts`).
+ * What other runs have open, as long as it may last (`openMs`): until then, nobody else logs in there. The
+ * logins of runs that go on beside this one are waited for instead (`HeldLogin.ts`).
  */
 export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
   run_id: RunId,

@@ -158,12 +158,15 @@ export const refusalOf = (authentication_status: string | undefined): string | u
 /** Families that say that the source refused the login (3.1). */
 export const refusingCodes: ReadonlySet<string> = new Set(["AUTH_ERROR", "UNHANDLED_AUTH_ERROR"])
 
-/** What the answer to a start says about a login that was refused, whatever its status means by itself. */
-export const refusalIn = (said: {
+/** What an answer says about a login: that to a start, or a state. */
+interface SaysOfLogin {
   readonly status_code?: string | undefined
   readonly status_reason?: string | undefined
   readonly authentication_status?: string | undefined
-}): string | undefined => {
+}
+
+/** The refusal of a login that an answer names, whatever its status means by itself, open or closed. */
+export const refusalIn = (said: SaysOfLogin): string | undefined => {
   const { status_code, status_reason, authentication_status } = said
   if (status_reason !== undefined && isRejecting(status_reason)) return status_reason
   if (status_code !== undefined && refusingCodes.has(status_code)) return status_reason ?? status_code
@@ -175,15 +178,18 @@ export const isRefusedCode = (status_code: string): boolean =>
   refusingCodes.has(status_code) || status_code === "CONFIGURATION_ERROR"
 
 /** Whether the source took the login, as far as a state said so. */
-export const isAccepted = (said: { readonly authentication_status?: string | undefined }): boolean =>
+export const isAccepted = (said: Pick<SaysOfLogin, "authentication_status">): boolean =>
   said.authentication_status === "AUTH_OK"
 
 /**
- * What the states of an execution say about its login so far: a refusal stays one until a state says that the
- * login was accepted, or names another refusal.
+ * What the states of an execution say about its login so far: a refusal, in whichever field a state names it,
+ * stays one until a state says that the login was accepted, or names another refusal.
  */
-export const toldOfLogin = (before: string | undefined, now: string | undefined): string | undefined =>
-  now === undefined || now === "not-performed" ? (refusalOf(before) ?? now) : now
+export const toldOfLogin = (before: string | undefined, now: SaysOfLogin): string | undefined => {
+  const { authentication_status } = now
+  if (isAccepted(now)) return authentication_status
+  return refusalIn(now) ?? refusalOf(before) ?? authentication_status
+}
 
 const openCodes: ReadonlySet<string> = new Set(["ONGOING", "ACTION_REQUIRED"])
 

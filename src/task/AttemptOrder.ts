@@ -59,7 +59,7 @@ export const observed = (
   view: StateView,
 ): typeof AttemptObserved.Type => {
   const { status_code = "UNKNOWN", status_reason = "UNKNOWN" } = view
-  const authentication_status = toldOfLogin(order.said(), view.authentication_status)
+  const authentication_status = toldOfLogin(order.said(), view)
   return {
     _tag: "AttemptObserved",
     ...attemptKeys(order),

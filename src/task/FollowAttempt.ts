@@ -9,7 +9,7 @@ import type { SessionId } from "../service/Ids.ts"
 import { Hints } from "../client/Hints.ts"
 import { Service, type Body, type CallFailure, type StateAnswer, type StateView } from "../client/Service.ts"
 import { idCharactersMax } from "../service/BodyBounds.ts"
-import { own, type Reason, type Verdict } from "../service/Ends.ts"
+import { own, refusalOf, toldOfLogin, type Reason, type Verdict } from "../service/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
 import type { OpenAttempt } from "../ledger/RunState.ts"
@@ -25,7 +25,7 @@ import { asksTooMuch, endTurn, noteRead, obeyThrottle, skim } from "./LookTurns.
 import type { Heads, Turns } from "./LookTurns.ts"
 import { isCallFailure } from "./Troubles.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
-import { judgeEnd } from "./StartAttempt.ts"
+import { judgeDisowned, judgeEnd } from "./StartAttempt.ts"
 
 /**
  * Whoever believes a 404 too soon leaves the execution there and logs in once more: it is repeated for longer
@@ -111,7 +111,8 @@ export const pollOnce = Effect.fnUntraced(function* (watch: Watch, heads: Heads)
   endTurn(watch, looked?._tag === "Closed" ? "end" : isNews ? "news" : "nothing", now)
   if (watch.isClosed) return undefined
   if (watch.strange >= strangeReadsMin || (watch.strange > 0 && now >= giveUpAt)) {
-    yield* append({ _tag: "AttemptDisowned", ...attemptKeys(order), execution_id })
+    const disowned = { _tag: "AttemptDisowned", ...attemptKeys(order), execution_id } as const
+    yield* append(disowned, ...judgeDisowned(order))
     return own("NOT_OURS")
   }
   if (asksTooMuch(watch.failure, giveUpAt - now)) return leftOpen(watch, "SERVICE_UNREACHABLE")
@@ -184,6 +185,7 @@ const lookOnce = Effect.fnUntraced(function* (watch: Watch) {
         session_id,
       })
     watch.challenged = true
+    if ("view" in answer && isNewsOfLogin(order.said(), answer.view)) yield* observe(watch, answer.view)
     return looked
   }
   yield* observe(watch, looked.view)
@@ -196,6 +198,10 @@ const lookOnce = Effect.fnUntraced(function* (watch: Watch) {
   }
   return looked
 })
+
+/** A challenge is no state of its own, but what it says of a refused login counts like that of any other. */
+const isNewsOfLogin = (before: string | undefined, view: StateView): boolean =>
+  refusalOf(toldOfLogin(before, view)) !== refusalOf(before)
 
 /** A service may say in a 200 or 202 what the reference shows with 423. */
 const statusOf = ({ _tag }: StateAnswer): number =>

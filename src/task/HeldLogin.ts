@@ -121,7 +121,7 @@ const thirdLogin = (
   if (turn === "goes") return undefined
   if (turn === "stays") return kept
   const lastAt = (row.deferredSince ??= now) + Duration.toMillis(rules.max_wait)
-  if (now + thirdWaitMs > lastAt) return breaker.hasPassed(engine_reference, account) ? undefined : kept
+  if (now >= lastAt) return breaker.hasPassed(engine_reference, account) ? undefined : kept
   breaker.noteThird(third)
-  return { _tag: "Waits", until: now + thirdWaitMs }
+  return { _tag: "Waits", until: Math.min(now + thirdWaitMs, lastAt) }
 }

@@ -100,11 +100,12 @@ export const holdText = (hold: LastingHold, customer_id: CustomerId): string => 
   const { by } = hold
   const isOther = by.customer_id !== undefined && by.customer_id !== customer_id
   const whose = isOther ? thenUnder(by.customer_id) : ""
-  const releases = `\`nightjar credentials release ${by.fingerprint}\` allows it`
+  const release = `\`nightjar credentials release ${by.fingerprint}\``
   return hold.why === "rejected"
     ? `the source rejected these credentials with ${by.reason} at ${isoTime(by.at)}${whose}, ` +
-        `so they are not sent again unchanged; ${releases}`
+        `so they are not sent again unchanged; ${release} allows it`
     : `the source rejected the last ${rejectedInARowMax} logins to this account, the last one with ` +
         `${by.reason} at ${isoTime(by.at)}; another rejection may lock it, so no login is sent, ` +
-        `not even a corrected one, until ${releases}`
+        `not even a corrected one, until ${release}. Correct the login first: the next run then sends what ` +
+        "the job has, even the login that was rejected last"
 }

@@ -5,10 +5,11 @@
 import { Duration } from "effect"
 import { isoTime } from "../base/Text.ts"
 import { endOfAttempt, isAccepted, isRejecting, own, type Reason, type Verdict } from "../service/Ends.ts"
+import { openMs } from "../ledger/Accounts.ts"
 import type { AttemptKept } from "../ledger/Fact.ts"
 import { courseOf, endOfWait, isClosed, isUnseen, mayRun, remainsOf } from "../ledger/RunState.ts"
 import type { AttemptState, ClosedAttempt, OpenAttempt, TaskState } from "../ledger/RunState.ts"
-import { conflictKeys, openLongestMs, type Candidate } from "../service/Execution.ts"
+import { conflictKeys, type Candidate } from "../service/Execution.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
 import { verdictOf, type Reading } from "./Verdict.ts"
 import type { Rules, TaskWork } from "./Work.ts"
@@ -219,7 +220,7 @@ export interface Obstacles {
 export interface MaybeOpen extends Candidate {
   /** The service named its execution; otherwise it may never have been created. */
   readonly isSeen: boolean
-  /** As long as its own run would wait for it (milliseconds since the epoch). */
+  /** As `openMs` has it, since it was last seen open (milliseconds since the epoch). */
   readonly until: number
 }
 
@@ -230,15 +231,16 @@ export const holdsOf = ({ planned, attempts, settled }: TaskState): ReadonlyArra
   // The last look at it, which may have shown what the one before did.
   const lookedAt = settled?.fact.reason === "NOT_STOPPABLE" ? settled.at : 0
   return attempts.filter(mayRun).map((attempt) => {
-    const { intended_at, seen_at = intended_at, max_wait = openLongestMs } = attempt
+    const { intended_at, seen_at = intended_at, max_wait, execution_id } = attempt
+    const isSeen = execution_id !== undefined
     return {
       task_id,
       customer_id,
       engine_reference,
       fingerprint: attempt.fingerprint,
       account: attempt.account?.account,
-      isSeen: attempt.execution_id !== undefined,
-      until: Math.max(intended_at, seen_at, lookedAt) + max_wait,
+      isSeen,
+      until: Math.max(intended_at, seen_at, lookedAt) + openMs(isSeen, max_wait),
     }
   })
 }

@@ -16,7 +16,7 @@ import { busyUntil, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Fact, Recorded, RunSteered, TaskPlanned } from "../ledger/Fact.ts"
 import { evolve, planTask } from "../ledger/FoldRun.ts"
 import { append, Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
-import { isElsewhere, mayRun, type RunState, type TaskState } from "../ledger/RunState.ts"
+import { courseOf, isElsewhere, mayRun, type RunState, type TaskState } from "../ledger/RunState.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { Schedule } from "./Schedule.ts"
 import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
@@ -277,7 +277,11 @@ const notBefore = Effect.fnUntraced(function* (night: Night, task_id: TaskId, ve
   const accounts = (yield* (yield* Ledger).accountsOf(account)).filter((one) => isOf(one, account))
   // One more would be the third: only a night in which others pass shows that it may be risked.
   if (strikesFor(accounts, account) === strikesMax - 1) return "next_date"
-  const until = busyUntil(accounts, { now })
+  // Its own execution is followed by whoever goes on with it.
+  const task = night.states.get(task_id)
+  const course = task && courseOf(task)
+  const self = course?._tag === "Running" ? { ...course.last, run_id: night.run_id, task_id } : undefined
+  const until = busyUntil(accounts, { now, ...given({ self }) })
   return until > now ? until : undefined
 })
 

@@ -17,7 +17,7 @@ import { tokenUse } from "../ledger/FoldRun.ts"
 import { Ledger, LedgerFailed, append } from "../ledger/Ledger.ts"
 import type { CredentialRejected, LoginJudged } from "../ledger/LoginFacts.ts"
 import { keptKeys, type LoginKeys } from "../privacy/Fingerprint.ts"
-import { endOfAttempt, isAccepted, refusalOf } from "../service/Ends.ts"
+import { endOfAttempt, isAccepted, refusalOf, toldOfLogin, type Reason } from "../service/Ends.ts"
 import { accessOf, type Access, type EngineReference, type ExecutionId } from "../service/Ids.ts"
 import { isOurs, readStart, readState, type Asked, type Conflict, type Started } from "./Attempt.ts"
 import { landBody, observed, type AttemptOrder } from "./AttemptOrder.ts"
@@ -100,16 +100,24 @@ export const judgeEnd = (
   return judged(order, isWell && authentication_status === undefined ? "good" : "neutral")
 }
 
-/** Of an execution that was found after its attempt was given up; undefined while it is open. */
+/** Of an execution that is somebody else's: nothing of it is read, and nobody knows whether ours ran. */
+export const judgeDisowned = (order: LoginOrder): ReadonlyArray<JudgedLogin> =>
+  judged(order, "unproven", "NOT_OURS" satisfies Reason)
+
+/**
+ * Of an execution that was found after its attempt was given up; undefined while it is open. `before`: what
+ * the states that were read until then said of its login.
+ */
 export const judgeFound = (
   order: LoginOrder,
   execution_id: ExecutionId,
+  before: string | undefined,
   answer: StateAnswer,
 ): ReadonlyArray<JudgedLogin> | undefined => {
   const looked = readState(answer)
   if (looked._tag !== "Closed") return undefined
   const { status_code, status_reason, view } = looked
-  const login = given({ authentication_status: view.authentication_status })
+  const login = given({ authentication_status: toldOfLogin(before, view) })
   const closed = { ...attemptKeys(order), execution_id, status_code, status_reason, ...login }
   return judgeEnd(order, { _tag: "AttemptClosed", ...closed }, true)
 }
@@ -273,6 +281,7 @@ const startFacts = (order: AttemptOrder, started: Started, probe: boolean): Read
     ...given({ http_status }),
     ...("status_reason" in started ? { status_reason: started.status_reason } : {}),
     ...("execution_id" in started ? given(Struct.pick(started, ["execution_id", "session_id"])) : {}),
+    ...("execution_id" in started ? given({ account: order.account?.account }) : {}),
   }
   // A refusal that it showed counts, whatever becomes of the execution and of this process.
   const seen = "seen" in started && started.seen !== undefined ? [observed(order, started, started.seen)] : []

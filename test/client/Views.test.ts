@@ -32,6 +32,17 @@ describe("views of bodies", () => {
     })
   })
 
+  it("a blank word says nothing [end blank status]", () => {
+    for (const blank of ["", "  "]) {
+      const words = { status_code: blank, status_reason: blank, authentication_status: blank }
+      expect([viewState(words).status_code, viewState(words).authentication_status]).toEqual([
+        undefined,
+        undefined,
+      ])
+      expect(viewAcceptance(words)).toEqual({})
+    }
+  })
+
   it("a count is what the state says, key by key, or it is unknown [promise 5 unknown counts]", () => {
     const counts = (text: string) => viewState(parse(text)).products_count
     const read = counts('{"products_count": {"a:b@c": 3, "__proto__": 2}}')

@@ -283,6 +283,33 @@ describe("an account", () => {
   )
 
   effect(
+    "is busy until the end of an execution that is known to be open is read, and not much longer than one can " +
+      "last [promise 3 account open]",
+    function* () {
+      const ledger = yield* Ledger
+      const opened: Fact = aFact("StartAnswered", { ...of(1), execution_id: "e-1", account: "A" })
+      yield* ledger.append([sent(1), opened])
+      const at = (now: number) =>
+        Effect.map(ledger.accountsOf(keys()), (accounts) => holdOf(accounts, keys(), { now }))
+      const busy = { why: "busy", until: openLongestMs, isUnknown: false }
+      expect(yield* Effect.forEach([0, hour, openLongestMs - 1, openLongestMs], at)).toEqual([
+        busy,
+        busy,
+        busy,
+        undefined,
+      ])
+      // Its service no longer knows it: then it counts as one that nobody knows.
+      yield* ledger.append([judged(1, "unproven")])
+      expect(yield* at(hour)).toBeUndefined()
+      yield* ledger.append([sent(2), { ...opened, ...of(2) } as Fact, judged(2, "good")])
+      expect(yield* at(0)).toBeUndefined()
+      // Nobody is made to wait shorter than its own run would.
+      yield* ledger.append([{ ...sent(3), max_wait: 9 * hour } as Fact, { ...opened, ...of(3) } as Fact])
+      expect(yield* at(hour)).toMatchObject({ until: 9 * hour })
+    },
+  )
+
+  effect(
     "is not sent a set of values again that was rejected, whatever another channel locks of it [promise 4 written]",
     function* () {
       const key = new Uint8Array(32)

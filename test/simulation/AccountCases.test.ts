@@ -323,6 +323,16 @@ describe("the sources see", () => {
     expect(complaintsOf(outcome).map(({ what }) => what)).toEqual([])
   })
 
+  it("a third login follows others that passed also where `max_wait` is under a minute [promise 4 third wait]", () => {
+    const { job } = played(0, {}).plan
+    const outcome = played(2, {
+      job: { ...job, maxWaitMs: 30_000 },
+      storms: [storm("lost: reset", inNight(0))],
+    })
+    expect(endsOf(outcome)).toEqual(["START_UNKNOWN", "succeeded"])
+    expect(seen(outcome)).toEqual(fine(3))
+  })
+
   it("a third login that a night declined is not sent by a part of it, where the rest is not seen [promise 4 lead]", () => {
     const lostFor = (night: number, accounts?: ReadonlyArray<string>) =>
       storm("lost: reset", { ...inNight(night), accounts })

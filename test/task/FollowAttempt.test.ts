@@ -30,13 +30,18 @@ describe("an execution whose id belongs to somebody else", () => {
     ["engine", { engine_reference: anId("tax") }],
     ["own id", { execution_id: anId("e-of-another-night") }],
   ])(
-    "by its %s is left alone, neither read nor aborted [promise 2 strangers] [promise 2 other id]",
+    "by its %s is left alone, neither read nor aborted [promise 2 strangers] [promise 4 told not ours] [promise 2 other id]",
     function* ([, fields]) {
-      const end = yield* night({ script: { state: () => strange(fields), whose: () => undefined } })
+      const tasks = [{ customer: "c-1", fingerprint: "f-1" }]
+      const end = yield* night({ tasks, script: { state: () => strange(fields), whose: () => undefined } })
       expect([end.verdict("c-1"), end.countOf("state")]).toEqual(["failed NOT_OURS engineer", 3])
       for (const verb of ["abort", "results", "delete"]) expect(end.countOf(verb)).toBe(0)
       expect(end.of("AttemptDisowned").length).toBe(1)
       expect(end.of("AttemptObserved")).toEqual([])
+      // Nobody will ever read what became of the login.
+      expect(end.of("LoginJudged").map(({ verdict, said }) => [verdict, said])).toEqual([
+        ["unproven", "NOT_OURS"],
+      ])
     },
   )
 

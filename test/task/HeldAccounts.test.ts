@@ -1,7 +1,8 @@
 /** Two rejected logins in a row hold the account: no further one is sent to it, in this run or a later one. */
 import { describe, expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { append } from "../../src/ledger/Ledger.ts"
+import { openLongestMs } from "../../src/service/Execution.ts"
 import { idOf, makePlace, night, blockedUser } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, state } from "./ScriptedService.ts"
@@ -48,7 +49,7 @@ describe("an account", () => {
     expect(end.verdict("c-1", "bank:api")).toBe(blockedUser)
     // A corrected login would not be sent either.
     expect(end.state.tasks.get(idOf("c-1", "bank:api"))?.settled?.fact.message).toMatch(
-      /no login is sent, not even a corrected one, until `nightjar credentials release two` allows it$/,
+      /no login is sent, not even a corrected one, until `nightjar credentials release two`\. Correct the login first: the next run then sends what the job has, even the login that was rejected last$/,
     )
     const changed: ReadonlyArray<NightTask> = [
       { customer: "c-1", engine: "bank:api", fingerprint: "five", account: "A" },
@@ -61,6 +62,32 @@ describe("an account", () => {
     yield* later(place)
     expect(seen.starts.slice(3)).toEqual(["c-1 bank:api"])
   })
+
+  effect(
+    "gets no login beside an execution that could not be stopped, although its time is up [promise 3 account opened]",
+    function* () {
+      const shared = ["one", "two"].map((fingerprint, index) => ({
+        customer: `c-${index}`,
+        fingerprint,
+        account: "A",
+      }))
+      const end = yield* night({
+        tasks: shared,
+        rules: { max_wait: Duration.minutes(1) },
+        script: { state: () => state("ONGOING", "RUNNING"), abort: () => "not_stoppable" },
+      })
+      expect([end.starts, ...end.verdicts("c-0", "c-1")]).toEqual([
+        1,
+        "unfinished NOT_STOPPABLE service",
+        "unfinished ALREADY_EXECUTING service",
+      ])
+      const notBefore = (customer: string) =>
+        end.state.tasks.get(idOf(customer))?.settled?.fact.not_before ?? 0
+      // A rerun follows the open one at once, and waits with the other.
+      expect(notBefore("c-0")).toBe(0)
+      expect(notBefore("c-1")).toBeGreaterThanOrEqual(openLongestMs)
+    },
+  )
 
   effect("that two channels open with other fields gets one login at a time [promise 4 begin]", function* () {
     const { script, seen } = source({})

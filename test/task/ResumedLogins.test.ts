@@ -2,7 +2,8 @@
 import { describe, expect } from "@effect/vitest"
 import { hour, night, startedBefore, succeeded, unusable, unknown, blockedUser } from "./ScriptedNight.ts"
 import type { Night, NightEnd, NightTask } from "./ScriptedNight.ts"
-import { completed, conflict, lost, state, working, acceptedAs, accepted } from "./ScriptedService.ts"
+import { bodyOf, completed, conflict, lost, state, working, acceptedAs, accepted } from "./ScriptedService.ts"
+import type { StateAnswer } from "../../src/client/Service.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -82,6 +83,67 @@ describe("a refusal that a state showed while its execution went on", () => {
   ] as const)("counts although %s", function* ([, last]) {
     const state_ = (_: string, times: number) => (times === 1 ? refusing : last)
     isRefused(yield* night({ tasks: twice, script: { state: state_ } }))
+  })
+
+  const said = { authentication_status: "not-performed" }
+  /** A 202, whatever family it names. */
+  const open = (...shown: Parameters<typeof state>): StateAnswer => {
+    const [status_code, status_reason, more] = shown
+    const view = { status_code, status_reason, ...more, is_closed: false }
+    return { _tag: "Working", body: bodyOf(view), view }
+  }
+  const ends = [
+    gone,
+    state("TEMPORARY_ERROR", "NETWORK_ERROR", said),
+    state("TEMPORARY_ERROR", "INTERNAL_ERROR"),
+    state("ABORTED", "CLIENT_CANCELLED", said),
+  ]
+  effect.each([
+    ["family, and none was tried", open("AUTH_ERROR", "INCORRECT_CREDENTIALS", said)],
+    ["family alone", open("AUTH_ERROR", "INCORRECT_CREDENTIALS")],
+    ["reason alone", open("ONGOING", "INCORRECT_CREDENTIALS", said)],
+  ] as const)(
+    "counts, however it ends, although the state named it by its %s [promise 4 told family]",
+    function* ([, shown]) {
+      for (const last of ends) {
+        const state_ = (_: string, times: number) => (times === 1 ? shown : last)
+        isRefused(yield* night({ tasks: twice, script: { state: state_ } }))
+      }
+    },
+  )
+
+  effect("counts by its family if the reference lists neither it nor a reason", function* () {
+    for (const reason of ["UNHANDLED_AUTH_ERROR", "OF_TOMORROW"]) {
+      const family = reason === "OF_TOMORROW" ? "AUTH_ERROR" : reason
+      const shown = open(family, reason, said)
+      const state_ = (_: string, times: number) => (times === 1 ? shown : gone)
+      const end = yield* night({ tasks: [sent], script: { state: state_ } })
+      expect([end.rejections, end.verdict("c-1")]).toEqual([[["old", reason]], `failed ${reason} engineer`])
+    }
+  })
+
+  effect("counts although it came with a challenge [promise 4 told challenge]", function* () {
+    const view = { authentication_status: "INCORRECT_CREDENTIALS" }
+    const refused: StateAnswer = { _tag: "ActionRequired", body: bodyOf({ form_schema: {} }), view }
+    const state_ = (_: string, times: number) =>
+      times === 1 ? refused : state("ABORTED", "CLIENT_CANCELLED", said)
+    const end = yield* night({ tasks: [sent], script: { state: state_ } })
+    expect([end.rejections, end.starts]).toEqual([[["old", "INCORRECT_CREDENTIALS"]], 1])
+  })
+
+  effect("no longer counts once the source accepts the login, by whichever field it was named", function* () {
+    const shown = open("AUTH_ERROR", "BLOCKED_USER", said)
+    const good = state("COMPLETED", "COMPLETED", { authentication_status: "AUTH_OK" })
+    const state_ = (_: string, times: number) => (times === 1 ? shown : good)
+    const end = yield* night({ tasks: [sent], script: { state: state_ } })
+    expect([end.rejections, end.verdict("c-1")]).toEqual([[], succeeded])
+  })
+
+  effect("counts although only an earlier process read it", function* () {
+    const cut = yield* night({ tasks: [sent], cutAfter: "1 minute", script: { state: () => refusing } })
+    const end = yield* night({ tasks: twice, facts: cut.facts.slice(2), script: { state: () => gone } })
+    expect(end.rejections).toEqual([["old", "INCORRECT_CREDENTIALS"]])
+    expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
   })
 
   effect("counts although only the read that found a lost start again showed it", function* () {

@@ -17,9 +17,10 @@ import { Service } from "../../client/Service.ts"
 import { CsvReader, type CsvRow } from "../../jobs/Csv.ts"
 import { rejectedInARowMax, strikesMax, type Account, type SentLogin } from "../../ledger/Accounts.ts"
 import type { CredentialReleased } from "../../ledger/LoginFacts.ts"
-import type { RunState } from "../../ledger/RunState.ts"
+import type { AttemptState, RunState } from "../../ledger/RunState.ts"
 import { heldAccounts, incidentsText, isUnproven, loginsOf, unprovenCsv } from "../../report/Logins.ts"
 import type { LoginRow } from "../../report/Logins.ts"
+import type { Reason } from "../../service/Ends.ts"
 import { ExecutionId } from "../../service/Ids.ts"
 import { isOurs } from "../../task/Attempt.ts"
 import { answeredBy } from "../../task/Ending.ts"
@@ -32,6 +33,8 @@ import { judgeFound, type JudgedLogin, type LoginOrder } from "../../task/StartA
 interface Counted {
   readonly account: Account
   readonly login: SentLogin
+  /** What the states of its execution said of it, as far as they were read. */
+  readonly before: string | undefined
 }
 
 interface Named {
@@ -42,15 +45,20 @@ interface Named {
   readonly logins: ReadonlyArray<Counted>
 }
 
+/** The attempt that sent a login; none if the execution that the service named for it is somebody else's. */
+type AttemptOf = (
+  login: SentLogin,
+) => Pick<AttemptState, "execution_id" | "authentication_status"> | undefined
+
 const idColumn = "external_execution_id"
 const saysColumn = "execution_id"
 const neverCreated = "never_created"
 
-/** With problems, nothing may be settled. `executionOf`: what the ledger knows of a login's attempt. */
+/** With problems, nothing may be settled. */
 export const readSettlement = (
   text: string,
   accounts: ReadonlyArray<Account>,
-  executionOf: (login: SentLogin) => string | undefined,
+  attemptOf: AttemptOf,
 ): Readonly<{ named: ReadonlyArray<Named>; problems: ReadonlyArray<string> }> => {
   const problems: Array<string> = []
   const rows = rowsOf(text, problems)
@@ -61,7 +69,12 @@ export const readSettlement = (
   const missing = [idColumn, saysColumn].filter((_, at) => columns[at] === -1)
   if (missing.length > 0) problems.push(`line 1: no column \`${missing.join("` and no column `")}\``)
   if (problems.length > 0) return { named: [], problems }
-  const sent = accounts.flatMap((account) => account.sent.map((login): Counted => ({ account, login })))
+  const sent = accounts.flatMap((account) =>
+    account.sent.map((login): Counted => {
+      const before = attemptOf(login)?.authentication_status
+      return { account, login, before }
+    }),
+  )
   const known = Map.groupBy(sent, ({ login }) => login.external_execution_id ?? "")
   const named = new Map<string, Named>()
   for (const { line, cells } of body) {
@@ -73,7 +86,7 @@ export const readSettlement = (
     const before = named.get(external_execution_id)
     const problem =
       before === undefined
-        ? problemOf(row, executionOf)
+        ? problemOf(row, attemptOf)
         : before.execution_id === execution_id
           ? `the same as line ${before.line}`
           : `contradicts line ${before.line}`
@@ -101,11 +114,11 @@ const rowsOf = (text: string, problems: Array<string>): ReadonlyArray<CsvRow> =>
 
 const problemOf = (
   { external_execution_id, execution_id, logins }: Named,
-  executionOf: (login: SentLogin) => string | undefined,
+  attemptOf: AttemptOf,
 ): string | undefined => {
   if (external_execution_id === "" || logins.length === 0)
     return "no login that is not proved has this external id"
-  const known = logins.map(({ login }) => executionOf(login)).find((id) => id !== undefined)
+  const known = logins.map(({ login }) => attemptOf(login)?.execution_id).find((id) => id !== undefined)
   return known === undefined || known === execution_id
     ? undefined
     : `the service created execution ${known} for it`
@@ -113,12 +126,12 @@ const problemOf = (
 
 /** As the attempt that sent it knew it; none if its customer was removed since. */
 const ordersOf = ({ logins }: Named) =>
-  logins.flatMap(({ account: { account, identity, row }, login }) => {
+  logins.flatMap(({ account: { account, identity, row }, login, before }) => {
     const { run_id, task_id, attempt, customer_id, engine_reference, password, written, fingerprint } = login
     if (task_id === undefined || customer_id === undefined) return []
     const of = { account, identity, password, former: [], isByHand: true, ...given({ row, written }) }
     const order = { run_id, task_id, attempt, customer_id, engine_reference, fingerprint, account: of }
-    return [{ ...(order satisfies LoginOrder), sends: login.sends }]
+    return [{ ...(order satisfies LoginOrder), sends: login.sends, before }]
   })
 
 interface Settled extends Pick<Named, "external_execution_id" | "execution_id"> {
@@ -157,7 +170,7 @@ const readNamed = Effect.fnUntraced(function* (of: Named) {
     return yield* Effect.fail(
       `line ${line}: execution ${execution_id} does not say that it is the one of ${external_execution_id}`,
     )
-  const judged = orders.map((order) => judgeFound(order, execution_id, answer))
+  const judged = orders.map((order) => judgeFound(order, execution_id, order.before, answer))
   const facts = judged.flatMap((some) => some ?? [])
   return judged.includes(undefined) ? settled(of, "open") : settled(of, becameOf(facts), facts)
 })
@@ -193,27 +206,31 @@ const settledText = (all: ReadonlyArray<Settled>): string =>
     })
     .join("\n")
 
-/** The execution that the ledger knows of a login's attempt; each run is folded once. */
-const knownExecutions = Effect.fnUntraced(function* (sent: ReadonlyArray<SentLogin>) {
+/** What the ledger knows of a login's attempt; each run is folded once. */
+const knownAttempts = Effect.fnUntraced(function* (sent: ReadonlyArray<SentLogin>) {
   const ledger = yield* openedLedger
   const states = new Map<string, RunState | undefined>()
   for (const { run_id } of sent) if (!states.has(run_id)) states.set(run_id, yield* ledger.state(run_id))
-  return ({ run_id, task_id, attempt }: SentLogin): string | undefined => {
+  const attemptOf: AttemptOf = ({ run_id, task_id, attempt }) => {
     const task = task_id === undefined ? undefined : states.get(run_id)?.tasks.get(task_id)
-    return task?.attempts.find((one) => one.attempt === attempt)?.execution_id
+    const found = task?.attempts.find((one) => one.attempt === attempt)
+    return found?.disowned === true ? undefined : found
   }
+  return attemptOf
 })
 
 const logins = Effect.gen(function* () {
   const accounts = yield* (yield* openedLedger).accounts
   const unanswered = accounts.flatMap(({ sent }) => sent.filter(({ answer }) => answer === undefined))
-  return loginsOf(accounts, yield* knownExecutions(unanswered))
+  const attemptOf = yield* knownAttempts(unanswered)
+  return loginsOf(accounts, (login) => attemptOf(login)?.execution_id)
 })
 
 const heldTexts = {
   rejections:
     `An account is held after ${rejectedInARowMax} rejected logins in a row: another one may lock it. ` +
-    "Correct the login, then release it; until then nothing is sent, not even a corrected login.",
+    "Until a release nothing is sent, not even a corrected login. Correct it first: a release allows the " +
+    "rejected login itself, too.",
   LOGIN_UNPROVEN:
     `An account is held as LOGIN_UNPROVEN after ${strikesMax} logins in a row that may have failed: ` +
     "another one may lock it. A corrected password is sent once; otherwise nothing is sent until a release.",
@@ -227,6 +244,11 @@ const heldText = (rows: ReadonlyArray<LoginRow>): ReadonlyArray<string> =>
 const openText =
   "An open execution counts as a login that may have failed until its end is read: `nightjar run` with the " +
   "job that started it reads it."
+
+const notOursText =
+  "NOT_OURS: the service answered the start with an execution that is somebody else's, which no run reads. " +
+  "The login counts as one that may have failed until it is released, or until `nightjar credentials " +
+  "settle` is told what the service's support says of its external id."
 
 const list = command(
   "list",
@@ -250,6 +272,7 @@ const list = command(
         ...incidentsText(rows, out.width),
         ...heldText(rows),
         ...(rows.some(({ execution_id }) => execution_id !== undefined) ? [openText] : []),
+        ...(rows.some(({ answer }) => answer === ("NOT_OURS" satisfies Reason)) ? [notOursText] : []),
         "`nightjar credentials release FINGERPRINT` lets the next run send a login again.",
         ...(rows.some(isUnproven)
           ? ["`nightjar credentials list --unproven --csv` is for the service's support."]
@@ -436,8 +459,8 @@ const settle = command(
         Effect.gen(function* () {
           const ledger = yield* openedLedger
           const accounts = yield* ledger.accounts
-          const executionOf = yield* knownExecutions(accounts.flatMap(({ sent }) => sent))
-          const { named, problems } = readSettlement(text, accounts, executionOf)
+          const attemptOf = yield* knownAttempts(accounts.flatMap(({ sent }) => sent))
+          const { named, problems } = readSettlement(text, accounts, attemptOf)
           yield* refused(problems)
           const toRead = named.filter(({ execution_id }) => execution_id !== undefined)
           const found =

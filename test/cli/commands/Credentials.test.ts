@@ -172,13 +172,13 @@ describe("credentials list", () => {
         .split("\n")
         .filter((line) => line.startsWith("An account is held"))
     expect(await heldIn(twice)).toEqual([
-      "An account is held after 2 rejected logins in a row: another one may lock it. Correct the login, then release it; until then nothing is sent, not even a corrected login.",
+      "An account is held after 2 rejected logins in a row: another one may lock it. Until a release nothing is sent, not even a corrected login. Correct it first: a release allows the rejected login itself, too.",
     ])
     expect((await heldIn([...twice, ...facts.slice(1)])).length).toBe(2)
     expect(await heldIn([started, planned(3), rejected(3)])).toEqual([])
   })
 
-  it("tells an open execution from a start without an answer [promise 4 told open]", async () => {
+  it("tells an open execution from a start without an answer, and from somebody else's [promise 4 told open] [promise 4 told stranger]", async () => {
     const [intended] = lost(1, 1)
     const accepted: Fact = aFact("StartAnswered", { ...taskOf(1), execution_id: "e-1" })
     const shownBy = async (...known: ReadonlyArray<Fact>) => {
@@ -189,6 +189,24 @@ describe("credentials list", () => {
       const told = stdout.includes("An open execution counts as")
       return [incident?.split(", ")[2], shown?.trim().split(/ {2,}/)[1], told, row.execution_id]
     }
+    // Its id belongs to somebody else's run: it is never read, and support says what became of the start.
+    const foreign: Fact = {
+      _tag: "AttemptDisowned",
+      ...taskOf(1),
+      attempt: 1,
+      execution_id: anId("e-1"),
+    }
+    expect(await shownBy(accepted, foreign)).toEqual(["answer awaited", "unproven 1 of 3", false, undefined])
+    const [, unread] = lost(1, 1, "NOT_OURS")
+    const output = await folderOf([started, planned(1), intended!, accepted, foreign, unread!])
+    const { stdout } = await credentials(output, "list")
+    expect(stdout.split("\n").filter((line) => line.includes("NOT_OURS"))).toEqual([
+      "1 account, es-alpha:website, NOT_OURS, nightly.2026-11-20, 2026-11-20 22:31",
+      expect.stringMatching(/^NOT_OURS: .* which no run reads\. .*`nightjar credentials settle`/),
+    ])
+    const answers = join(output, "answers.csv")
+    writeFileSync(answers, "external_execution_id,execution_id\nx-1-1,never_created\n")
+    expect((await credentials(output, "settle", answers)).code).toBe(0)
     expect([await shownBy(), await shownBy(accepted)]).toEqual([
       ["answer awaited", "unproven 1 of 3", false, undefined],
       ["execution open", "open, counts as 1 of 3", true, "e-1"],
@@ -513,6 +531,32 @@ customers: [{ id: c-1, parameters: { username: ana } }]
     ])
     const account = (await accountsIn(output)).find((one) => one.account === keysOf(2).account)
     expect([account?.sent, account?.rejected.map(({ reason }) => reason)]).toEqual([[], ["BLOCKED_USER"]])
+  })
+
+  it("closes an account whose login a state of the execution refused before its end [promise 4 told settled]", async () => {
+    const [intended] = lost(2, 1)
+    const of = { ...taskOf(2), attempt: 1, execution_id: anId("e-2-1") }
+    const told: ReadonlyArray<Fact> = [
+      ...placed.slice(0, 1),
+      planned(2),
+      intended!,
+      { _tag: "StartAnswered", ...of, answer: "accepted" },
+      {
+        _tag: "AttemptObserved",
+        ...of,
+        status_code: "AUTH_ERROR",
+        status_reason: "BLOCKED_USER",
+        authentication_status: "BLOCKED_USER",
+      },
+    ]
+    const cancelled = (id: string) =>
+      own(id, {
+        status_code: "ABORTED",
+        status_reason: "CLIENT_CANCELLED",
+        authentication_status: "not-performed",
+      })
+    const { stdout } = await settled(await folderOf(told), ["e-2-1"], cancelled)
+    expect(stdout).toBe("Settled:\n  1 login that the source rejected\n")
   })
 
   it.each([
