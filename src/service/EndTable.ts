@@ -416,7 +416,7 @@ export const featureEnds: { readonly [R in FeatureStatusReason]: EndRow | undefi
   FEATURE_NOT_IMPLEMENTED: engineerActs("The engine does not have the feature.", "Remove it from the job."),
   FEATURE_TEMPORARY_ERROR: serviceActs(
     "The feature could not be read at that time.",
-    "The next night asks again; `nightjar run JOB --new --customer ID` asks now.",
+    "The next night asks again; `nightjar run JOB --customer ID` asks now.",
   ),
   FEATURE_INTERNAL_ERROR: engineerActs(
     "The service had an internal error while reading the feature.",

@@ -360,7 +360,7 @@ describe("the explanation of a reason", () => {
 
   it("does not name `rerun` for a feature of a task that may have succeeded [end feature words]", () => {
     const { next = "" } = featureEnds.FEATURE_TEMPORARY_ERROR ?? {}
-    expect(next).toBe("The next night asks again; `nightjar run JOB --new --customer ID` asks now.")
+    expect(next).toBe("The next night asks again; `nightjar run JOB --customer ID` asks now.")
   })
 })
 
