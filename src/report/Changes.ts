@@ -12,7 +12,7 @@ import { exitCodes } from "../messages/ExitCodes.ts"
 import { csvLine, harmless, oneLine } from "./TextTable.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { actings, type Outcome, type WhoActs } from "../service/EndTable.ts"
-import { actingOf, rowOf, type Verdict } from "../service/Ends.ts"
+import { actingOf, rowOfEnd, type Verdict } from "../service/Ends.ts"
 
 /** How each customer stands on each engine, or each flow session, by what `subjectOf` names it. */
 export type Standings = ReadonlyMap<string, Standing>
@@ -226,7 +226,7 @@ export const worklistOf = (run: RunState, { before, changes }: Comparison) => {
     const change = changes.get(subjectOf(task))
     if (change === undefined) return []
     const verdict = verdictOfTask(task)
-    const { reason, who_acts } = change === "mended" ? (before.get(subjectOf(task)) ?? verdict) : verdict
+    const told = change === "mended" ? (before.get(subjectOf(task)) ?? verdict) : verdict
     const { customer_id = "", engine_reference = "", session_id = "", task_id } = task.planned
     return [
       {
@@ -235,12 +235,12 @@ export const worklistOf = (run: RunState, { before, changes }: Comparison) => {
         engine_reference,
         session_id,
         outcome: verdict.outcome,
-        reason: cutText(reason, reasonMax),
-        who_acts,
+        reason: cutText(told.reason, reasonMax),
+        who_acts: told.who_acts,
         /** The same for people. */
-        acting: actingOf({ reason, who_acts }),
+        acting: actingOf(told),
         message: change === "mended" ? "" : cutText(verdict.message ?? "", messageMax),
-        what_to_do: change === "mended" ? "Nothing to do." : rowOf(reason).next,
+        what_to_do: change === "mended" ? "Nothing to do." : rowOfEnd(told).next,
         task_id,
       },
     ]
@@ -273,18 +273,21 @@ export const alikeIn = <Row extends Named, Column extends keyof Row>(
   return [...groups.values()].flatMap((group) =>
     group.slice(0, 1).map((first) => ({
       first,
-      ...Struct.pick(first, columns),
-      count: group.length,
-      examples: group.slice(0, max).map(nameOf),
+      rows: group,
+      group: {
+        ...Struct.pick(first, columns),
+        count: group.length,
+        examples: group.slice(0, max).map(nameOf),
+      },
     })),
   )
 }
 
 /** Rows of one change, actor and reason together. */
 export const groupsOf = (rows: ReadonlyArray<WorkRow>) =>
-  alikeIn(rows, ["change", "acting", "outcome", "reason"], examplesMax).map(({ first, ...group }) => ({
+  alikeIn(rows, ["change", "acting", "outcome", "reason"], examplesMax).map(({ first, group }) => ({
     ...group,
-    means: rowOf(group.reason).means,
+    means: rowOfEnd(first).means,
     what_to_do: first.what_to_do,
   }))
 export type WorkGroup = ReturnType<typeof groupsOf>[number]

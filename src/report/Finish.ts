@@ -11,7 +11,7 @@ import { exitOfTask, isTooOld, newestTasks, nightExitCode } from "../ledger/Whol
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { RunChanges } from "./Changes.ts"
 import type { exitOf, Outcome } from "../service/EndTable.ts"
-import { rowOf } from "../service/Ends.ts"
+import { rowOf, rowOfEnd } from "../service/Ends.ts"
 
 // The exit code of a finished run: pure. 4 takes precedence over 3, because what a rerun can finish comes
 // first, and what needs a person will still be there afterwards.
@@ -162,7 +162,7 @@ const byHand = (night: ReadonlyArray<RunBrief>, code: number, there: string): st
   return (
     "People have to act before a command can finish the rest. After that, " +
     `\`nightjar rerun ${night[0]?.started.run_id ?? ""}${there}\` runs again what did not succeed.` +
-    (left.some(({ reason }) => rowOf(reason).opensBreaker)
+    (left.some((one) => rowOfEnd(one).opensBreaker)
       ? " If a rejected login is correct after all, release it first: " +
         `\`nightjar credentials list${there}\` shows it.`
       : "")

@@ -6,7 +6,7 @@
 import { counted, sumOf } from "../base/Text.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { actionNeeded, exitOf } from "../service/EndTable.ts"
-import { actingOf, isReason, rowOf } from "../service/Ends.ts"
+import { actingOf, isReason, rowOfEnd } from "../service/Ends.ts"
 import type { NightPicture } from "../task/NightPicture.ts"
 import type { NotifyEvent } from "../jobs/Job.ts"
 import { catalogue, type MessageId } from "../messages/Catalogue.ts"
@@ -61,18 +61,19 @@ export const eventsOf = ({ exit_code, summary, recovered, news }: RunEnding): Re
 const unlisted = "UNLISTED"
 const examine = "`nightjar status` and the run's report.html show the rest."
 
-const toldOf = (said: string): Pick<NoticeTrouble, "reason" | "what_to_do"> => {
-  const what_to_do = adviceForTables(said)
-  if (what_to_do !== undefined) return { reason: said, what_to_do }
-  const reason = isReason(said) ? said : unlisted
-  return { reason, what_to_do: rowOf(reason).next }
+const toldOf = (news: News): Pick<NoticeTrouble, "reason" | "what_to_do"> => {
+  const what_to_do = adviceForTables(news.reason)
+  if (what_to_do !== undefined) return { reason: news.reason, what_to_do }
+  const reason = isReason(news.reason) ? news.reason : unlisted
+  return { reason, what_to_do: rowOfEnd({ ...news, reason }).next }
 }
 
 /** Reasons without a row become one. */
 const merged = (troubles: ReadonlyArray<News>): ReadonlyArray<NoticeTrouble> => {
   const found = new Map<string, NoticeTrouble>()
-  for (const { reason: said, outcome, who_acts, count } of troubles) {
-    const { reason, what_to_do } = toldOf(said)
+  for (const news of troubles) {
+    const { outcome, who_acts, count } = news
+    const { reason, what_to_do } = toldOf(news)
     const key = `${who_acts} ${outcome} ${reason}`
     const before = found.get(key)?.count ?? 0
     found.set(key, { reason, outcome, who_acts, count: before + count, what_to_do })

@@ -14,7 +14,7 @@ import { alikeIn, messageMax, reasonMax } from "./Changes.ts"
 import { finishOf, nothingLeft } from "./Finish.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { actings } from "../service/EndTable.ts"
-import { actingOf, rowOf } from "../service/Ends.ts"
+import { actingOf, rowOfEnd } from "../service/Ends.ts"
 import { shortfallOf, surplusOf } from "../task/DrainProof.ts"
 
 // What a publication says about the tables, for people: gates that held it back, runs whose files are
@@ -258,7 +258,7 @@ const troublesOf = (tasks: ReadonlyArray<TaskBrief>) => {
     if (outcome === "succeeded") return []
     const told = {
       who_acts,
-      acting: actingOf({ reason, who_acts }),
+      acting: actingOf({ outcome, reason, who_acts }),
       outcome,
       reason: cutText(reason, reasonMax),
     }
@@ -268,14 +268,13 @@ const troublesOf = (tasks: ReadonlyArray<TaskBrief>) => {
   })
   // `acting` says for people who acts, also for what this program itself stopped or has not finished.
   const alike = ["who_acts", "acting", "outcome", "reason"] as const
-  const troubles = alikeIn(failed, alike, namedMax).map(({ first, ...group }) => ({
-    ...group,
-    /** What the first task says beyond its reason, if anything. */
-    message: first.message,
-    /** What the reason means, and what to do next: one or two sentences each. */
-    means: rowOf(group.reason).means,
-    advice: rowOf(group.reason).next,
-  }))
+  const troubles = alikeIn(failed, alike, namedMax).map(({ first, rows, group }) => {
+    const { means, next: advice } = rowOfEnd(group)
+    /** What all of the tasks say beyond their reason, if anything. */
+    const message = rows.every((row) => row.message === first.message) ? first.message : undefined
+    /** `means`, `advice`: what the reason means, and what to do next: one or two sentences each. */
+    return { ...group, message, means, advice }
+  })
   return troubles.toSorted(
     (a, b) =>
       actings.indexOf(a.acting) - actings.indexOf(b.acting) ||

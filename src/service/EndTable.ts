@@ -98,9 +98,12 @@ const unclear = kind("failed", "engineer", { opensBreaker: true })
 type ClosedCode = Exclude<StatusCode, "ONGOING" | "ACTION_REQUIRED">
 export type ServiceReason = (typeof statusReasonsByCode)[ClosedCode][number]
 
-const later = "`nightjar run JOB` tries again."
+/** Past the deadline of its run, `nightjar run JOB` of the same night starts nothing: a rerun does. */
+const later = "The next run tries again, `nightjar rerun` tries now."
 const sameLogin =
   "The same login, or any after two rejections, is sent only after `nightjar credentials release`."
+/** An unclear end closes no login that the source accepted. */
+const ifClosed = "If `nightjar credentials list` names the login, `release` allows it again."
 const nextLogin = "The next run logs in with the job's parameters; if it has none, exchange a new ticket."
 const interactive = "Run it in an interactive session with the customer."
 const answeredTooLate = "The source asked the customer for something and got no answer in time."
@@ -119,7 +122,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   ),
   CLIENT_CANCELLED: stoppedByTime(
     "It was aborted: at `max_wait`, at the deadline, or by somebody else who has the application secret.",
-    "The next run tries again, `nightjar rerun` tries now.",
+    later,
   ),
   USER_CANCELLED: customerActs("The customer cancelled it.", "Ask the customer before you rerun it."),
   ACTION_TIMEOUT: customerActs(answeredTooLate, interactive),
@@ -166,7 +169,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   ),
   UNHANDLED_AUTH_ERROR: unclear(
     "The login failed in a way that the service does not classify.",
-    "Report the engine. If `nightjar credentials list` names the login, `release` allows it again.",
+    `Report the engine. ${ifClosed}`,
   ),
   BAD_CONFIGURATIONS: engineerActs(
     "The settings do not fit the engine's form.",
@@ -196,7 +199,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   ),
   BAD_PROXY_CONFIGURATION: serviceActs(
     "The service's proxy is misconfigured.",
-    "Report it to the service; `nightjar run JOB` tries again.",
+    `Report it to the service. ${later}`,
   ),
   OUT_OF_SERVICE: temporary("The source is out of service.", later),
   ENGINE_UNAVAILABLE: temporary(
@@ -213,7 +216,7 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   ),
   ENGINE_BANNED: temporary(
     "The source has banned the engine's address.",
-    "`nightjar run JOB` tries again; report it if this continues.",
+    `${later} Report it if this continues.`,
   ),
   AUTO_CAPTCHA_ERROR: temporary("The engine did not solve a captcha.", later),
   PROXY_ERROR: temporary("The service's proxy failed.", later),
@@ -221,10 +224,10 @@ export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   INTERNAL_ERROR: temporary("The service had an internal error.", later),
 }
 
-/** An unlisted reason may be a refused login: no second try, and an engineer investigates. */
+/** An unlisted end may be a refused login: no second try, and an engineer investigates. */
 export const unlisted = unclear(
-  "The service's reference does not list this reason.",
-  "Find out what it means; `nightjar credentials release` allows the login again.",
+  "The service's reference does not list this reason, or lists it only for other ends.",
+  `Find out what it means. ${ifClosed}`,
 )
 
 // Ends that the service has no word for, in the same spelling. A reason that is not listed here does not
@@ -251,7 +254,7 @@ export const ownEnds = {
   ),
   RUN_DRAINED: stoppedByHand(
     "The run was drained (`nightjar drain`) before the task could start or be tried again.",
-    "`nightjar run JOB` starts it.",
+    "The next run starts it, `nightjar rerun` starts it now.",
   ),
   START_UNKNOWN: unknown(
     "No answer says whether a start of this customer or with this login ran.",
@@ -349,7 +352,7 @@ export const ownEnds = {
   ),
   SECRET_UNAVAILABLE: correctable(
     "A secret of the login could not be resolved.",
-    "Set it (`nightjar doctor JOB` names what is missing), then `nightjar run JOB` starts the task.",
+    "Set it (`nightjar doctor JOB` names what is missing), then `nightjar rerun` starts the task.",
   ),
   NOT_IN_JOB: skipped(
     "The job no longer names the task.",
@@ -422,7 +425,7 @@ export const featureEnds: { readonly [R in FeatureStatusReason]: EndRow | undefi
   FEATURE_NOT_IMPLEMENTED: engineerActs("The engine does not have the feature.", "Remove it from the job."),
   FEATURE_TEMPORARY_ERROR: serviceActs(
     "The feature could not be read at that time.",
-    "`nightjar rerun` tries again.",
+    "The next night asks again; `nightjar run JOB --customer ID` asks now.",
   ),
   FEATURE_INTERNAL_ERROR: engineerActs(
     "The service had an internal error while reading the feature.",

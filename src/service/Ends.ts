@@ -64,9 +64,21 @@ export const knownEnd = (reason: string): EndRow | undefined =>
 /** The row for any reason, listed or not. */
 export const rowOf = (reason: string): EndRow => knownEnd(reason) ?? unlisted
 
+/** How a task ended, as it is told; no outcome: of a problem that no task has. */
+interface Told extends Pick<Verdict, "who_acts"> {
+  readonly outcome: Outcome | null
+  readonly reason: string
+}
+
+/** The row for such an end: a listed reason whose end was taken for an unlisted one has the row of these. */
+export const rowOfEnd = ({ outcome, reason, who_acts }: Told): EndRow => {
+  const row = rowOf(reason)
+  const isUnlisted = outcome === unlisted.outcome && who_acts === unlisted.who_acts
+  return isUnlisted && (row.outcome !== outcome || row.who_acts !== who_acts) ? unlisted : row
+}
+
 /** Who acts next on a task that ended like this: every text for people takes it from here. */
-export const actingOf = ({ reason, who_acts }: Pick<Verdict, "who_acts"> & { readonly reason: string }) =>
-  (knownEnd(reason)?.acting ?? who_acts) satisfies Acting as Acting
+export const actingOf = (told: Told): Acting => rowOfEnd(told).acting ?? told.who_acts
 
 const serviceEnd = (reason: string): EndRow | undefined =>
   Object.hasOwn(serviceEnds, reason) ? serviceEnds[reason as ServiceReason] : undefined
@@ -117,8 +129,8 @@ export interface AttemptEnd {
 /**
  * How a closed execution ended. A reason outside its family, or a value that the reference does not list,
  * is `unlisted`. If we abort because of a challenge, it means the same as when the service itself ends
- * because of one. An `authentication_status` other than acceptance rejects the login, whatever the reason
- * says; if the reason says nothing about the login, the refusal is the end.
+ * because of one. An `authentication_status` other than acceptance rejects the login, and is the end of the
+ * task too, as it is of the next one with this login; unless the reason already asks the customer to act.
  */
 export const endOfAttempt = (closed: Closed, abort: (typeof abortCauses)[number] | undefined): AttemptEnd => {
   const { status_code, status_reason, authentication_status } = closed
@@ -136,7 +148,7 @@ export const endOfAttempt = (closed: Closed, abort: (typeof abortCauses)[number]
     const rejection = listed.opensBreaker && !isOpen ? status_reason : undefined
     return { verdict: verdict(listed, reason), retry: listed.retry, rejection }
   }
-  const isTold = listed.outcome === "failed"
+  const isTold = listed.who_acts === "customer"
   const told = isTold ? verdict(listed, reason) : verdictOfRejected(refusal)
   return { verdict: told, retry: false, rejection: refusal }
 }

@@ -39,7 +39,8 @@ describe("a notice", () => {
         outcome: "failed",
         who_acts: "engineer",
         count: 2,
-        what_to_do: "Find out what it means; `nightjar credentials release` allows the login again.",
+        what_to_do:
+          "Find out what it means. If `nightjar credentials list` names the login, `release` allows it again.",
       },
     ])
     expect(/c-\d|bank:website|maria/i.test(JSON.stringify(notice))).toBe(false)

@@ -2,7 +2,9 @@
  * What the summary says of a run: counts, who must act on what and what to do next, and what is left.
  */
 import { describe, expect, it } from "vitest"
+import { given } from "../../src/base/Schemas.ts"
 import { cutText } from "../../src/service/BodyBounds.ts"
+import { rowOf } from "../../src/service/Ends.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import type { OtherRecords } from "../../src/ledger/RunFacts.ts"
 import { noticeOf } from "../../src/report/Notice.ts"
@@ -181,6 +183,30 @@ const textsAbout = (...facts: ReadonlyArray<Fact>) => {
     explain: recorded(ended).map(renderRecorded).join("\n"),
   }
 }
+
+describe("tasks that failed alike", () => {
+  const troubles = (...messages: ReadonlyArray<string | undefined>) =>
+    summarise(
+      runOf(
+        ...messages.map((_, index) => planned(`c-${index}`)),
+        ...messages.map((message, index) =>
+          settled(`c-${index}`, "failed", "UNEXPECTED_ANSWER", "engineer", given({ message })),
+        ),
+      ),
+    ).troubles.map(({ count, message }) => [count, message])
+
+  it("are told with their message only if all of them have it [summary message]", () => {
+    expect(troubles("answer 418", "answer 418")).toEqual([[2, "answer 418"]])
+    expect(troubles("answer 418", "answer 451")).toEqual([[2, undefined]])
+    expect(troubles("answer 418", undefined)).toEqual([[2, undefined]])
+  })
+
+  it("with a listed reason outside its family get the advice of an unlisted one", () => {
+    const state = runOf(planned("a"), settled("a", "failed", "CLIENT_CANCELLED", "engineer"))
+    const { means, next: advice } = rowOf("OF_TOMORROW")
+    expect(summarise(state).troubles).toMatchObject([{ acting: "engineer", means, advice }])
+  })
+})
 
 describe("a task that this program itself stopped", () => {
   it.each([

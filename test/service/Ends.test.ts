@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { statusReasonsByCode } from "../../src/service/Vocabulary.ts"
-import { ownEnds } from "../../src/service/EndTable.ts"
+import { featureEnds, ownEnds } from "../../src/service/EndTable.ts"
 import {
   actingOf,
   beforeStart,
@@ -15,6 +15,7 @@ import {
   notInTables,
   own,
   rowOf,
+  rowOfEnd,
   verdictOfRefusal,
   verdictOfRejected,
 } from "../../src/service/Ends.ts"
@@ -78,15 +79,14 @@ describe("the table of ends", () => {
   it("opens the breaker for a refusal in authentication_status, whatever the end says [end login status]", () => {
     for (const [code, reasons] of closedFamilies)
       for (const reason of reasons) {
-        const [outcome, who_acts, , opensBreaker] = end(code, reason)
-        // An end that is no failure says nothing of the refusal, so that the refusal is the end.
+        const [, who_acts, , opensBreaker] = end(code, reason)
         for (const [refusal, whoever] of [
           ["BLOCKED_USER", "customer"],
           ["OF_TOMORROW", "engineer"],
         ] as const) {
           expect(end(code, reason, refusal)).toEqual([
             "failed",
-            outcome === "failed" ? who_acts : whoever,
+            who_acts === "customer" ? who_acts : whoever,
             false,
             true,
           ])
@@ -97,6 +97,24 @@ describe("the table of ends", () => {
         // An accepted login stays open, unless the end itself is a refusal.
         expect(end(code, reason, "AUTH_OK")).toEqual([...told, opensBreaker && code === "AUTH_ERROR"])
       }
+  })
+
+  it("tells of a refused login at its first end what the next try tells of it [end refused login]", () => {
+    const refused = (code: string, reason: string) => attempt(code, reason, "INCORRECT_CREDENTIALS").verdict
+    for (const [code, reason] of [
+      ["FAILED", "FAILED"],
+      ["TIMEOUT", "TIMEOUT"],
+      ["TEMPORARY_ERROR", "NETWORK_ERROR"],
+      ["CONFIGURATION_ERROR", "T10N_REJECTED"],
+      ["UNKNOWN", "OF_TOMORROW"],
+    ] as const)
+      expect(refused(code, reason)).toEqual(verdictOfRejected("INCORRECT_CREDENTIALS"))
+    // Ends that already ask the customer to act say more.
+    for (const [code, reason] of [
+      ["ABORTED", "USER_CANCELLED"],
+      ["AUTH_ERROR", "CHANGE_PASSWORD"],
+    ] as const)
+      expect(refused(code, reason)).toEqual({ outcome: "failed", reason, who_acts: "customer" })
   })
 })
 
@@ -133,7 +151,7 @@ describe("one of our own ends", () => {
       RUN_DRAINED: "next run",
       IN_PROGRESS: "this run",
     })
-    expect(actingOf({ reason: "OF_TOMORROW", who_acts: "engineer" })).toBe("engineer")
+    expect(actingOf({ outcome: "failed", reason: "OF_TOMORROW", who_acts: "engineer" })).toBe("engineer")
   })
 
   it("may use a word of the service: the task waited for the engine, or somebody else's run was open", () => {
@@ -240,6 +258,36 @@ describe("the explanation of a reason", () => {
     }
     expect(rowOf("BLOCKED_USER")).toBe(ends.BLOCKED_USER)
     expect(knownEnd("FEATURE_FAILED")?.means).toBe("The engine failed to read the feature.")
+  })
+
+  it("says of a listed one outside its family what it says of an unlisted one [end other family]", () => {
+    const told = attempt("FAILED", "NETWORK_ERROR").verdict
+    expect(rowOfEnd(told)).toBe(rowOf("BRAND_NEW"))
+    expect(actingOf(attempt("FAILED", "CLIENT_CANCELLED").verdict)).toBe("engineer")
+    for (const [code, reasons] of closedFamilies)
+      for (const reason of reasons) expect(rowOfEnd(attempt(code, reason).verdict)).toBe(rowOf(reason))
+    // Other verdicts with a listed reason keep its words.
+    for (const other of [notInTables, beforeStart("CUSTOMER_INTERVENTION_REQUIRED")])
+      expect(rowOfEnd(other)).toBe(rowOf(other.reason))
+  })
+
+  it("speaks of a closed login only where it may be none that the source accepted [end unlisted words]", () => {
+    const isAllowed = "If `nightjar credentials list` names the login, `release` allows it again."
+    for (const reason of ["OF_TOMORROW", "UNHANDLED_AUTH_ERROR"])
+      expect(rowOf(reason).next).toContain(isAllowed)
+  })
+
+  it("names no command that starts nothing for such a task [end later words]", () => {
+    // Past its deadline, `run` of the same night starts nothing, and only collects what is at the service.
+    const left = Object.values(ends).filter(
+      ({ outcome, isCollected }) => outcome === "unfinished" && !isCollected,
+    )
+    expect(left.filter(({ next }) => next.includes("`nightjar run JOB`"))).toEqual([])
+  })
+
+  it("does not name `rerun` for a feature of a task that may have succeeded [end feature words]", () => {
+    const { next = "" } = featureEnds.FEATURE_TEMPORARY_ERROR ?? {}
+    expect(next).toBe("The next night asks again; `nightjar run JOB --customer ID` asks now.")
   })
 })
 

@@ -35,7 +35,7 @@ import { attachmentIds } from "../../records/ExactNumber.ts"
 import { planJob } from "../../run/PlanJob.ts"
 import { encodeReading } from "../../sandbox/readings/SettingFiles.ts"
 import { Reading } from "../../sandbox/state/Reading.ts"
-import { rowOf } from "../../service/Ends.ts"
+import { rowOf, rowOfEnd } from "../../service/Ends.ts"
 import { isAddressable, type SourceIds } from "../../service/FlowResults.ts"
 import { RunId, type EngineReference, type SessionId } from "../../service/Ids.ts"
 
@@ -256,7 +256,7 @@ const judged = Effect.fnUntraced(function* (ran: Ran, asked: Acquainting) {
     report: join(folder, "report.md"),
     reading: join(folder, "reading.yaml"),
   }
-  const { means, next } = rowOf(about.reason)
+  const { means, next } = settled === undefined ? rowOf(about.reason) : rowOfEnd(settled)
   const lines = [
     isDone(ran) ? sourcesLine(whole, schemas, picture, sources) : `${about.reason}: ${means} ${next}`,
     `Try runs on an embedded service with this reading: \`nightjar sandbox --reading ${files.reading}\`.`,

@@ -13,7 +13,7 @@ import { entryLines, isMessageId, messageOf } from "../../messages/Catalogue.ts"
 import { endJson, renderEnd, type Style } from "../../report/RenderSummary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
 import { renderRecorded, tasksNamedIn } from "../../report/Timeline.ts"
-import { knownEnd, rowOf } from "../../service/Ends.ts"
+import { knownEnd, rowOfEnd } from "../../service/Ends.ts"
 import { TaskId, type RunId } from "../../service/Ids.ts"
 import { command } from "../CommandRow.ts"
 import { argument, choiceFlag, optionalArgument, runArgument, switchFlag } from "../Output.ts"
@@ -162,7 +162,7 @@ const aboutLines = ({ task_id, facts }: About, { width }: Style): ReadonlyArray<
   })
   const settled = facts.findLast(({ fact }) => fact._tag === "TaskSettled")?.fact
   const isOff = settled?._tag === "TaskSettled" && settled.outcome !== "succeeded"
-  const { means, next } = isOff ? rowOf(settled.reason) : { means: "", next: "" }
+  const { means, next } = isOff ? rowOfEnd(settled) : { means: "", next: "" }
   const why = isOff ? [hanging(`${settled.reason}: ${means}`), hanging(`Next: ${next}`)] : []
   return [wrap(task_id, width), ...lines, ...why, ""]
 }
