@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, type Scope } from "effect"
 import { DuckDb, type Connection } from "../../src/base/DuckDb.ts"
 import { literal } from "../../src/base/DuckDbFailed.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
@@ -18,6 +18,7 @@ import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { verify } from "../../src/tables/Verify.ts"
 import { placeEmptyLayout } from "../harness/EmptyLayout.ts"
 import { anId } from "../harness/Id.ts"
+import { live, withLayer, type Failure } from "../harness/Steps.ts"
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
 /** Profiles with one list: a night of few tables is published sooner. */
@@ -57,6 +58,26 @@ export const layers = (root: string, more: Partial<PublisherOptions> = {}, calls
   )
 
 export const builtInLayers = (root: string) => layers(root, { schemasFolder })
+
+type Services = Layer.Success<ReturnType<typeof layers>> | Scope.Scope
+
+/** Tests that begin with such a folder, each with all that a publication needs. */
+export const liveIn =
+  (
+    begun: Effect.Effect<string, never, Scope.Scope> = folder,
+    layersIn: (root: string) => ReturnType<typeof layers> = layers,
+  ) =>
+  (
+    title: string,
+    steps: (root: string) => Generator<Effect.Effect<unknown, Failure, Services>, void, never>,
+  ) =>
+    live(title, function* () {
+      const root = yield* begun
+      yield* Effect.scoped(Effect.gen(() => steps(root))).pipe(Effect.provide(layersIn(root)))
+    })
+
+/** Tests that need nothing but DuckDB. */
+export const { live: liveDuckDb, effect: effectDuckDb } = withLayer(DuckDb.layer)
 
 const encoder = new TextEncoder()
 const at = Date.parse("2026-11-20T02:00:00Z")
