@@ -15,7 +15,7 @@ import {
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, beforeAll, describe } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { remoteOf } from "../../src/cli/commands/Forget.ts"
@@ -24,7 +24,6 @@ import { lockFolder } from "../../src/base/FolderLock.ts"
 import { checkWhole, forget, planForget } from "../../src/folder/Forget.ts"
 import { nameDocuments } from "../../src/folder/NamedDocuments.ts"
 import { isInName, mentionsIn, namesLeft } from "../../src/folder/Mentions.ts"
-import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/run/PublishMeanwhile.ts"
@@ -53,6 +52,10 @@ import {
   rowsOf,
   storeOf,
   succeed,
+  deletes,
+  document,
+  publish as publishes,
+  taskOf,
 } from "../tables/night.ts"
 
 const [first, second] = ["nightly.2026-11-20", "nightly.2026-11-21"] as const
@@ -69,30 +72,10 @@ const traces = [
 ]
 
 const publish = Effect.fnUntraced(function* (run: string) {
-  const publisher = yield* Publisher
-  const run_id = anId(run)
-  const { version, receipts } = yield* publisher.publish(anId(run))
-  yield* append([
-    { _tag: "RunPublished", run_id, version, receipts },
-    { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false, kept: 0 },
-  ])
-  yield* publisher.publishOutcome(anId(run))
+  yield* publishes(run)
+  yield* append([{ _tag: "RunEnded", run_id: anId(run), exit_code: 0, leftovers: false, kept: 0 }])
+  yield* Effect.flatMap(Publisher, ({ publishOutcome }) => publishOutcome(anId(run)))
   yield* append([{ _tag: "OutcomePublished", run_id: anId(run) }])
-})
-
-const taskOf = (run: string, customer: string) => ({
-  run_id: anId(run),
-  task_id: anId(`${run}/${customer}/${engine}`),
-})
-
-const document = Effect.fnUntraced(function* (run: string, customer: string, session: string, text: string) {
-  const landing = yield* Landing
-  const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(text)))
-  const read = { attachment_id: `of ${session}`, status: "downloaded" as const, ...landed }
-  yield* append([
-    { _tag: "AttachmentRead", ...taskOf(run, customer), session_id: anId(`s-${session}`), ...read },
-  ])
-  return landed.path
 })
 
 const rejected = (run: string, customer: string, fingerprint: string): Fact => ({
@@ -155,9 +138,10 @@ const liveNights = Effect.fnUntraced(function* (root: string) {
   yield* succeed(first, "theirs-one-000001", gone, resultsOf(profileOf("Anastasia")))
   yield* succeed(first, "others-one-000001", "c-10", resultsOf(profileOf("Bea")))
   yield* succeed(first, "others-one-000002", "c-2", resultsOf(profileOf("Carl")))
-  yield* document(first, gone, "theirs-one-000001", documentText)
-  yield* document(first, gone, "theirs-one-000001", "what both have")
-  yield* document(first, "c-10", "others-one-000001", "what both have")
+  const of = (id: string, text: string, customer: string) => document(first, id, `of ${id}`, text, customer)
+  yield* of("theirs-one-000001", documentText, gone)
+  yield* of("theirs-one-000001", "what both have", gone)
+  yield* of("others-one-000001", "what both have", "c-10")
   yield* append([rejected(first, gone, "f-open"), rejected(first, gone, "f-released")])
   yield* append([{ _tag: "CredentialReleased", fingerprint: "f-released" }])
   yield* publish(first)
@@ -570,14 +554,7 @@ describe("forget", () => {
       landed_sha256: "",
     }))
     assert.deepStrictEqual(yield* inFolder(root, remote), { due, deleted: 0, given_up: 0 })
-    const answered = { ...taskOf(first, gone), execution_id: anId("e-theirs-one-000001") }
-    yield* inFolder(
-      root,
-      append([
-        { _tag: "DeleteIntended", ...answered, landed_sha256: "" },
-        { _tag: "DeleteAnswered", ...answered, http_status: 204, outcome: "deleted" },
-      ]),
-    )
+    yield* inFolder(root, deletes(first, "theirs-one-000001"))
     assert.deepStrictEqual(yield* inFolder(root, remote), { due: due.slice(1), deleted: 1, given_up: 1 })
   })
 

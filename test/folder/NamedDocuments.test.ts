@@ -14,7 +14,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Stream } from "effect"
+import { Duration, Effect } from "effect"
 import fc from "fast-check"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls } from "../../src/base/DurableFile.ts"
@@ -28,13 +28,11 @@ import {
   sweepDocuments,
 } from "../../src/folder/NamedDocuments.ts"
 import { prune } from "../../src/folder/Prune.ts"
-import { Landing } from "../../src/landing/Landing.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
-import { anId } from "../harness/Id.ts"
 import {
   append,
   begin,
@@ -47,6 +45,9 @@ import {
   storeOf,
   succeed,
   liveIn,
+  deletes,
+  document,
+  ends,
 } from "../tables/night.ts"
 import { effect } from "../harness/Steps.ts"
 
@@ -154,33 +155,15 @@ interface Told {
 
 /** A published night of c-1, whose results name these documents. */
 const night = Effect.fnUntraced(function* (run: string, session: string, told: ReadonlyArray<Told>) {
-  const task = { run_id: anId(run), task_id: anId(`${run}/c-1/${engine}`), session_id: anId(`s-${session}`) }
   yield* append([begin(run, run.slice("nightly.".length))])
   const named = told.map(({ id, title }) => ({ title, attachment_id: id }))
   yield* succeed(run, session, "c-1", resultsOf({ ...profileOf("Ana"), documents: named }))
-  const landing = yield* Landing
-  for (const { id, text } of told) {
-    const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(text)))
-    const read = { attachment_id: id, media_type: "application/pdf", status: "downloaded" as const }
-    yield* append([{ _tag: "AttachmentRead", ...task, ...read, ...landed }])
-  }
+  for (const { id, text } of told) yield* document(run, session, id, text)
   yield* publish(run)
 })
 
 /** Nothing of the first night is at the service any more. */
-const endsClean = Effect.gen(function* () {
-  const execution = {
-    run_id: anId(first),
-    task_id: anId(`${first}/c-1/${engine}`),
-    execution_id: anId("e-1"),
-  }
-  yield* append([
-    { _tag: "DeleteIntended", ...execution, landed_sha256: "" },
-    { _tag: "DeleteAnswered", ...execution, http_status: 204, outcome: "deleted" },
-    { _tag: "RunEnded", run_id: anId(first), exit_code: 0, leftovers: false, kept: 0 },
-    { _tag: "OutcomePublished", run_id: anId(first) },
-  ])
-})
+const endsClean = Effect.andThen(deletes(first, "1"), ends(first))
 
 const nameIn = Effect.fnUntraced(function* (root: string) {
   const duckdb = yield* DuckDb

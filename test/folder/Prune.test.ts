@@ -5,14 +5,13 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Layer, Stream } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { applyRetain } from "../../src/cli/PruneJobs.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { backup } from "../../src/folder/Backup.ts"
 import { prune, reasonToKeep, type PruneRules } from "../../src/folder/Prune.ts"
-import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
@@ -28,7 +27,6 @@ import { answered, closed, fold, intended, run_id as lifeId, settled, task_id } 
 import {
   append,
   begin,
-  engine,
   folder,
   layers,
   problemsIn,
@@ -39,52 +37,22 @@ import {
   storeOf,
   succeed,
   liveIn,
+  deletes,
+  document,
+  ends,
+  taskOf,
 } from "../tables/night.ts"
 
 const run_id = "nightly.2026-11-20"
 const later = "nightly.2026-11-21"
 const days = (count: number) => Duration.days(count)
 
-const taskOf = (run: string) => ({ run_id: anId(run), task_id: anId(`${run}/c-1/${engine}`) })
-
-const ends = (run: string, more: Partial<Extract<Fact, { _tag: "RunEnded" }>> = {}) =>
-  append([
-    { _tag: "RunEnded", run_id: anId(run), exit_code: 0, leftovers: false, kept: 0, ...more },
-    { _tag: "OutcomePublished", run_id: anId(run) },
-  ])
-
-const deletes = (run: string, id: string, landed_sha256: string) => {
-  const execution = { ...taskOf(run), execution_id: anId(`e-${id}`) }
-  return append([
-    { _tag: "DeleteIntended", ...execution, landed_sha256 },
-    { _tag: "DeleteAnswered", ...execution, http_status: 204, outcome: "deleted" },
-  ])
-}
-
-const document = (run: string, id: string, text: string) =>
-  Effect.gen(function* () {
-    const landing = yield* Landing
-    const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(text)))
-    const session_id = anId(`s-${id}`)
-    yield* append([
-      {
-        _tag: "AttachmentRead",
-        ...taskOf(run),
-        session_id,
-        attachment_id: text,
-        status: "downloaded",
-        ...landed,
-      },
-    ])
-    return landed.path
-  })
-
 /** A whole night that left nothing at the service. */
 const night = Effect.fnUntraced(function* (run: string, id: string, ...documents: ReadonlyArray<string>) {
   yield* append([begin(run, run.slice("nightly.".length))])
   yield* succeed(run, id, "c-1", resultsOf(profileOf(`name-${id}`)))
   const paths: Array<string> = []
-  for (const text of documents) paths.push(yield* document(run, id, text))
+  for (const text of documents) paths.push(yield* document(run, id, text, text))
   const { receipts } = yield* publish(run)
   yield* deletes(run, id, receipts[0]?.landed_sha256 ?? "")
   yield* ends(run)
@@ -381,7 +349,7 @@ describe("prune", () => {
     const [own = "", shared = ""] = yield* night(run_id, "1", "own", "shared")
     yield* append([{ ...begin(later, "2026-11-21"), job: "other" } as Fact])
     yield* succeed(later, "2", "c-1", resultsOf(profileOf("Bea")))
-    yield* document(later, "2", "shared")
+    yield* document(later, "2", "shared", "shared")
     const { receipts } = yield* publish(later)
     yield* deletes(later, "2", receipts[0]?.landed_sha256 ?? "")
     yield* ends(later)

@@ -7,7 +7,7 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writ
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted, Stream } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { literal } from "../../src/base/DuckDbFailed.ts"
 import { nameDocuments } from "../../src/folder/NamedDocuments.ts"
@@ -45,6 +45,7 @@ import {
   unsortedIn,
   relationsIn,
   liveIn,
+  document,
 } from "./night.ts"
 import { live } from "../harness/Steps.ts"
 
@@ -99,12 +100,8 @@ const night = Effect.fnUntraced(function* (run_id: string, suffix = "") {
     [bea, "Beatrice"],
   ] as const) {
     const id = `${customer.at(-1)}${suffix}`
-    const landing = yield* Landing
-    const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(name)))
     yield* succeed(run_id, id, customer, recordsOf(customer, name), repeating(id, customer, name))
-    const read = { session_id: anId(`s-${id}`), attachment_id: "doc-1", status: "downloaded" as const }
-    const task_id = anId(`${run_id}/${customer}/${engine}`)
-    yield* append([{ _tag: "AttachmentRead", run_id: anId(run_id), task_id, ...read, ...landed }])
+    yield* document(run_id, id, "doc-1", name, customer)
   }
   return yield* publish(run_id)
 })

@@ -182,30 +182,3 @@ describe("a task that is left out", () => {
     assert.deepStrictEqual([first, again, flushed.map(({ rows }) => rows)], [40, 40, [12, 12, 12, 4]])
   })
 })
-
-describe("the words of a state", () => {
-  live("are cut in the tables with a mark that gives their length", function* () {
-    const root = yield* folder
-    const long = "r".repeat(3_000_000)
-    const state = stateOf("2", "c-2", {
-      status_message: long,
-      products_count: { [long]: 1 },
-      messages: [{ id: long, message: long, loc: [long], type: "info" }],
-      parameters_errors: [{ loc: [long], msg: long, type: long }],
-    })
-    const night = Effect.gen(function* () {
-      yield* append([begin(run_id, "2026-11-20")])
-      yield* publishWith(root, resultsOf(), state)
-      return yield* rowsOf(
-        root,
-        `SELECT max(length(c)) AS longest, count(*) FILTER (c LIKE '%… [cut: 3000000 characters]') AS cut FROM (
-             SELECT unnest([status_message]) AS c FROM ops.executions WHERE execution_id = 'e-2'
-             UNION ALL SELECT unnest([key]) FROM ops.products_count WHERE execution_id = 'e-2'
-             UNION ALL SELECT unnest([id, message, loc[1]]) FROM ops.execution_messages WHERE execution_id = 'e-2'
-             UNION ALL SELECT unnest([loc[1], msg, type]) FROM ops.execution_errors WHERE execution_id = 'e-2')`,
-      )
-    })
-    const rows = yield* Effect.provide(night, layers(root))
-    assert.deepStrictEqual(rows, [{ longest: 2000, cut: 8 }])
-  })
-})

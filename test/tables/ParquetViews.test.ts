@@ -242,7 +242,7 @@ describe("current/ and history/", () => {
         wrong(root)
         const named = (yield* problemsIn(root)).map(({ where }) => where)
         yield* night(22, { "c-1": "Anni", "c-2": "Bea" })
-        assert.deepStrictEqual(yield* problemsIn(root), [])
+        assert.deepStrictEqual([yield* problemsIn(root), yield* differences(root)], [[], []])
         return { named, ended: endedIn(root) }
       }).pipe(Effect.provide(inFolder(root)))
     }).pipe(Effect.scoped)

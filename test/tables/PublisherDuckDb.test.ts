@@ -34,6 +34,7 @@ import {
   succeed,
   liveIn,
   liveDuckDb,
+  deletes,
 } from "./night.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
@@ -58,13 +59,6 @@ const published = copiesOf((root) =>
   }).pipe(Effect.provide(layers(root))),
 )
 
-const deletionFacts = (landed_sha256: string) => {
-  const task = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), execution_id: anId("e-1") }
-  return [
-    { _tag: "DeleteIntended", ...task, landed_sha256 },
-    { _tag: "DeleteAnswered", ...task, http_status: 204, outcome: "deleted" },
-  ] as const
-}
 const ended = { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false } as const
 
 const parquetCount = (root: string, table: string) =>
@@ -235,7 +229,8 @@ describe("PublisherDuckDb", () => {
     "publishes deletions without touching records, and no file is counted twice",
     function* (root) {
       const landed_sha256 = said[0]?.receipts[0]?.landed_sha256 ?? ""
-      yield* append([...deletionFacts(landed_sha256), ended])
+      yield* deletes(run_id, "1", landed_sha256)
+      yield* append([ended])
       yield* publishOutcome(run_id)
       assert.deepStrictEqual(
         yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM ops.deletions"),

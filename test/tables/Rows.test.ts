@@ -143,6 +143,29 @@ describe("a state", () => {
   })
 })
 
+describe("the words of a state", () => {
+  it("are cut in the tables with a mark that gives their length", () => {
+    const long = "r".repeat(3_000)
+    const body = {
+      status_message: long,
+      products_count: { [long]: 1 },
+      messages: [{ id: long, message: long, loc: [long], type: "info" }],
+      parameters_errors: [{ loc: [long], msg: long, type: long }],
+    }
+    const state = folded(accepted)
+    const of = { run_id, task: state, attempt: state.attempts[0]! }
+    const rows = [executionRow(of, body), ...stateRows(of, body).map(([, row]) => row)]
+    const cut = rows
+      .flatMap((row) => Object.values(row).flat())
+      .filter((cell) => String(cell).startsWith("rrr"))
+    const [mark, length] = ["… [cut: 3000 characters]", 2000]
+    assert.deepStrictEqual(
+      cut,
+      Array.from({ length: 8 }, () => long.slice(0, length - mark.length) + mark),
+    )
+  })
+})
+
 describe("rows from the ledger alone", () => {
   const named = (facts: ReadonlyArray<Fact>, table: string) =>
     ledgerRows(runOf(facts)).flatMap(([name, row]) => (name === table ? [row] : []))

@@ -25,7 +25,6 @@ import { anId } from "../harness/Id.ts"
 import {
   append,
   begin,
-  engine,
   folder,
   foundation,
   layers,
@@ -37,13 +36,14 @@ import {
   resultsOf,
   storeOf,
   succeed,
+  deletes,
+  taskOf,
 } from "./night.ts"
 import { live } from "../harness/Steps.ts"
 
 const [first, second, third, next] = ["2025-10-30", "2025-10-31", "2025-11-20", "2025-11-21"].map(
   (date) => `nightly.${date}`,
 ) as [string, string, string, string]
-const taskOf = (run: string, customer: string) => anId(`${run}/${customer}/${engine}`)
 
 /** Three published nights, the newest with an outcome to be told, and one that is not published. */
 const prepared = copiesOf((root) =>
@@ -54,13 +54,8 @@ const prepared = copiesOf((root) =>
     yield* succeed(second, "3", "c-2", resultsOf(profileOf("Cy")))
     yield* publish(second)
     const { receipts } = yield* liveNight(third, "4", profileOf("Dee"))
-    const task = { run_id: anId(third), task_id: taskOf(third, "c-1"), execution_id: anId("e-4") }
-    const landed_sha256 = receipts[0]?.landed_sha256 ?? ""
-    yield* append([
-      { _tag: "DeleteIntended", ...task, landed_sha256 },
-      { _tag: "DeleteAnswered", ...task, http_status: 204, outcome: "deleted" },
-      { _tag: "RunEnded", run_id: anId(third), exit_code: 0, leftovers: false },
-    ])
+    yield* deletes(third, "4", receipts[0]?.landed_sha256)
+    yield* append([{ _tag: "RunEnded", run_id: anId(third), exit_code: 0, leftovers: false }])
     yield* append([begin(next, "2025-11-21")])
     yield* succeed(next, "5", "c-1", resultsOf(profileOf("Eve")))
   }).pipe(Effect.scoped, Effect.provide(layers(root))),
@@ -94,7 +89,7 @@ const lostFile = (root: string): string =>
   manifestIn(root).runs[first]?.files.find(({ table }) => table === "customer_profiles")?.path ?? ""
 const forgotten = {
   customer_id: anId("c-2"),
-  tasks: new Set([taskOf(second, "c-2")]),
+  tasks: new Set([taskOf(second, "c-2").task_id]),
   executions: new Set(["e-3"]),
 }
 
@@ -103,7 +98,7 @@ const cases: ReadonlyArray<EditCase> = [
   { edit: "held", isHeld: true, work: publisher((one) => one.publish(anId(next))) },
   {
     edit: "interim",
-    work: publisher((one) => one.publishInterim(anId(next), new Set([taskOf(next, "c-1")]))),
+    work: publisher((one) => one.publishInterim(anId(next), new Set([taskOf(next).task_id]))),
   },
   { edit: "outcome", isRare: true, work: publisher((one) => one.publishOutcome(anId(third))) },
   { edit: "rebuild", isRare: true, work: inStore((store) => rebuild(store, true)) },
