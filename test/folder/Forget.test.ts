@@ -684,6 +684,6 @@ describe("nightjar forget", () => {
       const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM ops.tasks"))
       assert.deepStrictEqual(rest, [{ customer_id: "other" }])
     },
-    120_000,
+    240_000,
   )
 })

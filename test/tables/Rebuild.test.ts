@@ -258,13 +258,19 @@ const { columns: ofLoans, children: ofLists } = loans
 const without = (all: Readonly<Record<string, string>>, ...names: ReadonlyArray<string>) =>
   Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)))
 
+/** Without lists. */
+const alone = { children: {} }
+
 /** By what changes: the schema before the second night, and after. */
 const schemaChanges: Readonly<
   Record<string, readonly [before: Partial<LoansSchema>, now: Partial<LoansSchema>]>
 > = {
   "a column added": [{}, { columns: { ...ofLoans, notes: "VARCHAR" } }],
-  "a column renamed": [{}, { columns: { ...without(ofLoans, "branch"), notes: "VARCHAR" } }],
-  "a column retyped": [{}, { columns: { ...ofLoans, amount: "DECIMAL(12,4)", paid: "VARCHAR" } }],
+  "a column renamed": [alone, { ...alone, columns: { ...without(ofLoans, "branch"), notes: "VARCHAR" } }],
+  "a column retyped": [
+    alone,
+    { ...alone, columns: { ...ofLoans, amount: "DECIMAL(12,4)", paid: "VARCHAR" } },
+  ],
   "a list added": [
     {},
     { children: { ...ofLists, payers: "columns: { name: { type: VARCHAR, comment: n } }" } },
@@ -292,9 +298,15 @@ const schemaChanges: Readonly<
     {},
   ],
   "another key": [{}, { key: ["number", "branch"] }],
-  "a key column removed": [{ key: ["number", "branch"] }, { columns: without(ofLoans, "branch") }],
-  "no key": [{}, { key: [] }],
-  "no key before": [{ key: [] }, { columns: without(ofLoans, "branch") }],
+  "a key column removed": [
+    { ...alone, key: ["number", "branch"] },
+    { ...alone, columns: without(ofLoans, "branch") },
+  ],
+  "no key": [alone, { ...alone, key: [] }],
+  "no key before": [
+    { ...alone, key: [] },
+    { ...alone, columns: without(ofLoans, "branch") },
+  ],
 }
 
 describe("a record schema that changes", () => {
