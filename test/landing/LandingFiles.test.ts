@@ -187,6 +187,17 @@ describe("LandingFiles", () => {
     )
   })
 
+  effect("a segment is full at its size, and the next body begins another", function* () {
+    const root = fresh()
+    const [only] = yield* landAll(root, ["a"])
+    const size = (only?.offset ?? 0) + (only?.bytes ?? 0) + 1
+    const refs = yield* landAll(fresh(), ["a", "b"], size)
+    assert.deepStrictEqual(
+      refs.map(({ segment }) => segment),
+      ["segment-000001.njl", "segment-000002.njl"],
+    )
+  })
+
   it.effect("a segment is full at 64 MiB, and a document at 1 GiB, where nothing else is asked for", () =>
     Effect.gen(function* () {
       const landing = yield* Landing
