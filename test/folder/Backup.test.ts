@@ -37,6 +37,7 @@ import {
   storeOf,
   succeed,
 } from "../tables/night.ts"
+import { live } from "../harness/Steps.ts"
 
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
@@ -48,16 +49,16 @@ const inPlace = <A, E>(root: string, work: Effect.Effect<A, E, Layer.Success<Ret
 /** One folder at three moments: published; a second night has landed; the second night is published too. */
 const lived = copiesOf((root) =>
   Effect.gen(function* () {
-    const live = join(root, "live")
-    mkdirSync(live)
-    const keep = (moment: string) => cpSync(live, join(root, moment), { recursive: true })
-    openTokenDatabase(join(live, "tokens.sqlite")).close()
-    yield* inPlace(live, liveNight(first, "1", profileOf("Ana")))
+    const place = join(root, "live")
+    mkdirSync(place)
+    const keep = (moment: string) => cpSync(place, join(root, moment), { recursive: true })
+    openTokenDatabase(join(place, "tokens.sqlite")).close()
+    yield* inPlace(place, liveNight(first, "1", profileOf("Ana")))
     keep("published")
-    yield* inPlace(live, append([begin(second, "2026-11-21")]))
-    yield* inPlace(live, succeed(second, "2", "c-1", resultsOf(profileOf("Bea"))))
+    yield* inPlace(place, append([begin(second, "2026-11-21")]))
+    yield* inPlace(place, succeed(second, "2", "c-1", resultsOf(profileOf("Bea"))))
     keep("landed")
-    yield* inPlace(live, publish(second))
+    yield* inPlace(place, publish(second))
     keep("again")
   }),
 )
@@ -87,97 +88,89 @@ const copyWhile = (from: string, to: string, passing: RegExp, moment: string) =>
 }
 
 describe("a copy of an output folder", () => {
-  it.live(
+  live(
     "holds all that its ledger names, for its owner only, although bodies land meanwhile [promise 6 copy]",
-    () =>
-      Effect.gen(function* () {
-        const at = yield* moments
-        // A process was cut off while it wrote a frame.
-        appendFileSync(join(at("published"), `landing/${first}/segment-000001.njl`), '{"njl":1,"at":')
-        const holds = yield* copyWhile(at("published"), at("copy"), /segment-000001/, at("landed"))
-        assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
-        assert.deepStrictEqual(yield* publishedIn(at("copy")), ["Ana"])
-        assert.deepInclude(holds, { version: 1 })
-        const modes = (readdirSync(at("copy"), { recursive: true }) as ReadonlyArray<string>).map((path) => {
-          const found = statSync(join(at("copy"), path))
-          return [found.isDirectory(), found.mode & 0o777].join()
-        })
-        assert.sameMembers([...new Set(modes)], ["true,448", "false,384"])
-        assert.includeMembers(readdirSync(at("copy")), ["ledger.sqlite", "tokens.sqlite", "nightjar.duckdb"])
-      }).pipe(Effect.scoped),
-  )
-
-  it.live("has no bodies of a run that began once its ledger was copied [promise 6 copy begun]", () =>
-    Effect.gen(function* () {
+    function* () {
       const at = yield* moments
-      let isDue = true
-      const calls: FileCalls = {
-        ...machineCalls,
-        // The ledger is copied before the token store.
-        remove: (path) => {
-          machineCalls.remove(path)
-          if (isDue && path.endsWith("tokens.sqlite.partial")) become(at("published"), at("landed"))
-          if (path.endsWith("tokens.sqlite.partial")) isDue = false
-        },
-      }
-      yield* Effect.provideService(backup(at("published"), at("copy")), FileCalls, calls)
+      // A process was cut off while it wrote a frame.
+      appendFileSync(join(at("published"), `landing/${first}/segment-000001.njl`), '{"njl":1,"at":')
+      const holds = yield* copyWhile(at("published"), at("copy"), /segment-000001/, at("landed"))
       assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
-    }).pipe(Effect.scoped),
+      assert.deepStrictEqual(yield* publishedIn(at("copy")), ["Ana"])
+      assert.deepInclude(holds, { version: 1 })
+      const modes = (readdirSync(at("copy"), { recursive: true }) as ReadonlyArray<string>).map((path) => {
+        const found = statSync(join(at("copy"), path))
+        return [found.isDirectory(), found.mode & 0o777].join()
+      })
+      assert.sameMembers([...new Set(modes)], ["true,448", "false,384"])
+      assert.includeMembers(readdirSync(at("copy")), ["ledger.sqlite", "tokens.sqlite", "nightjar.duckdb"])
+    },
   )
 
-  it.live("of which a version is published meanwhile has the tables that belong to its ledger", () =>
-    Effect.gen(function* () {
-      const at = yield* moments
-      const holds = yield* copyWhile(at("landed"), at("copy"), /\.parquet$/, at("again"))
-      assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
-      assert.deepStrictEqual(yield* publishedIn(at("copy")), ["Ana", "Bea"])
-      assert.deepInclude(holds, { version: 2 })
-    }).pipe(Effect.scoped),
-  )
+  live("has no bodies of a run that began once its ledger was copied [promise 6 copy begun]", function* () {
+    const at = yield* moments
+    let isDue = true
+    const calls: FileCalls = {
+      ...machineCalls,
+      // The ledger is copied before the token store.
+      remove: (path) => {
+        machineCalls.remove(path)
+        if (isDue && path.endsWith("tokens.sqlite.partial")) become(at("published"), at("landed"))
+        if (path.endsWith("tokens.sqlite.partial")) isDue = false
+      },
+    }
+    yield* Effect.provideService(backup(at("published"), at("copy")), FileCalls, calls)
+    assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
+  })
 
-  it.live(
+  live("of which a version is published meanwhile has the tables that belong to its ledger", function* () {
+    const at = yield* moments
+    const holds = yield* copyWhile(at("landed"), at("copy"), /\.parquet$/, at("again"))
+    assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
+    assert.deepStrictEqual(yield* publishedIn(at("copy")), ["Ana", "Bea"])
+    assert.deepInclude(holds, { version: 2 })
+  })
+
+  live(
     "after a rollback holds the version that the next publication continues from [promise 6 copy rollback]",
-    () =>
-      Effect.gen(function* () {
-        const at = yield* moments
-        const live = at("again")
-        yield* Effect.provide(Effect.flatMap(storeOf(live), rollback), layers(live))
-        yield* Effect.provide(backup(live, at("copy")), layers(live))
-        assert.deepStrictEqual([yield* problemsOf(at("copy")), yield* publishedIn(at("copy"))], [[], ["Ana"]])
-        yield* Effect.provide(liveNight(third, "3", profileOf("Cia")), layers(at("copy")))
-        assert.deepStrictEqual(
-          [yield* problemsOf(at("copy")), yield* publishedIn(at("copy"))],
-          [[], ["Ana", "Bea", "Cia"]],
-        )
-      }).pipe(Effect.scoped),
+    function* () {
+      const at = yield* moments
+      const again = at("again")
+      yield* Effect.provide(Effect.flatMap(storeOf(again), rollback), layers(again))
+      yield* Effect.provide(backup(again, at("copy")), layers(again))
+      assert.deepStrictEqual([yield* problemsOf(at("copy")), yield* publishedIn(at("copy"))], [[], ["Ana"]])
+      yield* Effect.provide(liveNight(third, "3", profileOf("Cia")), layers(at("copy")))
+      assert.deepStrictEqual(
+        [yield* problemsOf(at("copy")), yield* publishedIn(at("copy"))],
+        [[], ["Ana", "Bea", "Cia"]],
+      )
+    },
   )
 
-  it.live("that cannot be finished is removed, and one that was cut off has no ledger", () =>
-    Effect.gen(function* () {
-      const at = yield* moments
-      const seen: Array<ReadonlyArray<string>> = []
-      const full: FileCalls = {
-        ...machineCalls,
-        copy: (source, copy) => {
-          if (source.endsWith(".parquet")) {
-            seen.push(readdirSync(at("copy")))
-            throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" })
-          }
-          machineCalls.copy(source, copy)
-        },
-      }
-      const failure = yield* Effect.flip(
-        Effect.provideService(backup(at("again"), at("copy")), FileCalls, full),
-      )
-      assert.match(failure.message, /no space left on device/)
-      assert.deepStrictEqual(
-        seen.map((names) => names.includes("ledger.sqlite") || names.includes(".nightjar")),
-        [false],
-      )
-      assert.deepStrictEqual(readdirSync(at("copy")), [])
-      assert.deepStrictEqual(yield* problemsOf(at("again")), [])
-    }).pipe(Effect.scoped),
-  )
+  live("that cannot be finished is removed, and one that was cut off has no ledger", function* () {
+    const at = yield* moments
+    const seen: Array<ReadonlyArray<string>> = []
+    const full: FileCalls = {
+      ...machineCalls,
+      copy: (source, copy) => {
+        if (source.endsWith(".parquet")) {
+          seen.push(readdirSync(at("copy")))
+          throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" })
+        }
+        machineCalls.copy(source, copy)
+      },
+    }
+    const failure = yield* Effect.flip(
+      Effect.provideService(backup(at("again"), at("copy")), FileCalls, full),
+    )
+    assert.match(failure.message, /no space left on device/)
+    assert.deepStrictEqual(
+      seen.map((names) => names.includes("ledger.sqlite") || names.includes(".nightjar")),
+      [false],
+    )
+    assert.deepStrictEqual(readdirSync(at("copy")), [])
+    assert.deepStrictEqual(yield* problemsOf(at("again")), [])
+  })
 })
 
 describe("a copy made during a run", () => {

@@ -15,7 +15,7 @@ import {
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, beforeAll, describe } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { remoteOf } from "../../src/cli/commands/Forget.ts"
@@ -24,7 +24,6 @@ import { lockFolder } from "../../src/base/FolderLock.ts"
 import { checkWhole, forget, planForget } from "../../src/folder/Forget.ts"
 import { nameDocuments } from "../../src/folder/NamedDocuments.ts"
 import { isInName, mentionsIn, namesLeft } from "../../src/folder/Mentions.ts"
-import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { publishStage } from "../../src/run/PublishMeanwhile.ts"
@@ -53,6 +52,10 @@ import {
   rowsOf,
   storeOf,
   succeed,
+  deletes,
+  document,
+  publish as publishes,
+  taskOf,
 } from "../tables/night.ts"
 
 const [first, second] = ["nightly.2026-11-20", "nightly.2026-11-21"] as const
@@ -69,30 +72,10 @@ const traces = [
 ]
 
 const publish = Effect.fnUntraced(function* (run: string) {
-  const publisher = yield* Publisher
-  const run_id = anId(run)
-  const { version, receipts } = yield* publisher.publish(anId(run))
-  yield* append([
-    { _tag: "RunPublished", run_id, version, receipts },
-    { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false, kept: 0 },
-  ])
-  yield* publisher.publishOutcome(anId(run))
+  yield* publishes(run)
+  yield* append([{ _tag: "RunEnded", run_id: anId(run), exit_code: 0, leftovers: false, kept: 0 }])
+  yield* Effect.flatMap(Publisher, ({ publishOutcome }) => publishOutcome(anId(run)))
   yield* append([{ _tag: "OutcomePublished", run_id: anId(run) }])
-})
-
-const taskOf = (run: string, customer: string) => ({
-  run_id: anId(run),
-  task_id: anId(`${run}/${customer}/${engine}`),
-})
-
-const document = Effect.fnUntraced(function* (run: string, customer: string, session: string, text: string) {
-  const landing = yield* Landing
-  const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(text)))
-  const read = { attachment_id: `of ${session}`, status: "downloaded" as const, ...landed }
-  yield* append([
-    { _tag: "AttachmentRead", ...taskOf(run, customer), session_id: anId(`s-${session}`), ...read },
-  ])
-  return landed.path
 })
 
 const rejected = (run: string, customer: string, fingerprint: string): Fact => ({
@@ -155,9 +138,10 @@ const liveNights = Effect.fnUntraced(function* (root: string) {
   yield* succeed(first, "theirs-one-000001", gone, resultsOf(profileOf("Anastasia")))
   yield* succeed(first, "others-one-000001", "c-10", resultsOf(profileOf("Bea")))
   yield* succeed(first, "others-one-000002", "c-2", resultsOf(profileOf("Carl")))
-  yield* document(first, gone, "theirs-one-000001", documentText)
-  yield* document(first, gone, "theirs-one-000001", "what both have")
-  yield* document(first, "c-10", "others-one-000001", "what both have")
+  const of = (id: string, text: string, customer: string) => document(first, id, `of ${id}`, text, customer)
+  yield* of("theirs-one-000001", documentText, gone)
+  yield* of("theirs-one-000001", "what both have", gone)
+  yield* of("others-one-000001", "what both have", "c-10")
   yield* append([rejected(first, gone, "f-open"), rejected(first, gone, "f-released")])
   yield* append([{ _tag: "CredentialReleased", fingerprint: "f-released" }])
   yield* publish(first)
@@ -339,27 +323,21 @@ const removal = Effect.runSync(
 )
 
 describe("forget", () => {
-  live("leaves no folder named for the customer, and the others' documents [promise 15 names]", function* () {
-    const { root } = yield* removal
-    const namedIn = (folder: string) =>
-      filesBelow(join(folder, "documents")).map((path) => path.replace(/\/.*/, ""))
-    assert.deepStrictEqual(
-      [namedIn(template), namedIn(root)],
-      [
-        [".nightjar-documents", "c-1", "c-10"],
-        [".nightjar-documents", "c-10"],
-      ],
-    )
-  })
-
   live(
-    "leaves nothing of the customer in any file, and everything of the others [promise 15] [promise 15 recordings]",
+    "leaves nothing of the customer in any file or folder's name, and everything of the others [promise 15] [promise 15 recordings] [promise 15 names]",
     function* () {
       const { root, done, reports } = yield* removal
+      const namedIn = (folder: string) =>
+        filesBelow(join(folder, "documents")).map((path) => path.replace(/\/.*/, ""))
+      assert.deepStrictEqual(
+        [namedIn(template), namedIn(root)],
+        [
+          [".nightjar-documents", "c-1", "c-10"],
+          [".nightjar-documents", "c-10"],
+        ],
+      )
       const before = yield* inFolder(template, rowsIn(template))
       assert.isAbove((yield* inFolder(template, findTraces(template))).length, 30)
-      const documentsIn = (folder: string) => filesBelow(join(folder, "attachments")).length
-      assert.strictEqual(documentsIn(template) - documentsIn(root), done?.plan.counts.documents)
       assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
       const after = yield* inFolder(root, rowsIn(root))
       assert.deepStrictEqual(after.others, before.others)
@@ -386,17 +364,16 @@ describe("forget", () => {
         { run_id: second, tasks: 1 },
       ])
       // What is derived again from the cleaned ledger and landing is what is published.
-      const store = storeOf(root)
       const again = yield* inFolder(
         root,
-        Effect.flatMap(store, (opened) => rebuild(opened, false)),
+        Effect.flatMap(storeOf(root), (store) => rebuild(store, false)),
       )
       assert.deepStrictEqual({ changes: again.changes, kept: again.kept }, { changes: [], kept: [] })
     },
   )
 
   live(
-    "keeps what two customers have in common, and whatever only begins with the id [promise 15 others]",
+    "keeps what two customers have in common, whatever only begins with the id, and of a rejected login nothing but its keyed fingerprint [promise 15 others] [promise 4 forgotten]",
     function* () {
       const { root } = yield* removal
       assert.deepStrictEqual(
@@ -410,10 +387,7 @@ describe("forget", () => {
       const tokens = new DatabaseSync(join(root, "tokens.sqlite"), { readOnly: true })
       const names = tokens.prepare("SELECT name FROM tokens").all()
       tokens.close()
-      assert.deepStrictEqual(
-        names.map((row) => row["name"]),
-        ["c-10/e"],
-      )
+      assert.deepStrictEqual(names, [{ ...names[0], name: "c-10/e" }])
       assert.deepStrictEqual(readFileSync(join(root, "sandbox.ndjson"), "utf8").trimEnd().split("\n"), [
         '{"_tag":"Started","at":1,"customer_id":"c-10","execution_id":"e-of-c-10"}',
         '{"_tag":"TimeKept","at":2}',
@@ -430,33 +404,15 @@ describe("forget", () => {
         ].map((fields) => ({ at: "2026-11-20T02:00:00Z", ...fields })),
       )
       assert.isTrue(existsSync(join(root, "runs", second, "worklist.csv")))
-    },
-  )
-
-  live(
-    "leaves a rejected login rejected, with nothing but its keyed fingerprint [promise 4 forgotten]",
-    function* () {
-      const { root } = yield* removal
       const accounts = yield* inFolder(
         root,
         Effect.flatMap(Ledger, (ledger) => ledger.accounts),
       )
+      const open = accounts.flatMap(({ rejected: all }) => all.filter((one) => one.fingerprint === "f-open"))
+      const of = { run_id: anId(first), engine_reference: anId(engine), reason: "INVALID_CREDENTIALS" }
       assert.deepStrictEqual(
-        accounts
-          .flatMap(({ rejected }) => rejected)
-          .filter(({ fingerprint }) => fingerprint === "f-open")
-          .map((one) => ({ ...one, at: 0 })),
-        [
-          {
-            run_id: anId(first),
-            engine_reference: anId(engine),
-            fingerprint: "f-open",
-            password: "f-open",
-            reason: "INVALID_CREDENTIALS",
-            counts: true,
-            at: 0,
-          },
-        ],
+        open.map((one) => ({ ...one, at: 0 })),
+        [{ ...of, fingerprint: "f-open", password: "f-open", counts: true, at: 0 } as never],
       )
     },
   )
@@ -487,19 +443,25 @@ describe("forget", () => {
     assert.include(yield* problems, "facts were replaced, and the receipt that says why is missing")
   })
 
-  live("cleans every version that can be put back [promise 15 versions]", function* () {
-    const root = yield* copyOf((yield* removal).root)
-    const back = yield* inFolder(
-      root,
-      Effect.flatMap(storeOf(root), (store) => rollback(store)),
-    )
-    assert.strictEqual(back._tag, "RolledBack")
-    assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Carl"])
-    // The customer before is gone; another one is removed while an earlier version is published.
-    yield* inFolder(root, forgetIn(root, "c-2"))
-    assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
-    assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-  })
+  live(
+    "cleans every version that can be put back; one that removed nothing yet blocks no other one [promise 15 versions] [promise 15 refused]",
+    function* () {
+      const root = yield* copyOf((yield* removal).root)
+      const back = yield* inFolder(root, Effect.flatMap(storeOf(root), rollback))
+      assert.strictEqual(back._tag, "RolledBack")
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Carl"])
+      const killed = Effect.updateService(forgetIn(root, "c-10"), Ledger, (ledger) => ({
+        ...ledger,
+        forget: () => Effect.die("killed"),
+      }))
+      yield* Effect.exit(inFolder(root, killed))
+      assert.isTrue(existsSync(join(root, "forgetting.json")))
+      // The customer before is gone; another one is removed while an earlier version is published.
+      assert.isDefined(yield* inFolder(root, forgetIn(root, "c-2")))
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+    },
+  )
 
   live(
     "removes what a gate holds back, cleans what models made, and the held run is published without the customer [promise 15 held]",
@@ -518,18 +480,12 @@ describe("forget", () => {
         }),
         living,
       )
-      const store = storeOf(root)
-      yield* inFolder(
-        root,
-        Effect.flatMap(store, (opened) => rollback(opened)),
-      )
+      yield* inFolder(root, Effect.flatMap(storeOf(root), rollback))
       const held = `published/held/${third}.duckdb`
       assert.isTrue(isAboutThem(JSON.stringify(yield* inFolder(root, tablesOf(root, held, allTables)))))
-      const before = yield* inFolder(root, othersIn(root))
       const done = yield* inFolder(root, forgetIn(root))
       assert.strictEqual(done?.plan.counts.held, 1)
       assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
-      assert.deepStrictEqual(yield* inFolder(root, othersIn(root)), before)
       yield* Effect.provide(
         Effect.andThen(append([{ _tag: "RunAccepted", run_id: third }]), publishStage(third)),
         living,
@@ -598,14 +554,7 @@ describe("forget", () => {
       landed_sha256: "",
     }))
     assert.deepStrictEqual(yield* inFolder(root, remote), { due, deleted: 0, given_up: 0 })
-    const answered = { ...taskOf(first, gone), execution_id: anId("e-theirs-one-000001") }
-    yield* inFolder(
-      root,
-      append([
-        { _tag: "DeleteIntended", ...answered, landed_sha256: "" },
-        { _tag: "DeleteAnswered", ...answered, http_status: 204, outcome: "deleted" },
-      ]),
-    )
+    yield* inFolder(root, deletes(first, "theirs-one-000001"))
     assert.deepStrictEqual(yield* inFolder(root, remote), { due: due.slice(1), deleted: 1, given_up: 1 })
   })
 
@@ -644,20 +593,6 @@ describe("forget", () => {
     },
   )
 
-  live("that removed nothing yet blocks no other one [promise 15 refused]", function* () {
-    const root = yield* aCopy
-    assert.isDefined(yield* inFolder(root, forgetIn(root, "c-2")))
-    const killed = Effect.updateService(forgetIn(root), Ledger, (ledger) => ({
-      ...ledger,
-      forget: () => Effect.die("killed"),
-    }))
-    yield* Effect.exit(inFolder(root, killed))
-    assert.isTrue(existsSync(join(root, "forgetting.json")))
-    assert.isDefined(yield* inFolder(root, forgetIn(root, "c-10")))
-    assert.isDefined(yield* inFolder(root, forgetIn(root)))
-    assert.deepStrictEqual(yield* inFolder(root, findTraces(root)), [])
-  })
-
   live("finds nothing of a customer who is unknown, and nothing a second time", function* () {
     assert.isUndefined(yield* inFolder(template, forgetIn(template, "c")))
     const { root } = yield* removal
@@ -695,124 +630,60 @@ describe("forget", () => {
 
 describe("nightjar forget", () => {
   effect(
-    "deletes at the service what is kept there, and is refused while the folder is in use or nothing is confirmed",
+    "deletes at the service what is kept there; what it refuses blocks nobody else, and is told with the night that ran meanwhile; of who was tried it finds the trial's job file and its recording [promise 15 tried]",
     function* () {
       const place = new Workplace()
       yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
       // No id begins with another one: DuckDB cuts texts in two at the ends of its blocks.
-      const jobAt = (path: string) =>
+      const customer = (id: string) =>
+        `  - { id: ${id}, parameters: { username: queue-1+run-1+ok+as-${id}, password: pppp } }\n`
+      const writeJob = (...ids: ReadonlyArray<string>) =>
         place.write(
-          path,
-          "name: nightly\nservice: { sandbox: { speed: 200 } }\nengines: [sandbox-bank:website]\nrecord_schemas: []\nafter_export: keep\n" +
-            "customers:\n" +
-            ["cust-1", "other", "cust-2", "cust-3"]
-              .map(
-                (id) =>
-                  `  - { id: ${id}, parameters: { username: queue-1+run-1+ok+as-${id}, password: pppp } }\n`,
-              )
-              .join(""),
+          "job.yaml",
+          "name: nightly\nservice: { sandbox: { speed: 200, faults: faults.yaml } }\nafter_export: keep\n" +
+            `engines: [sandbox-bank:website]\nrecord_schemas: []\ncustomers:\n${ids.map(customer).join("")}`,
         )
-      jobAt("job.yaml")
       const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
       const here = (...args: ReadonlyArray<string>) =>
         Effect.promise(() => commandHere(...args, "--output", place.output))
-      const json = (...args: ReadonlyArray<string>) => Effect.promise(() => place.json(...args))
+      const json = (...args: ReadonlyArray<string>) =>
+        Effect.promise(async () => (await place.json(...args)) as object)
+      place.write("faults.yaml", "faults: [{ on: deleteExecution, customer: cust-1, status: 409 }]\n")
+      writeJob("cust-1", "other", "cust-2")
       assert.strictEqual((yield* nightjar("run", "job.yaml")).code, 0)
-      const unconfirmed = yield* here("forget", "cust-1")
-      assert.deepStrictEqual(
-        [unconfirmed.code, unconfirmed.stderr.includes("[forget-unconfirmed]")],
-        [2, true],
-      )
+      writeJob("cust-1", "tried-4")
+      yield* nightjar("acquaint", "job.yaml", "--customer", "tried-4")
       const held = Effect.andThen(lockFolder(`${place.output}/run.lock`), here("forget", "cust-1", "--yes"))
       assert.strictEqual((yield* Effect.scoped(held)).code, 5)
-      const found = (yield* json("forget", "cust-1", "--dry-run")) as object
+      const found = yield* json("forget", "cust-1", "--dry-run")
       assert.deepInclude(found, { runs: 1, at_service: 1 })
-      const done = yield* nightjar("forget", "cust-1", "--yes", "--json")
-      assert.include(done.stderr, "[customer-still-in-job]")
-      assert.deepInclude(JSON.parse(done.stdout), { deleted: 1, given_up: 0, left_at_service: 0 })
-      renameSync(join(place.folder, "job.yaml"), join(place.folder, "moved.yaml"))
-      const needed = yield* nightjar("forget", "cust-2", "--yes")
-      assert.deepStrictEqual([needed.code, needed.stderr.includes("[forget-job-needed]")], [2, true])
-      // A removal that was refused has not begun.
-      assert.strictEqual((yield* here("verify")).code, 0)
-      const moved = (yield* json("forget", "cust-2", "--yes", "--job", "moved.yaml")) as object
-      assert.deepInclude(moved, { deleted: 1, left_at_service: 0 })
-      const left = (yield* json("forget", "cust-3", "--yes", "--here-only")) as object
-      assert.deepInclude(left, { deleted: 0, left_at_service: 1 })
-      const again = yield* here("forget", "cust-1", "--yes")
-      assert.deepStrictEqual([again.code, again.stderr.includes("[customer-unknown]")], [2, true])
-      const named = filesBelow(place.output).filter((path) =>
-        /(?<![\w-])(as-)?cust-[123](?![\w-])/.test(readFileSync(join(place.output, path), "latin1")),
-      )
-      assert.deepStrictEqual(named, [])
-      assert.strictEqual((yield* here("verify")).stdout, "Files, ledger and tables agree.\n")
-      assert.match((yield* here("status", "--all")).stdout, /^other .*\n\n.*\n1 task: 1 succeeded/m)
-      assert.strictEqual((yield* nightjar("rerun", "--dry-run")).code, 0)
-      assert.strictEqual((yield* here("runs")).code, 0)
-      const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM ops.tasks"))
-      assert.deepStrictEqual(rest, [{ customer_id: "other" }])
-    },
-    120_000,
-  )
-
-  /** A place with a job on the embedded service, whose executions stay there, and its commands. */
-  const aService = Effect.gen(function* () {
-    const place = new Workplace()
-    yield* Effect.addFinalizer(() => Effect.sync(() => place.remove()))
-    const customer = (id: string) =>
-      `  - { id: ${id}, parameters: { username: queue-1+run-1+ok, password: pppp } }\n`
-    const writeJob = (...ids: ReadonlyArray<string>) =>
-      place.write(
-        "job.yaml",
-        `name: nightly\nservice: { sandbox: { speed: 200, faults: faults.yaml } }\nafter_export: keep\n` +
-          `engines: [sandbox-bank:website]\nrecord_schemas: []\ncustomers:\n${ids.map(customer).join("")}`,
-      )
-    place.write("faults.yaml", "faults: []\n")
-    const nightjar = (...args: ReadonlyArray<string>) => Effect.promise(() => place.nightjar(...args))
-    const json = (...args: ReadonlyArray<string>) =>
-      Effect.map(
-        Effect.promise(() => place.json(...args)),
-        (told) => told as object,
-      )
-    return { place, writeJob, nightjar, json }
-  })
-
-  effect(
-    "that the service refuses blocks nobody else, and is told with the night that ran meanwhile",
-    function* () {
-      const { place, writeJob, nightjar, json } = yield* aService
-      place.write("faults.yaml", "faults: [{ on: deleteExecution, customer: cust-1, status: 409 }]\n")
-      writeJob("cust-1", "other-2")
-      assert.strictEqual((yield* nightjar("run", "job.yaml")).code, 0)
       const refused = yield* nightjar("forget", "cust-1", "--yes")
       assert.deepStrictEqual([refused.code, refused.stderr.includes("[forget-pending]")], [4, true])
-      assert.deepInclude(yield* json("forget", "other-2", "--yes"), { runs: 1, deleted: 1 })
+      const told = { runs: 1, deleted: 1, recordings: 1, left_at_service: 0 }
+      assert.deepInclude(yield* json("forget", "tried-4", "--yes"), told)
       writeJob("cust-1")
       assert.strictEqual((yield* nightjar("run", "job.yaml", "--new")).code, 0)
       place.write("faults.yaml", "faults: []\n")
-      const done = yield* json("forget", "cust-1", "--yes")
-      assert.deepInclude(done, { runs: 2, deleted: 2, left_at_service: 0 })
-    },
-    120_000,
-  )
-
-  effect(
-    "of who was tried finds the trial's job file and its recording [promise 15 tried]",
-    function* () {
-      const { place, writeJob, nightjar, json } = yield* aService
-      writeJob("tried-4", "tried-5")
-      for (const id of ["tried-4", "tried-5"]) yield* nightjar("acquaint", "job.yaml", "--customer", id)
-      const told = { runs: 1, deleted: 1, recordings: 1, left_at_service: 0 }
-      assert.deepInclude(yield* json("forget", "tried-4", "--yes"), told)
       renameSync(join(place.folder, "job.yaml"), join(place.folder, "moved.yaml"))
-      const needed = yield* nightjar("forget", "tried-5", "--yes")
-      assert.deepStrictEqual([needed.code, needed.stderr.includes("job.yaml")], [2, true])
-      assert.deepInclude(yield* json("forget", "tried-5", "--yes", "--job", "moved.yaml"), told)
+      const needed = yield* nightjar("forget", "cust-1", "--yes")
+      assert.deepStrictEqual([needed.code, needed.stderr.includes("[forget-job-needed]")], [2, true])
+      // A removal that was refused has not begun.
+      assert.strictEqual((yield* here("verify")).code, 0)
+      const done = yield* json("forget", "cust-1", "--yes", "--job", "moved.yaml")
+      assert.deepInclude(done, { runs: 2, deleted: 2, given_up: 0, left_at_service: 0 })
+      const left = yield* json("forget", "cust-2", "--yes", "--here-only")
+      assert.deepInclude(left, { deleted: 0, left_at_service: 1 })
       const named = filesBelow(place.output).filter((path) =>
-        /tried-[45]/.test(path + readFileSync(join(place.output, path), "latin1")),
+        /(?<![\w-])(as-)?(cust-[12]|tried-4)(?![\w-])/.test(
+          path + readFileSync(join(place.output, path), "latin1"),
+        ),
       )
       assert.deepStrictEqual(named, [])
+      assert.strictEqual((yield* here("verify")).stdout, "Files, ledger and tables agree.\n")
+      assert.strictEqual((yield* nightjar("rerun", "--dry-run")).code, 0)
+      const rest = yield* Effect.promise(() => place.rows("SELECT customer_id FROM ops.tasks"))
+      assert.deepStrictEqual(rest, [{ customer_id: "other" }])
     },
-    120_000,
+    240_000,
   )
 })

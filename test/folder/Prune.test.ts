@@ -5,14 +5,13 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Layer, Stream } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { applyRetain } from "../../src/cli/PruneJobs.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { backup } from "../../src/folder/Backup.ts"
 import { prune, reasonToKeep, type PruneRules } from "../../src/folder/Prune.ts"
-import { Landing } from "../../src/landing/Landing.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
@@ -21,13 +20,13 @@ import { filesBelow } from "../../src/tables/Manifest.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
 import { commandWork, worksHere } from "../harness/CommandsHere.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
+import { aFact } from "../harness/Facts.ts"
 import { anId } from "../harness/Id.ts"
-import { effect, live } from "../harness/Steps.ts"
-import { answered, fold, intended, run_id as lifeId, settled, task_id } from "../task/Lives.ts"
+import { effect } from "../harness/Steps.ts"
+import { answered, closed, fold, intended, run_id as lifeId, settled, task_id } from "../task/Lives.ts"
 import {
   append,
   begin,
-  engine,
   folder,
   layers,
   problemsIn,
@@ -37,52 +36,23 @@ import {
   rowsOf,
   storeOf,
   succeed,
+  liveIn,
+  deletes,
+  document,
+  ends,
+  taskOf,
 } from "../tables/night.ts"
 
 const run_id = "nightly.2026-11-20"
 const later = "nightly.2026-11-21"
 const days = (count: number) => Duration.days(count)
 
-const taskOf = (run: string) => ({ run_id: anId(run), task_id: anId(`${run}/c-1/${engine}`) })
-
-const ends = (run: string, more: Partial<Extract<Fact, { _tag: "RunEnded" }>> = {}) =>
-  append([
-    { _tag: "RunEnded", run_id: anId(run), exit_code: 0, leftovers: false, kept: 0, ...more },
-    { _tag: "OutcomePublished", run_id: anId(run) },
-  ])
-
-const deletes = (run: string, id: string, landed_sha256: string) => {
-  const execution = { ...taskOf(run), execution_id: anId(`e-${id}`) }
-  return append([
-    { _tag: "DeleteIntended", ...execution, landed_sha256 },
-    { _tag: "DeleteAnswered", ...execution, http_status: 204, outcome: "deleted" },
-  ])
-}
-
-const document = (run: string, id: string, text: string) =>
-  Effect.gen(function* () {
-    const landing = yield* Landing
-    const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(text)))
-    const session_id = anId(`s-${id}`)
-    yield* append([
-      {
-        _tag: "AttachmentRead",
-        ...taskOf(run),
-        session_id,
-        attachment_id: text,
-        status: "downloaded",
-        ...landed,
-      },
-    ])
-    return landed.path
-  })
-
 /** A whole night that left nothing at the service. */
 const night = Effect.fnUntraced(function* (run: string, id: string, ...documents: ReadonlyArray<string>) {
   yield* append([begin(run, run.slice("nightly.".length))])
   yield* succeed(run, id, "c-1", resultsOf(profileOf(`name-${id}`)))
   const paths: Array<string> = []
-  for (const text of documents) paths.push(yield* document(run, id, text))
+  for (const text of documents) paths.push(yield* document(run, id, text, text))
   const { receipts } = yield* publish(run)
   yield* deletes(run, id, receipts[0]?.landed_sha256 ?? "")
   yield* ends(run)
@@ -98,22 +68,6 @@ const landed = Effect.andThen(
 const publishedNight = Effect.andThen(landed, publish(run_id))
 const afterPublished = copiesOf((root) => Effect.provide(publishedNight, layers(root)))
 
-const readAgain: Fact = {
-  _tag: "ResultsRead",
-  ...taskOf(run_id),
-  session_id: anId("s-1"),
-  http_status: 200,
-  kind: "results",
-  is_closed: true,
-}
-const leftOut: Fact = {
-  _tag: "RunPublished",
-  run_id: anId(run_id),
-  version: 1,
-  receipts: [],
-  left_out: [{ ...taskOf(run_id), where: "segment-000001.njl:1", reason: "too deep" }],
-}
-
 const soon = () => Date.now() + Duration.toMillis(days(100))
 const pruned = Effect.fnUntraced(function* (root: string, rules: Partial<PruneRules>, isDry = false) {
   const store = yield* storeOf(root)
@@ -123,9 +77,9 @@ const none = { removed: [], kept: [], compressed: [], archived: [] }
 const bytesBelow = (folder: string) => filesBelow(folder).length
 
 describe("prune", () => {
-  live("removes old landing and says so; tables stay, and nothing calls it missing", function* () {
-    const root = yield* afterNight
-    yield* Effect.gen(function* () {
+  liveIn(afterNight)(
+    "removes old landing and says so; tables stay, and nothing calls it missing",
+    function* (root) {
       const landing = join(root, "landing", run_id)
       const dry = yield* pruned(root, { landing: days(90) }, true)
       assert.deepStrictEqual([bytesBelow(landing), (yield* (yield* Ledger).pruned).landing.size], [1, 0])
@@ -154,12 +108,12 @@ describe("prune", () => {
       assert.deepStrictEqual((yield* repair(yield* storeOf(root))).left, [
         `${run_id}: its tables cannot be derived again: ${reason}`,
       ])
-    }).pipe(Effect.provide(layers(root)))
-  })
+    },
+  )
 
-  live("archives what the ledger knows of old runs; tables are checked and derived as before", function* () {
-    const root = yield* folder
-    yield* Effect.gen(function* () {
+  liveIn()(
+    "archives what the ledger knows of old runs; tables are checked and derived as before",
+    function* (root) {
       yield* night(run_id, "1", "a document")
       // What the next night reads stays: the newest runs of a job, whatever their age.
       const newer = Array.from({ length: 10 }, (_, index) => `nightly.2026-12-${10 + index}`)
@@ -204,198 +158,163 @@ describe("prune", () => {
         ["landing", "attachments"],
       )
       assert.deepStrictEqual([yield* problemsIn(root), readdirSync(join(root, "attachments"))], [[], []])
-    }).pipe(Effect.provide(layers(root)))
-  })
+    },
+  )
 
-  live(
+  liveIn()(
     "warns if the disk has no room to make the ledger's file smaller: what is archived stays so",
+    function* (root) {
+      const runs = Array.from({ length: 12 }, (_, index) => `nightly.2026-12-${10 + index}`)
+      for (const run of runs) {
+        const steered = { _tag: "RunSteered", run_id: anId(run), order: "pause" } as const
+        yield* append([begin(run, run.slice("nightly.".length)), steered])
+        yield* ends(run)
+      }
+      const ledger = yield* Ledger
+      const failing = (failure: LedgerFailed) =>
+        Effect.provideService(Ledger, Ledger.of({ ...ledger, giveBack: Effect.fail(failure) }))
+      const full = failing(new LedgerFailed({ message: "database or disk is full" }))
+      const rules = { ledger: days(90) }
+      const { archived, still_large } = yield* full(pruned(root, rules))
+      assert.deepStrictEqual(
+        [archived.map((one) => one.run_id), still_large],
+        [[anId(runs[0]!), anId(runs[1]!)], "database or disk is full"],
+      )
+      const damaged = new LedgerFailed({ message: "malformed", damaged: true })
+      assert.strictEqual(yield* Effect.flip(failing(damaged)(pruned(root, rules))), damaged)
+      assert.deepStrictEqual(yield* pruned(root, rules), none)
+      const retain = { ledger: Duration.zero, compress: days(90) }
+      const { stdout, stderr } = yield* worksHere(full(applyRetain(root, { name: "nightly", retain } as Job)))
+      assert.deepStrictEqual(
+        [stdout, stderr],
+        [
+          "",
+          "warning: the ledger's file could not be made smaller after facts of old runs were archived: " +
+            "database or disk is full [ledger-still-large]\n",
+        ],
+      )
+      assert.deepStrictEqual(yield* problemsIn(root), [])
+    },
+  )
+
+  effect(
+    "leaves the facts of a run in the ledger that has not ended, waits for a gate, or has something at the service",
     function* () {
       const root = yield* folder
       yield* Effect.gen(function* () {
-        const runs = Array.from({ length: 12 }, (_, index) => `nightly.2026-12-${10 + index}`)
-        for (const run of runs) {
-          const steered = { _tag: "RunSteered", run_id: anId(run), order: "pause" } as const
-          yield* append([begin(run, run.slice("nightly.".length)), steered])
-          yield* ends(run)
+        const begins = (day: number) => {
+          const run = `nightly.2026-12-${day}`
+          return Effect.as(append([begin(run, run.slice("nightly.".length))]), run)
         }
-        const ledger = yield* Ledger
-        const failing = (failure: LedgerFailed) =>
-          Effect.provideService(Ledger, Ledger.of({ ...ledger, giveBack: Effect.fail(failure) }))
-        const full = failing(new LedgerFailed({ message: "database or disk is full" }))
-        const rules = { ledger: days(90) }
-        const { archived, still_large } = yield* full(pruned(root, rules))
-        assert.deepStrictEqual(
-          [archived.map((one) => one.run_id), still_large],
-          [[anId(runs[0]!), anId(runs[1]!)], "database or disk is full"],
-        )
-        const damaged = new LedgerFailed({ message: "malformed", damaged: true })
-        assert.strictEqual(yield* Effect.flip(failing(damaged)(pruned(root, rules))), damaged)
-        assert.deepStrictEqual(yield* pruned(root, rules), none)
-        const retain = { ledger: Duration.zero, compress: days(90) }
-        const { stdout, stderr } = yield* worksHere(
-          full(applyRetain(root, { name: "nightly", retain } as Job)),
-        )
-        assert.deepStrictEqual(
-          [stdout, stderr],
-          [
-            "",
-            "warning: the ledger's file could not be made smaller after facts of old runs were archived: " +
-              "database or disk is full [ledger-still-large]\n",
-          ],
-        )
-        assert.deepStrictEqual(yield* problemsIn(root), [])
+        const held = (run: string) =>
+          append([{ _tag: "RunHeld", run_id: anId(run), database: "held", gates: [] }])
+        const works = [
+          () => Effect.void,
+          (run: string) => ends(run, { leftovers: true }),
+          (run: string) => ends(run, { kept: 1 }),
+          (run: string) => Effect.andThen(held(run), ends(run)),
+        ]
+        for (const [at, work] of works.entries()) {
+          const run = yield* begins(10 + at)
+          yield* succeed(run, String(at), "c-1", resultsOf(profileOf("Ana")))
+          yield* work(run)
+        }
+        for (let day = 15; day < 25; day += 1) yield* begins(day)
+        const now = Duration.toMillis(days(20))
+        const rules = [{ job: "nightly", ledger: days(1) }]
+        const { archived } = yield* prune(yield* storeOf(root), rules, { now, isDry: false, runsMax: 9 })
+        assert.deepStrictEqual(archived, [])
       }).pipe(Effect.provide(layers(root)))
     },
   )
 
-  it.effect.each([
-    ["has not ended", append([])],
-    ["left something at the service", ends(run_id, { leftovers: true })],
-    ["keeps an execution that is still read", ends(run_id, { kept: 1 })],
-    [
-      "waits for a gate",
-      Effect.andThen(
-        append([{ _tag: "RunHeld", run_id: anId(run_id), database: "held", gates: [] }]),
-        ends(run_id),
-      ),
-    ],
-  ] as const)("leaves the facts of a run in the ledger that %s", ([, work]) =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        yield* landed
-        yield* work
-        for (let later = 0; later < 10; later += 1) {
-          const run = `nightly.2026-12-${10 + later}`
-          yield* append([begin(run, run.slice("nightly.".length))])
-        }
-        const store = yield* storeOf(root)
-        const rules = [{ job: "nightly", ledger: days(1) }]
-        const { archived } = yield* prune(store, rules, {
-          now: Duration.toMillis(days(20)),
-          isDry: false,
-          runsMax: 9,
-        })
-        assert.deepStrictEqual(archived, [])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
-
-  live("compresses old landing, from which all tables can still be derived", function* () {
-    const root = yield* afterNight
-    yield* Effect.gen(function* () {
-      const below = () => readdirSync(join(root, "landing", run_id))
-      const people = () => rowsOf(root, "SELECT record_id, content_id, name FROM nights.customer_profiles")
-      const before = yield* people()
-      assert.lengthOf(before, 1)
-      assert.deepStrictEqual(yield* pruned(root, { compress: days(101) }), none)
-      // What is removed is not compressed.
-      const all = yield* pruned(root, { compress: days(7), landing: days(90) }, true)
-      assert.deepStrictEqual([all.compressed, all.removed.length], [[], 1])
-      const dry = yield* pruned(root, { compress: days(7), landing: days(101) }, true)
-      assert.deepStrictEqual(below(), ["segment-000001.njl"])
-      const { compressed, ...rest } = yield* pruned(root, { compress: days(7), landing: days(101) })
-      assert.deepStrictEqual({ compressed, ...rest }, dry)
-      assert.deepStrictEqual(
-        [rest, compressed.map(({ run_id: id, before, after }) => [id, after < before])],
-        [{ removed: [], kept: [], archived: [] }, [[anId(run_id), true]]],
-      )
-      assert.deepStrictEqual(below(), ["segment-000001.njl.zst"])
-      assert.deepStrictEqual(yield* pruned(root, { compress: days(7) }), none)
-      const derived = yield* rebuild(yield* storeOf(root), true)
-      assert.deepStrictEqual([derived.runs, derived.kept], [1, []])
-      assert.deepStrictEqual([yield* people(), yield* problemsIn(root)], [before, []])
-      const { removed } = yield* pruned(root, { compress: days(7), landing: days(90) })
-      assert.deepStrictEqual([removed.length, existsSync(join(root, "landing", run_id))], [1, false])
-    }).pipe(Effect.provide(layers(root)))
-  })
-
-  const deleted = Effect.gen(function* () {
-    const state = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(anId(run_id)))
-    yield* deletes(run_id, "1", [...(state?.tasks.values() ?? [])][0]?.attempts[0]?.receipt ?? "")
-  })
-  it.live.each([
-    ["is unfinished", deleted, undefined],
-    [
-      "was interrupted after its end",
-      Effect.all([deleted, ends(run_id), append([{ _tag: "RunResumed", run_id: anId(run_id) }])]),
-      undefined,
-    ],
-    ["left an execution at the service", ends(run_id), "something of it is still at the service"],
-    [
-      "has leftovers",
-      Effect.andThen(deleted, ends(run_id, { leftovers: true })),
-      "something of it is still at the service",
-    ],
-    [
-      "is held back by a gate",
-      Effect.all([
-        deleted,
-        append([{ _tag: "RunHeld", run_id: anId(run_id), database: "published/held/x", gates: [] }]),
-        ends(run_id),
-      ]),
-      "a gate holds its tables back",
-    ],
-    [
-      "has landed more since it was published",
-      Effect.all([
-        deleted,
-        succeed(run_id, "2", "c-1", resultsOf(profileOf("Bea"))),
-        deletes(run_id, "2", "x"),
-        ends(run_id),
-      ]),
-      "not all of it is published",
-    ],
-    [
-      "has read more results since it was published",
-      Effect.all([deleted, append([readAgain]), ends(run_id)]),
-      "not all of it is published",
-    ],
-    [
-      "has a body that is not in the tables",
-      Effect.all([deleted, append([leftOut]), ends(run_id)]),
-      "some of its bodies are not in the tables",
-    ],
-  ] as const)("keeps the landing of a run that %s [promise 5 pruned]", ([, work, reason]) =>
-    Effect.gen(function* () {
-      const root = yield* afterPublished
-      yield* Effect.gen(function* () {
-        yield* work
-        const kept = reason === undefined ? [] : [{ run_id: anId(run_id), what: "landing" as const, reason }]
-        assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), {
-          removed: [],
-          kept,
-          compressed: [],
-          archived: [],
-        })
-        assert.isTrue(existsSync(join(root, "landing", run_id, "segment-000001.njl")))
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
-
-  it("does not keep it for an execution that the service has forgotten", () => {
-    const attempt = { run_id: lifeId, task_id, attempt: 1, execution_id: anId("e-1") }
-    const end = { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" }
-    const reasonAfter = (...facts: ReadonlyArray<Fact>) =>
-      reasonToKeep(
-        fold([
-          intended(1),
-          answered(1, "accepted"),
-          ...facts,
-          settled("unfinished", "EXECUTION_GONE"),
-          { _tag: "RunPublished", run_id: lifeId, version: 1, receipts: [] },
-          { _tag: "RunEnded", run_id: lifeId, exit_code: 4, leftovers: false },
-        ]),
-      )
+  liveIn(afterNight)("compresses old landing, from which all tables can still be derived", function* (root) {
+    const below = () => readdirSync(join(root, "landing", run_id))
+    const people = () => rowsOf(root, "SELECT record_id, content_id, name FROM nights.customer_profiles")
+    const before = yield* people()
+    assert.lengthOf(before, 1)
+    assert.deepStrictEqual(yield* pruned(root, { compress: days(101) }), none)
+    // What is removed is not compressed.
+    const all = yield* pruned(root, { compress: days(7), landing: days(90) }, true)
+    assert.deepStrictEqual([all.compressed, all.removed.length], [[], 1])
+    const dry = yield* pruned(root, { compress: days(7), landing: days(101) }, true)
+    assert.deepStrictEqual(below(), ["segment-000001.njl"])
+    const { compressed, ...rest } = yield* pruned(root, { compress: days(7), landing: days(101) })
+    assert.deepStrictEqual({ compressed, ...rest }, dry)
     assert.deepStrictEqual(
-      [reasonAfter(), reasonAfter({ _tag: "AttemptClosed", ...attempt, ...end })],
-      ["something of it is still at the service", undefined],
+      [rest, compressed.map(({ run_id: id, before, after }) => [id, after < before])],
+      [{ removed: [], kept: [], archived: [] }, [[anId(run_id), true]]],
+    )
+    assert.deepStrictEqual(below(), ["segment-000001.njl.zst"])
+    assert.deepStrictEqual(yield* pruned(root, { compress: days(7) }), none)
+    const derived = yield* rebuild(yield* storeOf(root), true)
+    assert.deepStrictEqual([derived.runs, derived.kept], [1, []])
+    assert.deepStrictEqual([yield* people(), yield* problemsIn(root)], [before, []])
+    const { removed } = yield* pruned(root, { compress: days(7), landing: days(90) })
+    assert.deepStrictEqual([removed.length, existsSync(join(root, "landing", run_id))], [1, false])
+  })
+
+  liveIn(afterPublished)(
+    "keeps the landing of a run that is unfinished, or left an execution at the service [promise 5 pruned]",
+    function* (root) {
+      assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), none)
+      yield* ends(run_id)
+      const reason = "something of it is still at the service"
+      const kept = [{ run_id: anId(run_id), what: "landing" as const, reason }]
+      assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), { ...none, kept })
+      assert.isTrue(existsSync(join(root, "landing", run_id, "segment-000001.njl")))
+    },
+  )
+
+  it("keeps it while anything of the run is open, at the service, held back or not in the tables", () => {
+    const execution = { run_id: lifeId, task_id, execution_id: anId("e-1") }
+    const lived = [intended(1), answered(1, "accepted"), settled("succeeded", "COMPLETED")]
+    const gone = { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" } as const
+    const deleted: ReadonlyArray<Fact> = [
+      { _tag: "DeleteIntended", ...execution, landed_sha256: "aa" },
+      { _tag: "DeleteAnswered", ...execution, http_status: 204, outcome: "deleted" },
+    ]
+    const published = aFact("RunPublished", { run_id: lifeId })
+    const where = { task_id, where: "segment-000001.njl:1", reason: "too deep" }
+    const ended = aFact("RunEnded", { run_id: lifeId })
+    const held: Fact = { _tag: "RunHeld", run_id: lifeId, database: "published/held/x", gates: [] }
+    const read = aFact("ResultsRead", { run_id: lifeId, task_id })
+    const reasonOf = (...facts: ReadonlyArray<Fact>) => reasonToKeep(fold([...lived, ...facts]))
+    const atService = "something of it is still at the service"
+    assert.deepStrictEqual(
+      [
+        reasonOf(published, ...deleted, ended),
+        // The service has forgotten it.
+        reasonOf(aFact("AttemptClosed", { ...execution, ...gone }), published, ended),
+        reasonOf(published, ...deleted),
+        reasonOf(published, ...deleted, ended, { _tag: "RunResumed", run_id: lifeId }),
+        reasonOf(published, ended),
+        reasonOf(published, ...deleted, aFact("RunEnded", { run_id: lifeId, leftovers: true })),
+        reasonOf(published, ...deleted, held, ended),
+        reasonOf(...deleted, ended),
+        reasonOf(published, closed(1), ...deleted, ended),
+        reasonOf(published, ...deleted, read, ended),
+        reasonOf({ ...published, left_out: [where] }, ...deleted, ended),
+      ],
+      [
+        undefined,
+        undefined,
+        "it is not finished",
+        "it is not finished",
+        atService,
+        atService,
+        "a gate holds its tables back",
+        "not all of it is published",
+        "not all of it is published",
+        "not all of it is published",
+        "some of its bodies are not in the tables",
+      ],
     )
   })
 
-  live("keeps the landing of a run whose tables are damaged [promise 5 last copy]", function* () {
-    const root = yield* afterNight
-    yield* Effect.gen(function* () {
+  liveIn(afterNight)(
+    "keeps the landing of a run whose tables are damaged [promise 5 last copy]",
+    function* (root) {
       const path = `tables/customer_profiles/run_date=2026-11-20/${run_id}-v1.parquet`
       writeFileSync(join(root, path), "something else")
       assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), {
@@ -404,8 +323,8 @@ describe("prune", () => {
         compressed: [],
         archived: [],
       })
-    }).pipe(Effect.provide(layers(root)))
-  })
+    },
+  )
 
   effect("counts from the end of a run, and a stranger's execution keeps nothing", function* () {
     const root = yield* folder
@@ -421,43 +340,40 @@ describe("prune", () => {
           isDry: false,
           runsMax: 100,
         })
-      assert.deepStrictEqual(yield* after(99), { removed: [], kept: [], compressed: [], archived: [] })
+      assert.deepStrictEqual(yield* after(99), none)
       assert.lengthOf((yield* after(100)).removed, 1)
     }).pipe(Effect.provide(layers(root)))
   })
 
-  live("removes a document with the last run that needs it, and logs alone", function* () {
-    const root = yield* folder
-    yield* Effect.gen(function* () {
-      const [own = "", shared = ""] = yield* night(run_id, "1", "own", "shared")
-      yield* append([{ ...begin(later, "2026-11-21"), job: "other" } as Fact])
-      yield* succeed(later, "2", "c-1", resultsOf(profileOf("Bea")))
-      yield* document(later, "2", "shared")
-      const { receipts } = yield* publish(later)
-      yield* deletes(later, "2", receipts[0]?.landed_sha256 ?? "")
-      yield* ends(later)
-      mkdirSync(join(root, "runs", run_id), { recursive: true })
-      writeFileSync(join(root, "runs", run_id, "log.ndjson"), "12345\n")
-      writeFileSync(join(root, "runs", run_id, "summary.json"), "{}\n")
-      const there = () => [own, shared].map((path) => existsSync(join(root, path)))
-      const dry = yield* pruned(root, { attachments: days(1), logs: days(1) }, true)
-      assert.deepStrictEqual([dry.removed.length, there()], [2, [true, true]])
-      assert.include(readdirSync(join(root, "runs", run_id)), "log.ndjson")
-      assert.deepStrictEqual((yield* pruned(root, { attachments: days(1), logs: days(1) })).removed, [
-        { run_id: anId(run_id), what: "attachments", bytes: 3 },
-        { run_id: anId(run_id), what: "log", bytes: 6 },
-      ])
-      assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, true], []])
-      assert.deepStrictEqual(readdirSync(join(root, "runs", run_id)), ["summary.json"])
-      const { removed } = yield* pruned(root, { job: "other", attachments: days(1) })
-      assert.deepStrictEqual(removed, [{ run_id: anId(later), what: "attachments", bytes: 6 }])
-      assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
-    }).pipe(Effect.provide(layers(root)))
+  liveIn()("removes a document with the last run that needs it, and logs alone", function* (root) {
+    const [own = "", shared = ""] = yield* night(run_id, "1", "own", "shared")
+    yield* append([{ ...begin(later, "2026-11-21"), job: "other" } as Fact])
+    yield* succeed(later, "2", "c-1", resultsOf(profileOf("Bea")))
+    yield* document(later, "2", "shared", "shared")
+    const { receipts } = yield* publish(later)
+    yield* deletes(later, "2", receipts[0]?.landed_sha256 ?? "")
+    yield* ends(later)
+    mkdirSync(join(root, "runs", run_id), { recursive: true })
+    writeFileSync(join(root, "runs", run_id, "log.ndjson"), "12345\n")
+    writeFileSync(join(root, "runs", run_id, "summary.json"), "{}\n")
+    const there = () => [own, shared].map((path) => existsSync(join(root, path)))
+    const dry = yield* pruned(root, { attachments: days(1), logs: days(1) }, true)
+    assert.deepStrictEqual([dry.removed.length, there()], [2, [true, true]])
+    assert.include(readdirSync(join(root, "runs", run_id)), "log.ndjson")
+    assert.deepStrictEqual((yield* pruned(root, { attachments: days(1), logs: days(1) })).removed, [
+      { run_id: anId(run_id), what: "attachments", bytes: 3 },
+      { run_id: anId(run_id), what: "log", bytes: 6 },
+    ])
+    assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, true], []])
+    assert.deepStrictEqual(readdirSync(join(root, "runs", run_id)), ["summary.json"])
+    const { removed } = yield* pruned(root, { job: "other", attachments: days(1) })
+    assert.deepStrictEqual(removed, [{ run_id: anId(later), what: "attachments", bytes: 6 }])
+    assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
   })
 
-  live("looks once at a run without documents, and at no more runs than it may", function* () {
-    const root = yield* afterNight
-    yield* Effect.gen(function* () {
+  liveIn(afterNight)(
+    "looks once at a run without documents, and at no more runs than it may",
+    function* (root) {
       yield* night(later, "2", "a document")
       const store = yield* storeOf(root)
       const next = (isDry: boolean) =>
@@ -470,28 +386,25 @@ describe("prune", () => {
         [[], [], removed, []],
       )
       assert.deepStrictEqual([...(yield* noted).attachments.keys()], [run_id, later])
-    }).pipe(Effect.provide(layers(root)))
-  })
+    },
+  )
 
-  live("that was cut off is finished by the next one", function* () {
-    const root = yield* folder
-    yield* Effect.gen(function* () {
-      const [path = ""] = yield* night(run_id, "1", "a document")
-      const refusing: FileCalls = {
-        ...machineCalls,
-        remove: () => {
-          throw new Error("cut off")
-        },
-      }
-      const stopped = (rules: Partial<PruneRules>) =>
-        Effect.flip(Effect.provideService(pruned(root, rules), FileCalls, refusing))
-      assert.match((yield* stopped({ attachments: days(1) })).message, /cut off/)
-      assert.match((yield* stopped({ landing: days(1) })).message, /cut off/)
-      const there = () => [path, `landing/${run_id}`].map((one) => existsSync(join(root, one)))
-      assert.deepStrictEqual([there(), yield* problemsIn(root)], [[true, true], []])
-      yield* pruned(root, { landing: days(1), attachments: days(1) })
-      assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
-    }).pipe(Effect.provide(layers(root)))
+  liveIn()("that was cut off is finished by the next one", function* (root) {
+    const [path = ""] = yield* night(run_id, "1", "a document")
+    const refusing: FileCalls = {
+      ...machineCalls,
+      remove: () => {
+        throw new Error("cut off")
+      },
+    }
+    const stopped = (rules: Partial<PruneRules>) =>
+      Effect.flip(Effect.provideService(pruned(root, rules), FileCalls, refusing))
+    assert.match((yield* stopped({ attachments: days(1) })).message, /cut off/)
+    assert.match((yield* stopped({ landing: days(1) })).message, /cut off/)
+    const there = () => [path, `landing/${run_id}`].map((one) => existsSync(join(root, one)))
+    assert.deepStrictEqual([there(), yield* problemsIn(root)], [[true, true], []])
+    yield* pruned(root, { landing: days(1), attachments: days(1) })
+    assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
   })
 })
 

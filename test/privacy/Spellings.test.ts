@@ -61,10 +61,10 @@ describe("a secret with every odd character", () => {
       "latin1",
     ),
   }
-  for (const [how, text] of Object.entries(spelled))
-    it(`[promise 12 escapes] is blanked where it stands ${how}`, () => {
-      expect(cleaned([secret], `x ${text} y`)).toBe("x [blanked] y")
-    })
+  it("[promise 12 escapes] is blanked however it is spelled", () => {
+    const shown = Object.entries(spelled).map(([how, text]) => [how, cleaned([secret], `x ${text} y`)])
+    expect(shown).toEqual(Object.keys(spelled).map((how) => [how, "x [blanked] y"]))
+  })
 
   it("[promise 12 variants] is blanked in capitals, with accents apart and with other ends of lines", () => {
     const secret = "Müßig&\nLöwe Жук7"

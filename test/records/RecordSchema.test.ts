@@ -202,27 +202,6 @@ describe("record schemas", () => {
     expect(accepts(parse(good.replace("comment: Plate.", "commment: Plate.")))).toBe(false)
   })
 
-  it("may not claim one table or one sub_family twice", async () => {
-    const folder = aFolder()
-    writeFileSync(join(folder, "a.yaml"), good)
-    writeFileSync(join(folder, "b.yaml"), good.replace("vehicles:car", "vehicles:bus"))
-    writeFileSync(join(folder, "c.yaml"), good.replace("table: cars", "table: buses"))
-    writeFileSync(join(folder, "notes.txt"), "not a schema")
-    const message = await Effect.runPromise(
-      listedSchemas({ package: folder, own: undefined }).pipe(
-        Effect.map(() => "accepted"),
-        Effect.catch((error) => Effect.succeed(error.message)),
-        Effect.provide(NodeFileSystem.layer),
-      ),
-    )
-    expect(message.replaceAll(folder, "")).toBe(
-      [
-        "/b.yaml:1:1: table cars belongs to /a.yaml already",
-        "/c.yaml:1:1: vehicles / vehicles:car belongs to /a.yaml already",
-      ].join("\n"),
-    )
-  })
-
   it("of a job are checked with it, before anything is started", async () => {
     const folder = aFolder()
     const job = `name: small

@@ -21,12 +21,23 @@ import {
 } from "../../src/tables/Manifest.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
-import { account, append, layers, liveNight, namesIn, problemsIn, profileOf, storeOf } from "./night.ts"
+import {
+  account,
+  append,
+  layers,
+  liveNight,
+  namesIn,
+  problemsIn,
+  profileOf,
+  storeOf,
+  liveIn,
+} from "./night.ts"
 import { commandHere } from "../harness/CommandsHere.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import type { Manifest, ManifestFile } from "../../src/tables/Manifest.ts"
 import { monthFiles } from "../../src/tables/SharedFile.ts"
+import { live } from "../harness/Steps.ts"
 
 /** The first and the last two share a month, and only the first month is over. */
 const dates = ["2025-10-30", "2025-10-31", "2025-11-20"] as const
@@ -51,11 +62,12 @@ const ways = {
   byDate: { glob: "run_date=*", options: "" },
   asFiles: { glob: "*", options: ", hive_partitioning = false" },
 }
-/** All rows of all tables, in the order of their text. */
+/** All rows of all tables, as files, and of two in the other ways, in the order of their text. */
 const readingIn = Effect.fnUntraced(function* ({ query }: Connection, root: string, way: keyof typeof ways) {
   const { glob, options } = ways[way]
   const texts: Array<string> = []
-  for (const table of [...tablesIn(root)].toSorted()) {
+  const tables = way === "asFiles" ? [...tablesIn(root)].toSorted() : ["customer_profiles", "runs"]
+  for (const table of tables) {
     const place = `${root}/tables/${table}/${glob}/*.parquet`
     const { columns, rows } = yield* query(`SELECT * FROM read_parquet('${place}'${options}) ORDER BY ALL`)
     texts.push(JSON.stringify([table, columns, rows]))
@@ -94,145 +106,125 @@ const readings = Effect.runSync(
 )
 
 describe("compact", () => {
-  it.live("changes nothing for readers but the number of files, and is done once", () =>
-    Effect.gen(function* () {
-      const root = yield* base
-      yield* Effect.gen(function* () {
-        const before = yield* readings
-        const tables = tablesIn(root).size
-        const planned = yield* compactIn(root, { isDry: true })
-        assert.strictEqual(parquetIn(root).length, tables * 3)
-        // What is not read back as it was written is not published.
-        const wrong = yield* Effect.provideService(compactIn(root), FileCalls, yield* swapping(root))
-        assert.deepStrictEqual(
-          wrong.left.map(({ reason }) => reason),
-          [`${profilesPath}: the rows of run ${runOf(dates[0])} read back differently`],
-        )
-        const done = yield* compactIn(root)
-        assert.deepStrictEqual(
-          [planned.tables.length, wrong.tables.length, done.tables.map(({ table }) => table)],
-          [tables, tables - 1, ["customer_profiles"]],
-        )
-        assert.deepStrictEqual([done.version, done.left, done.isRolledBack], [5, [], false])
-        assert.deepStrictEqual([yield* readingsOf(root), yield* problemsIn(root)], [before, []])
-        assert.strictEqual(parquetIn(root).length, tables * 2)
-        assert.deepStrictEqual(readdirSync(join(root, "tables/runs")), [
-          "run_date=2025-10-01=2025-10-31",
-          `run_date=${dates[2]}`,
-        ])
-        // Another reader of Parquet finds as many rows.
-        for (const { path, rows } of filesOf(manifestIn(root))) {
-          const batches = readParquet(readFileSync(join(root, path))).recordBatches()
-          assert.strictEqual(
-            batches.reduce((sum, { numRows }) => sum + numRows, 0),
-            rows,
-          )
-        }
-        assert.deepInclude(yield* compactIn(root), { version: undefined, tables: [] })
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+  liveIn(base)("changes nothing for readers but the number of files, and is done once", function* (root) {
+    const before = yield* readings
+    const tables = tablesIn(root).size
+    const planned = yield* compactIn(root, { isDry: true })
+    assert.strictEqual(parquetIn(root).length, tables * 3)
+    // What is not read back as it was written is not published.
+    const wrong = yield* Effect.provideService(compactIn(root), FileCalls, yield* swapping(root))
+    assert.deepStrictEqual(
+      wrong.left.map(({ reason }) => reason),
+      [`${profilesPath}: the rows of run ${runOf(dates[0])} read back differently`],
+    )
+    const done = yield* compactIn(root)
+    assert.deepStrictEqual(
+      [planned.tables.length, wrong.tables.length, done.tables.map(({ table }) => table)],
+      [tables, tables - 1, ["customer_profiles"]],
+    )
+    assert.deepStrictEqual([done.version, done.left, done.isRolledBack], [5, [], false])
+    assert.deepStrictEqual([yield* readingsOf(root), yield* problemsIn(root)], [before, []])
+    assert.strictEqual(parquetIn(root).length, tables * 2)
+    assert.deepStrictEqual(readdirSync(join(root, "tables/runs")), [
+      "run_date=2025-10-01=2025-10-31",
+      `run_date=${dates[2]}`,
+    ])
+    // Another reader of Parquet finds as many rows.
+    for (const { path, rows } of filesOf(manifestIn(root))) {
+      const batches = readParquet(readFileSync(join(root, path))).recordBatches()
+      assert.strictEqual(
+        batches.reduce((sum, { numRows }) => sum + numRows, 0),
+        rows,
+      )
+    }
+    assert.deepInclude(yield* compactIn(root), { version: undefined, tables: [] })
+  })
 
-  it.live(
+  liveIn(base)(
     "is foretold: the same tables, files and sizes, and what keeps its files because one is damaged",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* base
-        yield* Effect.gen(function* () {
-          const [damaged] = filesOf(manifestIn(root)).filter(({ table }) => table === "other_records")
-          rmSync(join(root, damaged?.path ?? ""))
-          const said = yield* compactIn(root, { isDry: true })
-          const done = yield* compactIn(root)
-          const before = ({ after: _after, ...one }: CompactedTable) => one
-          assert.deepStrictEqual(
-            { left: said.left, tables: said.tables.map(before) },
-            { left: done.left, tables: done.tables.map(before) },
-          )
-          assert.deepStrictEqual(done.left, [
-            { table: "other_records", month: "2025-10", reason: `${damaged?.path} is missing` },
-          ])
-          assert.isAbove(done.tables.length, 5)
-        }).pipe(Effect.provide(layers(root)))
-      }).pipe(Effect.scoped),
+    function* (root) {
+      const [damaged] = filesOf(manifestIn(root)).filter(({ table }) => table === "other_records")
+      rmSync(join(root, damaged?.path ?? ""))
+      const said = yield* compactIn(root, { isDry: true })
+      const done = yield* compactIn(root)
+      const before = ({ after: _after, ...one }: CompactedTable) => one
+      assert.deepStrictEqual(
+        { left: said.left, tables: said.tables.map(before) },
+        { left: done.left, tables: done.tables.map(before) },
+      )
+      assert.deepStrictEqual(done.left, [
+        { table: "other_records", month: "2025-10", reason: `${damaged?.path} is missing` },
+      ])
+      assert.isAbove(done.tables.length, 5)
+    },
   )
 
-  it.live("is undone by `rollback` to earlier rows, and is not done while they are published", () =>
-    Effect.gen(function* () {
-      const root = yield* compacted
-      yield* Effect.gen(function* () {
-        const back = yield* Effect.flatMap(storeOf(root), rollback)
-        assert.deepInclude(back, { to: 2, from: 4, without: [runOf(dates[2])] })
-        assert.deepStrictEqual(yield* namesIn(root), names.slice(0, 2))
-        assert.deepInclude(yield* compactIn(root), { version: undefined, isRolledBack: true })
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
+  liveIn(compacted)(
+    "is undone by `rollback` to earlier rows, and is not done while they are published",
+    function* (root) {
+      const back = yield* Effect.flatMap(storeOf(root), rollback)
+      assert.deepInclude(back, { to: 2, from: 4, without: [runOf(dates[2])] })
+      assert.deepStrictEqual(yield* namesIn(root), names.slice(0, 2))
+      assert.deepInclude(yield* compactIn(root), { version: undefined, isRolledBack: true })
+    },
   )
 
-  it.live("leaves a folder that can be read off its files and repaired", () =>
-    Effect.gen(function* () {
-      const root = yield* compacted
-      yield* Effect.gen(function* () {
-        const before = yield* readings
-        const { runs } = manifestIn(root)
-        rmSync(layoutOf(root).manifest)
-        const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
-        assert.deepStrictEqual(repaired.left, [])
-        const filesIn = (of: typeof runs) =>
-          dates.map((date) => (of[runOf(date)]?.files ?? []).toSorted((a, b) => (a.path < b.path ? -1 : 1)))
-        assert.deepStrictEqual(filesIn(manifestIn(root).runs), filesIn(runs))
-        truncateSync(join(root, profilesPath), 9)
-        const again = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
-        assert.deepStrictEqual([again.done.length, again.left, yield* problemsIn(root)], [2, [], []])
-        assert.deepStrictEqual((yield* readingOf(root, "asFiles")).slice(1, 3), before.asFiles.slice(1, 3))
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+  liveIn(compacted)("leaves a folder that can be read off its files and repaired", function* (root) {
+    const before = yield* readings
+    const { runs } = manifestIn(root)
+    rmSync(layoutOf(root).manifest)
+    const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
+    assert.deepStrictEqual(repaired.left, [])
+    const filesIn = (of: typeof runs) =>
+      dates.map((date) => (of[runOf(date)]?.files ?? []).toSorted((a, b) => (a.path < b.path ? -1 : 1)))
+    assert.deepStrictEqual(filesIn(manifestIn(root).runs), filesIn(runs))
+    truncateSync(join(root, profilesPath), 9)
+    const again = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
+    assert.deepStrictEqual([again.done.length, again.left, yield* problemsIn(root)], [2, [], []])
+    assert.deepStrictEqual((yield* readingOf(root, "asFiles")).slice(1, 3), before.asFiles.slice(1, 3))
+  })
 
-  it.live("is put together again from the database where landed bodies are gone by age", () =>
-    Effect.gen(function* () {
-      const root = yield* compacted
-      yield* Effect.gen(function* () {
-        const before = yield* readings
-        const run_id = anId(runOf(dates[0]))
-        yield* append([{ _tag: "LandingPruned", run_id, bytes: 1 }])
-        rmSync(join(root, "landing", run_id), { recursive: true })
-        truncateSync(join(root, profilesPath), 9)
-        const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
-        assert.deepStrictEqual(
-          [repaired.done.map((text) => text.replace(/[:;].*/, "")), repaired.left],
-          [[runOf(dates[0]), runOf(dates[1])], []],
-        )
-        assert.match(repaired.done[0] ?? "", /with their rows in the database/)
-        const after = yield* readingOf(root, "asFiles")
-        const profiles = (all: ReadonlyArray<string>) => all.filter((text) => text.includes("of 2025-10-30"))
-        assert.deepStrictEqual([profiles(after), yield* problemsIn(root)], [profiles(before.asFiles), []])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
+  liveIn(compacted)(
+    "is put together again from the database where landed bodies are gone by age",
+    function* (root) {
+      const before = yield* readings
+      const run_id = anId(runOf(dates[0]))
+      yield* append([{ _tag: "LandingPruned", run_id, bytes: 1 }])
+      rmSync(join(root, "landing", run_id), { recursive: true })
+      truncateSync(join(root, profilesPath), 9)
+      const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
+      assert.deepStrictEqual(
+        [repaired.done.map((text) => text.replace(/[:;].*/, "")), repaired.left],
+        [[runOf(dates[0]), runOf(dates[1])], []],
+      )
+      assert.match(repaired.done[0] ?? "", /with their rows in the database/)
+      const after = yield* readingOf(root, "asFiles")
+      const profiles = (all: ReadonlyArray<string>) => all.filter((text) => text.includes("of 2025-10-30"))
+      assert.deepStrictEqual([profiles(after), yield* problemsIn(root)], [profiles(before.asFiles), []])
+    },
   )
 })
 
 describe("the command `compact`", () => {
-  it.live("says what becomes of how many files", () =>
-    Effect.gen(function* () {
-      const root = yield* base
-      mkdirSync(join(root, "runs"))
-      const here = (...args: ReadonlyArray<string>) =>
-        Effect.promise(() => commandHere("compact", ...args, "--output", root))
-      const { size } = tablesIn(root)
-      const dry = yield* here("--dry-run")
-      const would = new RegExp(`^2025-10: ${size * 2} files \\(.*\\) would become ${size} files.\n$`)
-      assert.match(dry.stdout, would)
-      const done = yield* here()
-      assert.match(
-        done.stdout,
-        new RegExp(`^Compacted 2025-10: from ${size * 2} files \\(.*\\) to ${size} files \\(`),
-      )
-      const again = yield* here("--json")
-      assert.deepStrictEqual(JSON.parse(again.stdout), { tables: [], left: [] })
-      const young = "No table has more than one file for a month that ended long enough ago.\n"
-      assert.strictEqual((yield* here()).stdout, young)
-    }).pipe(Effect.scoped),
-  )
+  live("says what becomes of how many files", function* () {
+    const root = yield* base
+    mkdirSync(join(root, "runs"))
+    const here = (...args: ReadonlyArray<string>) =>
+      Effect.promise(() => commandHere("compact", ...args, "--output", root))
+    const { size } = tablesIn(root)
+    const dry = yield* here("--dry-run")
+    const would = new RegExp(`^2025-10: ${size * 2} files \\(.*\\) would become ${size} files.\n$`)
+    assert.match(dry.stdout, would)
+    const done = yield* here()
+    assert.match(
+      done.stdout,
+      new RegExp(`^Compacted 2025-10: from ${size * 2} files \\(.*\\) to ${size} files \\(`),
+    )
+    const again = yield* here("--json")
+    assert.deepStrictEqual(JSON.parse(again.stdout), { tables: [], left: [] })
+    const young = "No table has more than one file for a month that ended long enough ago.\n"
+    assert.strictEqual((yield* here()).stdout, young)
+  })
 })
 
 /** While the new file of profiles is synced, one with another name in it takes its place. */

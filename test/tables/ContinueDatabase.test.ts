@@ -13,7 +13,7 @@ import {
   copyFileSync,
 } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
@@ -47,11 +47,13 @@ import {
   rowsOf,
   layers,
   storeOf,
+  liveDuckDb,
 } from "./night.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { Progress } from "../../src/task/Progress.ts"
 import { anId } from "../harness/Id.ts"
 import { publishedTables } from "../../src/tables/DataDictionary.ts"
+import { live } from "../harness/Steps.ts"
 
 /** An output folder, its schemas, and how often a database was continued in it. */
 const placeIn = (base: string) => {
@@ -131,8 +133,9 @@ const firstNight = lived("Ana")
 const twoNights = lived("Ana", "Bea")
 
 describe("the database of the next version", () => {
-  it.live("is described as it is put into place, also if its log could not be emptied on closing", () =>
-    Effect.gen(function* () {
+  liveDuckDb(
+    "is described as it is put into place, also if its log could not be emptied on closing",
+    function* () {
       const { root, store, within } = yield* place
       const { build } = layoutOf(root)
       const duckdb = yield* DuckDb
@@ -151,11 +154,12 @@ describe("the database of the next version", () => {
       yield* duckdb.atomicSwap(build, layoutOf(root).database)
       const { bytes, mark } = markOf(layoutOf(root).database)
       assert.deepStrictEqual([database?.bytes, database?.mark], [bytes, mark])
-    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
+    },
   )
 
-  it.live("is the published one with the night's rows, also of a night that is published again", () =>
-    Effect.gen(function* () {
+  liveDuckDb(
+    "is the published one with the night's rows, also of a night that is published again",
+    function* () {
       const at = yield* twoNights
       const { root, seen, within } = at
       yield* within(
@@ -170,69 +174,67 @@ describe("the database of the next version", () => {
       assert.strictEqual(seen.continued, 3)
       assert.strictEqual(yield* names(root), "Ana Bea Cid Dora")
       assert.deepStrictEqual(yield* differences(at), [])
-    }).pipe(Effect.provide(DuckDb.layer)),
+    },
   )
 
-  it.live("that is gone is built of all files, and continued from there", () =>
-    Effect.gen(function* () {
-      const { root, seen, within } = yield* twoNights
-      rmSync(join(root, "nightjar.duckdb"))
-      const told: Array<unknown> = []
-      const tell = (event: unknown) => Effect.sync(() => void told.push(event))
-      yield* Effect.provideService(within(night(2, "Cid")), Progress, { tell })
-      const building = (done: number) => ({ _tag: "Building", done, runs: 2 })
-      assert.deepStrictEqual(told, [building(0), building(1)])
-      assert.strictEqual(seen.continued, 1)
-      assert.strictEqual(yield* names(root), "Ana Bea Cid")
-    }).pipe(Effect.provide(DuckDb.layer)),
-  )
+  liveDuckDb("that is gone is built of all files, and continued from there", function* () {
+    const { root, seen, within } = yield* twoNights
+    rmSync(join(root, "nightjar.duckdb"))
+    const told: Array<unknown> = []
+    const tell = (event: unknown) => Effect.sync(() => void told.push(event))
+    yield* Effect.provideService(within(night(2, "Cid")), Progress, { tell })
+    const building = (done: number) => ({ _tag: "Building", done, runs: 2 })
+    assert.deepStrictEqual(told, [building(0), building(1)])
+    assert.strictEqual(seen.continued, 1)
+    assert.strictEqual(yield* names(root), "Ana Bea Cid")
+  })
 
-  it.live(
+  liveDuckDb(
     "is continued only if it is the published one, made by this program with these schemas [promise 6 continued]",
-    () =>
-      Effect.gen(function* () {
-        const at = yield* twoNights
-        const { root, options, within } = at
-        const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
-        const isContinued = (manifest: Manifest = current, more: object = {}) =>
-          within(
-            Effect.flatMap(openStoreAsked({ ...options, ...more }), (store) => isUnchanged(store, manifest)),
-          )
-        const { database: _, ...undescribed } = current
-        assert.deepStrictEqual(
-          [
-            yield* isContinued(),
-            yield* isContinued(undescribed),
-            yield* isContinued({ ...current, returned: { to: 1, from: 2 } }),
-            yield* isContinued(current, { toolVersion: "0.2.0" }),
-          ],
-          [true, false, false, false],
+    function* () {
+      const at = yield* twoNights
+      const { root, options, within } = at
+      const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
+      const isContinued = (manifest: Manifest = current, more: object = {}) =>
+        within(
+          Effect.flatMap(openStoreAsked({ ...options, ...more }), (store) => isUnchanged(store, manifest)),
         )
-        changeSchema(at, () => ["birth_date:", "born:"])
-        assert.isFalse(yield* isContinued())
-        changeSchema(at, () => ["born:", "birth_date:"])
-        assert.isTrue(yield* isContinued())
-        const path = layoutOf(root).database
-        const bytes = readFileSync(path)
-        const marks = [
-          undefined,
-          ...Array.from({ length: (bytes.length - 12_288) / 65_536 }, (_, block) => block),
-        ].map((block) => {
-          const changed = Buffer.from(bytes)
-          if (block !== undefined) changed[12_288 + block * 65_536]! ^= 1
-          writeFileSync(join(root, "changed"), changed)
-          return markOf(join(root, "changed")).mark
-        })
-        assert.strictEqual(new Set(marks).size, marks.length)
+      const { database: _, ...undescribed } = current
+      assert.deepStrictEqual(
+        [
+          yield* isContinued(),
+          yield* isContinued(undescribed),
+          yield* isContinued({ ...current, returned: { to: 1, from: 2 } }),
+          yield* isContinued(current, { toolVersion: "0.2.0" }),
+        ],
+        [true, false, false, false],
+      )
+      changeSchema(at, () => ["birth_date:", "born:"])
+      assert.isFalse(yield* isContinued())
+      changeSchema(at, () => ["born:", "birth_date:"])
+      assert.isTrue(yield* isContinued())
+      const path = layoutOf(root).database
+      const bytes = readFileSync(path)
+      const marks = [
+        undefined,
+        ...Array.from({ length: (bytes.length - 12_288) / 65_536 }, (_, block) => block),
+      ].map((block) => {
         const changed = Buffer.from(bytes)
-        changed[12_288]! ^= 1
-        writeFileSync(path, changed)
-        assert.isFalse(yield* isContinued())
-      }).pipe(Effect.provide(DuckDb.layer)),
+        if (block !== undefined) changed[12_288 + block * 65_536]! ^= 1
+        writeFileSync(join(root, "changed"), changed)
+        return markOf(join(root, "changed")).mark
+      })
+      assert.strictEqual(new Set(marks).size, marks.length)
+      const changed = Buffer.from(bytes)
+      changed[12_288]! ^= 1
+      writeFileSync(path, changed)
+      assert.isFalse(yield* isContinued())
+    },
   )
 
-  it.live("is built of all files if it has grown too much, or if one of them has another size", () =>
-    Effect.gen(function* () {
+  liveDuckDb(
+    "is built of all files if it has grown too much, or if one of them has another size",
+    function* () {
       const { root, seen, calls, store, within } = yield* twoNights
       const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
       const { database } = current
@@ -249,68 +251,62 @@ describe("the database of the next version", () => {
       const path = `tables/sessions/run_date=${dateOf(0)}/nightly.${dateOf(0)}-v1.parquet`
       appendFileSync(join(root, path), "x")
       assert.deepStrictEqual([...counts, yield* made(current)], [1, 1, 1])
-    }).pipe(Effect.provide(DuckDb.layer)),
+    },
   )
 })
 
 describe("a database of which a bit has flipped", () => {
-  it.live("is built of all files where the night reads that block", () =>
-    Effect.gen(function* () {
-      const { root, within } = yield* firstNight
-      const { database } = layoutOf(root)
-      const bytes = readFileSync(database)
-      const at = bytes.lastIndexOf("Ana@example.test")
-      assert.isAbove(at, 0)
-      bytes[at]! ^= 1
-      writeFileSync(database, bytes)
-      assert.isUndefined(yield* readableVersion(database))
-      yield* within(night(1, "Bea"))
-      assert.strictEqual(yield* names(root), "Ana Bea")
-      assert.isDefined(yield* readableVersion(database))
-    }).pipe(Effect.provide(DuckDb.layer)),
-  )
+  liveDuckDb("is built of all files where the night reads that block", function* () {
+    const { root, within } = yield* firstNight
+    const { database } = layoutOf(root)
+    const bytes = readFileSync(database)
+    const at = bytes.lastIndexOf("Ana@example.test")
+    assert.isAbove(at, 0)
+    bytes[at]! ^= 1
+    writeFileSync(database, bytes)
+    assert.isUndefined(yield* readableVersion(database))
+    yield* within(night(1, "Bea"))
+    assert.strictEqual(yield* names(root), "Ana Bea")
+    assert.isDefined(yield* readableVersion(database))
+  })
 })
 
 describe("a version that lacks a run of the one before", () => {
-  it.live("is built of all its files: the rows of that run would stay", () =>
-    Effect.gen(function* () {
-      const { root, store, within } = yield* firstNight
-      const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
-      const other = { run_date: dateOf(1), version: 2, files: [] }
-      const next = { ...current, version: 2, runs: { [`nightly.${dateOf(1)}`]: other } }
-      yield* within(
-        Effect.flatMap(store, (one) =>
-          nextDatabase(one, { current, next, isAnew: false, restored: undefined }),
-        ),
-      )
-      const duckdb = yield* DuckDb
-      const { rows } = yield* duckdb.open({ path: layoutOf(root).build, access: "read-only" })
-      assert.deepStrictEqual(yield* rows("SELECT count(*)::INTEGER AS n FROM nights.customer_profiles"), [
-        { n: 0 },
-      ])
-    }).pipe(Effect.scoped, Effect.provide(DuckDb.layer)),
-  )
+  liveDuckDb("is built of all its files: the rows of that run would stay", function* () {
+    const { root, store, within } = yield* firstNight
+    const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
+    const other = { run_date: dateOf(1), version: 2, files: [] }
+    const next = { ...current, version: 2, runs: { [`nightly.${dateOf(1)}`]: other } }
+    yield* within(
+      Effect.flatMap(store, (one) =>
+        nextDatabase(one, { current, next, isAnew: false, restored: undefined }),
+      ),
+    )
+    const duckdb = yield* DuckDb
+    const { rows } = yield* duckdb.open({ path: layoutOf(root).build, access: "read-only" })
+    assert.deepStrictEqual(yield* rows("SELECT count(*)::INTEGER AS n FROM nights.customer_profiles"), [
+      { n: 0 },
+    ])
+  })
 })
 
 describe("the database of a night whose outcome is published", () => {
-  it.live("is known to the byte, and has none of the rows that somebody changed", () =>
-    Effect.gen(function* () {
-      const { root, within } = yield* firstNight
-      const told = within(
-        Effect.gen(function* () {
-          const publisher = yield* Publisher
-          yield* publisher.publishOutcome(anId(`nightly.${dateOf(0)}`))
-          return readManifest(layoutOf(root).manifest)?.database
-        }),
-      )
-      for (const isChanged of [false, true]) {
-        if (isChanged) yield* changeByHand(root)
-        const { bytes, mark } = (yield* told) ?? {}
-        assert.deepStrictEqual({ bytes, mark }, markOf(layoutOf(root).database))
-        assert.strictEqual(yield* names(root), "Ana")
-      }
-    }).pipe(Effect.provide(DuckDb.layer)),
-  )
+  liveDuckDb("is known to the byte, and has none of the rows that somebody changed", function* () {
+    const { root, within } = yield* firstNight
+    const told = within(
+      Effect.gen(function* () {
+        const publisher = yield* Publisher
+        yield* publisher.publishOutcome(anId(`nightly.${dateOf(0)}`))
+        return readManifest(layoutOf(root).manifest)?.database
+      }),
+    )
+    for (const isChanged of [false, true]) {
+      if (isChanged) yield* changeByHand(root)
+      const { bytes, mark } = (yield* told) ?? {}
+      assert.deepStrictEqual({ bytes, mark }, markOf(layoutOf(root).database))
+      assert.strictEqual(yield* names(root), "Ana")
+    }
+  })
 })
 
 describe("a run that brought no record", () => {
@@ -324,78 +320,72 @@ describe("a run that brought no record", () => {
     return task.task_id
   })
 
-  it.live("ends what it does not ask for, and says what became of what it asks for", () =>
-    Effect.gen(function* () {
-      const at = yield* firstNight
-      const { root, within } = at
-      const [first, second] = [`nightly.${dateOf(1)}`, `nightly.${dateOf(2)}`]
-      yield* within(
-        Effect.gen(function* () {
-          const publisher = yield* Publisher
-          yield* append([begin(first, dateOf(1))])
-          const over = yield* failed(first, "c-2")
-          yield* publisher.publishInterim(anId(first), new Set([over]))
-          yield* publish(first)
-          const ended = `SELECT name, valid_to::VARCHAR AS valid_to, ended_by FROM history.customer_profiles`
-          assert.deepStrictEqual(yield* rowsOf(root, ended), [
-            { name: "Ana", valid_to: dateOf(1), ended_by: "not requested" },
-          ])
-          yield* append([begin(second, dateOf(2))])
-          const task = { run_id: anId(second), task_id: yield* failed(second, "c-1") }
-          yield* publish(second)
-          const end = { outcome: "unfinished", reason: "RESULTS_PARTIAL", who_acts: "service" } as const
-          yield* append([{ _tag: "TaskSettled", ...task, ...end }])
-          yield* publisher.publishOutcome(anId(second))
-          const told = "SELECT outcome, reason, fresh_date::VARCHAR AS fresh_date FROM main.coverage"
-          assert.deepStrictEqual(yield* rowsOf(root, told), [
-            { outcome: "unfinished", reason: "RESULTS_PARTIAL", fresh_date: dateOf(0) },
-          ])
-        }),
-      )
-      assert.deepStrictEqual(yield* differences(at), [])
-    }).pipe(Effect.provide(DuckDb.layer)),
-  )
+  liveDuckDb("ends what it does not ask for, and says what became of what it asks for", function* () {
+    const at = yield* firstNight
+    const { root, within } = at
+    const [first, second] = [`nightly.${dateOf(1)}`, `nightly.${dateOf(2)}`]
+    yield* within(
+      Effect.gen(function* () {
+        const publisher = yield* Publisher
+        yield* append([begin(first, dateOf(1))])
+        const over = yield* failed(first, "c-2")
+        yield* publisher.publishInterim(anId(first), new Set([over]))
+        yield* publish(first)
+        const ended = `SELECT name, valid_to::VARCHAR AS valid_to, ended_by FROM history.customer_profiles`
+        assert.deepStrictEqual(yield* rowsOf(root, ended), [
+          { name: "Ana", valid_to: dateOf(1), ended_by: "not requested" },
+        ])
+        yield* append([begin(second, dateOf(2))])
+        const task = { run_id: anId(second), task_id: yield* failed(second, "c-1") }
+        yield* publish(second)
+        const end = { outcome: "unfinished", reason: "RESULTS_PARTIAL", who_acts: "service" } as const
+        yield* append([{ _tag: "TaskSettled", ...task, ...end }])
+        yield* publisher.publishOutcome(anId(second))
+        const told = "SELECT outcome, reason, fresh_date::VARCHAR AS fresh_date FROM main.coverage"
+        assert.deepStrictEqual(yield* rowsOf(root, told), [
+          { outcome: "unfinished", reason: "RESULTS_PARTIAL", fresh_date: dateOf(0) },
+        ])
+      }),
+    )
+    assert.deepStrictEqual(yield* differences(at), [])
+  })
 })
 
 describe("a database", () => {
-  it.live("that is continued tells which values do not fit a column whose type has changed", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.provide(
-        liveNight("nightly.2026-11-20", "1", profileOf("Ana"), profileOf("7")),
-        layers(root),
-      )
-      const standing = yield* Effect.provide(storeOf(root), foundation(root))
-      const { database, build: path, manifest: place } = layoutOf(root)
-      copyFileSync(database, path)
-      const changed = standing.families.map((family) => ({
-        ...family,
-        columns: family.columns.map((one) =>
-          one.name === "name" ? { ...one, type: "INTEGER" as const } : one,
-        ),
-      }))
-      const manifest = readManifest(place) ?? nothingPublished
-      const store = { ...standing, families: changed }
-      const amended = amendDatabase(store, manifest, ["nightly.2026-11-20"], publishedTables(changed))
-      const { unfit } = (yield* Effect.provide(amended, foundation(root))) ?? {}
-      assert.deepStrictEqual(unfit, [{ table: "customer_profiles", column: "name", count: 2 }])
-    }).pipe(Effect.scoped),
-  )
+  live("that is continued tells which values do not fit a column whose type has changed", function* () {
+    const root = yield* folder
+    yield* Effect.provide(
+      liveNight("nightly.2026-11-20", "1", profileOf("Ana"), profileOf("7")),
+      layers(root),
+    )
+    const standing = yield* Effect.provide(storeOf(root), foundation(root))
+    const { database, build: path, manifest: place } = layoutOf(root)
+    copyFileSync(database, path)
+    const changed = standing.families.map((family) => ({
+      ...family,
+      columns: family.columns.map((one) =>
+        one.name === "name" ? { ...one, type: "INTEGER" as const } : one,
+      ),
+    }))
+    const manifest = readManifest(place) ?? nothingPublished
+    const store = { ...standing, families: changed }
+    const amended = amendDatabase(store, manifest, ["nightly.2026-11-20"], publishedTables(changed))
+    const { unfit } = (yield* Effect.provide(amended, foundation(root))) ?? {}
+    assert.deepStrictEqual(unfit, [{ table: "customer_profiles", column: "name", count: 2 }])
+  })
 
-  it.live("that cannot be opened is a publication that failed, whatever was to be done with it", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const standing = yield* Effect.provide(storeOf(root), foundation(root))
-      const store = { ...standing, layout: layoutOf(join(root, "missing")) }
-      const options = { lost: new Map(), memoryLimit: memoryLimits[0] }
-      for (const work of [
-        buildDatabase(store, nothingPublished, options),
-        amendDatabase(store, nothingPublished, [], []),
-        renumberDatabase(store.layout.build, 2),
-      ]) {
-        const failed = yield* Effect.flip(Effect.provide(work, foundation(root)))
-        assert.strictEqual(failed._tag, "PublishFailed")
-      }
-    }).pipe(Effect.scoped),
-  )
+  live("that cannot be opened is a publication that failed, whatever was to be done with it", function* () {
+    const root = yield* folder
+    const standing = yield* Effect.provide(storeOf(root), foundation(root))
+    const store = { ...standing, layout: layoutOf(join(root, "missing")) }
+    const options = { lost: new Map(), memoryLimit: memoryLimits[0] }
+    for (const work of [
+      buildDatabase(store, nothingPublished, options),
+      amendDatabase(store, nothingPublished, [], []),
+      renumberDatabase(store.layout.build, 2),
+    ]) {
+      const failed = yield* Effect.flip(Effect.provide(work, foundation(root)))
+      assert.strictEqual(failed._tag, "PublishFailed")
+    }
+  })
 })

@@ -19,7 +19,18 @@ import { families } from "../records/families.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { dbtStatements, type DbtSource } from "./DbtTests.ts"
 import { keptTables } from "../../src/tables/RecordStore.ts"
-import { append, begin, layers, opened, profileOf, publish, resultsOf, storeOf, succeed } from "./night.ts"
+import {
+  append,
+  begin,
+  layers,
+  opened,
+  profileOf,
+  publish,
+  resultsOf,
+  storeOf,
+  succeed,
+  liveIn,
+} from "./night.ts"
 import { promisedTables } from "../acceptance/PromisedTables.ts"
 
 /**
@@ -345,52 +356,50 @@ const failures = Effect.fnUntraced(function* (
 }, Effect.scoped)
 
 describe("the sources of dbt", () => {
-  it.live("have the form that dbt asks for, all tables and views, and tests that hold and can fail", () =>
-    Effect.gen(function* () {
-      const root = yield* published
-      yield* Effect.gen(function* () {
-        const { families } = yield* storeOf(root)
-        const written: unknown = JSON.parse(JSON.stringify(dbtSources(families, () => true, "0.1.0")))
-        const told = yield* Schema.decodeUnknownEffect(DbtSources)(written, { onExcessProperty: "error" })
-        const columns = contractObjects(families).map(({ name, properties }) => [
-          name,
-          properties.map((each) => `${each.name} ${each.physicalType} ${each.description}`),
-        ])
-        assert.deepStrictEqual(
-          told.sources
-            .flatMap(({ schema, tables }) =>
-              tables.map((table) => [
-                schema === "main" ? table.name : `${schema}.${table.name}`,
-                table.columns.map((each) => `${each.name} ${each.data_type} ${each.description}`),
-              ]),
-            )
-            .toSorted(),
-          columns.toSorted(),
-        )
-        const typed = dbtSources(families, () => true, "0.1.0").sources
-        assert.deepStrictEqual(yield* failures(root, typed), [])
-        assert.deepStrictEqual(
-          yield* failures(
-            root,
-            typed,
-            "INSERT INTO store.emails FROM store.emails LIMIT 1",
-            "UPDATE ops.tasks SET outcome = 'odd'",
-            "UPDATE ops.sessions SET session_id = 'another'",
-            "UPDATE ops.deletions SET outcome = NULL",
-            "UPDATE ops.runs SET job = NULL",
-          ),
-          [
-            'main.emails unique row("record_id", "position")',
-            'history.emails unique row("record_id", "since_sequence", "position")',
-            'nights.customer_profiles relationships row("run_id", "task_id", "session_id")',
-            'nights.emails unique row("run_id", "task_id", "session_id", "record_id", "position")',
-            "ops.runs not_null job",
-            "ops.tasks accepted_values outcome",
-            'ops.consents relationships row("run_id", "task_id", "session_id")',
-          ],
-        )
-      }).pipe(Effect.provide(layers(root)))
-    }),
+  liveIn(published)(
+    "have the form that dbt asks for, all tables and views, and tests that hold and can fail",
+    function* (root) {
+      const { families } = yield* storeOf(root)
+      const written: unknown = JSON.parse(JSON.stringify(dbtSources(families, () => true, "0.1.0")))
+      const told = yield* Schema.decodeUnknownEffect(DbtSources)(written, { onExcessProperty: "error" })
+      const columns = contractObjects(families).map(({ name, properties }) => [
+        name,
+        properties.map((each) => `${each.name} ${each.physicalType} ${each.description}`),
+      ])
+      assert.deepStrictEqual(
+        told.sources
+          .flatMap(({ schema, tables }) =>
+            tables.map((table) => [
+              schema === "main" ? table.name : `${schema}.${table.name}`,
+              table.columns.map((each) => `${each.name} ${each.data_type} ${each.description}`),
+            ]),
+          )
+          .toSorted(),
+        columns.toSorted(),
+      )
+      const typed = dbtSources(families, () => true, "0.1.0").sources
+      assert.deepStrictEqual(yield* failures(root, typed), [])
+      assert.deepStrictEqual(
+        yield* failures(
+          root,
+          typed,
+          "INSERT INTO store.emails FROM store.emails LIMIT 1",
+          "UPDATE ops.tasks SET outcome = 'odd'",
+          "UPDATE ops.sessions SET session_id = 'another'",
+          "UPDATE ops.deletions SET outcome = NULL",
+          "UPDATE ops.runs SET job = NULL",
+        ),
+        [
+          'main.emails unique row("record_id", "position")',
+          'history.emails unique row("record_id", "since_sequence", "position")',
+          'nights.customer_profiles relationships row("run_id", "task_id", "session_id")',
+          'nights.emails unique row("run_id", "task_id", "session_id", "record_id", "position")',
+          "ops.runs not_null job",
+          "ops.tasks accepted_values outcome",
+          'ops.consents relationships row("run_id", "task_id", "session_id")',
+        ],
+      )
+    },
   )
 
   it("have one table with nothing that refers to another, and freshness where every night leaves a time", () => {

@@ -7,7 +7,7 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writ
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted, Stream } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { literal } from "../../src/base/DuckDbFailed.ts"
 import { nameDocuments } from "../../src/folder/NamedDocuments.ts"
@@ -44,7 +44,10 @@ import {
   succeed,
   unsortedIn,
   relationsIn,
+  liveIn,
+  document,
 } from "./night.ts"
+import { live } from "../harness/Steps.ts"
 
 const keyOf = (name: string) => {
   const key = readPseudonymKey(Redacted.make(hash("sha256", name, "hex")))
@@ -97,12 +100,8 @@ const night = Effect.fnUntraced(function* (run_id: string, suffix = "") {
     [bea, "Beatrice"],
   ] as const) {
     const id = `${customer.at(-1)}${suffix}`
-    const landing = yield* Landing
-    const landed = yield* landing.landAttachment(Stream.make(new TextEncoder().encode(name)))
     yield* succeed(run_id, id, customer, recordsOf(customer, name), repeating(id, customer, name))
-    const read = { session_id: anId(`s-${id}`), attachment_id: "doc-1", status: "downloaded" as const }
-    const task_id = anId(`${run_id}/${customer}/${engine}`)
-    yield* append([{ _tag: "AttachmentRead", run_id: anId(run_id), task_id, ...read, ...landed }])
+    yield* document(run_id, id, "doc-1", name, customer)
   }
   return yield* publish(run_id)
 })
@@ -173,161 +172,156 @@ const foundIn = Effect.fnUntraced(function* (root: string, of: ReadonlyArray<str
 })
 
 describe("tables with pseudonyms", () => {
-  it.live(
+  liveIn(folder, within)(
     "hold no id and no chosen value, whatever service and source repeat, also derived again; a customer is found and removed",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        yield* Effect.gen(function* () {
-          leaveAside(root)
-          const { rows } = yield* night(run)
-          assert.strictEqual(rows["rejected_records"], 4)
-          yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
-          assert.deepStrictEqual(yield* foundIn(root), [])
-          const ids = [ana, bea].map((id) => asked.key.pseudonymOf("customer_id", id)).toSorted()
-          assert.deepStrictEqual(
-            yield* rowsOf(root, "SELECT customer_id FROM customers ORDER BY ALL"),
-            ids.map((customer_id) => ({ customer_id })),
-          )
-          // Rows of one record, task and session still join, and equal values of two columns have one pseudonym.
-          assert.deepStrictEqual(
-            yield* rowsOf(
-              root,
-              `SELECT count(*)::INTEGER AS n, bool_and(p.name = p.alias) AS same,
+    function* (root) {
+      leaveAside(root)
+      const { rows } = yield* night(run)
+      assert.strictEqual(rows["rejected_records"], 4)
+      yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run)))
+      assert.deepStrictEqual(yield* foundIn(root), [])
+      const ids = [ana, bea].map((id) => asked.key.pseudonymOf("customer_id", id)).toSorted()
+      assert.deepStrictEqual(
+        yield* rowsOf(root, "SELECT customer_id FROM customers ORDER BY ALL"),
+        ids.map((customer_id) => ({ customer_id })),
+      )
+      // Rows of one record, task and session still join, and equal values of two columns have one pseudonym.
+      assert.deepStrictEqual(
+        yield* rowsOf(
+          root,
+          `SELECT count(*)::INTEGER AS n, bool_and(p.name = p.alias) AS same,
               bool_and(len(e.email) = 32) AS short, bool_and(d.title IS NULL) AS untitled
             FROM nights.customer_profiles AS p JOIN nights.emails AS e USING (run_id, task_id, session_id, record_id)
               JOIN ops.tasks AS t ON t.task_id = p.task_id AND t.customer_id = p.customer_id
               JOIN ops.documents AS d ON d.task_id = p.task_id WHERE p.name IS NOT NULL AND e.email IS NOT NULL`,
-            ),
-            [{ n: 2, same: true, short: true, untitled: true }],
-          )
-          assert.deepStrictEqual(
-            yield* rowsOf(
-              root,
-              `SELECT DISTINCT task_id = run_id || '/' || customer_id || '/' || engine_reference AS whole FROM ops.tasks`,
-            ),
-            [{ whole: true }],
-          )
-          const store = yield* opened(root)
-          assert.deepStrictEqual(yield* verify(store), [])
-          const reveal = yield* revealer(store)
-          assert.deepStrictEqual(ids.map(reveal).toSorted(), [ana, bea])
-          yield* nameIn(root, reveal)
-          // What is told of the tables stays with the operator, and names the customer.
-          copyFileSync(join(root, "nightjar.duckdb"), layoutOf(root).build)
-          const asOf = { job: "nightly", run_date: "2026-12-20" }
-          const { failed } = yield* staleIn(store, asOf, { error_after: 2 }, reveal)
-          assert.deepStrictEqual(
-            failed?.examples.toSorted(),
-            [ana, bea].map((customer) => `${customer} ${engine} customer_information_read`),
-          )
-          const folders = filesBelow(join(root, "documents")).map((path) => path.split("/", 1)[0])
-          assert.deepStrictEqual(folders, [".nightjar-documents", ana, bea])
-          assert.deepStrictEqual(yield* Effect.flatMap(Ledger, ({ customers }) => customers), [
-            anId(ana),
-            anId(bea),
-          ])
-          assert.deepStrictEqual(yield* keyPlace(layoutOf(root).pseudonyms, asked.key.check), asked.reference)
-          assert.deepStrictEqual((yield* rebuild(store, true)).changes, [])
-          const forgotten = {
-            customer_id: anId(ana),
-            tasks: new Set([`${run}/${ana}/${engine}`]),
-            executions: new Set<string>(),
-          }
-          assert.isAbove(yield* countRowsOfCustomer(store, forgotten), 10)
-          // Also where the ledger no longer knows the tasks.
-          assert.isAbove(yield* countRowsOfCustomer(store, { ...forgotten, tasks: new Set() }), 10)
-          // Neither without the key nor with another one.
-          const keyless = yield* Effect.flip(
-            countRowsOfCustomer(yield* openStore(publisherOptions(root)), forgotten),
-          )
-          assert.match(keyless.message, /their key is not known here/)
-          const other = yield* Effect.flip(openStore(publisherOptions(root), keyOf("another")))
-          assert.match(other.message, /the pseudonyms of another key/)
-          yield* forgetRows(store, forgotten)
-          assert.strictEqual(yield* countRowsOfCustomer(store, forgotten), 0)
-          assert.deepStrictEqual(
-            yield* rowsOf(
-              root,
-              "SELECT customer_id FROM ops.tasks WHERE task_id IN (SELECT task_id FROM ops.executions)",
-            ),
-            [{ customer_id: asked.key.pseudonymOf("customer_id", bea) }],
-          )
-          assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM ops.executions"), [
-            { n: 1 },
-          ])
-          // A lost manifest is read off the files, with what they say of their pseudonyms.
-          const before = manifestIn(root).pseudonyms
-          const { files } = store
-          files.remove(layoutOf(root).manifest)
-          yield* repair(yield* opened(root))
-          assert.deepStrictEqual(manifestIn(root).pseudonyms, before)
-          assert.isDefined(before)
-        }).pipe(Effect.provide(within(root)))
-      }).pipe(Effect.scoped),
+        ),
+        [{ n: 2, same: true, short: true, untitled: true }],
+      )
+      assert.deepStrictEqual(
+        yield* rowsOf(
+          root,
+          `SELECT DISTINCT task_id = run_id || '/' || customer_id || '/' || engine_reference AS whole FROM ops.tasks`,
+        ),
+        [{ whole: true }],
+      )
+      const store = yield* opened(root)
+      assert.deepStrictEqual(yield* verify(store), [])
+      const reveal = yield* revealer(store)
+      assert.deepStrictEqual(ids.map(reveal).toSorted(), [ana, bea])
+      yield* nameIn(root, reveal)
+      // What is told of the tables stays with the operator, and names the customer.
+      copyFileSync(join(root, "nightjar.duckdb"), layoutOf(root).build)
+      const asOf = { job: "nightly", run_date: "2026-12-20" }
+      const { failed } = yield* staleIn(store, asOf, { error_after: 2 }, reveal)
+      assert.deepStrictEqual(
+        failed?.examples.toSorted(),
+        [ana, bea].map((customer) => `${customer} ${engine} customer_information_read`),
+      )
+      const folders = filesBelow(join(root, "documents")).map((path) => path.split("/", 1)[0])
+      assert.deepStrictEqual(folders, [".nightjar-documents", ana, bea])
+      assert.deepStrictEqual(yield* Effect.flatMap(Ledger, ({ customers }) => customers), [
+        anId(ana),
+        anId(bea),
+      ])
+      assert.deepStrictEqual(yield* keyPlace(layoutOf(root).pseudonyms, asked.key.check), asked.reference)
+      assert.deepStrictEqual((yield* rebuild(store, true)).changes, [])
+      const forgotten = {
+        customer_id: anId(ana),
+        tasks: new Set([`${run}/${ana}/${engine}`]),
+        executions: new Set<string>(),
+      }
+      assert.isAbove(yield* countRowsOfCustomer(store, forgotten), 10)
+      // Also where the ledger no longer knows the tasks.
+      assert.isAbove(yield* countRowsOfCustomer(store, { ...forgotten, tasks: new Set() }), 10)
+      // Neither without the key nor with another one.
+      const keyless = yield* Effect.flip(
+        countRowsOfCustomer(yield* openStore(publisherOptions(root)), forgotten),
+      )
+      assert.match(keyless.message, /their key is not known here/)
+      const other = yield* Effect.flip(openStore(publisherOptions(root), keyOf("another")))
+      assert.match(other.message, /the pseudonyms of another key/)
+      yield* forgetRows(store, forgotten)
+      assert.strictEqual(yield* countRowsOfCustomer(store, forgotten), 0)
+      assert.deepStrictEqual(
+        yield* rowsOf(
+          root,
+          "SELECT customer_id FROM ops.tasks WHERE task_id IN (SELECT task_id FROM ops.executions)",
+        ),
+        [{ customer_id: asked.key.pseudonymOf("customer_id", bea) }],
+      )
+      assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM ops.executions"), [
+        { n: 1 },
+      ])
+      // A lost manifest is read off the files, with what they say of their pseudonyms.
+      const before = manifestIn(root).pseudonyms
+      const { files } = store
+      files.remove(layoutOf(root).manifest)
+      yield* repair(yield* opened(root))
+      assert.deepStrictEqual(manifestIn(root).pseudonyms, before)
+      assert.isDefined(before)
+    },
   )
 
-  it.live(
+  live(
     "are in their order, whatever was done to the folder, in the file of a month too, and name no session of the job [promise 19 order] [promise 19 sessions]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        const shown = many.map((id) => asked.key.pseudonymOf("customer_id", id))
-        assert.notDeepEqual(shown, shown.toSorted())
-        const [first, second] = ["nightly.2025-10-30", "nightly.2025-10-31"] as const
-        const store = Effect.suspend(() => opened(root))
-        /** Whose rows are there, of how many runs; that all are in order, and as the ledger and the bodies have them. */
-        const look = Effect.fnUntraced(function* (customers: number, runs: number, version: string) {
-          assert.deepStrictEqual([version, yield* unsortedIn(root)], [version, []])
-          const [counts] = yield* rowsOf(
-            root,
-            `SELECT count(DISTINCT customer_id)::INTEGER AS customers, count(DISTINCT run_id)::INTEGER AS runs,
+    function* () {
+      const root = yield* folder
+      const shown = many.map((id) => asked.key.pseudonymOf("customer_id", id))
+      assert.notDeepEqual(shown, shown.toSorted())
+      const [first, second] = ["nightly.2025-10-30", "nightly.2025-10-31"] as const
+      const store = Effect.suspend(() => opened(root))
+      /** Whose rows are there, of how many runs; that all are in order, and as the ledger and the bodies have them. */
+      const look = Effect.fnUntraced(function* (customers: number, runs: number, version: string) {
+        assert.deepStrictEqual([version, yield* unsortedIn(root)], [version, []])
+        const [counts] = yield* rowsOf(
+          root,
+          `SELECT count(DISTINCT customer_id)::INTEGER AS customers, count(DISTINCT run_id)::INTEGER AS runs,
             count(*)::INTEGER AS tasks FROM ops.tasks`,
-          )
-          assert.deepStrictEqual(
-            [version, counts],
-            [version, { customers, runs, tasks: runs * (customers + 1) }],
-          )
+        )
+        assert.deepStrictEqual(
+          [version, counts],
+          [version, { customers, runs, tasks: runs * (customers + 1) }],
+        )
+      })
+      yield* Effect.gen(function* () {
+        const publisher = yield* Publisher
+        yield* manyNight(first)
+        const over = many.slice(2).map((customer) => `${first}/${customer}/${engine}`)
+        yield* publisher.publishInterim(anId(first), new Set(over))
+        assert.deepStrictEqual(yield* unsortedIn(root), [])
+        yield* publish(first)
+        yield* manyNight(second, "b")
+        yield* publish(second)
+        yield* look(many.length, 2, "continued")
+        // Nights of equal data are equal tables.
+        const of = (run_id: string) =>
+          rowsOf(root, `SELECT customer_id, name FROM nights.customer_profiles WHERE run_id = '${run_id}'`)
+        assert.deepStrictEqual(yield* of(first), yield* of(second))
+        const task = (run_id: string, customer: string) => `${run_id}/${customer}/${engine}`
+        yield* forgetRows(yield* store, {
+          customer_id: anId(many[3]!),
+          tasks: new Set([first, second].map((run_id) => task(run_id, many[3]!))),
+          executions: new Set<string>(),
         })
-        yield* Effect.gen(function* () {
-          const publisher = yield* Publisher
-          yield* manyNight(first)
-          const over = many.slice(2).map((customer) => `${first}/${customer}/${engine}`)
-          yield* publisher.publishInterim(anId(first), new Set(over))
-          assert.deepStrictEqual(yield* unsortedIn(root), [])
-          yield* publish(first)
-          yield* manyNight(second, "b")
-          yield* publish(second)
-          yield* look(many.length, 2, "continued")
-          // Nights of equal data are equal tables.
-          const of = (run_id: string) =>
-            rowsOf(root, `SELECT customer_id, name FROM nights.customer_profiles WHERE run_id = '${run_id}'`)
-          assert.deepStrictEqual(yield* of(first), yield* of(second))
-          const task = (run_id: string, customer: string) => `${run_id}/${customer}/${engine}`
-          yield* forgetRows(yield* store, {
-            customer_id: anId(many[3]!),
-            tasks: new Set([first, second].map((run_id) => task(run_id, many[3]!))),
-            executions: new Set<string>(),
-          })
-          assert.deepStrictEqual(yield* unsortedIn(root), [])
-          const choice = { overBy: Date.parse("2025-12-01"), isDry: false, monthsMax: 1 }
-          const { left, tables } = yield* compact(yield* store, choice)
-          assert.deepStrictEqual([left, tables.length > 10], [[], true])
-          assert.deepStrictEqual(yield* unsortedIn(root), [])
-          // The file of a month says what its pseudonyms are, and a customer leaves it.
-          rmSync(layoutOf(root).manifest)
-          yield* repair(yield* store)
-          assert.strictEqual(manifestIn(root).pseudonyms?.check, asked.key.check)
-          const names = many.map((_, at) => `Name of ${at}`)
-          assert.deepStrictEqual(yield* foundIn(root, [session, ...many, ...names]), [])
-          const nothing = new Set<string>()
-          const gone = { customer_id: anId(many[1]!), tasks: nothing, executions: nothing }
-          assert.isAbove(yield* countRowsOfCustomer(yield* store, gone), 20)
-          yield* forgetRows(yield* store, gone)
-          assert.strictEqual(yield* countRowsOfCustomer(yield* store, gone), 0)
-          yield* look(many.length - 2, 2, "without two")
-        }).pipe(Effect.provide(within(root)))
-      }).pipe(Effect.scoped),
+        assert.deepStrictEqual(yield* unsortedIn(root), [])
+        const choice = { overBy: Date.parse("2025-12-01"), isDry: false, monthsMax: 1 }
+        const { left, tables } = yield* compact(yield* store, choice)
+        assert.deepStrictEqual([left, tables.length > 10], [[], true])
+        assert.deepStrictEqual(yield* unsortedIn(root), [])
+        // The file of a month says what its pseudonyms are, and a customer leaves it.
+        rmSync(layoutOf(root).manifest)
+        yield* repair(yield* store)
+        assert.strictEqual(manifestIn(root).pseudonyms?.check, asked.key.check)
+        const names = many.map((_, at) => `Name of ${at}`)
+        assert.deepStrictEqual(yield* foundIn(root, [session, ...many, ...names]), [])
+        const nothing = new Set<string>()
+        const gone = { customer_id: anId(many[1]!), tasks: nothing, executions: nothing }
+        assert.isAbove(yield* countRowsOfCustomer(yield* store, gone), 20)
+        yield* forgetRows(yield* store, gone)
+        assert.strictEqual(yield* countRowsOfCustomer(yield* store, gone), 0)
+        yield* look(many.length - 2, 2, "without two")
+      }).pipe(Effect.provide(within(root)))
+    },
   )
 
   it.live("may be of columns of a table that does not exist yet, if the job has its schema", () =>
@@ -344,40 +338,40 @@ describe("tables with pseudonyms", () => {
     }).pipe(Effect.provide(NodeFileSystem.layer), Effect.scoped),
   )
 
-  it.live(
+  live(
     "withhold what a schema no longer has a column for, of earlier rows too [decision 10 withheld]",
-    () =>
-      Effect.gen(function* () {
-        const base = yield* folder
-        const [root, schemas, second] = [join(base, "output"), join(base, "records"), "nightly.2026-11-21"]
-        mkdirSync(root)
-        cpSync(schemasFolder, schemas, { recursive: true })
-        const withSchemas = Effect.provide(layers(root, { pseudonyms: asked, schemasFolder: schemas }))
-        const rows = (run_id: string, columns: string) =>
-          rowsOf(
-            root,
-            `SELECT ${columns} FROM nights.customer_profiles WHERE run_id = '${run_id}' ORDER BY ALL`,
-          )
-        yield* Effect.gen(function* () {
-          yield* withSchemas(night(run))
-          const ids = yield* rows(run, "record_id, name")
-          const file = join(schemas, "customer_profiles.yaml")
-          writeFileSync(file, readFileSync(file, "utf8").replace(/ {2}gender: .*\n/, ""))
-          yield* withSchemas(night(second, "b"))
-          assert.deepStrictEqual(yield* rows(run, "record_id, name"), ids)
-          const rest = "customer_id, name, misfits, extra"
-          assert.deepStrictEqual(yield* rows(run, rest), yield* rows(second, rest))
-          assert.deepStrictEqual(
-            yield* rows(run, "count(misfits)::INTEGER AS unfit, count(extra)::INTEGER AS extra"),
-            [{ unfit: 2, extra: 0 }],
-          )
-          assert.deepStrictEqual(yield* foundIn(root), [])
-        }).pipe(Effect.provide(foundation(root)))
-      }).pipe(Effect.scoped),
+    function* () {
+      const base = yield* folder
+      const [root, schemas, second] = [join(base, "output"), join(base, "records"), "nightly.2026-11-21"]
+      mkdirSync(root)
+      cpSync(schemasFolder, schemas, { recursive: true })
+      const withSchemas = Effect.provide(layers(root, { pseudonyms: asked, schemasFolder: schemas }))
+      const rows = (run_id: string, columns: string) =>
+        rowsOf(
+          root,
+          `SELECT ${columns} FROM nights.customer_profiles WHERE run_id = '${run_id}' ORDER BY ALL`,
+        )
+      yield* Effect.gen(function* () {
+        yield* withSchemas(night(run))
+        const ids = yield* rows(run, "record_id, name")
+        const file = join(schemas, "customer_profiles.yaml")
+        writeFileSync(file, readFileSync(file, "utf8").replace(/ {2}gender: .*\n/, ""))
+        yield* withSchemas(night(second, "b"))
+        assert.deepStrictEqual(yield* rows(run, "record_id, name"), ids)
+        const rest = "customer_id, name, misfits, extra"
+        assert.deepStrictEqual(yield* rows(run, rest), yield* rows(second, rest))
+        assert.deepStrictEqual(
+          yield* rows(run, "count(misfits)::INTEGER AS unfit, count(extra)::INTEGER AS extra"),
+          [{ unfit: 2, extra: 0 }],
+        )
+        assert.deepStrictEqual(yield* foundIn(root), [])
+      }).pipe(Effect.provide(foundation(root)))
+    },
   )
 
-  it.live("come into force for all rows at once, and nothing of the rows before is left beside them", () =>
-    Effect.gen(function* () {
+  live(
+    "come into force for all rows at once, and nothing of the rows before is left beside them",
+    function* () {
       const root = yield* folder
       const second = "nightly.2026-11-21"
       yield* Effect.gen(function* () {
@@ -424,6 +418,6 @@ describe("tables with pseudonyms", () => {
         assert.strictEqual(refusal.message, why)
       }
       assert.isTrue(existsSync(layoutOf(root).pseudonyms))
-    }).pipe(Effect.scoped),
+    },
   )
 })

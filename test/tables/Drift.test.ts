@@ -5,7 +5,7 @@
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { ExactNumber, exactNumber } from "../../src/records/ExactNumber.ts"
@@ -24,14 +24,15 @@ import {
   begin,
   folder,
   foundation,
-  layers,
   profileOf,
   publisherOptions,
   resultsOf,
   rowsOf,
   stateOf,
   succeed,
+  liveIn,
 } from "./night.ts"
+import { live } from "../harness/Steps.ts"
 
 const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run)))
 
@@ -59,46 +60,44 @@ const rewrite = Effect.fnUntraced(function* (root: string, table: string, select
 }, Effect.scoped)
 
 describe("tables of a changing world", () => {
-  it.live("give rows without a content_id one, and keep every profile when one field changes its type", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        const changing = Array.from({ length: 20 }, (_, n) => profileOf(`Ana ${n}`))
-        yield* night("2026-11-20", profileOf("Bea"), ...changing)
-        yield* rewrite(root, "customer_profiles", "* EXCLUDE (content_id)")
-        const changed = changing.map((each) => ({ ...each, gender: 2 }))
-        const published = yield* night("2026-11-21", profileOf("Bea"), ...changed)
-        assert.deepStrictEqual(
-          [published.misfits, published.rejected],
-          [[{ table: "customer_profiles", column: "gender", count: 20 }], []],
-        )
-        assert.deepStrictEqual(
-          yield* rowsOf(
-            root,
-            `SELECT run_date::VARCHAR AS run_date, content_id IS NULL AS without
+  liveIn()(
+    "give rows without a content_id one, and keep every profile when one field changes its type",
+    function* (root) {
+      const changing = Array.from({ length: 20 }, (_, n) => profileOf(`Ana ${n}`))
+      yield* night("2026-11-20", profileOf("Bea"), ...changing)
+      yield* rewrite(root, "customer_profiles", "* EXCLUDE (content_id)")
+      const changed = changing.map((each) => ({ ...each, gender: 2 }))
+      const published = yield* night("2026-11-21", profileOf("Bea"), ...changed)
+      assert.deepStrictEqual(
+        [published.misfits, published.rejected],
+        [[{ table: "customer_profiles", column: "gender", count: 20 }], []],
+      )
+      assert.deepStrictEqual(
+        yield* rowsOf(
+          root,
+          `SELECT run_date::VARCHAR AS run_date, content_id IS NULL AS without
               FROM nights.customer_profiles WHERE name = 'Bea' ORDER BY 1`,
-          ),
-          [20, 21].map((day) => ({ run_date: `2026-11-${day}`, without: false })),
-        )
-        assert.deepStrictEqual(
-          yield* rowsOf(
-            root,
-            `SELECT as_of::VARCHAR AS as_of, gender, extra->>'gender' AS kept, misfits,
+        ),
+        [20, 21].map((day) => ({ run_date: `2026-11-${day}`, without: false })),
+      )
+      assert.deepStrictEqual(
+        yield* rowsOf(
+          root,
+          `SELECT as_of::VARCHAR AS as_of, gender, extra->>'gender' AS kept, misfits,
                 count(*)::INTEGER AS rows
               FROM customer_profiles WHERE name <> 'Bea' GROUP BY ALL`,
-          ),
-          [
-            {
-              as_of: "2026-11-21",
-              gender: null,
-              kept: "2",
-              misfits: ["gender: expected VARCHAR, got number"],
-              rows: 20,
-            },
-          ],
-        )
-      }).pipe(Effect.provide(layers(root)))
-    }),
+        ),
+        [
+          {
+            as_of: "2026-11-21",
+            gender: null,
+            kept: "2",
+            misfits: ["gender: expected VARCHAR, got number"],
+            rows: 20,
+          },
+        ],
+      )
+    },
   )
 })
 
@@ -194,193 +193,188 @@ const extraIn = ({ extra, ...row }: Readonly<Record<string, unknown>>) => ({
 })
 
 describe("a record schema", () => {
-  it.live(
+  live(
     "that two jobs write differently is kept once for each, and stays in force when a job that began before publishes after it",
-    () =>
-      Effect.gen(function* () {
-        const { root, own } = yield* place
-        /** A job as it begins, with the schemas that it has then. */
-        const begun = (ownSchemas: object) =>
-          Effect.map(
-            Layer.build(PublisherDuckDb.layer({ ...publisherOptions(root), ...ownSchemas })),
-            (context) => Context.get(context, Publisher),
-          )
-        const job = (name: string, type: string) => {
-          const ownSchemas = join(own, name)
-          mkdirSync(ownSchemas)
-          writeFileSync(join(ownSchemas, "accounts.yaml"), accountsSchema(type))
-          return begun({ ownSchemas })
-        }
-        const nightOf = (publisher: Publisher["Service"], date: string, data: unknown) =>
-          Effect.provideService(night(date, data), Publisher, publisher)
-        const balances = Effect.map(
-          rowsOf(root, "SELECT balance FROM nights.accounts ORDER BY run_date"),
-          (rows) => rows.map(({ balance }) => balance),
+    function* () {
+      const { root, own } = yield* place
+      /** A job as it begins, with the schemas that it has then. */
+      const begun = (ownSchemas: object) =>
+        Effect.map(
+          Layer.build(PublisherDuckDb.layer({ ...publisherOptions(root), ...ownSchemas })),
+          (context) => Context.get(context, Publisher),
         )
-        yield* Effect.gen(function* () {
-          const texts = yield* job("texts", "VARCHAR")
-          yield* nightOf(texts, "2026-11-20", accountOf("none"))
-          const [numbers, beside] = [yield* job("numbers", "DOUBLE"), yield* begun({})]
-          yield* nightOf(numbers, "2026-11-21", accountOf(2.5))
-          yield* nightOf(beside, "2026-11-22", profileOf("Ana"))
-          assert.deepStrictEqual(yield* balances, [null, 2.5])
-          yield* nightOf(texts, "2026-11-23", accountOf("nothing"))
-          const kept = readdirSync(join(root, "schemas")).filter((name) => name.startsWith("accounts"))
-          assert.deepStrictEqual(kept.toSorted(), ["accounts.v1.yaml", "accounts.v2.yaml"])
-          const { runs = {} } = readManifest(join(root, "tables/manifest.json")) ?? {}
-          const versions = Object.values(runs).map(({ schemas }) => schemas?.["accounts"])
-          assert.deepStrictEqual(versions, [1, 2, 2, 1])
-          assert.deepStrictEqual(yield* balances, ["none", "2.5", "nothing"])
-        }).pipe(Effect.provide(foundation(root)))
-      }),
+      const job = (name: string, type: string) => {
+        const ownSchemas = join(own, name)
+        mkdirSync(ownSchemas)
+        writeFileSync(join(ownSchemas, "accounts.yaml"), accountsSchema(type))
+        return begun({ ownSchemas })
+      }
+      const nightOf = (publisher: Publisher["Service"], date: string, data: unknown) =>
+        Effect.provideService(night(date, data), Publisher, publisher)
+      const balances = Effect.map(
+        rowsOf(root, "SELECT balance FROM nights.accounts ORDER BY run_date"),
+        (rows) => rows.map(({ balance }) => balance),
+      )
+      yield* Effect.gen(function* () {
+        const texts = yield* job("texts", "VARCHAR")
+        yield* nightOf(texts, "2026-11-20", accountOf("none"))
+        const [numbers, beside] = [yield* job("numbers", "DOUBLE"), yield* begun({})]
+        yield* nightOf(numbers, "2026-11-21", accountOf(2.5))
+        yield* nightOf(beside, "2026-11-22", profileOf("Ana"))
+        assert.deepStrictEqual(yield* balances, [null, 2.5])
+        yield* nightOf(texts, "2026-11-23", accountOf("nothing"))
+        const kept = readdirSync(join(root, "schemas")).filter((name) => name.startsWith("accounts"))
+        assert.deepStrictEqual(kept.toSorted(), ["accounts.v1.yaml", "accounts.v2.yaml"])
+        const { runs = {} } = readManifest(join(root, "tables/manifest.json")) ?? {}
+        const versions = Object.values(runs).map(({ schemas }) => schemas?.["accounts"])
+        assert.deepStrictEqual(versions, [1, 2, 2, 1])
+        assert.deepStrictEqual(yield* balances, ["none", "2.5", "nothing"])
+      }).pipe(Effect.provide(foundation(root)))
+    },
   )
 
-  it.live(
+  live(
     "that was changed back is in force as it was, also once it is gone from its folder: with a warning, and nothing is lost [decision 10 kept schemas]",
-    () =>
-      Effect.gen(function* () {
-        const { root, file, night: nightOf, accounts, problems, write: writeSchema } = yield* place
-        for (const [date, type] of [
-          ["2026-11-20", "VARCHAR"],
-          ["2026-11-21", "DOUBLE"],
-          ["2026-11-22", "VARCHAR"],
-        ] as const) {
-          writeSchema(type)
-          assert.deepStrictEqual((yield* nightOf(date, "none")).gone, [])
-        }
-        rmSync(file)
-        assert.deepStrictEqual((yield* nightOf("2026-11-23", "none")).gone, ["accounts"])
-        const rows = [20, 21, 22, 23].map((day) => ({ d: `2026-11-${day}`, balance: "none", extra: null }))
-        assert.deepStrictEqual([yield* accounts, yield* problems], [rows, []])
-        const kept = join(root, "schemas")
-        assert.deepStrictEqual(
-          readdirSync(kept)
-            .toSorted()
-            .map((name) => [name, readFileSync(join(kept, name), "utf8")]),
-          [
-            ["accounts.v1.yaml", accountsSchema("VARCHAR")],
-            ["accounts.v2.yaml", accountsSchema("DOUBLE")],
-          ],
-        )
-        // Gone from the output folder as well: now it is known that rows are missing.
-        for (const name of readdirSync(kept)) rmSync(join(kept, name))
-        assert.deepStrictEqual(yield* problems, [
-          ["table-without-schema", "tables/accounts"],
-          ["schema-missing", "schemas/accounts.v1.yaml"],
-          ["schema-missing", "schemas/accounts.v2.yaml"],
-        ])
-      }),
+    function* () {
+      const { root, file, night: nightOf, accounts, problems, write: writeSchema } = yield* place
+      for (const [date, type] of [
+        ["2026-11-20", "VARCHAR"],
+        ["2026-11-21", "DOUBLE"],
+        ["2026-11-22", "VARCHAR"],
+      ] as const) {
+        writeSchema(type)
+        assert.deepStrictEqual((yield* nightOf(date, "none")).gone, [])
+      }
+      rmSync(file)
+      assert.deepStrictEqual((yield* nightOf("2026-11-23", "none")).gone, ["accounts"])
+      const rows = [20, 21, 22, 23].map((day) => ({ d: `2026-11-${day}`, balance: "none", extra: null }))
+      assert.deepStrictEqual([yield* accounts, yield* problems], [rows, []])
+      const kept = join(root, "schemas")
+      assert.deepStrictEqual(
+        readdirSync(kept)
+          .toSorted()
+          .map((name) => [name, readFileSync(join(kept, name), "utf8")]),
+        [
+          ["accounts.v1.yaml", accountsSchema("VARCHAR")],
+          ["accounts.v2.yaml", accountsSchema("DOUBLE")],
+        ],
+      )
+      // Gone from the output folder as well: now it is known that rows are missing.
+      for (const name of readdirSync(kept)) rmSync(join(kept, name))
+      assert.deepStrictEqual(yield* problems, [
+        ["table-without-schema", "tables/accounts"],
+        ["schema-missing", "schemas/accounts.v1.yaml"],
+        ["schema-missing", "schemas/accounts.v2.yaml"],
+      ])
+    },
   )
 
-  it.live(
+  live(
     "that comes with the end of a run has its table then, and keeps its rows, none of them current, once another one claims its records",
-    () =>
-      Effect.gen(function* () {
-        const { root, own, file, night: nightOf, end, write: writeSchema } = yield* place
-        const balancesIn = (...tables: ReadonlyArray<string>) =>
-          Effect.forEach(tables, (table) =>
-            Effect.map(rowsOf(root, `SELECT balance FROM ${table}`), (found) =>
-              found.map(({ balance }) => balance),
-            ),
-          ).pipe(Effect.provide(DuckDb.layer))
-        yield* nightOf("2026-11-20", "1.10")
-        writeSchema("VARCHAR")
-        yield* end("2026-11-20")
-        assert.deepStrictEqual(yield* balancesIn("nights.accounts", "accounts"), [["1.10"], ["1.10"]])
-        rmSync(file)
-        writeFileSync(
-          join(own, "bank.yaml"),
-          accountsSchema("VARCHAR").replace("table: accounts", "table: bank"),
-        )
-        yield* nightOf("2026-11-21", "2.20")
-        assert.deepStrictEqual(yield* balancesIn("nights.accounts", "accounts", "nights.bank", "bank"), [
-          ["1.10"],
-          [],
-          ["2.20"],
-          ["2.20"],
-        ])
-      }),
+    function* () {
+      const { root, own, file, night: nightOf, end, write: writeSchema } = yield* place
+      const balancesIn = (...tables: ReadonlyArray<string>) =>
+        Effect.forEach(tables, (table) =>
+          Effect.map(rowsOf(root, `SELECT balance FROM ${table}`), (found) =>
+            found.map(({ balance }) => balance),
+          ),
+        ).pipe(Effect.provide(DuckDb.layer))
+      yield* nightOf("2026-11-20", "1.10")
+      writeSchema("VARCHAR")
+      yield* end("2026-11-20")
+      assert.deepStrictEqual(yield* balancesIn("nights.accounts", "accounts"), [["1.10"], ["1.10"]])
+      rmSync(file)
+      writeFileSync(
+        join(own, "bank.yaml"),
+        accountsSchema("VARCHAR").replace("table: accounts", "table: bank"),
+      )
+      yield* nightOf("2026-11-21", "2.20")
+      assert.deepStrictEqual(yield* balancesIn("nights.accounts", "accounts", "nights.bank", "bank"), [
+        ["1.10"],
+        [],
+        ["2.20"],
+        ["2.20"],
+      ])
+    },
   )
 
-  it.live(
+  live(
     "without a column of its own, or of its lists' items, is published, compared and verified [decision 10 no columns]",
-    () =>
-      Effect.gen(function* () {
-        const { root, file, records: record, problems } = yield* place
-        const lists = "children:\n  holders: { comment: h, columns: {} }\n"
-        const [head = ""] = accountsSchema("VARCHAR").split("columns:")
-        writeFileSync(file, `${head}columns: {}\n${lists}`)
-        yield* record("2026-11-20", { holders: [{}, { Name: "Ana" }] })
-        yield* record("2026-11-21", { holders: [{ Name: "Ana" }] })
-        const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
-        assert.deepStrictEqual(
+    function* () {
+      const { root, file, records: record, problems } = yield* place
+      const lists = "children:\n  holders: { comment: h, columns: {} }\n"
+      const [head = ""] = accountsSchema("VARCHAR").split("columns:")
+      writeFileSync(file, `${head}columns: {}\n${lists}`)
+      yield* record("2026-11-20", { holders: [{}, { Name: "Ana" }] })
+      yield* record("2026-11-21", { holders: [{ Name: "Ana" }] })
+      const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
+      assert.deepStrictEqual(
+        [
+          yield* query("SELECT run_date::VARCHAR AS d, position, extra FROM nights.holders ORDER BY ALL"),
+          yield* query(
+            "SELECT change, before->>'holders' AS was, after->>'holders' AS now " +
+              "FROM changes('2026-11-20', '2026-11-21') ORDER BY ALL",
+          ),
+          yield* problems,
+        ],
+        [
           [
-            yield* query("SELECT run_date::VARCHAR AS d, position, extra FROM nights.holders ORDER BY ALL"),
-            yield* query(
-              "SELECT change, before->>'holders' AS was, after->>'holders' AS now " +
-                "FROM changes('2026-11-20', '2026-11-21') ORDER BY ALL",
-            ),
-            yield* problems,
+            { d: "2026-11-20", position: 0, extra: null },
+            { d: "2026-11-20", position: 1, extra: '{"Name":"Ana"}' },
+            { d: "2026-11-21", position: 0, extra: '{"Name":"Ana"}' },
           ],
           [
-            [
-              { d: "2026-11-20", position: 0, extra: null },
-              { d: "2026-11-20", position: 1, extra: '{"Name":"Ana"}' },
-              { d: "2026-11-21", position: 0, extra: '{"Name":"Ana"}' },
-            ],
-            [
-              { change: "added", was: null, now: "[{}]" },
-              { change: "gone", was: "[{},{}]", now: null },
-            ],
-            [],
+            { change: "added", was: null, now: "[{}]" },
+            { change: "gone", was: "[{},{}]", now: null },
           ],
-        )
-      }),
+          [],
+        ],
+      )
+    },
   )
 
-  it.live(
+  live(
     "that claims the records and the list of another one leaves the items of before in `extra` of their records [decision 10 claimed list] [decision 10 other family]",
-    () =>
-      Effect.gen(function* () {
-        const { root, file, records: record, write, problems } = yield* place
-        write("VARCHAR")
-        const lists =
-          "children:\n  holders: { comment: h, columns: { name: { type: VARCHAR, comment: n } } }\n"
-        const text = readFileSync(file, "utf8") + lists
-        writeFileSync(file, text)
-        const holders = [{ name: "Ana" }]
-        yield* record("2026-11-20", { holders })
-        rmSync(file)
-        writeFileSync(file.replace("accounts", "bank"), text.replace("table: accounts", "table: bank"))
-        const { gone, lists: listsGone } = yield* record("2026-11-21", { holders })
-        assert.deepStrictEqual([gone, listsGone, yield* problems], [["accounts"], [], []])
-        const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
-        assert.deepStrictEqual(yield* query("SELECT extra FROM nights.accounts"), [
-          { extra: JSON.stringify({ holders }) },
-        ])
-        assert.deepStrictEqual(yield* query("SELECT run_id, name FROM nights.holders"), [
-          { run_id: "nightly.2026-11-21", name: "Ana" },
-        ])
-        // By now, the table is another family's own.
-        writeFileSync(
-          file.replace("accounts", "bank"),
-          accountsSchema("VARCHAR").replace("table: accounts", "table: bank"),
-        )
-        const others = accountsSchema("VARCHAR")
-          .replace("table: accounts", "table: holders")
-          .replace("bank:account", "bank:holder")
-        writeFileSync(file.replace("accounts", "holders"), others)
-        yield* record("2026-11-22", { holders })
-        assert.deepStrictEqual(yield* problems, [])
-        const extras =
-          "SELECT count(extra)::INTEGER AS n FROM (SELECT extra FROM nights.accounts UNION ALL SELECT extra FROM nights.bank)"
-        assert.deepStrictEqual(yield* query(extras), [{ n: 3 }])
-        assert.deepStrictEqual(yield* query("FROM nights.holders"), [])
-      }),
+    function* () {
+      const { root, file, records: record, write, problems } = yield* place
+      write("VARCHAR")
+      const lists = "children:\n  holders: { comment: h, columns: { name: { type: VARCHAR, comment: n } } }\n"
+      const text = readFileSync(file, "utf8") + lists
+      writeFileSync(file, text)
+      const holders = [{ name: "Ana" }]
+      yield* record("2026-11-20", { holders })
+      rmSync(file)
+      writeFileSync(file.replace("accounts", "bank"), text.replace("table: accounts", "table: bank"))
+      const { gone, lists: listsGone } = yield* record("2026-11-21", { holders })
+      assert.deepStrictEqual([gone, listsGone, yield* problems], [["accounts"], [], []])
+      const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
+      assert.deepStrictEqual(yield* query("SELECT extra FROM nights.accounts"), [
+        { extra: JSON.stringify({ holders }) },
+      ])
+      assert.deepStrictEqual(yield* query("SELECT run_id, name FROM nights.holders"), [
+        { run_id: "nightly.2026-11-21", name: "Ana" },
+      ])
+      // By now, the table is another family's own.
+      writeFileSync(
+        file.replace("accounts", "bank"),
+        accountsSchema("VARCHAR").replace("table: accounts", "table: bank"),
+      )
+      const others = accountsSchema("VARCHAR")
+        .replace("table: accounts", "table: holders")
+        .replace("bank:account", "bank:holder")
+      writeFileSync(file.replace("accounts", "holders"), others)
+      yield* record("2026-11-22", { holders })
+      assert.deepStrictEqual(yield* problems, [])
+      const extras =
+        "SELECT count(extra)::INTEGER AS n FROM (SELECT extra FROM nights.accounts UNION ALL SELECT extra FROM nights.bank)"
+      assert.deepStrictEqual(yield* query(extras), [{ n: 3 }])
+      assert.deepStrictEqual(yield* query("FROM nights.holders"), [])
+    },
   )
 
-  it.live("may change with another one: each has its own earlier rows [decision 10 schemas at once]", () =>
-    Effect.gen(function* () {
+  live(
+    "may change with another one: each has its own earlier rows [decision 10 schemas at once]",
+    function* () {
       const { root, file, records, write } = yield* place
       const writeBoth = (type: string) => {
         write(type)
@@ -399,272 +393,261 @@ describe("a record schema", () => {
         { sub_family: "bank:account", balance: "1.00" },
         { sub_family: "bank:card", balance: "2.00" },
       ])
-    }),
+    },
   )
 
-  it.live(
+  live(
     "that makes numbers of texts blocks no table: what does not fit is told, and kept beside its column",
-    () =>
-      Effect.gen(function* () {
-        const { write, night: nightOf, accounts, problems, repair: repaired } = yield* place
-        write("VARCHAR")
-        yield* nightOf("2026-11-20", "12", "none", "1.5", "007")
-        write("INTEGER")
-        const published = yield* nightOf("2026-11-21", 3)
-        assert.deepStrictEqual(published.unfit, [{ table: "accounts", column: "balance", count: 4 }])
-        const newest = { d: "2026-11-21", balance: 3, extra: null }
-        const without = { d: "2026-11-20", balance: null }
-        const textsOf = (rows: ReadonlyArray<unknown>) => rows.map((row) => JSON.stringify(row)).toSorted()
-        const besides = (...values: ReadonlyArray<string>) =>
-          values.map((balance) => ({ ...without, extra: JSON.stringify({ balance }) }))
-        const all = textsOf([...besides("007", "1.5", "12", "none"), newest])
-        assert.deepStrictEqual(textsOf(yield* accounts), all)
-        assert.deepStrictEqual(yield* repaired, {
-          done: ["nightly.2026-11-20: its tables were derived again from landing/nightly.2026-11-20"],
-          left: [],
-        })
-        assert.deepStrictEqual(textsOf(yield* accounts), all)
-        assert.deepStrictEqual(yield* problems, [])
-      }),
+    function* () {
+      const { write, night: nightOf, accounts, problems, repair: repaired } = yield* place
+      write("VARCHAR")
+      yield* nightOf("2026-11-20", "12", "none", "1.5", "007")
+      write("INTEGER")
+      const published = yield* nightOf("2026-11-21", 3)
+      assert.deepStrictEqual(published.unfit, [{ table: "accounts", column: "balance", count: 4 }])
+      const newest = { d: "2026-11-21", balance: 3, extra: null }
+      const without = { d: "2026-11-20", balance: null }
+      const textsOf = (rows: ReadonlyArray<unknown>) => rows.map((row) => JSON.stringify(row)).toSorted()
+      const besides = (...values: ReadonlyArray<string>) =>
+        values.map((balance) => ({ ...without, extra: JSON.stringify({ balance }) }))
+      const all = textsOf([...besides("007", "1.5", "12", "none"), newest])
+      assert.deepStrictEqual(textsOf(yield* accounts), all)
+      assert.deepStrictEqual(yield* repaired, {
+        done: ["nightly.2026-11-20: its tables were derived again from landing/nightly.2026-11-20"],
+        left: [],
+      })
+      assert.deepStrictEqual(textsOf(yield* accounts), all)
+      assert.deepStrictEqual(yield* problems, [])
+    },
   )
 
-  it.live(
+  live(
     "may change any type to any other: an earlier row is what the same record gives now, and nothing has changed [decision 10 changed type] [decision 10 json cell] [decision 10 text cell] [decision 10 flag cell]",
-    () =>
-      Effect.gen(function* () {
-        const { root, file, records, write, repair: repaired } = yield* place
-        const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
-        write("INTEGER")
-        const text = readFileSync(file, "utf8").replace(" balance:", " id:")
-        const pairs = columnTypes.flatMap((from, row) =>
-          columnTypes.map((to, at) => ({ name: `v_${row}_${at}`, from, to })),
-        )
-        const declare = (which: "from" | "to") => {
-          const columns = pairs.map((pair) => `  ${pair.name}: { type: "${pair[which]}", comment: c }\n`)
-          writeFileSync(file, `key: [id]\n${text}${columns.join("")}`)
-        }
-        const all = hostile.map((value, id) => ({
-          id,
-          ...Object.fromEntries(
-            pairs.flatMap(({ name, from }) => (isOtherwiseSpelled(from, value) ? [] : [[name, value]])),
-          ),
-        }))
-        declare("from")
-        yield* records("2026-11-20", ...all)
-        declare("to")
-        const { unfit } = yield* records("2026-11-21", ...all)
-        const rowsOn = (day: number) =>
-          query(`SELECT * EXCLUDE (run_id, run_date, task_id, execution_id, session_id, record_id, content_id)
-            FROM nights.accounts WHERE run_date = '2026-11-${day}' ORDER BY id`)
-        const [earlier, newest] = [yield* rowsOn(20), yield* rowsOn(21)]
-        const differing = pairs.flatMap(({ name, from, to }) =>
-          earlier.flatMap((row, at) => {
-            const [was, is] = [row[name], newest[at]?.[name]]
-            return isDeepStrictEqual(was, is) ? [] : [{ from, to, value: hostile[at], was, is }]
-          }),
-        )
-        assert.deepStrictEqual(differing, [])
-        assert.deepStrictEqual(earlier.map(extraIn), newest.map(extraIn))
-        assert.deepStrictEqual([earlier.length, (unfit?.length ?? 0) > 50], [hostile.length, true])
-        assert.deepStrictEqual(yield* query("FROM changes('2026-11-20', '2026-11-21')"), [])
-        assert.deepStrictEqual(yield* query("SELECT count(*)::INTEGER AS n FROM history.accounts"), [
-          { n: hostile.length },
-        ])
-        yield* repaired
-        assert.deepStrictEqual((yield* rowsOn(20)).map(extraIn), newest.map(extraIn))
-      }),
-  )
-
-  it.live("takes a DECIMAL for a number, and a time as it is in UTC, until bodies are read again", () =>
-    Effect.gen(function* () {
+    function* () {
       const { root, file, records, write, repair: repaired } = yield* place
-      const cells = Effect.provide(
-        rowsOf(root, "SELECT amount, seen, extra FROM nights.accounts"),
-        DuckDb.layer,
+      const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
+      write("INTEGER")
+      const text = readFileSync(file, "utf8").replace(" balance:", " id:")
+      const pairs = columnTypes.flatMap((from, row) =>
+        columnTypes.map((to, at) => ({ name: `v_${row}_${at}`, from, to })),
       )
-      const declare = (amount: string, seen: string) => {
-        write("VARCHAR")
-        const columns = [`amount: { type: "${amount}", comment: a }`, `seen: { type: ${seen}, comment: b }`]
-        writeFileSync(file, `${readFileSync(file, "utf8")}  ${columns.join("\n  ")}\n`)
+      const declare = (which: "from" | "to") => {
+        const columns = pairs.map((pair) => `  ${pair.name}: { type: "${pair[which]}", comment: c }\n`)
+        writeFileSync(file, `key: [id]\n${text}${columns.join("")}`)
       }
-      declare("DECIMAL(9,2)", "TIMESTAMPTZ")
-      yield* records("2026-11-20", { amount: "1.50", seen: "2026-11-20T03:04:05+01:00" })
-      declare("DOUBLE", "VARCHAR")
-      yield* records("2026-11-21")
-      assert.deepStrictEqual(yield* cells, [{ amount: 1.5, seen: "2026-11-20T02:04:05Z", extra: null }])
-      yield* repaired
-      assert.deepStrictEqual(yield* cells, [
-        { amount: null, seen: "2026-11-20T03:04:05+01:00", extra: '{"amount":"1.50"}' },
+      const all = hostile.map((value, id) => ({
+        id,
+        ...Object.fromEntries(
+          pairs.flatMap(({ name, from }) => (isOtherwiseSpelled(from, value) ? [] : [[name, value]])),
+        ),
+      }))
+      declare("from")
+      yield* records("2026-11-20", ...all)
+      declare("to")
+      const { unfit } = yield* records("2026-11-21", ...all)
+      const rowsOn = (day: number) =>
+        query(`SELECT * EXCLUDE (run_id, run_date, task_id, execution_id, session_id, record_id, content_id)
+            FROM nights.accounts WHERE run_date = '2026-11-${day}' ORDER BY id`)
+      const [earlier, newest] = [yield* rowsOn(20), yield* rowsOn(21)]
+      const differing = pairs.flatMap(({ name, from, to }) =>
+        earlier.flatMap((row, at) => {
+          const [was, is] = [row[name], newest[at]?.[name]]
+          return isDeepStrictEqual(was, is) ? [] : [{ from, to, value: hostile[at], was, is }]
+        }),
+      )
+      assert.deepStrictEqual(differing, [])
+      assert.deepStrictEqual(earlier.map(extraIn), newest.map(extraIn))
+      assert.deepStrictEqual([earlier.length, (unfit?.length ?? 0) > 50], [hostile.length, true])
+      assert.deepStrictEqual(yield* query("FROM changes('2026-11-20', '2026-11-21')"), [])
+      assert.deepStrictEqual(yield* query("SELECT count(*)::INTEGER AS n FROM history.accounts"), [
+        { n: hostile.length },
       ])
-    }),
+      yield* repaired
+      assert.deepStrictEqual((yield* rowsOn(20)).map(extraIn), newest.map(extraIn))
+    },
   )
 
-  it.live(
+  live("takes a DECIMAL for a number, and a time as it is in UTC, until bodies are read again", function* () {
+    const { root, file, records, write, repair: repaired } = yield* place
+    const cells = Effect.provide(
+      rowsOf(root, "SELECT amount, seen, extra FROM nights.accounts"),
+      DuckDb.layer,
+    )
+    const declare = (amount: string, seen: string) => {
+      write("VARCHAR")
+      const columns = [`amount: { type: "${amount}", comment: a }`, `seen: { type: ${seen}, comment: b }`]
+      writeFileSync(file, `${readFileSync(file, "utf8")}  ${columns.join("\n  ")}\n`)
+    }
+    declare("DECIMAL(9,2)", "TIMESTAMPTZ")
+    yield* records("2026-11-20", { amount: "1.50", seen: "2026-11-20T03:04:05+01:00" })
+    declare("DOUBLE", "VARCHAR")
+    yield* records("2026-11-21")
+    assert.deepStrictEqual(yield* cells, [{ amount: 1.5, seen: "2026-11-20T02:04:05Z", extra: null }])
+    yield* repaired
+    assert.deepStrictEqual(yield* cells, [
+      { amount: null, seen: "2026-11-20T03:04:05+01:00", extra: '{"amount":"1.50"}' },
+    ])
+  })
+
+  live(
     "that gives a field a column finds it in earlier rows, and leaves beside them what loses it [decision 10 gone column]",
-    () =>
-      Effect.gen(function* () {
-        const { root, file, records: nightOf, write } = yield* place
-        write("VARCHAR")
-        const wide = readFileSync(file, "utf8")
-        const columns = {
-          balance: "  balance: { type: 'DECIMAL(6,2)', comment: b }\n",
-          holders: "  holders: { type: 'VARCHAR[]', comment: h }\n",
-          limits: "  limits: { type: INTEGER, comment: l }\n",
-        }
-        const declare = (...names: ReadonlyArray<keyof typeof columns>) =>
-          writeFileSync(file, wide.replace(/ {2}balance: .*\n/, names.map((name) => columns[name]).join("")))
-        const record = { balance: "1.10", exact: 1.5, holders: ["a", "b"], limits: "none" }
-        const history = rowsOf(
-          root,
-          `SELECT * EXCLUDE (customer_id, engine_reference, record_id, content_id, session_id, execution_id, product,
+    function* () {
+      const { root, file, records: nightOf, write } = yield* place
+      write("VARCHAR")
+      const wide = readFileSync(file, "utf8")
+      const columns = {
+        balance: "  balance: { type: 'DECIMAL(6,2)', comment: b }\n",
+        holders: "  holders: { type: 'VARCHAR[]', comment: h }\n",
+        limits: "  limits: { type: INTEGER, comment: l }\n",
+      }
+      const declare = (...names: ReadonlyArray<keyof typeof columns>) =>
+        writeFileSync(file, wide.replace(/ {2}balance: .*\n/, names.map((name) => columns[name]).join("")))
+      const record = { balance: "1.10", exact: 1.5, holders: ["a", "b"], limits: "none" }
+      const history = rowsOf(
+        root,
+        `SELECT * EXCLUDE (customer_id, engine_reference, record_id, content_id, session_id, execution_id, product,
           sub_family, fetch_date, ended_by, since_sequence, valid_from, valid_to), valid_from::VARCHAR AS valid_from, valid_to::VARCHAR AS valid_to
         FROM history.accounts`,
-        ).pipe(Effect.provide(DuckDb.layer))
-        const ofOne = { valid_from: "2026-11-20", valid_to: null }
-        const kept = { exact: 1.5, limits: "none" }
-        declare()
-        yield* nightOf("2026-11-20", record)
-        declare("balance", "holders", "limits")
-        yield* nightOf("2026-11-21", record)
-        const misfits = ["limits: expected INTEGER, got text"]
-        const { balance, holders } = record
-        const typed = { balance, holders, limits: null, misfits }
-        assert.deepStrictEqual(yield* history, [{ ...typed, extra: JSON.stringify(kept), ...ofOne }])
-        declare("balance")
-        yield* nightOf("2026-11-22", record)
-        const [row, ...others] = yield* history
-        assert.deepStrictEqual(others, [])
-        assert.deepStrictEqual(
-          { ...row, extra: JSON.parse(String(row?.["extra"])) },
-          { balance, misfits: null, extra: { ...kept, holders }, ...ofOne },
-        )
-        const nights = yield* rowsOf(root, "SELECT balance, extra FROM nights.accounts").pipe(
-          Effect.provide(DuckDb.layer),
-        )
-        assert.deepStrictEqual(
-          nights.map((each) => [each["balance"], JSON.parse(String(each["extra"]))]),
-          nights.map(() => [balance, { ...kept, holders }]),
-        )
-      }),
+      ).pipe(Effect.provide(DuckDb.layer))
+      const ofOne = { valid_from: "2026-11-20", valid_to: null }
+      const kept = { exact: 1.5, limits: "none" }
+      declare()
+      yield* nightOf("2026-11-20", record)
+      declare("balance", "holders", "limits")
+      yield* nightOf("2026-11-21", record)
+      const misfits = ["limits: expected INTEGER, got text"]
+      const { balance, holders } = record
+      const typed = { balance, holders, limits: null, misfits }
+      assert.deepStrictEqual(yield* history, [{ ...typed, extra: JSON.stringify(kept), ...ofOne }])
+      declare("balance")
+      yield* nightOf("2026-11-22", record)
+      const [row, ...others] = yield* history
+      assert.deepStrictEqual(others, [])
+      assert.deepStrictEqual(
+        { ...row, extra: JSON.parse(String(row?.["extra"])) },
+        { balance, misfits: null, extra: { ...kept, holders }, ...ofOne },
+      )
+      const nights = yield* rowsOf(root, "SELECT balance, extra FROM nights.accounts").pipe(
+        Effect.provide(DuckDb.layer),
+      )
+      assert.deepStrictEqual(
+        nights.map((each) => [each["balance"], JSON.parse(String(each["extra"]))]),
+        nights.map(() => [balance, { ...kept, holders }]),
+      )
+    },
   )
 
-  it.live(
+  live(
     "that loses a list says so once, keeps its items in `extra`, and has their table again with the list [decision 10 gone list] [verify gone list]",
-    () =>
-      Effect.gen(function* () {
-        const { root, file, records: record, write, problems } = yield* place
-        write("VARCHAR")
-        const plain = readFileSync(file, "utf8")
-        const lists =
-          "children:\n  holders: { comment: h, columns: { name: { type: VARCHAR, comment: n } } }\n"
-        const holders = [{ name: "Ana", since: 2020 }, { name: null }, "Eva"]
-        const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
-        const told: Array<unknown> = []
-        for (const [day, text] of [plain + lists, plain, plain, plain + lists].entries()) {
-          writeFileSync(file, text)
-          const published = yield* record(`2026-11-2${day}`, { holders })
-          told.push([published.lists, yield* problems])
-          if (day === 2) {
-            const kept = yield* query("SELECT extra FROM nights.accounts")
-            assert.deepStrictEqual(
-              kept.map(({ extra }) => JSON.parse(String(extra)) as unknown),
-              [holders, holders, holders]
-                .map(([ana, , eva]) => ({ holders: [ana, {}, eva] }))
-                .with(1, { holders })
-                .with(2, { holders }),
-            )
-          }
-        }
-        assert.deepStrictEqual(told, [
-          [[], []],
-          [["holders (of accounts)"], []],
-          [[], []],
-          [[], []],
-        ])
-        assert.deepStrictEqual(
-          yield* query(
-            "SELECT position, name, misfits, extra, count(*)::INTEGER AS nights FROM nights.holders GROUP BY ALL ORDER BY ALL",
-          ),
-          [
-            { position: 0, name: "Ana", misfits: null, extra: '{"since":2020}', nights: 4 },
-            { position: 1, name: null, misfits: null, extra: null, nights: 4 },
-            {
-              position: 2,
-              name: null,
-              misfits: ["item: expected object, got text"],
-              extra: '{"item":"Eva"}',
-              nights: 4,
-            },
-          ],
-        )
-        assert.deepStrictEqual(yield* query("SELECT valid_to, extra FROM history.accounts"), [
-          { valid_to: null, extra: null },
-        ])
-      }),
-  )
-
-  it.live(
-    "makes no change of what has no column; one that gives it a column tells it from the beginning [decision 10 taken]",
-    () =>
-      Effect.gen(function* () {
-        const { root, file, records, write } = yield* place
-        write("VARCHAR")
-        const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
-        const versions = (columns: string) =>
-          query(
-            `SELECT valid_from::VARCHAR AS since, ${columns}, extra FROM history.accounts ORDER BY valid_from`,
+    function* () {
+      const { root, file, records: record, write, problems } = yield* place
+      write("VARCHAR")
+      const plain = readFileSync(file, "utf8")
+      const lists = "children:\n  holders: { comment: h, columns: { name: { type: VARCHAR, comment: n } } }\n"
+      const holders = [{ name: "Ana", since: 2020 }, { name: null }, "Eva"]
+      const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
+      const told: Array<unknown> = []
+      for (const [day, text] of [plain + lists, plain, plain, plain + lists].entries()) {
+        writeFileSync(file, text)
+        const published = yield* record(`2026-11-2${day}`, { holders })
+        told.push([published.lists, day % 2 === 0 ? [] : yield* problems])
+        if (day === 2) {
+          const kept = yield* query("SELECT extra FROM nights.accounts")
+          assert.deepStrictEqual(
+            kept.map(({ extra }) => JSON.parse(String(extra)) as unknown),
+            [holders, holders, holders]
+              .map(([ana, , eva]) => ({ holders: [ana, {}, eva] }))
+              .with(1, { holders })
+              .with(2, { holders }),
           )
-        for (const [day, limit] of [1, 2, 2, undefined].entries())
-          yield* records(`2026-11-2${day}`, limit === undefined ? {} : { limit })
-        assert.deepStrictEqual(yield* versions("balance"), [
-          { since: "2026-11-20", balance: "0", extra: null },
-        ])
-        assert.deepStrictEqual(
-          yield* query("SELECT extra FROM nights.accounts ORDER BY run_date"),
-          [1, 2, 2, undefined].map((limit) => ({ extra: limit === undefined ? null : `{"limit":${limit}}` })),
-        )
-        writeFileSync(
-          file,
-          readFileSync(file, "utf8").replace(
-            "columns:\n",
-            "key: [balance]\ncolumns:\n  limit: { type: INTEGER, comment: l }\n",
-          ),
-        )
-        yield* records("2026-11-24", { limit: 3 })
-        assert.deepStrictEqual(
-          yield* versions('"limit"'),
-          [20, 21, 23, 24].map((day, at) => ({
-            since: `2026-11-${day}`,
-            limit: [1, 2, null, 3][at]!,
-            extra: null,
-          })),
-        )
-        assert.deepStrictEqual(
-          yield* query("SELECT changed_columns AS c FROM changes('2026-11-20', '2026-11-22')"),
-          [{ c: ["limit"] }],
-        )
-      }),
+        }
+      }
+      assert.deepStrictEqual(told, [
+        [[], []],
+        [["holders (of accounts)"], []],
+        [[], []],
+        [[], []],
+      ])
+      assert.deepStrictEqual(
+        yield* query(
+          "SELECT position, name, misfits, extra, count(*)::INTEGER AS nights FROM nights.holders GROUP BY ALL ORDER BY ALL",
+        ),
+        [
+          { position: 0, name: "Ana", misfits: null, extra: '{"since":2020}', nights: 4 },
+          { position: 1, name: null, misfits: null, extra: null, nights: 4 },
+          {
+            position: 2,
+            name: null,
+            misfits: ["item: expected object, got text"],
+            extra: '{"item":"Eva"}',
+            nights: 4,
+          },
+        ],
+      )
+      assert.deepStrictEqual(yield* query("SELECT valid_to, extra FROM history.accounts"), [
+        { valid_to: null, extra: null },
+      ])
+    },
   )
 
-  it.live(
-    "is that of a version that is put back, and stays while an end is published [decision 10 own schemas]",
-    () =>
-      Effect.gen(function* () {
-        const { root, night: nightOf, end, write, back, problems } = yield* place
-        const typeOf = Effect.provide(
-          rowsOf(root, "SELECT DISTINCT typeof(balance) AS type FROM accounts"),
-          DuckDb.layer,
+  live(
+    "makes no change of what has no column; one that gives it a column tells it from the beginning [decision 10 taken]",
+    function* () {
+      const { root, file, records, write } = yield* place
+      write("VARCHAR")
+      const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
+      const versions = (columns: string) =>
+        query(
+          `SELECT valid_from::VARCHAR AS since, ${columns}, extra FROM history.accounts ORDER BY valid_from`,
         )
-        const types: Array<unknown> = []
-        const look = Effect.map(typeOf, (rows) => types.push(...rows.map(({ type }) => type)))
-        for (const [day, type] of ["VARCHAR", "DOUBLE"].entries()) {
-          write(type)
-          yield* nightOf(`2026-11-2${day}`, type === "VARCHAR" ? "1" : 1)
-        }
-        write("VARCHAR")
-        yield* Effect.andThen(end("2026-11-21"), look)
-        yield* Effect.andThen(back, look)
-        assert.deepStrictEqual([types, yield* problems], [["DOUBLE", "VARCHAR"], []])
-      }),
+      for (const [day, limit] of [1, 2, 2, undefined].entries())
+        yield* records(`2026-11-2${day}`, limit === undefined ? {} : { limit })
+      assert.deepStrictEqual(yield* versions("balance"), [{ since: "2026-11-20", balance: "0", extra: null }])
+      assert.deepStrictEqual(
+        yield* query("SELECT extra FROM nights.accounts ORDER BY run_date"),
+        [1, 2, 2, undefined].map((limit) => ({ extra: limit === undefined ? null : `{"limit":${limit}}` })),
+      )
+      writeFileSync(
+        file,
+        readFileSync(file, "utf8").replace(
+          "columns:\n",
+          "key: [balance]\ncolumns:\n  limit: { type: INTEGER, comment: l }\n",
+        ),
+      )
+      yield* records("2026-11-24", { limit: 3 })
+      assert.deepStrictEqual(
+        yield* versions('"limit"'),
+        [20, 21, 23, 24].map((day, at) => ({
+          since: `2026-11-${day}`,
+          limit: [1, 2, null, 3][at]!,
+          extra: null,
+        })),
+      )
+      assert.deepStrictEqual(
+        yield* query("SELECT changed_columns AS c FROM changes('2026-11-20', '2026-11-22')"),
+        [{ c: ["limit"] }],
+      )
+    },
+  )
+
+  live(
+    "is that of a version that is put back, and stays while an end is published [decision 10 own schemas]",
+    function* () {
+      const { root, night: nightOf, end, write, back, problems } = yield* place
+      const typeOf = Effect.provide(
+        rowsOf(root, "SELECT DISTINCT typeof(balance) AS type FROM accounts"),
+        DuckDb.layer,
+      )
+      const types: Array<unknown> = []
+      const look = Effect.map(typeOf, (rows) => types.push(...rows.map(({ type }) => type)))
+      for (const [day, type] of ["VARCHAR", "DOUBLE"].entries()) {
+        write(type)
+        yield* nightOf(`2026-11-2${day}`, type === "VARCHAR" ? "1" : 1)
+      }
+      write("VARCHAR")
+      yield* Effect.andThen(end("2026-11-21"), look)
+      yield* Effect.andThen(back, look)
+      assert.deepStrictEqual([types, yield* problems], [["DOUBLE", "VARCHAR"], []])
+    },
   )
 })

@@ -50,6 +50,7 @@ import {
   storeOf,
   succeed,
 } from "./night.ts"
+import { live } from "../harness/Steps.ts"
 
 const [first, second] = ["nightly.2026-11-20", "nightly.2026-11-21"] as const
 const night = Effect.fnUntraced(function* (run: string, customers: Readonly<Record<string, string>>) {
@@ -156,151 +157,147 @@ const contentsIn = Effect.fnUntraced(function* (root: string) {
 }, Effect.scoped)
 
 describe("the rows of a customer who is removed", () => {
-  it.live(
+  live(
     "leave every file that has some, of the current version and of those that are kept; what ended has ended still [decision 10 forgotten night]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* three
-        const [before, kept] = [manifestOf(root), yield* keptIn(root)]
-        const held = join(root, "published/held/nightly.2026-11-22.duckdb")
-        mkdirSync(dirname(held), { recursive: true })
-        writeFileSync(held, "names them too")
-        assert.deepStrictEqual([before.version, kept.map(({ version }) => version)], [3, [1, 2]])
-        assert.strictEqual(yield* forgetIn(root, "c-1"), 4)
-        const [after, [oldest, newest]] = [manifestOf(root), yield* keptIn(root)]
-        const less = (table: string) => (table === "runs" ? 0 : table === "products_count" ? 2 : 1)
-        const isOfFirst = ([path]: readonly [string, number]) => path.includes(first)
-        // The row of the run counts its tasks, so that its file is written again too; nothing of the second night is.
-        const runs = [fileOf(before, "runs").replace("v2", "v4"), 1] as const
-        const ofFirst = [runs, ...rewritten(before, "v4", less).filter(isOfFirst).slice(1)]
-        const others = told(before).filter((file) => !isOfFirst(file))
-        assert.deepStrictEqual(told(after), [...ofFirst, ...others])
-        assert.deepStrictEqual(newest && told(newest), ofFirst)
-        // What only the oldest version has is told apart by its name.
-        assert.deepStrictEqual(oldest && told(oldest), kept[0] && rewritten(kept[0], "v4-2", less))
-        const contents = yield* inFolder(root, contentsIn(root))
-        const below = "published/previous/"
-        const old = (oldest === undefined ? [] : pathsOf(oldest)).map((path) => `${below}${path}`)
-        assert.sameMembers(parquetIn(root), [...pathsOf(after), ...old])
-        const rowsBy = new Map([...told(after), ...(oldest === undefined ? [] : told(oldest))])
-        for (const { path, rows, text, about } of contents) {
-          const name = path.replace(below, "")
-          assert.strictEqual(rows, rowsBy.get(name), path)
-          assert.notMatch(text, /c-1(?!\d)/, path)
-          if (name.includes("-v4"))
-            assert.deepInclude(about, { run_id: first, version: "4", tool: "9.9.9" }, path)
-          assert.strictEqual(statSync(join(root, path)).mode & 0o777, 0o600, path)
-        }
-        assert.deepInclude(after, { version: 4, amends: true })
-        assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Bea", "Cy"])
-        assert.deepStrictEqual(
-          yield* inFolder(root, rowsOf(root, "SELECT tasks FROM ops.runs ORDER BY run_id")),
-          [{ tasks: 2 }, { tasks: 1 }],
-        )
-        assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-        assert.deepStrictEqual(
-          filesBelow(root).filter((path) => /tmp$|build$|previous.nightjar|held/.test(path)),
-          [],
-        )
-        // Of the night that no longer has anybody there is still what it asked for: nobody else.
-        yield* forgetIn(root, "c-2")
-        const history = rowsOf(root, "SELECT name, ended_by FROM history.customer_profiles")
-        assert.deepStrictEqual(yield* inFolder(root, history), [{ name: "Cy", ended_by: "not requested" }])
-      }).pipe(Effect.scoped),
-  )
-
-  it.live("take the file with them that has no other, also where no version was kept before", () =>
-    Effect.gen(function* () {
-      const root = yield* one
-      rmSync(join(root, "published"), { recursive: true, force: true })
-      const [calls, modes] = [[] as Array<string>, new Map<string, number>()]
-      const version = yield* forgetIn(root, "c-1", {
-        ...machineCalls,
-        rename: (from, to) => {
-          calls.push(`rename ${to}`)
-          machineCalls.rename(from, to)
-        },
-        open: (path, flags, mode) => {
-          calls.push(`open ${path}`)
-          return machineCalls.open(path, flags, mode)
-        },
-        setMode: (path, mode) => {
-          modes.set(path, mode)
-          machineCalls.setMode(path, mode)
-        },
-      })
-      assert.strictEqual(version, 2)
-      // Each file is synced under its name before a version names it.
-      const placed = join(root, "published/previous", fileOf(manifestOf(root), "emails"))
-      assert.strictEqual(calls[calls.indexOf(`rename ${placed}`) + 1], `open ${dirname(placed)}`)
-      // Whatever the process's own mask for new files is.
-      const folders = ["", "/previous", "/previous/tables", "/previous/tables/emails"]
-      for (const path of [...folders.map((name) => join(root, `published${name}`)), dirname(placed)])
-        assert.strictEqual(modes.get(path), 0o700, path)
-      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
-      const isPrivate = (path: string) => (statSync(path).mode & 0o777) === 0o700
+    function* () {
+      const root = yield* three
+      const [before, kept] = [manifestOf(root), yield* keptIn(root)]
+      const held = join(root, "published/held/nightly.2026-11-22.duckdb")
+      mkdirSync(dirname(held), { recursive: true })
+      writeFileSync(held, "names them too")
+      assert.deepStrictEqual([before.version, kept.map(({ version }) => version)], [3, [1, 2]])
+      assert.strictEqual(yield* forgetIn(root, "c-1"), 4)
+      const [after, [oldest, newest]] = [manifestOf(root), yield* keptIn(root)]
+      const less = (table: string) => (table === "runs" ? 0 : table === "products_count" ? 2 : 1)
+      const isOfFirst = ([path]: readonly [string, number]) => path.includes(first)
+      // The row of the run counts its tasks, so that its file is written again too; nothing of the second night is.
+      const runs = [fileOf(before, "runs").replace("v2", "v4"), 1] as const
+      const ofFirst = [runs, ...rewritten(before, "v4", less).filter(isOfFirst).slice(1)]
+      const others = told(before).filter((file) => !isOfFirst(file))
+      assert.deepStrictEqual(told(after), [...ofFirst, ...others])
+      assert.deepStrictEqual(newest && told(newest), ofFirst)
+      // What only the oldest version has is told apart by its name.
+      assert.deepStrictEqual(oldest && told(oldest), kept[0] && rewritten(kept[0], "v4-2", less))
+      const contents = yield* inFolder(root, contentsIn(root))
+      const below = "published/previous/"
+      const old = (oldest === undefined ? [] : pathsOf(oldest)).map((path) => `${below}${path}`)
+      assert.sameMembers(parquetIn(root), [...pathsOf(after), ...old])
+      const rowsBy = new Map([...told(after), ...(oldest === undefined ? [] : told(oldest))])
+      for (const { path, rows, text, about } of contents) {
+        const name = path.replace(below, "")
+        assert.strictEqual(rows, rowsBy.get(name), path)
+        assert.notMatch(text, /c-1(?!\d)/, path)
+        if (name.includes("-v4"))
+          assert.deepInclude(about, { run_id: first, version: "4", tool: "9.9.9" }, path)
+        assert.strictEqual(statSync(join(root, path)).mode & 0o777, 0o600, path)
+      }
+      assert.deepInclude(after, { version: 4, amends: true })
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea", "Bea", "Cy"])
       assert.deepStrictEqual(
-        foldersIn(join(root, "published")).filter((path) => !isPrivate(path)),
+        yield* inFolder(root, rowsOf(root, "SELECT tasks FROM ops.runs ORDER BY run_id")),
+        [{ tasks: 2 }, { tasks: 1 }],
+      )
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+      assert.deepStrictEqual(
+        filesBelow(root).filter((path) => /tmp$|build$|previous.nightjar|held/.test(path)),
         [],
       )
-      assert.strictEqual(yield* forgetIn(root, "c-2"), 3)
-      assert.deepStrictEqual(told(manifestOf(root)), [
-        [`tables/runs/run_date=2026-11-20/${first}-v3.parquet`, 1],
-      ])
-      assert.deepStrictEqual(parquetIn(root), pathsOf(manifestOf(root)))
-      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-    }).pipe(Effect.scoped),
+      // Of the night that no longer has anybody there is still what it asked for: nobody else.
+      yield* forgetIn(root, "c-2")
+      const history = rowsOf(root, "SELECT name, ended_by FROM history.customer_profiles")
+      assert.deepStrictEqual(yield* inFolder(root, history), [{ name: "Cy", ended_by: "not requested" }])
+    },
   )
 
-  it.live(
+  live("take the file with them that has no other, also where no version was kept before", function* () {
+    const root = yield* one
+    rmSync(join(root, "published"), { recursive: true, force: true })
+    const [calls, modes] = [[] as Array<string>, new Map<string, number>()]
+    const version = yield* forgetIn(root, "c-1", {
+      ...machineCalls,
+      rename: (from, to) => {
+        calls.push(`rename ${to}`)
+        machineCalls.rename(from, to)
+      },
+      open: (path, flags, mode) => {
+        calls.push(`open ${path}`)
+        return machineCalls.open(path, flags, mode)
+      },
+      setMode: (path, mode) => {
+        modes.set(path, mode)
+        machineCalls.setMode(path, mode)
+      },
+    })
+    assert.strictEqual(version, 2)
+    // Each file is synced under its name before a version names it.
+    const placed = join(root, "published/previous", fileOf(manifestOf(root), "emails"))
+    assert.strictEqual(calls[calls.indexOf(`rename ${placed}`) + 1], `open ${dirname(placed)}`)
+    // Whatever the process's own mask for new files is.
+    const folders = ["", "/previous", "/previous/tables", "/previous/tables/emails"]
+    for (const path of [...folders.map((name) => join(root, `published${name}`)), dirname(placed)])
+      assert.strictEqual(modes.get(path), 0o700, path)
+    assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Bea"])
+    const isPrivate = (path: string) => (statSync(path).mode & 0o777) === 0o700
+    assert.deepStrictEqual(
+      foldersIn(join(root, "published")).filter((path) => !isPrivate(path)),
+      [],
+    )
+    assert.strictEqual(yield* forgetIn(root, "c-2"), 3)
+    assert.deepStrictEqual(told(manifestOf(root)), [
+      [`tables/runs/run_date=2026-11-20/${first}-v3.parquet`, 1],
+    ])
+    assert.deepStrictEqual(parquetIn(root), pathsOf(manifestOf(root)))
+    assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+  })
+
+  live(
     "are none: every version and file stays, but for what a crash left, and a version with a damaged file",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* three
-        const before = [manifestOf(root), yield* keptIn(root), parquetIn(root)]
-        const stray = join(root, dirname(fileOf(manifestOf(root), "tasks")), "stray.parquet")
-        const old = join(
-          root,
-          "published/previous",
-          dirname(fileOf(manifestOf(root), "tasks")),
-          "stray.parquet",
-        )
-        for (const path of [stray, old]) writeFileSync(path, "half")
-        assert.strictEqual(yield* forgetIn(root, "c-9"), 3)
-        assert.deepStrictEqual([manifestOf(root), yield* keptIn(root), parquetIn(root)], before)
-        const [oldest] = yield* keptIn(root)
-        damage(join(root, "published/previous", fileOf(oldest as Manifest, "emails")))
-        assert.strictEqual(yield* forgetIn(root, "c-8"), 3)
-        const left = (yield* keptIn(root)).map(({ version }) => version)
-        assert.deepStrictEqual(left, [2])
-        assert.deepStrictEqual(parquetIn(root).toSorted(), pathsOf(manifestOf(root)).toSorted())
-      }).pipe(Effect.scoped),
+    function* () {
+      const root = yield* three
+      const before = [manifestOf(root), yield* keptIn(root), parquetIn(root)]
+      const stray = join(root, dirname(fileOf(manifestOf(root), "tasks")), "stray.parquet")
+      const old = join(
+        root,
+        "published/previous",
+        dirname(fileOf(manifestOf(root), "tasks")),
+        "stray.parquet",
+      )
+      for (const path of [stray, old]) writeFileSync(path, "half")
+      assert.strictEqual(yield* forgetIn(root, "c-9"), 3)
+      assert.deepStrictEqual([manifestOf(root), yield* keptIn(root), parquetIn(root)], before)
+      const [oldest] = yield* keptIn(root)
+      damage(join(root, "published/previous", fileOf(oldest as Manifest, "emails")))
+      assert.strictEqual(yield* forgetIn(root, "c-8"), 3)
+      const left = (yield* keptIn(root)).map(({ version }) => version)
+      assert.deepStrictEqual(left, [2])
+      assert.deepStrictEqual(parquetIn(root).toSorted(), pathsOf(manifestOf(root)).toSorted())
+    },
   )
 
-  it.live(
+  live(
     "of versions alone that were rolled back are gone from these, which a later rollback puts back [promise 15 rolled back]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* three
-        const back = Effect.flatMap(storeOf(root), rollback)
-        yield* inFolder(root, Effect.andThen(back, back))
-        assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea"])
-        assert.strictEqual(yield* forgetIn(root, "c-3"), 6)
-        assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea"])
-        const rebuilt = yield* inFolder(
-          root,
-          Effect.flatMap(storeOf(root), (store) => rebuild(store, true)),
-        )
-        assert.deepStrictEqual([rebuilt.version, rebuilt.runs], [7, 2])
-        const told = yield* inFolder(root, back)
-        assert.deepStrictEqual(told, { _tag: "RolledBack", version: 8, to: 3, from: 7, without: [] })
-        assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea", "Bea"])
-        assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-      }).pipe(Effect.scoped),
+    function* () {
+      const root = yield* three
+      const back = Effect.flatMap(storeOf(root), rollback)
+      yield* inFolder(root, Effect.andThen(back, back))
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea"])
+      assert.strictEqual(yield* forgetIn(root, "c-3"), 6)
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea"])
+      const rebuilt = yield* inFolder(
+        root,
+        Effect.flatMap(storeOf(root), (store) => rebuild(store, true)),
+      )
+      assert.deepStrictEqual([rebuilt.version, rebuilt.runs], [7, 2])
+      const told = yield* inFolder(root, back)
+      assert.deepStrictEqual(told, { _tag: "RolledBack", version: 8, to: 3, from: 7, without: [] })
+      assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea", "Bea"])
+      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
+    },
   )
 
-  it.live("are counted, and damage is found, in what the next night continues, also after a rollback", () =>
-    Effect.gen(function* () {
+  live(
+    "are counted, and damage is found, in what the next night continues, also after a rollback",
+    function* () {
       const root = yield* three
       const found = inFolder(
         root,
@@ -316,55 +313,54 @@ describe("the rows of a customer who is removed", () => {
         damage(join(root, path))
       const unreadable = yield* inFolder(root, Effect.flatMap(storeOf(root), unreadableFiles))
       assert.sameMembers([...new Set(unreadable)], [fileOf(manifestOf(root), "emails"), ofSecond])
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.live(
+  live(
     "are not removed where a file has other rows than its version says, or the ledger lacks the run",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* one
-        const manifest = readFileSync(join(root, "tables/manifest.json"), "utf8")
-        const path = fileOf(manifestOf(root), "tasks")
-        writeFileSync(join(root, "tables/manifest.json"), manifest.replace(/"rows": 2/, '"rows": 3'))
-        const changed = manifestOf(root)
-        const wrong = filesOf(changed).find(({ rows }) => rows === 3)?.path ?? ""
-        const refusal = Effect.map(Effect.flip(forgetIn(root, "c-1")), ({ message }) => message)
-        const written = wrong.replace("-v1.", "-v2.")
-        const told = `${written}: its sources have 1 rows of run ${first}, not 2`
-        assert.strictEqual(yield* refusal, told)
-        assert.deepStrictEqual([manifestOf(root), wrong], [changed, path])
-        writeFileSync(join(root, "tables/manifest.json"), manifest)
-        rmSync(join(root, "ledger.sqlite"))
-        assert.strictEqual(yield* refusal, `the ledger has no run ${first}`)
-        assert.strictEqual(readFileSync(join(root, "tables/manifest.json"), "utf8"), manifest)
-      }).pipe(Effect.scoped),
+    function* () {
+      const root = yield* one
+      const manifest = readFileSync(join(root, "tables/manifest.json"), "utf8")
+      const path = fileOf(manifestOf(root), "tasks")
+      writeFileSync(join(root, "tables/manifest.json"), manifest.replace(/"rows": 2/, '"rows": 3'))
+      const changed = manifestOf(root)
+      const wrong = filesOf(changed).find(({ rows }) => rows === 3)?.path ?? ""
+      const refusal = Effect.map(Effect.flip(forgetIn(root, "c-1")), ({ message }) => message)
+      const written = wrong.replace("-v1.", "-v2.")
+      const told = `${written}: its sources have 1 rows of run ${first}, not 2`
+      assert.strictEqual(yield* refusal, told)
+      assert.deepStrictEqual([manifestOf(root), wrong], [changed, path])
+      writeFileSync(join(root, "tables/manifest.json"), manifest)
+      rmSync(join(root, "ledger.sqlite"))
+      assert.strictEqual(yield* refusal, `the ledger has no run ${first}`)
+      assert.strictEqual(readFileSync(join(root, "tables/manifest.json"), "utf8"), manifest)
+    },
   )
 
-  it.live("do not come back from the database where a file of theirs is lost [promise 15 restored]", () =>
-    Effect.gen(function* () {
+  live(
+    "do not come back from the database where a file of theirs is lost [promise 15 restored]",
+    function* () {
       const root = yield* three
       rmSync(join(root, fileOf(manifestOf(root), "customer_profiles", second)))
       yield* forgetIn(root, "c-2")
       assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Cy"])
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.live("are none where nothing was published yet", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const store = yield* inFolder(root, storeOf(root))
-      const work = Effect.all([
-        countRowsOfCustomer(store, forgottenOf("c-1")),
-        unreadableFiles(store),
-        forgetRows(store, forgottenOf("c-1")),
-      ])
-      assert.deepStrictEqual(yield* inFolder(root, work), [0, [], 0])
-    }),
-  )
+  live("are none where nothing was published yet", function* () {
+    const root = yield* folder
+    const store = yield* inFolder(root, storeOf(root))
+    const work = Effect.all([
+      countRowsOfCustomer(store, forgottenOf("c-1")),
+      unreadableFiles(store),
+      forgetRows(store, forgottenOf("c-1")),
+    ])
+    assert.deepStrictEqual(yield* inFolder(root, work), [0, [], 0])
+  })
 
-  it.live("leave every part of a table under one version's number, and whatever columns a part has", () =>
-    Effect.gen(function* () {
+  live(
+    "leave every part of a table under one version's number, and whatever columns a part has",
+    function* () {
       const root = yield* one
       const manifest = manifestOf(root)
       const path = fileOf(manifest, "emails")
@@ -397,39 +393,38 @@ describe("the rows of a customer who is removed", () => {
         yield* inFolder(root, rowsOf(root, "SELECT count(*)::INTEGER AS n FROM nights.emails")),
         [{ n: 2 }],
       )
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.live("are still there if anything fails, and that is a publication that failed", () =>
-    Effect.gen(function* () {
-      const failsAs = <A, E extends { readonly _tag: string; readonly message: string }>(
-        work: Effect.Effect<A, E>,
-      ) => Effect.map(Effect.flip(work), ({ _tag, message }) => `${_tag}: ${message.split("\n")[0]}`)
-      const root = yield* one
-      const before = manifestOf(root)
-      const { calls } = faultyCalls({
-        refuse: (name) => (name === "syncData" ? refusal("EIO", name) : undefined),
+  live("are still there if anything fails, and that is a publication that failed", function* () {
+    const failsAs = <A, E extends { readonly _tag: string; readonly message: string }>(
+      work: Effect.Effect<A, E>,
+    ) => Effect.map(Effect.flip(work), ({ _tag, message }) => `${_tag}: ${message.split("\n")[0]}`)
+    const root = yield* one
+    const before = manifestOf(root)
+    const { calls } = faultyCalls({
+      refuse: (name) => (name === "syncData" ? refusal("EIO", name) : undefined),
+    })
+    assert.match(yield* failsAs(forgetIn(root, "c-1", calls)), /^PublishFailed: .*EIO/)
+    const broken = Effect.gen(function* () {
+      const real = yield* Ledger
+      const state = () => Effect.fail(new LedgerFailed({ message: "disk gone" }))
+      return yield* Effect.provideService(forgetRows(yield* storeOf(root), forgottenOf("c-1")), Ledger, {
+        ...real,
+        state,
       })
-      assert.match(yield* failsAs(forgetIn(root, "c-1", calls)), /^PublishFailed: .*EIO/)
-      const broken = Effect.gen(function* () {
-        const real = yield* Ledger
-        const state = () => Effect.fail(new LedgerFailed({ message: "disk gone" }))
-        return yield* Effect.provideService(forgetRows(yield* storeOf(root), forgottenOf("c-1")), Ledger, {
-          ...real,
-          state,
-        })
-      })
-      assert.strictEqual(yield* failsAs(inFolder(root, broken)), "PublishFailed: the ledger: disk gone")
-      writeFileSync(join(root, fileOf(before, "emails")), "no Parquet")
-      const counted = Effect.flatMap(storeOf(root), (store) => countRowsOfCustomer(store, forgottenOf("c-1")))
-      assert.match(yield* failsAs(inFolder(root, counted)), /^PublishFailed: /)
-      assert.match(yield* failsAs(forgetIn(root, "c-1")), /^PublishFailed: /)
-      assert.deepStrictEqual(manifestOf(root), before)
-    }).pipe(Effect.scoped),
-  )
+    })
+    assert.strictEqual(yield* failsAs(inFolder(root, broken)), "PublishFailed: the ledger: disk gone")
+    writeFileSync(join(root, fileOf(before, "emails")), "no Parquet")
+    const counted = Effect.flatMap(storeOf(root), (store) => countRowsOfCustomer(store, forgottenOf("c-1")))
+    assert.match(yield* failsAs(inFolder(root, counted)), /^PublishFailed: /)
+    assert.match(yield* failsAs(forgetIn(root, "c-1")), /^PublishFailed: /)
+    assert.deepStrictEqual(manifestOf(root), before)
+  })
 
-  it.live("that were being removed are removed by the next attempt, under names that no version has", () =>
-    Effect.gen(function* () {
+  live(
+    "that were being removed are removed by the next attempt, under names that no version has",
+    function* () {
       const root = yield* three
       const rename: FileCalls["rename"] = (from, to) => {
         if (to.endsWith("manifest.next.json")) throw new Error("killed")
@@ -447,7 +442,7 @@ describe("the rows of a customer who is removed", () => {
         "5.parquet",
       ])
       assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-    }).pipe(Effect.scoped),
+    },
   )
 })
 

@@ -37,11 +37,13 @@ import {
   stateOf,
   storeOf,
   succeed,
+  liveIn,
 } from "./night.ts"
 import type { RunId } from "../../src/service/Ids.ts"
 import { backup } from "../../src/folder/Backup.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
 import { repair } from "../../src/tables/Repair.ts"
+import { live } from "../harness/Steps.ts"
 
 const nothing: Gates = { keys: false, tests: [] }
 const test = (sql: string): Gates => ({ ...nothing, tests: [{ name: "told", sql }] })
@@ -141,53 +143,52 @@ describe("limits of freshness", () => {
     }).pipe(Effect.scoped, Effect.provide(Layer.merge(DuckDb.layer, NodeFileSystem.layer))),
   )
 
-  it.live(
+  live(
     "are compared with the last success, or with the first night if there was none [freshness limits]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        const told = yield* Effect.provide(
-          Effect.gen(function* () {
-            yield* mixed(20, { gone: true, old: true, well: true })
-            yield* mixed(21, { fresh: true, never: false, old: false, well: true })
-            yield* mixed(24, { fresh: false, never: false, new: false, old: false, well: true })
-            return yield* Effect.forEach([20, 21, 24], state)
-          }),
-          layers(root, { freshness: { warn_after: 1, error_after: 3 } }),
-        )
-        const whose = (name: string) => `${name} es-tax-agency:website customer_information_read`
-        assert.deepStrictEqual(
-          told.map(({ published }) => published?.fact.stale),
+    function* () {
+      const root = yield* folder
+      const told = yield* Effect.provide(
+        Effect.gen(function* () {
+          yield* mixed(20, { gone: true, old: true, well: true })
+          yield* mixed(21, { fresh: true, never: false, old: false, well: true })
+          yield* mixed(24, { fresh: false, never: false, new: false, old: false, well: true })
+          return yield* Effect.forEach([20, 21, 24], state)
+        }),
+        layers(root, { freshness: { warn_after: 1, error_after: 3 } }),
+      )
+      const whose = (name: string) => `${name} es-tax-agency:website customer_information_read`
+      assert.deepStrictEqual(
+        told.map(({ published }) => published?.fact.stale),
+        [
+          undefined,
+          undefined,
+          {
+            warned: { days: 1, count: 2, examples: [whose("fresh"), whose("never")] },
+            failed: { days: 3, count: 1, examples: [whose("old")] },
+          },
+        ],
+      )
+      const codes = told.map((run) => alarmCodeOf(run, { after_export: "keep", exit_on: "new" }, undefined))
+      assert.deepStrictEqual(codes, [0, 0, 3])
+      const ended = told.map((run) => ({
+        ...run,
+        ended: { at: 0, exit_code: 0, leftovers: false, kept: 0 },
+      }))
+      assert.deepStrictEqual([nightExitCode(ended.slice(0, 2)), nightExitCode(ended.slice(1))], [0, 3])
+      const summary = summarise(told[2] ?? (yield* Effect.die("no run")))
+      const { stale, warnings } = summary
+      assert.deepStrictEqual(
+        [meaningOfExit({ ...summary, exit_code: 3 }), stale, warnings],
+        [
+          "the run has ended; some data is older than `freshness` in the job allows",
+          told[2]?.published?.fact.stale,
           [
-            undefined,
-            undefined,
-            {
-              warned: { days: 1, count: 2, examples: [whose("fresh"), whose("never")] },
-              failed: { days: 3, count: 1, examples: [whose("old")] },
-            },
+            `1 feature without new data for more than 3 days: ${whose("old")} [data-too-old]`,
+            `2 features without new data for more than 1 day: ${whose("fresh")}, ${whose("never")} [data-old]`,
           ],
-        )
-        const codes = told.map((run) => alarmCodeOf(run, { after_export: "keep", exit_on: "new" }, undefined))
-        assert.deepStrictEqual(codes, [0, 0, 3])
-        const ended = told.map((run) => ({
-          ...run,
-          ended: { at: 0, exit_code: 0, leftovers: false, kept: 0 },
-        }))
-        assert.deepStrictEqual([nightExitCode(ended.slice(0, 2)), nightExitCode(ended.slice(1))], [0, 3])
-        const summary = summarise(told[2] ?? (yield* Effect.die("no run")))
-        const { stale, warnings } = summary
-        assert.deepStrictEqual(
-          [meaningOfExit({ ...summary, exit_code: 3 }), stale, warnings],
-          [
-            "the run has ended; some data is older than `freshness` in the job allows",
-            told[2]?.published?.fact.stale,
-            [
-              `1 feature without new data for more than 3 days: ${whose("old")} [data-too-old]`,
-              `2 features without new data for more than 1 day: ${whose("fresh")}, ${whose("never")} [data-old]`,
-            ],
-          ],
-        )
-      }),
+        ],
+      )
+    },
   )
 })
 
@@ -197,142 +198,138 @@ const afterSmallNight = copiesOf((root) =>
 )
 
 describe("a gate", () => {
-  it.live(
+  live(
     "counts the records of a family wherever they stand, so a schema more is neither loss nor gain",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        const gates: Gates = { ...nothing, rows: { min: 0.9, nights: 7 } }
-        const night = Effect.fnUntraced(function* (day: number, accounts: number) {
-          const records = Array.from({ length: accounts }, (_, index) => [
-            { product: "accounts", sub_family: "account:checking", iban: `ES${index}` },
-            { product: "cards", sub_family: "of their own", number: `${index}` },
-          ])
-          yield* append([begin(runOf(day), date(day))])
-          yield* succeed(runOf(day), `${day}`, "c-1", resultsOf(...records.flat()))
-          yield* publishStage(runOf(day))
-          return yield* gatesOf(day)
-        })
-        yield* Effect.provide(night(20, 12), asking(root, gates))
-        const readings = { _tag: "Fed", features: new Set(["accounts_read"]) } as const
-        const found = Effect.gen(function* () {
-          assert.deepStrictEqual(yield* night(21, 12), [])
-          assert.deepStrictEqual(yield* night(22, 5), [
-            "rows: accounts has 5 of 12, other_records has 5 of 12",
-          ])
-          const rows = yield* rowsOf(
-            root,
-            "SELECT run_date::VARCHAR AS d, 'accounts' AS t, count(*)::INT AS n FROM nights.accounts GROUP BY ALL " +
-              "UNION ALL SELECT run_date::VARCHAR, product, count(*) FROM nights.other_records GROUP BY ALL ORDER BY ALL",
-          )
-          assert.deepStrictEqual(
-            rows.map(({ d, t, n }) => [d, t, n]),
-            [
-              ["2026-11-20", "accounts", 12],
-              ["2026-11-20", "cards", 12],
-              ["2026-11-21", "accounts", 12],
-              ["2026-11-21", "cards", 12],
-            ],
-          )
-          assert.deepStrictEqual(
-            yield* rowsOf(root, "SELECT 1 FROM nights.accounts WHERE run_date = '2026-11-20'"),
-            [],
-          )
-        })
-        yield* Effect.provide(found, layers(root, { schemasFolder, gates, readings }))
-      }),
+    function* () {
+      const root = yield* folder
+      const gates: Gates = { ...nothing, rows: { min: 0.9, nights: 7 } }
+      const night = Effect.fnUntraced(function* (day: number, accounts: number) {
+        const records = Array.from({ length: accounts }, (_, index) => [
+          { product: "accounts", sub_family: "account:checking", iban: `ES${index}` },
+          { product: "cards", sub_family: "of their own", number: `${index}` },
+        ])
+        yield* append([begin(runOf(day), date(day))])
+        yield* succeed(runOf(day), `${day}`, "c-1", resultsOf(...records.flat()))
+        yield* publishStage(runOf(day))
+        return yield* gatesOf(day)
+      })
+      yield* Effect.provide(night(20, 12), asking(root, gates))
+      const readings = { _tag: "Fed", features: new Set(["accounts_read"]) } as const
+      const found = Effect.gen(function* () {
+        assert.deepStrictEqual(yield* night(21, 12), [])
+        assert.deepStrictEqual(yield* night(22, 5), ["rows: accounts has 5 of 12, other_records has 5 of 12"])
+        const rows = yield* rowsOf(
+          root,
+          "SELECT run_date::VARCHAR AS d, 'accounts' AS t, count(*)::INT AS n FROM nights.accounts GROUP BY ALL " +
+            "UNION ALL SELECT run_date::VARCHAR, product, count(*) FROM nights.other_records GROUP BY ALL ORDER BY ALL",
+        )
+        assert.deepStrictEqual(
+          rows.map(({ d, t, n }) => [d, t, n]),
+          [
+            ["2026-11-20", "accounts", 12],
+            ["2026-11-20", "cards", 12],
+            ["2026-11-21", "accounts", 12],
+            ["2026-11-21", "cards", 12],
+          ],
+        )
+        assert.deepStrictEqual(
+          yield* rowsOf(root, "SELECT 1 FROM nights.accounts WHERE run_date = '2026-11-20'"),
+          [],
+        )
+      })
+      yield* Effect.provide(found, layers(root, { schemasFolder, gates, readings }))
+    },
   )
 
-  it.live(
+  live(
     "compares no part of a job with its nights, and no night with a part; the others are asked [part gates]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        const night = Effect.fnUntraced(function* (day: number, accounts: number, isPart = false) {
-          const run = isPart ? anId(`${runOf(day)}.2`) : runOf(day)
-          const begun = begin(run, date(day))
-          yield* append([isPart ? ({ ...begun, part: run } as typeof begun) : begun])
-          const records = Array.from({ length: accounts }, (_, index) => ({
-            product: "accounts",
-            sub_family: "account:checking",
-            iban: `ES${index}`,
-          }))
-          yield* succeed(run, `${run}`, "c-1", resultsOf(...records))
-          yield* publishStage(run)
-          const found = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(run))
-          return found?.held?.fact.gates.map(({ gate, found: what }) => `${gate}: ${what}`) ?? []
-        })
-        const rows: Gates = { ...nothing, rows: { min: 0.9, nights: 1 }, coverage: 1.01, freshness: 0 }
-        yield* Effect.provide(night(20, 12), asking(root, undefined))
-        for (const [day, accounts] of [
-          [20, 10],
-          [21, 1],
-        ] as const)
-          assert.deepStrictEqual(yield* Effect.provide(night(day, accounts, true), asking(root, rows)), [])
-        const { coverage: _, freshness: __, ...compared } = rows
-        assert.deepStrictEqual(yield* Effect.provide(night(22, 7), asking(root, compared)), [
-          "rows: other_records has 7 of 12",
-        ])
-        const failing = test("SELECT 1")
-        assert.deepStrictEqual(yield* Effect.provide(night(23, 1, true), asking(root, failing)), [
-          "tests/told.sql: 1 row",
-        ])
-      }),
+    function* () {
+      const root = yield* folder
+      const night = Effect.fnUntraced(function* (day: number, accounts: number, isPart = false) {
+        const run = isPart ? anId(`${runOf(day)}.2`) : runOf(day)
+        const begun = begin(run, date(day))
+        yield* append([isPart ? ({ ...begun, part: run } as typeof begun) : begun])
+        const records = Array.from({ length: accounts }, (_, index) => ({
+          product: "accounts",
+          sub_family: "account:checking",
+          iban: `ES${index}`,
+        }))
+        yield* succeed(run, `${run}`, "c-1", resultsOf(...records))
+        yield* publishStage(run)
+        const found = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(run))
+        return found?.held?.fact.gates.map(({ gate, found: what }) => `${gate}: ${what}`) ?? []
+      })
+      const rows: Gates = { ...nothing, rows: { min: 0.9, nights: 1 }, coverage: 1.01, freshness: 0 }
+      yield* Effect.provide(night(20, 12), asking(root, undefined))
+      for (const [day, accounts] of [
+        [20, 10],
+        [21, 1],
+      ] as const)
+        assert.deepStrictEqual(yield* Effect.provide(night(day, accounts, true), asking(root, rows)), [])
+      const { coverage: _, freshness: __, ...compared } = rows
+      assert.deepStrictEqual(yield* Effect.provide(night(22, 7), asking(root, compared)), [
+        "rows: other_records has 7 of 12",
+      ])
+      const failing = test("SELECT 1")
+      assert.deepStrictEqual(yield* Effect.provide(night(23, 1, true), asking(root, failing)), [
+        "tests/told.sql: 1 row",
+      ])
+    },
   )
 })
 
 describe("a version that a gate holds back", () => {
   const failing = test("SELECT 1 FROM ops.runs WHERE run_date = '2026-11-21'")
 
-  it.live(
+  live(
     "is readable aside, changes nothing that is current, and lets nothing be deleted [gate receipts]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* afterSmallNight
-        yield* Effect.gen(function* () {
-          const before = filesBelow(join(root, "tables"))
-          yield* land(21, "c-1")
-          // Published before its newest body came: what that version proved is no permission any more.
-          yield* append([
-            {
-              _tag: "RunPublished",
-              run_id: runOf(21),
-              version: 1,
-              receipts: [{ execution_id: anId("e-21-c-1"), landed_sha256: "0", whole: true }],
-            },
-          ])
-          assert.strictEqual(dueDeletions(yield* state(21)).length, 1)
-          yield* arrive(21, "c-2")
-          assert.deepStrictEqual(yield* publishStage(runOf(21)), [])
-          const held = yield* state(21)
-          const database = `published/held/${runOf(21)}.duckdb`
-          assert.deepStrictEqual(summarise(held).held, {
-            database,
-            gates: [{ gate: "tests/told.sql", expected: "no rows", found: "1 row" }],
-          })
-          assert.deepStrictEqual(summarise(held).warnings.slice(0, 2), [
-            "the gate tests/told.sql did not pass: 1 row; expected: no rows [gate-failed]",
-            `the new tables were not made current: they are in ${database} in the output folder [version-held]`,
-          ])
-          assert.deepStrictEqual(
-            [dueDeletions(held), pendingDeletions(held), exitCodeOf(held, "delete")],
-            [[], 0, 3],
-          )
-          assert.deepStrictEqual(yield* current(root), ["20"])
-          assert.deepStrictEqual(filesBelow(join(root, "tables")), before)
-          const duckdb = yield* DuckDb
-          const aside = yield* Effect.scoped(
-            Effect.flatMap(duckdb.open({ path: join(root, database), access: "read-only" }), (connection) =>
-              connection.rows("SELECT count(*)::INTEGER AS n FROM customer_profiles"),
-            ),
-          )
-          assert.deepStrictEqual(aside, [{ n: 2 }])
-        }).pipe(Effect.provide(asking(root, failing)))
-      }),
+    function* () {
+      const root = yield* afterSmallNight
+      yield* Effect.gen(function* () {
+        const before = filesBelow(join(root, "tables"))
+        yield* land(21, "c-1")
+        // Published before its newest body came: what that version proved is no permission any more.
+        yield* append([
+          {
+            _tag: "RunPublished",
+            run_id: runOf(21),
+            version: 1,
+            receipts: [{ execution_id: anId("e-21-c-1"), landed_sha256: "0", whole: true }],
+          },
+        ])
+        assert.strictEqual(dueDeletions(yield* state(21)).length, 1)
+        yield* arrive(21, "c-2")
+        assert.deepStrictEqual(yield* publishStage(runOf(21)), [])
+        const held = yield* state(21)
+        const database = `published/held/${runOf(21)}.duckdb`
+        assert.deepStrictEqual(summarise(held).held, {
+          database,
+          gates: [{ gate: "tests/told.sql", expected: "no rows", found: "1 row" }],
+        })
+        assert.deepStrictEqual(summarise(held).warnings.slice(0, 2), [
+          "the gate tests/told.sql did not pass: 1 row; expected: no rows [gate-failed]",
+          `the new tables were not made current: they are in ${database} in the output folder [version-held]`,
+        ])
+        assert.deepStrictEqual(
+          [dueDeletions(held), pendingDeletions(held), exitCodeOf(held, "delete")],
+          [[], 0, 3],
+        )
+        assert.deepStrictEqual(yield* current(root), ["20"])
+        assert.deepStrictEqual(filesBelow(join(root, "tables")), before)
+        const duckdb = yield* DuckDb
+        const aside = yield* Effect.scoped(
+          Effect.flatMap(duckdb.open({ path: join(root, database), access: "read-only" }), (connection) =>
+            connection.rows("SELECT count(*)::INTEGER AS n FROM customer_profiles"),
+          ),
+        )
+        assert.deepStrictEqual(aside, [{ n: 2 }])
+      }).pipe(Effect.provide(asking(root, failing)))
+    },
   )
 
-  it.live("is contained in the next version that passes, and only then may be deleted [gate released]", () =>
-    Effect.gen(function* () {
+  live(
+    "is contained in the next version that passes, and only then may be deleted [gate released]",
+    function* () {
       const root = yield* afterSmallNight
       const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM ops.runs) = '2026-11-21'")
       yield* Effect.gen(function* () {
@@ -352,11 +349,12 @@ describe("a version that a gate holds back", () => {
         assert.deepStrictEqual(readdirSync(join(root, "published/held")), [])
         assert.isUndefined((yield* state(22)).published?.fact.without)
       }).pipe(Effect.provide(asking(root, passes)))
-    }),
+    },
   )
 
-  it.live("stays back if a body of it has changed: the next version that passes lacks it, and says so", () =>
-    Effect.gen(function* () {
+  live(
+    "stays back if a body of it has changed: the next version that passes lacks it, and says so",
+    function* () {
       const root = yield* folder
       const passes = test("SELECT 1 WHERE (SELECT max(run_date) FROM ops.runs) = '2026-11-21'")
       yield* Effect.gen(function* () {
@@ -375,7 +373,7 @@ describe("a version that a gate holds back", () => {
           [runOf(21), undefined, []],
         )
       }).pipe(Effect.provide(asking(root, passes)))
-    }),
+    },
   )
 })
 
@@ -426,48 +424,38 @@ const heldPath = "published/held/nightly.2026-11-21.duckdb"
 
 const afterHeldNights = copiesOf((root) => Effect.provide(heldNights, withModels(root)))
 
-const inFolder = <E>(
-  work: (root: string) => Effect.Effect<void, E, Layer.Success<ReturnType<typeof withModels>>>,
-) =>
-  Effect.gen(function* () {
-    const root = yield* afterHeldNights
-    yield* Effect.provide(work(root), withModels(root))
-  }).pipe(Effect.scoped)
-
 describe("a run with a version that is held back", () => {
-  it.live("keeps its published tables in `rebuild` and `repair`, which ask no gate [gate rebuilt]", () =>
-    inFolder((root) =>
-      Effect.gen(function* () {
-        const rebuilt = yield* rebuild(yield* storeOf(root), true)
-        assert.deepStrictEqual(rebuilt.kept, [{ run_id: runOf(21), reason: text, pruned: false }])
-        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana"], 0])
-        assert.deepStrictEqual(yield* people(root), [{ n: 1 }])
-        const files = readManifest(join(root, "tables/manifest.json"))?.runs[runOf(21)]?.files ?? []
-        const lost = files.find(({ table }) => table === "customer_profiles")?.path ?? ""
-        rmSync(join(root, lost))
-        const { left } = yield* repair(yield* storeOf(root))
-        assert.deepStrictEqual(left, [`${runOf(21)}: its tables are not derived again: ${text}`])
-        yield* accept
-        assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana", "21 Eve"], 2])
-      }),
-    ),
+  liveIn(afterHeldNights, withModels)(
+    "keeps its published tables in `rebuild` and `repair`, which ask no gate [gate rebuilt]",
+    function* (root) {
+      const rebuilt = yield* rebuild(yield* storeOf(root), true)
+      assert.deepStrictEqual(rebuilt.kept, [{ run_id: runOf(21), reason: text, pruned: false }])
+      assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana"], 0])
+      assert.deepStrictEqual(yield* people(root), [{ n: 1 }])
+      const files = readManifest(join(root, "tables/manifest.json"))?.runs[runOf(21)]?.files ?? []
+      const lost = files.find(({ table }) => table === "customer_profiles")?.path ?? ""
+      rmSync(join(root, lost))
+      const { left } = yield* repair(yield* storeOf(root))
+      assert.deepStrictEqual(left, [`${runOf(21)}: its tables are not derived again: ${text}`])
+      yield* accept
+      assert.deepStrictEqual([yield* profiles(root), yield* due], [["20 Ana", "21 Ana", "21 Eve"], 2])
+    },
   )
 
-  it.live("is let through in a copy of the folder, which has the models and the version aside", () =>
-    inFolder((root) =>
-      Effect.gen(function* () {
-        const copy = join(yield* folder, "copy")
-        yield* backup(root, copy)
-        yield* Effect.gen(function* () {
-          assert.isTrue(existsSync(join(copy, heldPath)))
-          // Without the job's own files: what is published again has the models that are kept.
-          rmSync(join(copy, "nightjar.duckdb"))
-          yield* repair(yield* storeOf(copy))
-          assert.deepStrictEqual(yield* people(copy), [{ n: 1 }])
-          yield* accept
-          assert.deepStrictEqual(yield* profiles(copy), ["20 Ana", "21 Ana", "21 Eve"])
-        }).pipe(Effect.provide(withModels(copy)))
-      }).pipe(Effect.scoped),
-    ),
+  liveIn(afterHeldNights, withModels)(
+    "is let through in a copy of the folder, which has the models and the version aside",
+    function* (root) {
+      const copy = join(yield* folder, "copy")
+      yield* backup(root, copy)
+      yield* Effect.gen(function* () {
+        assert.isTrue(existsSync(join(copy, heldPath)))
+        // Without the job's own files: what is published again has the models that are kept.
+        rmSync(join(copy, "nightjar.duckdb"))
+        yield* repair(yield* storeOf(copy))
+        assert.deepStrictEqual(yield* people(copy), [{ n: 1 }])
+        yield* accept
+        assert.deepStrictEqual(yield* profiles(copy), ["20 Ana", "21 Ana", "21 Eve"])
+      }).pipe(Effect.provide(withModels(copy)))
+    },
   )
 })

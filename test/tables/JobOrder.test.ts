@@ -5,7 +5,7 @@
  */
 import { hash } from "node:crypto"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import type { Job } from "../../src/jobs/Job.ts"
@@ -19,8 +19,9 @@ import { systemTables } from "../../src/tables/SystemTables.ts"
 import { otherRecordsTable, rejectedRecordsTable } from "../../src/records/RecordTables.ts"
 import { standingSessionId } from "../../src/sandbox/flows/StandingSessions.ts"
 import { anId } from "../harness/Id.ts"
-import { customer, features, jobOf, live, makeNights, options } from "../harness/SmallNights.ts"
+import { customer, features, jobOf, live as lived, makeNights, options } from "../harness/SmallNights.ts"
 import { folder, opened, publisherOptions, relationsIn, sourcesIn, unsortedIn } from "./night.ts"
+import { live } from "../harness/Steps.ts"
 
 const customersCount = 60
 const key = readPseudonymKey(Redacted.make(hash("sha256", "of the night", "hex")))!
@@ -160,7 +161,7 @@ const publishedNight = Effect.fnUntraced(function* (root: string, ids: ReadonlyA
     ...ledger,
     fingerprintKey: Effect.succeed(Buffer.from(hash("sha256", "of the folder", "hex"), "hex")),
   }))
-  const { run_id } = live(nights, Effect.provideServiceEffect(runNight(job, options), Ledger, fixed))
+  const { run_id } = lived(nights, Effect.provideServiceEffect(runNight(job, options), Ledger, fixed))
   const layers = PublisherDuckDb.layer({
     ...publisherOptions(root),
     pseudonyms: { key, reference, policy: { check: key.check, columns: inOrder(columns) } },
@@ -178,36 +179,32 @@ const publishedNight = Effect.fnUntraced(function* (root: string, ids: ReadonlyA
 
 describe("the order in which a job names its customers", () => {
   // Their ids are in the order of the job too: nothing may follow either.
-  it.live("is not in any table, time or file with pseudonyms [promise 19 times]", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const { found, looked, unsorted } = yield* publishedNight(root, ascending)
-      const compared = new Set(looked)
-      const names = [...systemTables, otherRecordsTable, rejectedRecordsTable].map(({ name }) =>
-        placeOf(name),
-      )
-      // Of the first and the last of these no row is about a customer, and the service told no such errors.
-      assert.deepStrictEqual(
-        names.filter((name) => !compared.has(name)),
-        ["ops.runs", "ops.execution_errors", "ops.engine_descriptions"],
-      )
-      const others = [
-        "main.emails",
-        "main.documents",
-        "main.customers",
-        "history.customer_profiles",
-        "main.coverage",
-      ]
-      const times = [
-        "ops.tasks.started_at",
-        "ops.tasks.closed_at",
-        "ops.executions.date_created",
-        "ops.deletions.asked_at",
-      ]
-      for (const each of [...others, ...times, "ops.sessions.pulled_at"])
-        assert.isTrue(compared.has(each), each)
-      assert.deepStrictEqual(found, [])
-      assert.deepStrictEqual(unsorted, [])
-    }).pipe(Effect.scoped),
-  )
+  live("is not in any table, time or file with pseudonyms [promise 19 times]", function* () {
+    const root = yield* folder
+    const { found, looked, unsorted } = yield* publishedNight(root, ascending)
+    const compared = new Set(looked)
+    const names = [...systemTables, otherRecordsTable, rejectedRecordsTable].map(({ name }) => placeOf(name))
+    // Of the first and the last of these no row is about a customer, and the service told no such errors.
+    assert.deepStrictEqual(
+      names.filter((name) => !compared.has(name)),
+      ["ops.runs", "ops.execution_errors", "ops.engine_descriptions"],
+    )
+    const others = [
+      "main.emails",
+      "main.documents",
+      "main.customers",
+      "history.customer_profiles",
+      "main.coverage",
+    ]
+    const times = [
+      "ops.tasks.started_at",
+      "ops.tasks.closed_at",
+      "ops.executions.date_created",
+      "ops.deletions.asked_at",
+    ]
+    for (const each of [...others, ...times, "ops.sessions.pulled_at"])
+      assert.isTrue(compared.has(each), each)
+    assert.deepStrictEqual(found, [])
+    assert.deepStrictEqual(unsorted, [])
+  })
 })

@@ -15,6 +15,7 @@ import {
 import { filesBelow, layoutOf, manifestText, nothingPublished } from "../../src/tables/Manifest.ts"
 import type { Manifest, Store } from "../../src/tables/Manifest.ts"
 import { folder } from "./night.ts"
+import { live } from "../harness/Steps.ts"
 
 type Texts = Readonly<Record<string, string>>
 
@@ -54,64 +55,58 @@ const runWith = (schemas: Readonly<Record<string, number>>) => ({
 })
 
 describe("a text of a record schema", () => {
-  it.live("is kept once, under a number of its own, however often others come between", () =>
-    Effect.gen(function* () {
-      const { keep, kept, file } = yield* place
-      const versions = [
-        yield* keep({ cars: "a", vans: "x" }),
-        yield* keep({ cars: "a", vans: "y" }),
-        yield* keep({ cars: "b" }),
-        yield* keep({ cars: "a", vans: "y" }),
-        yield* keep({ cars: "b", vans: "x" }),
-      ]
-      assert.deepStrictEqual(versions, [
-        { cars: 1, vans: 1 },
-        { cars: 1, vans: 2 },
-        { cars: 2 },
-        { cars: 1, vans: 2 },
-        { cars: 2, vans: 1 },
-      ])
-      // Earlier versions wrote a text again: the one in force stays, else the newest of them.
-      writeFileSync(file("cars.v11.yaml"), "a")
-      assert.deepStrictEqual(yield* keep({ cars: "a" }, version({ cars: 1 })), { cars: 1 })
-      assert.deepStrictEqual(yield* keep({ cars: "a" }), { cars: 11 })
-      assert.deepStrictEqual(yield* keep({ cars: "c" }), { cars: 12 })
-      assert.deepStrictEqual(kept(), {
-        "cars.v1.yaml": "a",
-        "cars.v2.yaml": "b",
-        "cars.v11.yaml": "a",
-        "cars.v12.yaml": "c",
-        "vans.v1.yaml": "x",
-        "vans.v2.yaml": "y",
-      })
-    }).pipe(Effect.scoped),
-  )
+  live("is kept once, under a number of its own, however often others come between", function* () {
+    const { keep, kept, file } = yield* place
+    const versions = [
+      yield* keep({ cars: "a", vans: "x" }),
+      yield* keep({ cars: "a", vans: "y" }),
+      yield* keep({ cars: "b" }),
+      yield* keep({ cars: "a", vans: "y" }),
+      yield* keep({ cars: "b", vans: "x" }),
+    ]
+    assert.deepStrictEqual(versions, [
+      { cars: 1, vans: 1 },
+      { cars: 1, vans: 2 },
+      { cars: 2 },
+      { cars: 1, vans: 2 },
+      { cars: 2, vans: 1 },
+    ])
+    // Earlier versions wrote a text again: the one in force stays, else the newest of them.
+    writeFileSync(file("cars.v11.yaml"), "a")
+    assert.deepStrictEqual(yield* keep({ cars: "a" }, version({ cars: 1 })), { cars: 1 })
+    assert.deepStrictEqual(yield* keep({ cars: "a" }), { cars: 11 })
+    assert.deepStrictEqual(yield* keep({ cars: "c" }), { cars: 12 })
+    assert.deepStrictEqual(kept(), {
+      "cars.v1.yaml": "a",
+      "cars.v2.yaml": "b",
+      "cars.v11.yaml": "a",
+      "cars.v12.yaml": "c",
+      "vans.v1.yaml": "x",
+      "vans.v2.yaml": "y",
+    })
+  })
 
-  it.live("whose file is lost is written under its number again, and no other text ever is", () =>
-    Effect.gen(function* () {
-      const { keep, kept, file } = yield* place
-      yield* keep({ cars: "a" })
-      const current = version({ cars: 1 }, { schema_files: { "cars.v1.yaml": sha256Hex("a") } })
-      for (const lose of [
-        () => rmSync(file("cars.v1.yaml")),
-        () => writeFileSync(file("cars.v1.yaml"), "A"),
-      ]) {
-        lose()
-        assert.deepStrictEqual(yield* keep({ cars: "a" }, current), { cars: 1 })
-        assert.deepStrictEqual(kept(), { "cars.v1.yaml": "a" })
-      }
-      rmSync(file("cars.v1.yaml"))
-      assert.deepStrictEqual(yield* keep({ cars: "b" }, current), { cars: 2 })
-      // Nobody knows what text it was, only that a run was derived with it.
-      rmSync(file("cars.v2.yaml"))
-      const older = { ...nothingPublished, runs: { one: runWith({ cars: 3 }) } }
-      assert.deepStrictEqual(yield* keep({ cars: "a" }, older), { cars: 4 })
-      assert.deepStrictEqual(kept(), { "cars.v4.yaml": "a" })
-    }).pipe(Effect.scoped),
-  )
+  live("whose file is lost is written under its number again, and no other text ever is", function* () {
+    const { keep, kept, file } = yield* place
+    yield* keep({ cars: "a" })
+    const current = version({ cars: 1 }, { schema_files: { "cars.v1.yaml": sha256Hex("a") } })
+    for (const lose of [() => rmSync(file("cars.v1.yaml")), () => writeFileSync(file("cars.v1.yaml"), "A")]) {
+      lose()
+      assert.deepStrictEqual(yield* keep({ cars: "a" }, current), { cars: 1 })
+      assert.deepStrictEqual(kept(), { "cars.v1.yaml": "a" })
+    }
+    rmSync(file("cars.v1.yaml"))
+    assert.deepStrictEqual(yield* keep({ cars: "b" }, current), { cars: 2 })
+    // Nobody knows what text it was, only that a run was derived with it.
+    rmSync(file("cars.v2.yaml"))
+    const older = { ...nothingPublished, runs: { one: runWith({ cars: 3 }) } }
+    assert.deepStrictEqual(yield* keep({ cars: "a" }, older), { cars: 4 })
+    assert.deepStrictEqual(kept(), { "cars.v4.yaml": "a" })
+  })
 
-  it.live("has its hash in the manifest from its first publication on, whatever becomes of the file", () =>
-    Effect.gen(function* () {
+  live(
+    "has its hash in the manifest from its first publication on, whatever becomes of the file",
+    function* () {
       const { keep, file, named, publish, layout } = yield* place
       assert.deepStrictEqual(yield* named(nothingPublished), nothingPublished)
       yield* keep({ cars: "a", vans: "x" })
@@ -137,37 +132,35 @@ describe("a text of a record schema", () => {
       ])
       // A manifest of an older version has no hashes.
       assert.deepStrictEqual(lost(version({ cars: 1, vans: 1 })), ["vans.v1.yaml missing"])
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.live("is looked for only while it is lost, and taken only if it is the same to the byte", () =>
-    Effect.gen(function* () {
-      const { root, keep, kept, file, named, publish } = yield* place
-      const asked: Array<string> = []
-      const has = (name: string, ...texts: ReadonlyArray<string>) =>
-        Effect.sync(() => {
-          asked.push(name)
-          return texts.map((text) => ({ text }))
-        })
-      const sources = [has("program", "a", "x "), has("jobs", "x")]
-      const repaired = repairSchemas({ root, share: "none" }, sources)
-      assert.deepStrictEqual([yield* repaired, existsSync(join(root, "schemas"))], [[], false])
-      yield* keep({ cars: "a", vans: "x", bikes: "z" })
-      yield* publish(yield* named(version({ cars: 1, vans: 1, bikes: 1 })))
-      assert.deepStrictEqual([yield* repaired, asked.splice(0)], [[], []])
-      writeFileSync(file("cars.v1.yaml"), "")
-      assert.deepStrictEqual([yield* repaired, asked.splice(0)], [["cars.v1.yaml"], ["program"]])
-      rmSync(join(root, "schemas"), { recursive: true })
-      assert.deepStrictEqual(
-        [yield* repaired, asked.splice(0)],
-        [
-          ["cars.v1.yaml", "vans.v1.yaml"],
-          ["program", "jobs"],
-        ],
-      )
-      assert.deepStrictEqual(kept(), { "cars.v1.yaml": "a", "vans.v1.yaml": "x" })
-    }).pipe(Effect.scoped),
-  )
+  live("is looked for only while it is lost, and taken only if it is the same to the byte", function* () {
+    const { root, keep, kept, file, named, publish } = yield* place
+    const asked: Array<string> = []
+    const has = (name: string, ...texts: ReadonlyArray<string>) =>
+      Effect.sync(() => {
+        asked.push(name)
+        return texts.map((text) => ({ text }))
+      })
+    const sources = [has("program", "a", "x "), has("jobs", "x")]
+    const repaired = repairSchemas({ root, share: "none" }, sources)
+    assert.deepStrictEqual([yield* repaired, existsSync(join(root, "schemas"))], [[], false])
+    yield* keep({ cars: "a", vans: "x", bikes: "z" })
+    yield* publish(yield* named(version({ cars: 1, vans: 1, bikes: 1 })))
+    assert.deepStrictEqual([yield* repaired, asked.splice(0)], [[], []])
+    writeFileSync(file("cars.v1.yaml"), "")
+    assert.deepStrictEqual([yield* repaired, asked.splice(0)], [["cars.v1.yaml"], ["program"]])
+    rmSync(join(root, "schemas"), { recursive: true })
+    assert.deepStrictEqual(
+      [yield* repaired, asked.splice(0)],
+      [
+        ["cars.v1.yaml", "vans.v1.yaml"],
+        ["program", "jobs"],
+      ],
+    )
+    assert.deepStrictEqual(kept(), { "cars.v1.yaml": "a", "vans.v1.yaml": "x" })
+  })
 })
 
 describe("the schemas of a run", () => {

@@ -23,6 +23,7 @@ import {
   succeed,
 } from "./night.ts"
 import { anId } from "../harness/Id.ts"
+import { live } from "../harness/Steps.ts"
 
 const run_id = anId("nightly.2026-11-20")
 const task_id = anId(`${run_id}/c-2/${engine}`)
@@ -55,113 +56,106 @@ const succeeded = (customer_id: string) => ({
 })
 
 describe("a body in another encoding than UTF-8", () => {
-  it.live("has its records in the tables, and is counted for a warning [bodies garbled]", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const latin1 = new Uint8Array(Buffer.from(JSON.stringify(resultsOf(profileOf("José"))), "latin1"))
-      const night = Effect.andThen(append([begin(run_id, "2026-11-20")]), publishWith(root, latin1))
-      const { published, names } = yield* Effect.provide(night, layers(root))
-      assert.strictEqual(published.garbled, 1)
-      assert.deepInclude(names, { customer_id: "c-2", name: "Jos\uFFFD" })
-    }).pipe(Effect.scoped),
-  )
+  live("has its records in the tables, and is counted for a warning [bodies garbled]", function* () {
+    const root = yield* folder
+    const latin1 = new Uint8Array(Buffer.from(JSON.stringify(resultsOf(profileOf("José"))), "latin1"))
+    const night = Effect.andThen(append([begin(run_id, "2026-11-20")]), publishWith(root, latin1))
+    const { published, names } = yield* Effect.provide(night, layers(root))
+    assert.strictEqual(published.garbled, 1)
+    assert.deepInclude(names, { customer_id: "c-2", name: "Jos\uFFFD" })
+  })
 })
 
 describe("a body that publishing cannot use", () => {
-  it.live(
+  live(
     "is left out when it exceeds a limit: reported with its place, unproved, without affecting others",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        const night = Effect.gen(function* () {
-          // Nothing counted, so that nothing but the body itself speaks against a deletion.
-          const counted = stateOf("2", "c-2", { products_count: {} })
-          yield* append([begin(run_id, "2026-11-20")])
-          // A state: the row of its execution has what the ledger knows.
-          yield* succeed(run_id, "4", "c-4", resultsOf(profileOf("Bob")), `{"features":${deep}}`)
-          const found = yield* publishWith(root, `{"is_closed":true,"data":${deep}}`, counted)
-          const sql = "SELECT status_code, extra FROM ops.executions WHERE execution_id = 'e-4'"
-          return { ...found, executions: yield* rowsOf(root, sql) }
-        })
-        const { published, names, coverage, rejected, executions } = yield* Effect.provide(
-          night,
-          layers(root),
-        )
-        const reason = `the body cannot be used: it is nested deeper than ${bodyBounds.depthMax} levels`
-        assert.deepStrictEqual(names, [...others, { customer_id: "c-4", name: "Bob" }])
-        assert.deepStrictEqual(rejected, [{ customer_id: "c-2", reason }])
-        assert.deepStrictEqual(executions, [{ status_code: "COMPLETED", extra: null }])
-        const left = published.left_out.filter(({ execution_id }) => execution_id === "e-2")
-        assert.deepStrictEqual(left, [
-          { task_id, attempt: 1, execution_id: anId("e-2"), where: left[0]?.where ?? "", reason },
-        ])
-        assert.match(left[0]?.where ?? "", /^segment-000001\.njl:\d+$/)
-        const whole = published.receipts.map((one) => [one.execution_id, one.whole])
-        assert.deepStrictEqual(whole, [
-          ["e-4", false],
-          ["e-1", true],
-          ["e-2", false],
-          ["e-3", true],
-        ])
-        assert.deepStrictEqual(coverage.slice(0, 3), [
-          succeeded("c-1"),
-          { customer_id: "c-2", outcome: "partial", reason: "ANSWER_UNUSABLE" },
-          succeeded("c-3"),
-        ])
-        assert.deepStrictEqual(yield* Effect.provide(problemsIn(root), layers(root)), [])
-      }).pipe(Effect.scoped),
+    function* () {
+      const root = yield* folder
+      const night = Effect.gen(function* () {
+        // Nothing counted, so that nothing but the body itself speaks against a deletion.
+        const counted = stateOf("2", "c-2", { products_count: {} })
+        yield* append([begin(run_id, "2026-11-20")])
+        // A state: the row of its execution has what the ledger knows.
+        yield* succeed(run_id, "4", "c-4", resultsOf(profileOf("Bob")), `{"features":${deep}}`)
+        const found = yield* publishWith(root, `{"is_closed":true,"data":${deep}}`, counted)
+        const sql = "SELECT status_code, extra FROM ops.executions WHERE execution_id = 'e-4'"
+        return { ...found, executions: yield* rowsOf(root, sql) }
+      })
+      const { published, names, coverage, rejected, executions } = yield* Effect.provide(night, layers(root))
+      const reason = `the body cannot be used: it is nested deeper than ${bodyBounds.depthMax} levels`
+      assert.deepStrictEqual(names, [...others, { customer_id: "c-4", name: "Bob" }])
+      assert.deepStrictEqual(rejected, [{ customer_id: "c-2", reason }])
+      assert.deepStrictEqual(executions, [{ status_code: "COMPLETED", extra: null }])
+      const left = published.left_out.filter(({ execution_id }) => execution_id === "e-2")
+      assert.deepStrictEqual(left, [
+        { task_id, attempt: 1, execution_id: anId("e-2"), where: left[0]?.where ?? "", reason },
+      ])
+      assert.match(left[0]?.where ?? "", /^segment-000001\.njl:\d+$/)
+      const whole = published.receipts.map((one) => [one.execution_id, one.whole])
+      assert.deepStrictEqual(whole, [
+        ["e-4", false],
+        ["e-1", true],
+        ["e-2", false],
+        ["e-3", true],
+      ])
+      assert.deepStrictEqual(coverage.slice(0, 3), [
+        succeeded("c-1"),
+        { customer_id: "c-2", outcome: "partial", reason: "ANSWER_UNUSABLE" },
+        succeeded("c-3"),
+      ])
+      assert.deepStrictEqual(yield* Effect.provide(problemsIn(root), layers(root)), [])
+    },
   )
 
-  it.live(
+  live(
     "is left out when a defect occurs half-way or once all its rows are there, with every one of them [promise 11 rows]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        const addRecords = Normaliser.prototype.add
-        Normaliser.prototype.add = function (this: Normaliser, lineage, data, beside) {
-          const isTrapped = lineage.customer_id === "c-4" && Array.isArray(data)
-          let looks = 0
-          // The second record throws once the first one is in the builders.
-          const trap = new Proxy(profileOf("Eva"), {
-            ownKeys: (target) => {
-              looks += 1
-              // Found as a record first; then its neighbour is written, and then it is read.
-              if (looks > 1) throw new TypeError("quotes a body")
-              return Reflect.ownKeys(target)
-            },
-          })
-          const counts = addRecords.call(this, lineage, isTrapped ? [...data, trap] : data, beside)
-          if (lineage.customer_id === "c-2") throw new TypeError("quotes a body")
-          return counts
-        }
-        const night = Effect.gen(function* () {
-          yield* append([begin(run_id, "2026-11-20")])
-          yield* succeed(run_id, "4", "c-4", resultsOf(profileOf("Ida")))
-          return yield* publishWith(root, resultsOf(profileOf("Bob")))
+    function* () {
+      const root = yield* folder
+      const addRecords = Normaliser.prototype.add
+      Normaliser.prototype.add = function (this: Normaliser, lineage, data, beside) {
+        const isTrapped = lineage.customer_id === "c-4" && Array.isArray(data)
+        let looks = 0
+        // The second record throws once the first one is in the builders.
+        const trap = new Proxy(profileOf("Eva"), {
+          ownKeys: (target) => {
+            looks += 1
+            // Found as a record first; then its neighbour is written, and then it is read.
+            if (looks > 1) throw new TypeError("quotes a body")
+            return Reflect.ownKeys(target)
+          },
         })
-        const undone = Effect.sync(() => void (Normaliser.prototype.add = addRecords))
-        const { published, names, rejected } = yield* Effect.ensuring(
-          Effect.provide(night, layers(root)),
-          undone,
-        )
-        const reason = "a defect in the program (TypeError)"
-        assert.deepStrictEqual(names, others)
-        assert.deepStrictEqual(rejected, [
-          { customer_id: "c-2", reason },
-          { customer_id: "c-4", reason },
-        ])
-        assert.deepStrictEqual(
-          published.left_out.map((left) => [left.execution_id, left.reason]),
-          [
-            ["e-4", reason],
-            ["e-2", reason],
-          ],
-        )
-        assert.deepStrictEqual(
-          published.receipts.map(({ whole }) => whole),
-          [false, true, false, true],
-        )
-      }).pipe(Effect.scoped),
+        const counts = addRecords.call(this, lineage, isTrapped ? [...data, trap] : data, beside)
+        if (lineage.customer_id === "c-2") throw new TypeError("quotes a body")
+        return counts
+      }
+      const night = Effect.gen(function* () {
+        yield* append([begin(run_id, "2026-11-20")])
+        yield* succeed(run_id, "4", "c-4", resultsOf(profileOf("Ida")))
+        return yield* publishWith(root, resultsOf(profileOf("Bob")))
+      })
+      const undone = Effect.sync(() => void (Normaliser.prototype.add = addRecords))
+      const { published, names, rejected } = yield* Effect.ensuring(
+        Effect.provide(night, layers(root)),
+        undone,
+      )
+      const reason = "a defect in the program (TypeError)"
+      assert.deepStrictEqual(names, others)
+      assert.deepStrictEqual(rejected, [
+        { customer_id: "c-2", reason },
+        { customer_id: "c-4", reason },
+      ])
+      assert.deepStrictEqual(
+        published.left_out.map((left) => [left.execution_id, left.reason]),
+        [
+          ["e-4", reason],
+          ["e-2", reason],
+        ],
+      )
+      assert.deepStrictEqual(
+        published.receipts.map(({ whole }) => whole),
+        [false, true, false, true],
+      )
+    },
   )
 })
 
@@ -187,33 +181,4 @@ describe("a task that is left out", () => {
     const flushed = [...tables.flushFull(), ...tables.flush()]
     assert.deepStrictEqual([first, again, flushed.map(({ rows }) => rows)], [40, 40, [12, 12, 12, 4]])
   })
-})
-
-describe("the words of a state", () => {
-  it.live("are cut in the tables with a mark that gives their length", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const long = "r".repeat(3_000_000)
-      const state = stateOf("2", "c-2", {
-        status_message: long,
-        products_count: { [long]: 1 },
-        messages: [{ id: long, message: long, loc: [long], type: "info" }],
-        parameters_errors: [{ loc: [long], msg: long, type: long }],
-      })
-      const night = Effect.gen(function* () {
-        yield* append([begin(run_id, "2026-11-20")])
-        yield* publishWith(root, resultsOf(), state)
-        return yield* rowsOf(
-          root,
-          `SELECT max(length(c)) AS longest, count(*) FILTER (c LIKE '%… [cut: 3000000 characters]') AS cut FROM (
-             SELECT unnest([status_message]) AS c FROM ops.executions WHERE execution_id = 'e-2'
-             UNION ALL SELECT unnest([key]) FROM ops.products_count WHERE execution_id = 'e-2'
-             UNION ALL SELECT unnest([id, message, loc[1]]) FROM ops.execution_messages WHERE execution_id = 'e-2'
-             UNION ALL SELECT unnest([loc[1], msg, type]) FROM ops.execution_errors WHERE execution_id = 'e-2')`,
-        )
-      })
-      const rows = yield* Effect.provide(night, layers(root))
-      assert.deepStrictEqual(rows, [{ longest: 2000, cut: 8 }])
-    }).pipe(Effect.scoped),
-  )
 })

@@ -4,7 +4,7 @@
  */
 import { rmSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import type { SqlFile } from "../../src/jobs/Job.ts"
 import { keptModels, publishedModels } from "../../src/tables/Models.ts"
@@ -23,6 +23,7 @@ import {
   storeOf,
   succeed,
 } from "./night.ts"
+import { live } from "../harness/Steps.ts"
 
 /** A gate that cannot be asked has not passed: this one needs a model. */
 const gates = {
@@ -85,79 +86,73 @@ const made = [
 ]
 
 describe("a job's models", () => {
-  it.live(
+  live(
     "are made in the order of their references, tables with the outcome, and outlive a rebuild and other jobs",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        yield* Effect.gen(function* () {
-          assert.deepStrictEqual(yield* night("nightly", 20), [])
-          assert.deepStrictEqual(yield* described(root), made as never)
-          assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM runs_over"), [
-            { run_id: "nightly.2026-11-20" },
-          ])
-        }).pipe(Effect.provide(living(root, models)))
-        yield* Effect.gen(function* () {
-          assert.deepStrictEqual(yield* night("weekly", 21), [])
-          assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM people"), [{ customers: 2 }])
-          rmSync(join(root, "nightjar.duckdb"))
-          yield* repair(yield* storeOf(root))
-          assert.deepStrictEqual(yield* described(root), made as never)
-          assert.deepStrictEqual(yield* night("nightly", 22), [])
-          assert.deepStrictEqual(yield* described(root), [])
-        }).pipe(Effect.provide(living(root)))
-      }),
+    function* () {
+      const root = yield* folder
+      yield* Effect.gen(function* () {
+        assert.deepStrictEqual(yield* night("nightly", 20), [])
+        assert.deepStrictEqual(yield* described(root), made as never)
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM runs_over"), [
+          { run_id: "nightly.2026-11-20" },
+        ])
+      }).pipe(Effect.provide(living(root, models)))
+      yield* Effect.gen(function* () {
+        assert.deepStrictEqual(yield* night("weekly", 21), [])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM people"), [{ customers: 2 }])
+        rmSync(join(root, "nightjar.duckdb"))
+        yield* repair(yield* storeOf(root))
+        assert.deepStrictEqual(yield* described(root), made as never)
+        assert.deepStrictEqual(yield* night("nightly", 22), [])
+        assert.deepStrictEqual(yield* described(root), [])
+      }).pipe(Effect.provide(living(root)))
+    },
   )
 
-  it.live(
+  live(
     "cost only themselves if they cannot be made: clashes, cycles, files, more than one statement",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        const failed = yield* Effect.provide(
-          night("nightly", 20),
-          living(root, [
-            { name: "customer_profiles", sql: "SELECT 1" },
-            { name: "people", sql: "SELECT 1 AS customers" },
-            { name: "loop_a", sql: "SELECT * FROM loop_b" },
-            { name: "loop_b", sql: "SELECT * FROM loop_a" },
-            { name: "outside", sql: "SELECT * FROM read_csv('/etc/hosts')" },
-            { name: "two", sql: "SELECT 1) AS m; DROP TABLE ops.runs; --" },
-            { name: "between", sql: "SELECT 1) AS m; DROP TABLE ops.runs; SELECT * FROM (SELECT 1" },
-            { name: "whole", sql: "SELECT 1 AS one -- with a comment at the end" },
-          ]),
-        )
-        assert.deepStrictEqual(
-          failed?.map(({ name }) => name),
-          ["customer_profiles", "loop_a", "loop_b", "outside", "two", "between"],
-        )
-        assert.strictEqual(failed?.[0]?.why, "a table or view of this name already exists")
-        yield* Effect.gen(function* () {
-          assert.deepStrictEqual(yield* rowsOf(root, "SELECT one FROM whole"), [{ one: 1 }])
-          assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM ops.runs"), [
-            { n: 1 },
-          ])
-        }).pipe(Effect.provide(foundation(root)))
-      }),
+    function* () {
+      const root = yield* folder
+      const failed = yield* Effect.provide(
+        night("nightly", 20),
+        living(root, [
+          { name: "customer_profiles", sql: "SELECT 1" },
+          { name: "people", sql: "SELECT 1 AS customers" },
+          { name: "loop_a", sql: "SELECT * FROM loop_b" },
+          { name: "loop_b", sql: "SELECT * FROM loop_a" },
+          { name: "outside", sql: "SELECT * FROM read_csv('/etc/hosts')" },
+          { name: "two", sql: "SELECT 1) AS m; DROP TABLE ops.runs; --" },
+          { name: "between", sql: "SELECT 1) AS m; DROP TABLE ops.runs; SELECT * FROM (SELECT 1" },
+          { name: "whole", sql: "SELECT 1 AS one -- with a comment at the end" },
+        ]),
+      )
+      assert.deepStrictEqual(
+        failed?.map(({ name }) => name),
+        ["customer_profiles", "loop_a", "loop_b", "outside", "two", "between"],
+      )
+      assert.strictEqual(failed?.[0]?.why, "a table or view of this name already exists")
+      yield* Effect.gen(function* () {
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT one FROM whole"), [{ one: 1 }])
+        assert.deepStrictEqual(yield* rowsOf(root, "SELECT count(*)::INTEGER AS n FROM ops.runs"), [{ n: 1 }])
+      }).pipe(Effect.provide(foundation(root)))
+    },
   )
 })
 
 describe("the models of a job that another replaces", () => {
-  it.live("stay when that one publishes what one of its runs left [run replaced models]", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const modelsOf = (name: string) => [{ name, sql: "SELECT count(*) AS customers FROM customers" }]
-      yield* Effect.provide(night("old", 20), layers(root, { job: "old", models: modelsOf("people") }))
-      const heir = layers(root, { job: "heir", models: modelsOf("others") })
-      yield* Effect.provide(night("old", 21), heir)
-      const kept = yield* Effect.provide(Effect.flatMap(storeOf(root), keptModels), foundation(root))
-      assert.deepStrictEqual(
-        kept.map(({ job, name }) => [job, name]),
-        [
-          ["heir", "others"],
-          ["old", "people"],
-        ],
-      )
-    }).pipe(Effect.scoped),
-  )
+  live("stay when that one publishes what one of its runs left [run replaced models]", function* () {
+    const root = yield* folder
+    const modelsOf = (name: string) => [{ name, sql: "SELECT count(*) AS customers FROM customers" }]
+    yield* Effect.provide(night("old", 20), layers(root, { job: "old", models: modelsOf("people") }))
+    const heir = layers(root, { job: "heir", models: modelsOf("others") })
+    yield* Effect.provide(night("old", 21), heir)
+    const kept = yield* Effect.provide(Effect.flatMap(storeOf(root), keptModels), foundation(root))
+    assert.deepStrictEqual(
+      kept.map(({ job, name }) => [job, name]),
+      [
+        ["heir", "others"],
+        ["old", "people"],
+      ],
+    )
+  })
 })

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { sha256Hex } from "../../src/base/Hashes.ts"
@@ -40,7 +40,9 @@ import {
   resultsOf,
   storeOf,
   succeed,
+  liveIn,
 } from "./night.ts"
+import { live } from "../harness/Steps.ts"
 
 type Folders = ReadonlyArray<"current" | "history">
 const inFolder = (root: string, parquet: Folders = ["current", "history"]) => layers(root, { parquet })
@@ -123,113 +125,107 @@ features: [customer_information_read]
 columns:
 ${["fetch_date", ...columns].map((name) => `  ${name}: { type: ${name === "fetch_date" ? "TIMESTAMPTZ" : "VARCHAR"}, comment: c }`).join("\n")}
 `
-  it.live("to tables with other columns has the files that these tables had", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const own = yield* folder
-      const layer = layers(root, { parquet: ["current", "history"], ownSchemas: own })
-      const nightOf = (day: number, ...columns: ReadonlyArray<string>) => {
-        writeFileSync(join(own, "accounts.yaml"), accounts(...columns))
-        return Effect.gen(function* () {
-          yield* append([begin(runOf(day), runOf(day).slice("nightly.".length))])
-          const one = { ...account, fetch_date: "2026-11-20T03:04:05Z" }
-          yield* succeed(runOf(day), `${day}`, "c-1", resultsOf(one))
-          yield* publish(runOf(day))
-        }).pipe(Effect.provide(layer))
-      }
-      yield* nightOf(20)
-      yield* nightOf(21, "balance")
-      yield* Effect.provide(Effect.flatMap(storeOf(root), rollback), layer)
-      const balances = (path: string) =>
-        Effect.gen(function* () {
-          const { open } = yield* DuckDb
-          const memory = yield* open({ path: ":memory:", access: "read-write" })
-          return yield* memory.rows(`SELECT * FROM (DESCRIBE FROM read_parquet('${join(root, path)}'))
-            WHERE column_name = 'balance'`)
-        }).pipe(Effect.scoped, Effect.provide(DuckDb.layer))
-      assert.deepStrictEqual(yield* balances("current/accounts.parquet"), [])
-      yield* nightOf(22, "balance")
-      assert.deepStrictEqual(yield* Effect.provide(differences(root), DuckDb.layer), [])
-      assert.lengthOf(yield* balances("history/accounts/open.parquet"), 1)
-    }),
-  )
-
-  it.live("to a database of a version that had no current rows has no such files", () =>
-    Effect.gen(function* () {
-      const root = yield* firstNight
-      yield* Effect.gen(function* () {
-        yield* night(21, { "c-1": "Bea" })
-        const { previousDatabase } = layoutOf(root)
+  live("to tables with other columns has the files that these tables had", function* () {
+    const root = yield* folder
+    const own = yield* folder
+    const layer = layers(root, { parquet: ["current", "history"], ownSchemas: own })
+    const nightOf = (day: number, ...columns: ReadonlyArray<string>) => {
+      writeFileSync(join(own, "accounts.yaml"), accounts(...columns))
+      return Effect.gen(function* () {
+        yield* append([begin(runOf(day), runOf(day).slice("nightly.".length))])
+        const one = { ...account, fetch_date: "2026-11-20T03:04:05Z" }
+        yield* succeed(runOf(day), `${day}`, "c-1", resultsOf(one))
+        yield* publish(runOf(day))
+      }).pipe(Effect.provide(layer))
+    }
+    yield* nightOf(20)
+    yield* nightOf(21, "balance")
+    yield* Effect.provide(Effect.flatMap(storeOf(root), rollback), layer)
+    const balances = (path: string) =>
+      Effect.gen(function* () {
         const { open } = yield* DuckDb
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            rmSync(previousDatabase)
-            const old = yield* open({ path: previousDatabase, access: "read-write" })
-            yield* old.run(
-              `CREATE TABLE customer_profiles AS SELECT 'Ana' AS name; CREATE MACRO published_version() AS 1;
+        const memory = yield* open({ path: ":memory:", access: "read-write" })
+        return yield* memory.rows(`SELECT * FROM (DESCRIBE FROM read_parquet('${join(root, path)}'))
+            WHERE column_name = 'balance'`)
+      }).pipe(Effect.scoped, Effect.provide(DuckDb.layer))
+    assert.deepStrictEqual(yield* balances("current/accounts.parquet"), [])
+    yield* nightOf(22, "balance")
+    assert.deepStrictEqual(yield* Effect.provide(differences(root), DuckDb.layer), [])
+    assert.lengthOf(yield* balances("history/accounts/open.parquet"), 1)
+  })
+
+  liveIn(firstNight, inFolder)(
+    "to a database of a version that had no current rows has no such files",
+    function* (root) {
+      yield* night(21, { "c-1": "Bea" })
+      const { previousDatabase } = layoutOf(root)
+      const { open } = yield* DuckDb
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          rmSync(previousDatabase)
+          const old = yield* open({ path: previousDatabase, access: "read-write" })
+          yield* old.run(
+            `CREATE TABLE customer_profiles AS SELECT 'Ana' AS name; CREATE MACRO published_version() AS 1;
                 CREATE SCHEMA history; CREATE VIEW history.customer_profiles AS FROM customer_profiles`,
-            )
-          }),
-        )
-        const kept = join(root, "published/previous/1.json")
-        writeFileSync(kept, readFileSync(kept, "utf8").replace('"database"', '"another"'))
-        const { _tag } = yield* Effect.flatMap(storeOf(root), rollback)
-        assert.strictEqual(_tag, "RolledBack")
-        assert.isFalse(existsSync(join(root, "current")))
-        yield* night(22, { "c-1": "Cid" })
-        assert.deepStrictEqual(yield* differences(root), [])
-      }).pipe(Effect.provide(inFolder(root)))
-    }),
+          )
+        }),
+      )
+      const kept = join(root, "published/previous/1.json")
+      writeFileSync(kept, readFileSync(kept, "utf8").replace('"database"', '"another"'))
+      const { _tag } = yield* Effect.flatMap(storeOf(root), rollback)
+      assert.strictEqual(_tag, "RolledBack")
+      assert.isFalse(existsSync(join(root, "current")))
+      yield* night(22, { "c-1": "Cid" })
+      assert.deepStrictEqual(yield* differences(root), [])
+    },
   )
 })
 
 describe("current/ and history/", () => {
-  it.live("have what the views show, night after night, after a rerun, a rollback and a repair", () =>
-    Effect.gen(function* () {
-      const root = yield* firstNight
-      yield* Effect.gen(function* () {
-        const seen: Array<unknown> = []
-        const look = Effect.fnUntraced(function* (what: string, isCompared = true) {
-          if (isCompared) assert.deepStrictEqual(yield* differences(root), [], what)
-          seen.push([what, versionIn(root), foldersIn(root).join(), endedIn(root).join()])
-        })
-        yield* look("first", false)
-        yield* night(21, { "c-1": "Anna", "c-2": "Bea" })
-        yield* look("changed", false)
-        const resolved = realpathSync(join(root, "current"))
-        const before = readFileSync(join(resolved, "customer_profiles.parquet"))
-        yield* night(22, { "c-1": "Anne" })
-        yield* look("changed, and one left", false)
-        assert.deepStrictEqual(readFileSync(join(resolved, "customer_profiles.parquet")), before)
-        const publisher = yield* Publisher
-        yield* publisher.publishOutcome(anId(runOf(22)))
-        yield* look("outcome", false)
-        yield* publish(runOf(20))
-        yield* look("an older night again", false)
-        yield* Effect.flatMap(storeOf(root), rollback)
-        yield* look("rollback")
-        yield* night(23, { "c-1": "Anne", "c-3": "Cy" })
-        yield* look("the night after it", false)
-        rmSync(join(root, "published", `parquet-${versionIn(root)}`), { recursive: true })
-        assert.deepStrictEqual(
-          (yield* problemsIn(root)).map(({ where }) => where),
-          ["published/parquet-v7", "current", "history"],
-        )
-        yield* Effect.flatMap(storeOf(root), (store) => repair(store))
-        yield* look("repair")
-        assert.deepStrictEqual(seen, [
-          ["first", "v1", "parquet-v1", ""],
-          ["changed", "v2", "parquet-v1,parquet-v2", "ended-v2.parquet"],
-          ["changed, and one left", "v3", "parquet-v2,parquet-v3", "ended-v2.parquet,ended-v3.parquet"],
-          ["outcome", "v3", "parquet-v2,parquet-v3", "ended-v2.parquet,ended-v3.parquet"],
-          ["an older night again", "v5", "parquet-v3,parquet-v5", "ended-v5.parquet"],
-          ["rollback", "v6", "parquet-v5,parquet-v6", "ended-v6.parquet"],
-          ["the night after it", "v7", "parquet-v6,parquet-v7", "ended-v7.parquet"],
-          ["repair", "v8", "parquet-v8", "ended-v8.parquet"],
-        ])
-        assert.strictEqual(statSync(join(root, "current/customer_profiles.parquet")).mode & 0o777, 0o600)
-      }).pipe(Effect.provide(inFolder(root)))
-    }).pipe(Effect.scoped),
+  liveIn(firstNight, inFolder)(
+    "have what the views show, night after night, after a rerun, a rollback and a repair",
+    function* (root) {
+      const seen: Array<unknown> = []
+      const look = Effect.fnUntraced(function* (what: string, isCompared = true) {
+        if (isCompared) assert.deepStrictEqual(yield* differences(root), [], what)
+        seen.push([what, versionIn(root), foldersIn(root).join(), endedIn(root).join()])
+      })
+      yield* look("first", false)
+      yield* night(21, { "c-1": "Anna", "c-2": "Bea" })
+      yield* look("changed", false)
+      const resolved = realpathSync(join(root, "current"))
+      const before = readFileSync(join(resolved, "customer_profiles.parquet"))
+      yield* night(22, { "c-1": "Anne" })
+      yield* look("changed, and one left", false)
+      assert.deepStrictEqual(readFileSync(join(resolved, "customer_profiles.parquet")), before)
+      const publisher = yield* Publisher
+      yield* publisher.publishOutcome(anId(runOf(22)))
+      yield* look("outcome", false)
+      yield* publish(runOf(20))
+      yield* look("an older night again", false)
+      yield* Effect.flatMap(storeOf(root), rollback)
+      yield* look("rollback")
+      yield* night(23, { "c-1": "Anne", "c-3": "Cy" })
+      yield* look("the night after it", false)
+      rmSync(join(root, "published", `parquet-${versionIn(root)}`), { recursive: true })
+      assert.deepStrictEqual(
+        (yield* problemsIn(root)).map(({ where }) => where),
+        ["published/parquet-v7", "current", "history"],
+      )
+      yield* Effect.flatMap(storeOf(root), (store) => repair(store))
+      yield* look("repair")
+      assert.deepStrictEqual(seen, [
+        ["first", "v1", "parquet-v1", ""],
+        ["changed", "v2", "parquet-v1,parquet-v2", "ended-v2.parquet"],
+        ["changed, and one left", "v3", "parquet-v2,parquet-v3", "ended-v2.parquet,ended-v3.parquet"],
+        ["outcome", "v3", "parquet-v2,parquet-v3", "ended-v2.parquet,ended-v3.parquet"],
+        ["an older night again", "v5", "parquet-v3,parquet-v5", "ended-v5.parquet"],
+        ["rollback", "v6", "parquet-v5,parquet-v6", "ended-v6.parquet"],
+        ["the night after it", "v7", "parquet-v6,parquet-v7", "ended-v7.parquet"],
+        ["repair", "v8", "parquet-v8", "ended-v8.parquet"],
+      ])
+      assert.strictEqual(statSync(join(root, "current/customer_profiles.parquet")).mode & 0o777, 0o600)
+    },
   )
 
   const twoNights = copiesOf((root) =>
@@ -253,108 +249,101 @@ describe("current/ and history/", () => {
   const ended = "history/customer_profiles/ended-v2.parquet"
   const allAnew = ["ended-v3.parquet"]
 
-  it.live("are written anew by the next night if a file is missing or another one [files next]", () =>
-    Effect.gen(function* () {
-      const missing = (root: string) => rmSync(join(root, ended))
-      const other = (root: string) =>
-        writeFileSync(join(root, ended), readFileSync(join(root, ended)).fill(0, 100, 200))
-      for (const wrong of [missing, other])
-        assert.deepStrictEqual(yield* afterBreaking(wrong), { named: [ended], ended: allAnew })
-    }),
-  )
+  live("are written anew by the next night if a file is missing or another one [files next]", function* () {
+    const missing = (root: string) => rmSync(join(root, ended))
+    const other = (root: string) =>
+      writeFileSync(join(root, ended), readFileSync(join(root, ended)).fill(0, 100, 200))
+    for (const wrong of [missing, other])
+      assert.deepStrictEqual(yield* afterBreaking(wrong), { named: [ended], ended: allAnew })
+  })
 
-  it.live(
+  live(
     "of an earlier version, which has no list, are not judged, and written anew once [files earlier]",
-    () =>
-      Effect.gen(function* () {
-        const earlier = (root: string) => {
-          const { manifest: path } = layoutOf(root)
-          rmSync(join(root, "published", `parquet-${versionIn(root)}`, "files.json"))
-          writeFileSync(path, readFileSync(path, "utf8").replace(/,\s+"files": "\w+"/, ""))
-        }
-        assert.deepStrictEqual(yield* afterBreaking(earlier), { named: [], ended: allAnew })
-      }),
+    function* () {
+      const earlier = (root: string) => {
+        const { manifest: path } = layoutOf(root)
+        rmSync(join(root, "published", `parquet-${versionIn(root)}`, "files.json"))
+        writeFileSync(path, readFileSync(path, "utf8").replace(/,\s+"files": "\w+"/, ""))
+      }
+      assert.deepStrictEqual(yield* afterBreaking(earlier), { named: [], ended: allAnew })
+    },
   )
 
-  it.live(
+  live(
     "are written again by a repair if a bit flipped, which a copy has too [files hash][files repair][files copy]",
-    () =>
-      Effect.gen(function* () {
-        const [root, copy] = [yield* folder, yield* folder]
-        yield* Effect.gen(function* () {
-          // So long that it is not read whole by a night.
-          const long = Array.from({ length: 600 }, (_, index) => sha256Hex(`${index}`)).join("")
-          yield* night(20, { "c-1": long })
-          const path = "current/customer_profiles.parquet"
-          const bytes = readFileSync(join(root, path))
-          bytes[12_500]! ^= 1
-          writeFileSync(join(root, path), bytes)
-          yield* backup(root, copy)
-          const wrong = [{ where: path, problem: "a published file is damaged" }]
-          const found = (of: string) =>
-            Effect.map(problemsIn(of), (all) => all.map(({ where, problem }) => ({ where, problem })))
-          assert.deepStrictEqual(
-            [yield* found(root), yield* Effect.provide(found(copy), foundation(copy))],
-            [wrong, wrong],
-          )
-          yield* Effect.flatMap(storeOf(root), (store) => repair(store))
-          assert.deepStrictEqual([yield* problemsIn(root), yield* differences(root)], [[], []])
-        }).pipe(Effect.provide(inFolder(root)))
-      }).pipe(Effect.scoped),
-  )
-
-  it.live("have the files before of tables without news, and others of those in which rows only ended", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
+    function* () {
+      const [root, copy] = [yield* folder, yield* folder]
       yield* Effect.gen(function* () {
-        const ofNight = Effect.fnUntraced(function* (day: number, ...records: ReadonlyArray<object>) {
-          yield* append([begin(runOf(day), runOf(day).slice("nightly.".length))])
-          const customer = day === 20 ? "c-1" : "c-2"
-          yield* succeed(runOf(day), `${day}`, customer, resultsOf(profileOf("Ana"), ...records))
-          yield* publish(runOf(day))
-          const [profiles, others] = ["customer_profiles", "other_records"].map((table) =>
-            [`current/${table}.parquet`, `history/${table}/open.parquet`].map((path) => isLinked(root, path)),
-          )
-          assert.deepStrictEqual(profiles, [false, false])
-          return others
-        })
-        assert.deepStrictEqual(yield* ofNight(20, account), [false, false])
-        assert.deepStrictEqual(yield* ofNight(21), [false, false])
-        assert.deepStrictEqual(yield* ofNight(22), [true, true])
-        assert.deepStrictEqual(yield* differences(root), [])
+        // So long that it is not read whole by a night.
+        const long = Array.from({ length: 600 }, (_, index) => sha256Hex(`${index}`)).join("")
+        yield* night(20, { "c-1": long })
+        const path = "current/customer_profiles.parquet"
+        const bytes = readFileSync(join(root, path))
+        bytes[12_500]! ^= 1
+        writeFileSync(join(root, path), bytes)
+        yield* backup(root, copy)
+        const wrong = [{ where: path, problem: "a published file is damaged" }]
+        const found = (of: string) =>
+          Effect.map(problemsIn(of), (all) => all.map(({ where, problem }) => ({ where, problem })))
+        assert.deepStrictEqual(
+          [yield* found(root), yield* Effect.provide(found(copy), foundation(copy))],
+          [wrong, wrong],
+        )
+        yield* Effect.flatMap(storeOf(root), (store) => repair(store))
+        assert.deepStrictEqual([yield* problemsIn(root), yield* differences(root)], [[], []])
       }).pipe(Effect.provide(inFolder(root)))
-    }).pipe(Effect.scoped),
+    },
   )
 
-  it.live(
+  liveIn(folder, inFolder)(
+    "have the files before of tables without news, and others of those in which rows only ended",
+    function* (root) {
+      const ofNight = Effect.fnUntraced(function* (day: number, ...records: ReadonlyArray<object>) {
+        yield* append([begin(runOf(day), runOf(day).slice("nightly.".length))])
+        const customer = day === 20 ? "c-1" : "c-2"
+        yield* succeed(runOf(day), `${day}`, customer, resultsOf(profileOf("Ana"), ...records))
+        yield* publish(runOf(day))
+        const [profiles, others] = ["customer_profiles", "other_records"].map((table) =>
+          [`current/${table}.parquet`, `history/${table}/open.parquet`].map((path) => isLinked(root, path)),
+        )
+        assert.deepStrictEqual(profiles, [false, false])
+        return others
+      })
+      assert.deepStrictEqual(yield* ofNight(20, account), [false, false])
+      assert.deepStrictEqual(yield* ofNight(21), [false, false])
+      assert.deepStrictEqual(yield* ofNight(22), [true, true])
+      assert.deepStrictEqual(yield* differences(root), [])
+    },
+  )
+
+  live(
     "have nothing of a run that goes on, nor of a customer who is forgotten meanwhile, and go if no job asks [decision 10 forgotten files]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* firstNight
-        yield* Effect.gen(function* () {
-          yield* append([begin(runOf(22), "2026-11-22")])
-          yield* succeed(runOf(22), "22", "c-1", resultsOf(profileOf("Eve")))
-          const publisher = yield* Publisher
-          const over = new Set([`${runOf(22)}/c-1/${engine}`])
-          yield* publisher.publishInterim(anId(runOf(22)), over)
-          assert.strictEqual(versionIn(root), "v1")
-          yield* forgetBea(root)
-          assert.deepStrictEqual([yield* differences(root), foldersIn(root)], [[], ["parquet-v3"]])
-          yield* publish(runOf(22))
-          assert.strictEqual(versionIn(root), "v4")
-        }).pipe(Effect.provide(inFolder(root)))
-        yield* Effect.provide(Effect.asVoid(night(23, { "c-1": "Ana" })), inFolder(root, ["current"]))
-        assert.deepStrictEqual(
-          [existsSync(join(root, "current")), existsSync(join(root, "history"))],
-          [true, false],
-        )
-        mkdirSync(join(root, "history"))
-        yield* Effect.provide(Effect.asVoid(night(24, { "c-1": "Ana" })), inFolder(root, []))
-        assert.deepStrictEqual(
-          [existsSync(join(root, "current")), existsSync(join(root, "history")), foldersIn(root)],
-          [false, true, ["parquet-v5"]],
-        )
-        assert.isUndefined(readManifest(layoutOf(root).manifest)?.parquet)
-      }).pipe(Effect.scoped),
+    function* () {
+      const root = yield* firstNight
+      yield* Effect.gen(function* () {
+        yield* append([begin(runOf(22), "2026-11-22")])
+        yield* succeed(runOf(22), "22", "c-1", resultsOf(profileOf("Eve")))
+        const publisher = yield* Publisher
+        const over = new Set([`${runOf(22)}/c-1/${engine}`])
+        yield* publisher.publishInterim(anId(runOf(22)), over)
+        assert.strictEqual(versionIn(root), "v1")
+        yield* forgetBea(root)
+        assert.deepStrictEqual([yield* differences(root), foldersIn(root)], [[], ["parquet-v3"]])
+        yield* publish(runOf(22))
+        assert.strictEqual(versionIn(root), "v4")
+      }).pipe(Effect.provide(inFolder(root)))
+      yield* Effect.provide(Effect.asVoid(night(23, { "c-1": "Ana" })), inFolder(root, ["current"]))
+      assert.deepStrictEqual(
+        [existsSync(join(root, "current")), existsSync(join(root, "history"))],
+        [true, false],
+      )
+      mkdirSync(join(root, "history"))
+      yield* Effect.provide(Effect.asVoid(night(24, { "c-1": "Ana" })), inFolder(root, []))
+      assert.deepStrictEqual(
+        [existsSync(join(root, "current")), existsSync(join(root, "history")), foldersIn(root)],
+        [false, true, ["parquet-v5"]],
+      )
+      assert.isUndefined(readManifest(layoutOf(root).manifest)?.parquet)
+    },
   )
 })

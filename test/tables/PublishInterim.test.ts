@@ -5,7 +5,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, type Layer, type Scope } from "effect"
+import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { dueDeletions } from "../../src/task/DeleteExecutions.ts"
@@ -38,7 +38,9 @@ import {
   stateOf,
   storeOf,
   succeed,
+  liveIn,
 } from "./night.ts"
+import { effect } from "../harness/Steps.ts"
 
 const runOf = (day: number) => anId(`nightly.2026-11-${day}`)
 const taskOf = (day: number, customer: string) => anId(`${runOf(day)}/${customer}/${engine}`)
@@ -122,22 +124,6 @@ const kept = (root: string) =>
   Effect.map(storeOf(root), (store) => keptVersions(store).map(({ version }) => version))
 const manifestOf = (root: string) => readManifest(layoutOf(root).manifest)
 
-/** In a folder of its own, which is empty unless it is said what has been lived in it. */
-const inFolder = <A, E>(
-  work: (root: string) => Effect.Effect<A, E, Layer.Success<ReturnType<typeof asking>> | Scope.Scope>,
-  gates?: Gates,
-  begun = folder,
-) =>
-  Effect.gen(function* () {
-    const root = yield* begun
-    yield* Effect.provide(work(root), asking(root, gates))
-  })
-
-const onTheWay = <A, E>(work: Parameters<typeof inFolder<A, E>>[0], gates?: Gates) =>
-  inFolder(work, gates, whileGoingOn)
-/** As above, with a version that has the tasks that are over. */
-const afterPart = <A, E>(work: Parameters<typeof inFolder<A, E>>[0]) => inFolder(work, undefined, withPart)
-
 describe("`verify` beside a run that publishes", () => {
   const problem = (where: string, id: Problem["id"] = "file-differs"): Problem => ({
     where,
@@ -170,109 +156,96 @@ describe("`verify` beside a run that publishes", () => {
       return [yield* Fiber.join(fiber), count]
     }).pipe(Effect.scoped)
 
-  it.effect("takes no new version for damage, and finds what every look has, five times at most", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(
-        [
-          yield* said(true, [false, lost]),
-          yield* said(true, [true, other], [false]),
-          yield* said(true, [true, lost, other], [false, lost]),
-          yield* said(true, [true, lost], [false, other]),
-          yield* said(true, [true, lost]),
-        ],
-        [
-          [[lost], 1],
-          [[], 2],
-          [[lost], 2],
-          [[], 2],
-          [[lost], 5],
-        ],
-      )
-    }),
-  )
+  effect("takes no new version for damage, and finds what every look has, five times at most", function* () {
+    assert.deepStrictEqual(
+      [
+        yield* said(true, [false, lost]),
+        yield* said(true, [true, other], [false]),
+        yield* said(true, [true, lost, other], [false, lost]),
+        yield* said(true, [true, lost], [false, other]),
+        yield* said(true, [true, lost]),
+      ],
+      [
+        [[lost], 1],
+        [[], 2],
+        [[lost], 2],
+        [[], 2],
+        [[lost], 5],
+      ],
+    )
+  })
 
-  it.effect("leaves out what a run is writing, and names what a killed one left", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(
-        [yield* said(true, [false, lost, cut]), yield* said(false, [false, lost, cut])],
-        [
-          [[lost], 1],
-          [[lost, cut], 1],
-        ],
-      )
-    }),
-  )
+  effect("leaves out what a run is writing, and names what a killed one left", function* () {
+    assert.deepStrictEqual(
+      [yield* said(true, [false, lost, cut]), yield* said(false, [false, lost, cut])],
+      [
+        [[lost], 1],
+        [[lost, cut], 1],
+      ],
+    )
+  })
 })
 
 describe("a version of a run that goes on", () => {
-  it.live(
+  liveIn(whileGoingOn)(
     "has whole tasks only and everybody else's records of the night before, gives no receipts, and disturbs no reader",
-    () =>
-      onTheWay((root) =>
-        Effect.gen(function* () {
-          const duckdb = yield* DuckDb
-          const reader = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
-          const read = Effect.map(reader.rows("SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
-            rows.map(({ name }) => String(name)),
-          )
-          assert.deepStrictEqual(yield* read, old)
-          const done = yield* interim(21, ...over)
-          assert.deepStrictEqual(done, { _tag: "Interim", version: 2, tasks: 2, of: 3 })
-          assert.deepStrictEqual([yield* read, yield* latest(root)], [old, part])
-          const ofTonight = (columns: string, table: string) =>
-            column(
-              root,
-              `SELECT ${columns} FROM ${placeOf(table)} WHERE run_id = '${runOf(21)}' ORDER BY ALL`,
-            )
-          assert.deepStrictEqual(yield* ofTonight("status, tasks, succeeded, unfinished", "runs"), [
-            "running 3 2 1",
-          ])
-          assert.deepStrictEqual(yield* ofTonight("customer_id, outcome, reason, attempts", "tasks"), [
-            "c-1 succeeded COMPLETED 1",
-            "c-2 succeeded COMPLETED 1",
-            "c-3 unfinished  0",
-          ])
-          for (const table of ["executions", "sessions", "coverage", "customer_profiles"])
-            assert.deepStrictEqual(yield* ofTonight("DISTINCT customer_id", table), over)
-          const current = "SELECT customer_id, run_date, outcome FROM coverage ORDER BY 1"
-          assert.deepStrictEqual(yield* column(root, current), [
-            "c-1 2026-11-21 succeeded",
-            "c-2 2026-11-21 succeeded",
-            "c-3 2026-11-20 succeeded",
-          ])
-          assert.deepStrictEqual(yield* problemsIn(root), [])
-          // Until the run itself is published, nothing may be deleted.
-          const { published, interim: told } = yield* stateOfRun(21)
-          assert.deepStrictEqual([published, told, yield* due], [undefined, undefined, 0])
-          yield* finish
-          assert.deepStrictEqual([yield* due, yield* latest(root), yield* read], [3, whole, old])
-        }).pipe(Effect.scoped),
-      ),
+    function* (root) {
+      const duckdb = yield* DuckDb
+      const reader = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+      const read = Effect.map(reader.rows("SELECT name FROM customer_profiles ORDER BY name"), (rows) =>
+        rows.map(({ name }) => String(name)),
+      )
+      assert.deepStrictEqual(yield* read, old)
+      const done = yield* interim(21, ...over)
+      assert.deepStrictEqual(done, { _tag: "Interim", version: 2, tasks: 2, of: 3 })
+      assert.deepStrictEqual([yield* read, yield* latest(root)], [old, part])
+      const ofTonight = (columns: string, table: string) =>
+        column(root, `SELECT ${columns} FROM ${placeOf(table)} WHERE run_id = '${runOf(21)}' ORDER BY ALL`)
+      assert.deepStrictEqual(yield* ofTonight("status, tasks, succeeded, unfinished", "runs"), [
+        "running 3 2 1",
+      ])
+      assert.deepStrictEqual(yield* ofTonight("customer_id, outcome, reason, attempts", "tasks"), [
+        "c-1 succeeded COMPLETED 1",
+        "c-2 succeeded COMPLETED 1",
+        "c-3 unfinished  0",
+      ])
+      for (const table of ["executions", "sessions", "coverage", "customer_profiles"])
+        assert.deepStrictEqual(yield* ofTonight("DISTINCT customer_id", table), over)
+      const current = "SELECT customer_id, run_date, outcome FROM coverage ORDER BY 1"
+      assert.deepStrictEqual(yield* column(root, current), [
+        "c-1 2026-11-21 succeeded",
+        "c-2 2026-11-21 succeeded",
+        "c-3 2026-11-20 succeeded",
+      ])
+      assert.deepStrictEqual(yield* problemsIn(root), [])
+      // Until the run itself is published, nothing may be deleted.
+      const { published, interim: told } = yield* stateOfRun(21)
+      assert.deepStrictEqual([published, told, yield* due], [undefined, undefined, 0])
+      yield* finish
+      assert.deepStrictEqual([yield* due, yield* latest(root), yield* read], [3, whole, old])
+    },
   )
 
-  it.live(
+  liveIn(withPart)(
     "leaves out a task without a verdict, whatever is said [interim whole], and takes no place among the versions that are kept [interim kept]",
-    () =>
-      afterPart((root) =>
-        Effect.gen(function* () {
-          yield* interim(21, "c-1", "c-3")
-          assert.deepStrictEqual(yield* latest(root), ["c-1 21", "c-2 20", "c-3 20"])
-          const tonight = `SELECT name FROM nights.customer_profiles WHERE run_id = '${runOf(21)}'`
-          assert.deepStrictEqual(yield* column(root, tonight), ["c-1 21"])
-          assert.deepStrictEqual(yield* interim(21, ...over), {
-            _tag: "Interim",
-            version: 4,
-            tasks: 2,
-            of: 3,
-          })
-          assert.deepStrictEqual(yield* kept(root), [1])
-          yield* finish
-          assert.deepStrictEqual([yield* kept(root), yield* problemsIn(root)], [[1], []])
-          const { files = [] } = manifestOf(root)?.runs[runOf(21)] ?? {}
-          const left = readdirSync(join(root, "tables/customer_profiles/run_date=2026-11-21"))
-          assert.deepStrictEqual([left.length, files.every(({ path }) => path.includes("-v5"))], [1, true])
-        }),
-      ),
+    function* (root) {
+      yield* interim(21, "c-1", "c-3")
+      assert.deepStrictEqual(yield* latest(root), ["c-1 21", "c-2 20", "c-3 20"])
+      const tonight = `SELECT name FROM nights.customer_profiles WHERE run_id = '${runOf(21)}'`
+      assert.deepStrictEqual(yield* column(root, tonight), ["c-1 21"])
+      assert.deepStrictEqual(yield* interim(21, ...over), {
+        _tag: "Interim",
+        version: 4,
+        tasks: 2,
+        of: 3,
+      })
+      assert.deepStrictEqual(yield* kept(root), [1])
+      yield* finish
+      assert.deepStrictEqual([yield* kept(root), yield* problemsIn(root)], [[1], []])
+      const { files = [] } = manifestOf(root)?.runs[runOf(21)] ?? {}
+      const left = readdirSync(join(root, "tables/customer_profiles/run_date=2026-11-21"))
+      assert.deepStrictEqual([left.length, files.every(({ path }) => path.includes("-v5"))], [1, true])
+    },
   )
 })
 
@@ -282,54 +255,46 @@ describe("the gates of a job", () => {
     tests: [{ name: "never_c2", sql: "FROM ops.tasks WHERE task_id LIKE '%21/c-2/%'" }],
   }
 
-  it.live("keep a part of a night from becoming current, and hold nothing back", () =>
-    onTheWay(
-      (root) =>
-        Effect.gen(function* () {
-          assert.deepStrictEqual(yield* interim(21, ...over), {
-            _tag: "Refused",
-            message: "a gate of the job did not pass, tests/never_c2.sql: 1 row",
-          })
-          assert.deepStrictEqual(yield* latest(root), old)
-          const { held } = yield* stateOfRun(21)
-          assert.deepStrictEqual([held, existsSync(join(root, "published/held"))], [undefined, false])
-        }),
-      never,
-    ),
+  liveIn(whileGoingOn, (root) => asking(root, never))(
+    "keep a part of a night from becoming current, and hold nothing back",
+    function* (root) {
+      assert.deepStrictEqual(yield* interim(21, ...over), {
+        _tag: "Refused",
+        message: "a gate of the job did not pass, tests/never_c2.sql: 1 row",
+      })
+      assert.deepStrictEqual(yield* latest(root), old)
+      const { held } = yield* stateOfRun(21)
+      assert.deepStrictEqual([held, existsSync(join(root, "published/held"))], [undefined, false])
+    },
   )
 
-  it.live(
+  liveIn(folder, (root) => asking(root, { ...nothing, coverage: 0.9, rows: { min: 0.9, nights: 7 } }))(
     "do not ask a part of a night how much it has, and take it out if the whole is held back [interim held]",
-    () =>
-      inFolder(
-        (root) =>
-          Effect.gen(function* () {
-            yield* append([begin(runOf(20), "2026-11-20"), { _tag: "RunAccepted", run_id: runOf(20) }])
-            for (const customer of three) yield* arrive(20, customer)
-            yield* publishStage(runOf(20))
-            yield* append([{ _tag: "OutcomePublished", run_id: runOf(20) }])
-            yield* append([begin(runOf(21), "2026-11-21")])
-            yield* arrive(21, "c-1")
-            yield* append([plannedOf(21, "c-2"), plannedOf(21, "c-3")])
-            assert.deepStrictEqual(yield* interim(21, "c-1"), {
-              _tag: "Interim",
-              version: 2,
-              tasks: 1,
-              of: 3,
-            })
-            assert.deepStrictEqual(yield* latest(root), ["c-1 21", "c-2 20", "c-3 20"])
-            yield* publishStage(runOf(21))
-            const { held } = yield* stateOfRun(21)
-            assert.deepStrictEqual(
-              held?.fact.gates.map(({ gate }) => gate),
-              ["coverage"],
-            )
-            assert.deepStrictEqual(yield* latest(root), old)
-            assert.deepStrictEqual(manifestOf(root)?.runs[runOf(21)], undefined)
-            assert.deepStrictEqual([yield* problemsIn(root), yield* due], [[], 0])
-          }),
-        { ...nothing, coverage: 0.9, rows: { min: 0.9, nights: 7 } },
-      ),
+    function* (root) {
+      yield* append([begin(runOf(20), "2026-11-20"), { _tag: "RunAccepted", run_id: runOf(20) }])
+      for (const customer of three) yield* arrive(20, customer)
+      yield* publishStage(runOf(20))
+      yield* append([{ _tag: "OutcomePublished", run_id: runOf(20) }])
+      yield* append([begin(runOf(21), "2026-11-21")])
+      yield* arrive(21, "c-1")
+      yield* append([plannedOf(21, "c-2"), plannedOf(21, "c-3")])
+      assert.deepStrictEqual(yield* interim(21, "c-1"), {
+        _tag: "Interim",
+        version: 2,
+        tasks: 1,
+        of: 3,
+      })
+      assert.deepStrictEqual(yield* latest(root), ["c-1 21", "c-2 20", "c-3 20"])
+      yield* publishStage(runOf(21))
+      const { held } = yield* stateOfRun(21)
+      assert.deepStrictEqual(
+        held?.fact.gates.map(({ gate }) => gate),
+        ["coverage"],
+      )
+      assert.deepStrictEqual(yield* latest(root), old)
+      assert.deepStrictEqual(manifestOf(root)?.runs[runOf(21)], undefined)
+      assert.deepStrictEqual([yield* problemsIn(root), yield* due], [[], 0])
+    },
   )
 })
 
@@ -343,22 +308,21 @@ const plannedOf = (day: number, customer: string): Fact => ({
 })
 
 describe("people who look after the folder while a run is not over", () => {
-  it.live("repair the tables: the part of the run goes as a whole if a file of it is gone", () =>
-    afterPart((root) =>
-      Effect.gen(function* () {
-        rmSync(join(root, "tables/customer_profiles/run_date=2026-11-21"), { recursive: true })
-        const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
-        assert.deepStrictEqual(repaired, {
-          done: [
-            `${runOf(21)}: taken out of the tables, since files of it were gone: \`nightjar run\` resumes it`,
-          ],
-          left: [],
-        })
-        assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [old, []])
-        yield* finish
-        assert.deepStrictEqual(yield* latest(root), whole)
-      }),
-    ),
+  liveIn(withPart)(
+    "repair the tables: the part of the run goes as a whole if a file of it is gone",
+    function* (root) {
+      rmSync(join(root, "tables/customer_profiles/run_date=2026-11-21"), { recursive: true })
+      const repaired = yield* Effect.flatMap(storeOf(root), (store) => repair(store))
+      assert.deepStrictEqual(repaired, {
+        done: [
+          `${runOf(21)}: taken out of the tables, since files of it were gone: \`nightjar run\` resumes it`,
+        ],
+        left: [],
+      })
+      assert.deepStrictEqual([yield* latest(root), yield* problemsIn(root)], [old, []])
+      yield* finish
+      assert.deepStrictEqual(yield* latest(root), whole)
+    },
   )
 })
 

@@ -32,9 +32,13 @@ import {
   stateOf,
   storeOf,
   succeed,
+  liveIn,
+  liveDuckDb,
+  deletes,
 } from "./night.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
+import { live } from "../harness/Steps.ts"
 
 const run_id = anId("nightly.2026-11-20")
 const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run)))
@@ -55,13 +59,6 @@ const published = copiesOf((root) =>
   }).pipe(Effect.provide(layers(root))),
 )
 
-const deletionFacts = (landed_sha256: string) => {
-  const task = { run_id, task_id: anId(`${run_id}/c-1/${engine}`), execution_id: anId("e-1") }
-  return [
-    { _tag: "DeleteIntended", ...task, landed_sha256 },
-    { _tag: "DeleteAnswered", ...task, http_status: 204, outcome: "deleted" },
-  ] as const
-}
 const ended = { _tag: "RunEnded", run_id, exit_code: 0, leftovers: false } as const
 
 const parquetCount = (root: string, table: string) =>
@@ -82,225 +79,205 @@ const problems = (root: string) =>
   )
 
 describe("PublisherDuckDb", () => {
-  it.live("publishes complete rows of everything that a run knows", () =>
-    Effect.gen(function* () {
-      const root = yield* published
-      yield* Effect.gen(function* () {
-        const [told] = said
-        assert.deepStrictEqual(
-          told?.receipts.map(({ execution_id, whole }) => [execution_id, whole]),
-          [["e-1", true]],
-        )
-        const counted = Object.entries(told?.rows ?? {}).filter(([, rows]) => rows > 0)
-        assert.deepStrictEqual(Object.fromEntries(counted), {
-          runs: 1,
-          tasks: 1,
-          executions: 1,
-          execution_features: 1,
-          execution_messages: 1,
-          execution_errors: 1,
-          products_count: 2,
-          sessions: 1,
-          consents: 1,
-          consent_documents: 1,
-          coverage: 1,
-          customer_profiles: 1,
-          emails: 1,
-          other_records: 1,
-          rejected_records: 1,
-        })
-        const first = {
-          run_id,
-          run_date: "2026-11-20",
-          task_id: anId(`${run_id}/c-1/${engine}`),
-          customer_id: anId("c-1"),
-          engine_reference: engine,
-        }
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.executions"), [
-          {
-            ...first,
-            worker: null,
-            attempt: 1,
-            execution_id: anId("e-1"),
-            session_id: anId("s-1"),
-            app_id: "app",
-            external_execution_id: "x-1",
-            auth_origin: null,
-            status_code: "COMPLETED",
-            status_reason: "COMPLETED",
-            status_message: null,
-            authentication_status: "AUTH_OK",
-            is_closed: true,
-            end_hook: "skipped",
-            warnings_count: 1,
-            errors_count: null,
-            locking_hash: null,
-            date_created: "2026-11-20T01:00:00Z",
-            date_started: null,
-            date_ended: null,
-            execution_time: 1.5,
-            running_time: null,
-            total_elapsed_time: null,
-            action_required_expires: null,
-            next_kick_date: null,
-            deleted_at: null,
-            extra: '{"errors_count":"none","flavour":"new"}',
-          },
-        ])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.consent_documents"), [
-          {
-            ...first,
-            execution_id: anId("e-1"),
-            session_id: anId("s-1"),
-            document_id: "../d'1",
-            version: "1",
-            hash: "h",
-            sign_date: null,
-            signature_provider: null,
-            signature_metadata: '{"k":1}',
-            extra: null,
-          },
-        ])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM customer_profiles"), [{ name: "Ana" }])
-        yield* append([{ _tag: "RunPublished", run_id, version: 1, receipts: [] }])
-        assert.deepStrictEqual(yield* problems(root), [])
-        const { open } = yield* DuckDb
-        const database = open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
-        yield* Effect.scoped(Effect.flatMap(database, ({ run }) => run("DELETE FROM ops.executions")))
-        assert.deepStrictEqual(yield* problems(root), [
-          { problem: "the database is not the file that was published", where: "nightjar.duckdb" },
-          { problem: `0 rows of run ${run_id} in the database, 1 in its files`, where: "executions" },
-          { problem: "missing from the table executions", where: "e-1" },
-        ])
-      }).pipe(Effect.provide(layers(root)))
-    }),
-  )
+  liveIn(published)("publishes complete rows of everything that a run knows", function* (root) {
+    const [told] = said
+    assert.deepStrictEqual(
+      told?.receipts.map(({ execution_id, whole }) => [execution_id, whole]),
+      [["e-1", true]],
+    )
+    const counted = Object.entries(told?.rows ?? {}).filter(([, rows]) => rows > 0)
+    assert.deepStrictEqual(Object.fromEntries(counted), {
+      runs: 1,
+      tasks: 1,
+      executions: 1,
+      execution_features: 1,
+      execution_messages: 1,
+      execution_errors: 1,
+      products_count: 2,
+      sessions: 1,
+      consents: 1,
+      consent_documents: 1,
+      coverage: 1,
+      customer_profiles: 1,
+      emails: 1,
+      other_records: 1,
+      rejected_records: 1,
+    })
+    const first = {
+      run_id,
+      run_date: "2026-11-20",
+      task_id: anId(`${run_id}/c-1/${engine}`),
+      customer_id: anId("c-1"),
+      engine_reference: engine,
+    }
+    assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.executions"), [
+      {
+        ...first,
+        worker: null,
+        attempt: 1,
+        execution_id: anId("e-1"),
+        session_id: anId("s-1"),
+        app_id: "app",
+        external_execution_id: "x-1",
+        auth_origin: null,
+        status_code: "COMPLETED",
+        status_reason: "COMPLETED",
+        status_message: null,
+        authentication_status: "AUTH_OK",
+        is_closed: true,
+        end_hook: "skipped",
+        warnings_count: 1,
+        errors_count: null,
+        locking_hash: null,
+        date_created: "2026-11-20T01:00:00Z",
+        date_started: null,
+        date_ended: null,
+        execution_time: 1.5,
+        running_time: null,
+        total_elapsed_time: null,
+        action_required_expires: null,
+        next_kick_date: null,
+        deleted_at: null,
+        extra: '{"errors_count":"none","flavour":"new"}',
+      },
+    ])
+    assert.deepStrictEqual(yield* rowsOf(root, "SELECT * FROM ops.consent_documents"), [
+      {
+        ...first,
+        execution_id: anId("e-1"),
+        session_id: anId("s-1"),
+        document_id: "../d'1",
+        version: "1",
+        hash: "h",
+        sign_date: null,
+        signature_provider: null,
+        signature_metadata: '{"k":1}',
+        extra: null,
+      },
+    ])
+    assert.deepStrictEqual(yield* rowsOf(root, "SELECT name FROM customer_profiles"), [{ name: "Ana" }])
+    yield* append([{ _tag: "RunPublished", run_id, version: 1, receipts: [] }])
+    assert.deepStrictEqual(yield* problems(root), [])
+    const { open } = yield* DuckDb
+    const database = open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
+    yield* Effect.scoped(Effect.flatMap(database, ({ run }) => run("DELETE FROM ops.executions")))
+    assert.deepStrictEqual(yield* problems(root), [
+      { problem: "the database is not the file that was published", where: "nightjar.duckdb" },
+      { problem: `0 rows of run ${run_id} in the database, 1 in its files`, where: "executions" },
+      { problem: "missing from the table executions", where: "e-1" },
+    ])
+  })
 
-  it.live("has every table, view and column of the dictionary with its type and comment", () =>
-    Effect.gen(function* () {
-      const root = yield* published
-      yield* Effect.gen(function* () {
-        const { families } = yield* storeOf(root)
-        const columns = yield* rowsOf(
-          root,
-          `SELECT schema_name || '.' || table_name AS name, column_name, data_type, comment FROM duckdb_columns()
+  liveIn(published)(
+    "has every table, view and column of the dictionary with its type and comment",
+    function* (root) {
+      const { families } = yield* storeOf(root)
+      const columns = yield* rowsOf(
+        root,
+        `SELECT schema_name || '.' || table_name AS name, column_name, data_type, comment FROM duckdb_columns()
            WHERE NOT internal AND schema_name <> 'store' ORDER BY 1, column_index`,
+      )
+      const expected = dataDictionary(families)
+        .filter(({ kind }) => kind !== "macro")
+        .toSorted((a, b) => (`${a.schema}.${a.name}` < `${b.schema}.${b.name}` ? -1 : 1))
+        .flatMap((table) =>
+          table.columns.map(({ name, type, comment }) => ({
+            name: `${table.schema}.${table.name}`,
+            column_name: name,
+            data_type: type.replace("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
+            comment,
+          })),
         )
-        const expected = dataDictionary(families)
-          .filter(({ kind }) => kind !== "macro")
-          .toSorted((a, b) => (`${a.schema}.${a.name}` < `${b.schema}.${b.name}` ? -1 : 1))
-          .flatMap((table) =>
-            table.columns.map(({ name, type, comment }) => ({
-              name: `${table.schema}.${table.name}`,
-              column_name: name,
-              data_type: type.replace("TIMESTAMPTZ", "TIMESTAMP WITH TIME ZONE"),
-              comment,
-            })),
-          )
-        assert.deepStrictEqual(columns, expected)
-        const bare = `SELECT schema_name, table_name FROM duckdb_tables() WHERE coalesce(comment, '') = ''
+      assert.deepStrictEqual(columns, expected)
+      const bare = `SELECT schema_name, table_name FROM duckdb_tables() WHERE coalesce(comment, '') = ''
           UNION ALL SELECT schema_name, table_name || '.' || column_name FROM duckdb_columns()
           WHERE NOT internal AND coalesce(comment, '') = ''`
-        assert.deepStrictEqual(yield* rowsOf(root, bare), [])
-      }).pipe(Effect.provide(layers(root)))
-    }),
+      assert.deepStrictEqual(yield* rowsOf(root, bare), [])
+    },
   )
 
-  it.live(
+  liveIn()(
     "says of JSON that it is the text of its content's first reading, and keeps each night's own in its files [decision 10 first text]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        yield* Effect.gen(function* () {
-          const first = { ...account, fetch_date: "2026-11-20T03:00:00Z" }
-          const second = { fetch_date: "2026-11-21T03:00:00Z", ...account, alias: null }
-          yield* liveNight("nightly.2026-11-20", "1", first)
-          yield* liveNight("nightly.2026-11-21", "2", second)
-          const texts = [JSON.stringify(first), JSON.stringify(second)]
-          const told = (from: string) =>
-            Effect.map(
-              rowsOf(root, `SELECT record::VARCHAR AS text FROM ${from} ORDER BY run_date`),
-              (rows) => rows.map(({ text }) => text),
-            )
-          assert.deepStrictEqual(yield* told("nights.other_records"), [texts[0], texts[0]])
-          assert.deepStrictEqual(yield* told(`'${root}/tables/other_records/run_date=*/*.parquet'`), texts)
-          const comments = yield* rowsOf(
-            root,
-            `SELECT schema_name, comment FROM duckdb_columns() WHERE column_name = 'record'
+    function* (root) {
+      const first = { ...account, fetch_date: "2026-11-20T03:00:00Z" }
+      const second = { fetch_date: "2026-11-21T03:00:00Z", ...account, alias: null }
+      yield* liveNight("nightly.2026-11-20", "1", first)
+      yield* liveNight("nightly.2026-11-21", "2", second)
+      const texts = [JSON.stringify(first), JSON.stringify(second)]
+      const told = (from: string) =>
+        Effect.map(rowsOf(root, `SELECT record::VARCHAR AS text FROM ${from} ORDER BY run_date`), (rows) =>
+          rows.map(({ text }) => text),
+        )
+      assert.deepStrictEqual(yield* told("nights.other_records"), [texts[0], texts[0]])
+      assert.deepStrictEqual(yield* told(`'${root}/tables/other_records/run_date=*/*.parquet'`), texts)
+      const comments = yield* rowsOf(
+        root,
+        `SELECT schema_name, comment FROM duckdb_columns() WHERE column_name = 'record'
                AND schema_name IN ('main', 'history', 'nights') ORDER BY ALL`,
-          )
-          const comment =
-            "The whole record. The text of the first reading of this content: in other nights, order of " +
-            "members, null members and times of fetching in it may differ."
-          assert.deepStrictEqual(
-            comments,
-            ["history", "main", "nights"].map((schema_name) => ({ schema_name, comment })),
-          )
-        }).pipe(Effect.provide(layers(root)))
-      }),
+      )
+      const comment =
+        "The whole record. The text of the first reading of this content: in other nights, order of " +
+        "members, null members and times of fetching in it may differ."
+      assert.deepStrictEqual(
+        comments,
+        ["history", "main", "nights"].map((schema_name) => ({ schema_name, comment })),
+      )
+    },
   )
 
-  it.live("publishes deletions without touching records, and no file is counted twice", () =>
-    Effect.gen(function* () {
-      const root = yield* published
-      yield* Effect.gen(function* () {
-        const landed_sha256 = said[0]?.receipts[0]?.landed_sha256 ?? ""
-        yield* append([...deletionFacts(landed_sha256), ended])
-        yield* publishOutcome(run_id)
-        assert.deepStrictEqual(
-          yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM ops.deletions"),
-          [{ execution_id: anId("e-1"), http_status: 204, outcome: "deleted", landed_sha256 }],
-        )
-        const told =
-          "SELECT status, exit_code, deleted_at IS NOT NULL AS gone FROM ops.runs JOIN ops.executions USING (run_id)"
-        assert.deepStrictEqual(yield* rowsOf(root, told), [{ status: "finished", exit_code: 0, gone: true }])
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM ops.coverage"), [
-          { records: 1, counted: 1 },
-        ])
-        assert.strictEqual(yield* parquetCount(root, "executions"), 1)
-        // A new process has no memory of what the bodies held, and comes to the same rows.
-        yield* publishOutcome(run_id).pipe(
-          Effect.provide(PublisherDuckDb.layer(publisherOptions(root)), { local: true }),
-        )
-        assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM ops.coverage"), [
-          { records: 1, counted: 1 },
-        ])
-        yield* publish(run_id)
-        assert.strictEqual(yield* parquetCount(root, "customer_profiles"), 1)
-        assert.deepStrictEqual(yield* problems(root), [])
-      }).pipe(Effect.provide(layers(root)))
-    }),
+  liveIn(published)(
+    "publishes deletions without touching records, and no file is counted twice",
+    function* (root) {
+      const landed_sha256 = said[0]?.receipts[0]?.landed_sha256 ?? ""
+      yield* deletes(run_id, "1", landed_sha256)
+      yield* append([ended])
+      yield* publishOutcome(run_id)
+      assert.deepStrictEqual(
+        yield* rowsOf(root, "SELECT execution_id, http_status, outcome, landed_sha256 FROM ops.deletions"),
+        [{ execution_id: anId("e-1"), http_status: 204, outcome: "deleted", landed_sha256 }],
+      )
+      const told =
+        "SELECT status, exit_code, deleted_at IS NOT NULL AS gone FROM ops.runs JOIN ops.executions USING (run_id)"
+      assert.deepStrictEqual(yield* rowsOf(root, told), [{ status: "finished", exit_code: 0, gone: true }])
+      assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM ops.coverage"), [
+        { records: 1, counted: 1 },
+      ])
+      assert.strictEqual(yield* parquetCount(root, "executions"), 1)
+      // A new process has no memory of what the bodies held, and comes to the same rows.
+      yield* publishOutcome(run_id).pipe(
+        Effect.provide(PublisherDuckDb.layer(publisherOptions(root)), { local: true }),
+      )
+      assert.deepStrictEqual(yield* rowsOf(root, "SELECT records, counted FROM ops.coverage"), [
+        { records: 1, counted: 1 },
+      ])
+      yield* publish(run_id)
+      assert.strictEqual(yield* parquetCount(root, "customer_profiles"), 1)
+      assert.deepStrictEqual(yield* problems(root), [])
+    },
   )
 
-  it.live("leaves an open reader its version, and a moved folder still answers", () =>
-    Effect.gen(function* () {
-      const root = yield* published
-      yield* Effect.gen(function* () {
-        const duckdb = yield* DuckDb
-        const reader = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
-        const next = "nightly.2026-11-21"
-        yield* append([begin(next, "2026-11-21")])
-        yield* succeed(next, "2", "c-1", resultsOf(profileOf("Bea")))
-        yield* publish(next)
-        const names = "SELECT name FROM nights.customer_profiles ORDER BY name"
-        assert.deepStrictEqual(yield* reader.rows(names), [{ name: "Ana" }])
-        const moved = yield* Effect.acquireRelease(
-          Effect.sync(() => mkdtempSync(`${root} moved '[1]`)),
-          (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
-        )
-        cpSync(root, moved, { recursive: true })
-        assert.deepStrictEqual(yield* rowsOf(moved, names), [{ name: "Ana" }, { name: "Bea" }])
-        const latest = "SELECT name FROM customer_profiles"
-        assert.deepStrictEqual(yield* rowsOf(moved, latest), [{ name: "Bea" }])
-        yield* publish(next).pipe(
-          Effect.provide(PublisherDuckDb.layer(publisherOptions(moved)), { local: true }),
-        )
-        assert.deepStrictEqual(yield* rowsOf(moved, names), [{ name: "Ana" }, { name: "Bea" }])
-        const file = statSync(join(root, "nightjar.duckdb"))
-        assert.strictEqual(file.mode & 0o777, 0o600)
-      }).pipe(Effect.scoped, Effect.provide(layers(root)))
-    }),
-  )
+  liveIn(published)("leaves an open reader its version, and a moved folder still answers", function* (root) {
+    const duckdb = yield* DuckDb
+    const reader = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-only" })
+    const next = "nightly.2026-11-21"
+    yield* append([begin(next, "2026-11-21")])
+    yield* succeed(next, "2", "c-1", resultsOf(profileOf("Bea")))
+    yield* publish(next)
+    const names = "SELECT name FROM nights.customer_profiles ORDER BY name"
+    assert.deepStrictEqual(yield* reader.rows(names), [{ name: "Ana" }])
+    const moved = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(`${root} moved '[1]`)),
+      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+    )
+    cpSync(root, moved, { recursive: true })
+    assert.deepStrictEqual(yield* rowsOf(moved, names), [{ name: "Ana" }, { name: "Bea" }])
+    const latest = "SELECT name FROM customer_profiles"
+    assert.deepStrictEqual(yield* rowsOf(moved, latest), [{ name: "Bea" }])
+    yield* publish(next).pipe(Effect.provide(PublisherDuckDb.layer(publisherOptions(moved)), { local: true }))
+    assert.deepStrictEqual(yield* rowsOf(moved, names), [{ name: "Ana" }, { name: "Bea" }])
+    const file = statSync(join(root, "nightjar.duckdb"))
+    assert.strictEqual(file.mode & 0o777, 0o600)
+  })
 
   const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
   it.live.each([
@@ -330,153 +307,133 @@ describe("PublisherDuckDb", () => {
     }),
   )
 
-  it.live("takes more memory for the database if the first limit is too little", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const duckdb = yield* DuckDb
-      const limits: Array<string | undefined> = []
-      const cramped = DuckDb.of({
-        ...duckdb,
-        open: (options) =>
-          Effect.gen(function* () {
-            if (options.memoryLimit !== undefined) limits.push(options.memoryLimit)
-            const connection = yield* duckdb.open(options)
-            const message = "Out of Memory Error: failed to allocate data of size 32.0 MiB"
-            const failing = Effect.fail(new DuckDbFailed({ statement: "CREATE TABLE", message }))
-            const isCramped = options.memoryLimit === memoryLimits[0] && options.access === "read-write"
-            return isCramped ? { ...connection, run: () => failing } : connection
-          }),
-      })
-      yield* Effect.gen(function* () {
-        yield* oneNight
-        yield* publish(run_id)
-      }).pipe(
-        Effect.provide(
-          PublisherDuckDb.layer(publisherOptions(root)).pipe(
-            Layer.provideMerge(Layer.succeed(DuckDb, cramped)),
-            Layer.provideMerge(foundation(root)),
-          ),
+  liveDuckDb("takes more memory for the database if the first limit is too little", function* () {
+    const root = yield* folder
+    const duckdb = yield* DuckDb
+    const limits: Array<string | undefined> = []
+    const cramped = DuckDb.of({
+      ...duckdb,
+      open: (options) =>
+        Effect.gen(function* () {
+          if (options.memoryLimit !== undefined) limits.push(options.memoryLimit)
+          const connection = yield* duckdb.open(options)
+          const message = "Out of Memory Error: failed to allocate data of size 32.0 MiB"
+          const failing = Effect.fail(new DuckDbFailed({ statement: "CREATE TABLE", message }))
+          const isCramped = options.memoryLimit === memoryLimits[0] && options.access === "read-write"
+          return isCramped ? { ...connection, run: () => failing } : connection
+        }),
+    })
+    yield* Effect.gen(function* () {
+      yield* oneNight
+      yield* publish(run_id)
+    }).pipe(
+      Effect.provide(
+        PublisherDuckDb.layer(publisherOptions(root)).pipe(
+          Layer.provideMerge(Layer.succeed(DuckDb, cramped)),
+          Layer.provideMerge(foundation(root)),
         ),
-      )
-      assert.deepStrictEqual(limits, memoryLimits.slice(0, 2))
-      assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
-    }).pipe(Effect.provide(DuckDb.layer)),
-  )
+      ),
+    )
+    assert.deepStrictEqual(limits, memoryLimits.slice(0, 2))
+    assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
+  })
 
-  it.live("shares the published part, and only that, with the group if the job says so", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        yield* oneNight
-        yield* publish(run_id).pipe(
-          Effect.provide(PublisherDuckDb.layer({ ...publisherOptions(root), share: "group" }), {
-            local: true,
-          }),
-        )
-        const mode = (path: string) => (statSync(join(root, path)).mode & 0o777).toString(8)
-        const runs = "tables/runs/run_date=2026-11-20"
-        assert.deepStrictEqual(
-          [
-            ".",
-            "nightjar.duckdb",
-            "tables",
-            runs,
-            `${runs}/${run_id}-v1.parquet`,
-            "landing",
-            "ledger.sqlite",
-          ].map(mode),
-          ["750", "640", "750", "750", "640", "700", "600"],
-        )
-      }).pipe(Effect.provide(layers(root)))
-    }),
-  )
-
-  it.live("hostile ids and values remain plain values", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      yield* Effect.gen(function* () {
-        const id = `../'"; DROP TABLE runs; --=1+1|\u202e😀`
-        yield* append([begin(run_id, "2026-11-20")])
-        yield* succeed(run_id, id, id, resultsOf(profileOf(id)), stateOf(id, id, { [id]: id }))
-        yield* publish(run_id)
-        assert.deepStrictEqual(
-          yield* rowsOf(
-            root,
-            "SELECT customer_id, execution_id, session_id, name FROM nights.customer_profiles",
-          ),
-          [{ customer_id: id, execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`), name: id }],
-        )
-        assert.deepStrictEqual(yield* problems(root), [])
-        const odd = filesBelow(join(root, "tables")).filter(
-          (path) => !/^[a-z_]+\/run_date=2026-11-20\/[a-z0-9.-]+$/.test(path),
-        )
-        assert.deepStrictEqual(odd, ["manifest.json"])
-      }).pipe(Effect.provide(layers(root)))
-    }),
-  )
-
-  it.live(
-    "publishes nothing if a body that the ledger refers to is not in landing [promise 5] [decision 3 landed]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        yield* oneNight.pipe(Effect.provide(foundation(root)))
-        rmSync(join(root, "landing"), { recursive: true })
-        yield* Effect.gen(function* () {
-          const failure = yield* Effect.flip(publish(run_id))
-          assert.match(failure.message, /no body at offset/)
-          assert.isFalse(existsSync(join(root, "nightjar.duckdb")))
-        }).pipe(Effect.provide(layers(root)))
+  liveIn()("shares the published part, and only that, with the group if the job says so", function* (root) {
+    yield* oneNight
+    yield* publish(run_id).pipe(
+      Effect.provide(PublisherDuckDb.layer({ ...publisherOptions(root), share: "group" }), {
+        local: true,
       }),
-  )
+    )
+    const mode = (path: string) => (statSync(join(root, path)).mode & 0o777).toString(8)
+    const runs = "tables/runs/run_date=2026-11-20"
+    assert.deepStrictEqual(
+      [
+        ".",
+        "nightjar.duckdb",
+        "tables",
+        runs,
+        `${runs}/${run_id}-v1.parquet`,
+        "landing",
+        "ledger.sqlite",
+      ].map(mode),
+      ["750", "640", "750", "750", "640", "700", "600"],
+    )
+  })
 
-  it.live("tells no change of records of one key that have changed places [promise 18 turns]", () =>
-    Effect.gen(function* () {
+  liveIn()("hostile ids and values remain plain values", function* (root) {
+    const id = `../'"; DROP TABLE runs; --=1+1|\u202e😀`
+    yield* append([begin(run_id, "2026-11-20")])
+    yield* succeed(run_id, id, id, resultsOf(profileOf(id)), stateOf(id, id, { [id]: id }))
+    yield* publish(run_id)
+    assert.deepStrictEqual(
+      yield* rowsOf(root, "SELECT customer_id, execution_id, session_id, name FROM nights.customer_profiles"),
+      [{ customer_id: id, execution_id: anId(`e-${id}`), session_id: anId(`s-${id}`), name: id }],
+    )
+    assert.deepStrictEqual(yield* problems(root), [])
+    const odd = filesBelow(join(root, "tables")).filter(
+      (path) => !/^[a-z_]+\/run_date=2026-11-20\/[a-z0-9.-]+$/.test(path),
+    )
+    assert.deepStrictEqual(odd, ["manifest.json"])
+  })
+
+  live(
+    "publishes nothing if a body that the ledger refers to is not in landing [promise 5] [decision 3 landed]",
+    function* () {
       const root = yield* folder
-      const [ana, bea, eva, isa] = [profileOf("Ana"), profileOf("Bea"), profileOf("Eva"), profileOf("Isa")]
+      yield* oneNight.pipe(Effect.provide(foundation(root)))
+      rmSync(join(root, "landing"), { recursive: true })
       yield* Effect.gen(function* () {
-        for (const [index, records] of [
-          [ana, bea],
-          [eva, isa],
-          [bea, ana],
-          [bea, isa],
-        ].entries())
-          yield* liveNight(`nightly.2026-11-2${index}`, String(index), ...records)
-        const changes = (from: number, to: number) =>
-          rowsOf(
-            root,
-            `SELECT table_name, change, before ->> 'name' AS was, after ->> 'name' AS is
-            FROM changes('nightly.2026-11-2${from}', 'nightly.2026-11-2${to}')`,
-          )
-        const changed = { table_name: "customer_profiles", change: "changed" }
-        assert.deepStrictEqual(
-          [yield* changes(0, 2), yield* changes(0, 3), yield* changes(1, 3)],
-          [[], [{ ...changed, was: "Ana", is: "Isa" }], [{ ...changed, was: "Eva", is: "Bea" }]],
-        )
+        const failure = yield* Effect.flip(publish(run_id))
+        assert.match(failure.message, /no body at offset/)
+        assert.isFalse(existsSync(join(root, "nightjar.duckdb")))
       }).pipe(Effect.provide(layers(root)))
-    }),
+    },
   )
 
-  it.live("warns of a session that the tables have for two customers [session shared]", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      const warnings = Effect.fnUntraced(function* (day: number, customer: string) {
-        const run = anId(`nightly.2026-11-${day}`)
-        yield* append([begin(run, `2026-11-${day}`)])
-        yield* readListed(run, "s-9", customer, resultsOf(profileOf("Ana")))
-        yield* readListed(run, "s-8", "c-8", resultsOf(profileOf("Eve")))
-        yield* publishStage(run)
-        const state = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(run))
-        return state === undefined ? [] : summarise(state).warnings
-      })
-      const seen = Effect.gen(function* () {
-        return [yield* warnings(20, "c-1"), yield* warnings(21, "c-1"), yield* warnings(22, "c-2")]
-      })
-      assert.deepStrictEqual(yield* Effect.provide(seen, layers(root)), [
-        [],
-        [],
-        ["the tables have 1 session of this run for another customer, too [sessions-shared]"],
-      ])
-    }),
-  )
+  live("tells no change of records of one key that have changed places [promise 18 turns]", function* () {
+    const root = yield* folder
+    const [ana, bea, eva, isa] = [profileOf("Ana"), profileOf("Bea"), profileOf("Eva"), profileOf("Isa")]
+    yield* Effect.gen(function* () {
+      for (const [index, records] of [
+        [ana, bea],
+        [eva, isa],
+        [bea, ana],
+        [bea, isa],
+      ].entries())
+        yield* liveNight(`nightly.2026-11-2${index}`, String(index), ...records)
+      const changes = (from: number, to: number) =>
+        rowsOf(
+          root,
+          `SELECT table_name, change, before ->> 'name' AS was, after ->> 'name' AS is
+            FROM changes('nightly.2026-11-2${from}', 'nightly.2026-11-2${to}')`,
+        )
+      const changed = { table_name: "customer_profiles", change: "changed" }
+      assert.deepStrictEqual(
+        [yield* changes(0, 2), yield* changes(0, 3), yield* changes(1, 3)],
+        [[], [{ ...changed, was: "Ana", is: "Isa" }], [{ ...changed, was: "Eva", is: "Bea" }]],
+      )
+    }).pipe(Effect.provide(layers(root)))
+  })
+
+  live("warns of a session that the tables have for two customers [session shared]", function* () {
+    const root = yield* folder
+    const warnings = Effect.fnUntraced(function* (day: number, customer: string) {
+      const run = anId(`nightly.2026-11-${day}`)
+      yield* append([begin(run, `2026-11-${day}`)])
+      yield* readListed(run, "s-9", customer, resultsOf(profileOf("Ana")))
+      yield* readListed(run, "s-8", "c-8", resultsOf(profileOf("Eve")))
+      yield* publishStage(run)
+      const state = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(run))
+      return state === undefined ? [] : summarise(state).warnings
+    })
+    const seen = Effect.gen(function* () {
+      return [yield* warnings(20, "c-1"), yield* warnings(21, "c-1"), yield* warnings(22, "c-2")]
+    })
+    assert.deepStrictEqual(yield* Effect.provide(seen, layers(root)), [
+      [],
+      [],
+      ["the tables have 1 session of this run for another customer, too [sessions-shared]"],
+    ])
+  })
 })

@@ -31,10 +31,13 @@ import {
   rowsOf,
   succeed,
   storeOf,
+  liveIn,
+  liveDuckDb,
 } from "./night.ts"
 import { families } from "../records/families.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
+import { live } from "../harness/Steps.ts"
 
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
@@ -98,63 +101,56 @@ describe("dates of runs", () => {
 })
 
 describe("rebuild", () => {
-  it.live("under equal schemas publishes equal rows as one new version", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNights
-      yield* Effect.gen(function* () {
-        const before = yield* everything(root)
-        assert.deepStrictEqual(yield* rebuilt(root), {
-          version: 5,
-          runs: 2,
-          changes: [],
-          kept: [],
-          left_out: [],
-          unknown: [],
-          models: [],
-        })
-        assert.deepStrictEqual(yield* everything(root), before)
-        // What the catalogue said of an engine stays as each run found it, whatever it says since.
-        const described = yield* rowsOf(root, "SELECT status FROM ops.engine_descriptions ORDER BY ALL")
-        assert.deepStrictEqual(described, [{ status: "of Ana" }, { status: "of Bea" }])
-        assert.deepStrictEqual(yield* versionIn(root), [{ version: 5 }])
-        assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
-        // Each run says with which schemas it was derived: a later change of them is noticed.
-        const { schemas, runs } = readManifest(join(root, "tables/manifest.json")) ?? nothingPublished
-        assert.deepStrictEqual(schemas, { customer_profiles: 1 })
-        const ofRuns = Object.values(runs).map((run) => run.schemas)
-        assert.deepStrictEqual(ofRuns, [schemas, schemas])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+  liveIn(afterNights)("under equal schemas publishes equal rows as one new version", function* (root) {
+    const before = yield* everything(root)
+    assert.deepStrictEqual(yield* rebuilt(root), {
+      version: 5,
+      runs: 2,
+      changes: [],
+      kept: [],
+      left_out: [],
+      unknown: [],
+      models: [],
+    })
+    assert.deepStrictEqual(yield* everything(root), before)
+    // What the catalogue said of an engine stays as each run found it, whatever it says since.
+    const described = yield* rowsOf(root, "SELECT status FROM ops.engine_descriptions ORDER BY ALL")
+    assert.deepStrictEqual(described, [{ status: "of Ana" }, { status: "of Bea" }])
+    assert.deepStrictEqual(yield* versionIn(root), [{ version: 5 }])
+    assert.deepStrictEqual(yield* verify(yield* storeOf(root)), [])
+    // Each run says with which schemas it was derived: a later change of them is noticed.
+    const { schemas, runs } = readManifest(join(root, "tables/manifest.json")) ?? nothingPublished
+    assert.deepStrictEqual(schemas, { customer_profiles: 1 })
+    const ofRuns = Object.values(runs).map((run) => run.schemas)
+    assert.deepStrictEqual(ofRuns, [schemas, schemas])
+  })
 
-  it.live("under the schemas that a later run put in force says which rows differ", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNights
-      const third = "nightly.2026-11-22"
-      yield* Effect.provide(night(third, "3", "Eva"), layers(root, { schemasFolder: withoutGender(root) }))
-      yield* Effect.gen(function* () {
-        // A value in \`extra\` is another content than one in a column; a list has its record's content_id.
-        const changes = [first, second].flatMap((run_id) =>
-          ["customer_profiles", "emails"].map((table) => ({
-            run_id,
-            table,
-            before: 1,
-            after: 1,
-            added: 1,
-            gone: 1,
-          })),
-        )
-        assert.deepInclude(yield* rebuilt(root), { version: 7, runs: 3, changes })
-        assert.deepStrictEqual(
-          yield* rowsOf(
-            root,
-            "SELECT name, json(extra)->>'gender' AS gender FROM nights.customer_profiles ORDER BY ALL",
-          ),
-          ["Ana", "Bea", "Eva"].map((name) => ({ name, gender: "female" })),
-        )
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
-  )
+  live("under the schemas that a later run put in force says which rows differ", function* () {
+    const root = yield* afterNights
+    const third = "nightly.2026-11-22"
+    yield* Effect.provide(night(third, "3", "Eva"), layers(root, { schemasFolder: withoutGender(root) }))
+    yield* Effect.gen(function* () {
+      // A value in \`extra\` is another content than one in a column; a list has its record's content_id.
+      const changes = [first, second].flatMap((run_id) =>
+        ["customer_profiles", "emails"].map((table) => ({
+          run_id,
+          table,
+          before: 1,
+          after: 1,
+          added: 1,
+          gone: 1,
+        })),
+      )
+      assert.deepInclude(yield* rebuilt(root), { version: 7, runs: 3, changes })
+      assert.deepStrictEqual(
+        yield* rowsOf(
+          root,
+          "SELECT name, json(extra)->>'gender' AS gender FROM nights.customer_profiles ORDER BY ALL",
+        ),
+        ["Ana", "Bea", "Eva"].map((name) => ({ name, gender: "female" })),
+      )
+    }).pipe(Effect.provide(layers(root)))
+  })
 })
 
 const compared = mkdtempSync(join(tmpdir(), "nightjar-compared-"))
@@ -172,8 +168,9 @@ const side = Effect.fnUntraced(function* (name: string, tables: Readonly<Record<
 }, Effect.scoped)
 
 describe("the tables of a run", () => {
-  it.live("differ where a row was added, is gone, or is another one, in the order of the dictionary", () =>
-    Effect.gen(function* () {
+  liveDuckDb(
+    "differ where a row was added, is gone, or is another one, in the order of the dictionary",
+    function* () {
       const before = yield* side("before", {
         unheard: "SELECT 1 AS a",
         emails: "SELECT unnest(['one', 'two']) AS email",
@@ -195,7 +192,7 @@ describe("the tables of a run", () => {
           { table: "unheard", before: 1, after: 0, added: 0, gone: 1 },
         ],
       )
-    }).pipe(Effect.provide(DuckDb.layer)),
+    },
   )
 })
 
@@ -261,14 +258,19 @@ const { columns: ofLoans, children: ofLists } = loans
 const without = (all: Readonly<Record<string, string>>, ...names: ReadonlyArray<string>) =>
   Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)))
 
+/** Without lists. */
+const alone = { children: {} }
+
 /** By what changes: the schema before the second night, and after. */
 const schemaChanges: Readonly<
   Record<string, readonly [before: Partial<LoansSchema>, now: Partial<LoansSchema>]>
 > = {
   "a column added": [{}, { columns: { ...ofLoans, notes: "VARCHAR" } }],
-  "a column removed": [{}, { columns: without(ofLoans, "branch") }],
-  "a column renamed": [{}, { columns: { ...without(ofLoans, "branch"), notes: "VARCHAR" } }],
-  "a column retyped": [{}, { columns: { ...ofLoans, amount: "DECIMAL(12,4)", paid: "VARCHAR" } }],
+  "a column renamed": [alone, { ...alone, columns: { ...without(ofLoans, "branch"), notes: "VARCHAR" } }],
+  "a column retyped": [
+    alone,
+    { ...alone, columns: { ...ofLoans, amount: "DECIMAL(12,4)", paid: "VARCHAR" } },
+  ],
   "a list added": [
     {},
     { children: { ...ofLists, payers: "columns: { name: { type: VARCHAR, comment: n } }" } },
@@ -296,88 +298,93 @@ const schemaChanges: Readonly<
     {},
   ],
   "another key": [{}, { key: ["number", "branch"] }],
-  "a key column removed": [{ key: ["number", "branch"] }, { columns: without(ofLoans, "branch") }],
-  "no key": [{}, { key: [] }],
-  "no key before": [{ key: [] }, { columns: without(ofLoans, "branch") }],
+  "a key column removed": [
+    { ...alone, key: ["number", "branch"] },
+    { ...alone, columns: without(ofLoans, "branch") },
+  ],
+  "no key": [alone, { ...alone, key: [] }],
+  "no key before": [
+    { ...alone, key: [] },
+    { ...alone, columns: without(ofLoans, "branch") },
+  ],
 }
 
 describe("a record schema that changes", () => {
-  it.live(
+  live(
     "gives equal rows equal ids, and rows as `rebuild` gives them [decision 10 schema ids] [decision 10 schema documents] [decision 10 new list]",
-    () =>
-      Effect.gen(function* () {
-        const base = mkdtempSync(join(tmpdir(), "nightjar-schemas-"))
-        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(base, { recursive: true, force: true })))
-        const [root, schemasFolder] = [join(base, "output"), join(base, "records")]
-        for (const each of [root, schemasFolder]) mkdirSync(each)
-        // Each change in tables of its own.
-        const changes = Object.entries(schemaChanges)
-        const publishLoans = (day: string, customers: ReadonlyArray<string>) =>
-          Effect.gen(function* () {
-            yield* append([begin(`nightly.${day}`, day)])
-            const records = changes.flatMap((_, nth) => [
-              loanOf(nth, "1", day, { attachment_id: `a-${nth}` }),
-              loanOf(nth, "2", day),
-              loanOf(nth, "2", day, { amount: null, holders: undefined }),
-            ])
-            for (const id of customers)
-              yield* succeed(`nightly.${day}`, `${id}-${day}`, id, resultsOf(...records))
-            return yield* publish(`nightly.${day}`)
-          }).pipe(Effect.provide(layers(root, { schemasFolder })))
-        const schemasAre = (place: 0 | 1) => {
-          for (const [nth, [, both]] of changes.entries())
-            writeFileSync(
-              join(schemasFolder, `loans_${nth}.yaml`),
-              loansText({ ...loans, ...both[place] }, nth),
-            )
-        }
-        schemasAre(0)
-        yield* publishLoans("2026-11-20", ["c-1", "c-2"])
-        schemasAre(1)
-        yield* publishLoans("2026-11-21", ["c-1"])
-        yield* Effect.gen(function* () {
-          const tables = changes.flatMap(([what, [, { children = ofLists }]], nth) => [
-            [what, `loans_${nth}`] as const,
-            ...Object.entries(children).map((list) => [what, `${listTable(...list)}_${nth}`] as const),
+    function* () {
+      const base = mkdtempSync(join(tmpdir(), "nightjar-schemas-"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(base, { recursive: true, force: true })))
+      const [root, schemasFolder] = [join(base, "output"), join(base, "records")]
+      for (const each of [root, schemasFolder]) mkdirSync(each)
+      // Each change in tables of its own.
+      const changes = Object.entries(schemaChanges)
+      const publishLoans = (day: string, customers: ReadonlyArray<string>) =>
+        Effect.gen(function* () {
+          yield* append([begin(`nightly.${day}`, day)])
+          const records = changes.flatMap((_, nth) => [
+            loanOf(nth, "1", day, { attachment_id: `a-${nth}` }),
+            loanOf(nth, "2", day),
+            loanOf(nth, "2", day, { amount: null, holders: undefined }),
           ])
-          // The members of `extra` are in no order.
-          const look = Effect.scoped(
-            Effect.flatMap(opened(root), (connection) =>
-              Effect.forEach(tables, ([what, table]) =>
-                Effect.map(
-                  Effect.forEach(["nights", "history", "main"], (schema) =>
-                    Effect.map(connection.rows(`FROM ${schema}.${table} ORDER BY ALL`), (rows) =>
-                      rows.map(({ extra, ...row }) => ({
-                        ...row,
-                        extra: JSON.parse(String(extra)) as unknown,
-                      })),
-                    ),
+          for (const id of customers)
+            yield* succeed(`nightly.${day}`, `${id}-${day}`, id, resultsOf(...records))
+          return yield* publish(`nightly.${day}`)
+        }).pipe(Effect.provide(layers(root, { schemasFolder })))
+      const schemasAre = (place: 0 | 1) => {
+        for (const [nth, [, both]] of changes.entries())
+          writeFileSync(
+            join(schemasFolder, `loans_${nth}.yaml`),
+            loansText({ ...loans, ...both[place] }, nth),
+          )
+      }
+      schemasAre(0)
+      yield* publishLoans("2026-11-20", ["c-1", "c-2"])
+      schemasAre(1)
+      yield* publishLoans("2026-11-21", ["c-1"])
+      yield* Effect.gen(function* () {
+        const tables = changes.flatMap(([what, [, { children = ofLists }]], nth) => [
+          [what, `loans_${nth}`] as const,
+          ...Object.entries(children).map((list) => [what, `${listTable(...list)}_${nth}`] as const),
+        ])
+        // The members of `extra` are in no order.
+        const look = Effect.scoped(
+          Effect.flatMap(opened(root), (connection) =>
+            Effect.forEach(tables, ([what, table]) =>
+              Effect.map(
+                Effect.forEach(["nights", "history", "main"], (schema) =>
+                  Effect.map(connection.rows(`FROM ${schema}.${table} ORDER BY ALL`), (rows) =>
+                    rows.map(({ extra, ...row }) => ({
+                      ...row,
+                      extra: JSON.parse(String(extra)) as unknown,
+                    })),
                   ),
-                  (rows) => [what, table, rows] as const,
                 ),
+                (rows) => [what, table, rows] as const,
               ),
             ),
-          )
-          const documents = rowsOf(root, "SELECT run_id, task_id, record_id FROM ops.documents ORDER BY ALL")
-          const [continued, naming] = [yield* look, yield* documents]
-          const store = openStore({ ...publisherOptions(root), schemasFolder })
-          assert.deepStrictEqual(yield* verify(yield* store), [])
-          yield* rebuild(yield* store, true)
-          assert.deepStrictEqual(continued, yield* look)
-          assert.deepStrictEqual([naming, naming.length], [yield* documents, 3 * changes.length])
-          const contents = changes.map(
-            ([what], nth) =>
-              `SELECT '${what}' AS what, count(DISTINCT content_id)::INTEGER AS n FROM nights.loans_${nth}`,
-          )
-          assert.deepStrictEqual(
-            yield* rowsOf(root, contents.join(" UNION ALL ")),
-            changes.map(([what]) => ({ what, n: 3 })),
-          )
-          assert.deepStrictEqual(
-            yield* rowsOf(root, "SELECT DISTINCT change FROM changes('2026-11-20', '2026-11-21')"),
-            [{ change: "gone" }],
-          )
-        }).pipe(Effect.provide(layers(root, { schemasFolder })))
-      }).pipe(Effect.scoped),
+          ),
+        )
+        const documents = rowsOf(root, "SELECT run_id, task_id, record_id FROM ops.documents ORDER BY ALL")
+        const [continued, naming] = [yield* look, yield* documents]
+        const store = openStore({ ...publisherOptions(root), schemasFolder })
+        assert.deepStrictEqual(yield* verify(yield* store), [])
+        yield* rebuild(yield* store, true)
+        assert.deepStrictEqual(continued, yield* look)
+        assert.deepStrictEqual([naming, naming.length], [yield* documents, 3 * changes.length])
+        const contents = changes.map(
+          ([what], nth) =>
+            `SELECT '${what}' AS what, count(DISTINCT content_id)::INTEGER AS n FROM nights.loans_${nth}`,
+        )
+        assert.deepStrictEqual(
+          yield* rowsOf(root, contents.join(" UNION ALL ")),
+          changes.map(([what]) => ({ what, n: 3 })),
+        )
+        assert.deepStrictEqual(
+          yield* rowsOf(root, "SELECT DISTINCT change FROM changes('2026-11-20', '2026-11-21')"),
+          [{ change: "gone" }],
+        )
+      }).pipe(Effect.provide(layers(root, { schemasFolder })))
+    },
   )
 })

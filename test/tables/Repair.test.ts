@@ -23,6 +23,7 @@ import {
   profileOf,
   rowsOf,
   storeOf,
+  liveIn,
 } from "./night.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
@@ -108,58 +109,52 @@ describe("a later run", () => {
       }).pipe(Effect.scoped),
   )
 
-  it.live("takes no rows from a database that somebody changed [promise 7 whole]", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNights
-      yield* Effect.gen(function* () {
-        gone("published/previous/nightjar.duckdb")(root)
-        const duckdb = yield* DuckDb
-        const change = duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
-        yield* Effect.scoped(
-          Effect.flatMap(change, ({ run }) => run("UPDATE store.customer_profiles SET name = 'Eve'")),
-        )
-        gone(profiles)(root)
-        assert.deepStrictEqual((yield* thirdNight).without, [first])
-        assert.strictEqual(yield* names(root), "Bea+Cid")
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
+  liveIn(afterNights)(
+    "takes no rows from a database that somebody changed [promise 7 whole]",
+    function* (root) {
+      gone("published/previous/nightjar.duckdb")(root)
+      const duckdb = yield* DuckDb
+      const change = duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
+      yield* Effect.scoped(
+        Effect.flatMap(change, ({ run }) => run("UPDATE store.customer_profiles SET name = 'Eve'")),
+      )
+      gone(profiles)(root)
+      assert.deepStrictEqual((yield* thirdNight).without, [first])
+      assert.strictEqual(yield* names(root), "Bea+Cid")
+    },
   )
 })
 
 describe("a rollback", () => {
-  it.live("finds the files of its version that a later one wrote again [promise 6 restored]", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNights
-      yield* Effect.gen(function* () {
-        yield* pruneAll(root)
-        gone(profiles)(root)
-        yield* thirdNight
-        // No database has the rows from the lost file any more.
-        yield* liveNight("nightly.2026-11-23", "4", profileOf("Dan"))
-        const to = { to: 2, isDry: false }
-        const back = yield* Effect.flatMap(storeOf(root), (store) => rollback(store, to))
-        assert.strictEqual(back._tag, "RolledBack")
-        assert.strictEqual(yield* names(root), "Ana+Bea")
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
+  liveIn(afterNights)(
+    "finds the files of its version that a later one wrote again [promise 6 restored]",
+    function* (root) {
+      yield* pruneAll(root)
+      gone(profiles)(root)
+      yield* thirdNight
+      // No database has the rows from the lost file any more.
+      yield* liveNight("nightly.2026-11-23", "4", profileOf("Dan"))
+      const to = { to: 2, isDry: false }
+      const back = yield* Effect.flatMap(storeOf(root), (store) => rollback(store, to))
+      assert.strictEqual(back._tag, "RolledBack")
+      assert.strictEqual(yield* names(root), "Ana+Bea")
+      assert.deepStrictEqual(yield* problemsIn(root), [])
+    },
   )
 
-  it.live("writes a lost file of its version again with the rows of a database", () =>
-    Effect.gen(function* () {
-      const root = yield* afterNights
-      yield* Effect.gen(function* () {
-        yield* pruneAll(root)
-        gone(profiles)(root)
-        const back = yield* Effect.flatMap(storeOf(root), (store) => rollback(store))
-        assert.strictEqual(back._tag, "RolledBack")
-        assert.strictEqual(yield* names(root), "Ana")
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-        assert.deepStrictEqual((yield* thirdNight).without, [])
-        assert.strictEqual(yield* names(root), "Ana+Bea+Cid")
-        assert.deepStrictEqual(yield* problemsIn(root), [])
-      }).pipe(Effect.provide(layers(root)))
-    }).pipe(Effect.scoped),
+  liveIn(afterNights)(
+    "writes a lost file of its version again with the rows of a database",
+    function* (root) {
+      yield* pruneAll(root)
+      gone(profiles)(root)
+      const back = yield* Effect.flatMap(storeOf(root), (store) => rollback(store))
+      assert.strictEqual(back._tag, "RolledBack")
+      assert.strictEqual(yield* names(root), "Ana")
+      assert.deepStrictEqual(yield* problemsIn(root), [])
+      assert.deepStrictEqual((yield* thirdNight).without, [])
+      assert.strictEqual(yield* names(root), "Ana+Bea+Cid")
+      assert.deepStrictEqual(yield* problemsIn(root), [])
+    },
   )
 })
 

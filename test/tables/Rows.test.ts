@@ -17,6 +17,7 @@ import { Normaliser } from "../../src/records/Normalise.ts"
 import { canonicalText, recordIds } from "../../src/records/RecordIdentity.ts"
 import { said } from "../service/Said.ts"
 import type { RecordFamily } from "../../src/records/RecordSchema.ts"
+import { aFact, runStarted } from "../harness/Facts.ts"
 import { anId } from "../harness/Id.ts"
 import { families } from "../records/families.ts"
 
@@ -25,17 +26,8 @@ const task_id = anId(`${run_id}/c-1/bank`)
 const task = { run_id, task_id }
 
 const runOf = (facts: ReadonlyArray<Fact>) => {
-  const all: ReadonlyArray<Fact> = [
-    { _tag: "RunStarted", run_id, job: "j", job_path: "j", run_date: "2026-11-20", tool_version: "1" },
-    {
-      _tag: "TaskPlanned",
-      ...task,
-      customer_id: anId("c-1"),
-      engine_reference: anId("bank"),
-      features: ["accounts_read", "x"],
-    },
-    ...facts,
-  ]
+  const asked = { customer_id: "c-1", engine_reference: "bank", features: ["accounts_read", "x"] }
+  const all = [runStarted(run_id), aFact("TaskPlanned", { ...task, ...asked }), ...facts]
   const state = foldRun(all.map((fact, seq) => ({ seq, at: seq, fact })))
   if (state === undefined) throw new Error("no run")
   return state
@@ -46,13 +38,10 @@ const folded = (facts: ReadonlyArray<Fact>): TaskState => {
   return state
 }
 
-const settled = (reason: string, outcome: "succeeded" | "partial" | "failed" | "unfinished"): Fact => ({
-  _tag: "TaskSettled",
-  ...task,
-  outcome,
-  reason: said(reason),
-  who_acts: outcome === "failed" ? "customer" : outcome === "succeeded" ? "nobody" : "service",
-})
+const settled = (reason: string, outcome: "succeeded" | "partial" | "failed" | "unfinished") => {
+  const who_acts = outcome === "failed" ? "customer" : outcome === "succeeded" ? "nobody" : "service"
+  return aFact("TaskSettled", { ...task, outcome, reason: said(reason), who_acts })
+}
 
 const nothing: TaskFindings = {
   featureReasons: new Map(),
@@ -69,14 +58,12 @@ const nothing: TaskFindings = {
 
 describe("executions", () => {
   it("an attempt that was never accepted has its number, its external id and who sent it [ops worker]", () => {
-    const intended = { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: "x-1" } as const
     const refused = folded([
-      { ...intended, worker: "a:1", probe: false },
-      { ...intended, worker: "b:2", probe: true },
-      { _tag: "StartAnswered", ...task, attempt: 1, answer: "refused", http_status: 400 },
+      aFact("StartIntended", { ...task, external_execution_id: "x-1", worker: "a:1" }),
+      aFact("StartIntended", { ...task, external_execution_id: "x-1", worker: "b:2", probe: true }),
+      aFact("StartAnswered", { ...task, answer: "refused", http_status: 400 }),
     ])
-    const [attempt] = refused.attempts
-    if (attempt === undefined) throw new Error("no attempt")
+    const attempt = refused.attempts[0]!
     assert.deepStrictEqual(executionRow({ run_id, task: refused, attempt }, undefined), {
       ...task,
       attempt: 1,
@@ -86,47 +73,40 @@ describe("executions", () => {
   })
 
   it("a product key of another form is not split", () => {
-    assert.deepStrictEqual(
-      ["card:debit:gold@cards", "card@cards", "card:debit", ":debit@cards", "a:b@"].map(productKey),
-      [
-        { family: "card", subtype: "debit:gold", product: "cards" },
-        undefined,
-        undefined,
-        undefined,
-        undefined,
-      ],
-    )
+    const [split, ...others] = [
+      "card:debit:gold@cards",
+      "card@cards",
+      "card:debit",
+      ":debit@cards",
+      "a:b@",
+    ].map(productKey)
+    assert.deepStrictEqual(split, { family: "card", subtype: "debit:gold", product: "cards" })
+    assert.deepStrictEqual(others, [undefined, undefined, undefined, undefined])
   })
 })
 
-const execution = { execution_id: anId("e-1"), session_id: anId("s-1") }
-const at = { ...task, attempt: 1 }
-const accepted: ReadonlyArray<Fact> = [
-  { _tag: "StartIntended", ...at, external_execution_id: "x-1", probe: false },
-  { _tag: "StartAnswered", ...at, answer: "accepted", http_status: 202, ...execution },
+const execution = { execution_id: "e-1", session_id: "s-1" }
+const accepted = [
+  aFact("StartIntended", { ...task, external_execution_id: "x-1" }),
+  aFact("StartAnswered", { ...task, http_status: 202, ...execution }),
 ]
 
 describe("a state", () => {
   const rowsOf = (body: Readonly<Record<string, unknown>>) => {
     const state = folded(accepted)
-    const [attempt] = state.attempts
-    if (attempt === undefined) throw new Error("no attempt")
-    const first = { ...task, execution_id: anId("e-1"), customer_id: "c-1", engine_reference: "bank" }
-    return stateRows({ run_id, task: state, attempt }, body).map(([table, row]) => {
-      const { ...rest }: Record<string, unknown> = row
-      for (const [name, value] of Object.entries(first)) {
-        assert.strictEqual(rest[name], value)
-        delete rest[name]
-      }
-      return [table, rest]
+    const first = { ...task, execution_id: "e-1", customer_id: "c-1", engine_reference: "bank" }
+    return stateRows({ run_id, task: state, attempt: state.attempts[0]! }, body).map(([table, row]) => {
+      assert.deepInclude(row, first)
+      return [table, Object.fromEntries(Object.entries(row).filter(([name]) => !(name in first)))]
     })
   }
 
   it("gives a row for each feature, message, refused field and count that is one, at its place", () => {
+    const info = { type: "info", id: "m-1" }
     const body = {
       features: ["junk", { code: "x", status_reason: "FEATURE_FAILED", status_message: null, more: 1 }],
       messages: [
-        { date: "2026-11-20T01:00:01Z", type: "info", id: "m-1", loc: ["a", 1], message: "slow" },
+        { date: "2026-11-20T01:00:01Z", ...info, loc: ["a", 1], message: "slow" },
         { loc: ["a", {}] },
         { loc: "a" },
       ],
@@ -142,14 +122,7 @@ describe("a state", () => {
       ["execution_features", { code: "x", status_reason: "FEATURE_FAILED", position: 1 }],
       [
         "execution_messages",
-        {
-          date: Date.parse("2026-11-20T01:00:01Z"),
-          type: "info",
-          id: "m-1",
-          message: "slow",
-          position: 0,
-          loc: ["a", "1"],
-        },
+        { date: Date.parse("2026-11-20T01:00:01Z"), ...info, message: "slow", position: 0, loc: ["a", "1"] },
       ],
       ["execution_messages", { position: 1, loc: null }],
       ["execution_messages", { position: 2, loc: null }],
@@ -170,58 +143,60 @@ describe("a state", () => {
   })
 })
 
+describe("the words of a state", () => {
+  it("are cut in the tables with a mark that gives their length", () => {
+    const long = "r".repeat(3_000)
+    const body = {
+      status_message: long,
+      products_count: { [long]: 1 },
+      messages: [{ id: long, message: long, loc: [long], type: "info" }],
+      parameters_errors: [{ loc: [long], msg: long, type: long }],
+    }
+    const state = folded(accepted)
+    const of = { run_id, task: state, attempt: state.attempts[0]! }
+    const rows = [executionRow(of, body), ...stateRows(of, body).map(([, row]) => row)]
+    const cut = rows
+      .flatMap((row) => Object.values(row).flat())
+      .filter((cell) => String(cell).startsWith("rrr"))
+    const [mark, length] = ["… [cut: 3000 characters]", 2000]
+    assert.deepStrictEqual(
+      cut,
+      Array.from({ length: 8 }, () => long.slice(0, length - mark.length) + mark),
+    )
+  })
+})
+
 describe("rows from the ledger alone", () => {
   const named = (facts: ReadonlyArray<Fact>, table: string) =>
     ledgerRows(runOf(facts)).flatMap(([name, row]) => (name === table ? [row] : []))
 
   it("a run is running until it ends, unfinished while something of it is left, and counts its tasks by outcome", () => {
-    const other = { run_id, task_id: anId(`${run_id}/c-2/bank`) }
-    const planned: Fact = { _tag: "TaskPlanned", ...other, features: [] }
-    const ended = (leftovers: boolean): Fact => ({ _tag: "RunEnded", run_id, exit_code: 3, leftovers })
+    const planned = aFact("TaskPlanned", { run_id, task_id: `${run_id}/c-2/bank` })
+    const ended = (leftovers: boolean) => aFact("RunEnded", { run_id, exit_code: 3, leftovers })
+    const columns = ["status", "exit_code", "ended_at", "tasks", "succeeded", "failed", "unfinished"]
     const shown = (...facts: ReadonlyArray<Fact>) =>
-      named(facts, "runs").map((row) => [
-        row["status"],
-        row["exit_code"],
-        row["ended_at"],
-        row["tasks"],
-        row["succeeded"],
-        row["failed"],
-        row["unfinished"],
-      ])
+      named(facts, "runs").map((row) => columns.map((name) => row[name]))
     assert.deepStrictEqual(
       [
-        shown(planned),
-        shown(settled("COMPLETED", "succeeded"), planned, ended(true)),
-        shown(settled("X", "failed"), ended(false)),
+        ...shown(planned),
+        ...shown(settled("COMPLETED", "succeeded"), planned, ended(true)),
+        ...shown(settled("X", "failed"), ended(false)),
       ],
       [
-        [["running", undefined, undefined, 2, 0, 0, 2]],
-        [["unfinished", 3, 4, 2, 1, 0, 1]],
-        [["finished", 3, 3, 1, 0, 1, 0]],
+        ["running", undefined, undefined, 2, 0, 0, 2],
+        ["unfinished", 3, 4, 2, 1, 0, 1],
+        ["finished", 3, 3, 1, 0, 1, 0],
       ],
     )
   })
 
   it("a task names its newest execution, else the session that it reads", () => {
-    const again: ReadonlyArray<Fact> = [
-      { _tag: "StartIntended", ...task, attempt: 2, external_execution_id: "x-2", probe: false },
-      { _tag: "StartAnswered", ...task, attempt: 2, answer: "refused", http_status: 400 },
+    const again = [
+      aFact("StartIntended", { ...task, attempt: 2, external_execution_id: "x-2" }),
+      aFact("StartAnswered", { ...task, attempt: 2, answer: "refused", http_status: 400 }),
     ]
-    const closed: Fact = {
-      _tag: "AttemptClosed",
-      ...at,
-      ...execution,
-      status_code: "COMPLETED",
-      status_reason: "COMPLETED",
-    }
-    const results: Fact = {
-      _tag: "ResultsRead",
-      ...task,
-      session_id: anId("s-7"),
-      http_status: 200,
-      kind: "results",
-      is_closed: true,
-    }
+    const closed = aFact("AttemptClosed", { ...task, ...execution })
+    const results = aFact("ResultsRead", { ...task, session_id: "s-7" })
     const whole = { ...task, customer_id: "c-1", engine_reference: "bank", features: ["accounts_read", "x"] }
     const times = { started_at: undefined, closed_at: undefined }
     const open = { ...whole, outcome: "unfinished", reason: undefined, attempts: 0, ...times }
@@ -229,120 +204,81 @@ describe("rows from the ledger alone", () => {
     const shown = (...facts: ReadonlyArray<Fact>) =>
       named(facts, "tasks").map(({ who_acts: _who, ...row }) => row)
     assert.deepStrictEqual(
-      [shown(), shown(results), shown(...accepted, closed, ...again, settled("BAD", "failed"))],
+      [...shown(), ...shown(results), ...shown(...accepted, closed, ...again, settled("BAD", "failed"))],
       [
-        [{ ...open, execution_id: undefined, session_id: undefined }],
-        [{ ...open, execution_id: undefined, session_id: "s-7" }],
-        [{ ...failed, ...execution }],
+        { ...open, execution_id: undefined, session_id: undefined },
+        { ...open, execution_id: undefined, session_id: "s-7" },
+        { ...failed, ...execution },
       ],
     )
   })
 
   it("a deletion has what was counted and landed, as far as it is known", () => {
-    const families = [
-      { family: "a:b", counted: 2, landed: 3 },
-      { family: "c:d", counted: 1, landed: 1 },
-    ]
-    const uncounted = [{ family: "a:b", landed: 3 }]
-    const drained = (proof: NonNullable<Extract<Fact, { _tag: "AttemptDrained" }>["proof"]>): Fact => ({
-      _tag: "AttemptDrained",
-      ...at,
-      execution_id: anId("e-1"),
-      proof,
-    })
-    const deletion = (http_status: number): ReadonlyArray<Fact> => [
-      { _tag: "DeleteIntended", ...task, execution_id: anId("e-1"), landed_sha256: "aa" },
-      { _tag: "DeleteAnswered", ...task, execution_id: anId("e-1"), http_status, outcome: "pending" },
-    ]
+    const counted = { family: "a:b", counted: 2, landed: 3 }
+    const whole = { family: "c:d", counted: 1, landed: 1 }
+    const uncounted = { family: "a:b", landed: 3 }
+    const drained = (
+      basis: "counted" | "final" | "unwanted",
+      ...families: ReadonlyArray<typeof counted | typeof uncounted>
+    ) => aFact("AttemptDrained", { ...task, execution_id: "e-1", proof: { basis, families } })
+    const deletion = (http_status: number): ReadonlyArray<Fact> => {
+      const asked = { ...task, execution_id: anId("e-1") }
+      return [
+        { _tag: "DeleteIntended", ...asked, landed_sha256: "aa" },
+        { _tag: "DeleteAnswered", ...asked, http_status, outcome: "pending" },
+      ]
+    }
     const shown = (...facts: ReadonlyArray<Fact>) =>
       named([...accepted, ...facts], "deletions").map(
         ({ run_id: _run, task_id: _task, asked_at: _at, ...row }) => row,
       )
     const about = { execution_id: "e-1", customer_id: "c-1", engine_reference: "bank" }
     const row = { ...about, http_status: 423, outcome: "pending", landed_sha256: "aa" }
-    const proof = (basis: string, text: string) => `{"basis":"${basis}","families":${text}}`
-    const line = '{"a:b":{"landed":3}}'
+    const [ofBoth, ofLine] = ['"c:d":{"counted":1,"landed":1}', '"a:b":{"landed":3}']
+    const proved = (of: number | undefined, landed: number | undefined, basis: string, text: string) => ({
+      ...row,
+      counted: of,
+      landed,
+      proof: `{"basis":"${basis}","families":{${text}}}`,
+    })
+    assert.deepStrictEqual(shown(), [])
     assert.deepStrictEqual(
       [
-        shown(),
-        shown(...deletion(423)),
-        shown(...deletion(0)),
-        shown(drained({ basis: "counted", families }), ...deletion(423)),
-        shown(drained({ basis: "counted", families: [] }), ...deletion(423)),
-        shown(drained({ basis: "final", families: uncounted }), ...deletion(423)),
-        shown(drained({ basis: "final", families: [...uncounted, ...families.slice(1)] }), ...deletion(423)),
-        shown(drained({ basis: "unwanted", families: uncounted }), ...deletion(423)),
+        ...shown(...deletion(423)),
+        ...shown(...deletion(0)),
+        ...shown(drained("counted", counted, whole), ...deletion(423)),
+        ...shown(drained("counted"), ...deletion(423)),
+        ...shown(drained("final", uncounted), ...deletion(423)),
+        ...shown(drained("final", uncounted, whole), ...deletion(423)),
+        ...shown(drained("unwanted", uncounted), ...deletion(423)),
       ],
       [
-        [],
-        [row],
-        [{ ...row, http_status: null }],
-        [
-          {
-            ...row,
-            counted: 3,
-            landed: 4,
-            proof: proof("counted", '{"a:b":{"counted":2,"landed":3},"c:d":{"counted":1,"landed":1}}'),
-          },
-        ],
-        [{ ...row, counted: 0, landed: 0, proof: proof("counted", "{}") }],
-        [{ ...row, counted: undefined, landed: 3, proof: proof("final", line) }],
-        [
-          {
-            ...row,
-            counted: 1,
-            landed: 4,
-            proof: proof("final", '{"a:b":{"landed":3},"c:d":{"counted":1,"landed":1}}'),
-          },
-        ],
-        [{ ...row, counted: undefined, landed: undefined, proof: proof("unwanted", line) }],
+        row,
+        { ...row, http_status: null },
+        proved(3, 4, "counted", `"a:b":{"counted":2,"landed":3},${ofBoth}`),
+        proved(0, 0, "counted", ""),
+        proved(undefined, 3, "final", ofLine),
+        proved(1, 4, "final", `${ofLine},${ofBoth}`),
+        proved(undefined, undefined, "unwanted", ofLine),
       ],
     )
   })
 
   it("a document names the execution whose session delivered it, as it was read last", () => {
-    const read = (session_id: string, more: object): Fact => ({
-      _tag: "ResultsRead",
-      ...task,
-      session_id: anId(session_id),
-      http_status: 200,
-      kind: "results",
-      is_closed: true,
-      ...more,
-    })
-    const document = (session_id: string): Fact => ({
-      _tag: "AttachmentRead",
-      ...task,
-      session_id: anId(session_id),
-      attachment_id: `d-${session_id}`,
-      status: "downloaded",
-      media_type: "a/b",
-      bytes: 3,
-      sha256: "aa",
-      path: "p",
-    })
+    const kept = { media_type: "a/b", bytes: 3, sha256: "aa", path: "p", status: "downloaded" } as const
+    const of = (session_id: string) => ({ session_id, attachment_id: `d-${session_id}` })
     const facts = [
       ...accepted,
-      read("s-2", { execution_id: anId("e-2") }),
-      read("s-2", { execution_id: anId("e-3") }),
-      ...["s-1", "s-2", "s-3"].map(document),
+      aFact("ResultsRead", { ...task, session_id: "s-2", execution_id: "e-2" }),
+      aFact("ResultsRead", { ...task, session_id: "s-2", execution_id: "e-3" }),
+      ...["s-1", "s-2", "s-3"].map((id) => aFact("AttachmentRead", { ...task, ...of(id), ...kept })),
     ]
-    const about = { ...task, customer_id: "c-1", engine_reference: "bank" }
-    const kept = { media_type: "a/b", bytes: 3, sha256: "aa", path: "p", status: "downloaded" }
-    assert.deepStrictEqual(
-      named(facts, "attachments"),
-      [
-        ["s-1", "e-1"],
-        ["s-2", "e-3"],
-        ["s-3", undefined],
-      ].map(([session_id, execution_id]) => ({
-        ...about,
-        ...kept,
-        session_id,
-        execution_id,
-        attachment_id: `d-${session_id}`,
-      })),
-    )
+    const about = { ...task, customer_id: "c-1", engine_reference: "bank", ...kept }
+    assert.deepStrictEqual(named(facts, "attachments"), [
+      { ...about, ...of("s-1"), execution_id: "e-1" },
+      { ...about, ...of("s-2"), execution_id: "e-3" },
+      { ...about, ...of("s-3"), execution_id: undefined },
+    ])
   })
 
   it("an engine has the fields that have a column, whatever else was said of it", () => {
@@ -358,15 +294,11 @@ describe("rows from the ledger alone", () => {
 
 describe("features that a rerun does not ask for again", () => {
   const landed = { segment: "segment-000001.njl", offset: 0, bytes: 10, sha256: "aa" }
-  const end = { status_code: "PARTIAL", status_reason: "PARTIAL", landed }
-  const drained: Fact = { _tag: "AttemptDrained", ...at, execution_id: execution.execution_id }
+  const end = { status_code: "PARTIAL", status_reason: "PARTIAL", landed } as const
+  const closed = aFact("AttemptClosed", { ...task, ...execution, ...end })
+  const drained = aFact("AttemptDrained", { ...task, execution_id: "e-1" })
   const read = (proof: ReadonlyArray<Fact>, reason = "FAILED", outcome: "partial" | "failed" = "failed") =>
-    folded([
-      ...accepted,
-      { _tag: "AttemptClosed", ...at, ...execution, ...end },
-      ...proof,
-      settled(reason, outcome),
-    ])
+    folded([...accepted, closed, ...proof, settled(reason, outcome)])
   const told = (accounts: string, x: string) =>
     new Map([
       ["accounts_read", `FEATURE_${accounts}`],
@@ -426,107 +358,91 @@ describe("features that a rerun does not ask for again", () => {
 })
 
 describe("coverage", () => {
-  const outcomes = (state: TaskState, findings: Partial<TaskFindings>) =>
-    coverageRows(run_id, state, [], { ...nothing, ...findings }).map((row) => [
-      row["feature"],
-      row["outcome"],
-      row["reason"],
-      row["who_acts"],
-      row["records"],
-      row["counted"],
-    ])
+  const outcomes = (
+    state: TaskState,
+    findings: Partial<TaskFindings>,
+    columns = "feature outcome reason who_acts records counted",
+  ) =>
+    coverageRows(run_id, state, [], { ...nothing, ...findings }).map((row) =>
+      columns
+        .split(" ")
+        .map((name) => row[name] ?? "-")
+        .join(" "),
+    )
 
   const one = new Map([["accounts", 1]])
+  const read = { byTable: new Map<string, number>(), byProduct: one, delivered: new Set(["accounts"]) }
+  const told = (...codes: ReadonlyArray<string>) => new Map(codes.map((code) => [code, "FEATURE_COMPLETED"]))
+  const succeeded = folded([settled("COMPLETED", "succeeded")])
+  const failed = folded([settled("TIMEOUT", "failed")])
 
   it("is the feature's own if the state gives it, otherwise the task's", () => {
-    const featureReasons = new Map([["accounts_read", "FEATURE_COMPLETED"]])
-    const findings = { featureReasons, byTable: new Map(), byProduct: one, delivered: new Set(["accounts"]) }
-    assert.deepStrictEqual(outcomes(folded([settled("TIMEOUT", "failed")]), findings), [
-      ["accounts_read", "succeeded", "FEATURE_COMPLETED", "nobody", 1, undefined],
-      ["x", "failed", "TIMEOUT", "customer", 0, undefined],
+    assert.deepStrictEqual(outcomes(failed, { featureReasons: told("accounts_read"), ...read }), [
+      "accounts_read succeeded FEATURE_COMPLETED nobody 1 -",
+      "x failed TIMEOUT customer 0 -",
     ])
   })
 
   it("[promise 17 unread coverage] of a task whose job wanted no results says nothing of records, and has no date", () => {
-    const keys = { ...task, attempt: 1, execution_id: anId("e-1") }
-    const execution: ReadonlyArray<Fact> = [
-      { _tag: "StartIntended", ...task, attempt: 1, external_execution_id: "x", probe: false },
-      { _tag: "StartAnswered", ...keys, answer: "accepted" },
-      { _tag: "AttemptClosed", ...keys, status_code: "COMPLETED", status_reason: "COMPLETED" },
-    ]
+    const closed = aFact("AttemptClosed", { ...task, ...execution })
     const dates = (["unwanted", "counted"] as const).map((basis) => {
-      const drained: Fact = { _tag: "AttemptDrained", ...keys, proof: { basis, families: [] } }
-      const state = folded([...execution, drained, settled("COMPLETED", "succeeded")])
-      return coverageRows(run_id, state, [], nothing).map((row) => [
-        row["outcome"],
-        row["records"],
-        row["as_of"],
-      ])
+      const proof = { basis, families: [] }
+      const drained = aFact("AttemptDrained", { ...task, execution_id: "e-1", proof })
+      const state = folded([...accepted, closed, drained, settled("COMPLETED", "succeeded")])
+      return outcomes(state, {}, "outcome records as_of")
     })
-    const each = (as_of: number | undefined) => [0, 1].map(() => ["succeeded", undefined, as_of])
-    assert.deepStrictEqual(dates, [each(undefined), each(6)])
+    assert.deepStrictEqual(dates, [
+      ["succeeded - -", "succeeded - -"],
+      ["succeeded - 6", "succeeded - 6"],
+    ])
   })
 
   it("[promise 17 failed] a task that failed found nothing out where it has no record", () => {
-    const featureReasons = new Map([["accounts_read", "FEATURE_COMPLETED"]])
-    const ends = [{}, { byTable: new Map() }, { byTable: new Map(), delivered: new Set<string>() }].map(
-      (findings) =>
-        outcomes(folded([settled("TIMEOUT", "failed")]), { featureReasons, ...findings })[0]?.slice(1, 5),
+    const byTable = new Map<string, number>()
+    const unfed = { featureReasons: told("accounts_read"), byTable, delivered: new Set<string>() }
+    const first = (state: TaskState, findings: Partial<TaskFindings>) =>
+      outcomes(state, findings, "outcome reason who_acts records")[0]
+    const { featureReasons } = unfed
+    assert.deepStrictEqual(
+      [
+        first(failed, { featureReasons }),
+        first(failed, { featureReasons, byTable }),
+        first(failed, unfed),
+        first(folded([settled("PARTIAL", "partial")]), unfed),
+      ],
+      [
+        "failed TIMEOUT customer -",
+        "failed TIMEOUT customer -",
+        "failed TIMEOUT customer 0",
+        "succeeded FEATURE_COMPLETED nobody 0",
+      ],
     )
-    const failed = ["failed", "TIMEOUT", "customer"]
-    assert.deepStrictEqual(ends, [
-      [...failed, undefined],
-      [...failed, undefined],
-      [...failed, 0],
-    ])
-    const partly = { featureReasons, byTable: new Map(), delivered: new Set<string>() }
-    assert.deepStrictEqual(outcomes(folded([settled("PARTIAL", "partial")]), partly)[0]?.slice(1, 5), [
-      "succeeded",
-      "FEATURE_COMPLETED",
-      "nobody",
-      0,
-    ])
   })
 
   it("[promise 17 outside] a feature that the token does not cover is not found to be empty, unless it is named", () => {
-    const ends = (outside: ReadonlyArray<string>, findings: Partial<TaskFindings>) =>
-      outcomes(
-        folded([
-          { _tag: "StartIntended", ...at, external_execution_id: "x-1", outside, probe: false },
-          settled("COMPLETED", "succeeded"),
-        ]),
-        { byTable: new Map(), byProduct: one, delivered: new Set(["accounts"]), ...findings },
-      ).map((row) => row.slice(1, 4))
-    const read = ["succeeded", "COMPLETED", "nobody"]
-    const unasked = ["failed", "TOKEN_FEATURES", "engineer"]
-    const told = new Map([["x", "FEATURE_COMPLETED"]])
+    const ends = (outside: ReadonlyArray<string>, findings: Partial<TaskFindings> = {}) => {
+      const intended = aFact("StartIntended", { ...task, outside })
+      const state = folded([intended, settled("COMPLETED", "succeeded")])
+      return outcomes(state, { ...read, ...findings }, "outcome reason who_acts")
+    }
+    const [asked, unasked] = ["succeeded COMPLETED nobody", "failed TOKEN_FEATURES engineer"]
     assert.deepStrictEqual(
-      [ends([], {}), ends(["x"], {}), ends(["x"], { retrieved: ["accounts_read"] })],
+      [ends([]), ends(["x"]), ends(["x"], { retrieved: ["accounts_read"] })],
       [
-        [read, read],
-        [read, unasked],
-        [read, unasked],
+        [asked, asked],
+        [asked, unasked],
+        [asked, unasked],
       ],
     )
-    assert.deepStrictEqual(ends(["x"], { featureReasons: told })[1], [
-      "succeeded",
-      "FEATURE_COMPLETED",
-      "nobody",
-    ])
+    const named = ends(["x"], { featureReasons: told("x") })[1]
+    assert.strictEqual(named, "succeeded FEATURE_COMPLETED nobody")
     // Its records say that it was read after all.
-    assert.deepStrictEqual(ends(["accounts_read"], {})[0], read)
+    assert.strictEqual(ends(["accounts_read"])[0], asked)
   })
 
   it("[promise 17 passed over] a feature that a success passes over in silence is not found to be empty", () => {
     const ends = (findings: Partial<TaskFindings>) =>
-      outcomes(folded([settled("COMPLETED", "succeeded")]), {
-        byTable: new Map(),
-        byProduct: one,
-        delivered: new Set(["accounts"]),
-        ...findings,
-      }).map((row) => row[2])
-    const told = (...codes: ReadonlyArray<string>) =>
-      new Map(codes.map((code) => [code, "FEATURE_COMPLETED"]))
+      outcomes(succeeded, { ...read, ...findings }, "reason").join(" ")
     assert.deepStrictEqual(
       [
         // Nothing is named at all, so nothing is missing among the names.
@@ -543,110 +459,68 @@ describe("coverage", () => {
         ends({ retrieved: [], byTable: undefined }),
       ],
       [
-        ["COMPLETED", "COMPLETED"],
-        ["COMPLETED", "COMPLETED"],
-        ["COMPLETED", "FEATURE_NOT_RETRIEVED"],
-        ["COMPLETED", "FEATURE_NOT_RETRIEVED"],
-        ["COMPLETED", "FEATURE_COMPLETED"],
-        ["FEATURE_COMPLETED", "FEATURE_NOT_RETRIEVED"],
-        ["FEATURE_COMPLETED", "COMPLETED"],
-        ["COMPLETED", "COMPLETED"],
-        ["COMPLETED", "COMPLETED"],
+        "COMPLETED COMPLETED",
+        "COMPLETED COMPLETED",
+        "COMPLETED FEATURE_NOT_RETRIEVED",
+        "COMPLETED FEATURE_NOT_RETRIEVED",
+        "COMPLETED FEATURE_COMPLETED",
+        "FEATURE_COMPLETED FEATURE_NOT_RETRIEVED",
+        "FEATURE_COMPLETED COMPLETED",
+        "COMPLETED COMPLETED",
+        "COMPLETED COMPLETED",
       ],
     )
   })
 
   it("no feature succeeds if its results are not all here, or with an unknown reason", () => {
-    const featureReasons = new Map([
-      ["accounts_read", "FEATURE_COMPLETED"],
-      ["x", "FEATURE_SHINY"],
-    ])
+    const featureReasons = new Map([...told("accounts_read"), ["x", "FEATURE_SHINY"]])
     assert.deepStrictEqual(outcomes(folded([settled("RESULTS_PARTIAL", "unfinished")]), { featureReasons }), [
-      ["accounts_read", "unfinished", "RESULTS_PARTIAL", "service", undefined, undefined],
-      ["x", "failed", "FEATURE_SHINY", "engineer", undefined, undefined],
+      "accounts_read unfinished RESULTS_PARTIAL service - -",
+      "x failed FEATURE_SHINY engineer - -",
     ])
   })
 
-  it("results short of some products fail the features that may feed them [promise 17 short]", () => {
-    const featureReasons = new Map([
-      ["accounts_read", "FEATURE_COMPLETED"],
-      ["x", "FEATURE_COMPLETED"],
-    ])
-    const short = (lacking: ReadonlyArray<string> | undefined, reason = "RECORDS_SHORT") =>
-      outcomes(folded([settled(reason, "partial")]), {
-        featureReasons,
-        lacking: lacking && new Set(lacking),
-      }).map((row) => row[2])
+  it("results short of some products, or partial, fail the features that may feed them, whatever their task ended with since [promise 17 short] [promise 17 word]", () => {
+    const lackingOf =
+      (state: TaskState, more: Partial<TaskFindings>) => (lacking?: ReadonlyArray<string>) => {
+        const found = { featureReasons: told("accounts_read", "x"), ...more }
+        return outcomes(state, { ...found, lacking: lacking && new Set(lacking) }, "reason").join(" ")
+      }
+    const short = lackingOf(folded([settled("RECORDS_SHORT", "partial")]), {})
+    const partial = lackingOf(folded([settled("RESULTS_PARTIAL", "partial")]), {})
+    const both = { byProduct: new Map([...one, ["x", 1]]), byTable: new Map<string, number>() }
+    const since = lackingOf(folded([settled("FAILED", "failed")]), both)
     assert.deepStrictEqual(
       [
-        short(["accounts"]),
-        short(["x"]),
-        short(["accounts", "x"]),
+        [short(["accounts"]), short(["x"]), short(["accounts", "x"])],
         // Nobody knows whose it is, or what is missing.
-        short(["something"]),
-        short(undefined),
-        short(["accounts"], "RESULTS_PARTIAL"),
+        [short(["something"]), short(), partial(["accounts"])],
+        [since(), since(["x"]), since([])],
       ],
       [
-        ["RECORDS_SHORT", "FEATURE_COMPLETED"],
-        ["FEATURE_COMPLETED", "RECORDS_SHORT"],
-        ["RECORDS_SHORT", "RECORDS_SHORT"],
-        ["RECORDS_SHORT", "RECORDS_SHORT"],
-        ["RECORDS_SHORT", "RECORDS_SHORT"],
-        ["RESULTS_PARTIAL", "RESULTS_PARTIAL"],
-      ],
-    )
-  })
-
-  it("partial results fail the features that may feed them, whatever their task ended with since [promise 17 word]", () => {
-    const featureReasons = new Map([
-      ["accounts_read", "FEATURE_COMPLETED"],
-      ["x", "FEATURE_COMPLETED"],
-    ])
-    const both = {
-      featureReasons,
-      byProduct: new Map([...one, ["x", 1]]),
-      byTable: new Map<string, number>(),
-    }
-    const reasons = (lacking: ReadonlyArray<string> | undefined) =>
-      outcomes(folded([settled("FAILED", "failed")]), {
-        ...both,
-        lacking: lacking && new Set(lacking),
-      }).map((row) => row[2])
-    assert.deepStrictEqual(
-      [reasons(undefined), reasons(["x"]), reasons([])],
-      [
-        ["FAILED", "FAILED"],
-        ["FEATURE_COMPLETED", "FAILED"],
-        ["FEATURE_COMPLETED", "FEATURE_COMPLETED"],
+        ["RECORDS_SHORT FEATURE_COMPLETED", "FEATURE_COMPLETED RECORDS_SHORT", "RECORDS_SHORT RECORDS_SHORT"],
+        ["RECORDS_SHORT RECORDS_SHORT", "RECORDS_SHORT RECORDS_SHORT", "RESULTS_PARTIAL RESULTS_PARTIAL"],
+        ["FAILED FAILED", "FEATURE_COMPLETED FAILED", "FEATURE_COMPLETED FEATURE_COMPLETED"],
       ],
     )
   })
 
   it("zero records are told from an unknown number", () => {
     const records = (findings: Partial<TaskFindings>) =>
-      outcomes(folded([settled("COMPLETED", "succeeded")]), { byTable: new Map(), ...findings }).map(
-        (row) => row[4],
-      )
-    const read = (...products: ReadonlyArray<string>) => ({
+      outcomes(succeeded, { byTable: new Map(), ...findings }, "records").join(" ")
+    const of = (...products: ReadonlyArray<string>) => ({
       byProduct: new Map(products.map((product) => [product, 2])),
       delivered: new Set(products),
     })
+    // A record of a product that no feature names could belong to `x`, or to `accounts_read`.
     assert.deepStrictEqual(
       [
-        records(read()),
-        records(read("accounts")),
-        // A record of a product that no feature names could belong to `x`, or to `accounts_read`.
-        records(read("something")),
-        records({ ...read(), delivered: undefined }),
-        records({ ...read(), byTable: undefined }),
+        [records(of()), records(of("accounts")), records(of("something"))],
+        [records({ ...of(), delivered: undefined }), records({ ...of(), byTable: undefined })],
       ],
       [
-        [0, 0],
-        [2, 0],
-        [undefined, undefined],
-        [undefined, undefined],
-        [undefined, undefined],
+        ["0 0", "2 0", "- -"],
+        ["- -", "- -"],
       ],
     )
   })
@@ -660,9 +534,9 @@ describe("coverage", () => {
         ["bank:card@cards", 9],
       ] as const,
     }
-    assert.deepStrictEqual(outcomes(folded([settled("COMPLETED", "succeeded")]), findings), [
-      ["accounts_read", "succeeded", "COMPLETED", "nobody", 3, 4],
-      ["x", "succeeded", "COMPLETED", "nobody", undefined, undefined],
+    assert.deepStrictEqual(outcomes(succeeded, findings), [
+      "accounts_read succeeded COMPLETED nobody 3 4",
+      "x succeeded COMPLETED nobody - -",
     ])
   })
 })
@@ -710,16 +584,7 @@ describe("what the sessions of a task say together", () => {
     })
     return taskFindings(tables, sessions, new Map(state === undefined ? [] : [[undefined, state]]))
   }
-  const ofNone = {
-    featureReasons: new Map(),
-    byTable: undefined,
-    byProduct: new Map(),
-    delivered: undefined,
-    products_count: undefined,
-    retrieved: undefined,
-    session_id: undefined,
-    as_of: undefined,
-  }
+  const { lacking: _lacking, isLeftOut: _isLeftOut, ...ofNone } = nothing
 
   it("is what that says which was read last, as the tables have it [promise 17 one reading]", () => {
     const first = {
@@ -805,13 +670,9 @@ describe("documents", () => {
         )
         return { namings: namingsIn(data), ids }
       }),
-    ).map(([, row]) => [
-      row["attachment_id"],
-      row["title"],
-      row["record_id"],
-      row["media_type"],
-      row["status"],
-    ])
+    ).map(([, row]) =>
+      ["attachment_id", "title", "record_id", "media_type", "status"].map((name) => row[name]),
+    )
   const record = { product: "labor_check", sub_family: "labor_check:report", name: "Work life" }
   const idOf = (value: object, nth = 0) => {
     const ids = recordIds("c-1/bank")
@@ -832,11 +693,10 @@ describe("documents", () => {
   })
 
   it("appear once, with what any naming says and what became of the download, even if no body names them", () => {
-    const about = { _tag: "AttachmentRead" as const, ...task, session_id: anId("s-1") }
     const facts = [
-      { ...about, attachment_id: "a-1", status: "downloaded" as const, media_type: "application/pdf" },
-      { ...about, attachment_id: "old", status: "missing" as const },
-      { ...about, session_id: anId("other"), attachment_id: "x", status: "missing" as const },
+      aFact("AttachmentRead", { ...task, attachment_id: "a-1", media_type: "application/pdf" }),
+      aFact("AttachmentRead", { ...task, attachment_id: "old", status: "missing" }),
+      aFact("AttachmentRead", { ...task, session_id: "other", attachment_id: "x", status: "missing" }),
     ]
     const listed = { title: "Report", media_type: "text/html", attachment_id: "a-1" }
     const data = { documents: [listed, { attachment_id: "a-2", media_type: "text/html" }] }

@@ -1,6 +1,6 @@
 /** What analysts find without joins: what is current, since when, what changed, who left, and how fresh it is. */
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Layer } from "effect"
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { changeColumns } from "../../src/tables/Changes.ts"
@@ -10,7 +10,15 @@ import { runNight } from "../../src/run/Nightly.ts"
 import { publishNights } from "../acceptance/TenNights.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
-import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
+import {
+  customer,
+  features,
+  jobOf,
+  live as lived,
+  makeNights,
+  options,
+  wait,
+} from "../harness/SmallNights.ts"
 import { families } from "../records/families.ts"
 import {
   append,
@@ -26,7 +34,9 @@ import {
   stateOf,
   storeOf,
   succeed,
+  liveIn,
 } from "./night.ts"
+import { live } from "../harness/Steps.ts"
 
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
@@ -81,20 +91,6 @@ const secondNightAgain = night(
 
 /** Both nights are over; and the second once more. */
 const afterNights = copiesOf((root) => Effect.provide(Effect.andThen(firstNight, secondNight), layers(root)))
-const inNights = <A, E>(
-  test: (root: string) => Effect.Effect<A, E, Layer.Success<ReturnType<typeof layers>>>,
-) =>
-  Effect.gen(function* () {
-    const root = yield* afterNights
-    yield* Effect.provide(test(root), layers(root))
-  })
-
-const inTables = <A, E, R>(test: (root: string) => Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const root = yield* folder
-    yield* Effect.provide(test(root), layers(root))
-  })
-
 /** The cells of each row, in the order of the query. */
 const cellsOf = (root: string, sql: string) =>
   Effect.map(rowsOf(root, sql), (rows): ReadonlyArray<ReadonlyArray<unknown>> =>
@@ -102,333 +98,321 @@ const cellsOf = (root: string, sql: string) =>
   )
 
 describe("published tables and views", () => {
-  it.live(
+  live(
     "are not younger than today, where the date of the job is tomorrow's, and of the run that began last",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        const ages = "SELECT age_days FROM customer_profiles UNION ALL SELECT age_days FROM coverage"
-        yield* Effect.gen(function* () {
-          yield* liveNight("nightly.2999-01-01", "1", profileOf("Ana"))
-          assert.deepStrictEqual(yield* cellsOf(root, ages), [[0], [0]])
-          yield* liveNight("nightly.2026-11-22", "2", profileOf("Bea"))
-          assert.deepStrictEqual(yield* cellsOf(root, "SELECT name FROM customer_profiles"), [["Bea"]])
-        }).pipe(Effect.provide(layers(root)))
-      }),
+    function* () {
+      const root = yield* folder
+      const ages = "SELECT age_days FROM customer_profiles UNION ALL SELECT age_days FROM coverage"
+      yield* Effect.gen(function* () {
+        yield* liveNight("nightly.2999-01-01", "1", profileOf("Ana"))
+        assert.deepStrictEqual(yield* cellsOf(root, ages), [[0], [0]])
+        yield* liveNight("nightly.2026-11-22", "2", profileOf("Bea"))
+        assert.deepStrictEqual(yield* cellsOf(root, "SELECT name FROM customer_profiles"), [["Bea"]])
+      }).pipe(Effect.provide(layers(root)))
+    },
   )
 
-  it.live(
+  liveIn()(
     "have who was tried with `acquaint` until a night of the job was without them [decision 10 tried]",
-    () =>
-      inTables((root) =>
-        Effect.gen(function* () {
-          const current = cellsOf(root, `SELECT customer_id, name FROM customer_profiles ORDER BY ALL`)
-          const left = cellsOf(
-            root,
-            `SELECT customer_id, valid_to, ended_by FROM history.customer_profiles
+    function* (root) {
+      const current = cellsOf(root, `SELECT customer_id, name FROM customer_profiles ORDER BY ALL`)
+      const left = cellsOf(
+        root,
+        `SELECT customer_id, valid_to, ended_by FROM history.customer_profiles
            WHERE valid_to IS NOT NULL ORDER BY ALL`,
-          )
-          const tried = "acquaint-nightly"
-          yield* night(`${tried}.2026-11-20`, { "c-1": ["COMPLETED", ana] }, { job: tried })
-          yield* night("other.2026-11-20", { "c-2": ["COMPLETED", profileOf("Bob")] }, { job: "other" })
-          assert.deepStrictEqual(yield* current, [
-            ["c-1", "Ana"],
-            ["c-2", "Bob"],
-          ])
-          yield* night(first, { "c-1": ["COMPLETED", ana], "c-3": ["COMPLETED", profileOf("Eva")] })
-          yield* night(second, { "c-3": ["COMPLETED", profileOf("Eva")] })
-          assert.deepStrictEqual(
-            [yield* current, yield* left],
-            [
-              [
-                ["c-2", "Bob"],
-                ["c-3", "Eva"],
-              ],
-              [["c-1", "2026-11-21", "not requested"]],
-            ],
-          )
-          yield* night(`${tried}.2026-11-21`, { "c-1": ["COMPLETED", ana] }, { job: tried })
-          const part = "nightly.2026-11-21.2"
-          yield* night(part, { "c-3": ["COMPLETED", profileOf("Eva")] }, { part })
-          assert.deepStrictEqual(yield* current, [
-            ["c-1", "Ana"],
+      )
+      const tried = "acquaint-nightly"
+      yield* night(`${tried}.2026-11-20`, { "c-1": ["COMPLETED", ana] }, { job: tried })
+      yield* night("other.2026-11-20", { "c-2": ["COMPLETED", profileOf("Bob")] }, { job: "other" })
+      assert.deepStrictEqual(yield* current, [
+        ["c-1", "Ana"],
+        ["c-2", "Bob"],
+      ])
+      yield* night(first, { "c-1": ["COMPLETED", ana], "c-3": ["COMPLETED", profileOf("Eva")] })
+      yield* night(second, { "c-3": ["COMPLETED", profileOf("Eva")] })
+      assert.deepStrictEqual(
+        [yield* current, yield* left],
+        [
+          [
             ["c-2", "Bob"],
             ["c-3", "Eva"],
-          ])
-        }),
-      ),
+          ],
+          [["c-1", "2026-11-21", "not requested"]],
+        ],
+      )
+      yield* night(`${tried}.2026-11-21`, { "c-1": ["COMPLETED", ana] }, { job: tried })
+      const part = "nightly.2026-11-21.2"
+      yield* night(part, { "c-3": ["COMPLETED", profileOf("Eva")] }, { part })
+      assert.deepStrictEqual(yield* current, [
+        ["c-1", "Ana"],
+        ["c-2", "Bob"],
+        ["c-3", "Eva"],
+      ])
+    },
   )
 
-  it.live("join versions that begin and end on one day with their lists [decision 10 version key]", () =>
-    inTables((root) =>
-      Effect.gen(function* () {
-        const day = "2026-11-20"
-        const runs = ["", ".2", ".3"].map((number) => `nightly.${day}${number}`)
-        for (const run of runs) yield* night(run, { "c-1": ["COMPLETED", { ...ana, emails: [`${run}@x`] }] })
-        assert.deepStrictEqual(
-          yield* cellsOf(
-            root,
-            `SELECT email, v.valid_from, v.valid_to, run_id FROM history.customer_profiles AS v
+  liveIn()(
+    "join versions that begin and end on one day with their lists [decision 10 version key]",
+    function* (root) {
+      const day = "2026-11-20"
+      const runs = ["", ".2", ".3"].map((number) => `nightly.${day}${number}`)
+      for (const run of runs) yield* night(run, { "c-1": ["COMPLETED", { ...ana, emails: [`${run}@x`] }] })
+      assert.deepStrictEqual(
+        yield* cellsOf(
+          root,
+          `SELECT email, v.valid_from, v.valid_to, run_id FROM history.customer_profiles AS v
              JOIN history.emails USING (record_id, since_sequence)
              JOIN ops.runs ON sequence = since_sequence ORDER BY sequence`,
-          ),
-          runs.map((run, index) => [`${run}@x`, day, index < 2 ? day : null, run]),
-        )
-      }),
-    ),
+        ),
+        runs.map((run, index) => [`${run}@x`, day, index < 2 ? day : null, run]),
+      )
+    },
   )
 
-  it.live("tell since when a record is as it is, and what changed between two nights, but for times", () =>
-    inNights((root) =>
-      Effect.gen(function* () {
-        yield* secondNightAgain
-        assert.deepStrictEqual(
-          yield* cellsOf(
-            root,
-            `SELECT customer_id, valid_from, valid_to, ended_by, email
-             FROM history.emails ORDER BY customer_id, valid_to NULLS LAST`,
-          ),
-          [
-            ["c-1", "2026-11-20", "2026-11-21", "changed", "Ana@example.test"],
-            ["c-1", "2026-11-21", null, null, "new@example.test"],
-            ["c-2", "2026-11-20", "2026-11-21", "not requested", "Bob@example.test"],
-          ],
-        )
-        const changes = (earlier: string, later: string) =>
-          cellsOf(
-            root,
-            `SELECT table_name, change, customer_id, sub_family, record_key, changed_columns, run_id
-             FROM changes('${earlier}', '${later}') ORDER BY sub_family, change`,
-          )
-        const other = (change: string, sub_family: string, run: string) => [
-          "other_records",
-          change,
-          "c-1",
-          sub_family,
-          null,
-          null,
-          run,
-        ]
-        const left = ["customer_profiles", "gone", "c-2", ana.sub_family, '{"type":"person"}', null, second]
-        const accounts = [other("added", "bank:account", second), other("gone", "bank:account", second)]
-        const onRerun = [
-          other("gone", "card:debit", rerun),
-          ["customer_profiles", "changed", "c-1", ana.sub_family, '{"type":"person"}', ["emails"], rerun],
-        ]
-        assert.deepStrictEqual(yield* changes(first, second), [...accounts, left])
-        assert.deepStrictEqual(yield* changes(second, rerun), onRerun)
-        assert.deepStrictEqual(yield* changes("2026-11-20", "2026-11-21"), [...accounts, ...onRerun, left])
-        assert.deepStrictEqual(yield* changes("2026-11-21", "2026-11-21"), [])
-        const described = yield* cellsOf(
+  liveIn(afterNights)(
+    "tell since when a record is as it is, and what changed between two nights, but for times",
+    function* (root) {
+      yield* secondNightAgain
+      assert.deepStrictEqual(
+        yield* cellsOf(
           root,
-          `SELECT column_name FROM (DESCRIBE SELECT * FROM changes('${first}', '${second}'))`,
+          `SELECT customer_id, valid_from, valid_to, ended_by, email
+             FROM history.emails ORDER BY customer_id, valid_to NULLS LAST`,
+        ),
+        [
+          ["c-1", "2026-11-20", "2026-11-21", "changed", "Ana@example.test"],
+          ["c-1", "2026-11-21", null, null, "new@example.test"],
+          ["c-2", "2026-11-20", "2026-11-21", "not requested", "Bob@example.test"],
+        ],
+      )
+      const changes = (earlier: string, later: string) =>
+        cellsOf(
+          root,
+          `SELECT table_name, change, customer_id, sub_family, record_key, changed_columns, run_id
+             FROM changes('${earlier}', '${later}') ORDER BY sub_family, change`,
         )
-        assert.deepStrictEqual(
-          described.flat(),
-          changeColumns.map(({ name }) => name),
-        )
-        const wrong = yield* Effect.flip(changes("yesterday", second))
-        assert.match(wrong.message, /yesterday is neither a run nor a date/)
-      }),
-    ),
+      const other = (change: string, sub_family: string, run: string) => [
+        "other_records",
+        change,
+        "c-1",
+        sub_family,
+        null,
+        null,
+        run,
+      ]
+      const left = ["customer_profiles", "gone", "c-2", ana.sub_family, '{"type":"person"}', null, second]
+      const accounts = [other("added", "bank:account", second), other("gone", "bank:account", second)]
+      const onRerun = [
+        other("gone", "card:debit", rerun),
+        ["customer_profiles", "changed", "c-1", ana.sub_family, '{"type":"person"}', ["emails"], rerun],
+      ]
+      assert.deepStrictEqual(yield* changes(first, second), [...accounts, left])
+      assert.deepStrictEqual(yield* changes(second, rerun), onRerun)
+      assert.deepStrictEqual(yield* changes("2026-11-20", "2026-11-21"), [...accounts, ...onRerun, left])
+      assert.deepStrictEqual(yield* changes("2026-11-21", "2026-11-21"), [])
+      const described = yield* cellsOf(
+        root,
+        `SELECT column_name FROM (DESCRIBE SELECT * FROM changes('${first}', '${second}'))`,
+      )
+      assert.deepStrictEqual(
+        described.flat(),
+        changeColumns.map(({ name }) => name),
+      )
+      const wrong = yield* Effect.flip(changes("yesterday", second))
+      assert.match(wrong.message, /yesterday is neither a run nor a date/)
+    },
   )
 
-  it.live(
+  live(
     "have the features of a night and of the rerun of those that failed side by side [rerun tables]",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* folder
-        const of = (words: string): Job => ({
-          ...jobOf([
-            {
-              ...customer("c-1", words),
-              features: features("accounts_read", "customer_information_read", "cards_read"),
-            },
-          ]),
-          name: "nightly",
-        })
-        const nights = makeNights({}, { families, startMs: Date.UTC(2026, 10, 20, 12) })
-        const codes = live(
-          nights,
-          Effect.gen(function* () {
-            const before = yield* runNight(of("run-60+records-3"), options)
-            yield* wait(1)
-            const half = yield* runNight(of("run-60+records-3+partial"), options)
-            const again = { further: true, parent: half.run_id, only: new Set([`c-1/${bank}`]) }
-            const rest = yield* runNight(of("run-60+records-1"), { ...options, ...again })
-            const whole = yield* runNight(of("run-60"), options)
-            return [before, half, rest, whole].map(({ exit_code }) => exit_code)
-          }),
-        )
-        assert.deepStrictEqual(codes, [0, 3, 0, 0])
-        yield* Effect.promise(() => publishNights(nights, root))
-        const cells = (sql: string) => Effect.provide(cellsOf(root, sql), DuckDb.layer)
-        const [night, again] = ["nightly.2026-11-21", "nightly.2026-11-21.2"]
-        const from = "JOIN ops.sessions AS s USING (session_id)"
-        const records = `SELECT product, run_id FROM other_records ${from}
-        UNION ALL SELECT product, run_id FROM customer_profiles ${from} ORDER BY 1, 2`
-        assert.deepStrictEqual(yield* cells(records), [
-          ["accounts", first],
-          ["cards", first],
-          ["customer_information", first],
-        ])
-        assert.deepStrictEqual(
-          yield* cells("SELECT feature, run_id, outcome, records FROM coverage ORDER BY 1"),
-          [
-            ["accounts_read", night, "succeeded", 1],
-            ["cards_read", again, "succeeded", 1],
-            ["customer_information_read", night, "succeeded", 1],
-          ],
-        )
-        const since = `SELECT product, valid_from::VARCHAR FROM other_records
-        UNION ALL SELECT product, valid_from::VARCHAR FROM customer_profiles ORDER BY 1`
-        assert.deepStrictEqual(yield* cells(since), [
-          ["accounts", "2026-11-20"],
-          ["cards", "2026-11-20"],
-          ["customer_information", "2026-11-20"],
-        ])
-        const changed = `SELECT product, change FROM changes('${night}', '${again}') ORDER BY 1, 2`
-        assert.deepStrictEqual(yield* cells(changed), [])
-      }),
-  )
-
-  it.live("have what a part of the job read, and all that it did not ask for as before [part rows]", () =>
-    inTables((root) =>
-      Effect.gen(function* () {
-        const part = (run: string, customer: string, name: string) =>
-          night(run, { [customer]: ["COMPLETED", profileOf(name)] }, { part: run })
-        const now = Effect.gen(function* () {
-          const cells = yield* cellsOf(
-            root,
-            `SELECT 'names', customer_id, name FROM customer_profiles UNION ALL SELECT 'customers', customer_id, NULL FROM customers
-              UNION ALL SELECT DISTINCT 'coverage', customer_id, NULL FROM coverage ORDER BY ALL`,
-          )
-          return cells.map((row) => row.filter((cell) => cell !== null).join(" "))
-        })
-        const having = (names: Readonly<Record<string, string>>) => [
-          ...["coverage", "customers"].flatMap((of) => Object.keys(names).map((one) => `${of} ${one}`)),
-          ...Object.entries(names).map((one) => `names ${one.join(" ")}`),
-        ]
-        // Before the first night there is nothing else.
-        yield* part("nightly.2026-11-19.2", "c-9", "Zoe")
-        assert.deepStrictEqual(yield* now, having({ "c-9": "Zoe" }))
-        yield* firstNight
-        assert.deepStrictEqual(yield* now, having({ "c-1": "Ana", "c-2": "Bob" }))
-        yield* part("nightly.2026-11-20.2", "c-2", "Bo")
-        yield* part("nightly.2026-11-21.2", "c-3", "Cy")
-        assert.deepStrictEqual(yield* now, having({ "c-1": "Ana", "c-2": "Bo", "c-3": "Cy" }))
-        const ends =
-          "SELECT name, ended_by FROM history.customer_profiles WHERE valid_to IS NOT NULL ORDER BY 1"
-        assert.deepStrictEqual(yield* cellsOf(root, ends), [
-          ["Bob", "changed"],
-          ["Zoe", "not requested"],
-        ])
-        yield* secondNight
-        assert.deepStrictEqual(yield* now, having({ "c-1": "Ana" }))
-        assert.deepStrictEqual(yield* cellsOf(root, "SELECT run_id, part, whole FROM ops.runs ORDER BY 1"), [
-          ["nightly.2026-11-19.2", "nightly.2026-11-19.2", false],
-          [first, null, true],
-          ["nightly.2026-11-20.2", "nightly.2026-11-20.2", false],
-          [second, null, true],
-          ["nightly.2026-11-21.2", "nightly.2026-11-21.2", false],
-        ])
-      }),
-    ),
-  )
-
-  it.live(
-    "have right dates after a run whose clock was ahead, but since when: those by a rebuild [promise 9 as_of] [promise 9 valid_from]",
-    () =>
-      inTables((root) =>
+    function* () {
+      const root = yield* folder
+      const of = (words: string): Job => ({
+        ...jobOf([
+          {
+            ...customer("c-1", words),
+            features: features("accounts_read", "customer_information_read", "cards_read"),
+          },
+        ]),
+        name: "nightly",
+      })
+      const nights = makeNights({}, { families, startMs: Date.UTC(2026, 10, 20, 12) })
+      const codes = lived(
+        nights,
         Effect.gen(function* () {
-          const at = (date: string) => ({ began_at: Date.parse(`${date}T22:30:00Z`) })
-          const [bob, cy] = [profileOf("Bob"), profileOf("Cy")]
-          yield* night(first, { "c-1": ["COMPLETED", ana], "c-2": ["COMPLETED", bob] }, at("2026-11-20"))
-          const ahead = { "c-1": ["COMPLETED", ana, cy], "c-2": ["COMPLETED", bob] } as const
-          yield* night("nightly.2099-01-02", ahead, at("2099-01-02"))
-          yield* night(second, { "c-1": ["COMPLETED", ana, cy], "c-2": ["COMPLETED"] }, at("2026-11-21"))
-          const dates = Effect.all([
-            cellsOf(root, "SELECT name, valid_from, as_of FROM customer_profiles ORDER BY ALL"),
-            cellsOf(
-              root,
-              `SELECT DISTINCT customer_id, fresh_date FROM coverage
-              WHERE feature = 'customer_information_read' ORDER BY ALL`,
-            ),
-            cellsOf(
-              root,
-              "SELECT name, valid_from, valid_to FROM history.customer_profiles WHERE valid_to IS NOT NULL",
-            ),
-            cellsOf(root, "SELECT last_seen FROM customers WHERE customer_id = 'c-1'"),
-          ])
-          const fresh = [
-            ["c-1", "2026-11-21"],
-            ["c-2", "2026-11-21"],
-          ]
-          assert.deepStrictEqual(yield* dates, [
-            [
-              ["Ana", "2026-11-20", "2026-11-21"],
-              ["Cy", "2099-01-02", "2026-11-21"],
-            ],
-            fresh,
-            [["Bob", "2026-11-20", "2099-01-02"]],
-            [["2099-01-02"]],
-          ])
-          yield* rebuild(yield* storeOf(root), true)
-          assert.deepStrictEqual(yield* dates, [
-            [
-              ["Ana", "2026-11-20", "2026-11-21"],
-              ["Cy", "2026-11-21", "2026-11-21"],
-            ],
-            fresh,
-            [["Bob", "2026-11-20", "2026-11-21"]],
-            [["2026-11-21"]],
-          ])
+          const before = yield* runNight(of("run-60+records-3"), options)
+          yield* wait(1)
+          const half = yield* runNight(of("run-60+records-3+partial"), options)
+          const again = { further: true, parent: half.run_id, only: new Set([`c-1/${bank}`]) }
+          const rest = yield* runNight(of("run-60+records-1"), { ...options, ...again })
+          const whole = yield* runNight(of("run-60"), options)
+          return [before, half, rest, whole].map(({ exit_code }) => exit_code)
         }),
-      ),
+      )
+      assert.deepStrictEqual(codes, [0, 3, 0, 0])
+      yield* Effect.promise(() => publishNights(nights, root))
+      const cells = (sql: string) => Effect.provide(cellsOf(root, sql), DuckDb.layer)
+      const [night, again] = ["nightly.2026-11-21", "nightly.2026-11-21.2"]
+      const from = "JOIN ops.sessions AS s USING (session_id)"
+      const records = `SELECT product, run_id FROM other_records ${from}
+        UNION ALL SELECT product, run_id FROM customer_profiles ${from} ORDER BY 1, 2`
+      assert.deepStrictEqual(yield* cells(records), [
+        ["accounts", first],
+        ["cards", first],
+        ["customer_information", first],
+      ])
+      assert.deepStrictEqual(
+        yield* cells("SELECT feature, run_id, outcome, records FROM coverage ORDER BY 1"),
+        [
+          ["accounts_read", night, "succeeded", 1],
+          ["cards_read", again, "succeeded", 1],
+          ["customer_information_read", night, "succeeded", 1],
+        ],
+      )
+      const since = `SELECT product, valid_from::VARCHAR FROM other_records
+        UNION ALL SELECT product, valid_from::VARCHAR FROM customer_profiles ORDER BY 1`
+      assert.deepStrictEqual(yield* cells(since), [
+        ["accounts", "2026-11-20"],
+        ["cards", "2026-11-20"],
+        ["customer_information", "2026-11-20"],
+      ])
+      const changed = `SELECT product, change FROM changes('${night}', '${again}') ORDER BY 1, 2`
+      assert.deepStrictEqual(yield* cells(changed), [])
+    },
   )
 
-  it.live("tell who left, which features there are, and how fresh everything is [decision 10 leavers]", () =>
-    inTables((root) =>
-      Effect.gen(function* () {
-        yield* firstNight
-        const body = JSON.stringify({ name: "Tax agency", markets: ["ES"], status: 7 })
-        const ledger = yield* Ledger
-        yield* ledger.cacheForm({ engine_reference: anId(engine), fetched_at: 1, body })
-        yield* secondNight
-        assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM customers ORDER BY 1"), [
-          ["c-1", ["nightly"], [engine], "2026-11-20", "2026-11-21"],
-        ])
-        assert.deepStrictEqual(
-          yield* rowsOf(root, "SELECT engine_reference, name, markets, first_seen, last_seen FROM engines"),
-          [
-            {
-              engine_reference: engine,
-              name: "Tax agency",
-              markets: ["ES"],
-              first_seen: "2026-11-20",
-              last_seen: "2026-11-21",
-            },
-          ],
+  liveIn()(
+    "have what a part of the job read, and all that it did not ask for as before [part rows]",
+    function* (root) {
+      const part = (run: string, customer: string, name: string) =>
+        night(run, { [customer]: ["COMPLETED", profileOf(name)] }, { part: run })
+      const now = Effect.gen(function* () {
+        const cells = yield* cellsOf(
+          root,
+          `SELECT 'names', customer_id, name FROM customer_profiles UNION ALL SELECT 'customers', customer_id, NULL FROM customers
+              UNION ALL SELECT DISTINCT 'coverage', customer_id, NULL FROM coverage ORDER BY ALL`,
         )
-        assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM features ORDER BY 1"), [
-          ["customer_information_read", [engine], "2026-11-20", "2026-11-21"],
-        ])
-        assert.deepStrictEqual(
-          yield* cellsOf(
-            root,
-            `SELECT customer_id, feature, outcome, records, fresh_date,
+        return cells.map((row) => row.filter((cell) => cell !== null).join(" "))
+      })
+      const having = (names: Readonly<Record<string, string>>) => [
+        ...["coverage", "customers"].flatMap((of) => Object.keys(names).map((one) => `${of} ${one}`)),
+        ...Object.entries(names).map((one) => `names ${one.join(" ")}`),
+      ]
+      // Before the first night there is nothing else.
+      yield* part("nightly.2026-11-19.2", "c-9", "Zoe")
+      assert.deepStrictEqual(yield* now, having({ "c-9": "Zoe" }))
+      yield* firstNight
+      assert.deepStrictEqual(yield* now, having({ "c-1": "Ana", "c-2": "Bob" }))
+      yield* part("nightly.2026-11-20.2", "c-2", "Bo")
+      yield* part("nightly.2026-11-21.2", "c-3", "Cy")
+      assert.deepStrictEqual(yield* now, having({ "c-1": "Ana", "c-2": "Bo", "c-3": "Cy" }))
+      const ends =
+        "SELECT name, ended_by FROM history.customer_profiles WHERE valid_to IS NOT NULL ORDER BY 1"
+      assert.deepStrictEqual(yield* cellsOf(root, ends), [
+        ["Bob", "changed"],
+        ["Zoe", "not requested"],
+      ])
+      yield* secondNight
+      assert.deepStrictEqual(yield* now, having({ "c-1": "Ana" }))
+      assert.deepStrictEqual(yield* cellsOf(root, "SELECT run_id, part, whole FROM ops.runs ORDER BY 1"), [
+        ["nightly.2026-11-19.2", "nightly.2026-11-19.2", false],
+        [first, null, true],
+        ["nightly.2026-11-20.2", "nightly.2026-11-20.2", false],
+        [second, null, true],
+        ["nightly.2026-11-21.2", "nightly.2026-11-21.2", false],
+      ])
+    },
+  )
+
+  liveIn()(
+    "have right dates after a run whose clock was ahead, but since when: those by a rebuild [promise 9 as_of] [promise 9 valid_from]",
+    function* (root) {
+      const at = (date: string) => ({ began_at: Date.parse(`${date}T22:30:00Z`) })
+      const [bob, cy] = [profileOf("Bob"), profileOf("Cy")]
+      yield* night(first, { "c-1": ["COMPLETED", ana], "c-2": ["COMPLETED", bob] }, at("2026-11-20"))
+      const ahead = { "c-1": ["COMPLETED", ana, cy], "c-2": ["COMPLETED", bob] } as const
+      yield* night("nightly.2099-01-02", ahead, at("2099-01-02"))
+      yield* night(second, { "c-1": ["COMPLETED", ana, cy], "c-2": ["COMPLETED"] }, at("2026-11-21"))
+      const dates = Effect.all([
+        cellsOf(root, "SELECT name, valid_from, as_of FROM customer_profiles ORDER BY ALL"),
+        cellsOf(
+          root,
+          `SELECT DISTINCT customer_id, fresh_date FROM coverage
+              WHERE feature = 'customer_information_read' ORDER BY ALL`,
+        ),
+        cellsOf(
+          root,
+          "SELECT name, valid_from, valid_to FROM history.customer_profiles WHERE valid_to IS NOT NULL",
+        ),
+        cellsOf(root, "SELECT last_seen FROM customers WHERE customer_id = 'c-1'"),
+      ])
+      const fresh = [
+        ["c-1", "2026-11-21"],
+        ["c-2", "2026-11-21"],
+      ]
+      assert.deepStrictEqual(yield* dates, [
+        [
+          ["Ana", "2026-11-20", "2026-11-21"],
+          ["Cy", "2099-01-02", "2026-11-21"],
+        ],
+        fresh,
+        [["Bob", "2026-11-20", "2099-01-02"]],
+        [["2099-01-02"]],
+      ])
+      yield* rebuild(yield* storeOf(root), true)
+      assert.deepStrictEqual(yield* dates, [
+        [
+          ["Ana", "2026-11-20", "2026-11-21"],
+          ["Cy", "2026-11-21", "2026-11-21"],
+        ],
+        fresh,
+        [["Bob", "2026-11-20", "2026-11-21"]],
+        [["2026-11-21"]],
+      ])
+    },
+  )
+
+  liveIn()(
+    "tell who left, which features there are, and how fresh everything is [decision 10 leavers]",
+    function* (root) {
+      yield* firstNight
+      const body = JSON.stringify({ name: "Tax agency", markets: ["ES"], status: 7 })
+      const ledger = yield* Ledger
+      yield* ledger.cacheForm({ engine_reference: anId(engine), fetched_at: 1, body })
+      yield* secondNight
+      assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM customers ORDER BY 1"), [
+        ["c-1", ["nightly"], [engine], "2026-11-20", "2026-11-21"],
+      ])
+      assert.deepStrictEqual(
+        yield* rowsOf(root, "SELECT engine_reference, name, markets, first_seen, last_seen FROM engines"),
+        [
+          {
+            engine_reference: engine,
+            name: "Tax agency",
+            markets: ["ES"],
+            first_seen: "2026-11-20",
+            last_seen: "2026-11-21",
+          },
+        ],
+      )
+      assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM features ORDER BY 1"), [
+        ["customer_information_read", [engine], "2026-11-20", "2026-11-21"],
+      ])
+      assert.deepStrictEqual(
+        yield* cellsOf(
+          root,
+          `SELECT customer_id, feature, outcome, records, fresh_date,
                age_days = date_diff('day', fresh_date, current_date) FROM coverage WHERE feature <> 'accounts_read' ORDER BY ALL`,
-          ),
-          [
-            ["c-1", "cards_read", "failed", 0, "2026-11-20", true],
-            ["c-1", "customer_information_read", "succeeded", 1, "2026-11-21", true],
-          ],
-        )
-        // A rerun asks for a part of the customers: the others have not left.
-        yield* night(rerun, { "c-2": ["COMPLETED", profileOf("Bob")] }, { parent: second })
-        const here = "SELECT customer_id FROM customers"
-        assert.deepStrictEqual(yield* cellsOf(root, here), [["c-1"]])
-      }),
-    ),
+        ),
+        [
+          ["c-1", "cards_read", "failed", 0, "2026-11-20", true],
+          ["c-1", "customer_information_read", "succeeded", 1, "2026-11-21", true],
+        ],
+      )
+      // A rerun asks for a part of the customers: the others have not left.
+      yield* night(rerun, { "c-2": ["COMPLETED", profileOf("Bob")] }, { parent: second })
+      const here = "SELECT customer_id FROM customers"
+      assert.deepStrictEqual(yield* cellsOf(root, here), [["c-1"]])
+    },
   )
 })

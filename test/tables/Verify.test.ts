@@ -1,7 +1,7 @@
 /** The proof of a deletion from landing alone: what the ledger says of it is not asked. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ResultsSource } from "../../src/service/FlowResults.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
@@ -27,6 +27,7 @@ import {
 import { LandingMemory } from "../harness/LandingMemory.ts"
 import { answered, closed, drained, fold, intended, run_id, task_id } from "../task/Lives.ts"
 import { anId } from "../harness/Id.ts"
+import { live } from "../harness/Steps.ts"
 
 const state = fold([intended(1), answered(1, "accepted"), closed(1), drained(1)])
 const task = state.tasks.get(task_id)!
@@ -85,8 +86,9 @@ describe("a repeated proof", () => {
   const short = (landed: number) => ({ isWhole: false, isCounted: true, families: [line(landed)] })
   const none = JSON.stringify({ products_count: {} })
 
-  it.live("is complete if the landed bodies of its own session contain what the landed state counted", () =>
-    Effect.gen(function* () {
+  live(
+    "is complete if the landed bodies of its own session contain what the landed state counted",
+    function* () {
       const whole = { isWhole: true, isCounted: true, families: [line(2)] }
       expect([
         yield* proved(two, [results(2)]),
@@ -102,19 +104,17 @@ describe("a repeated proof", () => {
         yield* proved(two, ["no JSON"]),
         yield* proved(two, [results(2)], "s-of-nobody"),
       ]).toEqual([1, 2, 0, 0, 0].map(short))
-    }),
+    },
   )
 
-  it.live("is not given by a body that cannot be counted, nor without a state that can be read", () =>
-    Effect.gen(function* () {
-      const isWhole = (sources: ReadonlyArray<ResultsSource>) =>
-        Effect.map(proved("{}", [results(2)], "s-1", sources), (proof) => proof.isWhole)
-      expect([yield* isWhole(trusted), yield* isWhole(broken)]).toEqual([true, false])
-      const unread = { isWhole: false, isCounted: false, families: [{ family: "a:b", landed: 2 }] }
-      for (const body of [undefined, "no JSON", "[]", "{}", '{"products_count":{"a:b@p":"2"}}'])
-        expect(yield* proved(body, [results(2)])).toEqual(unread)
-    }),
-  )
+  live("is not given by a body that cannot be counted, nor without a state that can be read", function* () {
+    const isWhole = (sources: ReadonlyArray<ResultsSource>) =>
+      Effect.map(proved("{}", [results(2)], "s-1", sources), (proof) => proof.isWhole)
+    expect([yield* isWhole(trusted), yield* isWhole(broken)]).toEqual([true, false])
+    const unread = { isWhole: false, isCounted: false, families: [{ family: "a:b", landed: 2 }] }
+    for (const body of [undefined, "no JSON", "[]", "{}", '{"products_count":{"a:b@p":"2"}}'])
+      expect(yield* proved(body, [results(2)])).toEqual(unread)
+  })
 })
 
 const night = anId("nightly.2026-11-20")
@@ -165,134 +165,122 @@ const proofOf = (landed: number, more: ReadonlyArray<ProofLine> = []) => ({
 })
 
 describe("what is verified of deletions", () => {
-  it.live(
+  live(
     "is that each has a receipt of what is landed, and is proved by what is landed [promise 5 verify]",
-    () =>
+    function* () {
+      const found = yield* verified(() =>
+        Effect.gen(function* () {
+          yield* deletedAfter("whole", counting(1), proofOf(1))
+          yield* deletedAfter("old", counting(1))
+          yield* deletedAfter("blank", counting(1), proofOf(1), "")
+          yield* deletedAfter("other", counting(1), proofOf(1), "not this one")
+          yield* deletedAfter("short", counting(3), proofOf(1))
+          yield* deletedAfter("unread", counting("1"), proofOf(1))
+          yield* deletedAfter("fewer", counting(1), proofOf(2))
+          yield* deletedAfter("gone", counting(1), proofOf(1, [{ family: "a:b", landed: 1 }]))
+          yield* deletedAfter("none", counting(1), proofOf(1, [{ family: "a:b", landed: 0 }]))
+          yield* deletedAfter("unwanted", counting(3), { basis: "unwanted", families: [] })
+          yield* succeed(night, "kept", "c-kept", resultsOf(), stateOf("kept", "c-kept"))
+        }),
+      )
+      const missing = (what: string) => `deleted, but landing does not contain all of it: ${what}`
+      const mismatch = "landing contains fewer records than the proof of its deletion"
+      expect(found).toEqual([
+        ["receipt-missing", "e-blank", expect.any(String)],
+        ["receipt-mismatch", "e-other", "the receipt of its deletion does not match the landed bodies"],
+        ["deleted-unproved", "e-short", missing("2 records missing")],
+        ["deleted-unproved", "e-unread", missing("its products_count cannot be read")],
+        ["proof-mismatch", "e-fewer", mismatch],
+        ["proof-mismatch", "e-gone", mismatch],
+      ])
+    },
+  )
+
+  live("is not what a damaged body held: the damage is named, and each body of it", function* () {
+    const found = yield* verified((root) =>
       Effect.gen(function* () {
-        const found = yield* verified(() =>
-          Effect.gen(function* () {
-            yield* deletedAfter("whole", counting(1), proofOf(1))
-            yield* deletedAfter("old", counting(1))
-            yield* deletedAfter("blank", counting(1), proofOf(1), "")
-            yield* deletedAfter("other", counting(1), proofOf(1), "not this one")
-            yield* deletedAfter("short", counting(3), proofOf(1))
-            yield* deletedAfter("unread", counting("1"), proofOf(1))
-            yield* deletedAfter("fewer", counting(1), proofOf(2))
-            yield* deletedAfter("gone", counting(1), proofOf(1, [{ family: "a:b", landed: 1 }]))
-            yield* deletedAfter("none", counting(1), proofOf(1, [{ family: "a:b", landed: 0 }]))
-            yield* deletedAfter("unwanted", counting(3), { basis: "unwanted", families: [] })
-            yield* succeed(night, "kept", "c-kept", resultsOf(), stateOf("kept", "c-kept"))
-          }),
-        )
-        const missing = (what: string) => `deleted, but landing does not contain all of it: ${what}`
-        const mismatch = "landing contains fewer records than the proof of its deletion"
-        expect(found).toEqual([
-          ["receipt-missing", "e-blank", expect.any(String)],
-          ["receipt-mismatch", "e-other", "the receipt of its deletion does not match the landed bodies"],
-          ["deleted-unproved", "e-short", missing("2 records missing")],
-          ["deleted-unproved", "e-unread", missing("its products_count cannot be read")],
-          ["proof-mismatch", "e-fewer", mismatch],
-          ["proof-mismatch", "e-gone", mismatch],
+        const [, results] = yield* deletedAfter("1", counting(1), proofOf(1))
+        const [state] = yield* deletedAfter("2", counting(3), proofOf(3))
+        for (const { ref } of [results, state].filter((body) => body !== undefined))
+          damageBody(root, night, ref)
+      }),
+    )
+    const where = expect.stringMatching(new RegExp(`^landing/${night}/segment-000001\\.njl:\\d+$`))
+    expect(found.map(([id, place]) => [id, place])).toEqual([
+      ["landing-unreadable", where],
+      ["landing-unreadable", where],
+    ])
+  })
+
+  live("and of documents, that each one that was downloaded is there as it came", function* () {
+    const found = yield* verified((root) =>
+      Effect.gen(function* () {
+        yield* append([{ _tag: "TaskPlanned", ...taskOf("1"), features: [] }])
+        const sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+        for (const name of ["whole", "changed"]) {
+          const path = join(root, "landing/attachments", name)
+          mkdirSync(dirname(path), { recursive: true })
+          writeFileSync(path, name === "whole" ? "hello" : "hullo")
+        }
+        const read = (name: string, status: "downloaded" | "missing", more: object = {}, of = "1"): Fact => ({
+          _tag: "AttachmentRead",
+          ...taskOf(of),
+          session_id: anId("s-1"),
+          attachment_id: name,
+          status,
+          ...more,
+        })
+        const kept = (name: string, of?: string) =>
+          read(name, "downloaded", { path: `landing/attachments/${name}`, sha256, bytes: 5 }, of)
+        yield* append([
+          ...["whole", "changed", "lost"].map((name) => kept(name)),
+          // What another task has too is named once.
+          { _tag: "TaskPlanned", ...taskOf("2"), features: [] },
+          kept("lost", "2"),
+          read("never", "missing", { path: "landing/attachments/never", sha256 }),
+          read("nowhere", "downloaded"),
         ])
       }),
-  )
+    )
+    expect(found.map(([id, where]) => [id, where])).toEqual([
+      ["document-changed", "landing/attachments/changed"],
+      ["document-missing", "landing/attachments/lost"],
+    ])
+  })
 
-  it.live("is not what a damaged body held: the damage is named, and each body of it", () =>
-    Effect.gen(function* () {
-      const found = yield* verified((root) =>
+  live("and of a removed customer, that nothing of the removal is left to do", function* () {
+    const counts = {
+      runs: 1,
+      facts: 1,
+      bodies: 1,
+      documents: 0,
+      rows: 1,
+      held: 0,
+      tokens: 0,
+      recordings: 0,
+      deleted: 1,
+      given_up: 0,
+      left_at_service: 0,
+      logins_kept: 0,
+      sealed_from: 1,
+    }
+    const forgotten = (receipt: string): Fact => ({ _tag: "CustomerForgotten", receipt, ...counts })
+    const finished = (receipt: string): Fact => ({ _tag: "ForgetFinished", receipt })
+    const after = (facts: ReadonlyArray<Fact>, isOpen = false) =>
+      verified((root) =>
         Effect.gen(function* () {
-          const [, results] = yield* deletedAfter("1", counting(1), proofOf(1))
-          const [state] = yield* deletedAfter("2", counting(3), proofOf(3))
-          for (const { ref } of [results, state].filter((body) => body !== undefined))
-            damageBody(root, night, ref)
+          yield* append(facts)
+          if (isOpen) writeFileSync(join(root, "forgetting.json"), "{}")
         }),
       )
-      const where = expect.stringMatching(new RegExp(`^landing/${night}/segment-000001\\.njl:\\d+$`))
-      expect(found.map(([id, place]) => [id, place])).toEqual([
-        ["landing-unreadable", where],
-        ["landing-unreadable", where],
-      ])
-    }),
-  )
-
-  it.live("and of documents, that each one that was downloaded is there as it came", () =>
-    Effect.gen(function* () {
-      const found = yield* verified((root) =>
-        Effect.gen(function* () {
-          yield* append([{ _tag: "TaskPlanned", ...taskOf("1"), features: [] }])
-          const sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
-          for (const name of ["whole", "changed"]) {
-            const path = join(root, "landing/attachments", name)
-            mkdirSync(dirname(path), { recursive: true })
-            writeFileSync(path, name === "whole" ? "hello" : "hullo")
-          }
-          const read = (
-            name: string,
-            status: "downloaded" | "missing",
-            more: object = {},
-            of = "1",
-          ): Fact => ({
-            _tag: "AttachmentRead",
-            ...taskOf(of),
-            session_id: anId("s-1"),
-            attachment_id: name,
-            status,
-            ...more,
-          })
-          const kept = (name: string, of?: string) =>
-            read(name, "downloaded", { path: `landing/attachments/${name}`, sha256, bytes: 5 }, of)
-          yield* append([
-            ...["whole", "changed", "lost"].map((name) => kept(name)),
-            // What another task has too is named once.
-            { _tag: "TaskPlanned", ...taskOf("2"), features: [] },
-            kept("lost", "2"),
-            read("never", "missing", { path: "landing/attachments/never", sha256 }),
-            read("nowhere", "downloaded"),
-          ])
-        }),
-      )
-      expect(found.map(([id, where]) => [id, where])).toEqual([
-        ["document-changed", "landing/attachments/changed"],
-        ["document-missing", "landing/attachments/lost"],
-      ])
-    }),
-  )
-
-  it.live("and of a removed customer, that nothing of the removal is left to do", () =>
-    Effect.gen(function* () {
-      const counts = {
-        runs: 1,
-        facts: 1,
-        bodies: 1,
-        documents: 0,
-        rows: 1,
-        held: 0,
-        tokens: 0,
-        recordings: 0,
-        deleted: 1,
-        given_up: 0,
-        left_at_service: 0,
-        logins_kept: 0,
-        sealed_from: 1,
-      }
-      const forgotten = (receipt: string): Fact => ({ _tag: "CustomerForgotten", receipt, ...counts })
-      const finished = (receipt: string): Fact => ({ _tag: "ForgetFinished", receipt })
-      const after = (facts: ReadonlyArray<Fact>, isOpen = false) =>
-        verified((root) =>
-          Effect.gen(function* () {
-            yield* append(facts)
-            if (isOpen) writeFileSync(join(root, "forgetting.json"), "{}")
-          }),
-        )
-      const open = [["forget-unfinished", "forgetting.json", expect.any(String)]]
-      expect([
-        yield* after([forgotten("a"), finished("a")]),
-        yield* after([forgotten("a"), finished("a"), forgotten("b")]),
-        yield* after([forgotten("a"), forgotten("b"), finished("b"), finished("a")]),
-        yield* after([], true),
-      ]).toEqual([[], open, [], open])
-    }),
-  )
+    const open = [["forget-unfinished", "forgetting.json", expect.any(String)]]
+    expect([
+      yield* after([forgotten("a"), finished("a")]),
+      yield* after([forgotten("a"), finished("a"), forgotten("b")]),
+      yield* after([forgotten("a"), forgotten("b"), finished("b"), finished("a")]),
+      yield* after([], true),
+    ]).toEqual([[], open, [], open])
+  })
 })
 
 describe("what is verified of the tables", () => {
@@ -318,101 +306,88 @@ describe("what is verified of the tables", () => {
       (found) => found.map(([id, where, problem]) => `${id} ${where}: ${problem}`),
     )
 
-  it.live("is nothing where there are none, and one thing where nobody knows which ones count", () =>
-    Effect.gen(function* () {
-      expect([yield* withFiles({}), yield* withFiles({ "tables/emails/x.parquet": "x" })]).toEqual([
-        [],
-        [expect.stringMatching(/^manifest-lost tables\/manifest\.json: /)],
-      ])
-    }),
-  )
+  live("is nothing where there are none, and one thing where nobody knows which ones count", function* () {
+    expect([yield* withFiles({}), yield* withFiles({ "tables/emails/x.parquet": "x" })]).toEqual([
+      [],
+      [expect.stringMatching(/^manifest-lost tables\/manifest\.json: /)],
+    ])
+  })
 
-  it.live("is that no publication was cut off, and that a rollback still has what it replaced", () =>
-    Effect.gen(function* () {
-      const listed = { "tables/manifest.json": manifest(0, []), "tables/manifest.next.json": "{" }
-      const cut = yield* withFiles({ ...listed, "tables/odd": "x" })
-      expect(cut.map((line) => line.split(":")[0])).toEqual([
-        "publication-interrupted tables",
-        "file-unlisted tables/odd",
-      ])
-      const returned = { returned: { to: 1, from: 2 } }
-      const lost = yield* withFiles({ "tables/manifest.json": manifest(3, [], returned) })
-      const ids = (found: ReadonlyArray<string>) => found.map((line) => line.split(":")[0])
-      expect(ids(lost)).toEqual([
-        "newest-version-lost published/previous",
-        "database-version nightjar.duckdb",
-      ])
-      const there = yield* withFiles({
-        "tables/manifest.json": manifest(3, [file("tables/emails/a")], returned),
-        "published/previous/2.json": manifest(2, [
-          file("tables/emails/a"),
-          file("tables/emails/b"),
-          file("tables/emails/c"),
-        ]),
-        "tables/emails/a": "a",
-        "published/previous/tables/emails/c": "c",
-      })
-      expect(there).toEqual([
-        expect.stringMatching(/^file-differs tables\/emails\/a: .* damaged$/),
-        expect.stringMatching(/^file-differs tables\/emails\/b: .* missing$/),
-        expect.stringMatching(/^file-differs tables\/emails\/c: .* damaged$/),
-        expect.stringMatching(/^database-version nightjar\.duckdb: /),
-      ])
-    }),
-  )
+  live("is that no publication was cut off, and that a rollback still has what it replaced", function* () {
+    const listed = { "tables/manifest.json": manifest(0, []), "tables/manifest.next.json": "{" }
+    const cut = yield* withFiles({ ...listed, "tables/odd": "x" })
+    expect(cut.map((line) => line.split(":")[0])).toEqual([
+      "publication-interrupted tables",
+      "file-unlisted tables/odd",
+    ])
+    const returned = { returned: { to: 1, from: 2 } }
+    const lost = yield* withFiles({ "tables/manifest.json": manifest(3, [], returned) })
+    const ids = (found: ReadonlyArray<string>) => found.map((line) => line.split(":")[0])
+    expect(ids(lost)).toEqual(["newest-version-lost published/previous", "database-version nightjar.duckdb"])
+    const there = yield* withFiles({
+      "tables/manifest.json": manifest(3, [file("tables/emails/a")], returned),
+      "published/previous/2.json": manifest(2, [
+        file("tables/emails/a"),
+        file("tables/emails/b"),
+        file("tables/emails/c"),
+      ]),
+      "tables/emails/a": "a",
+      "published/previous/tables/emails/c": "c",
+    })
+    expect(there).toEqual([
+      expect.stringMatching(/^file-differs tables\/emails\/a: .* damaged$/),
+      expect.stringMatching(/^file-differs tables\/emails\/b: .* missing$/),
+      expect.stringMatching(/^file-differs tables\/emails\/c: .* damaged$/),
+      expect.stringMatching(/^database-version nightjar\.duckdb: /),
+    ])
+  })
 
-  it.live("is that each has a schema, and that those which the manifest names are kept", () =>
-    Effect.gen(function* () {
-      const schemas = { schemas: { cars: 1 } }
-      const files = [file("tables/runs/a", "runs"), file("tables/odd/a", "odd"), file("tables/odd/b", "odd")]
-      const found = yield* withFiles({
-        "tables/manifest.json": manifest(1, files, schemas),
-        ...Object.fromEntries(files.map(({ path }) => [path, "a"])),
-      })
-      expect(found.map((line) => line.split(":")[0])).toEqual([
-        "table-without-schema tables/odd",
-        "schema-missing schemas/cars.v1.yaml",
-        ...files.map(({ path }) => `file-differs ${path}`),
-        "database-version nightjar.duckdb",
-      ])
-    }),
-  )
+  live("is that each has a schema, and that those which the manifest names are kept", function* () {
+    const schemas = { schemas: { cars: 1 } }
+    const files = [file("tables/runs/a", "runs"), file("tables/odd/a", "odd"), file("tables/odd/b", "odd")]
+    const found = yield* withFiles({
+      "tables/manifest.json": manifest(1, files, schemas),
+      ...Object.fromEntries(files.map(({ path }) => [path, "a"])),
+    })
+    expect(found.map((line) => line.split(":")[0])).toEqual([
+      "table-without-schema tables/odd",
+      "schema-missing schemas/cars.v1.yaml",
+      ...files.map(({ path }) => `file-differs ${path}`),
+      "database-version nightjar.duckdb",
+    ])
+  })
 
-  it.live("is that the database can be read, and has the version and the rows of the files", () =>
-    Effect.gen(function* () {
-      const found = yield* verified((root) =>
-        Effect.gen(function* () {
-          mkdirSync(join(root, "tables"))
-          writeFileSync(join(root, "tables/manifest.json"), manifest(1, []))
-          const { open } = yield* DuckDb
-          const { run } = yield* open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
-          yield* run("CREATE MACRO published_version() AS 1")
-        }).pipe(Effect.scoped),
+  live("is that the database can be read, and has the version and the rows of the files", function* () {
+    const found = yield* verified((root) =>
+      Effect.gen(function* () {
+        mkdirSync(join(root, "tables"))
+        writeFileSync(join(root, "tables/manifest.json"), manifest(1, []))
+        const { open } = yield* DuckDb
+        const { run } = yield* open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
+        yield* run("CREATE MACRO published_version() AS 1")
+      }).pipe(Effect.scoped),
+    )
+    expect(found.map(([id, where]) => [id, where])).toEqual([["database-unreadable", "nightjar.duckdb"]])
+  })
+
+  live("and without a ledger that can be read, as much as can be said without it", function* () {
+    const root = yield* folder
+    mkdirSync(join(root, "tables"))
+    const found = Effect.gen(function* () {
+      const store = yield* storeOf(root)
+      const before = yield* verifyTables(store, "a bit flipped")
+      writeFileSync(join(root, "tables/odd"), "x")
+      const lost = yield* verifyTables(store, "a bit flipped")
+      writeFileSync(join(root, "tables/manifest.json"), manifest(2, []))
+      return [before, lost, yield* verifyTables(store, "a bit flipped")].map((all) =>
+        all.map(({ id, where }) => `${id} ${where}`),
       )
-      expect(found.map(([id, where]) => [id, where])).toEqual([["database-unreadable", "nightjar.duckdb"]])
-    }),
-  )
-
-  it.live("and without a ledger that can be read, as much as can be said without it", () =>
-    Effect.gen(function* () {
-      const root = yield* folder
-      mkdirSync(join(root, "tables"))
-      const found = Effect.gen(function* () {
-        const store = yield* storeOf(root)
-        const before = yield* verifyTables(store, "a bit flipped")
-        writeFileSync(join(root, "tables/odd"), "x")
-        const lost = yield* verifyTables(store, "a bit flipped")
-        writeFileSync(join(root, "tables/manifest.json"), manifest(2, []))
-        return [before, lost, yield* verifyTables(store, "a bit flipped")].map((all) =>
-          all.map(({ id, where }) => `${id} ${where}`),
-        )
-      })
-      const damaged = "facts-damaged ledger.sqlite"
-      expect(yield* Effect.provide(found, foundation(root))).toEqual([
-        [damaged],
-        [damaged, "manifest-lost tables/manifest.json"],
-        [damaged, "file-unlisted tables/odd", "database-version nightjar.duckdb"],
-      ])
-    }).pipe(Effect.scoped),
-  )
+    })
+    const damaged = "facts-damaged ledger.sqlite"
+    expect(yield* Effect.provide(found, foundation(root))).toEqual([
+      [damaged],
+      [damaged, "manifest-lost tables/manifest.json"],
+      [damaged, "file-unlisted tables/odd", "database-version nightjar.duckdb"],
+    ])
+  })
 })

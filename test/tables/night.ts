@@ -1,9 +1,8 @@
 /** A hand-written night: facts and bodies of a few tasks, landed and told to a ledger as the pipeline does it. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Stream, type Scope } from "effect"
 import { DuckDb, type Connection } from "../../src/base/DuckDb.ts"
 import { literal } from "../../src/base/DuckDbFailed.ts"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
@@ -17,18 +16,16 @@ import { filesBelow } from "../../src/tables/Manifest.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { verify } from "../../src/tables/Verify.ts"
 import { placeEmptyLayout } from "../harness/EmptyLayout.ts"
+import { folder } from "../harness/Folder.ts"
 import { anId } from "../harness/Id.ts"
+import { live, withLayer, type Failure } from "../harness/Steps.ts"
+
+export { folder }
 
 export const schemasFolder = new URL("../../schemas/records", import.meta.url).pathname
 /** Profiles with one list: a night of few tables is published sooner. */
 const fewSchemas = new URL("schemas", import.meta.url).pathname
 export const engine = "es-tax-agency:website"
-
-/** A folder that is there and gone again with its scope. */
-export const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "nightjar-publishing-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
-)
 
 export const publisherOptions = (root: string) => ({
   root,
@@ -57,6 +54,26 @@ export const layers = (root: string, more: Partial<PublisherOptions> = {}, calls
   )
 
 export const builtInLayers = (root: string) => layers(root, { schemasFolder })
+
+type Services = Layer.Success<ReturnType<typeof layers>> | Scope.Scope
+
+/** Tests that begin with such a folder, each with all that a publication needs. */
+export const liveIn =
+  (
+    begun: Effect.Effect<string, never, Scope.Scope> = folder,
+    layersIn: (root: string) => ReturnType<typeof layers> = layers,
+  ) =>
+  (
+    title: string,
+    steps: (root: string) => Generator<Effect.Effect<unknown, Failure, Services>, void, never>,
+  ) =>
+    live(title, function* () {
+      const root = yield* begun
+      yield* Effect.scoped(Effect.gen(() => steps(root))).pipe(Effect.provide(layersIn(root)))
+    })
+
+/** Tests that need nothing but DuckDB. */
+export const { live: liveDuckDb, effect: effectDuckDb } = withLayer(DuckDb.layer)
 
 const encoder = new TextEncoder()
 const at = Date.parse("2026-11-20T02:00:00Z")
@@ -249,6 +266,42 @@ export const drained = (run_name: string, id: string, customer_id: string) => {
   const proof = { basis: "counted" as const, families: [] }
   return append([{ _tag: "AttemptDrained", run_id, task_id, attempt: 1, execution_id, proof }])
 }
+
+/** The run of `begin` has ended. */
+export const ends = (run: string, more: Partial<Extract<Fact, { _tag: "RunEnded" }>> = {}) =>
+  append([
+    { _tag: "RunEnded", run_id: anId(run), exit_code: 0, leftovers: false, kept: 0, ...more },
+    { _tag: "OutcomePublished", run_id: anId(run) },
+  ])
+
+export const taskOf = (run: string, customer = "c-1") => ({
+  run_id: anId(run),
+  task_id: anId(`${run}/${customer}/${engine}`),
+})
+
+/** The service has deleted an execution of `succeed`. */
+export const deletes = (run: string, id: string, landed_sha256 = "", customer?: string) => {
+  const execution = { ...taskOf(run, customer), execution_id: anId(`e-${id}`) }
+  return append([
+    { _tag: "DeleteIntended", ...execution, landed_sha256 },
+    { _tag: "DeleteAnswered", ...execution, http_status: 204, outcome: "deleted" },
+  ])
+}
+
+/** A document of its session was downloaded; to where. */
+export const document = Effect.fnUntraced(function* (
+  run: string,
+  id: string,
+  attachment_id: string,
+  text: string,
+  customer?: string,
+) {
+  const landing = yield* Landing
+  const landed = yield* landing.landAttachment(Stream.make(encoder.encode(text)))
+  const read = { attachment_id, media_type: "application/pdf", status: "downloaded" as const, ...landed }
+  yield* append([{ _tag: "AttachmentRead", ...taskOf(run, customer), session_id: anId(`s-${id}`), ...read }])
+  return landed.path
+})
 
 export const storeOf = (root: string) => openStore(publisherOptions(root))
 export const problemsIn = (root: string) => Effect.flatMap(storeOf(root), verify)
