@@ -106,6 +106,6 @@ export const holdText = (hold: LastingHold, customer_id: CustomerId): string => 
         `so they are not sent again unchanged; ${release} allows it`
     : `the source rejected the last ${rejectedInARowMax} logins to this account, the last one with ` +
         `${by.reason} at ${isoTime(by.at)}; another rejection may lock it, so no login is sent, ` +
-        `not even a corrected one, until ${release}. Correct the login first: the next run then sends what ` +
-        "the job has, even the login that was rejected last"
+        `not even a corrected one, until ${release}. Correct the login first: after a release, the next ` +
+        "run sends what the job has, even the login that was rejected last"
 }

@@ -194,7 +194,8 @@ describe("an account of which two logins in a row were rejected", () => {
       message:
         "the source rejected the last 2 logins to this account, the last one with BLOCKED_USER at " +
         "2026-11-19T03:00:00.000Z; another rejection may lock it, so no login is sent, not even a corrected one, until `nightjar credentials " +
-        "release f2` allows it",
+        "release f2`. Correct the login first: after a release, the next run sends what the job has, even the " +
+        "login that was rejected last",
     })
     const accounts = rejectedAccount(keysOf({ username: "user" }), ...rejections.slice(1))
     const { account } = taskOf({ finding: known({ parameters: form }), grounds: { accounts } })

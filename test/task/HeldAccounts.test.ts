@@ -49,7 +49,7 @@ describe("an account", () => {
     expect(end.verdict("c-1", "bank:api")).toBe(blockedUser)
     // A corrected login would not be sent either.
     expect(end.state.tasks.get(idOf("c-1", "bank:api"))?.settled?.fact.message).toMatch(
-      /no login is sent, not even a corrected one, until `nightjar credentials release two`\. Correct the login first: the next run then sends what the job has, even the login that was rejected last$/,
+      /no login is sent, not even a corrected one, until `nightjar credentials release two`\. Correct the login first: after a release, the next run sends what the job has, even the login that was rejected last$/,
     )
     const changed: ReadonlyArray<NightTask> = [
       { customer: "c-1", engine: "bank:api", fingerprint: "five", account: "A" },
