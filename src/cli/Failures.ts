@@ -253,7 +253,7 @@ export const lastWordsOf = <A, E>(
 /** Without a listener, SIGUSR1 opens Node's debugger in a process that holds every password. */
 const refuseDebugger = (): void => void process.on("SIGUSR1", () => undefined)
 
-/** What a slow reader of a pipe has not taken yet would go with the process; one that has gone takes nothing. */
+/** What a slow reader of a pipe has not taken yet would be lost; one that has gone takes nothing. */
 const flush = (stream: NodeJS.WriteStream, last = ""): Promise<void> =>
   new Promise((resolve) => stream.write(last, () => resolve()))
 

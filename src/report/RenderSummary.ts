@@ -102,7 +102,7 @@ const nightText = (
 
 const meaningOf = (exit_code: number): string => {
   const meaning = exitMeaning[exit_code]
-  return `Exit code ${exit_code}${meaning === undefined ? "" : `: ${meaning}`}.`
+  return `\`nightjar run\` answers with exit code ${exit_code}${meaning === undefined ? "" : `: ${meaning}`}.`
 }
 
 /** `2 failed`, in the order of the table of outcomes. */

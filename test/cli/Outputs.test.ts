@@ -58,6 +58,8 @@ const settled = (text: string): string =>
     )
     // How often an execution is seen on its way depends on how busy the machine is.
     .replaceAll(/^<TIME> {2}attempt \d+: ONGOING .*\n/gm, "")
+    // It is away for an hour of each day.
+    .replaceAll(/^sandbox-window:website .*\n/gm, "")
     .replaceAll(/(?<=segment-\d{6}\.njl at )\d+|\d+(?= facts of the ledger)/g, "<N>")
     .replaceAll(/[ \t]+$/gm, "")
 
