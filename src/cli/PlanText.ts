@@ -3,12 +3,13 @@
  * by engine, reason and count, unless everything is asked for.
  */
 import { Duration, Effect } from "effect"
-import { counted, listed } from "../base/Text.ts"
+import { counted, isoTime, listed } from "../base/Text.ts"
 import { note } from "./Output.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { LeftElsewhere } from "../ledger/RunFacts.ts"
 import type { Style } from "../report/RenderSummary.ts"
 import { span, table, wrap } from "../report/TextTable.ts"
+import type { Unasked } from "../run/PlanJob.ts"
 import type { NotStarted, Starts } from "../run/Preview.ts"
 import type { Task } from "../task/Assignment.ts"
 import type { ExpectedEnd } from "../task/ExpectedEnd.ts"
@@ -28,6 +29,8 @@ export interface Preview extends Starts {
   /** Tasks of the run that the job no longer names: not started any more, and how many are followed. */
   readonly removed: ReadonlyArray<NamedVerdict>
   readonly leaving: number
+  /** Engines that could not be asked whether they can be used: their cached forms are planned with. */
+  readonly unasked: ReadonlyArray<Unasked>
   /** Tasks to start that earlier runs had no time for: they come first. */
   readonly carried: ReadonlySet<string>
   /** How long the run takes at least: what it still has to start, if every slot is used. */
@@ -64,13 +67,29 @@ const shortened = (lines: ReadonlyArray<string>, max: number): ReadonlyArray<str
 const titled = (title: string, lines: ReadonlyArray<string>, width: number): ReadonlyArray<string> =>
   lines.length === 0 ? [] : ["", title, ...lines.map((line) => wrap(`  ${line}`, width, "", "    "))]
 
-const taskRows = (tasks: ReadonlyArray<Task>, width: number): string => {
+/** The forms are cached for hours; whether their engines can be used now is not known. */
+export const unaskedLines = (unasked: ReadonlyArray<Unasked>): ReadonlyArray<string> =>
+  [...Map.groupBy(unasked, ({ why }) => why)].map(([why, own]) => {
+    const names = own.map(({ engine_reference }) => engine_reference)
+    const since = isoTime(Math.min(...own.map(({ fetched_at }) => fetched_at)))
+    const of =
+      own.length === 1 ? `its form is that of ${since}` : `their forms are those of ${since} or later`
+    return `Not known whether ${listed(names, examplesMax)} can be used now, ${of}: ${why}`
+  })
+
+/** What is known about the engines of tasks that would start. */
+const engineStates = ({ unasked }: Preview): ((task: Task) => string) => {
+  const silent = new Set(unasked.map(({ engine_reference }) => engine_reference))
+  return ({ engine_reference, availability }) => (silent.has(engine_reference) ? "not known" : availability)
+}
+
+const taskRows = (tasks: ReadonlyArray<Task>, stateOf: (task: Task) => string, width: number): string => {
   const withTokens = tasks.some((task) => tokenName(task.start) !== undefined)
   const rows = tasks.map((task) => [
     task.customer_id,
     task.engine_reference,
     task.features.map(({ code }) => code).join(" ") || "(the engine's defaults)",
-    task.availability,
+    stateOf(task),
     span(Duration.toMillis(task.expected)),
     ...(withTokens ? [tokenName(task.start) === undefined ? "parameters" : "token"] : []),
   ])
@@ -78,12 +97,12 @@ const taskRows = (tasks: ReadonlyArray<Task>, width: number): string => {
   return table(withTokens ? [...header, "login"] : header, rows, { width })
 }
 
-const engineRows = (tasks: ReadonlyArray<Task>, width: number): string => {
+const engineRows = (tasks: ReadonlyArray<Task>, stateOf: (task: Task) => string, width: number): string => {
   const byEngine = Map.groupBy(tasks, ({ engine_reference }) => engine_reference)
   const rows = [...byEngine].map(([engine, own]) => [
     engine,
     String(own.length),
-    own[0]?.availability ?? "",
+    ...own.slice(0, 1).map(stateOf),
     span(Duration.toMillis(own[0]?.expected ?? Duration.zero)),
   ])
   return table(["engine", "tasks", "engine is", "expected each"], rows, { width, right: new Set([1]) })
@@ -170,9 +189,16 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
   )
   const waits = waiting.map(nameOf)
   const isLong = !all && starting.length > tasksShownMax
-  const rows = isLong ? engineRows(starting, width) : taskRows(starting, width)
+  const rows = (isLong ? engineRows : taskRows)(starting, engineStates(preview), width)
   return [
-    ...[headline, ...endLines(preview), ...first, ...moved, ...carriedLine].map((line) => wrap(line, width)),
+    ...[
+      headline,
+      ...endLines(preview),
+      ...unaskedLines(preview.unasked),
+      ...first,
+      ...moved,
+      ...carriedLine,
+    ].map((line) => wrap(line, width)),
     ...(starting.length === 0 ? [] : ["", rows]),
     ...(isLong ? ["", wrap("`--all` shows every task.", width)] : []),
     ...titled(waitingTitle, all ? waits : shortened(waits, tasksShownMax), width),

@@ -47,6 +47,8 @@ export interface KnownEngine extends Away {
   readonly _tag: "Known"
   readonly engine: SeenEngine
   readonly available: boolean
+  /** A preview asked in vain whether it can be used: why, and when its form was read. */
+  readonly unasked?: { readonly why: string; readonly fetched_at: number }
 }
 
 export type EngineFinding =
@@ -115,6 +117,13 @@ export class FormCache extends Context.Service<
     readonly findAll: (
       engine_references: Iterable<EngineReference>,
     ) => Effect.Effect<ReadonlyMap<string, EngineFinding>, Failure>
+    /**
+     * For a preview: what a run would find, and whether each engine can be used now, by one request for each.
+     * Once the service does not answer, the others are not asked.
+     */
+    readonly previewAll: (
+      engine_references: Iterable<EngineReference>,
+    ) => Effect.Effect<ReadonlyMap<string, EngineFinding>, Failure>
     /** One answer per case, in their order; Unusable if checking exceeded its limits. */
     readonly fit: (
       engine: SeenEngine,
@@ -162,27 +171,68 @@ export class FormCache extends Context.Service<
       const look = Effect.fn("FormCache.look")(function* (reference: EngineReference) {
         return yield* ask(reference, (yield* kept(reference))?.engine)
       })
-      const find = Effect.fn("FormCache.find")(function* (reference: EngineReference) {
-        const form = yield* kept(reference)
-        const age = (yield* Clock.currentTimeMillis) - (form?.fetched_at ?? 0)
-        // An engine whose page said that it is away may be back at any moment.
-        const isUsable = form !== undefined && age >= 0 && age < freshMs && isAvailable(form.engine.details)
-        if (!isUsable) return yield* ask(reference, form?.engine)
-        return { _tag: "Known", engine: form.engine, available: true } satisfies EngineFinding
-      })
-      const findAll = (references: Iterable<EngineReference>) =>
+      const finding = (fromCache: FromCache) =>
+        Effect.fn("FormCache.find")(function* (reference: EngineReference) {
+          const form = yield* kept(reference)
+          const age = (yield* Clock.currentTimeMillis) - (form?.fetched_at ?? 0)
+          // An engine whose page said that it is away may be back at any moment.
+          const isUsable = form !== undefined && age >= 0 && age < freshMs && isAvailable(form.engine.details)
+          return yield* isUsable ? fromCache(reference, form) : ask(reference, form?.engine)
+        })
+      const find = finding((_, { engine }) => Effect.succeed({ _tag: "Known", engine, available: true }))
+      const eachOnce = (references: Iterable<EngineReference>, one: typeof find) =>
         Effect.map(
           Effect.forEach(
             new Set(references),
-            (reference) => Effect.map(find(reference), (finding) => [reference, finding] as const),
+            (reference) => Effect.map(one(reference), (found) => [reference, found] as const),
             { concurrency },
           ),
           (found): ReadonlyMap<string, EngineFinding> => new Map(found),
         )
-      return FormCache.of({ find, look, findAll, fit })
+      const findAll = (references: Iterable<EngineReference>) => eachOnce(references, find)
+      const previewAll = (references: Iterable<EngineReference>) =>
+        Effect.suspend(() => eachOnce(references, finding(seenNow(service))))
+      return FormCache.of({ find, look, findAll, previewAll, fit })
     }),
   )
 }
+
+interface CachedEngine {
+  readonly engine: SeenEngine
+  readonly fetched_at: number
+}
+type FromCache = (
+  reference: EngineReference,
+  form: CachedEngine,
+) => Effect.Effect<EngineFinding, CatalogueFailed>
+
+/** A run trusts a cached form; whether its engine can be used, the start shows the run and its page a preview. */
+const seenNow = (service: Service["Service"]): FromCache => {
+  let silent: string | undefined
+  return Effect.fnUntraced(function* (reference, { engine, fetched_at }) {
+    const known = { _tag: "Known", engine, available: true } as const
+    if (silent !== undefined) return { ...known, unasked: { why: silent, fetched_at } }
+    const seen = yield* Effect.result(service.showEngine(reference))
+    if (seen._tag === "Success") {
+      const { success: answer } = seen
+      if (answer._tag === "EngineUnknown") return { _tag: "Unknown" }
+      if (answer._tag === "Engine") return { ...known, available: isAvailable(answer.engine) }
+      const { _tag, ...away } = answer
+      return { ...known, available: false, ...away }
+    }
+    const { failure } = seen
+    // With a secret that is refused, a run would start nothing.
+    if (failure._tag === "SecretRefused") yield* answerOf(service, failure)
+    if (isSilent(failure)) silent = failure.message
+    return { ...known, unasked: { why: failure.message, fetched_at } }
+  })
+}
+
+/** It concerns the service and not one engine: the next request would wait as long. */
+const isSilent = (failure: CallFailure): boolean =>
+  failure._tag === "NotSent" ||
+  failure._tag === "Throttled" ||
+  (failure._tag === "AnswerLost" && failure.http_status === undefined)
 
 /** Asks the checker, and keeps the newest answer per engine: the body shows whether it still applies. */
 const makeForms = ({ check }: FormChecker["Service"]) => {

@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect, Redacted } from "effect"
 import { given } from "../base/Schemas.ts"
-import { FormCache, type Away } from "../client/EngineForms.ts"
+import { FormCache, type Away, type EngineFinding } from "../client/EngineForms.ts"
 import { serviceNameOf, subjectsOf, type Assignment, type Job, type JobFeature } from "../jobs/Job.ts"
 import { AccountBook } from "../ledger/Accounts.ts"
 import type { Fact } from "../ledger/Fact.ts"
@@ -181,13 +181,28 @@ export interface JobPlan {
   /** Customers and engines that are asked for fewer features than the job names. */
   readonly partly: ReadonlySet<string>
   readonly learnt: Learnt
+  readonly unasked: ReadonlyArray<Unasked>
 }
 
-/** Plans what a job names: all of it, or what is asked for again. */
+/** An engine of which a preview could not learn whether it can be used, and when its form was read. */
+export interface Unasked {
+  readonly engine_reference: string
+  readonly why: string
+  /** Milliseconds since the epoch. */
+  readonly fetched_at: number
+}
+
+const unaskedIn = (found: ReadonlyMap<string, EngineFinding>): ReadonlyArray<Unasked> =>
+  [...found].flatMap(([engine_reference, finding]) =>
+    finding._tag === "Known" && finding.unasked ? [{ engine_reference, ...finding.unasked }] : [],
+  )
+
+/** Plans what a job names: all of it, or what is asked for again. A preview also asks for each engine. */
 export const planJob = Effect.fn("PlanJob.planJob")(function* (
   job: Job,
   run_id: RunId,
   asked: Asked | undefined,
+  by: "findAll" | "previewAll" = "findAll",
 ) {
   const ledger = yield* Ledger
   const forms = yield* FormCache
@@ -200,7 +215,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
   const known = yield* KnownSecrets
   holdLogins(known, job, assignments)
   const resolved = yield* resolveReferences(assignmentsBehind(job, assignments))
-  const found = yield* forms.findAll(assignments.map(({ engine_reference }) => engine_reference))
+  const found = yield* forms[by](assignments.map(({ engine_reference }) => engine_reference))
   holdPasswords(known, assignments, found)
   const logins = yield* checkedLogins(job, assignments, found, resolved)
   const { engines, fitted } = yield* fitAssignments(assignments, logins, found)
@@ -214,7 +229,7 @@ export const planJob = Effect.fn("PlanJob.planJob")(function* (
     tokens: yield* readShelf(yield* TokenStore),
   }
   const plan = planTasks({ fitted, sessions, engines, grounds })
-  return { job, plan, grounds, learnt, partly } satisfies JobPlan as JobPlan
+  return { job, plan, grounds, learnt, partly, unasked: unaskedIn(found) } satisfies JobPlan as JobPlan
 })
 
 /** What a plan adds to the ledger: new tasks, and verdicts on tasks that have nothing in progress. */

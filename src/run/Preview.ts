@@ -164,7 +164,8 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const run = yield* ledger.state(run_id)
   // A rerun that is resumed keeps the tasks that it began with.
   const isRerun = chosen._tag === "Resume" && run?.started.parent !== undefined
-  const planned = yield* planJob(job, run_id, isRerun ? askedBy(run) : only)
+  const by = chosen._tag === "NothingToDo" ? "findAll" : "previewAll"
+  const planned = yield* planJob(job, run_id, isRerun ? askedBy(run) : only, by)
   const now = yield* Clock.currentTimeMillis
   const rules = rulesOf(job, run?.started_at ?? now, now)
   const unseen = [...(run?.tasks.values() ?? [])].flatMap((task) => unseenOf(task, now))

@@ -74,6 +74,7 @@ const previewOf = (tasks: number, verdicts: number, more: Partial<Preview> = {})
     removed: [],
     leaving: 0,
     notStarted: Array.from({ length: verdicts }, (_, index) => verdictOf(index)),
+    unasked: [],
     carried: new Set(),
     expected: Duration.minutes(40),
     end: undefined,
@@ -140,6 +141,21 @@ describe("a plan of a few tasks", () => {
       "",
       "Will not start:",
       "  d-0 ghost: skipped, ENGINE_UNKNOWN (engineer): the service has no such engine",
+    ])
+  })
+
+  it("says which engines the service did not answer for, and when their forms were read [plan unasked]", () => {
+    const unasked = [
+      { engine_reference: "bank-1", why: "connection refused", fetched_at: now },
+      { engine_reference: "bank-9", why: "connection refused", fetched_at: now - 60_000 },
+    ]
+    expect(told(previewOf(2, 0, { unasked })).slice(2)).toEqual([
+      "Not known whether bank-1, bank-9 can be used now, their forms are those of",
+      "2026-11-21T21:59:00.000Z or later: connection refused",
+      "",
+      "customer  engine  features                 engine is  expected",
+      "c-0       bank-0  (the engine's defaults)  ready      2 min 0 s",
+      "c-1       bank-1  (the engine's defaults)  not known  5 min 0 s",
     ])
   })
 

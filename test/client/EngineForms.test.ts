@@ -128,6 +128,28 @@ describe("forms of engines", () => {
     ])
   })
 
+  effect(
+    "a preview asks for each engine once, and says of which it is not known [preview asks]",
+    function* () {
+      const other = anId("x:y")
+      const cached = [here, here]
+      const { asked, cache } = yield* withAnswers([...cached, away, unknown, "fails"])
+      yield* cache.findAll([bank, other])
+      const asks = (...engines: ReadonlyArray<typeof bank>) =>
+        Effect.map(cache.previewAll(engines), (found) => [...found.values()])
+      assert.deepStrictEqual((yield* asks(bank, other)).map(seen), [gone, { _tag: "Unknown" }])
+      const silent = yield* asks(bank, bank)
+      const more = yield* asks(other)
+      assert.deepStrictEqual([...silent, ...more].map(seen), [known, known])
+      const unasked = [{ why: "refused", fetched_at: 0 }]
+      assert.deepStrictEqual(
+        silent.map((one) => one._tag === "Known" && one.unasked),
+        unasked,
+      )
+      assert.strictEqual(asked.length, 6)
+    },
+  )
+
   effect("a form that cannot be used is reported, and not cached", function* () {
     const { asked, cache, ledger } = yield* withAnswers([here, itself, here])
     yield* cache.find(bank)

@@ -44,7 +44,7 @@ const planOf = (ready: ReadonlyArray<string>, refused: ReadonlyArray<string> = [
     grounds,
   })
   const learnt = { expectations: noExpectations, carried: [], asked: new Map() }
-  return { job: jobOf([]), plan, grounds, learnt, partly: new Set() }
+  return { job: jobOf([]), plan, grounds, learnt, partly: new Set(), unasked: [] }
 }
 const fold = (facts: ReadonlyArray<Fact>): RunState => {
   const run = foldRun([started, ...facts].map((fact, seq) => ({ seq, at: seq, fact })))

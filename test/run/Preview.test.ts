@@ -348,6 +348,35 @@ describe("a preview", () => {
     expect(ends.map(({ said }) => said.over)).toEqual([keys(0, 1, 2), keys(1)])
   })
 
+  it("says what the service says of each engine now, and what it could not ask [promise 20] [preview asks]", () => {
+    const job = jobFor([{ ...told, words: "end-FAILED" }], false)
+    let status: number | undefined
+    const through = (client: HttpClient.HttpClient) =>
+      HttpClient.transform(client, (answer, request) =>
+        status === undefined
+          ? answer
+          : Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null, { status }))),
+      )
+    const asked = { further: true, parent: undefined, only: undefined }
+    const nights = Effect.gen(function* () {
+      yield* runNight(job, options)
+      const said: Array<unknown> = []
+      for (status of [undefined, 404, 500]) {
+        const { starting, notStarted, unasked } = yield* previewNight(job, asked)
+        const silent = unasked.map(({ engine_reference }) => engine_reference)
+        said.push([starting.length, notStarted.map(({ reason }) => reason), silent])
+      }
+      status = 403
+      return [...said, (yield* Effect.flip(previewNight(job, asked)))._tag]
+    })
+    expect(live(makeNights({}, { through }), nights)).toEqual([
+      [1, [], []],
+      [0, ["ENGINE_UNKNOWN"], []],
+      [1, [], ["sandbox-bank:website"]],
+      "CatalogueFailed",
+    ])
+  })
+
   it("starts nothing that would last beyond the deadline, as the run does not [promise 20]", () => {
     const job = jobFor([onBank("ok+run-600")], false)
     const nights = Effect.gen(function* () {

@@ -17,7 +17,8 @@ import { renderPreview, tokenName, turnLines, type Preview } from "../PlanText.t
 import type { Task } from "../../task/Assignment.ts"
 import { wrap } from "../../report/TextTable.ts"
 import { Wiring } from "../Wiring.ts"
-import { inStartOrder, looksOf } from "../../run/PlanJob.ts"
+import { isoTime } from "../../base/Text.ts"
+import { inStartOrder, looksOf, type Unasked } from "../../run/PlanJob.ts"
 import { previewNight } from "../../run/Preview.ts"
 import { differences } from "../../jobs/ResultsSources.ts"
 import { expectedCalls, expectEnd } from "../../task/ExpectedEnd.ts"
@@ -89,11 +90,14 @@ export const plan = command("plan", {
   ],
 })
 
+const unaskedJson = ({ fetched_at, ...unasked }: Unasked) => ({ ...unasked, form_of: isoTime(fetched_at) })
+
 /** Only the fingerprint of a login, or the name of its token. */
 const previewJson = ({ job, how, collect, elsewhere, plan, expected, end, calls, ...preview }: Preview) => {
   const starting = new Set(preview.starting.map(({ task_id }) => task_id))
   const waiting = new Set(preview.waiting.map(({ task_id }) => task_id))
   const reasons = new Map(preview.notStarted.map(({ task_id, reason }) => [task_id, reason]))
+  const silent = new Set(preview.unasked.map(({ engine_reference }) => engine_reference))
   const after = (duration: Duration.Duration) =>
     new Date(preview.now + Duration.toMillis(duration)).toISOString()
   return {
@@ -109,7 +113,7 @@ const previewJson = ({ job, how, collect, elsewhere, plan, expected, end, calls,
         engine_reference,
         features: features.map(({ code }) => code),
         lacking,
-        availability,
+        availability: silent.has(engine_reference) ? "not_known" : availability,
         fingerprint: task.fingerprint,
         token: tokenName(task.start),
         expected_ms: Duration.toMillis(task.expected),
@@ -131,6 +135,7 @@ const previewJson = ({ job, how, collect, elsewhere, plan, expected, end, calls,
     sources: job.sources,
     conflicts: plan.conflicts,
     warnings: plan.warnings,
+    unasked: preview.unasked.map(unaskedJson),
     expected_ms: Duration.toMillis(expected),
     expected_end: end
       ? { p50: after(end.p50), p95: after(end.p95), late: end.late, late_p95: end.maybeLate }

@@ -42,7 +42,7 @@ import {
 } from "../OutputFolder.ts"
 import * as Nights from "../Nights.ts"
 import { announced, refuseSilent, toldUnbegun } from "../Notices.ts"
-import { notStartedLines } from "../PlanText.ts"
+import { notStartedLines, unaskedLines } from "../PlanText.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
 import { Wiring } from "../Wiring.ts"
 import { subjectsOf, type Job } from "../../jobs/Job.ts"
@@ -303,13 +303,15 @@ const tellPreview = Effect.fnUntraced(function* (
   const { rows, others } = splitSelection(tasks, preview)
   const rest = others.length === 0 ? "" : `; ${others.length} of the selected would not`
   const headline = `${counted(rows.length, "task")} of ${run_id} would run again${rest}.`
+  const unasked = unaskedLines(preview.unasked)
   const why = others.length === 0 ? [] : ["Would not run again:", ...notStartedLines(others, false)]
   if (json) {
-    for (const line of why) yield* note(line)
+    for (const line of [...unasked, ...why]) yield* note(line)
     return yield* sayJson(rows)
   }
   const { out } = yield* Output
   yield* say(headline)
+  for (const line of unasked) yield* say(wrap(line, out.width))
   for (const older of preview.collect) yield* say(`First, what ${older} left at the service is collected.`)
   const cells = rows.map((row) => [
     row.customer_id || row.session_id,
