@@ -458,7 +458,7 @@ const live = Effect.fnUntraced(function* (seed: number, isTour = false) {
     nights: 0,
     edits: 0,
     aside: new Set(),
-    checkedEvery: Number(process.env["EVERY"] ?? (isTour ? 5 : 1)),
+    checkedEvery: Number(process.env["EVERY"] ?? (isTour ? 3 : 1)),
     what: `seed ${seed}`,
   }
   yield* Effect.gen(function* () {

@@ -220,7 +220,7 @@ const live = Effect.fnUntraced(function* (seed: number) {
     yield* put(connection, one, one.tasks)
     const before = chance(0.2) ? yield* dump(connection) : undefined
     yield* step(connection, one)
-    if (one.sequence % 2 === 0 || one === runs.at(-1)) yield* checkGathered(connection)
+    yield* checkGathered(connection)
     if (before === undefined) continue
     yield* unstepNewest(connection, tables, one.sequence)
     const again = yield* dump(connection)
@@ -237,7 +237,7 @@ const live = Effect.fnUntraced(function* (seed: number) {
   const world: World = { root: "", model, draw, parquet: [], forgotten: new Set(), what: `seed ${seed}` }
   yield* checkTables(world, connection)
   // Between any two runs.
-  for (const _ of runs.slice(0, 3)) yield* checkSomeChanges(world, connection, model.moments())
+  for (const _ of runs.slice(0, 5)) yield* checkSomeChanges(world, connection, model.moments())
 }, Effect.scoped)
 
 /** A night of a job with so many equal records of each customer. */

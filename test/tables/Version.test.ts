@@ -64,8 +64,6 @@ const prepared = copiesOf((root) =>
 type Within = Layer.Success<ReturnType<typeof layers>>
 interface EditCase {
   readonly edit: string
-  /** Without `NIGHTJAR_CUTS_EVERY` it is not tried: it commits as `publish` does (`Commit.test.ts`). */
-  readonly isRare?: true
   readonly prepare?: (root: string) => Effect.Effect<unknown, { readonly _tag: string }, Within>
   readonly work: (root: string) => Effect.Effect<unknown, { readonly _tag: string }, Within>
   readonly isHeld?: true
@@ -100,8 +98,8 @@ const cases: ReadonlyArray<EditCase> = [
     edit: "interim",
     work: publisher((one) => one.publishInterim(anId(next), new Set([taskOf(next).task_id]))),
   },
-  { edit: "outcome", isRare: true, work: publisher((one) => one.publishOutcome(anId(third))) },
-  { edit: "rebuild", isRare: true, work: inStore((store) => rebuild(store, true)) },
+  { edit: "outcome", work: publisher((one) => one.publishOutcome(anId(third))) },
+  { edit: "rebuild", work: inStore((store) => rebuild(store, true)) },
   { edit: "rollback", work: inStore(rollback) },
   {
     edit: "compact",
@@ -113,7 +111,6 @@ const cases: ReadonlyArray<EditCase> = [
   { edit: "forget", work: inStore((store) => forgetRows(store, forgotten)), leaves: ["e-3"] },
   {
     edit: "publish where a file is lost",
-    isRare: true,
     prepare: (root) => Effect.sync(() => rmSync(join(root, lostFile(root)))),
     work: publisher((one) => one.publish(anId(next))),
   },
@@ -210,7 +207,7 @@ const cutsOf = ({ edit }: EditCase, { calls, last }: { readonly calls: number; r
 }
 
 describe("an edit of the tables that is cut off leaves what was current or what it makes, whole", () => {
-  it.live.each(cases.filter(({ isRare }) => every > 0 || isRare !== true))(
+  it.live.each(cases)(
     "$edit [promise 6] [promise 7]",
     (one) =>
       Effect.gen(function* () {
@@ -255,7 +252,7 @@ describe("an edit of the tables that is cut off leaves what was current or what 
 
 /**
  * The folder as a kill before each rename would leave it, and as it is afterwards; of a run's files, which have one name
- * and are moved one after the other, before every tenth.
+ * and are moved one after the other, before every fifth.
  */
 const killed = Effect.fnUntraced(function* (
   begun: Effect.Effect<string, never, Scope.Scope>,
@@ -272,7 +269,7 @@ const killed = Effect.fnUntraced(function* (
   const rename: FileCalls["rename"] = (source, to) => {
     nth = basename(to) === name ? nth + 1 : 0
     name = basename(to)
-    if (nth % 10 === 0) keep()
+    if (nth % 5 === 0) keep()
     machineCalls.rename(source, to)
   }
   const calls = { ...machineCalls, rename }
@@ -309,7 +306,7 @@ describe("`verify` where a publication was killed", () => {
         }).pipe(Effect.provide(foundation(root))),
       )
       const cut = ["publication-interrupted"]
-      assert.isAbove(told.filter(([ready]) => ready).length, 3)
+      assert.isAbove(told.filter(([ready]) => ready).length, 5)
       for (const [ready, found, after] of told) {
         assert.deepStrictEqual(found, ready || found.length > 0 ? cut : [])
         assert.deepStrictEqual(after, [])
