@@ -4,6 +4,7 @@ import { Effect, Exit, Fiber } from "effect"
 import { leftoversCheck } from "../../src/cli/commands/Doctor.ts"
 import { Service } from "../../src/client/Service.ts"
 import { runNight } from "../../src/run/Nightly.ts"
+import { splitSelection } from "../../src/cli/commands/Run.ts"
 import { previewNight } from "../../src/run/Preview.ts"
 import type { ExecutionId } from "../../src/service/Ids.ts"
 import { builtInSources, type ResultsSource } from "../../src/service/FlowResults.ts"
@@ -194,7 +195,7 @@ describe("a kept execution", () => {
     expect(nights.ended).toMatchObject({ exit_code: 0, leftovers: false, kept: 0 })
   })
 
-  it("is read before a rerun starts anything, which sends no login for what is then here [decision rerun kept]", () => {
+  it("is read before a rerun starts anything, which sends no login for what is then here [decision rerun kept] [rerun perhaps]", () => {
     const job = jobFor("records-3")
     const other = { ...jobFor("records-3").assignments[0]!, customer_id: anId("c-2") }
     const reading: Reading = { flow_api: "absent", result_kinds: "present" }
@@ -210,6 +211,9 @@ describe("a kept execution", () => {
       return {
         first: [...first.state.tasks.values()].map(({ settled }) => settled?.fact.reason),
         said: [said.starting.length, said.followed.length, said.read.size],
+        listed: splitSelection([...first.state.tasks.values()], said).rows.map(
+          ({ customer_id, condition }) => [customer_id, condition],
+        ),
         rerun: [rerun.run_id === first.run_id, rerun.exit_code],
         starts: executions.length,
       }
@@ -217,6 +221,10 @@ describe("a kept execution", () => {
     expect(told).toEqual({
       first: ["RECORDS_SHORT", "RECORDS_SHORT"],
       said: [0, 2, 2],
+      listed: ["c-1", "c-2"].map((id) => [
+        id,
+        "what is kept at the service is read first; it is started again if that is not all",
+      ]),
       rerun: [true, 0],
       starts: 2,
     })

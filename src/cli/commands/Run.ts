@@ -256,33 +256,37 @@ const followedFirst = {
   message: "what it left at the service is collected first; `nightjar rerun` then starts it if needed",
 }
 const readFirst = {
-  ...own("IN_PROGRESS"),
   message: "what is kept at the service is read first; it is started again if that is not all",
 }
 const perhaps = {
-  ...own("IN_PROGRESS"),
   message: "an execution with its login is open: it is followed to its end first, and may close the login",
 }
 
-const splitSelection = (
+type Split = Pick<Preview, "plan" | "starting" | "followed" | "notStarted" | "only" | "read">
+
+/** What would run again, at once or under a condition, and the others with the reason: pure. */
+export const splitSelection = (
   tasks: ReadonlyArray<TaskState>,
-  { plan, starting, followed, notStarted, only, read }: Preview,
+  { plan, starting, followed, notStarted, only, read }: Split,
 ) => {
   const asked = new Map<string, ReadonlyArray<string>>([
-    ...starting.map((task) => [accessKey(task), task.features.map(({ code }) => code)] as const),
+    ...[...starting, ...followed].map(
+      (task) => [accessKey(task), task.features.map(({ code }) => code)] as const,
+    ),
     ...plan.sessions.map((session) => [sessionKey(session), []] as const),
   ])
-  const known = new Map([
-    ...notStarted.map((one) => [accessKey(one), one] as const),
-    ...followed.map((one) => [accessKey(one), read.has(accessKey(one)) ? readFirst : perhaps] as const),
-  ])
+  const conditions = new Map(
+    followed.map((one) => [accessKey(one), read.has(accessKey(one)) ? readFirst : perhaps]),
+  )
+  const known = new Map(notStarted.map((one) => [accessKey(one), one]))
   const rows = tasks.flatMap((task) => {
     const features = asked.get(subjectOf(task))
     if (features === undefined) return []
     const { task_id, customer_id = "", session_id = "", engine_reference = "" } = task.planned
     const { outcome } = verdictOfTask(task)
     const reason = task.settled?.fact.reason ?? ""
-    return [{ task_id, customer_id, session_id, engine_reference, outcome, reason, features }]
+    const condition = conditions.get(subjectOf(task))?.message ?? null
+    return [{ task_id, customer_id, session_id, engine_reference, outcome, reason, features, condition }]
   })
   const others = tasks.flatMap((task) => {
     const subject = subjectOf(task)
@@ -301,8 +305,12 @@ const tellPreview = Effect.fnUntraced(function* (
   json: boolean,
 ) {
   const { rows, others } = splitSelection(tasks, preview)
+  const sure = rows.filter(({ condition }) => condition === null)
+  const maybe = rows.filter(({ condition }) => condition !== null)
+  const more =
+    maybe.length === 0 ? "" : `, and up to ${maybe.length} more after what is at the service is read`
   const rest = others.length === 0 ? "" : `; ${others.length} of the selected would not`
-  const headline = `${counted(rows.length, "task")} of ${run_id} would run again${rest}.`
+  const headline = `${counted(sure.length, "task")} of ${run_id} would run again${more}${rest}.`
   const unasked = unaskedLines(preview.unasked)
   const why = others.length === 0 ? [] : ["Would not run again:", ...notStartedLines(others, false)]
   if (json) {
@@ -313,16 +321,18 @@ const tellPreview = Effect.fnUntraced(function* (
   yield* say(headline)
   for (const line of unasked) yield* say(wrap(line, out.width))
   for (const older of preview.collect) yield* say(`First, what ${older} left at the service is collected.`)
-  const cells = rows.map((row) => [
+  const cells = sure.map((row) => [
     row.customer_id || row.session_id,
     row.engine_reference || "(session)",
     row.outcome,
     row.reason,
     row.features.join(", "),
   ])
-  if (rows.length > 0)
+  if (sure.length > 0)
     yield* say(table(["customer", "engine", "outcome", "reason", "features"], cells, { width: out.width }))
-  for (const line of why) yield* say(wrap(line, out.width))
+  const conditions = maybe.map((one) => `${one.customer_id} ${one.engine_reference}: ${one.condition ?? ""}`)
+  const perhapsLines = conditions.length === 0 ? [] : ["May run again:", ...conditions]
+  for (const line of [...perhapsLines, ...why]) yield* say(wrap(line, out.width))
 })
 
 // The exit code that a cron job would have got is explained; `demo` succeeds if the run ended as designed.
