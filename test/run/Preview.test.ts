@@ -349,7 +349,7 @@ describe("a preview", () => {
   })
 
   it("says what the service says of each engine now, and what it could not ask [promise 20] [preview asks]", () => {
-    const job = jobFor([{ ...told, words: "end-FAILED" }], false)
+    const job = jobFor(["end-FAILED"].map(onBank), false)
     let status: number | undefined
     const through = (client: HttpClient.HttpClient) =>
       HttpClient.transform(client, (answer, request) =>
