@@ -33,7 +33,7 @@ export interface Preview extends Starts {
   readonly unasked: ReadonlyArray<Unasked>
   /** Tasks to start that earlier runs had no time for: they come first. */
   readonly carried: ReadonlySet<string>
-  /** How long the run takes at least: what it still has to start, if every slot is used. */
+  /** How long the run takes at least, if every slot is used; told only with an end. */
   readonly expected: Duration.Duration
   /** Undefined before the first run of the job. */
   readonly end: ExpectedEnd | undefined
@@ -146,8 +146,10 @@ const conflictLines = ({ tasks, conflicts }: Plan, all: boolean): ReadonlyArray<
   return all ? lines : shortened(lines, groupsShownMax)
 }
 
-const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): ReadonlyArray<string> => {
-  if (end === undefined) return []
+const endLines = ({ how, end, calls, now, deadlineAt, job }: Preview): ReadonlyArray<string> => {
+  const { timezone } = job
+  const isAny = how !== "nothing" && deadlineAt !== undefined
+  if (end === undefined) return isAny ? [`Deadline: ${localTime(deadlineAt, timezone)}.`] : []
   const at = (after: Duration.Duration) => localTime(now + Duration.toMillis(after), timezone)
   const { p50, p95, late, maybeLate } = end
   const when =
@@ -162,8 +164,15 @@ const endLines = ({ end, calls, now, deadlineAt, job: { timezone } }: Preview): 
   return [when, `${deadline} ${after}`]
 }
 
+/** Before the first run, what a task is expected to take is the longest that it may. */
+const durationText = ({ end, expected, starting }: Preview): string => {
+  if (end !== undefined) return `takes at least ${span(Duration.toMillis(expected))}`
+  const longest = Math.max(...starting.map((task) => Duration.toMillis(task.expected)))
+  return `${starting.length === 1 ? "takes" : "each takes"} up to ${span(longest)}`
+}
+
 export const renderPreview = (preview: Preview, { width }: Style, all: boolean): string => {
-  const { how, isLeft, collect, plan, starting, over, waiting, carried, expected, sources } = preview
+  const { how, isLeft, collect, plan, starting, over, waiting, carried, sources } = preview
   const followed = preview.followed.length - waiting.length + preview.leaving
   const notStarted = [...preview.notStarted, ...preview.removed]
   const headline =
@@ -173,7 +182,7 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
     (waiting.length === 0 ? "" : `${waiting.length} waiting for a login that is in use, `) +
     `${notStarted.length} that will not start, ` +
     `${counted(plan.sessions.length, "session")} to read` +
-    (starting.length === 0 ? "" : `; takes at least ${span(Duration.toMillis(expected))}`)
+    (starting.length === 0 ? "" : `; ${durationText(preview)}`)
   const first = collect.map((run_id) => `First, what ${run_id} left at the service is collected.`)
   const moved = preview.elsewhere.map(
     ({ run_id, service, executions }) =>

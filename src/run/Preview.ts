@@ -4,15 +4,16 @@
  * why the rest is not started.
  */
 import { Clock, Effect } from "effect"
-import { ends, own, type Reason, type Verdict } from "../service/Ends.ts"
+import { ends, own, rowOf, type Reason, type Verdict } from "../service/Ends.ts"
 import { asksTooMuch, lastStartAt, obstaclesOf, startsAt, takeUp, unseenOf } from "../task/Next.ts"
 import type { Act, NotStarted as KeptBack, Obstacles } from "../task/Next.ts"
 import type { Job } from "../jobs/Job.ts"
 import { holdOf } from "../ledger/Accounts.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { RunState } from "../ledger/RunState.ts"
-import { isOfWholeJob, statesOf } from "../ledger/WholeNight.ts"
+import { verdictOfTask, type RunState, type TaskState } from "../ledger/RunState.ts"
+import { isOfWholeJob, newestTasks, nightAround, statesOf } from "../ledger/WholeNight.ts"
 import type { Task, TaskVerdict } from "../task/Assignment.ts"
+import type { Plan } from "../task/Plan.ts"
 import { busyText, chanceOf, thirdText } from "../task/LoginHold.ts"
 import { windowOf, type Request } from "../task/ChooseRun.ts"
 import { leftElsewhere } from "../task/MovedService.ts"
@@ -49,6 +50,15 @@ const notStarted = (
 ): NotStarted => {
   const { task_id, customer_id, engine_reference } = task
   return { task_id, customer_id, engine_reference, ...own(reason), message }
+}
+
+/** A task that did not finish and is not started again, as its run left it. */
+const leftAs = (task: Task, past: TaskState | undefined): ReadonlyArray<NotStarted> => {
+  if (past === undefined) return []
+  const { outcome, reason, who_acts } = verdictOfTask(past)
+  if (outcome !== "unfinished") return []
+  const { task_id, customer_id, engine_reference } = task
+  return [{ task_id, customer_id, engine_reference, outcome, reason, who_acts, message: rowOf(reason).means }]
 }
 
 const keysOf = (task: Task): ReadonlyArray<string> => conflictKeys({ ...task, account: task.account.account })
@@ -90,7 +100,9 @@ export const decideStarts = (
     const isInUse = keysOf(task).some((key) => first.has(key))
     const isWaiting = isInUse && notYet.has(act._tag)
     if (isWaiting) waiting.push(task)
-    if (act._tag === "Done") over.push(task)
+    const left = act._tag === "Done" ? leftAs(task, past) : []
+    others.push(...left)
+    if (act._tag === "Done") over.push(...(left.length === 0 ? [task] : []))
     else if (isWaiting || read.has(accessKey(task)) || !notYet.has(act._tag)) followed.push(task)
     else if (act._tag === "NotStarted") others.push(notStarted(task, act.reason))
     else if (until > lastStartAt({ ...job.execution, ...obstacles }, obstacles.now))
@@ -155,6 +167,24 @@ const leftTheJob = (job: Job, run: RunState | undefined) => {
   return { removed, leaving: tasks.length - removed.length }
 }
 
+/** Of a night that starts nothing more: what is not finished is left as it is, for its own reason. */
+const startsOfNight = Effect.fnUntraced(function* ({ tasks, settled }: Plan, run: RunState | undefined) {
+  const ledger = yield* Ledger
+  const night = run === undefined ? [] : yield* nightAround(ledger, run, ledger.state)
+  const newest = newestTasks(night)
+  const left = tasks.flatMap((task) => leftAs(task, newest.get(accessKey(task))))
+  const ids = new Set(left.map(({ task_id }) => task_id))
+  const over = tasks.filter(({ task_id }) => !ids.has(task_id))
+  const starts: Starts = {
+    starting: [],
+    over,
+    followed: [],
+    waiting: [],
+    notStarted: [...settled, ...left],
+  }
+  return starts
+})
+
 /** Calls the service for its engines and forms, and changes nothing. */
 export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Job, request: Request) {
   const ledger = yield* Ledger
@@ -164,7 +194,8 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const run = yield* ledger.state(run_id)
   // A rerun that is resumed keeps the tasks that it began with.
   const isRerun = chosen._tag === "Resume" && run?.started.parent !== undefined
-  const by = chosen._tag === "NothingToDo" ? "findAll" : "previewAll"
+  const isOver = chosen._tag === "NothingToDo"
+  const by = isOver ? "findAll" : "previewAll"
   const planned = yield* planJob(job, run_id, isRerun ? askedBy(run) : only, by)
   const now = yield* Clock.currentTimeMillis
   const rules = rulesOf(job, run?.started_at ?? now, now)
@@ -173,16 +204,9 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const first = new Set((yield* followedIn(collect)).flatMap(conflictKeys))
   const read = yield* readFirst(job, choice)
   const isWhole = run === undefined ? only === undefined : isOfWholeJob(run.started)
-  const starts: Starts =
-    chosen._tag === "NothingToDo"
-      ? {
-          starting: [],
-          over: planned.plan.tasks,
-          followed: [],
-          waiting: [],
-          notStarted: planned.plan.settled,
-        }
-      : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), { isWhole, first, read })
+  const starts: Starts = isOver
+    ? yield* startsOfNight(planned.plan, run)
+    : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), { isWhole, first, read })
   const gone = yield* statesOf(
     ledger,
     (yield* ledger.runs).filter(({ fact }) => collect.includes(fact.run_id) || fact.run_id === run_id),
@@ -192,6 +216,7 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const { deadlineAt } = rules
   return {
     ...planned,
+    plan: isOver ? { ...planned.plan, sessions: [], conflicts: [] } : planned.plan,
     ...starts,
     ...left,
     chosen,

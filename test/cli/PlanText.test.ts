@@ -127,11 +127,22 @@ describe("a plan of three thousand tasks", () => {
 })
 
 describe("a plan of a few tasks", () => {
+  it("shows the deadline before anything is known about the end, unless nothing would start [plan deadline]", () => {
+    const deadlineAt = now + 4 * 60 * 60_000
+    expect(told(previewOf(1, 0, { deadlineAt })).slice(0, 3)).toEqual([
+      "job.2026-11-21 would start: 1 task to start, 0 already finished, 0 that will not",
+      "start, 0 sessions to read; takes up to 2 min 0 s",
+      "Deadline: 03:00.",
+    ])
+    const over = previewOf(1, 0, { how: "nothing", deadlineAt, starting: [], over: [taskOf(0)] })
+    expect(told(over).join(" ")).not.toContain("Deadline")
+  })
+
   it("is told task by task, and says nothing about an end that is not known", () => {
     const carried = new Set(["job.2026-11-21/c-1/bank-1"])
     expect(told(previewOf(2, 1, { collect: ["job.2026-11-20"], carried }))).toEqual([
       "job.2026-11-21 would start: 2 tasks to start, 0 already finished, 1 that will",
-      "not start, 0 sessions to read; takes at least 40 min",
+      "not start, 0 sessions to read; each takes up to 5 min 0 s",
       "First, what job.2026-11-20 left at the service is collected.",
       "1 task left over from the last run comes first.",
       "",

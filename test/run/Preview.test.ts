@@ -348,6 +348,25 @@ describe("a preview", () => {
     expect(ends.map(({ said }) => said.over)).toEqual([keys(0, 1, 2), keys(1)])
   })
 
+  it("of a night that is over counts what did not finish as not started, with its reason [promise 20] [plan left] [plan over]", () => {
+    const some = ["ok", "ok+run-4000"].map((words) => ({ ...told, words }))
+    const place = { file: "job.yaml", line: 1, column: 1 }
+    const sessions = [{ session_id: anId("s-1"), customer_id: undefined, place }]
+    const job: Job = { ...jobFor(some, false), sessions, deadline: "22:10", timezone: "UTC" }
+    const nights = Effect.gen(function* () {
+      yield* runNight(job, options)
+      const { plan } = yield* previewNight(job, options)
+      return { toRead: plan.sessions, ...(yield* sayAndDo(job, { _tag: "run" })) }
+    })
+    const { toRead, said, done } = live(makeNights(), nights)
+    expect(toRead).toEqual([])
+    expect(said).toEqual(done)
+    expect(said).toMatchObject({
+      over: ["c-0/sandbox-bank:website"],
+      why: [["c-1/sandbox-bank:website", "CLIENT_CANCELLED"]],
+    })
+  })
+
   it("says what the service says of each engine now, and what it could not ask [promise 20] [preview asks]", () => {
     const job = jobFor(["end-FAILED"].map(onBank), false)
     let status: number | undefined

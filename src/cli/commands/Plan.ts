@@ -34,12 +34,13 @@ const previewJob = Effect.fnUntraced(function* (job: Job, part: ReadonlySet<stri
   const asked = { further: isPart, parent: undefined, only: part, isPart }
   const preview = yield* previewNight(job, asked)
   const { chosen, plan, over, run, learnt, now, deadlineAt } = preview
+  const isNothing = chosen._tag === "NothingToDo"
   const isLeft =
-    chosen._tag === "NothingToDo" &&
+    isNothing &&
     run !== undefined &&
     nightExitCode(yield* nightAround(ledger, run, ledger.state)) === exitCodes.leftovers
   const overIds = new Set<string>(over.map(({ task_id }) => task_id))
-  const ahead = plan.tasks.filter(({ task_id }) => !overIds.has(task_id))
+  const ahead = isNothing ? [] : plan.tasks.filter(({ task_id }) => !overIds.has(task_id))
   const kept = new Set(learnt.carried)
   const carried = preview.starting.filter((task) => kept.has(accessKey(task)))
   const deadlineIn = deadlineAt === undefined ? undefined : deadlineAt - now
