@@ -206,7 +206,7 @@ type FromCache = (
   form: CachedEngine,
 ) => Effect.Effect<EngineFinding, CatalogueFailed>
 
-/** A run trusts a cached form, and its starts show whether the engine can be used: a preview reads its page. */
+/** A run trusts a cached form and learns from its starts whether the engine can be used; a preview asks. */
 const seenNow = (service: Service["Service"]): FromCache => {
   let silent: string | undefined
   return Effect.fnUntraced(function* (reference, { engine, fetched_at }) {
