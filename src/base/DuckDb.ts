@@ -39,8 +39,8 @@ const closedConfiguration = (limits: DuckDbLimits): Record<string, string> => ({
   allow_community_extensions: "false",
   // An explicit INSTALL must not reach the network either: it looks in a folder that does not exist.
   custom_extension_repository: "/nonexistent",
-  // Freed memory that waits for the next statement: by default up to twice the memory limit; with 1MB, a fifth
-  // of the CPU of a small publication went into giving pages back and taking them again.
+  // Freed memory that waits for the next statement: up to twice the memory limit by default. With 1MB, giving
+  // pages back and taking them again was a fifth of the CPU of a small publication.
   allocator_bulk_deallocation_flush_threshold: "4MB",
   // A Parquet file is read once or twice: what a cache of them would keep is memory that others need.
   enable_external_file_cache: "false",

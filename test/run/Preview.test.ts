@@ -349,7 +349,7 @@ describe("a preview", () => {
   })
 
   it("of a night that is over counts what did not finish as not started, with its reason [promise 20] [plan left] [plan over]", () => {
-    const some = ["ok", "ok+run-4000"].map((words) => ({ ...told, words }))
+    const some = ["ok", "ok+run-4000"].map(onBank)
     const place = { file: "job.yaml", line: 1, column: 1 }
     const sessions = [{ session_id: anId("s-1"), customer_id: undefined, place }]
     const job: Job = { ...jobFor(some, false), sessions, deadline: "22:10", timezone: "UTC" }
