@@ -18,6 +18,8 @@ export interface DuckDbLimits {
   readonly threads?: number
   /** DuckDB's own spelling, such as `1GB`. */
   readonly memoryLimit?: string
+  /** Freed memory that may wait for the next statement, `4MB` by default; groups of rows take 2 MB. */
+  readonly freedMax?: string
   /** Tables are written as they are: to find how to compress each column costs more than few rows do. */
   readonly isUncompressed?: boolean
   /**
@@ -41,7 +43,7 @@ const closedConfiguration = (limits: DuckDbLimits): Record<string, string> => ({
   custom_extension_repository: "/nonexistent",
   // Freed memory that waits for the next statement: up to twice the memory limit by default. With 1MB, giving
   // pages back and taking them again was a fifth of the CPU of a small publication.
-  allocator_bulk_deallocation_flush_threshold: "4MB",
+  allocator_bulk_deallocation_flush_threshold: limits.freedMax ?? "4MB",
   // A Parquet file is read once or twice: what a cache of them would keep is memory that others need.
   enable_external_file_cache: "false",
   ...(limits.isUncompressed === true ? { force_compression: "uncompressed" } : {}),
