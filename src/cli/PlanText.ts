@@ -148,15 +148,14 @@ const conflictLines = ({ tasks, conflicts }: Plan, all: boolean): ReadonlyArray<
 
 const endLines = ({ how, end, calls, now, deadlineAt, job }: Preview): ReadonlyArray<string> => {
   const { timezone } = job
-  const isAny = how !== "nothing" && deadlineAt !== undefined
-  if (end === undefined) return isAny ? [`Deadline: ${localTime(deadlineAt, timezone)}.`] : []
+  const deadline = deadlineAt === undefined ? undefined : `Deadline: ${localTime(deadlineAt, timezone)}.`
+  if (end === undefined) return deadline === undefined || how === "nothing" ? [] : [deadline]
   const at = (after: Duration.Duration) => localTime(now + Duration.toMillis(after), timezone)
   const { p50, p95, late, maybeLate } = end
   const when =
     `Expected end: ${at(p50)}, in ${span(Duration.toMillis(p50))}; 19 times out of 20 before ${at(p95)}. ` +
     `About ${counted(calls, "request")} to the service.`
-  if (deadlineAt === undefined) return [when]
-  const deadline = `Deadline: ${localTime(deadlineAt, timezone)}.`
+  if (deadline === undefined) return [when]
   const after =
     maybeLate === 0
       ? "Everything should be finished by then."

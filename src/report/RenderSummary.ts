@@ -96,13 +96,11 @@ const nightText = (
 ): string => {
   const what = part === undefined ? "night" : "part of the job"
   const told = `${counted(tasks, "task")} in ${counted(runs.length, "run")}: ${tellOutcomes(all)}.`
-  const code = exit_code === undefined ? "One of its runs has not ended." : meaningOf(exit_code)
-  return `The whole ${what}: ${told} ${code}`
-}
-
-const meaningOf = (exit_code: number): string => {
+  if (exit_code === undefined) return `The whole ${what}: ${told} One of its runs has not ended.`
+  // A part that is asked for again is a run of its own, and answers for itself.
+  const code = part === undefined ? "`nightjar run` answers with exit code" : "Exit code"
   const meaning = exitMeaning[exit_code]
-  return `\`nightjar run\` answers with exit code ${exit_code}${meaning === undefined ? "" : `: ${meaning}`}.`
+  return `The whole ${what}: ${told} ${code} ${exit_code}${meaning === undefined ? "" : `: ${meaning}`}.`
 }
 
 /** `2 failed`, in the order of the table of outcomes. */
