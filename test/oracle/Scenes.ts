@@ -88,8 +88,7 @@ const kinds: ReadonlyArray<(n: number) => Scene> = [
 
 /** Always, for they read the most; of `looks`, each seed has some. */
 const everywhere = ["status --json", "runs --json", "verify --json", "tables --json"]
-const looks =
-  `status; runs; runs NEWEST; runs NEWEST --json; runs NEWEST --format openlineage; verify; tables;
+const looks = `status; runs; runs NEWEST; runs NEWEST --json; explain RECORDS_SHORT --json; verify; tables;
   tables executions --json; tables --format odcs; tables --format dbt; report --json; documents --json;
   pseudonyms --json; pseudonyms c-0002; infer; infer --json; query --list; query @coverage;
   query @who_must_act --json; query SELECT_RUNS --format csv; prune --dry-run --json; prune --dry-run;
@@ -99,8 +98,8 @@ const looks =
   limit max_in_flight=3 --json; pause; accept; rollback; explain LOGIN_UNPROVEN --json;
   explain no-earlier-version; backup BACKUP --json; engines list --json;
   engines show sandbox-tax:website; tables no_such_table`
-    .split(";")
-    .map((one) => one.trim())
+  .split(";")
+  .map((one) => one.trim())
 const shares = 5
 const names = ["nightly", "second"]
 

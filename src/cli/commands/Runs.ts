@@ -3,7 +3,6 @@
  * id, a run's report.
  */
 import { statSync } from "node:fs"
-import { resolve } from "node:path"
 import { Effect, Option } from "effect"
 import { counted, isoTime, suggestion } from "../../base/Text.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
@@ -16,40 +15,11 @@ import { renderRecorded, tasksNamedIn } from "../../report/Timeline.ts"
 import { knownEnd, rowOfEnd } from "../../service/Ends.ts"
 import { TaskId, type RunId } from "../../service/Ids.ts"
 import { command } from "../CommandRow.ts"
-import { argument, choiceFlag, optionalArgument, runArgument, switchFlag } from "../Output.ts"
-import { refuse, toolVersion } from "../Failures.ts"
+import { argument, optionalArgument, runArgument, switchFlag } from "../Output.ts"
+import { refuse } from "../Failures.ts"
 import * as Folder from "../OutputFolder.ts"
 import { isCutOff, isRunning, workIn } from "../NightDesk.ts"
 import { writeReport } from "../RunReport.ts"
-
-/** The events of the chosen runs, oldest first; `all` says which of them were followed by another. */
-const eventsOf = Effect.fnUntraced(function* (
-  folder: string,
-  all: ReadonlyArray<RunHeader>,
-  chosen: ReadonlyArray<RunHeader>,
-) {
-  const output = resolve(folder)
-  const { lineageEvents } = yield* Effect.promise(() => import("../../report/OpenLineage.ts"))
-  const { publishedTables } = yield* Effect.promise(() => import("../../tables/DataDictionary.ts"))
-  const tables = publishedTables(yield* Folder.familiesOf(output), yield* Folder.policyOf(output))
-  const { newestDerived } = yield* Effect.promise(() => import("../../tables/KeptVersions.ts"))
-  const { layout, manifest } = yield* Folder.publishedIn(output)
-  const files = manifest === undefined ? {} : newestDerived({ layout }, manifest).runs
-  const newest = new Map(
-    all.flatMap(({ fact }) => (fact.part === undefined ? [[fact.job, fact.run_id] as const] : [])),
-  )
-  const events = Effect.flatMap(Folder.openedLedger, (ledger) =>
-    Effect.forEach(chosen, ({ fact, newest_at }) =>
-      Effect.map(ledger.state(fact.run_id), (state) => {
-        if (state === undefined) return []
-        const isSuperseded = newest.get(fact.job) !== fact.run_id
-        const run = { state, files: files[fact.run_id]?.files ?? [], isSuperseded, newest_at }
-        return lineageEvents({ output, toolVersion, tables }, run)
-      }),
-    ),
-  )
-  return chosen.length === 0 ? [] : (yield* Folder.withLedger(events)).flat()
-})
 
 const rowsOf = Effect.fnUntraced(function* (output: string, headers: ReadonlyArray<RunHeader>) {
   const work = yield* workIn(output)
@@ -69,20 +39,12 @@ const rowsOf = Effect.fnUntraced(function* (output: string, headers: ReadonlyArr
 })
 
 export const runs = command("runs", {
-  more: `
-    \`--format openlineage\` is for a lineage service (Marquez, DataHub, OpenMetadata and others): when each
-    run began and how it ended, the engines that it read, and the tables that it wrote with their columns
-    and numbers of rows. There is no customer in it. Nothing is sent: post the lines yourself. A run has the
-    same id each time, so its events may be posted again.`,
   examples: {
     "nightjar runs": "All runs",
-    "nightjar runs nightly-spain.2026-11-20 --format openlineage": "The events of one run",
+    "nightjar runs nightly-spain.2026-11-20": "One run",
   },
-  flags: {
-    run: optionalArgument("RUN", "One run (default: all of them)"),
-    format: choiceFlag("format", ["text", "openlineage"], "Events, as JSON lines"),
-  },
-  run: function* ({ run, format }, output) {
+  flags: { run: optionalArgument("RUN", "One run (default: all of them)") },
+  run: function* ({ run }, output) {
     const known = Folder.withLedger(Effect.flatMap(Folder.openedLedger, (ledger) => ledger.runs))
     const all = (yield* Folder.hasLedger) ? yield* known : []
     const headers = all.filter(({ fact }) => Option.isNone(run) || fact.run_id === run.value)
@@ -90,13 +52,9 @@ export const runs = command("runs", {
       const ids = all.map(({ fact }) => fact.run_id)
       return yield* refuse("run-unknown", { suggestion: suggestion(run.value, ids) })
     }
-    return format === "openlineage"
-      ? { events: yield* eventsOf(output, all, headers) }
-      : { rows: yield* rowsOf(output, headers) }
+    return yield* rowsOf(output, headers)
   },
-  json: ({ events, rows }) => events ?? rows,
-  text: ({ events, rows = [] }, out) => {
-    if (events !== undefined) return events.map((event) => JSON.stringify(event))
+  text: (rows, out) => {
     if (rows.length === 0) return "No run yet."
     const cells = rows.map((row) => [
       row.run_id,
