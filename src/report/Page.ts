@@ -62,7 +62,6 @@ export type Part =
       readonly zone: string
       readonly engines: ReadonlyArray<string>
     }
-  | { readonly relations: ReadonlyArray<readonly [table: string, of: string]>; readonly label: string }
 
 export interface Page {
   readonly title: string

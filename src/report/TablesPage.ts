@@ -233,21 +233,11 @@ const warnings = {
   "no rows": "No value of a record is on this page.",
 } as const
 
-const relationsPart = (relations: ReadonlyArray<Reference>): Part => ({
-  relations: relations.map(({ table, of }) => [table, of]),
-  label: "Which table belongs to which; the tables below say it in words.",
-})
-
 /** Ids of sections have a hyphen, which no name of a table has. */
 const sectionsOf = (all: TablesPage): Page["sections"] => {
-  const { main, history, nights, joins, relations } = all
+  const { main, history, nights, relations } = all
   // Tables with rows first, each group in the order of the dictionary.
   const ordered = [...nights.filter(hasRows), ...nights.filter((table) => !hasRows(table))]
-  // A table is drawn once: below the record, or else the customer, that it belongs to.
-  const lists = new Set(joins.filter(isOfRecord).map(({ table }) => table))
-  const drawn = joins.filter(
-    (join) => isOfRecord(join) || (join.columns.includes("customer_id") && !lists.has(join.table)),
-  )
   return [
     {
       id: "schema-main",
@@ -261,7 +251,6 @@ const sectionsOf = (all: TablesPage): Page["sections"] => {
           },
         },
         mainOverview(main),
-        relationsPart(drawn),
         ...main.flatMap(mainParts(all)),
       ],
     },
@@ -282,11 +271,10 @@ const sectionsOf = (all: TablesPage): Page["sections"] => {
             prose:
               "What each run read (`nights`) and what happened in it (`ops`), also as Parquet in " +
               "`tables/`. The figures of a column are those of the newest night with rows; “different” " +
-              "is an estimate. Each table belongs to the one on its left that a line leads to.",
+              "is an estimate.",
           },
         },
         nightsOverview(ordered),
-        relationsPart(relations),
         ...ordered.flatMap(nightParts(relations)),
       ],
     },

@@ -103,12 +103,6 @@ describe("what is true now, on the page of tables", () => {
     expect(tags.filter((tag) => tag === "img" || tag === "script")).toEqual([])
   })
 
-  it("draws each table once, below its record or else its customer", () => {
-    const [chart] = all(readPage(told), (one) => one.getAttribute("class") === "relations")
-    const links = all(chart!, ({ tag }) => tag === "a").map((one) => one.getAttribute("href"))
-    expect(links.toSorted()).toEqual(["#customers", "#emails", "#people"])
-  })
-
   it("has a row of sixty columns in one part that scrolls", () => {
     const columns = Array.from({ length: 60 }, (_, n) => `c${n}`)
     const wide = table("wide", { count: 1, columns, rows: [columns.map((each) => `of ${each}`)] })
@@ -203,12 +197,5 @@ describe("what each run read, on the page of tables", () => {
   it("says when it was written, and loads nothing", () => {
     expect(linesOf(body)).toContain("Written 2026-11-22 07:30 (Europe/Madrid) by Nightjar 1.2.3.")
     expect(text).toContain("default-src 'none'")
-  })
-
-  it("draws a line from each table to the one that it belongs to", () => {
-    const [, chart] = all(body, (one) => one.getAttribute("class") === "relations")
-    expect(all(chart!, (one) => one.getAttribute("class") === "relation")).toHaveLength(1)
-    const links = all(chart!, ({ tag }) => tag === "a").map((one) => one.getAttribute("href"))
-    expect(links.toSorted()).toEqual(["#empty", "#full"])
   })
 })
