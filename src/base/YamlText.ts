@@ -4,13 +4,12 @@
  * are ids); where any type is allowed, a number stays one only if its spelling can be restored.
  */
 import { Effect, Predicate, Result, Schema, SchemaAST } from "effect"
-import { LineCounter, isAlias, isMap, isScalar, isSeq, visit } from "yaml"
+import { CST, Composer, Lexer, LineCounter, Parser } from "yaml"
+import { isAlias, isMap, isScalar, isSeq, visit } from "yaml"
 import type { Document, Scalar, YAMLMap, YAMLSeq } from "yaml"
 import { Problem, readTextFile, renderProblem, topOf, type Place } from "./DurableFile.ts"
 import { findingsOf, isNeverText, isText, type Finding, type Path, type WordsFor } from "./Schemas.ts"
 import { suggestion } from "./Text.ts"
-import { YamlSpots, depthMax, mayHaveAnchors, oneDocument, readInPieces } from "./YamlPieces.ts"
-import type { OnPiece, ReadText, YamlProblem } from "./YamlPieces.ts"
 
 export interface YamlDocument {
   /** Undefined if the text could not be read; the problems say why. */
@@ -22,9 +21,21 @@ export interface YamlDocument {
 /** Returns the replacement for a string of the file, and may report a problem with it. */
 export type Replace = (text: string, complain: (message: string) => void) => string
 
+/** Far more than any honest file has; each level of the file is a level of every fold over it. */
+const depthMax = 64
+/** Of one value, key or comment. */
+const scalarMax = 1_000_000
+/** Lines that begin with %; nobody needs any. */
+const directivesMax = 16
+/** After this many, the rest of a text means nothing. */
+const problemsMax = 1_000
+/** Lexical ones; each takes some 250 bytes as token and node. */
+const tokensMax = 4_000_000
 /** Far more than any honest file has; stops an alias of aliases of aliases. */
 const plainMax = 5_000_000
 const aliasedMax = 500_000
+
+const oneDocument = "a file must contain a single document"
 
 /** The parser's messages may quote the file and its secrets; each of these says the same without quoting. */
 const syntaxMessages: Readonly<Record<string, string>> = {
@@ -87,23 +98,14 @@ interface Reading {
   readonly targets: ReadonlyMap<unknown, unknown>
   readonly replace: Replace
   readonly complain: (offset: number, message: string) => void
-  readonly spots: YamlSpots
-  /** Items that were read before their list, by the offset of its key. */
-  readonly pieces: ReadonlyMap<number, Items>
   nodes: number
   tooMuch: boolean
-}
-
-interface Items {
-  readonly values: Array<unknown>
-  readonly spots: Array<number>
 }
 
 interface Around {
   /** Undefined if no schema guides the reading. */
   readonly members: ReadonlyArray<SchemaAST.AST> | undefined
   readonly depth: number
-  readonly name?: string
   /** Undefined for an item of a list, and at the top. */
   readonly key?: unknown
 }
@@ -113,8 +115,6 @@ const keyText = (key: unknown): string =>
 
 const offsetOf = (node: unknown): number | undefined =>
   isScalar(node) || isMap(node) || isSeq(node) || isAlias(node) ? node.range?.[0] : undefined
-
-const none: ReadonlyMap<unknown, unknown> = new Map()
 
 /** An alias stands for the last node before it with its anchor. */
 const targetsIn = (document: Document.Parsed): ReadonlyMap<unknown, unknown> => {
@@ -135,21 +135,10 @@ const targetOf = (reading: Reading, node: unknown, at: number): unknown => {
   return target
 }
 
-/** Adds a node: its value goes to `into`, with the number of its spot. */
-const take = (reading: Reading, node: unknown, around: Around, into: Items): void => {
-  const keyAt = offsetOf(around.key)
-  const at = offsetOf(node) ?? keyAt ?? 0
-  const inner: Items = { values: [], spots: [] }
-  const content = isAlias(node) ? targetOf(reading, node, at) : node
-  into.values.push(valueOf(reading, content, at, around, inner))
-  const isNested = isMap(content) || isSeq(content)
-  into.spots.push(
-    reading.spots.add({ at, keyAt: keyAt ?? at }, around.name, isNested ? inner.spots : undefined),
-  )
-}
-
-const valueOf = (reading: Reading, node: unknown, at: number, around: Around, inner: Items): unknown => {
+const valueOf = (reading: Reading, written: unknown, around: Around): unknown => {
   const { members, depth } = around
+  const at = offsetOf(written) ?? offsetOf(around.key) ?? 0
+  const node = isAlias(written) ? targetOf(reading, written, at) : written
   reading.nodes += 1
   const nodesMax = reading.targets.size > 0 ? aliasedMax : plainMax
   if (!reading.tooMuch && (depth > depthMax || reading.nodes > nodesMax)) {
@@ -165,20 +154,16 @@ const valueOf = (reading: Reading, node: unknown, at: number, around: Around, in
     if (!Predicate.isString(value) || (members !== undefined && isNeverText(members))) return value
     return reading.replace(value, (message) => reading.complain(at, message))
   }
-  if (isSeq(node)) return listOf(reading, node, around, inner)
-  return isMap(node) ? mappingOf(reading, node, around, inner) : undefined
+  if (isSeq(node)) return listOf(reading, node, around)
+  return isMap(node) ? mappingOf(reading, node, around) : undefined
 }
 
-const listOf = (reading: Reading, node: YAMLSeq, { members, depth, key }: Around, inner: Items): unknown => {
-  const before = depth === 1 ? reading.pieces.get(offsetOf(key) ?? -1) : undefined
-  const items = before ?? inner
+const listOf = (reading: Reading, { items }: YAMLSeq, { members, depth }: Around): unknown => {
   const item = { members: listed(members), depth: depth + 1 }
-  for (const one of node.items) take(reading, one, item, items)
-  for (const spot of before?.spots ?? []) inner.spots.push(spot)
-  return items.values
+  return items.map((one) => valueOf(reading, one, item))
 }
 
-const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around, inner: Items): unknown => {
+const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around): unknown => {
   const names = new Set<string>()
   const entries: Array<readonly [string, unknown]> = []
   for (const { key, value } of node.items) {
@@ -190,11 +175,23 @@ const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around, 
       break
     }
     names.add(name)
-    const around = { members: keyed(members, name), depth: depth + 1, name, key }
-    take(reading, value, around, inner)
-    entries.push([name, value === null ? null : inner.values.at(-1)])
+    const read = valueOf(reading, value, { members: keyed(members, name), depth: depth + 1, key })
+    entries.push([name, value === null ? null : read])
   }
   return Object.fromEntries(entries)
+}
+
+/** What is at a path as far as it exists, and its key, which an item of a list does not have. */
+const nodeAt = ({ targets }: Reading, root: unknown, path: Path): { key?: unknown; node: unknown } => {
+  let found: { key?: unknown; node: unknown } = { node: root }
+  for (const step of path) {
+    const node = isAlias(found.node) ? targets.get(found.node) : found.node
+    const pair = isMap(node) ? node.items.find(({ key }) => keyText(key) === step) : undefined
+    const item = isSeq(node) && typeof step === "number" ? node.items[step] : undefined
+    if (pair === undefined && item === undefined) break
+    found = pair === undefined ? { node: item } : { key: pair.key, node: pair.value }
+  }
+  return found
 }
 
 export interface YamlText {
@@ -231,59 +228,110 @@ const tellSyntax = (
   complain(indented ?? offset, `${what}; the file was read no further`)
 }
 
-/** Reads a text in bounded memory; reports its first syntax error, or else everything that is wrong. */
+/** Reads a text within limits; reports its first syntax error, or else everything that is wrong. */
 export const readYamlText = (input: YamlText): YamlDocument => {
+  const { source, schema, replace = (text) => text } = input
   const lines = new LineCounter()
   const place = (offset: number): Place => {
     const { line, col } = lines.linePos(offset)
     return { file: input.file, line: Math.max(line, 1), column: Math.max(col, 1) }
   }
   const complain = (offset: number, message: string) => input.complain(place(offset), message)
-  const spots = new YamlSpots()
-  const pieces = new Map<number, Items>()
-  const members = input.schema === undefined ? undefined : membersOf(input.schema)
-  const { replace = (text) => text } = input
-  const reading = { replace, complain, spots, pieces, targets: none, nodes: 0, tooMuch: false }
-  const onPiece: OnPiece = (keyOffset, name, items) => {
-    const list = pieces.get(keyOffset) ?? { values: [], spots: [] }
-    pieces.set(keyOffset, list)
-    const around = { members: listed(keyed(members, name)), depth: 2 }
-    for (const item of items) take(reading, item, around, list)
-    return !reading.tooMuch
-  }
   const unread: YamlDocument = { root: undefined, place: () => place(0) }
-  if (/\r./s.test(input.source) && !input.source.includes("\n")) {
+  if (/\r./s.test(source) && !source.includes("\n")) {
     complain(0, "the lines of this file end with CR alone: save it with LF or CRLF as line ends")
     return unread
   }
-  const { document, problems } = readText(input.source, lines, onPiece)
+  const { document, problems } = parseText(source, lines)
   const first = problems.toSorted((a, b) => a.offset - b.offset)[0]
   // What follows from it is noise.
   if (first !== undefined) tellSyntax(input.source, first, complain)
   if (document === undefined) return unread
-  const root: Items = { values: [], spots: [] }
-  const targets = mayHaveAnchors(input.source) ? targetsIn(document) : none
-  const whole: Reading = { ...reading, targets }
-  take(whole, document.contents, { members, depth: 0 }, root)
-  if (whole.tooMuch) return unread
+  const reading: Reading = { replace, complain, targets: targetsIn(document), nodes: 0, tooMuch: false }
+  const members = schema === undefined ? undefined : membersOf(schema)
+  const root = valueOf(reading, document.contents, { members, depth: 0 })
+  if (reading.tooMuch) return unread
   return {
-    root: root.values[0] ?? null,
+    root: root ?? null,
     place: (path, at = "value") => {
-      const found = spots.find(root.spots[0] ?? 0, path)
-      return place(at === "key" ? found.keyAt : found.at)
+      const { key, node } = nodeAt(reading, document.contents, path)
+      const [keyAt, valueAt] = [offsetOf(key), offsetOf(node)]
+      return place((at === "key" ? (keyAt ?? valueAt) : (valueAt ?? keyAt)) ?? 0)
     },
   }
 }
 
+interface YamlProblem {
+  readonly offset: number
+  /** The parser's own code, or a message of ours; the parser's own may quote the file and its secrets. */
+  readonly code?: string
+  readonly message?: string
+}
+
+/** Without a document after a problem that makes the rest meaningless. */
+interface Parsed {
+  readonly document?: Document.Parsed
+  readonly problems: ReadonlyArray<YamlProblem>
+}
+
 /** The library recurses for each level of nesting. */
-const readText = (source: string, lines: LineCounter, onPiece: OnPiece): ReadText => {
+const parseText = (source: string, lines: LineCounter): Parsed => {
   try {
-    return readInPieces(source, lines, onPiece)
+    return parsedWithin(source, lines)
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause
-    return { document: undefined, problems: [{ offset: 0, message: "this is nested too deeply to be read" }] }
+    return { problems: [{ offset: 0, message: "this is nested too deeply to be read" }] }
   }
 }
+
+// Keys are compared as they are read, in a set; the library's own comparison is quadratic.
+const options = { prettyErrors: false, version: "1.2", uniqueKeys: false } as const
+
+/** Token by token, so that no text takes more time and memory than the limits allow. */
+const parsedWithin = (source: string, lines: LineCounter): Parsed => {
+  const problems: Array<YamlProblem> = []
+  const stop = (offset: number, message: string) => ({ problems: [...problems, { offset, message }] })
+  const parser = new Parser(lines.addNewLine)
+  const composer = new Composer(options)
+  const documents: Array<Document.Parsed> = []
+  let [tokens, directives] = [0, 0]
+  let before = ""
+  const take = (token: CST.Token): void => {
+    if (token.type === "directive") directives += 1
+    if (token.type === "error" || directives > directivesMax)
+      problems.push({ offset: token.offset, code: "UNEXPECTED_TOKEN" })
+    else documents.push(...composer.next(token))
+  }
+  lines.addNewLine(0)
+  for (const lexeme of new Lexer().lex(source)) {
+    for (const token of parser.next(lexeme)) take(token)
+    if (problems.length > problemsMax) return { problems }
+    if (lexeme.length > scalarMax) return stop(parser.offset - lexeme.length, tooLong)
+    // After the mark of a plain or a block scalar, a quote is text.
+    if (before !== CST.SCALAR && isUnclosed(lexeme))
+      problems.push({ offset: parser.offset - lexeme.length, message: "this quote is never closed" })
+    before = lexeme
+    // The document's own token, a scalar and a pair of brackets may be on top.
+    if (parser.stack.length > depthMax + 3) return stop(parser.offset, "this is nested too deeply")
+    if (documents.length > 0) return stop(parser.offset, oneDocument)
+    if (++tokens > tokensMax) return stop(parser.offset, tooMany)
+  }
+  for (const token of parser.end()) take(token)
+  documents.push(...composer.end(true, source.length))
+  const [document, second] = documents
+  if (document === undefined || second !== undefined) return stop(second?.range?.[0] ?? 0, oneDocument)
+  for (const { code, pos } of [...document.errors, ...document.warnings])
+    problems.push({ offset: pos[0], code })
+  return problems.length > 0 ? { problems } : { document, problems }
+}
+
+const isUnclosed = (lexeme: string): boolean => {
+  const quote = lexeme.charAt(0)
+  return (quote === '"' || quote === "'") && (lexeme.length < 2 || !lexeme.endsWith(quote))
+}
+
+const tooLong = `this is longer than ${scalarMax} characters; is a quote missing?`
+const tooMany = "the file contains more than can be read at once: put the customers into a csv or ndjson file"
 
 // Small YAML files: one that was only partly understood is never used.
 
