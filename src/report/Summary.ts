@@ -24,11 +24,17 @@ import { shortfallOf, surplusOf } from "../task/DrainProof.ts"
 /** Of many names, those that are shown. */
 const namedMax = 3
 
+/** The warnings that there are. */
+const present = (...warnings: ReadonlyArray<string | undefined | ReadonlyArray<string>>) =>
+  warnings.flat().flatMap((text) => text || [])
+
 /** A warning about these, if there are any. */
-const ifAny = <A>(
-  found: ReadonlyArray<A>,
-  text: (found: ReadonlyArray<A>) => string,
-): ReadonlyArray<string> => (found.length === 0 ? [] : [text(found)])
+const ifAny = <A>(found: ReadonlyArray<A>, text: (found: ReadonlyArray<A>) => string): string | undefined =>
+  found.length === 0 ? undefined : text(found)
+
+/** A warning that counts one kind of thing. */
+const ifSome = (count: number | undefined, noun: string, text: (counts: string) => string) =>
+  (count ?? 0) > 0 ? text(counted(count ?? 0, noun)) : undefined
 
 const countOf = (counts: ReadonlyArray<{ readonly count: number }>): number =>
   sumOf(counts.map(({ count }) => count))
@@ -50,14 +56,14 @@ const rejectedWarnings = (rejected: ReadonlyArray<RejectedCount>): ReadonlyArray
   const { true: strays = [], false: records = [] } = Object.groupBy(rejected, ({ table }) =>
     String(table === null),
   )
-  return [
-    ...ifAny(records, () => {
+  return present(
+    ifAny(records, () => {
       const tables = mostFirst(records).map(({ table, count }) => `${table ?? ""} (${count})`)
       const values = { records: counted(countOf(records), "record"), tables: listed(tables, namedMax) }
       return told("records-rejected", values)
     }),
-    ...ifAny(strays, () => told("values-stray", { values: counted(countOf(strays), "value") })),
-  ]
+    ifAny(strays, () => told("values-stray", { values: counted(countOf(strays), "value") })),
+  )
 }
 
 /** The values of `records-without-schema`: the same words in the summary of a run and in `doctor`. */
@@ -78,44 +84,31 @@ const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) 
 
 const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<string> => {
   const { without = [], misfits = [], rejected = [], other, unfit = [], gone = [] } = published?.fact ?? {}
-  const {
-    lists = [],
-    models = [],
-    shared_sessions,
-    garbled,
-    stale,
-    left_out = [],
-    restored = [],
-  } = published?.fact ?? {}
-  return [
-    ...(held?.fact.gates ?? []).map(({ gate, expected, found }) =>
-      told("gate-failed", { gate, expected, found }),
-    ),
-    ...(held === undefined ? [] : [told("version-held", { database: held.fact.database })]),
-    ...(stale?.failed === undefined ? [] : [told("data-too-old", tellStale(stale.failed))]),
-    ...(stale?.warned === undefined ? [] : [told("data-old", tellStale(stale.warned))]),
-    ...(stale?.unknown === undefined ? [] : [told("freshness-unknown", { why: stale.unknown })]),
+  const { lists = [], models = [], stale, left_out = [], restored = [] } = published?.fact ?? {}
+  const { shared_sessions, garbled } = published?.fact ?? {}
+  return present(
+    held?.fact.gates.map(({ gate, expected, found }) => told("gate-failed", { gate, expected, found })),
+    held && told("version-held", { database: held.fact.database }),
+    stale?.failed && told("data-too-old", tellStale(stale.failed)),
+    stale?.warned && told("data-old", tellStale(stale.warned)),
+    stale?.unknown && told("freshness-unknown", { why: stale.unknown }),
     // Tables of earlier runs that could not be published again completely.
-    ...ifAny(without, () => told("tables-incomplete", { runs: listed(without, namedMax) })),
-    ...ifAny(restored, () => told("tables-restored", { runs: listed(restored, namedMax) })),
-    ...left_out.slice(0, 1).map(({ where, reason }) => {
+    ifAny(without, () => told("tables-incomplete", { runs: listed(without, namedMax) })),
+    ifAny(restored, () => told("tables-restored", { runs: listed(restored, namedMax) })),
+    left_out.slice(0, 1).map(({ where, reason }) => {
       const answers = counted(left_out.length, "answer")
       return told("answers-left-out", { answers, where: `landing/${started.run_id}/${where}`, reason })
     }),
-    ...(garbled === undefined ? [] : [told("answers-garbled", { answers: counted(garbled, "answer") })]),
-    ...misfitWarnings("values-misfit", misfits),
-    ...rejectedWarnings(rejected),
-    ...((other?.records ?? 0) > 0 && other !== undefined
-      ? [told("records-without-schema", otherRecordsTold(other))]
-      : []),
-    ...misfitWarnings("values-unfit", unfit),
-    ...(shared_sessions === undefined
-      ? []
-      : [told("sessions-shared", { sessions: counted(shared_sessions, "session") })]),
-    ...models.map(({ name, why }) => told("model-failed", { name, why })),
-    ...ifAny(gone, () => told("schemas-gone", { tables: listed(gone, namedMax) })),
-    ...ifAny(lists, () => told("lists-gone", { tables: listed(lists, namedMax) })),
-  ]
+    ifSome(garbled, "answer", (answers) => told("answers-garbled", { answers })),
+    misfitWarnings("values-misfit", misfits),
+    rejectedWarnings(rejected),
+    other && other.records > 0 ? told("records-without-schema", otherRecordsTold(other)) : undefined,
+    misfitWarnings("values-unfit", unfit),
+    ifSome(shared_sessions, "session", (sessions) => told("sessions-shared", { sessions })),
+    models.map(({ name, why }) => told("model-failed", { name, why })),
+    ifAny(gone, () => told("schemas-gone", { tables: listed(gone, namedMax) })),
+    ifAny(lists, () => told("lists-gone", { tables: listed(lists, namedMax) })),
+  )
 }
 
 // What the summary says of stored tokens: those that expire soon, were dropped, or were refused by the
@@ -141,16 +134,16 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> =
   )
   const narrow = tasks.filter(({ attempts }) => attempts.at(-1)?.outside !== undefined)
   const missing = [...new Set(narrow.flatMap(({ attempts }) => attempts.at(-1)?.outside ?? []))]
-  return [
-    ...ifAny(narrow, () => {
+  return present(
+    ifAny(narrow, () => {
       const features = listed(missing.toSorted(), namedMax)
       return told("token-outside", { tasks: counted(narrow.length, "task"), features })
     }),
-    ...ending.slice(0, 1).map((first) => {
+    ending.slice(0, 1).map((first) => {
       const tokens = counted(ending.length, "stored token")
       return told("tokens-expiring", { tokens, day: isoDay(first.expires_at) })
     }),
-    ...[...groups.values()].flatMap(([first, ...more]) => {
+    [...groups.values()].flatMap(([first, ...more]) => {
       if (first === undefined) return []
       const { _tag, reason } = first
       const count = 1 + more.length
@@ -159,8 +152,8 @@ const tokenWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> =
         ? [told("token-dropped", { tokens: counted(count, "stored token"), reason })]
         : [told("ticket-dropped", { tickets: counted(count, "ticket"), reason })]
     }),
-    ...ifAny(refused, () => told("token-start-refused", { starts: counted(refused.length, "start") })),
-  ]
+    ifSome(refused.length, "start", (starts) => told("token-start-refused", { starts })),
+  )
 }
 
 /** Of a run; with the other runs of its night, of these too. `output`: the folder, if it has to be named. */
@@ -304,19 +297,18 @@ const recordWarnings = (tasks: ReadonlyArray<TaskBrief>): ReadonlyArray<string> 
   const attempts = tasks.flatMap((task) => task.attempts)
   const whole = attempts.filter(({ proof }) => proof?.basis === "counted" && surplusOf(proof.families) > 0)
   const surplus = sumOf(whole.map(({ proof }) => surplusOf(proof?.families ?? [])))
-  return [
-    ...ifAny(kept, () => {
+  return present(
+    ifAny(kept, () => {
       const documents = kept.filter((one) => one.kept?.reason === "DOCUMENTS_SHORT").length
       const what =
         documents === 0 ? "records" : documents < kept.length ? "records or documents" : "documents"
       const executions = counted(kept.length, "execution")
       return told("executions-kept", { executions, what, missing: short })
     }),
-    ...ifAny(whole, () => {
-      const executions = counted(whole.length, "execution")
-      return told("records-surplus", { executions, records: counted(surplus, "record") })
-    }),
-  ]
+    ifSome(whole.length, "execution", (executions) =>
+      told("records-surplus", { executions, records: counted(surplus, "record") }),
+    ),
+  )
 }
 
 const warningsOf = (
@@ -330,37 +322,30 @@ const warningsOf = (
   const open = attempts.filter(isOpenAtService).length
   const { missing, refused, not_delivered, failed } = documents
   const files = (id: Extract<MessageId, `attachments-${string}`>, count: number) =>
-    count > 0 ? [told(id, { attachments: counted(count, "attachment") })] : []
-  return [
+    ifSome(count, "attachment", (attachments) => told(id, { attachments }))
+  return present(
     // Nights before this one that had no run.
-    ...ifAny(missed, () => {
-      const nights = counted(missed.length, "night")
-      return told("nights-missed", { nights, dates: listed(missed, namedMax) })
-    }),
-    ...(ahead === undefined ? [] : [told("run-ahead", { run: ahead })]),
-    ...(open > 0 ? [told("executions-in-flight", { executions: counted(open, "execution") })] : []),
-    ...(orphans > 0 ? [told("start-repeated", { starts: counted(orphans, "start") })] : []),
-    ...tokenWarnings(tasks),
-    ...recordWarnings(tasks),
+    ifSome(missed.length, "night", (nights) =>
+      told("nights-missed", { nights, dates: listed(missed, namedMax) }),
+    ),
+    ahead && told("run-ahead", { run: ahead }),
+    ifSome(open, "execution", (executions) => told("executions-in-flight", { executions })),
+    ifSome(orphans, "start", (starts) => told("start-repeated", { starts })),
+    tokenWarnings(tasks),
+    recordWarnings(tasks),
     // Executions that earlier nights keep: they stay, also where nothing more can come.
-    ...(before === undefined
-      ? []
-      : [told("executions-kept-before", { ...before, executions: counted(before.executions, "execution") })]),
-    ...(unread === undefined
-      ? []
-      : [told("executions-unread", { executions: counted(unread, "execution") })]),
-    ...[...Map.groupBy(elsewhere, (one) => one.service)].map(([service, left]) => {
+    before &&
+      told("executions-kept-before", { ...before, executions: counted(before.executions, "execution") }),
+    ifSome(unread, "execution", (executions) => told("executions-unread", { executions })),
+    [...Map.groupBy(elsewhere, (one) => one.service)].map(([service, left]) => {
       const executions = counted(sumOf(left.map((one) => one.executions)), "execution")
-      const runs = listed(
-        left.map((one) => one.run_id),
-        namedMax,
-      )
-      return told("executions-elsewhere", { executions, runs, service })
+      const run_ids = left.map((one) => one.run_id)
+      return told("executions-elsewhere", { executions, runs: listed(run_ids, namedMax), service })
     }),
-    ...(stuck === undefined ? [] : [told("runs-stuck", { ...stuck, runs: counted(stuck.runs, "run") })]),
-    ...files("attachments-missing", missing),
-    ...files("attachments-refused", refused),
-    ...files("attachments-not-delivered", not_delivered),
-    ...files("attachments-failed", failed),
-  ]
+    stuck && told("runs-stuck", { ...stuck, runs: counted(stuck.runs, "run") }),
+    files("attachments-missing", missing),
+    files("attachments-refused", refused),
+    files("attachments-not-delivered", not_delivered),
+    files("attachments-failed", failed),
+  )
 }
