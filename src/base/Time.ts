@@ -205,10 +205,6 @@ export class DelayQueue<A> {
     return this.#heap[0]?.at
   }
 
-  get next(): A | undefined {
-    return this.#heap[0]?.value
-  }
-
   /** Everything that waits, in no order. */
   values(): ReadonlyArray<A> {
     return this.#heap.map(({ value }) => value)

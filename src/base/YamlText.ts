@@ -35,8 +35,6 @@ const tokensMax = 4_000_000
 const plainMax = 5_000_000
 const aliasedMax = 500_000
 
-const oneDocument = "a file must contain a single document"
-
 /** The parser's messages may quote the file and its secrets; each of these says the same without quoting. */
 const syntaxMessages: Readonly<Record<string, string>> = {
   BAD_ALIAS: "this alias (*) has no anchor (&) before it; quote a value that begins with *",
@@ -44,10 +42,8 @@ const syntaxMessages: Readonly<Record<string, string>> = {
   BAD_INDENT: "the indentation is wrong here",
   BAD_SCALAR_START: "a value cannot begin with this character; quote it",
   BLOCK_AS_IMPLICIT_KEY: "this cannot be a key; is the indentation right?",
-  DUPLICATE_KEY: "this key appears twice",
   MISSING_CHAR: "something is missing here: a colon, a comma, a quote or a bracket",
   MULTILINE_IMPLICIT_KEY: "a key must be on one line; is a colon or a quote missing?",
-  MULTIPLE_DOCS: oneDocument,
   TAB_AS_INDENT: "tabs are not allowed for indentation; use spaces",
   TAG_RESOLVE_FAILED: "this tag (!) is unknown; quote a value that begins with !",
   UNEXPECTED_TOKEN: "this is not allowed here",
@@ -330,6 +326,7 @@ const isUnclosed = (lexeme: string): boolean => {
   return (quote === '"' || quote === "'") && (lexeme.length < 2 || !lexeme.endsWith(quote))
 }
 
+const oneDocument = "a file must contain a single document"
 const tooLong = `this is longer than ${scalarMax} characters; is a quote missing?`
 const tooMany = "the file contains more than can be read at once: put the customers into a csv or ndjson file"
 
