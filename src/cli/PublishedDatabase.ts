@@ -10,9 +10,8 @@ import { withinMachineTime } from "../base/Time.ts"
 import { Wiring } from "./Wiring.ts"
 import { CoverageCount, EngineNight, TableChanges, dataChanges } from "../report/Report.ts"
 import type { PublishedFacts } from "../report/Report.ts"
-import type { TableFigures, TableRows } from "../report/TablesPage.ts"
+import type { TableRows } from "../report/TablesPage.ts"
 import { cutMark } from "../service/BodyBounds.ts"
-import { placeOf } from "../tables/DataDictionary.ts"
 
 /** Undefined, without `use`, if nothing is published in the folder yet. */
 export const withPublished = Effect.fnUntraced(function* <A, E, R>(
@@ -131,63 +130,18 @@ export const publishedFacts = Effect.fn("PublishedFacts.read")(function* (output
   )
 })
 
-const nightsMax = 14
-
-const Night = Schema.Struct({ run_date: Schema.String, rows: Schema.Int, of_all: Schema.Int })
 const Column = Schema.Struct({ table_name: Schema.String, column_name: Schema.String })
-const Counts = Schema.Record(Schema.String, Schema.NullOr(Schema.Int))
 
-const columnsIn = Effect.fnUntraced(function* ({ rows }: Connection, schemas: ReadonlyArray<string>) {
+const columnsOfMain = Effect.fnUntraced(function* ({ rows }: Connection) {
   const sql = `SELECT table_name, column_name FROM duckdb_columns()
-    WHERE schema_name IN (SELECT unnest($1::VARCHAR[])) ORDER BY table_name, column_index`
-  const there = yield* ourRows(Column, rows(sql, [schemas]))
-  const byTable = Map.groupBy(there, ({ table_name }) => table_name)
+    WHERE schema_name = 'main' ORDER BY table_name, column_index`
+  const byTable = Map.groupBy(yield* ourRows(Column, rows(sql)), ({ table_name }) => table_name)
   return (table: string) => (byTable.get(table) ?? []).map(({ column_name }) => column_name)
 })
-
-const nightsSql = (table: string) => `
-  SELECT run_date::VARCHAR AS run_date, count(*)::BIGINT AS rows,
-    (sum(count(*)) OVER ())::BIGINT AS of_all
-  FROM ${placeOf(table)} GROUP BY run_date ORDER BY run_date DESC LIMIT ${nightsMax}`
-
-const countsSql = (table: string, columns: ReadonlyArray<string>) => {
-  const counts = columns.map((name, index) => {
-    const column = identifier(name)
-    return `count(${column}) AS f${index}, approx_count_distinct(${column}::VARCHAR) AS d${index}`
-  })
-  return `SELECT ${counts.join(", ")} FROM ${placeOf(table)} WHERE run_date = $1::DATE`
-}
 
 /** Our own statements return these rows: others are a defect. */
 export const ourRows = <A>(row: Schema.ConstraintDecoder<A>, rows: Effect.Effect<unknown, DuckDbFailed>) =>
   Effect.flatMap(rows, (found) => Effect.orDie(Schema.decodeUnknownEffect(Schema.Array(row))(found)))
-
-/** Counts only. Undefined before anything is published; a table that is not published has no entry. */
-export const tableFigures = Effect.fn("TableFigures.read")(function* (
-  output: string,
-  tables: ReadonlyArray<string>,
-) {
-  return yield* withPublished(
-    output,
-    Effect.fnUntraced(function* (connection) {
-      const { rows } = connection
-      const columnsOf = yield* columnsIn(connection, ["nights", "ops"])
-      const figures = new Map<string, TableFigures>()
-      for (const table of tables) {
-        const columns = columnsOf(table)
-        if (!columns.includes("run_date")) continue
-        const nights = yield* ourRows(Night, rows(nightsSql(table)))
-        const [newest] = nights
-        const sql = countsSql(table, columns)
-        const [counts = {}] = newest === undefined ? [] : yield* ourRows(Counts, rows(sql, [newest.run_date]))
-        const figure = (name: string, index: number) =>
-          [name, { filled: counts[`f${index}`] ?? 0, distinct: counts[`d${index}`] ?? 0 }] as const
-        figures.set(table, { rows: newest?.of_all ?? 0, nights, columns: new Map(columns.map(figure)) })
-      }
-      return figures
-    }),
-  )
-})
 
 const firstRowsMax = 10
 const cellMax = 200
@@ -229,7 +183,7 @@ export const firstRows = Effect.fn("FirstRows.read")(function* (
   return yield* withPublished(
     output,
     Effect.fnUntraced(function* (connection) {
-      const columnsOf = yield* columnsIn(connection, ["main"])
+      const columnsOf = yield* columnsOfMain(connection)
       const found = new Map<string, TableRows>()
       for (const table of tables) {
         const columns = columnsOf(table.name)

@@ -21,7 +21,6 @@ export type Inline =
   | { readonly status: string; readonly look: Look }
   | { readonly bar: number; readonly label: string }
   | { readonly spark: ReadonlyArray<ReadonlyArray<number | null>>; readonly label: string }
-  | { readonly nights: ReadonlyArray<readonly [string, number]>; readonly label: string }
   | ReadonlyArray<Inline>
 
 export type Part =

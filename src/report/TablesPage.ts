@@ -1,13 +1,12 @@
 /**
- * The published tables as a page: what each table and column means, how the tables are joined, the first rows
- * of what is true now, and how full and how fresh the rows of the nights are. Rows are those of the published
- * database, so that pseudonyms are pseudonyms here; without them, the page has no value of a record. Pure.
+ * The published tables as a page: what each table and column means, how the tables are joined, and the first
+ * rows of what is true now. They are those of the published database, so that pseudonyms are pseudonyms here;
+ * without them, the page has no value of a record. Pure.
  */
 import { counted } from "../base/Text.ts"
 import type { DictionaryTable } from "../tables/DataDictionary.ts"
 import type { Reference } from "../tables/Dimensions.ts"
 import { fillPage, momentIn, type Inline, type Page, type Part } from "./Page.ts"
-import { share } from "./TextTable.ts"
 
 /** The first rows of a table of `main`. */
 export interface TableRows {
@@ -26,21 +25,6 @@ export interface MainTable extends PageView {
   readonly rows: TableRows | undefined
 }
 
-/** What the published database holds of a table. */
-export interface TableFigures {
-  readonly rows: number
-  /** Newest first. */
-  readonly nights: ReadonlyArray<{ readonly run_date: string; readonly rows: number }>
-  /** Of the newest night with rows, by column: how many rows have a value, about how many differ. */
-  readonly columns: ReadonlyMap<string, { readonly filled: number; readonly distinct: number }>
-}
-
-/** A table with rows of every run. */
-export interface NightTable extends Omit<PageView, "kind"> {
-  /** Undefined while it is not published. */
-  readonly figures: TableFigures | undefined
-}
-
 export interface TablesPage {
   readonly toolVersion: string
   /** Milliseconds since the epoch. */
@@ -52,7 +36,7 @@ export interface TablesPage {
   readonly main: ReadonlyArray<MainTable>
   readonly history: ReadonlyArray<PageView>
   /** Of the schemas `nights` and `ops`. */
-  readonly nights: ReadonlyArray<NightTable>
+  readonly nights: ReadonlyArray<PageView>
   /** How tables of `main` are joined, and which table of the nights belongs to which. */
   readonly joins: ReadonlyArray<Reference>
   readonly relations: ReadonlyArray<Reference>
@@ -146,81 +130,13 @@ const mainParts =
     columnsOf(table),
   ]
 
-const historyParts = (view: PageView): ReadonlyArray<Part> => [
+/** A table or view of which no rows are shown; `more`: how it belongs to others. */
+const viewParts = (view: PageView, more: ReadonlyArray<Part> = []): ReadonlyArray<Part> => [
   titleOf(view),
   { p: view.comment },
+  ...more,
   { details: counted(view.columns.length, "column"), parts: [columnsOf(view)] },
 ]
-
-/** `+12 against 2026-11-20`. */
-const difference = ({ nights: [newest, before] }: TableFigures): Inline => {
-  if (newest === undefined || before === undefined) return ""
-  const more = newest.rows - before.rows
-  const sign = more > 0 ? "+" : more < 0 ? "−" : "±"
-  return { soft: ` (${sign}${number.format(Math.abs(more))} against ${before.run_date})` }
-}
-
-const nightsOverview = (tables: ReadonlyArray<NightTable>): Part => {
-  const rows = tables.map(({ name, figures }) => {
-    const [newest] = figures?.nights ?? []
-    return [
-      { link: name },
-      figures === undefined ? "–" : number.format(figures.rows),
-      newest?.run_date ?? "–",
-      newest === undefined ? "–" : number.format(newest.rows),
-      figures === undefined ? "" : difference(figures),
-    ]
-  })
-  const headings = ["Table", "#Rows", "Newest night", "#Its rows", "Difference"]
-  return { table: "Tables of nights and ops", headings, rows, stacked: true }
-}
-
-/** Rows per night, oldest first; the sentence before it has the newest figures. */
-const nightsOf = ({ nights }: TableFigures): Inline =>
-  nights.length < 2
-    ? ""
-    : {
-        nights: nights.toReversed().map(({ run_date, rows }) => [run_date, rows]),
-        label: `Rows of the last ${nights.length} nights with rows, oldest first.`,
-      }
-
-const stateOf = (figures: TableFigures | undefined): Inline => {
-  const [newest] = figures?.nights ?? []
-  if (figures === undefined) return "Not published yet."
-  if (newest === undefined) return "No rows yet."
-  const ofNewest = `newest night ${newest.run_date}: ${counted(newest.rows, "row")}`
-  const told = `${counted(figures.rows, "row")}; ${ofNewest}`
-  return [told, difference(figures), ". ", nightsOf(figures)]
-}
-
-const nightParts =
-  (relations: ReadonlyArray<Reference>) =>
-  ({ name, comment, key, columns, figures }: NightTable): ReadonlyArray<Part> => {
-    const newest = figures?.nights[0]?.rows ?? 0
-    const rows = columns.map((column): ReadonlyArray<Inline> => {
-      const seen = newest === 0 ? undefined : figures?.columns.get(column.name)
-      return [
-        nameOf(column.name, key),
-        { code: column.type },
-        column.comment,
-        seen === undefined ? "–" : share(seen.filled, newest),
-        seen === undefined ? "–" : number.format(seen.distinct),
-      ]
-    })
-    const headings = ["Column", "Type", "Meaning", "#Filled", "#Different"]
-    return [
-      { h: { code: name }, id: name },
-      { p: comment },
-      { p: stateOf(figures) },
-      ...belongingOf(name, relations),
-      {
-        details: counted(columns.length, "column"),
-        parts: [{ table: `Columns of ${name}`, headings, rows, stacked: true }],
-      },
-    ]
-  }
-
-const hasRows = ({ figures }: NightTable): boolean => figures !== undefined && figures.rows > 0
 
 /** What may be on the page, for whoever passes it on. */
 const warnings = {
@@ -236,8 +152,6 @@ const warnings = {
 /** Ids of sections have a hyphen, which no name of a table has. */
 const sectionsOf = (all: TablesPage): Page["sections"] => {
   const { main, history, nights, relations } = all
-  // Tables with rows first, each group in the order of the dictionary.
-  const ordered = [...nights.filter(hasRows), ...nights.filter((table) => !hasRows(table))]
   return [
     {
       id: "schema-main",
@@ -259,7 +173,7 @@ const sectionsOf = (all: TablesPage): Page["sections"] => {
       title: "history: since when",
       parts: [
         { p: { prose: "Each version of each record of `main`, joined by `record_id`." } },
-        ...history.flatMap(historyParts),
+        ...history.flatMap((view) => viewParts(view)),
       ],
     },
     {
@@ -269,13 +183,11 @@ const sectionsOf = (all: TablesPage): Page["sections"] => {
         {
           p: {
             prose:
-              "What each run read (`nights`) and what happened in it (`ops`), also as Parquet in " +
-              "`tables/`. The figures of a column are those of the newest night with rows; “different” " +
-              "is an estimate.",
+              "What each run read (`nights`) and what happened in it (`ops`), also as Parquet in `tables/`.",
           },
         },
-        nightsOverview(ordered),
-        ...ordered.flatMap(nightParts(relations)),
+        { p: links(nights.map(({ name }) => name)) },
+        ...nights.flatMap((view) => viewParts(view, belongingOf(view.name, relations))),
       ],
     },
   ]

@@ -1,18 +1,18 @@
 /** The page of published tables: what it says of each, and that it says it of every table. */
 import { describe, expect, it } from "vitest"
 import { renderTablesPage } from "../../src/report/TablesPage.ts"
-import type { MainTable, NightTable, TableRows, TablesPage } from "../../src/report/TablesPage.ts"
+import type { MainTable, TableRows, TablesPage } from "../../src/report/TablesPage.ts"
 import { all, linesOf, readPage, template, type Element } from "./ReadPage.ts"
 import { hostile } from "./NightSamples.ts"
 
 const column = (name: string, comment = `What ${name} is.`) => ({ name, type: "VARCHAR", comment })
 
-const night = (name: string, figures: NightTable["figures"]): NightTable => ({
+const night = (name: string) => ({
   name,
+  kind: "table" as const,
   comment: `About ${name}.`,
   key: ["id"],
   columns: [column("id"), column("note", "<b>not</b> markup")],
-  figures,
 })
 
 const table = (name: string, rows: TableRows | undefined): MainTable => ({
@@ -146,19 +146,8 @@ describe("what is true now, on the page of tables", () => {
 })
 
 describe("what each run read, on the page of tables", () => {
-  const full = night("full", {
-    rows: 25,
-    nights: [
-      { run_date: "2026-11-21", rows: 12 },
-      { run_date: "2026-11-20", rows: 13 },
-    ],
-    columns: new Map([
-      ["id", { filled: 12, distinct: 12 }],
-      ["note", { filled: 3, distinct: 2 }],
-    ]),
-  })
   const text = page({
-    nights: [night("empty", { rows: 0, nights: [], columns: new Map() }), full, night("later", undefined)],
+    nights: [night("empty"), night("full")],
     relations: [{ table: "full", of: "empty", columns: ["id"] }],
     history: [
       { name: "history.full", kind: "view", comment: "Each version.", key: [], columns: [column("id")] },
@@ -167,25 +156,16 @@ describe("what each run read, on the page of tables", () => {
 
   const body = readPage(text)
 
-  it("says how many rows a table has, and how many more or fewer its newest night has [tables page]", () => {
-    expect(linesFrom(body, "## nights and ops: every run").slice(1, 5)).toEqual([
-      "Table | Rows | Newest night | Its rows | Difference",
-      "full | 25 | 2026-11-21 | 12 |  (−1 against 2026-11-20)",
-      "empty | 0 | – | – | ",
-      "later | – | – | – | ",
-    ])
+  it("says what each table is for, which one it belongs to, and what its columns mean", () => {
     expect(linesFrom(body, "### full")).toEqual([
       "About full.",
-      "25 rows; newest night 2026-11-21: 12 rows (−1 against 2026-11-20). 2026-11-20: 132026-11-21: 12" +
-        "[Rows of the last 2 nights with rows, oldest first.]",
       "Belongs to empty by id.",
       "2 columns",
-      "Column | Type | Meaning | Filled | Different",
-      "id key | VARCHAR | What id is. | 100 % | 12",
-      "note | VARCHAR | <b>not</b> markup | 25 % | 2",
+      "Column | Type | Meaning",
+      "id key | VARCHAR | What id is.",
+      "note | VARCHAR | <b>not</b> markup",
     ])
-    expect(linesFrom(body, "### later")[1]).toBe("Not published yet.")
-    expect(linesFrom(body, "### empty").slice(1, 3)).toEqual(["No rows yet.", "Has full."])
+    expect(linesFrom(body, "### empty").slice(0, 2)).toEqual(["About empty.", "Has full."])
     expect(linesFrom(body, "### history.full")).toEqual([
       "Each version.",
       "1 column",

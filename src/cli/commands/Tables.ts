@@ -15,7 +15,7 @@ import { command } from "../CommandRow.ts"
 import { refuse, toolVersion } from "../Failures.ts"
 import { choiceFlag, note, optionalArgument, optionalFlag, say, switchFlag, warn } from "../Output.ts"
 import { familiesOf, policyOf } from "../OutputFolder.ts"
-import { firstRows, ourRows, tableFigures, withPublished } from "../PublishedDatabase.ts"
+import { firstRows, ourRows, withPublished } from "../PublishedDatabase.ts"
 import { pageTemplate } from "../RunReport.ts"
 import { Wiring } from "../Wiring.ts"
 import { KeyCandidates, draftSchema, draftText, observerOf, reviseSchema } from "../../records/DraftSchema.ts"
@@ -73,7 +73,6 @@ const tablesPage = Effect.fnUntraced(function* (
   all: ReadonlyArray<DictionaryTable>,
   withRows: boolean,
 ) {
-  const specs = publishedTables(families, policy)
   const own = publishedViews(families, policy)
   const keys = new Map(own.map((view) => [nameInSql(view), view.key]))
   const views = all.map((view) => ({ ...view, name: nameInSql(view), key: keys.get(nameInSql(view)) ?? [] }))
@@ -81,8 +80,6 @@ const tablesPage = Effect.fnUntraced(function* (
   const looked = main.filter(({ kind }) => kind !== "macro")
   const models = looked.map(({ name }) => ({ name, isModel: !keys.has(name) }))
   const rows = yield* firstRows(output, models, withRows)
-  const names = specs.map(({ name }) => name)
-  const figures = yield* tableFigures(output, names)
   return renderTablesPage(yield* pageTemplate, {
     toolVersion,
     madeAt: yield* Clock.currentTimeMillis,
@@ -91,7 +88,11 @@ const tablesPage = Effect.fnUntraced(function* (
     isPublished: rows !== undefined,
     main: main.map((view) => ({ ...view, rows: rows?.get(view.name) })),
     history: views.filter(({ schema }) => schema === "history"),
-    nights: specs.map((spec) => ({ ...spec, name: placeOf(spec.name), figures: figures?.get(spec.name) })),
+    nights: publishedTables(families, policy).map((spec) => ({
+      ...spec,
+      kind: "table",
+      name: placeOf(spec.name),
+    })),
     joins: mainJoins(families, own),
     relations: referencesOf(families).map(({ table, of, columns }) => ({
       table: placeOf(table),
