@@ -7,8 +7,6 @@
 import { Ajv, type ErrorObject } from "ajv"
 import formats from "ajv-formats"
 import { Predicate } from "effect"
-import { RE2JS } from "re2js"
-import { NotTranslated, translatePattern } from "./PatternSyntax.ts"
 import { cutText } from "../service/BodyBounds.ts"
 
 // An OpenAPI 3.0.3 schema object as the JSON Schema that a validator compiles (2.3). Whatever is not
@@ -230,38 +228,18 @@ const innerSchemas = (node: JsonSchema): ReadonlyArray<unknown> => [
   }),
 ]
 
-// Patterns come from the service and values from customers, so they are matched in time proportional to the
-// text. One that cannot be accepts everything, and is named once.
-
-/** What a validator needs from a regular expression. */
-interface LinearPattern {
-  readonly test: (value: string) => boolean
-  readonly toString: () => string
-}
-
 /** Enough to recognise a pattern by. */
 const toldMax = 60
 
-const compile = (pattern: string): RE2JS | string => {
-  try {
-    return RE2JS.compile(translatePattern(pattern))
-  } catch (cause) {
-    return cause instanceof NotTranslated
-      ? cause.message
-      : "it repeats too often or uses a name that is not known"
-  }
-}
-
-/** `warn` receives, once, what made the pattern accept everything. */
-export const linearPattern = (pattern: string, warn: (message: string) => void): LinearPattern => {
-  const toString = () => `/${pattern}/`
-  const compiled = compile(pattern)
-  if (typeof compiled === "string") {
-    const told = cutText(pattern, toldMax).replaceAll(/\p{C}/gu, "?")
-    warn(`the pattern \`${told}\` of this form is not checked: ${compiled}`)
-    return { test: () => true, toString }
-  }
-  return { test: (value) => value.length > comparedMax || compiled.test(value), toString }
+/** With the u flag, as JSON Schema asks, or without it if only that works. */
+const readPattern = (pattern: string): RegExp | undefined => {
+  for (const flags of ["u", ""])
+    try {
+      return new RegExp(pattern, flags)
+    } catch {
+      // The next flags, or none.
+    }
+  return undefined
 }
 
 export interface CompiledForm {
@@ -285,15 +263,23 @@ export interface Validator {
   readonly ajv: Ajv
   /** Receives the warnings of the form that is being compiled. */
   warn: (message: string) => void
+  /** False once matching took too long: from then on, every pattern accepts everything. */
+  matches: boolean
 }
 
 export const makeValidator = (): Validator => {
-  const regExp = Object.assign(
-    (pattern: string) => linearPattern(pattern, (message) => validator.warn(message)),
-    {
-      code: "linearPattern",
-    },
-  )
+  /** One that is no regular expression accepts everything, and is named once. */
+  const matcher = (pattern: string) => {
+    const compiled = readPattern(pattern)
+    if (compiled === undefined) {
+      const told = cutText(pattern, toldMax).replaceAll(/\p{C}/gu, "?")
+      validator.warn(`the pattern \`${told}\` of this form is not checked: it is not a regular expression`)
+    }
+    const test = (value: string) =>
+      compiled === undefined || !validator.matches || value.length > comparedMax || compiled.test(value)
+    return { test, toString: () => `/${pattern}/` }
+  }
+  const regExp = Object.assign(matcher, { code: "matcher" })
   const ajv = new Ajv({
     allErrors: true,
     strict: false,
@@ -306,7 +292,7 @@ export const makeValidator = (): Validator => {
     code: { regExp },
   })
   formats.default(ajv)
-  const validator: Validator = { ajv, warn: () => undefined }
+  const validator: Validator = { ajv, warn: () => undefined, matches: true }
   return validator
 }
 

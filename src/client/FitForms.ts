@@ -3,6 +3,8 @@
  * them. Pure, and the only place where the service's schemas and patterns meet values, so that it can run
  * where it can be stopped (`FormProcess.ts`). Cases contain secrets; what is said about them does not.
  */
+import { runInNewContext } from "node:vm"
+import { Predicate } from "effect"
 import { suggestion } from "../base/Text.ts"
 import { beyondBounds, compileForm, makeValidator, toJsonSchema } from "./CompiledForm.ts"
 import type { CompiledForm, Validator } from "./CompiledForm.ts"
@@ -192,6 +194,7 @@ export interface Unusable {
 
 interface CompiledForms extends SettingsForms {
   readonly _tag: "Compiled"
+  readonly validator: Validator
   readonly parameters: CompiledForm
   readonly warnings: ReadonlyArray<string>
 }
@@ -208,14 +211,42 @@ export const makeFitter = (): ((request: FormRequest) => FormAnswer) => {
     const oldest = kept.size < keptMax || kept.has(body) ? undefined : kept.keys().next().value
     if (oldest !== undefined) kept.delete(oldest)
     kept.set(body, compiled)
-    return { _tag: "Fitted", warnings: compiled.warnings, fits: cases.map((one) => fitCase(one, compiled)) }
+    const fitAll = () => cases.map((one) => fitCase(one, compiled))
+    let fits = inTime(fitAll)
+    if (fits === undefined) {
+      compiled.validator.matches = false
+      fits = fitAll()
+    }
+    return { _tag: "Fitted", warnings: compiled.warnings, fits }
+  }
+}
+
+/** For one request, which matches some hundreds of values in milliseconds. */
+const matchingMaxMs = 1_000
+
+/**
+ * A pattern and a value can make a regular expression run for ever. That is one customer's value, and the
+ * others' are to be checked: so the work is stopped from outside, as only a script with a time limit can be.
+ */
+const inTime = <A>(work: () => A): A | undefined => {
+  try {
+    return runInNewContext("work()", { work }, { timeout: matchingMaxMs })
+  } catch (cause) {
+    if (!Predicate.hasProperty(cause, "code") || cause.code !== "ERR_SCRIPT_EXECUTION_TIMEOUT") throw cause
+    return undefined
   }
 }
 
 const readForms = (body: string): Forms => JSON.parse(body)
 
+const unmatched: Findings = {
+  errors: [],
+  warnings: [{ loc: [], message: "the patterns of this form take too long and are not checked" }],
+}
+
 const fitCase = (one: FormCase, forms: CompiledForms): RawFit => {
-  const settings = checkAllSettings(one, forms)
+  const checked = checkAllSettings(one, forms)
+  const settings = forms.validator.matches ? checked : joined([checked, unmatched])
   return one.parameters === undefined
     ? { settings }
     : { settings, parameters: fitParameters(forms.parameters, one.parameters) }
@@ -234,7 +265,7 @@ const compileForms = (forms: Forms): CompiledForms | Unusable => {
     features.set(code, feature)
   }
   const warnings = [...parameters.warnings, ...configurations.warnings]
-  return { _tag: "Compiled", parameters, configurations, features, warnings }
+  return { _tag: "Compiled", validator, parameters, configurations, features, warnings }
 }
 
 const compileBounded = (
