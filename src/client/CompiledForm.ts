@@ -1,8 +1,8 @@
 /**
  * An engine's form made ready to check values (section 2.3): its fields, which of them are lazy or have
  * defaults, and a compiled validator. A form that cannot be compiled validates nothing and says so: no
- * login is held back because we failed to understand its form. The form decides what compiling costs: the
- * limits are below, and `FormProcess.ts` says where it happens.
+ * login is held back because we failed to understand its form. The form decides what compiling costs:
+ * `FormProcess.ts` says where it happens, and within which limits.
  */
 import { Ajv, type ErrorObject } from "ajv"
 import formats from "ajv-formats"
@@ -67,7 +67,7 @@ interface Conversion {
   readonly warnings: ReadonlyArray<string>
 }
 
-export const toJsonSchema = (form: JsonSchema): Conversion => {
+const toJsonSchema = (form: JsonSchema): Conversion => {
   const warnings = new Set<string>()
   const definitions = gatherDefinitions(form)
   const named = new Set(Object.keys(definitions))
@@ -155,13 +155,8 @@ const unescape = (name: string) => {
   }
 }
 
-// What a form may cost, counted with every reference followed, because a validator's time depends on the
-// expanded schema. The largest forms of real sources have a few hundred parts.
+// What may be handed to the checker at all; what it costs to compile and to match, it finds out itself.
 
-/** Schemas, their keywords and required names, each counted as often as a reference leads to it. */
-const partsMax = 5_000
-/** Schemas within schemas, references followed. */
-const stepsMax = 128
 /** Of an engine's details as JSON text, in characters. */
 export const textMax = 1_000_000
 /** Values and levels of an engine's details. */
@@ -187,46 +182,6 @@ export const beyondText = (details: unknown): string | undefined => {
 }
 
 export const count = (amount: number): string => amount.toLocaleString("en-US")
-
-/** Why this schema, as `toJsonSchema` makes it, cannot be compiled, or undefined. */
-export const beyondBounds = (schema: JsonSchema): string | undefined => {
-  const definitions = Predicate.isObject(schema["$defs"]) ? schema["$defs"] : {}
-  const targets = new Map(Object.keys(definitions).map((name) => [definitionPointer(name), name]))
-  const open = new Set<string>()
-  let parts = 0
-
-  const walk = (node: unknown, steps: number): string | undefined => {
-    if (!Predicate.isObject(node)) return undefined
-    parts += 1 + Object.keys(node).length + (Array.isArray(node["required"]) ? node["required"].length : 0)
-    if (parts > partsMax) return `it has more than ${count(partsMax)} parts when its references are followed`
-    if (steps > stepsMax) return `it is nested more than ${stepsMax} steps deep`
-    for (const inner of innerSchemas(node)) {
-      const why = walk(inner, steps + 1)
-      if (why !== undefined) return why
-    }
-    const target = targets.get(String(node["$ref"]))
-    if (target === undefined) return undefined
-    if (open.has(target)) return "it refers to itself"
-    open.add(target)
-    const why = walk(definitions[target], steps + 1)
-    open.delete(target)
-    return why
-  }
-  return walk(schema, 0)
-}
-
-/** Definitions are visited when a reference leads to them. */
-const innerSchemas = (node: JsonSchema): ReadonlyArray<unknown> => [
-  ...schemaKeywords.map((keyword) => node[keyword]),
-  ...mapKeywords.flatMap((keyword) => {
-    const map = node[keyword]
-    return keyword !== "$defs" && Predicate.isObject(map) ? Object.values(map) : []
-  }),
-  ...listKeywords.flatMap((keyword) => {
-    const list = node[keyword]
-    return Array.isArray(list) ? list : []
-  }),
-]
 
 /** Enough to recognise a pattern by. */
 const toldMax = 60
@@ -302,9 +257,9 @@ const warningsMax = 10
 /** `form` is a form schema of section 2.3; anything else compiles to a form that checks nothing. */
 export const compileForm = (
   form: Readonly<Record<string, unknown>>,
-  { schema, warnings: found }: Conversion = toJsonSchema(form),
   validator: Validator = makeValidator(),
 ): CompiledForm => {
+  const { schema, warnings: found } = toJsonSchema(form)
   const warnings = [...found]
   const properties = Predicate.isObject(form["properties"]) ? form["properties"] : {}
   const converted = Predicate.isObject(schema["properties"]) ? schema["properties"] : {}

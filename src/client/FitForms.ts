@@ -6,9 +6,9 @@
 import { runInNewContext } from "node:vm"
 import { Predicate } from "effect"
 import { suggestion } from "../base/Text.ts"
-import { beyondBounds, compileForm, makeValidator, toJsonSchema } from "./CompiledForm.ts"
+import { compileForm, makeValidator } from "./CompiledForm.ts"
 import type { CompiledForm, Validator } from "./CompiledForm.ts"
-import { checkValues, cutSaid, fitParameters } from "./Parameters.ts"
+import { checkValues, fitParameters } from "./Parameters.ts"
 import type { Findings, FittedParameters, Issue } from "./Parameters.ts"
 import { settingsOf, type EngineDetails, type Setting } from "../service/Engine.ts"
 
@@ -177,23 +177,21 @@ export interface FormRequest {
 }
 
 /** Can be sent to another process. */
-export type FormAnswer =
-  | {
-      readonly _tag: "Fitted"
-      /** The parts of the forms that are not checked. */
-      readonly warnings: ReadonlyArray<string>
-      readonly fits: ReadonlyArray<RawFit>
-    }
-  /** `why` is a clause: "it refers to itself". */
-  | Unusable
+export interface Fitted {
+  readonly _tag: "Fitted"
+  /** The parts of the forms that are not checked. */
+  readonly warnings: ReadonlyArray<string>
+  readonly fits: ReadonlyArray<RawFit>
+}
 
+/** `why` is a clause: "checking it takes longer than 5s". */
 export interface Unusable {
   readonly _tag: "Unusable"
   readonly why: string
 }
+export type FormAnswer = Fitted | Unusable
 
 interface CompiledForms extends SettingsForms {
-  readonly _tag: "Compiled"
   readonly validator: Validator
   readonly parameters: CompiledForm
   readonly warnings: ReadonlyArray<string>
@@ -203,11 +201,10 @@ interface CompiledForms extends SettingsForms {
 const keptMax = 64
 
 /** Answers one request after another; forms are compiled once for as long as they are remembered. */
-export const makeFitter = (): ((request: FormRequest) => FormAnswer) => {
+export const makeFitter = (): ((request: FormRequest) => Fitted) => {
   const kept = new Map<string, CompiledForms>()
   return ({ body, cases }) => {
     const compiled = kept.get(body) ?? compileForms(readForms(body))
-    if (compiled._tag === "Unusable") return compiled
     const oldest = kept.size < keptMax || kept.has(body) ? undefined : kept.keys().next().value
     if (oldest !== undefined) kept.delete(oldest)
     kept.set(body, compiled)
@@ -252,29 +249,13 @@ const fitCase = (one: FormCase, forms: CompiledForms): RawFit => {
     : { settings, parameters: fitParameters(forms.parameters, one.parameters) }
 }
 
-const compileForms = (forms: Forms): CompiledForms | Unusable => {
+const compileForms = (forms: Forms): CompiledForms => {
   const validator = makeValidator()
-  const parameters = compileBounded("parameters", forms.parameters, validator)
-  if ("why" in parameters) return parameters
-  const configurations = compileBounded("configurations", forms.configurations, validator)
-  if ("why" in configurations) return configurations
-  const features = new Map<string, CompiledForm>()
-  for (const { code, configurations: settings } of forms.features) {
-    const feature = compileBounded(code, settings, validator)
-    if ("why" in feature) return feature
-    features.set(code, feature)
-  }
+  const parameters = compileForm(forms.parameters, validator)
+  const configurations = compileForm(forms.configurations, validator)
+  const features = new Map(
+    forms.features.map((one) => [one.code, compileForm(one.configurations, validator)] as const),
+  )
   const warnings = [...parameters.warnings, ...configurations.warnings]
-  return { _tag: "Compiled", validator, parameters, configurations, features, warnings }
-}
-
-const compileBounded = (
-  name: string,
-  form: Readonly<Record<string, unknown>>,
-  validator: Validator,
-): CompiledForm | Unusable => {
-  const conversion = toJsonSchema(form)
-  const why = beyondBounds(conversion.schema)
-  if (why !== undefined) return { _tag: "Unusable", why: `${cutSaid(name)}: ${why}` }
-  return compileForm(form, conversion, validator)
+  return { validator, parameters, configurations, features, warnings }
 }

@@ -8,6 +8,7 @@ import { CatalogueFailed, FormCache, type EngineFinding } from "../../src/client
 import { AnswerLost, NotSent, SecretRefused, Service, UnexpectedAnswer } from "../../src/client/Service.ts"
 import type { CallFailure, EngineAnswer } from "../../src/client/Service.ts"
 import type { EngineDetails } from "../../src/service/Engine.ts"
+import { FormChecker } from "../../src/client/FormProcess.ts"
 import { FormCheckerInProcess } from "../harness/FormCheckerInProcess.ts"
 import { engineDetails, paramsForm } from "../task/Samples.ts"
 import { anId } from "../harness/Id.ts"
@@ -16,12 +17,20 @@ import { effect } from "../harness/Steps.ts"
 const bank = anId("bank:website")
 const answering = (engine: EngineDetails): EngineAnswer => ({ _tag: "Engine", engine })
 const here = answering(engineDetails())
-const ofItself = engineDetails({
-  parameters: paramsForm({ a: { $ref: "#/$defs/A" } }, { $defs: { A: { $ref: "#/$defs/A" } } }),
-})
-const itself = answering(ofItself)
+const why = "checking it takes longer than 5s"
+const ofSlow = engineDetails({ name: "SLOW" })
+const slow = answering(ofSlow)
 const away: EngineAnswer = { _tag: "EngineUnavailable", detail: "maintenance" }
 const unknown: EngineAnswer = { _tag: "EngineUnknown" }
+
+/** As the checker's process answers a form that takes too long. */
+const checker = Layer.effect(
+  FormChecker,
+  Effect.map(FormChecker, ({ check }) => ({
+    check: (request) =>
+      request.body.includes("SLOW") ? Effect.succeed({ _tag: "Unusable", why } as const) : check(request),
+  })),
+).pipe(Layer.provide(FormCheckerInProcess.layer))
 
 /** A service that gives these answers in turn, counts the questions, and lists its engines so. */
 const withAnswers = (
@@ -41,7 +50,7 @@ const withAnswers = (
     listEngines,
   })
   const ledger = Ledger.layerOver(openLedger({ path: ":memory:" }))
-  const around = Layer.mergeAll(service, ledger, FormCheckerInProcess.layer)
+  const around = Layer.mergeAll(service, ledger, checker)
   const opened = Effect.all({ cache: FormCache, ledger: Ledger, asked: Effect.succeed(asked) })
   return Effect.provide(opened, FormCache.layer.pipe(Layer.provideMerge(around)))
 }
@@ -151,29 +160,31 @@ describe("forms of engines", () => {
   )
 
   effect("a form that cannot be used is reported, and not cached", function* () {
-    const { asked, cache, ledger } = yield* withAnswers([here, itself, here])
+    const { asked, cache, ledger } = yield* withAnswers([here, slow, here])
     yield* cache.find(bank)
     const before = yield* ledger.cachedForm(bank)
     yield* TestClock.adjust("13 hours")
-    const why = "parameters: it refers to itself"
     assert.deepStrictEqual(yield* cache.find(bank), { _tag: "Unusable", why })
     assert.deepStrictEqual(yield* ledger.cachedForm(bank), before)
     assert.deepStrictEqual(seen(yield* cache.find(bank)), known)
     assert.strictEqual(asked.length, 3)
   })
 
-  effect("a form that is too long or too deep is not even written out", function* () {
+  effect("a form that is too long, too deep or too wide is not even written out", function* () {
     const deep: unknown = JSON.parse("[".repeat(50_000) + "]".repeat(50_000))
-    const bodies = [{ name: "n".repeat(1_000_001) }, { parameters: paramsForm({ a: { example: deep } }) }]
+    const wide = Array.from({ length: 200_001 }, () => 0)
+    const forms = [deep, wide].map((example) => ({ parameters: paramsForm({ a: { example } }) }))
+    const bodies = [{ name: "n".repeat(1_000_001) }, ...forms]
     const { cache } = yield* withAnswers(bodies.map((changes) => answering(engineDetails(changes))))
-    const found = [yield* cache.find(bank), yield* cache.find(bank)]
+    const found = yield* Effect.forEach(bodies, () => cache.find(bank))
     assert.deepStrictEqual(found, [
       { _tag: "Unusable", why: "its details are longer than 1,000,000 characters" },
       { _tag: "Unusable", why: "its details are nested more than 100 levels deep" },
+      { _tag: "Unusable", why: "its details hold more than 200,000 values" },
     ])
   })
 
-  effect.each([JSON.stringify(ofItself), '{"reference":1}'])(
+  effect.each([JSON.stringify(ofSlow), '{"reference":1}'])(
     "a form that an older version cached and nobody can use is fetched again: %s",
     function* (body) {
       const { asked, cache, ledger } = yield* withAnswers([here])

@@ -75,7 +75,6 @@ export const known = (changes: Partial<EngineDetails> = {}, available = true): E
   const details = engineDetails(changes)
   const body = JSON.stringify(details)
   const answer = fitter({ body, cases: [] })
-  if (answer._tag === "Unusable") return answer
   return {
     _tag: "Known",
     engine: { details, body, warnings: answer.warnings, secret: secretFields(details.parameters) },
@@ -86,8 +85,7 @@ export const known = (changes: Partial<EngineDetails> = {}, available = true): E
 /** What the engine's forms say, asked for on the spot. */
 const fitOn = (finding: EngineFinding, one: FormCase): Fit | undefined => {
   if (finding._tag !== "Known") return undefined
-  const answer = fitter({ body: finding.engine.body, cases: [one] })
-  const raw = answer._tag === "Fitted" ? answer.fits[0] : undefined
+  const raw = fitter({ body: finding.engine.body, cases: [one] }).fits[0]
   if (raw?.parameters === undefined) return raw && { settings: raw.settings }
   const { parameters } = raw
   return {
