@@ -162,8 +162,6 @@ export const textMax = 1_000_000
 /** Values and levels of an engine's details. */
 const valuesMax = 200_000
 const levelsMax = 100
-/** A login field is shorter; longer values are not matched against patterns. In characters. */
-export const comparedMax = 10_000
 
 /** Why the details of an engine cannot be accepted, or undefined. Goes no deeper than the limits. */
 export const beyondText = (details: unknown): string | undefined => {
@@ -230,8 +228,7 @@ export const makeValidator = (): Validator => {
       const told = cutText(pattern, toldMax).replaceAll(/\p{C}/gu, "?")
       validator.warn(`the pattern \`${told}\` of this form is not checked: it is not a regular expression`)
     }
-    const test = (value: string) =>
-      compiled === undefined || !validator.matches || value.length > comparedMax || compiled.test(value)
+    const test = (value: string) => compiled === undefined || !validator.matches || compiled.test(value)
     return { test, toString: () => `/${pattern}/` }
   }
   const regExp = Object.assign(matcher, { code: "matcher" })

@@ -6,7 +6,7 @@ import type { ErrorObject } from "ajv"
 import { jsonIn, numberIn, suggestion } from "../base/Text.ts"
 import { isEncrypted } from "../service/Execution.ts"
 import { cutText } from "../service/BodyBounds.ts"
-import { comparedMax, type CompiledForm } from "./CompiledForm.ts"
+import type { CompiledForm } from "./CompiledForm.ts"
 
 /** `loc` names the field, as the service's validation items do (section 2.4); empty for the whole object. */
 export interface Issue {
@@ -48,9 +48,7 @@ export const checkValues = (form: CompiledForm, values: Values): Findings => {
     const weight = weigh(error, context)
     if (weight !== "nothing") (weight === "error" ? errors : warnings).push(issueOf(error))
   }
-  for (const [name, value] of Object.entries(values)) {
-    if (typeof value === "string" && value.length > comparedMax)
-      warnings.push({ loc: [name], message: "is too long to be matched against patterns" })
+  for (const name of Object.keys(values)) {
     if (form.fields.has(name)) continue
     const message = `is not a field of this engine's form${cutSaid(suggestion(name, [...form.fields]))}`
     if (form.takesOthers || exempt.has(name)) warnings.push({ loc: [name], message })

@@ -165,7 +165,7 @@ describe("parameters", () => {
     const { errors, warnings } = fit(paramsForm({ year: { type: "integer" } }), { year: years })
     expect({ errors, warnings }).toEqual({
       errors: [{ loc: ["year"], message: "must be integer" }],
-      warnings: [{ loc: ["year"], message: "is too long to be matched against patterns" }],
+      warnings: [],
     })
   }, 5_000)
 
