@@ -180,6 +180,19 @@ const rows: ReadonlyArray<Row> = [
     expected: fine(1),
   },
   {
+    title:
+      "8 400 INCORRECT_CREDENTIALS: over at once, and the right password is sent [promise 4 refused answer]",
+    nights: 1,
+    given: {
+      uses: [use({ password: wrong }), use({ job: 1, engine: "es-a:mobile" })],
+      commands: [{ night: 0, jobs: [0, 1] }],
+      storms: [storm("incorrect credentials", { engines: [website] })],
+      lengths: () => [20_000, minute],
+    },
+    expected: fine(2),
+    ends: ["INCORRECT_CREDENTIALS", "succeeded"],
+  },
+  {
     title: "11 killed between send and answer in three nights, and never readable: three logins at most",
     nights: 5,
     given: {

@@ -403,6 +403,8 @@ const notRead = (all: Case): ReadonlyArray<Complaint> => {
           (end) => end.night === night && end.job === use.job && useKey(end) === useKey(use),
         )
         if (ends.some((end) => end.outcome === "succeeded")) return []
+        // Without `night` a run has the calendar's date: one that began after midnight may be this night's.
+        if (ends.length > 0 && ends.every(({ at }) => at < nightMs(night))) return []
         const said = ends.map((end) => `${end.outcome} ${end.reason}`).join(", ") || "no task"
         const what = `${use.customer} on ${use.engine} in the calm night ${night}: ${said}`
         return [{ rule: "not read after an outage" as const, what }]

@@ -55,7 +55,7 @@ export interface ExecutionAtSource {
   readonly external: string
   readonly password: string
   readonly acceptedAt: number
-  readonly loginAt: number
+  loginAt: number
   closesAt: number
   /** INCORRECT_CREDENTIALS, COMPLETED, or what a storm makes of it. */
   end: string
@@ -339,10 +339,12 @@ export const isRefusal = (end: string): boolean => end === "INCORRECT_CREDENTIAL
 
 /** What some answers say of the execution that they are about. */
 const changedBy = (execution: ExecutionAtSource, answer: StartAnswerName | undefined) => {
-  const { acceptedAt, loginAt } = execution
+  const { acceptedAt } = execution
+  // No answer tells of a refusal before the source has refused the login, and that ends the execution (6.1).
   if (answer !== undefined && saysRefused(answer)) {
     execution.end = "INCORRECT_CREDENTIALS"
-    execution.closesAt = loginAt
+    execution.loginAt = acceptedAt
+    execution.closesAt = acceptedAt
   }
   switch (answer) {
     case "unlisted end":
