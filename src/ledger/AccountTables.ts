@@ -95,7 +95,8 @@ const namesOf = (account: Account): ReadonlyArray<readonly [account: string, nam
 const damaged = "what is known of an account has changed since it was written"
 
 /** What a login of an earlier version is filed under: that version knew no account, or another one. */
-const formerKeys = (names: ReadonlyArray<string>): Pick<AccountKeys, "account" | "identity" | "former"> => ({
+type FormerKeys = Pick<AccountKeys, "account" | "identity" | "plain" | "former">
+const formerKeys = (names: ReadonlyArray<string>): FormerKeys => ({
   account: names.join("+"),
   identity: [],
   former: names,
@@ -168,7 +169,10 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
   // A login that is not known, or of an earlier version.
   const login = keys ?? (fingerprint === undefined ? undefined : formerKeys([fingerprint]))
   if (login === undefined || engine_reference === undefined) return
-  let account = rows.find(login.account) ?? Accounts.newAccount(login)
+  let account = {
+    ...(rows.find(login.account) ?? Accounts.newAccount(login)),
+    ...given({ plain: login.plain }),
+  }
   for (const old of keys?.former === undefined ? [] : rows.findNamed(keys.former).filter(isFormer)) {
     account = {
       ...account,

@@ -63,6 +63,8 @@ export const Account = Schema.Struct({
   account: Schema.String,
   /** Empty for an account that only an earlier version knew. */
   identity: Schema.Array(Schema.String),
+  /** As in `AccountKeys`, of the last login that had any. */
+  plain: Schema.optionalKey(Schema.Array(Schema.String)),
   row: Schema.optionalKey(Schema.String),
   /** Names that earlier versions gave to the account or to a login of it. */
   former: Schema.Array(Schema.String),
@@ -81,11 +83,12 @@ export type Account = typeof Account.Type
 export const newAccount = ({
   account,
   identity,
+  plain,
   row,
-}: Pick<AccountKeys, "account" | "identity" | "row">): Account => ({
+}: Pick<AccountKeys, "account" | "identity" | "plain" | "row">): Account => ({
   account,
   identity,
-  ...given({ row }),
+  ...given({ plain, row }),
   former: [],
   sent: [],
   rejected: [],
@@ -101,8 +104,8 @@ const containsAll = (all: ReadonlyArray<string>, some: ReadonlyArray<string>): b
   some.every((one) => all.includes(one))
 
 /** What a login is recognised by, besides its account; and what other accounts are found by, too. */
-type Named = Pick<AccountKeys, "identity" | "former">
-export type Beside = Pick<AccountKeys, "identity" | "former" | "row">
+type Named = Pick<AccountKeys, "identity" | "plain" | "former">
+export type Beside = Named & Pick<AccountKeys, "row">
 
 /** What was sent to an account, and what earlier versions called it. */
 const formerNames = ({ former, sent, rejected, good }: Account): ReadonlyArray<string> => [
@@ -111,21 +114,30 @@ const formerNames = ({ former, sent, rejected, good }: Account): ReadonlyArray<s
   ...[...sent, ...rejected, good].flatMap((one) => one?.fingerprint ?? []),
 ]
 
-/** Whether the login opens this account: by the values that name a user, or because it was sent before. */
-export const isOf = (account: Account, { identity, former }: Named): boolean =>
+/**
+ * Whether the login opens this account: all values that name the user of the one are sent for the other, too,
+ * or it was sent before.
+ */
+export const isOf = (account: Account, login: Named): boolean =>
   (account.identity.length > 0 &&
-    (containsAll(account.identity, identity) || containsAll(identity, account.identity))) ||
-  formerNames(account).some((one) => former.includes(one))
+    (containsAll(account.plain ?? account.identity, login.identity) ||
+      containsAll(login.plain ?? login.identity, account.identity))) ||
+  formerNames(account).some((one) => login.former.includes(one))
+
+/** Many users may send one value that names none of them: only who is named by it finds them. */
+const onlySent = (value: string): string => `sent ${value}`
 
 /** Under these names an account is found. */
 export const namesOf = (account: Account): ReadonlyArray<string> => [
   ...account.identity,
+  ...(account.plain ?? []).map(onlySent),
   ...formerNames(account),
   ...(account.row === undefined ? [] : [account.row]),
 ]
 /** Under these names a login finds the accounts that it is beside, and perhaps others. */
-export const soughtBy = ({ identity, former, row }: Beside): ReadonlyArray<string> => [
-  ...identity,
+export const soughtBy = ({ identity, plain = identity, former, row }: Beside): ReadonlyArray<string> => [
+  ...plain,
+  ...identity.map(onlySent),
   ...former,
   ...(row === undefined ? [] : [row]),
 ]

@@ -11,6 +11,7 @@ import { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "../serv
 export const SentKeys = Schema.Struct({
   account: Schema.String,
   identity: Schema.Array(Schema.String),
+  plain: Schema.optionalKey(Schema.Array(Schema.String)),
   password: Schema.String,
   row: Schema.optionalKey(Schema.String),
   /** Absent in ledgers from before it was recorded. */

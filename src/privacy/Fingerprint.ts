@@ -45,9 +45,14 @@ export interface AccountKeys {
   readonly account: string
   /**
    * The values that say whose login it is, sorted. Two logins of a source open one account if the list of one
-   * contains that of the other: its channels may ask for different fields.
+   * contains that of the other, or is among what the other sends: its channels may ask for different fields.
    */
   readonly identity: ReadonlyArray<string>
+  /**
+   * All values that are neither secret nor to choose from, if there are more of them: another channel, or the
+   * next version of the form, may say that they identify the user.
+   */
+  readonly plain?: ReadonlyArray<string>
   /** Of the source and everything that is sent, whatever the channel. */
   readonly password: string
   /** Of the customer and what is sent besides secrets, if the form does not say what identifies a user. */
@@ -65,9 +70,10 @@ export interface AccountKeys {
 /** What is kept of an account with each login, and with a token that was made with one. */
 export type KeptKeys = Omit<AccountKeys, "former" | "absorbs" | "isByHand">
 
-export const keptKeys = ({ account, identity, password, row, written }: AccountKeys): KeptKeys => ({
+export const keptKeys = ({ account, identity, plain, password, row, written }: AccountKeys): KeptKeys => ({
   account,
   identity,
+  ...(plain === undefined ? {} : { plain }),
   password,
   ...(row === undefined ? {} : { row }),
   ...(written === undefined ? {} : { written }),
@@ -151,11 +157,15 @@ const identityOf = (key: Uint8Array, place: LoginPlace, roles: FieldRoles, sent:
   if (values.length === 0 || values.some(isEncrypted)) return { identity: customerAccount(key, place) }
   const hashes = (of: typeof values) =>
     [...new Set(of.map((value) => valueKey(key, place.engine_reference, value)))].toSorted()
-  if (locking.length > 0) return { identity: hashes(locking) }
   const open = ofFields(
     Object.keys(sent).filter((name) => isNamed(name) && !roles.secret.has(name)),
     sent,
   )
+  if (locking.length > 0) {
+    const identity = hashes(locking)
+    const plain = hashes([...locking, ...open.filter((value) => !isEncrypted(value))])
+    return roles.secret.size > 0 && plain.length > identity.length ? { identity, plain } : { identity }
+  }
   const row =
     open.length === 0 ? {} : { row: keyedHash(key, ["row", source, place.customer_id, hashes(open)]) }
   return { identity: hashes(values), ...row }

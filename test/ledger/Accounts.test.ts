@@ -376,6 +376,29 @@ describe("an account", () => {
     expect(counted).toEqual([strikes, 0, strikes])
   })
 
+  effect(
+    "is one with that of another field that was sent with it, to a later version as well [promise 4 fields kept][promise 4 fields good]",
+    function* () {
+      const ledger = yield* Ledger
+      const document = keys("q", { account: "D", identity: ["document"], former: [] })
+      const strikes = (login: AccountKeys) =>
+        Effect.map(ledger.accountsOf(login), (accounts) => strikesFor(accounts, login))
+      yield* ledger.append(lost(1))
+      expect(yield* strikes(document)).toBe(0)
+      yield* ledger.append(lost(2, keys("p", { plain: ["ana", "document"] })))
+      yield* ledger.append(lost(3))
+      expect(yield* strikes(document)).toBe(3)
+      expect(new AccountBook(yield* ledger.accountsOf(keys())).of(document)).toHaveLength(1)
+      // Nor is it somebody else's who sends one of the two values.
+      expect(yield* strikes(keys("q", { account: "B", identity: ["bea"], plain: ["bea", "document"] }))).toBe(
+        0,
+      )
+      yield* ledger.append([sent(4, document), judged(4, "good", document)])
+      expect([yield* strikes(document), yield* strikes(keys())]).toEqual([0, 0])
+      expect(yield* ledger.problems).toEqual([])
+    },
+  )
+
   effect("keeps its strikes at a good login that only shares its row [promise 4 row good]", function* () {
     const ledger = yield* Ledger
     const ofRow = (password: string) =>

@@ -53,6 +53,7 @@ describe("a fact", () => {
       "part",
       "password",
       "path",
+      "plain",
       "row",
       "run_date",
       "run_id",

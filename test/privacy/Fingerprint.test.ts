@@ -13,6 +13,7 @@ import {
   keptKeys,
   writtenKey,
 } from "../../src/privacy/Fingerprint.ts"
+import { isOf, newAccount } from "../../src/ledger/Accounts.ts"
 import { key } from "../task/Samples.ts"
 
 const json = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 }), { maxKeys: 5 })
@@ -146,6 +147,26 @@ describe("the account that a login opens", () => {
       false,
       false,
     ])
+  })
+
+  it("is one with that of a form that locks other fields of the user, whatever the password [promise 4 fields]", () => {
+    const isOne = (one: ReturnType<typeof keys>, other: ReturnType<typeof keys>) =>
+      isOf(newAccount(one), other) && isOf(newAccount(other), one)
+    const sent = { user: "ana", document: "12345678Z", password: "p" }
+    const [user, document] = [keys(sent), keys({ ...sent, password: "q" }, ["document"])]
+    expect([
+      isOne(user, document),
+      isOne(user, keys({ nif: "12345678-z", password: "q" }, ["nif"])),
+      // Of more, there is nothing to keep.
+      keys({ user: "ana", kind: "dni", password: "p" }, ["user"], { selectors: ["kind"] }).plain,
+    ]).toEqual([true, true, undefined])
+    expect([
+      // A user in the column of the password, and two users with a document in common.
+      isOne(keys({ user: "p", password: "ana" }), keys({ user: "ana", password: "p" })),
+      isOne(user, keys({ ...sent, user: "p", password: "ana" }, ["user"])),
+      isOne(user, keys({ ...sent, user: "bea" })),
+      isOne(user, keys(sent, ["document"], { engine_reference: "tax:website" })),
+    ]).toEqual([false, false, false, false])
   })
 
   it("does not follow a field to choose from", () => {

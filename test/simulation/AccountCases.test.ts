@@ -423,6 +423,20 @@ describe("the sources see", () => {
     expect(complaintsOf(outcome)).toEqual([])
   })
 
+  it("22 two refusals where two channels lock different fields of one user [promise 4 fields]", () => {
+    const outcome = played(5, {
+      channels: [
+        { reference: website, fields: ["username", "document", "password"], locking: ["username"] },
+        { reference: "es-a:mobile", fields: ["login", "id", "secret"], locking: ["id"] },
+      ],
+      uses: [website, "es-a:mobile"].map((engine) =>
+        use({ engine, password: (night) => `wrong-password-${night}` }),
+      ),
+    })
+    expect(loginsOf(outcome).map(({ verdict }) => verdict)).toEqual(["refused", "refused"])
+    expect(complaintsOf(outcome)).toEqual([])
+  })
+
   it("25 two refusals of a password that is wrong anew each night, where no field is locking", () => {
     const outcome = played(6, {
       channels: channels.map((channel) => ({ ...channel, locking: [] })),
