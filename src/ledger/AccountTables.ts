@@ -186,7 +186,7 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
     ...Struct.pick(fact, ["run_id", "task_id", "attempt", "external_execution_id"]),
     engine_reference,
     ...Struct.pick(fact, ["customer_id", "fingerprint", "max_wait"]),
-    ...given({ written: keys?.written }),
+    ...given({ secret: keys?.secret, written: keys?.written }),
     password,
     at,
     sends: 1,
@@ -194,7 +194,9 @@ const sent = (rows: Rows, at: number, fact: typeof StartIntended.Type): void => 
   const others = besides(rows, account, login.former).filter((other) => Accounts.isOf(other, account))
   const all = [account, ...others]
   const isBeyond =
-    Accounts.strikesOf(Accounts.countedFor(all, { ...account, password })) >= Accounts.strikesMax
+    Accounts.strikesOf(
+      Accounts.countedFor(all, { ...account, ...given({ secret: keys?.secret }), password }),
+    ) >= Accounts.strikesMax
   const isGranted = all.some(({ granted }) => granted > 0)
   // What a person allowed is for one login, whichever of the accounts it was given to.
   for (const other of others)
@@ -223,7 +225,7 @@ const judged = (rows: Rows, fact: typeof LoginJudged.Type): void => {
   const former = fingerprint === undefined ? [] : [fingerprint]
   // Another account that may be the same one, but also somebody else's, keeps what others sent to it.
   const isOwn = (one: SentLogin | RejectedLogin) =>
-    one.password === password ||
+    Accounts.secretOf(one) === Accounts.secretOf(login) ||
     (fingerprint !== undefined && one.fingerprint === fingerprint) ||
     (customer_id !== undefined && one.customer_id === customer_id)
   for (const other of besides(rows, account, former))
@@ -239,7 +241,7 @@ const rejected = (rows: Rows, at: number, fact: typeof CredentialRejected.Type):
   const account = known ?? Accounts.newAccount(login ?? old)
   const password = login?.password ?? fingerprint
   const of = { run_id, engine_reference, fingerprint, password, reason, at, counts: true }
-  const whose = given({ task_id, customer_id, written: login?.written })
+  const whose = given({ task_id, customer_id, secret: login?.secret, written: login?.written })
   const former = login === undefined ? old.former : account.former
   rows.write(Accounts.addRejected({ ...account, former }, of_attempt, { ...of, ...whose }))
 }

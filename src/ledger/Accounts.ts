@@ -20,6 +20,7 @@ const ofLogin = {
   customer_id: Schema.optionalKey(CustomerId),
   /** In rejections of earlier versions, the fingerprint. */
   password: Schema.String,
+  secret: Schema.optionalKey(Schema.String),
   /** As in `AccountKeys`; absent in ledgers from before it was recorded. */
   written: Schema.optionalKey(Schema.String),
 }
@@ -178,7 +179,11 @@ export const strikesOf = (accounts: ReadonlyArray<Account>): number =>
   unproven(accounts) + rejectedLogins(accounts)
 
 /** The account that a login names, and its password if it is known. */
-type Login = Named & Pick<AccountKeys, "account"> & Partial<Pick<AccountKeys, "password">>
+type Login = Named & Pick<AccountKeys, "account" | "secret"> & Partial<Pick<AccountKeys, "password">>
+
+/** By which logins with other fields are compared. */
+export const secretOf = ({ secret, password }: Pick<Login, "secret" | "password">): string | undefined =>
+  secret ?? password
 
 /**
  * What counts for a login. Accounts under other names may be somebody else's: a good login to one of them
@@ -187,7 +192,7 @@ type Login = Named & Pick<AccountKeys, "account"> & Partial<Pick<AccountKeys, "p
 export const countedFor = (accounts: ReadonlyArray<Account>, login: Login): ReadonlyArray<Account> => {
   const goodAt = Math.max(-Infinity, ...accounts.flatMap(({ good }) => good?.at ?? []))
   return accounts.map((one) =>
-    one.account === login.account ? one : forgive(one, goodAt, (sent) => sent.password !== login.password),
+    one.account === login.account ? one : forgive(one, goodAt, (sent) => secretOf(sent) !== secretOf(login)),
   )
 }
 
@@ -244,6 +249,10 @@ export interface Moment {
 const isWrittenAs = ({ written }: Pick<RejectedLogin, "written">, login: AccountKeys): boolean =>
   written !== undefined && written === login.written
 
+/** Another channel asks for other fields: that they differ is no correction, only other secrets are. */
+const isElsewhere = (one: SentLogin | RejectedLogin, login: AccountKeys): boolean =>
+  login.engine !== undefined && one.engine_reference !== login.engine && secretOf(one) === secretOf(login)
+
 /**
  * Why a login is not sent now; undefined if it may be. `accounts` are those that it opens, and those that
  * share its row. Asked when a plan is made, before a start and before a probe.
@@ -257,7 +266,8 @@ export const holdOf = (
   const passwords = new Set([login.password])
   for (const one of accounts.flatMap(({ sent, rejected, good }) => [...sent, ...rejected, good]))
     if (one?.fingerprint !== undefined && login.former.includes(one.fingerprint)) passwords.add(one.password)
-  const isSame = (one: RejectedLogin) => passwords.has(one.password) || isWrittenAs(one, login)
+  const isSame = (one: RejectedLogin) =>
+    passwords.has(one.password) || isWrittenAs(one, login) || (one.counts && isElsewhere(one, login))
   const same = accounts.flatMap(({ rejected }) => rejected).findLast(isSame)
   if (same !== undefined) return { why: "rejected", by: same }
   const held = heldOf(accounts, login)
@@ -308,8 +318,8 @@ const mayExceed = (own: ReadonlyArray<Account>, login: AccountKeys): boolean => 
   return (
     login.isByHand &&
     own.every(({ bought }) => bought === undefined) &&
-    distinct(sent.map(({ password }) => password)) <= 1 &&
-    !sent.some((one) => one.password === login.password || isWrittenAs(one, login))
+    distinct(sent.map((one) => secretOf(one) ?? "")) <= 1 &&
+    !sent.some((one) => one.password === login.password || isWrittenAs(one, login) || isElsewhere(one, login))
   )
 }
 

@@ -13,6 +13,7 @@ export const SentKeys = Schema.Struct({
   identity: Schema.Array(Schema.String),
   plain: Schema.optionalKey(Schema.Array(Schema.String)),
   password: Schema.String,
+  secret: Schema.optionalKey(Schema.String),
   row: Schema.optionalKey(Schema.String),
   /** Absent in ledgers from before it was recorded. */
   written: Schema.optionalKey(Schema.String),

@@ -3,6 +3,7 @@
  * credentials, whoever uses them. Without the folder's key nobody can test a guess against one.
  */
 import { createHmac, createSecretKey, type KeyObject } from "node:crypto"
+import { given } from "../base/Schemas.ts"
 import { isEncrypted } from "../service/Execution.ts"
 import { sourceOf } from "../service/Ids.ts"
 
@@ -55,6 +56,10 @@ export interface AccountKeys {
   readonly plain?: ReadonlyArray<string>
   /** Of the source and everything that is sent, whatever the channel. */
   readonly password: string
+  /** The same of its secrets alone, if there is more: what channels with other fields have in common. */
+  readonly secret?: string
+  /** Where it is sent. */
+  readonly engine?: string
   /** Of the customer and what is sent besides secrets, if the form does not say what identifies a user. */
   readonly row?: string
   /** Of the source and all names and values as they are written down, whatever the form makes of them. */
@@ -68,16 +73,12 @@ export interface AccountKeys {
 }
 
 /** What is kept of an account with each login, and with a token that was made with one. */
-export type KeptKeys = Omit<AccountKeys, "former" | "absorbs" | "isByHand">
+export type KeptKeys = Omit<AccountKeys, "engine" | "former" | "absorbs" | "isByHand">
 
-export const keptKeys = ({ account, identity, plain, password, row, written }: AccountKeys): KeptKeys => ({
-  account,
-  identity,
-  ...(plain === undefined ? {} : { plain }),
-  password,
-  ...(row === undefined ? {} : { row }),
-  ...(written === undefined ? {} : { written }),
-})
+export const keptKeys = (keys: AccountKeys): KeptKeys => {
+  const { account, identity, plain, password, secret, row, written } = keys
+  return { account, identity, password, ...given({ plain, secret, row, written }) }
+}
 
 export const loginKeysOf = ({ fingerprint, account }: LoginKeys): LoginKeys => ({
   fingerprint,
@@ -224,12 +225,18 @@ export const accountKeys = (
   const source = sourceOf(engine_reference)
   const found = identityOf(key, place, roles, sent)
   const isSealed = Object.values(sent).some(isEncrypted)
-  const password = keyedHash(key, ["password", source, writtenValues(roles, sent)])
+  const values = writtenValues(roles, sent)
+  const isSecret = ([name]: readonly [string, unknown]) => roles.secret.has(name)
+  const secrets = writtenValues(roles, Object.fromEntries(Object.entries(sent).filter(isSecret)))
+  const passwordOf = (of: ReadonlyArray<string>) => keyedHash(key, ["password", source, of])
+  const isMore = secrets.length > 0 && secrets.length < values.length
   const former = formerAccount(key, place, login.roles.locking, sent)
   return {
     account: accountOf(key, engine_reference, found.identity),
     ...found,
-    password,
+    password: passwordOf(values),
+    ...(isMore ? { secret: passwordOf(secrets) } : {}),
+    engine: engine_reference,
     written,
     former: [
       written,
@@ -249,12 +256,15 @@ export const tokenAccountKeys = (
   place: LoginPlace,
   { fingerprint, login }: { readonly fingerprint: string; readonly login?: KeptKeys | undefined },
 ): AccountKeys => {
-  if (login !== undefined) return { ...login, former: formerOf(login, [fingerprint]), isByHand: false }
+  const { engine_reference: engine } = place
+  if (login !== undefined)
+    return { ...login, engine, former: formerOf(login, [fingerprint]), isByHand: false }
   const identity = customerAccount(key, place)
   return {
     account: accountOf(key, place.engine_reference, identity),
     identity,
     password: fingerprint,
+    engine,
     former: [fingerprint],
     isByHand: false,
   }

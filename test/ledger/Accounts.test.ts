@@ -310,14 +310,13 @@ describe("an account", () => {
   )
 
   effect(
-    "is not sent a set of values again that was rejected, whatever another channel locks of it [promise 4 written]",
+    "is not sent a set of values again that was rejected, whatever the next form locks of it [promise 4 written]",
     function* () {
       const key = new Uint8Array(32)
       const values = { username: "ana", birth_date: "1980-01-01", password: "wrong" }
       const on = (locking: ReadonlyArray<string>, sent: Readonly<Record<string, string>> = values) => {
         const roles = { locking, selectors: new Set<string>(), secret: new Set(["password"]) }
-        const place = { customer_id: "c-1", engine_reference: `bank:${locking.join("+")}` }
-        return accountKeys(key, place, { sent, roles, isByHand: true })
+        return accountKeys(key, { customer_id: "c-1", engine_reference }, { sent, roles, isByHand: true })
       }
       const ledger = yield* Ledger
       const login = on(["username"])
@@ -396,6 +395,19 @@ describe("an account", () => {
       yield* ledger.append([sent(4, document), judged(4, "good", document)])
       expect([yield* strikes(document), yield* strikes(keys())]).toEqual([0, 0])
       expect(yield* ledger.problems).toEqual([])
+    },
+  )
+
+  effect(
+    "counts what was lost on another channel with the same secret, after somebody's good login [promise 4 elsewhere counted]",
+    function* () {
+      const ledger = yield* Ledger
+      const lostOnes = [1, 2].flatMap((night) => lost(night, keys("p", { secret: "s" })))
+      const good = { ...wide, password: "q" }
+      yield* ledger.append([...lostOnes, ...ofCustomer("c-2", [sent(3, good)]), judged(3, "good", good)])
+      const accounts = yield* ledger.accountsOf(keys())
+      const counted = ["s", "t"].map((secret) => strikesFor(accounts, { ...wide, password: "r", secret }))
+      expect(counted).toEqual([2, 0])
     },
   )
 

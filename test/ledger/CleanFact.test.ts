@@ -57,6 +57,7 @@ describe("a fact", () => {
       "row",
       "run_date",
       "run_id",
+      "secret",
       "segment",
       "service",
       "session_id",

@@ -244,7 +244,8 @@ describe("the account that a login opens", () => {
   it("is that of the parameters that a stored token was made with, if they are known", () => {
     const login = keptKeys(keys({ user: "ana", password: "p" }))
     const made = tokenAccountKeys(key, { ...place, customer_id: "c-9" }, { fingerprint: "print", login })
-    expect(made).toEqual({ ...login, former: [login.written, "print"], isByHand: false })
+    const { engine_reference: engine } = place
+    expect(made).toEqual({ ...login, engine, former: [login.written, "print"], isByHand: false })
   })
 
   it("is the customer's at the source if what identifies it is encrypted, or sent as a stored token", () => {

@@ -437,6 +437,46 @@ describe("the sources see", () => {
     expect(complaintsOf(outcome)).toEqual([])
   })
 
+  it("22 one refusal, or three lost logins, of one password on channels that ask for other fields [promise 4 elsewhere][promise 4 elsewhere third][promise 4 elsewhere good]", () => {
+    const more = [
+      { reference: website, fields: ["username", "document", "password"], locking: ["username"] },
+      { reference: "es-a:mobile", fields: ["login", "secret"], locking: ["login"] },
+    ]
+    const on = (password: () => string) => [website, "es-a:mobile"].map((engine) => use({ engine, password }))
+    const refused = played(4, { channels: more, uses: [...on(wrong), ...others(2)] })
+    expect(seen(refused)).toEqual(fine(1))
+    const unproven = played(6, {
+      channels: more,
+      uses: [
+        use(),
+        use({ engine: "es-a:mobile", fromNight: 3 }),
+        ...others(2),
+        ...others(2, "es-a:mobile").map((one) => ({
+          ...one,
+          customer: `${one.customer}-2`,
+          username: one.customer,
+        })),
+      ],
+      storms: [storm("lost: reset")],
+    })
+    expect(seen(unproven)).toEqual(thrice)
+    // A good login of another customer on the one channel ends what was lost on the other.
+    const later = played(3, {
+      channels: [
+        ...more.slice(0, 1),
+        { reference: "es-a:mobile", fields: ["login", "id", "secret"], locking: ["id"] },
+      ],
+      uses: [
+        ...on(right).map((one, job) => ({ ...one, job, customer: `c-ana-${job}` })),
+        ...others(2).map((one) => ({ ...one, job: 0 })),
+      ],
+      commands: [0, 1, 0].map((job, night) => ({ night, jobs: [job] })),
+      storms: [storm("lost: reset", { engines: [website] })],
+    })
+    expect(endsOf(later)).toEqual(["START_UNKNOWN", "succeeded", "START_UNKNOWN"])
+    expect(seen(later).complaints).toEqual([])
+  })
+
   it("25 two refusals of a password that is wrong anew each night, where no field is locking", () => {
     const outcome = played(6, {
       channels: channels.map((channel) => ({ ...channel, locking: [] })),

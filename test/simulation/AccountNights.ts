@@ -16,7 +16,7 @@ import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.t
 import { anId } from "../harness/Id.ts"
 import { jobOf } from "../harness/SmallNights.ts"
 import { faultyClient, transportError, type FaultRates } from "./FaultyNetwork.ts"
-import { encrypt, HostileService, jsonBody, toldHeader } from "./HostileService.ts"
+import { encrypt, HostileService, jsonBody, normalised, toldHeader } from "./HostileService.ts"
 import type {
   Channel,
   ExecutionAtSource,
@@ -143,7 +143,8 @@ const assignmentOf = (plan: AccountsPlan, night: number, use: Use): Assignment =
   const last = channel.fields.length - 1
   const parameters = Object.fromEntries(
     channel.fields.map((field, index) => {
-      const plain = index === last ? use.password(night) : index === 0 ? use.username : `of ${use.username}`
+      const plain =
+        index === last ? use.password(night) : index === 0 ? use.username : `of ${normalised(use.username)}`
       const isEncrypted = use.encrypted === "all" || (use.encrypted === "password" && index === last)
       return [field, literal(isEncrypted ? encrypt(plain, salt) : plain)]
     }),

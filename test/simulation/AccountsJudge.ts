@@ -239,7 +239,10 @@ const seenFrom = (
   { engine, customer }: Pick<Use, "engine" | "customer">,
   all: ReadonlyArray<Strike>,
 ): ReadonlyArray<Strike> => {
-  const locked = (of: string) => plan.channels.find(({ reference }) => reference === of)?.locking.length
+  const locked = (of: string) => {
+    const { fields = [], locking = [] } = plan.channels.find(({ reference }) => reference === of) ?? {}
+    return locking.map((field) => fields.indexOf(field)).join()
+  }
   return all.filter(
     ({ meaning, start }) =>
       meaning !== "good" || start.customer === customer || locked(start.engine) === locked(engine),

@@ -34,6 +34,12 @@ const channelOf = (reference: string, style: number, index: number): Channel => 
   return style < 0.9 || index === 0 ? { ...usual, locking: [] } : usual
 }
 
+/** Its channels ask for the same values, and each locks another of them. */
+const lockingOthers = ({ reference }: Channel, index: number): Channel =>
+  index === 0
+    ? { reference, fields: ["username", "document", "password"], locking: ["username"] }
+    : { reference, fields: ["login", "id", "secret"], locking: ["id"] }
+
 const drawSource = (random: Random, place: number): Source => {
   const code = `es-${"abc"[place]}`
   const style = random()
@@ -228,9 +234,13 @@ const lengths = (random: Random) =>
 
 export const planAccounts = (seed: number, nights = 30): AccountsPlan => {
   const random = seeded(seed ^ 0x1f123bb5)
-  const sources = Array.from({ length: 1 + Math.floor(random() ** 2 * 3) }, (_, place) =>
+  const drawn = Array.from({ length: 1 + Math.floor(random() ** 2 * 3) }, (_, place) =>
     drawSource(random, place),
   )
+  const sources =
+    seed % 30 === 29
+      ? drawn.map((one) => ({ ...one, channels: one.channels.map(lockingOthers), isUnlocked: false }))
+      : drawn
   const jobs = random() < 0.5 ? 1 : 2 + Math.floor(random() * 2)
   // From numbers of their own.
   const byToken = seeded(seed ^ 0x70ce45)
