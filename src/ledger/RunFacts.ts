@@ -72,6 +72,14 @@ const OtherRecords = Schema.Struct({
 })
 export type OtherRecords = typeof OtherRecords.Type
 
+/** A feature that ended with this reason, though its task succeeded. */
+const FeatureLeft = Schema.Struct({ feature: Schema.String, reason: Schema.String, count: Schema.Int })
+export type FeatureLeft = typeof FeatureLeft.Type
+
+/** In how many tasks that succeeded a feature did not; and which features did so most often. */
+const FeaturesLeft = Schema.Struct({ count: Schema.Int, most: Schema.Array(FeatureLeft) })
+export type FeaturesLeft = typeof FeaturesLeft.Type
+
 /** A model of a job that could not be made. */
 const FailedModel = Schema.Struct({ name: Schema.String, why: Schema.String })
 export type FailedModel = typeof FailedModel.Type
@@ -82,6 +90,7 @@ const tableNotes = {
   rejected: Schema.optionalKey(Schema.Array(RejectedCount)),
   /** Absent in ledgers from before it was recorded. */
   other: Schema.optionalKey(OtherRecords),
+  features_left: Schema.optionalKey(FeaturesLeft),
   /** Values of earlier runs that do not fit a type that has changed since. */
   unfit: Schema.optionalKey(Schema.Array(MisfitCount)),
   /** Models that this version lacks. */

@@ -380,6 +380,11 @@ export const nightMessages = {
     "Run `nightjar infer`, check its drafts, and name their folder as `schemas` in the job.",
     "The records are in `other_records`, whole.",
   ),
+  "features-left": warning(
+    "in tasks that succeeded, {features} did not: {names}",
+    "`nightjar query @missing` says for whom, and who must act.",
+    "What earlier nights read of them stays in `main`; the exit code does not change.",
+  ),
   "values-stray": warning(
     "{values} in the results that are not records or cannot be read",
     "Look at the rows of `ops.rejected_records` whose product or sub_family is NULL.",

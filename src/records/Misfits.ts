@@ -4,6 +4,7 @@
  */
 import { cutText } from "../service/BodyBounds.ts"
 import type { FamilyCount, MisfitCount, OtherRecords, RejectedCount } from "../ledger/RunFacts.ts"
+import type { FeatureLeft, FeaturesLeft } from "../ledger/RunFacts.ts"
 
 /** One sum of those with the same key, in the order in which they first appear. */
 const addUp =
@@ -36,8 +37,8 @@ export const addUpFamilies = addUp<FamilyCount>(
   (sum, { records }) => ({ ...sum, records: sum.records + records }),
 )
 
-/** How many families are named, and how much of a name, which may be of any length. */
-const familiesMax = 10
+/** How many families or features are named, and how much of a name, which may be of any length. */
+const namedMax = 10
 const nameMax = 100
 
 /** Of all records of families without a schema; the families with the most are named. */
@@ -50,11 +51,27 @@ export const otherRecordsOf = (all: Iterable<FamilyCount>): OtherRecords => {
     families: families.length,
     most: families
       .toSorted((a, b) => b.records - a.records || byName(a, b))
-      .slice(0, familiesMax)
+      .slice(0, namedMax)
       .map(({ product, sub_family, records }) => ({
         product: cutText(product, nameMax),
         sub_family: cutText(sub_family, nameMax),
         records,
       })),
+  }
+}
+
+const byFeature = addUp<FeatureLeft>(({ feature, reason }) => JSON.stringify([feature, reason]), addCounts)
+
+/** Undefined if none is left; the features with the most are named. */
+export const featuresLeftOf = (all: ReadonlyArray<FeatureLeft>): FeaturesLeft | undefined => {
+  if (all.length === 0) return undefined
+  const most = byFeature(all).toSorted((a, b) => b.count - a.count || (a.feature < b.feature ? -1 : 1))
+  return {
+    count: all.length,
+    most: most.slice(0, namedMax).map(({ feature, reason, count }) => ({
+      feature: cutText(feature, nameMax),
+      reason: cutText(reason, nameMax),
+      count,
+    })),
   }
 }

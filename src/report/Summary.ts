@@ -85,7 +85,7 @@ const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) 
 const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<string> => {
   const { without = [], misfits = [], rejected = [], other, unfit = [], gone = [] } = published?.fact ?? {}
   const { lists = [], models = [], stale, left_out = [], restored = [] } = published?.fact ?? {}
-  const { shared_sessions, garbled } = published?.fact ?? {}
+  const { shared_sessions, garbled, features_left } = published?.fact ?? {}
   return present(
     held?.fact.gates.map(({ gate, expected, found }) => told("gate-failed", { gate, expected, found })),
     held && told("version-held", { database: held.fact.database }),
@@ -103,6 +103,16 @@ const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<st
     misfitWarnings("values-misfit", misfits),
     rejectedWarnings(rejected),
     other && other.records > 0 ? told("records-without-schema", otherRecordsTold(other)) : undefined,
+    features_left &&
+      told("features-left", {
+        features: counted(features_left.count, "feature"),
+        names: andMore(
+          features_left.most
+            .map(({ feature, reason, count }) => `${feature} ${reason} (${count})`)
+            .slice(0, namedMax),
+          features_left.most.length,
+        ),
+      }),
     misfitWarnings("values-unfit", unfit),
     ifSome(shared_sessions, "session", (sessions) => told("sessions-shared", { sessions })),
     models.map(({ name, why }) => told("model-failed", { name, why })),

@@ -3,7 +3,7 @@
  * decides nothing about the run: whatever goes wrong here costs one version and one line. It is interrupted
  * at the end of the run, which waits until a version is either in place or gone.
  */
-import { Cause, Clock, Duration, Effect, Record } from "effect"
+import { Cause, Clock, Duration, Effect, Record, Struct } from "effect"
 import { given } from "../base/Schemas.ts"
 import type { Fact, RunNews } from "../ledger/Fact.ts"
 import { Ledger, append } from "../ledger/Ledger.ts"
@@ -167,16 +167,15 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
 const publishedFact = (
   run_id: RunId,
   version: number,
-  { receipts, left_out, delivered, engines, misfits, rejected, other, garbled }: Omit<Released, "run_id">,
+  published: Omit<Released, "run_id">,
 ): typeof RunPublished.Type => ({
   _tag: "RunPublished",
   run_id,
   version,
-  receipts,
-  ...filled({ left_out, delivered }),
-  ...given({ engines, garbled }),
-  ...filled({ misfits, rejected }),
-  other,
+  receipts: published.receipts,
+  ...filled(Struct.pick(published, ["left_out", "delivered", "misfits", "rejected"])),
+  ...given(Struct.pick(published, ["engines", "garbled", "features_left"])),
+  other: published.other,
 })
 
 /** The lists with something in them. */

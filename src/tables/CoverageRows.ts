@@ -3,6 +3,8 @@
  * task's if there is none or it only says that the execution stopped. Zero records are told from an unknown
  * number.
  */
+import { Predicate } from "effect"
+import type { FeatureLeft } from "../ledger/RunFacts.ts"
 import { executionsOf, type TaskState } from "../ledger/RunState.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { featureEnd } from "../service/EndTable.ts"
@@ -192,6 +194,20 @@ export const coverageRows = (
       as_of,
     }
   })
+}
+
+/** The features that did not succeed, of a task that did; what another warning tells is not told again. */
+export const leftFeatures = (task: TaskState, rows: ReadonlyArray<Row>): ReadonlyArray<FeatureLeft> => {
+  if (settlementOf(task).outcome !== "succeeded") return []
+  const toldElsewhere: ReadonlyArray<unknown> = [outsideToken.reason, notInTables.reason]
+  return rows.flatMap(({ feature, outcome, reason }) =>
+    outcome !== "succeeded" &&
+    !toldElsewhere.includes(reason) &&
+    Predicate.isString(feature) &&
+    Predicate.isString(reason)
+      ? [{ feature, reason, count: 1 }]
+      : [],
+  )
 }
 
 const cellsOf = ({ outcome, reason, who_acts }: Settlement): Row => ({ outcome, reason, who_acts })

@@ -4,6 +4,8 @@
  * simulation share this.
  */
 import { Cause, Effect, Struct } from "effect"
+import { given } from "../base/Schemas.ts"
+import type { FeatureLeft } from "../ledger/RunFacts.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { sumOf } from "../base/Text.ts"
 import type { ExecutionId, RunId } from "../service/Ids.ts"
@@ -12,14 +14,14 @@ import { notInTables } from "../service/Ends.ts"
 import { lackingProducts, proveDrain } from "../task/DrainProof.ts"
 import { executionsOf, isRunId, type AttemptState, type TaskState } from "../ledger/RunState.ts"
 import type { Disguise, TableSpec } from "../records/Columns.ts"
-import { addUpMisfits, addUpRejected, otherRecordsOf } from "../records/Misfits.ts"
+import { addUpMisfits, addUpRejected, featuresLeftOf, otherRecordsOf } from "../records/Misfits.ts"
 import { parquetBytes, type Flushed } from "../records/Flush.ts"
 import type { ParsedBody } from "../records/FindRecords.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { deriveSession, findingsKey, findingsOf as sessionFindings } from "./DeriveSession.ts"
 import { parseUsable, readBody, rowsOfSession, largeBytes } from "./DeriveSession.ts"
 import type { SessionFindings, SessionTables } from "./DeriveSession.ts"
-import { coverageRows, deliveredFeatures, type TaskFindings } from "./CoverageRows.ts"
+import { coverageRows, deliveredFeatures, leftFeatures, type TaskFindings } from "./CoverageRows.ts"
 import { executionRow, stateRows, taskCells, objectsOf, type TableRow } from "./ExecutionRows.ts"
 import { isObject, type Json } from "../records/ExactNumber.ts"
 import { RunTables } from "./RunTables.ts"
@@ -61,6 +63,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
   const sessions = Map.groupBy(picture.sessions, ({ task }) => task.planned.task_id)
   const receipts: Array<Brought["receipts"][number]> = []
   const delivered: Array<Brought["delivered"][number]> = []
+  const left: Array<FeatureLeft> = []
   tables.add(ledgerRows(picture.state))
   tables.add(engineRows(picture))
   for (const task of picture.state.tasks.values()) {
@@ -75,9 +78,10 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
       takeBack()
       tables.leftOut.noteAll(picture.framesByTask.get(task_id) ?? [], Cause.squash(cause))
       tables.addIfPossible(barestRows(picture, task))
-      return Effect.succeed({ receipts: [], features: [] })
+      return Effect.succeed({ receipts: [], left: [], features: [] })
     })
     receipts.push(...found.receipts)
+    left.push(...found.left)
     if (found.features.length > 0) delivered.push({ task_id, features: found.features })
     for (const flushed of tables.flushFull()) yield* options.sink(flushed)
   }
@@ -92,7 +96,7 @@ export const deriveRun = Effect.fn("Publishing.deriveRun")(function* (
     misfits: addUpMisfits(counts.flatMap(({ misfits }) => misfits)),
     rejected: addUpRejected(counts.flatMap(({ refusedFor }) => refusedFor)),
     other: otherRecordsOf(counts.flatMap(({ otherBy }) => otherBy)),
-    ...(garbled === 0 ? {} : { garbled }),
+    ...given({ garbled: garbled === 0 ? undefined : garbled, features_left: featuresLeftOf(left) }),
   }
   return { brought, rows: tables.rows, findings: tables.found }
 })
@@ -145,9 +149,11 @@ const deriveTask = Effect.fnUntraced(function* (
     ? lackingProducts(countOf(read.execution_id), foundBy(tables, own, read))
     : new Set<string>()
   const findings = { ...taskFindings(tables, own, states), lacking, isLeftOut }
-  tables.add(coverageRows(run_id, task, options.families, findings).map((row) => [coverageTable.name, row]))
+  const coverage = coverageRows(run_id, task, options.families, findings)
+  tables.add(coverage.map((row) => [coverageTable.name, row]))
   return {
     receipts: receiptsOf(picture, task, isWhole),
+    left: leftFeatures(task, coverage),
     features: deliveredFeatures(task, options.families, findings),
   }
 })

@@ -41,7 +41,7 @@ export const ledgerFailed = ({ message, damaged = false }: LedgerFailed) =>
 type Fact = typeof RunPublished.Type
 
 /** What one run brought into a version: of `receipts`, bodies that were read back from disk and hashed. */
-export type Brought = Pick<Fact, "engines" | "garbled"> &
+export type Brought = Pick<Fact, "engines" | "garbled" | "features_left"> &
   Required<Pick<Fact, "left_out" | "delivered" | "misfits" | "rejected" | "other">> & {
     readonly receipts: ReadonlyArray<Required<Fact["receipts"][number]>>
   }

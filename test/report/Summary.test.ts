@@ -319,6 +319,20 @@ describe("records of families without a schema", () => {
   })
 })
 
+describe("features that did not succeed in tasks that did", () => {
+  it("are a warning with the most frequent, and change no exit code", () => {
+    const reason = "FEATURE_TEMPORARY_ERROR"
+    const most = [5, 3, 2, 1].map((count) => ({ feature: `f${count}`, reason, count }))
+    expect(publishedWith({ features_left: { count: 11, most } })).toMatchObject({
+      exit: 0,
+      warnings: [
+        `in tasks that succeeded, 11 features did not: f5 ${reason} (5), f3 ${reason} (3), f2 ${reason} (2) and ` +
+          "1 more [features-left]",
+      ],
+    })
+  })
+})
+
 describe("the rendered summary", () => {
   it("has no colour and no broken sentence in a pipe", () => {
     expect(renderSummary(summarise(night()), { width: Infinity, colour: false })).toBe(

@@ -3,7 +3,13 @@ import { foldRun } from "../../src/ledger/FoldRun.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import type { TaskState } from "../../src/ledger/RunState.ts"
 import { documentRows, namingsIn, sessionRows, findingsKey } from "../../src/tables/DeriveSession.ts"
-import { coverageRows, deliveredFeatures, type TaskFindings } from "../../src/tables/CoverageRows.ts"
+import {
+  coverageRows,
+  deliveredFeatures,
+  leftFeatures,
+  type TaskFindings,
+} from "../../src/tables/CoverageRows.ts"
+import { featuresLeftOf } from "../../src/records/Misfits.ts"
 import { executionRow, productKey, stateRows } from "../../src/tables/ExecutionRows.ts"
 import type { ExecutionId } from "../../src/service/Ids.ts"
 import type { SessionFindings } from "../../src/tables/DeriveSession.ts"
@@ -478,6 +484,24 @@ describe("coverage", () => {
       "accounts_read unfinished RESULTS_PARTIAL service - -",
       "x failed FEATURE_SHINY engineer - -",
     ])
+  })
+
+  it("what did not succeed in a task that did is told, unless another warning tells it [summary features left]", () => {
+    const left = (state: TaskState, more: Partial<TaskFindings>) => {
+      const featureReasons = new Map([["accounts_read", "FEATURE_TEMPORARY_ERROR"], ...told("x")])
+      return leftFeatures(state, coverageRows(run_id, state, [], { ...nothing, featureReasons, ...more }))
+    }
+    const accounts = { feature: "accounts_read", reason: "FEATURE_TEMPORARY_ERROR", count: 1 }
+    assert.deepStrictEqual(left(succeeded, {}), [accounts])
+    assert.deepStrictEqual(left(succeeded, { featureReasons: told("accounts_read", "x") }), [])
+    assert.deepStrictEqual(left(succeeded, { featureReasons: new Map(), isLeftOut: true }), [])
+    assert.deepStrictEqual(left(folded([settled("PARTIAL", "partial")]), {}), [])
+    const most = [accounts, { ...accounts, feature: "y" }, { ...accounts, feature: "y" }]
+    assert.deepStrictEqual(featuresLeftOf(most), {
+      count: 3,
+      most: [{ ...accounts, feature: "y", count: 2 }, accounts],
+    })
+    assert.isUndefined(featuresLeftOf([]))
   })
 
   it("results short of some products, or partial, fail the features that may feed them, whatever their task ended with since [promise 17 short] [promise 17 word]", () => {
