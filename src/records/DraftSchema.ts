@@ -1,15 +1,15 @@
 /**
- * A record schema drafted from what was seen of records, each of which it takes without a misfit. If a schema
- * rejected them, the draft is that schema, changed as little as they need.
+ * A record schema drafted from what was seen of the records of a family that has none: it takes each of them
+ * without a misfit.
  */
 import { Effect } from "effect"
 import { Document, isMap, visit } from "yaml"
 import { counted, listed } from "../base/Text.ts"
 import type { ColumnType } from "./ColumnData.ts"
 import type { Json } from "./ExactNumber.ts"
-import { isColumnName, parseRecordSchema, programTables, refuses } from "./RecordSchema.ts"
-import type { Mode, RecordChild, RecordColumn, RecordFamily, RecordSchemaFile } from "./RecordSchema.ts"
-import { SeenField, SeenObject, type KnownTypes } from "./SeenFields.ts"
+import { isColumnName, parseRecordSchema, programTables } from "./RecordSchema.ts"
+import type { RecordSchemaFile } from "./RecordSchema.ts"
+import { SeenField, type SeenObject } from "./SeenFields.ts"
 
 type Columns = RecordSchemaFile["columns"]
 type Child = NonNullable<RecordSchemaFile["children"]>[string]
@@ -133,135 +133,6 @@ export const draftSchema = (described: Described, object: SeenObject, keys: KeyC
       ...(key === undefined ? [] : [proposed]),
       ...notesOn("Fields", object, ["product", "sub_family"]),
       ...childNotes(children, object),
-    ],
-  }
-}
-
-const typesOf = (columns: ReadonlyArray<RecordColumn>): ReadonlyMap<string, KnownTypes> =>
-  new Map(columns.map(({ name, type }) => [name, { type }]))
-
-const itemType = ({ items, columns }: RecordChild): ColumnType | undefined =>
-  items === "values" ? columns[0]?.type : undefined
-
-/** The type that every item must have. */
-const strictItem = (mode: Mode, child: RecordChild): ColumnType | undefined =>
-  refuses[mode].misfits ? itemType(child) : undefined
-
-/** Sees records of a family that has a schema: its own types are tried first. */
-export const observerOf = (family: RecordFamily): SeenObject =>
-  new SeenObject(
-    new Map([
-      ...typesOf(family.columns),
-      ...family.children.map((child): [string, KnownTypes] => {
-        const item = itemType(child)
-        return [child.field, item === undefined ? { fields: typesOf(child.columns) } : { item }]
-      }),
-    ]),
-  )
-
-/** Each column takes what it took, and what records were rejected for. */
-const revised = (
-  mode: Mode,
-  own: ReadonlyArray<RecordColumn>,
-  object: SeenObject,
-  known: ReadonlyArray<string>,
-  noun: string,
-): Columns => ({
-  ...Object.fromEntries(
-    own.map(({ name, type, comment, required, identifies }) => {
-      const isStrict = identifies || refuses[mode].misfits
-      const seen = isStrict ? object.fields.get(name) : undefined
-      const isRequired = required && (!isStrict || (seen?.present ?? 0) === object.count)
-      return [name, column(seen?.fits(type) === false ? "JSON" : type, comment, isRequired)] as const
-    }),
-  ),
-  ...(refuses[mode].unknownFields
-    ? newColumns(
-        object,
-        namesIn(object).filter((name) => !known.includes(name)),
-        noun,
-      )
-    : {}),
-})
-
-const revisedChild = (
-  mode: Mode,
-  child: RecordChild,
-  seen: SeenField | undefined,
-  records: number,
-): Child => {
-  const [only] = child.columns
-  const named = {
-    ...(child.table === child.field ? {} : { table: child.table }),
-    comment: child.comment,
-    ...(child.required && (!refuses[mode].misfits || seen?.present === records) ? { required: true } : {}),
-  }
-  if (itemType(child) !== undefined && only !== undefined)
-    return { ...named, item: { name: only.name, type: only.type, comment: only.comment } }
-  const names = child.columns.map(({ name }) => name)
-  return {
-    ...named,
-    columns: revised(mode, child.columns, seen?.itemObjects ?? new SeenObject(), names, "item"),
-  }
-}
-
-const kindNames = ["product", "sub_family"]
-
-/** Quarantine is what is left of freeze if there are fields that cannot be columns. */
-const modeFor = (mode: Mode, taken: ReadonlyArray<RecordChild>, object: SeenObject): Mode => {
-  const notes = [
-    ...notesOn("", object, kindNames),
-    ...taken.flatMap(({ field }) => notesOn("", object.fields.get(field)?.itemObjects ?? new SeenObject())),
-  ]
-  return mode === "freeze" && notes.length > 0 ? "quarantine" : mode
-}
-
-/** For records that a family's schema rejected. */
-export const reviseSchema = (family: RecordFamily, object: SeenObject): Draft => {
-  const taken = family.children.filter(
-    (child) => object.fields.get(child.field)?.takesList(child.items, strictItem(family.mode, child)) ?? true,
-  )
-  const lost = family.children.filter((child) => !taken.includes(child))
-  const known = [...family.columns.map(({ name }) => name), ...family.children.map(({ field }) => field)]
-  const columns = {
-    ...revised(family.mode, family.columns, object, known, "record"),
-    ...Object.fromEntries(lost.map(({ field, comment }) => [field, column("JSON", comment, false)])),
-  }
-  const mode = modeFor(family.mode, taken, object)
-  const changed = family.columns.filter(({ name, type }) => columns[name]?.type !== type)
-  return {
-    file: {
-      table: family.table,
-      comment: family.comment,
-      product: family.product,
-      sub_families: family.subFamilies,
-      features: family.features,
-      ...(family.key.length === 0 ? {} : { key: family.key }),
-      fetched: family.fetched.filter((name) => Object.hasOwn(columns, name)),
-      mode,
-      columns,
-      ...(taken.length === 0
-        ? {}
-        : {
-            children: Object.fromEntries(
-              taken.map((child) => [
-                child.field,
-                revisedChild(family.mode, child, object.fields.get(child.field), object.count),
-              ]),
-            ),
-          }),
-    },
-    notes: [
-      "This is the schema in force, changed so that it takes the records that it rejected.",
-      ...changed.map(({ name }) => `${name} is JSON now: the rejected values are of another type.`),
-      ...lost.map(
-        ({ field, table }) =>
-          `${field} is a column now, because it was not always such a list; the table ${table} is gone.`,
-      ),
-      ...(mode === family.mode
-        ? []
-        : ["mode is quarantine now: freeze would reject fields without a column."]),
-      ...notesOn("Fields", object, kindNames),
     ],
   }
 }

@@ -35,18 +35,11 @@ const digitsOf = (value: unknown): readonly [whole: number, fraction: number] | 
 /** A code, not a text: it begins with a letter, and has no spaces. */
 const codeLike = /^[A-Za-z][A-Za-z0-9_:-]{0,23}$/
 
-/** Types that exist already and are tried beside the usual ones: of a column, or of the items of a list. */
-export interface KnownTypes {
-  readonly type?: ColumnType
-  readonly item?: ColumnType
-  readonly fields?: ReadonlyMap<string, KnownTypes>
-}
-
 export class SeenField {
   /** How often it was there and not null. */
   present = 0
   /** Types that take every value so far. */
-  readonly #fits: Set<ColumnType>
+  readonly #fits = new Set<ColumnType>([...numbers, ...texts])
   #whole = 0
   #fraction = 0
   #isDecimal = true
@@ -54,13 +47,6 @@ export class SeenField {
   #lists: { readonly objects: SeenObject; readonly values: SeenField; items: number } | undefined
   #isList = true
   #words: Map<string, Set<string>> | undefined = new Map()
-
-  readonly #known: KnownTypes
-
-  constructor(known: KnownTypes = {}) {
-    this.#known = known
-    this.#fits = new Set([...numbers, ...texts, ...(known.type === undefined ? [] : [known.type])])
-  }
 
   add(value: unknown, customer: string): void {
     if (value === null || value === undefined) return
@@ -91,23 +77,13 @@ export class SeenField {
   }
 
   #addList(list: ReadonlyArray<unknown>, customer: string): void {
-    const { fields, item } = this.#known
-    this.#lists ??= {
-      objects: new SeenObject(fields),
-      values: new SeenField(item === undefined ? {} : { type: item }),
-      items: 0,
-    }
+    this.#lists ??= { objects: new SeenObject(), values: new SeenField(), items: 0 }
     const { objects, values } = this.#lists
     for (const item of list) {
       this.#lists.items++
       if (isObject(item)) objects.add(item, customer)
       else values.add(Array.isArray(item) ? {} : item, customer)
     }
-  }
-
-  /** Whether every value fits a type. */
-  fits(type: ColumnType): boolean {
-    return this.present === 0 || this.#fits.has(type)
   }
 
   /** The narrowest type that takes every value, JSON if no other does. */
@@ -144,15 +120,6 @@ export class SeenField {
     return lists.values.type === "JSON" ? undefined : lists.values
   }
 
-  /** Whether a list with a table of its own takes every value. */
-  takesList(items: "objects" | "values", item: ColumnType | undefined): boolean {
-    if (this.present === 0) return true
-    const lists = this.#isList ? this.#lists : undefined
-    if (lists === undefined) return false
-    if (items === "objects") return lists.items === lists.objects.count
-    return item === undefined || (lists.items === lists.values.present && lists.values.fits(item))
-  }
-
   /** The few codes that the field had, each with several customers; undefined if it had others. */
   get words(): ReadonlyArray<string> | undefined {
     if (this.#words === undefined || this.#words.size === 0) return undefined
@@ -167,11 +134,6 @@ export class SeenObject {
   /** More fields than are looked at. */
   hasMore = false
   readonly fields = new Map<string, SeenField>()
-  readonly #known: ReadonlyMap<string, KnownTypes>
-
-  constructor(known: ReadonlyMap<string, KnownTypes> = new Map()) {
-    this.#known = known
-  }
 
   add(value: Json, customer: string): void {
     this.count++
@@ -182,7 +144,7 @@ export class SeenObject {
           this.hasMore = true
           continue
         }
-        seen = new SeenField(this.#known.get(name))
+        seen = new SeenField()
         this.fields.set(name, seen)
       }
       seen.add(field, customer)

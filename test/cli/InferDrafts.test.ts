@@ -1,6 +1,6 @@
 /**
  * Drafts of record schemas: each is a schema that our own parser takes, and takes the records that it was drafted from
- * without a misfit, those that a schema rejected too.
+ * without a misfit.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -15,16 +15,10 @@ import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { feedersOf } from "../../src/tables/CoverageRows.ts"
 import { compileFamily, isMisfit } from "../../src/records/CompileFamily.ts"
-import {
-  KeyCandidates,
-  draftSchema,
-  draftText,
-  observerOf,
-  reviseSchema,
-} from "../../src/records/DraftSchema.ts"
+import { KeyCandidates, draftSchema, draftText } from "../../src/records/DraftSchema.ts"
 import { parseBody } from "../../src/records/FindRecords.ts"
 import { parseRecordSchema } from "../../src/records/RecordSchema.ts"
-import type { RecordFamily, RecordSchemaFile } from "../../src/records/RecordSchema.ts"
+import type { RecordFamily } from "../../src/records/RecordSchema.ts"
 import { SeenObject } from "../../src/records/SeenFields.ts"
 import { anId } from "../harness/Id.ts"
 import { worksHere } from "../harness/CommandsHere.ts"
@@ -42,7 +36,6 @@ import {
 } from "../tables/night.ts"
 
 type Fields = Readonly<Record<string, unknown>>
-type Columns = RecordSchemaFile["columns"]
 
 const kind = { product: "p", sub_family: "p:one" }
 const described = { table: "things", product: "p", sub_families: ["p:one"], features: ["things_read"] }
@@ -308,163 +301,13 @@ children:
   })
 
   it("has a table that no other table or view has", () => {
-    const basis = {
-      product: "1 Cuentas & más",
-      sub_families: ["a:b"],
-      sources: [],
-      records: 1,
-      family: undefined,
-    }
+    const basis = { product: "1 Cuentas & más", sub_families: ["a:b"], records: 1 }
     const names = ["cuentas_m_s", "cuentas_m_s_a_b"]
     expect([
       tableName(basis, new Set()),
       tableName(basis, new Set(names.slice(0, 1))),
       tableName(basis, new Set(names)),
     ]).toEqual(["cuentas_m_s", "cuentas_m_s_a_b", "cuentas_m_s_2"])
-  })
-})
-
-const strict = (mode: string): RecordFamily =>
-  Effect.runSync(
-    parseRecordSchema(
-      "things.yaml",
-      `table: things
-comment: Things.
-product: p
-sub_families: ["p:one"]
-features: [things_read]
-key: [id]
-mode: ${mode}
-columns:
-  fetch_date: { type: TIMESTAMPTZ, required: true, comment: When. }
-  id: { type: INTEGER, required: true, comment: Its number. }
-  amount: { type: "DECIMAL(5,2)", required: true, comment: How much. }
-children:
-  list: { comment: A list., required: true, columns: { day: { type: DATE, comment: The day. } } }
-  latest: { comment: Values., table: newest, item: { name: value, type: INTEGER, comment: A value. } }
-`,
-    ),
-  )
-
-describe("the draft of a schema that rejected records", () => {
-  it("takes them without a refusal, in every mode", () => {
-    fc.assert(
-      fc.property(
-        records,
-        fc.constantFrom("evolve", "discard_value", "quarantine", "freeze"),
-        (written, mode) => {
-          const read = asRead(written)
-          const family = strict(mode)
-          const seen = observerOf(family)
-          for (const [at, each] of read.entries()) seen.add(each, `c-${at}`)
-          const refused = troubles(familyOf(reviseSchema(family, seen)), read).filter(
-            (each) => !/^\w+\.\w+$/.test(each),
-          )
-          expect(refused).toEqual([])
-        },
-      ),
-      { numRuns: 300 },
-    )
-  })
-
-  it("keeps in each mode what it need not change, and says what it changed", () => {
-    const revisedFrom = (mode: string, ...records: ReadonlyArray<Fields>) => {
-      const family = strict(mode)
-      const seen = observerOf(family)
-      for (const [at, each] of records.entries()) seen.add({ ...kind, ...each }, `c-${at}`)
-      const { file, notes } = reviseSchema(family, seen)
-      const [first] = notes
-      expect(first).toBe(
-        "This is the schema in force, changed so that it takes the records that it rejected.",
-      )
-      const shown = ([name, { type, required, comment }]: readonly [string, Columns[string]]) =>
-        `${name} ${type}${required === true ? " required" : ""}: ${comment}`
-      const { columns, children = {}, ...rest } = file
-      return {
-        rest,
-        columns: Object.entries(columns).map(shown),
-        children: Object.entries(children).map(([field, { columns: own = {}, ...child }]) => [
-          field,
-          child,
-          Object.entries(own).map(shown),
-        ]),
-        notes: notes.slice(1),
-      }
-    }
-    const good = { fetch_date: "2026-01-31T10:00Z", id: 7, amount: "1.5", list: [], latest: [1, 2] }
-    const rest = (mode: string) => ({
-      table: "things",
-      comment: "Things.",
-      product: "p",
-      sub_families: ["p:one"],
-      features: ["things_read"],
-      key: ["id"],
-      fetched: ["fetch_date"],
-      mode,
-    })
-    const [when, id, amount] = [
-      "fetch_date TIMESTAMPTZ required: When.",
-      "id INTEGER required: Its number.",
-      "amount DECIMAL(5,2) required: How much.",
-    ]
-    const lines = (...columns: ReadonlyArray<string>) => [
-      "list",
-      { comment: "A list.", required: true },
-      columns,
-    ]
-    const item = { name: "value", type: "INTEGER", comment: "A value." }
-    const values = ["latest", { table: "newest", comment: "Values.", item }, []]
-    const unchanged = (mode: string) => ({
-      rest: rest(mode),
-      columns: [when, id, amount],
-      children: [lines("day DATE: The day."), values],
-      notes: [],
-    })
-    const isQuarantine = "mode is quarantine now: freeze would reject fields without a column."
-    expect(revisedFrom("quarantine", good)).toEqual(unchanged("quarantine"))
-    // A key may be missing now; what is kept beside the columns needs no change.
-    const strange = { ...good, amount: "much", id: undefined, list: undefined, fresh: 1 }
-    expect(revisedFrom("evolve", strange)).toEqual({
-      ...unchanged("evolve"),
-      columns: [when, "id INTEGER: Its number.", amount],
-    })
-    expect(revisedFrom("discard_value", strange).columns).toEqual([when, "id INTEGER: Its number.", amount])
-    expect(revisedFrom("quarantine", good, { ...good, amount: null, list: [{ day: 1 }], fresh: 1 })).toEqual({
-      ...unchanged("quarantine"),
-      columns: [when, id, "amount DECIMAL(5,2): How much."],
-      children: [lines("day JSON: The day."), values],
-    })
-    expect(revisedFrom("quarantine", good, { ...good, list: null, latest: ["one"] })).toEqual({
-      ...unchanged("quarantine"),
-      columns: [when, id, amount, "latest JSON: Values."],
-      children: [["list", { comment: "A list." }, ["day DATE: The day."]]],
-      notes: ["latest is a column now, because it was not always such a list; the table newest is gone."],
-    })
-    expect(revisedFrom("evolve", { ...good, id: "seven", amount: "much", list: [{ day: 1 }] })).toEqual({
-      ...unchanged("evolve"),
-      columns: [when, "id JSON required: Its number.", amount],
-      notes: ["id is JSON now: the rejected values are of another type."],
-    })
-    const fresh = { ...good, fresh: "x", more: ["y"], list: [{ day: "2026-01-31", fresh: 2 }] }
-    expect(revisedFrom("freeze", fresh)).toEqual({
-      ...unchanged("freeze"),
-      columns: [
-        when,
-        id,
-        amount,
-        "fresh VARCHAR required: In 1 of 1 record.",
-        "more JSON required: In 1 of 1 record.",
-      ],
-      children: [lines("day DATE: The day.", "fresh INTEGER required: In 1 of 1 item."), values],
-    })
-    expect(revisedFrom("freeze", { ...good, "Odd Name": 1 })).toEqual({
-      ...unchanged("quarantine"),
-      notes: [isQuarantine, 'Fields: in `extra`, because their names cannot be columns: "Odd Name".'],
-    })
-    expect(revisedFrom("freeze", { ...good, list: [{ "Odd Name": 1 }] })).toEqual({
-      ...unchanged("quarantine"),
-      notes: [isQuarantine],
-    })
   })
 })
 
@@ -475,7 +318,7 @@ const schemasLine = (output: string) =>
   )
 
 live(
-  "drafts of what is published put into the job's schemas, take in the next run what other_records and rejected_records held",
+  "drafts of what is published put into the job's schemas, take in the next run what other_records held",
   function* () {
     const base = yield* folder
     const root = join(base, "output")
@@ -491,23 +334,11 @@ live(
       balance,
       holders: [{ name: "Ana" }, { name: "Luis", share: 0.5 }],
     }))
-    const profile = {
-      product: "customer_information",
-      sub_family: "customer_information:user_profile",
-      fetch_date: at,
-      type: "person",
-      gender: "female",
-      civil_status: "single",
-      emails: "ana@example.com",
-      identification_numbers: [],
-      phones: [],
-      addresses: [],
-    }
     const night = (date: string) =>
       Effect.gen(function* () {
         const run_id = `nightly.${date}`
         yield* append([begin(run_id, date)])
-        yield* succeed(run_id, date, "c-1", resultsOf(...accounts, profile))
+        yield* succeed(run_id, date, "c-1", resultsOf(...accounts))
         const publisher = yield* Publisher
         const { version, receipts, other } = yield* publisher.publish(anId(run_id))
         yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts, other }])
@@ -548,10 +379,8 @@ live(
       root,
       `SELECT 'accounts' AS held_by, iban AS what, balance::VARCHAR AS also, misfits FROM nights.accounts
          UNION ALL SELECT 'holders', name, share::VARCHAR, misfits FROM nights.accounts_holders WHERE run_date = '2026-11-21'
-         UNION ALL SELECT 'profiles', gender, emails::VARCHAR, misfits FROM nights.customer_profiles
          UNION ALL SELECT 'other', iban, NULL, NULL FROM
            (SELECT record->>'iban' AS iban FROM nights.other_records WHERE run_date = '2026-11-21')
-         UNION ALL SELECT 'rejected', path, NULL, NULL FROM ops.rejected_records WHERE run_date = '2026-11-21'
          ORDER BY ALL`,
     ).pipe(Effect.provide(DuckDb.layer))
     assert.deepStrictEqual(rows, [
@@ -561,7 +390,6 @@ live(
       { held_by: "holders", what: "Ana", also: null, misfits: null },
       { held_by: "holders", what: "Luis", also: "0.50", misfits: null },
       { held_by: "holders", what: "Luis", also: "0.50", misfits: null },
-      { held_by: "profiles", what: "female", also: '"ana@example.com"', misfits: null },
     ])
   },
 )

@@ -18,7 +18,7 @@ import { familiesOf, policyOf } from "../OutputFolder.ts"
 import { firstRows, ourRows, withPublished } from "../PublishedDatabase.ts"
 import { pageTemplate } from "../RunReport.ts"
 import { Wiring } from "../Wiring.ts"
-import { KeyCandidates, draftSchema, draftText, observerOf, reviseSchema } from "../../records/DraftSchema.ts"
+import { KeyCandidates, draftSchema, draftText } from "../../records/DraftSchema.ts"
 import { parseBody } from "../../records/FindRecords.ts"
 import { programTables, type RecordFamily } from "../../records/RecordSchema.ts"
 import { SeenObject } from "../../records/SeenFields.ts"
@@ -173,44 +173,35 @@ export const tables = command("tables", {
   },
 })
 
-// `infer`: one draft for each product in `other_records`, and one for each schema that rejected records,
-// changed so that it takes them. Reads no more than the newest records of each, and writes nothing.
+// `infer`: one draft for each product in `other_records`. Reads no more than the newest records of each, and
+// writes nothing.
 
 /** Of one draft; more records say little more. */
 const recordsMax = 200_000
 /** Far more kinds of records than any service has. */
 const kindsMax = 10_000
 
-const columns = "run_date, run_id, task_id, session_id, customer_id, product, sub_family, record"
-const sourceSql = `(
-  SELECT 'other_records' AS source, ${columns} FROM nights.other_records
-  UNION ALL
-  SELECT 'rejected_records', ${columns}
-  FROM ops.rejected_records WHERE record IS NOT NULL AND json_type(record) = 'OBJECT'
-)`
-
 const kindsSql = `
-  SELECT source, product, sub_family, count(*)::INTEGER AS records FROM ${sourceSql}
+  SELECT product, sub_family, count(*)::INTEGER AS records FROM nights.other_records
   WHERE product <> '' AND sub_family <> '' GROUP BY ALL ORDER BY ALL LIMIT ${kindsMax}`
 const Kind = Schema.Struct({
-  source: Schema.Literals(["other_records", "rejected_records"]),
   product: Schema.String,
   sub_family: Schema.String,
   records: Schema.Int,
 })
 export type Kind = typeof Kind.Type
 
-const chosen = `source IN (SELECT unnest($1::VARCHAR[])) AND product = $2
-  AND sub_family IN (SELECT unnest($3::VARCHAR[]))`
+const chosenSql = `nights.other_records
+  WHERE product = $1 AND sub_family IN (SELECT unnest($2::VARCHAR[]))`
 
 /** The newest records; those of one answer and kind stand together. */
 const recordsSql = `
   SELECT concat_ws(' ', run_id, task_id, session_id, sub_family), customer_id, record::VARCHAR FROM (
-    SELECT * FROM ${sourceSql} WHERE ${chosen} ORDER BY run_date DESC, run_id DESC LIMIT ${recordsMax}
+    FROM ${chosenSql} ORDER BY run_date DESC, run_id DESC LIMIT ${recordsMax}
   ) ORDER BY run_date, run_id, task_id, session_id, sub_family`
 
 const featuresSql = `
-  WITH holding AS (SELECT DISTINCT run_id, task_id FROM ${sourceSql} WHERE ${chosen})
+  WITH holding AS (SELECT DISTINCT run_id, task_id FROM ${chosenSql})
   SELECT feature, count(DISTINCT (run_id, task_id))::INTEGER AS tasks,
     (SELECT count(*) FROM holding)::INTEGER AS held
   FROM ops.coverage JOIN holding USING (run_id, task_id)
@@ -221,30 +212,23 @@ const Feature = Schema.Struct({ feature: Schema.String, tasks: Schema.Int, held:
 interface Basis {
   readonly product: string
   readonly sub_families: ReadonlyArray<string>
-  readonly sources: ReadonlyArray<string>
   readonly records: number
-  /** The schema that rejected the records, if there is one. */
-  readonly family: RecordFamily | undefined
 }
 
 /** Which drafts the kinds of records need; `waiting`: records from before their family had a schema. Pure. */
 export const basesOf = (kinds: ReadonlyArray<Kind>, families: ReadonlyArray<RecordFamily>) => {
   const bases = new Map<string, Basis>()
   let waiting = 0
-  for (const { source, product, sub_family, records } of kinds) {
-    const family = families.find((each) => each.product === product && each.subFamilies.includes(sub_family))
-    if (family !== undefined && source === "other_records") {
+  for (const { product, sub_family, records } of kinds) {
+    if (families.some((each) => each.product === product && each.subFamilies.includes(sub_family))) {
       waiting += records
       continue
     }
-    const name = `${family?.table ?? ""} ${product}`
-    const before = bases.get(name) ?? { sub_families: [], sources: [], records: 0 }
-    bases.set(name, {
+    const before = bases.get(product) ?? { sub_families: [], records: 0 }
+    bases.set(product, {
       product,
-      sub_families: [...new Set([...before.sub_families, sub_family])],
-      sources: [...new Set([...before.sources, source])],
+      sub_families: [...before.sub_families, sub_family],
       records: before.records + records,
-      family,
     })
   }
   return { bases: [...bases.values()], waiting }
@@ -267,10 +251,10 @@ export const tableName = ({ product, sub_families }: Basis, taken: ReadonlySet<s
   for (let n = 2; ; n++) if (isFree(`${first}_${n}`)) return `${first}_${n}`
 }
 
-const kindOf = ({ product, sub_families, sources }: Basis) => [sources, product, sub_families] as const
+const kindOf = ({ product, sub_families }: Basis) => [product, sub_families] as const
 
 const observe = Effect.fnUntraced(function* (connection: Connection, basis: Basis) {
-  const object = basis.family === undefined ? new SeenObject() : observerOf(basis.family)
+  const object = new SeenObject()
   const keys = new KeyCandidates()
   const { chunks } = yield* connection.stream(recordsSql, kindOf(basis))
   yield* Stream.runForEach(chunks, (rows) =>
@@ -295,7 +279,6 @@ const draftOf = Effect.fnUntraced(function* (
   families: ReadonlyArray<RecordFamily>,
 ) {
   const { object, keys } = yield* observe(connection, basis)
-  if (basis.family !== undefined) return { object, draft: reviseSchema(basis.family, object) }
   const asked = yield* ourRows(Feature, connection.rows(featuresSql, kindOf(basis)))
   const features = feedersOf(basis.product, asked[0]?.held ?? 0, asked, others, families)
   const { product, sub_families } = basis
@@ -306,7 +289,7 @@ const draftOf = Effect.fnUntraced(function* (
   return { object, draft: features.length > 0 ? draft : { ...draft, notes: [unknown, ...draft.notes] } }
 })
 
-/** The kinds of records that stand in no table of their own. */
+/** The kinds of records in `other_records`. */
 export const looseKinds = ({ rows }: Connection) => ourRows(Kind, rows(kindsSql))
 
 /** Each draft with its YAML, which the schemas' own parser has read. */
@@ -321,7 +304,7 @@ export const inferDrafts = Effect.fn("InferDrafts.draft")(function* (
     bases,
     Effect.fnUntraced(function* (basis) {
       const { product, sub_families, records } = basis
-      const table = basis.family?.table ?? tableName(basis, taken)
+      const table = tableName(basis, taken)
       const others = products.filter((one) => one !== product)
       const { object, draft } = yield* draftOf(connection, basis, table, others, families)
       const children = Object.values(draft.file.children ?? {})
@@ -375,7 +358,7 @@ export const infer = command("infer", {
     if (found === undefined) return yield* refuse("nothing-published", { output })
     const { drafts, waiting } = found
     if (waiting > 0) yield* warn("records-have-schema", { records: counted(waiting, "record") })
-    if (drafts.length === 0) yield* note("There is nothing to draft: every record has a table of its own.")
+    if (drafts.length === 0) yield* note("There is nothing to draft: every family has a schema.")
     return drafts
   },
   text: (drafts) =>
