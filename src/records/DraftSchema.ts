@@ -9,7 +9,7 @@ import type { ColumnType } from "./ColumnData.ts"
 import type { Json } from "./ExactNumber.ts"
 import { isColumnName, parseRecordSchema, programTables } from "./RecordSchema.ts"
 import type { RecordSchemaFile } from "./RecordSchema.ts"
-import { SeenField, type SeenObject } from "./SeenFields.ts"
+import type { SeenField, SeenObject } from "./SeenFields.ts"
 
 type Columns = RecordSchemaFile["columns"]
 type Child = NonNullable<RecordSchemaFile["children"]>[string]
@@ -20,31 +20,27 @@ export interface Draft {
   readonly notes: ReadonlyArray<string>
 }
 
-const column = (type: ColumnType, comment: string, required: boolean): Columns[string] => ({
-  type,
-  ...(required ? { required: true } : {}),
-  comment,
-})
-
 const commentOf = (seen: SeenField, count: number, noun: string): string => {
   const of = counted(count, noun)
   const words = seen.words === undefined ? "" : `; values: ${seen.words.join(", ")}`
   return seen.present === 0 ? `Always null in ${of}.` : `In ${seen.present} of ${of}${words}.`
 }
 
-/** The columns of fields that have none yet. */
-const newColumns = (object: SeenObject, fields: ReadonlyArray<string>, noun: string): Columns => {
-  return Object.fromEntries(
-    fields.flatMap((name) => {
-      const seen = object.fields.get(name)
-      if (seen === undefined) return []
-      const isRequired = seen.present === object.count
-      return [[name, column(seen.type, commentOf(seen, object.count, noun), isRequired)] as const]
-    }),
-  )
-}
+type Fields = ReadonlyArray<readonly [name: string, seen: SeenField]>
 
-const namesIn = (object: SeenObject): ReadonlyArray<string> => [...object.fields.keys()].filter(isColumnName)
+/** Those that can be columns. */
+const fieldsIn = ({ fields }: SeenObject): Fields => [...fields].filter(([name]) => isColumnName(name))
+
+const isInAll = ({ present }: SeenField, count: number) => (present === count ? { required: true } : {})
+
+/** `count`: how many objects there were. */
+const columnsOf = (fields: Fields, count: number, noun: string): Columns =>
+  Object.fromEntries(
+    fields.map(([name, seen]) => [
+      name,
+      { type: seen.type, ...isInAll(seen, count), comment: commentOf(seen, count, noun) },
+    ]),
+  )
 
 /** Fields that cannot be columns. The two names of a record's kind have columns already. */
 const notesOn = (
@@ -67,15 +63,14 @@ const notesOn = (
 
 /** A list with a table of its own, if every value is one. */
 const childOf = (table: string, field: string, seen: SeenField, records: number): Child | undefined => {
-  const required = seen.present === records ? { required: true } : {}
   const comment = `${field} of ${table}, one row each.`
-  const named = { table: `${table}_${field}`, comment, ...required }
+  const named = { table: `${table}_${field}`, comment, ...isInAll(seen, records) }
   if (!isColumnName(named.table) || programTables.includes(named.table)) return undefined
   const objects = seen.itemObjects
   if (objects !== undefined) {
-    const names = namesIn(objects)
+    const names = fieldsIn(objects)
     // A table of nothing but its rows' positions says less than the list itself.
-    return names.length === 0 ? undefined : { ...named, columns: newColumns(objects, names, "item") }
+    return names.length === 0 ? undefined : { ...named, columns: columnsOf(names, objects.count, "item") }
   }
   const values = seen.itemValues
   if (values === undefined) return undefined
@@ -99,17 +94,14 @@ interface Described {
 /** For records of a family without a schema. */
 export const draftSchema = (described: Described, object: SeenObject, keys: KeyCandidates): Draft => {
   const { table, product } = described
-  const names = namesIn(object)
+  const fields = fieldsIn(object)
   const children: Record<string, Child> = {}
-  for (const name of names) {
-    const child = childOf(table, name, object.fields.get(name) ?? new SeenField(), object.count)
+  for (const [name, seen] of fields) {
+    const child = childOf(table, name, seen, object.count)
     if (child !== undefined) children[name] = child
   }
-  const columns = newColumns(
-    object,
-    names.filter((name) => !Object.hasOwn(children, name)),
-    "record",
-  )
+  const own = fields.filter(([name]) => !Object.hasOwn(children, name))
+  const columns = columnsOf(own, object.count, "record")
   const key = keys.best(
     Object.entries(columns).map(([name, { type, required }]) => ({
       name,
