@@ -110,7 +110,7 @@ const addBody = Effect.fnUntraced(function* (
   const collect = bytes.length > largeBytes ? collectGarbage : () => undefined
   const lineage = lineageOf(state.started, session)
   const takeBack = normaliser.mark(beside)
-  const added = leftOut.unless(
+  return leftOut.unless(
     body,
     (): AddedBody => {
       room.left -= bytes.length
@@ -136,11 +136,6 @@ const addBody = Effect.fnUntraced(function* (
       return { counts: normaliser.refuse(lineage, reason), ...nothingFound(source) }
     },
   )
-  const { records, inTables, other, rejected, repeated } = added.counts
-  if (records !== inTables + other + rejected + repeated) {
-    return yield* new PublishFailed({ message: `${session.session_id}: a record has no row` })
-  }
-  return added
 })
 
 /** A body about which nothing is known says nothing: not even that it is final. */
