@@ -10,7 +10,7 @@ import { sizeAt, freeBytesAt } from "../base/DurableFile.ts"
 import type { Freshness, Job } from "../jobs/Job.ts"
 import { Landing } from "../landing/Landing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import type { RunState, TaskState } from "../ledger/RunState.ts"
+import type { RunState } from "../ledger/RunState.ts"
 import type { StaleData } from "../ledger/RunFacts.ts"
 import { listedSchemas } from "../records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
@@ -43,21 +43,14 @@ interface Memory {
 
 const nothingKnown = (): Memory => ({ run_id: undefined, findings: new Map() })
 
-const staleOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits: Freshness | undefined) {
-  const nothing: StaleData = {}
-  // How old the rest of the job's data is says nothing about a part of it.
-  return limits === undefined || run.started.part !== undefined
-    ? nothing
-    : yield* staleIn(store, run.started, limits, yield* revealer(store))
-})
-
-const isListed = ({ planned }: TaskState): boolean => planned.session_id !== undefined
-
 /** What is asked of a finished version besides gates. */
 const notesOf = Effect.fnUntraced(function* (store: Store, run: RunState, limits: Freshness | undefined) {
-  const hasListed = [...run.tasks.values()].some(isListed)
+  const hasListed = [...run.tasks.values()].some(({ planned }) => planned.session_id !== undefined)
   const shared = hasListed ? yield* sharedSessionsIn(store, run.started.run_id) : 0
-  return { stale: yield* staleOf(store, run, limits), shared_sessions: shared === 0 ? undefined : shared }
+  // How old the rest of the job's data is says nothing about a part of it.
+  const isAsked = limits !== undefined && run.started.part === undefined
+  const stale: StaleData = isAsked ? yield* staleIn(store, run.started, limits, yield* revealer(store)) : {}
+  return { stale, shared_sessions: shared === 0 ? undefined : shared }
 })
 
 /** Without `gating`, no gate is asked, and runs that are held back stay so. */
