@@ -98,10 +98,6 @@ export const nothingPublished: Manifest = { version: 0, amends: false, runs: {} 
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Manifest))
 
-/** What a manifest says of its pseudonyms: nothing if there are none. */
-export const withPolicy = (policy: PseudonymPolicy | undefined): Pick<Manifest, "pseudonyms"> =>
-  policy === undefined ? {} : { pseudonyms: policy }
-
 /** Undefined if there is no file, or if it is not a manifest. */
 export const readManifest = (path: string): Manifest | undefined => {
   if (!existsSync(path)) return undefined

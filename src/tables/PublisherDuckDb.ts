@@ -22,7 +22,7 @@ import { disguisePicture, revealer } from "./Disguise.ts"
 import { heldBefore, heldDatabase, keepAside, removeAllAside, removeAside } from "./HeldRuns.ts"
 import { withoutInterim } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
-import { withPolicy, fileStep, filesBelow, type Manifest, type Layout, type Store } from "./Manifest.ts"
+import { fileStep, filesBelow, type Manifest, type Layout, type Store } from "./Manifest.ts"
 import { keepModels } from "./Models.ts"
 import { foldersOf, openStoreOfJob, ownSchemasOf, askedBy, checkAgreement } from "./OpenStore.ts"
 import type { PublisherOptions, PseudonymsRefused } from "./OpenStore.ts"
@@ -84,7 +84,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     const lists = listsLost(store.families, schemas, before.at(-1)?.[1])
     return {
       told: { own, also, lists, lost: held.filter((id) => !also.some((one) => one.run_id === id)) },
-      next: { schemas, ...withPolicy(store.pseudonyms?.policy), runs },
+      next: { schemas, ...given({ pseudonyms: store.pseudonyms?.policy }), runs },
       gates: failedGates(store, own.state, gating?.gates),
       aside: keepAside(store, run_id, held),
       settled: notesOf(store, own.state, gating?.freshness),
@@ -192,7 +192,7 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
     const tasks = [...state.tasks.values()].filter(({ settled }) => settled !== undefined).length
     return {
       told: { _tag: "Interim", version, tasks, of: state.tasks.size } satisfies Interim as Interim,
-      next: { interim: true as const, schemas, ...withPolicy(store.pseudonyms?.policy), runs },
+      next: { interim: true as const, schemas, ...given({ pseudonyms: store.pseudonyms?.policy }), runs },
       gates: failedGates(store, state, gates && gatesOfPart(gates)),
     }
   })

@@ -9,13 +9,14 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { DuckDb, type Connection } from "../base/DuckDb.ts"
 import { literal } from "../base/DuckDbFailed.ts"
+import { given } from "../base/Schemas.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import type { RunId } from "../service/Ids.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { parquetRows } from "./FileColumns.ts"
 import { heldText, removeAllAside } from "./HeldRuns.ts"
 import { keepSchemas } from "./KeepSchemas.ts"
-import { fileStep, filesOf, gapsOf, placesOf, withPolicy } from "./Manifest.ts"
+import { fileStep, filesOf, gapsOf, placesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { dropKeyPlaces, keepKeyPlace } from "./OpenStore.ts"
 import { inDatabase, ledgerFailed } from "./Publisher.ts"
@@ -107,7 +108,7 @@ export const rebuild = Effect.fn("Publishing.rebuild")(function* (
       if (!isReady) return { told }
       return {
         told,
-        next: { schemas, ...withPolicy(store.pseudonyms?.policy), runs },
+        next: { schemas, ...given({ pseudonyms: store.pseudonyms?.policy }), runs },
         isInstead: isOther,
         isAnew: true,
         leaves: true,

@@ -4,10 +4,11 @@
  * deletion follows a publication of its run.
  */
 import { Effect } from "effect"
+import { given } from "../base/Schemas.ts"
 import { placeOf } from "./DataDictionary.ts"
 import { addUp } from "./DeriveSession.ts"
 import { keptVersions } from "./KeptVersions.ts"
-import { fileStep, filesOf, gapsOf, readManifest, withPolicy } from "./Manifest.ts"
+import { fileStep, filesOf, gapsOf, readManifest } from "./Manifest.ts"
 import type { Gap, Manifest, Store } from "./Manifest.ts"
 import { restoreFiles } from "./RestoreFiles.ts"
 import { change, type Standing } from "./Version.ts"
@@ -115,7 +116,7 @@ export const rollback = Effect.fn("Publishing.rollback")(function* (
     const published = options.isDry ? undefined : version
     const told = { _tag: "RolledBack" as const, version: published, to, from, without }
     if (options.isDry) return only({ ...told, tables: differing(current, target) })
-    const next = { ...(schemas && { schemas }), ...withPolicy(pseudonyms), runs, returned: { to, from } }
+    const next = { ...given({ schemas, pseudonyms }), runs, returned: { to, from } }
     return { ...only(told), next }
   })
   return (yield* change(store, put)).told

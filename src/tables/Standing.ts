@@ -5,12 +5,13 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
+import { given } from "../base/Schemas.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { RunId } from "../service/Ids.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { buildDatabase, inMemory, isOutOfMemory, memoryLimits, type MemoryLimit } from "./BuildDatabase.ts"
 import { placeEmptyDatabase } from "./EmptyDatabase.ts"
-import { fileStep, filesBelow, filesOf, gapsOf, placeIn, readPath, withPolicy } from "./Manifest.ts"
+import { fileStep, filesBelow, filesOf, gapsOf, placeIn, readPath } from "./Manifest.ts"
 import { temporary, withFiles } from "./Manifest.ts"
 import type { Gap, Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
@@ -81,7 +82,7 @@ export const readOffFiles = Effect.fnUntraced(function* ({ layout }: Store) {
   return {
     version: newest?.version ?? 0,
     amends: false,
-    ...withPolicy(newest?.policy),
+    ...given({ pseudonyms: newest?.policy }),
     runs: Object.fromEntries([...runs].map(([run_id, own]) => [run_id, newestOf(own)])),
   } satisfies Manifest as Manifest
 })
