@@ -426,14 +426,6 @@ export const versionIn = (connection: Connection): Effect.Effect<number | undefi
     Effect.orElseSucceed(() => undefined),
   )
 
-/** The same of a file; undefined if there is no readable one, too. */
-export const databaseVersion = (path: string) =>
-  openDatabase(path, "read-only").pipe(
-    Effect.flatMap(versionIn),
-    Effect.scoped,
-    Effect.orElseSucceed(() => undefined),
-  )
-
 /** Reads every row of every table, which fails where a block is damaged. */
 export const readAll = Effect.fnUntraced(function* (connection: Connection) {
   const tables = yield* connection.rows(
@@ -446,10 +438,10 @@ export const readAll = Effect.fnUntraced(function* (connection: Connection) {
   if (reads.length > 0) yield* connection.rows(`SELECT bit_xor(h) FROM (${reads.join(" UNION ALL ")})`)
 })
 
-/** The version of a file of which every row can be read; undefined if one cannot, or if it says none. */
-export const readableVersion = (path: string) =>
+/** The same of a file; undefined if there is no readable one, or, `thoroughly`, if a row cannot be read. */
+export const databaseVersion = (path: string, thoroughly = false) =>
   openDatabase(path, "read-only").pipe(
-    Effect.tap(readAll),
+    Effect.tap((connection) => (thoroughly ? readAll(connection) : Effect.void)),
     Effect.flatMap(versionIn),
     Effect.scoped,
     Effect.orElseSucceed(() => undefined),

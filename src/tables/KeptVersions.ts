@@ -6,7 +6,7 @@
 import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { readableVersion } from "./BuildDatabase.ts"
+import { databaseVersion } from "./BuildDatabase.ts"
 import { fileStep, filesBelow, filesOf, isOtherDatabase, manifestText, readManifest } from "./Manifest.ts"
 import { placeIn, readPath, makeFoldersOf } from "./Manifest.ts"
 import type { Layout, Manifest, Store } from "./Manifest.ts"
@@ -25,7 +25,7 @@ export const keptVersions = ({ layout }: Pick<Store, "layout">): ReadonlyArray<M
 export const isKeptDatabaseDamaged = Effect.fnUntraced(function* (store: Pick<Store, "layout">) {
   const path = store.layout.previousDatabase
   if (!(yield* fileStep(() => existsSync(path)))) return false
-  const version = yield* readableVersion(path)
+  const version = yield* databaseVersion(path, true)
   if (version === undefined) return true
   return yield* fileStep(() =>
     isOtherDatabase(path, keptVersions(store).find((kept) => kept.version === version)?.database),

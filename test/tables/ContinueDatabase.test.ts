@@ -20,8 +20,8 @@ import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import {
   amendDatabase,
   buildDatabase,
+  databaseVersion,
   memoryLimits,
-  readableVersion,
   renumberDatabase,
 } from "../../src/tables/BuildDatabase.ts"
 import { recover } from "../../src/tables/Commit.ts"
@@ -264,10 +264,10 @@ describe("a database of which a bit has flipped", () => {
     assert.isAbove(at, 0)
     bytes[at]! ^= 1
     writeFileSync(database, bytes)
-    assert.isUndefined(yield* readableVersion(database))
+    assert.isUndefined(yield* databaseVersion(database, true))
     yield* within(night(1, "Bea"))
     assert.strictEqual(yield* names(root), "Ana Bea")
-    assert.isDefined(yield* readableVersion(database))
+    assert.isDefined(yield* databaseVersion(database, true))
   })
 })
 
