@@ -288,18 +288,15 @@ export const publisherOfJob = (
   job: Job,
   folders: Pick<PublisherOptions, "root" | "schemasFolder" | "readings" | "toolVersion">,
 ) => {
-  const { retain, pseudonyms: chosen } = job
   const options: PublisherOptions = {
     ...folders,
     job: job.name,
     ...Struct.pick(job, ["share", "parquet", "gates", "freshness", "models"]),
     ...ownSchemasOf(job),
-    versionsKept: retain?.snapshots,
+    versionsKept: job.retain?.snapshots,
   }
-  if (chosen === undefined) return PublisherDuckDb.layer(options)
-  const asked = askedBy({ pseudonyms: chosen })
   return Layer.unwrap(
-    Effect.map(asked, (pseudonyms) =>
+    Effect.map(askedBy(job), (pseudonyms) =>
       PublisherDuckDb.layer({ ...options, ...(pseudonyms && { pseudonyms }) }),
     ),
   )
