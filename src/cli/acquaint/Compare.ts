@@ -267,8 +267,6 @@ export interface RecordedCall {
   readonly ids: Readonly<Record<string, string>>
   /** Of a start: the caller's own reference. */
   readonly external_execution_id?: string
-  /** The second start of `--probe-conflict`, which a normal run would not send. */
-  readonly probe: boolean
   /** Milliseconds since the first call. */
   readonly sentAtMs: number
   tookMs: number

@@ -156,18 +156,6 @@ const explanations: Readonly<Record<string, (finding: Finding) => boolean>> = {
   tokenized_body: ({ route, http_status }) => route === "startTokenized" && http_status === 405,
 }
 
-/** 4.1: a matching run answers 409 and nothing is created. */
-const probeFindings = (calls: ReadonlyArray<RecordedCall>): ReadonlyArray<Finding> => {
-  const probe = calls.find((call) => call.probe && call.route.name === "startExecution")
-  if (probe === undefined || probe.http_status === undefined || probe.http_status === 409) return []
-  const aborted = calls.find((call) => call.probe && call.route.name === "abortExecution")
-  const stopped = aborted && `; the second execution was stopped (answer: ${aborted.http_status ?? "none"})`
-  const { http_status } = probe
-  const again = "the same start, sent again while its execution was open, was not refused with 409"
-  const says = `${again}${stopped ?? ""}`
-  return [{ kind: "value", route: "startExecution", http_status, path: "", says, calls: [probe.number] }]
-}
-
 /** What an engineer has to decide before a run deletes anything: one sentence each, for all its sources. */
 const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string> => {
   const all = fitted.flatMap(({ name, decisions }) => decisions.map((decision) => ({ name, ...decision })))
@@ -182,7 +170,7 @@ const decisionsOf = (fitted: ReadonlyArray<FittedSource>): ReadonlyArray<string>
 export const judge = (input: Omit<FitInput, "observed">) => {
   const { observed, changing, unobserved } = observeReading(input.calls)
   const isExplained = (finding: Finding) => observed.some(({ key }) => explanations[key]?.(finding) === true)
-  const findings = [...probeFindings(input.calls), ...compareCalls(input.calls)]
+  const findings = compareCalls(input.calls)
   const fitted = input.sources.map((source) => fit(source, { ...input, observed }))
   const counts = countsIn(input.calls)
   const sources = fitted.flatMap(({ source }) => source ?? [])
@@ -375,7 +363,7 @@ const shortened = (id: string): string => (id.length <= 12 ? id : `${id.slice(0,
 
 /** One call as a line of `calls.ndjson`: shapes, never values. */
 export const callLine = (call: RecordedCall): string => {
-  const { route, ids, body, probe } = call
+  const { route, ids, body } = call
   const shown = body._tag === "Json" ? { shape: shapeOf(body.json) } : {}
   return JSON.stringify({
     call: call.number,
@@ -385,7 +373,6 @@ export const callLine = (call: RecordedCall): string => {
     method: route.method,
     path: route.path,
     ids: Object.fromEntries(Object.entries(ids).map(([key, id]) => [key, shortened(id)])),
-    ...(probe ? { probe } : {}),
     http_status: call.http_status ?? null,
     headers: call.headers,
     body: body._tag === "Text" ? `text of ${body.bytes} bytes` : body._tag.toLowerCase(),

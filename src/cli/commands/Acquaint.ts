@@ -329,7 +329,6 @@ export const acquaint = command("acquaint", {
     customer: optionalFlag("customer", "ID", "The customer; required if the job has several"),
     engine: optionalFlag("engine", "REF", "The engine; required if that customer has several"),
     write: optionalFlag("write", "DIR", "Folder for results sources (default: beside the calls)"),
-    probeConflict: switchFlag("probe-conflict", "Send the start twice to see the 409 (may log in twice)"),
     acceptUncounted: switchFlag("accept-uncounted", "Write sources that allow deletion without a count"),
     remove: switchFlag("delete", "Delete the execution once all of it has been read"),
   },
@@ -337,11 +336,11 @@ export const acquaint = command("acquaint", {
     kept: "What was recorded is kept. An execution that was started and not deleted stays at the service.",
     next: "Run the same command again to resume.",
   },
-  run: function* ({ path, customer, engine, write, probeConflict, acceptUncounted, remove }, output) {
+  run: function* ({ path, customer, engine, write, acceptUncounted, remove }, output) {
     const whole = yield* loadOne(path)
     const assignment = yield* chooseAssignment(whole, customer, engine)
     const job = cutDown(whole, assignment, remove)
-    const recorder = makeRecorder({ match: matcherOf(job.sources), probeConflict })
+    const recorder = makeRecorder(matcherOf(job.sources))
     const { customer_id, engine_reference } = assignment
     const name = `${folderName(customer_id)}.${folderName(engine_reference)}`
     const folder = join(output, "acquaint", name)

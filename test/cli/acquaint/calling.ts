@@ -55,7 +55,6 @@ export const calls = (...written: ReadonlyArray<Written>): ReadonlyArray<Recorde
     return {
       number: index + 1,
       ...match(method, `https://service.example${path}`),
-      probe: false,
       sentAtMs: index,
       tookMs: 1,
       http_status,
