@@ -4,7 +4,7 @@
  */
 import { Clock, Effect, Stream } from "effect"
 import { HttpClient } from "effect/http"
-import type { HttpClientError, HttpClientRequest, HttpClientResponse } from "effect/http"
+import type { HttpClientRequest, HttpClientResponse } from "effect/http"
 import { given } from "../../base/Schemas.ts"
 import { ownField } from "../../service/ReadJson.ts"
 import { cleanBody } from "../../privacy/CleanBody.ts"
@@ -56,41 +56,33 @@ const watched = (response: Response, see: (bytes: Uint8Array) => void): Response
   return Object.create(response, read) as Response
 }
 
-type Client = HttpClient.HttpClient
 type Request = HttpClientRequest.HttpClientRequest
 type Response = HttpClientResponse.HttpClientResponse
-type Failed = HttpClientError.HttpClientError
 
-interface Recording {
-  readonly match: Matcher
-  readonly calls: Array<RecordedCall>
-  unkept: number
-  firstAtMs: number | undefined
-}
-
-const openCall = (recording: Recording, request: Request, sentAtMs: number) => {
-  const { calls } = recording
-  recording.firstAtMs ??= sentAtMs
-  const external_execution_id = request.method === "POST" ? externalIdOf(request) : undefined
-  const call: RecordedCall = {
-    number: calls.length + recording.unkept + 1,
-    ...recording.match(request.method, request.url),
-    ...given({ external_execution_id }),
-    sentAtMs: sentAtMs - recording.firstAtMs,
-    tookMs: 0,
-    http_status: undefined,
-    headers: {},
-    body: { _tag: "Unread" },
+export const makeRecorder = (match: Matcher) => {
+  const calls: Array<RecordedCall> = []
+  let unkept = 0
+  let firstAtMs: number | undefined
+  const openCall = (request: Request, sentAtMs: number): RecordedCall => {
+    firstAtMs ??= sentAtMs
+    const external_execution_id = request.method === "POST" ? externalIdOf(request) : undefined
+    const call: RecordedCall = {
+      number: calls.length + unkept + 1,
+      ...match(request.method, request.url),
+      ...given({ external_execution_id }),
+      sentAtMs: sentAtMs - firstAtMs,
+      tookMs: 0,
+      http_status: undefined,
+      headers: {},
+      body: { _tag: "Unread" },
+    }
+    if (calls.length < callsMax) calls.push(call)
+    else unkept += 1
+    return call
   }
-  if (calls.length < callsMax) calls.push(call)
-  else recording.unkept += 1
-  return call
-}
-
-const send = (recording: Recording, client: Client, request: Request): Effect.Effect<Response, Failed> =>
-  Effect.gen(function* () {
+  const send = Effect.fnUntraced(function* (client: HttpClient.HttpClient, request: Request) {
     const sentAtMs = yield* Clock.currentTimeMillis
-    const call = openCall(recording, request, sentAtMs)
+    const call = openCall(request, sentAtMs)
     const response = yield* client.execute(request)
     call.tookMs = (yield* Clock.currentTimeMillis) - sentAtMs
     call.http_status = response.status
@@ -104,15 +96,12 @@ const send = (recording: Recording, client: Client, request: Request): Effect.Ef
     if (call.route.name === "downloadAttachment") return response
     return watched(response, (bytes) => (call.body = readBody(cleanBody(bytes, known))))
   })
-
-export const makeRecorder = (match: Matcher) => {
-  const recording: Recording = { match, calls: [], unkept: 0, firstAtMs: undefined }
   return {
-    calls: recording.calls as ReadonlyArray<RecordedCall>,
+    calls: calls as ReadonlyArray<RecordedCall>,
     /** How many calls were made but not kept. */
-    unkept: () => recording.unkept,
-    through: (client: Client): Client =>
-      HttpClient.transform(client, (_, request) => send(recording, client, request)),
+    unkept: () => unkept,
+    through: (client: HttpClient.HttpClient) =>
+      HttpClient.transform(client, (_, request) => send(client, request)),
   }
 }
 export type Recorder = ReturnType<typeof makeRecorder>
