@@ -19,15 +19,8 @@ const socketName = "nightjar.sock"
 
 const Asked = Schema.Union([Schema.TaggedStruct("Look", {}), Order])
 const Answer = Schema.Union([
-  /** `beside`: the others, if several go on. */
-  Schema.TaggedStruct("Night", {
-    night: NightPicture,
-    beside: Schema.optionalKey(Schema.Array(NightPicture)),
-  }),
-  Schema.TaggedStruct("Steered", {
-    ...SteeredNight.fields,
-    beside: Schema.optionalKey(Schema.Array(SteeredNight)),
-  }),
+  Schema.TaggedStruct("Nights", { nights: Schema.Array(NightPicture) }),
+  Schema.TaggedStruct("Steered", { nights: Schema.Array(SteeredNight) }),
   NotSteered,
   /** No task can start or end now: the service is awaited, the plan is made, or the tables are. */
   Schema.TaggedStruct("NotExecuting", {}),
@@ -64,8 +57,6 @@ const noteProgress = (desk: Desk, event: ProgressEvent): void => {
   }
 }
 
-const withOthers = <A>(others: ReadonlyArray<A>) => (others.length === 0 ? {} : { beside: others })
-
 /** The night that executes, or as it was when it last did. */
 const pictureAt = ({ night, last, published }: Desk): NightPicture | undefined =>
   night === undefined ? last : lookAt(night, published)
@@ -73,15 +64,12 @@ const pictureAt = ({ night, last, published }: Desk): NightPicture | undefined =
 const answerTo = (desks: ReadonlySet<Desk>, line: string): Answer => {
   const asked = Option.getOrUndefined(readAsked(line))
   if (asked === undefined) return { _tag: "NotUnderstood" }
-  if (asked._tag === "Look") {
-    const [night, ...others] = [...desks].flatMap((desk) => pictureAt(desk) ?? [])
-    return night === undefined ? { _tag: "NotExecuting" } : { _tag: "Night", night, ...withOthers(others) }
-  }
+  if (asked._tag === "Look")
+    return { _tag: "Nights", nights: [...desks].flatMap((desk) => pictureAt(desk) ?? []) }
   const nights = [...desks].flatMap(({ night }) => night ?? [])
-  const steered = steerAll(nights, asked) ?? []
-  if ("_tag" in steered) return steered
-  const [first, ...others] = steered
-  return first === undefined ? { _tag: "NotExecuting" } : { _tag: "Steered", ...first, ...withOthers(others) }
+  const steered = steerAll(nights, asked)
+  if (steered === undefined) return { _tag: "NotExecuting" }
+  return "_tag" in steered ? steered : { _tag: "Steered", nights: steered }
 }
 
 /** A desk's own view of its run: it is told everything, and holds the run while that executes. */
@@ -136,8 +124,8 @@ export const askNight = Effect.fn("NightDesk.ask")(function* (output: string, as
 /** The nights that run here; none if no night does, or only such that are not executing yet. */
 export const runningNights = (output: string) =>
   askNight(output, { _tag: "Look" }).pipe(
-    Effect.map((answer) => (answer._tag === "Night" ? [answer.night, ...(answer.beside ?? [])] : [])),
-    Effect.orElseSucceed((): ReadonlyArray<NightPicture> => []),
+    Effect.map((answer) => (answer._tag === "Nights" ? answer.nights : [])),
+    Effect.orElseSucceed(() => []),
   )
 
 /** Who works in this folder: nights that execute, or a process that does something else or has just begun. */
@@ -210,10 +198,8 @@ export const steerNight = Effect.fnUntraced(function* (output: string, order: Or
     }),
   )
   switch (answer._tag) {
-    case "Steered": {
-      const { changed, night, beside = [] } = answer
-      return { order, nights: [{ changed, night }, ...beside] }
-    }
+    case "Steered":
+      return { order, nights: answer.nights }
     case "NotSteered": {
       const { run_id, job_limits } = answer.night
       return yield* answer.why === "draining"
@@ -221,7 +207,7 @@ export const steerNight = Effect.fnUntraced(function* (output: string, order: Or
         : refuse("limit-above-job", job_limits)
     }
     case "NotExecuting":
-    case "Night":
+    case "Nights":
       return yield* refuse("night-not-executing", { output })
     case "NotUnderstood":
       return yield* refuse("night-other-version", { output })
@@ -233,7 +219,7 @@ type Steered = Effect.Success<ReturnType<typeof steerNight>>
 export const steered = {
   json: ({ nights }: Steered) => {
     const [first, ...beside] = nights.map(({ changed, night }) => ({ changed, ...night }))
-    return { ...first, ...withOthers(beside) }
+    return { ...first, ...(beside.length === 0 ? {} : { beside }) }
   },
   text: ({ order, nights }: Steered) => nights.map(({ changed, night }) => saidOf(order, changed, night)),
 }

@@ -434,9 +434,10 @@ describe("the desk of a running night", () => {
     expect(looked).toEqual(["a.1", "b.1"])
     expect(limited).toMatchObject({
       _tag: "Steered",
-      changed: true,
-      night: { run_id: "a.1" },
-      beside: [{ changed: false, night: { run_id: "b.1" } }],
+      nights: [
+        { changed: true, night: { run_id: "a.1" } },
+        { changed: false, night: { run_id: "b.1" } },
+      ],
     })
     expect(above).toMatchObject({ _tag: "Steered" })
     expect(asked).toEqual([

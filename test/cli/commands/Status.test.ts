@@ -46,8 +46,7 @@ const folderWith = async (...facts: ReadonlyArray<Fact>): Promise<string> => {
 
 /** While another process works in the folder: on these runs, or on none yet. */
 const besideWork = <A>(output: string, runs: ReadonlyArray<string>, ask: () => Promise<A>) => {
-  const [night, ...beside] = runs.map((run_id) => pictureOf(run_id))
-  const answer = night === undefined ? { _tag: "NotExecuting" } : { _tag: "Night", night, beside }
+  const answer = { _tag: "Nights", nights: runs.map((run_id) => pictureOf(run_id)) }
   return Effect.gen(function* () {
     yield* lockFolder(join(output, "run.lock"))
     yield* serveLines(output, "nightjar.sock", () => JSON.stringify(answer))
