@@ -266,11 +266,6 @@ export const commandMessages = {
     "the engine's form cannot be used ({why})",
     "Report the engine to the service.",
   ),
-  "results-sources-exist": refusal(
-    "{folder} already contains results sources",
-    "Give --write a folder that contains none.",
-    "They were not changed.",
-  ),
   "token-store-unset": refusal(
     "the job has no token store",
     "Add `tokens.key` to the job, such as env:NAME; `openssl rand -base64 32` generates a key.",

@@ -26,8 +26,6 @@ interface FitInput {
   readonly sources: ReadonlyArray<ResultsSource>
   readonly calls: ReadonlyArray<RecordedCall>
   readonly observed: ReadonlyArray<Observed>
-  /** An engineer decided that a final answer is complete if nothing is counted. */
-  readonly acceptUncounted: boolean
 }
 
 interface Proposal {
@@ -50,17 +48,15 @@ const refusal = (call: RecordedCall, observed: ReadonlyArray<Observed>): string 
 const onItsWordAlone = "a final answer counts as complete, and executions are deleted without a count"
 
 /** Without a count, only a source that may return everything can be trusted to be complete. */
-const proposeUncounted = (source: ResultsSource, why: string, input: FitInput): Proposal => {
+const proposeUncounted = (source: ResultsSource, why: string): Proposal => {
   const says = `${why}, so the number of records is not known`
-  if (!source.families.includes("*")) return unchanged(says)
-  if (input.acceptUncounted) return { change: { counts: "none" }, says, decisions: [] }
-  return { change: {}, says, decisions: [{ line: "counts: none", why: says }] }
+  const mayDecide = source.families.includes("*")
+  return { change: {}, says, decisions: mayDecide ? [{ line: "counts: none", why: says }] : [] }
 }
 
-const proposeCounts = (source: ResultsSource, input: FitInput): Proposal => {
-  const { calls } = input
+const proposeCounts = (source: ResultsSource, { calls }: FitInput): Proposal => {
   const counts = countsIn(calls)
-  if (counts._tag === "Unknown") return proposeUncounted(source, counts.why, input)
+  if (counts._tag === "Unknown") return proposeUncounted(source, counts.why)
   const ways = (["sub_family", "product"] as const).filter((way) =>
     meetsCounts(source, calls, counts.counts, way),
   )

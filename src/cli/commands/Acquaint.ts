@@ -2,7 +2,7 @@
  * `acquaint JOB`, day one at a real service: one customer on one engine, one login, one execution, every call
  * recorded and compared with the contract. Nothing is deleted unless requested and proved.
  */
-import { existsSync, readdirSync, rmSync } from "node:fs"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Exit, Layer, Option, Result, Schema, Stream } from "effect"
 import { folderName } from "../../base/Text.ts"
@@ -118,9 +118,6 @@ interface Acquainting {
   readonly recorder: Recorder
   /** Of the recording and its report. */
   readonly folder: string
-  /** Of the results sources. */
-  readonly schemas: string
-  readonly acceptUncounted: boolean
 }
 
 /** Runs the job, and makes the extra reads unless the execution is deleted. */
@@ -195,13 +192,8 @@ const readingText = (observed: ReadonlyArray<Observed>): string => {
   return `${head}\n\n${parts.join("\n")}`
 }
 
-/** The user's own rows are never overwritten; our own folder is written afresh each time. */
-const claimSchemas = Effect.fnUntraced(function* (folder: string, isOurs: boolean) {
-  const results = join(folder, "results")
-  if (isOurs) return rmSync(folder, { recursive: true, force: true })
-  if (existsSync(results) && readdirSync(results).length > 0)
-    return yield* refuse("results-sources-exist", { folder: results })
-})
+/** Of the results sources: written afresh each time, so that none of an earlier run is left. */
+const schemasIn = (folder: string): string => join(folder, "schemas")
 
 const writeSources = Effect.fnUntraced(function* (folder: string, fitted: ReadonlyArray<FittedSource>) {
   const results = join(folder, "results")
@@ -234,9 +226,10 @@ const exitCodeOf = (ran: Ran, { misfits, changing, proof }: Picture): number => 
 
 /** Judges the run and writes its files. */
 const judged = Effect.fnUntraced(function* (ran: Ran, asked: Acquainting) {
-  const { whole, assignment, folder, schemas, acceptUncounted } = asked
+  const { whole, assignment, folder } = asked
+  const schemas = schemasIn(folder)
   const { calls, unkept } = asked.recorder
-  const picture = judge({ calls, sources: whole.sources, acceptUncounted })
+  const picture = judge({ calls, sources: whole.sources })
   const settled = ran.task?.settled?.fact
   const about: About = {
     customer_id: assignment.customer_id,
@@ -293,12 +286,12 @@ const jsonOfRun = ({ about, picture, files, exit_code }: Effect.Success<ReturnTy
 
 /** The night with its recorder; if it is cut off, the calls so far are written: they are useful too. */
 const recorded = Effect.fnUntraced(function* (asked: Acquainting) {
-  const { job, output, recorder, folder, schemas } = asked
+  const { job, output, recorder, folder } = asked
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
   const night = Effect.gen(function* () {
     yield* holdOutput(output, [job.share])
-    yield* claimSchemas(schemas, schemas === join(folder, "schemas"))
+    rmSync(schemasIn(folder), { recursive: true, force: true })
     const services = Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, recorder.through))
     return yield* Effect.provide(acquaintedNight(asked), services)
   })
@@ -328,15 +321,13 @@ export const acquaint = command("acquaint", {
     path: argument("JOB", "A job file, such as jobs/demo.yaml"),
     customer: optionalFlag("customer", "ID", "The customer; required if the job has several"),
     engine: optionalFlag("engine", "REF", "The engine; required if that customer has several"),
-    write: optionalFlag("write", "DIR", "Folder for results sources (default: beside the calls)"),
-    acceptUncounted: switchFlag("accept-uncounted", "Write sources that allow deletion without a count"),
     remove: switchFlag("delete", "Delete the execution once all of it has been read"),
   },
   left: {
     kept: "What was recorded is kept. An execution that was started and not deleted stays at the service.",
     next: "Run the same command again to resume.",
   },
-  run: function* ({ path, customer, engine, write, acceptUncounted, remove }, output) {
+  run: function* ({ path, customer, engine, remove }, output) {
     const whole = yield* loadOne(path)
     const assignment = yield* chooseAssignment(whole, customer, engine)
     const job = cutDown(whole, assignment, remove)
@@ -344,8 +335,7 @@ export const acquaint = command("acquaint", {
     const { customer_id, engine_reference } = assignment
     const name = `${folderName(customer_id)}.${folderName(engine_reference)}`
     const folder = join(output, "acquaint", name)
-    const schemas = Option.getOrElse(write, () => join(folder, "schemas"))
-    const asked = { job, whole, assignment, output, recorder, folder, schemas, acceptUncounted }
+    const asked = { job, whole, assignment, output, recorder, folder }
     const ran = yield* recorded(asked)
     if (ran._tag === "Ran") return yield* judged(ran, asked)
     const { reason, message = "" } = ran.refused

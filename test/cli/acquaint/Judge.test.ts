@@ -29,10 +29,8 @@ const two = [salary, salary]
 const noFlows: Written = ["results", 404, "<html>"]
 const income: Written = ["income", 200, { records: two, is_final: true }]
 
-const judged = (
-  written: ReadonlyArray<Written>,
-  { sources = builtInSources, acceptUncounted = false } = {},
-) => judge({ calls: calls(...written), sources, acceptUncounted })
+const judged = (written: ReadonlyArray<Written>, { sources = builtInSources } = {}) =>
+  judge({ calls: calls(...written), sources })
 
 /** The files as a job reads them, and what stands in them as a comment for somebody to decide. */
 const files = (picture: ReturnType<typeof judged>) =>
@@ -88,23 +86,17 @@ describe("results sources that fit", () => {
     })
   })
 
-  it("delete without a count only if an engineer has allowed it", () => {
+  it("delete without a count only once an engineer allows it", () => {
     const asked = judged([uncounted, results(two)])
-    const accepted = judged([uncounted, results(two)], { acceptUncounted: true })
     expect([isWhole(asked), files(asked), asked.decisions.length]).toEqual([
       false,
       { flow_results: [null, "counts: none"] },
       1,
     ])
-    expect([isWhole(accepted), files(accepted), accepted.decisions]).toEqual([
-      true,
-      { flow_results: [{ counts: "none" }, undefined] },
-      [],
-    ])
   })
 
   it("are never trusted to be complete if they cannot return everything", () => {
-    const picture = judged([uncounted, noFlows, ["profile", 200, { data: two }]], { acceptUncounted: true })
+    const picture = judged([uncounted, noFlows, ["profile", 200, { data: two }]])
     expect([isWhole(picture), files(picture), picture.decisions]).toEqual([
       false,
       { flow_results: [{ enabled: false }, undefined] },
@@ -193,10 +185,7 @@ describe("the report", () => {
 
   it("contains no Markdown mark-up from a service", () => {
     const [call] = calls(["state", 200, { ...closedState, status_code: "<b>x</b>" }])
-    const sections = reportSections(
-      about,
-      judge({ calls: call === undefined ? [] : [call], sources: [], acceptUncounted: false }),
-    )
+    const sections = reportSections(about, judge({ calls: call === undefined ? [] : [call], sources: [] }))
     const text = renderMarkdown(sections)
     expect(text).toContain("# c_1 on bank:website")
     expect(text).not.toContain("<b>")
