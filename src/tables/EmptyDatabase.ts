@@ -19,8 +19,8 @@ import { inDatabase } from "./Publisher.ts"
 import { keptTables, storeTables, type StoreTable } from "./RecordStore.ts"
 
 /**
- * DuckDB keeps a text of 4 KB and more outside its column, and reads it again, into memory of its own, for each
- * NULL that follows: one of 1 MB before 1,000 NULLs takes 1 GB. Compressed with zstd, none is kept outside.
+ * DuckDB keeps a text of 4 KB and more outside its column, and reads it again, into memory of its own, for
+ * each NULL that follows: one of 1 MB before 1,000 NULLs takes 1 GB. With zstd, none is kept outside.
  */
 const typeSql = (type: string): string =>
   type === "VARCHAR" || type === "JSON" ? `${type} USING COMPRESSION zstd` : type

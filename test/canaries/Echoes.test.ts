@@ -23,7 +23,7 @@ it(
     expect(leaks).toEqual([])
     expect(sentBytes).toBeGreaterThan(10_000)
     // The search does find what must be kept.
-    for (const where of ["landing/", "nightjar.duckdb", "read_parquet", '"']) {
+    for (const where of ["landing/", '"store".', "read_parquet"]) {
       expect(controlIn.filter((found) => found.includes(where)).length, where).toBeGreaterThan(0)
     }
     expect({ echoed, unreached }).toEqual({ echoed: places, unreached: [] })

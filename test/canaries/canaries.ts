@@ -25,7 +25,7 @@ for (const { where, secret, around } of result.leaks.slice(0, 40))
 for (const place of result.unreached) console.log(`not answered with: ${place}`)
 const odd = Object.entries(result.exitCodes).filter(([, code]) => code === 1 || code === null)
 for (const [command, code] of odd) console.log(`exit code ${code}: ${command}`)
-const isControlled = ["landing/", "nightjar.duckdb", "read_parquet"].every((where) =>
+const isControlled = ["landing/", '"store".', "read_parquet"].every((where) =>
   result.controlIn.some((found) => found.includes(where)),
 )
 console.log(

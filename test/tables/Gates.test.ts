@@ -185,6 +185,7 @@ describe("limits of freshness", () => {
           [
             `1 feature without new data for more than 3 days: ${whose("old")} [data-too-old]`,
             `2 features without new data for more than 1 day: ${whose("fresh")}, ${whose("never")} [data-old]`,
+            "in tasks that succeeded, 4 features did not: customer_information_read FEATURE_FAILED (4) [features-left]",
           ],
         ],
       )
