@@ -73,24 +73,33 @@ export const listName = (index: number): string => `_list_${index}`
  * `misfits` and `extra` of a record and of the items of its lists, where they are not what the first reading
  * of its version had: the version has those.
  */
-const restColumn = ({ rest, children }: KeptTable): StoreTable["columns"] => {
+const restColumn = ({ rest }: KeptTable): StoreTable["columns"] => {
   if (rest.length === 0) return []
-  const own = rest.map(({ name, type }) => `${name} ${type}`).join(", ")
-  const lists = children.map((_, index) => `, ${listName(index)} STRUCT(${own})[]`)
   const comment = "misfits and extra, its lists' too, where they are not as when the version was first read."
-  return [{ name: "_rest", type: `STRUCT(${own}${lists.join("")})`, comment }]
+  return [{ name: "_rest", type: "JSON", comment }]
 }
 
+/** What `_rest` holds. It is kept as one text: DuckDB takes a compression only for columns of plain types. */
+const restType = ({ rest, children }: Pick<KeptTable, "rest" | "children">): string => {
+  const own = rest.map(({ name, type }) => `${name} ${type.replace("JSON", "VARCHAR")}`).join(", ")
+  const lists = children.map((_, index) => `, ${listName(index)} STRUCT(${own})[]`)
+  return `STRUCT(${own}${lists.join("")})`
+}
+
+/** All of `misfits` and `extra`, as `_rest` keeps them. */
+export const restText = (table: KeptTable, all: string): string => `to_json(${all}::${restType(table)})`
+
 /** A cell of `misfits` or `extra` as the reading `of` has it; of the item of a list, if it is one. */
-const restCell = (alias: string, of: string, name: string, list?: number): string => {
+const restCell = (table: KeptTable, alias: string, of: string, spec: ColumnSpec, list?: number): string => {
   const place = list === undefined ? "" : `.${listName(list)}[${alias}.position + 1]`
-  const cell = identifier(name)
-  return `CASE WHEN ${of}._rest IS NULL THEN ${alias}.${cell} ELSE ${of}._rest${place}.${cell} END AS ${cell}`
+  const cell = identifier(spec.name)
+  const asRead = `(${of}._rest::${restType(table)})${place}.${cell}::${spec.type}`
+  return `CASE WHEN ${of}._rest IS NULL THEN ${alias}.${cell} ELSE ${asRead} END AS ${cell}`
 }
 
 /** All of a version, `misfits` and `extra` as they were read last. */
-export const asLastRead = (alias: string, { rest }: KeptTable): string => {
-  const cells = rest.map(({ name }) => restCell(alias, alias, name))
+export const asLastRead = (alias: string, table: KeptTable): string => {
+  const cells = table.rest.map((each) => restCell(table, alias, alias, each))
   return cells.length === 0 ? `${alias}.*` : `${alias}.* REPLACE (${cells.join(", ")})`
 }
 
@@ -351,7 +360,7 @@ const asFirstRead = (spec: ColumnSpec): ColumnSpec => {
 const viewsOf = (table: KeptTable): ReadonlyArray<Relation> => {
   const { name, rest, fetched } = table
   const columns = table.columns.map(asFirstRead)
-  const restOf = (of: string) => rest.map((each): Cell => [each, restCell("v", of, each.name)])
+  const restOf = (of: string) => rest.map((each): Cell => [each, restCell(table, "v", of, each)])
   const night = columns.map((each) => from(fetched.includes(each.name) ? "n" : "v", each))
   const [id, read, place] = [from("v", recordId), from("v", recordId, contentId), from("c", position)]
   const readOn = "coalesce(v._kept.as_of, s.as_of)"
@@ -370,7 +379,8 @@ const viewsOf = (table: KeptTable): ReadonlyArray<Relation> => {
     nights: ["What each run read.", [ofNight, subject, read, kind, ...night, restOf("n")]],
   })
   const lists = table.children.flatMap((child, index) => {
-    const restIn = (of: string) => child.rest.map((each): Cell => [each, restCell("c", of, each.name, index)])
+    const restIn = (of: string) =>
+      child.rest.map((each): Cell => [each, restCell(table, "c", of, each, index)])
     const cells = (of: string) => [...from("c", ...child.columns.map(asFirstRead)), ...restIn(of)]
     return relationsOf(table, child, {
       main: [`Of the rows of ${name}.`, [subject, id, place, cells("v")]],

@@ -13,7 +13,16 @@ import { sha256Hex } from "../base/Hashes.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { answer, askedAnew, kind, names, sameSql, temp, type Meta, type SteppedRun } from "./Answers.ts"
 import { gatherRun, gatherWithout } from "./Dimensions.ts"
-import { allOf, contentOf, decisive, listsOf, listsStored, namesOf, ofReading } from "./RecordStore.ts"
+import {
+  allOf,
+  contentOf,
+  decisive,
+  listsOf,
+  listsStored,
+  namesOf,
+  ofReading,
+  restText,
+} from "./RecordStore.ts"
 import { seenOf, stored, type Compared, type KeptTable } from "./RecordStore.ts"
 
 /** What a step needs to know of a table: where it is kept, and what its run has of it. */
@@ -246,7 +255,7 @@ const staySql = ({ table }: Stepping): string => `UPDATE ${stored(table.name)}
  */
 const restSql = (stepping: Stepping): string => {
   const { table, index } = stepping
-  return `UPDATE step_inc SET _rest = n.rest FROM (
+  return `UPDATE step_inc SET _rest = ${restText(table, "n.rest")} FROM (
     SELECT m._ord, c.rest
     FROM step_same AS m
       JOIN (SELECT r._ord, ${allOf(table, "rest")} AS rest FROM step_src_${index} AS r

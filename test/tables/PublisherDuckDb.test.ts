@@ -343,17 +343,26 @@ describe("PublisherDuckDb", () => {
     function* (root) {
       const length = 1_000_000
       const others = Array.from({ length: 2_000 }, (_, index) => profileOf(`Bea ${index}`))
-      yield* append([begin(run_id, "2026-11-20")])
-      const first = { ...profileOf("Ana"), alias: "x".repeat(length) }
-      yield* succeed(run_id, "1", "c-1", resultsOf(first, ...others))
-      yield* publish(run_id)
+      // The second night changes a field without a column: the version that is found again keeps both.
+      for (const [day, sign] of [
+        ["2026-11-20", "x"],
+        ["2026-11-21", "y"],
+      ] as const) {
+        const id = anId(`nightly.${day}`)
+        yield* append([begin(id, day)])
+        const first = { ...profileOf("Ana"), alias: "x".repeat(length), unknown: sign.repeat(length) }
+        yield* succeed(id, "1", "c-1", resultsOf(first, ...others))
+        yield* publish(id)
+      }
       const { open } = yield* DuckDb
       const path = join(root, "nightjar.duckdb")
       const { rows } = yield* open({ path, access: "read-only", memoryLimit: memoryLimits[0] })
       const found = yield* rows(
-        "SELECT count(*)::INTEGER AS n, sum(length(alias))::INTEGER AS length FROM customer_profiles",
+        `SELECT count(*)::INTEGER AS n, sum(length(alias))::INTEGER AS length,
+          max(length(extra->>'unknown'))::INTEGER AS unknown, max(left(extra->>'unknown', 1)) AS sign
+        FROM customer_profiles`,
       )
-      assert.deepStrictEqual(found, [{ n: others.length + 1, length }])
+      assert.deepStrictEqual(found, [{ n: others.length + 1, length, unknown: length, sign: "y" }])
     },
   )
 
