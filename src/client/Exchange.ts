@@ -122,10 +122,12 @@ export class Answer {
    * A body that exceeds a limit is returned as it is and says so itself.
    */
   issued(shape: keyof typeof shapes): Effect.Effect<Issued, CallFailure> {
-    const { http_status, call } = this
+    const { http_status, call, response } = this
     return Effect.flatMap(this.#read, (issued) => {
       if (shapes[shape](issued.unblanked) || issued.body.unusable !== undefined) return Effect.succeed(issued)
-      const message = `${call}: the answer contains no JSON ${shape} (${http_status})`
+      const { "content-encoding": encoding = "identity" } = response.headers
+      const compressed = encoding === "identity" ? "" : ", but is compressed, which was not asked for"
+      const message = `${call}: the answer contains no JSON ${shape}${compressed} (${http_status})`
       return Effect.fail(new AnswerLost({ message, http_status }))
     })
   }

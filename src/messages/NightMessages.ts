@@ -150,7 +150,10 @@ export const nightMessages = {
   "landing-failed": stoppedRun("an answer could not be landed: {detail} ({path})", freeSpace),
   "landing-damaged": stoppedRun("a landed body is damaged: {detail} ({path})", putBack),
   "publishing-damaged": stoppedRun("damaged data prevents publishing: {detail}", putBack),
-  "publishing-failed": stoppedRun("the tables could not be published: {detail}", freeSpace),
+  "publishing-failed": stoppedRun("the tables could not be published: {detail}", {
+    first: "Check the free space and the permissions of the output folder, and the machine's free memory.",
+    ofRun: freeSpace.ofRun,
+  }),
   "backup-failed": stopped(
     "the output folder could not be copied: {detail}",
     "Check the free space and the permissions of both folders; then run the command again.",
