@@ -5,8 +5,9 @@
 import * as fs from "node:fs"
 import { constants, type Stats } from "node:fs"
 import { open, stat } from "node:fs/promises"
-import { dirname, resolve, sep } from "node:path"
+import { dirname } from "node:path"
 import { Context, Effect, Schema, Stream } from "effect"
+import { refuseStrange } from "./HeldFolder.ts"
 import { wordsOf } from "./Text.ts"
 
 // The system calls that change files, so that a test can make each of them fail or fall short. Only this
@@ -90,44 +91,12 @@ const reasonOf = (cause: unknown): string => {
 const failed = (step: Step, path: string, cause: unknown): FileFailed =>
   new FileFailed({ path, step, code: codeOf(cause), reason: reasonOf(cause) })
 
-// A folder can be moved, or its disk unmounted, while a process works in it. What is open goes with it; what
-// is written by its path would begin another folder there.
-
 /** Steps that take a path; the others have the file open. */
 const byPath: ReadonlySet<Step> = new Set(["open", "rename", "link", "copy", "delete", "make the folder"])
 
-interface KeptTo {
-  readonly root: string
-  readonly dev: bigint
-  readonly ino: bigint
-}
-const keptTo = new Set<KeptTo>()
-
-const identityOf = (root: string) => fs.statSync(root, { bigint: true, throwIfNoEntry: false })
-
-/** From now until its answer is called, nothing is written in this folder unless it is still the same one. */
-export const keepTo = (folder: string): (() => void) => {
-  const root = resolve(folder)
-  const found = identityOf(root)
-  if (found === undefined) return () => undefined
-  const kept = { root, dev: found.dev, ino: found.ino }
-  keptTo.add(kept)
-  return () => void keptTo.delete(kept)
-}
-
-const refuseStrange = (path: string): void => {
-  const asked = resolve(path)
-  for (const { root, dev, ino } of keptTo) {
-    if (asked !== root && !asked.startsWith(root + sep)) continue
-    const now = identityOf(root)
-    if (now?.dev !== dev || now.ino !== ino)
-      throw new Error(`${root} was moved or unmounted while this process works in it`)
-  }
-}
-
 const attempt = <A>(step: Step, path: string, call: () => A): A => {
   try {
-    if (byPath.has(step)) refuseStrange(path)
+    if (byPath.has(step) || step === "write") refuseStrange(path, step === "write")
     return call()
   } catch (cause) {
     throw failed(step, path, cause)
@@ -348,7 +317,7 @@ export class DurableFiles {
   /** False where another process made the same folder at the same moment. */
   #madeHere(path: string, mode: number): boolean {
     try {
-      refuseStrange(path)
+      refuseStrange(path, false)
       this.#calls.makeFolder(path, mode)
       return true
     } catch (cause) {

@@ -10,7 +10,8 @@ import { hostname } from "node:os"
 import { dirname } from "node:path"
 import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite"
 import { Clock, Duration, Effect, Option, Schema } from "effect"
-import { codeOf, durableFiles, keepTo, quietly } from "./DurableFile.ts"
+import { codeOf, durableFiles, quietly } from "./DurableFile.ts"
+import { holdFolder } from "./HeldFolder.ts"
 import { listed } from "./Text.ts"
 
 /** Another process is working in this output folder; nothing was started. */
@@ -93,7 +94,7 @@ export const lockFolder = Effect.fnUntraced(function* (path: string, works: Read
   const file = pathOfHolder(path)
   yield* Effect.acquireRelease(
     Effect.try({
-      try: () => ({ database: takeLock(path), release: keepTo(dirname(path)) }),
+      try: () => ({ database: takeLock(path), release: holdFolder(dirname(path), path) }),
       catch: (cause) => failureOf(path, cause),
     }),
     ({ database, release }) =>

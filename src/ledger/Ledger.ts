@@ -8,6 +8,7 @@ import { dirname, join } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import type { CustomerId, EngineReference, ExecutionId, RunId, TaskId } from "../service/Ids.ts"
 import { durableFiles, quietly } from "../base/DurableFile.ts"
+import { refuseStrange } from "../base/HeldFolder.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import { isSameAttempt, type Account } from "./Accounts.ts"
@@ -260,6 +261,7 @@ const makeLedger = Effect.fnUntraced(function* (
   const followers = new Set<Follower>()
   return Ledger.of({
     ...groupCommit((decided) => {
+      if (folder !== "") refuseStrange(folder, true)
       const { first, rows } = tables.append(decided)
       for (const told of followers)
         for (const [index, { at, fact }] of rows.entries()) told({ seq: first + index, at, fact })

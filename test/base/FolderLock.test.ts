@@ -4,7 +4,7 @@ import { Clock, Duration, Effect, Exit, Fiber, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { spawn, type ChildProcess } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync } from "node:fs"
 import { symlinkSync, writeFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { join } from "node:path"
@@ -85,6 +85,36 @@ describe("the lock of an output folder", () => {
     renameSync(folder, moved)
     files.makeFolder(folder, 0o700)
   })
+
+  effect(
+    "once removed by a person, lets its process write nothing more: another may work there [promise 8 removed]",
+    function* () {
+      const folder = join(root, "unlocked")
+      const path = join(folder, "run.lock")
+      const files = yield* durableFiles
+      mkdirSync(folder)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* lockFolder(path)
+          const opened = files.append(join(folder, "segment"), "ax", 0o600)
+          opened.append("before")
+          rmSync(path)
+          for (const write of [
+            () => opened.append("after"),
+            () => files.replace(join(folder, "manifest.json"), "{}", 0o600),
+            () => files.remove(`${path}.json`),
+          ])
+            expect(write).toThrow(`${path} was removed while this process works`)
+          opened.close()
+          // What another process has there by now is not this one's to remove.
+          yield* Effect.scoped(lockFolder(path))
+          writeFileSync(`${path}.json`, "of another process")
+        }),
+      )
+      expect(readFileSync(join(folder, "segment"), "utf8")).toBe("before")
+      expect(readFileSync(`${path}.json`, "utf8")).toBe("of another process")
+    },
+  )
 
   it("that cannot be used is not reported as held by somebody else", async () => {
     const path = join(root, "folder.lock")

@@ -2,9 +2,10 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { TestClock } from "effect/testing"
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { join } from "node:path"
+import { lockFolder } from "../../src/base/FolderLock.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { linkOf } from "../../src/ledger/LedgerKeys.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -38,6 +39,23 @@ const overBoth = (title: string, steps: Parameters<typeof inMemory.effect>[1]) =
 }
 
 describe("the ledger", () => {
+  effect("accepts no fact once a person removed the lock of its folder [promise 8 ledger]", function* () {
+    const root = yield* folder
+    yield* lockFolder(join(root, "run.lock"))
+    const written = Effect.gen(function* () {
+      const ledger = yield* Ledger
+      yield* ledger.append([runStarted(run_id)])
+      rmSync(join(root, "run.lock"))
+      return [yield* Effect.flip(ledger.append([planned])), yield* ledger.facts(run_id)] as const
+    })
+    const [failure, facts] = yield* Effect.provide(
+      written,
+      Ledger.layer({ path: join(root, "ledger.sqlite") }),
+    )
+    expect(failure.message).toContain("run.lock was removed while this process works")
+    expect(facts).toHaveLength(1)
+  })
+
   overBoth("returns each run's facts in order with the time at which they were known", function* () {
     const ledger = yield* Ledger
     yield* ledger.append([])
