@@ -101,6 +101,22 @@ export const timesElsewhere = (
     .toSorted()
 }
 
+/**
+ * The first start, and one an hour later if the clocks skip it on a day of the year: on that day systemd and
+ * Kubernetes do not start it at all, and it may be the only one.
+ */
+export const withoutGap = (
+  [first = "", ...further]: ReadonlyArray<string>,
+  zone: string | undefined,
+  now: number,
+): ReadonlyArray<string> => {
+  for (let at = now; at < now + 366 * dayMs;) {
+    at = nextTimeOfDay(at, first, zone)
+    if (localTime(at, zone) !== first) return [first, timeOf(minutesOf(first) + 60), ...further]
+  }
+  return [first, ...further]
+}
+
 /** One field of hours for all times with the same minute: `30 0,2,4,22`. */
 export const cronFields = (times: ReadonlyArray<string>): ReadonlyArray<string> => {
   const byMinute = Map.groupBy(new Set(times), (time) => minutesOf(time) % 60)

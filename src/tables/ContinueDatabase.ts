@@ -19,8 +19,11 @@ import { restoreFiles } from "./RestoreFiles.ts"
 import type { Instead } from "./SharedFile.ts"
 import { buildStanding, type Sought } from "./Standing.ts"
 
-/** Rows that are added night by night take more space: a file that has grown so many times is built anew. */
-const growthMax = 2
+/**
+ * Rows that are added night by night take more space: a file that has grown so many times is built anew, which
+ * costs all nights. A small night writes nearly every block anew, so half of its file is free for the next.
+ */
+const growthMax = 4
 
 /** Whether the published database is the one that was put into place with this version. */
 export const isUnchanged = ({ layout, ...store }: Store, { database, returned }: Manifest) =>

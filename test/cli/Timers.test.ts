@@ -20,6 +20,7 @@ import {
   timesElsewhere,
   waitMinutesOf,
   withBlock,
+  withoutGap,
 } from "../../src/cli/Timers.ts"
 import type { Timer } from "../../src/cli/Timers.ts"
 import { freshFolders } from "../harness/Folder.ts"
@@ -70,6 +71,25 @@ describe("the starts of a night", () => {
       "02:30",
     ])
   })
+})
+
+it("[exit timers skipped] a first start that the clocks skip on a day has a second one an hour later", () => {
+  const of = (zone: string, ...times: ReadonlyArray<string>) => withoutGap(times, zone, winter)
+  expect([
+    of("Europe/Madrid", "02:00"),
+    of("Europe/Madrid", "02:30", "04:30"),
+    of("Europe/Madrid", "03:00"),
+    of("Europe/Madrid", "22:30", "00:30", "02:30", "04:30"),
+    of("Atlantic/Azores", "00:30"),
+    of("UTC", "02:30"),
+  ]).toEqual([
+    ["02:00", "03:00"],
+    ["02:30", "03:30", "04:30"],
+    ["03:00"],
+    ["22:30", "00:30", "02:30", "04:30"],
+    ["00:30", "01:30"],
+    ["02:30"],
+  ])
 })
 
 it("the wait of a start for the folder is as long as the night: to its end, or to the deadline, or eight hours", () => {

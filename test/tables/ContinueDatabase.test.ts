@@ -233,7 +233,7 @@ describe("the database of the next version", () => {
   )
 
   liveDuckDb(
-    "is built of all files if it has grown too much, or if one of them has another size",
+    "[decision grown] is built of all files if it has grown too much, or if one of them has another size",
     function* () {
       const { root, seen, calls, store, within } = yield* twoNights
       const current = readManifest(layoutOf(root).manifest) ?? nothingPublished
@@ -246,11 +246,14 @@ describe("the database of the next version", () => {
         yield* within(Effect.provideService(build, FileCalls, calls))
         return seen.continued
       })
-      const grown = { ...current, ...(database && { database: { ...database, built_bytes: 1 } }) }
-      const counts = [yield* made(current), yield* made(grown)]
+      const grown = (times: number) => {
+        const { bytes } = database ?? { bytes: 0 }
+        return { ...current, ...(database && { database: { ...database, built_bytes: bytes / times } }) }
+      }
+      const counts = [yield* made(current), yield* made(grown(3)), yield* made(grown(5))]
       const path = `tables/sessions/run_date=${dateOf(0)}/nightly.${dateOf(0)}-v1.parquet`
       appendFileSync(join(root, path), "x")
-      assert.deepStrictEqual([...counts, yield* made(current)], [1, 1, 1])
+      assert.deepStrictEqual([...counts, yield* made(current)], [1, 2, 2, 2])
     },
   )
 })

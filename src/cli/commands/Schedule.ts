@@ -174,9 +174,10 @@ const timesOf = Effect.fnUntraced(function* (job: Job, at: string | undefined) {
   const { name, night, timezone } = job
   if (night !== undefined && at !== undefined)
     return yield* refuse("timer-time-twice", { name, starts: night.starts })
-  const times = night !== undefined ? Timers.startsOf(night) : at === undefined ? [] : [at]
-  const [starts] = times
+  const own = night !== undefined ? Timers.startsOf(night) : at === undefined ? [] : [at]
+  const [starts] = own
   if (starts === undefined) return yield* refuse("timer-time-missing", { name })
+  const times = Timers.withoutGap(own, timezone, yield* Clock.currentTimeMillis)
   return { name, times, timezone, waitMinutes: Timers.waitMinutesOf(starts, job) }
 })
 
