@@ -49,6 +49,9 @@ const syntaxMessages: Readonly<Record<string, string>> = {
   UNEXPECTED_TOKEN: "this is not allowed here",
 }
 
+/** YAML 1.2 has none: read as a plain key, one would send the values of a customer along with another's. */
+const mergeKey = "merge keys (<<) are not read: write the keys out; an alias (*) can only be a whole value"
+
 /** Far more than any honest mapping has; each key is compared with all known ones. */
 const keysMax = 10_000
 
@@ -166,6 +169,10 @@ const mappingOf = (reading: Reading, node: YAMLMap, { members, depth }: Around):
     const name = keyText(key)
     const keyAt = offsetOf(key) ?? 0
     if (names.has(name)) reading.complain(keyAt, "this key appears twice")
+    if (isScalar(key) && key.type === "PLAIN" && name === "<<") {
+      reading.complain(keyAt, mergeKey)
+      continue
+    }
     if (names.size >= keysMax) {
       reading.complain(keyAt, `this mapping has more than ${keysMax} keys`)
       break

@@ -636,6 +636,22 @@ sessions: [{ id: s, customer: X1234567L }]
     },
   )
 
+  effect("[decision merge keys] refuses merge keys, wherever they are", function* () {
+    const source =
+      "name: a\nservice: sandbox\nengines:\n  - &e { reference: x:y, configurations: &c { n: 5 } }\n" +
+      "  - { <<: *e, reference: x:z, configurations: { <<: *c, '<<': 1 } }\n" +
+      "customers:\n  - { id: c-1, parameters: &p { user: u, word: w } }\n" +
+      "  - { id: c-2, parameters: { <<: *p, user: v, word: x } }\n"
+    const told = "merge keys (<<) are not read: write the keys out; an alias (*) can only be a whole value"
+    expect((yield* load(source)).errors).toEqual([
+      `job.yaml:5:7: ${told}`,
+      `job.yaml:5:49: ${told}`,
+      `job.yaml:8:30: ${told}`,
+    ])
+    const quoted = source.replaceAll("<<: *e, ", "").replace("<<: *c, ", "").replace("<<: *p, ", "")
+    expect((yield* load(quoted)).errors).toEqual([])
+  })
+
   effect(
     "[decision text variables] says that no variable is replaced where a number or a boolean is expected",
     function* () {
