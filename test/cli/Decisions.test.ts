@@ -22,6 +22,7 @@ import { emptyView, foldProgress, noticeOf, renderView } from "../../src/cli/Pro
 import { csvFormat, jsonFormat, tableFormat } from "../../src/cli/commands/Query.ts"
 import { harmless } from "../../src/report/TextTable.ts"
 import { selectTasks, tasksMeant, unknownSelected } from "../../src/cli/commands/Run.ts"
+import type { QueryResult } from "../../src/base/DuckDb.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { commandHere, commandWork } from "../harness/CommandsHere.ts"
 import { idOf, pictureOf, planned, runOf, settled } from "../report/Samples.ts"
@@ -273,11 +274,23 @@ describe("query formats", () => {
     }
   })
 
-  it("a table prints its header once, and how many rows there were", () => {
-    const format = tableFormat(columns, Infinity)
-    expect(format.begin + format.chunk([["a", "1.00"]]) + format.chunk([["b", "2.00"]]) + format.end()).toBe(
-      "name  amount\na       1.00\nb       2.00\n(2 rows)\n",
+  it("[decision aligned rows] a table prints its header once, aligns small chunks, and counts its rows", () => {
+    const printed = (...chunks: ReadonlyArray<QueryResult["rows"]>) => {
+      const format = tableFormat(columns, Infinity)
+      return format.begin + chunks.map(format.chunk).join("") + format.end()
+    }
+    expect(printed([["a", "1.00"]], [["longer", "200.00"]])).toBe(
+      "name    amount\na         1.00\nlonger  200.00\n(2 rows)\n",
     )
+    const large = Array.from({ length: 2048 }, () => ["a", "1.00"])
+    const lines = printed(large, [["longer", "2.00"]]).split("\n")
+    expect([lines[0], lines.at(-4), ...lines.slice(-3)]).toEqual([
+      "name  amount",
+      "a       1.00",
+      "longer    2.00",
+      "(2049 rows)",
+      "",
+    ])
     expect(tableFormat(columns, Infinity).end()).toBe("name  amount\n(no rows)\n")
   })
 })

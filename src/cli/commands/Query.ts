@@ -26,7 +26,7 @@ import { Wiring } from "../Wiring.ts"
 import { readShipped } from "./Help.ts"
 import { csvLine, harmless, table } from "../../report/TextTable.ts"
 
-/** Query results as text, chunk by chunk: at most one chunk of rows is in memory. */
+/** Query results as text, chunk by chunk: at most two chunks of rows are in memory. */
 interface TextFormat {
   readonly begin: string
   readonly chunk: (rows: QueryResult["rows"]) => string
@@ -67,22 +67,31 @@ export const jsonFormat = (columns: ReadonlyArray<Column>): TextFormat => {
   }
 }
 
-/** Aligned within each chunk of 2,048 rows, so that a result of any size can be shown. */
+/** As many as the largest chunk has; each file of a table that is read may give a chunk of its own. */
+const alignedRows = 2048
+
+/** Aligned within each 2,048 rows or more, so that a result of any size can be shown. */
 export const tableFormat = (columns: ReadonlyArray<Column>, width: number): TextFormat => {
   const header = columns.map(({ name }) => name)
   const right = new Set(columns.flatMap(({ type }, index) => (numeric.test(type) ? [index] : [])))
-  let count = 0
+  let [count, held]: [number, QueryResult["rows"]] = [0, []]
+  const shown = () => {
+    if (held.length === 0) return ""
+    const cells = held.map((row) => row.map(asText))
+    const text = `${table(header, cells, { width, right })}\n`
+    const isFirst = count === held.length
+    held = []
+    return isFirst ? text : text.slice(text.indexOf("\n") + 1)
+  }
   return {
     begin: "",
     chunk: (rows) => {
-      const cells = rows.map((row) => row.map(asText))
-      const text = `${table(header, cells, { width, right })}\n`
-      const shown = count === 0 ? text : text.slice(text.indexOf("\n") + 1)
       count += rows.length
-      return shown
+      held = [...held, ...rows]
+      return held.length < alignedRows ? "" : shown()
     },
     end: () =>
-      count === 0 ? `${table(header, [], { width })}\n(no rows)\n` : `(${counted(count, "row")})\n`,
+      count === 0 ? `${table(header, [], { width })}\n(no rows)\n` : `${shown()}(${counted(count, "row")})\n`,
   }
 }
 
