@@ -24,25 +24,6 @@ import { BoundBroken } from "../service/BodyBounds.ts"
 // Many strings -> one UTF-8 buffer and its offsets, in one native call per column: the offsets follow from
 // the strings' lengths, which for ASCII are already byte lengths.
 
-/** Bytes of a string in UTF-8; a lone surrogate counts as the three bytes of U+FFFD, which replaces it. */
-const utf8Length = (text: string): number => {
-  let bytes = text.length
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit < 0x80) continue
-    if (unit < 0x800) bytes += 1
-    else {
-      bytes += 2
-      if (unit >= 0xd800 && unit < 0xdc00) {
-        const next = text.charCodeAt(i + 1)
-        // A pair is four bytes for two units; the second unit is skipped.
-        if (next >= 0xdc00 && next < 0xe000) i++
-      }
-    }
-  }
-  return bytes
-}
-
 /** One entry more than strings. A column stays under 2 GB: its writer flushes long before. */
 export const encodeTexts = (
   texts: ReadonlyArray<string>,
@@ -58,7 +39,8 @@ export const encodeTexts = (
   if (bytes.length === units) return { bytes, offsets }
   let position = 0
   for (let i = 0; i < texts.length; i++) {
-    position += utf8Length(texts[i]!)
+    // Half of a pair counts as the three bytes of U+FFFD, which replaces it.
+    position += Buffer.byteLength(texts[i]!)
     offsets[i + 1] = position
   }
   // Two halves of a pair in neighbouring strings must not be joined into one character.
