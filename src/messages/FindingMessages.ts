@@ -171,7 +171,7 @@ export const findingMessages = {
   "file-differs": finding("a published file is {state}", repair),
   "helper-damaged": finding(
     "a database that only saves work is damaged",
-    "Run `nightjar repair`, which makes it again or removes it. No table depends on it.",
+    "Run `nightjar repair`, which removes it. No table depends on it.",
   ),
   "parquet-lost": finding(
     "the folder with what is current as Parquet is not there",

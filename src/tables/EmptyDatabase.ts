@@ -1,10 +1,8 @@
 /**
- * Every table, view and comment without any row: hundreds of statements, which run once for a set of schemas;
- * each version begins as a copy of the file. Its name holds the hash of the statements and of its bytes, so
- * another or a damaged one is made again; so is any with which a build fails.
+ * Every table, view and comment without any row: hundreds of statements, with which a database begins that is
+ * built of all files.
  */
 import { readFileSync } from "node:fs"
-import { join } from "node:path"
 import { Effect } from "effect"
 import { sha256Hex } from "../base/Hashes.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
@@ -13,7 +11,7 @@ import { openDatabase, withoutLog } from "./BuildDatabase.ts"
 import { changesSql } from "./Changes.ts"
 import { dataDictionary, operatorTables, publishedViews, type DictionaryTable } from "./DataDictionary.ts"
 import { gatheredTables } from "./Dimensions.ts"
-import { fileStep, filesBelow, makeFoldersOf, type Layout, type Store } from "./Manifest.ts"
+import { fileStep, type Store } from "./Manifest.ts"
 import { shapeOf } from "./OtherSchema.ts"
 import { inDatabase } from "./Publisher.ts"
 import { keptTables, storeTables, type StoreTable } from "./RecordStore.ts"
@@ -74,39 +72,21 @@ export const emptyStatements = ({ families, pseudonyms }: Pick<Store, "families"
 export const madeBy = (store: Pick<Store, "families" | "pseudonyms" | "toolVersion">): string =>
   sha256Hex([store.toolVersion, ...store.families.map(shapeOf), emptyStatements(store)].join("\n"))
 
-/** The bytes of the kept file; undefined if there is none for these statements, or if it is damaged. */
-const keptBytes = (folder: string, beginning: string) =>
-  fileStep(() => {
-    const names = filesBelow(folder).filter((name) => name.startsWith(beginning))
-    const all = names.map((name) => ({ name, bytes: readFileSync(join(folder, name)) }))
-    return all.find(({ name, bytes }) => name === nameOf(beginning, bytes))?.bytes
-  })
+/** By their statements: a process that begins many databases, as tests do, makes equal ones once. */
+const made = new Map<string, Uint8Array>()
+const madeMax = 8
 
-/** Names of kept files that are not, to the byte, what was kept. */
-export const damagedEmptyDatabases = ({ empty }: Layout): ReadonlyArray<string> =>
-  filesBelow(empty).filter(
-    (name) => name.endsWith(".duckdb") && !name.endsWith(nameOf("-", readFileSync(join(empty, name)))),
-  )
-
-const nameOf = (beginning: string, bytes: Uint8Array): string => `${beginning}${sha256Hex(bytes)}.duckdb`
-
-/** Puts an empty database where the next version is built; nothing may be there yet. */
-export const placeEmptyDatabase = Effect.fn("Publishing.placeEmptyDatabase")(function* (store: Store) {
+/** Makes an empty database where the next version is built; nothing may be there yet. */
+export const makeEmptyDatabase = Effect.fn("Publishing.makeEmptyDatabase")(function* (store: Store) {
   const { layout, files, modes } = store
   const statements = emptyStatements(store)
-  const beginning = `${sha256Hex(statements).slice(0, 16)}-`
-  const kept = yield* keptBytes(layout.empty, beginning)
-  if (kept !== undefined) return yield* fileStep(() => files.write(layout.build, kept, modes.file))
+  const known = made.get(statements)
+  if (known !== undefined) return yield* fileStep(() => files.write(layout.build, known, modes.file))
   yield* Effect.scoped(
     Effect.flatMap(openDatabase(layout.build, "read-write"), (connection) =>
       connection.run(`${withoutLog}; ${statements}`),
     ),
   )
-  yield* fileStep(() => {
-    const bytes = readFileSync(layout.build)
-    files.remove(layout.empty)
-    const place = join(layout.empty, nameOf(beginning, bytes))
-    makeFoldersOf(store, place)
-    files.replace(place, bytes, modes.file)
-  })
+  if (made.size === madeMax) made.clear()
+  made.set(statements, yield* fileStep(() => readFileSync(layout.build)))
 }, inDatabase)

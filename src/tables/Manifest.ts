@@ -216,8 +216,6 @@ export const layoutOf = (root: string) => ({
   schemas: join(root, "schemas"),
   database: join(root, "nightjar.duckdb"),
   build: join(root, "nightjar.duckdb.build"),
-  /** Of which each database begins as a copy. */
-  empty: join(root, "published/empty"),
   previous: join(root, "published/previous"),
   previousDatabase: join(root, "published/previous/nightjar.duckdb"),
 })

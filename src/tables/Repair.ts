@@ -4,17 +4,15 @@
  * only a backup can restore is named. Makes no call to the service.
  */
 import { existsSync } from "node:fs"
-import { join } from "node:path"
 import { Effect } from "effect"
 import { RunId } from "../service/Ids.ts"
 import { counted, listed } from "../base/Text.ts"
 import { Ledger, LedgerFailed } from "../ledger/Ledger.ts"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { buildInPlace, recover, strayFiles } from "./Commit.ts"
-import { placeEmptyDatabase } from "./EmptyDatabase.ts"
 import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
-import { newestDerived } from "./KeptVersions.ts"
+import { isKeptDatabaseDamaged, newestDerived } from "./KeptVersions.ts"
 import { fileStep, filesOf, gapsOf, nothingPublished, publishedIn, readManifest } from "./Manifest.ts"
 import type { Manifest, Store } from "./Manifest.ts"
 import { parquetGaps } from "./ParquetViews.ts"
@@ -22,8 +20,7 @@ import { withdrawInterim, publishRun } from "./PublisherDuckDb.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { publishedRuns } from "./Rebuild.ts"
 import { restoreFiles } from "./RestoreFiles.ts"
-import { clearBuild } from "./Standing.ts"
-import { damagedHelpers, databaseProblems, keptDatabase } from "./Verify.ts"
+import { databaseProblems, keptDatabase } from "./Verify.ts"
 import { change, type Standing } from "./Version.ts"
 
 /** Returns what was done and to what, and what could not be done. */
@@ -57,7 +54,11 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
     done.push("tables: the newest version is published again, which ends the rollback")
   if (yield* buildAgain(store)) done.push(builtAgain)
   done.push(...(yield* parquetAgain(store)))
-  done.push(...(yield* helpersAgain(store)))
+  if (yield* isKeptDatabaseDamaged(store)) {
+    // Without it, a rollback builds one from the files.
+    yield* fileStep(() => store.files.remove(store.layout.previousDatabase))
+    done.push(`${keptDatabase}: removed, since it was damaged`)
+  }
   return { done, left }
 })
 
@@ -72,20 +73,6 @@ const parquetAgain = Effect.fnUntraced(function* (store: Store) {
     `${manifest.parquet?.holds.join(", ")}: written again from nightjar.duckdb, ` +
       `because not everything was as published: ${listed(paths, namedMax)}`,
   ]
-})
-
-/** The empty database is made again; without the kept one, a rollback builds it from the files. */
-const helpersAgain = Effect.fnUntraced(function* (store: Store) {
-  const damaged = yield* damagedHelpers(store)
-  yield* fileStep(() => {
-    for (const path of damaged) store.files.remove(join(store.layout.root, path))
-  })
-  if (damaged.length === 0) return []
-  yield* placeEmptyDatabase(store)
-  yield* fileStep(() => clearBuild(store))
-  return damaged.map((path) =>
-    path === keptDatabase ? `${path}: removed, since it was damaged` : `${path}: made again`,
-  )
 })
 
 const builtAgain = "nightjar.duckdb: rebuilt from the files of the tables"

@@ -10,7 +10,7 @@ import { sha256Hex } from "../base/Hashes.ts"
 import { RunId } from "../service/Ids.ts"
 import { literal } from "../base/DuckDbFailed.ts"
 import { buildDatabase, inMemory, isOutOfMemory, memoryLimits, type MemoryLimit } from "./BuildDatabase.ts"
-import { placeEmptyDatabase } from "./EmptyDatabase.ts"
+import { makeEmptyDatabase } from "./EmptyDatabase.ts"
 import { fileStep, filesBelow, filesOf, gapsOf, placeIn, readPath } from "./Manifest.ts"
 import { temporary, withFiles } from "./Manifest.ts"
 import type { Gap, Manifest, ManifestFile, Store } from "./Manifest.ts"
@@ -127,8 +127,9 @@ const readOffFile = Effect.fnUntraced(
   Effect.orElseSucceed(() => undefined),
 )
 
-/** No build may start from what an earlier one left. */
+/** No build may start from what an earlier one left; up to version 0.17, an empty database was kept, too. */
 export const clearBuild = ({ layout, files }: Store): void => {
+  files.remove(join(layout.root, "published/empty"))
   for (const ending of ["", ".wal", ".tmp", ".rows"]) files.remove(`${layout.build}${ending}`)
 }
 
@@ -150,7 +151,7 @@ export const buildStanding = Effect.fnUntraced(function* <R>(
 ) {
   const buildWithin = Effect.fnUntraced(function* ({ next, gaps }: Sought, memoryLimit: MemoryLimit) {
     yield* fileStep(() => clearBuild(store))
-    yield* placeEmptyDatabase(store)
+    yield* makeEmptyDatabase(store)
     const lost = lostTables(next, gaps, store.families)
     return yield* buildDatabase(store, withoutTables(next, lost), { lost, memoryLimit })
   })
@@ -169,9 +170,7 @@ export const buildStanding = Effect.fnUntraced(function* <R>(
   const there = yield* restoredIn(sought, false)
   const built = yield* Effect.result(build(there))
   if (built._tag === "Success") return { ...there, unfit: built.success, models: yield* makeModels(store) }
-  // The empty database that it began with may lack something, or an existing file may contain something other
-  // than what was published.
-  yield* fileStep(() => store.files.remove(store.layout.empty))
+  // An existing file may contain something other than what was published.
   const intact = yield* restoredIn(there.next, true)
   return { ...intact, unfit: yield* build(intact), models: yield* makeModels(store) }
 })

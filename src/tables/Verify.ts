@@ -23,7 +23,6 @@ import { inForce, strayFiles, type InForce } from "./Commit.ts"
 import { receiptOf } from "./DeriveRun.ts"
 import { parquetGaps } from "./ParquetViews.ts"
 import { publishedTables } from "./DataDictionary.ts"
-import { damagedEmptyDatabases } from "./EmptyDatabase.ts"
 import { familyTables } from "./FileColumns.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
 import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
@@ -112,7 +111,7 @@ const publishedProblems = Effect.fnUntraced(function* (
         : problemOf(path, state === "lost" ? "parquet-lost" : "file-unlisted"),
     )
   }
-  for (const where of yield* damagedHelpers(store)) problems.push(problemOf(where, "helper-damaged"))
+  if (yield* isKeptDatabaseDamaged(store)) problems.push(problemOf(keptDatabase, "helper-damaged"))
   const built = { ...store, layout: { ...store.layout, database } }
   if (manifest.version > 0) problems.push(...(yield* databaseProblems(built, manifest, accepted)))
   return problems
@@ -263,13 +262,6 @@ const schemaProblems = (
 }
 
 export const keptDatabase = "published/previous/nightjar.duckdb"
-
-/** Databases that are kept to save work, and are not what was kept. */
-export const damagedHelpers = Effect.fnUntraced(function* (store: Pick<Store, "layout">) {
-  const names = yield* fileStep(() => damagedEmptyDatabases(store.layout))
-  const isKeptWhole = !(yield* isKeptDatabaseDamaged(store))
-  return [...names.map((name) => `published/empty/${name}`), ...(isKeptWhole ? [] : [keptDatabase])]
-})
 
 const fileProblems = (store: Store, { manifest, newest, isInterrupted, isMoving, passing }: InForce) =>
   fileStep(() => {

@@ -159,9 +159,8 @@ const lostDatabase = () => [
 const otherDatabase = `nightjar.duckdb: the database is not the file that was published [database-changed]; ${again}`
 
 const helperDamaged =
-  "a database that only saves work is damaged [helper-damaged]; Run `nightjar repair`, which makes it again or removes it."
+  "a database that only saves work is damaged [helper-damaged]; Run `nightjar repair`, which removes it."
 const keptDatabase = "published/previous/nightjar.duckdb"
-const emptyDatabase = () => `published/empty/${readdirSync(at("published/empty")).join()}`
 
 /** What `repair` mends, and what it says of it; where it is not asked, it does what it does for the one before. */
 const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<string> }> = [
@@ -214,14 +213,13 @@ const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<strin
   },
   {
     what:
-      "at once: a Parquet file that no manifest lists is there, the marker and a schema of the job are changed, one of the program is missing, and both databases " +
-      "that save work are damaged",
+      "at once: a Parquet file that no manifest lists is there, the marker and a schema of the job are changed, one of the program is missing, and the kept " +
+      "database is damaged",
     damage: () => {
       cpSync(at(accounts()), at(strayFile()))
       flip(".nightjar")
       flip("schemas/accounts.v1.yaml", () => 5)
       remove("schemas/customer_profiles.v1.yaml")
-      truncateSync(at(emptyDatabase()), 5_000)
       flip(keptDatabase, (size) => size - 100)
     },
     told: () => [
@@ -229,7 +227,6 @@ const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<strin
       "schemas/accounts.v1.yaml: the kept record schema has changed since it was written [schema-changed]; ",
       `schemas/customer_profiles.v1.yaml: the kept record schema is missing [schema-missing]; ${sameText}`,
       `${strayFile()}: no manifest lists this file [file-unlisted]; The next publication corrects it`,
-      `${emptyDatabase()}: ${helperDamaged}`,
       `${keptDatabase}: ${helperDamaged}`,
     ],
     done: () => [
@@ -237,17 +234,13 @@ const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<strin
       "schemas/customer_profiles.v1.yaml: written again with the same text",
       "schemas/accounts.v1.yaml: written again with the same text",
       `tables: 1 file that no manifest lists removed: ${strayFile()}`,
-      `${emptyDatabase()}: made again`,
       `${keptDatabase}: removed, since it was damaged`,
     ],
   },
   {
-    what: "the empty database has no bytes, and no night can continue the published one",
-    damage: () => {
-      truncateSync(at(emptyDatabase()), 0)
-      remove("nightjar.duckdb")
-    },
-    told: () => [`${emptyDatabase()}: ${helperDamaged}`, ...lostDatabase()],
+    what: "the database is missing",
+    damage: () => remove("nightjar.duckdb"),
+    told: lostDatabase,
     done: rebuilt,
   },
   {

@@ -40,7 +40,6 @@ const watchedFiles = [
   "nightjar.duckdb.build.wal",
   "tables/manifest.next.json.tmp",
   "tables/manifest.next.json",
-  "published/empty",
   "published/previous",
   "nightjar.duckdb",
   "tables/manifest.json",

@@ -3,8 +3,8 @@
  * its own, without its start, which costs more than most commands. What is about a process (signals, locks, memory,
  * closed streams) starts a real one.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import {
   Cause,
@@ -23,14 +23,11 @@ import {
 import { endingOfCause } from "../../src/cli/Failures.ts"
 import { NightjarFlags, Presenter, runNightjar } from "../../src/cli/Nightjar.ts"
 import { Output, Settings } from "../../src/cli/Output.ts"
-import { readingsOf } from "../../src/cli/ReadingsOfJob.ts"
 import { Wiring } from "../../src/cli/Wiring.ts"
-import type { Job } from "../../src/jobs/Job.ts"
 import { wiring } from "../../src/main.ts"
 import { KnownSecrets, makeKnownSecrets } from "../../src/privacy/KnownSecrets.ts"
 import { FormChecking } from "../../src/client/FormProcess.ts"
 import { FormCheckerInProcess } from "./FormCheckerInProcess.ts"
-import { filesBelow, layoutOf } from "../../src/tables/Manifest.ts"
 
 export interface Ended {
   readonly code: number | null
@@ -58,45 +55,6 @@ export interface Surroundings {
   /** Called with all of stderr whenever there is more. */
   readonly onStderr?: (all: string) => void
 }
-
-/** What the tables of a job depend on; what else there may be makes the file again. */
-const kindOf = (job: Job): string =>
-  JSON.stringify([readingsOf(job), job.schemas], (_, value: unknown) =>
-    value instanceof Set ? [...value] : value,
-  )
-const emptyDatabases = new Map<string, ReadonlyArray<readonly [name: string, bytes: Uint8Array]>>()
-
-/**
- * Hundreds of statements make the tables that every database begins with, and a publication keeps the file that they
- * made: the next folder of a job with the same tables is given it.
- */
-const withEmptyDatabase = <A, E, R>(job: Job, output: string, layer: Layer.Layer<A, E, R>) => {
-  const { empty, manifest } = layoutOf(output)
-  const kept = Effect.acquireRelease(
-    Effect.sync(() => {
-      const known = emptyDatabases.get(kindOf(job))
-      if (known === undefined || existsSync(manifest) || existsSync(dirname(empty))) return
-      for (const folder of [dirname(empty), empty]) mkdirSync(folder, { mode: 0o700 })
-      for (const [name, bytes] of known) writeFileSync(join(empty, name), bytes, { mode: 0o600 })
-    }),
-    () =>
-      Effect.sync(() => {
-        const left = filesBelow(empty).map((name) => [name, readFileSync(join(empty, name))] as const)
-        if (left.length > 0) emptyDatabases.set(kindOf(job), left)
-      }),
-  )
-  return layer.pipe(Layer.provideMerge(Layer.effectDiscard(kept)))
-}
-
-const here = Wiring.of({
-  ...wiring,
-  night: (job, output, through) => withEmptyDatabase(job, output, wiring.night(job, output, through)),
-  nights: (jobs, output, hooksUrl) =>
-    Effect.map(wiring.nights(jobs, output, hooksUrl), ({ ledger, night }) => ({
-      ledger,
-      night: (job) => withEmptyDatabase(job, output, night(job)),
-    })),
-})
 
 const noRoom = PlatformError.systemError({
   module: "Stdio",
@@ -142,7 +100,7 @@ export const startHere = (
     hear("stderr", `${secrets.clean(Logger.formatLogFmt.log(entry), "own")}\n`),
   )
   const services = Layer.mergeAll(
-    Layer.succeed(Wiring, here),
+    Layer.succeed(Wiring, wiring),
     Presenter.layer,
     NightjarFlags.layer,
     Logger.layer([log]),

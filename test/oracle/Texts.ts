@@ -29,7 +29,6 @@ const environmental = (folder: string | undefined): ReadonlyArray<readonly [stri
   // DuckDB's and Parquet files are not the same twice, byte by byte: their rows are compared.
   [/(\.parquet",\s*"rows": \d+,\s*("file_rows": \d+,\s*)?)"bytes": \d+,\s*"sha256": "\w+"/g, "$1<file>"],
   [/("database": ?\{)[^}]*/g, "$1 <file> "],
-  [/published\/empty\/[-0-9a-f]+/g, "published/empty/<file>"],
   // Summaries and reports have paths in them.
   [/("other": \{\s*"files": \d+,\s*"bytes": )\d+/g, "$1<bytes>"],
   // Drawn by chance, so that it says nothing of the customer.

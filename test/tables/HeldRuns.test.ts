@@ -1,8 +1,7 @@
 /** Which runs a gate is asked about, and which that were held back become current with another one: both let deletions begin. */
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { mkdirSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { afterAll, describe, expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { DurableFiles, machineCalls, modesOf } from "../../src/base/DurableFile.ts"
@@ -15,7 +14,7 @@ import type { RunState } from "../../src/ledger/RunState.ts"
 import { gatherRun } from "../../src/tables/Dimensions.ts"
 import { failedGates, isAsked } from "../../src/tables/AskGates.ts"
 import { askedAnew } from "../../src/tables/Answers.ts"
-import { placeEmptyDatabase } from "../../src/tables/EmptyDatabase.ts"
+import { makeEmptyDatabase } from "../../src/tables/EmptyDatabase.ts"
 import { filesBelow, layoutOf, manifestText } from "../../src/tables/Manifest.ts"
 import type { Manifest, Store } from "../../src/tables/Manifest.ts"
 import { databaseVersion } from "../../src/tables/BuildDatabase.ts"
@@ -208,12 +207,8 @@ const covered = (
     'r/${customer}' AS task_id, '${customer}' AS customer_id, ${feature} AS feature, '${outcome}' AS outcome,
     TIMESTAMPTZ '2026-11-${run.slice(2, 4)} 00:00:00+00' AS as_of, ${more}`
 
-// The empty database is made once for all tests.
-const empty = mkdtempSync(join(tmpdir(), "nightjar-empty-"))
-afterAll(() => rmSync(empty, { recursive: true, force: true }))
-
 const storeIn = (root: string, calls = machineCalls): Store => ({
-  layout: { ...layoutOf(root), empty },
+  layout: layoutOf(root),
   modes: modesOf("none"),
   files: new DurableFiles(calls),
   families,
@@ -229,7 +224,7 @@ const findings = (statements: ReadonlyArray<string>, all: ReadonlyArray<Partial<
     const store = storeIn(root)
     const { layout } = store
     mkdirSync(dirname(layout.build), { recursive: true })
-    yield* placeEmptyDatabase(store)
+    yield* makeEmptyDatabase(store)
     const duckdb = yield* DuckDb
     const fill = duckdb.open({ path: layout.build, access: "read-write" })
     yield* Effect.scoped(

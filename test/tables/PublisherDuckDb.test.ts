@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto"
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdtempSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { DuckDbFailed } from "../../src/base/DuckDbFailed.ts"
@@ -278,34 +277,6 @@ describe("PublisherDuckDb", () => {
     const file = statSync(join(root, "nightjar.duckdb"))
     assert.strictEqual(file.mode & 0o777, 0o600)
   })
-
-  const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
-  it.live.each([
-    { why: "is damaged", renames: false },
-    // As a kill leaves it that comes before its hash is taken: the head of a database without tables.
-    { why: "was cut off before its hash was taken", renames: true },
-  ])("makes the empty database again if the one that each full build begins with $why", ({ renames }) =>
-    Effect.gen(function* () {
-      const root = yield* published
-      yield* Effect.gen(function* () {
-        const kept = join(root, "published/empty")
-        const [name = ""] = filesBelow(kept)
-        const half = readFileSync(join(kept, name)).subarray(0, 12_288)
-        rmSync(join(kept, name))
-        writeFileSync(join(kept, renames ? name.replace(/-.*/, `-${sha256(half)}.duckdb`) : name), half)
-        rmSync(join(root, "nightjar.duckdb"))
-        yield* publish(run_id)
-        assert.deepStrictEqual(yield* namesIn(root), ["Ana"])
-        const hashes = filesBelow(kept).map((one) => sha256(readFileSync(join(kept, one))))
-        const beginning = name.replace(/-.*/, "")
-        assert.deepStrictEqual(
-          filesBelow(kept),
-          hashes.map((hash) => `${beginning}-${hash}.duckdb`),
-        )
-        assert.strictEqual(hashes.length, 1)
-      }).pipe(Effect.provide(layers(root)))
-    }),
-  )
 
   liveDuckDb("takes more memory for the database if the first limit is too little", function* () {
     const root = yield* folder

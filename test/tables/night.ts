@@ -15,7 +15,6 @@ import { openStore, type PublisherOptions } from "../../src/tables/OpenStore.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { verify } from "../../src/tables/Verify.ts"
-import { placeEmptyLayout } from "../harness/EmptyLayout.ts"
 import { folder } from "../harness/Folder.ts"
 import { anId } from "../harness/Id.ts"
 import { live, withLayer, type Failure } from "../harness/Steps.ts"
@@ -36,7 +35,6 @@ export const publisherOptions = (root: string) => ({
 
 export const foundation = (root: string) =>
   Layer.mergeAll(
-    Layer.effectDiscard(Effect.promise(() => placeEmptyLayout(root))),
     Ledger.layer({ path: join(root, "ledger.sqlite") }),
     LandingFiles.layer({ root }),
     DuckDb.layer,
