@@ -6,23 +6,13 @@ import { Context, Schema, type Effect, type Stream } from "effect"
 import { CustomerId, EngineReference, ExecutionId, RunId, SessionId, TaskId } from "../service/Ids.ts"
 import { LandedRef } from "../ledger/Fact.ts"
 
-/**
- * `unusable`: what was kept of an answer that its task could not use, for any call. `forgotten`: blanks in
- * the place of a body of a customer who was removed; such a frame is in no list.
- */
-export const bodyKinds = [
-  "start",
-  "state",
-  "challenge",
-  "results",
-  "profile",
-  "unusable",
-  "forgotten",
-] as const
-
 /** What is known about a body besides its bytes. */
 export const BodyMeta = Schema.Struct({
-  kind: Schema.Literals(bodyKinds),
+  /**
+   * `unusable`: what was kept of an answer that its task could not use, for any call. `forgotten`: blanks in
+   * the place of a body of a customer who was removed; such a frame is in no list.
+   */
+  kind: Schema.Literals(["start", "state", "challenge", "results", "profile", "unusable", "forgotten"]),
   run_id: RunId,
   task_id: TaskId,
   attempt: Schema.optionalKey(Schema.Int),
