@@ -3,7 +3,7 @@
  * that a rerun of a few tasks is no small night; one that cannot be asked has not passed. What was found is
  * told in numbers, never with values of records.
  */
-import { Duration, Effect, Schema, Struct } from "effect"
+import { Duration, Effect, Struct } from "effect"
 import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { counted, listed } from "../base/Text.ts"
@@ -231,15 +231,6 @@ export const failedGates = Effect.fn("Publishing.askGates")(function* (
 /** How many days before the longest limit are read: a job that runs once a month is still seen twice. */
 const daysBefore = 31
 
-const Ages = Schema.Array(
-  Schema.Struct({
-    customer_id: Schema.NullOr(Schema.String),
-    engine_reference: Schema.String,
-    feature: Schema.NullOr(Schema.String),
-    age: Schema.Int,
-  }),
-)
-
 const daysIn = ({ warn_after, error_after }: Omit<Freshness, "engines">): ReadonlyArray<number> =>
   [warn_after, error_after].filter((days) => days !== undefined)
 
@@ -312,14 +303,14 @@ export const staleIn = Effect.fn("Publishing.askFreshness")(
     const connection = yield* openClosedOff(store.layout.build, "read-only")
     const all = [ofJob, ...Object.values(engines)]
     const rows = yield* connection.rows(agesSql(run, all.flatMap(daysIn)))
-    const found = yield* Schema.decodeUnknownEffect(Ages)(rows)
     const failed: Array<Beyond> = []
     const warned: Array<Beyond> = []
-    for (const { customer_id, engine_reference, feature, age } of found) {
+    for (const row of rows) {
+      const [engine, age] = [String(row["engine_reference"]), Number(row["age"])]
       const { warn_after, error_after } =
-        (Object.hasOwn(engines, engine_reference) ? engines[engine_reference] : undefined) ?? ofJob
-      const whose = [...(customer_id === null ? [] : [reveal(customer_id)]), engine_reference, feature ?? []]
-      const text = whose.flat().join(" ")
+        (Object.hasOwn(engines, engine) ? engines[engine] : undefined) ?? ofJob
+      const customer = row["customer_id"] === null ? [] : reveal(String(row["customer_id"]))
+      const text = [customer, engine, row["feature"] ?? []].flat().join(" ")
       if (error_after !== undefined && age > error_after) failed.push({ days: error_after, text })
       else if (warn_after !== undefined && age > warn_after) warned.push({ days: warn_after, text })
     }

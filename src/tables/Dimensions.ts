@@ -144,6 +144,10 @@ export const gatherOutcomes = (runs: ReadonlyArray<string>): string => {
 const dates = (kind: string, id: string): string => `store._dates AS d ON d.kind = '${kind}' AND d.id = ${id}`
 
 const date = (name: string, comment: string): ColumnSpec => own(name, "DATE", comment)
+const datesOf = (runs: string): ReadonlyArray<ColumnSpec> => [
+  date("first_seen", `Earliest date of a run ${runs}.`),
+  date("last_seen", `Latest date of a run ${runs}.`),
+]
 
 const customers: Relation = {
   schema: "main",
@@ -154,8 +158,7 @@ const customers: Relation = {
     required(text("customer_id", "customer_id", "The customer's id in the job.")),
     own("jobs", "VARCHAR[]", "Jobs that ask for the customer, in the order of their names."),
     own("engines", "VARCHAR[]", "Engines that they ask, in the order of their names."),
-    date("first_seen", "Earliest date of a run that asked for the customer."),
-    date("last_seen", "Latest date of a run that asked for the customer."),
+    ...datesOf("that asked for the customer"),
   ],
   sql: `SELECT a.customer_id, a.jobs, a.engines, d.first_seen, d.last_seen
     FROM (SELECT customer_id, list_sort(list(DISTINCT job)) AS jobs,
@@ -171,12 +174,7 @@ const engines: Relation = {
   key: ["engine_reference"],
   comment:
     "Every engine that a job asks, one row each, with what the catalogue last said. Key: engine_reference.",
-  columns: [
-    engine,
-    ...engineFields,
-    date("first_seen", "Earliest date of a run with the engine."),
-    date("last_seen", "Latest date of a run with the engine."),
-  ],
+  columns: [engine, ...engineFields, ...datesOf("with the engine")],
   sql: `WITH described AS (
       SELECT d.* FROM ops.engine_descriptions AS d JOIN store._runs AS r USING (run_id)
       QUALIFY row_number() OVER (PARTITION BY d.engine_reference ORDER BY r.seq DESC) = 1
@@ -195,8 +193,7 @@ const features: Relation = {
   columns: [
     required(text("code", "clear", "Code of the feature.")),
     own("engines", "VARCHAR[]", "Engines that are asked for it, in the order of their names."),
-    date("first_seen", "Earliest date of a run with the feature."),
-    date("last_seen", "Latest date of a run with the feature."),
+    ...datesOf("with the feature"),
   ],
   sql: `SELECT a.feature AS code, a.engines, d.first_seen, d.last_seen
     FROM (SELECT feature, list_sort(list(DISTINCT engine_reference)) AS engines FROM store._asked

@@ -215,9 +215,12 @@ const schemasBeside = Effect.fnUntraced(function* (options: PublisherOptions, li
 })
 
 /** To derive all rows again as a job asks: it may choose columns of a table that does not exist yet. */
-export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOptions) {
-  const listed = yield* listedSchemas(foldersOf(options), options.readings)
-  const schemas = yield* schemasBeside(options, listed)
+export const openStoreAsked = Effect.fnUntraced(function* (
+  options: PublisherOptions,
+  listed?: ListedSchemas,
+) {
+  const own = listed ?? (yield* listedSchemas(foldersOf(options), options.readings))
+  const schemas = yield* schemasBeside(options, own)
   yield* checkColumns(schemas.families, options.pseudonyms)
   return yield* storeWith(options, schemas)
 })
@@ -227,10 +230,8 @@ export const openStoreAsked = Effect.fnUntraced(function* (options: PublisherOpt
  * when it publishes: a job beside it may have kept new ones, which must not be lost or written over.
  */
 export const openStoreOfJob = Effect.fnUntraced(function* (options: PublisherOptions, listed: ListedSchemas) {
-  const schemas = yield* schemasBeside(options, listed)
-  yield* checkColumns(schemas.families, options.pseudonyms)
-  yield* checkBeside(layoutOf(options.root), options.pseudonyms)
-  const store = yield* storeWith(options, schemas)
+  const store = yield* openStoreAsked(options, listed)
+  yield* checkBeside(store.layout, options.pseudonyms)
   yield* keepKeyPlace(store)
   return store
 })

@@ -77,22 +77,17 @@ export const columnTroubles = (
   families: ReadonlyArray<RecordFamily>,
 ): ReadonlyArray<{ readonly table: string; readonly column?: string; readonly why: string }> => {
   const tables = new Map(families.flatMap((one) => [one, ...one.children].map((each) => [each.table, each])))
+  const unknown = (what: string, name: string, known: Iterable<string>): string =>
+    `${what} of this name${suggestion(name, [...known], 0)}`
   return Object.entries(columns).flatMap(([table, names]) => {
     const known = tables.get(table)
-    if (known === undefined) {
-      const hint = suggestion(table, [...tables.keys()], 0)
-      return [{ table, why: `no record schema has a table of this name${hint}` }]
-    }
+    if (known === undefined)
+      return [{ table, why: unknown("no record schema has a table", table, tables.keys()) }]
+    const types = new Map(known.columns.map(({ name, type }) => [name, type]))
     return names.flatMap((column) => {
-      const type = known.columns.find(({ name }) => name === column)?.type
-      if (type === undefined) {
-        const hint = suggestion(
-          column,
-          known.columns.map(({ name }) => name),
-          0,
-        )
-        return [{ table, column, why: `its record schema has no column of this name${hint}` }]
-      }
+      const type = types.get(column)
+      if (type === undefined)
+        return [{ table, column, why: unknown("its record schema has no column", column, types.keys()) }]
       if (type === "VARCHAR" || type === "VARCHAR[]") return []
       const why = `it is ${type}, and a pseudonym is text: only VARCHAR and VARCHAR[] can be`
       return [{ table, column, why }]
