@@ -48,13 +48,6 @@ export type Part =
       }
     }
   | {
-      readonly load: ReadonlyArray<ReadonlyArray<number>>
-      readonly most: number
-      readonly label: string
-      /** Where on the axis, from 0 to 1, and what it says. */
-      readonly ticks: ReadonlyArray<readonly [number, string]>
-    }
-  | {
       readonly zoom: ReadonlyArray<ReadonlyArray<number | string>>
       readonly begin: number
       readonly end: number

@@ -73,7 +73,8 @@ const observe = (
 
 /**
  * All times in milliseconds since the epoch, in order: a clock that was set back moves none before another.
- * An execution that was never seen in the queue was at work from the start, as far as anybody knows.
+ * An execution that was never seen in the queue was at work from the start, as far as anybody knows, and one
+ * that is open goes on until the end of the report's time.
  */
 const spanOf = (open: Open, untilAt: number) => {
   const { task_id, attempt, accepted_at = open.asked_at, queued_at } = open
@@ -81,30 +82,9 @@ const spanOf = (open: Open, untilAt: number) => {
   const closed_at = Math.max(asked_at, open.closed_at ?? untilAt)
   const seen = queued_at === undefined ? accepted_at : (open.running_at ?? closed_at)
   const running_at = Math.min(closed_at, Math.max(asked_at, seen))
-  /** If not, `closed_at` is the end of the report's time. */
-  const isClosed = open.closed_at !== undefined
-  return { task_id, attempt, waiting_at: open.waiting_at, asked_at, running_at, closed_at, isClosed }
+  return { task_id, attempt, waiting_at: open.waiting_at, asked_at, running_at, closed_at }
 }
 type ExecutionSpan = ReturnType<typeof spanOf>
-
-/**
- * How many executions were running, queued and waiting, at the middle of each of equal slices of the time.
- */
-export const loadOver = (
-  spans: ReadonlyArray<ExecutionSpan>,
-  { beginAt, endAt, slices }: { readonly beginAt: number; readonly endAt: number; readonly slices: number },
-) =>
-  Array.from({ length: slices }, (_, index) => {
-    const at = beginAt + ((index + 0.5) * Math.max(1, endAt - beginAt)) / slices
-    type Moment = "waiting_at" | "asked_at" | "running_at" | "closed_at"
-    const during = (from: Moment, to: Moment) =>
-      spans.reduce((count, span) => count + (span[from] <= at && at < span[to] ? 1 : 0), 0)
-    return [
-      during("running_at", "closed_at"),
-      during("asked_at", "running_at"),
-      during("waiting_at", "asked_at"),
-    ]
-  })
 
 const abortCauses = {
   challenge: "a person was asked for",

@@ -8,9 +8,8 @@ import { actings, actionNeeded, outcomes } from "../service/EndTable.ts"
 import { changeKinds, changeTitles, nameOf, type ChangeKind, type WorkGroup } from "./Changes.ts"
 import { fillPage, momentIn, type Inline, type Look, type Page, type Part } from "./Page.ts"
 import { capital, meaningOfExit, outcomeLooks, tellOutcomes } from "./RenderSummary.ts"
-import { dataChanges, loadOver, type Report, type TableChanges } from "./Report.ts"
+import { dataChanges, type Report, type TableChanges } from "./Report.ts"
 import { duration, share } from "./TextTable.ts"
-import { localTime } from "../task/ChooseRun.ts"
 
 const changeLooks = { new: "trouble", still: "warn", mended: "good" } as const
 
@@ -191,37 +190,7 @@ const dataOf = ({ published, output, summary }: Report): ReadonlyArray<Part> => 
   ]
 }
 
-const minute = 60_000
-const day = 1_440 * minute
-const steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440].map((minutes) => minutes * minute)
-
-/** Moments for an axis: at most nine, on round minutes of the epoch. */
-export const ticksOf = (beginAt: number, endAt: number): ReadonlyArray<number> => {
-  const step =
-    steps.find((one) => (endAt - beginAt) / one <= 8) ?? Math.ceil((endAt - beginAt) / 8 / day) * day
-  const first = Math.ceil(beginAt / step) * step
-  const ticks: Array<number> = []
-  for (let at = first; at <= endAt && ticks.length < 9; at += step) ticks.push(at)
-  return ticks
-}
-
-const slices = 240
-
-const loadPart = ({ timeline: { rows, beginAt, endAt }, timezone }: Report): Part => {
-  const load = loadOver(rows, { beginAt, endAt, slices })
-  const most = load.reduce((max, counts) => Math.max(max, sumOf(counts)), 0)
-  return {
-    load,
-    most,
-    label: `At most ${most} executions were waiting, queued or running at the same time.`,
-    ticks: ticksOf(beginAt, endAt).map((at) => [
-      (at - beginAt) / Math.max(1, endAt - beginAt),
-      localTime(at, timezone),
-    ]),
-  }
-}
-
-/** Beyond this, single executions are left out of the page: the load chart shows them all. */
+/** As many as a browser draws and moves without delay. */
 const timelineRowsMax = 20_000
 
 /** As small as it gets: tenths of a second, engines by their place. */
@@ -239,24 +208,6 @@ const zoomPart = ({ timeline: { beginAt, endAt, rows }, timezone }: Report): Par
   return { zoom, begin: beginAt, end: endAt, zone: timezone, engines }
 }
 
-const slowestShown = 10
-
-const slowestPart = ({ timeline: { rows } }: Report): Part => ({
-  table: "Slowest executions",
-  headings: ["customer", "engine", "#waited", "#queued", "#ran", "outcome"],
-  rows: rows
-    .toSorted((a, b) => b.closed_at - b.asked_at - (a.closed_at - a.asked_at))
-    .slice(0, slowestShown)
-    .map((row) => [
-      row.customer,
-      row.engine_reference,
-      duration(row.asked_at - row.waiting_at),
-      duration(row.running_at - row.asked_at),
-      duration(row.closed_at - row.running_at),
-      row.isClosed ? row.outcome : "not closed",
-    ]),
-})
-
 const timelineParts = (report: Report): ReadonlyArray<Part> => {
   const { rows, beginAt, endAt } = report.timeline
   if (rows.length === 0) return [{ p: "Nothing was started." }]
@@ -271,10 +222,9 @@ const timelineParts = (report: Report): ReadonlyArray<Part> => {
         ["bad", "did not succeed"],
       ],
     },
-    loadPart(report),
-    ...(rows.length <= timelineRowsMax ? [zoomPart(report)] : []),
-    { h: "Slowest executions" },
-    slowestPart(report),
+    rows.length <= timelineRowsMax
+      ? zoomPart(report)
+      : { p: "They are too many to draw: `ops.executions` of the database has them all." },
   ]
 }
 
