@@ -1,19 +1,12 @@
 /**
  * The last thing that happens to what is sent: every text passes the registry of secrets, whatever wrote
- * it, and what Effect adds on its own (stack traces, units as attributes, fibers) is taken out. Tells how
- * many records a body has, so that lost ones can be counted.
+ * it, and what Effect adds on its own (stack traces, units as attributes, fibers) is taken out.
  */
 import { Duration, Effect, Layer, Schedule } from "effect"
 import { HttpClient, HttpClientError } from "effect/http"
-import type { HttpBody, HttpClientRequest, HttpClientResponse } from "effect/http"
+import type { HttpClientRequest, HttpClientResponse } from "effect/http"
 import { OtlpSerialization } from "effect/observability"
-import { sumOf } from "../base/Text.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
-
-export type Signal = "traces" | "metrics" | "logs"
-
-/** What a body carries, by the body itself. */
-export type Counted = WeakMap<object, { readonly signal: Signal; readonly records: number }>
 
 interface KeyValue {
   readonly key: string
@@ -62,58 +55,29 @@ const makeCleaning = (version: string, known: KnownSecrets) => {
 }
 
 /** JSON, so that whoever wants to know what leaves can read it on the way. */
-export const outbound = (counted: Counted, version: string) =>
+export const outbound = (version: string) =>
   Layer.effect(
     OtlpSerialization.OtlpSerialization,
     Effect.gen(function* () {
       const json = yield* OtlpSerialization.OtlpSerialization
       const known = yield* KnownSecrets
-      const count = (signal: Signal, records: number, body: HttpBody.HttpBody) => {
-        counted.set(body, { signal, records })
-        return body
-      }
       return OtlpSerialization.OtlpSerialization.of({
-        traces: (data) => {
-          const records = sumOf(
-            data.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.map(({ spans }) => spans.length)),
-          )
-          return count("traces", records, json.traces(makeCleaning(version, known)(data)))
-        },
-        logs: (data) => {
-          const records = sumOf(
-            data.resourceLogs.flatMap(({ scopeLogs }) =>
-              scopeLogs.map(({ logRecords = [] }) => logRecords.length),
-            ),
-          )
-          return count("logs", records, json.logs(makeCleaning(version, known)(data)))
-        },
-        metrics: (data) => count("metrics", 1, json.metrics(makeCleaning(version, known)(data))),
+        traces: (data) => json.traces(makeCleaning(version, known)(data)),
+        logs: (data) => json.logs(makeCleaning(version, known)(data)),
+        metrics: (data) => json.metrics(makeCleaning(version, known)(data)),
       })
     }),
   ).pipe(Layer.provide(OtlpSerialization.layerJson))
 
-// The connection to a collector: bounded in time, in tries and in what waits, and counted. A collector that
-// is slow or gone loses records, which are told at the end of the run, and costs the run nothing else.
+// The connection to a collector: bounded in time, in tries and in what waits. A collector that is slow or
+// gone loses records, which is told at the end of the run, and costs the run nothing else.
 
 export const answersWithin = Duration.seconds(5)
 export const tooSlow = `it did not answer within ${Duration.toSeconds(answersWithin)} seconds`
 const triesMax = 3
 export const pauseBetween = Duration.seconds(1)
-/** Of each signal, bodies that are being sent; with a thousand records each, some megabytes. */
+/** Bodies that are being sent; with a thousand records each, some megabytes. */
 const underWayMax = 8
-
-const nothingSent = () => ({
-  delivered: 0,
-  underWay: 0,
-  /** Whether the newest body arrived: metrics are totals, so the newest says everything. */
-  isUpToDate: false,
-  /** Why a body did not arrive, the last time; contains no address. */
-  why: undefined as string | undefined,
-})
-
-export const noDeliveries = () =>
-  ({ traces: nothingSent(), metrics: nothingSent(), logs: nothingSent() }) satisfies Record<Signal, unknown>
-export type Deliveries = ReturnType<typeof noDeliveries>
 
 /** What the OTLP specification names as worth another try. */
 const isPassing = (status: number): boolean => [429, 502, 503, 504].includes(status)
@@ -159,32 +123,22 @@ const givenUp = (request: HttpClientRequest.HttpClientRequest, why: string) =>
     reason: new HttpClientError.EncodeError({ request, description: why }),
   })
 
-export const sendingThrough = (
-  client: HttpClient.HttpClient,
-  counted: Counted,
-  deliveries: Deliveries,
-): HttpClient.HttpClient =>
-  HttpClient.transform(client, (asked, request) => {
-    const body = counted.get(request.body)
-    if (body === undefined) return Effect.fail(givenUp(request, "a body that is not ours"))
-    const sent = deliveries[body.signal]
-    const fail = (why: string) => {
-      sent.why = why
-      sent.isUpToDate = false
-      return Effect.fail(givenUp(request, why))
+/** For one exporter. `whyLost`: why something did not arrive, the last time; contains no address. */
+export const sendingThrough = (client: HttpClient.HttpClient) => {
+  let underWay = 0
+  let why: string | undefined
+  const bounded = HttpClient.transform(client, (asked, request) => {
+    const fail = (refusal: string) => {
+      why = refusal
+      return Effect.fail(givenUp(request, refusal))
     }
-    if (sent.underWay >= underWayMax) return fail("it accepts records more slowly than they arrive")
-    sent.underWay += 1
-    sent.isUpToDate = false
+    if (underWay >= underWayMax) return fail("it accepts records more slowly than they arrive")
+    underWay += 1
     return tried(asked).pipe(
-      Effect.tap(() =>
-        Effect.sync(() => {
-          sent.delivered += body.records
-          sent.isUpToDate = true
-        }),
-      ),
-      Effect.catch(({ why }) => fail(why)),
-      Effect.onInterrupt(() => Effect.sync(() => void (sent.why ??= "the run ended before it answered"))),
-      Effect.ensuring(Effect.sync(() => void (sent.underWay -= 1))),
+      Effect.catch((refusal) => fail(refusal.why)),
+      Effect.onInterrupt(() => Effect.sync(() => void (why ??= "the run ended before it answered"))),
+      Effect.ensuring(Effect.sync(() => void (underWay -= 1))),
     )
   })
+  return { client: bounded, whyLost: () => why }
+}

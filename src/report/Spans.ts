@@ -1,6 +1,6 @@
 /**
  * Spans over Effect's tracer, begun and ended by facts: nothing else of the program is traced, so nothing
- * leaves that is not named here. How many were ended is counted, so that missing ones can be told.
+ * leaves that is not named here.
  */
 import { Context, Exit, Metric, Option, Tracer } from "effect"
 import { PrometheusMetrics } from "effect/observability"
@@ -28,11 +28,9 @@ const setOn = (span: Tracer.Span, values: SpanValues): void => {
 export class OpenSpan {
   readonly ids: Tracer.ExternalSpan
   #span: Tracer.Span | undefined
-  readonly #onEnd: () => void
 
-  constructor(span: Tracer.Span, onEnd: () => void) {
+  constructor(span: Tracer.Span) {
     this.#span = span
-    this.#onEnd = onEnd
     this.ids = Tracer.externalSpan({ spanId: span.spanId, traceId: span.traceId })
   }
 
@@ -50,7 +48,6 @@ export class OpenSpan {
     const span = this.#span
     if (span === undefined) return
     this.#span = undefined
-    this.#onEnd()
     if (error !== undefined) span.attribute("error.type", error)
     span.end(at, error === undefined ? Exit.void : Exit.fail({ name: error, message: error }))
   }
@@ -58,7 +55,6 @@ export class OpenSpan {
 
 export class Spans {
   readonly #tracer: Tracer.Tracer
-  ended = 0
 
   constructor(tracer: Tracer.Tracer) {
     this.#tracer = tracer
@@ -76,7 +72,7 @@ export class Spans {
       sampled: true,
     })
     setOn(span, values)
-    return new OpenSpan(span, () => void (this.ended += 1))
+    return new OpenSpan(span)
   }
 }
 

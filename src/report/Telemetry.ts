@@ -3,14 +3,13 @@
  * what may leave and how it is sent (`Outbound.ts`). Runs on the machine's clock, however fast the run's
  * goes.
  */
-import { ConfigProvider, Duration, Effect, Exit, Layer, Logger, References, Scope } from "effect"
+import { ConfigProvider, Duration, Effect, Exit, Layer, Logger, References, Scope, flow } from "effect"
 import { HttpClient } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpTracer } from "effect/observability"
 import type { RunId } from "../service/Ids.ts"
 import type { Fact } from "../ledger/Fact.ts"
 import { Meter, Spans } from "./Spans.ts"
-import { noDeliveries, outbound, sendingThrough } from "./Outbound.ts"
-import type { Counted, Deliveries, Signal } from "./Outbound.ts"
+import { outbound, sendingThrough } from "./Outbound.ts"
 import { RunStory, recordOf } from "./RunStory.ts"
 
 /** What a dead collector may cost at the end of a run. */
@@ -40,56 +39,40 @@ const makeExporting = Effect.fnUntraced(function* (
   { version }: TelemetryOptions,
   meter: Meter,
 ) {
-  const counted: Counted = new WeakMap()
-  const deliveries = noDeliveries()
-  const client = sendingThrough(yield* HttpClient.HttpClient, counted, deliveries)
-  const to = (signal: Signal) => ({
+  const http = yield* HttpClient.HttpClient
+  // Each exporter ends in its own order, and all three at the same time.
+  const lane = () => ({ scope: Scope.makeUnsafe(), ...sendingThrough(http) })
+  const lanes = { traces: lane(), logs: lane(), metrics: lane() }
+  const on = (signal: keyof typeof lanes) =>
+    flow(
+      Scope.provide(lanes[signal].scope),
+      Effect.provideService(HttpClient.HttpClient, lanes[signal].client),
+    )
+  const to = (signal: keyof typeof lanes) => ({
     url: `${endpoint}/v1/${signal}`,
     exportInterval: sentEvery[signal],
     headers,
     resource: { serviceName: "nightjar", serviceVersion: version },
     shutdownTimeout: endsWithin,
   })
-  // Each exporter ends in its own order, and all three at the same time.
-  const scopes = { traces: Scope.makeUnsafe(), logs: Scope.makeUnsafe(), metrics: Scope.makeUnsafe() }
   const exporters = Effect.gen(function* () {
-    const tracer = yield* Scope.provide(OtlpTracer.make(to("traces")), scopes.traces)
-    const logs = { ...to("logs"), excludeLogSpans: true }
-    const logger = yield* Scope.provide(OtlpLogger.make(logs), scopes.logs)
-    const metrics = Effect.provideContext(OtlpMetrics.make(to("metrics")), meter.context)
-    yield* Scope.provide(metrics, scopes.metrics)
+    const tracer = yield* on("traces")(OtlpTracer.make(to("traces")))
+    const logger = yield* on("logs")(OtlpLogger.make({ ...to("logs"), excludeLogSpans: true }))
+    yield* on("metrics")(Effect.provideContext(OtlpMetrics.make(to("metrics")), meter.context))
     return { tracer, logger }
   })
   const made = yield* Effect.provide(
     exporters,
-    Layer.mergeAll(
-      OtlpExporter.layerFlusher,
-      outbound(counted, version),
-      Layer.succeed(HttpClient.HttpClient, client),
-      noEnvironment,
-    ),
+    Layer.mergeAll(OtlpExporter.layerFlusher, outbound(version), noEnvironment),
   )
-  /** Sends what is left; all three at once. */
-  const close = Effect.forEach(Object.values(scopes), (scope) => Scope.close(scope, Exit.void), {
-    concurrency: "unbounded",
-    discard: true,
-  })
-  return { ...made, deliveries, close }
+  const all = Object.values(lanes)
+  /** Sends what is left; all three at once. Returns why something did not arrive. */
+  const close = Effect.map(
+    Effect.forEach(all, ({ scope }) => Scope.close(scope, Exit.void), { concurrency: "unbounded" }),
+    () => all.flatMap(({ whyLost }) => whyLost() ?? []).at(0),
+  )
+  return { ...made, close }
 })
-
-const lost = (made: number, { delivered }: Deliveries["traces"], one: string): ReadonlyArray<string> =>
-  delivered >= made ? [] : [`${made - delivered} of ${made} ${one}${made === 1 ? "" : "s"}`]
-
-const undelivered = (spans: Spans, logs: number, deliveries: Deliveries): string | undefined => {
-  const { traces, metrics, logs: records } = deliveries
-  const missing = [
-    ...lost(spans.ended, traces, "span"),
-    ...lost(logs, records, "log record"),
-    ...(metrics.isUpToDate ? [] : ["the last metrics"]),
-  ]
-  const why = traces.why ?? records.why ?? metrics.why ?? "the run ended before it answered"
-  return missing.length === 0 ? undefined : `the collector did not take ${missing.join(", ")}: ${why}`
-}
 
 type OfRun = Extract<Fact, { readonly run_id: RunId }>
 
@@ -135,10 +118,9 @@ export const openTelemetry = Effect.fnUntraced(function* (
   const { job, collector, namesCustomers } = options
   const meter = new Meter(job)
   const exporting = collector === undefined ? undefined : yield* makeExporting(collector, options, meter)
-  const spans = exporting === undefined ? undefined : new Spans(exporting.tracer)
+  const spans = exporting && new Spans(exporting.tracer)
   const story = new RunStory({ meter, spans, job, namesCustomers })
   const log = exporting === undefined ? () => undefined : makeLog(exporting.logger, options)
-  let logs = 0
   let newestAt = 0n
   const begin = (fact: OfRun, at: bigint) => {
     story.begin(fact.run_id, at, fact._tag === "RunStarted" ? { "nightjar.run.date": fact.run_date } : {})
@@ -150,7 +132,6 @@ export const openTelemetry = Effect.fnUntraced(function* (
   const tellOne = (fact: OfRun, at: bigint): Effect.Effect<void> | undefined => {
     // First: the end of a task ends the span that its record belongs to.
     const logged = log(fact, story)
-    if (logged !== undefined) logs += 1
     story.tell(fact, at)
     return logged
   }
@@ -174,9 +155,8 @@ export const openTelemetry = Effect.fnUntraced(function* (
   /** Ends and sends what is left, within some seconds; what did not arrive, in words. */
   const close = Effect.gen(function* () {
     story.closeAll(newestAt)
-    if (exporting === undefined || spans === undefined) return undefined
-    yield* exporting.close
-    return undelivered(spans, logs, exporting.deliveries)
+    const why = exporting && (yield* exporting.close)
+    return why && `the collector did not take everything: ${why}`
   })
   return { observe: story.observe, tell, prometheus: () => meter.prometheus(), close }
 })
