@@ -180,8 +180,8 @@ describe("`doctor --canary`", () => {
           what: "canary",
           verdict: "ok",
           says:
-            "N secrets planted in a test night whose service repeated them in N answers; none was found in " +
-            "N files, N tables, the output and what was sent (N MB searched)",
+            "N secrets planted in a test night whose service repeated one of them; none was found in N files, " +
+            "N tables and the output (N MB searched)",
         },
       ],
     ])
@@ -189,17 +189,6 @@ describe("`doctor --canary`", () => {
   })
 
   it("fails and names what got out, and where, if nothing is blanked any more", async () => {
-    const segment = "output/landing/canary.N-N-N/segment-N.njl"
-    const secrets = [
-      "the application secret",
-      "the key of the token store",
-      "a password",
-      "the password of a rejected login",
-    ]
-    const places = [
-      "the application secret in output/current/consents.parquet",
-      ...secrets.map((secret) => `${secret} in ${segment}`),
-    ]
     // In what is built: from the sources, the two processes take twice as long.
     const changes = globSync(join(command, "../*.js")).flatMap((path) => {
       const [replace, by] = /if\(isPublic\(\w+\)\)(return \w+)/.exec(readFileSync(path, "utf8")) ?? []
@@ -210,17 +199,18 @@ describe("`doctor --canary`", () => {
       [plantedVariable]: JSON.stringify(changes),
       NODE_OPTIONS: `--import=${new URL("../conformance/PlantedSource.ts", import.meta.url).href}`,
     })
-    expect([end, lines.map((line) => ({ ...line, says: line.says.replaceAll(/\d+/g, "N") }))]).toEqual([
+    expect([end, lines.map(({ what, verdict, id }) => ({ what, verdict, id }))]).toEqual([
       { code: 2, left: [] },
-      [
-        {
-          what: "canary",
-          verdict: "failed",
-          says: `secrets leaked in a test run: ${places.join("; ")} (and N more)`,
-          id: "canary-found",
-        },
-      ],
+      [{ what: "canary", verdict: "failed", id: "canary-found" }],
     ])
+    const places = (lines[0]?.says ?? "").replaceAll(/\d+/g, "N").split("; ")
+    expect(places).toEqual(
+      expect.arrayContaining([
+        "secrets leaked in a test run: a password that the service repeats in " +
+          "output/landing/canary.N-N-N/segment-N.njl",
+        "a password that the service repeats in the table ops.execution_errors",
+      ]),
+    )
   })
 })
 

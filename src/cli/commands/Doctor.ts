@@ -372,8 +372,8 @@ const canaryLine = Effect.flatMap(
 
 export const doctor = command("doctor", {
   more: `
-    --canary also runs a test night in a temporary folder, against a service that repeats every secret, and
-    searches all that it wrote, showed and sent for them.`,
+    --canary also runs a test night on the embedded service, in a temporary folder, and searches all that it
+    wrote and showed for its secrets.`,
   flags: {
     jobs: severalArguments("JOB", "Job files whose secrets and services to check"),
     canary: switchFlag("canary", "Also prove that no secret leaks"),
