@@ -158,16 +158,14 @@ const rowsOfTable = Effect.fnUntraced(function* (
   connection: Connection,
   { name, isModel }: Looked,
   columns: ReadonlyArray<string>,
-  rowsMax: number,
 ) {
   const table = `main.${identifier(name)}`
   const [all] = yield* connection.rows(`SELECT count(*)::BIGINT AS count FROM ${table}`)
   const count = Number(all?.["count"] ?? 0)
-  if (rowsMax === 0) return { count, columns, rows: [] }
   const cells = columns.map((column, index) => `${shortSql(identifier(column), cellMax)} AS c${index}`)
   const order = isModel ? "" : "ORDER BY 1, 2, 3, 4"
   const found = yield* connection.rows(
-    `SELECT ${cells.join(", ")} FROM (SELECT * FROM ${table} ${order} LIMIT ${rowsMax})`,
+    `SELECT ${cells.join(", ")} FROM (SELECT * FROM ${table} ${order} LIMIT ${firstRowsMax})`,
   )
   const text = (cell: unknown) => (typeof cell === "string" ? cell : null)
   const rows = found.map((row) => columns.map((_, index) => text(row[`c${index}`])))
@@ -178,7 +176,6 @@ const rowsOfTable = Effect.fnUntraced(function* (
 export const firstRows = Effect.fn("FirstRows.read")(function* (
   output: string,
   tables: ReadonlyArray<Looked>,
-  withRows: boolean,
 ) {
   return yield* withPublished(
     output,
@@ -187,7 +184,7 @@ export const firstRows = Effect.fn("FirstRows.read")(function* (
       const found = new Map<string, TableRows>()
       for (const table of tables) {
         const columns = columnsOf(table.name)
-        const rows = yield* rowsOfTable(connection, table, columns, withRows ? firstRowsMax : 0).pipe(
+        const rows = yield* rowsOfTable(connection, table, columns).pipe(
           withinMachineTime(readWithin),
           Effect.orElseSucceed(() => undefined),
         )

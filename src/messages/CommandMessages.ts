@@ -162,10 +162,6 @@ export const commandMessages = {
     "{path} cannot be written ({why})",
     "Name a file outside the output folder, in a folder that exists and that you may write to.",
   ),
-  "no-rows-without-html": nothing.written(
-    "--no-rows is for --html: nothing else of this command shows rows",
-    "Add --html FILE, or leave out --no-rows.",
-  ),
   "family-unknown": nothing.changed(
     "no record without a schema has this product and sub_family{suggestion}",
     "`nightjar infer` without --product and --sub-family drafts a schema for each family that has none.",

@@ -1,7 +1,7 @@
 /**
  * The published tables as a page: what each table and column means, how the tables are joined, and the first
- * rows of what is true now. They are those of the published database, so that pseudonyms are pseudonyms here;
- * without them, the page has no value of a record. Pure.
+ * rows of what is true now. They are those of the published database, so that pseudonyms are pseudonyms here.
+ * Pure.
  */
 import { counted } from "../base/Text.ts"
 import type { DictionaryTable } from "../tables/DataDictionary.ts"
@@ -30,8 +30,7 @@ export interface TablesPage {
   /** Milliseconds since the epoch. */
   readonly madeAt: number
   readonly timezone: string
-  /** Whether rows of `main` are on the page. */
-  readonly shows: "rows" | "pseudonyms" | "no rows"
+  readonly hasPseudonyms: boolean
   readonly isPublished: boolean
   readonly main: ReadonlyArray<MainTable>
   readonly history: ReadonlyArray<PageView>
@@ -101,12 +100,11 @@ const mainOverview = (tables: ReadonlyArray<MainTable>): Part => ({
   stacked: true,
 })
 
-const rowsOf = ({ name, kind, rows }: MainTable, { shows, isPublished }: TablesPage): ReadonlyArray<Part> => {
+const rowsOf = ({ name, kind, rows }: MainTable, { isPublished }: TablesPage): ReadonlyArray<Part> => {
   if (kind === "macro" || !isPublished) return []
   if (rows === undefined) return [{ p: "Its rows could not be read." }]
   const { count, columns } = rows
   if (count === 0) return [{ p: "No rows." }]
-  if (shows === "no rows") return [{ p: `${counted(count, "row")}.` }]
   const isPart = rows.rows.length < count
   const cells = rows.rows.map((row) => row.map((cell): Inline => (cell === null ? { soft: "NULL" } : cell)))
   return [
@@ -138,16 +136,12 @@ const viewParts = (view: PageView, more: ReadonlyArray<Part> = []): ReadonlyArra
   { details: counted(view.columns.length, "column"), parts: [columnsOf(view)] },
 ]
 
-/** What may be on the page, for whoever passes it on. */
-const warnings = {
-  rows:
-    "This page has the first rows of each table of `main`: it is only for those who may read the database, " +
-    "and `nightjar forget` does not change it. With `--no-rows` it has none.",
-  pseudonyms:
-    "This page has the first rows of each table of `main`, with pseudonyms in place of customers. With " +
-    "`--no-rows` it has none.",
-  "no rows": "No value of a record is on this page.",
-} as const
+/** For whoever passes the page on. */
+const warningOf = (hasPseudonyms: boolean): string =>
+  hasPseudonyms
+    ? "This page has the first rows of each table of `main`, with pseudonyms in place of customers."
+    : "This page has the first rows of each table of `main`: it is only for those who may read the database, " +
+      "and `nightjar forget` does not change it."
 
 /** Ids of sections have a hyphen, which no name of a table has. */
 const sectionsOf = (all: TablesPage): Page["sections"] => {
@@ -195,12 +189,15 @@ const sectionsOf = (all: TablesPage): Page["sections"] => {
 
 /** `template`: the text of `page.html`. */
 export const renderTablesPage = (template: string, all: TablesPage): string => {
-  const { madeAt, timezone, toolVersion, shows, isPublished } = all
+  const { madeAt, timezone, toolVersion, hasPseudonyms, isPublished } = all
   const written = `Written ${momentIn(timezone, madeAt)} (${timezone}) by Nightjar ${toolVersion}.`
   const nothingYet = "Nothing is published in this folder yet: the tables below have no rows."
   const page: Page = {
     title: "Published tables",
-    head: [{ p: written, look: "soft" }, { p: isPublished ? { prose: warnings[shows] } : nothingYet }],
+    head: [
+      { p: written, look: "soft" },
+      { p: isPublished ? { prose: warningOf(hasPseudonyms) } : nothingYet },
+    ],
     sections: sectionsOf(all),
     foot: [],
   }

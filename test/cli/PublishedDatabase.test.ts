@@ -86,7 +86,7 @@ it.live(
     inNights((root) =>
       Effect.gen(function* () {
         const looked = ["customer_profiles", "missing"].map((name) => ({ name, isModel: false }))
-        assert.isUndefined(yield* firstRows(root, looked, true))
+        assert.isUndefined(yield* firstRows(root, looked))
         const ids = Array.from({ length: 15 }, (_, n) => `c-${String(n).padStart(2, "0")}`)
         const recordOf = (id: string, index: number) => ({
           ...profileOf(id),
@@ -105,7 +105,7 @@ it.live(
           ],
           [[], 14, 0, ids.slice(0, 10)],
         )
-        const found = yield* firstRows(root, looked, true)
+        const found = yield* firstRows(root, looked)
         assert.deepStrictEqual([...(found?.keys() ?? [])], ["customer_profiles"])
         const { count, columns = [], rows = [] } = found?.get("customer_profiles") ?? {}
         const cells = (name: string) => rows.map((row) => row[columns.indexOf(name)])
@@ -117,11 +117,6 @@ it.live(
           ...Array.from({ length: 7 }, () => null),
         ])
         assert.deepStrictEqual(cells("fetch_date")[0], "2026-11-20 03:04:05+00")
-        assert.deepStrictEqual((yield* firstRows(root, looked, false))?.get("customer_profiles"), {
-          count: 15,
-          columns,
-          rows: [],
-        })
       }),
     ),
 )

@@ -29,7 +29,7 @@ const page = (more: Partial<TablesPage>) =>
     toolVersion: "1.2.3",
     madeAt: Date.UTC(2026, 10, 22, 6, 30),
     timezone: "Europe/Madrid",
-    shows: "rows",
+    hasPseudonyms: false,
     isPublished: true,
     main: [],
     history: [],
@@ -127,19 +127,12 @@ describe("what is true now, on the page of tables", () => {
     ])
   })
 
-  it("says who may read it: by whether it has rows, and pseudonyms in them", () => {
+  it("says who may read it, by whether its rows have pseudonyms", () => {
     const headOf = (more: Partial<TablesPage>) => linesOf(readPage(page({ main: [people], ...more })))[2]
-    expect([
-      headOf({}),
-      headOf({ shows: "pseudonyms" }),
-      headOf({ shows: "no rows" }),
-      headOf({ isPublished: false }),
-    ]).toEqual([
+    expect([headOf({}), headOf({ hasPseudonyms: true }), headOf({ isPublished: false })]).toEqual([
       "This page has the first rows of each table of main: it is only for those who may read the database, " +
-        "and nightjar forget does not change it. With --no-rows it has none.",
-      "This page has the first rows of each table of main, with pseudonyms in place of customers. " +
-        "With --no-rows it has none.",
-      "No value of a record is on this page.",
+        "and nightjar forget does not change it.",
+      "This page has the first rows of each table of main, with pseudonyms in place of customers.",
       "Nothing is published in this folder yet: the tables below have no rows.",
     ])
   })

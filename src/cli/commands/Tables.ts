@@ -13,7 +13,7 @@ import { counted, suggestion } from "../../base/Text.ts"
 import { machineZone } from "../../base/Time.ts"
 import { command } from "../CommandRow.ts"
 import { refuse, toolVersion } from "../Failures.ts"
-import { choiceFlag, note, optionalArgument, optionalFlag, say, switchFlag, warn } from "../Output.ts"
+import { choiceFlag, note, optionalArgument, optionalFlag, say, warn } from "../Output.ts"
 import { familiesOf, policyOf } from "../OutputFolder.ts"
 import { firstRows, ourRows, withPublished } from "../PublishedDatabase.ts"
 import { pageTemplate } from "../RunReport.ts"
@@ -48,16 +48,11 @@ const isBelow = (folder: string, path: string): boolean =>
  * Only a page that is not there yet, or a file, is written: never a device, a link or a folder. In the output
  * folder, `forget` would have to find the customer's rows in it.
  */
-const writePage = Effect.fnUntraced(function* (
-  output: string,
-  path: string,
-  page: string,
-  withRows: boolean,
-) {
+const writePage = Effect.fnUntraced(function* (output: string, path: string, page: string) {
   const files = yield* durableFiles
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false)
     return yield* refuse("page-unwritable", { path, why: "it is not a file" })
-  if (withRows && isBelow(output, path))
+  if (isBelow(output, path))
     return yield* refuse("page-unwritable", { path, why: "it is in the output folder" })
   yield* Effect.try({
     try: () => files.replace(path, page, 0o600),
@@ -71,7 +66,6 @@ const tablesPage = Effect.fnUntraced(function* (
   families: ReadonlyArray<RecordFamily>,
   policy: PseudonymPolicy | undefined,
   all: ReadonlyArray<DictionaryTable>,
-  withRows: boolean,
 ) {
   const own = publishedViews(families, policy)
   const keys = new Map(own.map((view) => [nameInSql(view), view.key]))
@@ -79,12 +73,12 @@ const tablesPage = Effect.fnUntraced(function* (
   const main = views.filter(({ schema }) => schema === "main")
   const looked = main.filter(({ kind }) => kind !== "macro")
   const models = looked.map(({ name }) => ({ name, isModel: !keys.has(name) }))
-  const rows = yield* firstRows(output, models, withRows)
+  const rows = yield* firstRows(output, models)
   return renderTablesPage(yield* pageTemplate, {
     toolVersion,
     madeAt: yield* Clock.currentTimeMillis,
     timezone: machineZone(),
-    shows: withRows ? (policy === undefined ? "rows" : "pseudonyms") : "no rows",
+    hasPseudonyms: policy !== undefined,
     isPublished: rows !== undefined,
     main: main.map((view) => ({ ...view, rows: rows?.get(view.name) })),
     history: views.filter(({ schema }) => schema === "history"),
@@ -122,7 +116,7 @@ export const tables = command("tables", {
     keys, relations and closed lists of values, and freshness. \`--format odcs\` is an Open Data Contract.
 
     The page of \`--html\` shows rows as the database has them, with pseudonyms if it has any. Keep it like
-    the database, outside the output folder; \`--no-rows\` writes one that can be passed on.`,
+    the database, outside the output folder.`,
   examples: {
     "nightjar tables customer_profiles": "One table",
     "nightjar tables --html tables.html": "A page: what each table is for, how to join it, its first rows",
@@ -131,22 +125,18 @@ export const tables = command("tables", {
   flags: {
     name: optionalArgument("TABLE", "One table (default: all of them)"),
     format: choiceFlag("format", ["text", "odcs", "dbt"], "odcs, dbt: as YAML"),
-    html: optionalFlag("html", "FILE", "Write a page of all tables with some rows (-: to stdout)"),
-    noRows: switchFlag("no-rows", "In the page, show no rows"),
+    html: optionalFlag("html", "FILE", "Write a page of all tables with some rows"),
   },
-  run: function* ({ name, format, html, noRows }, output) {
+  run: function* ({ name, format, html }, output) {
     const [families, policy] = [yield* familiesOf(output), yield* policyOf(output)]
     const own = dataDictionary(families, policy)
     const all = format === "text" ? [...own, ...(yield* modelsIn(output, families))] : own
     if (Option.isSome(html)) {
       if (Option.isSome(name) || format !== "text") return yield* refuse("page-of-all-tables")
-      const page = yield* tablesPage(output, families, policy, all, !noRows)
       const path = html.value
-      if (path === "-") return { page: { path, html: page.trimEnd() } }
-      yield* writePage(output, path, page, !noRows)
+      yield* writePage(output, path, yield* tablesPage(output, families, policy, all))
       return { page: { path } }
     }
-    if (noRows) return yield* refuse("no-rows-without-html")
     const chosen = Option.isNone(name) ? all : namedSo(all, name.value)
     if (chosen.length === 0 && Option.isSome(name)) {
       const names = all.map(nameInSql)
@@ -161,7 +151,7 @@ export const tables = command("tables", {
   },
   json: ({ page, document, chosen }) => page ?? document ?? chosen,
   text: ({ page, document, chosen = [] }, out, { name }) => {
-    if (page !== undefined) return page.html ?? page.path
+    if (page !== undefined) return page.path
     if (document !== undefined)
       return stringify(document, { lineWidth: 0, aliasDuplicateObjects: false }).trimEnd()
     return chosen.flatMap((one) => {
