@@ -365,13 +365,9 @@ export const commandMessages = {
     "the address is not http or https, or has a user, a query or a fragment",
     "Give an address such as https://nightjar.example:8080/; the service removes any query.",
   ),
-  "hooks-event-unknown": nothing.sent(
-    "there is no such event{suggestion}",
-    "`nightjar hooks subscribe --help` lists the events.",
-  ),
   "hooks-taken": nothing.subscribed(
     "another address receives these events already: {events}",
-    "Give --replace to send them to the new address instead, or name other events with --event.",
+    "Remove that address first: `nightjar hooks list` shows it.",
   ),
   "hooks-unknown": nothing.subscribed(
     "no subscription sends events to that address",

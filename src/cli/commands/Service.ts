@@ -3,12 +3,12 @@
  * application's subscriptions.
  */
 import { Effect, Option, Predicate, Schema } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import { suggestion } from "../../base/Text.ts"
 import { command } from "../CommandRow.ts"
 import { refuse } from "../Failures.ts"
 import { loadOne } from "../Jobs.ts"
-import { Settings, argument, optionalFlag, switchFlag } from "../Output.ts"
+import { Settings, argument, optionalFlag } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 import { FormCache } from "../../client/EngineForms.ts"
 import { retryCall } from "../../client/Pacing.ts"
@@ -172,8 +172,8 @@ const textOf = (field: unknown, key: string): string => {
 
 export const engines = Command.make("engines").pipe(Command.withSubcommands([listEngines, show]))
 
-// Subscriptions belong to everyone who uses the application: an event that goes to another address is only
-// redirected on request, and only those of one address are removed.
+// Subscriptions belong to everyone who uses the application: an event that goes to another address stays
+// there until somebody removes that address.
 
 const jobArgument = argument("JOB", "The job file that names the service")
 const urlArgument = argument("URL", "Where the service sends the events")
@@ -221,18 +221,14 @@ const listHooks = command(
   "Lists the application's subscriptions to flow events",
 )
 
-const subscribeTo = Effect.fnUntraced(function* (
-  base_url: string,
-  events: ReadonlyArray<string>,
-  replaces: boolean,
-) {
+const subscribeTo = Effect.fnUntraced(function* (base_url: string) {
   const known = new Map((yield* listed).map((one) => [one.event, one]))
   const those = (holds: (known: Subscription | undefined) => boolean) =>
-    events.filter((event) => holds(known.get(event)))
+    flowEvents.filter((event) => holds(known.get(event)))
   const elsewhere = those((one) => one !== undefined && !isSame(one.base_url, base_url))
-  if (elsewhere.length > 0 && !replaces) return yield* refuse("hooks-taken", { events: elsewhere.join(", ") })
+  if (elsewhere.length > 0) return yield* refuse("hooks-taken", { events: elsewhere.join(", ") })
   const service = yield* Subscriptions
-  const toUpdate = those((one) => one !== undefined && !(one.enabled && isSame(one.base_url, base_url)))
+  const toUpdate = those((one) => one?.enabled === false)
   const toCreate = those((one) => one === undefined)
   if (toUpdate.length > 0) yield* settle(yield* service.update({ events: toUpdate, base_url, enabled: true }))
   if (toCreate.length > 0) yield* settle(yield* service.create({ events: toCreate, base_url, enabled: true }))
@@ -247,28 +243,12 @@ const subscribe = command(
       "nightjar hooks subscribe jobs/nightly.yaml https://nightjar.example:8080/":
         "For `nightjar run jobs/nightly.yaml --webhooks 8080`",
     },
-    flags: {
-      job: jobArgument,
-      url: urlArgument,
-      events: Flag.String("event").pipe(
-        Flag.withMetavar("EVENT"),
-        Flag.withDescription("Only this event (repeatable; default: all flow events)"),
-        Flag.between(0, 100),
-      ),
-      replace: switchFlag("replace", "Also events that go to another address"),
-    },
-    run: function* ({ job, url, events, replace }) {
-      const base_url = yield* addressOf(url)
-      const known: ReadonlyArray<string> = flowEvents
-      const unknown = events.find((event) => !known.includes(event))
-      if (unknown !== undefined)
-        return yield* refuse("hooks-event-unknown", { suggestion: suggestion(unknown, known) })
-      const wanted = events.length === 0 ? known : [...new Set(events)]
-      return yield* withSubscriptions(job, subscribeTo(base_url, wanted, replace))
-    },
+    flags: { job: jobArgument, url: urlArgument },
+    run: ({ job, url }) =>
+      Effect.flatMap(addressOf(url), (base_url) => withSubscriptions(job, subscribeTo(base_url))),
     text: told,
   },
-  "Sends flow events to an address",
+  "Sends all flow events to an address",
 )
 
 const removeFrom = Effect.fnUntraced(function* (base_url: string) {
