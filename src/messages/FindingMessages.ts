@@ -191,7 +191,6 @@ export const findingMessages = {
     "the removal of a customer was interrupted",
     "Run the same `nightjar forget` again: it finishes it.",
   ),
-  "node-too-old": finding("{version}; version 22.19 or newer is needed", "Install a newer Node.js."),
   "zone-unknown": finding(
     "the variable TZ names no known time zone, so times are in UTC",
     "Correct TZ, such as TZ=Europe/Madrid, or set `timezone` in each job.",
