@@ -134,6 +134,7 @@ const place = Effect.map(folder, (base) => {
     own,
     program,
     file,
+    query: (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer),
     write: (type: string) => writeFileSync(file, accountsSchema(type)),
     night: (date: string, ...balances: ReadonlyArray<unknown>) =>
       inPlace(night(date, ...balances.map(accountOf))),
@@ -270,44 +271,14 @@ describe("a record schema", () => {
   )
 
   live(
-    "that comes with the end of a run has its table then, and keeps its rows, none of them current, once another one claims its records",
-    function* () {
-      const { root, own, file, night: nightOf, end, write: writeSchema } = yield* place
-      const balancesIn = (...tables: ReadonlyArray<string>) =>
-        Effect.forEach(tables, (table) =>
-          Effect.map(rowsOf(root, `SELECT balance FROM ${table}`), (found) =>
-            found.map(({ balance }) => balance),
-          ),
-        ).pipe(Effect.provide(DuckDb.layer))
-      yield* nightOf("2026-11-20", "1.10")
-      writeSchema("VARCHAR")
-      yield* end("2026-11-20")
-      assert.deepStrictEqual(yield* balancesIn("nights.accounts", "accounts"), [["1.10"], ["1.10"]])
-      rmSync(file)
-      writeFileSync(
-        join(own, "bank.yaml"),
-        accountsSchema("VARCHAR").replace("table: accounts", "table: bank"),
-      )
-      yield* nightOf("2026-11-21", "2.20")
-      assert.deepStrictEqual(yield* balancesIn("nights.accounts", "accounts", "nights.bank", "bank"), [
-        ["1.10"],
-        [],
-        ["2.20"],
-        ["2.20"],
-      ])
-    },
-  )
-
-  live(
     "without a column of its own, or of its lists' items, is published, compared and verified [decision 10 no columns]",
     function* () {
-      const { root, file, records: record, problems } = yield* place
+      const { query, file, records: record, problems } = yield* place
       const lists = "children:\n  holders: { comment: h, columns: {} }\n"
       const [head = ""] = accountsSchema("VARCHAR").split("columns:")
       writeFileSync(file, `${head}columns: {}\n${lists}`)
       yield* record("2026-11-20", { holders: [{}, { Name: "Ana" }] })
       yield* record("2026-11-21", { holders: [{ Name: "Ana" }] })
-      const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
       assert.deepStrictEqual(
         [
           yield* query("SELECT run_date::VARCHAR AS d, position, extra FROM nights.holders ORDER BY ALL"),
@@ -334,9 +305,9 @@ describe("a record schema", () => {
   )
 
   live(
-    "that claims the records and the list of another one leaves the items of before in `extra` of their records [decision 10 claimed list] [decision 10 other family]",
+    "that claims the records and the list of another one leaves the other its rows, none of them current, with the items of before in `extra` [decision 10 claimed list] [decision 10 other family]",
     function* () {
-      const { root, file, records: record, write, problems } = yield* place
+      const { query, file, records: record, write, problems } = yield* place
       write("VARCHAR")
       const lists = "children:\n  holders: { comment: h, columns: { name: { type: VARCHAR, comment: n } } }\n"
       const text = readFileSync(file, "utf8") + lists
@@ -347,10 +318,15 @@ describe("a record schema", () => {
       writeFileSync(file.replace("accounts", "bank"), text.replace("table: accounts", "table: bank"))
       const { gone, lists: listsGone } = yield* record("2026-11-21", { holders })
       assert.deepStrictEqual([gone, listsGone, yield* problems], [["accounts"], [], []])
-      const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
-      assert.deepStrictEqual(yield* query("SELECT extra FROM nights.accounts"), [
-        { extra: JSON.stringify({ holders }) },
+      assert.deepStrictEqual(yield* query("SELECT balance, extra FROM nights.accounts"), [
+        { balance: "0", extra: JSON.stringify({ holders }) },
       ])
+      assert.deepStrictEqual(
+        yield* query(
+          "SELECT 'accounts' AS t, balance FROM accounts UNION ALL SELECT 'bank', balance FROM bank",
+        ),
+        [{ t: "bank", balance: "0" }],
+      )
       assert.deepStrictEqual(yield* query("SELECT run_id, name FROM nights.holders"), [
         { run_id: "nightly.2026-11-21", name: "Ana" },
       ])
@@ -373,59 +349,53 @@ describe("a record schema", () => {
   )
 
   live(
-    "may change with another one: each has its own earlier rows [decision 10 schemas at once]",
+    "that makes numbers of texts blocks no table: what does not fit is told, and kept beside its column; a DECIMAL is taken for a number, and a time as it is in UTC, until bodies are read again",
     function* () {
-      const { root, file, records, write } = yield* place
-      const writeBoth = (type: string) => {
-        write(type)
-        const cards = readFileSync(file, "utf8")
-          .replace("table: accounts", "table: cards")
-          .replace(":account", ":card")
-        writeFileSync(file.replace("accounts", "cards"), cards)
+      const { query, file, write, records, problems, repair: repaired } = yield* place
+      const declare = (balance: string, amount: string, seen: string) => {
+        write(balance)
+        const columns = [`amount: { type: "${amount}", comment: a }`, `seen: { type: ${seen}, comment: b }`]
+        writeFileSync(file, `${readFileSync(file, "utf8")}  ${columns.join("\n  ")}\n`)
       }
-      writeBoth("VARCHAR")
-      yield* records("2026-11-20", { balance: "1" }, { balance: "2", sub_family: "bank:card" })
-      writeBoth('"DECIMAL(6,2)"')
-      yield* records("2026-11-21")
-      const both =
-        "SELECT sub_family, balance FROM nights.accounts UNION ALL SELECT sub_family, balance FROM nights.cards"
-      assert.deepStrictEqual(yield* Effect.provide(rowsOf(root, both), DuckDb.layer), [
-        { sub_family: "bank:account", balance: "1.00" },
-        { sub_family: "bank:card", balance: "2.00" },
-      ])
-    },
-  )
-
-  live(
-    "that makes numbers of texts blocks no table: what does not fit is told, and kept beside its column",
-    function* () {
-      const { write, night: nightOf, accounts, problems, repair: repaired } = yield* place
-      write("VARCHAR")
-      yield* nightOf("2026-11-20", "12", "none", "1.5", "007")
-      write("INTEGER")
-      const published = yield* nightOf("2026-11-21", 3)
+      const cells = query(
+        "SELECT run_date::VARCHAR AS d, balance, amount, seen, extra FROM nights.accounts ORDER BY ALL",
+      )
+      const typed = { balance: "none", amount: "1.50", seen: "2026-11-20T03:04:05+01:00" }
+      declare("VARCHAR", "DECIMAL(9,2)", "TIMESTAMPTZ")
+      yield* records("2026-11-20", ...["12", "1.5", "007"].map((balance) => ({ balance })), typed)
+      declare("INTEGER", "DOUBLE", "VARCHAR")
+      const published = yield* records("2026-11-21", { balance: 3 })
       assert.deepStrictEqual(published.unfit, [{ table: "accounts", column: "balance", count: 4 }])
-      const newest = { d: "2026-11-21", balance: 3, extra: null }
-      const without = { d: "2026-11-20", balance: null }
+      const empty = { d: "2026-11-20", balance: null, amount: null, seen: null }
+      const besides = (kept: object, more: object = {}) => ({
+        ...empty,
+        ...more,
+        extra: JSON.stringify(kept),
+      })
+      const others = [
+        ...["007", "1.5", "12"].map((balance) => besides({ balance })),
+        { ...empty, d: "2026-11-21", balance: 3, extra: null },
+      ]
       const textsOf = (rows: ReadonlyArray<unknown>) => rows.map((row) => JSON.stringify(row)).toSorted()
-      const besides = (...values: ReadonlyArray<string>) =>
-        values.map((balance) => ({ ...without, extra: JSON.stringify({ balance }) }))
-      const all = textsOf([...besides("007", "1.5", "12", "none"), newest])
-      assert.deepStrictEqual(textsOf(yield* accounts), all)
+      const taken = besides({ balance: "none" }, { amount: 1.5, seen: "2026-11-20T02:04:05Z" })
+      assert.deepStrictEqual(textsOf(yield* cells), textsOf([...others, taken]))
       assert.deepStrictEqual(yield* repaired, {
         done: ["nightly.2026-11-20: its tables were derived again from landing/nightly.2026-11-20"],
         left: [],
       })
-      assert.deepStrictEqual(textsOf(yield* accounts), all)
+      const { balance, amount, seen } = typed
+      assert.deepStrictEqual(
+        textsOf(yield* cells),
+        textsOf([...others, besides({ balance, amount }, { seen })]),
+      )
       assert.deepStrictEqual(yield* problems, [])
     },
   )
 
   live(
-    "may change any type to any other: an earlier row is what the same record gives now, and nothing has changed [decision 10 changed type] [decision 10 json cell] [decision 10 text cell] [decision 10 flag cell]",
+    "may change any type to any other, with another schema at once: an earlier row is what the same record gives now, and nothing has changed [decision 10 changed type] [decision 10 schemas at once] [decision 10 json cell] [decision 10 text cell] [decision 10 flag cell]",
     function* () {
-      const { root, file, records, write, repair: repaired } = yield* place
-      const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
+      const { query, file, records, write, repair: repaired } = yield* place
       write("INTEGER")
       const text = readFileSync(file, "utf8").replace(" balance:", " id:")
       const pairs = columnTypes.flatMap((from, row) =>
@@ -434,6 +404,11 @@ describe("a record schema", () => {
       const declare = (which: "from" | "to") => {
         const columns = pairs.map((pair) => `  ${pair.name}: { type: "${pair[which]}", comment: c }\n`)
         writeFileSync(file, `key: [id]\n${text}${columns.join("")}`)
+        const cards = accountsSchema(which === "from" ? "VARCHAR" : '"DECIMAL(6,2)"')
+        writeFileSync(
+          file.replace("accounts", "cards"),
+          cards.replace("table: accounts", "table: cards").replace(":account", ":card"),
+        )
       }
       const all = hostile.map((value, id) => ({
         id,
@@ -441,10 +416,11 @@ describe("a record schema", () => {
           pairs.flatMap(({ name, from }) => (isOtherwiseSpelled(from, value) ? [] : [[name, value]])),
         ),
       }))
+      const card = { sub_family: "bank:card", balance: "2" }
       declare("from")
-      yield* records("2026-11-20", ...all)
+      yield* records("2026-11-20", ...all, card)
       declare("to")
-      const { unfit } = yield* records("2026-11-21", ...all)
+      const { unfit } = yield* records("2026-11-21", ...all, card)
       const rowsOn = (day: number) =>
         query(`SELECT * EXCLUDE (run_id, run_date, task_id, execution_id, session_id, record_id, content_id)
             FROM nights.accounts WHERE run_date = '2026-11-${day}' ORDER BY id`)
@@ -462,37 +438,17 @@ describe("a record schema", () => {
       assert.deepStrictEqual(yield* query("SELECT count(*)::INTEGER AS n FROM history.accounts"), [
         { n: hostile.length },
       ])
+      const cards = yield* query("SELECT DISTINCT sub_family, balance, extra FROM nights.cards")
+      assert.deepStrictEqual(cards, [{ sub_family: "bank:card", balance: "2.00", extra: null }])
       yield* repaired
       assert.deepStrictEqual((yield* rowsOn(20)).map(extraIn), newest.map(extraIn))
     },
   )
 
-  live("takes a DECIMAL for a number, and a time as it is in UTC, until bodies are read again", function* () {
-    const { root, file, records, write, repair: repaired } = yield* place
-    const cells = Effect.provide(
-      rowsOf(root, "SELECT amount, seen, extra FROM nights.accounts"),
-      DuckDb.layer,
-    )
-    const declare = (amount: string, seen: string) => {
-      write("VARCHAR")
-      const columns = [`amount: { type: "${amount}", comment: a }`, `seen: { type: ${seen}, comment: b }`]
-      writeFileSync(file, `${readFileSync(file, "utf8")}  ${columns.join("\n  ")}\n`)
-    }
-    declare("DECIMAL(9,2)", "TIMESTAMPTZ")
-    yield* records("2026-11-20", { amount: "1.50", seen: "2026-11-20T03:04:05+01:00" })
-    declare("DOUBLE", "VARCHAR")
-    yield* records("2026-11-21")
-    assert.deepStrictEqual(yield* cells, [{ amount: 1.5, seen: "2026-11-20T02:04:05Z", extra: null }])
-    yield* repaired
-    assert.deepStrictEqual(yield* cells, [
-      { amount: null, seen: "2026-11-20T03:04:05+01:00", extra: '{"amount":"1.50"}' },
-    ])
-  })
-
   live(
     "that gives a field a column finds it in earlier rows, and leaves beside them what loses it [decision 10 gone column]",
     function* () {
-      const { root, file, records: nightOf, write } = yield* place
+      const { query, file, records: nightOf, write } = yield* place
       write("VARCHAR")
       const wide = readFileSync(file, "utf8")
       const columns = {
@@ -503,12 +459,10 @@ describe("a record schema", () => {
       const declare = (...names: ReadonlyArray<keyof typeof columns>) =>
         writeFileSync(file, wide.replace(/ {2}balance: .*\n/, names.map((name) => columns[name]).join("")))
       const record = { balance: "1.10", exact: 1.5, holders: ["a", "b"], limits: "none" }
-      const history = rowsOf(
-        root,
-        `SELECT * EXCLUDE (customer_id, engine_reference, record_id, content_id, session_id, execution_id, product,
+      const history =
+        query(`SELECT * EXCLUDE (customer_id, engine_reference, record_id, content_id, session_id, execution_id, product,
           sub_family, fetch_date, ended_by, since_sequence, valid_from, valid_to), valid_from::VARCHAR AS valid_from, valid_to::VARCHAR AS valid_to
-        FROM history.accounts`,
-      ).pipe(Effect.provide(DuckDb.layer))
+        FROM history.accounts`)
       const ofOne = { valid_from: "2026-11-20", valid_to: null }
       const kept = { exact: 1.5, limits: "none" }
       declare()
@@ -527,9 +481,7 @@ describe("a record schema", () => {
         { ...row, extra: JSON.parse(String(row?.["extra"])) },
         { balance, misfits: null, extra: { ...kept, holders }, ...ofOne },
       )
-      const nights = yield* rowsOf(root, "SELECT balance, extra FROM nights.accounts").pipe(
-        Effect.provide(DuckDb.layer),
-      )
+      const nights = yield* query("SELECT balance, extra FROM nights.accounts")
       assert.deepStrictEqual(
         nights.map((each) => [each["balance"], JSON.parse(String(each["extra"]))]),
         nights.map(() => [balance, { ...kept, holders }]),
@@ -540,12 +492,11 @@ describe("a record schema", () => {
   live(
     "that loses a list says so once, keeps its items in `extra`, and has their table again with the list [decision 10 gone list] [verify gone list]",
     function* () {
-      const { root, file, records: record, write, problems } = yield* place
+      const { query, file, records: record, write, problems } = yield* place
       write("VARCHAR")
       const plain = readFileSync(file, "utf8")
       const lists = "children:\n  holders: { comment: h, columns: { name: { type: VARCHAR, comment: n } } }\n"
       const holders = [{ name: "Ana", since: 2020 }, { name: null }, "Eva"]
-      const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
       const told: Array<unknown> = []
       for (const [day, text] of [plain + lists, plain, plain, plain + lists].entries()) {
         writeFileSync(file, text)
@@ -593,9 +544,8 @@ describe("a record schema", () => {
   live(
     "makes no change of what has no column; one that gives it a column tells it from the beginning [decision 10 taken]",
     function* () {
-      const { root, file, records, write } = yield* place
+      const { query, file, records, write } = yield* place
       write("VARCHAR")
-      const query = (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer)
       const versions = (columns: string) =>
         query(
           `SELECT valid_from::VARCHAR AS since, ${columns}, extra FROM history.accounts ORDER BY valid_from`,
@@ -631,23 +581,22 @@ describe("a record schema", () => {
   )
 
   live(
-    "is that of a version that is put back, and stays while an end is published [decision 10 own schemas]",
+    "that comes with the end of a run has its table then; one that is there stays while an end is published, and is that of a version that is put back [decision 10 own schemas]",
     function* () {
-      const { root, night: nightOf, end, write, back, problems } = yield* place
-      const typeOf = Effect.provide(
-        rowsOf(root, "SELECT DISTINCT typeof(balance) AS type FROM accounts"),
-        DuckDb.layer,
-      )
-      const types: Array<unknown> = []
-      const look = Effect.map(typeOf, (rows) => types.push(...rows.map(({ type }) => type)))
-      for (const [day, type] of ["VARCHAR", "DOUBLE"].entries()) {
-        write(type)
-        yield* nightOf(`2026-11-2${day}`, type === "VARCHAR" ? "1" : 1)
-      }
+      const { query, night: nightOf, end, write, back, problems } = yield* place
+      const found = query("SELECT balance, typeof(balance) AS type FROM accounts")
+      yield* nightOf("2026-11-20", "1.10")
       write("VARCHAR")
-      yield* Effect.andThen(end("2026-11-21"), look)
-      yield* Effect.andThen(back, look)
-      assert.deepStrictEqual([types, yield* problems], [["DOUBLE", "VARCHAR"], []])
+      yield* end("2026-11-20")
+      const texts = [{ balance: "1.10", type: "VARCHAR" }]
+      assert.deepStrictEqual(yield* found, texts)
+      write("DOUBLE")
+      yield* nightOf("2026-11-21", 1)
+      write("VARCHAR")
+      yield* end("2026-11-21")
+      assert.deepStrictEqual(yield* found, [{ balance: 1, type: "DOUBLE" }])
+      yield* back
+      assert.deepStrictEqual([yield* found, yield* problems], [texts, []])
     },
   )
 })
