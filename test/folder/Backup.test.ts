@@ -182,8 +182,8 @@ describe("a copy made during a run", () => {
       )
       place.write(
         "job.yaml",
-        "name: copied\nservice: { sandbox: { speed: 10 } }\nengines: [sandbox-bank:website]\nrecord_schemas: []\n" +
-          `customers:\n${customers.join("")}`,
+        "name: copied\nservice: { sandbox: { speed: 40 } }\npolling: { min: 200 millis, max: 500 millis }\n" +
+          `engines: [sandbox-bank:website]\nrecord_schemas: []\ncustomers:\n${customers.join("")}`,
       )
       const run = place.start(["run", "job.yaml", "--json"])
       const log = () => {
