@@ -438,7 +438,7 @@ describe("a running night", () => {
   }
 
   it("answers others: what it does, a pause, limits and a drain, after which the next run does the rest", async () => {
-    const path = job("steered", usernames, 60)
+    const path = job("steered", usernames, 300)
     writeFileSync(
       join(root, path),
       `${readFileSync(join(root, path), "utf8")}concurrency: { max_in_flight: 2, per_engine: 2 }\n`,
@@ -492,7 +492,7 @@ describe("a running night", () => {
   })
 
   it("publishes what is over if its job asks for it; once killed it is none, and the next one is", async () => {
-    const path = job("live", ["ok+queue-1+run-1+records-1", "ok+queue-900+run-31+records-1"], 60)
+    const path = job("live", ["ok+queue-1+run-1+records-1", "ok+queue-900+run-31+records-1"], 100)
     appendFileSync(join(root, path), "publish: { every: 1 minute }\n")
     const child = spawn(process.execPath, [main, "run", path, "--output", folder], {
       cwd: root,
