@@ -294,7 +294,6 @@ describe("`verify` where a publication was killed", () => {
   it.live.each([
     { which: "the first night", begun: firstNight, work: newest },
     { which: "a later night", begun: prepared, work: newest },
-    { which: "a rollback", begun: prepared, work: inStore(rollback) },
   ])("says that of $which, and nothing of what the next start does [verify interrupted]", ({ begun, work }) =>
     Effect.gen(function* () {
       const told = yield* Effect.forEach(yield* killed(begun, work), (root) =>
