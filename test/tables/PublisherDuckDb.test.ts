@@ -390,31 +390,6 @@ describe("PublisherDuckDb", () => {
     },
   )
 
-  live("tells no change of records of one key that have changed places [promise 18 turns]", function* () {
-    const root = yield* folder
-    const [ana, bea, eva, isa] = [profileOf("Ana"), profileOf("Bea"), profileOf("Eva"), profileOf("Isa")]
-    yield* Effect.gen(function* () {
-      for (const [index, records] of [
-        [ana, bea],
-        [eva, isa],
-        [bea, ana],
-        [bea, isa],
-      ].entries())
-        yield* liveNight(`nightly.2026-11-2${index}`, String(index), ...records)
-      const changes = (from: number, to: number) =>
-        rowsOf(
-          root,
-          `SELECT table_name, change, before ->> 'name' AS was, after ->> 'name' AS is
-            FROM changes('nightly.2026-11-2${from}', 'nightly.2026-11-2${to}')`,
-        )
-      const changed = { table_name: "customer_profiles", change: "changed" }
-      assert.deepStrictEqual(
-        [yield* changes(0, 2), yield* changes(0, 3), yield* changes(1, 3)],
-        [[], [{ ...changed, was: "Ana", is: "Isa" }], [{ ...changed, was: "Eva", is: "Bea" }]],
-      )
-    }).pipe(Effect.provide(layers(root)))
-  })
-
   live("warns of a session that the tables have for two customers [session shared]", function* () {
     const root = yield* folder
     const warnings = Effect.fnUntraced(function* (day: number, customer: string) {

@@ -241,9 +241,9 @@ const live = Effect.fnUntraced(function* (seed: number) {
 }, Effect.scoped)
 
 /** A night of a job with so many equal records of each customer. */
-const night = (sequence: number, records: Readonly<Record<string, number>>, job = "a"): Run => ({
-  run_id: `r-${job}-${sequence}`,
-  job,
+const night = (sequence: number, records: Readonly<Record<string, number>>): Run => ({
+  run_id: `r-a-${sequence}`,
+  job: "a",
   date: dateOf(sequence),
   sequence,
   kind: "whole",
@@ -316,32 +316,13 @@ const currentAfter = Effect.fnUntraced(function* (runs: ReadonlyArray<Run>) {
   )
 }, Effect.scoped)
 
-describe("the history of records", () => {
-  effectDuckDb(
-    "ends nothing that a feature may have that did not succeed, unless it came without that before [promise 17 partly] [promise 17 partly ends]",
-    function* () {
-      const both = ["paper_a", "paper_b"]
-      const runs = [
-        nightOf(1, both, both, ["A", "B"], ["C", "D"]),
-        nightOf(2, both, ["paper_a"], ["A", "E"], ["C", "F"]),
-        nightOf(3, both, ["paper_a"], [], []),
-        nightOf(4, both, ["paper_b"], [], []),
-        nightOf(5, both, both, [], []),
-      ]
-      assert.deepStrictEqual(yield* currentAfter(runs), [
-        "A02 B02 C02 D02 paper_a paper_b",
-        "A03 B02 C03 D02 E03 F03 paper_a paper_b",
-        "B02 D02 paper_a paper_b",
-        "B02 D02 paper_a paper_b",
-        "paper_a paper_b",
-      ])
-    },
-  )
+/** The features of papers. */
+const both = ["paper_a", "paper_b"]
 
+describe("the history of records", () => {
   effectDuckDb(
     "ends by results that are not whole what their own session said before, and what has no key [promise 17 not whole] [promise 17 own session] [promise 17 not whole keyless]",
     function* () {
-      const both = ["paper_a", "paper_b"]
       const runs = [
         nightOf(1, both, [], ["A", "B"], ["C", "D"]),
         nightOf(2, both, [], ["A"], ["C"]),
@@ -358,34 +339,12 @@ describe("the history of records", () => {
   )
 
   effectDuckDb(
-    "has what results that are not whole say of who is back, as nothing of them is current [promise 17 returned]",
-    function* () {
-      const both = ["paper_a", "paper_b"]
-      const runs = [
-        nightOf(1, both, both, ["A"], ["C"]),
-        night(2, { "c-2": 0 }),
-        nightOf(3, both, [], ["A", "B"], ["C"]),
-        nightOf(4, both, [], ["A"], []),
-        nightOf(5, both, both, [], []),
-        nightOf(6, both, [], ["A"], []),
-      ]
-      assert.deepStrictEqual(yield* currentAfter(runs), [
-        "A02 C02 paper_a paper_b",
-        "x",
-        "A04 B04 C04 paper_a paper_b",
-        "A05 B04 C04 paper_a paper_b",
-        "paper_a paper_b",
-        "A07 paper_a paper_b",
-      ])
-    },
-  )
-
-  effectDuckDb(
-    "tells what came unrequested until the engine has answered without it [promise 17 unrequested]",
+    "tells of a failure without a feature until features are told, and what came unrequested until the engine has answered without it [promise 17 unnamed] [promise 17 unrequested]",
     function* () {
       const connection = yield* empty
       const told = []
       const nights = [
+        [[], [], []],
         [[], ["paper_a", "x"], ["paper_a", "x"]],
         [["x"], ["x"], []],
         [["x"], ["x", "paper_a"], ["x"]],
@@ -399,10 +358,11 @@ describe("the history of records", () => {
         told.push(rows.map(({ feature, run_id }) => `${String(feature)} ${String(run_id)}`))
       }
       assert.deepStrictEqual(told, [
-        ["paper_a r-a-1", "x r-a-1"],
-        ["paper_a r-a-1", "x r-a-2"],
-        ["paper_a r-a-3", "x r-a-3"],
-        ["x r-a-4"],
+        ["null r-a-1"],
+        ["paper_a r-a-2", "x r-a-2"],
+        ["paper_a r-a-2", "x r-a-3"],
+        ["paper_a r-a-4", "x r-a-4"],
+        ["x r-a-5"],
       ])
     },
   )
@@ -414,7 +374,7 @@ describe("the history of records", () => {
       const many = Array.from({ length: 17 * 17 }, (_, i) => i)
       // Each name and each list is that of 17; both together are one's own.
       for (const [n, order] of [many.slice(1), many.toReversed().slice(1)].entries()) {
-        const { tasks, ...rest } = nightOf(n + 1, ["paper_a", "paper_b"], ["paper_a", "paper_b"], ["k"], [])
+        const { tasks, ...rest } = nightOf(n + 1, both, both, ["k"], [])
         const rows = order.map((i) => ({
           ...tasks[0]!.rows[0]!,
           name: `n${i % 17}`,
@@ -428,6 +388,29 @@ describe("the history of records", () => {
           HAVING count(DISTINCT amount % 1000) > 1`)
       // The one that came beside those that are there again took the place of the one that did not.
       assert.strictEqual(wrong.length, 1)
+    },
+  )
+
+  effectDuckDb(
+    "tells no change of records of one key that have changed places [promise 18 turns]",
+    function* () {
+      const connection = yield* empty
+      const seen = []
+      for (const [n, names] of ["Ana Bea", "Noa Pia", "Bea Ana", "Bea Pia"].entries()) {
+        const { tasks, ...rest } = nightOf(n + 1, both, both, ["k"], [])
+        const rows = names.split(" ").map((name) => ({ ...tasks[0]!.rows[0]!, name }))
+        yield* add(connection, { ...rest, tasks: [{ ...tasks[0]!, rows }] })
+        seen.push(yield* connection.rows("SELECT record_id FROM main.papers ORDER BY name"))
+      }
+      assert.deepStrictEqual(seen[2], seen[0]?.toReversed())
+      const changes = (from: number, to: number) =>
+        connection.rows(`SELECT table_name || ' ' || change AS change, before ->> 'name' AS was, after ->> 'name' AS is
+            FROM changes('r-a-${from}', 'r-a-${to}')`)
+      const change = "papers changed"
+      assert.deepStrictEqual(
+        [yield* changes(1, 3), yield* changes(1, 4), yield* changes(2, 4)],
+        [[], [{ change, was: "Ana", is: "Pia" }], [{ change, was: "Noa", is: "Bea" }]],
+      )
     },
   )
 
@@ -487,26 +470,13 @@ describe("the history of records", () => {
     },
   )
 
-  effectDuckDb(
-    "keeps what a run that goes on has brought when another job's is added [decision 10 goes on]",
-    function* () {
-      const connection = yield* empty
-      const [first, second] = [night(1, { "c-1": 1 }, "a"), night(2, { "c-2": 1 }, "b")]
-      yield* put(connection, first, first.tasks)
-      yield* step(connection, first, true)
-      yield* add(connection, second)
-      const found = yield* connection.rows("SELECT customer_id FROM main.other_records ORDER BY 1")
-      assert.deepStrictEqual(found, [{ customer_id: "c-1" }, { customer_id: "c-2" }])
-    },
-  )
-
   it.effect(
-    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 unread] [promise 17 vacant] [promise 17 fills] [promise 17 unnamed] [promise 18] [promise 18 equal] [promise 18 beside] [decision 10 current]",
+    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 unread] [promise 17 vacant] [promise 17 fills] [promise 17 partly] [promise 17 partly ends] [promise 17 returned] [promise 18] [promise 18 equal] [promise 18 beside] [decision 10 current] [decision 10 goes on]",
     () =>
       Effect.forEach(
-        // These two have all that the first paragraph names.
+        // It has all that the first paragraph names: planted bugs of each are caught with it.
         process.env["SEEDS"] === undefined
-          ? [3, 13]
+          ? [13]
           : Array.from(
               { length: Number(process.env["SEEDS"]) },
               (_, i) => Number(process.env["FROM"] ?? 1) + i,
