@@ -179,19 +179,41 @@ const syncFolders = ({ files, layout }: Store, version: number): void => {
 const isLink = (path: string): boolean =>
   lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
 
+/**
+ * Whoever copies an output folder may get folders in place of its links. What in `name` is as in a version that
+ * is still there goes, and the folder with it; what else somebody put there stays.
+ */
+const removeCopies = (files: Store["files"], root: string, name: string): void => {
+  const folder = join(root, name)
+  const published = join(root, dirname(linkName))
+  if (lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return
+  const of = (path: string) => (existsSync(path) ? JSON.stringify(markOf(path)) : undefined)
+  const versions = readdirSync(published).filter((version) => version.startsWith("parquet-v"))
+  const copies = filesBelow(folder).filter((path) => {
+    const found = of(join(folder, path))
+    return versions.some((version) => of(join(published, version, name, path)) === found)
+  })
+  for (const path of copies) files.remove(join(folder, path))
+  const left = readdirSync(folder, { recursive: true, withFileTypes: true })
+  if (copies.length > 0 && left.every((entry) => entry.isDirectory())) files.remove(folder)
+}
+
 /** Leads the names to this folder, or removes them; a folder of that name that somebody made stays. */
 export const placeParquet = ({ layout, files }: Pick<Store, "layout" | "files">, next: Manifest): void => {
   const { root } = layout
   const { parquet } = next
-  if (parquet !== undefined) lead(files, join(root, linkName), `parquet-v${parquet.version}`)
+  const shared = join(root, linkName)
+  if (existsSync(shared) && !isLink(shared)) files.remove(shared)
+  if (parquet !== undefined) lead(files, shared, `parquet-v${parquet.version}`)
   for (const kind of parquetFolders) {
     const name = join(root, kind)
+    removeCopies(files, root, kind)
     if (parquet?.holds.includes(kind) === true) {
       if (lstatSync(name, { throwIfNoEntry: false }) === undefined || isLink(name))
         lead(files, name, `${linkName}/${kind}`)
     } else if (isLink(name)) files.remove(name)
   }
-  if (parquet === undefined && isLink(join(root, linkName))) files.remove(join(root, linkName))
+  if (parquet === undefined && isLink(shared)) files.remove(shared)
 }
 
 const lead = (files: Store["files"], name: string, target: string): void => {

@@ -8,6 +8,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   rmSync,
   statSync,
@@ -272,6 +273,31 @@ describe("current/ and history/", () => {
     for (const wrong of [missing, other])
       assert.deepStrictEqual(yield* afterBreaking(wrong), { named: [ended], ended: allAnew })
   })
+
+  live(
+    "are links again once a copy of the folder had folders in their place; a person's file stays [files copied]",
+    function* () {
+      yield* Effect.gen(function* () {
+        const root = yield* folder
+        cpSync(yield* twoNights, root, { recursive: true, verbatimSymlinks: true })
+        for (const link of ["current", "history", "published/parquet"]) {
+          const copied = realpathSync(join(root, link))
+          rmSync(join(root, link))
+          cpSync(copied, join(root, link), { recursive: true })
+        }
+        writeFileSync(join(root, "history/notes.txt"), "mine")
+        yield* Effect.gen(function* () {
+          yield* forgetBea(root)
+          yield* night(22, { "c-1": "Anni" })
+        }).pipe(Effect.provide(inFolder(root)))
+        assert.deepStrictEqual(
+          [readlinkSync(join(root, "current")), readlinkSync(join(root, "published/parquet"))],
+          ["published/parquet/current", "parquet-v4"],
+        )
+        assert.deepStrictEqual(filesBelow(join(root, "history")), ["notes.txt"])
+      }).pipe(Effect.scoped)
+    },
+  )
 
   live(
     "of an earlier version, which has no list, are not judged, and written anew once [files earlier]",
