@@ -20,8 +20,8 @@ import type { Instead } from "./SharedFile.ts"
 import { buildStanding, type Sought } from "./Standing.ts"
 
 /**
- * Rows that are added night by night take more space: a file that has grown so many times is built anew, which
- * costs all nights. A small night writes nearly every block anew, so half of its file is free for the next.
+ * Rows that are added night by night take more space: a file that has grown so many times is built anew,
+ * which costs all nights. Half of a small file is free, as a night writes nearly every block of it.
  */
 const growthMax = 4
 
