@@ -30,11 +30,12 @@ const measure = Effect.fnUntraced(function* (
   return columns
 })
 
-/** A FLOAT as the number that it shows: 0.1, and not the double beside it. */
+/** A FLOAT as the number that it shows: 0.1, and not the double beside it. NaN is how data frames write no value. */
 const selected = ({ name, type }: { readonly name: string; readonly type: string }): string => {
   const cell = identifier(name)
   if (type === "BLOB") return `CASE WHEN ${cell} IS NOT NULL THEN [try(decode(${cell}))] END AS ${cell}`
-  return type === "FLOAT" ? `CAST(CAST(${cell} AS VARCHAR) AS DOUBLE) AS ${cell}` : cell
+  if (type !== "FLOAT" && type !== "DOUBLE") return cell
+  return `CASE WHEN isfinite(${cell}) THEN CAST(CAST(${cell} AS VARCHAR) AS DOUBLE) END AS ${cell}`
 }
 
 export const readParquetRows = (path: string, bounds: Bounds) =>

@@ -155,6 +155,27 @@ describe("customers from a file", () => {
     expect(errors).toEqual(["c.parquet:1:1: the file cannot be read as Parquet"])
   })
 
+  inFiles.effect("[decision no number] have no value where a data frame has NaN in Parquet", function* () {
+    const rows = ["'c-1', 'nan'::DOUBLE, '-inf'::FLOAT", "'c-2', 0.1, 1e300::DOUBLE", "'c-3', NULL, 'nan'"]
+    const bytes = yield* parquetOf("customer_id, pin, n", rows.map((row) => `(${row})`).join(", "))
+    const { job, errors } = yield* load(jobFrom("c.parquet"), { files: { "c.parquet": bytes } })
+    const both = { pin: literal("0.1"), n: literal("1e+300") }
+    expect({ errors, job }).toMatchObject({
+      errors: [],
+      job: {
+        assignments: [
+          assignment("c-1", "bank:website", {}, "c.parquet:1"),
+          assignment("c-2", "bank:website", both, "c.parquet:2"),
+          assignment("c-3", "bank:website", {}, "c.parquet:3"),
+        ],
+      },
+    })
+    const unnamed = yield* parquetOf("customer_id, pin", "(1::DOUBLE, 'x'), ('nan'::DOUBLE, 'y')")
+    expect((yield* load(jobFrom("c.parquet"), { files: { "c.parquet": unnamed } })).errors).toEqual([
+      "c.parquet:2:1: `customer_id` is empty or missing",
+    ])
+  })
+
   inFiles.effect(
     "have the texts of a CSV file from every format; what is no text in Parquet is refused [decision plain cells] [decision nested cells]",
     function* () {
