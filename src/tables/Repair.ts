@@ -14,12 +14,13 @@ import { heldText } from "./HeldRuns.ts"
 import { isOfOtherSchemas } from "./KeepSchemas.ts"
 import { isKeptDatabaseDamaged, newestDerived } from "./KeptVersions.ts"
 import { fileStep, filesOf, gapsOf, nothingPublished, publishedIn, readManifest } from "./Manifest.ts"
-import type { Manifest, Store } from "./Manifest.ts"
+import type { Gap, Manifest, Store } from "./Manifest.ts"
 import { parquetGaps } from "./ParquetViews.ts"
 import { withdrawInterim, publishRun } from "./PublisherDuckDb.ts"
 import { ledgerFailed } from "./Publisher.ts"
 import { publishedRuns } from "./Rebuild.ts"
 import { restoreFiles } from "./RestoreFiles.ts"
+import { runsWithout } from "./Standing.ts"
 import { databaseProblems, keptDatabase } from "./Verify.ts"
 import { change, type Standing } from "./Version.ts"
 
@@ -35,8 +36,11 @@ export const repair = Effect.fn("Publishing.repair")(function* (store: Store) {
   const stands = yield* publishedIn(store)
   for (const run_id of yield* restoredRuns(store))
     done.push(`${run_id}: its lost files were written again with their rows in the database`)
-  for (const run_id of yield* brokenInterims(store)) {
-    yield* withdrawInterim(store, run_id)
+  const current = yield* publishedIn(store)
+  const interims = Object.entries(current.runs).filter(([, { interim }]) => interim === true)
+  // Only its end derives a run again that was published while it went on.
+  for (const run_id of yield* brokenRuns(store, { ...current, runs: Object.fromEntries(interims) })) {
+    yield* withdrawInterim(store, RunId.make(run_id))
     done.push(`${run_id}: taken out of the tables, since files of it were gone: \`nightjar run\` resumes it`)
   }
   const newest = newestDerived(store, yield* publishedIn(store))
@@ -96,20 +100,6 @@ const recovered = Effect.fnUntraced(function* (store: Store) {
   ]
 })
 
-/** Runs that were published while they went on, and lack a file since: only their end derives them again. */
-const brokenInterims = Effect.fnUntraced(function* (store: Store) {
-  const { runs } = yield* publishedIn(store)
-  const interims = Object.entries(runs).filter(([, { interim }]) => interim === true)
-  const broken: Array<RunId> = []
-  for (const [run_id, { files }] of interims)
-    if ((yield* gapsOf(store, files)).length > 0) broken.push(RunId.make(run_id))
-  return broken
-})
-
-/** Paths of a version's files that are missing or damaged; a file is read once for all its runs. */
-const brokenIn = (store: Store, manifest: Manifest) =>
-  Effect.map(gapsOf(store, filesOf(manifest)), (gaps) => new Set(gaps.map(({ path }) => path)))
-
 /** Before anything is derived: a version built without lost files has a database without their rows. */
 const restoredRuns = Effect.fnUntraced(function* (store: Store) {
   const manifest = yield* publishedIn(store)
@@ -117,23 +107,24 @@ const restoredRuns = Effect.fnUntraced(function* (store: Store) {
   const ledger = yield* Ledger
   const { landing: pruned } = yield* Effect.mapError(ledger.pruned, ledgerFailed)
   if (pruned.size === 0) return []
-  const broken = yield* brokenIn(store, manifest)
-  const lost = Object.entries(manifest.runs).flatMap(([run_id, { files }]) =>
-    pruned.has(RunId.make(run_id)) ? files.flatMap(({ path }) => (broken.has(path) ? [path] : [])) : [],
+  const files = Object.entries(manifest.runs).flatMap(([run_id, run]) =>
+    pruned.has(RunId.make(run_id)) ? run.files : [],
   )
+  const paths = new Set(files.map(({ path }) => path))
+  const lost = (yield* gapsOf(store, filesOf(manifest))).filter(({ path }) => paths.has(path))
   return lost.length === 0 ? [] : yield* restoreRows(store, lost)
 })
 
+/** Runs of a version that lack a file, or have a damaged one. */
+const brokenRuns = (store: Store, manifest: Manifest) =>
+  Effect.map(gapsOf(store, filesOf(manifest)), (gaps) => runsWithout(manifest, gaps))
+
 /** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */
 const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest) {
-  const broken = yield* brokenIn(store, manifest)
+  const broken = yield* brokenRuns(store, manifest)
   return (yield* publishedRuns).filter(({ run_id }) => {
     const known = manifest.runs[run_id]
-    const isWhole =
-      known !== undefined &&
-      !isOfOtherSchemas(known, manifest.schemas) &&
-      !known.files.some(({ path }) => broken.has(path))
-    return !isWhole
+    return known === undefined || isOfOtherSchemas(known, manifest.schemas) || broken.includes(run_id)
   })
 })
 
@@ -153,14 +144,13 @@ const buildAgain = Effect.fnUntraced(function* (store: Store) {
 
 /**
  * Returns the runs whose lost files were written again from a database that has their rows, in a version with
- * the same rows; `broken` are paths of lost files.
+ * the same rows.
  */
 export const restoreRows = Effect.fn("Publishing.restoreRows")(function* (
   store: Store,
-  broken: ReadonlyArray<string>,
+  gaps: ReadonlyArray<Gap>,
 ) {
   const put = Effect.fnUntraced(function* ({ current, version, restored }: Standing) {
-    const gaps = broken.map((path) => ({ path, state: "damaged" as const }))
     const sought = { next: { ...current, version }, gaps }
     const { next } = yield* restoreFiles(store, current, sought, restored)
     return { told: undefined, ...(!restored.isEmpty && { next, isInstead: true }) }

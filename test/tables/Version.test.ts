@@ -121,7 +121,10 @@ const cases: ReadonlyArray<EditCase> = [
         yield* append([{ _tag: "LandingPruned", run_id: anId(first), bytes: 1 }])
         rmSync(join(root, lostFile(root)))
       }),
-    work: (root) => Effect.flatMap(storeOf(root), (store) => restoreRows(store, [lostFile(root)])),
+    work: (root) =>
+      Effect.flatMap(storeOf(root), (store) =>
+        restoreRows(store, [{ path: lostFile(root), state: "damaged" }]),
+      ),
   },
 ]
 
