@@ -241,42 +241,6 @@ describe("a gate", () => {
       yield* Effect.provide(found, layers(root, { schemasFolder, gates, readings }))
     },
   )
-
-  live(
-    "compares no part of a job with its nights, and no night with a part; the others are asked [part gates]",
-    function* () {
-      const root = yield* folder
-      const night = Effect.fnUntraced(function* (day: number, accounts: number, isPart = false) {
-        const run = isPart ? anId(`${runOf(day)}.2`) : runOf(day)
-        const begun = begin(run, date(day))
-        yield* append([isPart ? ({ ...begun, part: run } as typeof begun) : begun])
-        const records = Array.from({ length: accounts }, (_, index) => ({
-          product: "accounts",
-          sub_family: "account:checking",
-          iban: `ES${index}`,
-        }))
-        yield* succeed(run, `${run}`, "c-1", resultsOf(...records))
-        yield* publishStage(run)
-        const found = yield* Effect.flatMap(Ledger, (ledger) => ledger.state(run))
-        return found?.held?.fact.gates.map(({ gate, found: what }) => `${gate}: ${what}`) ?? []
-      })
-      const rows: Gates = { ...nothing, rows: { min: 0.9, nights: 1 }, coverage: 1.01, freshness: 0 }
-      yield* Effect.provide(night(20, 12), asking(root, undefined))
-      for (const [day, accounts] of [
-        [20, 10],
-        [21, 1],
-      ] as const)
-        assert.deepStrictEqual(yield* Effect.provide(night(day, accounts, true), asking(root, rows)), [])
-      const { coverage: _, freshness: __, ...compared } = rows
-      assert.deepStrictEqual(yield* Effect.provide(night(22, 7), asking(root, compared)), [
-        "rows: other_records has 7 of 12",
-      ])
-      const failing = test("SELECT 1")
-      assert.deepStrictEqual(yield* Effect.provide(night(23, 1, true), asking(root, failing)), [
-        "tests/told.sql: 1 row",
-      ])
-    },
-  )
 })
 
 describe("a version that a gate holds back", () => {

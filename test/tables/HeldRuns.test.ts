@@ -34,6 +34,7 @@ import { factsOf, idOf, type Told } from "../ledger/ToldRuns.ts"
 import { families } from "../records/families.ts"
 import { executed, planned, run_id, settled, started } from "../report/Samples.ts"
 import { folder, liveDuckDb } from "./night.ts"
+import { runStarted } from "../harness/Facts.ts"
 import { live, effect } from "../harness/Steps.ts"
 
 const fold = (facts: ReadonlyArray<Fact>): RunState => {
@@ -217,8 +218,12 @@ const storeIn = (root: string, calls = machineCalls): Store => ({
   versionsKept: 3,
 })
 
-/** What the gates of the night of the 21st find in a version with these rows, asked one by one. */
-const findings = (statements: ReadonlyArray<string>, all: ReadonlyArray<Partial<Gates>>) =>
+/** What the gates of the night of the 21st, or of its part, find in a version with these rows, asked one by one. */
+const findings = (
+  statements: ReadonlyArray<string>,
+  all: ReadonlyArray<Partial<Gates>>,
+  part: { readonly part?: string } = {},
+) =>
   Effect.gen(function* () {
     const root = yield* folder
     const store = storeIn(root)
@@ -236,7 +241,7 @@ const findings = (statements: ReadonlyArray<string>, all: ReadonlyArray<Partial<
         yield* run("COMMIT")
       }),
     )
-    const run = fold([started, planned("c"), ...executed("c", { a: 1 })])
+    const run = fold([runStarted(run_id, part), planned("c"), ...executed("c", { a: 1 })])
     return yield* Effect.forEach(all, (gates) =>
       Effect.map(failedGates(store, run, { keys: false, tests: [], ...gates }), (failed) =>
         failed.map(({ gate, expected, found }) => `${gate}: ${found}; expected: ${expected}`).join("\n"),
@@ -311,6 +316,29 @@ describe("a gate that is asked of a finished version", () => {
       expect(yield* findings([nightOf(21), nightOf(20), ...before], [keys])).toEqual([""])
     },
   )
+
+  live("compares no part of a job with its nights, and no night with a part [part gates]", function* () {
+    const profiles = (run: string, count: number) => rows("customer_profiles", run, count)
+    const nights = [
+      ...[19, 21].map((day) => nightOf(day)),
+      ...[19, 20, 21].map((day) => nightOf(day, ".p", "'demo' AS job, 1 AS tasks, 'p' AS part")),
+      profiles("r.19", 12),
+      profiles("r.21", 7),
+      profiles("r.19.p", 10),
+      profiles("r.20.p", 1),
+      profiles("r.21.p", 1),
+    ]
+    const sizes = { rows: { min: 0.9, nights: 1 } }
+    const own = { tests: [{ name: "told", sql: "SELECT 1" }] }
+    expect(yield* findings(nights, [sizes])).toEqual([
+      "rows: customer_profiles has 7 of 12; expected: 90% of the median of 1 night before",
+    ])
+    const ofPart = [{ ...sizes, coverage: 1.01, freshness: 0 }, own]
+    expect(yield* findings(nights, ofPart, { part: "p" })).toEqual([
+      "",
+      "tests/told.sql: 1 row; expected: no rows",
+    ])
+  })
 
   live("of its rejected records counts them among all records of the night", function* () {
     const night = [
