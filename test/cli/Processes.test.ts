@@ -61,6 +61,19 @@ ${customers.join("\n")}
 
 const mode = (path: string) => statSync(join(output, path)).mode & 0o777
 
+const runAway = (name: string, secret: string) => {
+  const path = job(name, ["ok"])
+  const service = `{ base_url: http://127.0.0.1:9/api, flows_url: http://127.0.0.1:9/flows, app_secret: env:${secret} }`
+  const text = readFileSync(join(root, path), "utf8")
+  writeFileSync(join(root, path), text.replace(/^service: .*$/m, `service: ${service}`))
+  return nightjar("run", path, "--output", join(root, name))
+}
+/** It is tried for some seconds, while other tests go on. */
+let away: Promise<Ended>
+beforeAll(() => {
+  away = runAway("away", "DEMO_PASSWORD")
+})
+
 describe("a run", () => {
   let first: Ended
   let again: Ended
@@ -281,16 +294,10 @@ describe("wrong usage", () => {
 })
 
 it("a service that cannot be reached ends a run with 6 before anything is started, and a secret that is not set with 2 before it is asked [exit 6]", async () => {
-  const path = job("away", ["ok"])
-  const away =
-    "{ base_url: http://127.0.0.1:9/api, flows_url: http://127.0.0.1:9/flows, app_secret: env:DEMO_PASSWORD }"
-  const text = readFileSync(join(root, path), "utf8").replace(/^service: .*$/m, `service: ${away}`)
-  writeFileSync(join(root, path), text)
-  const { code, stderr } = await nightjar("run", path, "--output", join(root, "away"))
-  expect([code, stderr.includes(canary)]).toEqual([6, false])
-  writeFileSync(join(root, path), text.replace("app_secret: env:DEMO_PASSWORD", "app_secret: env:NOT_SET"))
-  const unset = await nightjar("run", path, "--output", join(root, "away"))
+  const unset = await runAway("unset", "NOT_SET")
   expect([unset.code, unset.stderr.includes("NOT_SET")]).toEqual([2, true])
+  const { code, stderr } = await away
+  expect([code, stderr.includes(canary)]).toEqual([6, false])
 })
 
 describe("an output folder that cannot be used", () => {
