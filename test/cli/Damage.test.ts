@@ -214,19 +214,28 @@ const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<strin
   {
     what:
       "at once: a Parquet file that no manifest lists is there, the marker and a schema of the job are changed, one of the program is missing, and the kept " +
-      "database is damaged",
+      "database is damaged; files of current/ and history/ are missing, emptied or changed by a bit, and one more is there [files verify]",
     damage: () => {
       cpSync(at(accounts()), at(strayFile()))
       flip(".nightjar")
       flip("schemas/accounts.v1.yaml", () => 5)
       remove("schemas/customer_profiles.v1.yaml")
       flip(keptDatabase, (size) => size - 100)
+      remove("current/accounts.parquet", "history/customer_profiles")
+      truncateSync(at("current/customer_profiles.parquet"), 0)
+      flip("history/accounts/open.parquet")
+      cpSync(at("history/accounts/open.parquet"), at("history/accounts/copy.parquet"))
     },
     told: () => [
       ".nightjar: the marker file was changed [marker-damaged]; ",
       "schemas/accounts.v1.yaml: the kept record schema has changed since it was written [schema-changed]; ",
       `schemas/customer_profiles.v1.yaml: the kept record schema is missing [schema-missing]; ${sameText}`,
       `${strayFile()}: no manifest lists this file [file-unlisted]; The next publication corrects it`,
+      `current/accounts.parquet: a published file is missing [parquet-differs]; ${allAgain}`,
+      `current/customer_profiles.parquet: a published file is damaged [parquet-differs]; ${allAgain}`,
+      `history/accounts/open.parquet: a published file is damaged [parquet-differs]; ${allAgain}`,
+      `history/customer_profiles/open.parquet: a published file is missing [parquet-differs]; ${allAgain}`,
+      "history/accounts/copy.parquet: no manifest lists this file [file-unlisted]; The next publication corrects it",
       `${keptDatabase}: ${helperDamaged}`,
     ],
     done: () => [
@@ -234,6 +243,8 @@ const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<strin
       "schemas/customer_profiles.v1.yaml: written again with the same text",
       "schemas/accounts.v1.yaml: written again with the same text",
       `tables: 1 file that no manifest lists removed: ${strayFile()}`,
+      "current, history: written again from nightjar.duckdb, because not everything was as published: " +
+        "current/accounts.parquet, current/customer_profiles.parquet, history/accounts/open.parquet and 2 more",
       `${keptDatabase}: removed, since it was damaged`,
     ],
   },
@@ -242,26 +253,6 @@ const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<strin
     damage: () => remove("nightjar.duckdb"),
     told: lostDatabase,
     done: rebuilt,
-  },
-  {
-    what: "files of current/ and history/ are missing, emptied or changed by a bit, and one more is there [files verify]",
-    damage: () => {
-      remove("current/accounts.parquet", "history/customer_profiles")
-      truncateSync(at("current/customer_profiles.parquet"), 0)
-      flip("history/accounts/open.parquet")
-      cpSync(at("history/accounts/open.parquet"), at("history/accounts/copy.parquet"))
-    },
-    told: () => [
-      `current/accounts.parquet: a published file is missing [parquet-differs]; ${allAgain}`,
-      `current/customer_profiles.parquet: a published file is damaged [parquet-differs]; ${allAgain}`,
-      `history/accounts/open.parquet: a published file is damaged [parquet-differs]; ${allAgain}`,
-      `history/customer_profiles/open.parquet: a published file is missing [parquet-differs]; ${allAgain}`,
-      "history/accounts/copy.parquet: no manifest lists this file [file-unlisted]; The next publication corrects it",
-    ],
-    done: () => [
-      "current, history: written again from nightjar.duckdb, because not everything was as published: " +
-        "current/accounts.parquet, current/customer_profiles.parquet, history/accounts/open.parquet and 2 more",
-    ],
   },
   {
     what: "the list of what is in current/ and history/ is missing",
