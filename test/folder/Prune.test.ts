@@ -59,8 +59,15 @@ const night = Effect.fnUntraced(function* (run: string, id: string, ...documents
   return paths
 })
 
-/** One night that is over; and one of which nothing is published yet, then published with its deletions. */
+/** One night that is over; the same with two documents, whose paths are kept; and one of which nothing is published yet, then published with its deletions. */
 const afterNight = copiesOf((root) => Effect.provide(night(run_id, "1"), layers(root)))
+const documents: Array<string> = []
+const withDocuments = copiesOf((root) =>
+  Effect.provide(
+    Effect.map(night(run_id, "1", "own", "shared"), (paths) => documents.push(...paths)),
+    layers(root),
+  ),
+)
 const landed = Effect.andThen(
   append([begin(run_id, "2026-11-20")]),
   succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana"))),
@@ -111,10 +118,9 @@ describe("prune", () => {
     },
   )
 
-  liveIn()(
+  liveIn(withDocuments)(
     "archives what the ledger knows of old runs; tables are checked and derived as before",
     function* (root) {
-      yield* night(run_id, "1", "a document")
       // What the next night reads stays: the newest runs of a job, whatever their age.
       const newer = Array.from({ length: 10 }, (_, index) => `nightly.2026-12-${10 + index}`)
       for (const run of newer) {
@@ -345,31 +351,34 @@ describe("prune", () => {
     }).pipe(Effect.provide(layers(root)))
   })
 
-  liveIn()("removes a document with the last run that needs it, and logs alone", function* (root) {
-    const [own = "", shared = ""] = yield* night(run_id, "1", "own", "shared")
-    yield* append([{ ...begin(later, "2026-11-21"), job: "other" } as Fact])
-    yield* succeed(later, "2", "c-1", resultsOf(profileOf("Bea")))
-    yield* document(later, "2", "shared", "shared")
-    const { receipts } = yield* publish(later)
-    yield* deletes(later, "2", receipts[0]?.landed_sha256 ?? "")
-    yield* ends(later)
-    mkdirSync(join(root, "runs", run_id), { recursive: true })
-    writeFileSync(join(root, "runs", run_id, "log.ndjson"), "12345\n")
-    writeFileSync(join(root, "runs", run_id, "summary.json"), "{}\n")
-    const there = () => [own, shared].map((path) => existsSync(join(root, path)))
-    const dry = yield* pruned(root, { attachments: days(1), logs: days(1) }, true)
-    assert.deepStrictEqual([dry.removed.length, there()], [2, [true, true]])
-    assert.include(readdirSync(join(root, "runs", run_id)), "log.ndjson")
-    assert.deepStrictEqual((yield* pruned(root, { attachments: days(1), logs: days(1) })).removed, [
-      { run_id: anId(run_id), what: "attachments", bytes: 3 },
-      { run_id: anId(run_id), what: "log", bytes: 6 },
-    ])
-    assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, true], []])
-    assert.deepStrictEqual(readdirSync(join(root, "runs", run_id)), ["summary.json"])
-    const { removed } = yield* pruned(root, { job: "other", attachments: days(1) })
-    assert.deepStrictEqual(removed, [{ run_id: anId(later), what: "attachments", bytes: 6 }])
-    assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
-  })
+  liveIn(withDocuments)(
+    "removes a document with the last run that needs it, and logs alone",
+    function* (root) {
+      const [own = "", shared = ""] = documents
+      yield* append([{ ...begin(later, "2026-11-21"), job: "other" } as Fact])
+      yield* succeed(later, "2", "c-1", resultsOf(profileOf("Bea")))
+      yield* document(later, "2", "shared", "shared")
+      const { receipts } = yield* publish(later)
+      yield* deletes(later, "2", receipts[0]?.landed_sha256 ?? "")
+      yield* ends(later)
+      mkdirSync(join(root, "runs", run_id), { recursive: true })
+      writeFileSync(join(root, "runs", run_id, "log.ndjson"), "12345\n")
+      writeFileSync(join(root, "runs", run_id, "summary.json"), "{}\n")
+      const there = () => [own, shared].map((path) => existsSync(join(root, path)))
+      const dry = yield* pruned(root, { attachments: days(1), logs: days(1) }, true)
+      assert.deepStrictEqual([dry.removed.length, there()], [2, [true, true]])
+      assert.include(readdirSync(join(root, "runs", run_id)), "log.ndjson")
+      assert.deepStrictEqual((yield* pruned(root, { attachments: days(1), logs: days(1) })).removed, [
+        { run_id: anId(run_id), what: "attachments", bytes: 3 },
+        { run_id: anId(run_id), what: "log", bytes: 6 },
+      ])
+      assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, true], []])
+      assert.deepStrictEqual(readdirSync(join(root, "runs", run_id)), ["summary.json"])
+      const { removed } = yield* pruned(root, { job: "other", attachments: days(1) })
+      assert.deepStrictEqual(removed, [{ run_id: anId(later), what: "attachments", bytes: 6 }])
+      assert.deepStrictEqual([there(), yield* problemsIn(root)], [[false, false], []])
+    },
+  )
 
   liveIn(afterNight)(
     "looks once at a run without documents, and at no more runs than it may",
@@ -389,8 +398,8 @@ describe("prune", () => {
     },
   )
 
-  liveIn()("that was cut off is finished by the next one", function* (root) {
-    const [path = ""] = yield* night(run_id, "1", "a document")
+  liveIn(withDocuments)("that was cut off is finished by the next one", function* (root) {
+    const [path = ""] = documents
     const refusing: FileCalls = {
       ...machineCalls,
       remove: () => {
