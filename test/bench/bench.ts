@@ -6,25 +6,21 @@
 import { parseArgs } from "node:util"
 import { figureLine, isBroken, type Benchmark } from "./Figure.ts"
 import { client } from "./client.ts"
-import { compaction } from "./compaction.ts"
 import { data } from "./data.ts"
 import { history } from "./history.ts"
 import { landing } from "./landing.ts"
 import { night } from "./night.ts"
-import { pace } from "./pace.ts"
 import { records } from "./records.ts"
 import { sandbox } from "./sandbox.ts"
 import { telemetry } from "./telemetry.ts"
 
 const benchmarks: ReadonlyArray<Benchmark> = [
   client,
-  pace,
   sandbox,
   landing,
   records,
   data,
   history,
-  compaction,
   night,
   telemetry,
 ]
