@@ -10,20 +10,10 @@ import { data } from "./data.ts"
 import { history } from "./history.ts"
 import { landing } from "./landing.ts"
 import { night } from "./night.ts"
-import { records } from "./records.ts"
 import { sandbox } from "./sandbox.ts"
 import { telemetry } from "./telemetry.ts"
 
-const benchmarks: ReadonlyArray<Benchmark> = [
-  client,
-  sandbox,
-  landing,
-  records,
-  data,
-  history,
-  night,
-  telemetry,
-]
+const benchmarks: ReadonlyArray<Benchmark> = [client, sandbox, landing, data, history, night, telemetry]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
