@@ -16,6 +16,7 @@ import {
   own,
   rowOf,
   rowOfEnd,
+  toldOfLogin,
   verdictOfRefusal,
   verdictOfRejected,
 } from "../../src/service/Ends.ts"
@@ -307,5 +308,41 @@ describe("the answer to a start", () => {
           expect(refusalIn(said)).toBe(reasons.includes(status_reason) ? status_reason : undefined)
         }
     expect(refusalIn({})).toBeUndefined()
+  })
+})
+
+describe("what the states of an execution say of its login so far", () => {
+  const before = [undefined, "not-performed", "AUTH_OK", "BLOCKED_USER"] as const
+  const none = { authentication_status: "not-performed" }
+  const refused = "INCORRECT_CREDENTIALS"
+  const kept = [undefined, undefined, undefined, "BLOCKED_USER"]
+  it.each<readonly [string, Parameters<typeof toldOfLogin>[1], ReadonlyArray<string | undefined>]>([
+    ["nothing", {}, kept],
+    ["another end", { status_code: "TEMPORARY_ERROR", status_reason: "NETWORK_ERROR" }, kept],
+    ["that none was tried", none, [...Array<string>(3).fill("not-performed"), "BLOCKED_USER"]],
+    ["that it was accepted", { authentication_status: "AUTH_OK" }, Array(4).fill("AUTH_OK")],
+    [
+      "that it was accepted, in an end that refuses",
+      { status_code: "AUTH_ERROR", status_reason: refused, authentication_status: "AUTH_OK" },
+      Array(4).fill("AUTH_OK"),
+    ],
+    ["a refusal in its own field", { authentication_status: refused }, Array(4).fill(refused)],
+    [
+      "one by its reason",
+      { ...none, status_code: "ONGOING", status_reason: refused },
+      Array(4).fill(refused),
+    ],
+    [
+      "one by its family, with a reason that is not listed",
+      { ...none, status_code: "AUTH_ERROR", status_reason: "OF_TOMORROW" },
+      Array(4).fill("OF_TOMORROW"),
+    ],
+    [
+      "one by another family",
+      { ...none, status_code: "UNHANDLED_AUTH_ERROR", status_reason: "UNHANDLED_AUTH_ERROR" },
+      Array(4).fill("UNHANDLED_AUTH_ERROR"),
+    ],
+  ])("after each that was said before, where one says %s", (_, now, expected) => {
+    expect(before.map((said) => toldOfLogin(said, now))).toEqual(expected)
   })
 })

@@ -163,25 +163,17 @@ const assignmentOf = (plan: AccountsPlan, night: number, use: Use): Assignment =
   }
 }
 
+const usual = jobOf([])
 const jobFor = (plan: AccountsPlan, night: number, index: number): Job => ({
-  ...jobOf([]),
+  ...usual,
   name: `accounts-${index}`,
   path: `accounts-${index}.yaml`,
   service: { _tag: "Embedded", seed: 1, speed: 1, faults: undefined },
-  execution: {
-    execution_timeout: Duration.seconds(1_200),
-    unlock_protected_data: false,
-    max_wait: Duration.millis(plan.job.maxWaitMs),
-  },
+  execution: { ...usual.execution, max_wait: Duration.millis(plan.job.maxWaitMs) },
   concurrency: plan.job.concurrency,
   polling: { min: Duration.seconds(15), max: Duration.minutes(5) },
   retry: plan.job.retry,
-  flow_results: {
-    enabled: false,
-    min_interval: Duration.seconds(5),
-    wait_final: Duration.minutes(10),
-    attachments: false,
-  },
+  flow_results: { ...usual.flow_results, enabled: false, attachments: false },
   night: plan.job.night,
   deadline: plan.job.deadline,
   after_export: plan.job.after_export,
