@@ -124,13 +124,15 @@ const changeByHand = Effect.fnUntraced(
   Effect.orDie,
 )
 
-const lived = (...nights: ReadonlyArray<string>) =>
-  Effect.map(
-    copiesOf((base) => Effect.forEach(nights, (name, day) => placeIn(base).within(night(day, name)))),
-    placeIn,
-  )
-const firstNight = lived("Ana")
-const twoNights = lived("Ana", "Bea")
+const afterFirst = copiesOf((base) => placeIn(base).within(night(0, "Ana")))
+const afterSecond = copiesOf((base) =>
+  Effect.gen(function* () {
+    cpSync(yield* afterFirst, base, { recursive: true })
+    yield* placeIn(base).within(night(1, "Bea"))
+  }).pipe(Effect.scoped),
+)
+const firstNight = Effect.map(afterFirst, placeIn)
+const twoNights = Effect.map(afterSecond, placeIn)
 
 describe("the database of the next version", () => {
   liveDuckDb(
