@@ -26,7 +26,8 @@ import { fileStep, filesBelow, type Manifest, type Layout, type Store } from "./
 import { keepModels } from "./Models.ts"
 import { foldersOf, openStoreOfJob, ownSchemasOf, askedBy, checkAgreement } from "./OpenStore.ts"
 import type { PublisherOptions, PseudonymsRefused } from "./OpenStore.ts"
-import { PublicationHeld, Publisher, PublishFailed, type Published, type Interim } from "./Publisher.ts"
+import { ledgerFailed, PublicationHeld, Publisher, PublishFailed } from "./Publisher.ts"
+import type { Interim, Published } from "./Publisher.ts"
 import { listsLost } from "./OtherSchema.ts"
 import { loadPicture } from "./RunPicture.ts"
 import { runsWithout } from "./Standing.ts"
@@ -82,8 +83,10 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
       .filter(([id, { interim }]) => id !== run_id && interim !== true)
       .toSorted(([, a], [, b]) => a.version - b.version)
     const lists = listsLost(store.families, schemas, before.at(-1)?.[1])
+    const lost = current.version === 0 ? yield* publishedEver : []
+    const told = [...held, ...lost].filter((id) => !derived.some(([known]) => known === id))
     return {
-      told: { own, also, lists, lost: held.filter((id) => !also.some((one) => one.run_id === id)) },
+      told: { own, also, lists, lost: [...new Set(told)] },
       next: { schemas, ...given({ pseudonyms: store.pseudonyms?.policy }), runs },
       gates: failedGates(store, own.state, gating?.gates),
       aside: keepAside(store, run_id, held),
@@ -122,6 +125,13 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     restored: changed.restored,
   } satisfies Published as Published
 })
+
+/** Runs that have tables, as far as the ledger knows: where nothing is published any more, these are lost. */
+const publishedEver = Effect.gen(function* () {
+  const ledger = yield* Ledger
+  const states = yield* Effect.forEach(yield* ledger.runs, ({ fact }) => ledger.state(fact.run_id))
+  return states.flatMap((one) => (one?.published === undefined ? [] : [one.started.run_id]))
+}).pipe(Effect.mapError(ledgerFailed))
 
 /** As `repair` publishes: the run alone, whatever the gates of its job would say. */
 export const publishRun = (store: Store, run_id: RunId, memory: Memory = nothingKnown()) =>

@@ -110,6 +110,18 @@ describe("a later run", () => {
   )
 
   liveIn(afterNights)(
+    "names all earlier runs where a person removed every table with the manifest [promise 7 tables]",
+    function* (root) {
+      gone("tables")(root)
+      assert.deepStrictEqual((yield* thirdNight).without, [first, second])
+      assert.deepStrictEqual(
+        (yield* problemsIn(root)).map(({ id, where }) => [id, where]),
+        [first, second].map((run) => ["run-not-in-manifest", run]),
+      )
+    },
+  )
+
+  liveIn(afterNights)(
     "takes no rows from a database that somebody changed [promise 7 whole]",
     function* (root) {
       gone("published/previous/nightjar.duckdb")(root)
