@@ -25,6 +25,8 @@ export interface Timer {
   readonly credentials: ReadonlyArray<string>
   /** Local times of day, `HH:MM`; the first is the start of the night. */
   readonly times: ReadonlyArray<string>
+  /** Whether the jobs say when their night is: otherwise a run has the date of the calendar. */
+  readonly hasNight: boolean
   readonly waitMinutes: number
   /** The IANA zone of the jobs, if they have one, and the machine's. */
   readonly timezone: string | undefined
@@ -166,11 +168,16 @@ const cronTemplate = `{begin}
 # {times} in {zone}.
 # {further}
 # cron knows only the machine's zone, {otherZone}: these are its hours in summer and winter.
-# In the other half of the year, the first of them is a late run of the night before.{inOtherZone}
+# {otherHalf}
 # Exit codes 0 and 3 print nothing, so cron mails only failures.
 {fields} {command}
 {end}
 `
+
+const lateRun = "In the other half of the year, the first of them is a late run of the night before."
+/** A run has the date of the calendar then, and the first one on it is the day's. */
+const earlyRun =
+  "Without `night`, the first of them on a date is its run: for half of the year an hour early or late."
 
 /** An exit code of 3 is no failure; a `%` would end the command. */
 const commandOf = (timer: Timer): string => {
@@ -198,7 +205,7 @@ export const cronBlock = (timer: Timer, now: number): string => {
         ? ["After the first of them, a run finishes what was cut off, and otherwise does nothing."]
         : [],
     otherZone: isElsewhere ? [to] : [],
-    inOtherZone: isElsewhere ? [""] : [],
+    otherHalf: isElsewhere ? [timer.hasNight ? lateRun : earlyRun] : [],
     fields: cronFields(here),
     command: commandOf(timer),
     end: end(timerName(timer)),

@@ -37,6 +37,7 @@ const timer: Timer = {
   path: undefined,
   credentials: [],
   times: ["22:30", "00:30"],
+  hasNight: true,
   waitMinutes: 510,
   timezone: "Europe/Madrid",
   machine_zone: "Europe/Madrid",
@@ -158,6 +159,17 @@ case $? in 3) ;; *) echo "nightjar: the run of nightly ended with exit code $?, 
     expect([hours("2026-01-15T12:00:00Z"), hours("2026-07-15T12:00:00Z")]).toEqual([
       ["21:30", "22:30", "23:30", "00:30", "21:30", "22:30"],
       ["22:30", "23:30", "00:30", "01:30", "22:30", "23:30"],
+    ])
+  })
+
+  it("[exit timers other zone] say what a start an hour away is, for jobs with a `night` and without", () => {
+    const told = (hasNight: boolean) =>
+      cronBlock({ ...timer, hasNight, machine_zone: "UTC" }, winter).match(/^# .*half of the year.*$/gm)
+    expect([true, false].map(told)).toEqual([
+      ["# In the other half of the year, the first of them is a late run of the night before."],
+      [
+        "# Without `night`, the first of them on a date is its run: for half of the year an hour early or late.",
+      ],
     ])
   })
 

@@ -207,6 +207,7 @@ describe("what is shipped", () => {
         path: undefined,
         credentials: [],
         times: ["22:30"],
+        hasNight: true,
         waitMinutes: 480,
         timezone: "UTC",
         machine_zone: "UTC",

@@ -190,13 +190,14 @@ const commonTimes = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, at: s
   if (other !== undefined)
     return yield* refuse("timer-nights-differ", { name: first.name, other: other.name })
   const { times, timezone } = first
-  return { times, timezone, waitMinutes: Math.max(...[first, ...others].map((one) => one.waitMinutes)) }
+  const waitMinutes = Math.max(...[first, ...others].map((one) => one.waitMinutes))
+  return { times, timezone, waitMinutes, hasNight: at === undefined }
 })
 
 const timerOf = (
   output: string,
   jobs: ReadonlyArray<Job>,
-  times: Pick<Timers.Timer, "times" | "timezone" | "waitMinutes">,
+  times: Pick<Timers.Timer, "times" | "timezone" | "waitMinutes" | "hasNight">,
 ): Timers.Timer => {
   const references = jobs.flatMap(referencesOf)
   const under = `${credentialsFolder}/`
