@@ -90,10 +90,10 @@ describe("a timer that is printed", () => {
     )
   })
 
-  it("starts several jobs of one night in one command, each with the variables of its own folder", async () => {
-    const timed = async (other: string) => {
+  it("starts several jobs of one night in one command, each with its folder's variables [decision mixed timers]", async () => {
+    const timed = async (other: string, ...flags: ReadonlyArray<string>) => {
       place.write("far/other.yaml", other)
-      return plainly(await place.nightjar("schedule", "job.yaml", "far/other.yaml", "--cron"))
+      return plainly(await place.nightjar("schedule", "job.yaml", "far/other.yaml", "--cron", ...flags))
     }
     const other = job().replace("name: nightly", "name: another").replace("user: somebody", "user: another")
     mkdirSync(join(place.folder, "far"))
@@ -119,6 +119,8 @@ describe("a timer that is printed", () => {
     )
     expect(await timed(other.replace("22:30", "23:30"))).toEqual(differ)
     expect(await timed(other.replace("Europe/Madrid", "Europe/Lisbon"))).toEqual(differ)
+    // A time for the one without `night`, which the other one has: to leave it out would not help.
+    expect(await timed(other.replace(/^night: .*$/m, ""), "--at", "22:30")).toEqual(differ)
   })
 
   it("is refused for a path that would break its line, in every kind of timer", async () => {

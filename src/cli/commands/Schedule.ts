@@ -183,7 +183,10 @@ const timesOf = Effect.fnUntraced(function* (job: Job, at: string | undefined) {
 
 /** One timer starts all of its jobs at all of its times. */
 const commonTimes = Effect.fnUntraced(function* (jobs: ReadonlyArray<Job>, at: string | undefined) {
-  const [first, ...others] = yield* Effect.forEach(jobs, (job) => timesOf(job, at))
+  // `--at` is for the jobs without `night`, and one too many only where there are none.
+  const isForOthers = jobs.some(({ night }) => night === undefined)
+  const atOf = ({ night }: Job) => (isForOthers && night !== undefined ? undefined : at)
+  const [first, ...others] = yield* Effect.forEach(jobs, (job) => timesOf(job, atOf(job)))
   if (first === undefined) return yield* Effect.die("a command line names at least one job")
   const timesText = ({ times, timezone }: typeof first) => JSON.stringify([times, timezone])
   const other = others.find((one) => timesText(one) !== timesText(first))
