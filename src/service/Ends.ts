@@ -70,10 +70,14 @@ interface Told extends Pick<Verdict, "who_acts"> {
   readonly reason: string
 }
 
-/** The row for such an end: a listed reason whose end was taken for an unlisted one has the row of these. */
+/**
+ * The row for such an end: a listed reason whose end was taken for an unlisted one has the row of these. A
+ * start may be refused with what ends a task that is never started (4.1): that is listed, too.
+ */
 export const rowOfEnd = ({ outcome, reason, who_acts }: Told): EndRow => {
   const row = rowOf(reason)
   const isUnlisted = outcome === unlisted.outcome && who_acts === unlisted.who_acts
+  if (row.unstarted?.who_acts === who_acts) return row
   return isUnlisted && (row.outcome !== outcome || row.who_acts !== who_acts) ? unlisted : row
 }
 

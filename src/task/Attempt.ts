@@ -149,15 +149,25 @@ const readRefusal = (
   { http_status, view, body }: Extract<StartAnswer, { readonly _tag: "Refused" }>,
 ): Started | Conflict => {
   if (body.unusable !== undefined) return { answer: "unusable", http_status }
-  const otherwise: Reason = http_status === 422 ? "BAD_CONFIGURATIONS" : "UNEXPECTED_ANSWER"
+  const detail = http_status === 422 && Predicate.isObject(body.json) ? body.json["detail"] : undefined
+  const isForm = Array.isArray(detail)
+  const isOfParameters = isForm && detail.length > 0 && detail.every(namesParameters)
+  const otherwise: Reason = isOfParameters
+    ? "INCORRECT_PARAMETERS_FORMAT"
+    : http_status === 422
+      ? "BAD_CONFIGURATIONS"
+      : "UNEXPECTED_ANSWER"
   const refusal = refusalIn(view)
   const status_reason = refusal ?? view.status_reason ?? otherwise
   const isListed = http_status === 400 && nothingCreated.has(status_reason) && view.execution_id === undefined
-  const isForm = http_status === 422 && Predicate.isObject(body.json) && Array.isArray(body.json["detail"])
   const isOfToken = sent.withToken === true && refusesTokenizedStart(http_status)
   const login = refusal !== undefined ? "rejected" : isListed || isForm || isOfToken ? "not_sent" : "unproven"
   return conflictOf(sent, view, { answer: "refused", http_status, status_reason, login })
 }
+
+/** 4.1, 422: whether a validation item is about the login. A framework may put `body` in front of its place. */
+const namesParameters = (item: unknown): boolean =>
+  Predicate.isObject(item) && Array.isArray(item["loc"]) && item["loc"].slice(0, 2).includes("parameters")
 
 /** A start that was answered in this way says that the source refused the login: it is not sent again. */
 const refusedIn = (view: AcceptanceView, http_status: number): Started | undefined => {

@@ -242,6 +242,15 @@ describe("a refused start", () => {
   })
 })
 
+describe("a refused start that the reference lists", () => {
+  it("is not told as one that it does not list [end refused start words]", () => {
+    for (const reason of ["CUSTOMER_INTERVENTION_REQUIRED", "T10N_FORBIDDEN"])
+      expect(rowOfEnd(verdictOfRefusal(reason))).toBe(rowOf(reason))
+    for (const reason of ["ACTION_TIMEOUT", "BRAND_NEW"])
+      expect(rowOfEnd(verdictOfRefusal(reason))).toBe(rowOf("BRAND_NEW"))
+  })
+})
+
 describe("a login that was rejected before", () => {
   it("fails for the customer if the reference lists the refusal, otherwise for an engineer", () => {
     for (const reason of statusReasonsByCode.AUTH_ERROR)

@@ -93,6 +93,25 @@ describe("the answer to a start", () => {
     ])
   })
 
+  it("refused over fields of the login only is told as that, not as settings [end refused parameters]", () => {
+    const reasonOf = (...locs: ReadonlyArray<unknown>) => {
+      const answer = readStart(
+        sent,
+        refused(422, {}, { ...body, json: { detail: locs.map((loc) => ({ loc })) } }),
+      )
+      return "status_reason" in answer ? answer.status_reason : answer
+    }
+    const parameters = "INCORRECT_PARAMETERS_FORMAT"
+    const settings = "BAD_CONFIGURATIONS"
+    expect([
+      reasonOf(["body", "parameters", "password"], ["parameters"]),
+      reasonOf(["body", "parameters", "password"], ["body", "engine_reference"]),
+      reasonOf(["body", "features", 0, "configurations", "parameters"]),
+      reasonOf(),
+      reasonOf("parameters"),
+    ]).toEqual([parameters, settings, settings, settings, settings])
+  })
+
   it("refused: no login was sent only if the reference says so, and one that was rejected is [promise 4]", () => {
     const form = { ...body, json: { detail: [] } }
     const unexpected = (http_status: number) => new UnexpectedAnswer({ http_status, message })
