@@ -140,8 +140,8 @@ const viewParts = (view: PageView, more: ReadonlyArray<Part> = []): ReadonlyArra
 const warningOf = (hasPseudonyms: boolean): string =>
   hasPseudonyms
     ? "This page has the first rows of each table of `main`, with pseudonyms in place of customers."
-    : "This page has the first rows of each table of `main`: it is only for those who may read the database, " +
-      "and `nightjar forget` does not change it."
+    : "This page has the first rows of each table of `main`: it is only for those who may read the " +
+      "database, and `nightjar forget` does not change it."
 
 /** Ids of sections have a hyphen, which no name of a table has. */
 const sectionsOf = (all: TablesPage): Page["sections"] => {
