@@ -24,8 +24,7 @@ export interface Measured {
 
 export interface BenchOptions {
   readonly sample: boolean
-  /** Of the night alone: with logs, metrics and traces sent to a collector; and how many customers. */
-  readonly telemetry: boolean
+  /** Of nights alone: how many in each. */
   readonly customers: string | undefined
   /** Of telemetry alone: how many pairs of nights. */
   readonly pairs: string | undefined

@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- NAME…] [--sample] [--telemetry] [--customers N] [--pairs N]`: every figure beside its peer and
+ * `npm run bench [-- NAME…] [--sample] [--customers N] [--pairs N]`: every figure beside its peer and
  * its limit, measured in this one run. Ends with exit code 1 where a limit is broken or the measured work went wrong;
  * figures without a limit only inform.
  */
@@ -19,7 +19,6 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     sample: { type: "boolean", default: false },
-    telemetry: { type: "boolean", default: false },
     customers: { type: "string" },
     pairs: { type: "string" },
   },

@@ -4,8 +4,6 @@
  * wall time, which is mostly the executions' own. Then the same customers, as a script without any care reads them.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Schema } from "effect"
@@ -35,22 +33,6 @@ export const sizeOf = (options: BenchOptions): NightSize => {
   const size = options.sample ? sample : whole
   const customers = options.customers === undefined ? size.customers : Number(options.customers)
   return { ...size, customers, inFlight: Math.min(size.inFlight, customers) }
-}
-
-/** Takes everything at once: only what sending costs is measured. */
-export const startCollector = async () => {
-  let takenBytes = 0
-  const server = createServer((asked, answer) => {
-    asked.on("data", (chunk: Buffer) => (takenBytes += chunk.length))
-    asked.on("end", () => answer.end("{}"))
-  })
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
-  const stop = (): void => {
-    server.closeAllConnections()
-    server.close()
-  }
-  const otlp = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { otlp, takenBytes: () => takenBytes, stop }
 }
 
 const decodeAddress = Schema.decodeUnknownSync(
@@ -164,9 +146,8 @@ export const night: Benchmark = {
   about: "2,000 executions, 1,000 in flight, over real HTTP against `nightjar sandbox` in another process",
   run: async (options) => {
     const folder = process.env["BENCH_KEEP"] ?? mkdtempSync(join(tmpdir(), "night-"))
-    const collector = options.telemetry ? await startCollector() : undefined
     try {
-      const size = { ...sizeOf(options), ...(collector && { otlp: collector.otlp }) }
+      const size = sizeOf(options)
       const command = await installedCommand()
       const { measured, complaints } = await measureNight(command, folder, size)
       if (measured === undefined) return { figures: [], complaints }
@@ -179,7 +160,6 @@ export const night: Benchmark = {
         complaints: [...complaints, ...(inFlightMost >= size.inFlight ? [] : [few])],
       }
     } finally {
-      collector?.stop()
       if (process.env["BENCH_KEEP"] === undefined) rmSync(folder, { recursive: true, force: true })
     }
   },

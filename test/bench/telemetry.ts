@@ -3,11 +3,13 @@
  * one without, so that whatever else the machine does disturbs both alike. Judged by the median of the pairs' CPU time.
  */
 import { mkdtempSync, rmSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { median, type BenchOptions, type Benchmark, type Figure, type Measured } from "./Figure.ts"
 import { installedCommand } from "./MeasuredProcess.ts"
-import { measureNight, sizeOf, startCollector } from "./night.ts"
+import { measureNight, sizeOf } from "./night.ts"
 import type { NightSize } from "./NightJob.ts"
 
 /** What the project promises, of a night of this size: a small one is mostly start-up. */
@@ -15,6 +17,22 @@ const percentMax = 3
 const customers = 1_000
 const pairsOf = ({ sample, pairs }: BenchOptions): number =>
   pairs === undefined ? (sample ? 1 : 5) : Number(pairs)
+
+/** Takes everything at once: only what sending costs is measured. */
+const startCollector = async () => {
+  let takenBytes = 0
+  const server = createServer((asked, answer) => {
+    asked.on("data", (chunk: Buffer) => (takenBytes += chunk.length))
+    asked.on("end", () => answer.end("{}"))
+  })
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done))
+  const stop = (): void => {
+    server.closeAllConnections()
+    server.close()
+  }
+  const otlp = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { otlp, takenBytes: () => takenBytes, stop }
+}
 
 interface Pair {
   readonly withoutMs: number
