@@ -109,7 +109,8 @@ export const deadlineOf = (
   if (night === undefined)
     return deadline === undefined ? undefined : nextTimeOfDay(run.started_at, deadline, timezone)
   const { startsAt, nextStartsAt } = nightOf(run.started_at, night, timezone)
-  const own = nextTimeOfDay(startsAt, deadline ?? night.until, timezone)
+  // Clocks that skip the end of a night put it an hour later, which may be in the next night.
+  const own = Math.min(nextTimeOfDay(startsAt, deadline ?? night.until, timezone), nextStartsAt)
   return own <= run.now && run.now < nextStartsAt ? nextStartsAt : own
 }
 

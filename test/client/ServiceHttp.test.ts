@@ -448,18 +448,21 @@ describe("bounds", () => {
     assert.strictEqual(download._tag, "UnexpectedAnswer")
   })
 
-  effect("a document that comes encoded, although it was asked for as it is, is none, and nor are results", function* () {
-    const headers = { "content-type": "application/pdf", "content-encoding": "gzip" }
-    const client = fakeHttpClient({ status: 200, body: "%PDF", headers }, [])
-    const service = yield* Effect.provide(Service, serviceOver(client))
-    const failure = yield* Effect.flip(service.downloadAttachment(anId("s"), "a"))
-    assert.strictEqual(failure._tag, "UnexpectedAnswer")
-    const lost = yield* Effect.flip(service.readResults(flowResultsSource, { session_id: anId("s") }))
-    assert.strictEqual(
-      lost.message,
-      "flow_results: the answer contains no JSON object, but is compressed, which was not asked for (200)",
-    )
-  })
+  effect(
+    "a document that comes encoded, although it was asked for as it is, is none, and nor are results",
+    function* () {
+      const headers = { "content-type": "application/pdf", "content-encoding": "gzip" }
+      const client = fakeHttpClient({ status: 200, body: "%PDF", headers }, [])
+      const service = yield* Effect.provide(Service, serviceOver(client))
+      const failure = yield* Effect.flip(service.downloadAttachment(anId("s"), "a"))
+      assert.strictEqual(failure._tag, "UnexpectedAnswer")
+      const lost = yield* Effect.flip(service.readResults(flowResultsSource, { session_id: anId("s") }))
+      assert.strictEqual(
+        lost.message,
+        "flow_results: the answer contains no JSON object, but is compressed, which was not asked for (200)",
+      )
+    },
+  )
 
   effect("an answer that declares itself too large is read as far as it is kept", function* () {
     let sent = 0

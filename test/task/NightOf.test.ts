@@ -93,6 +93,14 @@ describe("a night", () => {
   })
 })
 
+describe("a night of nearly a day whose end the clocks skip", () => {
+  it("[run night skipped end] ends when the next one starts, and not half an hour later", () => {
+    const long = { ...job, night: { starts: "03:00", until: "02:30" } }
+    const begun = at("2027-03-27T02:00:00Z")
+    expect(iso(deadlineOf(long, { started_at: begun, now: begun }))).toBe("2027-03-28T01:00:00.000Z")
+  })
+})
+
 describe("the time for starts", () => {
   const hours = (of: JobTimes, time: string) => windowOf(of, at(time)) / 3_600_000
 
