@@ -7,6 +7,7 @@ import { Problem, renderProblem, type Place } from "../base/DurableFile.ts"
 import { findingsOf, type Path } from "../base/Schemas.ts"
 import { nearestName, suggestion } from "../base/Text.ts"
 import { readYamlText, type Replace, type YamlDocument, type YamlText } from "../base/YamlText.ts"
+import { looksLikeReference } from "./Scalars.ts"
 
 /** The job cannot be run as it is written: every error at once, in the order of the files. */
 export class JobInvalid extends Schema.TaggedError<JobInvalid>()("JobInvalid", {
@@ -122,16 +123,22 @@ export const variablesIn = (source: string): ReadonlySet<string> => {
   return names
 }
 
+/** A customer may choose a password that begins so: it must name no file, other secret or command. */
+const madeReference =
+  "the value of a variable would make this a reference: write env:NAME for what NAME has, not ${NAME}"
+
 /** A command keeps its `${NAME}`: the shell replaces it, so the value is never in the command's text. */
 const replaceFrom =
   (environment: ReadonlyMap<string, string>): Replace =>
   (source, complain) => {
     if (!source.includes("${") || source.startsWith("exec:")) return source
-    return source.replace(variable, (whole, name: string) => {
+    const replaced = source.replace(variable, (whole, name: string) => {
       const value = environment.get(name)
       if (value === undefined) complain(`the environment has no variable ${name}, or an empty one`)
       return value ?? whole
     })
+    if (looksLikeReference(replaced) && !looksLikeReference(source)) complain(madeReference)
+    return replaced
   }
 
 interface Source extends Pick<YamlText, "file" | "source" | "schema"> {

@@ -652,6 +652,18 @@ sessions: [{ id: s, customer: X1234567L }]
     expect((yield* load(quoted)).errors).toEqual([])
   })
 
+  effect("[decision made reference] takes no reference from the value of a variable", function* () {
+    const told =
+      "the value of a variable would make this a reference: write env:NAME for what NAME has, not ${NAME}"
+    const source = `${smallJob}customers: [{ id: c-1, parameters: { a: "\${V}", b: "e\${W}", c: "file:\${F}" } }]\n`
+    for (const V of ["exec:touch made", "env:APP", "file:/etc/passwd"]) {
+      const { errors, shown } = yield* load(source, { environment: { V, W: "nv:APP", F: "pin" } })
+      expect(errors).toEqual([`job.yaml:4:41: ${told}`, `job.yaml:4:52: ${told}`])
+      expect(shown).not.toContain(V)
+    }
+    expect((yield* load(source, { environment: { V: "v", W: "nv", F: "pin" } })).errors).toEqual([])
+  })
+
   effect(
     "[decision text variables] says that no variable is replaced where a number or a boolean is expected",
     function* () {
