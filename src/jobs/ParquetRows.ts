@@ -30,7 +30,7 @@ const measure = Effect.fnUntraced(function* (
   return columns
 })
 
-/** A FLOAT as the number that it shows: 0.1, and not the double beside it. NaN is how data frames write no value. */
+/** A FLOAT as the number that it shows, and not the double beside it. In data frames, NaN is no value. */
 const selected = ({ name, type }: { readonly name: string; readonly type: string }): string => {
   const cell = identifier(name)
   if (type === "BLOB") return `CASE WHEN ${cell} IS NOT NULL THEN [try(decode(${cell}))] END AS ${cell}`
