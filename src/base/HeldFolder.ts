@@ -1,7 +1,7 @@
 /**
- * A folder can be moved, or its disk unmounted, while a process works in it, and a person can remove its lock.
- * What is open goes with a moved folder; what is written by its path would begin another folder there. Without
- * the lock, another process may work in the folder by now: this one writes nothing more in it.
+ * A folder can be moved, or its disk unmounted, while a process works in it, and a person can remove its
+ * lock. What is open goes with a moved folder; what is written by its path would begin another folder there.
+ * Without the lock, another process may work in the folder by now: this one writes nothing more in it.
  */
 import { statSync } from "node:fs"
 import { resolve, sep } from "node:path"
@@ -23,7 +23,7 @@ const isThere = ({ path, dev, ino }: Place): boolean => {
   return now?.dev === dev && now.ino === ino
 }
 
-/** From now until its answer is called, nothing is written in this folder unless it and its lock are the same. */
+/** From now until its answer is called, nothing is written in this folder without it and its lock. */
 export const holdFolder = (folder: string, lock: string): (() => void) => {
   const one = { root: placeOf(resolve(folder)), lock: placeOf(resolve(lock)) }
   held.add(one)

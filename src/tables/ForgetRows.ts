@@ -138,7 +138,8 @@ const writeAgain = Effect.fnUntraced(function* (
   const folder = store.layout.previous
   const to = { version, taken: new Set(all.keys()), folder }
   yield* fileStep(() => {
-    for (const one of [folder, join(folder, "tables")]) store.files.makeFolder(one, store.modes.folder)
+    for (const one of [dirname(folder), folder, join(folder, "tables")])
+      store.files.makeFolder(one, store.modes.folder)
   })
   const runTables = filesOf(newestDerived(store, current)).filter(({ table }) => table === runsTable.name)
   const runPaths = new Set(runTables.map(({ path }) => path))

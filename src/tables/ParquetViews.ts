@@ -180,8 +180,8 @@ const isLink = (path: string): boolean =>
   lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
 
 /**
- * Whoever copies an output folder may get folders in place of its links. What in `name` is as in a version that
- * is still there goes, and the folder with it; what else somebody put there stays.
+ * Whoever copies an output folder may get folders in place of its links. What in `name` is as in a version
+ * that is still there goes, and the folder with it; what else somebody put there stays.
  */
 const removeCopies = (files: Store["files"], root: string, name: string): void => {
   const folder = join(root, name)

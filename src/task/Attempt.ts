@@ -165,7 +165,7 @@ const readRefusal = (
   return conflictOf(sent, view, { answer: "refused", http_status, status_reason, login })
 }
 
-/** 4.1, 422: whether a validation item is about the login. A framework may put `body` in front of its place. */
+/** 4.1, 422: whether an item of the validation is about the login. Its place may begin with `body`. */
 const namesParameters = (item: unknown): boolean =>
   Predicate.isObject(item) && Array.isArray(item["loc"]) && item["loc"].slice(0, 2).includes("parameters")
 
