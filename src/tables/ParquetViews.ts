@@ -188,10 +188,10 @@ const removeCopies = (files: Store["files"], root: string, name: string): void =
   const published = join(root, dirname(linkName))
   if (lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return
   const of = (path: string) => (existsSync(path) ? JSON.stringify(markOf(path)) : undefined)
-  const versions = readdirSync(published).filter((version) => version.startsWith("parquet-v"))
+  const versions = versionFolders(published)
   const copies = filesBelow(folder).filter((path) => {
     const found = of(join(folder, path))
-    return versions.some((version) => of(join(published, version, name, path)) === found)
+    return versions.some(([version]) => of(join(published, version, name, path)) === found)
   })
   for (const path of copies) files.remove(join(folder, path))
   const left = readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -224,16 +224,21 @@ const lead = (files: Store["files"], name: string, target: string): void => {
   files.syncFolder(dirname(name))
 }
 
+/** The folders of versions, and the number of each. */
+const versionFolders = (published: string): ReadonlyArray<readonly [name: string, version: number]> =>
+  (existsSync(published) ? readdirSync(published) : []).flatMap((name) => {
+    const version = /^parquet-v(\d+)$/.exec(name)?.[1]
+    return version === undefined ? [] : [[name, Number(version)] as const]
+  })
+
 /** Removes the folders of all versions but those that stay. */
 export const sweepParquet = (
   { layout, files }: Pick<Store, "layout" | "files">,
   stays: (version: number) => boolean,
 ): void => {
   const published = join(layout.root, dirname(linkName))
-  for (const name of existsSync(published) ? readdirSync(published) : []) {
-    const version = /^parquet-v(\d+)$/.exec(name)?.[1]
-    if (version !== undefined && !stays(Number(version))) files.remove(join(published, name))
-  }
+  for (const [name, version] of versionFolders(published))
+    if (!stays(version)) files.remove(join(published, name))
 }
 
 // Whether the folder of a version is what the version wrote.

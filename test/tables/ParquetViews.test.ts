@@ -295,6 +295,12 @@ describe("current/ and history/", () => {
           ["published/parquet/current", "parquet-v4"],
         )
         assert.deepStrictEqual(filesBelow(join(root, "history")), ["notes.txt"])
+        // Nothing is published yet, and no Parquet is asked for.
+        const first = yield* folder
+        mkdirSync(join(first, "current"))
+        writeFileSync(join(first, "current/notes.txt"), "mine")
+        yield* Effect.provide(night(20, { "c-1": "Ana" }), inFolder(first, []))
+        assert.deepStrictEqual(filesBelow(join(first, "current")), ["notes.txt"])
       }).pipe(Effect.scoped)
     },
   )
