@@ -370,6 +370,7 @@ describe("`query`", () => {
     const shown = join(place.folder, "tables.html")
     const ended = await Promise.all([
       place.nightjar("tables", "--html", shown),
+      place.nightjar("tables", "--html", "-"),
       place.nightjar("tables", "--html", place.output),
       place.nightjar("tables", "--html", join(place.output, "tables.html")),
       place.nightjar("tables", "runs", "--html", shown),
@@ -379,6 +380,7 @@ describe("`query`", () => {
     expect(
       refused.map(({ code, stdout, stderr }) => [code, stdout, /\[[a-z-]+\]/.exec(stderr)?.[0]]),
     ).toEqual([
+      [2, "", "[page-unwritable]"],
       [2, "", "[page-unwritable]"],
       [2, "", "[page-unwritable]"],
       [2, "", "[page-of-all-tables]"],

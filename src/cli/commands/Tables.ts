@@ -50,6 +50,7 @@ const isBelow = (folder: string, path: string): boolean =>
  */
 const writePage = Effect.fnUntraced(function* (output: string, path: string, page: string) {
   const files = yield* durableFiles
+  if (path === "-") return yield* refuse("page-unwritable", { path, why: "the page is a file" })
   if (lstatSync(path, { throwIfNoEntry: false })?.isFile() === false)
     return yield* refuse("page-unwritable", { path, why: "it is not a file" })
   if (isBelow(output, path))
