@@ -53,8 +53,6 @@ export type Published = Brought &
     Fact,
     "version" | "without" | "restored" | "unfit" | "gone" | "lists" | "models" | "stale" | "shared_sessions"
   > & {
-    /** Rows of this run in each table, by table name. */
-    readonly rows: Readonly<Record<string, number>>
     /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */
     readonly released?: ReadonlyArray<Released>
   }

@@ -15,7 +15,6 @@ import type { StaleData } from "../ledger/RunFacts.ts"
 import { listedSchemas } from "../records/SchemasInForce.ts"
 import type { RecordSchemaInvalid } from "../records/RecordSchema.ts"
 import { failedGates, gatesOfPart, sharedSessionsIn, staleIn } from "./AskGates.ts"
-import { publishedTables } from "./DataDictionary.ts"
 import { deriveRun, fileSink, stageReadable, stageRun } from "./DeriveRun.ts"
 import type { SessionFindings } from "./DeriveSession.ts"
 import { disguisePicture, revealer } from "./Disguise.ts"
@@ -107,12 +106,8 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
   yield* removeAside(store, [...also.map((one) => one.run_id), run_id])
   memory.run_id = run_id
   memory.findings = derived.findings
-  const rows = Object.fromEntries(
-    publishedTables(store.families).map(({ name }) => [name, derived.rows[name] ?? 0]),
-  )
   return {
     version,
-    rows,
     ...derived.brought,
     ...(released.length === 0 ? {} : { released }),
     unfit: built.unfit,

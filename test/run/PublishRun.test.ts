@@ -34,7 +34,6 @@ const body = (customer: string, more: Partial<LeftOutBody> = {}): LeftOutBody =>
 const other = { records: 0, families: 0, most: [] }
 const plain: Published = {
   version: 7,
-  rows: {},
   receipts: [{ execution_id: anId("e-c"), landed_sha256: "aa", whole: true }],
   left_out: [],
   misfits: [],

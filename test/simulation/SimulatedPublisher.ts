@@ -102,7 +102,7 @@ const publishIn = (
     const executions = new Set(receipts.map(({ execution_id }) => String(execution_id)))
     const told = bodies.map((body) => ({ ...body, placed: place(body.placed) }))
     versions.push({ run_id, at: now(), executions, bodies: told })
-    return { version, rows, ...derived.brought } satisfies Published as Published
+    return { version, ...derived.brought } satisfies Published as Published
   })
 
 /** Readers get the finished tasks; there are no receipts, so nothing can be deleted because of it. */
