@@ -1,5 +1,5 @@
 /**
- * Publishes a run as Parquet files and as one DuckDB file, put into place as a whole (`Commit.ts`). The
+ * Publishes a run as Parquet files and as one DuckDB file, put into place as a whole (`Version.ts`). The
  * publisher holds the output folder's lock; readers need none.
  */
 import { Context, Effect, Layer, Semaphore, Struct, type FileSystem } from "effect"
@@ -29,7 +29,7 @@ import { ledgerFailed, PublicationHeld, Publisher, PublishFailed } from "./Publi
 import type { Interim, Published } from "./Publisher.ts"
 import { listsLost } from "./OtherSchema.ts"
 import { loadPicture } from "./RunPicture.ts"
-import { runsWithout } from "./Standing.ts"
+import { runsWithout } from "./NextDatabase.ts"
 import { outcomeTables } from "./SystemTables.ts"
 import { change, type Standing } from "./Version.ts"
 import { join } from "node:path"

@@ -13,10 +13,16 @@ import { placeOf, publishedTables } from "./DataDictionary.ts"
 import { parquetCells, schemaVersionOf, writeParquet } from "./FileColumns.ts"
 import { filesNeededBy, keptVersions, replaceKept, sweepKept } from "./KeptVersions.ts"
 import { fileStep, fingerprintInTurns, isThatDatabase, runPath, temporary } from "./Manifest.ts"
-import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
+import type { Gap, Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed } from "./Publisher.ts"
 import type { Instead } from "./SharedFile.ts"
-import type { Sought } from "./Standing.ts"
+
+/** A version that is to be built. */
+export interface Sought {
+  readonly next: Manifest
+  /** Its files that are lost. */
+  readonly gaps: ReadonlyArray<Gap>
+}
 
 /** A database, and the version that it was put into place with. */
 interface Source {

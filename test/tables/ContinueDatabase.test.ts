@@ -24,8 +24,8 @@ import {
   memoryLimits,
   renumberDatabase,
 } from "../../src/tables/BuildDatabase.ts"
-import { recover } from "../../src/tables/Commit.ts"
-import { isUnchanged, nextDatabase, withDatabase } from "../../src/tables/ContinueDatabase.ts"
+import { recover } from "../../src/tables/Version.ts"
+import { isUnchanged, nextDatabase, withDatabase } from "../../src/tables/NextDatabase.ts"
 import { layoutOf, markOf, nothingPublished, readManifest, type Manifest } from "../../src/tables/Manifest.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
 import { openStore, openStoreAsked } from "../../src/tables/OpenStore.ts"

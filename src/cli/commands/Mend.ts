@@ -90,7 +90,7 @@ const wholeTables =
 /** What a crash left is finished by a publication; a preview is none. */
 const previewed = <A, E, R>(preview: (store: Store) => Effect.Effect<A, E, R>) =>
   Effect.fnUntraced(function* (store: Store) {
-    const { unfinished } = yield* Effect.promise(() => import("../../tables/Commit.ts"))
+    const { unfinished } = yield* Effect.promise(() => import("../../tables/Version.ts"))
     const why = yield* unfinished(store)
     return yield* why === undefined ? preview(store) : refuse("preview-impossible", { why })
   })

@@ -1,23 +1,97 @@
 /**
- * The database of the next version as a copy of the published one with the rows of the runs that differ, so
- * that a night costs what it holds. Only if it is the file of the manifest, made by this version of the
- * program.
+ * The database of the next version. Usually a copy of the published one with the rows of the runs that
+ * differ, so that a night costs what it holds: only if it is the file of the manifest, made by this version
+ * of the program. Otherwise it is built of all intact files: later runs must be published even if a file of
+ * an earlier one is lost, which is restored (`RestoreFiles.ts`) or left out.
  */
 import { existsSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Struct } from "effect"
 import { recordTables } from "../records/RecordTables.ts"
-import { amendDatabase, databaseVersion, openDatabase, renumberDatabase } from "./BuildDatabase.ts"
+import { amendDatabase, buildDatabase, databaseVersion, isOutOfMemory } from "./BuildDatabase.ts"
+import { memoryLimits, openDatabase, renumberDatabase, type MemoryLimit } from "./BuildDatabase.ts"
 import { publishedTables } from "./DataDictionary.ts"
-import { madeBy } from "./EmptyDatabase.ts"
+import { madeBy, makeEmptyDatabase } from "./EmptyDatabase.ts"
+import { familyTables } from "./FileColumns.ts"
 import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
-import { fileStep, filesOf, isThatDatabase, markOf, placeIn } from "./Manifest.ts"
-import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
+import { fileStep, filesOf, gapsOf, isThatDatabase, markOf, placeIn } from "./Manifest.ts"
+import { temporary, withFiles } from "./Manifest.ts"
+import type { Gap, Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { makeModels } from "./Models.ts"
-import { inDatabase } from "./Publisher.ts"
-import { restoreFiles } from "./RestoreFiles.ts"
+import { inDatabase, type PublishFailed } from "./Publisher.ts"
+import { restoreFiles, type Sought } from "./RestoreFiles.ts"
 import type { Instead } from "./SharedFile.ts"
-import { buildStanding, type Sought } from "./Standing.ts"
+import { runsTable } from "./SystemTables.ts"
+
+/** By run: the tables that cannot be told any more. A record is nothing without its lists, or its run. */
+export const lostTables = (
+  { runs }: Manifest,
+  gaps: ReadonlyArray<Gap>,
+  families: Store["families"],
+): ReadonlyMap<string, ReadonlySet<string>> => {
+  const paths = new Set(gaps.map(({ path }) => path))
+  return new Map(
+    Object.entries(runs).map(([run_id, { files }]) => {
+      const missing = files.filter(({ path }) => paths.has(path))
+      const tables = missing.some(({ table }) => table === runsTable.name) ? files : missing
+      const related = tables.flatMap(({ table }) => familyTables(families, table))
+      return [run_id, new Set([...tables.map(({ table }) => table), ...related])]
+    }),
+  )
+}
+
+/** The manifest of everything that can be built. */
+export const withoutTables = (manifest: Manifest, lost: ReturnType<typeof lostTables>): Manifest =>
+  withFiles(manifest, (run_id, files) => files.filter(({ table }) => lost.get(run_id)?.has(table) !== true))
+
+/** The runs that lack a file. */
+export const runsWithout = (manifest: Manifest, gaps: ReadonlyArray<Gap>): ReadonlyArray<string> => {
+  const paths = new Set(gaps.map(({ path }) => path))
+  return Object.entries(manifest.runs).flatMap(([run_id, { files }]) =>
+    files.some(({ path }) => paths.has(path)) ? [run_id] : [],
+  )
+}
+
+/** No build may start from what an earlier one left; up to version 0.17, an empty database was kept, too. */
+export const clearBuild = ({ layout, files }: Store): void => {
+  files.remove(join(layout.root, "published/empty"))
+  for (const ending of ["", ".wal", ".tmp", ".rows"]) files.remove(`${layout.build}${ending}`)
+}
+
+/**
+ * Builds the database from all intact files of a version, and returns what had to be left out: files, and
+ * values that do not fit a type that has changed. What is lost is restored first, as far as `restore` can.
+ */
+export const buildStanding = Effect.fnUntraced(function* <R>(
+  store: Store,
+  sought: Manifest,
+  restore: (lost: Sought) => Effect.Effect<Sought, PublishFailed, R>,
+) {
+  const buildWithin = Effect.fnUntraced(function* ({ next, gaps }: Sought, memoryLimit: MemoryLimit) {
+    yield* fileStep(() => clearBuild(store))
+    yield* makeEmptyDatabase(store)
+    const lost = lostTables(next, gaps, store.families)
+    return yield* buildDatabase(store, withoutTables(next, lost), { lost, memoryLimit })
+  })
+  const build = (whole: Sought) =>
+    memoryLimits
+      .slice(1)
+      .reduce(
+        (building, more) => Effect.catchIf(building, isOutOfMemory, () => buildWithin(whole, more)),
+        buildWithin(whole, memoryLimits[0]),
+      )
+  const restoredIn = Effect.fnUntraced(function* (next: Manifest, thoroughly: boolean) {
+    // Without those that have just been written there is nothing to publish.
+    const earlier = filesOf(next).filter((file) => placeIn(store)(file) !== temporary(file.path))
+    return yield* restore({ next, gaps: yield* gapsOf(store, earlier, thoroughly) })
+  })
+  const there = yield* restoredIn(sought, false)
+  const built = yield* Effect.result(build(there))
+  if (built._tag === "Success") return { ...there, unfit: built.success, models: yield* makeModels(store) }
+  // An existing file may contain something other than what was published.
+  const intact = yield* restoredIn(there.next, true)
+  return { ...intact, unfit: yield* build(intact), models: yield* makeModels(store) }
+})
 
 /**
  * Rows that are added night by night take more space: a file that has grown so many times is built anew,
