@@ -2,8 +2,7 @@
  * Combines the nightly Parquet files of each table by month, once it is over: a version with the same rows,
  * each run's compared, in place of the one before. The database stays as it is but for its number.
  */
-import { existsSync, readdirSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync } from "node:fs"
 import { Effect } from "effect"
 import { sumOf } from "../base/Text.ts"
 import { inMemory } from "./BuildDatabase.ts"
@@ -76,24 +75,9 @@ export const compact = Effect.fn("Publishing.compact")(function* (store: Store, 
     return { ...(yield* writeMonths(store, now, due)), leaves: true }
   })
   const done = yield* change(store, put)
-  yield* fileStep(() => removeEmpty(store))
   return { version: done.version, ...done.told }
 })
 export type Compacted = Effect.Success<ReturnType<typeof compact>>
-
-/** Folders of dates that nothing is in any more: whoever reads a table looks into each of them. */
-const removeEmpty = ({ layout, files }: Store): void => {
-  for (const tables of [layout.tables, join(layout.previous, "tables")])
-    for (const table of foldersIn(tables))
-      for (const date of foldersIn(table)) if (readdirSync(date).length === 0) files.remove(date)
-}
-
-const foldersIn = (folder: string): ReadonlyArray<string> =>
-  existsSync(folder)
-    ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
-        entry.isDirectory() ? [join(folder, entry.name)] : [],
-      )
-    : []
 
 const writeMonths = Effect.fnUntraced(function* (
   store: Store,

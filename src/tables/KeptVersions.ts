@@ -4,7 +4,7 @@
  * one keeps its database.
  */
 import { existsSync, readdirSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import { databaseVersion } from "./BuildDatabase.ts"
 import { fileStep, filesBelow, filesOf, isOtherDatabase, manifestText, readManifest } from "./Manifest.ts"
@@ -101,8 +101,19 @@ export const trimVersions = ({ layout, files, versionsKept }: Store, next: Manif
   })
 
 /** Removes the files of earlier versions, but for these. */
-export const sweepKept = ({ layout, files }: Store, restorable: ReadonlySet<string>) =>
+export const sweepKept = (store: Store, restorable: ReadonlySet<string>) =>
   fileStep(() => {
-    for (const path of filesBelow(join(layout.previous, "tables")).map((name) => `tables/${name}`))
-      if (!restorable.has(path)) files.remove(join(layout.previous, path))
+    const { previous } = store.layout
+    for (const path of filesBelow(join(previous, "tables")).map((name) => `tables/${name}`)) {
+      if (restorable.has(path)) continue
+      store.files.remove(join(previous, path))
+      removeIfEmpty(store, dirname(join(previous, path)))
+    }
   })
+
+/** Of a date that nothing is in any more: whoever reads a table looks into each folder. */
+export const removeIfEmpty = ({ files }: Store, folder: string): boolean => {
+  const isEmpty = readdirSync(folder).length === 0
+  if (isEmpty) files.remove(folder)
+  return isEmpty
+}

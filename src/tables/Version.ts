@@ -19,7 +19,7 @@ import { databaseVersion, inMemory } from "./BuildDatabase.ts"
 import { continuedFrom } from "./HeldRuns.ts"
 import { namingSchemaFiles, withSchemasOf } from "./KeepSchemas.ts"
 import { filesNeededBy, keepVersion, keptVersions, newestDerived, newestNamed } from "./KeptVersions.ts"
-import { replaceKept, sweepKept, trimVersions } from "./KeptVersions.ts"
+import { removeIfEmpty, replaceKept, sweepKept, trimVersions } from "./KeptVersions.ts"
 import { fileStep, filesBelow, filesOf, isThatDatabase, manifestText, publishedIn } from "./Manifest.ts"
 import { nothingPublished, readManifest, readPath, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
@@ -183,7 +183,7 @@ const moveFiles = (store: Store, current: Manifest, next: Manifest, restorable: 
         folders.add(dirname(goes))
       }
     }
-    for (const folder of folders) files.syncFolder(folder)
+    for (const folder of folders) if (!removeIfEmpty(store, folder)) files.syncFolder(folder)
   })
 
 /**
