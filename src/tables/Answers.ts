@@ -290,14 +290,19 @@ const readingsSql = ({ run_id, sequence }: SteppedRun, { on }: Meta): string => 
       (SELECT run_date FROM ops.runs WHERE run_id = ${literal(run_id)}), ${sequence}, DATE ${literal(on)},
       task_id, execution_id, session_id, _scope, _answered, loose, short, lacks
     FROM step_read ORDER BY _reading;
-  UPDATE store._scopes
-    SET seq = ${sequence}, as_of = DATE ${literal(on)}, _reading = q._reading, loose = q.loose,
-      short = q.short, lacks = q.lacks
-    FROM (SELECT _scope, max(_reading) AS _reading, bool_or(loose) AS loose, bool_or(short) AS short,
-        any_value(lacks) AS lacks
-      FROM step_read WHERE _answered GROUP BY _scope) AS q
-    WHERE q._scope = _scopes._scope;`
+  ${lastAnswers("(FROM step_read WHERE _answered)", `(FROM store._readings WHERE seq = ${sequence})`)}`
 }
+
+/** Scopes are as the newest of these readings that answers them: as if never answered, if none does. */
+export const lastAnswers = (scopes: string, readings: string): string => `UPDATE store._scopes
+    SET seq = o.seq, as_of = o.e, _reading = o._reading, loose = coalesce(o.loose, false),
+      short = coalesce(o.short, false), lacks = coalesce(o.lacks, [])
+    FROM (SELECT b._scope, max(r._reading) AS _reading, arg_max(r.seq, r._reading) AS seq,
+        arg_max(r.e, r._reading) AS e, arg_max(r.loose, r._reading) AS loose,
+        arg_max(r.short, r._reading) AS short, arg_max(r.lacks, r._reading) AS lacks
+      FROM ${scopes} AS b LEFT JOIN ${readings} AS r ON r._scope = b._scope AND r._answered
+      GROUP BY b._scope) AS o
+    WHERE o._scope = _scopes._scope;`
 
 const endingSql = (tables: ReadonlyArray<KeptTable>, { sequence }: SteppedRun, { e }: Meta): string =>
   tables

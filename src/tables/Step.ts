@@ -11,7 +11,8 @@ import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
-import { answer, askedAnew, kind, names, sameSql, temp, type Meta, type SteppedRun } from "./Answers.ts"
+import { answer, askedAnew, kind, lastAnswers, names, sameSql, temp } from "./Answers.ts"
+import type { Meta, SteppedRun } from "./Answers.ts"
 import { gatherRun, gatherWithout } from "./Dimensions.ts"
 import {
   allOf,
@@ -476,14 +477,7 @@ export const unstepNewest = Effect.fn("Tables.unstepNewest")(function* (
   DELETE FROM store._readings WHERE seq = ${seq};
   DELETE FROM store._scopes WHERE _scope IN (SELECT _scope FROM step_back)
     AND _scope NOT IN (SELECT _scope FROM store._readings);
-  UPDATE store._scopes SET seq = o.seq, as_of = o.e, _reading = o._reading, loose = coalesce(o.loose, false),
-      short = coalesce(o.short, false), lacks = coalesce(o.lacks, [])
-    FROM (SELECT b._scope, max(r._reading) AS _reading, arg_max(r.seq, r._reading) AS seq,
-        arg_max(r.e, r._reading) AS e, arg_max(r.loose, r._reading) AS loose,
-        arg_max(r.short, r._reading) AS short, arg_max(r.lacks, r._reading) AS lacks
-      FROM step_back AS b LEFT JOIN store._readings AS r ON r._scope = b._scope AND r._answered
-      GROUP BY b._scope) AS o
-    WHERE o._scope = _scopes._scope;
+  ${lastAnswers("step_back", "store._readings")}
   DELETE FROM store._runs WHERE seq = ${seq};
   ${gatherWithout(seq)}
   ${askedAnew}`)
