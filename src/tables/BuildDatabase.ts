@@ -16,7 +16,7 @@ import { tell } from "../task/Progress.ts"
 import { namesInMain, operatorTables, placeOf, publishedTables } from "./DataDictionary.ts"
 import type { SteppedRun } from "./Answers.ts"
 import { gatherOutcomes } from "./Dimensions.ts"
-import { castRows, parquetRows, tableCells } from "./FileColumns.ts"
+import { castRows, parquetRows } from "./FileColumns.ts"
 import { filesOf, fileStep, placeIn, placesOf, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile } from "./Manifest.ts"
 import { familyThen, hadNone, rowsAnew, shapeOf, tableThen, type Made } from "./OtherSchema.ts"
@@ -106,9 +106,9 @@ const rowsFrom = Effect.fnUntraced(function* (
   only?: ReadonlyArray<string>,
 ) {
   const rows = parquetRows(placesOf(store, files))
-  if (files.every(isNew(store))) return `SELECT ${tableCells(spec.columns)} FROM ${rows}`
-  const types = yield* connection.columnTypes(`SELECT * FROM ${rows}`)
-  return castRows(spec, types, `(SELECT * FROM ${rows}${ofRuns(only)})`)
+  const isKnown = files.every(isNew(store))
+  const columns = isKnown ? spec.columns : yield* connection.columnTypes(`SELECT * FROM ${rows}`)
+  return castRows(spec, columns, `(SELECT * FROM ${rows}${ofRuns(only)})`)
 })
 
 const ofRuns = (only: ReadonlyArray<string> | undefined): string =>

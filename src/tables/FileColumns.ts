@@ -32,21 +32,12 @@ export const fileMetadata = (
 export const parquetRows = (paths: ReadonlyArray<string>, more = ""): string =>
   `read_parquet([${paths.map(literal).join(", ")}], union_by_name = true, hive_partitioning = false${more})`
 
-const cellsWith =
-  (typeOfJson: string) =>
-  (columns: ReadonlyArray<Column>): string =>
-    columns
-      .map(({ name, type }) =>
-        type === "JSON"
-          ? `CAST(${identifier(name)} AS ${typeOfJson}) AS ${identifier(name)}`
-          : identifier(name),
-      )
-      .join(", ")
-
 /** Columns as files have them: JSON, of which Parquet has none of its own, as text. */
-export const parquetCells = cellsWith("VARCHAR")
-/** The other way round. */
-export const tableCells = cellsWith("JSON")
+export const parquetCells = (columns: ReadonlyArray<Column>): string =>
+  columns
+    .map(({ name, type }) => [identifier(name), type] as const)
+    .map(([cell, type]) => (type === "JSON" ? `CAST(${cell} AS VARCHAR) AS ${cell}` : cell))
+    .join(", ")
 
 /** Writes the rows of a query as a file that is safe on the disk; returns how many they are. */
 export const writeParquet = Effect.fnUntraced(function* (
@@ -82,8 +73,12 @@ export const schemaVersionOf = (
 ): number | undefined => schemas?.[familyTables(families, table)[0] ?? ""]
 
 /** The rows of a table from files that have these columns, those of `source`; the others are NULL. */
-export const castRows = (spec: TableSpec, files: ReadonlyArray<Column>, source: string): string => {
-  const found = new Set(files.map(({ name }) => name))
+export const castRows = (
+  spec: TableSpec,
+  columns: ReadonlyArray<Pick<Column, "name">>,
+  source: string,
+): string => {
+  const found = new Set(columns.map(({ name }) => name))
   const cells = spec.columns.map(({ name, type }) => {
     const value = found.has(name) ? identifier(name) : "NULL"
     return `CAST(${value} AS ${type}) AS ${identifier(name)}`

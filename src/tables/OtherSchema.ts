@@ -20,7 +20,7 @@ import { ownerOf, recordIds, type RecordIds } from "../records/RecordIdentity.ts
 import { isColumnName, tablesOf } from "../records/RecordSchema.ts"
 import type { RecordChild, RecordColumn, RecordFamily } from "../records/RecordSchema.ts"
 import { childTable, familyTable, tableSpecs } from "../records/RecordTables.ts"
-import { parquetRows, tableCells } from "./FileColumns.ts"
+import { castRows, parquetRows } from "./FileColumns.ts"
 import { fileStep, makeFoldersOf, placesOf } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { isItemOf } from "./Step.ts"
@@ -326,9 +326,9 @@ export const rowsAnew = Effect.fn("Tables.rowsAnew")(function* (
   yield* Effect.forEach(flushAll(making.builders), write, { discard: true })
   const rowsIn = (table: string): string =>
     parquetRows(written.flatMap(({ name, place }) => (name === table ? [place] : [])))
-  for (const { name, columns: all } of tableSpecs(family))
-    if (written.some((each) => each.name === name))
-      sources.set(name, `SELECT ${tableCells(all)} FROM ${rowsIn(name)}`)
+  for (const spec of tableSpecs(family))
+    if (written.some(({ name }) => name === spec.name))
+      sources.set(spec.name, castRows(spec, spec.columns, rowsIn(spec.name)))
   yield* connection.run(`UPDATE ops.documents SET record_id = r.record_id FROM ${rowsIn(family.table)} AS r
     WHERE documents.run_id = ${literal(run_id)} AND documents.task_id = r.task_id
       AND documents.session_id = r.session_id AND documents.record_id = r._was`)
