@@ -5,7 +5,7 @@
  */
 import { Cause, Clock, Duration, Effect, Record, Struct } from "effect"
 import { given } from "../base/Schemas.ts"
-import type { Fact, RunNews } from "../ledger/Fact.ts"
+import type { Fact } from "../ledger/Fact.ts"
 import { Ledger, append } from "../ledger/Ledger.ts"
 import type { LeftOutBody, RunPublished } from "../ledger/RunFacts.ts"
 import { isToDelete, type RunState } from "../ledger/RunState.ts"
@@ -68,17 +68,7 @@ const publishOnce = Effect.fnUntraced(function* (before: RunState, verdict: numb
   const newest = newestVerdict(now, over)
   // The end of the run publishes all of it.
   if (newest <= verdict || over.size === now.tasks.size) return undefined
-  const done = yield* publisher.publishInterim(run_id, over)
-  if (done._tag === "Refused") return { newest, news: refusedFact(run_id, done.message) }
-  const { version, tasks, of } = done
-  const news: RunNews = { _tag: "InterimPublished", run_id, version, tasks, of }
-  return { newest, news }
-})
-
-const refusedFact = (run_id: RunId, message: string): RunNews => ({
-  _tag: "InterimRefused",
-  run_id,
-  message,
+  return { newest, news: yield* publisher.publishInterim(run_id, over) }
 })
 
 /** What it was, for people: a defect only by its kind, because its message may quote a record. */
@@ -107,7 +97,10 @@ export const publishMeanwhile = Effect.fn("Nightly.publishMeanwhile")(function* 
       Effect.catchCause((cause) =>
         Cause.hasInterrupts(cause)
           ? Effect.interrupt
-          : Effect.as(Effect.logDebug(cause), { newest: verdict, news: refusedFact(run_id, whyOf(cause)) }),
+          : Effect.as(Effect.logDebug(cause), {
+              newest: verdict,
+              news: { _tag: "InterimRefused", run_id, message: whyOf(cause) } as const,
+            }),
       ),
     )
     doneAt = yield* Clock.currentTimeMillis

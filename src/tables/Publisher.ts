@@ -5,6 +5,7 @@
 import { Context, Effect, Schema } from "effect"
 import { DuckDbFailed } from "../base/DuckDbFailed.ts"
 import { RunId } from "../service/Ids.ts"
+import type { RunNews } from "../ledger/Fact.ts"
 import { FailedGate, type RunPublished } from "../ledger/RunFacts.ts"
 import type { LedgerFailed } from "../ledger/Ledger.ts"
 
@@ -58,16 +59,7 @@ export type Published = Brought &
   }
 
 /** What became of a version of a run that goes on. */
-export type Interim =
-  | {
-      readonly _tag: "Interim"
-      readonly version: number
-      /** Tasks that are in it, and all tasks of the run. */
-      readonly tasks: number
-      readonly of: number
-    }
-  /** What was current still is; `message` says why, for people. */
-  | { readonly _tag: "Refused"; readonly message: string }
+export type Interim = Extract<RunNews, { readonly _tag: "InterimPublished" | "InterimRefused" }>
 
 export class Publisher extends Context.Service<
   Publisher,

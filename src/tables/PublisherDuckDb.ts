@@ -174,7 +174,6 @@ const publishOutcomeOf = Effect.fn("Publisher.publishOutcome")(function* (
 // what was current stays.
 
 const gatesNamed = 3
-const refused = (message: string): Interim => ({ _tag: "Refused", message })
 
 /** Only what is settled and `over` is in the version. */
 export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
@@ -183,6 +182,7 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
   over: ReadonlySet<string>,
   { gates, models = [] }: Pick<PublisherOptions, "gates" | "models">,
 ) {
+  const refused = (message: string): Interim => ({ _tag: "InterimRefused", run_id, message })
   const put = Effect.fnUntraced(function* ({ current, version }: Standing) {
     yield* checkAgreement(store, current)
     // A person chose that version: only a whole run takes its place.
@@ -195,8 +195,9 @@ export const publishInterim = Effect.fn("Publisher.publishInterim")(function* (
     yield* keepModels(store, state.started.job, models)
     const runs = { ...current.runs, [run_id]: { ...entry, schemas, interim: true as const } }
     const tasks = [...state.tasks.values()].filter(({ settled }) => settled !== undefined).length
+    const told: Interim = { _tag: "InterimPublished", run_id, version, tasks, of: state.tasks.size }
     return {
-      told: { _tag: "Interim", version, tasks, of: state.tasks.size } satisfies Interim as Interim,
+      told,
       next: { interim: true as const, schemas, ...given({ pseudonyms: store.pseudonyms?.policy }), runs },
       gates: failedGates(store, state, gates && gatesOfPart(gates)),
     }

@@ -105,9 +105,11 @@ describe("a night that publishes while it goes on", () => {
   })
 
   it("costs a night that cannot publish one line, and nothing else", () => {
+    const run_id = anId("long.2026-11-21")
+    const refused: Interim = { _tag: "InterimRefused", run_id, message: "a gate did not pass" }
     const failing: ReadonlyArray<readonly [string, Effect.Effect<Interim, PublishFailed>]> = [
       ["no space left", Effect.fail(new PublishFailed({ message: "no space left" }))],
-      ["a gate did not pass", Effect.succeed({ _tag: "Refused", message: "a gate did not pass" })],
+      ["a gate did not pass", Effect.succeed(refused)],
       ["a defect in the program (TypeError)", Effect.die(new TypeError("a secret of a record"))],
     ]
     for (const [line, failure] of failing) {

@@ -120,7 +120,8 @@ const publishInterimIn = ({ store }: PublishedHistory, families: ReadonlyArray<R
     store.interims.push({ run_id, version, tasks })
     yield* answering
     return {
-      _tag: "Interim",
+      _tag: "InterimPublished",
+      run_id,
       version,
       tasks: tasks.length,
       of: state.tasks.size,

@@ -197,9 +197,13 @@ const interim = Effect.fnUntraced(function* (world: World, run_id: string, doneT
   const over = new Set(draw.some([...doneTasks], 0.9))
   const told = yield* publishing(world, ({ publishInterim }) => publishInterim(anId(run_id), over))
   const isRefused = model.current.returned !== undefined
-  assert.strictEqual(told._tag, isRefused ? "Refused" : "Interim", `${world.what}: ${JSON.stringify(told)}`)
-  if (told._tag === "Refused") return
-  yield* append([{ ...told, _tag: "InterimPublished", run_id: anId(run_id) }])
+  assert.strictEqual(
+    told._tag,
+    isRefused ? "InterimRefused" : "InterimPublished",
+    `${world.what}: ${JSON.stringify(told)}`,
+  )
+  if (told._tag === "InterimRefused") return
+  yield* append([told])
   const { current } = model
   const derived = model.derivation()
   const runs = new Map(current.runs).set(run_id, { run, derived, over })

@@ -197,7 +197,13 @@ describe("a version of a run that goes on", () => {
       )
       assert.deepStrictEqual(yield* read, old)
       const done = yield* interim(21, ...over)
-      assert.deepStrictEqual(done, { _tag: "Interim", version: 2, tasks: 2, of: 3 })
+      assert.deepStrictEqual(done, {
+        _tag: "InterimPublished",
+        run_id: runOf(21),
+        version: 2,
+        tasks: 2,
+        of: 3,
+      })
       assert.deepStrictEqual([yield* read, yield* latest(root)], [old, part])
       const ofTonight = (columns: string, table: string) =>
         column(root, `SELECT ${columns} FROM ${placeOf(table)} WHERE run_id = '${runOf(21)}' ORDER BY ALL`)
@@ -234,7 +240,8 @@ describe("a version of a run that goes on", () => {
       const tonight = `SELECT name FROM nights.customer_profiles WHERE run_id = '${runOf(21)}'`
       assert.deepStrictEqual(yield* column(root, tonight), ["c-1 21"])
       assert.deepStrictEqual(yield* interim(21, ...over), {
-        _tag: "Interim",
+        _tag: "InterimPublished",
+        run_id: runOf(21),
         version: 4,
         tasks: 2,
         of: 3,
@@ -259,7 +266,8 @@ describe("the gates of a job", () => {
     "keep a part of a night from becoming current, and hold nothing back",
     function* (root) {
       assert.deepStrictEqual(yield* interim(21, ...over), {
-        _tag: "Refused",
+        _tag: "InterimRefused",
+        run_id: runOf(21),
         message: "a gate of the job did not pass, tests/never_c2.sql: 1 row",
       })
       assert.deepStrictEqual(yield* latest(root), old)
@@ -279,7 +287,8 @@ describe("the gates of a job", () => {
       yield* arrive(21, "c-1")
       yield* append([plannedOf(21, "c-2"), plannedOf(21, "c-3")])
       assert.deepStrictEqual(yield* interim(21, "c-1"), {
-        _tag: "Interim",
+        _tag: "InterimPublished",
+        run_id: runOf(21),
         version: 2,
         tasks: 1,
         of: 3,
