@@ -5,8 +5,7 @@
  * an in-process HttpClient it also serves the embedded service and the simulation.
  */
 import { Context, Redacted, Result, Schema, type Duration, type Effect, type Stream } from "effect"
-import { isLoopback } from "../base/Text.ts"
-import { withoutEnd } from "../service/BodyBounds.ts"
+import { parseServiceUrl, serviceUrlRule } from "../jobs/Scalars.ts"
 import type { EngineDetails } from "../service/Engine.ts"
 import type { ResultsSource, SourceIds } from "../service/FlowResults.ts"
 import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
@@ -219,7 +218,7 @@ export const everyCall = (service: Service["Service"], around: Around): Service[
 }
 
 // The secret travels in clear text in every request, so a URL that could give it to somebody else is refused
-// before the first call (promise 12).
+// before the first call (promise 12), whether a job's check has seen it or not.
 
 export interface ServiceAddresses {
   readonly base_url: string
@@ -245,24 +244,8 @@ export const checkAddress = (
   setting: keyof ServiceAddresses,
   address: string,
 ): Result.Result<string, ServiceSettingsRefused> => {
-  if (!URL.canParse(address)) return refuse(setting, "this is not an absolute URL such as https://host/path")
-  const url = new URL(address)
-  if (url.username !== "" || url.password !== "") {
-    return refuse(setting, "a URL must not contain a user name or password")
-  }
-  if (url.search !== "" || url.hash !== "")
-    return refuse(setting, "a URL must end with its path, without ? or #")
-  if (url.protocol !== "https:" && url.protocol !== "http:") {
-    return refuse(setting, `${url.protocol}// cannot be called; use https://`)
-  }
-  if (url.protocol === "http:" && !isLoopback(url.hostname)) {
-    return refuse(
-      setting,
-      `plain http to ${url.hostname} would expose the application secret to the network; use https:// ` +
-        "(http:// is for this machine only)",
-    )
-  }
-  return Result.succeed(url.origin + withoutEnd(url.pathname, "/"))
+  const root = parseServiceUrl(address)
+  return root === undefined ? refuse(setting, `expected ${serviceUrlRule}`) : Result.succeed(root)
 }
 
 /** A secret that an HTTP header can carry: visible ASCII, spaces only inside. */

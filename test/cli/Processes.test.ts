@@ -269,7 +269,7 @@ describe("wrong usage", () => {
       refused("a-file is not a folder [output-not-a-folder]"),
       refused(`a-file is not an empty folder [backup-not-empty]`),
       [2, "", "gone.yaml:1:1: the job file cannot be read (there is no such file)"],
-      [2, "", expect.stringContaining("plain http to far.example")],
+      [2, "", expect.stringContaining("base_url: expected an https:// address")],
     ])
     const limit =
       "a limit is max_in_flight=N or per_engine=N, each at most once, with N from 1 to 100000 [limit-invalid]"
