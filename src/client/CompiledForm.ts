@@ -203,8 +203,6 @@ export interface CompiledForm {
   readonly defaulted: ReadonlySet<string>
   /** False if a name that the form does not list is refused. */
   readonly takesOthers: boolean
-  /** Which types a field may have; undefined if the form leaves that open. */
-  readonly typesOf: (field: string) => ReadonlySet<string> | undefined
   /** Every complaint about the value as a whole; none if the form could not be compiled. */
   readonly check: (value: Readonly<Record<string, unknown>>) => ReadonlyArray<ErrorObject>
   /** The parts of this form that are not checked. */
@@ -259,8 +257,6 @@ export const compileForm = (
   const { schema, warnings: found } = toJsonSchema(form)
   const warnings = [...found]
   const properties = Predicate.isObject(form["properties"]) ? form["properties"] : {}
-  const converted = Predicate.isObject(schema["properties"]) ? schema["properties"] : {}
-  const definitions = Predicate.isObject(schema["$defs"]) ? schema["$defs"] : {}
   const meta = Predicate.isObject(form["x-meta"]) ? form["x-meta"] : {}
   const defaulted = Object.entries(properties).flatMap(([name, property]) =>
     Predicate.isObject(property) && Object.hasOwn(property, "default") ? [name] : [],
@@ -270,8 +266,6 @@ export const compileForm = (
     lazy: new Set(Array.isArray(meta["lazy_fields"]) ? meta["lazy_fields"].map(String) : []),
     defaulted: new Set(defaulted),
     takesOthers: schema["additionalProperties"] !== false || Predicate.isObject(schema["patternProperties"]),
-    typesOf: (field) =>
-      Object.hasOwn(converted, field) ? possibleTypes(converted[field], definitions, 0) : undefined,
     check: compileCheck(schema, warnings, validator),
     warnings,
   }
@@ -294,35 +288,4 @@ const compileCheck = (
     warn("this form could not be understood; values are sent unchecked")
     return () => []
   }
-}
-
-const typeStepsMax = 16
-
-/** A set that certainly contains every type the schema accepts; undefined if nothing is certain. */
-const possibleTypes = (
-  schema: unknown,
-  definitions: JsonSchema,
-  steps: number,
-): ReadonlySet<string> | undefined => {
-  if (!Predicate.isObject(schema) || steps > typeStepsMax) return undefined
-  const type = schema["type"]
-  if (typeof type === "string") return new Set([type])
-  if (Array.isArray(type)) return new Set(type.map(String))
-  const listed = Object.hasOwn(schema, "const") ? [schema["const"]] : schema["enum"]
-  if (Array.isArray(listed)) return new Set(listed.map((one) => (Array.isArray(one) ? "array" : typeof one)))
-  const reference = schema["$ref"]
-  if (typeof reference === "string") {
-    const target = Object.keys(definitions).find((name) => reference === definitionPointer(name))
-    return target === undefined ? undefined : possibleTypes(definitions[target], definitions, steps + 1)
-  }
-  for (const keyword of ["anyOf", "oneOf"]) {
-    const branches = schema[keyword]
-    if (!Array.isArray(branches)) continue
-    const all = branches.map((branch) => possibleTypes(branch, definitions, steps + 1))
-    return all.every((one) => one !== undefined) ? new Set(all.flatMap((one) => [...one])) : undefined
-  }
-  const parts = schema["allOf"]
-  return Array.isArray(parts)
-    ? parts.map((part) => possibleTypes(part, definitions, steps + 1)).find((one) => one !== undefined)
-    : undefined
 }

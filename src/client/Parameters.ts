@@ -29,9 +29,8 @@ type Values = Readonly<Record<string, unknown>>
 export const fitParameters = (form: CompiledForm, values: Values): FittedParameters => {
   const found = checkValues(form, values)
   if (found.errors.length === 0) return { ...found, parameters: values }
-  const coerced = coerceFields(form, values, new Set(found.errors.flatMap(({ loc }) => loc)))
-  if (coerced === undefined) return { ...found, parameters: values }
-  return { ...checkValues(form, coerced), parameters: coerced }
+  const coerced = coerceFields(form, values)
+  return { ...(coerced === values ? found : checkValues(form, coerced)), parameters: coerced }
 }
 
 /** The same check for settings, which are never coerced: a job file gives them the right types. */
@@ -133,33 +132,29 @@ const boundIssues = (issues: ReadonlyArray<Issue>): ReadonlyArray<Issue> =>
         { loc: [], message: `${issues.length - issuesMax} more problems of this kind are not listed` },
       ]
 
-/** Undefined if no field changed. Only fields that did not fit the form are touched. */
-const coerceFields = (
-  form: CompiledForm,
-  values: Values,
-  broken: ReadonlySet<string>,
-): Values | undefined => {
-  const changes = new Map<string, unknown>()
-  for (const name of broken) {
+/** What the validator says of a value whose type its field may not have. */
+const ofTypes: ReadonlySet<string> = new Set(["type", "enum", "const"])
+
+/** Fields whose values are of another type, or of none of the values that they may have. */
+const wrongTypes = (form: CompiledForm, values: Values): ReadonlySet<string> =>
+  new Set(form.check(values).flatMap((error) => (ofTypes.has(error.keyword) ? (fieldOf(error) ?? []) : [])))
+
+/** Texts become what their fields may have; the same values if there are none. */
+const coerceFields = (form: CompiledForm, values: Values): Values => {
+  let coerced = values
+  for (const name of wrongTypes(form, values)) {
     const value = Object.hasOwn(values, name) ? values[name] : undefined
-    const types = form.typesOf(name)
-    if (typeof value !== "string" || types === undefined || types.has("string")) continue
-    const coerced = coerceText(value, types)
-    if (coerced !== undefined) changes.set(name, coerced)
+    if (typeof value !== "string") continue
+    const fits = (one: unknown) => !wrongTypes(form, { ...values, [name]: one }).has(name)
+    const fitting = meaningsOf(value).find(fits)
+    if (fitting !== undefined) coerced = { ...coerced, [name]: fitting }
   }
-  if (changes.size === 0) return undefined
-  return Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [name, changes.has(name) ? changes.get(name) : value]),
-  )
+  return coerced
 }
 
-const coerceText = (raw: string, types: ReadonlySet<string>): unknown => {
+/** What a text may mean besides itself. */
+const meaningsOf = (raw: string): ReadonlyArray<unknown> => {
   const text = raw.trim()
-  if (types.has("boolean") && /^(?:true|false)$/i.test(text)) return text.toLowerCase() === "true"
-  if (types.has("integer") || types.has("number")) {
-    const number = numberIn(text)
-    if (number !== undefined) return number
-  }
-  if (types.has("array") || types.has("object")) return jsonIn(text)
-  return undefined
+  const flag = /^(?:true|false)$/i.test(text) ? text.toLowerCase() === "true" : undefined
+  return [flag, numberIn(text), jsonIn(text)].filter((one) => one !== undefined)
 }
