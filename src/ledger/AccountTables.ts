@@ -10,12 +10,15 @@ import { given } from "../base/Schemas.ts"
 import type { AccountKeys } from "../privacy/Fingerprint.ts"
 import * as Accounts from "./Accounts.ts"
 import type { Account, RejectedLogin, SentLogin } from "./Accounts.ts"
-import { StartAnswered, StartIntended } from "./Fact.ts"
-import { eachOf, rowOf } from "./FactRows.ts"
+import type { Recorded, StartAnswered, StartIntended } from "./Fact.ts"
+import { eachOf } from "./FactRows.ts"
 import { foldRun } from "./FoldRun.ts"
 import { remainsAny } from "./RunState.ts"
-import { CredentialRejected, CredentialReleased, LoginAccepted, LoginJudged } from "./LoginFacts.ts"
-import { Damage, columns, factOf, hasTable, type NewFact, type Row } from "./LedgerKeys.ts"
+import type { CredentialRejected, CredentialReleased, LoginJudged } from "./LoginFacts.ts"
+import { Damage, columns, factOf, hasTable, type Row } from "./LedgerKeys.ts"
+
+/** A fact and its time. */
+type Told = Pick<Recorded, "at" | "fact">
 
 const tables = (schema: "main" | "temp"): string => `
   CREATE TABLE ${schema}.accounts (
@@ -38,12 +41,12 @@ export const makeAccounts = (database: DatabaseSync, schema: "main" | "temp"): v
         tag IN ('CredentialRejected', 'CredentialReleased', 'LoginAccepted') ORDER BY seq`,
     )
     .all()
-  project(rows.map(factOf))
+  project(eachOf(database, rows.map(factOf)))
   project(lostStarts(database))
 }
 
 /** Starts of an earlier version without a known answer, in open runs; each counts once: nobody is held. */
-const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
+const lostStarts = (database: DatabaseSync): ReadonlyArray<Told> => {
   const newestEnd = `(SELECT body FROM facts AS newest WHERE newest.run_id = begun.run_id AND
     newest.tag = 'RunEnded' ORDER BY seq DESC LIMIT 1)`
   const live = `SELECT begun.run_id FROM facts AS begun WHERE begun.tag = 'RunStarted' AND
@@ -67,19 +70,13 @@ const lostStarts = (database: DatabaseSync): ReadonlyArray<NewFact> => {
       attempts.flatMap((one) => {
         const isLost = one.accepted_at === undefined && remainsAny(one, "unseen")
         const sent = isLost ? newest.get(`${one.attempt} ${task_id}`) : undefined
-        return sent ? [rowOf({ ...sent.fact, ...given({ customer_id, engine_reference }) }, sent.at)] : []
+        return sent ? [{ ...sent, fact: { ...sent.fact, ...given({ customer_id, engine_reference }) } }] : []
       }),
     )
   })
 }
 
 const decodeAccount = Schema.decodeUnknownSync(Schema.fromJsonString(Accounts.Account))
-const decodeIntended = Schema.decodeUnknownSync(Schema.fromJsonString(StartIntended))
-const decodeAnswered = Schema.decodeUnknownSync(Schema.fromJsonString(StartAnswered))
-const decodeJudged = Schema.decodeUnknownSync(Schema.fromJsonString(LoginJudged))
-const decodeRejected = Schema.decodeUnknownSync(Schema.fromJsonString(CredentialRejected))
-const decodeReleased = Schema.decodeUnknownSync(Schema.fromJsonString(CredentialReleased))
-const decodeAccepted = Schema.decodeUnknownSync(Schema.fromJsonString(LoginAccepted))
 
 const accountOf = (row: Row): Account => {
   const state = String(row["state"])
@@ -260,16 +257,15 @@ export const accountsIn = (database: DatabaseSync) => {
   const rows = rowsIn(database)
   return {
     /** What facts say of logins, in the transaction that writes them. */
-    project: (facts: ReadonlyArray<NewFact>): void => {
-      for (const { tag, at, body } of facts)
-        if (tag === "StartIntended") sent(rows, at, decodeIntended(body))
-        else if (tag === "StartAnswered") answered(rows, decodeAnswered(body))
-        else if (tag === "LoginJudged") judged(rows, decodeJudged(body))
-        else if (tag === "CredentialRejected") rejected(rows, at, decodeRejected(body))
-        else if (tag === "CredentialReleased") released(rows, decodeReleased(body))
-        else if (tag === "LoginAccepted")
-          for (const each of rows.findNamed([decodeAccepted(body).account]))
-            rows.write(Accounts.forgive(each))
+    project: (facts: Iterable<Told>): void => {
+      for (const { at, fact } of facts)
+        if (fact._tag === "StartIntended") sent(rows, at, fact)
+        else if (fact._tag === "StartAnswered") answered(rows, fact)
+        else if (fact._tag === "LoginJudged") judged(rows, fact)
+        else if (fact._tag === "CredentialRejected") rejected(rows, at, fact)
+        else if (fact._tag === "CredentialReleased") released(rows, fact)
+        else if (fact._tag === "LoginAccepted")
+          for (const each of rows.findNamed([fact.account])) rows.write(Accounts.forgive(each))
     },
     ofLogin: rows.ofLogin,
     all: rows.all,

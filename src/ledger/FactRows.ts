@@ -101,7 +101,7 @@ export type Decision<A> = (accounts: KnownAccounts) => {
   readonly answer: A
 }
 
-type Decided = (accounts: KnownAccounts) => ReadonlyArray<NewRow>
+export type Decided = (accounts: KnownAccounts) => ReadonlyArray<NewRow>
 
 /**
  * A sync costs a hundred times as much as the rows, and blocks this process meanwhile. So the first append

@@ -7,8 +7,8 @@ import type { DatabaseSync } from "node:sqlite"
 import { Schema } from "effect"
 import { sha256 } from "../base/Hashes.ts"
 import { accountsIn } from "./AccountTables.ts"
-import type { KnownAccounts } from "./Accounts.ts"
 import { FactsArchived, type Archive } from "./Fact.ts"
+import type { Decided } from "./FactRows.ts"
 import type { TaskKeys } from "./FactKeys.ts"
 import {
   archivedFacts,
@@ -257,7 +257,7 @@ const archiving =
 const appending = (database: DatabaseSync, accounts: ReturnType<typeof accountsIn>) => {
   // Nothing can be prepared to write in a ledger of an older version that is only read.
   let prepared: ReturnType<typeof appendRows> | undefined
-  return <R extends NewFact>(decisions: ReadonlyArray<(known: KnownAccounts) => ReadonlyArray<R>>) =>
+  return (decisions: ReadonlyArray<Decided>) =>
     within(database, () => {
       const write = (prepared ??= appendRows(database))
       let first = 0
