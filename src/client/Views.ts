@@ -323,8 +323,6 @@ export interface EventView {
 }
 
 export const eventBytesMax = 1024 * 1024
-/** More objects and lists than an event of this size has: it is not even parsed. */
-const containersMax = 50_000
 /** The strings examined, outermost first: events that carry data name their session outside of it. */
 const depthMax = 32
 const valuesMax = 10_000
@@ -333,19 +331,9 @@ const textLengthMax = 512
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true })
 
-const openingBrace = 0x7b
-const openingBracket = 0x5b
-
-const hasTooMany = (body: Uint8Array): boolean => {
-  let containers = 0
-  for (let index = 0; index < body.length && containers <= containersMax; index++)
-    if (body[index] === openingBrace || body[index] === openingBracket) containers++
-  return containers > containersMax
-}
-
 const parse = (body: Uint8Array): { readonly json: unknown } | undefined => {
   if (body.byteLength === 0) return { json: undefined }
-  if (hasTooMany(body)) return undefined
+  if (measureLargeBody(body).broken !== undefined) return undefined
   try {
     return { json: JSON.parse(strictUtf8.decode(body)) }
   } catch {
@@ -380,7 +368,7 @@ const utcMillis = (date: unknown): number | undefined => {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** Section 6; undefined for what is not an event: not JSON, or only brackets. */
+/** Section 6; undefined for what is not an event: not JSON, or more than is parsed of any body. */
 export const readEvent = (query: URLSearchParams, body: Uint8Array): EventView | undefined => {
   const parsed = parse(body)
   if (parsed === undefined) return undefined

@@ -52,7 +52,7 @@ describe("the webhook receiver", () => {
       send(url, { body: "{" }),
       send(url, { body: "execution_id=e-1" }),
       send(url, { body: Buffer.from([0xff, 0xfe]) }),
-      send(url, { body: "[".repeat(60_000) + "]".repeat(60_000) }),
+      send(url, { body: "[".repeat(300_000) + "]".repeat(300_000) }),
       send(url, { method: "DELETE" }),
       send(url, { method: "PATCH", body: "{}" }),
     ])
