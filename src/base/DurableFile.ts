@@ -437,6 +437,17 @@ export const freeBytesAt = (folder: string): number => {
   return bavail * bsize
 }
 
+/** Fills the buffer from an open file, as far as the file goes; returns how many bytes that were. */
+export const readFully = (descriptor: number, buffer: Uint8Array, offset: number): number => {
+  let filled = 0
+  while (filled < buffer.length) {
+    const count = fs.readSync(descriptor, buffer, filled, buffer.length - filled, offset + filled)
+    if (count === 0) break
+    filled += count
+  }
+  return filled
+}
+
 /** The bytes of a regular file; fails with a reason. */
 export const streamFile = (path: string, bytesMax: number): Stream.Stream<Uint8Array, string> =>
   Stream.suspend(() => Stream.fromAsyncIterable(pieces(path, bytesMax), whyUnreadable))

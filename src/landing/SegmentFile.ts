@@ -2,18 +2,9 @@
  * The files of a run's segments: `segment-000001.njl`, or `segment-000001.njl.zst` once it was compressed.
  * Both are one segment under the first name; where a crash left both, the first is read.
  */
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  openSync,
-  readFileSync,
-  readSync,
-  readdirSync,
-  statSync,
-} from "node:fs"
+import { closeSync, existsSync, fstatSync, openSync, readFileSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { codeOf, type DurableFiles } from "../base/DurableFile.ts"
+import { codeOf, readFully, type DurableFiles } from "../base/DurableFile.ts"
 import { contentBytesMax, pack, unpack } from "../base/Zstd.ts"
 import { isRunId } from "../ledger/RunState.ts"
 import type { RunId } from "../service/Ids.ts"
@@ -120,17 +111,6 @@ export class SegmentBodies {
     if (this.last?.file !== file) this.last = { file, content: unpack(readFileSync(packed)) }
     return this.last.content
   }
-}
-
-/** Fills the buffer from the file, as far as the file goes. */
-const readFully = (descriptor: number, buffer: Uint8Array, offset: number): number => {
-  let filled = 0
-  while (filled < buffer.length) {
-    const count = readSync(descriptor, buffer, filled, buffer.length - filled, offset + filled)
-    if (count === 0) break
-    filled += count
-  }
-  return filled
 }
 
 // Compresses segments that nothing is added to any more; every body keeps its place. The new file is synced

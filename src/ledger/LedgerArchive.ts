@@ -3,11 +3,12 @@
  * across all runs stays: beginnings and ends, rejected logins, what was removed. Of what leaves, the ids
  * stay with their tasks, and the hash that the next fact continues from.
  */
-import { closeSync, existsSync, openSync, readSync, readdirSync, statSync } from "node:fs"
+import { closeSync, existsSync, openSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import { Effect } from "effect"
-import { codeOf, ownModes, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
+import { codeOf, ownModes, quietly, readFully } from "../base/DurableFile.ts"
+import type { AppendedFile, DurableFiles } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
 import { pack, unpack } from "../base/Zstd.ts"
 import type { Archive, ArchivedFrame, FactsArchived } from "./Fact.ts"
@@ -148,12 +149,7 @@ export const readFrame = (folder: string, file: string, frame: ArchivedFrame): B
     if (!namePattern.test(file)) throw new Error("not a file of the archive")
     const descriptor = openSync(join(folder, file), "r")
     try {
-      let filled = 0
-      while (filled < packed.length) {
-        const count = readSync(descriptor, packed, filled, packed.length - filled, frame.offset + filled)
-        if (count === 0) break
-        filled += count
-      }
+      readFully(descriptor, packed, frame.offset)
     } finally {
       closeSync(descriptor)
     }
