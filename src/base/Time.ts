@@ -67,13 +67,10 @@ export interface ScaledClockOptions {
   readonly originMs: number
 }
 
-/** Builds the clock on top of another, the machine's own. */
-const makeScaledClock = (machine: Clock.Clock, { speed, originMs }: ScaledClockOptions): Clock.Clock => {
-  const startedAt = machine.monotonicTimeNanosUnsafe()
-  const elapsedMs = () => (Number(machine.monotonicTimeNanosUnsafe() - startedAt) / 1e6) * speed
-  const millis = () => Math.floor(originMs + elapsedMs())
-  const nanos = () => BigInt(Math.floor(originMs)) * 1_000_000n + monotonic()
-  const monotonic = () => BigInt(Math.floor(elapsedMs() * 1e6))
+const nanosPerMilli = 1_000_000n
+
+const clockOf = (nanos: () => bigint, monotonic: () => bigint, sleep: Clock.Clock["sleep"]): Clock.Clock => {
+  const millis = () => Number(nanos() / nanosPerMilli)
   return {
     currentTimeMillisUnsafe: millis,
     currentTimeMillis: Effect.sync(millis),
@@ -81,8 +78,20 @@ const makeScaledClock = (machine: Clock.Clock, { speed, originMs }: ScaledClockO
     currentTimeNanos: Effect.sync(nanos),
     monotonicTimeNanosUnsafe: monotonic,
     monotonicTimeNanos: Effect.sync(monotonic),
-    sleep: (duration) => machine.sleep(Duration.millis(Duration.toMillis(duration) / speed)),
+    sleep,
   }
+}
+
+/** Builds the clock on top of another, the machine's own. */
+const makeScaledClock = (machine: Clock.Clock, { speed, originMs }: ScaledClockOptions): Clock.Clock => {
+  const startedAt = machine.monotonicTimeNanosUnsafe()
+  const origin = BigInt(Math.floor(originMs)) * nanosPerMilli
+  const monotonic = () => BigInt(Math.floor(Number(machine.monotonicTimeNanosUnsafe() - startedAt) * speed))
+  return clockOf(
+    () => origin + monotonic(),
+    monotonic,
+    (duration) => machine.sleep(Duration.millis(Duration.toMillis(duration) / speed)),
+  )
 }
 
 export const ScaledClock = {
@@ -97,7 +106,6 @@ export const ScaledClock = {
 // whatever is done to the machine's time meanwhile. On Linux that clock stands still while the machine is
 // suspended; how long the machine has been up counts on, and is not moved either if its time is set.
 
-const nanosPerMilli = 1_000_000n
 /** How often the uptime is read at most: it takes some microseconds. */
 const uptimeEveryNanos = 100n * nanosPerMilli
 /** Uptimes are rounded, and on some systems corrected a little when the clock is set. */
@@ -125,16 +133,8 @@ const make = (underlying: Clock.Clock, upSeconds: () => number): Clock.Clock => 
     }
     return wallNanos + counted + BigInt(Math.trunc(knownMs)) * nanosPerMilli
   }
-  const millis = () => Number(nanos() / nanosPerMilli)
-  return {
-    currentTimeMillisUnsafe: millis,
-    currentTimeMillis: Effect.sync(millis),
-    currentTimeNanosUnsafe: nanos,
-    currentTimeNanos: Effect.sync(nanos),
-    monotonicTimeNanosUnsafe: () => underlying.monotonicTimeNanosUnsafe(),
-    monotonicTimeNanos: underlying.monotonicTimeNanos,
-    sleep: (duration) => underlying.sleep(duration),
-  }
+  const monotonic = () => underlying.monotonicTimeNanosUnsafe()
+  return clockOf(nanos, monotonic, (duration) => underlying.sleep(duration))
 }
 
 export const SteadyClock = {
