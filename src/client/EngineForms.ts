@@ -142,7 +142,7 @@ export class FormCache extends Context.Service<
       /** Undefined if the cached form cannot be used: it is fetched again. */
       const kept = Effect.fn("FormCache.kept")(function* (reference: EngineReference) {
         const form = yield* ledger.cachedForm(reference)
-        if (form === undefined || form.body.length > textMax) return undefined
+        if (form === undefined) return undefined
         const details = Option.getOrUndefined(readDetails(form.body))
         const engine = details === undefined ? undefined : yield* compile(reference, details)
         return engine === undefined || "why" in engine ? undefined : { engine, fetched_at: form.fetched_at }

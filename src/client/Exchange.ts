@@ -141,12 +141,7 @@ export class Answer {
   /** Frees the connection if the status alone is the answer; a body that breaks off does not matter. */
   get discard(): Effect.Effect<void> {
     const call = discarded(this.#call)
-    const { response } = this
-    return Effect.ignore(
-      isHarmless(call, response)
-        ? readSmall(call, response)
-        : whileHeld(({ grow }) => readBytes(call, response, grow)),
-    )
+    return Effect.ignore(whileHeld(({ grow }) => readBytes(call, this.response, grow)))
   }
   get isPage(): boolean {
     return isPage(this.#call, this.response)
