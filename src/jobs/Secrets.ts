@@ -2,7 +2,7 @@
  * Secrets, resolved only when they are needed: from the environment, a file or a command's output. A value is
  * redacted immediately, and an error names the reference, never the value, the command or what it printed.
  */
-import { ConfigProvider, Context, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
+import { Context, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { inMachineTime } from "../base/Time.ts"
 import { withoutEnd } from "../service/BodyBounds.ts"
@@ -44,9 +44,8 @@ const makeFromFile = () => {
 
 const makeFromEnvironment = (fromFile: ReturnType<typeof makeFromFile>) =>
   Effect.fnUntraced(function* ({ name, file }: Extract<SecretReference, { _tag: "Env" }>) {
-    const provider = yield* ConfigProvider.ConfigProvider
-    const node = yield* provider.load([name]).pipe(Effect.mapError(() => "the environment cannot be read"))
-    if (node?.value !== undefined) return node.value
+    const own = (yield* readProcess([name])).get(name)
+    if (own !== undefined) return own
     const absent = "the environment has no such variable, or an empty one"
     if (file === undefined) return yield* Effect.fail(absent)
     const value = yield* fromFile(file, name).pipe(Effect.mapError((reason) => `${file}: ${reason}`))

@@ -150,13 +150,6 @@ describe("secrets", () => {
     }
     expect((yield* told(Effect.fail(refused))).message).toBe("exec:…: the command cannot be started")
     expect((yield* told(Effect.succeed(handle))).message).toBe("exec:…: the command's output cannot be read")
-    const unreadable = ConfigProvider.make(() =>
-      Effect.fail(new ConfigProvider.SourceError({ message: "hunter2" })),
-    )
-    const variable = yield* failure({ _tag: "Env", name: "A" }).pipe(
-      Effect.provide(Layer.merge(live, ConfigProvider.layer(unreadable))),
-    )
-    expect(variable.message).toBe("env:A: the environment cannot be read")
   })
 
   it.effect("give a command 30 seconds", () =>
