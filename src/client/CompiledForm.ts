@@ -195,20 +195,6 @@ const readPattern = (pattern: string): RegExp | undefined => {
   return undefined
 }
 
-export interface CompiledForm {
-  readonly fields: ReadonlySet<string>
-  /** Asked for later if needed: may be missing. */
-  readonly lazy: ReadonlySet<string>
-  /** The service fills these in: may be missing. */
-  readonly defaulted: ReadonlySet<string>
-  /** False if a name that the form does not list is refused. */
-  readonly takesOthers: boolean
-  /** Every complaint about the value as a whole; none if the form could not be compiled. */
-  readonly check: (value: Readonly<Record<string, unknown>>) => ReadonlyArray<ErrorObject>
-  /** The parts of this form that are not checked. */
-  readonly warnings: ReadonlyArray<string>
-}
-
 /** One for all forms of an engine, because creating it takes longer than compiling an ordinary form. */
 export interface Validator {
   readonly ajv: Ajv
@@ -253,7 +239,7 @@ const warningsMax = 10
 export const compileForm = (
   form: Readonly<Record<string, unknown>>,
   validator: Validator = makeValidator(),
-): CompiledForm => {
+) => {
   const { schema, warnings: found } = toJsonSchema(form)
   const warnings = [...found]
   const properties = Predicate.isObject(form["properties"]) ? form["properties"] : {}
@@ -263,19 +249,25 @@ export const compileForm = (
   )
   return {
     fields: new Set(Object.keys(properties)),
+    /** Asked for later if needed: may be missing. */
     lazy: new Set(Array.isArray(meta["lazy_fields"]) ? meta["lazy_fields"].map(String) : []),
+    /** The service fills these in: may be missing. */
     defaulted: new Set(defaulted),
+    /** False if a name that the form does not list is refused. */
     takesOthers: schema["additionalProperties"] !== false || Predicate.isObject(schema["patternProperties"]),
     check: compileCheck(schema, warnings, validator),
+    /** The parts of this form that are not checked. */
     warnings,
   }
 }
+export type CompiledForm = ReturnType<typeof compileForm>
 
+/** Every complaint about the value as a whole; none if the form could not be compiled. */
 const compileCheck = (
   schema: JsonSchema,
   warnings: Array<string>,
   validator: Validator,
-): CompiledForm["check"] => {
+): ((value: Readonly<Record<string, unknown>>) => ReadonlyArray<ErrorObject>) => {
   const warn = (message: string) => {
     if (warnings.length < warningsMax && !warnings.includes(message)) warnings.push(message)
     else if (warnings.length === warningsMax) warnings.push("and other parts of this form are not checked")

@@ -99,12 +99,6 @@ export const withHintPair = (
   hooks_extra_data: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> => ({ ...hintPair, ...hooks_extra_data })
 
-/** A board that receives events from a receiver and passes them on as hints. */
-export interface HintBoard {
-  readonly source: HintSource
-  readonly offer: (event: EventView) => void
-}
-
 /** Watches whose hints are trusted together. */
 interface Group {
   trust: HintTrust
@@ -156,7 +150,8 @@ const makeWatcher = (clock: Clock.Clock, stirred: Queue.Queue<void>, group: Grou
   }
 }
 
-export const makeHintBoard = (): HintBoard => {
+/** A board that receives events from a receiver and passes them on as hints. */
+export const makeHintBoard = () => {
   const watchers = new Map<string, Set<Watcher>>()
   const byEngine = new Map<string, Group>()
   const watch = Effect.fnUntraced(function* ({ ids, engine_reference: engine }: Watched) {
@@ -184,13 +179,15 @@ export const makeHintBoard = (): HintBoard => {
     return { ...watcher, learn } satisfies HintWatch
   }, Effect.uninterruptible)
   return {
-    source: { on: true, watch },
-    offer: ({ texts, dateMs }) => {
+    source: { on: true, watch } satisfies HintSource as HintSource,
+    offer: ({ texts, dateMs }: EventView): void => {
       if (watchers.size === 0) return
       for (const text of texts) for (const watcher of watchers.get(text) ?? []) watcher.hear(dateMs)
     },
   }
 }
+
+export type HintBoard = ReturnType<typeof makeHintBoard>
 
 const newGroup = (): Group => ({ trust: noTrust, watchers: new Set() })
 

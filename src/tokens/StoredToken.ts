@@ -83,13 +83,6 @@ const ivBytes = 12
 const tagBytes = 16
 const algorithm = "aes-256-gcm"
 
-/** Opens and seals; the text it binds a value to must be the same both times. */
-export interface SealingKey {
-  readonly seal: (value: Redacted.Redacted<string>, boundTo: string) => Uint8Array
-  /** Undefined if it does not open: another key, another entry, or a changed byte. */
-  readonly open: (sealed: Uint8Array, boundTo: string) => Redacted.Redacted<string> | undefined
-}
-
 const hexadecimal = /^[0-9a-f]{64}$/i
 /** 32 bytes are 43 characters of base64 and one of padding; both alphabets are in use. */
 const base64 = /^[A-Za-z0-9+/_-]{43}=?$/
@@ -109,16 +102,18 @@ export const malformedKey =
 
 export const makeSalt = (): Uint8Array => randomBytes(keyBytes)
 
-export const deriveKey = (master: Uint8Array, salt: Uint8Array): SealingKey => {
+/** Opens and seals; the text it binds a value to must be the same both times. */
+export const deriveKey = (master: Uint8Array, salt: Uint8Array) => {
   const key = Buffer.from(hkdfSync("sha256", master, salt, "nightjar token store 1", keyBytes))
   return {
-    seal: (value, boundTo) => {
+    seal: (value: Redacted.Redacted<string>, boundTo: string): Uint8Array => {
       const iv = randomBytes(ivBytes)
       const cipher = createCipheriv(algorithm, key, iv).setAAD(Buffer.from(boundTo))
       const body = Buffer.concat([cipher.update(Redacted.value(value), "utf8"), cipher.final()])
       return Buffer.concat([iv, cipher.getAuthTag(), body])
     },
-    open: (sealed, boundTo) => {
+    /** Undefined if it does not open: another key, another entry, or a changed byte. */
+    open: (sealed: Uint8Array, boundTo: string) => {
       if (sealed.length < ivBytes + tagBytes) return undefined
       try {
         const decipher = createDecipheriv(algorithm, key, sealed.subarray(0, ivBytes), {
@@ -133,3 +128,4 @@ export const deriveKey = (master: Uint8Array, salt: Uint8Array): SealingKey => {
     },
   }
 }
+export type SealingKey = ReturnType<typeof deriveKey>

@@ -41,24 +41,12 @@ export interface LoginOfTask extends Access {
   readonly start: { readonly login: TaskLogin }
 }
 
-/** The token store as one plan sees it. */
-export interface TokenShelf {
-  /** False if the job has no key: it neither uses nor stores tokens. */
-  readonly isOpen: boolean
-  readonly service: string
-  /** Milliseconds since the epoch. */
-  readonly now: number
-  /** The token with that name; one of another service only if this one has none. */
-  readonly named: (name: string) => StoredToken | undefined
-  /** Tokens of a customer on an engine: the one with the job's default name first, then newest first. */
-  readonly of: (access: Access) => ReadonlyArray<StoredToken>
-}
-
 /** Of any ids, whatever they contain. */
 const keyOf = ({ customer_id, engine_reference }: Access): string =>
   JSON.stringify([customer_id, engine_reference])
 
-export const makeShelf = (tokens: ReadonlyArray<StoredToken>, service: string, now: number): TokenShelf => {
+/** The token store as one plan sees it; `now` is milliseconds since the epoch. */
+export const makeShelf = (tokens: ReadonlyArray<StoredToken>, service: string, now: number) => {
   const ours = tokens.filter((token) => token.service === service)
   const byName = new Map([...tokens, ...ours].map((token) => [token.name, token]))
   const byAccess = Map.groupBy(ours, keyOf)
@@ -66,13 +54,18 @@ export const makeShelf = (tokens: ReadonlyArray<StoredToken>, service: string, n
   for (const group of byAccess.values())
     group.sort((a, b) => Number(isOwn(b)) - Number(isOwn(a)) || b.exchanged_at - a.exchanged_at)
   return {
+    /** False if the job has no key: it neither uses nor stores tokens. */
     isOpen: true,
     service,
     now,
-    named: (name) => byName.get(name),
-    of: (access) => byAccess.get(keyOf(access)) ?? [],
+    /** The token with that name; one of another service only if this one has none. */
+    named: (name: string) => byName.get(name),
+    /** Tokens of a customer on an engine: the one with the job's default name first, then newest first. */
+    of: (access: Access) => byAccess.get(keyOf(access)) ?? [],
   }
 }
+
+export type TokenShelf = ReturnType<typeof makeShelf>
 
 export const closedShelf: TokenShelf = { ...makeShelf([], "", 0), isOpen: false }
 
