@@ -10,6 +10,7 @@ import type { Assignment, HookPair, Job } from "./Job.ts"
 import type { Context, Findings } from "./Problem.ts"
 import type { SecretReference } from "./Scalars.ts"
 import type { Customer, JobEngine } from "./ServiceSettings.ts"
+import { decodeEscapes } from "../privacy/Escapes.ts"
 import { isDigits, isInsideSize, leavesOf } from "../privacy/KnownSecrets.ts"
 
 // Finds known secrets in texts that leave this machine, whole or inside, in any case and encoding. The time
@@ -43,11 +44,6 @@ const encodedMin = 4
 /** Case is ignored: a password in capitals gives nearly all of it away. */
 const fold = (text: string): string => text.normalize("NFKC").trim().toLowerCase()
 
-const percentDecoded = (text: string): string =>
-  text.replaceAll(/(?:%[0-9A-Fa-f]{2})+/g, (run) =>
-    Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8"),
-  )
-
 const runs = [
   { of: /[A-Za-z0-9+/]{4,}/g, encoding: "base64" },
   { of: /[A-Za-z0-9_-]{4,}/g, encoding: "base64url" },
@@ -64,10 +60,10 @@ const decodedRuns = (text: string): ReadonlyArray<string> =>
 
 /** The text's other readings, two encodings deep at most. */
 const otherReadings = (text: string): ReadonlySet<string> => {
-  const plain = percentDecoded(text)
-  const readings = [plain, plain.replaceAll("+", " "), percentDecoded(plain)]
+  const plain = decodeEscapes(text)
+  const readings = [plain, plain.replaceAll("+", " "), decodeEscapes(plain)]
   const decoded = new Set([text, ...readings].flatMap(decodedRuns))
-  const all = new Set([...readings, ...decoded, ...[...decoded].map(percentDecoded)])
+  const all = new Set([...readings, ...decoded, ...[...decoded].map(decodeEscapes)])
   all.delete(text)
   return all
 }
