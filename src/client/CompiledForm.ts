@@ -62,12 +62,7 @@ const schemaKeywords = [
 const mapKeywords = ["properties", "patternProperties", "$defs", "dependentSchemas"]
 const listKeywords = ["allOf", "anyOf", "oneOf"]
 
-interface Conversion {
-  readonly schema: JsonSchema
-  readonly warnings: ReadonlyArray<string>
-}
-
-const toJsonSchema = (form: JsonSchema): Conversion => {
+const toJsonSchema = (form: JsonSchema) => {
   const warnings = new Set<string>()
   const definitions = gatherDefinitions(form)
   const named = new Set(Object.keys(definitions))
@@ -105,8 +100,9 @@ const toJsonSchema = (form: JsonSchema): Conversion => {
     warnings.add("a reference in this form has no target; the part it refers to is not checked")
     return undefined
   }
-  const schema = convert({ ...form, $defs: definitions }, 0)
-  return { schema: Predicate.isObject(schema) ? schema : {}, warnings: [...warnings] }
+  const converted = convert({ ...form, $defs: definitions }, 0)
+  const schema: JsonSchema = Predicate.isObject(converted) ? converted : {}
+  return { schema, warnings: [...warnings] }
 }
 
 /** A form that was cut out of a larger document may have its definitions where that document had them. */
@@ -240,8 +236,7 @@ export const compileForm = (
   form: Readonly<Record<string, unknown>>,
   validator: Validator = makeValidator(),
 ) => {
-  const { schema, warnings: found } = toJsonSchema(form)
-  const warnings = [...found]
+  const { schema, warnings } = toJsonSchema(form)
   const properties = Predicate.isObject(form["properties"]) ? form["properties"] : {}
   const meta = Predicate.isObject(form["x-meta"]) ? form["x-meta"] : {}
   const defaulted = Object.entries(properties).flatMap(([name, property]) =>
