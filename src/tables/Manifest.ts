@@ -262,9 +262,13 @@ export const markOf = (path: string) => {
   }
 }
 
-/** Whether this is another file than the one of which the manifest says this; false if it is not known. */
+/**
+ * Whether this is another file than the one of which the manifest says this; false if it is not known. Nobody
+ * else writes into it: a log beside it is of another program, and changes what readers see.
+ */
 export const isOtherDatabase = (path: string, database: Manifest["database"]): boolean => {
   if (database?.mark === undefined) return false
+  if (existsSync(`${path}.wal`)) return true
   const { bytes, mark } = markOf(path)
   return bytes !== database.bytes || mark !== database.mark
 }

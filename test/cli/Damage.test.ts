@@ -4,6 +4,7 @@
  * later night makes of damage is in `test/tables/Repair.test.ts`, what is seen of a ledger in `test/ledger`, and what
  * commands say of one in `DamagedLedger.test.ts`.
  */
+import { spawnSync } from "node:child_process"
 import {
   appendFileSync,
   cpSync,
@@ -190,6 +191,18 @@ const mended: ReadonlyArray<Damage & { readonly done?: () => ReadonlyArray<strin
     damage: () =>
       inDatabase(`UPDATE store._seen_accounts SET fetch_date = '2020-01-01' WHERE _reading IN (
         SELECT r._reading FROM store._readings AS r JOIN store._scopes USING (_scope) WHERE customer_id = 'ben')`),
+    told: () => [otherDatabase],
+  },
+  {
+    what: "another program that wrote into the database was killed [verify database log]",
+    damage: () => {
+      const open = `import { DuckDBInstance } from "@duckdb/node-api"
+        const connection = await (await DuckDBInstance.create(process.argv[1])).connect()
+        await connection.run("UPDATE store.customer_profiles SET name = 'Somebody'")
+        process.kill(process.pid, "SIGKILL")`
+      const argv = ["--input-type=module", "--eval", open, at("nightjar.duckdb")]
+      expect(spawnSync(process.execPath, argv).signal).toBe("SIGKILL")
+    },
     told: () => [otherDatabase],
   },
   {
