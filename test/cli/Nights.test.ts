@@ -82,6 +82,34 @@ it("is not rerun for tasks that its job no longer names: no run is made [rerun n
   expect((await gone("rerun")).stdout).toContain(".2: took")
 })
 
+it("is not done while a deletion is due: a rerun says so, though every task succeeded [rerun left]", async () => {
+  writeFileSync(join(root, "refused.yaml"), "faults: [{ on: deleteExecution, rate: 1, status: 409 }]\n")
+  const path = job("due")
+  const text = `name: due
+service: { sandbox: { seed: 3, speed: 3000, faults: refused.yaml } }
+engines: [sandbox-bank:website]
+record_schemas: []
+customers: [{ id: due-1, parameters: { username: ok+queue-5+run-9, password: env:LOGIN_PASSWORD } }]
+`
+  writeFileSync(join(root, path), text)
+  const due = (...args: ReadonlyArray<string>) =>
+    nightjar(...args, "--output", join(root, "due"), "--no-progress")
+  expect((await due("run", path)).code).toBe(4)
+  const { code, stdout, stderr } = await due("rerun")
+  expect([code, stdout]).toEqual([
+    4,
+    expect.stringMatching(/^No task of due\.\S+ matches: nothing to rerun\.\n$/),
+  ])
+  expect(stderr).toMatch(
+    /^This command collects, publishes and deletes what .*:\n {2}nightjar run \S*due\.yaml --output due\n$/,
+  )
+  expect((await due("rerun", "--json")).stdout).toBe("[]\n")
+  writeFileSync(join(root, path), text.replace(", faults: refused.yaml", ""))
+  expect((await due("run", path)).code).toBe(0)
+  const { code: after, stderr: none } = await due("rerun")
+  expect([after, none]).toEqual([0, ""])
+})
+
 describe("a part of a job", () => {
   const heard: Array<string> = []
   const receiver = createServer((request, response) => {

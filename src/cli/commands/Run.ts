@@ -47,8 +47,9 @@ import { ProgressDisplay } from "../ProgressDisplay.ts"
 import { Wiring } from "../Wiring.ts"
 import { subjectsOf, type Job } from "../../jobs/Job.ts"
 import { subjectOf, verdictOfTask, type RunState, type TaskState } from "../../ledger/RunState.ts"
-import { deliveredInNight, newestTasks } from "../../ledger/WholeNight.ts"
+import { deliveredInNight, newestTasks, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
+import { finishOf } from "../../report/Finish.ts"
 import { exitMeaning, renderSummary } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
@@ -191,6 +192,19 @@ const jobOf = Effect.fnUntraced(function* (
   return isPart ? untold(job) : job
 })
 
+/** Where every task of a night succeeded, publication and deletions may still be due: `run` does these. */
+const tellUnfinished = Effect.fnUntraced(function* (state: RunState, night: ReadonlyArray<RunState>) {
+  const isDone = (task: TaskState) => verdictOfTask(task).outcome === "succeeded"
+  const code = nightExitCode(night)
+  if (![...newestTasks(night).values()].every(isDone)) return
+  if (code !== undefined && code !== exitCodes.leftovers) return
+  const open = night.findLast(({ ended }) => ended === undefined) ?? state
+  const { why, command } = finishOf(open, night, namedOutput(yield* outputFolder))
+  yield* note(why)
+  if (command !== undefined) yield* note(`  ${command}`)
+  yield* endWith(exitCodes.leftovers)
+})
+
 const movedFlag = optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved")
 
 export const rerun = Command.make(
@@ -214,7 +228,10 @@ export const rerun = Command.make(
     const delivered = deliveredInNight(night)
     const tasks = selectTasks(meant, selected, delivered)
     const nothing = (why: string) => (json ? sayJson([]) : say(`${why}: nothing to rerun.`))
-    if (tasks.length === 0) return yield* nothing(`No task of ${run_id} matches`)
+    if (tasks.length === 0) {
+      yield* nothing(`No task of ${run_id} matches`)
+      return dryRun ? undefined : yield* tellUnfinished(state, night)
+    }
     const job = yield* jobOf(state, moved)
     const asked = { further: true, parent: run_id, only: new Set(tasks.map(subjectOf)) }
     if (dryRun) {
