@@ -123,6 +123,10 @@ export const variablesIn = (source: string): ReadonlySet<string> => {
   return names
 }
 
+/** Why a value is not what was meant: sent like this, a password would be another one, and rejected. */
+export const lostBytes = (value: string): string | undefined =>
+  value.includes("\uFFFD") ? "it has U+FFFD in the place of bytes that are not UTF-8" : undefined
+
 /** A customer may choose a password that begins so: it must name no file, other secret or command. */
 const madeReference =
   "the value of a variable would make this a reference: write env:NAME for what NAME has, not ${NAME}"
@@ -135,6 +139,8 @@ const replaceFrom =
     const replaced = source.replace(variable, (whole, name: string) => {
       const value = environment.get(name)
       if (value === undefined) complain(`the environment has no variable ${name}, or an empty one`)
+      const lost = lostBytes(value ?? "")
+      if (lost !== undefined) complain(`the variable ${name} cannot be used: ${lost}`)
       return value ?? whole
     })
     if (looksLikeReference(replaced) && !looksLikeReference(source)) complain(madeReference)

@@ -8,6 +8,7 @@ import { inMachineTime } from "../base/Time.ts"
 import { withoutEnd } from "../service/BodyBounds.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { openToOthers, readEnvFile, readProcess, type EnvFile } from "./EnvFile.ts"
+import { lostBytes } from "./Problem.ts"
 import { commandVariables, describeReference, namedIn, type SecretReference } from "./Scalars.ts"
 import { readTextFile, readWithin } from "../base/DurableFile.ts"
 
@@ -99,7 +100,8 @@ const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]
     const unavailable = (reason: string) =>
       new SecretUnavailable({ reference: describeReference(reference), reason })
     const value = yield* read(reference).pipe(Effect.mapError(unavailable))
-    if (value === "") return yield* unavailable("it is empty")
+    const fault = value === "" ? "it is empty" : lostBytes(value)
+    if (fault !== undefined) return yield* unavailable(fault)
     // Before anybody can repeat it.
     ;(yield* KnownSecrets).hold(value, "password")
     return Redacted.make(value)

@@ -151,6 +151,9 @@ describe("the environment", () => {
       })
       const missing = "the environment has no variable N, or an empty one"
       expect((yield* load(source)).errors).toEqual([`job.yaml:5:11: ${missing}`, `job.yaml:5:45: ${missing}`])
+      const lost = "the variable N cannot be used: it has U+FFFD in the place of bytes that are not UTF-8"
+      const { errors } = yield* load(source, { environment: { N: "1\uFFFD" } })
+      expect(errors).toEqual(expect.arrayContaining([`job.yaml:5:11: ${lost}`, `job.yaml:5:45: ${lost}`]))
     },
   )
 

@@ -123,6 +123,21 @@ describe("secrets", () => {
     }
   })
 
+  onMachine(
+    "[promise 4 lost bytes] that are not UTF-8 are refused, not sent as another password",
+    function* () {
+      const lost = "it has U+FFFD in the place of bytes that are not UTF-8"
+      // What Node makes of such bytes in a variable, which a command can be given, too.
+      const given = ConfigProvider.fromEnvRecord({ PATH: "/usr/bin:/bin", PIN: "pa\uFFFDo" })
+      for (const reference of [{ _tag: "Env", name: "PIN" } as const, exec('printf %s "$PIN"')])
+        expect(
+          (yield* Effect.provideService(failure(reference), ConfigProvider.ConfigProvider, given)).reason,
+        ).toBe(lost)
+      expect((yield* failure(exec(String.raw`printf 'pa\361o'`))).message).toBe(`exec:…: ${lost}`)
+      expect(yield* value(exec(String.raw`printf 'pa\303\261o'`))).toBe("paño")
+    },
+  )
+
   effect("say of a machine that refuses them what it refused, and no more", function* () {
     const refused = PlatformError.systemError({
       _tag: "PermissionDenied",
