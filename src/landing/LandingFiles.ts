@@ -7,7 +7,13 @@ import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue, Stream } from "effect"
 import { wordsOf } from "../base/Text.ts"
-import { durableFiles, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
+import {
+  durableFiles,
+  quietly,
+  streamFile,
+  type AppendedFile,
+  type DurableFiles,
+} from "../base/DurableFile.ts"
 import { beginSha256, sha256Hex } from "../base/Hashes.ts"
 import { SegmentWriter, headerBytesMax, landingFailed, scanSegment, type PendingFrame } from "./Segments.ts"
 import { Landing, LandingDamaged, LandingFailed, type LandedAttachment, type LandedBody } from "./Landing.ts"
@@ -32,6 +38,14 @@ const cleanAttachments = (files: DurableFiles, folder: string): Effect.Effect<vo
       if (name.startsWith(temporaryStart)) files.remove(join(folder, name))
     }
   })
+
+/** Whether a file is still what it was when it was written: the service may be asked to delete the original. */
+const isDocument = (path: string, sha256: string, bytes: number): Effect.Effect<boolean> =>
+  streamFile(path, bytes).pipe(
+    Stream.runFold(beginSha256, (hash, piece) => hash.update(piece)),
+    Effect.map((hash) => hash.digest("hex") === sha256),
+    Effect.orElseSucceed(() => false),
+  )
 
 const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: number) => {
   let begun = 0
@@ -65,9 +79,10 @@ const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: number)
           )
           yield* Effect.mapError(file.sync, (cause) => landingFailed(file.path, cause))
           const sha256 = hash.digest("hex")
+          const final = join(folder, sha256)
+          const isHere = yield* isDocument(final, sha256, bytes)
           yield* attempt(file.path, () => {
-            const final = join(folder, sha256)
-            if (!existsSync(final)) files.rename(file.path, final)
+            if (!isHere) files.rename(file.path, final)
             files.syncFolder(folder)
           })
           return { sha256, bytes, path: `attachments/${sha256}` }

@@ -332,6 +332,20 @@ describe("LandingFiles", () => {
     assert.strictEqual(whole.bytes, 4)
   })
 
+  effect(
+    "[promise 5 damaged document] takes the place of its own copy, in case that is damaged",
+    function* () {
+      const root = fresh()
+      const landed = yield* Effect.flatMap(Landing, (landing) => {
+        const land = landing.landAttachment(Stream.make(bytesOf("document")))
+        const damage = ({ path }: { readonly path: string }) => writeFileSync(join(root, path), "docu")
+        return Effect.andThen(Effect.map(land, damage), land)
+      }).pipe(Effect.provide(LandingFiles.layer({ root })))
+      assert.strictEqual(readFileSync(join(root, landed.path), "utf8"), "document")
+      assert.deepStrictEqual(readdirSync(join(root, "attachments")), [landed.sha256])
+    },
+  )
+
   effect("leaves the half-written document of a run alone if it only reads", function* () {
     const root = fresh()
     mkdirSync(join(root, "attachments"), { mode: 0o700 })
