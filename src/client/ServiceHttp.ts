@@ -133,12 +133,15 @@ const rememberRefusal = (poll: (execution_id: ExecutionId) => Effect.Effect<Poll
     })
 }
 
-/** Answers in which the status says everything. */
+/** Answers in which the status says everything, if it is the service's own. */
 const answerStatus =
   <A>(answers: Readonly<Record<number, A>>) =>
   (answer: Answer): Effect.Effect<A, CallFailure> => {
-    const known = answers[answer.http_status]
-    return known === undefined ? answer.undocumented : Effect.as(answer.discard, known)
+    const { http_status } = answer
+    const known = answers[http_status]
+    if (known === undefined) return answer.undocumented
+    if (!answer.isPage) return Effect.as(answer.discard, known)
+    return Effect.andThen(answer.discard, new UnexpectedAnswer(inItsPlace(answer.call, http_status)))
   }
 
 /** 4.4 */

@@ -147,38 +147,47 @@ describe("any service", () => {
     })
   }
 
-  effect("is not what a gateway answers [promise 10 gateway] [promise 10 gateway page]", function* () {
-    const page = { "content-type": "text/html; charset=utf-8" }
-    const answers = [
-      { body: "<html>", headers: page },
-      { body: '{"message":"no Route matched"}' },
-      { body: "" },
-    ]
-    const told = Effect.fnUntraced(function* (call: CallName, status: number) {
-      const all = yield* Effect.forEach(answers, (answer) => outcomeOf(call, { status, ...answer }))
-      return [call, status, ...all]
-    })
-    const refused = "SecretRefused"
-    expect([
-      yield* told("startExecution", 404),
-      yield* told("startTokenized", 404),
-      yield* told("showEngine", 404),
-      yield* told("readExecution", 404),
-      yield* told("startExecution", 403),
-      yield* told("listEngines", 401),
-      yield* told("exchangeTicket", 403),
-      yield* told("readFlowResults", 403),
-    ]).toStrictEqual([
-      ["startExecution", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
-      ["startTokenized", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
-      ["showEngine", 404, "UnexpectedAnswer", "EngineUnknown", "EngineUnknown"],
-      ["readExecution", 404, "UnexpectedAnswer", "NotFound", "NotFound"],
-      ["startExecution", 403, "AnswerLost", refused, refused],
-      ["listEngines", 401, "AnswerLost", refused, refused],
-      ["exchangeTicket", 403, "AnswerLost", "Refused", "Refused"],
-      ["readFlowResults", 403, refused, refused, refused],
-    ])
-  })
+  effect(
+    "is not what a gateway answers [promise 10 gateway] [promise 10 gateway page] [promise 10 gateway status]",
+    function* () {
+      const page = { "content-type": "text/html; charset=utf-8" }
+      const answers = [
+        { body: "<html>", headers: page },
+        { body: '{"message":"no Route matched"}' },
+        { body: "" },
+      ]
+      const told = Effect.fnUntraced(function* (call: CallName, status: number) {
+        const all = yield* Effect.forEach(answers, (answer) => outcomeOf(call, { status, ...answer }))
+        return [call, status, ...all]
+      })
+      const refused = "SecretRefused"
+      expect([
+        yield* told("startExecution", 404),
+        yield* told("startTokenized", 404),
+        yield* told("showEngine", 404),
+        yield* told("readExecution", 404),
+        yield* told("startExecution", 403),
+        yield* told("listEngines", 401),
+        yield* told("exchangeTicket", 403),
+        yield* told("readFlowResults", 403),
+        yield* told("abortExecution", 404),
+        yield* told("deleteExecution", 404),
+        yield* told("revokeToken", 404),
+      ]).toStrictEqual([
+        ["startExecution", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
+        ["startTokenized", 404, "AnswerLost", "UnexpectedAnswer", "UnexpectedAnswer"],
+        ["showEngine", 404, "UnexpectedAnswer", "EngineUnknown", "EngineUnknown"],
+        ["readExecution", 404, "UnexpectedAnswer", "NotFound", "NotFound"],
+        ["startExecution", 403, "AnswerLost", refused, refused],
+        ["listEngines", 401, "AnswerLost", refused, refused],
+        ["exchangeTicket", 403, "AnswerLost", "Refused", "Refused"],
+        ["readFlowResults", 403, refused, refused, refused],
+        ["abortExecution", 404, "UnexpectedAnswer", "not_found", "not_found"],
+        ["deleteExecution", 404, "UnexpectedAnswer", "gone", "gone"],
+        ["revokeToken", 404, "UnexpectedAnswer", "not_found", "not_found"],
+      ])
+    },
+  )
 
   effect("HEAD is sent once if it is not answered, and again if the service asks to wait", function* () {
     const times = { 405: 1, 500: 1, 401: 1, 202: 3, 429: 3, 503: 3 }
