@@ -133,11 +133,15 @@ const sealedEntries = (database: DatabaseSync, key: SealingKey) => {
   }
 }
 
-/** A dropped token stays dropped, but a key that was kept in doubt may still be deleted. */
+/** A doubt changes nothing of a token that is dropped; what is certain does. */
 const dropStatement = `
   UPDATE tokens SET dropped_reason = ?, dropped_at = ?, sealed = iif(?, sealed, NULL)
-    WHERE service = ? AND name = ? AND token_id = ?
-      AND (dropped_reason IS NULL OR (sealed IS NOT NULL AND NOT ?))`
+    WHERE service = ? AND name = ? AND token_id = ? AND (dropped_reason IS NULL OR NOT ?)`
+
+/** Of a token that gives its name to a new one: the service has its credentials until it expires. */
+const replaceStatement = `
+  UPDATE tokens SET name = name || '#' || token_id, dropped_reason = 'REPLACED', dropped_at = ?, sealed = NULL
+    WHERE service = ? AND name = ? AND token_id <> ? AND expires_at > ? AND dropped_reason IS NOT 'REVOKED'`
 
 /** Reads of another service's entries find nothing. */
 const storeOver = (
@@ -153,6 +157,7 @@ const storeOver = (
   const count = database.prepare("UPDATE tickets SET tries = ? WHERE service = ? AND execution_id = ?")
   const noTicket = database.prepare("DELETE FROM tickets WHERE service = ? AND execution_id = ?")
   const dropping = database.prepare(dropStatement)
+  const replacing = database.prepare(replaceStatement)
   return {
     _tag: "Open" as const,
     service,
@@ -167,6 +172,8 @@ const storeOver = (
     keepToken: (kept: NewToken, token_key: Secret, from: string | undefined) =>
       attempt(() =>
         within(database, () => {
+          const { name, token_id, exchanged_at } = kept
+          replacing.run(exchanged_at, service, name, token_id, exchanged_at)
           put("tokens", { ...kept, service }, token_key)
           if (from !== undefined) noTicket.run(service, from)
         }),

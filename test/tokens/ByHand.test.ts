@@ -104,6 +104,7 @@ describe("a ticket exchanged by hand", () => {
     const older = [held("mine", "c-1"), held("other", "c-2")]
     expect(names(yield* exchange({ script, held: older }, "mine"))).toEqual([
       ["mine", "t-1"],
+      ["mine#t-0", "t-0"],
       ["other", "t-0"],
     ])
     expect(names(yield* exchange({ script, held: [held("mine", "c-2")] }, "mine"))).toEqual([

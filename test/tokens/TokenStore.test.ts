@@ -429,9 +429,27 @@ describe("the entries", () => {
     expect(yield* dropped("TOKEN_UNKNOWN", true)).toEqual([true, ["TOKEN_UNKNOWN", true], token_key])
     expect(yield* dropped("TOKEN_UNKNOWN", true)).toEqual([false, ["TOKEN_UNKNOWN", true], token_key])
     expect(yield* dropped("LOCKED", false)).toEqual([true, ["LOCKED", false], undefined])
-    expect(yield* dropped("REVOKED", false)).toEqual([false, ["LOCKED", false], undefined])
+    expect(yield* dropped("TOKEN_UNKNOWN", true)).toEqual([false, ["LOCKED", false], undefined])
+    expect(yield* dropped("REVOKED", false)).toEqual([true, ["REVOKED", false], undefined])
     const other = within(path, (store) => store.dropToken({ name: "c-1/bank", token_id: "t-0" }, "X"))
     expect(yield* other).toBe(false)
+  })
+
+  effect("[promise 15 replaced token] that a newer one replaces can still be revoked", function* () {
+    const path = yield* kept
+    const { exchanged_at, expires_at } = token()
+    const shown = within(path, (store) =>
+      Effect.map(store.tokens, (all) => all.map((one) => [one.name, one.token_id, one.dropped, one.hasKey])),
+    )
+    yield* within(path, (store) => keepToken(store, { token_id: "t-2", exchanged_at: exchanged_at + 1 }))
+    const first = ["c-1/bank#t-1", "t-1", { reason: "REPLACED", at: exchanged_at + 1 }, false]
+    expect(yield* shown).toEqual([["c-1/bank", "t-2", undefined, true], first])
+    // What is revoked or expired left no credentials, and what arrives again replaces nothing.
+    yield* within(path, (store) => store.dropToken({ name: "c-1/bank", token_id: "t-2" }, "REVOKED"))
+    yield* within(path, (store) => keepToken(store, { token_id: "t-3" }))
+    yield* within(path, (store) => keepToken(store, { token_id: "t-3" }))
+    yield* within(path, (store) => keepToken(store, { token_id: "t-4", exchanged_at: expires_at }))
+    expect(yield* shown).toEqual([["c-1/bank", "t-4", undefined, true], first])
   })
 
   it("are encrypted under a different salt in every store, so that one key opens no other store's file [promise 12 salt]", () => {

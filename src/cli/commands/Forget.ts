@@ -56,7 +56,7 @@ export const remoteOf = Effect.fnUntraced(function* (output: string, plan: Forge
   const told = new Set([...remaining, ...created].map((one) => one.external_execution_id))
   return {
     runs: all.filter(({ due }) => due.length > 0),
-    tokens: yield* activeTokens(output, plan),
+    tokens: yield* unrevokedTokens(output, plan),
     /** Executions that the service no longer has, and those of them of which not all is proved to be here. */
     deleted: gone.length,
     given_up: gone.filter(({ deletion }) => deletion?.landed_sha256 === "").length,
@@ -136,12 +136,14 @@ const remainingText = (remaining: ReadonlyArray<Remaining>): ReadonlyArray<strin
         }),
       ]
 
-const activeTokens = Effect.fnUntraced(function* (output: string, { customer_id }: ForgetPlan) {
+/** Whose credentials the service may have. */
+const unrevokedTokens = Effect.fnUntraced(function* (output: string, { customer_id }: ForgetPlan) {
   const path = `${output}/tokens.sqlite`
   if (!existsSync(path)) return []
-  // Expired ones too: the service's clock decides, and this machine's may be wrong.
+  // Expired ones too: the service's clock decides, and this machine's may be wrong. A login that is refused
+  // only locks its token.
   return (yield* listTokens(path)).filter(
-    (token) => token.customer_id === customer_id && token.dropped === undefined,
+    (token) => token.customer_id === customer_id && token.dropped?.reason !== "REVOKED",
   )
 })
 
