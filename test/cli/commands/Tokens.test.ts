@@ -304,16 +304,10 @@ describe("tokens by hand", () => {
 })
 
 describe("a customer with a token who is removed", () => {
-  it("[promise 15 locked token] is removed only once the service has revoked the token; until then the exit code is 4", async () => {
+  it("is removed only once the service has revoked the token; until then the exit code is 4", async () => {
     const [token] = JSON.parse((await nightjar(["tokens", "list", "--json"])).stdout) as ReadonlyArray<{
       readonly token_id: string
     }>
-    // As after a login that was refused, which leaves the stored credentials at the service.
-    const store = new DatabaseSync(join(output, "tokens.sqlite"))
-    store.exec(
-      "UPDATE tokens SET dropped_reason = 'LOCKED', dropped_at = 1, sealed = NULL WHERE name LIKE 'k-1/%'",
-    )
-    store.close()
     instead = (method) => (method === "DELETE" ? 409 : undefined)
     const pending = await nightjar(["forget", "k-1", "--yes"])
     expect([pending.code, pending.stderr]).toEqual([4, expect.stringMatching(/1 token .*\[forget-pending\]/)])
@@ -339,5 +333,20 @@ describe("a customer with a token who is removed", () => {
       "[customer-in-job-name]",
       "[customer-in-job-path]",
     ])
+  }, 120_000)
+
+  it("[promise 15 locked token] is removed with a token that a refused login only locked", async () => {
+    const own = join(root, "own")
+    const alone = job("alone", "env:TOKEN_KEY", base)
+    const inOwn = (...args: ReadonlyArray<string>) => nightjar(args, { env: { NIGHTJAR_OUTPUT: own } })
+    expect((await inOwn("run", alone)).code).toBe(0)
+    const store = new DatabaseSync(join(own, "tokens.sqlite"))
+    const { token_id } = store.prepare("SELECT token_id FROM tokens").get() ?? {}
+    store.exec("UPDATE tokens SET dropped_reason = 'LOCKED', dropped_at = 1, sealed = NULL")
+    store.close()
+    deletes.length = 0
+    const done = await inOwn("forget", "k-1", "--yes", "--json")
+    expect([done.code, JSON.parse(done.stdout)]).toEqual([0, expect.objectContaining({ left_at_service: 0 })])
+    expect(deletes.filter((url) => url.endsWith(`/t10n/${String(token_id)}`))).toHaveLength(1)
   }, 120_000)
 })
