@@ -39,7 +39,7 @@ const cleanAttachments = (files: DurableFiles, folder: string): Effect.Effect<vo
     }
   })
 
-/** Whether a file is still what it was when it was written: the service may be asked to delete the original. */
+/** Whether a file is what it was when it was written: the service may be asked to delete the original. */
 const isDocument = (path: string, sha256: string, bytes: number): Effect.Effect<boolean> =>
   streamFile(path, bytes).pipe(
     Stream.runFold(beginSha256, (hash, piece) => hash.update(piece)),
