@@ -3,17 +3,11 @@
  * same time are written together and share one sync. `Segments.ts` says what a segment looks like, and what a
  * crash may leave; `SegmentFile.ts` how one is compressed later.
  */
-import { existsSync, readdirSync } from "node:fs"
+import { closeSync, existsSync, openSync, readSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue, Stream } from "effect"
 import { wordsOf } from "../base/Text.ts"
-import {
-  durableFiles,
-  quietly,
-  streamFile,
-  type AppendedFile,
-  type DurableFiles,
-} from "../base/DurableFile.ts"
+import { durableFiles, quietly, sizeAt, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
 import { beginSha256, sha256Hex } from "../base/Hashes.ts"
 import { SegmentWriter, headerBytesMax, landingFailed, scanSegment, type PendingFrame } from "./Segments.ts"
 import { Landing, LandingDamaged, LandingFailed, type LandedAttachment, type LandedBody } from "./Landing.ts"
@@ -40,12 +34,18 @@ const cleanAttachments = (files: DurableFiles, folder: string): Effect.Effect<vo
   })
 
 /** Whether a file is what it was when it was written: the service may be asked to delete the original. */
-const isDocument = (path: string, sha256: string, bytes: number): Effect.Effect<boolean> =>
-  streamFile(path, bytes).pipe(
-    Stream.runFold(beginSha256, (hash, piece) => hash.update(piece)),
-    Effect.map((hash) => hash.digest("hex") === sha256),
-    Effect.orElseSucceed(() => false),
-  )
+const isDocument = (path: string, sha256: string, bytes: number): boolean => {
+  if (sizeAt(path) !== bytes) return false
+  const descriptor = openSync(path, "r")
+  try {
+    const hash = beginSha256()
+    const piece = Buffer.alloc(1024 * 1024)
+    for (let read = -1; read !== 0; hash.update(piece.subarray(0, read))) read = readSync(descriptor, piece)
+    return hash.digest("hex") === sha256
+  } finally {
+    closeSync(descriptor)
+  }
+}
 
 const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: number) => {
   let begun = 0
@@ -80,9 +80,8 @@ const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: number)
           yield* Effect.mapError(file.sync, (cause) => landingFailed(file.path, cause))
           const sha256 = hash.digest("hex")
           const final = join(folder, sha256)
-          const isHere = yield* isDocument(final, sha256, bytes)
           yield* attempt(file.path, () => {
-            if (!isHere) files.rename(file.path, final)
+            if (!isDocument(final, sha256, bytes)) files.rename(file.path, final)
             files.syncFolder(folder)
           })
           return { sha256, bytes, path: `attachments/${sha256}` }

@@ -338,7 +338,7 @@ describe("LandingFiles", () => {
       const root = fresh()
       const landed = yield* Effect.flatMap(Landing, (landing) => {
         const land = landing.landAttachment(Stream.make(bytesOf("document")))
-        const damage = ({ path }: { readonly path: string }) => writeFileSync(join(root, path), "docu")
+        const damage = ({ path }: { readonly path: string }) => writeFileSync(join(root, path), "damaged!")
         return Effect.andThen(Effect.map(land, damage), land)
       }).pipe(Effect.provide(LandingFiles.layer({ root })))
       assert.strictEqual(readFileSync(join(root, landed.path), "utf8"), "document")
