@@ -66,5 +66,7 @@ export class Landing extends Context.Service<
     readonly landAttachment: <E>(
       bytes: Stream.Stream<Uint8Array, E>,
     ) => Effect.Effect<LandedAttachment, LandingFailed | E>
+    /** Whether a document is still there, with all of its bytes; `verify` also compares its hash. */
+    readonly hasAttachment: (landed: Partial<LandedAttachment>) => Effect.Effect<boolean>
   }
 >()("nightjar/landing/Landing") {}

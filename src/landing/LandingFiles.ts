@@ -135,6 +135,11 @@ export const LandingFiles = {
             attachments,
             options.attachmentBytesMax ?? attachmentBytesDefault,
           ),
+          hasAttachment: ({ sha256 = "", bytes }) =>
+            Effect.orElseSucceed(
+              attempt(attachments, () => sizeAt(join(attachments, sha256)) === bytes),
+              () => false,
+            ),
         })
       }),
     ),

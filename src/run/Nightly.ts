@@ -43,7 +43,7 @@ import type { JobPlan } from "./PlanJob.ts"
 import { mayHaveInterims, publishMeanwhile, publishStage, runIn } from "./PublishMeanwhile.ts"
 import { RunId } from "../service/Ids.ts"
 import { Publisher, PublishFailed } from "../tables/Publisher.ts"
-import { deleteAll, dueDeletions } from "../task/DeleteExecutions.ts"
+import { deleteAll, dueDeletions, noteLostDocuments } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
 import { isCollectedBy, isToCollect, leftByEarlierRuns } from "../task/ChooseRun.ts"
@@ -263,6 +263,12 @@ const isBodyDamaged = (failure: { readonly _tag: string }): boolean =>
 
 const loadRun = (run_id: RunId) => Effect.flatMap(Ledger, (ledger) => runIn(ledger, run_id))
 
+/** Its documents may have been removed since they were downloaded. */
+const lookAtRun = Effect.fnUntraced(function* (run_id: RunId) {
+  const run = yield* loadRun(run_id)
+  return (yield* noteLostDocuments(run)) ? yield* loadRun(run_id) : run
+})
+
 const finished = Effect.fnUntraced(function* (run_id: RunId) {
   return yield* resultOf(yield* loadRun(run_id), true)
 })
@@ -374,7 +380,7 @@ const publishAndFinish = Effect.fnUntraced(function* (job: Job, run_id: RunId, b
 const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
   if (job.after_export === "delete") {
     yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
-    const run = yield* loadRun(run_id)
+    const run = yield* lookAtRun(run_id)
     const { deadlineAt } = rulesOf(job, run.started_at, begunAt)
     const untilAt = deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis)
     yield* deleteAll({ run, here: serviceNameOf(job.service) }, dueDeletions(run), untilAt)
@@ -397,7 +403,7 @@ const executeStage = Effect.fnUntraced(function* (
   begun?: JobPlan,
 ) {
   const plan = begun ?? (yield* planAgain(job, run_id, mode))
-  const run = yield* loadRun(run_id)
+  const run = yield* lookAtRun(run_id)
   const over = [...run.tasks.values()].filter(
     ({ settled }) => settled !== undefined && settled.fact.outcome !== "unfinished",
   ).length

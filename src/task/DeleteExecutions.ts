@@ -5,17 +5,26 @@
  * deleted now stays pending for the next run.
  */
 import { isDeepStrictEqual } from "node:util"
-import { Clock, Duration, Effect, Option } from "effect"
+import { Clock, Duration, Effect, Option, Struct } from "effect"
 import type { EngineReference, ExecutionId, RunId, TaskId } from "../service/Ids.ts"
 import { retryCall } from "../client/Pacing.ts"
 import { EngineOfCalls, Service, type CallFailure, type DeleteAnswer } from "../client/Service.ts"
 import { waitMs, type WaitPolicy } from "../base/Time.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import { Landing } from "../landing/Landing.ts"
+import type { Fact } from "../ledger/Fact.ts"
+import { append, Ledger } from "../ledger/Ledger.ts"
 import { defectOf } from "./Quarantine.ts"
-import { isToDelete, type AttemptState, type RunState, type TaskState } from "../ledger/RunState.ts"
+import {
+  isToDelete,
+  remainsAny,
+  type AttemptState,
+  type RunState,
+  type TaskState,
+} from "../ledger/RunState.ts"
 import { readState } from "./Attempt.ts"
 import { answeredBy, answerOf } from "./Ending.ts"
 import { findHere, soughtOf } from "./MovedService.ts"
+import { documentMissing } from "./Verdict.ts"
 
 /** How many deletions run at once, and how often each is tried. */
 const deletionsAtOnce = 16
@@ -58,6 +67,37 @@ export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
     }),
   )
 }
+
+/**
+ * A document that is not here any more is fetched again, and its execution stays until it is. Returns whether
+ * there is one. `prune` removes none of an execution that the service may have.
+ */
+export const noteLostDocuments = Effect.fn("DeleteExecutions.noteLostDocuments")(function* (run: RunState) {
+  const { hasAttachment } = yield* Landing
+  const facts: Array<Fact> = []
+  for (const { planned, attempts, attachments } of run.tasks.values())
+    for (const one of attempts) {
+      if (one.execution_id === undefined || !remainsAny(one, "unread", "kept", "due", "asked")) continue
+      const { attempt, execution_id, session_id, sessions_before = [], proof } = one
+      const about = { run_id: run.started.run_id, task_id: planned.task_id }
+      const before = facts.length
+      for (const document of attachments) {
+        const isOwn = [session_id, ...sessions_before].includes(document.session_id)
+        if (!isOwn || document.status !== "downloaded" || (yield* hasAttachment(document))) continue
+        const ids = Struct.pick(document, ["session_id", "attachment_id"])
+        facts.push({ _tag: "AttachmentRead", ...about, ...ids, status: "failed" })
+      }
+      if (facts.length === before || !one.drained) continue
+      const kept = {
+        reason: "DOCUMENTS_SHORT",
+        families: proof?.families ?? [],
+        message: documentMissing,
+      } as const
+      facts.push({ _tag: "AttemptKept", ...about, attempt, execution_id, ...kept })
+    }
+  if (facts.length > 0) yield* append(...facts)
+  return facts.length > 0
+})
 
 const mayDelete = ({ published }: RunState, { settled }: TaskState, attempt: AttemptState): boolean =>
   isToDelete(attempt) &&

@@ -86,6 +86,8 @@ export const readAgain = Effect.fnUntraced(function* (
   if (!(yield* isHere(night, row, last))) return
   const reading = yield* keptWhereUnusable(night, readClosed(night, row, last, true))
   if (reading._tag === "Partial") return
+  // Its records are here, whatever the service has of them by now.
+  if (reading._tag !== "Drained" && kept.reason === "DOCUMENTS_SHORT") return
   if (reading._tag === "Kept" && reading.reason === kept.reason && reading.message === kept.message) return
   const proof = readingFacts(last.closed.fact, reading)
   if (!isEnd) return yield* append(...proof)

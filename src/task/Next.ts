@@ -329,7 +329,9 @@ export const attemptsToReadAgain = (task: TaskState | undefined): ReadonlyArray<
   if (task === undefined || reason === undefined) return []
   return task.attempts.filter(isClosed).flatMap((last) => {
     const { attempt, closed, kept, deletion } = last
-    if (remainsOf(last) !== "kept" || kept === undefined || deletion !== undefined) return []
+    if (remainsOf(last) !== "kept" || kept === undefined) return []
+    // A document may be lost after the deletion was asked for.
+    if (deletion !== undefined && kept.reason !== "DOCUMENTS_SHORT") return []
     // Missing documents leave a task the end of its records; one that goes on gets its verdict from there.
     const end = endOfAttempt(closed.fact, last.abort).verdict
     const isOver = end.outcome !== "unfinished" && reason === end.reason

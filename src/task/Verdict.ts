@@ -41,6 +41,8 @@ const missingText = (families: ReadonlyArray<ProofLine>): string => {
   return `${named.join(", ")}${more}`
 }
 
+export const documentMissing = "a document that the results name is not here"
+
 const answersText = (pulled: Pulled): string =>
   pulled
     .flatMap(({ source, reading }) => {
@@ -80,8 +82,7 @@ export const judgeReadings = (count: ProductsCount, pulled: Pulled): Reading => 
     pulled.some(({ reading }) => reading._tag === "Refused")
   if (isRefused) return kept("RECORDS_UNREACHABLE", proof, [answers])
   const lacksDocuments = pulled.some(({ reading }) => reading._tag === "Final" && reading.lacksDocuments)
-  if (proof.isWhole && lacksDocuments)
-    return kept("DOCUMENTS_SHORT", proof, ["a document that the results name is not here"])
+  if (proof.isWhole && lacksDocuments) return kept("DOCUMENTS_SHORT", proof, [documentMissing])
   if (proof.isWhole) {
     const isCounted = proof.isCounted && proof.families.every(({ counted = 0, landed }) => landed >= counted)
     return { _tag: "Drained", basis: isCounted ? "counted" : "final", families: proof.families }

@@ -99,7 +99,8 @@ export const makeNights = (
   const world = World.make({ startMs, seed: 1 })
   const addresses = { base_url: SandboxClient.base_url, flows_url: SandboxClient.flows_url }
   const ledger = Ledger.layerOver(openLedger({ path: ":memory:" }))
-  const landing = LandingMemory.layer(LandingMemory.makeStore())
+  const disk = LandingMemory.makeStore()
+  const landing = LandingMemory.layer(disk)
   const history = SimulatedPublisher.makeHistory()
   const publisher = SimulatedPublisher.layer(history, families, () => world.now())
   const database = openTokenDatabase(":memory:")
@@ -125,7 +126,7 @@ export const makeNights = (
     ),
     Layer.provideMerge(Sandbox.layer({ seed, reading })),
   )
-  return { world, layers, history, ledger, landing }
+  return { world, layers, history, ledger, landing, disk }
 }
 
 export const options = { further: false, parent: undefined, only: undefined, toolVersion: "test" }

@@ -8,6 +8,7 @@ import {
   renameSync,
   statSync,
   writeFileSync,
+  rmSync,
 } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -343,6 +344,27 @@ describe("LandingFiles", () => {
       }).pipe(Effect.provide(LandingFiles.layer({ root })))
       assert.strictEqual(readFileSync(join(root, landed.path), "utf8"), "document")
       assert.deepStrictEqual(readdirSync(join(root, "attachments")), [landed.sha256])
+    },
+  )
+
+  effect(
+    "a document that was cut since is not here, and is whole once it is landed again [promise 5 lost size]",
+    function* () {
+      const root = fresh()
+      const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
+      const landed = yield* landing.landAttachment(Stream.make(bytesOf("four")))
+      const seen = [yield* landing.hasAttachment(landed)]
+      for (const spoil of [
+        () => writeFileSync(join(root, landed.path), "fo"),
+        () => rmSync(join(root, landed.path)),
+      ]) {
+        spoil()
+        seen.push(yield* landing.hasAttachment(landed))
+        yield* landing.landAttachment(Stream.make(bytesOf("four")))
+        seen.push(yield* landing.hasAttachment(landed))
+      }
+      assert.deepStrictEqual(seen, [true, false, true, false, true])
+      assert.strictEqual(readFileSync(join(root, landed.path), "utf8"), "four")
     },
   )
 

@@ -6,7 +6,7 @@ import { Service } from "../../src/client/Service.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { splitSelection } from "../../src/cli/commands/Run.ts"
 import { previewNight } from "../../src/run/Preview.ts"
-import type { ExecutionId } from "../../src/service/Ids.ts"
+import type { ExecutionId, SessionId } from "../../src/service/Ids.ts"
 import { builtInSources, type ResultsSource } from "../../src/service/FlowResults.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
@@ -20,6 +20,7 @@ import { ledgerFailed, Publisher, PublishFailed } from "../../src/tables/Publish
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { customer, features, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 import { anId } from "../harness/Id.ts"
+import { throttled } from "../task/ScriptedService.ts"
 import { linesOf, readPage, template } from "../report/ReadPage.ts"
 
 /** A job of one customer without tokens. */
@@ -100,6 +101,88 @@ describe("a deletion that is always refused", () => {
     const warned = [says("1 run"), says("2 runs")].map((one) => [`${one} [runs-stuck]`])
     expect(told.warnings).toEqual([[], [], [], ...warned])
     expect(told.finding).toEqual({ verdict: "warning", says: says("2 runs"), id: "runs-stuck" })
+  })
+})
+
+describe("a document that somebody removed after its download", () => {
+  const job = jobFor("records-1+attach-2")
+  /** A run whose documents are lost, then what follows; what was deleted, and the documents' states. */
+  const told = (loseWhen: "unpublished" | "published" | "asked", answers: "all" | "none first") => {
+    const place = makeNights()
+    const lose = Effect.sync(() => place.disk.attachments.clear())
+    let isDown = false
+    return live(place, function* () {
+      const real = yield* Publisher
+      const publish: (typeof real)["publish"] = (run_id) =>
+        loseWhen === "unpublished"
+          ? Effect.andThen(lose, Effect.fail(new PublishFailed({ message: "killed" })))
+          : loseWhen === "published"
+            ? Effect.tap(real.publish(run_id), () => lose)
+            : real.publish(run_id)
+      const lossy = Effect.provideService(Effect.result(runNight(job, options)), Publisher, {
+        ...real,
+        publish,
+      })
+      const first = yield* Effect.updateService(lossy, Service, (service) => ({
+        ...service,
+        ...(loseWhen === "asked" && { deleteExecution: () => Effect.succeed("still_running" as const) }),
+      }))
+      if (loseWhen === "asked") yield* lose
+      const stateNow = Effect.gen(function* () {
+        const { executions } = yield* (yield* Sandbox).truth
+        const [run] = yield* (yield* Ledger).runs
+        const state = yield* (yield* Ledger).state(run?.fact.run_id ?? anId(""))
+        const [task] = state?.tasks.values() ?? []
+        return {
+          starts: executions.length,
+          isDeleted: executions.some(({ deleted_at }) => deleted_at !== undefined),
+          documents: task?.attachments.map(({ status }) => status),
+          here: place.disk.attachments.size,
+          verdict: task?.settled?.fact.reason,
+        }
+      })
+      const ends: Array<unknown> = [first._tag === "Failure" ? "failed" : first.success.exit_code]
+      const seen = [yield* stateNow]
+      isDown = answers === "none first"
+      for (let further = 0; further < 2; further++) {
+        const night = yield* Effect.updateService(runNight(job, options), Service, (service) => ({
+          ...service,
+          downloadAttachment: (session_id: SessionId, id: string) =>
+            isDown ? Effect.fail(throttled(503)) : service.downloadAttachment(session_id, id),
+        }))
+        ends.push(night.exit_code)
+        seen.push(yield* stateNow)
+        isDown = false
+      }
+      return { ends, seen }
+    })
+  }
+  const of = (isDeleted: boolean, status: string, here: number) => ({
+    starts: 1,
+    isDeleted,
+    documents: [status, status],
+    here,
+    verdict: "COMPLETED",
+  })
+  const lost = of(false, "failed", 0)
+  const whole = of(true, "downloaded", 2)
+
+  it("keeps its execution, and is fetched again by the run that goes on [promise 5 lost documents]", () => {
+    expect([told("unpublished", "all"), told("unpublished", "none first")]).toEqual([
+      { ends: ["failed", 0, 0], seen: [of(false, "downloaded", 0), whole, whole] },
+      { ends: ["failed", 4, 0], seen: [of(false, "downloaded", 0), lost, whole] },
+    ])
+  })
+
+  it("is looked for once more before the deletion [promise 5 lost late]", () => {
+    expect(told("published", "all")).toEqual({ ends: [4, 0, 0], seen: [lost, whole, whole] })
+  })
+
+  it("is fetched again where a deletion that was asked for did not happen [promise 5 lost asked]", () => {
+    expect(told("asked", "all")).toEqual({
+      ends: [4, 0, 0],
+      seen: [of(false, "downloaded", 0), whole, whole],
+    })
   })
 })
 

@@ -146,6 +146,7 @@ effect("a ledger or a landing that cannot be written stops the run", function* (
       list: () => Effect.succeed([]),
       read: () => Effect.die("not asked for"),
       landAttachment: () => Effect.fail(full),
+      hasAttachment: () => Effect.die("not asked for"),
     }),
   )
   const failure = yield* Effect.flip(night({ place: { ...makePlace(), landing } }))
