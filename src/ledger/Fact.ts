@@ -327,6 +327,16 @@ const AttemptFound = Schema.TaggedStruct("AttemptFound", {
   execution_id: ExecutionId,
   service: Schema.String,
 })
+/**
+ * Landed bodies of this closed execution are damaged or gone, and the service still has it: its state is
+ * landed again, and its results are read as if they never had been.
+ */
+export const BodiesLost = Schema.TaggedStruct("BodiesLost", {
+  ...attempt,
+  execution_id: ExecutionId,
+  bodies: Schema.Array(LandedRef),
+  landed: LandedRef,
+})
 /** An answer that its task could not use, because it exceeds a limit or because of a defect of ours. */
 export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {
   ...task,
@@ -409,6 +419,7 @@ export const Fact = Schema.Union([
   AttemptKept,
   AttemptDisowned,
   AttemptFound,
+  BodiesLost,
   AnswerRefused,
   ResultsRead,
   AttachmentRead,

@@ -5,7 +5,7 @@
  */
 import { Struct } from "effect"
 import type { AttemptState, Deletion, RunState, Stages, TaskState } from "./RunState.ts"
-import type { At, Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
+import type { At, BodiesLost, Fact, Pruned, Recorded, StartIntended, TaskPlanned } from "./Fact.ts"
 import type { RunEnded, RunHeld, RunPublished, RunStarted } from "./RunFacts.ts"
 import { given } from "../base/Schemas.ts"
 import { formerOf, loginKeysOf } from "../privacy/Fingerprint.ts"
@@ -100,6 +100,11 @@ const foldAttempt = (
     case "AttemptKept":
       // The newest fact counts: an execution that is kept after all no longer counts as drained.
       return { ...attempt, kept: fact, drained: false }
+    case "BodiesLost": {
+      const { closed, receipt: _, proof: _proof, kept: _kept, ...rest } = attempt
+      if (closed === undefined) return attempt
+      return { ...rest, closed: { ...place, fact: { ...closed.fact, landed: fact.landed } }, drained: false }
+    }
     case "AttemptObserved":
       return { ...told(attempt, fact), seen_at: place.at }
     case "AbortIntended":
@@ -290,6 +295,8 @@ export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState
         deletion: foldDeletion(attempt.deletion, fact, place.at),
       }))
     }
+    case "BodiesLost":
+      return readAnew(task, fact, place)
     case "LoginJudged":
       return task
     default: {
@@ -301,6 +308,28 @@ export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState
       const attemptsBefore = Math.min(task.attemptsBefore, index < 0 ? Infinity : index)
       return { ...folded, settled: undefined, attemptsBefore }
     }
+  }
+}
+
+/** As if the results of the execution had never been read; the newest one decides its task anew. */
+const readAnew = (
+  task: TaskState,
+  fact: typeof BodiesLost.Type,
+  place: { readonly seq: number; readonly at: number },
+): TaskState => {
+  const index = task.attempts.findIndex(({ attempt }) => attempt === fact.attempt)
+  const isOther = (one: { readonly execution_id?: string }) => one.execution_id !== fact.execution_id
+  const unread: TaskState = {
+    ...withAttempt(task, index, (attempt) => foldAttempt(attempt, fact, place)),
+    results: task.results.filter((read) => isOther(read.fact)),
+    ...given({ refused: task.refused?.filter(isOther) }),
+    lost: [...(task.lost ?? []), ...fact.bodies],
+  }
+  if (index < task.attempts.length - 1) return unread
+  return {
+    ...withoutWait(unread),
+    settled: undefined,
+    attemptsBefore: Math.min(task.attemptsBefore, Math.max(0, index)),
   }
 }
 

@@ -14,6 +14,7 @@ import type {
   AttemptDrained,
   AttemptKept,
   InterimPublished,
+  LandedRef,
   ResultsRead,
   StartAnswered,
   TaskPlanned,
@@ -104,6 +105,8 @@ export interface TaskState {
   readonly attachments: ReadonlyArray<typeof AttachmentRead.Type>
   /** Answers that the task could not use, oldest first; absent if there were none. */
   readonly refused?: ReadonlyArray<typeof AnswerRefused.Type>
+  /** Bodies that were damaged or removed, and whose executions were read again; absent if there are none. */
+  readonly lost?: ReadonlyArray<LandedRef>
   /** Absent if the task had nothing to do with tokens. */
   readonly tokens?: ReadonlyArray<TokenNote>
   readonly settled: At<typeof TaskSettled.Type> | undefined

@@ -6,6 +6,9 @@ import { finding, nothing, refusal, stopped, warning } from "./Message.ts"
 
 const repair = "Run `nightjar repair`; copy what it cannot restore from a backup."
 const restore = "Restore a copy of it: it exists nowhere else."
+const readOrRestore =
+  "If its execution is not deleted at the service yet, `nightjar run` reads it again. Otherwise restore a " +
+  "copy of it: it exists nowhere else."
 const nextRun = "The next publication corrects it, and so does `nightjar repair`."
 const sameText =
   "`nightjar repair` writes it again if the program or a job that ran here has the same text. Otherwise " +
@@ -138,8 +141,8 @@ export const findingMessages = {
     "the ledger is damaged: {detail}",
     "Restore a copy of it, with `ledger-archive/` if there is one: it exists nowhere else.",
   ),
-  "landing-unreadable": finding("landed data cannot be read: {detail}", restore),
-  "document-missing": finding("the document is missing", restore),
+  "landing-unreadable": finding("landed data cannot be read: {detail}", readOrRestore),
+  "document-missing": finding("the document is missing", readOrRestore),
   "document-changed": finding("the document has changed since it was downloaded", restore),
   "run-not-in-manifest": finding("published, but not in the manifest", repair),
   "run-not-in-ledger": finding(

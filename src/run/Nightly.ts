@@ -43,11 +43,13 @@ import type { JobPlan } from "./PlanJob.ts"
 import { mayHaveInterims, publishMeanwhile, publishStage, runIn } from "./PublishMeanwhile.ts"
 import { RunId } from "../service/Ids.ts"
 import { Publisher, PublishFailed } from "../tables/Publisher.ts"
+import { findLostBodies } from "../tables/RunPicture.ts"
 import { deleteAll, dueDeletions, noteLostDocuments } from "../task/DeleteExecutions.ts"
 import { deletingUntil } from "../task/Ending.ts"
 import { executeRun } from "../task/ExecuteRun.ts"
 import { isCollectedBy, isToCollect, leftByEarlierRuns } from "../task/ChooseRun.ts"
 import { runsAhead, waitsUntil, type Request } from "../task/ChooseRun.ts"
+import { readLostAgain } from "../task/LostBodies.ts"
 import { leftElsewhere } from "../task/MovedService.ts"
 import { writtenOutIn } from "../task/Plan.ts"
 import { tell } from "../task/Progress.ts"
@@ -258,7 +260,7 @@ const collectRuns = Effect.fnUntraced(function* (job: Job, collect: ReadonlyArra
 })
 
 /** A full disk or a damaged ledger must not look like it. */
-const isBodyDamaged = (failure: { readonly _tag: string }): boolean =>
+const isBodyDamaged = (failure: { readonly _tag: string }): failure is PublishFailed =>
   failure instanceof PublishFailed && failure.damaged === true && failure.isLedger !== true
 
 const loadRun = (run_id: RunId) => Effect.flatMap(Ledger, (ledger) => runIn(ledger, run_id))
@@ -360,7 +362,17 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
   const before = mode === "collect" ? yield* loadRun(run_id) : undefined
   yield* executeStage(job, { run_id, mode, begunAt }, plan)
   if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
-  return yield* publishAndFinish(job, run_id, begunAt)
+  const publish = publishAndFinish(job, run_id, begunAt)
+  return yield* Effect.catchIf(publish, isBodyDamaged, (failure) =>
+    Effect.gen(function* () {
+      const run = yield* loadRun(run_id)
+      const lost = yield* Effect.orElseSucceed(findLostBodies(run), () => [])
+      if (!(yield* readLostAgain(run, serviceNameOf(job.service), lost))) return yield* failure
+      // Reads what is closed, and starts nothing.
+      yield* executeStage(job, { run_id, mode: "collect", begunAt })
+      return yield* publish
+    }),
+  )
 })
 
 /** Lets a run through that a gate holds back: it is published, deleted at the service and ended. */

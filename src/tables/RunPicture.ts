@@ -11,6 +11,7 @@ import type { LandedRef } from "../ledger/Fact.ts"
 import { planTask } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { CachedForm } from "../ledger/LedgerTables.ts"
+import { isClosed, remainsAny } from "../ledger/RunState.ts"
 import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
 import type { EngineSaid } from "../ledger/RunFacts.ts"
 import { ledgerFailed, PublishFailed } from "./Publisher.ts"
@@ -47,17 +48,18 @@ export interface RunPicture {
 
 const place = (ref: LandedRef): string => `${ref.segment}:${ref.offset}:${ref.sha256}`
 
-/** Bodies that facts refer to and landing does not contain. */
-const missingBodies = ({ tasks }: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<LandedRef> => {
-  const held = new Set(frames.map(({ ref }) => place(ref)))
-  const facts = [...tasks.values()].flatMap(({ attempts, results, refused = [] }) => [
-    ...attempts.map(({ closed }) => closed?.fact),
-    ...results.map(({ fact }) => fact),
-    ...refused,
-  ])
-  return facts.flatMap((fact) =>
-    fact?.landed === undefined || held.has(place(fact.landed)) ? [] : [fact.landed],
+/** The bodies that facts refer to. */
+const refsIn = ({ tasks }: RunState): ReadonlyArray<LandedRef> =>
+  [...tasks.values()].flatMap(({ attempts, results, refused = [] }) =>
+    [...attempts.map(({ closed }) => closed?.fact), ...results.map(({ fact }) => fact), ...refused].flatMap(
+      (fact) => fact?.landed ?? [],
+    ),
   )
+
+/** Those that landing does not contain. */
+const missingBodies = (state: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<LandedRef> => {
+  const held = new Set(frames.map(({ ref }) => place(ref)))
+  return refsIn(state).filter((ref) => !held.has(place(ref)))
 }
 
 /** The execution of a session, as its newest reading or its start named it. */
@@ -160,9 +162,11 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
   if (prunedAt !== undefined) {
     return yield* failed({ message: `its landed bodies were pruned on ${isoDay(prunedAt)}` })
   }
-  const frames = yield* landing
-    .list(run_id)
-    .pipe(Effect.mapError(({ path, message }) => failed({ message: `${path}: ${message}` })))
+  const listed = landing.list(run_id)
+  const frames = withoutLost(
+    state,
+    yield* Effect.mapError(listed, ({ path, message }) => failed({ message: `${path}: ${message}` })),
+  )
   const [missing] = missingBodies(state, frames)
   if (missing !== undefined) {
     const where = `landing/${run_id}/${missing.segment}`
@@ -171,6 +175,36 @@ export const loadPicture = Effect.fn("Publishing.loadPicture")(function* (run_id
     })
   }
   return pictureOf(state, frames, yield* Effect.mapError(enginesOf(state), ledgerFailed))
+})
+
+/** In the place of one that was removed, the same body may stand again. */
+const withoutLost = (state: RunState, frames: ReadonlyArray<LandedBody>): ReadonlyArray<LandedBody> => {
+  const lost = new Set([...state.tasks.values()].flatMap((task) => task.lost ?? []).map(place))
+  if (lost.size === 0) return frames
+  for (const ref of refsIn(state)) lost.delete(place(ref))
+  return frames.filter(({ ref }) => !lost.has(place(ref)))
+}
+
+/** Which bodies of closed executions are damaged or gone, of those that the service may still have. */
+export const findLostBodies = Effect.fn("Publishing.findLostBodies")(function* (state: RunState) {
+  const landing = yield* Landing
+  const { run_id } = state.started
+  const frames = withoutLost(state, yield* landing.list(run_id))
+  const bad = new Set(missingBodies(state, frames).map(place))
+  for (const { ref } of frames)
+    if ((yield* Effect.result(landing.read(run_id, ref)))._tag === "Failure") bad.add(place(ref))
+  const picture = pictureOf(state, frames, [])
+  return [...state.tasks.values()].flatMap((task) =>
+    task.attempts.filter(isClosed).flatMap((attempt) => {
+      if (!remainsAny(attempt, "unread", "kept", "due", "asked")) return []
+      const facts = [...task.results.map(({ fact }) => fact), ...(task.refused ?? [])]
+      const own = facts.filter(({ execution_id }) => execution_id === attempt.execution_id)
+      const told = [attempt.closed.fact, ...own].flatMap(({ landed }) => landed ?? [])
+      const refs = [...told, ...framesOf(picture, task, attempt).map(({ ref }) => ref)]
+      const bodies = refs.filter((ref) => bad.has(place(ref)))
+      return bodies.length === 0 ? [] : [{ task, attempt, bodies }]
+    }),
+  )
 })
 
 /**

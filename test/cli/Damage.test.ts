@@ -139,6 +139,9 @@ const again = "Run `nightjar repair`; copy what it cannot restore from a backup.
 const allAgain =
   "Run `nightjar repair`, which writes all of `current/` and `history/` again from the database."
 const restore = "Restore a copy of it: it exists nowhere else."
+const readOrRestore =
+  "If its execution is not deleted at the service yet, `nightjar run` reads it again. Otherwise restore a " +
+  "copy of it: it exists nowhere else."
 const sameText = "`nightjar repair` writes it again if the program or a job that ran here has the same text."
 
 interface Damage {
@@ -329,7 +332,7 @@ const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string>
     },
     told: () => [
       `${known.execution}: the receipt of its deletion does not match the landed bodies [receipt-mismatch]; Leave the folder`,
-      `${document()}: the document is missing [document-missing]; ${restore}`,
+      `${document()}: the document is missing [document-missing]; ${readOrRestore}`,
     ],
   },
   {

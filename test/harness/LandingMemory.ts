@@ -12,7 +12,7 @@ import { Landing, LandingDamaged, type BodyMeta, type LandedAttachment } from ".
 interface Stored {
   readonly meta: BodyMeta
   readonly ref: LandedRef
-  readonly bytes: Uint8Array
+  bytes: Uint8Array
   synced: boolean
 }
 
@@ -59,7 +59,7 @@ const landIn = (store: LandingStore) =>
 
 const readFrom = (store: LandingStore, run_id: RunId, ref: LandedRef) => {
   const found = store.bodies.get(run_id)?.find((stored) => stored.ref.offset === ref.offset)
-  return found !== undefined && found.ref.sha256 === ref.sha256 && found.ref.segment === ref.segment
+  return found !== undefined && sha256Hex(found.bytes) === ref.sha256 && found.ref.segment === ref.segment
     ? Effect.succeed(found.bytes.slice())
     : Effect.fail(new LandingDamaged({ path: run_id, message: `no such body at offset ${ref.offset}` }))
 }

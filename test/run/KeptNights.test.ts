@@ -186,6 +186,65 @@ describe("a document that somebody removed after its download", () => {
   })
 })
 
+describe("landed bodies that were lost before they were published", () => {
+  type Read = (answer: ReturnType<Service["Service"]["readExecution"]>) => typeof answer
+  type Disk = ReturnType<typeof makeNights>["disk"]
+  const cutAt = (from: number) => (disk: Disk) =>
+    disk.bodies.forEach((bodies, run_id) => disk.bodies.set(run_id, bodies.slice(0, from)))
+  /** A run whose publication fails, what is then done to landing, and the run that goes on. */
+  const told = (words: string, lose: (disk: Disk) => void, read: Read = (answer) => answer) => {
+    const place = makeNights()
+    return live(place, function* () {
+      const real = yield* Publisher
+      const killed = new PublishFailed({ message: "killed" })
+      const publish: (typeof real)["publish"] = () => Effect.fail(killed)
+      const night = Effect.result(runNight(jobFor(words), options))
+      yield* Effect.provideService(night, Publisher, { ...real, publish })
+      lose(place.disk)
+      const { executions: before } = yield* (yield* Sandbox).truth
+      const second = yield* Effect.updateService(night, Service, (service) => ({
+        ...service,
+        readExecution: (id: ExecutionId) => read(service.readExecution(id)),
+      }))
+      const { executions } = yield* (yield* Sandbox).truth
+      return {
+        exit: second._tag === "Failure" ? `${second.failure}` : second.success.exit_code,
+        logins: executions.length - before.length,
+        deleted: executions.every(({ deleted_at }) => deleted_at !== undefined),
+        rows: place.history.store.runs.get("tokens.2026-11-21")?.rows,
+      }
+    })
+  }
+  const untouched = () => told("records-3", () => undefined)
+  const spoil = (disk: Disk) =>
+    disk.bodies.forEach((bodies) =>
+      bodies.forEach((one) => void (one.bytes = one.bytes.map((byte) => byte ^ 1))),
+    )
+
+  it("are read again from the service without a login, published and then deleted [promise 7 lost bodies] [promise 7 spoiled bodies] [promise 7 lost place]", () => {
+    const whole = untouched()
+    expect([whole.exit, whole.logins, whole.deleted]).toEqual([0, 0, true])
+    for (const lose of [cutAt(0), cutAt(1), cutAt(2), spoil]) expect(told("records-3", lose)).toEqual(whole)
+  })
+
+  it("also of an execution that was followed by another one [promise 7 lost earlier]", () => {
+    const { exit, deleted } = told("end-NETWORK_ERROR", cutAt(1))
+    expect([exit, deleted]).toEqual([4, true])
+  })
+
+  it("stay damage, of which nothing is deleted, where the service does not show the execution [promise 2 lost bodies]", () => {
+    const silent: Read = () => Effect.fail(throttled(503))
+    const strange: Read = Effect.map((answer) =>
+      "view" in answer ? { ...answer, view: { ...answer.view, customer_id: anId("another") } } : answer,
+    )
+    for (const read of [silent, strange]) {
+      const { exit, deleted, rows } = told("records-3", cutAt(0), read)
+      const damage = expect.stringMatching("which the ledger refers to")
+      expect([exit, deleted, rows]).toEqual([damage, false, undefined])
+    }
+  })
+})
+
 describe("a job whose service has another address", () => {
   const remote: Job["service"] = {
     _tag: "Remote",
