@@ -248,7 +248,7 @@ const OrphanSuspected = Schema.TaggedStruct("OrphanSuspected", {
   ...attempt,
   external_execution_id: Schema.String,
 })
-/** A read of the state that showed something new; equal reads are not recorded. */
+/** A read of the state that showed something new, or that another run made to see whether it is over. */
 export const AttemptObserved = Schema.TaggedStruct("AttemptObserved", {
   ...attempt,
   execution_id: ExecutionId,

@@ -9,12 +9,12 @@ import type { ParameterSource } from "../jobs/Scalars.ts"
 import { maxWaitLongest } from "../jobs/Settings.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { runsBesideMax } from "../ledger/RunState.ts"
+import { runsBesideMax, serviceOf } from "../ledger/RunState.ts"
 import { valueKey } from "../privacy/Fingerprint.ts"
 import { accessKey, accessOf, type RunId } from "../service/Ids.ts"
 import { resolveReferences, type ResolvedReferences } from "../task/Assignment.ts"
 import { deadlineOf, isCollectedBy } from "../task/ChooseRun.ts"
-import { holdsOf, type MaybeOpen } from "../task/Next.ts"
+import { holdsOf, type LeftOpen } from "../task/Next.ts"
 import { SharedSlots, SlotsBeside, besideOthers } from "../task/SharedSlots.ts"
 import { takeTurns, type TouchedLogin, type Touches, type Turn } from "../task/SideBySide.ts"
 
@@ -23,12 +23,12 @@ import { takeTurns, type TouchedLogin, type Touches, type Turn } from "../task/S
 
 const openIn = Effect.fnUntraced(function* (isMeant: (run: RunHeader) => boolean) {
   const ledger = yield* Ledger
-  const open: Array<MaybeOpen & { readonly job: string }> = []
+  const open: Array<LeftOpen> = []
   for (const run of yield* ledger.runs) {
     if (run.ended?.leftovers === false || !isMeant(run)) continue
     const { job, run_id } = run.fact
     for (const task of (yield* ledger.state(run_id))?.tasks.values() ?? [])
-      open.push(...holdsOf(task).map((one) => ({ ...one, job })))
+      open.push(...holdsOf(task).map((one) => ({ ...one, job, service: serviceOf(run.fact, one.attempt) })))
   }
   return open
 })

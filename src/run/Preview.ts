@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import { ends, own, rowOf, type Reason, type Verdict } from "../service/Ends.ts"
-import { asksTooMuch, lastStartAt, obstaclesOf, startsAt, takeUp, unseenOf } from "../task/Next.ts"
+import { asksTooMuch, canBeSeen, lastStartAt, obstaclesOf, startsAt, takeUp, unseenOf } from "../task/Next.ts"
 import type { Act, NotStarted as KeptBack, Obstacles } from "../task/Next.ts"
 import type { Job } from "../jobs/Job.ts"
 import { holdOf } from "../ledger/Accounts.ts"
@@ -77,7 +77,7 @@ export const decideStarts = (
     read,
   }: {
     readonly isWhole: boolean
-    /** Customers, logins and accounts that the collected runs have in use. */
+    /** Customers, logins and accounts that other runs have in use, whose end is waited for. */
     readonly first: ReadonlySet<string>
     /** Tasks whose executions they read again. */
     readonly read: ReadonlySet<string>
@@ -200,8 +200,10 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const now = yield* Clock.currentTimeMillis
   const rules = rulesOf(job, run?.started_at ?? now, now)
   const unseen = [...(run?.tasks.values() ?? [])].flatMap((task) => unseenOf(task, now))
-  const open = [...(yield* leftOpenBeside(run_id, collect)), ...unseen]
-  const first = new Set((yield* followedIn(collect)).flatMap(conflictKeys))
+  const beside = yield* leftOpenBeside(run_id, collect)
+  const isSeen = canBeSeen(rules.service)
+  const open = [...beside.filter((one) => !isSeen(one)), ...unseen]
+  const first = new Set([...(yield* followedIn(collect)), ...beside.filter(isSeen)].flatMap(conflictKeys))
   const read = yield* readFirst(job, choice)
   const isWhole = run === undefined ? only === undefined : isOfWholeJob(run.started)
   const starts: Starts = isOver

@@ -54,7 +54,7 @@ export const landBody = Effect.fnUntraced(function* (
 
 /** The fact of a state that was read while the execution went on; what it says of the login is remembered. */
 export const observed = (
-  order: AttemptOrder,
+  order: AttemptKeys & Pick<AttemptOrder, "said">,
   of: { readonly execution_id: ExecutionId; readonly session_id: SessionId | undefined },
   view: StateView,
 ): typeof AttemptObserved.Type => {

@@ -28,8 +28,8 @@ import {
   wake,
 } from "./Night.ts"
 import type { Failure, Needs, Night, Row } from "./Night.ts"
-import { attemptsToReadAgain, obstaclesOf, takeUp, unseenOf, type MaybeOpen } from "./Next.ts"
-import type { Act, Mode, NotStarted } from "./Next.ts"
+import { attemptsToReadAgain, canBeSeen, obstaclesOf, takeUp, unseenOf } from "./Next.ts"
+import type { Act, LeftOpen, MaybeOpen, Mode, NotStarted } from "./Next.ts"
 import { noteAnswered } from "./Outage.ts"
 import { Steering, endLongPause, steer, takePicture } from "./NightPicture.ts"
 import { tell } from "./Progress.ts"
@@ -48,8 +48,8 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
   readonly sessions: ReadonlyArray<SessionTask>
   readonly rules: Rules
   readonly mode: Mode
-  /** What other runs may still have open: nothing that conflicts with it is started. */
-  readonly elsewhere: ReadonlyArray<MaybeOpen>
+  /** What other runs may still have open: nothing that conflicts with it is started meanwhile. */
+  readonly elsewhere: ReadonlyArray<LeftOpen>
 }) {
   const ledger = yield* Ledger
   const service = yield* Service
@@ -68,6 +68,7 @@ export const executeRun = Effect.fn("ExecuteRun.executeRun")(function* (input: {
     schedule: yield* openSchedule(input.rules.limits, { poke, breaker }),
     states: new Map(input.run.tasks),
     rows: new Map(),
+    left: new Map(),
     broken: new Map(),
     breaker,
     heads: { trial: "untried" },
@@ -200,10 +201,14 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
 const enlistAll = Effect.fnUntraced(function* (
   night: Night,
   works: ReadonlyArray<TaskWork>,
-  elsewhere: ReadonlyArray<MaybeOpen>,
+  elsewhere: ReadonlyArray<LeftOpen>,
 ) {
-  const { begunAt, mode, rules } = night
-  const [open, read] = [[...elsewhere], new Array<TaskWork>()]
+  const { begunAt, mode, rules, left } = night
+  const [open, read] = [new Array<MaybeOpen>(), new Array<TaskWork>()]
+  const isSeen = canBeSeen(rules.service)
+  for (const one of elsewhere)
+    if (isSeen(one)) left.set(one, { said: one.attempt.authentication_status, gone: undefined })
+    else open.push(one)
   const readPast = (work: TaskWork, look: (task: TaskState | undefined) => void) => {
     const unread = newRow(work)
     const looking = Effect.sync(() => look(taskOf(night, unread)))

@@ -9,7 +9,7 @@ import type { SessionId } from "../service/Ids.ts"
 import { Hints } from "../client/Hints.ts"
 import { Service, type Body, type CallFailure, type StateAnswer, type StateView } from "../client/Service.ts"
 import { idCharactersMax } from "../service/BodyBounds.ts"
-import { own, refusalOf, toldOfLogin, type Reason, type Verdict } from "../service/Ends.ts"
+import { own, refusalOf, toldOfLogin, type Verdict } from "../service/Ends.ts"
 import type { Landing, LandingFailed } from "../landing/Landing.ts"
 import type { AbortIntended, AttemptClosed } from "../ledger/Fact.ts"
 import type { OpenAttempt } from "../ledger/RunState.ts"
@@ -25,7 +25,7 @@ import { asksTooMuch, endTurn, noteRead, obeyThrottle, skim } from "./LookTurns.
 import type { Heads, Turns } from "./LookTurns.ts"
 import { isCallFailure } from "./Troubles.ts"
 import { AnswerUnusable, handleAnswer, refuseUnusable } from "./Quarantine.ts"
-import { judgeDisowned, judgeEnd } from "./StartAttempt.ts"
+import { gone, judgeDisowned, judgeEnd } from "./StartAttempt.ts"
 
 /**
  * Whoever believes a 404 too soon leaves the execution there and logs in once more: it is repeated for longer
@@ -33,6 +33,21 @@ import { judgeDisowned, judgeEnd } from "./StartAttempt.ts"
  */
 const goneReadsMin = 3
 const gonePausesMin = 10
+
+/** Reads in a row that did not find it, and when the first of them was answered (milliseconds). */
+export interface Missed {
+  readonly reads: number
+  readonly since: number
+}
+
+export const missedAgain = (before: Missed | undefined, now: number): Missed => ({
+  reads: (before?.reads ?? 0) + 1,
+  since: before?.since ?? now,
+})
+
+export const isGone = (missed: Missed, { max }: AttemptOrder["polling"], now: number): boolean =>
+  missed.reads >= goneReadsMin && now - missed.since >= gonePausesMin * Duration.toMillis(max)
+
 /** The same holds for somebody else's state: answers may have been mixed up. */
 const strangeReadsMin = 3
 const abortTriesMax = 8
@@ -44,8 +59,7 @@ export interface Watch extends Turns {
   seen: string
   /** A ticket waits for AUTH_OK, which only a read can show. */
   hasTicket: boolean
-  /** Reads in a row that did not find it, and when the first of them was answered (milliseconds). */
-  gone: { readonly reads: number; readonly since: number } | undefined
+  gone: Missed | undefined
   /** Reads in a row that showed somebody else's run. */
   strange: number
   challenged: boolean
@@ -168,11 +182,9 @@ const lookOnce = Effect.fnUntraced(function* (watch: Watch) {
   const looked = readState(answer)
   if (looked._tag === "Gone") {
     const now = yield* Clock.currentTimeMillis
-    const { reads, since } = watch.gone ?? { reads: 0, since: now }
-    watch.gone = { reads: reads + 1, since }
-    const goneForMs = gonePausesMin * Duration.toMillis(order.polling.max)
-    if (watch.gone.reads < goneReadsMin || now - since < goneForMs) return undefined
-    yield* closeAttempt(watch, { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" satisfies Reason })
+    watch.gone = missedAgain(watch.gone, now)
+    if (!isGone(watch.gone, order.polling, now)) return undefined
+    yield* closeAttempt(watch, gone)
     return looked
   }
   watch.gone = undefined

@@ -3,18 +3,23 @@
  * before each start and before each probe, and once more in the transaction that writes its intent.
  */
 import { Clock, Duration, Effect } from "effect"
+import { Service } from "../client/Service.ts"
 import { cutText } from "../service/BodyBounds.ts"
 import { own, type Verdict } from "../service/Ends.ts"
 import { holdOf, isNextTheLast, type Account, type Hold } from "../ledger/Accounts.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import { append, Ledger } from "../ledger/Ledger.ts"
 import { isOfWholeJob } from "../ledger/WholeNight.ts"
+import { conflictKeys } from "../service/Execution.ts"
+import { accessOf } from "../service/Ids.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
-import type { AttemptOrder } from "./AttemptOrder.ts"
+import { observed, type AttemptOrder } from "./AttemptOrder.ts"
 import { busyText, holdText, chanceOf, isLasting, thirdText, verdictOfHold } from "./LoginHold.ts"
-import { candidateOf, type Night, type Row } from "./Night.ts"
-import type { StartAct } from "./Next.ts"
+import { isStranger, readState } from "./Attempt.ts"
+import { isGone, missedAgain } from "./FollowAttempt.ts"
+import { candidateOf, type Night, type Row, type Sighting } from "./Night.ts"
+import type { LeftRunning, StartAct } from "./Next.ts"
 import { SlotsBeside } from "./SharedSlots.ts"
-import { intentOf, LoginOvertaken, Worker } from "./StartAttempt.ts"
+import { intentOf, judgeFound, LoginOvertaken, Worker } from "./StartAttempt.ts"
 
 export type Held =
   | { readonly _tag: "Ended"; readonly verdict: Verdict }
@@ -35,6 +40,41 @@ export const heldLogin = Effect.fnUntraced(function* (night: Night, row: Row, ac
   const held = thirdLogin(night, row, hold, act.probe, now)
   if (held === undefined) row.risks = hold.why
   return held
+})
+
+/** Looks at what other runs left open and is in its way; undefined once all of it is over. */
+export const heldByLeft = Effect.fnUntraced(function* (night: Night, row: Row, { probe }: StartAct) {
+  const keys = new Set(probe ? [] : conflictKeys(candidateOf(row)))
+  let held: Held | undefined
+  for (const [one, seen] of night.left)
+    if (conflictKeys(one).some((key) => keys.has(key)))
+      if (yield* isStillOpen(night, one, seen)) held = { _tag: "Waits" }
+      else night.left.delete(one)
+  return held
+})
+
+/** One look, and what it says of the login as facts; its results are read when its own run is collected. */
+const isStillOpen = Effect.fnUntraced(function* (night: Night, one: LeftRunning, seen: Sighting) {
+  const { run_id, task_id, attempt: left } = one
+  const { attempt, execution_id, session_id, external_execution_id } = left
+  const order = { run_id, task_id, attempt, ...accessOf(one), ...loginKeysOf(left), said: () => seen.said }
+  const answer = yield* Effect.option((yield* Service).readExecution(execution_id))
+  if (answer._tag === "None" || isStranger(answer.value, { ...order, external_execution_id, execution_id }))
+    return true
+  const now = yield* Clock.currentTimeMillis
+  const looked = readState(answer.value)
+  if (looked._tag === "Working") {
+    const fact = observed(order, { execution_id, session_id }, looked.view)
+    seen.said = fact.authentication_status
+    yield* append(fact)
+  }
+  seen.gone = looked._tag === "Gone" ? missedAgain(seen.gone, now) : undefined
+  // To another job, with a secret of its own, the service says of each of these that there is no such one.
+  const isOwn = one.job === night.run.started.job
+  if (seen.gone !== undefined && !(isOwn && isGone(seen.gone, night.rules.polling, now))) return true
+  const judged = judgeFound(order, execution_id, seen.said, answer.value)
+  if (judged !== undefined) yield* append(...judged)
+  return judged === undefined
 })
 
 const holdNow = (

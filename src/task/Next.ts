@@ -7,9 +7,18 @@ import { isoTime } from "../base/Text.ts"
 import { endOfAttempt, isAccepted, isRejecting, own, type Reason, type Verdict } from "../service/Ends.ts"
 import { openMs } from "../ledger/Accounts.ts"
 import type { AttemptKept } from "../ledger/Fact.ts"
-import { courseOf, endOfWait, isClosed, isUnseen, mayRun, remainsOf } from "../ledger/RunState.ts"
+import {
+  courseOf,
+  endOfWait,
+  isClosed,
+  isOpenAtService,
+  isUnseen,
+  mayRun,
+  remainsOf,
+} from "../ledger/RunState.ts"
 import type { AttemptState, ClosedAttempt, OpenAttempt, TaskState } from "../ledger/RunState.ts"
 import { conflictKeys, type Candidate } from "../service/Execution.ts"
+import type { RunId } from "../service/Ids.ts"
 import { refusesTokenizedStart } from "./Attempt.ts"
 import { verdictOf, type Reading } from "./Verdict.ts"
 import type { Rules, TaskWork } from "./Work.ts"
@@ -222,11 +231,31 @@ export interface MaybeOpen extends Candidate {
   readonly isSeen: boolean
   /** As `openMs` has it, since it was last seen open (milliseconds since the epoch). */
   readonly until: number
+  readonly run_id: RunId
+  readonly attempt: AttemptState
 }
+
+/** What another run left at a service. */
+export interface LeftOpen extends MaybeOpen {
+  readonly job: string
+  /** Undefined in ledgers from before it was recorded. */
+  readonly service: string | undefined
+}
+
+/** An execution of which this service can say whether it is still open. */
+export interface LeftRunning extends LeftOpen {
+  readonly attempt: OpenAttempt
+}
+
+/** A task that is in the way of such an execution waits until it is over; whatever else is left, holds it up. */
+export const canBeSeen =
+  (here: string) =>
+  (one: LeftOpen): one is LeftRunning =>
+    isOpenAtService(one.attempt) && (one.service ?? here) === here
 
 /** What a task keeps all others from, whoever looks at it: another run, or the next process of its own. */
 export const holdsOf = ({ planned, attempts, settled }: TaskState): ReadonlyArray<MaybeOpen> => {
-  const { task_id, customer_id, engine_reference } = planned
+  const { run_id, task_id, customer_id, engine_reference } = planned
   if (customer_id === undefined || engine_reference === undefined) return []
   // The last look at it, which may have shown what the one before did.
   const lookedAt = settled?.fact.reason === "NOT_STOPPABLE" ? settled.at : 0
@@ -241,6 +270,8 @@ export const holdsOf = ({ planned, attempts, settled }: TaskState): ReadonlyArra
       account: attempt.account?.account,
       isSeen,
       until: Math.max(intended_at, seen_at, lookedAt) + openMs(isSeen, max_wait),
+      run_id,
+      attempt,
     }
   })
 }

@@ -23,9 +23,9 @@ import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { externalExecutionId, type AttemptOrder } from "./AttemptOrder.ts"
 import type { Ending } from "./Ending.ts"
 import type { EngineBreaker } from "./EngineBreaker.ts"
-import type { Watch } from "./FollowAttempt.ts"
+import type { Missed, Watch } from "./FollowAttempt.ts"
 import type { Heads } from "./LookTurns.ts"
-import { cutVerdict, next, verdictLeft, type Act, type Mode } from "./Next.ts"
+import { cutVerdict, next, verdictLeft, type Act, type LeftRunning, type Mode } from "./Next.ts"
 import { tell } from "./Progress.ts"
 import type { Troubles } from "./Troubles.ts"
 import type { Rules, TaskWork } from "./Work.ts"
@@ -71,6 +71,12 @@ export const newRow = (work: TaskWork): Row => ({
   wakesAt: undefined,
 })
 
+/** What the newest looks at another run's execution showed. */
+export interface Sighting {
+  said: string | undefined
+  gone: Missed | undefined
+}
+
 /** A task or a session of the run. */
 export type NightTask = Pick<typeof TaskPlanned.Type, "task_id" | "engine_reference">
 
@@ -86,6 +92,8 @@ export interface Night {
   readonly schedule: Schedule
   /** The tasks that this process takes up. */
   readonly rows: Map<string, Row>
+  /** What other runs left open here and is not known to be over, with what this process saw of it. */
+  readonly left: Map<LeftRunning, Sighting>
   /** What the facts of each task say by now. */
   readonly states: Map<string, TaskState>
   /** Tasks of which a fact met a defect of ours: their state is as it was before. */

@@ -13,7 +13,7 @@ import { append } from "../ledger/Ledger.ts"
 import type { AttemptState, OpenAttempt } from "../ledger/RunState.ts"
 import { finish } from "./FinishTask.ts"
 import { openWatch, pollOnce } from "./FollowAttempt.ts"
-import { beginStart, heldLogin, type Held } from "./HeldLogin.ts"
+import { beginStart, heldByLeft, heldLogin, type Held } from "./HeldLogin.ts"
 import { dueOf } from "./LookTurns.ts"
 import { isHere, movedVerdict } from "./MovedService.ts"
 import { asksTooMuch, isTokenRefused, lastStartAt, startsAt, verdictLeft, type StartAct } from "./Next.ts"
@@ -161,7 +161,7 @@ export const startTask = Effect.fnUntraced(function* (
     yield* release(night, candidate.task_id)
     return night.schedule.add(candidateOf(row))
   }
-  const held = yield* heldLogin(night, row, act)
+  const held = (yield* heldByLeft(night, row, act)) ?? (yield* heldLogin(night, row, act))
   if (held !== undefined) return yield* obeyHold(night, row, act, held)
   const overAt = (yield* Clock.currentTimeMillis) + Duration.toMillis(work.needs ?? Duration.zero)
   if (!act.probe && overAt > (night.rules.deadlineAt ?? Infinity)) {

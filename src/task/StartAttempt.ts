@@ -104,9 +104,12 @@ export const judgeEnd = (
 export const judgeDisowned = (order: LoginOrder): ReadonlyArray<JudgedLogin> =>
   judged(order, "unproven", "NOT_OURS" satisfies Reason)
 
+/** The end of an execution that the service does not find any more. */
+export const gone = { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" satisfies Reason }
+
 /**
- * Of an execution that was found after its attempt was given up; undefined while it is open. `before`: what
- * the states that were read until then said of its login.
+ * Of an execution that was found, or no longer found, after its attempt was given up; undefined while it is
+ * open. `before`: what the states that were read until then said of its login.
  */
 export const judgeFound = (
   order: LoginOrder,
@@ -115,11 +118,12 @@ export const judgeFound = (
   answer: StateAnswer,
 ): ReadonlyArray<JudgedLogin> | undefined => {
   const looked = readState(answer)
-  if (looked._tag !== "Closed") return undefined
-  const { status_code, status_reason, view } = looked
-  const login = given({ authentication_status: toldOfLogin(before, view) })
+  if (looked._tag !== "Closed" && looked._tag !== "Gone") return undefined
+  const isKnown = looked._tag === "Closed"
+  const { status_code, status_reason } = isKnown ? looked : gone
+  const login = given({ authentication_status: isKnown ? toldOfLogin(before, looked.view) : before })
   const closed = { ...attemptKeys(order), execution_id, status_code, status_reason, ...login }
-  return judgeEnd(order, { _tag: "AttemptClosed", ...closed }, true)
+  return judgeEnd(order, { _tag: "AttemptClosed", ...closed }, isKnown)
 }
 
 export type StartResult = Exclude<Started, { readonly answer: "unusable" }>

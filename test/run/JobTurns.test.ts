@@ -4,6 +4,7 @@ import { Clock, Duration, Effect, Fiber } from "effect"
 import type { Assignment, Job } from "../../src/jobs/Job.ts"
 import { inTurns, turnsOf } from "../../src/run/JobTurns.ts"
 import { runNight } from "../../src/run/Nightly.ts"
+import { previewNight } from "../../src/run/Preview.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 
@@ -108,11 +109,15 @@ describe("jobs given together", () => {
     const second = named("b", [shared, ...some("b", 1, short)])
     // Another login is another account: only the customer and the engine are the same.
     const otherLogin = named("c", [customer("c-1", "ok+records-2")])
+    const hasty = (job: Job): Job => ({
+      ...job,
+      execution: { ...job.execution, max_wait: Duration.minutes(30) },
+    })
     const { alone, turns, told, spans } = live(makeNights(), function* () {
       const stuck = yield* nightOf(first)
-      const meanwhile = yield* nightOf(second)
-      const other = yield* nightOf(otherLogin)
-      const further = yield* nightOf(first, true)
+      const meanwhile = yield* nightOf(hasty(second))
+      const other = yield* nightOf(hasty(otherLogin))
+      const further = yield* nightOf(hasty(first), true)
       return {
         alone: [stuck.verdicts, meanwhile.verdicts, other.verdicts, further.verdicts],
         ...(yield* together([second, { ...first, deadline: undefined }])),
@@ -133,6 +138,35 @@ describe("jobs given together", () => {
       ["c-1 COMPLETED"],
     ])
     expect(mostAtOnce(spans.filter(({ customer_id }) => customer_id === "c-1"))).toBe(1)
+  })
+
+  it("wait for what another night could not stop, and start once it is over [promise 3 left open] [promise 3 left look]", () => {
+    // Open until 23:00 of the second night, longer than one can last after it was sent.
+    const stuck = customer("c-1", "ok+unstoppable-999999+queue-90000+run-1+records-2")
+    // The customer with another login, and another customer with the login.
+    const others = [
+      customer("c-1", "ok+records-2"),
+      { ...stuck, customer_id: customer("c-9", "").customer_id },
+    ]
+    const first = named("a", [stuck], { deadline: "22:30" })
+    const second = { ...first, assignments: others, deadline: "03:00" }
+    const { said, nights, spans } = live(makeNights(), function* () {
+      const before = yield* nightOf(first)
+      yield* Effect.sleep(Duration.hours(23))
+      const { waiting, notStarted } = yield* previewNight(second, options)
+      const night = yield* nightOf(second)
+      const { executions } = yield* (yield* Sandbox).truth
+      const said = [waiting.map(({ customer_id }) => customer_id), notStarted.length]
+      return { said, nights: [before, night], spans: executions }
+    })
+    expect(said).toEqual([["c-1", "c-9"], 0])
+    expect(nights.map(({ verdicts }) => verdicts)).toEqual([
+      ["c-1 NOT_STOPPABLE"],
+      ["c-1 COMPLETED", "c-9 NOT_STOPPABLE"],
+    ])
+    const [left, ...later] = spans
+    const waited = later.map(({ started_at }) => (started_at - left!.closes_at) / minute)
+    expect([waited.length, Math.min(...waited) >= 0, Math.max(...waited) < 31]).toEqual([2, true, true])
   })
 
   it("start nobody whom another run may have open, for as long as that one would wait [promise 3 own wait]", () => {

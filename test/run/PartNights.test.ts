@@ -1,6 +1,6 @@
 /** Runs of a part of a job: what they start, and that the night takes place as if they had not been. */
 import { describe, expect, it } from "vitest"
-import { Effect, Fiber, Option } from "effect"
+import { Duration, Effect, Fiber, Option } from "effect"
 import { subjectsOfPart } from "../../src/cli/Jobs.ts"
 import type { Job } from "../../src/jobs/Job.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -93,24 +93,25 @@ describe("a run of a part of a job", () => {
       yield* cutOff(night(), 120)
       const before = yield* Effect.flatMap(Ledger, (ledger) => ledger.facts(anId("job.2026-11-21")))
       const said = yield* previewNight(three, asked(three, ["c-1"]))
-      const beside = yield* part(three, "c-1")
+      const hasty = { ...three, execution: { ...three.execution, max_wait: Duration.seconds(1) } }
+      const beside = yield* part(hasty, "c-1")
       const after = yield* Effect.flatMap(Ledger, (ledger) => ledger.facts(anId("job.2026-11-21")))
       const waited = yield* verdicts("job.2026-11-21.2")
       return {
-        said: [said.starting.length, ...said.notStarted.map(({ reason }) => reason)],
+        said: [said.starting.length, ...said.waiting.map(({ customer_id }) => customer_id)],
         beside,
         waited,
-        untouched: after.length === before.length,
+        looks: after.slice(before.length).map(({ fact }) => fact._tag),
         resumed: yield* night(),
         started: yield* startedFor,
         overlaps: yield* overlaps,
       }
     })
     expect(seen).toEqual({
-      said: [0, "ALREADY_EXECUTING"],
+      said: [0, "c-1"],
       beside: "job.2026-11-21.2 4",
       waited: ["c-1 unfinished ALREADY_EXECUTING"],
-      untouched: true,
+      looks: ["AttemptObserved"],
       resumed: "job.2026-11-21 0",
       started: ["c-1", "c-2", "c-3"],
       overlaps: [],

@@ -170,7 +170,11 @@ const sayAndDo = Effect.fnUntraced(function* (job: Job, command: Command) {
   const atService = new Set(
     said.plan.tasks.filter((one) => before.includes(accessKey(one))).map(({ account }) => account.account),
   )
-  const madeUp = said.followed.filter(({ account }) => !atService.has(account.account)).map(accessKey)
+  // Another job's run that is only in the ledger is waited for, too.
+  const ofOther = yield* tasksOf(anId("other.2026-11-21"))
+  const madeUp = said.followed
+    .filter((one) => !atService.has(one.account.account) && !ofOther.has(accessKey(one)))
+    .map(accessKey)
   const isMeant = ([key, reason]: readonly [string, string]) =>
     (planned.has(key) || reason === "NOT_IN_JOB") &&
     !isOver(key) &&

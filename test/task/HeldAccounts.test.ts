@@ -1,11 +1,13 @@
 /** Two rejected logins in a row hold the account: no further one is sent to it, in this run or a later one. */
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect } from "effect"
+import type { LeftOpen } from "../../src/task/Next.ts"
 import { append } from "../../src/ledger/Ledger.ts"
 import { openLongestMs } from "../../src/service/Execution.ts"
-import { idOf, makePlace, night, blockedUser } from "./ScriptedNight.ts"
+import { blockedUser, busy, idOf, keysOf, makePlace, minute, night, succeeded } from "./ScriptedNight.ts"
 import type { Night, NightTask } from "./ScriptedNight.ts"
 import { accepted, completed, state } from "./ScriptedService.ts"
+import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 
 const blocked = (id: string) => state("AUTH_ERROR", id, { authentication_status: id })
@@ -86,6 +88,58 @@ describe("an account", () => {
       // A rerun follows the open one at once, and waits with the other.
       expect(notBefore("c-0")).toBe(0)
       expect(notBefore("c-1")).toBeGreaterThanOrEqual(openLongestMs)
+    },
+  )
+
+  effect(
+    "gets its login once what another run left open is gone, and has no slot meanwhile [promise 3 left gone]",
+    function* () {
+      const left = (job: string): ReadonlyArray<LeftOpen> => {
+        const of = { run_id: anId(`${job}.2026-11-20`), task_id: anId(`${job}.2026-11-20/c-9/bank`), job }
+        const sent = { attempt: 1, probed: false, intended_at: 0, external_execution_id: "x", drained: false }
+        const attempt = {
+          ...sent,
+          orphanSuspected: false,
+          execution_id: anId("e-left"),
+          ...keysOf("one", "A"),
+        }
+        const access = { customer_id: anId("c-9"), engine_reference: anId("bank") }
+        const open = {
+          isSeen: true,
+          until: openLongestMs,
+          service: undefined,
+          fingerprint: "one",
+          account: "A",
+        }
+        return [{ ...of, ...access, ...open, attempt }]
+      }
+      const lookedAt = (job: string) =>
+        night({
+          tasks: [
+            { customer: "c-1", fingerprint: "one", account: "A" },
+            { customer: "c-2", fingerprint: "two", account: "B" },
+          ],
+          elsewhere: left(job),
+          rules: { limits: { max_in_flight: 1, per_engine: 1 } },
+          script: {
+            state: (id, times) => {
+              if (id === "e-left") return times < 3 ? state("ONGOING", "RUNNING") : { _tag: "NotFound" }
+              return times < 2 ? state("ONGOING", "RUNNING") : completed
+            },
+          },
+        })
+      const own = yield* lookedAt("job")
+      expect(own.verdicts()).toEqual([succeeded, succeeded])
+      const looks = own.timesOf("state", "e-left")
+      const [other, waited] = own.timesOf("start")
+      // Gone is what the service did not find for ten minutes.
+      expect([other! < minute, waited! - looks[2]! >= 10 * minute, looks.length < 9]).toEqual([
+        true,
+        true,
+        true,
+      ])
+      // Another job's execution may be there, although this one's secret does not show it.
+      expect((yield* lookedAt("other")).verdicts()).toEqual([busy, succeeded])
     },
   )
 

@@ -10,7 +10,7 @@ import { executeRun } from "../../src/task/ExecuteRun.ts"
 import type { Failure } from "../../src/task/Night.ts"
 import { Progress, type ProgressEvent } from "../../src/task/Progress.ts"
 import { Steering, type SteerableNight } from "../../src/task/NightPicture.ts"
-import type { Mode } from "../../src/task/Next.ts"
+import type { LeftOpen, Mode } from "../../src/task/Next.ts"
 import type { Prepared, Rules, TaskWork } from "../../src/task/Work.ts"
 import type { Landing } from "../../src/landing/Landing.ts"
 import { LandingMemory, type LandingStore } from "../harness/LandingMemory.ts"
@@ -205,6 +205,8 @@ export interface Night {
   /** What the process takes the state of the run for, if not for what its facts say. */
   readonly misread?: (state: RunState) => RunState
   readonly place?: Place
+  /** What other runs left open. */
+  readonly elsewhere?: ReadonlyArray<LeftOpen>
   /** Webhooks are on: what `events` say comes at these milliseconds, counted from the process's beginning. */
   readonly board?: HintBoard
   readonly events?: ReadonlyArray<readonly [ms: number, event: EventView]>
@@ -314,7 +316,7 @@ const runProcess = (given: Night, place: Place, seat: Seat) => {
       yield* ledger.append([...begin(tasks, sessions), ...(given.facts ?? [])])
     const { state } = yield* loadRun(place)
     const run = executeRun({
-      elsewhere: [],
+      elsewhere: given.elsewhere ?? [],
       run: given.misread?.(state) ?? state,
       works: tasks.map(workOf),
       sessions: sessions.map((session_id) => ({
