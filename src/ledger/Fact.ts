@@ -238,6 +238,8 @@ export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   ]),
   http_status: Schema.optionalKey(Schema.Int),
   status_reason: Schema.optionalKey(Schema.String),
+  /** Of a 422, for people: which fields the service refuses, and why. */
+  said: Schema.optionalKey(Schema.String),
   execution_id: Schema.optionalKey(ExecutionId),
   session_id: Schema.optionalKey(SessionId),
   /** The account that its execution may keep open; absent in ledgers from before it was recorded. */

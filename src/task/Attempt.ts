@@ -14,6 +14,7 @@ import type {
   StateAnswer,
   StateView,
 } from "../client/Service.ts"
+import { cutText } from "../service/BodyBounds.ts"
 import { isOpenCode, isRefusedCode, refusalIn, type Reason } from "../service/Ends.ts"
 
 /**
@@ -35,6 +36,8 @@ export type Started =
       readonly http_status: number
       readonly status_reason: string
       readonly login: "not_sent" | "unproven" | "rejected"
+      /** Which fields a 422 refuses. */
+      readonly said?: string
     }
   | {
       readonly answer: "not_created"
@@ -162,7 +165,23 @@ const readRefusal = (
   const isListed = http_status === 400 && nothingCreated.has(status_reason) && view.execution_id === undefined
   const isOfToken = sent.withToken === true && refusesTokenizedStart(http_status)
   const login = refusal !== undefined ? "rejected" : isListed || isForm || isOfToken ? "not_sent" : "unproven"
-  return conflictOf(sent, view, { answer: "refused", http_status, status_reason, login })
+  const said = isForm ? saidOfFields(detail) : ""
+  const told = said === "" ? {} : { said }
+  return conflictOf(sent, view, { answer: "refused", http_status, status_reason, login, ...told })
+}
+
+const fieldsToldMax = 5
+
+/** Section 7, for people: the place and the message of each item; never its `input` or `ctx`. */
+const saidOfFields = (detail: ReadonlyArray<unknown>): string => {
+  const told = detail.slice(0, fieldsToldMax).flatMap((item) => {
+    if (!Predicate.isObject(item)) return []
+    const { loc, msg } = item
+    const place = Array.isArray(loc) ? loc.filter((part) => part !== "body").join(".") : ""
+    return [place, typeof msg === "string" ? msg : ""].filter((text) => text !== "").join(": ") || []
+  })
+  const more = detail.length > fieldsToldMax ? [`${detail.length - fieldsToldMax} more`] : []
+  return cutText([...told, ...more].join("; "))
 }
 
 /** 4.1, 422: whether an item of the validation is about the login. Its place may begin with `body`. */

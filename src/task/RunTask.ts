@@ -3,6 +3,7 @@
  * the longest of these acts, its start. What follows an execution that is closed is in `FinishTask.ts`.
  */
 import { Clock, Duration, Effect, Exit, Queue, Random, Result, Scope } from "effect"
+import { given } from "../base/Schemas.ts"
 import { Hints, withHintPair } from "../client/Hints.ts"
 import { waitMs } from "../base/Time.ts"
 import { attemptWaits } from "../client/Polling.ts"
@@ -270,7 +271,8 @@ const settleRefusal = Effect.fnUntraced(function* (
   const tokenEnd = tokenEndOfRefusal(status_reason)
   if (last.token_id !== undefined && tokenEnd !== undefined)
     yield* dropToken(orderOf(night, row, last.attempt), last.token_id, tokenEnd)
-  yield* settle(night, row.work.task_id, verdictOfRefusal(status_reason))
+  const message = last.answer?.said
+  yield* settle(night, row.work.task_id, { ...verdictOfRefusal(status_reason), ...given({ message }) })
 })
 
 const deferredReasons = {

@@ -283,7 +283,7 @@ const startFacts = (order: AttemptOrder, started: Started, probe: boolean): Read
     ...attemptKeys(order),
     answer,
     ...given({ http_status }),
-    ...("status_reason" in started ? { status_reason: started.status_reason } : {}),
+    ...("status_reason" in started ? given(Struct.pick(started, ["status_reason", "said"])) : {}),
     ...("execution_id" in started ? given(Struct.pick(started, ["execution_id", "session_id"])) : {}),
     ...("execution_id" in started ? given({ account: order.account?.account }) : {}),
   }

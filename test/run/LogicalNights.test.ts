@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "vitest"
 import { Clock, Duration, Effect, Exit } from "effect"
+import { HttpClient, HttpServerResponse } from "effect/http"
 import { NotSent, Service, Throttled } from "../../src/client/Service.ts"
 import { Progress, type ProgressEvent } from "../../src/task/Progress.ts"
 import type { Job } from "../../src/jobs/Job.ts"
@@ -334,6 +335,36 @@ describe("a night and its reruns", () => {
       })
     expect(toldAfter(1)).toEqual(["None", "job.2026-11-21.2 4", 0, ["c-2 COMPLETED"]])
     expect(toldAfter(21)).toEqual(["None", "job.2026-11-22 0", 0, ["c-2 COMPLETED"]])
+  })
+})
+
+describe("a start that is answered 422", () => {
+  it("ends its task with the fields that the service refuses, without what was sent [end refused told]", () => {
+    const item = (field: string, input: string) => ({
+      loc: ["body", "parameters", field],
+      msg: `${input} does not fit`,
+      type: "value_error",
+      input,
+    })
+    const detail = [item("password", "pass-7391"), item("username", "run-1+customer-c-1")]
+    const refusal = HttpServerResponse.jsonUnsafe({ detail }, { status: 422 })
+    const through = (client: HttpClient.HttpClient) =>
+      HttpClient.transform(client, (answer, request) =>
+        request.url.includes("/init/v1/")
+          ? Effect.succeed(HttpServerResponse.toClientResponse(refusal, { request }))
+          : answer,
+      )
+    const refused = { ...plain, assignments: [customer("c-1", "run-1", "pass-7391")] }
+    const settled = live(makeNights({}, { through }), function* () {
+      const { state } = yield* runNight(refused, options)
+      return [...state.tasks.values()].map((task) => task.settled?.fact)
+    })
+    expect(settled).toMatchObject([
+      {
+        reason: "INCORRECT_PARAMETERS_FORMAT",
+        message: "parameters.password: [blanked] does not fit; parameters.username: [blanked] does not fit",
+      },
+    ])
   })
 })
 

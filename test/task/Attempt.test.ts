@@ -112,6 +112,31 @@ describe("the answer to a start", () => {
     ]).toEqual([parameters, settings, settings, settings, settings])
   })
 
+  it("refused over fields says which, and why; never what was sent [end refused fields]", () => {
+    const item = {
+      loc: ["body", "parameters", "pin"],
+      msg: "too short",
+      type: "t",
+      input: "12",
+      ctx: { min: 4 },
+    }
+    const saidOf = (detail: unknown) => {
+      const answer = readStart(sent, refused(422, {}, { ...body, json: { detail } }))
+      return "said" in answer ? answer.said : undefined
+    }
+    expect([
+      saidOf([item, { loc: ["features", 0], msg: 7 }, "x", { msg: "no place" }]),
+      saidOf(Array(7).fill({ loc: ["a"] })),
+      saidOf([]),
+      saidOf("parameters"),
+    ]).toEqual([
+      "parameters.pin: too short; features.0; no place",
+      "a; a; a; a; a; 2 more",
+      undefined,
+      undefined,
+    ])
+  })
+
   it("refused: no login was sent only if the reference says so, and one that was rejected is [promise 4]", () => {
     const form = { ...body, json: { detail: [] } }
     const unexpected = (http_status: number) => new UnexpectedAnswer({ http_status, message })
