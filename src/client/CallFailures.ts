@@ -8,6 +8,7 @@ import { HttpBody, HttpClientRequest } from "effect/http"
 import type { Headers, HttpClientError, HttpClientResponse, HttpMethod } from "effect/http"
 import { AnswerLost, NotSent, SecretRefused, Throttled, UnexpectedAnswer } from "./Service.ts"
 import type { CallFailure } from "./Service.ts"
+import { encodeSegment } from "../service/Ids.ts"
 import { isAddressable, type ResultsSource, type SourceIds } from "../service/FlowResults.ts"
 
 /** Longer than any run: a wait this long is left to a later run, so a larger number adds nothing. */
@@ -168,13 +169,6 @@ export interface AnyParts {
   readonly params?: Readonly<Record<string, string>>
   readonly payload?: unknown
 }
-
-/**
- * One path segment, or undefined for an id that cannot be one: an empty id; `.` and `..`, which URL parsers
- * resolve even when percent-encoded; and lone surrogates, which have no UTF-8.
- */
-export const encodeSegment = (id: string): string | undefined =>
-  id === "" || id === "." || id === ".." || !id.isWellFormed() ? undefined : encodeURIComponent(id)
 
 /** Whether a results source and these ids make a valid URL. */
 export const isSendable = (source: ResultsSource, ids: SourceIds): boolean =>

@@ -6,10 +6,10 @@
  */
 import { Effect, Layer, Predicate, Redacted, Result } from "effect"
 import type { HttpClient } from "effect/http"
-import type { ExecutionId } from "../service/Ids.ts"
+import { encodeSegment, type ExecutionId } from "../service/Ids.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { ExecutionApi, FlowApi } from "../service/Api.ts"
-import { encodeSegment, inItsPlace, retryAfter, type Endpoint } from "./CallFailures.ts"
+import { inItsPlace, retryAfter, type Endpoint } from "./CallFailures.ts"
 import { openExchange, type Answer, type ServiceLimits } from "./Exchange.ts"
 import { AnswerLost, Service, Throttled, UnexpectedAnswer, checkAddress } from "./Service.ts"
 import type {

@@ -7,7 +7,7 @@ import { blanked } from "../privacy/KnownSecrets.ts"
 import { cutText, idCharactersMax, measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
 import { EngineDetails, FormSchema } from "../service/Engine.ts"
 import { readProductsCount } from "../service/FlowResults.ts"
-import { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
+import { CustomerId, EngineReference, ExecutionId, SessionId, encodeSegment } from "../service/Ids.ts"
 import { ownField, readJson } from "../service/ReadJson.ts"
 import { TokenPair } from "../service/Execution.ts"
 
@@ -45,14 +45,21 @@ export const readBody = (bytes: Uint8Array, unusable = measureLargeBody(bytes).b
 
 const idsInUse = ["execution_id", "session_id"]
 
-/** A body whose own ids are too long cannot be used: a cut id would be another id. */
+/**
+ * A body whose own ids are too long cannot be used: a cut id would be another id. Nor can one whose execution
+ * no address can name.
+ */
 export const withUsableIds = (body: Body): Body => {
   const { json } = body
   if (!Predicate.isObject(json)) return body
   for (const name of idsInUse) {
     const id = ownField(json, name)
-    if (typeof id !== "string" || id.length <= idCharactersMax) continue
-    const unusable = `its ${name} is ${id.length} characters long, and ${idCharactersMax} are the most`
+    if (typeof id !== "string" || id === "") continue
+    const isTooLong = id.length > idCharactersMax
+    if (!isTooLong && (name !== "execution_id" || encodeSegment(id) !== undefined)) continue
+    const unusable = isTooLong
+      ? `its ${name} is ${id.length} characters long, and ${idCharactersMax} are the most`
+      : `its ${name} cannot be a part of an address`
     return { bytes: body.bytes, json: undefined, unusable }
   }
   return body

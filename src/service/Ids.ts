@@ -42,6 +42,13 @@ export const accessOf = ({ customer_id, engine_reference }: Access): Access => (
 })
 
 /**
+ * One path segment, or undefined for an id that cannot be one: an empty id; `.` and `..`, which URL parsers
+ * resolve even when percent-encoded; and lone surrogates, which have no UTF-8.
+ */
+export const encodeSegment = (id: string): string | undefined =>
+  id === "" || id === "." || id === ".." || !id.isWellFormed() ? undefined : encodeURIComponent(id)
+
+/**
  * The source that an engine logs in to: the text before the last colon. What stands after it is one of
  * several channels into the same source (section 2.2), whether it is listed or not.
  */

@@ -458,6 +458,35 @@ describe("bounds", () => {
   })
 
   effect(
+    "an execution that no address can name is an answer that cannot be used; any other id is asked for as it is [decision 10 address]",
+    function* () {
+      const ids = [".", "..", "\ud800", "a/../b", "%2e%2e"]
+      const seen: Array<unknown> = []
+      for (const execution_id of ids) {
+        const urls: Array<string> = []
+        const client = HttpClient.make((request) => {
+          urls.push(request.url)
+          const response = Response.json({ execution_id, session_id: "." }, { status: 202 })
+          return Effect.succeed(HttpClientResponse.fromWeb(request, response))
+        })
+        const service = yield* Effect.provide(Service, serviceOver(client))
+        const started = yield* service.startExecution(startCall(), Effect.void)
+        yield* Effect.ignore(service.readExecution(anId(execution_id)))
+        const unusable = "body" in started ? started.body.unusable : started._tag
+        seen.push([unusable, ...urls.slice(1).map((url) => new URL(url).pathname.split("/").at(-1))])
+      }
+      const why = "its execution_id cannot be a part of an address"
+      assert.deepStrictEqual(seen, [
+        [why],
+        [why],
+        [why],
+        [undefined, "a%2F..%2Fb"],
+        [undefined, "%252e%252e"],
+      ])
+    },
+  )
+
+  effect(
     "a document that comes encoded, although it was asked for as it is, is none, and nor are results",
     function* () {
       const headers = { "content-type": "application/pdf", "content-encoding": "gzip" }
