@@ -16,6 +16,8 @@ export interface YamlDocument {
   readonly root: unknown
   /** Where the value at a path is; its key with `at: "key"`. A missing value is placed at its parent. */
   readonly place: (path: Path, at?: "key" | "value") => Place
+  /** The string at a path as the file has it, before anything in it is replaced. */
+  readonly written: (path: Path) => string | undefined
 }
 
 /** Returns the replacement for a string of the file, and may report a problem with it. */
@@ -240,7 +242,7 @@ export const readYamlText = (input: YamlText): YamlDocument => {
     return { file: input.file, line: Math.max(line, 1), column: Math.max(col, 1) }
   }
   const complain = (offset: number, message: string) => input.complain(place(offset), message)
-  const unread: YamlDocument = { root: undefined, place: () => place(0) }
+  const unread: YamlDocument = { root: undefined, place: () => place(0), written: () => undefined }
   if (/\r./s.test(source) && !source.includes("\n")) {
     complain(0, "the lines of this file end with CR alone: save it with LF or CRLF as line ends")
     return unread
@@ -260,6 +262,10 @@ export const readYamlText = (input: YamlText): YamlDocument => {
       const { key, node } = nodeAt(reading, document.contents, path)
       const [keyAt, valueAt] = [offsetOf(key), offsetOf(node)]
       return place((at === "key" ? (keyAt ?? valueAt) : (valueAt ?? keyAt)) ?? 0)
+    },
+    written: (path) => {
+      const { node } = nodeAt(reading, document.contents, path)
+      return isScalar(node) && Predicate.isString(node.value) ? node.value : undefined
     },
   }
 }

@@ -9,7 +9,7 @@ import { nearestName } from "../base/Text.ts"
 import type { CustomerRow } from "./CustomersFile.ts"
 import type { Assignment, JobFeature, Login } from "./Job.ts"
 import { judgeCustomerId } from "./PersonalData.ts"
-import type { Context, Findings } from "./Problem.ts"
+import { isVariable, type Context, type Findings } from "./Problem.ts"
 import { idTooLong, isIdTooLong, personalDataReason, readParameter, type ParameterSource } from "./Scalars.ts"
 import type { Customer, CustomerEngine, JobEngine } from "./ServiceSettings.ts"
 import { cutText } from "../service/BodyBounds.ts"
@@ -154,6 +154,8 @@ const readParameters = (
     }
     const parameter = readParameter(value, folder)
     if (Predicate.isString(parameter)) findings.error(place(), parameter)
+    else if (parameter._tag === "Literal" && isVariable(document.written([...path, name]) ?? ""))
+      parameters.push([name, { ...parameter, isVariable: true }])
     else parameters.push([name, parameter])
   }
   return Object.fromEntries(parameters)

@@ -114,6 +114,9 @@ const variablesMax = 1_000
 
 const variable = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
+/** Nothing of the value stands in the file. */
+export const isVariable = (written: string): boolean => /^\$\{[A-Za-z_][A-Za-z0-9_]*\}$/.test(written)
+
 export const variablesIn = (source: string): ReadonlySet<string> => {
   const names = new Set<string>()
   for (const [, name = ""] of source.matchAll(variable)) {

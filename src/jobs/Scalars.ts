@@ -22,7 +22,12 @@ export type SecretReference =
 
 /** One login parameter: a value from the file (redacted immediately) or where to find it. */
 export type ParameterSource =
-  | { readonly _tag: "Literal"; readonly value: Redacted.Redacted<unknown> }
+  | {
+      readonly _tag: "Literal"
+      readonly value: Redacted.Redacted<unknown>
+      /** A variable of the environment has it, not the file. */
+      readonly isVariable?: true
+    }
   | { readonly _tag: "Reference"; readonly reference: SecretReference }
 
 /** In any spelling: a misspelt reference is told, because the source would get it as a password. */

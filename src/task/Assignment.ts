@@ -42,6 +42,7 @@ const cautionsOf = (
     // A literal id was reported when the job was loaded, with its place.
     if (source._tag === "Reference")
       return Object.hasOwn(values, name) && isSameText(customer_id, values[name]) ? [tellLoginId(name)] : []
+    if (source.isVariable === true) return []
     return secret?.has(name) === true && !isEncrypted(Redacted.value(source.value))
       ? [`${name} ${writtenOut}`]
       : []

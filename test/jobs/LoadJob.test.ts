@@ -132,10 +132,10 @@ customers:
 
 describe("the environment", () => {
   effect(
-    "replaces ${NAME} in strings, leaves commands to their shell, and names missing variables",
+    "replaces ${NAME} in strings, leaves commands to their shell, and names missing variables [job variable]",
     function* () {
       const source = `${smallJob}customers:
-  - { id: "c-\${N}", parameters: { username: "u\${N}", password: "exec:vault \${TOKEN}" } }
+  - { id: "c-\${N}", parameters: { username: "u\${N}", password: "exec:vault \${TOKEN}", pin: "\${N}" } }
 `
       const { job } = yield* load(source, { environment: { N: "12", TOKEN: "hush" } })
       expect(job).toMatchObject({
@@ -145,15 +145,18 @@ describe("the environment", () => {
             login: parametersLogin({
               username: literal("u12"),
               password: { _tag: "Reference", reference: { _tag: "Exec", command: "vault ${TOKEN}" } },
+              pin: { ...literal("12"), isVariable: true },
             }),
           },
         ],
       })
       const missing = "the environment has no variable N, or an empty one"
-      expect((yield* load(source)).errors).toEqual([`job.yaml:5:11: ${missing}`, `job.yaml:5:45: ${missing}`])
+      const places = ["5:11", "5:45", "5:92"]
+      const errorsOf = (what: string) => places.map((place) => `job.yaml:${place}: ${what}`)
+      expect((yield* load(source)).errors).toEqual(errorsOf(missing))
       const lost = "the variable N cannot be used: it has U+FFFD in the place of bytes that are not UTF-8"
       const { errors } = yield* load(source, { environment: { N: "1\uFFFD" } })
-      expect(errors).toEqual(expect.arrayContaining([`job.yaml:5:11: ${lost}`, `job.yaml:5:45: ${lost}`]))
+      expect(errors).toEqual(expect.arrayContaining([...errorsOf(lost)]))
     },
   )
 

@@ -344,7 +344,7 @@ describe("an assignment", () => {
     expect(always).toMatchObject({ verdict: { reason: "CUSTOMER_INTERVENTION_REQUIRED" } })
   })
 
-  it("warns about features that the engine lacks, readable literal secrets, and an id that the customer logs in with", () => {
+  it("warns about features that the engine lacks, readable literal secrets, and an id that the customer logs in with [decision written variable]", () => {
     const decision = decide({
       assignment: {
         features: [{ code: "loans_read", configurations: undefined }],
@@ -358,6 +358,11 @@ describe("an assignment", () => {
         "loans_read is not offered by this engine: it would return no data",
       ],
     ])
+    const variable = { ...literal("x"), isVariable: true } as const
+    const byVariable = decide({
+      assignment: loggingInWith({ username: literal("user"), password: variable }),
+    })
+    expect(byVariable.warnings ?? []).toEqual([])
     const warningsFor = (password: string) => {
       const parameters = { username: literal("user"), password: literal(password) }
       return decide({ assignment: loggingInWith(parameters) }).warnings.length
