@@ -257,15 +257,37 @@ const deletedUnread =
   "no results are read, neither flow results nor those of other endpoints, and executions are deleted at " +
   "the service all the same; `after_export: keep` leaves them there"
 
-const checkSettings = ({ document, findings }: Context, parts: Parts): void => {
+/** One of two lengths may be the default, which nobody has written. */
+const checkLengths = (
+  { document, findings }: Context,
+  section: string,
+  [[less, short], [more, long]]: readonly [
+    readonly [string, Duration.Duration],
+    readonly [string, Duration.Duration],
+  ],
+): void => {
+  if (!Duration.isGreaterThan(short, long)) return
+  const isWritten = (key: string) => document.written([section, key]) !== undefined
+  const told = (key: string, length: Duration.Duration) =>
+    `\`${key}\` (${Duration.format(length)}${isWritten(key) ? "" : " unless it is written"})`
+  const place = document.place([section, isWritten(less) ? less : more])
+  findings.error(place, `${told(less, short)} is longer than ${told(more, long)}`)
+}
+
+const checkSettings = (context: Context, parts: Parts): void => {
+  const { document, findings } = context
   const { polling, retry, output } = parts
   if (!parts.flow_results.enabled && parts.after_export === "delete")
     findings.warn(document.place(["flow_results", "enabled"]), deletedUnread)
   if (output.delta !== undefined) findings.warn(document.place(["output", "delta"], "key"), deltaGone)
-  if (Duration.isGreaterThan(polling.min, polling.max))
-    findings.error(document.place(["polling", "min"]), `\`min\` is longer than \`max\``)
-  if (Duration.isGreaterThan(retry.base, retry.max))
-    findings.error(document.place(["retry", "base"]), `\`base\` is longer than \`max\``)
+  checkLengths(context, "polling", [
+    ["min", polling.min],
+    ["max", polling.max],
+  ])
+  checkLengths(context, "retry", [
+    ["base", retry.base],
+    ["max", retry.max],
+  ])
   for (const { index, value } of parts.replaces ?? [])
     if (value === parts.name)
       findings.error(document.place(["replaces", index]), `a job would take its own place: \`${value}\``)

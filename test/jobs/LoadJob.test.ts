@@ -424,6 +424,22 @@ describe("the SQL that a job brings", () => {
 })
 
 describe("a job that is refused", () => {
+  effect("of two lengths, names the default that nobody wrote [job lengths]", function* () {
+    const errorsOf = (text: string) =>
+      Effect.map(load(`${smallJob}${text}customers:\n  - id: c-1\n`), (one) => one.errors)
+    const written = [
+      "retry: { max: 10 seconds }\n",
+      "retry: { base: 1 hour }\n",
+      "polling: { max: 1 second }\n",
+    ]
+    const errors = yield* Effect.forEach(written, errorsOf)
+    expect(errors.flat().map((error) => error?.replace(/^job.yaml:/, ""))).toEqual([
+      "4:15: `base` (30s unless it is written) is longer than `max` (10s)",
+      "4:16: `base` (1h) is longer than `max` (15m unless it is written)",
+      "4:17: `min` (2s unless it is written) is longer than `max` (1s)",
+    ])
+  })
+
   effect("reports everything at once, in order, at the line and column of each", function* () {
     const { errors, warnings } = yield* load(`name: Nightly
 servce: sandbox
@@ -457,7 +473,7 @@ customers:
       "job.yaml:7:31: expected a whole number from 1 to 100000",
       "job.yaml:7:46: expected a number",
       "job.yaml:8:24: expected a whole number from 1 to 100",
-      "job.yaml:9:17: `min` is longer than `max`",
+      "job.yaml:9:17: `min` (2m) is longer than `max` (1m)",
       `job.yaml:10:31: expected a duration from 5 seconds to 1 day: ${seconds}`,
       'job.yaml:11:11: expected a time of day as "HH:MM", from "00:00" to "23:59"',
       "job.yaml:12:11: expected the IANA name of a time zone, such as Europe/Madrid",
