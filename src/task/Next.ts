@@ -247,7 +247,7 @@ export interface LeftRunning extends LeftOpen {
   readonly attempt: OpenAttempt
 }
 
-/** A task that is in the way of such an execution waits until it is over; whatever else is left, holds it up. */
+/** A task in whose way it is waits until it is over; over anything else that is left, the task ends. */
 export const canBeSeen =
   (here: string) =>
   (one: LeftOpen): one is LeftRunning =>
