@@ -1,9 +1,8 @@
 /** Whole runs in virtual time: tries, limits, deadline, what is told meanwhile, interruption at any moment. */
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
-import type { StartCall } from "../../src/client/Service.ts"
 import { Landing, LandingFailed } from "../../src/landing/Landing.ts"
-import { idOf, makePlace, minute, night, ready, second, sharing, customers } from "./ScriptedNight.ts"
+import { idOf, makePlace, minute, night, ready, second, customers } from "./ScriptedNight.ts"
 import { outOfService, blockedUser } from "./ScriptedNight.ts"
 import { succeeded } from "./ScriptedNight.ts"
 import type { NightTask, NightEnd } from "./ScriptedNight.ts"
@@ -38,24 +37,7 @@ effect(
 )
 
 describe("a rejected login", () => {
-  effect("is sent once, and no other task with the same login starts", function* () {
-    const tasks = [...sharing("one", "c-1", "c-2"), { customer: "c-3", fingerprint: "two" }]
-    const end = yield* night({
-      tasks,
-      script: { state: (id) => (id.startsWith("e-c-3") ? completed : blocked) },
-    })
-    expect([end.countOf("start", "c-1"), end.countOf("start", "c-2"), end.rejections]).toEqual([
-      1,
-      0,
-      [["one", "BLOCKED_USER"]],
-    ])
-    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual([blockedUser, blockedUser, succeeded])
-    // Together with the end that says so.
-    const order = end.facts.map(({ _tag }) => _tag)
-    expect(order.indexOf("CredentialRejected")).toBe(order.indexOf("AttemptClosed") + 1)
-  })
-
-  effect("releases the slot of a task that is not sent, so that others run", function* () {
+  effect("is sent once; other tasks with it release their slots unsent, so that others run", function* () {
     const end = yield* night({
       rules: { limits: { max_in_flight: 1, per_engine: 1 } },
       tasks: [
@@ -69,7 +51,14 @@ describe("a rejected login", () => {
     })
     expect(end.isOver).toBe(true)
     expect(end.verdicts()).toEqual([blockedUser, blockedUser, blockedUser, succeeded])
-    expect([end.starts, end.countOf("start", "c-4")]).toEqual([2, 1])
+    expect([end.starts, end.countOf("start", "c-4"), end.rejections]).toEqual([
+      2,
+      1,
+      [["one", "BLOCKED_USER"]],
+    ])
+    // Together with the end that says so.
+    const order = end.facts.map(({ _tag }) => _tag)
+    expect(order.indexOf("CredentialRejected")).toBe(order.indexOf("AttemptClosed") + 1)
   })
 })
 
@@ -125,16 +114,6 @@ describe("a run", () => {
       expect(new Set(looks).size).toBeLessThan(7 * 8)
     },
   )
-
-  effect("of an older date is not retried if it ends in a temporary error", function* () {
-    const cut = yield* night({ cutAfter: "1 second", script: { state: () => working } })
-    const again = ({ customer_id }: StartCall, times: number) => accepted(`${customer_id}-again-${times}`)
-    const tried = { facts: cut.facts.slice(2), script: { start: again, state: () => temporary } }
-    const collected = yield* night({ ...tried, mode: "collect" })
-    expect([collected.isOver, collected.starts, collected.verdict("c-1")]).toEqual([true, 0, outOfService])
-    // The night itself would have gone on.
-    expect((yield* night(tried)).countOf("start")).toBe(2)
-  })
 })
 
 effect("a ledger or a landing that cannot be written stops the run", function* () {

@@ -252,18 +252,6 @@ describe("an execution that cannot continue", () => {
     expect(told).toEqual([customers, customers])
   })
 
-  effect("within max_wait is aborted, intent first, and does not count as a second try", function* () {
-    let aborted = false
-    const end = yield* night({
-      script: { state: () => (aborted ? cancelled : working), abort: () => ((aborted = true), "aborted") },
-    })
-    expect(end.of("AbortIntended").map(({ why }) => why)).toEqual(["max_wait"])
-    expect(end.timesOf("abort")[0]).toBeGreaterThanOrEqual(3.5 * hour)
-    expect([end.starts, end.verdict("c-1")]).toEqual([1, "unfinished CLIENT_CANCELLED service"])
-    const order = end.facts.map(({ _tag }) => _tag)
-    expect(order.indexOf("AbortIntended")).toBeLessThan(order.indexOf("AttemptClosed"))
-  })
-
   effect("before the deadline is aborted then, and nothing more is started", function* () {
     let aborted = 0
     const end = yield* night({

@@ -41,23 +41,6 @@ describe("an engine that refuses starts", () => {
     expect(end.verdicts(...customers)).toEqual(customers.map(() => engineAway))
   })
 
-  effect("is not called again before its Retry-After, whichever of its tasks received it", function* () {
-    const end = yield* night({
-      tasks: [{ customer: "c-1" }, { customer: "c-2" }, { customer: "c-3" }],
-      script: {
-        start: (call, times) =>
-          times > 1
-            ? accepted(call.customer_id)
-            : call.customer_id === "c-1"
-              ? { _tag: "EngineUnavailable", retry_after: Duration.millis(20 * minute) }
-              : { _tag: "EngineUnavailable" },
-      },
-    })
-    const [, , , ...later] = end.timesOf("start")
-    expect(Math.min(...later)).toBeGreaterThanOrEqual(20 * minute)
-    expect(end.verdicts("c-1", "c-2", "c-3")).toEqual(Array.from({ length: 3 }, () => succeeded))
-  })
-
   effect(
     "is not sent a start that it asked to wait by the next process either [promise 10 away]",
     function* () {

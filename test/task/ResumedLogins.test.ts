@@ -114,13 +114,6 @@ describe("a refusal that a state showed while its execution went on", () => {
     }
   })
 
-  effect("counts although only an earlier process read it", function* () {
-    const cut = yield* night({ tasks: [sent], cutAfter: "1 minute", script: { state: () => refusing } })
-    const end = yield* night({ tasks: twice, facts: cut.facts.slice(2), script: { state: () => gone } })
-    expect(end.rejections).toEqual([["old", "INCORRECT_CREDENTIALS"]])
-    expect([end.countOf("start", "c-1"), end.countOf("start", "c-2")]).toEqual([0, 0])
-  })
-
   effect("counts although only the read that found a lost start again showed it", function* () {
     let ours = ""
     const script: Night["script"] = {

@@ -5,8 +5,7 @@ import type { CallFailure, StartAnswer, StartCall } from "../../src/client/Servi
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { hour, idOf, makePlace, minute, night, run_id, second, succeeded, keysOf } from "./ScriptedNight.ts"
 import type { NightEnd } from "./ScriptedNight.ts"
-import { accepted, completed, conflict, lost, refused, state, throttled } from "./ScriptedService.ts"
-import { working } from "./ScriptedService.ts"
+import { accepted, conflict, lost, refused, state, throttled } from "./ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { landed } from "./Lives.ts"
@@ -46,30 +45,6 @@ describe("a lost start", () => {
     // Soon enough to find a short execution before it is over: a later probe would run its login again.
     // The lost request itself took 200 ms.
     expect(probe - first).toBe(1_200)
-  })
-
-  effect.each([
-    ["names another external id", "x-of-somebody-else"],
-    ["names none", undefined],
-  ])("is not found in a run whose 409 echoes our external id and whose state %s", function* ([, whose]) {
-    const stranger = (call: StartCall) => conflict("stranger", call.external_execution_id)
-    const end = yield* night({
-      script: {
-        whose: (execution_id) => (execution_id === "e-stranger" ? whose : undefined),
-        start: answers(
-          () => lost,
-          stranger,
-          stranger,
-          stranger,
-          () => accepted("1"),
-        ),
-      },
-    })
-    expect(end.verdict("c-1")).toBe(succeeded)
-    expect(startFacts(end.facts).slice(0, 4)).toEqual(["start", "lost", "probe", "foreign"])
-    expect(startFacts(end.facts).slice(-3)).toEqual(["probe", "accepted", "orphan"])
-    const touched = end.calls.filter(([, verb, id]) => id.includes("stranger") && verb !== "state")
-    expect(touched).toEqual([])
   })
 
   effect("that stays unknown keeps its login in the next process [end START_UNKNOWN open]", function* () {
@@ -149,29 +124,6 @@ effect(
 )
 
 describe("somebody else's execution", () => {
-  effect("makes the task wait without an attempt, and is never touched", function* () {
-    const end = yield* night({
-      script: {
-        start: answers(
-          () => conflict("theirs", "x"),
-          () => conflict("theirs", "x"),
-          () => conflict("theirs", "x"),
-          () => conflict("theirs", "x"),
-          () => accepted("ours"),
-        ),
-      },
-    })
-    expect(end.verdict("c-1")).toBe(succeeded)
-    expect(end.state.tasks.get(idOf("c-1"))?.attempts.length).toBe(1)
-    expect(end.calls.filter(([, , id]) => id.includes("theirs"))).toEqual([])
-    const [first = 0, ...later] = end.timesOf("start")
-    const waits = later.map((at, index) => at - ([first, ...later][index] ?? 0))
-    for (const [index, full] of [30, 60, 120, 240].entries()) {
-      expect(waits[index]).toBeGreaterThanOrEqual(full * 0.8 * second)
-      expect(waits[index]).toBeLessThanOrEqual((full + 1) * second)
-    }
-  })
-
   effect("is met by twenty starts at most, however short the waits are [promise 10 conflicts]", function* () {
     const end = yield* night({
       script: { start: answers(() => conflict("theirs", "x")) },
@@ -184,17 +136,6 @@ describe("somebody else's execution", () => {
     expect([(times[9] ?? hour) < minute, last > 3 * hour, last <= 3.5 * hour]).toEqual([true, true, true])
   })
 })
-
-effect(
-  "an interrupted start keeps the answer of a request that was sent, so that the next process follows it",
-  function* () {
-    const cut = yield* night({ cutAfter: "100 millis", script: { state: () => working } })
-    expect([cut.isOver, startFacts(cut.facts)]).toEqual([false, ["start", "accepted"]])
-    const next = yield* night({ facts: cut.facts.slice(2), script: { state: () => completed } })
-    expect([next.starts, next.verdict("c-1")]).toEqual([0, succeeded])
-    expect(cut.facts[0]).toMatchObject({ run_id })
-  },
-)
 
 effect(
   "a 409 whose execution does not answer is read four times, with growing waits, and then not taken for ours",
