@@ -1,15 +1,12 @@
 /** The engines as the service lists and shows them, and when one cannot be run (2.2, 2.3, 4.1, 4.8, 4.9); their catalogue. */
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { personOf } from "../../../src/sandbox/data/Person.ts"
 import { ibanOf } from "../../../src/sandbox/data/PersonalRecords.ts"
-import { checkForm, engineDetails, engineView } from "../../../src/sandbox/engines/AnswerEngines.ts"
-import { featureForm, isEngineReference } from "../../../src/sandbox/engines/AnswerEngines.ts"
 import { engineDefinitions } from "../../../src/sandbox/engines/EngineCatalogue.ts"
 import { isInMaintenance } from "../../../src/sandbox/engines/EngineDefinition.ts"
 import { seeded } from "../../../src/sandbox/state/Reading.ts"
-import { Engine, EngineDetails } from "../../../src/service/Engine.ts"
 import { features, mainCategories } from "../../../src/service/Vocabulary.ts"
 import { Caller, field, fieldsOf, itemsOf, ofTheService, pick, shows, stateOf } from "../server/Caller.ts"
 
@@ -363,21 +360,6 @@ describe("the catalogue", () => {
   it("depends only on the time for a maintenance window, before 1970 too", () => {
     const minutes = [49.99, 50, 59.99, 60, -10, -10.01, -0.01]
     expect(minutes.filter((minute) => isInMaintenance(minute * 60_000))).toEqual([50, 59.99, -10, -0.01])
-  })
-
-  it("decodes by the contract in both views", () => {
-    for (const engine of engineDefinitions) {
-      expect(isEngineReference(engine.reference)).toBe(true)
-      expect(Object.keys(engine.parameters.properties)).toContain(engine.wordsField)
-      expect(engine.features).toEqual(expect.arrayContaining([...engine.defaults]))
-      for (const code of engine.features) expect(checkForm(featureForm(engine, code), {})).toEqual([])
-      const wanted = checkForm(engine.configurations, {}).map(({ error }) => error.loc)
-      expect(wanted).toEqual(engine.reference === "sandbox-settings:website" ? [["branch"]] : [])
-      const view = engineView(engine, 1_000_000)
-      expect(Schema.decodeUnknownSync(Engine)(JSON.parse(JSON.stringify(view)))).toEqual(view)
-      const whole = engineDetails(engine, 1_000_000)
-      expect(Schema.decodeUnknownSync(EngineDetails)(JSON.parse(JSON.stringify(whole)))).toEqual(whole)
-    }
   })
 
   it("invents IBANs with the right check digits, and the same person on every engine", () => {

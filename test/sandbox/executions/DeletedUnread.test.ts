@@ -1,14 +1,11 @@
 /** The observer's rule against deleting what nobody was given, told from what was retrieved and what answers carried. */
-import { readFileSync } from "node:fs"
 import { connect } from "node:net"
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import type { SandboxOptions } from "../../../src/sandbox/server/Sandbox.ts"
 import type { Fault } from "../../../src/sandbox/faults/Faults.ts"
-import { Caller, inProcess, overHttp, textField, toldAt, truth, type Reach } from "../server/Caller.ts"
-import { folder } from "../../harness/Folder.ts"
-import { effect } from "../../harness/Steps.ts"
+import { Caller, overHttp, textField, toldAt, truth, type Reach } from "../server/Caller.ts"
 
 const profile = "customer_information:user_profile"
 const both = { features: ["customer_information_read", "accounts_read"] }
@@ -145,23 +142,5 @@ describe("deleted unread", () => {
     const { text } = yield* caller.call("GET", `${caller.origin}/admin`)
     expect(text).toContain("deleted unread")
     expect(text).toContain(`never answered in full: ${profile}`)
-  })
-
-  effect("is reported after a restart as before it", function* () {
-    const journal = `${yield* folder}/journal.ndjson`
-    const first = inProcess({ seed: 7, journal })
-    yield* deleteAfter({ words: "records-3", reads: "flow wait flow" }).pipe(Effect.provide(first))
-    yield* deleteAfter({ words: "noflow+records-3", reads: "profile" }).pipe(
-      Effect.provide(inProcess({ seed: 7, journal })),
-    )
-    expect(yield* Effect.provide(seen, inProcess({ seed: 7, journal }))).toEqual({
-      executions: [
-        [three, three],
-        [three, { [profile]: 1 }],
-      ],
-      breaks: [["deleted_unread", [profile]]],
-    })
-    const events = readFileSync(journal, "utf8").split("\n")
-    expect(events.filter((line) => line.includes('"RecordsDelivered"'))).toHaveLength(2)
   })
 })
