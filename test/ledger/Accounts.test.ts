@@ -1,9 +1,8 @@
 /** What is known of an account over all runs, through the ledger's own projection, and whether a login may be sent. */
 import { join } from "node:path"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import * as fc from "fast-check"
 import { AccountBook, holdOf, strikesFor, strikesOf } from "../../src/ledger/Accounts.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
@@ -444,53 +443,6 @@ describe("an account", () => {
     expect(yield* holds(ofRow("next"))).toEqual([0, undefined])
     yield* ledger.append(refused(5))
     expect(yield* holds(ofRow("next"))).toEqual([0, "rejections"])
-  })
-
-  it("sees at most three logins in a row whose end nobody read or that failed, and a fourth that a person corrected", async () => {
-    const step = fc.record({
-      password: fc.constantFrom("p", "q", "r"),
-      answers: fc.array(fc.constantFrom("lost", "killed", "nothing"), { maxLength: 2 }),
-      end: fc.constantFrom("none", "neutral", "good", "rejected"),
-    })
-    await fc.assert(
-      fc.asyncProperty(fc.boolean(), fc.array(step, { maxLength: 30 }), async (isByHand, nights) => {
-        const rows = await Effect.runPromise(
-          Effect.gen(function* () {
-            const ledger = yield* Ledger
-            let inARow = 0
-            let most = 0
-            const seen = new Array<string>()
-            for (const [night, { password, answers, end }] of nights.entries()) {
-              const login = keys(password, { isByHand })
-              let last: string | undefined
-              for (const [at, answer] of ["sent", ...answers].entries()) {
-                const moment = { now: 1_000 * hour, self: of(night) }
-                const hold = holdOf(yield* ledger.accountsOf(login), login, moment)
-                if (hold !== undefined && hold.why !== "third") break
-                yield* ledger.append([sent(night, login, at > 0)])
-                if (answer === "nothing") yield* ledger.append([judged(night, "not_sent", login)])
-                else inARow += 1
-                if (answer === "lost") yield* ledger.append([judged(night, "unproven", login)])
-                most = Math.max(most, inARow)
-                seen.push(answer)
-                last = answer
-              }
-              if (end === "neutral" && last !== undefined && last !== "nothing") {
-                yield* ledger.append([judged(night, "neutral", login)])
-                inARow -= 1
-              }
-              if (end === "good" && seen.length > 0) {
-                yield* ledger.append([judged(night, "good", login)])
-                inARow = 0
-              }
-            }
-            return most
-          }).pipe(Effect.provide(inMemory, { local: true })),
-        )
-        expect(rows).toBeLessThanOrEqual(isByHand ? 4 : 3)
-      }),
-      { numRuns: 60 },
-    )
   })
 })
 

@@ -4,7 +4,7 @@
  */
 import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted } from "effect"
-import { SecretRefused, UnexpectedAnswer } from "../../src/client/Service.ts"
+import { SecretRefused } from "../../src/client/Service.ts"
 import type { ExchangeAnswer, StartCall } from "../../src/client/Service.ts"
 import { accessOf } from "../../src/service/Ids.ts"
 import type { Prepared, TokenRef } from "../../src/task/Work.ts"
@@ -15,7 +15,7 @@ import { TokenStore, type OpenTokenStore } from "../../src/tokens/TokenStore.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { idOf, makePlace, night, ready, run_id, second } from "../task/ScriptedNight.ts"
 import type { Night, NightEnd, Place } from "../task/ScriptedNight.ts"
-import { accepted, completed, conflict, lost, notSent, refused } from "../task/ScriptedService.ts"
+import { accepted, completed, conflict, lost, notSent } from "../task/ScriptedService.ts"
 import { state, throttled, unexpected, working, acceptedAs } from "../task/ScriptedService.ts"
 import type { Script } from "../task/ScriptedService.ts"
 import { anId } from "../harness/Id.ts"
@@ -318,36 +318,6 @@ describe("a token", () => {
       1,
       rejected,
       [`TokenDropped ${reason}`],
-    ])
-  })
-
-  effect("that the start refuses is dropped; if the answer is undefined, its key stays", function* () {
-    const broken = yield* after({ start: () => refused(400, "T10N_REJECTED") })
-    expect([broken.token, broken.verdict]).toEqual([
-      ["c-1/bank", "T10N_REJECTED", "no key"],
-      "failed T10N_REJECTED engineer",
-    ])
-    const unknown = new UnexpectedAnswer({ http_status: 404, message: "" })
-    const missing = yield* after({ start: () => unknown })
-    expect([missing.token, missing.starts, missing.verdict]).toEqual([
-      ["c-1/bank", "TOKEN_UNKNOWN", token_key],
-      1,
-      "failed TOKEN_UNKNOWN engineer",
-    ])
-  })
-
-  effect("whose start was lost is probed like any other, with the same external id", function* () {
-    const { end, starts, verdict } = yield* after({
-      start: (call, times) => (times === 1 ? lost : conflict("c-1-1", call.external_execution_id)),
-      state: () => completed,
-    })
-    expect([starts, verdict]).toEqual([2, "succeeded COMPLETED nobody"])
-    const intents = end.facts.flatMap((fact) =>
-      fact._tag === "StartIntended" ? [[fact.token_id, fact.probe]] : [],
-    )
-    expect(intents).toEqual([
-      ["t-1", false],
-      ["t-1", true],
     ])
   })
 
