@@ -8,12 +8,11 @@ import { figureLine, isBroken, type Benchmark } from "./Figure.ts"
 import { client } from "./client.ts"
 import { data } from "./data.ts"
 import { history } from "./history.ts"
-import { landing } from "./landing.ts"
 import { night } from "./night.ts"
 import { sandbox } from "./sandbox.ts"
 import { telemetry } from "./telemetry.ts"
 
-const benchmarks: ReadonlyArray<Benchmark> = [client, sandbox, landing, data, history, night, telemetry]
+const benchmarks: ReadonlyArray<Benchmark> = [client, sandbox, data, history, night, telemetry]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
