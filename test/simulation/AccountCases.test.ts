@@ -143,35 +143,11 @@ const rows: ReadonlyArray<Row> = [
     ends: ["START_UNKNOWN", ...heldFromThird],
   },
   {
-    title: "2, 9 202 with {ok: true}, and 403 to starts only: as lost",
-    nights: 4,
-    given: { storms: [storm("202 with ok", { untilMs: nightMs(2) }), storm("403", { fromMs: nightMs(2) })] },
-    expected: thrice,
-  },
-  {
     title: "3 503 while the page says available: three logins, then held",
     nights: 5,
     given: { storms: [storm("503")] },
     expected: thrice,
     ends: ["ENGINE_UNAVAILABLE", ...heldFromThird],
-  },
-  {
-    title: "6 503, and the page itself answers 502: counts as one",
-    nights: 5,
-    given: {
-      uses: [use(), ...others(2, "es-b:website")],
-      storms: [
-        storm("503", { engines: [website], accounts: undefined, ...inNight(0), page: "gateway" }),
-        storm("lost: reset", { fromMs: nightMs(1) }),
-      ],
-    },
-    expected: thrice,
-  },
-  {
-    title: "7 200 with an acceptance: read every night",
-    nights: 4,
-    given: { storms: [storm("200 acceptance")], lengths: long },
-    expected: fine(4),
   },
   {
     title: "8 202 with an id and INCORRECT_CREDENTIALS: one login for ever",
@@ -193,35 +169,11 @@ const rows: ReadonlyArray<Row> = [
     ends: ["INCORRECT_CREDENTIALS", "succeeded"],
   },
   {
-    title: "11 killed between send and answer in three nights, and never readable: three logins at most",
-    nights: 5,
-    given: {
-      uses: [use()],
-      storms: [storm("lost: reset")],
-      accidents: [0, 1, 2].map((night) => ({
-        night,
-        nthStart: 1,
-        what: "killed before the answer" as const,
-      })),
-    },
-    expected: thrice,
-  },
-  {
     title: "15 accepted, then 404 for ever: three logins, then held",
     nights: 5,
     given: { storms: [storm("never found")] },
     expected: thrice,
     ends: ["EXECUTION_GONE", "EXECUTION_GONE", ...heldFromThird.slice(1)],
-  },
-  {
-    title: "17 lost, lost, NETWORK_ERROR that performed none, lost: held at the third that is unproven",
-    nights: 5,
-    given: {
-      uses: [use()],
-      accidents: [lost(0, 1), lost(0, 2)],
-      storms: [storm("network error", inNight(1)), storm("lost: reset", { fromMs: nightMs(2) })],
-    },
-    expected: thrice,
   },
   {
     title: "20 four customers on two channels with one wrong login: one login",
@@ -317,23 +269,6 @@ describe("the sources see", () => {
       outcome.logins.filter(({ at, account: of }) => of.startsWith("es-a") && at < span.untilMs),
     ).toEqual([])
     expect(allEndsOf(outcome)).toEqual(Array.from({ length: 6 }, () => "succeeded"))
-  })
-
-  it("5 eight accounts at most when everything answers 503, and one at a time after that", () => {
-    const span = { fromMs: nightMs(0) + 3 * minute, untilMs: nightMs(0) + hour }
-    const outcome = played(1, {
-      uses: others(40),
-      lengths: () => [30_000, minute],
-      storms: [storm("503", { ...span, engines: [website], accounts: undefined, listAway: true })],
-    })
-    const during = outcome.logins.filter(
-      ({ at, execution }) => execution.acceptedAt >= span.fromMs && at < span.untilMs,
-    )
-    const atFirst = during.filter(({ execution }) => execution.acceptedAt < span.fromMs + 5_000)
-    expect(during.length).toBeGreaterThan(0)
-    expect(new Set(atFirst.map((login) => login.account)).size).toBeLessThanOrEqual(8)
-    expect(during.length).toBeLessThanOrEqual(8 + 12)
-    expect(complaintsOf(outcome).map(({ what }) => what)).toEqual([])
   })
 
   it("a third login follows others that passed also where `max_wait` is under a minute [promise 4 third wait]", () => {
@@ -483,54 +418,6 @@ describe("the sources see", () => {
       uses: [use({ password: (night) => `wrong-password-${night}` }), ...others(2)],
     })
     expect(loginsOf(outcome).map(({ verdict }) => verdict)).toEqual(["refused", "refused"])
-  })
-
-  it("28 thirty accounts a night at most in an outage of ten minutes, and none is held by three of them", () => {
-    const nights = [0, 1, 2]
-    const outcome = played(3, {
-      uses: others(45),
-      lengths: () => [1_000, 20_000],
-      storms: nights.map((night) => {
-        const fromMs = nightMs(night) + minute
-        const span = { fromMs, untilMs: fromMs + 10 * minute }
-        return storm("502", { ...span, engines: [website], accounts: undefined })
-      }),
-    })
-    const exposed = outcome.plan.storms.map(
-      ({ fromMs, untilMs }) =>
-        new Set(outcome.starts.filter(({ at }) => at >= fromMs && at < untilMs).map((start) => start.account))
-          .size,
-    )
-    expect(exposed.filter((count) => count > 30)).toEqual([])
-    expect(Math.min(...exposed)).toBeGreaterThan(0)
-    expect(allEndsOf(outcome).filter((end) => end === "succeeded")).toHaveLength(135)
-    expect(complaintsOf(outcome).map(({ what }) => what)).toEqual([])
-  })
-
-  it("a login a night of each of two jobs side by side that share a user, whose fields or passwords differ", () => {
-    const commands = nightly(4).map((one) => ({ ...one, jobs: [0, 1] }))
-    const mobile = "es-a:mobile"
-    const outcome = played(4, {
-      commands,
-      channels: [
-        {
-          reference: website,
-          fields: ["username", "document", "password"],
-          locking: ["username", "document"],
-        },
-        { reference: mobile, fields: ["login", "secret"], locking: ["login"] },
-      ],
-      uses: [
-        use(),
-        use({ job: 1, customer: "c-2", password: wrong }),
-        use({ job: 1, customer: "c-3", engine: mobile }),
-      ],
-      lengths: () => [60_000, 60_000],
-    })
-    const verdicts = loginsOf(outcome).map(({ verdict }) => verdict)
-    expect([verdicts.filter((one) => one === "refused").length, verdicts.length]).toEqual([1, 9])
-    expect(outcome.ends.filter(({ outcome: end }) => end === "unfinished")).toEqual([])
-    expect(complaintsOf(outcome).map(({ what }) => what)).toEqual([])
   })
 
   it.each([2, -2])("30 three logins, with a clock that is %s days wrong in the second night", (days) => {
