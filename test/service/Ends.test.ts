@@ -179,16 +179,7 @@ describe("one of our own ends", () => {
 describe("the end of an attempt", () => {
   const aborted = { status_code: "ABORTED", status_reason: "CLIENT_CANCELLED", landed }
 
-  it("that we aborted is the customer's after a challenge; a login that was refused meanwhile is rejected", () => {
-    for (const abort of ["challenge", "max_wait", "deadline", undefined] as const)
-      expect(endOfAttempt(aborted, abort)).toEqual({
-        verdict:
-          abort === "challenge"
-            ? { outcome: "failed", reason: "CUSTOMER_INTERVENTION_REQUIRED", who_acts: "customer" }
-            : { outcome: "unfinished", reason: "CLIENT_CANCELLED", who_acts: "service" },
-        retry: false,
-        rejection: undefined,
-      })
+  it("that we aborted is a rejected login's if it was refused meanwhile", () => {
     const refused = { ...aborted, authentication_status: "INCORRECT_MFA" }
     for (const abort of ["challenge", "max_wait", "deadline", undefined] as const)
       expect(endOfAttempt(refused, abort)).toEqual({

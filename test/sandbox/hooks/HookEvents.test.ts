@@ -92,31 +92,6 @@ describe("execution events", () => {
       ])
     }))
 
-  it("a run stopped while it queues, or refused over its form, tells its end alone", () =>
-    run(function* (caller, target) {
-      const queued = yield* caller.begin("queue-100")
-      yield* pass(20)
-      yield* caller.abort(queued)
-      yield* pass(20)
-      yield* caller.start("queue-100", { parameters: { username: "u" }, customer_id: "c-2" })
-      yield* pass(3600)
-      expect(target.news().map(told)).toEqual([
-        [20, "ended", "CLIENT_CANCELLED"],
-        [40, "ended", "INCORRECT_PARAMETERS_FORMAT"],
-      ])
-    }))
-
-  it("a run without queue and work tells all of its life in one moment, in its order", () =>
-    run(function* (caller, target) {
-      yield* caller.start("queue-0+run-0")
-      yield* pass(1)
-      expect(target.news().map(told)).toEqual([
-        [0, "started", "WAITING"],
-        [0, "auth_ended", "AUTH_OK"],
-        [0, "ended", "COMPLETED"],
-      ])
-    }))
-
   it("an application is told of its own runs by its own rule, and somebody else's of none", () =>
     run(function* (caller, target) {
       yield* caller.call("PUT", caller.hooksUrl, { body: { url: "https://hooks.invalid/one" } })
