@@ -1,12 +1,11 @@
 /** The oracle itself: a seed leaves the texts that are stored, and what is planted is seen in those that it changes. */
 import { readFileSync } from "node:fs"
-import { hostname } from "node:os"
 import { describe, expect, it } from "vitest"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import type { Fact } from "../../src/ledger/Fact.ts"
 import type { PlantedServices } from "../simulation/NightLayers.ts"
 import { textsOf } from "./Seeds.ts"
-import { differences, hashOf, keyOf, normalised, parsed, stored } from "./Texts.ts"
+import { differences, hashOf, keyOf, parsed } from "./Texts.ts"
 
 const known = parsed(readFileSync(new URL("oracle.txt", import.meta.url), "utf8"))
 
@@ -43,25 +42,8 @@ describe("a seed", () => {
   })
 })
 
-describe("texts", () => {
-  it("say nothing of the machine, and keep what stands beside it", () => {
-    const folder = "/tmp/nightjar-oracle-AbC123"
-    const text = `cd ../..${folder}/output    2 rows\nhost ${hostname()}    3 rows`
-    expect(normalised(text, folder)).toBe("cd <folder>/output  2 rows\nhost <host>    3 rows")
-  })
-
-  it("are stored by hash in their order, and read back", () => {
-    const two = new Map([
-      ["night-002 facts", hashOf("b")],
-      ["night-001 table a b", hashOf("a")],
-    ])
-    expect(stored(two)).toBe(`${hashOf("a")} night-001 table a b\n${hashOf("b")} night-002 facts\n`)
-    expect(parsed(stored(two))).toEqual(two)
-  })
-
-  it("differ if they are new, gone or another", () => {
-    const before = new Map(Object.entries({ a: "1", b: "1", c: "1", untried: "1" }))
-    const after = new Map(Object.entries({ a: "1", b: "2", d: "1" }))
-    expect(differences(before, after, (key) => key !== "untried")).toEqual(["b", "c", "d"])
-  })
+it("texts differ if they are new, gone or another", () => {
+  const before = new Map(Object.entries({ a: "1", b: "1", c: "1", untried: "1" }))
+  const after = new Map(Object.entries({ a: "1", b: "2", d: "1" }))
+  expect(differences(before, after, (key) => key !== "untried")).toEqual(["b", "c", "d"])
 })
