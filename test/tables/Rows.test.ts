@@ -196,6 +196,24 @@ describe("rows from the ledger alone", () => {
     )
   })
 
+  it("a run is whole if it asks for what its job asks for: no part, no rerun, and none that never began [part rows]", () => {
+    const whole = (tasks: ReadonlyArray<Fact>, more: Parameters<typeof runStarted>[1] = {}) => {
+      const state = foldRun([runStarted(run_id, more), ...tasks].map((fact, seq) => ({ seq, at: seq, fact })))
+      const [row] = ledgerRows(state!).flatMap(([name, one]) => (name === "runs" ? [one] : []))
+      return [row?.["whole"], row?.["part"]]
+    }
+    const planned = [aFact("TaskPlanned", { ...task })]
+    assert.deepStrictEqual(
+      [whole(planned), whole([]), whole(planned, { part: run_id }), whole(planned, { parent: run_id })],
+      [
+        [true, undefined],
+        [false, undefined],
+        [false, run_id],
+        [false, undefined],
+      ],
+    )
+  })
+
   it("a task names its newest execution, else the session that it reads", () => {
     const again = [
       aFact("StartIntended", { ...task, attempt: 2, external_execution_id: "x-2" }),

@@ -339,6 +339,39 @@ describe("the history of records", () => {
   )
 
   effectDuckDb(
+    "has who was tried with `acquaint` until a night of the job was without them [decision 10 tried]",
+    function* () {
+      const connection = yield* empty
+      const people =
+        connection.rows(`SELECT string_agg(customer_id, ' ' ORDER BY customer_id) AS names FROM main.other_records
+        UNION ALL SELECT string_agg(customer_id || ' ' || ended_by, ', ') FROM history.other_records
+          WHERE valid_to IS NOT NULL`)
+      const told = []
+      const runs = [
+        ["acquaint-a", "whole", "c-1"],
+        ["b", "whole", "c-2"],
+        ["a", "whole", "c-1 c-3"],
+        ["a", "whole", "c-3"],
+        ["acquaint-a", "whole", "c-1"],
+        ["a", "part", "c-3"],
+      ] as const
+      for (const [n, [job, kind, customers]] of runs.entries()) {
+        const records = Object.fromEntries(customers.split(" ").map((customer) => [customer, 1]))
+        yield* add(connection, { ...night(n + 1, records), job, kind })
+        told.push((yield* people).map(({ names }) => names))
+      }
+      assert.deepStrictEqual(told, [
+        ["c-1", null],
+        ["c-1 c-2", null],
+        ["c-1 c-2 c-3", null],
+        ["c-2 c-3", "c-1 not requested"],
+        ["c-1 c-2 c-3", "c-1 not requested"],
+        ["c-1 c-2 c-3", "c-1 not requested"],
+      ])
+    },
+  )
+
+  effectDuckDb(
     "tells of a failure without a feature until features are told, and what came unrequested until the engine has answered without it [promise 17 unnamed] [promise 17 unrequested]",
     function* () {
       const connection = yield* empty

@@ -53,9 +53,7 @@ const night = Effect.fnUntraced(function* (
     Record<string, readonly [cards: "COMPLETED" | "FAILED", ...data: ReadonlyArray<object>]>
   >,
   more: {
-    readonly job?: string
     readonly parent?: string
-    readonly part?: string
     readonly began_at?: number
   } = {},
 ) {
@@ -105,45 +103,6 @@ const cellsOf = (root: string, sql: string) =>
   )
 
 describe("published tables and views", () => {
-  liveIn()(
-    "have who was tried with `acquaint` until a night of the job was without them [decision 10 tried]",
-    function* (root) {
-      const current = cellsOf(root, `SELECT customer_id, name FROM customer_profiles ORDER BY ALL`)
-      const left = cellsOf(
-        root,
-        `SELECT customer_id, valid_to, ended_by FROM history.customer_profiles
-           WHERE valid_to IS NOT NULL ORDER BY ALL`,
-      )
-      const tried = "acquaint-nightly"
-      yield* night(`${tried}.2026-11-20`, { "c-1": ["COMPLETED", ana] }, { job: tried })
-      yield* night("other.2026-11-20", { "c-2": ["COMPLETED", profileOf("Bob")] }, { job: "other" })
-      assert.deepStrictEqual(yield* current, [
-        ["c-1", "Ana"],
-        ["c-2", "Bob"],
-      ])
-      yield* night(first, { "c-1": ["COMPLETED", ana], "c-3": ["COMPLETED", profileOf("Eva")] })
-      yield* night(second, { "c-3": ["COMPLETED", profileOf("Eva")] })
-      assert.deepStrictEqual(
-        [yield* current, yield* left],
-        [
-          [
-            ["c-2", "Bob"],
-            ["c-3", "Eva"],
-          ],
-          [["c-1", "2026-11-21", "not requested"]],
-        ],
-      )
-      yield* night(`${tried}.2026-11-21`, { "c-1": ["COMPLETED", ana] }, { job: tried })
-      const part = "nightly.2026-11-21.2"
-      yield* night(part, { "c-3": ["COMPLETED", profileOf("Eva")] }, { part })
-      assert.deepStrictEqual(yield* current, [
-        ["c-1", "Ana"],
-        ["c-2", "Bob"],
-        ["c-3", "Eva"],
-      ])
-    },
-  )
-
   liveIn(afterNights)(
     "tell since when a record is as it is, and what changed between two nights, but for times; versions that begin and end on one day have their own lists [decision 10 version key]",
     function* (root) {
@@ -268,49 +227,6 @@ describe("published tables and views", () => {
       ])
       const changed = `SELECT product, change FROM changes('${night}', '${again}') ORDER BY 1, 2`
       assert.deepStrictEqual(yield* cells(changed), [])
-    },
-  )
-
-  liveIn()(
-    "have what a part of the job read, and all that it did not ask for as before [part rows]",
-    function* (root) {
-      const part = (run: string, customer: string, name: string) =>
-        night(run, { [customer]: ["COMPLETED", profileOf(name)] }, { part: run })
-      const now = Effect.gen(function* () {
-        const cells = yield* cellsOf(
-          root,
-          `SELECT 'names', customer_id, name FROM customer_profiles UNION ALL SELECT 'customers', customer_id, NULL FROM customers
-              UNION ALL SELECT DISTINCT 'coverage', customer_id, NULL FROM coverage ORDER BY ALL`,
-        )
-        return cells.map((row) => row.filter((cell) => cell !== null).join(" "))
-      })
-      const having = (names: Readonly<Record<string, string>>) => [
-        ...["coverage", "customers"].flatMap((of) => Object.keys(names).map((one) => `${of} ${one}`)),
-        ...Object.entries(names).map((one) => `names ${one.join(" ")}`),
-      ]
-      // Before the first night there is nothing else.
-      yield* part("nightly.2026-11-19.2", "c-9", "Zoe")
-      assert.deepStrictEqual(yield* now, having({ "c-9": "Zoe" }))
-      yield* firstNight
-      assert.deepStrictEqual(yield* now, having({ "c-1": "Ana", "c-2": "Bob" }))
-      yield* part("nightly.2026-11-20.2", "c-2", "Bo")
-      yield* part("nightly.2026-11-21.2", "c-3", "Cy")
-      assert.deepStrictEqual(yield* now, having({ "c-1": "Ana", "c-2": "Bo", "c-3": "Cy" }))
-      const ends =
-        "SELECT name, ended_by FROM history.customer_profiles WHERE valid_to IS NOT NULL ORDER BY 1"
-      assert.deepStrictEqual(yield* cellsOf(root, ends), [
-        ["Bob", "changed"],
-        ["Zoe", "not requested"],
-      ])
-      yield* secondNight
-      assert.deepStrictEqual(yield* now, having({ "c-1": "Ana" }))
-      assert.deepStrictEqual(yield* cellsOf(root, "SELECT run_id, part, whole FROM ops.runs ORDER BY 1"), [
-        ["nightly.2026-11-19.2", "nightly.2026-11-19.2", false],
-        [first, null, true],
-        ["nightly.2026-11-20.2", "nightly.2026-11-20.2", false],
-        [second, null, true],
-        ["nightly.2026-11-21.2", "nightly.2026-11-21.2", false],
-      ])
     },
   )
 
