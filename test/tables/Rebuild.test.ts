@@ -250,7 +250,7 @@ const loanOf = (nth: number, number: string, day: string, more: object = {}) => 
   holders: [{ name: "Ana", share: 2 }, { name: "Bea" }],
   codes: ["a", "b"],
   notes: "new",
-  payers: [{ name: "Eva" }],
+  payers: [{ name: "Eva", since: 2020 }, { name: null }, "Eva"],
   ...more,
 })
 
@@ -265,7 +265,7 @@ const alone = { children: {} }
 const schemaChanges: Readonly<
   Record<string, readonly [before: Partial<LoansSchema>, now: Partial<LoansSchema>]>
 > = {
-  "a column added": [{}, { columns: { ...ofLoans, notes: "VARCHAR" } }],
+  "a column added that its values do not fit": [{}, { columns: { ...ofLoans, notes: "INTEGER" } }],
   "a column renamed": [alone, { ...alone, columns: { ...without(ofLoans, "branch"), notes: "VARCHAR" } }],
   "a column retyped": [
     alone,
@@ -311,7 +311,7 @@ const schemaChanges: Readonly<
 
 describe("a record schema that changes", () => {
   live(
-    "gives equal rows equal ids, and rows as `rebuild` gives them [decision 10 schema ids] [decision 10 schema documents] [decision 10 new list]",
+    "gives equal rows equal ids, and rows as `rebuild` gives them [decision 10 gone column] [decision 10 taken] [decision 10 schema ids] [decision 10 schema documents] [decision 10 new list]",
     function* () {
       const base = mkdtempSync(join(tmpdir(), "nightjar-schemas-"))
       yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(base, { recursive: true, force: true })))
