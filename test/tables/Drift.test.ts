@@ -405,7 +405,9 @@ describe("a record schema", () => {
       const textsOf = (rows: ReadonlyArray<unknown>) => rows.map((row) => JSON.stringify(row)).toSorted()
       const cells = Effect.map(query("SELECT balance, amount, seen, extra FROM nights.cards"), textsOf)
       const kept = (extra: object, amount: number | null = null, seen: string | null = null) => ({
-        ...{ balance: null, amount, seen },
+        balance: null,
+        amount,
+        seen,
         extra: JSON.stringify(extra),
       })
       const others = [
