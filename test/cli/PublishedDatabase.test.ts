@@ -40,7 +40,6 @@ describe("what a night changed", () => {
           yield* publishedFacts(root, { job: "nightly", run_id: first, hasPseudonyms: false }),
         )
         yield* night(first, { "c-1": profileOf("Ana"), "c-2": profileOf("Bob"), "c-3": profileOf("Cleo") })
-        yield* night("other.2026-11-20", { "c-9": profileOf("Zoe") }, { job: "other" })
         yield* night(second, { "c-1": { ...profileOf("Ana"), name: "Anne" }, "c-3": profileOf("Cleo") })
         yield* night("other.2026-11-21", { "c-9": profileOf("Yan") }, { job: "other" })
         yield* night(rerun, { "c-3": profileOf("Clio") }, { parent: second })

@@ -14,6 +14,7 @@ import {
   engine,
   folder,
   layers,
+  opened,
   profileOf,
   resultsOf,
   rowsOf,
@@ -55,17 +56,15 @@ const download = Effect.fnUntraced(function* (run_id: string, id: string, custom
   yield* append([{ _tag: "AttachmentRead", ...task, ...read, ...landed }])
 })
 
-const answersOf = (root: string) =>
-  Effect.map(
-    Effect.forEach(queries, ({ name, sql }) =>
-      Effect.map(
-        rowsOf(root, sql),
-        (rows) =>
-          [name, rows.map((row) => Object.values(row).join(" | ").replaceAll(engine, "bank"))] as const,
-      ),
-    ),
-    (found) => Object.fromEntries(found),
-  )
+const answersOf = Effect.fnUntraced(function* (root: string) {
+  const connection = yield* opened(root)
+  const found: Record<string, ReadonlyArray<string>> = {}
+  for (const { name, sql } of queries)
+    found[name] = (yield* connection.rows(sql)).map((row) =>
+      Object.values(row).join(" | ").replaceAll(engine, "bank"),
+    )
+  return found
+}, Effect.scoped)
 
 describe("the saved queries", () => {
   it("are ten, each with what it answers in one line", () => {

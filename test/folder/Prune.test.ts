@@ -59,7 +59,7 @@ const night = Effect.fnUntraced(function* (run: string, id: string, ...documents
   return paths
 })
 
-/** One night that is over; the same with two documents, whose paths are kept; and one of which nothing is published yet, then published with its deletions. */
+/** One night that is over; the same with two documents, whose paths are kept; and one that is published, and not over. */
 const afterNight = copiesOf((root) => Effect.provide(night(run_id, "1"), layers(root)))
 const documents: Array<string> = []
 const withDocuments = copiesOf((root) =>
@@ -73,7 +73,6 @@ const landed = Effect.andThen(
   succeed(run_id, "1", "c-1", resultsOf(profileOf("Ana"))),
 )
 const publishedNight = Effect.andThen(landed, publish(run_id))
-const afterPublished = copiesOf((root) => Effect.provide(publishedNight, layers(root)))
 
 const soon = () => Date.now() + Duration.toMillis(days(100))
 const pruned = Effect.fnUntraced(function* (root: string, rules: Partial<PruneRules>, isDry = false) {
@@ -260,19 +259,7 @@ describe("prune", () => {
     assert.deepStrictEqual([removed.length, existsSync(join(root, "landing", run_id))], [1, false])
   })
 
-  liveIn(afterPublished)(
-    "keeps the landing of a run that is unfinished, or left an execution at the service [promise 5 pruned]",
-    function* (root) {
-      assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), none)
-      yield* ends(run_id)
-      const reason = "something of it is still at the service"
-      const kept = [{ run_id: anId(run_id), what: "landing" as const, reason }]
-      assert.deepStrictEqual(yield* pruned(root, { landing: days(1) }), { ...none, kept })
-      assert.isTrue(existsSync(join(root, "landing", run_id, "segment-000001.njl")))
-    },
-  )
-
-  it("keeps it while anything of the run is open, at the service, held back or not in the tables", () => {
+  it("keeps the landing while anything of its run is open, at the service, held back or not in the tables [promise 5 pruned]", () => {
     const execution = { run_id: lifeId, task_id, execution_id: anId("e-1") }
     const lived = [intended(1), answered(1, "accepted"), settled("succeeded", "COMPLETED")]
     const gone = { status_code: "UNKNOWN", status_reason: "EXECUTION_GONE" } as const
