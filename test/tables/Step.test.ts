@@ -70,10 +70,12 @@ const hash = (...parts: ReadonlyArray<unknown>): string =>
 const textOf = (value: unknown): string => (value === null ? "NULL" : literal(String(value)))
 const listOf = (texts: ReadonlyArray<string>): string => `[${texts.map(literal).join(", ")}]::VARCHAR[]`
 
+type Rows = ReadonlyArray<readonly [table: string, row: string]>
+
 /** The Parquet rows of a task. */
-const recordsOf = (run: Run, task: Task): ReadonlyArray<string> => {
+const recordsOf = (run: Run, task: Task): Rows => {
   const seen = new Map<string, number>()
-  return task.rows.flatMap((row) => {
+  return task.rows.flatMap((row): Rows => {
     const session = sessionOf(run, task, row.isEarlier)
     const { content, beside } = saidOf(row, derived, derived)
     const [, type, name, amount, , lines] = JSON.parse(content)
@@ -87,16 +89,15 @@ const recordsOf = (run: Run, task: Task): ReadonlyArray<string> => {
     const first = `'${run.run_id}', DATE '${run.date}', '${taskId(run, task)}', 'e', '${session}', '${task.customer}', ${textOf(task.engine)}, ${ids}`
     const fetched = new Date(epoch + run.fetched * 1000).toISOString()
     const kept = `${first}, '${row.kind}', '${subFamilies[row.kind]}', '${fetched}'`
-    if (row.kind !== "paper")
-      return [`INSERT INTO files.other_records VALUES (${kept}, ${literal(JSON.stringify({ name }))})`]
+    if (row.kind !== "paper") return [["other_records", `${kept}, ${literal(JSON.stringify({ name }))}`]]
     const extra = members.length === 0 ? null : JSON.stringify(Object.fromEntries(members))
     const unfit = misfits.length === 0 ? "NULL" : listOf(misfits)
     return [
-      `INSERT INTO files.papers VALUES (${kept}, ${textOf(type)}, '${name}', ${amount ?? "NULL"}, ${unfit}, ${textOf(extra)})`,
-      ...lines.map(
-        (line: string, position: number) =>
-          `INSERT INTO files.lines VALUES (${first}, ${position}, '${line}', NULL, ${asides[position] === null ? "NULL" : `'{"aside":${asides[position]}}'`})`,
-      ),
+      ["papers", `${kept}, ${textOf(type)}, '${name}', ${amount ?? "NULL"}, ${unfit}, ${textOf(extra)}`],
+      ...lines.map((line: string, position: number) => {
+        const aside = asides[position] === null ? "NULL" : `'{"aside":${asides[position]}}'`
+        return ["lines", `${first}, ${position}, '${line}', NULL, ${aside}`] as const
+      }),
     ]
   })
 }
@@ -106,6 +107,10 @@ const put = (connection: Connection, run: Run, tasks: ReadonlyArray<Task>) => {
   const about = `'${run.run_id}' AS run_id, DATE '${run.date}' AS run_date`
   const ofTask = (task: Task) =>
     `${about}, '${taskId(run, task)}' AS task_id, '${task.customer}' AS customer_id, ${textOf(task.engine)} AS engine_reference`
+  const records = Map.groupBy(
+    tasks.flatMap((task) => recordsOf(run, task)),
+    ([table]) => table,
+  )
   const all = ["ops.runs", "ops.tasks", "ops.coverage", "files.papers", "files.other_records", "files.lines"]
   const statements = [
     ...all.map((name) => `DELETE FROM ${name} WHERE run_id = '${run.run_id}'`),
@@ -116,16 +121,18 @@ const put = (connection: Connection, run: Run, tasks: ReadonlyArray<Task>) => {
     ...run.tasks.map(
       (task) => `INSERT INTO ops.tasks BY NAME SELECT ${ofTask(task)}, ${listOf(task.features)} AS features`,
     ),
-    ...tasks.flatMap((task) => [
+    ...tasks.flatMap((task) =>
       // Of a task for which no feature was named, and that found out about none, one row tells.
-      ...(task.told.length + task.features.length === 0 ? [null] : task.told).map(
+      (task.told.length + task.features.length === 0 ? [null] : task.told).map(
         (feature) => `INSERT INTO ops.coverage BY NAME SELECT ${ofTask(task)}, ${textOf(feature)} AS feature,
           '${sessionOf(run, task, false)}' AS session_id,
           ${feature === null || !task.succeeded.includes(feature) ? "'failed'" : task.isShort ? "'unfinished'" : "'succeeded'"} AS outcome,
           ${task.isUnread ? "NULL" : `TIMESTAMPTZ '${run.date} 00:00:00+00'`} AS as_of, '${task.word}' AS reason`,
       ),
-      ...recordsOf(run, task),
-    ]),
+    ),
+    ...[...records].map(
+      ([table, rows]) => `INSERT INTO files.${table} VALUES ${rows.map(([, row]) => `(${row})`).join(", ")}`,
+    ),
   ]
   return connection.run(statements.join(";\n"))
 }
