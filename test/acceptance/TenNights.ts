@@ -142,11 +142,6 @@ const tenNights = Effect.gen(function* () {
 export const publishTenNights = async (root: string): Promise<void> => {
   const nights = makeNights({}, { families, startMs: Date.UTC(2026, 10, 21, 12) })
   live(nights, tenNights)
-  await publishNights(nights, root)
-}
-
-/** Publishes nights that were lived in memory. */
-export const publishNights = async (nights: ReturnType<typeof makeNights>, root: string): Promise<void> => {
   const stores = Layer.mergeAll(
     nights.ledger.pipe(Layer.provide(Layer.succeed(KnownSecrets, makeKnownSecrets()))),
     nights.landing,

@@ -345,7 +345,7 @@ describe("features that a rerun does not ask for again", () => {
     families: ReadonlyArray<RecordFamily> = [],
   ) => deliveredFeatures(state, families, { ...nothing, ...findings, ...more })
 
-  it("are those that succeeded, of a task whose data is here [rerun features]", () => {
+  it("are those that succeeded, of a task whose data is here [rerun features] [rerun tables]", () => {
     assert.deepStrictEqual(
       [
         left(read([drained])),

@@ -511,7 +511,7 @@ describe("the history of records", () => {
   )
 
   it.effect(
-    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 unread] [promise 17 vacant] [promise 17 fills] [promise 17 partly] [promise 17 partly ends] [promise 17 returned] [promise 18] [promise 18 equal] [promise 18 beside] [decision 10 current] [decision 10 goes on]",
+    "is what a model computes from the bodies of nights in any order [promise 17] [promise 17 unread] [promise 17 vacant] [promise 17 fills] [promise 17 partly] [promise 17 partly ends] [promise 17 returned] [promise 18] [promise 18 equal] [promise 18 beside] [decision 10 current] [decision 10 goes on] [decision 10 leavers]",
     () =>
       Effect.forEach(
         // It has all that the first paragraph names: planted bugs of each are caught with it.

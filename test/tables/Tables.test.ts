@@ -1,31 +1,14 @@
 /** What analysts find without joins: what is current, since when, what changed, who left, and how fresh it is. */
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { DuckDb } from "../../src/base/DuckDb.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { changeColumns } from "../../src/tables/Changes.ts"
 import { rebuild } from "../../src/tables/Rebuild.ts"
-import type { Job } from "../../src/jobs/Job.ts"
-import { runNight } from "../../src/run/Nightly.ts"
-import { publishNights } from "../acceptance/TenNights.ts"
-import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
-import {
-  customer,
-  features,
-  jobOf,
-  live as lived,
-  makeNights,
-  options,
-  wait,
-} from "../harness/SmallNights.ts"
-import { families } from "../records/families.ts"
 import {
   append,
   begin,
   engine,
-  folder,
-  layers,
   profileOf,
   publish,
   resultsOf,
@@ -35,12 +18,10 @@ import {
   succeed,
   liveIn,
 } from "./night.ts"
-import { live } from "../harness/Steps.ts"
 
 const first = "nightly.2026-11-20"
 const second = "nightly.2026-11-21"
 const rerun = "nightly.2026-11-21.2"
-const bank = "sandbox-bank:website"
 
 const ana = profileOf("Ana")
 const account = (balance: string) => ({ product: "accounts", sub_family: "bank:account", balance })
@@ -71,13 +52,19 @@ const night = Effect.fnUntraced(function* (
   yield* publish(run)
 })
 
-const firstNight = night(first, {
-  "c-1": ["COMPLETED", ana, account("1"), card],
-  "c-2": ["COMPLETED", profileOf("Bob")],
-})
-/** Another time of fetching, another balance, no cards today; and one customer has left. */
-const secondNight = night(second, {
-  "c-1": ["FAILED", { ...ana, fetch_date: "2026-11-21T03:04:05Z" }, account("2")],
+/** Both nights are over; between them, the catalogue said something of the engine. */
+const twoNights = Effect.gen(function* () {
+  yield* night(first, {
+    "c-1": ["COMPLETED", ana, account("1"), card],
+    "c-2": ["COMPLETED", profileOf("Bob")],
+  })
+  const body = JSON.stringify({ name: "Tax agency", markets: ["ES"], status: 7 })
+  const { cacheForm } = yield* Ledger
+  yield* cacheForm({ engine_reference: anId(engine), fetched_at: 1, body })
+  // Another time of fetching, another balance, no cards today; and one customer has left.
+  yield* night(second, {
+    "c-1": ["FAILED", { ...ana, fetch_date: "2026-11-21T03:04:05Z" }, account("2")],
+  })
 })
 /** The same date once more: another address, and the card is really gone. */
 const secondNightAgain = night(
@@ -86,16 +73,6 @@ const secondNightAgain = night(
   { parent: second },
 )
 
-/** Both nights are over; between them, the catalogue said something of the engine. */
-const afterNights = copiesOf((root) =>
-  Effect.gen(function* () {
-    yield* firstNight
-    const body = JSON.stringify({ name: "Tax agency", markets: ["ES"], status: 7 })
-    const { cacheForm } = yield* Ledger
-    yield* cacheForm({ engine_reference: anId(engine), fetched_at: 1, body })
-    yield* secondNight
-  }).pipe(Effect.provide(layers(root))),
-)
 /** The cells of each row, in the order of the query. */
 const cellsOf = (root: string, sql: string) =>
   Effect.map(rowsOf(root, sql), (rows): ReadonlyArray<ReadonlyArray<unknown>> =>
@@ -103,9 +80,39 @@ const cellsOf = (root: string, sql: string) =>
   )
 
 describe("published tables and views", () => {
-  liveIn(afterNights)(
-    "tell since when a record is as it is, and what changed between two nights, but for times; versions that begin and end on one day have their own lists [decision 10 version key]",
+  liveIn()(
+    "tell who left, which features there are, how fresh everything is, since when a record is as it is, and what changed between two nights, but for times; versions that begin and end on one day have their own lists [decision 10 version key]",
     function* (root) {
+      yield* twoNights
+      assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM customers ORDER BY 1"), [
+        ["c-1", ["nightly"], [engine], "2026-11-20", "2026-11-21"],
+      ])
+      assert.deepStrictEqual(
+        yield* rowsOf(root, "SELECT engine_reference, name, markets, first_seen, last_seen FROM engines"),
+        [
+          {
+            engine_reference: engine,
+            name: "Tax agency",
+            markets: ["ES"],
+            first_seen: "2026-11-20",
+            last_seen: "2026-11-21",
+          },
+        ],
+      )
+      assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM features ORDER BY 1"), [
+        ["customer_information_read", [engine], "2026-11-20", "2026-11-21"],
+      ])
+      assert.deepStrictEqual(
+        yield* cellsOf(
+          root,
+          `SELECT customer_id, feature, outcome, records, fresh_date,
+               age_days = date_diff('day', fresh_date, current_date) FROM coverage WHERE feature <> 'accounts_read' ORDER BY ALL`,
+        ),
+        [
+          ["c-1", "cards_read", "failed", 0, "2026-11-20", true],
+          ["c-1", "customer_information_read", "succeeded", 1, "2026-11-21", true],
+        ],
+      )
       yield* secondNightAgain
       assert.deepStrictEqual(
         yield* cellsOf(
@@ -172,64 +179,6 @@ describe("published tables and views", () => {
     },
   )
 
-  live(
-    "have the features of a night and of the rerun of those that failed side by side [rerun tables]",
-    function* () {
-      const root = yield* folder
-      const of = (words: string): Job => ({
-        ...jobOf([
-          {
-            ...customer("c-1", words),
-            features: features("accounts_read", "customer_information_read", "cards_read"),
-          },
-        ]),
-        name: "nightly",
-      })
-      const nights = makeNights({}, { families, startMs: Date.UTC(2026, 10, 20, 12) })
-      const codes = lived(
-        nights,
-        Effect.gen(function* () {
-          const before = yield* runNight(of("run-60+records-3"), options)
-          yield* wait(1)
-          const half = yield* runNight(of("run-60+records-3+partial"), options)
-          const again = { further: true, parent: half.run_id, only: new Set([`c-1/${bank}`]) }
-          const rest = yield* runNight(of("run-60+records-1"), { ...options, ...again })
-          const whole = yield* runNight(of("run-60"), options)
-          return [before, half, rest, whole].map(({ exit_code }) => exit_code)
-        }),
-      )
-      assert.deepStrictEqual(codes, [0, 3, 0, 0])
-      yield* Effect.promise(() => publishNights(nights, root))
-      const cells = (sql: string) => Effect.provide(cellsOf(root, sql), DuckDb.layer)
-      const [night, again] = ["nightly.2026-11-21", "nightly.2026-11-21.2"]
-      const from = "JOIN ops.sessions AS s USING (session_id)"
-      const records = `SELECT product, run_id FROM other_records ${from}
-        UNION ALL SELECT product, run_id FROM customer_profiles ${from} ORDER BY 1, 2`
-      assert.deepStrictEqual(yield* cells(records), [
-        ["accounts", first],
-        ["cards", first],
-        ["customer_information", first],
-      ])
-      assert.deepStrictEqual(
-        yield* cells("SELECT feature, run_id, outcome, records FROM coverage ORDER BY 1"),
-        [
-          ["accounts_read", night, "succeeded", 1],
-          ["cards_read", again, "succeeded", 1],
-          ["customer_information_read", night, "succeeded", 1],
-        ],
-      )
-      const since = `SELECT product, valid_from::VARCHAR FROM other_records
-        UNION ALL SELECT product, valid_from::VARCHAR FROM customer_profiles ORDER BY 1`
-      assert.deepStrictEqual(yield* cells(since), [
-        ["accounts", "2026-11-20"],
-        ["cards", "2026-11-20"],
-        ["customer_information", "2026-11-20"],
-      ])
-      const changed = `SELECT product, change FROM changes('${night}', '${again}') ORDER BY 1, 2`
-      assert.deepStrictEqual(yield* cells(changed), [])
-    },
-  )
-
   liveIn()(
     "are not younger than today where the clock of a run was ahead, and have right dates after the run that began last, but since when: those by a rebuild [promise 9 as_of] [promise 9 valid_from]",
     function* (root) {
@@ -277,45 +226,6 @@ describe("published tables and views", () => {
         [["Bob", "2026-11-20", "2026-11-21"]],
         [["2026-11-21"]],
       ])
-    },
-  )
-
-  liveIn(afterNights)(
-    "tell who left, which features there are, and how fresh everything is [decision 10 leavers]",
-    function* (root) {
-      assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM customers ORDER BY 1"), [
-        ["c-1", ["nightly"], [engine], "2026-11-20", "2026-11-21"],
-      ])
-      assert.deepStrictEqual(
-        yield* rowsOf(root, "SELECT engine_reference, name, markets, first_seen, last_seen FROM engines"),
-        [
-          {
-            engine_reference: engine,
-            name: "Tax agency",
-            markets: ["ES"],
-            first_seen: "2026-11-20",
-            last_seen: "2026-11-21",
-          },
-        ],
-      )
-      assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM features ORDER BY 1"), [
-        ["customer_information_read", [engine], "2026-11-20", "2026-11-21"],
-      ])
-      assert.deepStrictEqual(
-        yield* cellsOf(
-          root,
-          `SELECT customer_id, feature, outcome, records, fresh_date,
-               age_days = date_diff('day', fresh_date, current_date) FROM coverage WHERE feature <> 'accounts_read' ORDER BY ALL`,
-        ),
-        [
-          ["c-1", "cards_read", "failed", 0, "2026-11-20", true],
-          ["c-1", "customer_information_read", "succeeded", 1, "2026-11-21", true],
-        ],
-      )
-      // A rerun asks for a part of the customers: the others have not left.
-      yield* night(rerun, { "c-2": ["COMPLETED", profileOf("Bob")] }, { parent: second })
-      const here = "SELECT customer_id FROM customers"
-      assert.deepStrictEqual(yield* cellsOf(root, here), [["c-1"]])
     },
   )
 })
