@@ -39,7 +39,7 @@ import {
   deletes,
   taskOf,
 } from "./night.ts"
-import { live } from "../harness/Steps.ts"
+import { live, type Failure } from "../harness/Steps.ts"
 
 const [first, second, third, next] = ["2025-10-30", "2025-10-31", "2025-11-20", "2025-11-21"].map(
   (date) => `nightly.${date}`,
@@ -287,19 +287,21 @@ const killed = Effect.fnUntraced(function* (
 
 describe("`verify` where a publication was killed", () => {
   const newest = publisher((one) => one.publish(anId(next)))
-  const firstNight = Effect.tap(folder, (root) =>
-    Effect.gen(function* () {
-      yield* append([begin(next, "2025-11-21")])
-      yield* succeed(next, "5", "c-1", resultsOf(profileOf("Eve")))
-    }).pipe(Effect.provide(layers(root)), Effect.orDie),
-  )
+  const after = (nights: Effect.Effect<unknown, Failure, Within>) =>
+    Effect.tap(folder, (root) =>
+      Effect.gen(function* () {
+        yield* nights
+        yield* append([begin(next, "2025-11-21")])
+        yield* succeed(next, "5", "c-1", resultsOf(profileOf("Eve")))
+      }).pipe(Effect.provide(layers(root)), Effect.orDie),
+    )
 
   it.live.each([
-    { which: "the first night", begun: firstNight, work: newest },
-    { which: "a later night", begun: prepared, work: newest },
-  ])("says that of $which, and nothing of what the next start does [verify interrupted]", ({ begun, work }) =>
+    { which: "the first night", begun: after(Effect.void) },
+    { which: "a later night", begun: after(liveNight(third, "4", profileOf("Dee"))) },
+  ])("says that of $which, and nothing of what the next start does [verify interrupted]", ({ begun }) =>
     Effect.gen(function* () {
-      const told = yield* Effect.forEach(yield* killed(begun, work), (root) =>
+      const told = yield* Effect.forEach(yield* killed(begun, newest), (root) =>
         Effect.gen(function* () {
           const found = (yield* problemsIn(root)).map(({ id }) => id)
           const ready = existsSync(layoutOf(root).next)
