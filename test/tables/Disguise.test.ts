@@ -334,7 +334,7 @@ describe("tables with pseudonyms", () => {
       const base = yield* folder
       const [root, schemas, second] = [join(base, "output"), join(base, "records"), "nightly.2026-11-21"]
       mkdirSync(root)
-      cpSync(schemasFolder, schemas, { recursive: true })
+      cpSync(publisherOptions(root).schemasFolder, schemas, { recursive: true })
       const withSchemas = Effect.provide(layers(root, { pseudonyms: asked, schemasFolder: schemas }))
       const rows = (run_id: string, columns: string) =>
         rowsOf(

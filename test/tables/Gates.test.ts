@@ -3,7 +3,7 @@
  * without a receipt; contained in the next version that passes; let through by a person; and what rollback, rebuild,
  * repair and a copy of the folder make of a run of which an earlier version is published.
  */
-import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
@@ -33,7 +33,6 @@ import {
   profileOf,
   resultsOf,
   rowsOf,
-  schemasFolder,
   stateOf,
   storeOf,
   succeed,
@@ -215,7 +214,16 @@ describe("a gate", () => {
         return yield* gatesOf(day)
       })
       yield* Effect.provide(night(20, 12), asking(root, gates))
-      const readings = { _tag: "Fed", features: new Set(["accounts_read"]) } as const
+      const ownSchemas = yield* folder
+      const schema = `table: accounts
+comment: Accounts at a bank.
+product: accounts
+sub_families: ["account:checking"]
+features: [accounts_read]
+columns:
+  iban: { type: VARCHAR, comment: c }
+`
+      writeFileSync(join(ownSchemas, "accounts.yaml"), schema)
       const found = Effect.gen(function* () {
         assert.deepStrictEqual(yield* night(21, 12), [])
         assert.deepStrictEqual(yield* night(22, 5), ["rows: accounts has 5 of 12, other_records has 5 of 12"])
@@ -238,7 +246,7 @@ describe("a gate", () => {
           [],
         )
       })
-      yield* Effect.provide(found, layers(root, { schemasFolder, gates, readings }))
+      yield* Effect.provide(found, layers(root, { ownSchemas, gates }))
     },
   )
 })
