@@ -169,6 +169,12 @@ describe("the report of a run", () => {
     const modes = () => modesIn("report.html", "worklist.csv")
     expect(modes()).toEqual([0o640, 0o640])
     expect(modesIn("summary.json", "log.ndjson")).toEqual([0o640, 0o600])
+    const night = `tables/runs/run_date=${run.slice("reported.".length)}`
+    const [file = ""] = readdirSync(join(folder, night))
+    const shared = [".", "tables", night, "nightjar.duckdb", `${night}/${file}`]
+    const modeOf = (path: string) => statSync(join(folder, path)).mode & 0o777
+    expect(shared.map(modeOf)).toEqual([0o750, 0o750, 0o750, 0o640, 0o640])
+    expect(["landing", "ledger.sqlite"].map(modeOf)).toEqual([0o700, 0o600])
     const [page, worklist] = files.map((file) => readFileSync(file, "utf8"))
     expect([page?.includes(`<title>${run}</title>`), worklist?.split("\r\n").length]).toEqual([true, 3])
     expect(page?.split("Engines over the last runs").at(-1)).toContain("sandbox-bank:website")

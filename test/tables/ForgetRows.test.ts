@@ -29,7 +29,6 @@ import {
 } from "../../src/tables/ForgetRows.ts"
 import { keptVersions } from "../../src/tables/KeptVersions.ts"
 import { filesBelow, filesOf, readManifest, type Manifest } from "../../src/tables/Manifest.ts"
-import { rebuild } from "../../src/tables/Rebuild.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
 import { faultyCalls, refusal } from "../base/FaultyCalls.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
@@ -283,13 +282,8 @@ describe("the rows of a customer who is removed", () => {
       assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea"])
       assert.strictEqual(yield* forgetIn(root, "c-3"), 6)
       assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea"])
-      const rebuilt = yield* inFolder(
-        root,
-        Effect.flatMap(storeOf(root), (store) => rebuild(store, true)),
-      )
-      assert.deepStrictEqual([rebuilt.version, rebuilt.runs], [7, 2])
-      const told = yield* inFolder(root, back)
-      assert.deepStrictEqual(told, { _tag: "RolledBack", version: 8, to: 3, from: 7, without: [] })
+      const again = Effect.flatMap(storeOf(root), (store) => rollback(store, { to: 3, isDry: false }))
+      assert.deepInclude(yield* inFolder(root, again), { _tag: "RolledBack", version: 7, to: 3, without: [] })
       assert.deepStrictEqual(yield* inFolder(root, namesIn(root)), ["Ann", "Bea", "Bea"])
       assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
     },

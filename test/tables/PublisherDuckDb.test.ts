@@ -337,29 +337,6 @@ describe("PublisherDuckDb", () => {
     },
   )
 
-  liveIn()("shares the published part, and only that, with the group if the job says so", function* (root) {
-    yield* oneNight
-    yield* publish(run_id).pipe(
-      Effect.provide(PublisherDuckDb.layer({ ...publisherOptions(root), share: "group" }), {
-        local: true,
-      }),
-    )
-    const mode = (path: string) => (statSync(join(root, path)).mode & 0o777).toString(8)
-    const runs = "tables/runs/run_date=2026-11-20"
-    assert.deepStrictEqual(
-      [
-        ".",
-        "nightjar.duckdb",
-        "tables",
-        runs,
-        `${runs}/${run_id}-v1.parquet`,
-        "landing",
-        "ledger.sqlite",
-      ].map(mode),
-      ["750", "640", "750", "750", "640", "700", "600"],
-    )
-  })
-
   liveIn()("hostile ids and values remain plain values", function* (root) {
     const id = `../'"; DROP TABLE runs; --=1+1|\u202e😀`
     yield* append([begin(run_id, "2026-11-20")])
