@@ -134,6 +134,17 @@ const afterSecond = copiesOf((base) =>
 const firstNight = Effect.map(afterFirst, placeIn)
 const twoNights = Effect.map(afterSecond, placeIn)
 
+/** A task that brought nothing; its id. */
+const failed = Effect.fnUntraced(function* (run_id: string, customer_id: string) {
+  const task = { run_id: anId(run_id), task_id: anId(`${run_id}/${customer_id}/${engine}`) }
+  const asked = { customer_id: anId(customer_id), engine_reference: anId(engine) }
+  yield* append([
+    { _tag: "TaskPlanned", ...task, ...asked, features: ["customer_information_read"] },
+    { _tag: "TaskSettled", ...task, outcome: "failed", reason: "START_UNKNOWN", who_acts: "nobody" },
+  ])
+  return task.task_id
+})
+
 describe("the database of the next version", () => {
   liveDuckDb(
     "is described as it is put into place, also if its log could not be emptied on closing",
@@ -160,21 +171,37 @@ describe("the database of the next version", () => {
   )
 
   liveDuckDb(
-    "is the published one with the night's rows, also of a night that is published again",
+    "is the published one with the night's rows, also of a night that is published again, and of one that brought no record: it ends what it does not ask for, and says what became of what it asks for",
     function* () {
       const at = yield* twoNights
       const { root, seen, within } = at
+      const [third, fourth] = [`nightly.${dateOf(2)}`, `nightly.${dateOf(3)}`]
       yield* within(
         Effect.gen(function* () {
+          const { publishOutcome } = yield* Publisher
           const run_id = `nightly.${dateOf(0)}`
           yield* succeed(run_id, "more", "c-2", resultsOf(profileOf("Cid")))
           yield* publish(run_id)
-          yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(anId(run_id)))
+          yield* publishOutcome(anId(run_id))
+          yield* append([begin(third, dateOf(2))])
+          yield* failed(third, "c-2")
+          yield* publish(third)
+          const ended = `SELECT name, ended_by FROM history.customer_profiles WHERE valid_to = '${dateOf(2)}'`
+          assert.deepStrictEqual(yield* rowsOf(root, ended), [{ name: "Bea", ended_by: "not requested" }])
+          yield* append([begin(fourth, dateOf(3))])
+          const task = { run_id: anId(fourth), task_id: yield* failed(fourth, "c-1") }
+          yield* publish(fourth)
+          const end = { outcome: "unfinished", reason: "RESULTS_PARTIAL", who_acts: "service" } as const
+          yield* append([{ _tag: "TaskSettled", ...task, ...end }])
+          yield* publishOutcome(anId(fourth))
+          const told = "SELECT outcome, reason, fresh_date::VARCHAR AS fresh_date FROM main.coverage"
+          assert.deepStrictEqual(yield* rowsOf(root, told), [
+            { outcome: "unfinished", reason: "RESULTS_PARTIAL", fresh_date: dateOf(1) },
+          ])
         }),
       )
-      yield* within(night(2, "Dora"))
-      assert.strictEqual(seen.continued, 3)
-      assert.strictEqual(yield* names(root), "Ana Bea Cid Dora")
+      assert.strictEqual(seen.continued, 5)
+      assert.strictEqual(yield* names(root), "Ana Bea Cid")
       assert.deepStrictEqual(yield* differences(at), [])
     },
   )
@@ -311,48 +338,6 @@ describe("the database of a night whose outcome is published", () => {
       assert.deepStrictEqual({ bytes, mark }, markOf(layoutOf(root).database))
       assert.strictEqual(yield* names(root), "Ana")
     }
-  })
-})
-
-describe("a run that brought no record", () => {
-  const failed = Effect.fnUntraced(function* (run_id: string, customer_id: string) {
-    const task = { run_id: anId(run_id), task_id: anId(`${run_id}/${customer_id}/${engine}`) }
-    const asked = { customer_id: anId(customer_id), engine_reference: anId(engine) }
-    yield* append([
-      { _tag: "TaskPlanned", ...task, ...asked, features: ["customer_information_read"] },
-      { _tag: "TaskSettled", ...task, outcome: "failed", reason: "START_UNKNOWN", who_acts: "nobody" },
-    ])
-    return task.task_id
-  })
-
-  liveDuckDb("ends what it does not ask for, and says what became of what it asks for", function* () {
-    const at = yield* firstNight
-    const { root, within } = at
-    const [first, second] = [`nightly.${dateOf(1)}`, `nightly.${dateOf(2)}`]
-    yield* within(
-      Effect.gen(function* () {
-        const publisher = yield* Publisher
-        yield* append([begin(first, dateOf(1))])
-        const over = yield* failed(first, "c-2")
-        yield* publisher.publishInterim(anId(first), new Set([over]))
-        yield* publish(first)
-        const ended = `SELECT name, valid_to::VARCHAR AS valid_to, ended_by FROM history.customer_profiles`
-        assert.deepStrictEqual(yield* rowsOf(root, ended), [
-          { name: "Ana", valid_to: dateOf(1), ended_by: "not requested" },
-        ])
-        yield* append([begin(second, dateOf(2))])
-        const task = { run_id: anId(second), task_id: yield* failed(second, "c-1") }
-        yield* publish(second)
-        const end = { outcome: "unfinished", reason: "RESULTS_PARTIAL", who_acts: "service" } as const
-        yield* append([{ _tag: "TaskSettled", ...task, ...end }])
-        yield* publisher.publishOutcome(anId(second))
-        const told = "SELECT outcome, reason, fresh_date::VARCHAR AS fresh_date FROM main.coverage"
-        assert.deepStrictEqual(yield* rowsOf(root, told), [
-          { outcome: "unfinished", reason: "RESULTS_PARTIAL", fresh_date: dateOf(0) },
-        ])
-      }),
-    )
-    assert.deepStrictEqual(yield* differences(at), [])
   })
 })
 
