@@ -200,8 +200,8 @@ export const nightMessages = {
   "run-unpublished": warning(
     "{run_id} could not be published: {why}",
     "Restore a copy of what `nightjar verify` names: the job's next run then publishes and deletes what is " +
-      "left of that older run. Without a copy its results stay at the service, which did not show all that is " +
-      "needed to read them again.",
+      "left of that older run. Without a copy its results stay at the service, which did not show enough " +
+      "of them to read them again.",
     "Nothing of it was deleted at the service. The run continues, and its exit code is 4.",
   ),
   "prune-failed": warning(

@@ -108,7 +108,7 @@ const nextLogin = "The next run logs in with the job's parameters; if it has non
 const interactive = "Run it in an interactive session with the customer."
 const answeredTooLate = "The source asked the customer for something and got no answer in time."
 const longer = "Raise `execution_timeout` or ask for fewer features, then rerun."
-const planNames = "its message or `nightjar plan` names the fields."
+const planNames = "the message or `nightjar plan` names the fields."
 
 export const serviceEnds: { readonly [R in ServiceReason]: EndRow } = {
   COMPLETED: succeeded("Everything was read.", "Nothing to do."),

@@ -66,7 +66,8 @@ describe("runs with tokens", () => {
       third: by("token", "T10N_REJECTED", ["1 stored token no longer used: T10N_REJECTED [token-dropped]"]),
       after: ["T10N_REJECTED"],
       fourth: by("parameters"),
-      end: ["kept"],
+      // `forget` revokes it, too.
+      end: ["kept", "REPLACED"],
     })
   })
 
