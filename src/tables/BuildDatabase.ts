@@ -37,19 +37,22 @@ const fewBytes = 4 * 1024 * 1024
 /** Up to this many bytes, a database that few rows are added to is no larger for not being compressed. */
 const smallBytes = 32 * 1024 * 1024
 
-/** The run's own database work leaves the machine free for others. `bytes` of Parquet are read into it. */
+/**
+ * The run's own database work leaves the machine free for others. `bytes` of Parquet are read into it; if that
+ * is not said, what the file has is read or written.
+ */
 export const openDatabase = Effect.fnUntraced(function* (
   path: string,
   access: "read-only" | "read-write",
   memoryLimit: MemoryLimit = memoryLimits[0],
-  bytes = Infinity,
+  bytes?: number,
 ) {
   const duckdb = yield* DuckDb
   const limits = { path, access, threads: 1, memoryLimit }
-  // What many rows free in groups adds up to 130 MB at a million records, unless each group is given back.
-  if (bytes >= fewBytes) return yield* duckdb.open({ ...limits, freedMax: "1MB" })
   const size = yield* fileStep(() => sizeAt(path))
-  return yield* duckdb.open({ ...limits, isUncompressed: size < smallBytes })
+  // What many rows free in groups adds up to 130 MB at a million records, unless each group is given back.
+  if ((bytes ?? size) >= fewBytes) return yield* duckdb.open({ ...limits, freedMax: "1MB" })
+  return yield* duckdb.open({ ...limits, isUncompressed: bytes !== undefined && size < smallBytes })
 })
 
 /** A database for reading and writing files, until the scope ends. */
