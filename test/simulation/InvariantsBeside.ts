@@ -69,12 +69,17 @@ const withinRequests = ({ requestsAtOnce, plan }: NightOutcome): ReadonlyArray<V
     ? [{ promise: 10, what: `${requestsAtOnce} requests at once, and ${plan.requestsAtOnce} may be` }]
     : []
 
-/** The seqs of a job's facts, process by process. */
+/** What a run may also say of an execution that another job left open and is in its way. */
+const sightings: ReadonlySet<string> = new Set(["AttemptObserved", "LoginJudged"])
+
+/** The seqs of a job's own facts, process by process. */
 const factsByProcess = ({ facts, bornAt }: NightOutcome, job: string) => {
   const runs = new Set(
     facts.flatMap(({ fact }) => (fact._tag === "RunStarted" && fact.job === job ? [fact.run_id] : [])),
   )
-  const seqs = facts.flatMap(({ seq, fact }) => ("run_id" in fact && runs.has(fact.run_id) ? [seq] : []))
+  const seqs = facts.flatMap(({ seq, fact }) =>
+    "run_id" in fact && runs.has(fact.run_id) && !sightings.has(fact._tag) ? [seq] : [],
+  )
   return bornAt.map((from, process) =>
     seqs.filter((seq) => seq > from && seq <= (bornAt[process + 1] ?? Infinity)),
   )
