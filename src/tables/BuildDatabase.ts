@@ -38,8 +38,8 @@ const fewBytes = 4 * 1024 * 1024
 const smallBytes = 32 * 1024 * 1024
 
 /**
- * The run's own database work leaves the machine free for others. `bytes` of Parquet are read into it; if that
- * is not said, what the file has is read or written.
+ * The run's own database work leaves the machine free for others. `bytes` of Parquet are read into it; if not
+ * given, the size of the file says how much there is.
  */
 export const openDatabase = Effect.fnUntraced(function* (
   path: string,
