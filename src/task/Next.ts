@@ -247,7 +247,7 @@ export interface LeftRunning extends LeftOpen {
   readonly attempt: OpenAttempt
 }
 
-/** A task in whose way it is waits until it is over; over anything else that is left, the task ends. */
+/** A task waits until such an execution is out of its way; anything else in its way ends the task. */
 export const canBeSeen =
   (here: string) =>
   (one: LeftOpen): one is LeftRunning =>
