@@ -174,14 +174,13 @@ const fieldsToldMax = 5
 
 /** Section 7, for people: the place and the message of each item; never its `input` or `ctx`. */
 const saidOfFields = (detail: ReadonlyArray<unknown>): string => {
-  const told = detail.slice(0, fieldsToldMax).flatMap((item) => {
-    if (!Predicate.isObject(item)) return []
-    const { loc, msg } = item
+  const told = detail.slice(0, fieldsToldMax).map((item) => {
+    const { loc, msg } = Predicate.isObject(item) ? item : {}
     const place = Array.isArray(loc) ? loc.filter((part) => part !== "body").join(".") : ""
-    return [place, typeof msg === "string" ? msg : ""].filter((text) => text !== "").join(": ") || []
+    return [place, typeof msg === "string" ? msg : ""].filter((text) => text !== "").join(": ")
   })
   const more = detail.length > fieldsToldMax ? [`${detail.length - fieldsToldMax} more`] : []
-  return cutText([...told, ...more].join("; "))
+  return cutText([...told, ...more].filter((text) => text !== "").join("; "))
 }
 
 /** 4.1, 422: whether an item of the validation is about the login. Its place may begin with `body`. */
