@@ -21,7 +21,7 @@ import { newestAnswer, remainsAny, runsLearntFrom } from "../ledger/RunState.ts"
 import type { RunState, TaskState } from "../ledger/RunState.ts"
 import { RunId } from "../service/Ids.ts"
 import { newestDerived } from "../tables/KeptVersions.ts"
-import { filesBelow, gapsIn, placeIn, readManifest } from "../tables/Manifest.ts"
+import { filesBelow, gapsOf, readManifest } from "../tables/Manifest.ts"
 import type { Manifest, Store } from "../tables/Manifest.ts"
 import { isToCollect } from "../task/ChooseRun.ts"
 
@@ -163,7 +163,7 @@ const pruneRun = Effect.fnUntraced(function* (work: Work, header: RunHeader, rul
 const pruneLanding = Effect.fnUntraced(function* (work: Work, state: RunState) {
   const { store, isDry } = work
   const { run_id } = state.started
-  const reason = reasonToKeep(state) ?? (yield* step(() => gapOf(work, run_id)))
+  const reason = reasonToKeep(state) ?? (yield* gapOf(work, run_id))
   if (reason !== undefined) {
     work.kept.push({ run_id, what: "landing", reason })
     return
@@ -201,12 +201,12 @@ const archiveFacts = Effect.fnUntraced(function* (work: Work, header: RunHeader,
 })
 
 /** Nobody could derive tables again that are damaged before landing goes. */
-const gapOf = ({ store, tables }: Work, run_id: RunId): string | undefined => {
+const gapOf = Effect.fnUntraced(function* ({ store, tables }: Work, run_id: RunId) {
   const files = tables?.runs[run_id]?.files
   if (files === undefined) return "its tables are not published"
-  const [gap] = gapsIn(store, files, true, placeIn(store))
+  const [gap] = yield* gapsOf(store, files)
   return gap === undefined ? undefined : `${gap.path} is ${gap.state}`
-}
+})
 
 const pruneAttachments = Effect.fnUntraced(function* (work: Work, state: RunState) {
   const { store, pruned, isDry } = work

@@ -66,7 +66,7 @@ export class Landing extends Context.Service<
     readonly landAttachment: <E>(
       bytes: Stream.Stream<Uint8Array, E>,
     ) => Effect.Effect<LandedAttachment, LandingFailed | E>
-    /** Whether a document is still there, with all of its bytes; `verify` also compares its hash. */
-    readonly hasAttachment: (landed: Partial<LandedAttachment>) => Effect.Effect<boolean>
+    /** Whether a document is still there as it was landed: it is read again from disk, and hashed. */
+    readonly hasAttachment: (sha256: string | undefined) => Effect.Effect<boolean>
   }
 >()("nightjar/landing/Landing") {}

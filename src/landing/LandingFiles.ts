@@ -3,12 +3,12 @@
  * same time are written together and share one sync. `Segments.ts` says what a segment looks like, and what a
  * crash may leave; `SegmentFile.ts` how one is compressed later.
  */
-import { closeSync, existsSync, openSync, readSync, readdirSync } from "node:fs"
+import { existsSync, readdirSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect, Exit, Layer, Queue, Stream } from "effect"
 import { wordsOf } from "../base/Text.ts"
-import { durableFiles, quietly, sizeAt, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
-import { beginSha256, sha256Hex } from "../base/Hashes.ts"
+import { durableFiles, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
+import { beginSha256, fingerprintOf, sha256Hex } from "../base/Hashes.ts"
 import { SegmentWriter, headerBytesMax, landingFailed, scanSegment, type PendingFrame } from "./Segments.ts"
 import { Landing, LandingDamaged, LandingFailed, type LandedAttachment, type LandedBody } from "./Landing.ts"
 import { SegmentBodies, segmentNames, segmentPattern } from "./SegmentFile.ts"
@@ -33,19 +33,12 @@ const cleanAttachments = (files: DurableFiles, folder: string): Effect.Effect<vo
     }
   })
 
-/** Whether a file is what it was when it was written: the service may be asked to delete the original. */
-const isDocument = (path: string, sha256: string, bytes: number): boolean => {
-  if (sizeAt(path) !== bytes) return false
-  const descriptor = openSync(path, "r")
-  try {
-    const hash = beginSha256()
-    const piece = Buffer.alloc(1024 * 1024)
-    for (let read = -1; read !== 0; hash.update(piece.subarray(0, read))) read = readSync(descriptor, piece)
-    return hash.digest("hex") === sha256
-  } finally {
-    closeSync(descriptor)
-  }
-}
+/** Whether a document is what it was when it was written: the service may be asked to delete the original. */
+const isWhole = (folder: string, sha256: string): Effect.Effect<boolean> =>
+  fingerprintOf(join(folder, sha256)).pipe(
+    Effect.map((found) => found.sha256 === sha256),
+    Effect.orElseSucceed(() => false),
+  )
 
 const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: number) => {
   let begun = 0
@@ -79,9 +72,9 @@ const landAttachmentIn = (files: DurableFiles, folder: string, bytesMax: number)
           )
           yield* Effect.mapError(file.sync, (cause) => landingFailed(file.path, cause))
           const sha256 = hash.digest("hex")
-          const final = join(folder, sha256)
+          const isHere = yield* isWhole(folder, sha256)
           yield* attempt(file.path, () => {
-            if (!isDocument(final, sha256, bytes)) files.rename(file.path, final)
+            if (!isHere) files.rename(file.path, join(folder, sha256))
             files.syncFolder(folder)
           })
           return { sha256, bytes, path: `attachments/${sha256}` }
@@ -135,11 +128,7 @@ export const LandingFiles = {
             attachments,
             options.attachmentBytesMax ?? attachmentBytesDefault,
           ),
-          hasAttachment: ({ sha256 = "", bytes }) =>
-            Effect.orElseSucceed(
-              attempt(attachments, () => sizeAt(join(attachments, sha256)) === bytes),
-              () => false,
-            ),
+          hasAttachment: (sha256 = "") => isWhole(attachments, sha256),
         })
       }),
     ),

@@ -5,7 +5,6 @@
 import { finding, nothing, refusal, stopped, warning } from "./Message.ts"
 
 const repair = "Run `nightjar repair`; copy what it cannot restore from a backup."
-const restore = "Restore a copy of it: it exists nowhere else."
 const readOrRestore =
   "If its execution is not deleted at the service yet, `nightjar run` reads it again. Otherwise restore a " +
   "copy of it: it exists nowhere else."
@@ -143,7 +142,7 @@ export const findingMessages = {
   ),
   "landing-unreadable": finding("landed data cannot be read: {detail}", readOrRestore),
   "document-missing": finding("the document is missing", readOrRestore),
-  "document-changed": finding("the document has changed since it was downloaded", restore),
+  "document-changed": finding("the document has changed since it was downloaded", readOrRestore),
   "run-not-in-manifest": finding("published, but not in the manifest", repair),
   "run-not-in-ledger": finding(
     "published or landed, but not in the ledger",

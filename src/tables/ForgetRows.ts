@@ -18,7 +18,7 @@ import { forgottenInTables } from "./Disguise.ts"
 import { fileMetadata, parquetRows } from "./FileColumns.ts"
 import { removeAllAside } from "./HeldRuns.ts"
 import { keptPath, keptVersions, newestDerived } from "./KeptVersions.ts"
-import { fileStep, filesOf, fingerprintInTurns, gapsOf, makeFoldersOf, placeIn } from "./Manifest.ts"
+import { fileStep, filesOf, fingerprintAt, gapsOf, makeFoldersOf, placeIn } from "./Manifest.ts"
 import { publishedIn, runPath, temporary } from "./Manifest.ts"
 import type { Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { partsIn, Instead, writeShared, type Places, type RunPart } from "./SharedFile.ts"
@@ -204,5 +204,5 @@ const writeRun = Effect.fnUntraced(function* (
     }
   })
   yield* settle(store, place)
-  return { table, path, rows: part.rows, ...(yield* fingerprintInTurns(place)) }
+  return { table, path, rows: part.rows, ...(yield* fingerprintAt(place)) }
 })

@@ -6,7 +6,7 @@ import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, rea
 import { join, dirname } from "node:path"
 import { Effect, Schema } from "effect"
 import { dayMs, isoDay, wordsOf } from "../base/Text.ts"
-import { beginSha256, sha256Hex } from "../base/Hashes.ts"
+import { beginSha256, fingerprintOf } from "../base/Hashes.ts"
 import { parquetFolders, type SecretReference } from "../jobs/Scalars.ts"
 import { PublishFailed } from "./Publisher.ts"
 import { PseudonymPolicy, type PseudonymKey } from "./Treatments.ts"
@@ -233,8 +233,6 @@ export const filesBelow = (folder: string): ReadonlyArray<string> =>
         .toSorted()
     : []
 
-const pieceBytes = 4 * 1024 * 1024
-
 /** A DuckDB file begins with its own header and the two that checkpoints write in turn. */
 const headBytes = 12_288
 /** Each block after them begins with the checksum of the rest of it; older files have larger ones. */
@@ -284,22 +282,9 @@ export const fileStep = <A>(step: () => A): Effect.Effect<A, PublishFailed> =>
     catch: (cause) => new PublishFailed({ message: wordsOf(cause) }),
   })
 
-/** Size and SHA-256 of a file that may be too large for memory; a run may go on meanwhile. */
-export const fingerprintInTurns = Effect.fnUntraced(function* (path: string) {
-  const file = yield* Effect.acquireRelease(
-    fileStep(() => openSync(path, "r")),
-    (opened) => Effect.sync(() => closeSync(opened)),
-  )
-  const hash = beginSha256()
-  const piece = Buffer.allocUnsafe(pieceBytes)
-  for (let bytes = 0; ;) {
-    const read = yield* fileStep(() => readSync(file, piece))
-    if (read === 0) return { bytes, sha256: hash.digest("hex") }
-    hash.update(piece.subarray(0, read))
-    bytes += read
-    yield* Effect.yieldNow
-  }
-}, Effect.scoped)
+/** Size and SHA-256 of a published file. */
+export const fingerprintAt = (path: string) =>
+  Effect.mapError(fingerprintOf(path), (message) => new PublishFailed({ message }))
 
 // The paths, modes and file writes of one output folder, shared by the code that publishes, verifies or
 // repairs.
@@ -348,26 +333,26 @@ export interface Gap {
   readonly state: "missing" | "damaged"
 }
 
-/** `thoroughly`: every file is read and hashed, which takes longer the more history there is. */
-export const gapsIn = (
-  { layout }: Pick<Store, "layout">,
+/**
+ * Of files of a version, wherever they are now. `thoroughly`: every file is read and hashed, which takes
+ * longer the more history there is.
+ */
+export const gapsOf = Effect.fnUntraced(function* (
+  store: Pick<Store, "layout">,
   published: ReadonlyArray<ManifestFile>,
-  thoroughly: boolean,
-  standsAt = ({ path }: ManifestFile): string => path,
-): ReadonlyArray<Gap> =>
-  published.flatMap((file): ReadonlyArray<Gap> => {
-    const { path, bytes, sha256 } = file
-    const stands = join(layout.root, standsAt(file))
-    if (!existsSync(stands)) return [{ path, state: "missing" }]
-    if (!thoroughly) return []
-    const found = readFileSync(stands)
-    const isWhole = found.length === bytes && sha256Hex(found) === sha256
-    return isWhole ? [] : [{ path, state: "damaged" }]
-  })
-
-/** Of files of a version, wherever they are now. */
-export const gapsOf = (store: Pick<Store, "layout">, files: ReadonlyArray<ManifestFile>, thoroughly = true) =>
-  fileStep(() => gapsIn(store, files, thoroughly, placeIn(store)))
+  thoroughly = true,
+  standsAt: (file: ManifestFile) => string = placeIn(store),
+) {
+  const gaps: Array<Gap> = []
+  for (const file of published) {
+    const { path, sha256 } = file
+    const stands = join(store.layout.root, standsAt(file))
+    if (!existsSync(stands)) gaps.push({ path, state: "missing" })
+    else if (thoroughly && (yield* fingerprintAt(stands)).sha256 !== sha256)
+      gaps.push({ path, state: "damaged" })
+  }
+  return gaps
+})
 
 /** The folder that a file is to be in and the one around it, which may have been made with other modes. */
 export const makeFoldersOf = ({ files, modes }: Pick<Store, "files" | "modes">, path: string): void => {

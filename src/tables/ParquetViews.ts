@@ -15,7 +15,7 @@ import { memoryLimits, openDatabase } from "./BuildDatabase.ts"
 import type { Built, Making } from "./NextDatabase.ts"
 import { publishedViews } from "./DataDictionary.ts"
 import { parquetCells, writeParquet } from "./FileColumns.ts"
-import { fileStep, filesBelow, fingerprintInTurns, makeFoldersOf, markOf } from "./Manifest.ts"
+import { fileStep, filesBelow, fingerprintAt, makeFoldersOf, markOf } from "./Manifest.ts"
 import type { Manifest, ParquetFolder, Store } from "./Manifest.ts"
 import { inDatabase } from "./Publisher.ts"
 import { keptTables, seenOf, stored, type Relation } from "./RecordStore.ts"
@@ -157,8 +157,7 @@ const writeFolder = Effect.fn("Publishing.writeFolder")(function* (
     if (isEnded(part.path) ? quiet.has(tableIn(part.path)) : list[part.path] !== undefined) continue
     const rows = yield* writeParquet(store, connection, place, { sql: part.sql, version })
     if (rows === 0 && isEnded(part.path)) yield* fileStep(() => store.files.remove(place))
-    else
-      list[part.path] = { ...(yield* fileStep(() => markOf(place))), ...(yield* fingerprintInTurns(place)) }
+    else list[part.path] = { ...(yield* fileStep(() => markOf(place))), ...(yield* fingerprintAt(place)) }
   }
   const text = `${JSON.stringify(list, null, 1)}\n`
   yield* fileStep(() => {
@@ -262,7 +261,7 @@ const isAsWritten = Effect.fnUntraced(function* (place: string, file: ListedFile
   const found = yield* Effect.option(fileStep(() => markOf(place)))
   if (Option.isNone(found) || found.value.bytes !== file.bytes || found.value.mark !== file.mark) return false
   if (!thoroughly) return true
-  const whole = yield* Effect.option(fingerprintInTurns(place))
+  const whole = yield* Effect.option(fingerprintAt(place))
   return Option.isSome(whole) && whole.value.sha256 === file.sha256
 })
 

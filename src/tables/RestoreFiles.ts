@@ -12,7 +12,7 @@ import { databaseVersion, openDatabase } from "./BuildDatabase.ts"
 import { placeOf, publishedTables } from "./DataDictionary.ts"
 import { parquetCells, schemaVersionOf, writeParquet } from "./FileColumns.ts"
 import { filesNeededBy, keptVersions, replaceKept, sweepKept } from "./KeptVersions.ts"
-import { fileStep, fingerprintInTurns, isThatDatabase, runPath, temporary } from "./Manifest.ts"
+import { fileStep, fingerprintAt, isThatDatabase, runPath, temporary } from "./Manifest.ts"
 import type { Gap, Manifest, ManifestFile, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed } from "./Publisher.ts"
 import type { Instead } from "./SharedFile.ts"
@@ -109,7 +109,7 @@ const writeRows = Effect.fnUntraced(function* (
   const path = runPath({ table, run_id, run_date }, version, new Set())
   const place = join(store.layout.root, temporary(path))
   const rows = yield* writeParquet(store, connection, place, { sql, run_id, version })
-  const file: ManifestFile = { table, path, rows, ...(yield* fingerprintInTurns(place)) }
+  const file: ManifestFile = { table, path, rows, ...(yield* fingerprintAt(place)) }
   return file
 }, inDatabase)
 

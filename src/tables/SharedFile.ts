@@ -10,7 +10,7 @@ import type { Connection } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import { inMemory } from "./BuildDatabase.ts"
 import { parquetRows, writeParquet, schemaVersionOf } from "./FileColumns.ts"
-import { fingerprintInTurns, gapsOf, monthOf, monthPath, endOf, placesOf, temporary } from "./Manifest.ts"
+import { fingerprintAt, gapsOf, monthOf, monthPath, endOf, placesOf, temporary } from "./Manifest.ts"
 import { runPath, withFiles } from "./Manifest.ts"
 import type { ManifestFile, Manifest, Store } from "./Manifest.ts"
 import { inDatabase, PublishFailed, databaseFailed } from "./Publisher.ts"
@@ -267,7 +267,7 @@ export const writeShared = Effect.fn("Publishing.writeShared")(function* (
   yield* writeParquet(store, connection, place, { sql: `${source.sql}${source.order}`, version, ...whose })
   yield* checkRows(connection, source, place, path, file)
   const all = own === undefined ? { file_rows: sumOf(parts.map(({ rows }) => rows)) } : {}
-  const fingerprint = yield* fingerprintInTurns(place)
+  const fingerprint = yield* fingerprintAt(place)
   for (const { run_id, rows } of parts)
     for (const each of sources) instead.set(run_id, each.path, { table, path, rows, ...all, ...fingerprint })
   return { path, bytes: fingerprint.bytes }

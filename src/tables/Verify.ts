@@ -6,7 +6,6 @@ import { existsSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { Effect } from "effect"
 import { counted } from "../base/Text.ts"
-import { sha256Hex } from "../base/Hashes.ts"
 import type { RunId, ExecutionId, SessionId } from "../service/Ids.ts"
 import { identifier } from "../base/DuckDbFailed.ts"
 import { shortfallOf, findingOf, proveDrain } from "../task/DrainProof.ts"
@@ -26,7 +25,7 @@ import { publishedTables } from "./DataDictionary.ts"
 import { familyTables } from "./FileColumns.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
 import { isKeptDatabaseDamaged } from "./KeptVersions.ts"
-import { fileStep, filesOf, gapsIn, isOtherDatabase, placeIn, runsHere } from "./Manifest.ts"
+import { fileStep, filesOf, gapsOf, isOtherDatabase, placeIn, runsHere } from "./Manifest.ts"
 import type { Manifest, Layout, Store } from "./Manifest.ts"
 import { framesOf, loadPicture, type RunPicture } from "./RunPicture.ts"
 import { executionsTable } from "./SystemTables.ts"
@@ -134,19 +133,23 @@ const runProblems = Effect.fnUntraced(function* (run_id: RunId) {
 })
 
 /** Every document that was downloaded exists and matches its name; checked once, whichever runs have it. */
-const documentProblems = ({ layout }: Store, { tasks }: RunState, checked: Set<string>) =>
-  fileStep(() =>
-    [...tasks.values()].flatMap(({ attachments }) =>
-      attachments.flatMap(({ status, path, sha256 }): ReadonlyArray<Problem> => {
-        if (status !== "downloaded" || path === undefined || checked.has(path)) return []
-        checked.add(path)
-        const stands = join(layout.root, path)
-        if (!existsSync(stands)) return [problemOf(path, "document-missing")]
-        const isWhole = sha256Hex(readFileSync(stands)) === sha256
-        return isWhole ? [] : [problemOf(path, "document-changed")]
-      }),
-    ),
-  )
+const documentProblems = Effect.fnUntraced(function* (
+  { layout }: Store,
+  { tasks }: RunState,
+  checked: Set<string>,
+) {
+  const landing = yield* Landing
+  const problems: Array<Problem> = []
+  for (const { attachments } of tasks.values())
+    for (const { status, path, sha256 } of attachments) {
+      if (status !== "downloaded" || path === undefined || checked.has(path)) continue
+      checked.add(path)
+      if (yield* landing.hasAttachment(sha256)) continue
+      const isThere = existsSync(join(layout.root, path))
+      problems.push(problemOf(path, isThere ? "document-changed" : "document-missing"))
+    }
+  return problems
+})
 
 const acceptedOf = ({ tasks, ...state }: RunState): ReadonlyArray<string> => {
   const published = state.published?.seq ?? -Infinity
@@ -263,28 +266,33 @@ const schemaProblems = (
 
 export const keptDatabase = "published/previous/nightjar.duckdb"
 
-const fileProblems = (store: Store, { manifest, newest, isInterrupted, isMoving, passing }: InForce) =>
-  fileStep(() => {
+const fileProblems = Effect.fnUntraced(function* (
+  store: Store,
+  { manifest, newest, isInterrupted, isMoving, passing }: InForce,
+) {
+  const listed = new Set(filesOf(manifest).map(({ path }) => path))
+  // Of the version that a rollback replaced: the next publication continues from it.
+  const further = filesOf(newest).filter(({ path }) => !listed.has(path))
+  const standsAt = isMoving ? placeIn(store) : ({ path }: { readonly path: string }) => path
+  const gaps = [
+    ...(yield* gapsOf(store, filesOf(manifest), true, standsAt)),
+    ...(yield* gapsOf(store, further)),
+  ]
+  return yield* fileStep(() => {
     const cut = isInterrupted ? [problemOf("tables", "publication-interrupted")] : []
     const strays = strayFiles(store, manifest).filter((path) => !passing.has(path))
     const { returned } = manifest
-    const placed = isMoving ? placeIn(store) : undefined
-    const listed = new Set(filesOf(manifest).map(({ path }) => path))
-    // Of the version that a rollback replaced: the next publication continues from it.
-    const further = filesOf(newest).filter(({ path }) => !listed.has(path))
     return [
       ...cut,
       ...schemaProblems(store, { current: manifest, newest }),
       ...(returned !== undefined && newest === manifest
         ? [problemOf("published/previous", "newest-version-lost", { version: returned.from })]
         : []),
-      ...[
-        ...gapsIn(store, filesOf(manifest), true, placed),
-        ...gapsIn(store, further, true, placeIn(store)),
-      ].map(({ path, state }) => problemOf(path, "file-differs", { state })),
+      ...gaps.map(({ path, state }) => problemOf(path, "file-differs", { state })),
       ...strays.map((where) => problemOf(where, "file-unlisted")),
     ]
   })
+})
 
 /** The database is the published one, but a schema that it was made with is lost: its tables may differ. */
 const hasOtherTables = ({ layout }: Store, current: Manifest, isOther: boolean) =>

@@ -74,6 +74,12 @@ export const dueDeletions = (run: RunState): ReadonlyArray<DueDeletion> => {
  */
 export const noteLostDocuments = Effect.fn("DeleteExecutions.noteLostDocuments")(function* (run: RunState) {
   const { hasAttachment } = yield* Landing
+  const seen = new Map<string | undefined, boolean>()
+  const isHere = Effect.fnUntraced(function* (sha256: string | undefined) {
+    const found = seen.get(sha256) ?? (yield* hasAttachment(sha256))
+    seen.set(sha256, found)
+    return found
+  })
   const facts: Array<Fact> = []
   for (const { planned, attempts, attachments } of run.tasks.values())
     for (const one of attempts) {
@@ -83,7 +89,7 @@ export const noteLostDocuments = Effect.fn("DeleteExecutions.noteLostDocuments")
       const before = facts.length
       for (const document of attachments) {
         const isOwn = [session_id, ...sessions_before].includes(document.session_id)
-        if (!isOwn || document.status !== "downloaded" || (yield* hasAttachment(document))) continue
+        if (!isOwn || document.status !== "downloaded" || (yield* isHere(document.sha256))) continue
         const ids = Struct.pick(document, ["session_id", "attachment_id"])
         facts.push({ _tag: "AttachmentRead", ...about, ...ids, status: "failed" })
       }

@@ -138,7 +138,6 @@ const archived = async () => {
 const again = "Run `nightjar repair`; copy what it cannot restore from a backup."
 const allAgain =
   "Run `nightjar repair`, which writes all of `current/` and `history/` again from the database."
-const restore = "Restore a copy of it: it exists nowhere else."
 const readOrRestore =
   "If its execution is not deleted at the service yet, `nightjar run` reads it again. Otherwise restore a " +
   "copy of it: it exists nowhere else."
@@ -295,7 +294,7 @@ const kept: ReadonlyArray<Damage & { readonly left?: () => ReadonlyArray<string>
     },
     told: () => [
       `${segment()}:`,
-      `${document()}: the document has changed since it was downloaded [document-changed]; ${restore}`,
+      `${document()}: the document has changed since it was downloaded [document-changed]; ${readOrRestore}`,
       `schemas/accounts.v1.yaml: the kept record schema is missing [schema-missing]; ${sameText}`,
     ],
   },

@@ -86,7 +86,8 @@ export const LandingMemory = {
           Effect.sync(() => (store.bodies.get(run_id) ?? []).map(({ ref, meta }) => ({ ref, meta }))),
         read: (run_id, ref) => Effect.suspend(() => readFrom(store, run_id, ref)),
         landAttachment: landAttachmentIn(store),
-        hasAttachment: ({ sha256 = "" }) => Effect.sync(() => store.attachments.has(sha256)),
+        hasAttachment: (sha256 = "") =>
+          Effect.sync(() => sha256Hex(store.attachments.get(sha256) ?? "gone") === sha256),
       }),
     ),
 }

@@ -104,12 +104,16 @@ describe("a deletion that is always refused", () => {
   })
 })
 
-describe("a document that somebody removed after its download", () => {
+describe("a document that somebody removed or changed after its download", () => {
   const job = jobFor("records-1+attach-2")
   /** A run whose documents are lost, then what follows; what was deleted, and the documents' states. */
-  const told = (loseWhen: "unpublished" | "published" | "asked", answers: "all" | "none first") => {
+  const told = (
+    loseWhen: "unpublished" | "published" | "asked",
+    answers: "all" | "none first",
+    spoil: (documents: Map<string, Uint8Array>) => void = (documents) => documents.clear(),
+  ) => {
     const place = makeNights()
-    const lose = Effect.sync(() => place.disk.attachments.clear())
+    const lose = Effect.sync(() => spoil(place.disk.attachments))
     let isDown = false
     return live(place, function* () {
       const real = yield* Publisher
@@ -174,8 +178,13 @@ describe("a document that somebody removed after its download", () => {
     ])
   })
 
-  it("is looked for once more before the deletion [promise 5 lost late]", () => {
-    expect(told("published", "all")).toEqual({ ends: [4, 0, 0], seen: [lost, whole, whole] })
+  it("is looked for once more before the deletion, and read [promise 5 lost late]", () => {
+    const flip = (documents: Map<string, Uint8Array>) =>
+      documents.forEach((bytes, name) => documents.set(name, bytes.with(0, 63)))
+    expect([told("published", "all"), told("published", "all", flip)]).toEqual([
+      { ends: [4, 0, 0], seen: [lost, whole, whole] },
+      { ends: [4, 0, 0], seen: [of(false, "failed", 2), whole, whole] },
+    ])
   })
 
   it("is fetched again where a deletion that was asked for did not happen [promise 5 lost asked]", () => {

@@ -18,7 +18,7 @@ import { TableBuilder, column } from "../../src/records/Columns.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import {
   filesBelow,
-  gapsIn,
+  gapsOf,
   layoutOf,
   nothingPublished,
   placeIn,
@@ -453,7 +453,11 @@ describe("what is kept beside the tables", () => {
     const missing = (name: string) => ({ path: pathOf(name), state: "missing" })
     const damaged = (name: string) => ({ path: pathOf(name), state: "damaged" })
     assert.deepStrictEqual(
-      [gapsIn(store, listed, false), gapsIn(store, listed, false, place), gapsIn(store, listed, true, place)],
+      [
+        yield* gapsOf(store, listed, false, ({ path }) => path),
+        yield* gapsOf(store, listed, false),
+        yield* gapsOf(store, listed),
+      ],
       [
         [missing("a1"), missing("never")],
         [missing("never")],
@@ -461,7 +465,7 @@ describe("what is kept beside the tables", () => {
       ],
     )
     const manifest = versionOf(2, { a: ["a2"], b: ["b1", "b2"], c: [] })
-    const gaps = gapsIn(store, listed, true, place)
+    const gaps = yield* gapsOf(store, listed)
     assert.deepStrictEqual(
       [
         withoutTables(manifest, lostTables(manifest, gaps, [])),
@@ -503,7 +507,7 @@ describe("what is kept beside the tables", () => {
     // Until a version lists them they have temporary names, and what is said of them is true.
     assert.deepStrictEqual(filesBelow(root), written.map(({ path }) => `${path}.tmp`).toSorted())
     const asWritten = { path: (file: { readonly path: string }) => `${file.path}.tmp` }
-    assert.deepStrictEqual(gapsIn(store, written, true, asWritten.path), [])
+    assert.deepStrictEqual(yield* gapsOf(store, written, true, asWritten.path), [])
     const modes = ["tables", "tables/emails", "tables/emails/run_date=2026-11-20"].map(
       (path) => statSync(join(root, path)).mode & 0o777,
     )

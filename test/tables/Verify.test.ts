@@ -5,6 +5,7 @@ import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ResultsSource } from "../../src/service/FlowResults.ts"
 import { DuckDb } from "../../src/base/DuckDb.ts"
+import { sha256Hex } from "../../src/base/Hashes.ts"
 import type { Ledger } from "../../src/ledger/Ledger.ts"
 import { Landing, type BodyMeta } from "../../src/landing/Landing.ts"
 import type { Fact, ProofLine } from "../../src/ledger/Fact.ts"
@@ -216,12 +217,9 @@ describe("what is verified of deletions", () => {
     const found = yield* verified((root) =>
       Effect.gen(function* () {
         yield* append([{ _tag: "TaskPlanned", ...taskOf("1"), features: [] }])
-        const sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
-        for (const name of ["whole", "changed"]) {
-          const path = join(root, "landing/attachments", name)
-          mkdirSync(dirname(path), { recursive: true })
-          writeFileSync(path, name === "whole" ? "hello" : "hullo")
-        }
+        mkdirSync(join(root, "attachments"), { recursive: true })
+        for (const name of ["whole", "changed"])
+          writeFileSync(join(root, "attachments", sha256Hex(name)), name === "whole" ? name : "chanted")
         const read = (name: string, status: "downloaded" | "missing", more: object = {}, of = "1"): Fact => ({
           _tag: "AttachmentRead",
           ...taskOf(of),
@@ -230,21 +228,22 @@ describe("what is verified of deletions", () => {
           status,
           ...more,
         })
+        const pathOf = (name: string) => `attachments/${sha256Hex(name)}`
         const kept = (name: string, of?: string) =>
-          read(name, "downloaded", { path: `landing/attachments/${name}`, sha256, bytes: 5 }, of)
+          read(name, "downloaded", { path: pathOf(name), sha256: sha256Hex(name), bytes: name.length }, of)
         yield* append([
           ...["whole", "changed", "lost"].map((name) => kept(name)),
           // What another task has too is named once.
           { _tag: "TaskPlanned", ...taskOf("2"), features: [] },
           kept("lost", "2"),
-          read("never", "missing", { path: "landing/attachments/never", sha256 }),
+          read("never", "missing", { path: pathOf("never"), sha256: sha256Hex("never") }),
           read("nowhere", "downloaded"),
         ])
       }),
     )
     expect(found.map(([id, where]) => [id, where])).toEqual([
-      ["document-changed", "landing/attachments/changed"],
-      ["document-missing", "landing/attachments/lost"],
+      ["document-changed", `attachments/${sha256Hex("changed")}`],
+      ["document-missing", `attachments/${sha256Hex("lost")}`],
     ])
   })
 
