@@ -10,7 +10,7 @@ import type { DurableFiles } from "../base/DurableFile.ts"
 import { pack } from "../base/Zstd.ts"
 import { TaskId, type RunId } from "../service/Ids.ts"
 import { isRunId } from "../ledger/RunState.ts"
-import { encodeHeader, frameEnd, scanSegment, type FrameHeader } from "./Segments.ts"
+import { encodeHeader, frameEnd, framesIn, type FrameHeader } from "./Segments.ts"
 import type { BodyMeta } from "./Landing.ts"
 import { contentOf, packedPathOf, segmentNames } from "./SegmentFile.ts"
 
@@ -19,7 +19,7 @@ export const countFrames = (landing: string, run_id: RunId, matches: (meta: Body
   if (!isRunId(run_id)) return 0
   const folder = join(landing, run_id)
   return segmentNames(folder)
-    .flatMap((name) => scanSegment(join(folder, name)))
+    .flatMap((name) => framesIn(join(folder, name)))
     .filter(({ header: { meta } }) => isTheirs(meta, matches)).length
 }
 
@@ -35,7 +35,7 @@ export const blankFrames = (
   for (const name of segmentNames(folder)) {
     const path = join(folder, name)
     removeHalves(files, path)
-    const frames = scanSegment(path)
+    const frames = framesIn(path)
     const last = frames.at(-1)
     const end = last === undefined ? 0 : last.offset + last.header.bytes + frameEnd.length
     const theirs = frames.filter(({ header: { meta } }) => isTheirs(meta, matches))

@@ -34,6 +34,13 @@ export interface LandedBody {
   readonly meta: BodyMeta
 }
 
+/** Bytes of a segment between two offsets. */
+export interface LandingDamage {
+  readonly segment: string
+  readonly from: number
+  readonly to: number
+}
+
 /** Writing failed: this body does not count as landed; what was landed before is safe. */
 export class LandingFailed extends Schema.TaggedError<LandingFailed>()("LandingFailed", {
   path: Schema.String,
@@ -58,8 +65,13 @@ export class Landing extends Context.Service<
   {
     /** Resolves once the bytes are written and synced. Concurrent calls share one sync. */
     readonly land: (meta: BodyMeta, bytes: Uint8Array) => Effect.Effect<LandedRef, LandingFailed>
-    /** In the order in which they were landed; a torn tail of a segment ends that segment. */
+    /**
+     * In the order in which they were landed, without what is damaged; a torn tail of a segment ends that
+     * segment.
+     */
     readonly list: (run_id: RunId) => Effect.Effect<ReadonlyArray<LandedBody>, LandingDamaged>
+    /** What the list lacks, because its headers are damaged: nobody can tell which bodies they were of. */
+    readonly damage: (run_id: RunId) => Effect.Effect<ReadonlyArray<LandingDamage>, LandingDamaged>
     /** Reads one body back from disk and checks its hash. */
     readonly read: (run_id: RunId, ref: LandedRef) => Effect.Effect<Uint8Array, LandingDamaged>
     /** Streams a document to disk under its own hash, synced; equal documents are stored once. */

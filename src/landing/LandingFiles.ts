@@ -10,7 +10,14 @@ import { wordsOf } from "../base/Text.ts"
 import { durableFiles, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
 import { beginSha256, fingerprintOf, sha256Hex } from "../base/Hashes.ts"
 import { SegmentWriter, headerBytesMax, landingFailed, scanSegment, type PendingFrame } from "./Segments.ts"
-import { Landing, LandingDamaged, LandingFailed, type LandedAttachment, type LandedBody } from "./Landing.ts"
+import {
+  Landing,
+  LandingDamaged,
+  LandingFailed,
+  type LandedAttachment,
+  type LandedBody,
+  type LandingDamage,
+} from "./Landing.ts"
 import { SegmentBodies, segmentNames, segmentPattern } from "./SegmentFile.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 import { isRunId } from "../ledger/RunState.ts"
@@ -119,7 +126,8 @@ export const LandingFiles = {
         const land = yield* groupCommit(landing, options.segmentBytesMax ?? segmentBytesDefault)
         return Landing.of({
           land,
-          list: Effect.fn("Landing.list")((run_id: RunId) => listRun(landing, run_id)),
+          list: Effect.fn("Landing.list")((run_id: RunId) => ofSegments(landing, run_id, bodiesIn)),
+          damage: (run_id) => ofSegments(landing, run_id, damageIn),
           read: Effect.fn("Landing.read")((run_id: RunId, ref: LandedRef) =>
             readBody(bodies, landing, run_id, ref),
           ),
@@ -185,17 +193,23 @@ const reading = <A>(path: string, work: () => A): Effect.Effect<A, LandingDamage
   })
 
 const bodiesIn = (folder: string, segment: string): ReadonlyArray<LandedBody> =>
-  scanSegment(join(folder, segment)).flatMap(({ header: { bytes, sha256, meta }, offset }) =>
+  scanSegment(join(folder, segment)).frames.flatMap(({ header: { bytes, sha256, meta }, offset }) =>
     meta.kind === "forgotten" ? [] : [{ ref: { segment, offset, bytes, sha256 }, meta }],
   )
 
-const listRun = Effect.fnUntraced(function* (landing: string, run_id: RunId) {
+const damageIn = (folder: string, segment: string): ReadonlyArray<LandingDamage> =>
+  scanSegment(join(folder, segment)).damaged.map((bytes) => ({ segment, ...bytes }))
+
+/** What `read` finds in each segment of a run. */
+const ofSegments = Effect.fnUntraced(function* <A>(
+  landing: string,
+  run_id: RunId,
+  read: (folder: string, segment: string) => ReadonlyArray<A>,
+) {
   if (!isRunId(run_id)) return yield* damaged(landing, "not a run's id")
   const folder = join(landing, run_id)
   const names = yield* reading(folder, () => segmentNames(folder))
-  const all = yield* Effect.forEach(names, (name) =>
-    reading(join(folder, name), () => bodiesIn(folder, name)),
-  )
+  const all = yield* Effect.forEach(names, (name) => reading(join(folder, name), () => read(folder, name)))
   return all.flat()
 })
 

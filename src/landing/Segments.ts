@@ -8,7 +8,7 @@ import { Effect, Schema } from "effect"
 import { wordsOf } from "../base/Text.ts"
 import { FileFailed, quietly, type AppendedFile, type DurableFiles } from "../base/DurableFile.ts"
 import { sha256Hex } from "../base/Hashes.ts"
-import { BodyMeta, LandingDamaged, LandingFailed } from "./Landing.ts"
+import { BodyMeta, LandingDamaged, LandingFailed, type LandingDamage } from "./Landing.ts"
 import { openSegment, readAt, segmentNames, segmentNumber, type OpenSegment } from "./SegmentFile.ts"
 import type { LandedRef } from "../ledger/Fact.ts"
 
@@ -162,8 +162,9 @@ export const landingFailed = (path: string, cause: unknown): LandingFailed => {
   return new LandingFailed({ path, message: wordsOf(cause) })
 }
 
-// Reads the frames of one segment without loading its bodies. Damage in what was synced is an error; what
-// follows may be torn by a crash: there, every body is hashed, and the first incomplete one ends the segment.
+// Reads the frames of one segment without loading its bodies. A damaged header in what was synced costs its
+// own frame: the next one is found by its header. What follows may be torn by a crash: there, every body is
+// hashed, and the first incomplete one ends the segment.
 
 export interface ScannedFrame {
   readonly header: FrameHeader
@@ -189,31 +190,58 @@ const peeking = (file: OpenSegment): Peek => {
   }
 }
 
-/** Throws if the segment is damaged. */
-export const scanSegment = (path: string): ReadonlyArray<ScannedFrame> => {
+type Gap = Pick<LandingDamage, "from" | "to">
+
+interface Scanned {
+  readonly frames: ReadonlyArray<ScannedFrame>
+  /** What was synced and belongs to no frame any more. */
+  readonly damaged: ReadonlyArray<Gap>
+}
+
+export const scanSegment = (path: string): Scanned => {
   const file = openSegment(path)
   try {
-    return scanFile(file, path)
+    return scanFile(file)
   } finally {
     file.close()
   }
 }
 
-const scanFile = (file: OpenSegment, path: string): ReadonlyArray<ScannedFrame> => {
+/** Throws if the segment is damaged. */
+export const framesIn = (path: string): ReadonlyArray<ScannedFrame> => {
+  const { frames, damaged } = scanSegment(path)
+  const [first] = damaged
+  if (first === undefined) return frames
+  throw new LandingDamaged({ path, message: `the frame at offset ${first.from} is damaged` })
+}
+
+const scanFile = (file: OpenSegment): Scanned => {
   const frames: Array<ScannedFrame> = []
+  const gaps: Array<Gap> = []
   const peek = peeking(file)
-  let at = 0
-  while (at < file.size) {
+  let content: Buffer | undefined
+  let synced = 0
+  for (let at = 0; at < file.size;) {
     const frame = frameAt(peek, at, file.size)
-    if (frame === undefined) break
-    frames.push(frame)
-    at = frame.offset + frame.header.bytes + 1
+    const end = frame === undefined ? Infinity : frame.offset + frame.header.bytes
+    synced = Math.max(synced, frame?.header.synced ?? 0)
+    if (frame !== undefined && end < file.size && peek(end, 1)[0] === newline) {
+      frames.push(frame)
+      at = end + 1
+    } else {
+      content ??= readAt(file, 0, file.size)
+      const to = nextHeader(content, at + 1)
+      gaps.push({ from: at, to })
+      at = to
+    }
   }
-  const synced = frames.reduce((most, { header }) => Math.max(most, header.synced), 0)
-  if (at < file.size && (synced > at || syncedLater(file, at)))
-    throw new LandingDamaged({ path, message: `the frame at offset ${at} is damaged` })
-  const torn = frames.findIndex((frame) => frame.header.at >= synced && !isWhole(file, frame))
-  return torn === -1 ? frames : frames.slice(0, torn)
+  const isTorn = (frame: ScannedFrame) => frame.header.at >= synced && !isWhole(file, frame)
+  const torn = [gaps.find(({ from }) => from >= synced)?.from, frames.find(isTorn)?.header.at]
+  const end = Math.min(...torn.map((at) => at ?? Infinity))
+  return {
+    frames: frames.filter(({ header }) => header.at < end),
+    damaged: gaps.filter(({ from }) => from < synced),
+  }
 }
 
 const frameAt = (peek: Peek, at: number, size: number): ScannedFrame | undefined => {
@@ -221,24 +249,15 @@ const frameAt = (peek: Peek, at: number, size: number): ScannedFrame | undefined
   const length = bytes.indexOf("\n")
   if (length === -1) return undefined
   const header = readHeader(bytes.toString("utf8", 0, length), at)
-  if (header === undefined) return undefined
-  const offset = at + length + 1
-  const end = offset + header.bytes
-  return end < size && peek(end, 1)[0] === newline ? { header, offset } : undefined
+  return header === undefined ? undefined : { header, offset: at + length + 1 }
+}
+
+/** Where a header begins that is whole, from there on; where there is none, the end. */
+const nextHeader = (content: Buffer, from: number): number => {
+  for (let at = content.indexOf(headerStart, from); at !== -1; at = content.indexOf(headerStart, at + 1))
+    if (frameAt((offset, length) => content.subarray(offset, offset + length), at, content.length)) return at
+  return content.length
 }
 
 const isWhole = (file: OpenSegment, { header, offset }: ScannedFrame): boolean =>
   sha256Hex(readAt(file, offset, header.bytes)) === header.sha256
-
-/** Whether a frame after `at` records that the data at `at` was synced: then it is damaged, not torn. */
-const syncedLater = (file: OpenSegment, at: number): boolean => {
-  const rest = readAt(file, at, file.size - at)
-  const mark = `\n${headerStart}`
-  for (let found = rest.indexOf(mark); found !== -1; found = rest.indexOf(mark, found + 1)) {
-    const end = rest.indexOf("\n", found + 1)
-    if (end === -1) return false
-    const header = readHeader(rest.toString("utf8", found + 1, end), at + found + 1)
-    if (header !== undefined && header.synced > at) return true
-  }
-  return false
-}

@@ -125,8 +125,9 @@ const runProblems = Effect.fnUntraced(function* (run_id: RunId) {
       state: undefined,
     }
   const picture = loaded.success
-  const damaged = yield* bodyProblems(picture)
-  const problems = [...damaged, ...deletionProblems(picture)]
+  const headers = yield* headerProblems(picture)
+  const damaged = [...headers, ...(yield* bodyProblems(picture))]
+  const problems = [...damaged, ...(headers.length === 0 ? deletionProblems(picture) : [])]
   // What a damaged body contained is not known; the damage was already reported.
   if (damaged.length === 0) problems.push(...(yield* proofProblems(picture)))
   return { problems, state: picture.state }
@@ -170,6 +171,19 @@ const bodyProblems = Effect.fnUntraced(function* ({ state, frames }: RunPicture)
     problems.push(problemOf(where, "landing-unreadable", { detail: read.failure.message }))
   }
   return problems
+})
+
+/** Of bodies that no fact refers to; those that were read again from the service have their copies. */
+const headerProblems = Effect.fnUntraced(function* ({ state: { started, tasks } }: RunPicture) {
+  const { run_id } = started
+  const lost = [...tasks.values()].flatMap((task) => task.lost ?? [])
+  const landing = yield* Landing
+  return (yield* landing.damage(run_id)).flatMap(({ segment, from, to }): ReadonlyArray<Problem> => {
+    const where = `landing/${run_id}/${segment}:${from}`
+    return lost.every((ref) => ref.segment !== segment || ref.offset < from || ref.offset >= to)
+      ? [problemOf(where, "landing-unreadable", { detail: "the header of a body is damaged" })]
+      : []
+  })
 })
 
 /** Every requested deletion has a receipt, and the receipt matches what is landed. */

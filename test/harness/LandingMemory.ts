@@ -84,6 +84,7 @@ export const LandingMemory = {
         land: landIn(store),
         list: (run_id) =>
           Effect.sync(() => (store.bodies.get(run_id) ?? []).map(({ ref, meta }) => ({ ref, meta }))),
+        damage: () => Effect.succeed([]),
         read: (run_id, ref) => Effect.suspend(() => readFrom(store, run_id, ref)),
         landAttachment: landAttachmentIn(store),
         hasAttachment: (sha256 = "") =>

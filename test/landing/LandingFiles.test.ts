@@ -15,7 +15,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { FileCalls, durableFiles, machineCalls } from "../../src/base/DurableFile.ts"
 import { blankFrames, countFrames } from "../../src/landing/BlankFrames.ts"
-import { encodeHeader, scanSegment } from "../../src/landing/Segments.ts"
+import { encodeHeader, framesIn } from "../../src/landing/Segments.ts"
 import { Landing, type BodyMeta } from "../../src/landing/Landing.ts"
 import { LandingFiles } from "../../src/landing/LandingFiles.ts"
 import type { LandedRef } from "../../src/ledger/Fact.ts"
@@ -276,30 +276,39 @@ describe("LandingFiles", () => {
     assert.match(yield* message({ segment: "segment-000009.njl" }), /^ENOENT: /)
   })
 
-  effect("damage to what was synced is an error that names file and offset", function* () {
-    const root = fresh()
-    const refs = yield* landAll(root, ["first", "second", "third"])
-    const path = segmentIn(root)
-    const whole = readFileSync(path)
-    for (const offset of [0, 5, 60, (refs[1]?.offset ?? 0) - 5, (refs[0]?.offset ?? 0) + 5]) {
+  effect(
+    "a damaged header in what was synced costs its own body, and is named [promise 7 damaged header]",
+    function* () {
+      const root = fresh()
+      const refs = yield* landAll(root, ["first", "second", "third"])
+      const path = segmentIn(root)
+      const whole = readFileSync(path)
+      const places = [0, 5, 60, refs[0]!.offset + 5].map((offset) => [offset, 0] as const)
+      for (const [offset, lost] of [...places, [refs[1]!.offset - 5, 1] as const]) {
+        const bytes = Buffer.from(whole)
+        bytes[offset] = (bytes[offset] ?? 0) ^ 1
+        writeFileSync(path, bytes)
+        const landing = yield* Effect.provide(Landing, LandingFiles.layer({ root }))
+        assert.deepStrictEqual(
+          (yield* landing.list(run)).map(({ ref }) => ref),
+          refs.toSpliced(lost, 1),
+        )
+        const [bytesLost, ...more] = yield* landing.damage(run)
+        const { segment, offset: body } = refs[lost]!
+        assert.deepStrictEqual([bytesLost?.segment, more], [segment, []])
+        assert.isTrue(bytesLost!.from < body && body < bytesLost!.to)
+        assert.throws(() => framesIn(path), `the frame at offset ${bytesLost?.from} is damaged`)
+      }
       const bytes = Buffer.from(whole)
-      bytes[offset] = (bytes[offset] ?? 0) ^ 1
+      bytes[refs[0]?.offset ?? 0] = 0x00
       writeFileSync(path, bytes)
-      const failure = yield* Effect.flip(listAll(root))
-      assert.deepStrictEqual(
-        [failure._tag, failure.path, /the frame at offset \d+ is damaged/.test(failure.message)],
-        ["LandingDamaged", path, true],
-      )
-    }
-    const bytes = Buffer.from(whole)
-    bytes[refs[0]?.offset ?? 0] = 0x00
-    writeFileSync(path, bytes)
-    const read = Effect.flatMap(Landing, (landing) => Effect.forEach(refs, (ref) => landing.read(run, ref)))
-    // Every body is still known by its place: only reading one tells that it is not what was landed.
-    assert.deepStrictEqual(yield* refsIn(root), refs)
-    const failure = yield* Effect.flip(Effect.provide(read, LandingFiles.layer({ root })))
-    assert.strictEqual(failure.message, `the body at offset ${refs[0]?.offset} is not what was landed`)
-  })
+      const read = Effect.flatMap(Landing, (landing) => Effect.forEach(refs, (ref) => landing.read(run, ref)))
+      // Every body is still known by its place: only reading one tells that it is not what was landed.
+      assert.deepStrictEqual(yield* refsIn(root), refs)
+      const failure = yield* Effect.flip(Effect.provide(read, LandingFiles.layer({ root })))
+      assert.strictEqual(failure.message, `the body at offset ${refs[0]?.offset} is not what was landed`)
+    },
+  )
 
   effect("no id but a run's becomes a folder", function* () {
     const root = fresh()
@@ -475,7 +484,7 @@ describe("bodies that are removed", () => {
       for (const [index, ref] of kept.entries())
         assert.lengthOf(yield* landing.read(run, ref), lengths[index] ?? -1)
       // What stands between them is read as whole frames of blanks.
-      const blanks = scanSegment(segmentIn(root)).filter(({ header }) => header.meta.kind === "forgotten")
+      const blanks = framesIn(segmentIn(root)).filter(({ header }) => header.meta.kind === "forgotten")
       assert.deepStrictEqual(
         blanks.map(({ header, offset }) =>
           after

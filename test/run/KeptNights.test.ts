@@ -233,7 +233,10 @@ describe("landed bodies that were lost before they were published", () => {
   it("are read again from the service without a login, published and then deleted [promise 7 lost bodies] [promise 7 spoiled bodies] [promise 7 lost place]", () => {
     const whole = untouched()
     expect([whole.exit, whole.logins, whole.deleted]).toEqual([0, 0, true])
-    for (const lose of [cutAt(0), cutAt(1), cutAt(2), spoil]) expect(told("records-3", lose)).toEqual(whole)
+    const second = (disk: Disk) =>
+      disk.bodies.forEach((bodies, run_id) => disk.bodies.set(run_id, bodies.toSpliced(1, 1)))
+    for (const lose of [cutAt(0), cutAt(1), cutAt(2), second, spoil])
+      expect(told("records-3", lose)).toEqual(whole)
   })
 
   it("also of an execution that was followed by another one [promise 7 lost earlier]", () => {

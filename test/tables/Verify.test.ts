@@ -213,6 +213,26 @@ describe("what is verified of deletions", () => {
     ])
   })
 
+  live("nor is a body that lost its header, unless the service was read again [verify header]", function* () {
+    const lost = (isReadAgain: boolean) =>
+      verified((root) =>
+        Effect.gen(function* () {
+          const landing = yield* Landing
+          const about = { ...taskOf("1"), attempt: 1, execution_id: execution_of("1") }
+          const started = { ...about, kind: "start", http_status: 202, received_at: 0 } as const
+          const start = yield* landing.land(started, Buffer.from("{}"))
+          yield* succeed(night, "1", "c-1", resultsOf(profileOf("Ana")))
+          damageBody(root, night, { ...start, offset: 0 })
+          const [state] = yield* landing.list(night)
+          if (isReadAgain)
+            yield* append([{ _tag: "BodiesLost", ...about, bodies: [start], landed: state!.ref }])
+        }),
+      )
+    const why = "landed data cannot be read: the header of a body is damaged"
+    expect(yield* lost(false)).toEqual([["landing-unreadable", `landing/${night}/segment-000001.njl:0`, why]])
+    expect(yield* lost(true)).toEqual([])
+  })
+
   live("and of documents, that each one that was downloaded is there as it came", function* () {
     const found = yield* verified((root) =>
       Effect.gen(function* () {

@@ -123,6 +123,7 @@ effect("a ledger or a landing that cannot be written stops the run", function* (
     Landing.of({
       land: () => Effect.fail(full),
       list: () => Effect.succeed([]),
+      damage: () => Effect.succeed([]),
       read: () => Effect.die("not asked for"),
       landAttachment: () => Effect.fail(full),
       hasAttachment: () => Effect.die("not asked for"),
