@@ -10,7 +10,7 @@ import { askedWait, retryCall } from "../client/Pacing.ts"
 import { Service, type CallFailure } from "../client/Service.ts"
 import { serviceNameOf, type Job } from "../jobs/Job.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import { append, Ledger } from "../ledger/Ledger.ts"
 import type { RunStarted } from "../ledger/RunFacts.ts"
 import { keptOf, type RunState } from "../ledger/RunState.ts"
 import { isOfWholeJob, nightAround, nightExitCode, statesOf } from "../ledger/WholeNight.ts"
@@ -328,10 +328,9 @@ const startedFact = (
 
 /** A run of a night that the service kept from beginning: it has no tasks, and the next `run` resumes it. */
 const endUnserved = Effect.fnUntraced(function* (run_id: RunId) {
-  const ledger = yield* Ledger
-  yield* ledger.append([{ _tag: "RunEnded", run_id, exit_code: exitCodes.refused, leftovers: false }])
+  yield* append({ _tag: "RunEnded", run_id, exit_code: exitCodes.refused, leftovers: false })
   yield* publishStage(run_id)
-  yield* ledger.append([{ _tag: "OutcomePublished", run_id }])
+  yield* append({ _tag: "OutcomePublished", run_id })
 })
 
 /** The start and the whole plan are one transaction: a run either exists with all its tasks or not at all. */
@@ -362,31 +361,32 @@ const runStages = Effect.fn("Nightly.runStages")(function* (
   const before = mode === "collect" ? yield* loadRun(run_id) : undefined
   yield* executeStage(job, { run_id, mode, begunAt }, plan)
   if (before !== undefined && (yield* isAsBefore(job, run_id, before))) return yield* finished(run_id)
-  const publish = publishAndFinish(job, run_id, begunAt)
+  return yield* publishAndFinish(job, run_id, begunAt)
+})
+
+/** Lets a run through that a gate holds back: it is published, deleted at the service and ended. */
+export const acceptRun = Effect.fn("Nightly.acceptRun")(function* (job: Job, run_id: RunId) {
+  yield* append({ _tag: "RunAccepted", run_id })
+  return yield* publishAndFinish(job, run_id, yield* Clock.currentTimeMillis)
+})
+
+/** Runs that were held back until this version are ended first. Lost bodies are read again, if possible. */
+const publishAndFinish = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
+  const publish = Effect.gen(function* () {
+    const released = yield* publishStage(run_id)
+    for (const earlier of released) yield* finishRun(job, earlier, begunAt)
+    return yield* withOthers(yield* finishRun(job, run_id, begunAt), released)
+  })
   return yield* Effect.catchIf(publish, isBodyDamaged, (failure) =>
     Effect.gen(function* () {
       const run = yield* loadRun(run_id)
-      const lost = yield* Effect.orElseSucceed(findLostBodies(run), () => [])
+      const lost = yield* findLostBodies(run)
       if (!(yield* readLostAgain(run, serviceNameOf(job.service), lost))) return yield* failure
       // Reads what is closed, and starts nothing.
       yield* executeStage(job, { run_id, mode: "collect", begunAt })
       return yield* publish
     }),
   )
-})
-
-/** Lets a run through that a gate holds back: it is published, deleted at the service and ended. */
-export const acceptRun = Effect.fn("Nightly.acceptRun")(function* (job: Job, run_id: RunId) {
-  const ledger = yield* Ledger
-  yield* ledger.append([{ _tag: "RunAccepted", run_id }])
-  return yield* publishAndFinish(job, run_id, yield* Clock.currentTimeMillis)
-})
-
-/** Earlier runs that were held back until this version are deleted and ended first. */
-const publishAndFinish = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
-  const released = yield* publishStage(run_id)
-  for (const earlier of released) yield* finishRun(job, earlier, begunAt)
-  return yield* withOthers(yield* finishRun(job, run_id, begunAt), released)
 })
 
 const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {

@@ -189,7 +189,7 @@ const withoutLost = (state: RunState, frames: ReadonlyArray<LandedBody>): Readon
 export const findLostBodies = Effect.fn("Publishing.findLostBodies")(function* (state: RunState) {
   const landing = yield* Landing
   const { run_id } = state.started
-  const frames = withoutLost(state, yield* landing.list(run_id))
+  const frames = withoutLost(state, yield* Effect.orElseSucceed(landing.list(run_id), () => []))
   const bad = new Set(missingBodies(state, frames).map(place))
   for (const { ref } of frames)
     if ((yield* Effect.result(landing.read(run_id, ref)))._tag === "Failure") bad.add(place(ref))

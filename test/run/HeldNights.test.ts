@@ -40,7 +40,7 @@ const steps: ReadonlySet<Fact["_tag"]> = new Set<Fact["_tag"]>([
 
 /** A place whose gate holds back what `doubts` says, with a process that is killed around its n-th step. */
 const makePlace = (killAt: number, after_export: Job["after_export"] = "delete") => {
-  const { world, layers, ledger: ledgerLayer } = makeNights()
+  const { world, layers, ledger: ledgerLayer, disk } = makeNights()
   type Services = Layer.Success<typeof layers>
   let context: Context.Context<Services> | undefined
   let doubts = true
@@ -151,6 +151,7 @@ const makePlace = (killAt: number, after_export: Job["after_export"] = "delete")
       }
       throw new Error("killed three times")
     },
+    lose: () => disk.bodies.clear(),
     wait: () => live(Effect.sleep(24 * 60 * 60_000)),
     trust: () => (doubts = false),
     deleted,
@@ -191,6 +192,14 @@ describe("a night that a gate holds back", () => {
     expect(last?.others).toEqual(["held.2026-11-21", "held.2026-11-22"])
     expect(over(place)).toEqual(allOver(3))
     expect(place.ends).toEqual(["held.2026-11-21", "held.2026-11-22", "held.2026-11-23"])
+  })
+
+  it("is accepted with bodies that are read again, if they were lost meanwhile [promise 7 lost held]", () => {
+    const place = makePlace(0)
+    const first = place.night()
+    place.lose()
+    expect(place.accept(first!.run_id)?.exit_code).toBe(0)
+    expect([place.deleted(), over(place)]).toEqual([[true, true], allOver(1)])
   })
 
   it("is rerun with it: the rerun's version contains both, and answers for the night", () => {
