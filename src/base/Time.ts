@@ -176,6 +176,28 @@ export const withinMachineTime =
       ),
     )
 
+/** The last part of a time limit, as a share of it and at most. */
+const lastShare = 1 / 10
+const lastMax = Duration.seconds(1)
+
+/**
+ * Interrupts `work` after `duration`, for `orElse`. A process that was stopped, as in a virtual machine that was
+ * paused, runs its timers before it reads what arrived meanwhile: the limit is two waits, and during the
+ * second one that is read.
+ */
+export const limited = <B, E2, R2>(limit: {
+  readonly duration: Duration.Duration
+  readonly orElse: () => Effect.Effect<B, E2, R2>
+}) => {
+  const last = Duration.min(lastMax, Duration.times(limit.duration, lastShare))
+  const over = Effect.sleep(Duration.subtract(limit.duration, last)).pipe(
+    Effect.andThen(Effect.sleep(last)),
+    Effect.andThen(Effect.suspend(limit.orElse)),
+  )
+  return <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A | B, E | E2, R | R2> =>
+    Effect.raceFirst(work, over)
+}
+
 /** Undefined if TZ names a zone that is not known here: Node.js then counts in UTC. */
 export const knownZone = (): string | undefined => Intl.DateTimeFormat().resolvedOptions().timeZone
 

@@ -7,6 +7,7 @@
 import { Context, Duration, Effect, Predicate, Result, type Redacted, type Stream } from "effect"
 import { FetchHttpClient, Headers, HttpClient } from "effect/http"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
+import { limited } from "../base/Time.ts"
 import { secretHeader } from "../service/Api.ts"
 import { measureLargeBody } from "../service/BodyBounds.ts"
 import { cleanBody, type Cleaning } from "../privacy/CleanBody.ts"
@@ -228,6 +229,7 @@ export const openExchange = Effect.fnUntraced(function* (
     const lost = () =>
       // In doubt, it was sent: a failed connection would have been reported long before this.
       Effect.fail(new AnswerLost({ message: `${call.name}: no answer within ${told(duration)}` }))
+    const inTime = limited({ duration, orElse: lost })
     const onFailure = (error: HttpClientError.HttpClientError) =>
       Effect.fail(failedTransport(call.name, error))
     const watched = observing(observe, endpoint, root)
@@ -241,11 +243,7 @@ export const openExchange = Effect.fnUntraced(function* (
         }
         return client
           .execute(request.success)
-          .pipe(
-            Effect.provideContext(callContext),
-            Effect.matchEffect({ onSuccess, onFailure }),
-            Effect.timeoutOrElse({ duration, orElse: lost }),
-          )
+          .pipe(Effect.provideContext(callContext), Effect.matchEffect({ onSuccess, onFailure }), inTime)
       })
     }
   }

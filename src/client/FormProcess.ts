@@ -7,7 +7,7 @@
 import { fork, type ChildProcess } from "node:child_process"
 import { Context, Duration, Effect, Exit, Layer, Schema, Semaphore } from "effect"
 import { wordsOf } from "../base/Text.ts"
-import { inMachineTime } from "../base/Time.ts"
+import { inMachineTime, limited } from "../base/Time.ts"
 import type { FormAnswer, FormRequest, Unusable } from "./FitForms.ts"
 
 // A form can be built to burn time or memory, so its check must be stoppable: in a thread of this process it
@@ -91,7 +91,7 @@ const startChecker = Effect.fnUntraced(function* ({ memoryMb, startWithin }: Bou
       if (heard._tag === "Said") return Effect.void
       return Effect.fail(notStarted(heard._tag === "Failed" ? heard.message : "it ended immediately"))
     }),
-    Effect.timeoutOrElse({
+    limited({
       duration: startWithin,
       orElse: () => Effect.fail(notStarted(`it takes longer than ${Duration.format(startWithin)}`)),
     }),
@@ -120,7 +120,7 @@ const askChecker = (checker: ChildProcess, request: FormRequest, { memoryMb, ans
             unusable(isOutOfMemory(heard) ? `checking it takes more than ${memoryMb} MB` : crashed),
           ),
     ),
-    Effect.timeoutOrElse({
+    limited({
       duration: answerWithin,
       orElse: () => Effect.fail(unusable(`checking it takes longer than ${Duration.format(answerWithin)}`)),
     }),

@@ -4,7 +4,7 @@
  */
 import { Context, Duration, Effect, Layer, Redacted, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { inMachineTime } from "../base/Time.ts"
+import { inMachineTime, limited } from "../base/Time.ts"
 import { withoutEnd } from "../service/BodyBounds.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { openToOthers, readEnvFile, readProcess, type EnvFile } from "./EnvFile.ts"
@@ -87,7 +87,7 @@ const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]
         return runCommand(["sh", "-c", reference.command], { stdin: "ignore" }).pipe(
           Effect.map((output) => output.trim()),
           Effect.provideService(ChildProcessSpawner.ChildProcessSpawner, spawner),
-          Effect.timeoutOrElse({
+          limited({
             duration: commandTime,
             orElse: () =>
               Effect.fail(`the command did not end within ${Duration.toSeconds(commandTime)} seconds`),

@@ -78,6 +78,13 @@ describe("a start over a connection that fails", () => {
     assert.strictEqual(yield* started(yield* listenRaw((socket) => socket.end())), "AnswerLost")
   })
 
+  live("was answered if the answer came while the process was stopped [promise 1 stopped]", function* () {
+    const stopMs = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+    const origin = yield* listenRaw(onRequest((socket) => socket.write(accepted) && stopMs(300)))
+    const limits = { small: { ...defaultLimits.small, timeout: "200 millis" } }
+    assert.strictEqual(yield* started(origin, limits), "Accepted")
+  })
+
   live("[auth-rule 2] a redirect is not followed: the secret stays with the configured host", function* () {
     const elsewhere: Array<string> = []
     const other = yield* listen((request, response) => {
