@@ -2,7 +2,7 @@
  * The running nights at a private socket in the output folder: others ask what they do and steer them, in
  * JSON, one line each way. An order is for all of them. No night depends on it.
  */
-import { Context, Duration, Effect, Option, Schema, Stdio, Stream } from "effect"
+import { Context, Duration, Effect, Option, Schema, Stdio, Stream, Struct } from "effect"
 import { askLine, serveLines } from "../base/LineSocket.ts"
 import { counted } from "../base/Text.ts"
 import { refuse } from "./Failures.ts"
@@ -10,6 +10,7 @@ import { Output, warn, writeOut } from "./Output.ts"
 import { cleanValue } from "../privacy/CleanBody.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { renderNight, renderNightLine } from "../report/RenderSummary.ts"
+import { RunId } from "../service/Ids.ts"
 import { localTime } from "../task/ChooseRun.ts"
 import { NightPicture, NotSteered, Order, SteeredNight, Steering, steerAll } from "../task/NightPicture.ts"
 import type { SteerableNight } from "../task/NightPicture.ts"
@@ -49,7 +50,11 @@ const noteProgress = (desk: Desk, event: ProgressEvent): void => {
     desk.last = undefined
     desk.published = undefined
   }
-  if (event._tag === "Stage" && last !== undefined) desk.last = { ...last, stage: event.stage }
+  if (last !== undefined) {
+    const { built: _, ...before } = last
+    if (event._tag === "Stage") desk.last = { ...before, stage: event.stage }
+    if (event._tag === "Building") desk.last = { ...before, built: Struct.pick(event, ["done", "runs"]) }
+  }
   if (event._tag === "Noted" && event.fact._tag === "InterimPublished" && night !== undefined) {
     const { version, tasks } = event.fact
     // On the night's own clock, like all that it shows.
@@ -76,8 +81,9 @@ const answerTo = (desks: ReadonlySet<Desk>, line: string): Answer => {
 const servicesOf = (desk: Desk, { tell }: Context.Service.Shape<typeof Progress>) => {
   const hold = (night: SteerableNight) =>
     Effect.acquireRelease(
-      Effect.sync(() => {
+      Effect.suspend(() => {
         desk.night = night
+        return tell({ _tag: "Stage", run_id: RunId.make(night.look().run_id), stage: "executing" })
       }),
       () =>
         Effect.sync(() => {
@@ -101,7 +107,7 @@ export const openDesk = Effect.fnUntraced(function* (output: string) {
   yield* serveLines(output, socketName, (line) => writeAnswer(answerTo(desks, line))).pipe(
     Effect.catchTag("SocketUnusable", ({ message }) => warn("night-unwatched", { detail: message })),
   )
-  return (progress: Context.Service.Shape<typeof Progress>) =>
+  const join = (progress: Context.Service.Shape<typeof Progress>) =>
     Effect.map(
       Effect.acquireRelease(
         Effect.sync(() => {
@@ -113,6 +119,7 @@ export const openDesk = Effect.fnUntraced(function* (output: string) {
       ),
       (desk) => servicesOf(desk, progress),
     )
+  return { join, look: () => [...desks].flatMap((desk) => pictureAt(desk) ?? []) }
 })
 
 /** Asks the nights that run in this folder; fails if none does. */

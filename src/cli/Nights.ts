@@ -124,12 +124,12 @@ export const runNights = Effect.fn("Nights.run")(function* (
     const { source, night, turns } = yield* prepareNights(jobs, options).pipe(unbegun(jobs, output))
     yield* tellTurns(turns)
     const silent = yield* NoProgressFlag
-    const display = yield* ProgressDisplay.open(!silent)
     const desk = yield* openDesk(output)
+    const display = yield* ProgressDisplay.open(!silent, desk.look)
     const told = yield* inTurns(jobs, turns, (job, { isInTime, beside }) => {
       const name = jobs.length > 1 ? job.name : undefined
       const run = isInTime ? oneNight(job, { ...options, waitedMs }, night(job), beside) : tooLate(job, turns)
-      return desk(works.told(job, display.join(name))).pipe(
+      return desk.join(works.told(job, display.join(name))).pipe(
         Effect.flatMap((watched) => Effect.provide(run, watched)),
         Effect.scoped,
         tellFailure(job, name, display),

@@ -303,17 +303,26 @@ export const renderNight = (night: NightPicture, screen: Screen): ReadonlyArray<
   return [paint(screen, "bold", first), ...rest]
 }
 
-/** The same in one line, without times that change by themselves. */
-export const renderNightLine = (night: NightPicture): string => {
-  const { total, state, stage, published } = night
-  return joined([
+/** The same in one line, without times that change by themselves; short beside other nights. */
+export const renderNightLine = (night: NightPicture, isShort = false): string => {
+  const { total, state, stage, service, published, built } = night
+  const { silent_since, throttled_since } = service
+  const at = (ms: number) => localTime(ms, undefined)
+  const head = [
     `${plain(night.run_id)}: ${stage}${stage === "executing" && state !== "running" ? ` (${state})` : ""}`,
     `${doneOf(total)}/${total.tasks} done`,
+    ...(built === undefined ? [] : [`${built.done} of ${built.runs} runs in the tables`]),
+  ]
+  if (isShort) return joined(head)
+  return joined([
+    ...head,
     ...outcomesOf(total.done),
     `${total.running} running`,
     `${total.queued} queued`,
     `${waitingOf(total)} waiting`,
     ...(published === undefined ? [] : [`${published.tasks} published`]),
+    ...(silent_since === undefined ? [] : [`no usable answer since ${at(silent_since)}`]),
+    ...(throttled_since === undefined ? [] : [`throttled since ${at(throttled_since)}`]),
   ])
 }
 

@@ -416,12 +416,9 @@ const executeStage = Effect.fnUntraced(function* (
 ) {
   const plan = begun ?? (yield* planAgain(job, run_id, mode))
   const run = yield* lookAtRun(run_id)
-  const over = [...run.tasks.values()].filter(
-    ({ settled }) => settled !== undefined && settled.fact.outcome !== "unfinished",
-  ).length
   // Of a run that is only collected, nothing is sent.
   const writtenOut = mode === "night" ? writtenOutIn(plan.plan) : undefined
-  yield* tell({ _tag: "Planned", run_id, tasks: run.tasks.size, over, ...given({ writtenOut }) })
+  yield* tell({ _tag: "Planned", run_id, ...given({ writtenOut }) })
   const executing = executeRun({
     run,
     works: yield* worksOf(plan, run),

@@ -12,6 +12,7 @@ import type { RunSteered } from "../ledger/Fact.ts"
 import { courseOf } from "../ledger/RunState.ts"
 import type { EngineReference, TaskId } from "../service/Ids.ts"
 import type { Controls, Night } from "./Night.ts"
+import { stages } from "./Progress.ts"
 import type { WaitsFor } from "./Schedule.ts"
 import type { Limits } from "./SharedSlots.ts"
 import type { Troubles } from "./Troubles.ts"
@@ -21,7 +22,6 @@ const Count = Schema.Int
 const Moment = Schema.Finite
 
 const steeringStates = ["running", "paused", "draining"] as const
-const stages = ["executing", "publishing", "deleting", "ended"] as const
 
 const LimitsPicture = Schema.Struct({ max_in_flight: Count, per_engine: Count })
 
@@ -61,6 +61,8 @@ export const NightPicture = Schema.Struct({
   }),
   /** The newest version that was published while the run goes on, and how many tasks are in it. */
   published: Schema.optionalKey(Schema.Struct({ at: Moment, version: Count, tasks: Count })),
+  /** While the tables are built anew from every run: how many are in them. */
+  built: Schema.optionalKey(Schema.Struct({ done: Count, runs: Count })),
   limits: LimitsPicture,
   job_limits: LimitsPicture,
   total: EnginePicture,

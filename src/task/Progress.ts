@@ -7,13 +7,13 @@ import type { RunId, TaskId } from "../service/Ids.ts"
 import type { Outcome } from "../service/EndTable.ts"
 import type { RunNews } from "../ledger/Fact.ts"
 
+export const stages = ["executing", "publishing", "deleting", "ended"] as const
+type RunStage = (typeof stages)[number]
+
 export type ProgressEvent =
   | {
       readonly _tag: "Planned"
       readonly run_id: RunId
-      readonly tasks: number
-      /** Tasks that were settled before: by the plan, or by an earlier process. */
-      readonly over: number
       /** How many secrets of logins are written out in files; absent if none. */
       readonly writtenOut?: number
     }
@@ -25,7 +25,7 @@ export type ProgressEvent =
   | { readonly _tag: "Settled"; readonly task_id: TaskId; readonly outcome: Outcome; readonly reason: string }
   /** What the operator asked for, what became known about the service, and what was published meanwhile. */
   | { readonly _tag: "Noted"; readonly fact: RunNews }
-  | { readonly _tag: "Stage"; readonly run_id: RunId; readonly stage: "publishing" | "deleting" | "ended" }
+  | { readonly _tag: "Stage"; readonly run_id: RunId; readonly stage: RunStage }
   /** While the tables are built anew from every run: how many are in them. */
   | { readonly _tag: "Building"; readonly done: number; readonly runs: number }
 

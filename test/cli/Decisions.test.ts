@@ -18,7 +18,7 @@ import { joinedExitCode, nothingToDoText } from "../../src/cli/Nights.ts"
 import { Progress, type ProgressEvent } from "../../src/task/Progress.ts"
 import { Steering, type NightPicture, type Order, type SteerableNight } from "../../src/task/NightPicture.ts"
 import { askNight, openDesk, runningNights } from "../../src/cli/NightDesk.ts"
-import { emptyView, foldProgress, noticeOf, renderView } from "../../src/cli/ProgressDisplay.ts"
+import { noticeOf } from "../../src/cli/ProgressDisplay.ts"
 import { csvFormat, jsonFormat, tableFormat } from "../../src/cli/commands/Query.ts"
 import { harmless } from "../../src/report/TextTable.ts"
 import { selectTasks, tasksMeant, unknownSelected } from "../../src/cli/commands/Run.ts"
@@ -307,25 +307,8 @@ const runs = (text: string): boolean => {
 }
 
 describe("progress", () => {
-  it("counts what runs, waits and is over, and says when a stage begins", () => {
-    const view = emptyView()
-    const stages = [
-      { _tag: "Planned", run_id: anId("demo.1"), tasks: 5, over: 2 } as const,
-      { _tag: "Started", task_id: anId("a") } as const,
-      { _tag: "Started", task_id: anId("b") } as const,
-      { _tag: "Waiting", task_id: anId("b"), why: "NETWORK_ERROR", until: 9 } as const,
-      { _tag: "Started", task_id: anId("c") } as const,
-      { _tag: "Settled", task_id: anId("c"), outcome: "failed", reason: "TIMEOUT" } as const,
-    ].map((event) => foldProgress(view, event))
-    expect(stages).toEqual([true, false, false, false, false, false])
-    expect(renderView(view, 61_000)).toBe("executing 3/5, 1 running, 1 waiting, 1 failed, 1 min 1 s  demo.1")
-    expect(foldProgress(view, { _tag: "Stage", run_id: anId("demo.1"), stage: "publishing" })).toBe(true)
-    expect(foldProgress(view, { _tag: "Building", done: 12, runs: 400 })).toBe(false)
-    expect(renderView(view, 61_000)).toContain("publishing 3/5, 12 of 400 runs in the tables, ")
-  })
-
   it("says once how many secrets of logins are written out in files", () => {
-    const planned = { _tag: "Planned", run_id: anId("demo.1"), tasks: 5, over: 2 } as const
+    const planned = { _tag: "Planned", run_id: anId("demo.1") } as const
     expect([noticeOf(planned), noticeOf({ ...planned, writtenOut: 3 })]).toEqual([
       undefined,
       [
@@ -333,35 +316,6 @@ describe("progress", () => {
         "warning: secrets of logins are written out in files (3 times): use env:, file: or exec:; " +
           "`nightjar plan` says where",
       ],
-    ])
-  })
-
-  it("shows a pause, and what is wrong at the service as long as it is", () => {
-    const view = emptyView()
-    const run_id = anId("demo.1")
-    foldProgress(view, { _tag: "Planned", run_id, tasks: 5, over: 0 })
-    const shown = (...facts: ReadonlyArray<Extract<ProgressEvent, { _tag: "Noted" }>["fact"]>) => {
-      for (const fact of facts) foldProgress(view, { _tag: "Noted", fact })
-      return renderView(view, 1_000)
-    }
-    const away = { run_id, trouble: "silent", since: "2026-11-21T23:10:05.000Z" } as const
-    const engine = { ...away, trouble: "engine", engine_reference: anId("bank") } as const
-    expect([
-      shown(
-        { _tag: "RunSteered", run_id, order: "pause" },
-        { _tag: "TroubleBegan", ...away, message: "cut" },
-      ),
-      shown(
-        { _tag: "RunSteered", run_id, order: "resume" },
-        { _tag: "TroubleBegan", ...engine, message: "no execution can be started" },
-      ),
-      shown({ _tag: "TroubleEnded", ...away, failures: 4 }, { _tag: "RunSteered", run_id, order: "drain" }),
-      shown({ _tag: "TroubleEnded", ...engine, failures: 1 }),
-    ]).toEqual([
-      "paused, executing 0/5, no usable answer since 23:10:05, 1 s  demo.1",
-      "executing 0/5, no usable answer since 23:10:05, bank unavailable since 23:10:05, 1 s  demo.1",
-      "draining, executing 0/5, bank unavailable since 23:10:05, 1 s  demo.1",
-      "draining, executing 0/5, 1 s  demo.1",
     ])
   })
 })
@@ -376,6 +330,9 @@ describe("the desk of a running night", () => {
 
   it("tells whoever looks on what was published last while the run continues, until the next one begins", async () => {
     const output = mkdtempSync(join(tmpdir(), "desk-"))
+    const told: Array<string> = []
+    const hear = (event: ProgressEvent) =>
+      Effect.sync(() => event._tag === "Stage" && void told.push(event.stage))
     const seen = Effect.gen(function* () {
       const { tell } = yield* Progress
       const looked: Array<NightPicture | undefined> = []
@@ -394,15 +351,18 @@ describe("the desk of a running night", () => {
         }),
       )
       yield* tell({ _tag: "Stage", run_id, stage: "publishing" })
+      yield* tell({ _tag: "Building", done: 12, runs: 400 })
       yield* look
-      yield* tell({ _tag: "Planned", run_id, tasks: 1, over: 0 })
+      yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
+      yield* look
+      yield* tell({ _tag: "Planned", run_id })
       yield* (yield* Steering).hold({ look: () => picture, steer })
       yield* look
       return looked
     })
     const looked = await Effect.runPromise(
       openDesk(output).pipe(
-        Effect.flatMap((enter) => enter({ tell: () => Effect.void })),
+        Effect.flatMap(({ join: enter }) => enter({ tell: (event) => Effect.asVoid(hear(event)) })),
         Effect.flatMap((joined) => Effect.provide(seen, joined)),
         Effect.scoped,
         Effect.provide(NodeServices.layer),
@@ -410,7 +370,13 @@ describe("the desk of a running night", () => {
     )
     rmSync(output, { recursive: true, force: true })
     const last = { ...picture, published: { at: 2_000, version: 7, tasks: 39 } }
-    expect(looked).toEqual([picture, picture, last, { ...last, stage: "publishing" }, picture])
+    const built = { done: 12, runs: 400 }
+    const stages = [
+      { ...last, stage: "publishing", built },
+      { ...last, stage: "deleting" },
+    ]
+    expect(looked).toEqual([picture, picture, last, ...stages, picture])
+    expect(told).toEqual(["executing", "publishing", "deleting", "executing"])
   })
 
   it("shows all nights that go on, gives an order to all of them, and to each within its own job's limits", async () => {
@@ -427,7 +393,7 @@ describe("the desk of a running night", () => {
       }
     }
     const seen = Effect.gen(function* () {
-      const enter = yield* openDesk(output)
+      const { join: enter } = yield* openDesk(output)
       for (const [name, limit] of [["a.1", 4] as const, ["b.1", 8] as const])
         yield* Effect.flatMap(enter({ tell: () => Effect.void }), (joined) =>
           Effect.provide(

@@ -122,4 +122,17 @@ es-social-security:website    120       0      120        0     0       0       
         "800 queued, 125 waiting",
     ])
   })
+
+  it("says in that line what is wrong at the service and how far the tables are; beside others it is short", () => {
+    const [silent_since, built] = [at - 45_000, { done: 12, runs: 400 }]
+    expect(renderNightLine({ ...picture, service: { silent_since } })).toMatch(
+      /, 125 waiting, no usable answer since \d\d:29$/,
+    )
+    expect(renderNightLine({ ...picture, service: { throttled_since: at } })).toMatch(
+      /, throttled since \d\d:30$/,
+    )
+    expect(renderNightLine({ ...picture, stage: "publishing", built }, true)).toBe(
+      "nightly.2026-11-21: publishing, 675/1620 done, 12 of 400 runs in the tables",
+    )
+  })
 })

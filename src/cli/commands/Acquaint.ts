@@ -292,7 +292,10 @@ const recorded = Effect.fnUntraced(function* (asked: Acquainting) {
   const night = Effect.gen(function* () {
     yield* holdOutput(output, [job.share])
     rmSync(schemasIn(folder), { recursive: true, force: true })
-    const services = Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output, recorder.through))
+    const services = Layer.merge(
+      ProgressDisplay.layer(output, !silent),
+      wiring.night(job, output, recorder.through),
+    )
     return yield* Effect.provide(acquaintedNight(asked), services)
   })
   return yield* Effect.scoped(night).pipe(

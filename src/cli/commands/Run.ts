@@ -398,7 +398,7 @@ const accepted = Effect.fnUntraced(function* (job: Job, output: string, run_id: 
   const wiring = yield* Wiring
   const silent = yield* NoProgressFlag
   const result = yield* acceptRun(job, run_id).pipe(
-    Effect.provide(Layer.merge(ProgressDisplay.layer(!silent), wiring.night(job, output))),
+    Effect.provide(Layer.merge(ProgressDisplay.layer(output, !silent), wiring.night(job, output))),
   )
   const summary = yield* Nights.writeSummary(job, output, result)
   const { out } = yield* Output
