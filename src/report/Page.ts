@@ -9,7 +9,7 @@ import { cutText } from "../service/BodyBounds.ts"
 import { forTerminal } from "./TextTable.ts"
 import { localDate, localTime } from "../task/ChooseRun.ts"
 
-export type Look = "good" | "warn" | "trouble" | "soft" | "running" | "queued" | "waiting" | "bad"
+export type Look = "good" | "warn" | "trouble" | "soft" | "running" | "waiting" | "bad"
 
 /** Text, or something small inside a text: its first key says what. `prose` has code between backquotes. */
 export type Inline =

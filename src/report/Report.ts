@@ -6,85 +6,13 @@
 import { Schema } from "effect"
 import type { Fact, Recorded } from "../ledger/Fact.ts"
 import { foldRun } from "../ledger/FoldRun.ts"
-import { keptOf, type RunState } from "../ledger/RunState.ts"
+import { keptOf, type RunState, type TaskState } from "../ledger/RunState.ts"
 import { compareRun, groupsOf, worklistOf } from "./Changes.ts"
 import { summarise, type Summary } from "./Summary.ts"
 import { outcomes } from "../service/EndTable.ts"
 import { rowOf } from "../service/Ends.ts"
 
-// What happened at the service, folded from a run's facts for its report: each execution with the times at
-// which it was asked for, accepted, seen running and closed, and how often the service was asked for what.
-// Pure.
-
-/** Section 3.1: accepted, and not at work yet. */
-const queued: ReadonlySet<string> = new Set(["ACCEPTED", "WAITING"])
-
-interface Open {
-  readonly task_id: string
-  readonly attempt: number
-  /** When its wait began: for a further attempt, when the one before it was over. */
-  readonly waiting_at: number
-  readonly asked_at: number
-  accepted_at?: number
-  queued_at?: number
-  running_at?: number
-  closed_at?: number
-}
-
-/** Executions that the service accepted, in the order in which they were asked for. */
-export const executionSpans = (
-  facts: ReadonlyArray<Recorded>,
-  untilAt: number,
-): ReadonlyArray<ExecutionSpan> => {
-  const attempts = new Map<string, Open>()
-  const overAt = new Map<string, number>()
-  for (const { at, fact } of facts) {
-    if (!("attempt" in fact) || fact._tag === "LoginJudged") continue
-    const key = `${fact.task_id}#${fact.attempt}`
-    const open = attempts.get(key)
-    if (fact._tag === "StartIntended") {
-      const { task_id, attempt } = fact
-      if (open === undefined)
-        attempts.set(key, { task_id, attempt, asked_at: at, waiting_at: overAt.get(task_id) ?? at })
-    } else if (open !== undefined) observe(open, fact, at, overAt)
-  }
-  return [...attempts.values()].flatMap((open) =>
-    open.accepted_at === undefined ? [] : [spanOf(open, untilAt)],
-  )
-}
-
-const observe = (
-  open: Open,
-  fact: Extract<Fact, { attempt: number }>,
-  at: number,
-  overAt: Map<string, number>,
-) => {
-  if (fact._tag === "StartAnswered") {
-    if (fact.answer === "accepted" || fact.answer === "adopted") open.accepted_at ??= at
-    else overAt.set(open.task_id, at)
-  } else if (fact._tag === "AttemptObserved") {
-    if (queued.has(fact.status_reason)) open.queued_at = at
-    else open.running_at ??= at
-  } else if (fact._tag === "AttemptClosed") {
-    open.closed_at = at
-    overAt.set(open.task_id, at)
-  }
-}
-
-/**
- * All times in milliseconds since the epoch, in order: a clock that was set back moves none before another.
- * An execution that was never seen in the queue was at work from the start, as far as anybody knows, and one
- * that is open goes on until the end of the report's time.
- */
-const spanOf = (open: Open, untilAt: number) => {
-  const { task_id, attempt, accepted_at = open.asked_at, queued_at } = open
-  const asked_at = Math.max(open.waiting_at, open.asked_at)
-  const closed_at = Math.max(asked_at, open.closed_at ?? untilAt)
-  const seen = queued_at === undefined ? accepted_at : (open.running_at ?? closed_at)
-  const running_at = Math.min(closed_at, Math.max(asked_at, seen))
-  return { task_id, attempt, waiting_at: open.waiting_at, asked_at, running_at, closed_at }
-}
-type ExecutionSpan = ReturnType<typeof spanOf>
+// What the ledger knows of calls: those that decided something. Reads that showed nothing new leave no fact.
 
 const abortCauses = {
   challenge: "a person was asked for",
@@ -99,9 +27,6 @@ const refusedStart = (answer: string, http_status: number | undefined): string =
   return `starts ${answer === "not_created" ? "not accepted" : answer}${status}`
 }
 
-/**
- * What the ledger knows of calls: those that decided something. Reads that showed nothing new leave no fact.
- */
 const calls: {
   readonly [Tag in Fact["_tag"]]?: (fact: Extract<Fact, { _tag: Tag }>) => string | undefined
 } = {
@@ -235,20 +160,37 @@ export const reportOf = (input: {
 }
 export type Report = NonNullable<ReturnType<typeof reportOf>>
 
+/**
+ * Executions that the service accepted: when the wait for a further attempt began, when it was asked for, and
+ * when it was over; one that is open lasts until the end of the report's time. In milliseconds, in order: a
+ * clock that was set back moves none before another.
+ */
+const barsOf = ({ attempts, planned, settled }: TaskState, untilAt: number) => {
+  let overAt: number | undefined
+  return attempts.flatMap(({ intended_at, accepted_at, closed }, index) => {
+    const waiting_at = overAt ?? intended_at
+    const asked_at = Math.max(waiting_at, intended_at)
+    overAt = closed?.at ?? intended_at
+    if (accepted_at === undefined) return []
+    // An attempt that was followed by another one did not bring the task to its end.
+    const isLast = index === attempts.length - 1
+    return [
+      {
+        customer: planned.customer_id ?? "",
+        engine_reference: planned.engine_reference ?? "",
+        outcome: isLast ? (settled?.fact.outcome ?? "open") : ("unfinished" as const),
+        waiting_at,
+        asked_at,
+        closed_at: Math.max(asked_at, closed?.at ?? untilAt),
+      },
+    ]
+  })
+}
+
 const timelineOf = (run: RunState, facts: ReadonlyArray<Recorded>) => {
   const lastAt = facts.reduce((last, { at }) => Math.max(last, at), run.started_at)
-  const spans = executionSpans(facts, lastAt)
-  const rows = spans.map((span) => {
-    const task = run.tasks.get(span.task_id)
-    const isLast = task?.attempts.at(-1)?.attempt === span.attempt
-    return {
-      ...span,
-      customer: task?.planned.customer_id ?? "",
-      engine_reference: task?.planned.engine_reference ?? "",
-      // An attempt that was followed by another one did not bring the task to its end.
-      outcome: isLast ? (task.settled?.fact.outcome ?? "open") : ("unfinished" as const),
-    }
-  })
+  const bars = [...run.tasks.values()].flatMap((task) => barsOf(task, lastAt))
+  const rows = bars.toSorted((one, other) => one.asked_at - other.asked_at)
   const beginAt = rows.reduce((first, row) => Math.min(first, row.waiting_at), run.started_at)
   const endAt = rows.reduce((last, row) => Math.max(last, row.closed_at), beginAt)
   return { beginAt, endAt, rows }

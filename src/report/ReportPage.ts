@@ -199,9 +199,7 @@ const zoomPart = ({ timeline: { beginAt, endAt, rows }, timezone }: Report): Par
   const places = new Map(engines.map((engine, index) => [engine, index]))
   const zoom = rows.map(({ engine_reference, outcome, customer, ...row }) => [
     places.get(engine_reference) ?? 0,
-    ...[row.waiting_at, row.asked_at, row.running_at, row.closed_at].map((at) =>
-      Math.round((at - beginAt) / 100),
-    ),
+    ...[row.waiting_at, row.asked_at, row.closed_at].map((at) => Math.round((at - beginAt) / 100)),
     outcome === "succeeded" ? 0 : 1,
     customer,
   ])
@@ -217,8 +215,7 @@ const timelineParts = (report: Report): ReadonlyArray<Part> => {
     {
       legend: [
         ["waiting", "waiting for a retry"],
-        ["queued", "in the queue"],
-        ["running", "running"],
+        ["running", "at the service"],
         ["bad", "did not succeed"],
       ],
     },

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { executionSpans, reportOf, type PublishedFacts, type Report } from "../../src/report/Report.ts"
+import { reportOf, type PublishedFacts, type Report } from "../../src/report/Report.ts"
 import { fillPage, newestFactIn } from "../../src/report/Page.ts"
 import { mentionsIn } from "../../src/folder/Mentions.ts"
 import { renderReport } from "../../src/report/ReportPage.ts"
@@ -157,100 +157,55 @@ describe("the value of a report", () => {
   })
 })
 
-const at = (second: number, fact: Fact, seq = second) => ({ seq, at: second * 1_000, fact })
-const ids = { run_id, task_id: idOf("c-1"), execution_id: anId("e") }
-const start = (attempt: number): Fact =>
-  aFact("StartIntended", { ...ids, attempt, external_execution_id: "nj" })
-const accepted = (attempt: number): Fact => ({ _tag: "StartAnswered", ...ids, attempt, answer: "accepted" })
-const seen = (attempt: number, status_reason: string): Fact => ({
-  _tag: "AttemptObserved",
-  ...ids,
-  attempt,
-  status_code: "ONGOING",
-  status_reason,
-})
-const closed = (attempt: number): Fact =>
-  aFact("AttemptClosed", { ...ids, attempt, status_code: "X", status_reason: "X" })
-
 describe("the timeline", () => {
-  it("shows each execution's queue and work, and the wait before a further attempt", () => {
-    const spans = executionSpans(
-      [
-        at(1, start(1)),
-        at(2, accepted(1)),
-        at(3, seen(1, "WAITING")),
-        at(9, seen(1, "RUNNING")),
-        at(20, closed(1)),
-        at(50, start(2)),
-        at(51, accepted(2)),
-        at(52, seen(2, "RUNNING")),
-      ],
-      60_000,
-    )
-    const times = { task_id: ids.task_id }
-    expect(spans).toEqual([
-      {
-        ...times,
-        attempt: 1,
-        waiting_at: 1_000,
-        asked_at: 1_000,
-        running_at: 9_000,
-        closed_at: 20_000,
-      },
-      {
-        ...times,
-        attempt: 2,
-        waiting_at: 20_000,
-        asked_at: 50_000,
-        running_at: 51_000,
-        closed_at: 60_000,
-      },
+  const ids = { run_id, task_id: idOf("c-1"), execution_id: anId("e") }
+  const start = (attempt: number) => aFact("StartIntended", { ...ids, attempt, external_execution_id: "nj" })
+  const accepted = (attempt: number) => aFact("StartAnswered", { ...ids, attempt, answer: "accepted" })
+  const closed = (attempt: number) =>
+    aFact("AttemptClosed", { ...ids, attempt, status_code: "X", status_reason: "X" })
+  const timesOf = (...told: ReadonlyArray<readonly [second: number, fact: Fact]>) => {
+    const own = [[0, started], [0, planned("c-1")], ...told] as const
+    const facts = own.map(([second, fact], index) => ({ seq: index + 1, at: second * 1_000, fact }))
+    const report = reportOf({ facts, before: [], published: undefined, timezone: "UTC" })
+    return report?.timeline.rows.map(({ waiting_at, asked_at, closed_at }) => [
+      waiting_at,
+      asked_at,
+      closed_at,
+    ])
+  }
+
+  it("shows each execution, and the wait before a further attempt", () => {
+    const first = [
+      [1, start(1)],
+      [2, accepted(1)],
+      [20, closed(1)],
+    ] as const
+    expect(timesOf(...first, [50, start(2)], [60, accepted(2)])).toEqual([
+      [1_000, 1_000, 20_000],
+      [20_000, 50_000, 60_000],
     ])
   })
 
   it("keeps times in order, whatever the clocks said", () => {
     const moment = fc.integer({ min: 0, max: 100 })
     fc.assert(
-      fc.property(fc.array(moment, { minLength: 8, maxLength: 8 }), (moments) => {
-        const facts = [
-          start(1),
-          accepted(1),
-          seen(1, "WAITING"),
-          seen(1, "RUNNING"),
-          closed(1),
-          start(2),
-          accepted(2),
-          closed(2),
-        ]
-        for (const span of executionSpans(
-          facts.map((fact, index) => at(moments[index] ?? 0, fact, index)),
-          50_000,
-        )) {
-          const { waiting_at, asked_at, running_at, closed_at } = span
-          const inOrder = [waiting_at, asked_at, running_at, closed_at]
-          expect(inOrder.toSorted((a, b) => a - b)).toEqual(inOrder)
-        }
+      fc.property(fc.array(moment, { minLength: 6, maxLength: 6 }), (moments) => {
+        const facts = [start(1), accepted(1), closed(1), start(2), accepted(2), closed(2)]
+        for (const times of timesOf(...facts.map((fact, index) => [moments[index] ?? 0, fact] as const)) ??
+          [])
+          expect(times.toSorted((a, b) => a - b)).toEqual(times)
       }),
     )
   })
 
   it("leaves out starts that the service did not accept, and waits from them", () => {
-    const refused: Fact = aFact("StartAnswered", { ...ids, answer: "not_created", http_status: 503 })
-    expect(
-      executionSpans(
-        [at(1, start(1)), at(2, refused), at(30, start(2)), at(31, accepted(2)), at(40, closed(2))],
-        0,
-      ),
-    ).toEqual([
-      {
-        task_id: ids.task_id,
-        attempt: 2,
-        waiting_at: 2_000,
-        asked_at: 30_000,
-        running_at: 31_000,
-        closed_at: 40_000,
-      },
-    ])
+    const refused = aFact("StartAnswered", { ...ids, attempt: 1, answer: "not_created", http_status: 503 })
+    const second = [
+      [30, start(2)],
+      [31, accepted(2)],
+      [40, closed(2)],
+    ] as const
+    expect(timesOf([1, start(1)], [2, refused], ...second)).toEqual([[1_000, 30_000, 40_000]])
   })
 })
 
