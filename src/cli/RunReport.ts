@@ -15,7 +15,7 @@ import type { FilesOfRun } from "./OutputFolder.ts"
 import { publishedFacts } from "./PublishedDatabase.ts"
 import { Wiring } from "./Wiring.ts"
 import type { Fact } from "../ledger/Fact.ts"
-import { cleanFact } from "../ledger/FactRows.ts"
+import { cleanFact, logLine } from "../ledger/FactRows.ts"
 import { Ledger, telling } from "../ledger/Ledger.ts"
 import { nightAround } from "../ledger/WholeNight.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
@@ -143,7 +143,7 @@ export const NightLog = {
           logs.set(run_id, log)
           return log
         }
-        const write = (facts: ReadonlyArray<Fact>, at: string): void => {
+        const write = (facts: ReadonlyArray<Fact>, at: number): void => {
           for (const [run_id, ofRun] of Map.groupBy(facts, (fact) => ("run_id" in fact ? fact.run_id : ""))) {
             if (run_id === "") continue
             open(run_id).append(ofRun.map((fact) => logLine(cleanFact(fact, known), at)).join(""))
@@ -153,7 +153,7 @@ export const NightLog = {
           Effect.clockWith((clock) =>
             Effect.ignore(
               Effect.try({
-                try: () => write(facts, new Date(Math.trunc(clock.currentTimeMillisUnsafe())).toISOString()),
+                try: () => write(facts, clock.currentTimeMillisUnsafe()),
                 catch: () => "no log line",
               }),
             ),
@@ -161,9 +161,4 @@ export const NightLog = {
         )
       }),
     ),
-}
-
-const logLine = (fact: Fact, at: string): string => {
-  const { _tag, ...fields } = fact
-  return `${JSON.stringify({ at, fact: _tag, ...fields })}\n`
 }

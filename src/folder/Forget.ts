@@ -7,14 +7,14 @@ import { existsSync, readFileSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Random, Schema, Struct } from "effect"
 import { folderName, jsonIn } from "../base/Text.ts"
-import type { DurableFiles } from "../base/DurableFile.ts"
 import { FolderFailed, folderFailed, removeAll, step } from "./FolderFailed.ts"
-import { cleanLogLine, mentions, mentionsIn, type Named } from "./Mentions.ts"
+import { mentions, mentionsIn, type Named } from "./Mentions.ts"
 import { forgetNamed } from "./NamedDocuments.ts"
 import { blankFrames, countFrames } from "../landing/BlankFrames.ts"
 import { LandingDamaged, type BodyMeta } from "../landing/Landing.ts"
 import { ForgetCounts, type Fact } from "../ledger/Fact.ts"
 import type { Forgotten } from "../ledger/ForgetCustomer.ts"
+import { logLine } from "../ledger/FactRows.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { TaskKeys } from "../ledger/FactKeys.ts"
 import { removeCopies } from "../ledger/LedgerSchema.ts"
@@ -60,8 +60,6 @@ const forgetDocuments = Effect.fnUntraced(function* (
   yield* step(() => removeAll(files, theirs))
 })
 
-const logName = "log.ndjson"
-const summaryName = "summary.json"
 const reportNames: ReadonlyArray<string> = ["report.html", "worklist.csv"]
 
 /** The files of a run's report that name the customer, until it is written again. */
@@ -71,44 +69,38 @@ interface OldReport {
 }
 
 /**
- * Cleans `runs/` but for the reports that it returns: a removal that is cut off finds them again. Logs lose
- * the lines about the customer; summaries are made again from the ledger; whatever else names the customer is
- * removed.
+ * Cleans `runs/` but for the reports that it returns: a removal that is cut off finds them again. Logs and
+ * summaries are made again from the ledger; whatever else names the customer is removed.
  */
 const forgetInRuns = Effect.fnUntraced(function* ({ layout, files }: Store, named: Named) {
   const reports: Array<OldReport> = []
   for (const run_id of runsIn(join(layout.root, "runs"))) {
-    const folder = join(layout.root, "runs", run_id)
+    const pathOf = (name: string) => join(layout.root, "runs", run_id, name)
     const found = yield* step(() =>
-      readdirSync(folder).filter((name) => mentionsIn(named, readFileSync(join(folder, name), "utf8"))),
+      readdirSync(pathOf("")).filter((name) => mentionsIn(named, readFileSync(pathOf(name), "utf8"))),
     )
     if (found.length === 0) continue
-    if (found.includes(logName)) yield* step(() => cleanLog(files, join(folder, logName), named))
-    if (found.includes(summaryName)) yield* summariseAgain(files, folder, run_id)
-    const pathsOf = (names: ReadonlyArray<string>) => names.map((name) => join(folder, name))
+    const texts = yield* textsOf(run_id)
+    yield* step(() => {
+      for (const [name, text] of Object.entries(texts))
+        if (found.includes(name)) files.replace(pathOf(name), text, statSync(pathOf(name)).mode & 0o777)
+    })
     const ofReport = found.filter((name) => reportNames.includes(name))
-    const known = new Set([logName, summaryName, ...ofReport])
-    yield* step(() => removeAll(files, pathsOf(found.filter((name) => !known.has(name)))))
-    if (ofReport.length > 0) reports.push({ run_id, paths: pathsOf(ofReport) })
+    const kept = new Set([...Object.keys(texts), ...ofReport])
+    yield* step(() => removeAll(files, found.filter((name) => !kept.has(name)).map(pathOf)))
+    if (ofReport.length > 0) reports.push({ run_id, paths: ofReport.map(pathOf) })
   }
   return reports as ReadonlyArray<OldReport>
 })
 
-const modeOf = (path: string): number => statSync(path).mode & 0o777
-
-const cleanLog = (files: DurableFiles, path: string, named: Named): void => {
-  const lines = readFileSync(path, "utf8").split("\n")
-  const clean = lines.flatMap((line) => cleanLogLine(line, named) ?? [])
-  files.replace(path, clean.join("\n"), modeOf(path))
-}
-
-const summariseAgain = Effect.fnUntraced(function* (files: DurableFiles, folder: string, run_id: RunId) {
+/** By name, what the ledger says of a run in its files; nothing if it does not know the run. */
+const textsOf = Effect.fnUntraced(function* (run_id: RunId) {
   const ledger = yield* Ledger
   const state = yield* ledger.state(run_id)
-  const path = join(folder, summaryName)
-  if (state === undefined) return yield* step(() => removeAll(files, [path]))
+  if (state === undefined) return {}
+  const log = (yield* ledger.facts(run_id)).map(({ fact, at }) => logLine(fact, at))
   const summary = summarise(state, yield* nightAround(ledger, state, ledger.state))
-  yield* step(() => files.replace(path, `${JSON.stringify(summary, null, 2)}\n`, modeOf(path)))
+  return { "log.ndjson": log.join(""), "summary.json": `${JSON.stringify(summary, null, 2)}\n` }
 })
 
 /** The folders of recordings of this customer, below the output folder: their calls name nobody. */

@@ -3,8 +3,6 @@
  * Pure. Ids are compared whole: a customer whose id begins with this one's is somebody else.
  */
 import { Effect } from "effect"
-import { jsonIn } from "../base/Text.ts"
-import { withoutName } from "../ledger/ForgetCustomer.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { keptModels } from "../tables/Models.ts"
 import type { Store } from "../tables/Manifest.ts"
@@ -55,29 +53,6 @@ export const mentions = (named: Named, value: unknown, key = ""): boolean => {
   if (Array.isArray(value)) return value.some((item) => mentions(named, item, key))
   if (typeof value !== "object" || value === null) return false
   return Object.entries(value).some(([name, item]) => mentions(named, name) || mentions(named, item, name))
-}
-
-/** A line of a run's log without the customer; undefined if nothing of it may stay. */
-export const cleanLogLine = (line: string, named: Named): string | undefined => {
-  if (line === "") return line
-  const parsed = jsonIn(line) as Record<string, unknown> | undefined
-  if (parsed === undefined) return undefined
-  if (!mentions(named, parsed)) return unnamedLine(line, parsed, named)
-  if (parsed["fact"] !== "RunPublished") return undefined
-  // What a publication says about many customers is in its lists.
-  const cleaned = Object.entries(parsed).map(([name, value]) => [
-    name,
-    Array.isArray(value) ? value.filter((item) => !mentions(named, item, name)) : value,
-  ])
-  return JSON.stringify(Object.fromEntries(cleaned))
-}
-
-/** The message of another customer's task may name this one. */
-const unnamedLine = (line: string, parsed: Record<string, unknown>, { customer_id }: Named): string => {
-  const { message } = parsed
-  if (typeof message !== "string") return line
-  const unnamed = withoutName(message, customer_id)
-  return unnamed === message ? line : JSON.stringify({ ...parsed, message: unnamed })
 }
 
 // Where a customer's id stays although the customer is removed: in names that people chose for more than this

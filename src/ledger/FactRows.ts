@@ -4,6 +4,7 @@
  */
 import type { DatabaseSync } from "node:sqlite"
 import { Clock, Deferred, Effect, Schema } from "effect"
+import { isoTime } from "../base/Text.ts"
 import { Fact, type Recorded } from "./Fact.ts"
 import { attempt, isOfFile, ledgerFailed, unknownFact } from "./LedgerKeys.ts"
 import type { LedgerFailed, NewFact, StoredFact } from "./LedgerKeys.ts"
@@ -59,6 +60,14 @@ export const keptFields: ReadonlySet<string> = new Set([
   "sha256",
   "path",
 ])
+
+/** As programs read it, in `explain --json` and in the log of its run. */
+export const factJson = ({ _tag: fact, ...fields }: Fact, at: number) => ({
+  at: isoTime(at),
+  fact,
+  ...fields,
+})
+export const logLine = (fact: Fact, at: number): string => `${JSON.stringify(factJson(fact, at))}\n`
 
 export const cleanFact = (fact: Fact, known: KnownSecrets): Fact =>
   cleanValue(fact, known, "own", keptFields) as Fact

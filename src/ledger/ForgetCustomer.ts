@@ -28,7 +28,7 @@ export const thenUnder = (customer_id: string | undefined): string =>
 export const belongsTo = (customer_id: string): string => `belongs to ${customer_id} on `
 
 /** The message without this customer's id. */
-export const withoutName = (message: string, customer_id: string): string =>
+const withoutName = (message: string, customer_id: string): string =>
   message
     .replaceAll(thenUnder(customer_id), thenUnder(undefined))
     .replaceAll(belongsTo(customer_id), belongsTo(removed))

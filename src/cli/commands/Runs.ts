@@ -8,6 +8,7 @@ import { counted, isoTime, suggestion } from "../../base/Text.ts"
 import type { Recorded } from "../../ledger/Fact.ts"
 import type { RunHeader } from "../../ledger/FoldRun.ts"
 import type { TaskKeys } from "../../ledger/FactKeys.ts"
+import { factJson } from "../../ledger/FactRows.ts"
 import { entryLines, isMessageId, messageOf } from "../../messages/Catalogue.ts"
 import { endJson, renderEnd, type Style } from "../../report/RenderSummary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
@@ -127,7 +128,7 @@ const aboutLines = ({ task_id, facts }: About, { width }: Style): ReadonlyArray<
 
 const jsonOf = ({ facts, ...task }: About) => ({
   ...task,
-  facts: facts.map(({ at, fact: { _tag: fact, ...fields } }) => ({ at: isoTime(at), fact, ...fields })),
+  facts: facts.map(({ at, fact }) => factJson(fact, at)),
 })
 
 export const explain = command("explain", {
