@@ -38,6 +38,8 @@ export interface Preview extends Starts {
   /** Undefined before the first run of the job. */
   readonly end: ExpectedEnd | undefined
   readonly calls: number
+  /** Of a rerun: what starts only under a condition. */
+  readonly conditions?: ReadonlyArray<string>
   /** Milliseconds since the epoch. */
   readonly now: number
   readonly deadlineAt: number | undefined
@@ -68,7 +70,7 @@ const titled = (title: string, lines: ReadonlyArray<string>, width: number): Rea
   lines.length === 0 ? [] : ["", title, ...lines.map((line) => wrap(`  ${line}`, width, "", "    "))]
 
 /** The forms are cached for hours; whether their engines can be used now is not known. */
-export const unaskedLines = (unasked: ReadonlyArray<Unasked>): ReadonlyArray<string> =>
+const unaskedLines = (unasked: ReadonlyArray<Unasked>): ReadonlyArray<string> =>
   [...Map.groupBy(unasked, ({ why }) => why)].map(([why, own]) => {
     const names = own.map(({ engine_reference }) => engine_reference)
     const since = isoTime(Math.min(...own.map(({ fetched_at }) => fetched_at)))
@@ -119,10 +121,7 @@ const nameOf = ({ customer_id, engine_reference }: Pick<NamedVerdict, "customer_
 const waitingTitle = "Wait until what earlier runs left open with their customer or login is over:"
 
 /** Why tasks are not started: each, or by reason if there are many. */
-export const notStartedLines = (
-  settled: ReadonlyArray<NamedVerdict>,
-  all: boolean,
-): ReadonlyArray<string> => {
+const notStartedLines = (settled: ReadonlyArray<NamedVerdict>, all: boolean): ReadonlyArray<string> => {
   const whatOf = ({ outcome, reason, who_acts }: NamedVerdict) => `${outcome}, ${reason} (${who_acts})`
   if (all || settled.length <= tasksShownMax)
     return settled.map((verdict) => `${nameOf(verdict)}: ${whatOf(verdict)}: ${verdict.message}`)
@@ -210,6 +209,7 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
     ...(starting.length === 0 ? [] : ["", rows]),
     ...(isLong ? ["", wrap("`--all` shows every task.", width)] : []),
     ...titled(waitingTitle, all ? waits : shortened(waits, tasksShownMax), width),
+    ...titled("May start:", preview.conditions ?? [], width),
     ...titled("Will not start:", notStartedLines(notStarted, all), width),
     ...titled("Results sources that differ from the built-in ones:", sources, width),
     ...titled("Will run one after the other:", conflictLines(plan, all), width),

@@ -22,16 +22,15 @@ import { inStartOrder, looksOf, type Unasked } from "../../run/PlanJob.ts"
 import { previewNight } from "../../run/Preview.ts"
 import { differences } from "../../jobs/ResultsSources.ts"
 import { expectedCalls, expectEnd } from "../../task/ExpectedEnd.ts"
+import type { Request } from "../../task/ChooseRun.ts"
 import { estimateNight } from "../../task/Expectations.ts"
 import { turnsOf } from "../../run/JobTurns.ts"
 
 const hows = { New: "new", Resume: "resume", NothingToDo: "nothing" } as const
 
-const previewJob = Effect.fnUntraced(function* (job: Job, part: ReadonlySet<string> | undefined) {
+const previewHere = Effect.fnUntraced(function* (job: Job, asked: Request) {
   const ledger = yield* openedLedger
   yield* refuseOlderLedger(yield* outputFolder)
-  const isPart = part !== undefined
-  const asked = { further: isPart, parent: undefined, only: part, isPart }
   const preview = yield* previewNight(job, asked)
   const { chosen, plan, over, run, learnt, now, deadlineAt } = preview
   const isNothing = chosen._tag === "NothingToDo"
@@ -57,8 +56,20 @@ const previewJob = Effect.fnUntraced(function* (job: Job, part: ReadonlySet<stri
         : expectEnd(candidates, job.concurrency, learnt.expectations, deadlineIn),
     calls: expectedCalls(ahead, job.polling, looksOf(learnt, job)),
     sources: differences(job.sources),
-  } satisfies Preview as Preview
+  } satisfies Preview
 })
+
+/** What the run that is asked for would start now. */
+export const previewJob = Effect.fnUntraced(function* (job: Job, asked: Request) {
+  const wiring = yield* Wiring
+  const output = yield* outputFolder
+  yield* refuseOtherPseudonyms(output, job)
+  return yield* previewHere(job, asked).pipe(
+    Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
+  )
+})
+
+export type Previewed = Effect.Success<ReturnType<typeof previewJob>>
 
 const asCandidate = <Work extends Task>(task: Work) => ({ ...task, account: task.account.account })
 
@@ -70,11 +81,9 @@ export const plan = command("plan", {
     const loaded = yield* loadNights(jobs, isPartial(part))
     const parts = yield* partsOf(loaded, part)
     yield* refuseSilent(loaded)
-    for (const job of loaded) yield* refuseOtherPseudonyms(output, job)
+    const isPart = parts !== undefined
     const previews = yield* Effect.forEach(loaded, (job) =>
-      previewJob(job, parts?.get(job.name)).pipe(
-        Effect.provide(Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output))),
-      ),
+      previewJob(job, { further: isPart, parent: undefined, only: parts?.get(job.name), isPart }),
     )
     const [first] = loaded
     const turns = first && (yield* Effect.provide(turnsOf(loaded), wiring.plan(first.service, output)))

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Duration, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { counted, isDurationWithin, readDuration, shellWord } from "../../base/Text.ts"
+import { isDurationWithin, readDuration, shellWord } from "../../base/Text.ts"
 import { helped, type Asked } from "../CommandRow.ts"
 import {
   NoProgressFlag,
@@ -32,19 +32,13 @@ import {
 import { endWith, refuse, refuseUnknown } from "../Failures.ts"
 import { checkJobs, isPartial, loadJobs, loadNight, readableJobs, takeJobs } from "../Jobs.ts"
 import { partFlags, partsOf, untold, withSql } from "../Jobs.ts"
-import {
-  findNight,
-  findRun,
-  holdOutput,
-  refuseOlderLedger,
-  refuseOtherPseudonyms,
-  withLedger,
-} from "../OutputFolder.ts"
+import { findNight, findRun, holdOutput, withLedger } from "../OutputFolder.ts"
 import * as Nights from "../Nights.ts"
 import { announced, refuseSilent, toldUnbegun } from "../Notices.ts"
-import { notStartedLines, unaskedLines } from "../PlanText.ts"
+import { renderPreview } from "../PlanText.ts"
 import { ProgressDisplay } from "../ProgressDisplay.ts"
 import { Wiring } from "../Wiring.ts"
+import { previewJob, type Previewed } from "./Plan.ts"
 import { subjectsOf, type Job } from "../../jobs/Job.ts"
 import { subjectOf, verdictOfTask, type RunState, type TaskState } from "../../ledger/RunState.ts"
 import { deliveredInNight, newestTasks, nightExitCode } from "../../ledger/WholeNight.ts"
@@ -52,10 +46,9 @@ import { exitCodes } from "../../messages/ExitCodes.ts"
 import { finishOf } from "../../report/Finish.ts"
 import { exitMeaning, renderSummary } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
-import { table, wrap } from "../../report/TextTable.ts"
-import type { Request } from "../../task/ChooseRun.ts"
+import { wrap } from "../../report/TextTable.ts"
 import { acceptRun } from "../../run/Nightly.ts"
-import { notInJob, previewNight } from "../../run/Preview.ts"
+import { notInJob } from "../../run/Preview.ts"
 import { outcomes } from "../../service/EndTable.ts"
 import { own } from "../../service/Ends.ts"
 import { accessKey, sessionKey, type RunId } from "../../service/Ids.ts"
@@ -236,7 +229,7 @@ export const rerun = Command.make(
     const asked = { further: true, parent: run_id, only: new Set(tasks.map(subjectOf)) }
     if (dryRun) {
       yield* refuseSilent([job])
-      return yield* tellPreview(run_id, tasks, yield* previewOf(job, asked), json)
+      return yield* tellPreview(tasks, yield* previewJob(job, asked), json)
     }
     const named = subjectsOf(job)
     // A run without a task would be the newest one, which later commands mean.
@@ -256,32 +249,17 @@ export const rerun = Command.make(
   }),
 )
 
-const previewOf = Effect.fnUntraced(function* (job: Job, asked: Request) {
-  const wiring = yield* Wiring
-  const output = yield* outputFolder
-  yield* refuseOtherPseudonyms(output, job)
-  return yield* Effect.provide(
-    Effect.andThen(refuseOlderLedger(output), previewNight(job, asked)),
-    Layer.merge(wiring.plan(job.service, output), wiring.tokenStore(job, output)),
-  )
-})
-
-type Preview = Effect.Success<ReturnType<typeof previewOf>>
-
 const followedFirst = {
   ...own("IN_PROGRESS"),
   message: "what it left at the service is collected first; `nightjar rerun` then starts it if needed",
 }
-const readFirst = {
-  message: "what is kept at the service is read first; it is started again if that is not all",
-}
-const perhaps = {
-  message: "an execution with its login is open: it is followed to its end first, and may close the login",
-}
+const readFirst = "what is kept at the service is read first; it is started again if that is not all"
+const perhaps =
+  "an execution with its login is open: it is followed to its end first, and may close the login"
 
-type Split = Pick<Preview, "plan" | "starting" | "followed" | "notStarted" | "only" | "read">
+type Split = Pick<Previewed, "plan" | "starting" | "followed" | "notStarted" | "only" | "read">
 
-/** What would run again, at once or under a condition, and the others with the reason: pure. */
+/** What would run again, at once or on a condition; `others`: whom the plan does not name, and why. Pure. */
 export const splitSelection = (
   tasks: ReadonlyArray<TaskState>,
   { plan, starting, followed, notStarted, only, read }: Split,
@@ -295,61 +273,37 @@ export const splitSelection = (
   const conditions = new Map(
     followed.map((one) => [accessKey(one), read.has(accessKey(one)) ? readFirst : perhaps]),
   )
-  const known = new Map(notStarted.map((one) => [accessKey(one), one]))
   const rows = tasks.flatMap((task) => {
     const features = asked.get(subjectOf(task))
     if (features === undefined) return []
     const { task_id, customer_id = "", session_id = "", engine_reference = "" } = task.planned
     const { outcome } = verdictOfTask(task)
     const reason = task.settled?.fact.reason ?? ""
-    const condition = conditions.get(subjectOf(task))?.message ?? null
+    const condition = conditions.get(subjectOf(task)) ?? null
     return [{ task_id, customer_id, session_id, engine_reference, outcome, reason, features, condition }]
   })
+  const told = new Set([...asked.keys(), ...notStarted.map(accessKey)])
   const others = tasks.flatMap((task) => {
-    const subject = subjectOf(task)
-    if (asked.has(subject)) return []
     const { customer_id, session_id = "", engine_reference = "(session)" } = task.planned
-    const why = known.get(subject) ?? (only?.has(subject) === true ? notInJob : followedFirst)
-    return [{ ...why, customer_id: customer_id ?? session_id, engine_reference }]
+    const why = only?.has(subjectOf(task)) === true ? notInJob : followedFirst
+    const named = { ...why, customer_id: customer_id ?? session_id, engine_reference }
+    return told.has(subjectOf(task)) ? [] : [named]
   })
   return { rows, others }
 }
 
 const tellPreview = Effect.fnUntraced(function* (
-  run_id: string,
   tasks: ReadonlyArray<TaskState>,
-  preview: Preview,
+  preview: Previewed,
   json: boolean,
 ) {
   const { rows, others } = splitSelection(tasks, preview)
-  const sure = rows.filter(({ condition }) => condition === null)
-  const maybe = rows.filter(({ condition }) => condition !== null)
-  const more =
-    maybe.length === 0 ? "" : `, and up to ${maybe.length} more after what is at the service is read`
-  const rest = others.length === 0 ? "" : `; ${others.length} of the selected would not`
-  const headline = `${counted(sure.length, "task")} of ${run_id} would run again${more}${rest}.`
-  const unasked = unaskedLines(preview.unasked)
-  const why = others.length === 0 ? [] : ["Would not run again:", ...notStartedLines(others, false)]
-  if (json) {
-    for (const line of [...unasked, ...why]) yield* note(line)
-    return yield* sayJson(rows)
-  }
-  const { out } = yield* Output
-  yield* say(headline)
-  for (const line of unasked) yield* say(wrap(line, out.width))
-  for (const older of preview.collect) yield* say(`First, what ${older} left at the service is collected.`)
-  const cells = sure.map((row) => [
-    row.customer_id || row.session_id,
-    row.engine_reference || "(session)",
-    row.outcome,
-    row.reason,
-    row.features.join(", "),
-  ])
-  if (sure.length > 0)
-    yield* say(table(["customer", "engine", "outcome", "reason", "features"], cells, { width: out.width }))
-  const conditions = maybe.map((one) => `${one.customer_id} ${one.engine_reference}: ${one.condition ?? ""}`)
-  const perhapsLines = conditions.length === 0 ? [] : ["May run again:", ...conditions]
-  for (const line of [...perhapsLines, ...why]) yield* say(wrap(line, out.width))
+  if (json) return yield* sayJson(rows)
+  const conditions = rows.flatMap(({ customer_id, engine_reference, condition }) =>
+    condition === null ? [] : [`${customer_id} ${engine_reference}: ${condition}`],
+  )
+  const removed = [...preview.removed, ...others]
+  yield* say(renderPreview({ ...preview, removed, conditions }, (yield* Output).out, false))
 })
 
 // The exit code that a cron job would have got is explained; `demo` succeeds if the run ended as designed.
