@@ -4,7 +4,6 @@
  * was interrupted. Pure.
  */
 import { posix } from "node:path"
-import { parse, stringify } from "yaml"
 import { listed, shellWord } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
 import { localTime, nextTimeOfDay } from "../task/ChooseRun.ts"
@@ -353,64 +352,71 @@ export interface ClusterJob {
 const jobFolder = "/etc/nightjar"
 const outputVolume = "/var/lib/nightjar"
 
-/** These commands create the two Secrets: values of variables, and the files that the jobs read. */
-const secretsTemplate = `# From the job's folder, before the first run:
+/**
+ * First the commands that create the two Secrets: values of variables, and the files that the jobs read. All
+ * starts of a night have the same minute, and none begins later than the next one is due.
+ */
+const clusterTemplate = `# From the job's folder, before the first run:
 #   kubectl create secret generic {name}-files {from}
-#   kubectl create secret generic {name}-variables --from-env-file={env}
+#   kubectl create secret generic {name}-variables --from-env-file={envFile}
 # kubectl takes each line of that file as it is, quotation marks included.{ifVariables}
 # The job has schemas of its own: mount the folder {schemas}.
 # The volume has to be a disk, not a network file system: the ledger is a database.
-`
-
-/** All starts of a night have the same minute, and none begins later than the next one is due. */
-const cronJobTemplate = `
-- apiVersion: v1
-  kind: PersistentVolumeClaim
-  metadata: { name: "{name}-output" }
-  spec: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 20Gi } } }
-- apiVersion: batch/v1
-  kind: CronJob
-  metadata: { name: "{name}" }
-  spec:
-    schedule: "{schedule}"
-    timeZone: "{zone}"
-    concurrencyPolicy: Forbid
-    startingDeadlineSeconds: 7200
-    successfulJobsHistoryLimit: 3
-    failedJobsHistoryLimit: 7
-    jobTemplate:
-      spec:
-        # \`run\` knows what is left to do; a Pod that is started again at once would not.
-        backoffLimit: 0
-        template:
-          spec:
-            restartPolicy: Never
-            terminationGracePeriodSeconds: 30
-            # The user of the image.
-            securityContext:
-              runAsNonRoot: true
-              runAsUser: 10001
-              runAsGroup: 10001
-              fsGroup: 10001
-              fsGroupChangePolicy: OnRootMismatch
-              seccompProfile: { type: RuntimeDefault }
-            containers:
-              - name: nightjar
-                image: "{image}"
-                command: [sh, -c, "{script}"]
-                env: "{env}"
-                securityContext:
-                  allowPrivilegeEscalation: false
-                  readOnlyRootFilesystem: true
-                  capabilities: { drop: [ALL] }
-                volumeMounts:
-                  - { name: job, mountPath: ${jobFolder}, readOnly: true }
-                  - { name: output, mountPath: ${outputVolume} }
-                  - { name: tmp, mountPath: /tmp }
-            volumes:
-              - { name: job, secret: { secretName: "{name}-files", defaultMode: 0o400, items: "{items}" } }
-              - { name: output, persistentVolumeClaim: { claimName: "{name}-output" } }
-              - { name: tmp, emptyDir: {} }
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: { name: "{name}-output" }
+spec: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 20Gi } } }
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: { name: "{name}" }
+spec:
+  schedule: "{schedule}"
+  timeZone: "{zone}"
+  concurrencyPolicy: Forbid
+  startingDeadlineSeconds: 7200
+  successfulJobsHistoryLimit: 3
+  failedJobsHistoryLimit: 7
+  jobTemplate:
+    spec:
+      # \`run\` knows what is left to do; a Pod that is started again at once would not.
+      backoffLimit: 0
+      template:
+        spec:
+          restartPolicy: Never
+          terminationGracePeriodSeconds: 30
+          # The user of the image.
+          securityContext:
+            runAsNonRoot: true
+            runAsUser: 10001
+            runAsGroup: 10001
+            fsGroup: 10001
+            fsGroupChangePolicy: OnRootMismatch
+            seccompProfile: { type: RuntimeDefault }
+          containers:
+            - name: nightjar
+              image: "{image}"
+              command:
+                - sh
+                - -c
+                - |
+                  {script}
+              env:
+                - { name: TZ, value: "{zone}" }
+                - { name: {variables}, valueFrom: { secretKeyRef: { name: {secret}, key: {variables} } } }
+              securityContext:
+                allowPrivilegeEscalation: false
+                readOnlyRootFilesystem: true
+                capabilities: { drop: [ALL] }
+              volumeMounts:
+                - { name: job, mountPath: ${jobFolder}, readOnly: true }
+                - { name: output, mountPath: ${outputVolume} }
+                - { name: tmp, mountPath: /tmp }
+          volumes:
+            # For its owner only: 0400.
+            - { name: job, secret: { secretName: "{name}-files", defaultMode: 256, items: {items} } }
+            - { name: output, persistentVolumeClaim: { claimName: "{name}-output" } }
+            - { name: tmp, emptyDir: {} }
 `
 
 /** Passes a signal on, and makes exit code 3 that of a job that did its work. */
@@ -434,49 +440,26 @@ const keysOf = (files: ReadonlyArray<string>) => {
   })
 }
 
-/** The value with its holes filled; a text that is nothing but a hole becomes what fills it. */
-const filledIn = (value: unknown, holes: Readonly<Record<string, unknown>>): unknown => {
-  if (Array.isArray(value)) return value.map((one) => filledIn(one, holes))
-  if (typeof value === "object" && value !== null)
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, filledIn(one, holes)]))
-  if (typeof value !== "string") return value
-  const [, whole] = /^\{(\w+)\}$/.exec(value) ?? []
-  return whole === undefined ? value.replaceAll("{name}", String(holes["name"])) : holes[whole]
-}
-
 export const kubernetesText = ({ timer, variables, jobs, files, image, schemas }: ClusterJob): string => {
-  const name = `nightjar-${timerName(timer)}`
-  const zone = timer.timezone ?? timer.machine_zone
   const items = keysOf(files)
   const job_paths = jobs.map((job) => `${jobFolder}/${job}`)
   const inside = argumentsOf({ ...timer, job_paths, output: `${outputVolume}/output` }, undefined)
   const script = fill(scriptTemplate, { command: ["nightjar", ...inside].map(shellWord).join(" ") })
-  const holes = {
-    name,
-    zone,
-    image,
-    items,
-    schedule: cronFields(timer.times).join(),
-    // Kubernetes puts the value of a variable where a command says $(NAME).
-    script: script.split("$(").join("$$("),
-    env: [
-      { name: "TZ", value: zone },
-      ...variables.map((key) => ({
-        name: key,
-        valueFrom: { secretKeyRef: { name: `${name}-variables`, key } },
-      })),
-    ],
-  }
-  const documents = (parse(cronJobTemplate) as ReadonlyArray<unknown>).map((one) =>
-    stringify(filledIn(one, holes), { lineWidth: 0, aliasDuplicateObjects: false }),
-  )
   const hasVariables = variables.length > 0
-  const secrets = fill(secretsTemplate, {
-    name,
+  return fill(clusterTemplate, {
+    name: `nightjar-${timerName(timer)}`,
     from: items.map(({ key, path }) => `--from-file=${shellWord(`${key}=${path}`)}`).join(" "),
-    env: hasVariables ? [shellWord(timer.env_file ?? ".env")] : [],
+    envFile: hasVariables ? [shellWord(timer.env_file ?? ".env")] : [],
     ifVariables: hasVariables ? [""] : [],
     schemas: schemas.map((folder) => `${folder} too, as ${posix.join(jobFolder, folder)}`),
+    schedule: cronFields(timer.times).join(),
+    zone: timer.timezone ?? timer.machine_zone,
+    image,
+    // Kubernetes puts the value of a variable where a command says $(NAME).
+    script: script.split("$(").join("$$(").trimEnd().split("\n"),
+    secret: `nightjar-${timerName(timer)}-variables`,
+    // JSON is YAML, too.
+    variables: variables.map((name) => JSON.stringify(name)),
+    items: JSON.stringify(items),
   })
-  return `${secrets}${documents.join("---\n")}`
 }

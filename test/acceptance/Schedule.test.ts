@@ -254,7 +254,7 @@ describe("a timer that is printed", () => {
     place.write(".env", "APP=a\nP=p\nHOST=service.example\nOWN=o\nALERT=https://alert.example/x\n")
     mkdirSync(join(place.folder, "own/schemas/records"), { recursive: true })
     const { stdout } = await scheduleThere("--kubernetes")
-    const keys = [...stdout.matchAll(/^ +key: ([A-Z]+)$/gm)].map(([, name]) => name)
+    const keys = [...stdout.matchAll(/ key: "([A-Z]+)"/g)].map(([, name]) => name)
     expect(keys).toEqual(["ALERT", "APP", "HOST", "OWN", "P"])
     expect(stdout).toContain("# The job has schemas of its own: mount the folder own/schemas too, ")
   })
