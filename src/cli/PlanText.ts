@@ -232,8 +232,6 @@ const reasonText = (wait: Wait): string => {
     }
     case "session":
       return `both read ${wait.shared > 1 ? counted(wait.shared, "session") : `the session ${wait.example}`}`
-    case "login":
-      return `both may send the same login to ${wait.engine_reference}`
   }
 }
 

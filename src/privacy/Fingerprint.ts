@@ -126,7 +126,7 @@ const ofFields = (names: ReadonlyArray<string>, sent: Sent): ReadonlyArray<strin
   })
 
 /** A value that is sent to a source, however it is spelled; forms may turn a text into a number. */
-export const valueKey = (key: Uint8Array, engine_reference: string, value: unknown): string =>
+const valueKey = (key: Uint8Array, engine_reference: string, value: unknown): string =>
   keyedHash(key, ["value", sourceOf(engine_reference), isPlain(value) ? spelled(value) : value])
 
 /** The account of a customer at a source, where nothing readable says which of them a login opens. */

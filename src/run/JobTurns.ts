@@ -3,20 +3,17 @@
  * starts once the jobs that it waits for are over, however they ended, and at the latest before its own
  * deadline. Jobs at one service share its slots.
  */
-import { Clock, Deferred, Duration, Effect, Option, Redacted, Result, Semaphore, type Scope } from "effect"
-import { embeddedKey, inOrder, type Assignment, type Job } from "../jobs/Job.ts"
-import type { ParameterSource } from "../jobs/Scalars.ts"
+import { Clock, Deferred, Duration, Effect, Option, Semaphore, type Scope } from "effect"
+import { embeddedKey, inOrder, type Job } from "../jobs/Job.ts"
 import { maxWaitLongest } from "../jobs/Settings.ts"
 import type { RunHeader } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { runsBesideMax, serviceOf } from "../ledger/RunState.ts"
-import { valueKey } from "../privacy/Fingerprint.ts"
-import { accessKey, accessOf, type RunId } from "../service/Ids.ts"
-import { resolveReferences, type ResolvedReferences } from "../task/Assignment.ts"
+import { accessOf, type RunId } from "../service/Ids.ts"
 import { deadlineOf, isCollectedBy } from "../task/ChooseRun.ts"
 import { holdsOf, type LeftOpen } from "../task/Next.ts"
 import { SharedSlots, SlotsBeside, besideOthers } from "../task/SharedSlots.ts"
-import { takeTurns, type TouchedLogin, type Touches, type Turn } from "../task/SideBySide.ts"
+import { takeTurns, type Touches, type Turn } from "../task/SideBySide.ts"
 
 // Executions that runs left at the service and that may still be open: the ledger knows of no end. No other
 // run starts the same customers and logins meanwhile.
@@ -67,59 +64,21 @@ export const leftOpenBeside = Effect.fn("LeftOpen.beside")(function* (
     )
 })
 
-// What each of the jobs may start, read or still have open. Values of logins are compared as keyed hashes. No
-// command is run for this and no stored token opened: such a login may be any other of its engine.
-
-const isCommand = (source: ParameterSource): boolean =>
-  source._tag === "Reference" && source.reference._tag === "Exec"
-
-/** The assignment without the parameters that only a command knows. */
-export const withoutCommands = (assignment: Assignment): Assignment => {
-  const { login } = assignment
-  if (login._tag === "Token") return assignment
-  const parameters = Object.fromEntries(
-    Object.entries(login.parameters).filter(([, source]) => !isCommand(source)),
-  )
-  return { ...assignment, login: { ...login, parameters } }
-}
-
-const loginOf = (
-  { engine_reference, login }: Assignment,
-  resolved: ResolvedReferences,
-  key: Uint8Array,
-): TouchedLogin => {
-  if (login._tag === "Token") return { engine_reference, values: {}, isWhole: false }
-  const values: Record<string, string> = {}
-  const sources = Object.entries(login.parameters)
-  for (const [name, source] of sources) {
-    const answer = source._tag === "Literal" ? Result.succeed(source.value) : resolved(source.reference)
-    if (answer === undefined || Result.isFailure(answer)) continue
-    values[name] = valueKey(key, engine_reference, Redacted.value<unknown>(answer.success))
-  }
-  return { engine_reference, values, isWhole: Object.keys(values).length === sources.length }
-}
+// What each of the jobs may start, read or still have open.
 
 /** On which clock the runs of a job live. */
 const timeOf = ({ service }: Job): string => (service._tag === "Remote" ? "machine" : embeddedKey(service))
 
 export const touchesOf = Effect.fn("JobTouches.of")(function* (job: Job) {
-  const key = yield* (yield* Ledger).fingerprintKey
-  const resolved = yield* resolveReferences(job.assignments.map(withoutCommands))
-  const named = new Set(job.assignments.map(accessKey))
-  // Who is no longer in the job is still logged in; nobody knows any more with what.
+  // Who is no longer in the job may still be logged in.
   const open = yield* leftOpenBy(job)
-  const left = open.filter((access) => !named.has(accessKey(access)))
   return {
     job: job.name,
     after: (job.after ?? []).map((one) => one.job),
     collects: [job.name, ...(job.replaces ?? [])],
     time: timeOf(job),
-    accesses: [...job.assignments, ...left].map(accessOf),
+    accesses: [...job.assignments, ...open].map(accessOf),
     sessions: job.sessions.map(({ session_id }) => session_id),
-    logins: [
-      ...job.assignments.map((assignment) => loginOf(assignment, resolved, key)),
-      ...left.map(({ engine_reference }) => ({ engine_reference, values: {}, isWhole: false })),
-    ],
     isUnderWay: open.length > 0,
   } satisfies Touches as Touches
 })

@@ -13,7 +13,7 @@ import { isSameText, tellLoginId } from "../jobs/Assignments.ts"
 import { checkHooks, keysOf, makeSecretFinder, namesSecret, secretsOfLogin } from "../jobs/HooksData.ts"
 import type { Assignment, Job, JobFeature } from "../jobs/Job.ts"
 import { JobInvalid, makeFindings } from "../jobs/Problem.ts"
-import { keyOfReference, type SecretReference } from "../jobs/Scalars.ts"
+import { keyOfReference, type ParameterSource, type SecretReference } from "../jobs/Scalars.ts"
 import { Secrets, resolveReference, type SecretUnavailable } from "../jobs/Secrets.ts"
 import { holdOf, type AccountBook, type Moment } from "../ledger/Accounts.ts"
 import { fingerprintLogin, writtenKey, type AccountKeys } from "../privacy/Fingerprint.ts"
@@ -133,10 +133,7 @@ export const planAssignment = (
     outside: [],
     start: { login: found, configurations, hooks_extra_data },
     isByHand:
-      assignment.login._tag === "Parameters" &&
-      !Object.values(assignment.login.parameters).some(
-        (one) => one._tag === "Reference" && one.reference._tag === "Exec",
-      ),
+      assignment.login._tag === "Parameters" && !Object.values(assignment.login.parameters).some(isCommand),
     ...(login._tag === "Resolved"
       ? { written: writtenKey(grounds.key, assignment, Redacted.value(login.parameters)) }
       : {}),
@@ -378,6 +375,17 @@ export const resolveReferences = Effect.fn("Planning.resolveReferences")(functio
   return ((reference) =>
     secrets.get(keyOfReference(reference))) satisfies ResolvedReferences as ResolvedReferences
 })
+
+/** The assignment without the parameters that only a command knows. */
+export const withoutCommands = (assignment: Assignment): Assignment => {
+  const { login } = assignment
+  if (login._tag === "Token") return assignment
+  const parameters = Object.entries(login.parameters).filter(([, source]) => !isCommand(source))
+  return { ...assignment, login: { ...login, parameters: Object.fromEntries(parameters) } }
+}
+
+const isCommand = (source: ParameterSource): boolean =>
+  source._tag === "Reference" && source.reference._tag === "Exec"
 
 export const assembleLogin = ({ login }: Assignment, resolved: ResolvedReferences): ResolvedLogin => {
   if (login._tag === "Token") return { _tag: "NoParameters" }

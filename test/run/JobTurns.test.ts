@@ -6,6 +6,7 @@ import { inTurns, turnsOf } from "../../src/run/JobTurns.ts"
 import { runNight } from "../../src/run/Nightly.ts"
 import { previewNight } from "../../src/run/Preview.ts"
 import { Sandbox } from "../../src/sandbox/server/Sandbox.ts"
+import { anId } from "../harness/Id.ts"
 import { customer, jobOf, live, makeNights, options, wait } from "../harness/SmallNights.ts"
 
 const minute = 60_000
@@ -73,6 +74,34 @@ describe("jobs given together", () => {
     expect(whole).toBeLessThan(Math.max(...lengths) + 5 * minute)
     expect(whole).toBeLessThan(lengths.reduce((sum, one) => sum + one, 0) - 10 * minute)
     expect(mostAtOnce(spans)).toBe(6)
+  })
+
+  it("run at once if they share a login alone, which is sent by one of them at a time, and never again once it is rejected", () => {
+    const nightsOf = (words: string) => {
+      const shared = customer("c-1", words)
+      const others = some("b", 1, short)
+      const same: Assignment = { ...shared, customer_id: anId("c-9") }
+      return live(makeNights(), together([named("a", [shared]), named("b", [same, ...others])]))
+    }
+    const good = nightsOf(long)
+    expect(good.turns.map(({ waits }) => waits)).toEqual([[], []])
+    expect(good.told.map(({ verdicts }) => verdicts)).toEqual([
+      ["c-1 COMPLETED"],
+      ["b-0 COMPLETED", "c-9 COMPLETED"],
+    ])
+    const [first, ...later] = good.spans.toSorted((one, other) => one.from - other.from)
+    expect(later.some(({ from }) => from < first!.to)).toBe(true)
+    const logins = [...Map.groupBy(good.spans, ({ login_key }) => login_key).values()]
+    expect(logins.map((spans) => [spans.length, mostAtOnce(spans)]).toSorted()).toEqual([
+      [1, 1],
+      [2, 1],
+    ])
+    const bad = nightsOf("end-BLOCKED_USER+queue-600+run-60")
+    expect(bad.told.map(({ verdicts }) => verdicts)).toEqual([
+      ["c-1 BLOCKED_USER"],
+      ["b-0 COMPLETED", "c-9 BLOCKED_USER"],
+    ])
+    expect(bad.spans.length).toBe(2)
   })
 
   it("never have more open together than one of them may, and each gets its part [promise 3 slots]", () => {

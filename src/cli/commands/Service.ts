@@ -22,8 +22,7 @@ import { table, wrap } from "../../report/TextTable.ts"
 import type { EngineDetails } from "../../service/Engine.ts"
 import { EngineReference } from "../../service/Ids.ts"
 import { flowEvents } from "../../service/Vocabulary.ts"
-import { withoutCommands } from "../../run/JobTurns.ts"
-import { resolveReferences } from "../../task/Assignment.ts"
+import { resolveReferences, withoutCommands } from "../../task/Assignment.ts"
 import { holdLogins } from "../../task/Plan.ts"
 
 const serviceFlags = {
