@@ -5,16 +5,16 @@
  * cached: a cached form says nothing about it, and an expired one can still check parameters while the
  * engine is away. An unknown engine is never cached.
  */
-import { Clock, Context, Duration, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Predicate, Redacted, Result, Schema } from "effect"
 import { beyondText, count, textMax } from "./CompiledForm.ts"
 import type { FormCase, RawFit, Unusable } from "./FitForms.ts"
 import { FormChecker, type FormsUncheckable } from "./FormProcess.ts"
 import { retryCall } from "./Pacing.ts"
 import type { Findings } from "./Parameters.ts"
 import { Service, type CallFailure, type EngineAnswer } from "./Service.ts"
+import { readEngine, type EngineView } from "./Views.ts"
 import { namesSecret } from "../jobs/HooksData.ts"
 import { Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
-import { EngineDetails } from "../service/Engine.ts"
 import { EngineReference } from "../service/Ids.ts"
 
 /** No engine can be read: the service refuses the secret or cannot be reached. Ends planning. */
@@ -33,7 +33,7 @@ export type Away = Omit<Extract<EngineAnswer, { readonly _tag: "EngineUnavailabl
 
 /** An engine whose forms can be used. */
 export interface SeenEngine {
-  readonly details: EngineDetails
+  readonly details: EngineView
   /** The details, both compiled and as they are cached. */
   readonly body: string
   /** The parts of its forms that are not checked. */
@@ -76,10 +76,10 @@ export interface Fit {
 }
 
 /** 2.2: an engine may return its details and still be out of use. */
-export const isAvailable = ({ is_online, status }: EngineDetails): boolean =>
+export const isAvailable = ({ is_online, status }: EngineView): boolean =>
   is_online && status !== "maintenance"
 
-export const secretFields = ({ properties }: EngineDetails["parameters"]): ReadonlySet<string> =>
+export const secretFields = ({ properties }: EngineView["parameters"]): ReadonlySet<string> =>
   new Set(
     Object.entries(properties).flatMap(([name, field]) => {
       const says =
@@ -90,7 +90,7 @@ export const secretFields = ({ properties }: EngineDetails["parameters"]): Reado
 
 const unusable = (why: string): Unusable => ({ _tag: "Unusable", why })
 
-const bodyOf = (details: EngineDetails): string | Unusable => {
+const bodyOf = (details: EngineView): string | Unusable => {
   const beyond = beyondText(details)
   if (beyond !== undefined) return unusable(beyond)
   const body = JSON.stringify(details)
@@ -101,8 +101,6 @@ const freshMs = 12 * 60 * 60 * 1_000
 const concurrency = 8
 /** How many cases one request to the checker holds. */
 const casesMax = 250
-const StoredDetails = Schema.fromJsonString(EngineDetails)
-const readDetails = Schema.decodeUnknownOption(StoredDetails)
 
 type Failure = CatalogueFailed | LedgerFailed
 
@@ -143,8 +141,8 @@ export class FormCache extends Context.Service<
       const kept = Effect.fn("FormCache.kept")(function* (reference: EngineReference) {
         const form = yield* ledger.cachedForm(reference)
         if (form === undefined) return undefined
-        const details = Option.getOrUndefined(readDetails(form.body))
-        const engine = details === undefined ? undefined : yield* compile(reference, details)
+        const details = readEngine(JSON.parse(form.body))
+        const engine = Result.isSuccess(details) ? yield* compile(reference, details.success) : undefined
         return engine === undefined || "why" in engine ? undefined : { engine, fetched_at: form.fetched_at }
       })
 
@@ -238,10 +236,7 @@ const isSilent = (failure: CallFailure): boolean =>
 const makeForms = ({ check }: FormChecker["Service"]) => {
   const compiled = new Map<string, SeenEngine>()
 
-  const compile = Effect.fn("FormCache.compile")(function* (
-    reference: EngineReference,
-    details: EngineDetails,
-  ) {
+  const compile = Effect.fn("FormCache.compile")(function* (reference: EngineReference, details: EngineView) {
     const body = bodyOf(details)
     if (typeof body !== "string") return body
     const known = compiled.get(reference)

@@ -10,7 +10,8 @@ import { compileForm, makeValidator } from "./CompiledForm.ts"
 import type { CompiledForm, Validator } from "./CompiledForm.ts"
 import { checkValues, fitParameters } from "./Parameters.ts"
 import type { Findings, FittedParameters, Issue } from "./Parameters.ts"
-import { settingsOf, type EngineDetails, type Setting } from "../service/Engine.ts"
+import { settingsOf, type Setting } from "../service/Engine.ts"
+import type { EngineView } from "./Views.ts"
 
 // A job's settings against section 4.1, so that no execution is spent on a typing error. Unlisted features
 // and every relative date are accepted: the reference shows no grammar.
@@ -157,7 +158,7 @@ const isBackwards = ({ from_date, to_date }: Readonly<Record<string, unknown>>):
   isoDate.test(to_date) &&
   from_date > to_date
 
-type Forms = Pick<EngineDetails, "parameters" | "configurations" | "features">
+type Forms = Pick<EngineView, "parameters" | "configurations" | "features">
 
 export interface FormCase extends AskedSettings {
   /** Absent if there are no parameters to check: a token, or a secret that cannot be resolved. */

@@ -6,10 +6,9 @@
  */
 import { Context, Redacted, Result, Schema, type Duration, type Effect, type Stream } from "effect"
 import { parseServiceUrl, serviceUrlRule } from "../jobs/Scalars.ts"
-import type { EngineDetails } from "../service/Engine.ts"
 import type { ResultsSource, SourceIds } from "../service/FlowResults.ts"
 import type { CustomerId, EngineReference, ExecutionId, SessionId } from "../service/Ids.ts"
-import type { AcceptanceView, Body, StateView, TokenContextView, TokenPairView } from "./Views.ts"
+import type { AcceptanceView, Body, EngineView, StateView, TokenContextView, TokenPairView } from "./Views.ts"
 
 export type { AcceptanceView, Body, StateView } from "./Views.ts"
 
@@ -77,7 +76,7 @@ export type ResultsAnswer =
   | { readonly _tag: "NothingThere"; readonly http_status: number }
 
 export type EngineAnswer =
-  | { readonly _tag: "Engine"; readonly engine: EngineDetails }
+  | { readonly _tag: "Engine"; readonly engine: EngineView }
   | { readonly _tag: "EngineUnknown" }
   | { readonly _tag: "EngineUnavailable"; readonly retry_after?: Duration.Duration; readonly detail?: string }
 

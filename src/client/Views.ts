@@ -2,10 +2,10 @@
  * Tolerant readings of bodies: a field of the wrong type is absent, an unknown field is ignored, and nothing
  * here throws, whatever a body contains (promise 11).
  */
-import { Predicate, Record, Redacted, Result, Schema } from "effect"
+import { Predicate, Redacted, Result, Schema } from "effect"
 import { blanked } from "../privacy/KnownSecrets.ts"
 import { cutText, idCharactersMax, measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
-import { EngineDetails, FormSchema } from "../service/Engine.ts"
+import { FormSchema, type EngineDetails } from "../service/Engine.ts"
 import { readProductsCount } from "../service/FlowResults.ts"
 import { CustomerId, EngineReference, ExecutionId, SessionId, encodeSegment } from "../service/Ids.ts"
 import { ownField, readJson } from "../service/ReadJson.ts"
@@ -196,46 +196,25 @@ export const viewExchanged = (json: unknown, unblanked: unknown) => {
   return { _tag: "Exchanged" as const, token, context: viewContext(ownField(json, "context")) }
 }
 
-// A tolerant reading of an engine's details (2.2, 2.3): what no decision depends on takes a neutral value.
-// Only details without a reference or a readable login form cannot be used.
+// A tolerant reading of an engine's details (2.2, 2.3). Only details without a reference or a readable login
+// form cannot be used.
 
 type FormFormat = "cg-params" | "cg-configs"
 
-/**
- * The values for fields that are absent or of another type. The service answers 503 for an engine that
- * cannot be used now (4.9), so an engine whose details lack `is_online` can be used: if that is wrong, the
- * start answers 503, whereas `false` would keep the engine from ever being started. A frequency that is
- * absent is `unknown`, never `always`.
- */
-const engineNeutral = {
-  engine_code: "",
-  engine_alternative: "other",
-  engine_version: "",
-  environment: "",
-  status: "unknown",
-  priority: 0,
-  keywords: [],
-  color_primary: Record.map(EngineDetails.schema.fields.color_primary.schema.fields, () => ""),
-  main_category: "other",
-  sub_categories: [],
-  name: "",
-  description: "",
-  markets: [],
-  languages: [],
-  engine_restrictions: [],
-  engine_issues: [],
-  action_required_frequency: "unknown",
-  live: {},
-  is_online: true,
-  events: [],
-} satisfies Partial<EngineDetails>
+/** What is read of an engine's details; any other field stays in them as it came. */
+export interface EngineView extends Pick<
+  EngineDetails,
+  | "reference"
+  | "name"
+  | "status"
+  | "is_online"
+  | "action_required_frequency"
+  | "parameters"
+  | "configurations"
+> {
+  readonly features: ReadonlyArray<{ readonly code: string; readonly configurations: FormSchema }>
+}
 
-const engineFields = EngineDetails.schema.fields
-const isEngine = Schema.is(EngineDetails)
-const isNeutralField = Object.keys(engineNeutral).map(
-  (name) => [name, Schema.is(engineFields[name as keyof typeof engineNeutral])] as const,
-)
-const isWebsite = Schema.is(engineFields.website)
 const isForm = Schema.is(FormSchema)
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined
@@ -292,31 +271,39 @@ const readSettingsForm = (value: unknown): FormSchema =>
   readForm(value, "cg-configs") ?? { type: "object", format: "cg-configs", properties: {} }
 
 /** A bare code, as in the list view, is a feature without settings; an item without a code is none. */
-const readDetailsFeature = (item: unknown): ReadonlyArray<JsonObject> => {
+const readDetailsFeature = (item: unknown): EngineView["features"] => {
   if (typeof item === "string") return [{ code: item, configurations: readSettingsForm(undefined) }]
-  if (!Predicate.isObject(item) || typeof ownField(item, "code") !== "string") return []
-  return [{ ...item, configurations: readSettingsForm(ownField(item, "configurations")) }]
+  const code = Predicate.isObject(item) ? ownField(item, "code") : undefined
+  if (!Predicate.isObject(item) || typeof code !== "string") return []
+  return [{ ...item, code, configurations: readSettingsForm(ownField(item, "configurations")) }]
 }
 
 /** The details, or a description of what cannot be read that quotes nothing of the body. */
-export const readEngine = (json: unknown): Result.Result<EngineDetails, string> => {
-  if (isEngine(json)) return Result.succeed(json)
+export const readEngine = (json: unknown): Result.Result<EngineView, string> => {
   if (!Predicate.isObject(json)) return Result.fail("they are not a JSON object")
-  if (typeof ownField(json, "reference") !== "string") return Result.fail("`reference` is not a string")
+  const reference = ownField(json, "reference")
+  if (typeof reference !== "string") return Result.fail("`reference` is not a string")
   const parameters = readForm(ownField(json, "parameters"), "cg-params")
   if (parameters === undefined) return Result.fail("`parameters` is not a form (reference, 2.3)")
   const features = ownField(json, "features")
-  const read: Record<string, unknown> = {
+  const textIn = (name: string, absent: string): string => {
+    const value = ownField(json, name)
+    return typeof value === "string" ? value : absent
+  }
+  return Result.succeed({
     ...json,
+    reference,
     parameters,
     configurations: readSettingsForm(ownField(json, "configurations")),
     features: Array.isArray(features) ? features.flatMap(readDetailsFeature) : [],
-  }
-  for (const [name, is] of isNeutralField) {
-    if (!is(ownField(json, name))) read[name] = engineNeutral[name as keyof typeof engineNeutral]
-  }
-  if (!isWebsite(read["website"])) delete read["website"]
-  return isEngine(read) ? Result.succeed(read) : Result.fail("they do not fit the reference (2.2)")
+    name: textIn("name", ""),
+    status: textIn("status", "unknown"),
+    // Never `always` without a word.
+    action_required_frequency: textIn("action_required_frequency", "unknown"),
+    // The service answers 503 for an engine that cannot be used now (4.9): if this is wrong, the start answers
+    // 503, whereas `false` would keep the engine from ever being started.
+    is_online: ownField(json, "is_online") !== false,
+  })
 }
 
 // A tolerant reading of a webhook delivery (6). Only the payload of `auth_ended` is shown, so an event

@@ -11,6 +11,7 @@ import { loadOne } from "../Jobs.ts"
 import { Settings, argument, optionalFlag } from "../Output.ts"
 import { Wiring } from "../Wiring.ts"
 import { FormCache } from "../../client/EngineForms.ts"
+import type { EngineView } from "../../client/Views.ts"
 import { retryCall } from "../../client/Pacing.ts"
 import { Service } from "../../client/Service.ts"
 import { Subscriptions, type ChangeAnswer, type Subscription } from "../../client/Subscriptions.ts"
@@ -19,7 +20,6 @@ import { parseReference, parseUrlBeside } from "../../jobs/Scalars.ts"
 import { KnownSecrets } from "../../privacy/KnownSecrets.ts"
 import type { Style } from "../../report/RenderSummary.ts"
 import { table, wrap } from "../../report/TextTable.ts"
-import type { EngineDetails } from "../../service/Engine.ts"
 import { EngineReference } from "../../service/Ids.ts"
 import { flowEvents } from "../../service/Vocabulary.ts"
 import { resolveReferences, withoutCommands } from "../../task/Assignment.ts"
@@ -138,8 +138,8 @@ const show = command(
   "Shows an engine's form, settings and features",
 )
 
-const renderEngine = (details: EngineDetails, available: boolean, width: number): string => {
-  const rowsOf = ({ properties, required }: EngineDetails["parameters"]) =>
+const renderEngine = (details: EngineView, available: boolean, width: number): string => {
+  const rowsOf = ({ properties, required }: EngineView["parameters"]) =>
     Object.entries(properties ?? {}).map(([name, field]) => [
       name,
       textOf(field, "type") || "string",
