@@ -7,7 +7,7 @@
 import { Context, Duration, Effect, Layer, Schema, Stream } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse, type HttpServerError } from "effect/http"
 import { LocalServer } from "../base/LocalServer.ts"
-import { eventBytesMax, readEvent, skimEvent, type EventView } from "./Views.ts"
+import { eventBytesMax, readEvent, type EventView } from "./Views.ts"
 
 /** Webhooks cannot be received at this address; nothing was started. */
 export class ReceiverRefused extends Schema.TaggedError<ReceiverRefused>()("ReceiverRefused", {
@@ -45,9 +45,6 @@ const answer = (status: number) => HttpServerResponse.empty({ status })
 /** The rest of the body is not awaited. */
 const cutOff = (status: number) => HttpServerResponse.empty({ status, headers: { connection: "close" } })
 
-const viewOf = (url: URL, kept: Uint8Array, bytes: number): EventView | undefined =>
-  bytes > eventBytesMax ? skimEvent(url.searchParams, kept) : readEvent(url.searchParams, kept)
-
 /** The part of a body that is kept, and its length; no more is read than a delivery can have. */
 const keepBody = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const chunks: Array<Uint8Array> = []
@@ -72,7 +69,7 @@ const receive = (offer: (event: EventView) => void) =>
     if (Number(request.headers["content-length"] ?? 0) > drainedBytesMax) return cutOff(413)
     const { kept, bytes } = yield* keepBody(request)
     if (bytes > drainedBytesMax) return cutOff(413)
-    const event = viewOf(url, kept, bytes)
+    const event = readEvent(url.searchParams, kept, bytes <= eventBytesMax)
     if (event === undefined) return answer(400)
     offer(event)
     return answer(204)

@@ -307,50 +307,21 @@ export const readEngine = (json: unknown): Result.Result<EngineView, string> => 
 }
 
 // A tolerant reading of a webhook delivery (6). Only the payload of `auth_ended` is shown, so an event
-// concerns every id that it names, wherever. Bounded in size, depth and count; never throws.
+// concerns every id that it names, wherever: a text that is none concerns nobody. Never throws.
 
 /** How much of an event is kept until it is known whom it concerns. */
 export interface EventView {
+  /** All that may be an id, and names of fields. */
   readonly texts: ReadonlySet<string>
   /** Section 6.1: UTC, milliseconds since the epoch; absent if the event has no valid date. */
   readonly dateMs: number | undefined
 }
 
+/** Of a larger event, only the beginning is kept: those that carry data name their session before it. */
 export const eventBytesMax = 1024 * 1024
-/** The strings examined, outermost first: events that carry data name their session outside of it. */
-const depthMax = 32
-const valuesMax = 10_000
+
 /** Nothing longer is an id. */
-const textLengthMax = 512
-
-const strictUtf8 = new TextDecoder("utf-8", { fatal: true })
-
-const parse = (body: Uint8Array): { readonly json: unknown } | undefined => {
-  if (body.byteLength === 0) return { json: undefined }
-  if (measureLargeBody(body).broken !== undefined) return undefined
-  try {
-    return { json: JSON.parse(strictUtf8.decode(body)) }
-  } catch {
-    return undefined
-  }
-}
-
-/** Adds the strings of a value level by level, until there are enough. */
-const gather = (root: unknown, texts: Set<string>): void => {
-  let values = 0
-  let level: ReadonlyArray<unknown> = [root]
-  for (let depth = 0; depth <= depthMax && level.length > 0; depth++) {
-    const inner: Array<unknown> = []
-    for (const value of level) {
-      if (++values > valuesMax) return
-      if (typeof value === "string" && value.length <= textLengthMax) texts.add(value)
-      // No more than could be examined: the rest is not even listed.
-      if (Predicate.isObjectOrArray(value) && inner.length < valuesMax)
-        inner.push(...Object.values(value).slice(0, valuesMax))
-    }
-    level = inner
-  }
-}
+const quoted = /"([^"\\]{1,512})"/g
 
 const dateText = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:?\d\d)?$/
 
@@ -362,32 +333,17 @@ const utcMillis = (date: unknown): number | undefined => {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** Section 6; undefined for what is not an event: not JSON, or more than is parsed of any body. */
-export const readEvent = (query: URLSearchParams, body: Uint8Array): EventView | undefined => {
-  const parsed = parse(body)
-  if (parsed === undefined) return undefined
-  const texts = new Set<string>()
-  const { json } = parsed
-  gather([...query.values()], texts)
-  gather(json, texts)
-  return {
-    texts,
-    dateMs: Predicate.isObjectOrArray(json) && "date" in json ? utcMillis(json.date) : undefined,
-  }
-}
-
-const quoted = /"([^"\\]{1,512})"/g
-
 /**
- * The same for an event larger than the part that is kept: the strings at its beginning, and no date, since
- * it is not clear whose date it would be. Events that carry data name their session before it or in their
- * URL.
+ * Section 6; undefined for what is whole and not an event: not JSON, or more than is parsed of any body. The
+ * beginning of one has no date: it is not clear whose date it would be.
  */
-export const skimEvent = (query: URLSearchParams, beginning: Uint8Array): EventView => {
-  const texts = new Set(query.values())
-  for (const [, text = ""] of new TextDecoder().decode(beginning).matchAll(quoted)) {
-    if (texts.size >= valuesMax) break
-    texts.add(text)
-  }
-  return { texts, dateMs: undefined }
+export const readEvent = (
+  query: URLSearchParams,
+  kept: Uint8Array,
+  isWhole = true,
+): EventView | undefined => {
+  const json = isWhole && kept.byteLength > 0 ? readBody(kept).json : null
+  if (json === undefined) return undefined
+  const named = Array.from(utf8.decode(kept).matchAll(quoted), ([, text = ""]) => text)
+  return { texts: new Set([...query.values(), ...named]), dateMs: utcMillis(ownField(json, "date")) }
 }

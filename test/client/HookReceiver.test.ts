@@ -43,7 +43,8 @@ describe("the webhook receiver", () => {
       send(url, {}),
     ])
     expect(statuses).toEqual([204, 204, 204, 204, 204])
-    expect(textsSeen()).toEqual([["e-1"], ["x-1", "e-1"], ["s-1"], [], []])
+    const named = ["execution_id", "e-1"]
+    expect(textsSeen()).toEqual([named, ["x-1", ...named], ["s-1"], [], []])
   })
 
   live("refuses what is not an event with a 4xx, and passes nothing of it on", function* () {
