@@ -78,142 +78,108 @@ const modesIn = (folder: string): ReadonlyArray<string> =>
     return `${entry.isDirectory() ? "folder" : "file"} ${mode.toString(8)}`
   })
 
-const cases = [
-  {
-    title: "has no flow API, and the job says how each kind is read",
-    reading:
-      "flow_api: absent\nresult_kinds: present\nmessages: absent_when_empty\nhead: not_allowed\ndates: naive\n",
-    kinds: ["account", "financial_card", "customer_information", "weather"],
-    exit_code: 0,
-    written: ["account", "customer_information", "financial_card", "flow_results"],
-    observed: {
-      flow_api: "absent",
-      result_kinds: "present",
-      messages: "absent_when_empty",
-      head: "not_allowed",
-      dates: "naive",
-    },
-  },
-  {
-    title: "counts nothing and writes null",
-    reading: 'products_count: absent\noptionals: "null"\nerror_lists: empty\nflow_data: list\n',
-    kinds: [],
-    exit_code: 3,
-    written: ["flow_results"],
-    observed: {
-      products_count: "absent",
-      optionals: "null",
-      error_lists: "empty",
-      flow_data: "list",
-    },
-  },
-] as const
+/** What needs an engineer's word before anything is deleted is in `cli/acquaint/Judge`. */
+const reading =
+  "flow_api: absent\nresult_kinds: present\nmessages: absent_when_empty\nhead: not_allowed\ndates: naive\n"
+const kinds = ["account", "financial_card", "customer_information", "weather"]
 
 /** Acquaint, then a night with what it wrote; the customer whose login is wrong has no part in the night. */
-const runCase = async ({ reading, kinds }: (typeof cases)[number]) => {
+const lived = async () => {
   const { place, job, truth } = await setUp(reading, kinds)
-  place.write("job.yaml", job(kinds.length === 0 ? undefined : "./own"))
+  place.write("job.yaml", job("./own"))
   const told = (await place.json("acquaint", "job.yaml", "--customer", "c-1")) as Told
   const afterwards = await truth()
-  // What the report leaves to an engineer.
-  for (const path of told.files.sources)
-    place.write(
-      path,
-      readFileSync(join(place.folder, path), "utf8").replace("# counts: none", "counts: none"),
-    )
   place.write("night.yaml", job(`${folderOf(place)}/schemas`).replace(/ {2}- \{ id: c-3.*\n/, ""))
   const { code } = await place.nightjar("run", "night.yaml")
   return { place, told, afterwards, night: await truth(), code }
 }
 
-// Most of their time is spent waiting, so that they wait together.
-let runs: ReadonlyArray<ReturnType<typeof runCase>> = []
-beforeAll(() => {
-  runs = cases.map(runCase)
-})
+describe("a service that has no flow API, and the job says how each kind is read", () => {
+  let scene: Awaited<ReturnType<typeof lived>>
+  beforeAll(async () => {
+    scene = await lived()
+  })
 
-describe.each(cases.map((one, index) => ({ ...one, index })))(
-  "a service that $title",
-  ({ index, written, observed, exit_code }) => {
-    it("is logged into once, keeps the execution, and fits a reading that names each peculiarity that a run can see", async () => {
-      const { told, afterwards } = await runs[index]!
-      const kept = afterwards.executions.rows.map((row) => [
-        row.customer_id,
-        row.execution_id,
-        row.deleted_at,
-      ])
-      const seen = Object.fromEntries(told.observed.map(({ key, value }) => [key, value]))
-      expect({
-        kept,
-        refused: afterwards.refused_starts.total,
-        breaks: afterwards.rule_breaks.rows,
-        exit_code: told.exit_code,
-        misfits: told.misfits,
-        seen,
-      }).toEqual({
-        kept: [["c-1", told.execution_id, null]],
-        refused: 0,
-        breaks: [],
-        exit_code,
-        misfits: [],
-        seen: { ...seen, ...observed },
-      })
+  it("is logged into once, keeps the execution, and fits a reading that names each peculiarity that a run can see", () => {
+    const { told, afterwards } = scene
+    const kept = afterwards.executions.rows.map((row) => [row.customer_id, row.execution_id, row.deleted_at])
+    const seen = Object.fromEntries(told.observed.map(({ key, value }) => [key, value]))
+    expect({
+      kept,
+      refused: afterwards.refused_starts.total,
+      breaks: afterwards.rule_breaks.rows,
+      exit_code: told.exit_code,
+      misfits: told.misfits,
+      seen,
+    }).toEqual({
+      kept: [["c-1", told.execution_id, null]],
+      refused: 0,
+      breaks: [],
+      exit_code: 0,
+      misfits: [],
+      seen: {
+        ...seen,
+        flow_api: "absent",
+        result_kinds: "present",
+        messages: "absent_when_empty",
+        head: "not_allowed",
+        dates: "naive",
+      },
     })
+  })
 
-    it("is recorded for its owner only, without secrets and values, and as a reading of the embedded service", async () => {
-      const { place } = await runs[index]!
-      const folder = folderOf(place)
-      expect(new Set(modesIn(join(folder, "..")))).toEqual(new Set(["folder 700", "file 600"]))
-      const texts = ["calls.ndjson", "report.md", "reading.yaml"].map((name) =>
-        readFileSync(join(folder, name), "utf8"),
-      )
-      expect(texts.join("")).not.toMatch(
-        new RegExp(`${password}|sandbox-app-1|ES\\d{2}|@example|${usual.slice(0, 8)}`),
-      )
-      expect(readdirSync(join(folder, "schemas/results")).toSorted()).toEqual(
-        written.map((name) => `${name}.yaml`),
-      )
-      const copy = place.start(["sandbox", "--port", "0", "--reading", join(folder, "reading.yaml")])
-      servers.push(copy)
-      expect(JSON.parse(await copy.firstLine)).toHaveProperty("base_url")
-    })
+  it("is recorded for its owner only, without secrets and values, and as a reading of the embedded service", async () => {
+    const { place } = scene
+    const folder = folderOf(place)
+    expect(new Set(modesIn(join(folder, "..")))).toEqual(new Set(["folder 700", "file 600"]))
+    const texts = ["calls.ndjson", "report.md", "reading.yaml"].map((name) =>
+      readFileSync(join(folder, name), "utf8"),
+    )
+    expect(texts.join("")).not.toMatch(
+      new RegExp(`${password}|sandbox-app-1|ES\\d{2}|@example|${usual.slice(0, 8)}`),
+    )
+    expect(readdirSync(join(folder, "schemas/results")).toSorted()).toEqual(
+      ["account", "customer_information", "financial_card", "flow_results"].map((name) => `${name}.yaml`),
+    )
+    const copy = place.start(["sandbox", "--port", "0", "--reading", join(folder, "reading.yaml")])
+    servers.push(copy)
+    expect(JSON.parse(await copy.firstLine)).toHaveProperty("base_url")
+  })
 
-    it("loses nothing in a run with the written sources, and nothing is deleted unread", async () => {
-      const { place, told, night, code } = await runs[index]!
-      const own = night.executions.rows.filter(({ execution_id }) => execution_id !== told.execution_id)
-      const run_id = String(
-        (await place.rows("SELECT max(run_id) AS id FROM ops.runs WHERE job = 'first'"))[0]?.["id"],
-      )
-      const rows = await place.rows(
-        `SELECT family, count(*) AS records FROM (
+  it("loses nothing in a run with the written sources, and nothing is deleted unread", async () => {
+    const { place, told, night, code } = scene
+    const own = night.executions.rows.filter(({ execution_id }) => execution_id !== told.execution_id)
+    const run_id = String(
+      (await place.rows("SELECT max(run_id) AS id FROM ops.runs WHERE job = 'first'"))[0]?.["id"],
+    )
+    const rows = await place.rows(
+      `SELECT family, count(*) AS records FROM (
          SELECT sub_family AS family FROM nights.other_records WHERE run_id = '${run_id}'
          UNION ALL SELECT 'customer_information:user_profile' FROM nights.customer_profiles WHERE run_id = '${run_id}')
        GROUP BY ALL`,
-      )
-      const retrieved = new Map<string, number>()
-      for (const execution of own)
-        for (const [family, count] of Object.entries(execution.retrieved ?? {}))
-          retrieved.set(family, (retrieved.get(family) ?? 0) + count)
-      expect({
-        code,
-        breaks: night.rule_breaks.rows,
-        deleted: own.map(({ customer_id, deleted_at }) => [customer_id, deleted_at !== null]).toSorted(),
-        kept: night.executions.rows.find(({ execution_id }) => execution_id === told.execution_id)
-          ?.deleted_at,
-        records: Object.fromEntries(rows.map((row) => [row["family"], Number(row["records"])])),
-      }).toEqual({
-        code: 0,
-        breaks: [],
-        deleted: [
-          ["c-1", true],
-          ["c-2", true],
-        ],
-        kept: null,
-        records: Object.fromEntries(retrieved),
-      })
+    )
+    const retrieved = new Map<string, number>()
+    for (const execution of own)
+      for (const [family, count] of Object.entries(execution.retrieved ?? {}))
+        retrieved.set(family, (retrieved.get(family) ?? 0) + count)
+    expect({
+      code,
+      breaks: night.rule_breaks.rows,
+      deleted: own.map(({ customer_id, deleted_at }) => [customer_id, deleted_at !== null]).toSorted(),
+      kept: night.executions.rows.find(({ execution_id }) => execution_id === told.execution_id)?.deleted_at,
+      records: Object.fromEntries(rows.map((row) => [row["family"], Number(row["records"])])),
+    }).toEqual({
+      code: 0,
+      breaks: [],
+      deleted: [
+        ["c-1", true],
+        ["c-2", true],
+      ],
+      kept: null,
+      records: Object.fromEntries(retrieved),
     })
-  },
-)
+  })
+})
 
 it("`acquaint` never sends a rejected login again, names whom it can run, and deletes with `--delete` once all is read", async () => {
   const { place, job, truth } = await setUp("", [])

@@ -2,9 +2,8 @@
  * A night that goes wrong, as the engineer on call lives it: the real command against the embedded service, what each
  * command prints, whether everything that tells about a run agrees, and the suggested commands, copied as they stand.
  */
-import { existsSync, globSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { setTimeout as wait } from "node:timers/promises"
 import type { ExecutionSeen } from "../../../src/sandbox/admin/Truth.ts"
 import { readTruth } from "../../faults/ServiceProcess.ts"
 import { Workplace } from "../Nightjar.ts"
@@ -24,7 +23,7 @@ const bank = "sandbox-bank:website"
 const clock = (minutes: number): string => new Date(Date.now() + minutes * 60_000).toISOString().slice(11, 16)
 
 /** The words of a login name its customer too: no two customers share a login. */
-export const customersFile = (customers: ReadonlyArray<Customer>): string =>
+const customersFile = (customers: ReadonlyArray<Customer>): string =>
   [
     "customer_id,engine_reference,username,password",
     ...customers.map(({ id, words, engine, records }) => {
@@ -36,10 +35,6 @@ export const customersFile = (customers: ReadonlyArray<Customer>): string =>
 
 export interface Scene {
   readonly customers: ReadonlyArray<Customer>
-  /** Seconds of the night in a second of the machine. */
-  readonly speed: number
-  /** When the night ends, from now on; its commands run in it, whatever the hour. */
-  readonly untilMinutes?: number
   /** More lines of the job. */
   readonly job?: ReadonlyArray<string>
   /** Lines of the file of faults. */
@@ -60,7 +55,7 @@ interface Status {
 }
 
 /** What a person would copy from a summary: the command on its own line, or the one that is due once people acted. */
-export const suggested = (text: string): string | undefined =>
+const suggested = (text: string): string | undefined =>
   (/^ {2}(nightjar .+)$/m.exec(text) ?? /(?:After that,|is right,) `(nightjar [^`]+)`/.exec(text))?.[1]
 
 /** The words of a command as a shell reads them; single quotes are all that is used. */
@@ -68,36 +63,30 @@ const wordsOf = (command: string): ReadonlyArray<string> =>
   [...command.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word)
 
 /** Somebody else's run of the same customer has another external id. */
-export const isOurs = ({ external_execution_id }: Pick<ExecutionSeen, "external_execution_id">): boolean =>
+const isOurs = ({ external_execution_id }: Pick<ExecutionSeen, "external_execution_id">): boolean =>
   external_execution_id?.startsWith("nj-") === true
 
 export class BadNight {
   readonly place = new Workplace(false)
-  /** Each command with its exit code, dates left out. */
-  readonly story: Array<string> = []
   readonly told: Array<string> = []
 
-  readonly #lines: ReadonlyArray<string>
-
-  constructor({ customers, speed, untilMinutes = 1_300, job = [], faults = [] }: Scene) {
-    this.#lines = [
+  constructor({ customers, job = [], faults = [] }: Scene) {
+    const lines = [
+      "name: night",
+      // Slow enough that no night is over before its commands are, on a busy machine too.
+      "service: { sandbox: { seed: 11, speed: 60, faults: faults.yaml } }",
       "timezone: UTC",
-      `night: { starts: "${clock(-60)}", until: "${clock(untilMinutes)}" }`,
+      // Its commands run in it, whatever the hour.
+      `night: { starts: "${clock(-60)}", until: "${clock(1_300)}" }`,
       ...job,
       `engines: [{ reference: "${bank}", features: [accounts_read, cards_read, customer_information_read] }]`,
       "record_schemas: [accounts, cards]",
       "customers: [{ from: customers.csv, references: [password] }]",
       "",
     ]
+    this.place.write("job.yaml", lines.join("\n"))
     this.customers(customers)
     this.faults(faults)
-    this.pace(speed)
-  }
-
-  /** Seconds of the night in a second of the machine, from the next command on. */
-  pace(speed: number): void {
-    const service = `service: { sandbox: { seed: 11, speed: ${speed}, faults: faults.yaml } }`
-    this.place.write("job.yaml", ["name: night", service, ...this.#lines].join("\n"))
   }
 
   customers(customers: ReadonlyArray<Customer>): void {
@@ -112,30 +101,11 @@ export class BadNight {
   async do(command: string): Promise<Ended> {
     const [, ...args] = wordsOf(command)
     const ended = await this.place.nightjar(...args, "--no-progress")
-    this.record(command, ended)
-    return ended
-  }
-
-  record(command: string, { code, stdout, stderr }: Ended): void {
-    this.story.push(this.timeless(`${command} → ${code}`))
+    const { code, stdout, stderr } = ended
     // How often the service was seen to be silent depends on how busy the machine is.
     const said = stderr.replaceAll(/^(the service |engine |listEngines: ).*\n/gm, "")
     this.told.push(this.timeless(`$ ${command}\n${stdout}${said}exit code ${code}\n`))
-  }
-
-  /** Lives a command until its log has such a fact, and kills it there. */
-  async killed(command: string, fact: string): Promise<void> {
-    const [, ...args] = wordsOf(command)
-    const running = this.place.spawn([...args, "--no-progress"])
-    const isOver = running.ended.then(() => true)
-    while (!this.#hasLogged(fact) && !(await Promise.race([isOver, wait(5, false)])));
-    running.kill("SIGKILL")
-    this.record(`${command} # killed`, { ...(await running.ended), stdout: "", stderr: "" })
-  }
-
-  #hasLogged(fact: string): boolean {
-    const [log] = globSync(join(this.place.output, "runs/*/log.ndjson"))
-    return log !== undefined && readFileSync(log, "utf8").includes(`"${fact}"`)
+    return ended
   }
 
   /** Without dates, durations, fingerprints and the folder of this machine. */
@@ -166,7 +136,7 @@ export class BadNight {
       }
       last = await this.do(command)
     }
-    throw new Error(`no end after ${stepsMax} suggested commands: ${this.story.join("; ")}`)
+    throw new Error(`no end after ${stepsMax} suggested commands: ${this.told.join("\n")}`)
   }
 
   /** As the summary says: looks for the rejected login of this customer, and releases it. */
