@@ -30,8 +30,6 @@ export interface Execution {
   closedAs: readonly [status_code: string, status_reason: string] | undefined
   open: boolean
   looks: number
-  reads: number
-  removals: number
 }
 
 export interface StartBody {
@@ -50,8 +48,6 @@ export interface Script {
   readonly start?: (start: number, body: StartBody) => Reply | undefined
   readonly state?: (execution: Execution) => Reply | undefined
   readonly results?: (execution: Execution) => Reply | undefined
-  readonly abort?: (execution: Execution) => Reply | undefined
-  readonly remove?: (execution: Execution) => Reply | undefined
   readonly attachment?: (attachment_id: string) => Reply | undefined
 }
 
@@ -249,7 +245,7 @@ export class FakeService {
       execution_id: `exec-${customer_id}-${engine_reference.replace(":", "-")}-${number}`,
       session_id: `5e${Buffer.from(`${customer_id}/${engine_reference}`).toString("hex").slice(0, 90)}${number}`,
     }
-    const counts = { open: true, looks: 0, reads: 0, removals: 0, closedAs: undefined }
+    const counts = { open: true, looks: 0, closedAs: undefined }
     this.executions.push({ ...ids, customer_id, engine_reference, external_execution_id, number, ...counts })
     const status = { status_code: "ONGOING", status_reason: "ACCEPTED" }
     const session_token = "echoed-session-token"
@@ -267,17 +263,12 @@ export class FakeService {
       return script?.state?.(execution) ?? ended(execution, "COMPLETED", "COMPLETED")
     }
     if (verb === "DELETE/abort") {
-      const reply = script?.abort?.(execution)
-      if (reply !== undefined) return reply
       if (!execution.open) return { status: 304 }
       execution.closedAs = ["ABORTED", "CLIENT_CANCELLED"]
       execution.open = false
       return { status: 204 }
     }
-    execution.removals += 1
     if (execution.open) this.breaches.push(`${execution_id}: deleted while it runs`)
-    const reply = script?.remove?.(execution)
-    if (reply !== undefined) return reply
     this.executions.splice(this.executions.indexOf(execution), 1)
     this.removed.push(execution)
     return { status: 204 }
@@ -293,7 +284,6 @@ export class FakeService {
     await wait(1)
     const execution = this.executions.find((one) => one.session_id === session_id)
     if (execution === undefined) return { status: 404, body: { detail: "no such session" } }
-    execution.reads += 1
     const reply = this.scripts.get(execution.customer_id)?.results?.(execution)
     return reply ?? resultsBody({ profile: profileOf(execution.customer_id) })
   }

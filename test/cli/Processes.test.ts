@@ -5,7 +5,6 @@
 import { anId } from "../harness/Id.ts"
 import { spawn } from "node:child_process"
 import {
-  appendFileSync,
   globSync,
   mkdirSync,
   readdirSync,
@@ -502,52 +501,5 @@ describe("a running night", () => {
     expect((await ask("status", "--json")).stdout).toContain("RUN_DRAINED")
     const rest = await ask("run", path, "--no-progress", "--json")
     expect([rest.code, JSON.parse(rest.stdout)]).toMatchObject([0, [{ outcomes: { succeeded: 3 } }]])
-  })
-
-  it("publishes what is over if its job asks for it; once killed it is none, and the next one is", async () => {
-    const path = job("live", ["ok+queue-1+run-1+records-1", "ok+queue-900+run-31+records-1"], 100)
-    appendFileSync(join(root, path), "publish: { every: 1 minute }\n")
-    const child = spawn(process.execPath, [main, "run", path, "--output", folder], {
-      cwd: root,
-      env: environment,
-    })
-    let stderr = ""
-    child.stderr.on("data", (chunk: Buffer) => {
-      stderr += chunk.toString()
-      if (stderr.includes("published as version")) child.kill("SIGKILL")
-    })
-    await new Promise((resolve) => child.on("exit", resolve))
-    expect(stderr).toMatch(/^1 of 2 tasks published as version \d+ while the run continues$/m)
-    expect(statSync(join(folder, "nightjar.sock")).isSocket()).toBe(true)
-    expect(await ask("pause")).toEqual({
-      code: 2,
-      stdout: "",
-      stderr:
-        "nightjar: no run is executing in watched [night-not-running]\nNothing was changed. " +
-        "`nightjar runs` lists all runs; --output names another folder.\n",
-    })
-    const watched = await ask("status", "--watch")
-    expect([watched.code, watched.stderr]).toEqual([0, "No run is executing in watched.\n"])
-    expect(watched.stdout).toMatch(
-      /\nlive\S+ was interrupted: no process has worked on it since .*\nIn flight: .*\nThis command resumes it.*:\n {2}nightjar run live\.yaml\S*.*\n$/s,
-    )
-    expect(watched.stdout).toMatch(
-      /^1 of 2 tasks are in the tables, published as version \d+ at \S+ while the run went on\.$/m,
-    )
-    expect((await ask("runs")).stdout).toMatch(/^live\S+ +\S+ +interrupted$/m)
-    const sql = `SELECT string_agg(customer_id || ' ' || outcome, ', ' ORDER BY customer_id) AS found
-      FROM ops.tasks WHERE run_id LIKE 'live.%'`
-    const found = async () => (await ask("query", sql, "--json")).stdout
-    expect(await found()).toContain('"k-1 succeeded, k-2 unfinished"')
-    expect(await ask("verify")).toMatchObject({ code: 0, stdout: "Files, ledger and tables agree.\n" })
-    const again: Array<number | null> = []
-    const { code } = await running(path, async () => {
-      for (const order of ["pause", "resume"]) again.push((await ask(order)).code)
-    })
-    expect([code, again]).toEqual([0, [0, 0]])
-    expect(statSync(folder).mode & 0o777).toBe(0o700)
-    expect(() => statSync(join(folder, "nightjar.sock"))).toThrow("ENOENT")
-    expect(await found()).toContain('"k-1 succeeded, k-2 succeeded"')
-    expect((await ask("status")).stdout).not.toContain("while the run went on")
   })
 })

@@ -43,29 +43,26 @@ const journal = (output: string): ReadonlyArray<Readonly<Record<string, unknown>
     .map((line) => JSON.parse(line) as Readonly<Record<string, unknown>>)
 
 describe("run --webhooks", () => {
-  it("subscribes the embedded service, says where it listens, and ends as the logins of its job say", async () => {
-    const { code, stdout, stderr } = await nightjar("hooked", "run", "jobs/webhooks.yaml", "--webhooks", "0")
-    const all = "8 tasks: 6 succeeded, 1 partial, 1 failed"
-    expect([code, stdout.includes(all)]).toEqual([3, true])
-    expect(stderr).toMatch(/^webhooks: events are received at http:\/\/127\.0\.0\.1:\d+\/\n$/)
+  it("subscribes the embedded service, says where it listens, with no warning where only this machine can reach it, and ends as the logins of its job say [webhooks here]", async () => {
+    const { code, stdout, stderr } = await nightjar(
+      "hooked",
+      "run",
+      "small.yaml",
+      "--webhooks",
+      "localhost:0",
+    )
+    expect([code, stdout.includes("2 tasks: 1 succeeded, 1 failed")]).toEqual([3, true])
+    expect(stderr).toMatch(/^webhooks: events are received at http:\/\/localhost:\d+\/\n$/)
     const delivered = journal("hooked").filter(({ _tag }) => _tag === "HookDelivered")
     const events = delivered.map(({ event }) => event)
-    expect(events.length).toBeGreaterThanOrEqual(8)
     for (const event of ["started", "auth_ended", "ended"]) expect(events).toContain(event)
     const outcomes = "SELECT customer_id, reason FROM ops.tasks ORDER BY 1"
     expect((await rows("hooked", outcomes)).map((row) => Object.values(row).join(" "))).toEqual([
-      ...[1, 2, 3, 4, 5].map((n) => `w-00${n} COMPLETED`),
-      "w-006 BLOCKED_USER",
-      "w-007 PARTIAL",
-      "w-008 COMPLETED",
+      "k-1 COMPLETED",
+      "k-2 BLOCKED_USER",
     ])
     const ends = "SELECT count_if(end_hook IS NULL OR end_hook = 'skipped') AS n FROM ops.executions"
     expect(await rows("hooked", ends)).toEqual([{ n: 0 }])
-  }, 60_000)
-
-  it("warns of no strangers where only this machine can reach it [webhooks here]", async () => {
-    const { stderr } = await nightjar("here", "run", "small.yaml", "--webhooks", "localhost:0")
-    expect(stderr).toMatch(/^webhooks: events are received at http:\/\/localhost:\d+\/\n$/)
   }, 60_000)
 
   it("refuses a port that is taken or none, before anything is started", async () => {

@@ -8,20 +8,17 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   rmSync,
   statSync,
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { vi } from "vitest"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { backup } from "../../src/folder/Backup.ts"
 import { openTokenDatabase } from "../../src/tokens/TokenTables.ts"
 import { rollback } from "../../src/tables/Rollback.ts"
-import { Workplace } from "../acceptance/Nightjar.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import {
   append,
@@ -94,10 +91,16 @@ describe("a copy of an output folder", () => {
       const at = yield* moments
       // A process was cut off while it wrote a frame.
       appendFileSync(join(at("published"), `landing/${first}/segment-000001.njl`), '{"njl":1,"at":')
+      // A document is being downloaded.
+      const documents = join(at("published"), "attachments")
+      mkdirSync(documents, { recursive: true })
+      writeFileSync(join(documents, ".tmp-1-1"), "half")
+      assert.deepStrictEqual(yield* problemsOf(at("published")), [])
       const holds = yield* copyWhile(at("published"), at("copy"), /segment-000001/, at("landed"))
       assert.deepStrictEqual(yield* problemsOf(at("copy")), [])
       assert.deepStrictEqual(yield* publishedIn(at("copy")), ["Ana"])
       assert.deepInclude(holds, { version: 1 })
+      assert.isFalse(existsSync(join(at("copy"), "attachments/.tmp-1-1")))
       const modes = (readdirSync(at("copy"), { recursive: true }) as ReadonlyArray<string>).map((path) => {
         const found = statSync(join(at("copy"), path))
         return [found.isDirectory(), found.mode & 0o777].join()
@@ -171,54 +174,4 @@ describe("a copy of an output folder", () => {
     assert.deepStrictEqual(readdirSync(at("copy")), [])
     assert.deepStrictEqual(yield* problemsOf(at("again")), [])
   })
-})
-
-describe("a copy made during a run", () => {
-  it("is an output folder: `verify`, `status` and `run` work on it, and the run is not disturbed", async () => {
-    const place = new Workplace()
-    try {
-      const customers = ["one", "two", "three"].map(
-        (id, n) => `  - { id: ${id}, parameters: { username: queue-1+run-${n * 40}+ok, password: pppp } }\n`,
-      )
-      place.write(
-        "job.yaml",
-        "name: copied\nservice: { sandbox: { speed: 40 } }\npolling: { min: 200 millis, max: 500 millis }\n" +
-          `engines: [sandbox-bank:website]\nrecord_schemas: []\ncustomers:\n${customers.join("")}`,
-      )
-      const run = place.start(["run", "job.yaml", "--json"])
-      const log = () => {
-        const folder = join(place.output, "runs")
-        const runs = readdirSync(folder, { recursive: true }) as ReadonlyArray<string>
-        return runs
-          .filter((name) => name.endsWith("log.ndjson"))
-          .map((name) => readFileSync(join(folder, name), "utf8"))
-      }
-      await vi.waitFor(() => assert.include(log().join(""), "AttemptClosed"), { timeout: 60_000 })
-      const copied = await place.nightjar("backup", "copy")
-      const isEnded = log().some((text) => text.includes("OutcomePublished"))
-      assert.deepStrictEqual([copied.code, copied.stderr, isEnded], [0, "", false])
-      assert.match(copied.stdout, /holds 1 run, [^]*Files, ledger and tables of the copy agree\.\n$/)
-      const original = await run.ended
-      assert.strictEqual(original.code, 0)
-      const status = await place.nightjar("status", "--output", "copy")
-      assert.match(status.stdout, /three .*sandbox-bank:website/)
-      const finished = await place.nightjar("run", "job.yaml", "--output", "copy")
-      assert.strictEqual(finished.code, 0)
-      // Of a document that a run is downloading.
-      const half = join(place.output, "attachments/.tmp-1-1")
-      mkdirSync(join(place.output, "attachments"), { recursive: true })
-      writeFileSync(half, "half")
-      const verified = await Promise.all([
-        place.nightjar("verify", "--output", "copy"),
-        place.nightjar("verify"),
-      ])
-      assert.deepStrictEqual(
-        verified.map(({ stdout }) => stdout),
-        ["Files, ledger and tables agree.\n", "Files, ledger and tables agree.\n"],
-      )
-      assert.isTrue(existsSync(half))
-    } finally {
-      place.remove()
-    }
-  }, 120_000)
 })

@@ -1,6 +1,6 @@
 /**
  * The tables as other tools are told of them, a data contract and dbt's sources: the shape is the tool's, the tables are
- * those of the database, and the checks hold on a published night.
+ * those of the database, and the checks hold on a published night. The whole text of both is in the oracle.
  */
 import { join } from "node:path"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
@@ -18,7 +18,6 @@ import { referencesOf } from "../../src/tables/Dimensions.ts"
 import { families } from "../records/families.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { dbtStatements, type DbtSource } from "./DbtTests.ts"
-import { keptTables } from "../../src/tables/RecordStore.ts"
 import {
   append,
   begin,
@@ -138,109 +137,6 @@ describe("the data contract", () => {
     assert.deepStrictEqual(
       ["table", "view"].map((kind) => schema.filter(({ physicalType }) => physicalType === kind).length),
       [operatorTables().length, publishedViews(families).length],
-    )
-  })
-
-  it("names the key of each table, which no two rows share; rejected records have none", () => {
-    const keys = contract.schema.map(({ name, properties }) => {
-      const key = properties
-        .filter(({ primaryKey }) => primaryKey)
-        .toSorted((a, b) => (a.primaryKeyPosition ?? 0) - (b.primaryKeyPosition ?? 0))
-      return [name, key.map((each) => `${each.primaryKeyPosition} ${each.name}`)] as const
-    })
-    const of = (key: string) => key.split(" ").map((name, at) => `${at + 1} ${name}`)
-    const [execution, session] = ["run_id execution_id", "run_id task_id session_id"]
-    const record = `${session} record_id`
-    const version = "record_id since_sequence position"
-    const now = { customer_profiles: ["record_id"], emails: ["record_id", "position"] }
-    const found = Object.fromEntries(keys.filter(([, key]) => key.length > 0))
-    assert.deepStrictEqual(
-      [found["customer_profiles"], found["emails"], found["customers"], found["history.emails"]],
-      [...Object.values(now).map((key) => of(key.join(" "))), of("customer_id"), of(version)],
-    )
-    const ofNights = Object.entries(found).filter(([name]) => /^(?:ops|nights)\./.test(name))
-    assert.deepStrictEqual(Object.fromEntries(ofNights), {
-      "ops.runs": of("run_id"),
-      "ops.tasks": of("run_id task_id"),
-      "ops.executions": of("run_id task_id attempt"),
-      "ops.execution_features": of(`${execution} position`),
-      "ops.execution_messages": of(`${execution} position`),
-      "ops.execution_errors": of(`${execution} kind position`),
-      "ops.products_count": of(`${execution} key`),
-      "ops.sessions": of(session),
-      "ops.consents": of(session),
-      "ops.consent_documents": of(`${session} document_id`),
-      "ops.attachments": of(`${session} attachment_id`),
-      "ops.documents": of(`${session} attachment_id`),
-      "ops.deletions": of(execution),
-      "ops.coverage": of("run_id task_id feature"),
-      "ops.engine_descriptions": of("run_id engine_reference"),
-      "nights.customer_profiles": of(record),
-      "nights.identification_numbers": of(`${record} position`),
-      "nights.emails": of(`${record} position`),
-      "nights.phones": of(`${record} position`),
-      "nights.addresses": of(`${record} position`),
-      "nights.higher_education": of(record),
-      "nights.secondary_education": of(record),
-      "nights.other_records": of(record),
-    })
-    const rules = contract.schema.flatMap(({ name, quality = [] }) =>
-      quality.map((rule) => [name, rule] as const),
-    )
-    assert.deepStrictEqual(
-      rules.find(([name]) => name === "ops.deletions"),
-      [
-        "ops.deletions",
-        {
-          description: "No two rows have the same key.",
-          dimension: "uniqueness",
-          type: "sql",
-          query:
-            'SELECT count(*) FROM (SELECT "run_id", "execution_id" FROM ops.deletions GROUP BY ALL HAVING count(*) > 1)',
-          mustBe: 0,
-        },
-      ],
-    )
-    const others = rules
-      .filter(([, { type }]) => type !== "sql")
-      .map(([name, { dimension }]) => [name, dimension])
-    const kept = keptTables(families).map(({ name }) => [name, "timeliness"])
-    assert.deepStrictEqual(others.toSorted(), [...kept, ["coverage", "timeliness"]].toSorted())
-  })
-
-  it("gives each type of a column its logical type", () => {
-    const typeOf = (wanted: string) => {
-      const found = contract.schema
-        .flatMap(({ properties }) => properties)
-        .find((each) => each.physicalType === wanted)
-      const { name: _name, description: _is, required: _required, physicalType: _type, ...type } = found ?? {}
-      return type
-    }
-    const types = [
-      "VARCHAR",
-      "BOOLEAN",
-      "INTEGER",
-      "BIGINT",
-      "DOUBLE",
-      "DATE",
-      "TIMESTAMPTZ",
-      "VARCHAR[]",
-      "JSON",
-    ]
-    assert.deepStrictEqual(
-      [...types, "DECIMAL(18,6)"].map((type) => typeOf(type)),
-      [
-        { logicalType: "string" },
-        { logicalType: "boolean" },
-        { logicalType: "integer", logicalTypeOptions: { format: "i32" } },
-        { logicalType: "integer", logicalTypeOptions: { format: "i64" } },
-        { logicalType: "number", logicalTypeOptions: { format: "f64" } },
-        { logicalType: "date", logicalTypeOptions: { format: "yyyy-MM-dd" } },
-        { logicalType: "date", logicalTypeOptions: { format: "yyyy-MM-dd HH:mm:ss.SSSSSSX" } },
-        { logicalType: "array", items: { logicalType: "string", physicalType: "VARCHAR" } },
-        {},
-        { logicalType: "number" },
-      ],
     )
   })
 

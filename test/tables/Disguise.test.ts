@@ -11,7 +11,6 @@ import { Effect, Layer, Redacted } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { literal } from "../../src/base/DuckDbFailed.ts"
 import { nameDocuments } from "../../src/folder/NamedDocuments.ts"
-import { Landing } from "../../src/landing/Landing.ts"
 import { Ledger } from "../../src/ledger/Ledger.ts"
 import { staleIn } from "../../src/tables/AskGates.ts"
 import { compact } from "../../src/tables/Compact.ts"
@@ -104,35 +103,6 @@ const night = Effect.fnUntraced(function* (run_id: string, suffix = "") {
     yield* document(run_id, id, "doc-1", name, customer)
   }
   return yield* publish(run_id)
-})
-
-const session = "65f0c0ffee65f0c0ffee65f0"
-/** In the order of the job, which is not that of their pseudonyms. */
-const many = Array.from({ length: 4 }, (_, at) => `customer-0${at + 1}00`)
-
-/** A run of all of them, and of a session that the job names, which no customer of it ran. */
-const manyNight = Effect.fnUntraced(function* (run_id: string, suffix = "") {
-  yield* append([begin(run_id, run_id.slice("nightly.".length))])
-  for (const [at, customer] of many.entries()) {
-    const id = `${at}${suffix}`
-    const name = `Name of ${at}`
-    const state = { ...repeating(id, customer, name), customer_id: customer }
-    yield* succeed(run_id, id, customer, recordsOf(customer, name), state)
-  }
-  const named = {
-    run_id: anId(run_id),
-    task_id: anId(`${run_id}/session/${session}`),
-    session_id: anId(session),
-  }
-  const kind = "results" as const
-  const meta = { ...named, kind, http_status: 200, received_at: Date.parse("2025-10-31") }
-  const body = new TextEncoder().encode(JSON.stringify(recordsOf(session, "Somebody")))
-  const landed = yield* Effect.flatMap(Landing, (landing) => landing.land(meta, body))
-  yield* append([
-    { _tag: "TaskPlanned", ...named, features: [] },
-    { _tag: "ResultsRead", ...named, kind, http_status: 200, is_closed: true, landed },
-    { _tag: "TaskSettled", ...named, outcome: "succeeded", reason: "COMPLETED", who_acts: "nobody" },
-  ])
 })
 
 /** Every cell of every table as text, from the database and from each Parquet file. */
@@ -263,57 +233,6 @@ describe("tables with pseudonyms", () => {
     },
   )
 
-  live(
-    "are in their order, whatever was done to the folder, in the file of a month too, and name no session of the job [promise 19 order] [promise 19 sessions]",
-    function* () {
-      const root = yield* folder
-      const shown = many.map((id) => asked.key.pseudonymOf("customer_id", id))
-      assert.notDeepEqual(shown, shown.toSorted())
-      const [first, second] = ["nightly.2025-10-30", "nightly.2025-10-31"] as const
-      const store = Effect.suspend(() => opened(root))
-      /** Whose rows are there, of how many runs; that all are in order, and as the ledger and the bodies have them. */
-      const look = Effect.fnUntraced(function* (customers: number, runs: number, version: string) {
-        assert.deepStrictEqual([version, yield* unsortedIn(root)], [version, []])
-        const [counts] = yield* rowsOf(
-          root,
-          `SELECT count(DISTINCT customer_id)::INTEGER AS customers, count(DISTINCT run_id)::INTEGER AS runs,
-            count(*)::INTEGER AS tasks FROM ops.tasks`,
-        )
-        assert.deepStrictEqual(
-          [version, counts],
-          [version, { customers, runs, tasks: runs * (customers + 1) }],
-        )
-      })
-      yield* Effect.gen(function* () {
-        yield* manyNight(first)
-        yield* publish(first)
-        yield* manyNight(second, "b")
-        yield* publish(second)
-        yield* look(many.length, 2, "continued")
-        // Nights of equal data are equal tables.
-        const of = (run_id: string) =>
-          rowsOf(root, `SELECT customer_id, name FROM nights.customer_profiles WHERE run_id = '${run_id}'`)
-        assert.deepStrictEqual(yield* of(first), yield* of(second))
-        const choice = { overBy: Date.parse("2025-12-01"), isDry: false, monthsMax: 1 }
-        const { left, tables } = yield* compact(yield* store, choice)
-        assert.deepStrictEqual([left, tables.length > 10], [[], true])
-        // The file of a month says what its pseudonyms are, and a customer leaves it.
-        rmSync(layoutOf(root).manifest)
-        yield* repair(yield* store)
-        assert.strictEqual(manifestIn(root).pseudonyms?.check, asked.key.check)
-        assert.deepStrictEqual(yield* unsortedIn(root), [])
-        const names = many.map((_, at) => `Name of ${at}`)
-        assert.deepStrictEqual(yield* foundIn(root, [session, ...many, ...names]), [])
-        const nothing = new Set<string>()
-        const gone = { customer_id: anId(many[1]!), tasks: nothing, executions: nothing }
-        assert.isAbove(yield* countRowsOfCustomer(yield* store, gone), 20)
-        yield* forgetRows(yield* store, gone)
-        assert.strictEqual(yield* countRowsOfCustomer(yield* store, gone), 0)
-        yield* look(many.length - 1, 2, "without one")
-      }).pipe(Effect.provide(within(root)))
-    },
-  )
-
   it.live("may be of columns of a table that does not exist yet, if the job has its schema", () =>
     Effect.gen(function* () {
       const root = yield* folder
@@ -329,7 +248,7 @@ describe("tables with pseudonyms", () => {
   )
 
   live(
-    "withhold what a schema no longer has a column for, of earlier rows too [decision 10 withheld]",
+    "withhold what a schema no longer has a column for, of earlier rows and in the file of a month too [decision 10 withheld]",
     function* () {
       const base = yield* folder
       const [root, schemas, second] = [join(base, "output"), join(base, "records"), "nightly.2026-11-21"]
@@ -355,6 +274,15 @@ describe("tables with pseudonyms", () => {
           [{ unfit: 2, extra: 0 }],
         )
         assert.deepStrictEqual(yield* foundIn(root), [])
+        // The file of a month says what its pseudonyms are, and has its rows in their order.
+        const store = openStore({ ...publisherOptions(root), schemasFolder: schemas }, asked.key)
+        const choice = { overBy: Date.parse("2026-12-01"), isDry: false, monthsMax: 1 }
+        const { left, tables } = yield* compact(yield* store, choice)
+        assert.deepStrictEqual([left, tables.length > 10], [[], true])
+        rmSync(layoutOf(root).manifest)
+        yield* repair(yield* store)
+        assert.strictEqual(manifestIn(root).pseudonyms?.check, asked.key.check)
+        assert.deepStrictEqual([yield* unsortedIn(root), yield* foundIn(root)], [[], []])
       }).pipe(Effect.provide(foundation(root)))
     },
   )

@@ -415,29 +415,6 @@ describe("the rows of a customer who is removed", () => {
     assert.match(yield* failsAs(forgetIn(root, "c-1")), /^PublishFailed: /)
     assert.deepStrictEqual(manifestOf(root), before)
   })
-
-  live(
-    "that were being removed are removed by the next attempt, under names that no version has",
-    function* () {
-      const root = yield* three
-      const rename: FileCalls["rename"] = (from, to) => {
-        if (to.endsWith("manifest.next.json")) throw new Error("killed")
-        machineCalls.rename(from, to)
-      }
-      yield* Effect.flip(forgetIn(root, "c-1", { ...machineCalls, rename }))
-      const cleaned = yield* keptIn(root)
-      assert.strictEqual(yield* forgetIn(root, "c-1"), 5)
-      assert.deepStrictEqual(yield* keptIn(root), cleaned)
-      const names = (manifest: Manifest | undefined) =>
-        fileOf(manifest as Manifest, "emails").replace(/.*-v/, "")
-      assert.deepStrictEqual([...cleaned, manifestOf(root)].map(names), [
-        "4-2.parquet",
-        "4.parquet",
-        "5.parquet",
-      ])
-      assert.deepStrictEqual(yield* inFolder(root, problemsIn(root)), [])
-    },
-  )
 })
 
 const place = mkdtempSync(join(tmpdir(), "nightjar-theirs-"))

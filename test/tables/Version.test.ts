@@ -39,7 +39,7 @@ import {
   deletes,
   taskOf,
 } from "./night.ts"
-import { live, type Failure } from "../harness/Steps.ts"
+import { live } from "../harness/Steps.ts"
 
 const [first, second, third, next] = ["2025-10-30", "2025-10-31", "2025-11-20", "2025-11-21"].map(
   (date) => `nightly.${date}`,
@@ -286,38 +286,35 @@ const killed = Effect.fnUntraced(function* (
 })
 
 describe("`verify` where a publication was killed", () => {
-  const newest = publisher((one) => one.publish(anId(next)))
-  const after = (nights: Effect.Effect<unknown, Failure, Within>) =>
-    Effect.tap(folder, (root) =>
-      Effect.gen(function* () {
-        yield* nights
-        yield* append([begin(next, "2025-11-21")])
-        yield* succeed(next, "5", "c-1", resultsOf(profileOf("Eve")))
-      }).pipe(Effect.provide(layers(root)), Effect.orDie),
-    )
-
-  it.live.each([
-    { which: "the first night", begun: after(Effect.void) },
-    { which: "a later night", begun: after(liveNight(third, "4", profileOf("Dee"))) },
-  ])("says that of $which, and nothing of what the next start does [verify interrupted]", ({ begun }) =>
+  const begun = Effect.tap(folder, (root) =>
     Effect.gen(function* () {
-      const told = yield* Effect.forEach(yield* killed(begun, newest), (root) =>
-        Effect.gen(function* () {
-          const found = (yield* problemsIn(root)).map(({ id }) => id)
-          const ready = existsSync(layoutOf(root).next)
-          yield* Effect.flatMap(storeOf(root), recover)
-          return [ready, found, (yield* problemsIn(root)).map(({ id }) => id)] as const
-        }).pipe(Effect.provide(foundation(root))),
-      )
-      const cut = ["publication-interrupted"]
-      assert.isAbove(told.filter(([ready]) => ready).length, 5)
-      for (const [ready, found, after] of told) {
-        assert.deepStrictEqual(found, ready || found.length > 0 ? cut : [])
-        assert.deepStrictEqual(after, [])
-      }
-      assert.deepStrictEqual(told.at(-1)?.[1], [])
-    }).pipe(Effect.scoped),
+      yield* liveNight(third, "4", profileOf("Dee"))
+      yield* append([begin(next, "2025-11-21")])
+      yield* succeed(next, "5", "c-1", resultsOf(profileOf("Eve")))
+    }).pipe(Effect.provide(layers(root)), Effect.orDie),
   )
+
+  live("says that, and nothing of what the next start does [verify interrupted]", function* () {
+    const folders = yield* killed(
+      begun,
+      publisher((one) => one.publish(anId(next))),
+    )
+    const told = yield* Effect.forEach(folders, (root) =>
+      Effect.gen(function* () {
+        const found = (yield* problemsIn(root)).map(({ id }) => id)
+        const ready = existsSync(layoutOf(root).next)
+        yield* Effect.flatMap(storeOf(root), recover)
+        return [ready, found, (yield* problemsIn(root)).map(({ id }) => id)] as const
+      }).pipe(Effect.provide(foundation(root))),
+    )
+    const cut = ["publication-interrupted"]
+    assert.isAbove(told.filter(([ready]) => ready).length, 5)
+    for (const [ready, found, after] of told) {
+      assert.deepStrictEqual(found, ready || found.length > 0 ? cut : [])
+      assert.deepStrictEqual(after, [])
+    }
+    assert.deepStrictEqual(told.at(-1)?.[1], [])
+  })
 })
 
 describe("a removal that is cut off", () => {

@@ -79,9 +79,13 @@ const interrupted = (output: string, job: string, run_id: string) => [
 
 describe("the status of a run that has not ended", () => {
   it("is interrupted if no process works in the folder: since when, what is in flight, and what resumes it", async () => {
-    const output = await folderWith(...begun(spain))
+    const published = { run_id: anId(spain), version: 7, tasks: 3, of: 40 }
+    const output = await folderWith(...begun(spain), { _tag: "InterimPublished", ...published })
     const text = await status(output)
-    expect(end(text)).toEqual(interrupted(output, "spain", spain))
+    expect(end(text)).toEqual([
+      "3 of 40 tasks are in the tables, published as version 7 at <TIME> while the run went on.",
+      ...interrupted(output, "spain", spain),
+    ])
     expect(text).not.toMatch(/action needed|from the service/i)
     expect(await json(output)).toMatchObject({
       running: false,
