@@ -156,9 +156,6 @@ export class FakeService {
   startsOf(customer_id: string): ReadonlyArray<StartBody> {
     return this.starts.filter((start) => start.customer_id === customer_id)
   }
-  calls(method: string, part: string): ReadonlyArray<Seen> {
-    return this.seen.filter((one) => one.method === method && one.path.includes(part))
-  }
 
   async #serve(request: IncomingMessage, response: ServerResponse) {
     const chunks: Array<Buffer> = []

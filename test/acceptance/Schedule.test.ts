@@ -244,7 +244,7 @@ describe("a timer that is printed", () => {
         "Nothing was written. Move it into the folder, and name it in the job relative to the job file.",
       ),
     )
-    expect((await scheduleThere("--kubernetes", "--install")).stderr).toContain("[timer-not-installable]")
+    expect((await schedule("--kubernetes", "--install")).stderr).toContain("[timer-not-installable]")
   })
 
   it("has for Kubernetes what commands and `notify` name, not what every command gets, and where own schemas are", async () => {

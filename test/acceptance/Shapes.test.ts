@@ -1,8 +1,9 @@
 /**
  * A night on a service whose answers are odd but legal: ids that no path should hold, unknown fields and values
  * everywhere, nulls, lists and maps, numbers beyond 2^53, duplicates, documents under odd keys. Then what the contract
- * promises of records, views and queries is checked on what that night published; that every table has its columns, keys
- * and the rows of what a run knows is in `test/tables`, and that no secret is left in `test/canaries`.
+ * promises of views and queries is checked on what that night published; what becomes of each record and document is in
+ * `test/records` and `test/task`, that every table has its columns, keys and rows in `test/tables`, and that no secret is
+ * left in `test/canaries`.
  */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
@@ -180,95 +181,6 @@ describe("a run with odd shapes", () => {
     const names = readdirSync(place.output, { recursive: true, encoding: "utf8" })
     const isNamed = (name: string) => oddIds.some((id) => name.includes(id)) || /doc-\d/.test(name)
     expect(names.filter(isNamed)).toEqual([])
-  })
-
-  it("puts records and their children into their tables, wherever they are in `data`", async () => {
-    const valuesOf = async (sql: string) => (await place.rows(sql)).map((row) => Object.values(row))
-    expect(
-      await valuesOf(
-        `SELECT name_extra, birth_date::VARCHAR, number_of_children::INT, civil_status, extra::VARCHAR
-         FROM nights.customer_profiles WHERE customer_id = 'full'`,
-      ),
-    ).toEqual([["Surname", "1980-02-29", 2, "it_is_complicated", '{"favourite_colours":["blue",null]}']])
-    expect(
-      await valuesOf("SELECT position::INT, title, street, city FROM nights.addresses ORDER BY 1"),
-    ).toEqual([
-      [0, null, "Calle 1", "Soria"],
-      [1, null, "Calle 2", null],
-    ])
-    expect(
-      await valuesOf(
-        `SELECT total_credits::VARCHAR LIKE '60.50%', typeof(grade_average) LIKE 'DECIMAL%' FROM nights.higher_education
-         UNION ALL SELECT qualification_name = 'Bachillerato',
-           extra::VARCHAR = '{"fields_after_national_registry_id":[1,{"two":2}]}' FROM nights.secondary_education`,
-      ),
-    ).toEqual([
-      [true, true],
-      [true, true],
-    ])
-  })
-
-  it("keeps duplicates apart, numbers exact, and a record that breaks its schema whole", async () => {
-    expect(
-      await place.rows(
-        `SELECT count(*)::INT AS rows, count(DISTINCT record_id)::INT AS ids
-         FROM nights.other_records WHERE customer_id = 'twice'`,
-      ),
-    ).toEqual([{ rows: 3, ids: 3 }])
-    const [exact] = await place.rows(
-      "SELECT record::VARCHAR AS r FROM nights.other_records WHERE customer_id = 'exact'",
-    )
-    expect(exact?.["r"]).toMatch(/12345678901234567890.*1\.1\b/)
-    const [rejected] = await place.rows(
-      "SELECT product, path, record::VARCHAR AS r FROM ops.rejected_records",
-    )
-    expect(rejected).toMatchObject({
-      product: "customer_information",
-      r: expect.stringContaining("yesterday"),
-    })
-    expect(
-      await place.rows("SELECT name FROM nights.customer_profiles WHERE customer_id = 'broken'"),
-    ).toEqual([{ name: "Name of broken" }])
-  })
-
-  it("downloads documents only by harmless ids, each in a row with its status", async () => {
-    const rows = await place.rows(
-      "SELECT attachment_id, status, path, media_type FROM ops.attachments ORDER BY 1",
-    )
-    expect(rows.map(({ attachment_id, status }) => [attachment_id, status])).toEqual([
-      ["../evil", "refused"],
-      ["doc 4", "refused"],
-      ["doc-1", "downloaded"],
-      ["doc-2", "downloaded"],
-      ["gone", "missing"],
-    ])
-    expect(readFileSync(join(place.output, String(rows[2]?.["path"])), "utf8")).toBe("%PDF doc-1")
-    expect(fake.calls("GET", "/attachments/").map(({ path }) => path.split("/").at(-1))).toEqual([
-      "doc-1",
-      "doc-2",
-      // It is believed to be missing after three requests.
-      "gone",
-      "gone",
-      "gone",
-    ])
-  })
-
-  it("warns if there are more records than counted, without changing an outcome; fewer are short", async () => {
-    const rows = await place.rows(
-      "SELECT outcome, reason, list(customer_id) AS who FROM ops.tasks WHERE outcome <> 'succeeded' GROUP BY ALL",
-    )
-    expect(rows).toEqual([{ outcome: "partial", reason: "RECORDS_SHORT", who: ["counted"] }])
-    const [run_id = ""] = readdirSync(join(place.output, "runs"))
-    const summary: unknown = JSON.parse(
-      readFileSync(join(place.output, "runs", run_id, "summary.json"), "utf8"),
-    )
-    expect(summary).toMatchObject({
-      warnings: expect.arrayContaining([
-        "1 execution kept at the service, because records may be missing here; " +
-          "4 counted records not returned [executions-kept]",
-        expect.stringMatching(/^\d+ executions returned \d+ records more than counted \[records-surplus\]$/),
-      ]),
-    })
   })
 })
 

@@ -361,21 +361,6 @@ describe("what is verified of the tables", () => {
     ])
   })
 
-  live("is that each has a schema, and that those which the manifest names are kept", function* () {
-    const schemas = { schemas: { cars: 1 } }
-    const files = [file("tables/runs/a", "runs"), file("tables/odd/a", "odd"), file("tables/odd/b", "odd")]
-    const found = yield* withFiles({
-      "tables/manifest.json": manifest(1, files, schemas),
-      ...Object.fromEntries(files.map(({ path }) => [path, "a"])),
-    })
-    expect(found.map((line) => line.split(":")[0])).toEqual([
-      "table-without-schema tables/odd",
-      "schema-missing schemas/cars.v1.yaml",
-      ...files.map(({ path }) => `file-differs ${path}`),
-      "database-version nightjar.duckdb",
-    ])
-  })
-
   live("is that the database can be read, and has the version and the rows of the files", function* () {
     const found = yield* verified((root) =>
       Effect.gen(function* () {

@@ -213,48 +213,6 @@ describe("credentials list", () => {
     ])
   })
 
-  it("has every login in JSON, rejected ones under the keys that they had", async () => {
-    const { stdout } = await credentials(await folderOf(), "list", "--json")
-    const rows: ReadonlyArray<Readonly<Record<string, unknown>>> = JSON.parse(stdout)
-    expect(rows.length).toBe(8)
-    expect(
-      rows.filter(({ account }) => account === keysOf(2).account || account === keysOf(3).account),
-    ).toEqual([
-      {
-        state: "unproven",
-        account: keysOf(2).account,
-        strikes: 1,
-        account_held: false,
-        customers: ["c-2"],
-        fingerprint: fingerprintOf(2),
-        customer_id: "c-2",
-        engine_reference,
-        reason: "LOGIN_UNPROVEN",
-        run_id,
-        task_id: taskOf(2).task_id,
-        external_execution_id: "x-2-1",
-        attempt: 1,
-        sent_at: "2026-11-20T22:31:00.000Z",
-        sends: 1,
-        answer: "502",
-      },
-      {
-        state: "rejected",
-        account: keysOf(3).account,
-        strikes: 1,
-        account_held: false,
-        customers: ["c-3"],
-        fingerprint: fingerprintOf(3),
-        customer_id: "c-3",
-        engine_reference,
-        reason: "BLOCKED_USER",
-        run_id,
-        task_id: taskOf(3).task_id,
-        rejected_at: "2026-11-20T22:31:00.000Z",
-      },
-    ])
-  })
-
   it("prints what is unproven as CSV that no spreadsheet takes for a formula", async () => {
     const output = await folderOf([started, planned(2), ...lost(2, 1, "=1+1")])
     const { stdout } = await credentials(output, "list", "--unproven", "--csv")
