@@ -1,7 +1,4 @@
-/**
- * What happens to published tables when the service, the schemas or the program change: older files, records
- * that no longer fit, schemas that are gone.
- */
+/** What happens to published tables when record schemas change: values that no longer fit, schemas that are gone. */
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
@@ -30,7 +27,6 @@ import {
   rowsOf,
   stateOf,
   succeed,
-  liveIn,
 } from "./night.ts"
 import { live } from "../harness/Steps.ts"
 
@@ -46,59 +42,6 @@ const night = Effect.fnUntraced(function* (date: string, ...data: ReadonlyArray<
   const { version, receipts } = published
   yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
   return published
-})
-
-/** Replaces the only Parquet file of a table by what a query makes of it. */
-const rewrite = Effect.fnUntraced(function* (root: string, table: string, select: string) {
-  const duckdb = yield* DuckDb
-  const connection = yield* duckdb.open({ path: ":memory:", access: "read-write" })
-  const files = join(root, "tables", table, "*", "*.parquet")
-  const [found] = yield* connection.rows("SELECT file FROM glob(?)", [files])
-  const file = String(found?.["file"])
-  yield* connection.run(`CREATE TABLE old AS SELECT ${select} FROM read_parquet('${file}')`)
-  yield* connection.run(`COPY old TO '${file}' (FORMAT parquet)`)
-}, Effect.scoped)
-
-describe("tables of a changing world", () => {
-  liveIn()(
-    "give rows without a content_id one, and keep every profile when one field changes its type",
-    function* (root) {
-      const changing = Array.from({ length: 20 }, (_, n) => profileOf(`Ana ${n}`))
-      yield* night("2026-11-20", profileOf("Bea"), ...changing)
-      yield* rewrite(root, "customer_profiles", "* EXCLUDE (content_id)")
-      const changed = changing.map((each) => ({ ...each, gender: 2 }))
-      const published = yield* night("2026-11-21", profileOf("Bea"), ...changed)
-      assert.deepStrictEqual(
-        [published.misfits, published.rejected],
-        [[{ table: "customer_profiles", column: "gender", count: 20 }], []],
-      )
-      assert.deepStrictEqual(
-        yield* rowsOf(
-          root,
-          `SELECT run_date::VARCHAR AS run_date, content_id IS NULL AS without
-              FROM nights.customer_profiles WHERE name = 'Bea' ORDER BY 1`,
-        ),
-        [20, 21].map((day) => ({ run_date: `2026-11-${day}`, without: false })),
-      )
-      assert.deepStrictEqual(
-        yield* rowsOf(
-          root,
-          `SELECT as_of::VARCHAR AS as_of, gender, extra->>'gender' AS kept, misfits,
-                count(*)::INTEGER AS rows
-              FROM customer_profiles WHERE name <> 'Bea' GROUP BY ALL`,
-        ),
-        [
-          {
-            as_of: "2026-11-21",
-            gender: null,
-            kept: "2",
-            misfits: ["gender: expected VARCHAR, got number"],
-            rows: 20,
-          },
-        ],
-      )
-    },
-  )
 })
 
 const accountsSchema = (balance: string) => `table: accounts

@@ -244,10 +244,9 @@ const schemaChanges: Readonly<
       children: { ...ofLists, payers: "columns: { name: { type: VARCHAR, comment: n } }" },
     },
   ],
-  "another key, a list removed, and another renamed": [
-    {},
-    { key: ["number", "branch"], children: { codes: `table: loan_codes, ${ofLists.codes}` } },
-  ],
+  // Of its lists alone.
+  "a list removed, and another renamed": [{}, { children: { codes: `table: loan_codes, ${ofLists.codes}` } }],
+  "another key": [alone, { ...alone, key: ["number", "branch"] }],
   "no key, and all lists removed": [{}, { key: [], children: {} }],
   "a key column removed, a list of another field, and one as a column": [
     {
