@@ -104,6 +104,18 @@ describe("what finishes a night of two runs", () => {
     expect(finishOf(mixed, [mixed])).toEqual(rerunOf(run_id))
   })
 
+  it("is the run again where the service could not be used, and where it was cut off", () => {
+    const command = "nightjar run jobs/demo.yaml"
+    const runs = [runOf(ended(6)), runOf(planned("b"))]
+    expect(runs.map((run) => finishOf(run, [run]))).toEqual([
+      { command, why: "The service could not be used. This command begins the run again:" },
+      {
+        command,
+        why: "The run has not ended. If no process is working on it, this command resumes it:",
+      },
+    ])
+  })
+
   it("is its acceptance if a gate holds its tables back", () => {
     const gates = [{ gate: "rows", expected: "at least 10", found: "1", what: "" }]
     const held = { _tag: "RunHeld", run_id, database: "published/held/x.duckdb", gates } as unknown as Fact

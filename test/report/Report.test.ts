@@ -104,25 +104,6 @@ describe("the value of a report", () => {
     expect([row?.split(",").slice(6, 8), rest]).toEqual([[shown, shown], [""]])
   })
 
-  it.each([
-    [
-      "what did not finish is rerun",
-      [settledAs("c", "unfinished", "DEADLINE_REACHED"), ended(4)],
-      `nightjar rerun ${run_id} --only DEADLINE_REACHED`,
-    ],
-    [
-      "what is at the service is collected",
-      [settledAs("c", "unfinished", "RESULTS_PARTIAL"), ended(4, true)],
-      "nightjar run jobs/demo.yaml",
-    ],
-    ["a run that was cut off is resumed", [], "nightjar run jobs/demo.yaml"],
-    ["a night without its service is begun again", [ended(6)], "nightjar run jobs/demo.yaml"],
-    ["no command helps where people act", [settledAs("c", "failed", "BLOCKED_USER"), ended(3)], undefined],
-    ["nothing is left", [settledAs("c", "succeeded", "COMPLETED"), ended(0)], undefined],
-  ] as const)("names the one command that finishes the rest: %s", (_, facts, command) => {
-    expect(reportFrom([planned("c"), ...facts]).summary.finish.command).toBe(command)
-  })
-
   it("does not say that nobody has to do anything while an answer is not in the tables", () => {
     const where = { run_id, task_id: idOf("c"), where: "segment-000001.njl:1", reason: "too deep" }
     const left_out = [{ ...where, kind: "results" as const }]
