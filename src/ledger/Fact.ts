@@ -331,13 +331,15 @@ const AttemptFound = Schema.TaggedStruct("AttemptFound", {
 })
 /**
  * Landed bodies of this closed execution are damaged or gone, and the service still has it: its state is
- * landed again, and its results are read as if they never had been.
+ * landed again, and its results are read as if they never had been. Without an execution: of the session of
+ * the task.
  */
 export const BodiesLost = Schema.TaggedStruct("BodiesLost", {
-  ...attempt,
-  execution_id: ExecutionId,
+  ...task,
+  attempt: Schema.optionalKey(Schema.Int),
+  execution_id: Schema.optionalKey(ExecutionId),
   bodies: Schema.Array(LandedRef),
-  landed: LandedRef,
+  landed: Schema.optionalKey(LandedRef),
 })
 /** An answer that its task could not use, because it exceeds a limit or because of a defect of ours. */
 export const AnswerRefused = Schema.TaggedStruct("AnswerRefused", {

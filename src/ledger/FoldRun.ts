@@ -100,11 +100,6 @@ const foldAttempt = (
     case "AttemptKept":
       // The newest fact counts: an execution that is kept after all no longer counts as drained.
       return { ...attempt, kept: fact, drained: false }
-    case "BodiesLost": {
-      const { closed, receipt: _, proof: _proof, kept: _kept, ...rest } = attempt
-      if (closed === undefined) return attempt
-      return { ...rest, closed: { ...place, fact: { ...closed.fact, landed: fact.landed } }, drained: false }
-    }
     case "AttemptObserved":
       return { ...told(attempt, fact), seen_at: place.at }
     case "AbortIntended":
@@ -311,7 +306,7 @@ export const evolve = (task: TaskState, { fact, ...place }: Recorded): TaskState
   }
 }
 
-/** As if the results of the execution had never been read; the newest one decides its task anew. */
+/** As if the results of the execution or session had never been read; the newest one decides its task. */
 const readAnew = (
   task: TaskState,
   fact: typeof BodiesLost.Type,
@@ -320,7 +315,11 @@ const readAnew = (
   const index = task.attempts.findIndex(({ attempt }) => attempt === fact.attempt)
   const isOther = (one: { readonly execution_id?: string }) => one.execution_id !== fact.execution_id
   const unread: TaskState = {
-    ...withAttempt(task, index, (attempt) => foldAttempt(attempt, fact, place)),
+    ...withAttempt(task, index, (attempt) => {
+      const { closed, receipt: _, proof: _proof, kept: _kept, ...rest } = attempt
+      if (closed === undefined || fact.landed === undefined) return attempt
+      return { ...rest, closed: { ...place, fact: { ...closed.fact, landed: fact.landed } }, drained: false }
+    }),
     results: task.results.filter((read) => isOther(read.fact)),
     ...given({ refused: task.refused?.filter(isOther) }),
     lost: [...(task.lost ?? []), ...fact.bodies],

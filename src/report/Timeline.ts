@@ -160,8 +160,9 @@ const sentences: Sentences = {
   AttemptDrained: ({ proof }) => `everything in the execution is landed${proven(proof)}`,
   AttemptFound: ({ execution_id, service }) =>
     `${service} shows execution ${execution_id} as ours: the service has moved there`,
-  BodiesLost: ({ bodies }) =>
-    `${times(bodies.length, "landed body", "landed bodies")} lost here: the execution is read again`,
+  BodiesLost: ({ bodies, execution_id }) =>
+    `${times(bodies.length, "landed body", "landed bodies")} lost here: ` +
+    `the ${execution_id === undefined ? "session" : "execution"} is read again`,
   AttemptDisowned: ({ execution_id }) =>
     `execution ${execution_id} belongs to somebody else's run; it was not touched`,
   AttemptKept: ({ reason, message }) => `kept at the service, ${reason}: ${message}`,

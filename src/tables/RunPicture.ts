@@ -12,7 +12,7 @@ import { planTask } from "../ledger/FoldRun.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import type { CachedForm } from "../ledger/LedgerTables.ts"
 import { isClosed, remainsAny } from "../ledger/RunState.ts"
-import type { AttemptState, RunState, TaskState } from "../ledger/RunState.ts"
+import type { AttemptState, ClosedAttempt, RunState, TaskState } from "../ledger/RunState.ts"
 import type { EngineSaid } from "../ledger/RunFacts.ts"
 import { ledgerFailed, PublishFailed } from "./Publisher.ts"
 import { engineFields } from "./SystemTables.ts"
@@ -185,7 +185,7 @@ const withoutLost = (state: RunState, frames: ReadonlyArray<LandedBody>): Readon
   return frames.filter(({ ref }) => !lost.has(place(ref)))
 }
 
-/** Which bodies of closed executions are damaged or gone, of those that the service may still have. */
+/** Which bodies of closed executions and of sessions are damaged or gone, and may still be at the service. */
 export const findLostBodies = Effect.fn("Publishing.findLostBodies")(function* (state: RunState) {
   const landing = yield* Landing
   const { run_id } = state.started
@@ -194,17 +194,25 @@ export const findLostBodies = Effect.fn("Publishing.findLostBodies")(function* (
   for (const { ref } of frames)
     if ((yield* Effect.result(landing.read(run_id, ref)))._tag === "Failure") bad.add(place(ref))
   const picture = pictureOf(state, frames, [])
-  return [...state.tasks.values()].flatMap((task) =>
-    task.attempts.filter(isClosed).flatMap((attempt) => {
-      if (!remainsAny(attempt, "unread", "kept", "due", "asked")) return []
-      const facts = [...task.results.map(({ fact }) => fact), ...(task.refused ?? [])]
-      const own = facts.filter(({ execution_id }) => execution_id === attempt.execution_id)
-      const told = [attempt.closed.fact, ...own].flatMap(({ landed }) => landed ?? [])
-      const refs = [...told, ...framesOf(picture, task, attempt).map(({ ref }) => ref)]
+  return [...state.tasks.values()].flatMap((task) => {
+    const facts = [...task.results.map(({ fact }) => fact), ...(task.refused ?? [])]
+    const lostOf = (
+      attempt: ClosedAttempt | undefined,
+      told: ReadonlyArray<{ readonly landed?: LandedRef | undefined }>,
+      landed: ReadonlyArray<LandedBody>,
+    ) => {
+      const refs = [...told.flatMap((fact) => fact.landed ?? []), ...landed.map(({ ref }) => ref)]
       const bodies = refs.filter((ref) => bad.has(place(ref)))
       return bodies.length === 0 ? [] : [{ task, attempt, bodies }]
-    }),
-  )
+    }
+    const { task_id, session_id } = task.planned
+    if (session_id !== undefined) return lostOf(undefined, facts, picture.framesByTask.get(task_id) ?? [])
+    return task.attempts.filter(isClosed).flatMap((attempt) => {
+      if (!remainsAny(attempt, "unread", "kept", "due", "asked")) return []
+      const own = facts.filter(({ execution_id }) => execution_id === attempt.execution_id)
+      return lostOf(attempt, [attempt.closed.fact, ...own], framesOf(picture, task, attempt))
+    })
+  })
 })
 
 /**

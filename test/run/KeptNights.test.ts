@@ -9,6 +9,7 @@ import { previewNight } from "../../src/run/Preview.ts"
 import type { ExecutionId, SessionId } from "../../src/service/Ids.ts"
 import { builtInSources, type ResultsSource } from "../../src/service/FlowResults.ts"
 import type { Job } from "../../src/jobs/Job.ts"
+import { topOf } from "../../src/base/DurableFile.ts"
 import { Ledger, LedgerFailed } from "../../src/ledger/Ledger.ts"
 import { subjectOf } from "../../src/ledger/RunState.ts"
 import { renderSummary } from "../../src/report/RenderSummary.ts"
@@ -242,6 +243,38 @@ describe("landed bodies that were lost before they were published", () => {
   it("also of an execution that was followed by another one [promise 7 lost earlier]", () => {
     const { exit, deleted } = told("end-NETWORK_ERROR", cutAt(1))
     expect([exit, deleted]).toEqual([4, true])
+  })
+
+  it("also of a session that its customer ran, as far as the service has it [promise 7 lost session] [promise 7 silent session]", () => {
+    const of = (isLost: boolean, isGone: boolean) => {
+      const place = makeNights()
+      return live(place, function* () {
+        const job = jobFor("records-3")
+        const first = yield* runNight({ ...job, after_export: "keep" }, options)
+        const [task] = first.state.tasks.values()
+        const session = {
+          session_id: task!.attempts[0]!.session_id!,
+          customer_id: anId("c-1"),
+          place: topOf(""),
+        }
+        yield* wait(1)
+        const second = runNight({ ...job, name: "own", assignments: [], sessions: [session] }, options)
+        const real = yield* Publisher
+        const publish = () => Effect.fail(new PublishFailed({ message: "killed" }))
+        yield* Effect.provideService(Effect.result(second), Publisher, { ...real, publish })
+        if (isLost) place.disk.bodies.delete("own.2026-11-22")
+        const third = yield* Effect.updateService(Effect.result(second), Service, (service) => ({
+          ...service,
+          ...(isGone && { readResults: () => Effect.fail(throttled(503)) }),
+        }))
+        const rows = place.history.store.runs.get("own.2026-11-22")?.rows
+        return [third._tag === "Failure" ? `${third.failure}` : third.success.exit_code, rows]
+      })
+    }
+    const whole = of(false, false)
+    expect(whole).toEqual([0, expect.objectContaining({ other_records: 3 })])
+    expect(of(true, false)).toEqual(whole)
+    expect(of(true, true)).toEqual([expect.stringMatching("which the ledger refers to"), undefined])
   })
 
   it("stay damage, of which nothing is deleted, where the service does not show the execution [promise 2 lost bodies]", () => {
