@@ -265,10 +265,11 @@ const isBodyDamaged = (failure: { readonly _tag: string }): failure is PublishFa
 
 const loadRun = (run_id: RunId) => Effect.flatMap(Ledger, (ledger) => runIn(ledger, run_id))
 
-/** Its documents may have been removed since they were downloaded. */
-const lookAtRun = Effect.fnUntraced(function* (run_id: RunId) {
+/** Its documents may be lost since they were downloaded. What is published is then published `again`. */
+const lookAtRun = Effect.fnUntraced(function* (run_id: RunId, again?: typeof publishStage) {
   const run = yield* loadRun(run_id)
-  return (yield* noteLostDocuments(run)) ? yield* loadRun(run_id) : run
+  if (!(yield* noteLostDocuments(run))) return run
+  return yield* Effect.andThen(again?.(run_id) ?? Effect.void, loadRun(run_id))
 })
 
 const finished = Effect.fnUntraced(function* (run_id: RunId) {
@@ -339,15 +340,14 @@ const beginRun = Effect.fnUntraced(function* (
   begun: typeof RunStarted.Type,
   only: NightChoice["only"],
 ) {
-  const ledger = yield* Ledger
   const { run_id } = begun
   const plan = yield* planJob(job, run_id, only)
-  yield* ledger.append([
+  yield* append(
     begun,
     ...sourceFacts(job, run_id, undefined),
     ...planningFacts(plan, undefined),
     ...endingFacts(plan, undefined),
-  ])
+  )
   return plan
 })
 
@@ -392,7 +392,7 @@ const publishAndFinish = Effect.fnUntraced(function* (job: Job, run_id: RunId, b
 const finishRun = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
   if (job.after_export === "delete") {
     yield* tell({ _tag: "Stage", run_id, stage: "deleting" })
-    const run = yield* lookAtRun(run_id)
+    const run = yield* lookAtRun(run_id, publishStage)
     const { deadlineAt } = rulesOf(job, run.started_at, begunAt)
     const untilAt = deletingUntil(deadlineAt, begunAt, yield* Clock.currentTimeMillis)
     yield* deleteAll({ run, here: serviceNameOf(job.service) }, dueDeletions(run), untilAt)

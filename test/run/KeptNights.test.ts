@@ -138,7 +138,9 @@ describe("a document that somebody removed or changed after its download", () =>
         const [run] = yield* (yield* Ledger).runs
         const state = yield* (yield* Ledger).state(run?.fact.run_id ?? anId(""))
         const [task] = state?.tasks.values() ?? []
+        const tags = (yield* (yield* Ledger).facts(run?.fact.run_id ?? anId(""))).map(({ fact }) => fact._tag)
         return {
+          isTold: tags.lastIndexOf("RunPublished") > tags.lastIndexOf("AttachmentRead"),
           starts: executions.length,
           isDeleted: executions.some(({ deleted_at }) => deleted_at !== undefined),
           documents: task?.attachments.map(({ status }) => status),
@@ -162,7 +164,8 @@ describe("a document that somebody removed or changed after its download", () =>
       return { ends, seen }
     })
   }
-  const of = (isDeleted: boolean, status: string, here: number) => ({
+  const of = (isDeleted: boolean, status: string, here: number, isTold = true) => ({
+    isTold,
     starts: 1,
     isDeleted,
     documents: [status, status],
@@ -174,12 +177,12 @@ describe("a document that somebody removed or changed after its download", () =>
 
   it("keeps its execution, and is fetched again by the run that goes on [promise 5 lost documents]", () => {
     expect([told("unpublished", "all"), told("unpublished", "none first")]).toEqual([
-      { ends: ["failed", 0, 0], seen: [of(false, "downloaded", 0), whole, whole] },
-      { ends: ["failed", 4, 0], seen: [of(false, "downloaded", 0), lost, whole] },
+      { ends: ["failed", 0, 0], seen: [of(false, "downloaded", 0, false), whole, whole] },
+      { ends: ["failed", 4, 0], seen: [of(false, "downloaded", 0, false), lost, whole] },
     ])
   })
 
-  it("is looked for once more before the deletion, and read [promise 5 lost late]", () => {
+  it("is looked for once more before the deletion, and read; the tables say so [promise 5 lost late] [promise 5 lost told]", () => {
     const flip = (documents: Map<string, Uint8Array>) =>
       documents.forEach((bytes, name) => documents.set(name, bytes.with(0, 63)))
     expect([told("published", "all"), told("published", "all", flip)]).toEqual([
