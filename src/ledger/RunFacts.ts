@@ -99,6 +99,8 @@ const tableNotes = {
   gone: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Tables of lists that their record schema no longer has. */
   lists: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** `current` and `history`, where something else stands at the name. */
+  taken: Schema.optionalKey(Schema.Array(Schema.String)),
   /** How many listed sessions of the run the tables have for another customer, too; absent if none. */
   shared_sessions: Schema.optionalKey(Schema.Int),
   /** How many bodies of results have bytes that are no UTF-8; absent if none. */

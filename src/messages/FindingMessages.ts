@@ -179,6 +179,10 @@ export const findingMessages = {
     "the folder with what is current as Parquet is not there",
     "Run `nightjar repair`, which writes it again. The database does not depend on it.",
   ),
+  "parquet-elsewhere": finding(
+    "something else has this name, so the published Parquet files are not here, but in `published/parquet/`",
+    "Move it elsewhere, and run `nightjar repair`, which puts them here.",
+  ),
   "parquet-differs": finding(
     "a published file is {state}",
     "Run `nightjar repair`, which writes all of `current/` and `history/` again from the database.",

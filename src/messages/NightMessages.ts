@@ -420,6 +420,11 @@ export const nightMessages = {
     "If that is a mistake, put the list back; with pseudonyms, run `nightjar rebuild` after that.",
     "Nothing is lost: the items of all nights are in `extra` of their records, with pseudonyms in landing.",
   ),
+  "parquet-taken": warning(
+    "the published Parquet files are not in `{name}/`, because something else has that name",
+    "Move it elsewhere: the next publication, or `nightjar repair`, puts them there.",
+    "They are in `published/parquet/{name}/`, and their rows are in the database.",
+  ),
   "answers-left-out": warning(
     "{answers} not in the tables: {where}: {reason}",
     "Report it: the tables need a newer version or another record schema, then `nightjar repair`.",

@@ -84,7 +84,7 @@ const tellStale = ({ days, count, examples }: NonNullable<StaleData["warned"]>) 
 
 const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<string> => {
   const { without = [], misfits = [], rejected = [], other, unfit = [], gone = [] } = published?.fact ?? {}
-  const { lists = [], models = [], stale, left_out = [], restored = [] } = published?.fact ?? {}
+  const { lists = [], models = [], stale, left_out = [], restored = [], taken = [] } = published?.fact ?? {}
   const { shared_sessions, garbled, features_left } = published?.fact ?? {}
   return present(
     held?.fact.gates.map(({ gate, expected, found }) => told("gate-failed", { gate, expected, found })),
@@ -118,6 +118,7 @@ const tableWarnings = ({ started, held, published }: RunBrief): ReadonlyArray<st
     models.map(({ name, why }) => told("model-failed", { name, why })),
     ifAny(gone, () => told("schemas-gone", { tables: listed(gone, namedMax) })),
     ifAny(lists, () => told("lists-gone", { tables: listed(lists, namedMax) })),
+    taken.map((name) => told("parquet-taken", { name })),
   )
 }
 

@@ -139,11 +139,11 @@ export const publishStage = Effect.fnUntraced(function* (run_id: RunId) {
       ),
     )
   if (published === undefined) return []
-  const { version, without, restored, unfit, models, gone, lists } = published
+  const { version, without, restored, unfit, models, gone, lists, taken } = published
   const { stale, shared_sessions, released = [] } = published
   const own: Fact = {
     ...publishedFact(run_id, version, published),
-    ...filled({ without, restored, unfit, models, gone, lists }),
+    ...filled({ without, restored, unfit, models, gone, lists, taken }),
     ...given({ stale, shared_sessions }),
   }
   const facts: Array<Fact> = [own, ...keptFacts(yield* runIn(ledger, run_id), published.left_out)]

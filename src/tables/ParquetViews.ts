@@ -266,6 +266,26 @@ const isAsWritten = Effect.fnUntraced(function* (place: string, file: ListedFile
 })
 
 /**
+ * Names at which something else stands, so that nobody finds the files of the version there. A copy of the
+ * output folder may have all of them in a folder in place of its link.
+ */
+export const takenNames = Effect.fn("Publishing.takenNames")(function* (
+  { layout: { root } }: Pick<Store, "layout">,
+  { parquet }: Manifest,
+) {
+  const taken: Array<string> = []
+  if (parquet === undefined) return taken
+  const list = yield* fileStep(() => readList(join(root, folderOf(parquet.version)), parquet.files))
+  for (const name of parquet.holds) {
+    if (!existsSync(join(root, name)) || isLink(join(root, name))) continue
+    const files = Object.entries(list ?? {}).filter(([path]) => path.startsWith(`${name}/`))
+    const written = yield* Effect.forEach(files, ([path, file]) => isAsWritten(join(root, path), file, false))
+    if (written.includes(false)) taken.push(name)
+  }
+  return taken
+})
+
+/**
  * Names that lead nowhere, and files that are not what the version wrote, or that it did not write. In a
  * large file, a bit that flipped is only found `thoroughly`. A folder of an earlier version of the program
  * has no list.

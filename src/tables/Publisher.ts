@@ -52,7 +52,16 @@ export type Released = Brought & Pick<Fact, "run_id">
 export type Published = Brought &
   Pick<
     Fact,
-    "version" | "without" | "restored" | "unfit" | "gone" | "lists" | "models" | "stale" | "shared_sessions"
+    | "version"
+    | "without"
+    | "restored"
+    | "unfit"
+    | "gone"
+    | "lists"
+    | "models"
+    | "stale"
+    | "shared_sessions"
+    | "taken"
   > & {
     /** Earlier runs that a gate had held back, and that this version contains: each with its own receipts. */
     readonly released?: ReadonlyArray<Released>

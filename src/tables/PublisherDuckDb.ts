@@ -31,6 +31,7 @@ import { listsLost } from "./OtherSchema.ts"
 import { loadPicture } from "./RunPicture.ts"
 import { runsWithout } from "./NextDatabase.ts"
 import { outcomeTables } from "./SystemTables.ts"
+import { takenNames } from "./ParquetViews.ts"
 import { change, type Standing } from "./Version.ts"
 import { join } from "node:path"
 import { listed, sumOf } from "../base/Text.ts"
@@ -118,6 +119,7 @@ const publishGated = Effect.fn("Publisher.publish")(function* (
     ...(Object.keys(stale).length === 0 ? {} : { stale }),
     without: [...runsWithout(next, built.gaps), ...lost],
     restored: changed.restored,
+    taken: yield* takenNames(store, next),
   } satisfies Published as Published
 })
 

@@ -20,7 +20,7 @@ import { parseBody, tallyOf } from "../records/FindRecords.ts"
 import { countDifferences, openDatabase, readAll, versionIn } from "./BuildDatabase.ts"
 import { inForce, strayFiles, type InForce } from "./Version.ts"
 import { receiptOf } from "./DeriveRun.ts"
-import { parquetGaps } from "./ParquetViews.ts"
+import { parquetGaps, takenNames } from "./ParquetViews.ts"
 import { publishedTables } from "./DataDictionary.ts"
 import { familyTables } from "./FileColumns.ts"
 import { lostSchemas } from "./KeepSchemas.ts"
@@ -110,6 +110,8 @@ const publishedProblems = Effect.fnUntraced(function* (
         : problemOf(path, state === "lost" ? "parquet-lost" : "file-unlisted"),
     )
   }
+  for (const name of isMoving ? [] : yield* takenNames(store, manifest))
+    problems.push(problemOf(name, "parquet-elsewhere"))
   if (yield* isKeptDatabaseDamaged(store)) problems.push(problemOf(keptDatabase, "helper-damaged"))
   const built = { ...store, layout: { ...store.layout, database } }
   if (manifest.version > 0) problems.push(...(yield* databaseProblems(built, manifest, accepted)))

@@ -258,6 +258,12 @@ describe("what was published", () => {
       "2 answers with results in another encoding than UTF-8 [answers-garbled]",
     ],
     [
+      "whose Parquet files are not where readers look for them is named",
+      0,
+      { taken: ["current"] },
+      "the published Parquet files are not in `current/`, because something else has that name [parquet-taken]",
+    ],
+    [
       "without a list that its record schema no longer has is named, with when its table comes back [lists told]",
       0,
       { lists: ["holders (of accounts)"] },

@@ -260,6 +260,28 @@ describe("current/ and history/", () => {
     },
   )
 
+  live("are told to be elsewhere while something else has their name [files taken]", function* () {
+    yield* Effect.gen(function* () {
+      const root = yield* folder
+      const found = Effect.map(problemsIn(root), (all) => all.map(({ id, where }) => [id, where]))
+      const current = join(root, "current")
+      yield* Effect.gen(function* () {
+        mkdirSync(current)
+        writeFileSync(join(current, "customer_profiles.parquet"), "mine")
+        const { taken } = yield* night(20, { "c-1": "Ana" })
+        assert.deepStrictEqual([taken, yield* found], [["current"], [["parquet-elsewhere", "current"]]])
+        rmSync(current, { recursive: true })
+        yield* Effect.flatMap(storeOf(root), repair)
+        assert.deepStrictEqual([yield* found, readlinkSync(current)], [[], "published/parquet/current"])
+        // In place of a link, a copy of the folder has what the version wrote.
+        const copied = realpathSync(current)
+        rmSync(current)
+        cpSync(copied, current, { recursive: true })
+        assert.deepStrictEqual(yield* found, [])
+      }).pipe(Effect.provide(inFolder(root)))
+    }).pipe(Effect.scoped)
+  })
+
   live(
     "of an earlier version, which has no list, are not judged, and written anew once [files earlier]",
     function* () {
