@@ -214,16 +214,18 @@ export const publishedIn = Effect.fnUntraced(function* (output: string) {
   return { layout, manifest: yield* Effect.sync(() => readManifest(layout.manifest)) }
 })
 
-/** Undefined if the published tables have no pseudonyms. */
+/** Undefined if the published tables have no pseudonyms; refused if these are of another key. */
 export const publishedKey = Effect.fnUntraced(function* (output: string) {
-  const { keyPlace, standingIn } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
+  const { checkBeside, keyPlace, standingIn } = yield* Effect.promise(() => import("../tables/OpenStore.ts"))
   const { layout } = yield* publishedIn(output)
   const policy = (yield* standingIn(layout))?.pseudonyms
   if (policy === undefined) return undefined
   const reference = yield* keyPlace(layout.pseudonyms, policy.check)
   if (reference === undefined) return yield* refuse("pseudonyms-key-unknown")
   const { columns } = policy
-  return (yield* askedWith({ pseudonyms: { key: reference, columns } }))?.key
+  const asked = yield* askedWith({ pseudonyms: { key: reference, columns } })
+  yield* checkBeside(layout, asked)
+  return asked?.key
 })
 
 const askedWith = Effect.fnUntraced(function* (job: {

@@ -187,7 +187,7 @@ const storeWith = Effect.fnUntraced(function* (options: PublisherOptions, schema
   return store
 })
 
-/** The store of an output folder as it is published, for verify and repair. */
+/** The store of an output folder as it is published, for verify and repair; the key is that of its pseudonyms. */
 export const openStore = Effect.fnUntraced(function* (
   options: Omit<PublisherOptions, "pseudonyms">,
   key?: PseudonymKey,
@@ -195,8 +195,6 @@ export const openStore = Effect.fnUntraced(function* (
   const layout = layoutOf(options.root)
   const standing = yield* standingIn(layout)
   const policy = standing?.pseudonyms
-  if (policy !== undefined && key !== undefined && key.check !== policy.check)
-    return yield* new PublishFailed({ message: "the published tables have the pseudonyms of another key" })
   const pseudonyms = policy && { policy, ...(key && { key }) }
   const schemas = yield* schemasOfTables(foldersOf(options), standing ?? {})
   return yield* storeWith({ ...options, ...(pseudonyms && { pseudonyms }) }, schemas)

@@ -31,18 +31,24 @@ it("are refused at the table or the column that there is not, with the nearest n
   ])
 })
 
-it("are published instead of the customers, and end when all tables are derived again without them [plan pseudonyms]", async () => {
+it("are published instead of the customers, and end when all tables are derived again without them [plan pseudonyms] [refused other key]", async () => {
   const pseudonyms = "pseudonyms: { key: env:PSEUDONYM_KEY, columns: { customer_profiles: [name] } }\n"
   const [job, masked] = [place.write("clear.yaml", text), place.write("masked.yaml", text + pseudonyms)]
   const night = await place.start(["run", masked, "--no-progress"], key).ended
   expect([night.code, night.stderr]).toEqual([0, ""])
   const [row] = await place.rows(names)
   const simple = { PSEUDONYM_KEY: "simple" }
-  for (const [command, of, with_, why] of [
-    ["run", masked, simple, "env:PSEUDONYM_KEY: the key of the pseudonyms is not 32 random bytes"],
-    ["plan", job, key, "the published tables have pseudonyms, and the job asks for none"],
+  const other = { PSEUDONYM_KEY: "fedcba98765432100123456789abcdef".repeat(2) }
+  const otherKey = "the published tables have the pseudonyms of another key"
+  for (const [args, with_, why] of [
+    [["run", masked], simple, "env:PSEUDONYM_KEY: the key of the pseudonyms is not 32 random bytes"],
+    [["plan", job], key, "the published tables have pseudonyms, and the job asks for none"],
+    [["pseudonyms", "customer-001"], other, otherKey],
+    [["rebuild"], other, otherKey],
+    [["repair"], other, otherKey],
+    [["forget", "customer-001", "--yes", "--here-only"], other, otherKey],
   ] as const) {
-    const refused = await place.start([command, of], with_).ended
+    const refused = await place.start([...args], with_).ended
     expect([refused.code, refused.stdout]).toEqual([2, ""])
     expect(refused.stderr).toContain(why)
     expect(refused.stderr).toContain("[pseudonyms-refused]")
