@@ -299,6 +299,11 @@ const isUncreated = ({ answer, probed }: AttemptBrief): boolean =>
   answer?.answer === "refused" || (!probed && createsNothing.has(answer?.answer))
 const createsNothing: ReadonlySet<string | undefined> = new Set(["not_created", "foreign"])
 
+/** A second execution may have come of the attempt: its probe ran, or nobody knows whether it did. */
+export const mayBeTwo = (attempt: AttemptState): boolean =>
+  attempt.orphanSuspected ||
+  (attempt.probed && remainsAny(attempt, "unseen") && !createsNothing.has(attempt.answer?.answer))
+
 export const remainsAny = (attempt: AttemptBrief, ...any: ReadonlyArray<Remains>): boolean =>
   any.includes(remainsOf(attempt))
 

@@ -21,7 +21,7 @@ import { namesLeft } from "../../folder/Mentions.ts"
 import { acquaintName, serviceNameOf, type Job } from "../../jobs/Job.ts"
 import type { ForgetCounts } from "../../ledger/Fact.ts"
 import type { RunStarted } from "../../ledger/RunFacts.ts"
-import { remainsAny, remainsOf, type RunState } from "../../ledger/RunState.ts"
+import { mayBeTwo, remainsAny, remainsOf, type RunState } from "../../ledger/RunState.ts"
 import { CustomerId, type RunId } from "../../service/Ids.ts"
 import type { Store } from "../../tables/Manifest.ts"
 import { deleteAll, dueDeletions, type DueDeletion } from "../../task/DeleteExecutions.ts"
@@ -76,13 +76,13 @@ const attemptsOf = ({ tasks }: RunState, plan: ForgetPlan) =>
 
 /** Starts whose execution nobody knows, and executions that are still there; an orphan is beside its own. */
 const stillThere = (attempt: ReturnType<typeof attemptsOf>[number]): ReadonlyArray<Remaining> => {
-  const { external_execution_id, execution_id, planned, orphanSuspected } = attempt
+  const { external_execution_id, execution_id, planned } = attempt
   const of = {
     external_execution_id,
     ...given({ engine_reference: planned?.engine_reference }),
     sent_at: new Date(attempt.intended_at).toISOString(),
   }
-  const orphan: ReadonlyArray<Remaining> = orphanSuspected ? [{ kind: "possible_orphan", ...of }] : []
+  const orphan: ReadonlyArray<Remaining> = mayBeTwo(attempt) ? [{ kind: "possible_orphan", ...of }] : []
   const left = remainsOf(attempt)
   if (left === "nothing") return orphan
   if (execution_id === undefined || left === "foreign") return [{ kind: "unknown_start", ...of }, ...orphan]

@@ -614,6 +614,31 @@ describe("forget, of a customer with logins whose end nobody has read", () => {
     expect((await credentials(output, "list")).stdout).toContain("(removed)")
   })
 
+  it("names two where neither a start nor its probe was answered [promise 15 probe]", async () => {
+    const again = aFact("StartIntended", {
+      ...taskOf(1),
+      external_execution_id: "x-1-1",
+      customer_id: "c-1",
+      engine_reference,
+      fingerprint: fingerprintOf(1),
+      login: keysOf(1),
+      probe: true,
+    })
+    const kindsWith = async (...answered: ReadonlyArray<Fact>) => {
+      const output = await folderOf([started, planned(1), ...lost(1, 1), again, ...answered])
+      const { stdout } = await forget(output, "--dry-run", "--json")
+      return JSON.parse(stdout).may_remain.map(({ kind, ...of }: { kind: string }) => [kind, of])
+    }
+    const both = [
+      ["unknown_start", entries[0]],
+      ["possible_orphan", entries[0]],
+    ]
+    const answer = (said: "lost" | "not_created") => aFact("StartAnswered", { ...taskOf(1), answer: said })
+    expect(await kindsWith()).toEqual(both)
+    expect(await kindsWith(answer("lost"))).toEqual(both)
+    expect(await kindsWith(answer("not_created"))).toEqual(both.slice(0, 1))
+  })
+
   it("has them in JSON, also if the part before was cut off when they were gone from the ledger", async () => {
     const output = await folderOf(all)
     const told = await forget(output, "--yes", "--json")
