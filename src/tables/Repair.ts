@@ -122,9 +122,12 @@ const brokenRuns = (store: Store, manifest: Manifest) =>
 /** Runs that were published and are incomplete in the tables, or derived with schemas that have changed. */
 const runsToDerive = Effect.fnUntraced(function* (store: Store, manifest: Manifest) {
   const broken = yield* brokenRuns(store, manifest)
+  const { landing: pruned } = yield* Effect.mapError((yield* Ledger).pruned, ledgerFailed)
   return (yield* publishedRuns).filter(({ run_id }) => {
     const known = manifest.runs[run_id]
-    return known === undefined || isOfOtherSchemas(known, manifest.schemas) || broken.includes(run_id)
+    if (known === undefined || broken.includes(run_id)) return true
+    // Whole tables whose bodies are gone by age stay as they are: nobody can do anything about them.
+    return isOfOtherSchemas(known, manifest.schemas) && !pruned.has(run_id)
   })
 })
 

@@ -94,6 +94,10 @@ const place = Effect.map(folder, (base) => {
     problems: inPlace(
       Effect.map(Effect.flatMap(store, verify), (all) => all.map(({ id, where }) => [id, where])),
     ),
+    prune: Effect.fnUntraced(function* (date: string) {
+      yield* inPlace(append([{ _tag: "LandingPruned", run_id: anId(`nightly.${date}`), bytes: 1 }]))
+      rmSync(join(root, "landing", `nightly.${date}`), { recursive: true })
+    }),
     back: inPlace(Effect.flatMap(store, rollback)),
     repair: inPlace(Effect.flatMap(store, (opened) => repair(opened))),
   }
@@ -287,6 +291,24 @@ describe("a record schema", () => {
         "SELECT count(extra)::INTEGER AS n FROM (SELECT extra FROM nights.accounts UNION ALL SELECT extra FROM nights.bank)"
       assert.deepStrictEqual(yield* query(extras), [{ n: 3 }])
       assert.deepStrictEqual(yield* query("FROM nights.holders"), [])
+    },
+  )
+
+  live(
+    "leaves whole tables as they are where landed bodies are gone by age: there is nothing to repair [decision 10 pruned]",
+    function* () {
+      const { night: lives, prune, problems, repair: repaired, write } = yield* place
+      write("INTEGER")
+      yield* lives("2026-11-20", 1)
+      yield* lives("2026-11-21", 2)
+      write("VARCHAR")
+      yield* lives("2026-11-22", "3")
+      yield* prune("2026-11-20")
+      assert.deepStrictEqual(yield* repaired, {
+        done: ["nightly.2026-11-21: its tables were derived again from landing/nightly.2026-11-21"],
+        left: [],
+      })
+      assert.deepStrictEqual(yield* problems, [])
     },
   )
 
