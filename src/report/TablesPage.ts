@@ -36,9 +36,8 @@ export interface TablesPage {
   readonly history: ReadonlyArray<PageView>
   /** Of the schemas `nights` and `ops`. */
   readonly nights: ReadonlyArray<PageView>
-  /** How tables of `main` are joined, and which table of the nights belongs to which. */
+  /** How tables of one schema are joined. */
   readonly joins: ReadonlyArray<Reference>
-  readonly relations: ReadonlyArray<Reference>
 }
 
 const number = new Intl.NumberFormat("en")
@@ -48,16 +47,6 @@ const separated = (parts: ReadonlyArray<Inline>): Inline =>
 const codes = (names: ReadonlyArray<string>): Inline => separated(names.map((code) => ({ code })))
 
 const links = (names: ReadonlyArray<string>): Inline => separated(names.map((link) => ({ link })))
-
-/** Which table of the nights a table belongs to, and which ones belong to it. */
-const belongingOf = (name: string, relations: ReadonlyArray<Reference>): ReadonlyArray<Part> => {
-  const up = relations.filter(({ table }) => table === name)
-  const down = relations.filter(({ of }) => of === name).map(({ table }) => table)
-  return [
-    ...up.map(({ of, columns }) => ({ p: ["Belongs to ", { link: of }, " by ", codes(columns), "."] })),
-    ...(down.length === 0 ? [] : [{ p: ["Has ", links(down), "."] }]),
-  ]
-}
 
 const isOfRecord = ({ columns }: Reference): boolean => columns.includes("record_id")
 
@@ -128,11 +117,11 @@ const mainParts =
     columnsOf(table),
   ]
 
-/** A table or view of which no rows are shown; `more`: how it belongs to others. */
-const viewParts = (view: PageView, more: ReadonlyArray<Part> = []): ReadonlyArray<Part> => [
+/** A table or view of which no rows are shown. */
+const viewParts = (view: PageView, joins: ReadonlyArray<Reference> = []): ReadonlyArray<Part> => [
   titleOf(view),
   { p: view.comment },
-  ...more,
+  ...joinsOf(view.name, joins),
   { details: counted(view.columns.length, "column"), parts: [columnsOf(view)] },
 ]
 
@@ -145,7 +134,7 @@ const warningOf = (hasPseudonyms: boolean): string =>
 
 /** Ids of sections have a hyphen, which no name of a table has. */
 const sectionsOf = (all: TablesPage): Page["sections"] => {
-  const { main, history, nights, relations } = all
+  const { main, history, nights, joins } = all
   return [
     {
       id: "schema-main",
@@ -181,7 +170,7 @@ const sectionsOf = (all: TablesPage): Page["sections"] => {
           },
         },
         { p: links(nights.map(({ name }) => name)) },
-        ...nights.flatMap((view) => viewParts(view, belongingOf(view.name, relations))),
+        ...nights.flatMap((view) => viewParts(view, joins)),
       ],
     },
   ]

@@ -35,7 +35,6 @@ const page = (more: Partial<TablesPage>) =>
     history: [],
     nights: [],
     joins: [],
-    relations: [],
     ...more,
   })
 
@@ -141,7 +140,7 @@ describe("what is true now, on the page of tables", () => {
 describe("what each run read, on the page of tables", () => {
   const text = page({
     nights: [night("empty"), night("full")],
-    relations: [{ table: "full", of: "empty", columns: ["id"] }],
+    joins: [{ table: "full", of: "empty", columns: ["record_id"] }],
     history: [
       { name: "history.full", kind: "view", comment: "Each version.", key: [], columns: [column("id")] },
     ],
@@ -149,16 +148,16 @@ describe("what each run read, on the page of tables", () => {
 
   const body = readPage(text)
 
-  it("says what each table is for, which one it belongs to, and what its columns mean", () => {
+  it("says what each table is for, how to join it, and what its columns mean", () => {
     expect(linesFrom(body, "### full")).toEqual([
       "About full.",
-      "Belongs to empty by id.",
+      "Join it with empty by record_id.",
       "2 columns",
       "Column | Type | Meaning",
       "id key | VARCHAR | What id is.",
       "note | VARCHAR | <b>not</b> markup",
     ])
-    expect(linesFrom(body, "### empty").slice(0, 2)).toEqual(["About empty.", "Has full."])
+    expect(linesFrom(body, "### empty").slice(0, 2)).toEqual(["About empty.", "Lists of its records: full."])
     expect(linesFrom(body, "### history.full")).toEqual([
       "Each version.",
       "1 column",

@@ -88,12 +88,14 @@ const tablesPage = Effect.fnUntraced(function* (
       kind: "table",
       name: placeOf(spec.name),
     })),
-    joins: mainJoins(families, own),
-    relations: referencesOf(families).map(({ table, of, columns }) => ({
-      table: placeOf(table),
-      of: placeOf(of),
-      columns,
-    })),
+    joins: [
+      ...mainJoins(families, own),
+      ...referencesOf(families).map(({ table, of, columns }) => ({
+        table: placeOf(table),
+        of: placeOf(of),
+        columns,
+      })),
+    ],
   })
 })
 
