@@ -70,8 +70,8 @@ const open = Effect.fnUntraced(function* (enabled: boolean, nights: () => Readon
     const lines = shown.map((night) => renderNightLine(night, err.isTerminal && shown.length > 1))
     return write(
       err.isTerminal
-        ? `${clearLine}${cut(`${lines.join("; ")}; ${elapsed}`, err.width - 1)}`
-        : lines.map((line) => `${line}; ${elapsed}\n`).join(""),
+        ? `${clearLine}${cut(`${elapsed}  ${lines.join("; ")}`, err.width - 1)}`
+        : lines.map((line) => `${line}, ${elapsed}\n`).join(""),
     )
   })
   const erase = Effect.suspend(() => (err.isTerminal && drawn ? write(clearLine) : Effect.void))

@@ -314,12 +314,11 @@ export const renderNightLine = (night: NightPicture, isShort = false): string =>
     ...(built === undefined ? [] : [`${built.done} of ${built.runs} runs in the tables`]),
   ]
   if (isShort) return joined(head)
+  const open = { running: total.running, queued: total.queued, waiting: waitingOf(total) }
   return joined([
     ...head,
+    ...Object.entries(open).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : [])),
     ...outcomesOf(total.done),
-    `${total.running} running`,
-    `${total.queued} queued`,
-    `${waitingOf(total)} waiting`,
     ...(published === undefined ? [] : [`${published.tasks} published`]),
     ...(silent_since === undefined ? [] : [`no usable answer since ${at(silent_since)}`]),
     ...(throttled_since === undefined ? [] : [`throttled since ${at(throttled_since)}`]),

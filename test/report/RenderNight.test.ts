@@ -116,17 +116,17 @@ es-social-security:website    120       0      120        0     0       0       
 
   it("is one line where nobody draws", () => {
     expect([renderNightLine(picture), renderNightLine({ ...picture, state: "paused" })]).toEqual([
-      "nightly.2026-11-21: executing, 675/1620 done, 650 succeeded, 5 partial, 20 failed, 20 running, " +
-        "800 queued, 125 waiting",
-      "nightly.2026-11-21: executing (paused), 675/1620 done, 650 succeeded, 5 partial, 20 failed, 20 running, " +
-        "800 queued, 125 waiting",
+      "nightly.2026-11-21: executing, 675/1620 done, 20 running, 800 queued, 125 waiting, 650 succeeded, " +
+        "5 partial, 20 failed",
+      "nightly.2026-11-21: executing (paused), 675/1620 done, 20 running, 800 queued, 125 waiting, " +
+        "650 succeeded, 5 partial, 20 failed",
     ])
   })
 
   it("says in that line what is wrong at the service and how far the tables are; beside others it is short", () => {
     const [silent_since, built] = [at - 45_000, { done: 12, runs: 400 }]
     expect(renderNightLine({ ...picture, service: { silent_since } })).toMatch(
-      /, 125 waiting, no usable answer since \d\d:29$/,
+      /, 20 failed, no usable answer since \d\d:29$/,
     )
     expect(renderNightLine({ ...picture, service: { throttled_since: at } })).toMatch(
       /, throttled since \d\d:30$/,
