@@ -19,7 +19,6 @@ import type { AttemptOrder } from "./AttemptOrder.ts"
 import { isHere, movedText } from "./MovedService.ts"
 import { triesOf, verdictOfEnd, type KeptAttempt } from "./Next.ts"
 import { noteWait, occupied, orderOf, settle, taskOf, type Night, type Row } from "./Night.ts"
-import { tell } from "./Progress.ts"
 import { pullResults } from "./PullResults.ts"
 import { dropToken, tokenEndOf } from "../tokens/TokenLogin.ts"
 import { judgeReadings, unread, unwanted, verdictOf, verdictOfSession, type Reading } from "./Verdict.ts"
@@ -54,7 +53,6 @@ export const finish = Effect.fnUntraced(function* (night: Night, row: Row, last:
   const { task_id, prepare } = row.work
   const end = endOfAttempt(last.closed.fact, last.abort)
   const { reason } = end.verdict
-  yield* tell({ _tag: "Closed", task_id, status_reason: reason })
   const isFound = yield* isHere(night, row, last)
   if (isFound) yield* settleTokens(orderOf(night, row, last.attempt), last.closed.fact)
   const reading = isFound

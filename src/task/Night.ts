@@ -293,8 +293,11 @@ const notBefore = Effect.fnUntraced(function* (night: Night, task_id: TaskId, ve
   return until > now ? until : undefined
 })
 
-/** A task that is cut off meanwhile has this verdict, and gets no other. */
-const writeVerdicts = Effect.fnUntraced(function* (night: Night, settlements: ReadonlyArray<Settlement>) {
+/**
+ * Settles many tasks in one transaction: the end of a run must not cost one sync per task. A task that is cut
+ * off meanwhile has this verdict, and gets no other.
+ */
+export const settleAll = Effect.fnUntraced(function* (night: Night, settlements: ReadonlyArray<Settlement>) {
   const facts = yield* Effect.forEach(settlements, ({ task_id, verdict, proof = [] }) =>
     Effect.map(notBefore(night, task_id, verdict), (until): ReadonlyArray<Fact> => {
       const told = { ...verdict, ...given({ not_before: until }) }
@@ -303,13 +306,6 @@ const writeVerdicts = Effect.fnUntraced(function* (night: Night, settlements: Re
   )
   yield* append(...facts.flat())
 }, Effect.uninterruptible)
-
-/** Settles many tasks in one transaction: the end of a run must not cost one sync per task. */
-export const settleAll = Effect.fnUntraced(function* (night: Night, settlements: ReadonlyArray<Settlement>) {
-  yield* writeVerdicts(night, settlements)
-  for (const { task_id, verdict } of settlements)
-    yield* tell({ _tag: "Settled", task_id, outcome: verdict.outcome, reason: verdict.reason })
-})
 
 interface Wait {
   readonly reason: string

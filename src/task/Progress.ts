@@ -4,7 +4,6 @@
  */
 import { Context, Effect } from "effect"
 import type { RunId, TaskId } from "../service/Ids.ts"
-import type { Outcome } from "../service/EndTable.ts"
 import type { RunNews } from "../ledger/Fact.ts"
 
 export const stages = ["executing", "publishing", "deleting", "ended"] as const
@@ -19,10 +18,7 @@ export type ProgressEvent =
     }
   /** Before anything starts: the service is tried again until this moment. */
   | { readonly _tag: "ServiceAway"; readonly message: string; readonly until: number }
-  | { readonly _tag: "Started"; readonly task_id: TaskId }
-  | { readonly _tag: "Closed"; readonly task_id: TaskId; readonly status_reason: string }
   | { readonly _tag: "Waiting"; readonly task_id: TaskId; readonly why: string; readonly until: number }
-  | { readonly _tag: "Settled"; readonly task_id: TaskId; readonly outcome: Outcome; readonly reason: string }
   /** What the operator asked for, what became known about the service, and what was published meanwhile. */
   | { readonly _tag: "Noted"; readonly fact: RunNews }
   | { readonly _tag: "Stage"; readonly run_id: RunId; readonly stage: RunStage }

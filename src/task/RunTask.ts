@@ -34,7 +34,6 @@ import {
 } from "./Night.ts"
 import type { Failure, Needs, Night, Row } from "./Night.ts"
 import { noteAnswered, noteAvailable, noteFailed, noteUnavailable } from "./Outage.ts"
-import { tell } from "./Progress.ts"
 import { AnswerUnusable } from "./Quarantine.ts"
 import { askEngine, startAttempt, type StartResult } from "./StartAttempt.ts"
 import { dropToken, tokenEndOfRefusal } from "../tokens/TokenLogin.ts"
@@ -173,7 +172,6 @@ export const startTask = Effect.fnUntraced(function* (
   const isDoubtful = act.probe || night.breaker.isInDoubt(work.engine_reference)
   if (isDoubtful && (yield* askEngine(work.engine_reference)) !== true)
     return yield* defer(night, row, "engine_unavailable")
-  yield* tell({ _tag: "Started", task_id: work.task_id })
   const order = orderOf(night, row, act.attempt)
   const hints = yield* Hints
   const parts = instead ?? prepared.call
