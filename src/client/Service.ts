@@ -63,7 +63,7 @@ export type StateAnswer =
 
 /**
  * A poll by status alone (4.12). `changed`: 200, 423 or 404, which a read then explains. `unanswered`: the
- * service does not support such polls; later ones return this without a request.
+ * service does not support such polls.
  */
 export type PollAnswer = "working" | "changed" | "unanswered"
 

@@ -6,7 +6,7 @@
  */
 import { Effect, Layer, Predicate, Redacted, Result } from "effect"
 import type { HttpClient } from "effect/http"
-import { encodeSegment, type ExecutionId } from "../service/Ids.ts"
+import { encodeSegment } from "../service/Ids.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { ExecutionApi, FlowApi } from "../service/Api.ts"
 import { inItsPlace, retryAfter, type Endpoint } from "./CallFailures.ts"
@@ -117,20 +117,6 @@ const answerPoll = (answer: Answer): Effect.Effect<PollAnswer, CallFailure> => {
     default:
       return Effect.as(answer.discard, "unanswered")
   }
-}
-
-/** A service that once does not answer a HEAD gets no other in this process. */
-const rememberRefusal = (poll: (execution_id: ExecutionId) => Effect.Effect<PollAnswer, CallFailure>) => {
-  let answers = true
-  return (execution_id: ExecutionId) =>
-    Effect.suspend((): Effect.Effect<PollAnswer, CallFailure> => {
-      if (!answers) return Effect.succeed("unanswered")
-      return Effect.tap(poll(execution_id), (answer) =>
-        Effect.sync(() => {
-          if (answer === "unanswered") answers = false
-        }),
-      )
-    })
 }
 
 /** Answers in which the status says everything, if it is the service's own. */
@@ -321,7 +307,7 @@ const make = Effect.fnUntraced(function* (settings: ServiceSettings, limits: Par
   return Service.of({
     startExecution: (call, leaving) => Effect.andThen(leaving, sendStart(call)),
     readExecution: (execution_id) => read({ params: { execution_id } }),
-    pollExecution: rememberRefusal((execution_id) => poll({ params: { execution_id } })),
+    pollExecution: (execution_id) => poll({ params: { execution_id } }),
     abortExecution: (execution_id) => abort({ params: { execution_id } }),
     deleteExecution: (execution_id) => remove({ params: { execution_id } }),
     readResults,

@@ -189,18 +189,6 @@ describe("any service", () => {
     },
   )
 
-  effect("HEAD is sent once if it is not answered, and again if the service asks to wait", function* () {
-    const times = { 405: 1, 500: 1, 401: 1, 202: 3, 429: 3, 503: 3 }
-    for (const [status, count] of Object.entries(times)) {
-      const stage = yield* stageInProcess({ status: Number(status) })
-      const poll = Effect.ignore(calls.pollExecution)
-      yield* Effect.provide(Effect.all([poll, poll, poll]), stage.layer)
-      const sent = stage.requests.map(({ method, url, body }) => `${method} ${url}${body}`)
-      const expected = Array.from({ length: count }, () => "HEAD /api/executions/handler/v1/e-1")
-      assert.deepStrictEqual(sent, expected, status)
-    }
-  })
-
   effect("a success without JSON of the needed kind is a lost answer", function* () {
     const broken = ["<html>Bad gateway</html>", "", '{"execution_id": "e-1", "sta']
     const wrong = [...broken, "[1]"]
