@@ -5,7 +5,7 @@
 import { Predicate, Redacted, Result, Schema } from "effect"
 import { blanked } from "../privacy/KnownSecrets.ts"
 import { cutText, idCharactersMax, measureLargeBody, secretCharactersMax } from "../service/BodyBounds.ts"
-import { FormSchema, type EngineDetails } from "../service/Engine.ts"
+import type { EngineDetails, FormSchema } from "../service/Engine.ts"
 import { readProductsCount } from "../service/FlowResults.ts"
 import { CustomerId, EngineReference, ExecutionId, SessionId, encodeSegment } from "../service/Ids.ts"
 import { ownField, readJson } from "../service/ReadJson.ts"
@@ -215,8 +215,6 @@ export interface EngineView extends Pick<
   readonly features: ReadonlyArray<{ readonly code: string; readonly configurations: FormSchema }>
 }
 
-const isForm = Schema.is(FormSchema)
-
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined
 
 /** Some languages write a map without entries as an empty list. */
@@ -250,7 +248,6 @@ const optionalParts = [
 
 /** Undefined if this is not the form of an object, or if its fields are not a map. */
 const readForm = (value: unknown, format: FormFormat): FormSchema | undefined => {
-  if (isForm(value)) return value
   if (!Predicate.isObject(value)) return undefined
   const type = ownField(value, "type")
   const properties = readMap(ownField(value, "properties"))
@@ -263,7 +260,7 @@ const readForm = (value: unknown, format: FormFormat): FormSchema | undefined =>
     if (readable === undefined) delete form[name]
     else form[name] = readable
   }
-  return isForm(form) ? form : undefined
+  return form as FormSchema
 }
 
 /** An unreadable form has no fields: settings are sent with a warning, and the service judges them. */
