@@ -120,8 +120,8 @@ describe("`doctor`", () => {
   })
 
   it("warns of a TZ that is no time zone", async () => {
-    const { ended } = place.spawn(["doctor", "--json"], { TZ: "Mars/Olympus" })
-    const lines = JSON.parse((await ended).stdout) as ReadonlyArray<Line>
+    const { stdout } = await place.spawned(["doctor", "--json"], { TZ: "Mars/Olympus" })
+    const lines = JSON.parse(stdout) as ReadonlyArray<Line>
     expect(lines.filter(({ what }) => what === "time zone")).toEqual([
       {
         what: "time zone",

@@ -1,6 +1,6 @@
 /**
  * The program as a user meets it: arguments, an environment, two streams, an exit code and a folder. It runs in this
- * process, and in one of its own where a test kills it.
+ * process, and in one of its own where that matters.
  */
 import { spawn } from "node:child_process"
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
@@ -53,8 +53,8 @@ export class Workplace {
     return startHere(args, { environment: { ...this.environment, ...environment }, folder, tellsFromFolder })
   }
 
-  /** In a process of its own. */
-  spawn(args: ReadonlyArray<string>, environment: Readonly<Record<string, string>> = {}): Running {
+  /** In a process of its own: what depends on the folder, the PATH or the name of the process itself. */
+  spawned(args: ReadonlyArray<string>, environment: Readonly<Record<string, string>> = {}): Promise<Ended> {
     const child = spawn(process.execPath, [command, ...args], {
       cwd: this.folder,
       env: { ...this.environment, ...environment },
@@ -64,21 +64,9 @@ export class Workplace {
     let stderr = ""
     child.stdout.setEncoding("utf8").on("data", (chunk: string) => (stdout += chunk))
     child.stderr.setEncoding("utf8").on("data", (chunk: string) => (stderr += chunk))
-    const ended = new Promise<Ended>((resolve) => {
+    return new Promise<Ended>((resolve) => {
       child.on("close", (code) => resolve({ code, stdout, stderr }))
     })
-    const firstLine = new Promise<string>((resolve) => {
-      child.stdout.on("data", () => {
-        if (stdout.includes("\n")) resolve(stdout.split("\n", 1)[0] ?? "")
-      })
-      child.on("close", () => resolve(stdout))
-    })
-    return { ended, firstLine, kill: (signal) => child.kill(signal) }
-  }
-
-  /** What depends on the folder, the PATH or the name of the process itself. */
-  spawned(...args: ReadonlyArray<string>): Promise<Ended> {
-    return this.spawn(args).ended
   }
 
   nightjar(...args: ReadonlyArray<string>): Promise<Ended> {

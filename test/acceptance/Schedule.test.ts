@@ -69,7 +69,7 @@ const plainly = ({ code, stdout, stderr }: Ended) => ({
 })
 /** In a process of its own: its time zone matters, or the folder that a CronJob's paths are relative to. */
 const scheduleThere = async (...args: ReadonlyArray<string>) =>
-  plainly(await place.spawned("schedule", "job.yaml", ...args))
+  plainly(await place.spawned(["schedule", "job.yaml", ...args]))
 const schedule = async (...args: ReadonlyArray<string>) =>
   plainly(await place.nightjar("schedule", "job.yaml", ...args))
 

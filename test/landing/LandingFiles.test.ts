@@ -86,16 +86,6 @@ describe("LandingFiles", () => {
     }
   })
 
-  effect("a body that the disk lost before its sync ends the segment", function* () {
-    const root = fresh()
-    const refs = yield* landAll(root, ["synced", "never synced"])
-    const path = segmentIn(root)
-    const bytes = readFileSync(path)
-    bytes.fill(0, refs[1]?.offset, (refs[1]?.offset ?? 0) + 12)
-    writeFileSync(path, bytes)
-    assert.deepStrictEqual(yield* refsIn(root), refs.slice(0, 1))
-  })
-
   effect("an empty body is whole, and a first one that the disk lost leaves none", function* () {
     const root = fresh()
     const refs = yield* landAll(root, [""])

@@ -27,7 +27,7 @@ import {
 } from "../../src/records/SchemasInForce.ts"
 import { dimensions } from "../../src/tables/Dimensions.ts"
 import { systemTables } from "../../src/tables/SystemTables.ts"
-import { families, readingsFolder, schemasFolder } from "./families.ts"
+import { readingsFolder, schemasFolder } from "./families.ts"
 import { freshFolders } from "../harness/Folder.ts"
 
 const aFolder = freshFolders()
@@ -50,67 +50,6 @@ columns:
 `
 
 describe("record schemas", () => {
-  it("in the repository give the tables of the contract, children after parents, with comments", () => {
-    const tables = recordTables(families)
-    expect(tables.map(({ name }) => name)).toEqual([
-      "customer_profiles",
-      "identification_numbers",
-      "emails",
-      "phones",
-      "addresses",
-      "higher_education",
-      "secondary_education",
-      "other_records",
-      "rejected_records",
-    ])
-    expect(families.map(({ features, key, fetched, mode }) => [features, key, fetched, mode])).toEqual([
-      [["customer_information_read"], ["type"], ["fetch_date"], "evolve"],
-      [["academic_data"], ["qualification_name", "institution_name"], ["fetch_date"], "evolve"],
-      [["academic_data"], ["qualification_name", "institution_name"], ["fetch_date"], "evolve"],
-    ])
-    // What a record may lack, or have in a form that does not fit, may be NULL in its table.
-    expect(
-      tables.slice(0, 7).map(({ columns }) =>
-        columns
-          .slice(9)
-          .filter(({ nullable }) => !nullable)
-          .map(({ name }) => name)
-          .join(" "),
-      ),
-    ).toEqual([
-      "product sub_family fetch_date type",
-      "position",
-      "position",
-      "position",
-      "position",
-      "product sub_family fetch_date qualification_name institution_name",
-      "product sub_family",
-    ])
-    const lineage =
-      "run_id run_date task_id execution_id session_id customer_id engine_reference record_id content_id"
-    for (const spec of tables) {
-      const names = spec.columns.map(({ name }) => name)
-      expect(names.slice(0, 9).join(" ")).toBe(lineage)
-      expect(new Set(names).size).toBe(names.length)
-      expect(
-        [spec.comment, ...spec.columns.map(({ comment }) => comment)].filter((text) => text === ""),
-      ).toEqual([])
-    }
-    const columns = (table: string) =>
-      tables
-        .find((spec) => spec.name === table)!
-        .columns.slice(9)
-        .map(({ name }) => name)
-        .join(" ")
-    expect(columns("emails")).toBe("position email misfits extra")
-    expect(columns("phones")).toBe("position phone misfits extra")
-    expect(columns("identification_numbers")).toBe(
-      "position type value validated country valid_until misfits extra",
-    )
-    expect(columns("other_records")).toBe("product sub_family fetch_date record")
-    expect(columns("rejected_records")).toBe("product sub_family reason path record")
-  })
-
   it("are refused with file, line and column", () => {
     expect(wrong(good)).toBe("accepted")
     expect(wrong(good.replace("VARCHAR", "TEXT"))).toMatch(/^f\.yaml:7:18: .*expected one of VARCHAR/s)

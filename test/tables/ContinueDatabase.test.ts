@@ -114,16 +114,6 @@ const changeSchema = ({ schemas }: Place, of: (text: string) => readonly [from: 
   writeFileSync(file, text.replace(...of(text)))
 }
 
-const changeByHand = Effect.fnUntraced(
-  function* (root: string) {
-    const duckdb = yield* DuckDb
-    const connection = yield* duckdb.open({ path: join(root, "nightjar.duckdb"), access: "read-write" })
-    yield* connection.run("UPDATE store.customer_profiles SET name = 'Eve'")
-  },
-  Effect.scoped,
-  Effect.orDie,
-)
-
 const afterFirst = copiesOf((base) => placeIn(base).within(night(0, "Ana")))
 const afterSecond = copiesOf((base) =>
   Effect.gen(function* () {
@@ -319,25 +309,6 @@ describe("a version that lacks a run of the one before", () => {
     assert.deepStrictEqual(yield* rows("SELECT count(*)::INTEGER AS n FROM nights.customer_profiles"), [
       { n: 0 },
     ])
-  })
-})
-
-describe("the database of a night whose outcome is published", () => {
-  liveDuckDb("is known to the byte, and has none of the rows that somebody changed", function* () {
-    const { root, within } = yield* firstNight
-    const told = within(
-      Effect.gen(function* () {
-        const publisher = yield* Publisher
-        yield* publisher.publishOutcome(anId(`nightly.${dateOf(0)}`))
-        return readManifest(layoutOf(root).manifest)?.database
-      }),
-    )
-    for (const isChanged of [false, true]) {
-      if (isChanged) yield* changeByHand(root)
-      const { bytes, mark } = (yield* told) ?? {}
-      assert.deepStrictEqual({ bytes, mark }, markOf(layoutOf(root).database))
-      assert.strictEqual(yield* names(root), "Ana")
-    }
   })
 })
 

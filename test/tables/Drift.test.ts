@@ -22,6 +22,7 @@ import {
   folder,
   foundation,
   profileOf,
+  publish,
   publisherOptions,
   resultsOf,
   rowsOf,
@@ -30,18 +31,13 @@ import {
 } from "./night.ts"
 import { live } from "../harness/Steps.ts"
 
-const publish = (run: string) => Effect.flatMap(Publisher, (publisher) => publisher.publish(anId(run)))
-
 /** One night of one customer, published. */
 const night = Effect.fnUntraced(function* (date: string, ...data: ReadonlyArray<unknown>) {
   const run_id = `nightly.${date}`
   yield* append([begin(run_id, date)])
   const features = [{ code: "accounts_read", status_reason: "FEATURE_COMPLETED" }]
   yield* succeed(run_id, date, "c-1", resultsOf(...data), stateOf(date, "c-1", { features }))
-  const published = yield* publish(run_id)
-  const { version, receipts } = published
-  yield* append([{ _tag: "RunPublished", run_id: anId(run_id), version, receipts }])
-  return published
+  return yield* publish(run_id)
 })
 
 const accountsSchema = (balance: string) => `table: accounts

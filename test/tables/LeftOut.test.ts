@@ -2,12 +2,10 @@
  * Bodies that publication can make nothing of: each is left out and told, the others' rows stand as if it were
  * not there, and nothing of its execution counts as proved.
  */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { bodyBounds } from "../../src/service/BodyBounds.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
-import { RunTables } from "../../src/tables/RunTables.ts"
-import type { Lineage } from "../../src/records/CompileFamily.ts"
 import { Normaliser } from "../../src/records/Normalise.ts"
 import {
   append,
@@ -157,28 +155,4 @@ describe("a body that publishing cannot use", () => {
       )
     },
   )
-})
-
-describe("a task that is left out", () => {
-  it("leaves the others the room that its rows and long texts took", () => {
-    const tables = new RunTables([], [], "2026-11-20")
-    const lineage: Lineage = {
-      run_id,
-      run_date: "2026-11-20",
-      task_id,
-      execution_id: null,
-      session_id: anId("s-2"),
-      customer_id: anId("c-2"),
-      engine_reference: anId(engine),
-    }
-    const text = "x".repeat(1024 * 1024)
-    // 40 million characters twice are more than a table of a run has room for.
-    const body = Array.from({ length: 40 }, (_, n) => ({ product: "p", sub_family: "p:s", n, text }))
-    const takeBack = tables.mark()
-    const first = tables.normaliser.add(lineage, body).other
-    takeBack()
-    const again = tables.normaliser.add(lineage, body).other
-    const flushed = [...tables.flushFull(), ...tables.flush()]
-    assert.deepStrictEqual([first, again, flushed.map(({ rows }) => rows)], [40, 40, [12, 12, 12, 4]])
-  })
 })

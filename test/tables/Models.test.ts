@@ -18,6 +18,7 @@ import {
   foundation,
   layers,
   profileOf,
+  publish,
   resultsOf,
   rowsOf,
   storeOf,
@@ -37,13 +38,10 @@ const night = Effect.fnUntraced(function* (job: string, day: number) {
   const run_id = anId(`${job}.2026-11-${day}`)
   yield* append([{ ...begin(run_id, `2026-11-${day}`), job } as never])
   yield* succeed(run_id, `${job}-${day}`, `c-${day}`, resultsOf(profileOf("Ana")))
-  const publisher = yield* Publisher
-  const published = yield* publisher.publish(run_id)
-  const { version, receipts } = published
-  yield* append([{ _tag: "RunPublished", run_id, version, receipts }])
+  const { models } = yield* publish(run_id)
   yield* append([{ _tag: "RunEnded", run_id, exit_code: 0, leftovers: false }])
-  yield* publisher.publishOutcome(run_id)
-  return published.models
+  yield* Effect.flatMap(Publisher, (publisher) => publisher.publishOutcome(run_id))
+  return models
 })
 
 const described = Effect.fnUntraced(function* (root: string) {

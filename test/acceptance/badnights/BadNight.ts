@@ -33,7 +33,7 @@ const customersFile = (customers: ReadonlyArray<Customer>): string =>
     "",
   ].join("\n")
 
-export interface Scene {
+interface Scene {
   readonly customers: ReadonlyArray<Customer>
   /** More lines of the job. */
   readonly job?: ReadonlyArray<string>
