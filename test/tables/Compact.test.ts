@@ -2,7 +2,7 @@
  * Many small files become one a month: every way of reading them gives the same rows, a run that is published again
  * or lost afterwards is whole again, and whatever stops it, the folder is as before or compacted.
  */
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync } from "node:fs"
+import { cpSync, readdirSync, readFileSync, rmSync, truncateSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -32,12 +32,10 @@ import {
   storeOf,
   liveIn,
 } from "./night.ts"
-import { commandHere } from "../harness/CommandsHere.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { anId } from "../harness/Id.ts"
 import type { Manifest, ManifestFile } from "../../src/tables/Manifest.ts"
 import { monthFiles } from "../../src/tables/SharedFile.ts"
-import { live } from "../harness/Steps.ts"
 
 /** The first and the last two share a month, and only the first month is over. */
 const dates = ["2025-10-30", "2025-10-31", "2025-11-20"] as const
@@ -203,28 +201,6 @@ describe("compact", () => {
       assert.deepStrictEqual([profiles(after), yield* problemsIn(root)], [profiles(before.asFiles), []])
     },
   )
-})
-
-describe("the command `compact`", () => {
-  live("says what becomes of how many files", function* () {
-    const root = yield* base
-    mkdirSync(join(root, "runs"))
-    const here = (...args: ReadonlyArray<string>) =>
-      Effect.promise(() => commandHere("compact", ...args, "--output", root))
-    const { size } = tablesIn(root)
-    const dry = yield* here("--dry-run")
-    const would = new RegExp(`^2025-10: ${size * 2} files \\(.*\\) would become ${size} files.\n$`)
-    assert.match(dry.stdout, would)
-    const done = yield* here()
-    assert.match(
-      done.stdout,
-      new RegExp(`^Compacted 2025-10: from ${size * 2} files \\(.*\\) to ${size} files \\(`),
-    )
-    const again = yield* here("--json")
-    assert.deepStrictEqual(JSON.parse(again.stdout), { tables: [], left: [] })
-    const young = "No table has more than one file for a month that ended long enough ago.\n"
-    assert.strictEqual((yield* here()).stdout, young)
-  })
 })
 
 /** While the new file of profiles is synced, one with another name in it takes its place. */

@@ -3,12 +3,11 @@ import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import { assert, describe } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { DuckDb } from "../../src/base/DuckDb.ts"
 import { ExactNumber, exactNumber } from "../../src/records/ExactNumber.ts"
 import { canonicalText } from "../../src/records/RecordIdentity.ts"
 import { readJson } from "../../src/service/ReadJson.ts"
-import { readManifest } from "../../src/tables/Manifest.ts"
 import { openStore } from "../../src/tables/OpenStore.ts"
 import { PublisherDuckDb } from "../../src/tables/PublisherDuckDb.ts"
 import { Publisher } from "../../src/tables/Publisher.ts"
@@ -21,7 +20,6 @@ import {
   begin,
   folder,
   foundation,
-  profileOf,
   publish,
   publisherOptions,
   resultsOf,
@@ -60,18 +58,15 @@ const accountOf = (balance: unknown) => ({
 const place = Effect.map(folder, (base) => {
   const root = join(base, "output")
   const program = join(base, "program")
-  const own = join(base, "own")
   const file = join(program, "accounts.yaml")
-  for (const each of [root, own, program]) mkdirSync(each)
-  const options = { ...publisherOptions(root), schemasFolder: program, ownSchemas: own }
+  for (const each of [root, program]) mkdirSync(each)
+  const options = { ...publisherOptions(root), schemasFolder: program }
   const inPlace = <A, E>(
     work: Effect.Effect<A, E, Publisher | Layer.Success<ReturnType<typeof foundation>>>,
   ) => Effect.provide(work, PublisherDuckDb.layer(options).pipe(Layer.provideMerge(foundation(root))))
   const store = openStore(options)
   return {
     root,
-    own,
-    program,
     file,
     query: (sql: string) => Effect.provide(rowsOf(root, sql), DuckDb.layer),
     write: (type: string) => writeFileSync(file, accountsSchema(type)),
@@ -137,46 +132,6 @@ const extraIn = ({ extra, ...row }: Readonly<Record<string, unknown>>) => ({
 })
 
 describe("a record schema", () => {
-  live(
-    "that two jobs write differently is kept once for each, and stays in force when a job that began before publishes after it",
-    function* () {
-      const { root, own } = yield* place
-      /** A job as it begins, with the schemas that it has then. */
-      const begun = (ownSchemas: object) =>
-        Effect.map(
-          Layer.build(PublisherDuckDb.layer({ ...publisherOptions(root), ...ownSchemas })),
-          (context) => Context.get(context, Publisher),
-        )
-      const job = (name: string, type: string) => {
-        const ownSchemas = join(own, name)
-        mkdirSync(ownSchemas)
-        writeFileSync(join(ownSchemas, "accounts.yaml"), accountsSchema(type))
-        return begun({ ownSchemas })
-      }
-      const nightOf = (publisher: Publisher["Service"], date: string, data: unknown) =>
-        Effect.provideService(night(date, data), Publisher, publisher)
-      const balances = Effect.map(
-        rowsOf(root, "SELECT balance FROM nights.accounts ORDER BY run_date"),
-        (rows) => rows.map(({ balance }) => balance),
-      )
-      yield* Effect.gen(function* () {
-        const texts = yield* job("texts", "VARCHAR")
-        yield* nightOf(texts, "2026-11-20", accountOf("none"))
-        const [numbers, beside] = [yield* job("numbers", "DOUBLE"), yield* begun({})]
-        yield* nightOf(numbers, "2026-11-21", accountOf(2.5))
-        yield* nightOf(beside, "2026-11-22", profileOf("Ana"))
-        assert.deepStrictEqual(yield* balances, [null, 2.5])
-        yield* nightOf(texts, "2026-11-23", accountOf("nothing"))
-        const kept = readdirSync(join(root, "schemas")).filter((name) => name.startsWith("accounts"))
-        assert.deepStrictEqual(kept.toSorted(), ["accounts.v1.yaml", "accounts.v2.yaml"])
-        const { runs = {} } = readManifest(join(root, "tables/manifest.json")) ?? {}
-        const versions = Object.values(runs).map(({ schemas }) => schemas?.["accounts"])
-        assert.deepStrictEqual(versions, [1, 2, 2, 1])
-        assert.deepStrictEqual(yield* balances, ["none", "2.5", "nothing"])
-      }).pipe(Effect.provide(foundation(root)))
-    },
-  )
-
   live(
     "that is gone from its folder stays in force as it was last: with a warning, and nothing is lost [decision 10 kept schemas]",
     function* () {
