@@ -6,7 +6,7 @@
 import { cpSync, existsSync, rmSync } from "node:fs"
 import { basename, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, type Layer, type Scope } from "effect"
+import { Effect, type Layer } from "effect"
 import { FileCalls, machineCalls } from "../../src/base/DurableFile.ts"
 import { recover } from "../../src/tables/Version.ts"
 import { compact } from "../../src/tables/Compact.ts"
@@ -257,11 +257,8 @@ describe("an edit of the tables that is cut off leaves what was current or what 
  * The folder as a kill before each rename would leave it, and as it is afterwards; of a run's files, which have one name
  * and are moved one after the other, before every fifth.
  */
-const killed = Effect.fnUntraced(function* (
-  begun: Effect.Effect<string, never, Scope.Scope>,
-  work: EditCase["work"],
-) {
-  const [root, copies] = [yield* begun, yield* folder]
+const killed = Effect.fnUntraced(function* (work: EditCase["work"]) {
+  const [root, copies] = [yield* prepared, yield* folder]
   const folders: Array<string> = []
   const keep = () => {
     const copy = join(copies, String(folders.length))
@@ -286,19 +283,8 @@ const killed = Effect.fnUntraced(function* (
 })
 
 describe("`verify` where a publication was killed", () => {
-  const begun = Effect.tap(folder, (root) =>
-    Effect.gen(function* () {
-      yield* liveNight(third, "4", profileOf("Dee"))
-      yield* append([begin(next, "2025-11-21")])
-      yield* succeed(next, "5", "c-1", resultsOf(profileOf("Eve")))
-    }).pipe(Effect.provide(layers(root)), Effect.orDie),
-  )
-
   live("says that, and nothing of what the next start does [verify interrupted]", function* () {
-    const folders = yield* killed(
-      begun,
-      publisher((one) => one.publish(anId(next))),
-    )
+    const folders = yield* killed(publisher((one) => one.publish(anId(next))))
     const told = yield* Effect.forEach(folders, (root) =>
       Effect.gen(function* () {
         const found = (yield* problemsIn(root)).map(({ id }) => id)
