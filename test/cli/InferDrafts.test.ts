@@ -255,37 +255,6 @@ describe("a draft", () => {
     ])
   })
 
-  it("is written with a line for each column and each list of plain values", () => {
-    const { file, notes } = draftFrom([
-      { ...kind, id: "a", tags: ["x"], lines: [{ n: 1 }] },
-      { ...kind, id: "b", tags: ["y"], lines: [{ n: 2 }] },
-    ])
-    expect(Effect.runSync(draftText({ file, notes }, "Drafted."))).toBe(`# Drafted.
-# key is proposed: no two records of one answer share it. Check that it stays over nights.
-
-table: things
-comment: p, one row each.
-product: p
-sub_families: [ p:one ]
-features: [ things_read ]
-key: [ id ]
-columns:
-  id: { type: VARCHAR, required: true, comment: In 2 of 2 records. }
-children:
-  tags:
-    table: things_tags
-    comment: tags of things, one row each.
-    required: true
-    item: { name: value, type: VARCHAR, comment: In 2 of 2 items. }
-  lines:
-    table: things_lines
-    comment: lines of things, one row each.
-    required: true
-    columns:
-      n: { type: INTEGER, required: true, comment: In 2 of 2 items. }
-`)
-  })
-
   it("names the features that may feed its records", () => {
     const asked = [
       { feature: "accounts_read", tasks: 2 },
