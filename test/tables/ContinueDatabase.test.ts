@@ -2,16 +2,7 @@
  * A database that is continued from night to night has the rows of one that is built of all files, whatever happened
  * before; one that is not the published one, or whose earlier rows change, is not continued.
  */
-import {
-  appendFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-  copyFileSync,
-} from "node:fs"
+import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
@@ -52,7 +43,6 @@ import {
 import { copiesOf } from "../harness/CopiesOf.ts"
 import { Progress } from "../../src/task/Progress.ts"
 import { anId } from "../harness/Id.ts"
-import { publishedTables } from "../../src/tables/DataDictionary.ts"
 import { live } from "../harness/Steps.ts"
 
 /** An output folder, its schemas, and how often a database was continued in it. */
@@ -313,28 +303,6 @@ describe("a version that lacks a run of the one before", () => {
 })
 
 describe("a database", () => {
-  live("that is continued tells which values do not fit a column whose type has changed", function* () {
-    const root = yield* folder
-    yield* Effect.provide(
-      liveNight("nightly.2026-11-20", "1", profileOf("Ana"), profileOf("7")),
-      layers(root),
-    )
-    const standing = yield* Effect.provide(storeOf(root), foundation(root))
-    const { database, build: path, manifest: place } = layoutOf(root)
-    copyFileSync(database, path)
-    const changed = standing.families.map((family) => ({
-      ...family,
-      columns: family.columns.map((one) =>
-        one.name === "name" ? { ...one, type: "INTEGER" as const } : one,
-      ),
-    }))
-    const manifest = readManifest(place) ?? nothingPublished
-    const store = { ...standing, families: changed }
-    const amended = amendDatabase(store, manifest, ["nightly.2026-11-20"], publishedTables(changed))
-    const { unfit } = (yield* Effect.provide(amended, foundation(root))) ?? {}
-    assert.deepStrictEqual(unfit, [{ table: "customer_profiles", column: "name", count: 2 }])
-  })
-
   live("that cannot be opened is a publication that failed, whatever was to be done with it", function* () {
     const root = yield* folder
     const standing = yield* Effect.provide(storeOf(root), foundation(root))
