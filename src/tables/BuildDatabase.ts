@@ -80,7 +80,7 @@ export const asSubquery = Effect.fnUntraced(function* (connection: Connection, s
 export const isOutOfMemory = ({ message }: PublishFailed): boolean => message.includes("Out of Memory Error")
 
 /** A commit writes into the file, and not into the log first: nobody opens it yet, and a crash removes it. */
-export const withoutLog = "SET checkpoint_threshold = '0B'"
+export const withoutLog = "SET checkpoint_threshold = '0B'; SET auto_checkpoint_skip_wal_threshold = 0"
 
 const versionMacro = (version: number) =>
   `CREATE OR REPLACE MACRO published_version() AS ${Math.trunc(version)}`
