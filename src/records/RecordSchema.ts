@@ -305,17 +305,30 @@ const recordSchema: YamlKind<RecordSchemaFile> = {
   check: nameTroubles,
 }
 
+/** Each publication reads all files again: of a text that is as it was, the family is. */
+const parsed = new Map<string, RecordFamily>()
+const parsedMax = 256
+
 /** One file's text -> its family, or every error in it. */
 export const parseRecordSchema = (
   file: string,
   text: string,
 ): Effect.Effect<RecordFamily, RecordSchemaInvalid> =>
-  Effect.fromResult(
-    Result.mapBoth(decodeYaml(recordSchema, file, text), {
-      onSuccess: familyOf,
-      onFailure: (problems) => new RecordSchemaInvalid({ problems }),
-    }),
-  )
+  Effect.suspend(() => {
+    const known = parsed.get(text)
+    if (known !== undefined) return Effect.succeed(known)
+    return Effect.fromResult(
+      Result.mapBoth(decodeYaml(recordSchema, file, text), {
+        onSuccess: (decoded) => {
+          const family = familyOf(decoded)
+          if (parsed.size === parsedMax) parsed.clear()
+          parsed.set(text, family)
+          return family
+        },
+        onFailure: (problems) => new RecordSchemaInvalid({ problems }),
+      }),
+    )
+  })
 
 /** For editors. */
 export const recordJsonSchema = () => jsonSchemaOf(RecordSchemaFile)

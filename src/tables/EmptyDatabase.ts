@@ -15,6 +15,7 @@ import { fileStep, type Store } from "./Manifest.ts"
 import { shapeOf } from "./OtherSchema.ts"
 import { inDatabase } from "./Publisher.ts"
 import { keptTables, storeTables, type StoreTable } from "./RecordStore.ts"
+import type { PseudonymPolicy } from "./Treatments.ts"
 
 /**
  * DuckDB keeps a text of 4 KB and more outside its column, and reads it again, into memory of its own, for
@@ -46,8 +47,11 @@ const commentsOf = ({ schema, kind, name, comment, columns }: Commented): Readon
 
 const schemas = ["history", "nights", "ops", "store"]
 
+/** A process that begins many databases, as tests do, begins with few sets of schemas. */
+const madeMax = 8
+
 /** In one transaction: otherwise each statement is a version of the file. */
-export const emptyStatements = ({ families, pseudonyms }: Pick<Store, "families" | "pseudonyms">): string => {
+const statementsOf = (families: Store["families"], policy: PseudonymPolicy | undefined): string => {
   const tables = keptTables(families)
   const kept = [...storeTables(tables), ...gatheredTables]
   return [
@@ -59,10 +63,23 @@ export const emptyStatements = ({ families, pseudonyms }: Pick<Store, "families"
       ({ schema, name, sql }) => `CREATE VIEW ${schema}.${identifier(name)} AS ${sql}`,
     ),
     `CREATE MACRO changes(earlier, later) AS TABLE ${changesSql(tables)}`,
-    ...dataDictionary(families, pseudonyms?.policy).flatMap(commentsOf),
+    ...dataDictionary(families, policy).flatMap(commentsOf),
     ...kept.flatMap((table) => commentsOf({ ...table, schema: "store", kind: "table" })),
     "COMMIT",
   ].join(";\n")
+}
+
+/** By what they follow from: a publication asks for them several times, and the next one again. */
+const written = new Map<string, string>()
+
+export const emptyStatements = ({ families, pseudonyms }: Pick<Store, "families" | "pseudonyms">): string => {
+  const of = JSON.stringify([families, pseudonyms?.policy])
+  const known = written.get(of)
+  if (known !== undefined) return known
+  const statements = statementsOf(families, pseudonyms?.policy)
+  if (written.size === madeMax) written.clear()
+  written.set(of, statements)
+  return statements
 }
 
 /**
@@ -72,9 +89,8 @@ export const emptyStatements = ({ families, pseudonyms }: Pick<Store, "families"
 export const madeBy = (store: Pick<Store, "families" | "pseudonyms" | "toolVersion">): string =>
   sha256Hex([store.toolVersion, ...store.families.map(shapeOf), emptyStatements(store)].join("\n"))
 
-/** By their statements: a process that begins many databases, as tests do, makes equal ones once. */
+/** By their statements. */
 const made = new Map<string, Uint8Array>()
-const madeMax = 8
 
 /** Makes an empty database where the next version is built; nothing may be there yet. */
 export const makeEmptyDatabase = Effect.fn("Publishing.makeEmptyDatabase")(function* (store: Store) {
