@@ -13,12 +13,14 @@ import { sha256Hex } from "../base/Hashes.ts"
 import { parquetFolders } from "../jobs/Scalars.ts"
 import { memoryLimits, openDatabase } from "./BuildDatabase.ts"
 import type { Built, Making } from "./NextDatabase.ts"
-import { publishedViews } from "./DataDictionary.ts"
+import { placeOf, publishedViews } from "./DataDictionary.ts"
 import { parquetCells, writeParquet } from "./FileColumns.ts"
 import { fileStep, filesBelow, fingerprintAt, makeFoldersOf, markOf } from "./Manifest.ts"
 import type { Manifest, ParquetFolder, Store } from "./Manifest.ts"
 import { inDatabase } from "./Publisher.ts"
-import { keptTables, seenOf, stored, type Relation } from "./RecordStore.ts"
+import { keptTables, seenOf, stored } from "./RecordStore.ts"
+import type { KeptChild, KeptTable, Relation } from "./RecordStore.ts"
+import { consentsTable, documentsTable } from "./SystemTables.ts"
 
 const folderOf = (version: number): string => `published/parquet-v${version}`
 const linkName = "published/parquet"
@@ -78,25 +80,55 @@ const linkOn = (store: Store, before: ParquetFolder, to: number, quiet: Readonly
   return Object.fromEntries(staying)
 }
 
-/** Tables of records of which no run since has read, begun or ended anything. */
-const quietSince = Effect.fnUntraced(function* (connection: Connection, store: Store, since: number) {
-  const tables = keptTables(store.families)
+/** Tables of `main` that have no row without one in the table of the same name in `ops`. */
+const ofSystem = [consentsTable.name, documentsTable.name]
+
+/**
+ * `quiet`: tables whose files are as they were before a run, since nothing in them was read, began or ended;
+ * `ended`: those in which something has ended since. A file takes as long without rows as with a few.
+ */
+const newsSince = Effect.fnUntraced(function* (
+  connection: Connection,
+  tables: ReadonlyArray<KeptTable>,
+  since: number,
+) {
   const [first] = yield* connection.rows(
-    `SELECT min(_reading)::INTEGER AS reading FROM store._readings WHERE seq >= ${since}`,
+    `SELECT coalesce(min(_reading), 0)::INTEGER AS reading FROM store._readings WHERE seq >= ${since}`,
   )
-  const { reading = null } = first ?? {}
-  const rows = yield* connection.rows(
-    tables
-      .map(
-        ({ name }) => `SELECT ${literal(name)} AS name
-        WHERE EXISTS (FROM ${stored(name)} WHERE _since_seq >= ${since} OR _until_seq >= ${since})
-          ${reading === null ? "" : `OR EXISTS (FROM ${seenOf(name)} WHERE _reading >= ${Number(reading)})`}`,
-      )
-      .join(" UNION ALL "),
+  const reading = Number(first?.["reading"])
+  const newsIn = (name: string, told: string, ended = "false") =>
+    `SELECT ${literal(name)} AS name, ${told} AS told, ${ended} AS ended`
+  const newsOf = (table: KeptTable, { name }: KeptChild) => {
+    const items = name === table.name ? "" : ` JOIN ${stored(name)} USING (_version)`
+    const is = (rows: string, where: string) => `EXISTS (FROM ${rows}${items} WHERE ${where})`
+    const read = reading === 0 ? "false" : is(seenOf(table.name), `_reading >= ${reading}`)
+    const rows = stored(table.name)
+    return newsIn(
+      name,
+      `${read} OR ${is(rows, `_since_seq >= ${since} OR _until_seq >= ${since}`)}`,
+      is(rows, `valid_from IS NOT NULL AND _until_seq >= ${since}`),
+    )
+  }
+  const ask = Effect.fnUntraced(function* (parts: ReadonlyArray<string>) {
+    const rows = parts.length === 0 ? [] : yield* connection.rows(parts.join(" UNION ALL "))
+    return rows.map(({ name, told, ended }) => ({ name: String(name), told, ended }))
+  })
+  const own = yield* ask([
+    ...tables.map((table) => newsOf(table, table)),
+    ...ofSystem.map((name) => newsIn(name, `EXISTS (FROM ${placeOf(name)})`)),
+  ])
+  const told = new Set(own.flatMap((one) => (one.told === true ? [one.name] : [])))
+  const lists = yield* ask(
+    tables.flatMap((table) =>
+      told.has(table.name) ? table.children.map((child) => newsOf(table, child)) : [],
+    ),
   )
-  const told = new Set(rows.map(({ name }) => String(name)))
-  const quiet = tables.filter(({ name }) => !told.has(name))
-  return new Set(quiet.flatMap(({ name, children }) => [name, ...children.map((child) => child.name)]))
+  for (const one of lists) if (one.told === true) told.add(one.name)
+  const all = [...tables, ...tables.flatMap(({ children }) => children)].map(({ name }) => name)
+  return {
+    quiet: new Set([...all, ...ofSystem].filter((name) => !told.has(name))),
+    ended: new Set([...own, ...lists].flatMap((one) => (one.ended === true ? [one.name] : []))),
+  }
 })
 
 /**
@@ -149,15 +181,14 @@ const writeFolder = Effect.fn("Publishing.writeFolder")(function* (
   })
   const views = publishedViews(store.families, store.pseudonyms?.policy)
   const since = before?.seq === undefined ? 0 : before.seq + 1
-  const quiet = before === undefined ? new Set<string>() : yield* quietSince(connection, store, since)
+  const { quiet, ended } = yield* newsSince(connection, keptTables(store.families), since)
   const linked = before && (yield* fileStep(() => linkOn(store, before, version, quiet)))
   const list: Record<string, ListedFile> = { ...linked }
-  for (const part of partsOf(views, { version, since, holds })) {
-    const place = join(store.layout.root, folderOf(version), part.path)
-    if (isEnded(part.path) ? quiet.has(tableIn(part.path)) : list[part.path] !== undefined) continue
-    const rows = yield* writeParquet(store, connection, place, { sql: part.sql, version })
-    if (rows === 0 && isEnded(part.path)) yield* fileStep(() => store.files.remove(place))
-    else list[part.path] = { ...(yield* fileStep(() => markOf(place))), ...(yield* fingerprintAt(place)) }
+  for (const { path, sql } of partsOf(views, { version, since, holds })) {
+    if (isEnded(path) ? !ended.has(tableIn(path)) : list[path] !== undefined) continue
+    const place = join(store.layout.root, folderOf(version), path)
+    yield* writeParquet(store, connection, place, { sql, version })
+    list[path] = { ...(yield* fileStep(() => markOf(place))), ...(yield* fingerprintAt(place)) }
   }
   const text = `${JSON.stringify(list, null, 1)}\n`
   yield* fileStep(() => {

@@ -110,10 +110,8 @@ const foldersIn = (root: string) =>
   readdirSync(join(root, "published"))
     .filter((name) => name.startsWith("parquet-"))
     .toSorted()
-const endedIn = (root: string) =>
-  filesBelow(join(realpathSync(join(root, "history")), "customer_profiles")).filter((name) =>
-    name.startsWith("ended-"),
-  )
+const endedIn = (root: string, table = "customer_profiles") =>
+  filesBelow(join(realpathSync(join(root, "history")), table)).filter((name) => name.startsWith("ended-"))
 
 const forgetBea = (root: string) => {
   const [tasks, executions] = [
@@ -196,6 +194,35 @@ describe("current/ and history/", () => {
         ["repair", "v5", "parquet-v5", "ended-v5.parquet"],
       ])
       assert.strictEqual(statSync(join(root, "current/customer_profiles.parquet")).mode & 0o777, 0o600)
+    },
+  )
+
+  liveIn(folder, inFolder)(
+    "of a list are the files before, unless a record that has items in it was read, or ended [files lists]",
+    function* (root) {
+      const look = Effect.fnUntraced(function* (
+        day: number,
+        name: string,
+        ...emails: ReadonlyArray<unknown>
+      ) {
+        const run = runOf(day)
+        yield* append([begin(run, run.slice("nightly.".length))])
+        yield* succeed(run, String(day), "c-1", resultsOf({ ...profileOf(name), emails }))
+        yield* publish(run)
+        assert.deepStrictEqual(yield* differences(root), [])
+        return [isLinked(root, "emails"), endedIn(root, "emails")]
+      })
+      const [own, asBefore] = [
+        [false, false],
+        [true, true],
+      ]
+      assert.deepStrictEqual(yield* look(20, "Ana"), [own, []])
+      assert.deepStrictEqual(yield* look(21, "Anna"), [asBefore, []])
+      assert.deepStrictEqual(yield* look(22, "Anna", { odd: 1 }), [own, []])
+      // The same content, with another item that is no text beside it.
+      assert.deepStrictEqual(yield* look(23, "Anna", { odd: 2 }), [own, []])
+      assert.deepStrictEqual(yield* look(24, "Anna"), [own, ["ended-v5.parquet"]])
+      assert.deepStrictEqual(yield* look(25, "Anne"), [asBefore, ["ended-v5.parquet"]])
     },
   )
 
