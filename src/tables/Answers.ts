@@ -6,7 +6,7 @@
  * what their own session said before.
  */
 import { Effect } from "effect"
-import type { Connection } from "../base/DuckDb.ts"
+import type { Connection, Json } from "../base/DuckDb.ts"
 import { identifier, literal } from "../base/DuckDbFailed.ts"
 import type { RecordFamily } from "../records/RecordSchema.ts"
 import { acquaintNameSql } from "../jobs/Job.ts"
@@ -47,6 +47,7 @@ export const subject = ["customer_id", "engine_reference", "_alone"] as const
 export const kind = ["product", "sub_family"]
 export const names = (columns: ReadonlyArray<string>, alias = ""): string =>
   columns.map((name) => `${alias}${identifier(name)}`).join(", ")
+const isList = (value: Json | undefined): value is ReadonlyArray<Json> => Array.isArray(value)
 const valuesSql = (rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   rows.map((row) => `(${row.map(literal).join(", ")})`).join(", ")
 
@@ -111,24 +112,33 @@ export interface Meta {
   readonly whole: boolean
   /** Documents of the run may name records. */
   readonly hasDocuments: boolean
+  /** Tables in which something is current before the run: nothing can end in the others. */
+  readonly current: ReadonlyArray<KeptTable>
 }
 
-const metaOf = Effect.fnUntraced(function* (connection: Connection, { run_id, interim, date }: SteppedRun) {
+const metaOf = Effect.fnUntraced(function* (
+  connection: Connection,
+  tables: ReadonlyArray<KeptTable>,
+  { run_id, interim, date }: SteppedRun,
+) {
   const own = date === undefined ? "run_date" : `DATE ${literal(date)}`
   const [row] = yield* connection.rows(
     `SELECT job, coalesce(whole, parent IS NULL AND tasks > 0) AS night,
       e::VARCHAR AS e, ${lookedOn("e", "r")}::VARCHAR AS looked,
-      EXISTS (FROM ops.documents WHERE run_id = $1 AND record_id IS NOT NULL) AS documents
+      EXISTS (FROM ops.documents WHERE run_id = $1 AND record_id IS NOT NULL) AS documents,
+      [${tables.map(({ name }) => `EXISTS (FROM ${stored(name)} WHERE _until_seq IS NULL)`).join(", ")}] AS current
     FROM (SELECT *, greatest(${own}, coalesce((SELECT max(e) FROM store._runs), ${own})) AS e
       FROM ops.runs WHERE run_id = $1) AS r`,
     [run_id],
   )
+  const current = isList(row?.["current"]) ? row["current"] : []
   const meta: Meta = {
     e: String(row?.["e"]),
     on: String(row?.["looked"]),
     job: String(row?.["job"]),
     whole: row?.["night"] === true && !interim,
     hasDocuments: row?.["documents"] === true,
+    current: tables.filter((_, index) => current[index] === true),
   }
   return meta
 })
@@ -233,7 +243,8 @@ const lostSql = (families: ReadonlyArray<RecordFamily>, { lost }: SteppedRun): s
 }
 
 /** Results that are not whole take no place in which something whole is current. */
-const vacantSql = (tables: ReadonlyArray<KeptTable>): string => {
+const vacantSql = ({ current: tables }: Meta): string => {
+  if (tables.length === 0) return ""
   const current = tables.map(
     ({ name }) => `SELECT _scope FROM ${stored(name)}
       WHERE _until_seq IS NULL AND _scope IN (SELECT _scope FROM step_filling)`,
@@ -246,11 +257,7 @@ const vacantSql = (tables: ReadonlyArray<KeptTable>): string => {
  * `step_here`: what the run answers and somebody asks for; `lacks`: the features that feed it and did not
  * succeed, those that it did not ask for included.
  */
-const answeredSql = (
-  tables: ReadonlyArray<KeptTable>,
-  families: ReadonlyArray<RecordFamily>,
-  run: SteppedRun,
-): string =>
+const answeredSql = (families: ReadonlyArray<RecordFamily>, run: SteppedRun, meta: Meta): string =>
   `${temp("feeders")} SELECT c._scope, ${names(subject, "c.")}, k.feature
     FROM step_candidates AS c JOIN step_kinds AS k ON k.product = c.product AND k.sub_family = c.sub_family;
   ${temp("fed")} SELECT k._scope, bool_or(t.fine) AS partly, bool_or(t.requested) AS requested, ${lackingSql}
@@ -265,7 +272,7 @@ const answeredSql = (
       coalesce(CASE WHEN f._scope IS NULL THEN c.lacks ELSE f.lacks END, []) || coalesce(u.lacks, []) AS lacks
     FROM step_candidates AS c LEFT JOIN step_fed AS f USING (_scope) LEFT JOIN step_untold AS u USING (_scope)
     WHERE (NOT short OR c.fills) AND NOT ${lostSql(families, run)};
-  ${vacantSql(tables)}
+  ${vacantSql(meta)}
   ${temp("all")} SELECT s._scope, ${names(scopeNames, "s.")}, coalesce(a.loose, s.loose) AS loose
     FROM store._scopes AS s LEFT JOIN step_answered AS a USING (_scope);
   ${askedSql}
@@ -304,8 +311,8 @@ export const lastAnswers = (scopes: string, readings: string): string => `UPDATE
       GROUP BY b._scope) AS o
     WHERE o._scope = _scopes._scope;`
 
-const endingSql = (tables: ReadonlyArray<KeptTable>, { sequence }: SteppedRun, { e }: Meta): string =>
-  tables
+const endingSql = ({ sequence }: SteppedRun, { e, current }: Meta): string =>
+  current
     .map(
       ({ name }) => `UPDATE ${stored(name)}
       SET valid_to = DATE ${literal(e)}, _until_seq = ${sequence}, ended_by = 'not requested'
@@ -320,16 +327,16 @@ export const answer = Effect.fnUntraced(function* (
   families: ReadonlyArray<RecordFamily>,
   run: SteppedRun,
 ) {
-  const meta = yield* metaOf(connection, run)
+  const meta = yield* metaOf(connection, tables, run)
   yield* connection.run(
     [
       askingSql(run, meta),
       rowsSql(tables, run),
       kindsSql(families),
       toldSql(run),
-      answeredSql(tables, families, run),
+      answeredSql(families, run, meta),
       readingsSql(run, meta),
-      endingSql(tables, run, meta),
+      endingSql(run, meta),
     ].join("\n"),
   )
   return meta

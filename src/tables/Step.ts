@@ -392,8 +392,9 @@ const seeSql = ({ table, run, meta }: Stepping, hasNew: boolean): string => {
 }
 
 const stepTable = Effect.fnUntraced(function* (connection: Connection, stepping: Stepping) {
-  const { table, run } = stepping
+  const { table, run, meta } = stepping
   if (!run.sources.has(table.name)) {
+    if (!meta.current.includes(table)) return
     yield* connection.run([unseenSql(table), noPairs, endSql(stepping), staySql(stepping)].join("\n"))
     return
   }
