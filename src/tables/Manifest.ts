@@ -4,7 +4,7 @@
  */
 import { closeSync, existsSync, fstatSync, openSync, readFileSync, readSync, readdirSync } from "node:fs"
 import { join, dirname } from "node:path"
-import { Effect, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { dayMs, isoDay, wordsOf } from "../base/Text.ts"
 import { beginSha256, fingerprintOf } from "../base/Hashes.ts"
 import { parquetFolders, type SecretReference } from "../jobs/Scalars.ts"
@@ -98,11 +98,19 @@ export const nothingPublished: Manifest = { version: 0, amends: false, runs: {} 
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Manifest))
 
+/** By their texts, that in force and the next: a publication reads each of them several times. */
+const known = new Map<string, Manifest | undefined>()
+const knownMax = 2
+
 /** Undefined if there is no file, or if it is not a manifest. */
 export const readManifest = (path: string): Manifest | undefined => {
   if (!existsSync(path)) return undefined
-  const decoded = decode(readFileSync(path, "utf8"))
-  return decoded._tag === "Some" ? decoded.value : undefined
+  const text = readFileSync(path, "utf8")
+  if (known.has(text)) return known.get(text)
+  const decoded = Option.getOrUndefined(decode(text))
+  if (known.size === knownMax) known.clear()
+  known.set(text, decoded)
+  return decoded
 }
 
 /** What is published; nothing if there is no manifest. */
