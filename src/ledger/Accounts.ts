@@ -351,13 +351,13 @@ export const markOpen = (account: Account, attempt: Partial<AttemptKeys>): Accou
 })
 
 /** What became of the login of an attempt; what is known of none stays. */
-export const loginVerdicts = ["not_sent", "unproven", "neutral", "good"] as const
+export const loginVerdicts = ["not_sent", "unproven", "away", "neutral", "good"] as const
 export type LoginVerdict = (typeof loginVerdicts)[number]
 
 /**
  * not_sent: the last request created nothing. neutral: its execution made no login, or nothing says how that
  * ended. An earlier request keeps its strike, and what allowed the last one allows another. unproven: it is
- * not known whether a login was made.
+ * not known whether a login was made. away: the same, but its engine says that none was: nothing is waited for.
  */
 export const judgeSent = (
   account: Account,
@@ -370,8 +370,10 @@ export const judgeSent = (
   const { open: _, ...one } = judged
   const replaced = (by: ReadonlyArray<SentLogin>) =>
     account.sent.flatMap((login) => (login === judged ? by : [login]))
-  if (verdict === "unproven")
-    return answer === undefined ? account : { ...account, sent: replaced([{ ...one, answer }]) }
+  if (verdict === "unproven" || verdict === "away") {
+    const over = verdict === "away" ? { max_wait: 0 } : {}
+    return answer === undefined ? account : { ...account, sent: replaced([{ ...one, answer, ...over }]) }
+  }
   const { granted: wasGranted, ...known } = one
   // The service accepts no start of a customer's engine while an earlier one runs (4.1): none is waited for.
   const over = verdict === "neutral" ? { answer: one.earlier ?? "no answer", max_wait: 0 } : {}

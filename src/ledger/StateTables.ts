@@ -12,7 +12,7 @@ import type { RunBrief, RunState, TaskBrief, TaskState } from "./RunState.ts"
 import { RunId } from "../service/Ids.ts"
 
 /** Raised whenever a fact comes to something else in a state: `test/ledger/StateTables.test.ts` notices. */
-export const foldVersion = 13
+export const foldVersion = 14
 
 /** Facts that are folded again and again before a state is worth a row for each task. */
 export const factsUnkept = 500

@@ -40,6 +40,7 @@ const proofs = {
 const verdicts = {
   not_sent: "no login was made",
   unproven: "it is not known how its login ended: it counts as one that may have failed",
+  away: "its engine says that it is away; until a login is accepted, it counts as one that may have failed",
   neutral: "it is not known how its login ended; it no longer counts",
   good: "the source accepted its login",
 } as const

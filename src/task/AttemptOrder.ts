@@ -31,8 +31,6 @@ export interface AttemptOrder extends AttemptKeys, Access, LoginKeys {
   readonly max_wait: Duration.Duration
   /** When to look at its execution, as `planLooks` gives it. */
   readonly looks: ReadonlyArray<number>
-  /** Its account was refused too often by engines that say that they are away: the next 503 counts. */
-  readonly isDisbelieved?: true
   /** Clock time at which an open execution is aborted. */
   readonly deadlineAt: number | undefined
 }

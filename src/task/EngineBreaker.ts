@@ -19,8 +19,6 @@ const failedMax = 3
 const wellFor = Duration.toMillis("10 minutes")
 /** So many engines in doubt at once, and it is the service: they are tried by one start in all. */
 const doubtsMax = 3
-/** So often in a run an account's engine is believed that its 503 created nothing: its page may be wrong. */
-const believedMax = 2
 
 export interface Doubt {
   /** Since when no start does what it should (milliseconds), and how often it was found so. */
@@ -80,8 +78,6 @@ const nobody = "nobody"
 
 export class EngineBreaker implements StartGate {
   readonly #lines = new Map<EngineReference, Line>()
-  /** How often a start of an account was refused by an engine that said itself that it is away. */
-  readonly #refusals = new Map<string, number>()
   /** By task. */
   readonly #standings: ReadonlyMap<string, Standing>
 
@@ -172,11 +168,12 @@ export class EngineBreaker implements StartGate {
     const line = this.#line(engine)
     line.failed += 1
     if (line.doubt === undefined && line.passed.size > 0 && line.failed < failedMax) return false
-    this.#noteTrial(engine, account, now)
+    this.refused(engine, account, now)
     return true
   }
 
-  #noteTrial(engine: EngineReference, account: string | undefined, now: number): void {
+  /** It is in doubt, and another account is the next trial: it came to nothing, or it says that it is away. */
+  refused(engine: EngineReference, account: string | undefined, now: number): void {
     const { tried } = this.noteDoubt(engine, now)
     tried.delete(account ?? nobody)
     tried.add(account ?? nobody)
@@ -186,17 +183,6 @@ export class EngineBreaker implements StartGate {
   noteDoubt(engine: EngineReference, now: number): Doubt {
     const line = this.#line(engine)
     return (line.doubt ??= { since: now, findings: 0, isPutOff: false, tried: new Set() })
-  }
-
-  /** It refused this start, and says that it is away: another account is the next trial. */
-  refused(engine: EngineReference, account: string | undefined, now: number): void {
-    this.#noteTrial(engine, account, now)
-    if (account !== undefined) this.#refusals.set(account, (this.#refusals.get(account) ?? 0) + 1)
-  }
-
-  /** Whether a further refusal is believed to have created nothing. */
-  believes(account: string | undefined): boolean {
-    return account === undefined || (this.#refusals.get(account) ?? 0) < believedMax
   }
 
   noteThird({ candidate, mayLead }: Third): void {

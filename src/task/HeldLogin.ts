@@ -16,7 +16,7 @@ import { observed, type AttemptOrder } from "./AttemptOrder.ts"
 import { busyText, holdText, chanceOf, isLasting, thirdText, verdictOfHold } from "./LoginHold.ts"
 import { isStranger, readState } from "./Attempt.ts"
 import { isGone, missedAgain } from "./FollowAttempt.ts"
-import { candidateOf, type Night, type Row, type Sighting } from "./Night.ts"
+import { candidateOf, taskOf, type Night, type Row, type Sighting } from "./Night.ts"
 import type { LeftRunning, StartAct } from "./Next.ts"
 import { SlotsBeside } from "./SharedSlots.ts"
 import { intentOf, judgeFound, LoginOvertaken, Worker } from "./StartAttempt.ts"
@@ -152,7 +152,9 @@ const thirdLogin = (
   const { engine_reference } = row.work
   const account = row.keys.account?.account
   const chance = chanceOf(hold, { run_id, isWhole: isOfWholeJob(run.started) })
-  const kept = ended({ ...own("START_UNKNOWN"), message: thirdText, not_before: "next_date" })
+  const isEngineAway = taskOf(night, row)?.attempts.at(-1)?.answer?.http_status === 503
+  const reason = isEngineAway ? "ENGINE_UNAVAILABLE" : "START_UNKNOWN"
+  const kept = ended({ ...own(reason), message: thirdText, not_before: "next_date" })
   if (chance === "not_tonight") return kept
   if (breaker.isWell(engine_reference, account, now)) return undefined
   const third = { candidate: candidateOf(row), mayLead: !probe && chance === "alone" }

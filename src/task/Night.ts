@@ -364,7 +364,6 @@ export const orderOf = (night: Night, row: Row, attempt: number): AttemptOrder =
   ...row.tokenUse,
   ...(isElsewhere(night.run.started, {}, night.rules.service) ? { service: night.rules.service } : {}),
   ...(night.rules.flow_results.enabled ? {} : { results_off: true }),
-  ...(night.breaker.believes(row.keys.account?.account) ? {} : { isDisbelieved: true }),
   refused: taskOf(night, row)?.refused ?? [],
   said: () => {
     const last = taskOf(night, row)?.attempts.at(-1)

@@ -71,8 +71,10 @@ const judgeStart = (order: AttemptOrder, started: Started, isProbe: boolean): Re
       // The probe created nothing: what it found is the execution of the request before.
       return isProbe ? judged(order, "not_sent") : []
     case "foreign":
-    case "not_created":
       return judged(order, "not_sent")
+    case "not_created":
+      // What the page of an engine says is no proof: after three in a row, its account is not tried again.
+      return started.isEngineAway ? judged(order, "away", said(503)) : judged(order, "not_sent")
     case "refused":
       return started.login === "rejected"
         ? rejected(order, started.status_reason)
@@ -221,11 +223,11 @@ const sendOnce = Effect.fnUntraced(function* (
 })
 
 /**
- * A 503 created nothing only if the engine's page says that it is away while the service answers: a gateway
+ * A 503 is no lost answer if the engine's page says that it is away while the service answers: a gateway
  * answers 503 after a start was passed on, too. A 401 or 403 counts only if a read is refused as well.
  */
 const askAbout = Effect.fnUntraced(function* (
-  { engine_reference, isDisbelieved }: AttemptOrder,
+  { engine_reference }: AttemptOrder,
   answer: StartAnswer | CallFailure,
 ): Effect.fn.Return<Asked, never, Service> {
   const service = yield* Service
@@ -234,7 +236,7 @@ const askAbout = Effect.fnUntraced(function* (
     const listed = yield* Effect.result(service.listEngines)
     return { ...of, isSecretRefused: Result.isFailure(listed) && listed.failure._tag === "SecretRefused" }
   }
-  if (answer._tag !== "EngineUnavailable" || isDisbelieved === true) return of
+  if (answer._tag !== "EngineUnavailable") return of
   if ((yield* askEngine(engine_reference)) !== false) return of
   return { ...of, isEngineAway: Result.isSuccess(yield* Effect.result(service.listEngines)) }
 })

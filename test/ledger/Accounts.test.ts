@@ -44,7 +44,7 @@ const sent = (night: number, login = keys(), probe = false): Fact =>
   }) as Fact
 const judged = (
   night: number,
-  verdict: "not_sent" | "unproven" | "neutral" | "good",
+  verdict: "not_sent" | "unproven" | "away" | "neutral" | "good",
   { account, password }: AccountKeys = keys(),
 ): Fact =>
   ({
@@ -252,7 +252,7 @@ describe("an account", () => {
 
   effect(
     "is busy while the run of a login would wait for it, and not for itself; a clock set back adds no time " +
-      "[promise 3 account wait] [promise 6 tried again]",
+      "[promise 3 account wait] [promise 6 tried again] [promise 4 away waits]",
     function* () {
       const ledger = yield* Ledger
       yield* ledger.append([sent(1)])
@@ -271,6 +271,9 @@ describe("an account", () => {
       // A lost start is over with the execution of its probe: a temporary error is tried again at once.
       yield* ledger.append([sent(1, keys(), true), judged(1, "neutral")])
       expect(holdOf(yield* ledger.accountsOf(keys()), keys(), { now: 0 })).toBeUndefined()
+      // Where the engine said that it was away, nobody waits; but it counts.
+      yield* ledger.append([sent(2), judged(2, "away")])
+      expect(holdOf(yield* ledger.accountsOf(keys()), keys(), { now: 0 })).toMatchObject({ why: "third" })
       // A ledger from before it was recorded: as long as the service lets an execution last.
       const { max_wait: _, ...untold } = sent(2, keys("q", { account: "B", identity: ["eva"] })) as Intent
       yield* ledger.append([untold])

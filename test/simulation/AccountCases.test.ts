@@ -271,6 +271,26 @@ describe("the sources see", () => {
     expect(allEndsOf(outcome)).toEqual(Array.from({ length: 6 }, () => "succeeded"))
   })
 
+  it.each([
+    { page: "detail", starts: 0, each: 0, ends: "succeeded" },
+    { page: "once tried", starts: 9, each: 3, ends: "LOGIN_UNPROVEN" },
+  ] as const)(
+    "5 $starts starts of three accounts in a week of 503s that logged in, where the page says `$page` [promise 4 away]",
+    ({ page, starts, each, ends }) => {
+      const week = { fromMs: nightMs(0) - hour, untilMs: nightMs(7) - hour }
+      const outcome = played(8, { storms: [storm("503", { ...week, accounts: undefined, page })] })
+      const before = outcome.starts.filter(({ at }) => at < week.untilMs)
+      const counts = outcome.plan.uses.map(({ customer }) =>
+        before.filter((one) => one.customer === customer),
+      )
+      expect([before.length, ...counts.map(({ length }) => length)]).toEqual([starts, each, each, each])
+      expect(outcome.plan.uses.map(({ username }) => endsOf(outcome, `es-a/${username}`).at(-1))).toEqual(
+        outcome.plan.uses.map(() => ends),
+      )
+      expect(complaintsOf(outcome)).toEqual([])
+    },
+  )
+
   it("a third login follows others that passed also where `max_wait` is under a minute [promise 4 third wait]", () => {
     const { job } = played(0, {}).plan
     const outcome = played(2, {

@@ -64,21 +64,6 @@ class Case {
     )
   }
 
-  /** A 503 of an engine whose page says so, the first two of an account in a night. */
-  private isBelieved({ answer, at, account, engine }: StartSeen): boolean {
-    const { outcome } = this
-    if (answer !== 503 || Object.values(outcome.plan.rates(nightOf(at))).some((rate) => rate > 0))
-      return false
-    const storm = outageAt(outcome, engine, at)
-    const isSaid = storm?.listAway !== true && (storm?.page === "detail" || storm?.page === "offline")
-    const before = outcome.starts.filter(
-      (one) =>
-        one.answer === 503 && one.account === account && one.at < at && nightOf(one.at) === nightOf(at),
-    )
-    // The page is asked afterwards.
-    return isSaid && outageAt(outcome, engine, at + 5 * minute) === storm && before.length < 2
-  }
-
   /** `followed`: the start with the same id that told of an execution; its end speaks for both. */
   private strikeOf(start: StartSeen, followed: StartSeen): Strike {
     // Known at once, and whatever its execution says then.
@@ -86,7 +71,7 @@ class Case {
       return { start, meaning: "refused", knownAt: followed.answeredAt }
     const execution = this.executions.get(followed.execution_id ?? "")
     if (execution === undefined) {
-      const meaning = this.isBelieved(start) ? "nothing sent" : meaningOfAnswer(start)
+      const meaning = meaningOfAnswer(start)
       return { start, meaning, knownAt: meaning === "refused" ? start.answeredAt : undefined }
     }
     const isSilent = start !== followed && meaningOfAnswer(start) === "nothing sent"
@@ -107,17 +92,6 @@ class Case {
     return { start, meaning: isRefusal(execution.end) ? "refused" : "good", knownAt: closedAt }
   }
 }
-
-/** The storm in which a whole engine is, if it is in one. */
-const outageAt = ({ plan }: AccountsOutcome, engine: string, at: number): Storm | undefined =>
-  plan.storms.find(
-    (storm) =>
-      storm.accounts === undefined &&
-      storm.rate === 1 &&
-      storm.engines.includes(engine) &&
-      storm.fromMs <= at &&
-      at < storm.untilMs,
-  )
 
 const meaningOfAnswer = ({ answer, isListed, status_reason }: StartSeen): Meaning => {
   if (answer === "refused connection" || answer === 429 || answer === 409 || isListed) return "nothing sent"

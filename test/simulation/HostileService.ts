@@ -18,8 +18,8 @@ export interface Channel {
   readonly locking: ReadonlyArray<string>
 }
 
-/** What an engine's own page says, when it is asked. */
-export type Page = "available" | "detail" | "offline" | "gateway" | "silent"
+/** What an engine's own page says, when it is asked; "once tried": that it is away, once after each start. */
+export type Page = "available" | "detail" | "offline" | "gateway" | "silent" | "once tried"
 
 /** What goes wrong with starts for a while, and what is seen of it from outside. */
 export interface Storm {
@@ -138,6 +138,7 @@ export class HostileService {
   private readonly tokens = new Map<string, { readonly username: string; readonly password: string }>()
   private readonly usernames = new Map<string, string>()
   private readonly definitions: ReadonlyMap<string, ReturnType<typeof defineEngine>>
+  private wasTried = false
 
   constructor(options: HostileOptions) {
     this.options = options
@@ -223,6 +224,11 @@ export class HostileService {
         return HttpServerResponse.text("<html>bad gateway</html>", { status: 502, contentType: "text/html" })
       case "silent":
         return "silent"
+      case "once tried": {
+        const isAway = this.wasTried
+        this.wasTried = false
+        return isAway ? json({ detail: "maintenance" }, 503) : json(engineDetails(definition, now))
+      }
     }
   }
 
@@ -237,6 +243,7 @@ export class HostileService {
     const storm = this.stormOver(body.engine_reference, login.account)
     if (storm?.answer === "connection refused")
       return Effect.fail(transportError(request, "ECONNREFUSED", "connect"))
+    this.wasTried ||= storm?.page === "once tried"
     const isBefore = storm !== undefined && !isMade(storm.answer, storm.made)
     const made = isBefore ? undefined : this.create(body, storm?.answer)
     if (made?.isRunning === true && !hidesConflict(storm?.answer))

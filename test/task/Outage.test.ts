@@ -26,7 +26,7 @@ describe("an engine that refuses starts", () => {
     expect(looks.length).toBeLessThan(500)
   })
 
-  effect("is tried by another account each time, and believed twice about each of them", function* () {
+  effect("is tried by another account each time, twice in a night by each of them", function* () {
     const customers = ["c-1", "c-2", "c-3"]
     // Its page says that it is away once after each refusal, and that it is available to whoever asks next.
     const end = yield* night({
@@ -34,10 +34,7 @@ describe("an engine that refuses starts", () => {
       script: { start: () => ({ _tag: "EngineUnavailable" }) },
     })
     const starts = end.calls.flatMap(([, verb, of]) => (verb === "start" ? [of] : []))
-    expect(starts.slice(0, 6)).toEqual([...customers, ...customers])
-    // Two that are believed to have created nothing, then the start and the probe that count.
-    const counted = customers.map((customer) => starts.filter((of) => of === customer).length)
-    expect(counted).toEqual([4, 4, 4])
+    expect(starts).toEqual([...customers, ...customers])
     expect(end.verdicts(...customers)).toEqual(customers.map(() => engineAway))
   })
 

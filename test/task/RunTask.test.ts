@@ -18,7 +18,6 @@ import { effect } from "../harness/Steps.ts"
 
 const temporary = state("TEMPORARY_ERROR", "OUT_OF_SERVICE", { authentication_status: "AUTH_OK" })
 const oneSlot = { max_in_flight: 1, per_engine: 1 }
-const away = { _tag: "EngineUnavailable" } as const
 
 type Start = ReturnType<NonNullable<Script["start"]>>
 /** The answers to all starts in their order; whatever follows is accepted. */
@@ -172,7 +171,6 @@ describe("a login of which nobody knows whether it is in use", () => {
     ["throttled", throttled(429, 5 * minute), "SERVICE_UNREACHABLE"],
     ["in the way of somebody else", conflict("theirs", "x"), "ALREADY_EXECUTING"],
     ["refused a connection", notSent, "SERVICE_UNREACHABLE"],
-    ["told that the engine is away", away, "ENGINE_UNAVAILABLE"],
   ])("is not sent for another customer while its probe is owed, which was %s", function* ([, answer, why]) {
     const told: Array<ProgressEvent> = []
     const end = yield* night({ tasks, told, script: finding(lost, answer) })
