@@ -180,7 +180,7 @@ const dispatch = Effect.fnUntraced(function* (night: Night) {
     const moving = night.active + night.restingCount
     if (moving === 0 && state === "running") {
       if (schedule.waiting === 0) return
-      // Only what could not be stopped, or is another run's, is in the way: it will not move in this run.
+      // Only what nobody can look at is in the way: it will not move in this run.
       if (schedule.nextWake(now) === undefined && !schedule.isHeldUp(now))
         yield* settleWaiting(night, schedule.drain(), "ALREADY_EXECUTING")
       if (schedule.waiting === 0) return

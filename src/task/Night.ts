@@ -16,7 +16,7 @@ import { busyUntil, isOf, strikesFor, strikesMax } from "../ledger/Accounts.ts"
 import type { Fact, Recorded, RunSteered, TaskPlanned } from "../ledger/Fact.ts"
 import { evolve, planTask } from "../ledger/FoldRun.ts"
 import { append, Ledger, type LedgerFailed } from "../ledger/Ledger.ts"
-import { courseOf, isElsewhere, mayRun, type RunState, type TaskState } from "../ledger/RunState.ts"
+import { courseOf, isElsewhere, serviceOf, type RunState, type TaskState } from "../ledger/RunState.ts"
 import type { Candidate } from "../service/Execution.ts"
 import type { Schedule } from "./Schedule.ts"
 import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
@@ -25,7 +25,8 @@ import type { Ending } from "./Ending.ts"
 import type { EngineBreaker } from "./EngineBreaker.ts"
 import type { Missed, Watch } from "./FollowAttempt.ts"
 import type { Heads } from "./LookTurns.ts"
-import { cutVerdict, next, verdictLeft, type Act, type LeftRunning, type Mode } from "./Next.ts"
+import { canBeSeen, cutVerdict, holdsOf, next, verdictLeft } from "./Next.ts"
+import type { Act, LeftOpen, LeftRunning, Mode } from "./Next.ts"
 import { tell } from "./Progress.ts"
 import type { Troubles } from "./Troubles.ts"
 import type { Rules, TaskWork } from "./Work.ts"
@@ -247,9 +248,21 @@ export const release = (night: Night, task_id: TaskId) =>
     return Effect.asVoid(Queue.offer(night.poke, undefined))
   })
 
-/** Its slot is free; what may still run at the service keeps its customer and its login. */
+/**
+ * Its slot is free; what may still run at the service keeps its customer and its login. Whoever needs them
+ * looks at what can be seen of it, and waits.
+ */
 export const leave = (night: Night, row: Row) => {
-  if (taskOf(night, row)?.attempts.some(mayRun) !== true) return release(night, row.work.task_id)
+  const task = taskOf(night, row)
+  const { started } = night.run
+  const open = (task === undefined ? [] : holdsOf(task)).map((one): LeftOpen => ({
+    ...one,
+    job: started.job,
+    service: serviceOf(started, one.attempt),
+  }))
+  const seen = open.filter(canBeSeen(night.rules.service))
+  for (const one of seen) night.left.set(one, { said: one.attempt.authentication_status, gone: undefined })
+  if (seen.length === open.length) return release(night, row.work.task_id)
   return Effect.suspend(() => {
     night.schedule.abandon(row.work.task_id)
     return Effect.asVoid(Queue.offer(night.poke, undefined))

@@ -338,6 +338,26 @@ describe("an execution", () => {
     expect(startsOf(end).length).toBe(1)
   })
 
+  effect(
+    "that cannot be stopped is waited for by whoever needs its customer [promise 3 left tonight]",
+    function* () {
+      let isOpen = true
+      const end = yield* night({
+        tasks: [{ customer: "c-1" }, { customer: "c-1", engine: "bank:app" }],
+        rules: { limits: oneSlot, max_wait: Duration.minutes(15) },
+        acts: [[20 * minute, () => (isOpen = false)]],
+        script: {
+          start: (call) => accepted(call.engine_reference),
+          state: (id) => (id === "e-bank" && isOpen ? working : completed),
+          abort: () => "not_stoppable",
+        },
+      })
+      expect(end.verdicts("c-1")).toEqual(["unfinished NOT_STOPPABLE service"])
+      const [, later = 0] = end.timesOf("start")
+      expect([end.verdict("c-1", "bank:app"), later > 20 * minute]).toEqual([succeeded, true])
+    },
+  )
+
   effect("whose task waits is not read again by the next process [decision 2 wait]", function* () {
     const place = makePlace()
     const script: Script = { start: answers(), state: (id) => (id === "e-c-1-1" ? temporary : completed) }
