@@ -297,8 +297,8 @@ export const readEngine = (json: unknown): Result.Result<EngineView, string> => 
     status: textIn("status", "unknown"),
     // Never `always` without a word.
     action_required_frequency: textIn("action_required_frequency", "unknown"),
-    // The service answers 503 for an engine that cannot be used now (4.9): if this is wrong, the start answers
-    // 503, whereas `false` would keep the engine from ever being started.
+    // If this is wrong, a start is answered 503, as for any engine that cannot be used now (4.9), whereas
+    // `false` would keep the engine from ever being started.
     is_online: ownField(json, "is_online") !== false,
   })
 }
