@@ -181,8 +181,8 @@ const lastShare = 1 / 10
 const lastMax = Duration.seconds(1)
 
 /**
- * Interrupts `work` after `duration`, for `orElse`. A process that was stopped, as in a virtual machine that was
- * paused, runs its timers before it reads what arrived meanwhile: the limit is two waits, and during the
+ * Interrupts `work` after `duration`, for `orElse`. A process that was stopped, as in a virtual machine that
+ * was paused, runs its timers before it reads what arrived meanwhile: the limit is two waits, and during the
  * second one that is read.
  */
 export const limited = <B, E2, R2>(limit: {

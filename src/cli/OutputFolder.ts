@@ -86,8 +86,25 @@ export const claimFolder = (files: DurableFiles, output: string, folderMode: num
   if (markerState(output) === "marked") return undefined
   // Two processes that claim the same folder write the same content, each through its own temporary file.
   const path = join(output, markerName)
-  files.replace(path, markerText, 0o600, `${path}.${process.pid}.tmp`)
+  const own = `${path}.${process.pid}.tmp`
+  checkLinks(files, own, `${path}.${process.pid}.link.tmp`)
+  files.replace(path, markerText, 0o600, own)
   return undefined
+}
+
+/** Publications need both kinds, which some file systems lack: that would show after all logins only. */
+const checkLinks = (files: DurableFiles, file: string, link: string): void => {
+  files.write(file, markerText, 0o600)
+  try {
+    // An interrupted check may have left one.
+    files.remove(link)
+    files.link(file, link)
+    files.remove(link)
+    files.symlink(file, link)
+    files.remove(link)
+  } finally {
+    files.remove(file)
+  }
 }
 
 /** What a folder without its ledger contains; undefined if nothing is lost. */

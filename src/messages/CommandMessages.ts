@@ -45,7 +45,8 @@ export const commandMessages = {
   "output-not-a-folder": nothing.changed("{output} is not a folder", emptyFolder),
   "output-refused": refusal(
     "the output folder {output} cannot be used ({why})",
-    "Correct its permissions, or give --output another folder.",
+    "Correct its permissions, or give --output another folder, where the file system has hard and symbolic " +
+      "links.",
   ),
   "output-lost": refusal(
     "what the command printed could not be written ({why})",

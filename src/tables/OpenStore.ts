@@ -187,7 +187,7 @@ const storeWith = Effect.fnUntraced(function* (options: PublisherOptions, schema
   return store
 })
 
-/** The store of an output folder as it is published, for verify and repair; the key is that of its pseudonyms. */
+/** The store of an output folder as it is published, for verify and repair; with its key, if it has one. */
 export const openStore = Effect.fnUntraced(function* (
   options: Omit<PublisherOptions, "pseudonyms">,
   key?: PseudonymKey,

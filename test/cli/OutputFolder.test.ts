@@ -144,6 +144,19 @@ effect(
   },
 )
 
+effect.each(["link", "symlink"] as const)(
+  "a new folder on a file system without links is refused before anything starts: %s [refused links]",
+  function* (kind) {
+    const { calls } = faultyCalls({
+      refuse: (name) => (name === kind ? Object.assign(new Error("no"), { code: "EPERM" }) : undefined),
+    })
+    const output = join(fresh(), "new")
+    const refused = yield* Effect.flip(withCalls(calls)(prepareOutput(output, ["none"])))
+    assert.match(refused.message, /^the output folder .*new cannot be used \(.*: cannot link: /)
+    assert.deepStrictEqual(readdirSync(output), [])
+  },
+)
+
 effect(
   "an output folder that cannot be claimed is reported at whichever step the disk fails, and contains no half marker",
   function* () {
