@@ -6,10 +6,11 @@ import { Clock, Effect, Option } from "effect"
 import { Command } from "effect/cli"
 import { outcomes } from "../../service/EndTable.ts"
 import { actingOf } from "../../service/Ends.ts"
+import { given } from "../../base/Schemas.ts"
 import { counted, listed } from "../../base/Text.ts"
 import type { RunHeader } from "../../ledger/FoldRun.ts"
 import { executionsOf, type RunBrief, type RunState, type TaskBrief } from "../../ledger/RunState.ts"
-import { newestTasks } from "../../ledger/WholeNight.ts"
+import { newestTasks, runsOfNight } from "../../ledger/WholeNight.ts"
 import { interruptedOf, renderSummary, tellInterrupted } from "../../report/RenderSummary.ts"
 import type { Interrupted } from "../../report/RenderSummary.ts"
 import { summarise, type Summary } from "../../report/Summary.ts"
@@ -69,7 +70,10 @@ const cutOff = Effect.fnUntraced(function* (run: RunBrief, runs: ReadonlyArray<R
   const newest = runs.findLast(({ fact }) => fact.job === job && fact.part === part)?.fact.run_id
   const last_at = facts.at(-1)?.at ?? state.started_at
   const now = yield* Clock.currentTimeMillis
-  return interruptedOf(state, { last_at, now, superseded: newest !== run_id })
+  // As `chooseRun` has it: a rerun is as old as the first run of its date.
+  const [first] = run.started.parent === undefined ? [] : runsOfNight(runs, run.started)
+  const begun = { ...state, ...given({ started_at: first?.at }) }
+  return interruptedOf(begun, { last_at, now, superseded: newest !== run_id })
 })
 
 const othersMax = 3

@@ -1,7 +1,7 @@
 /** What `status` and `runs` say of runs that have not ended: whether a process works on them, or they were cut off. */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { FileCalls } from "../../../src/base/DurableFile.ts"
 import { lockFolder } from "../../../src/base/FolderLock.ts"
@@ -17,12 +17,12 @@ import { aFact, runStarted } from "../../harness/Facts.ts"
 const root = sharedFolder()
 
 /** One task in flight on `bank:website`. */
-const begun = (run_id: string): ReadonlyArray<Fact> => {
+const begun = (run_id: string, more: Parameters<typeof runStarted>[1] = {}): ReadonlyArray<Fact> => {
   const run = { run_id: anId(run_id) }
   const [job = ""] = run_id.split(".")
   const attempt = { ...run, task_id: anId(`${run_id}/c-1/bank:website`), attempt: 1 }
   return [
-    runStarted(run_id, { job_path: `jobs/${job}.yaml` }),
+    runStarted(run_id, { job_path: `jobs/${job}.yaml`, ...more }),
     aFact("TaskPlanned", {
       ...run,
       task_id: attempt.task_id,
@@ -146,6 +146,25 @@ describe("the status of a run that has not ended", () => {
     expect(end(await status(output, old)).at(-2)).toBe(
       "It is too old to be resumed. This command collects what is in flight for the job's next run:",
     )
+  })
+
+  it("is too old to be resumed if it is a rerun of an older night, however late it began [promise 16 rerun age]", async () => {
+    const again = { run_date: "2026-11-21", parent: anId(spain) }
+    const told = async (hours: number) => {
+      const then = Date.now() - hours * 3_600_000
+      const appended = (...facts: ReadonlyArray<Fact>) =>
+        Effect.flatMap(Ledger, (ledger) => ledger.append(facts))
+      const night = Effect.updateService(appended(runStarted(spain), ended(spain)), Clock.Clock, (clock) => ({
+        ...clock,
+        currentTimeMillis: Effect.succeed(then),
+      }))
+      const output = await folderWith()
+      const both = Effect.andThen(night, appended(...begun(`${spain}.2`, again)))
+      await Effect.runPromise(Effect.provide(both, Ledger.layer({ path: join(output, "ledger.sqlite") })))
+      return await status(output)
+    }
+    expect(await told(21)).toContain("\nIt is too old to be resumed. This command collects")
+    expect(await told(19)).toContain("\nThis command resumes it;")
   })
 })
 
