@@ -423,7 +423,7 @@ export const nightMessages = {
   "parquet-taken": warning(
     "the published Parquet files are not in `{name}/`, because something else has that name",
     "Move it elsewhere: the next publication, or `nightjar repair`, puts them there.",
-    "They are in `published/parquet/{name}/`, and their rows are in the database.",
+    "They are in `published/parquet/`, and their rows are in the database.",
   ),
   "answers-left-out": warning(
     "{answers} not in the tables: {where}: {reason}",
