@@ -144,7 +144,10 @@ const endings = {
     endingFor("landing-damaged", { ...detailOf(error), path: error.path }),
   PublishFailed: (error: PublishFailed) =>
     endingFor(error.damaged === true ? "publishing-damaged" : "publishing-failed", detailOf(error)),
-  DuckDbFailed: ({ message }: DuckDbFailed) => endingFor("query-failed", { detail: withCandidates(message) }),
+  DuckDbFailed: ({ message }: DuckDbFailed) =>
+    endingFor(message.includes("Could not set lock on file") ? "database-in-use" : "query-failed", {
+      detail: withCandidates(message),
+    }),
 } as const
 
 type Endings = typeof endings

@@ -52,6 +52,8 @@ const outOfMemory = 77
 
 const openChecker = (memoryMb: number): ChildProcess =>
   fork(hostFile, [String(memoryMb), String(outOfMemory)], {
+    // The folder in which this process was started may be gone.
+    cwd: "/",
     env: {},
     execArgv: [],
     serialization: "advanced",

@@ -71,6 +71,9 @@ export const runCommand = Effect.fnUntraced(function* (
   return code === 0 ? output.toString("utf8") : yield* Effect.fail(`the command ended with exit code ${code}`)
 }, Effect.scoped)
 
+/** Editors and commands end a text with a line break that is not meant as part of a password; blanks may be. */
+const withoutLineEnd = (text: string): string => withoutEnd(text, "\r\n")
+
 const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]): Resolve => {
   const fromEnvironment = makeFromEnvironment(makeFromFile())
   const read = (reference: SecretReference): Effect.Effect<string, string> => {
@@ -80,12 +83,11 @@ const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]
       case "File":
         return readTextFile(reference.path, bytesMax).pipe(
           Effect.mapError((reason) => `it cannot be read (${reason})`),
-          // Editors end a file with a line break that is not meant as part of a password.
-          Effect.map((text) => withoutEnd(text, "\r\n")),
+          Effect.map(withoutLineEnd),
         )
       case "Exec":
         return runCommand(["sh", "-c", reference.command], { stdin: "ignore" }).pipe(
-          Effect.map((output) => output.trim()),
+          Effect.map(withoutLineEnd),
           Effect.provideService(ChildProcessSpawner.ChildProcessSpawner, spawner),
           limited({
             duration: commandTime,

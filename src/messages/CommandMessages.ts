@@ -181,6 +181,10 @@ export const commandMessages = {
     "Correct the statement. `nightjar tables` describes every table and column.",
     "Nothing was changed: queries only read.",
   ),
+  "database-in-use": nothing.read(
+    "another program has opened the database for writing: {detail}",
+    "End that program, or let it open the file read-only; then run the same command again.",
+  ),
   "query-missing": nothing.read(
     "no query was given",
     'Give one statement in quotes, such as `nightjar query "SELECT * FROM ops.runs"`, or a saved query, ' +

@@ -135,6 +135,11 @@ export const nightMessages = {
     "Start an execution with tokenized_access to get a new ticket.",
     "No token was stored.",
   ),
+  "token-perhaps-revoked": unserved(
+    "the answer of the service was lost, so the token may be revoked",
+    "Run the same command again: of a token that is gone, the service says so.",
+    "The token is still stored here.",
+  ),
   "output-unwritable": stoppedRun("the output folder cannot be written: {detail}", freeSpace),
   "lock-unusable": stoppedRun("the lock of the output folder cannot be used: {detail}", freeSpace),
   "ledger-unusable": stoppedRun("the ledger cannot be read or written: {detail}", freeSpace),

@@ -164,5 +164,7 @@ const changesOf = (table: KeptTable): string => {
 }
 
 export const changesSql = (tables: ReadonlyArray<KeptTable>): string => `
-  WITH moments AS MATERIALIZED (SELECT ${momentSql("earlier")} AS a, ${momentSql("later")} AS b)
+  WITH given AS MATERIALIZED (SELECT ${momentSql("earlier")} AS a, ${momentSql("later")} AS b),
+  moments AS MATERIALIZED (SELECT CASE WHEN a > b THEN CAST(error('changes: the first run or date is later '
+    || 'than the second; the order is changes(from, to)') AS BIGINT) ELSE a END AS a, b FROM given)
   ${tables.map((table) => `FROM (${changesOf(table)})`).join(" UNION ALL ")}`

@@ -232,7 +232,7 @@ const refused =
   "the service gives the same answer for every reason: unknown, wrong, used or expired ticket, login not " +
   "accepted yet, another application, tokenization not enabled"
 const incomplete = "the service returned a token without its customer and engine, so it cannot be stored"
-const lost = "the answer was lost twice, so the ticket may be used up"
+const lost = "the answer was lost, and no other came, so the ticket may be used up"
 
 /**
  * 4.6. A name that another access already holds is not taken from it: the token is then stored under its
@@ -251,9 +251,8 @@ export const exchangeByHand = Effect.fn("Tokens.exchangeByHand")(function* (
   const login = yield* loginOfExecution(given.execution_id)
   const exchanged_at = Math.trunc(yield* Clock.currentTimeMillis)
   const asked = service.exchangeTicket(given.execution_id, given.ticket)
-  const answer = yield* asked.pipe(
-    Effect.catchTag("AnswerLost", () => asked),
-    Effect.catchTag("AnswerLost", () => Effect.succeed({ _tag: "Lost" } as const)),
+  const answer = yield* Effect.catchTag(asked, "AnswerLost", () =>
+    Effect.orElseSucceed(asked, () => ({ _tag: "Lost" }) as const),
   )
   if (answer._tag === "Lost") return { _tag: "NoToken", message: lost } as const
   if (answer._tag === "Refused") return { _tag: "NoToken", message: refused } as const

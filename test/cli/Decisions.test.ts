@@ -11,6 +11,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer } from "effect"
 import { describe, expect, it } from "vitest"
 import { resolveFingerprint } from "../../src/cli/commands/Credentials.ts"
+import { DuckDbFailed } from "../../src/base/DuckDbFailed.ts"
 import { Ended, defectEnding, endingOf, refuse } from "../../src/cli/Failures.ts"
 import { LandingDamaged } from "../../src/landing/Landing.ts"
 import { PublishFailed } from "../../src/tables/Publisher.ts"
@@ -47,6 +48,18 @@ describe("exit codes", () => {
       "demo.2026-11-21 began at 2026-11-21T02:00:00.000Z, which is still to come: the clock was wrong then, " +
         "or is now. Nothing was started; if the clock is right now, `--new` starts this night.",
     ])
+  })
+
+  it("a database that another program writes to is no wrong statement [query in use]", () => {
+    const message =
+      'IO Error: Could not set lock on file "a.duckdb": Conflicting lock is held in python (PID 7).'
+    expect(endingOf(new DuckDbFailed({ statement: "open a.duckdb", message }))).toEqual({
+      exit_code: 2,
+      lines: [
+        `nightjar: another program has opened the database for writing: ${message} [database-in-use]`,
+        "Nothing was read. End that program, or let it open the file read-only; then run the same command again.",
+      ],
+    })
   })
 
   it("an error says what was kept and what to do next; an unknown one is a defect", () => {

@@ -1,7 +1,7 @@
 /** The checker's process: bounds of time and memory that end it and not this one; the next form is answered. */
 import { fork } from "node:child_process"
 import { once } from "node:events"
-import { readFileSync, readdirSync } from "node:fs"
+import { readFileSync, readdirSync, readlinkSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect } from "effect"
 import { FormChecker, FormProcess } from "../../src/client/FormProcess.ts"
@@ -39,7 +39,7 @@ const greedy = paramsForm({ list: { items: { type: "string", minLength: 9, patte
 const lists = one({ list: Array.from({ length: 150_000 }, (_, at) => `${at}`) })
 
 /** Processes with this in their command line, which has a zero behind each argument. */
-const killAll = (part: string): void => {
+const allWith = (part: string): ReadonlyArray<string> => {
   const running = readdirSync("/proc").filter((name) => /^\d+$/.test(name))
   const isMeant = (pid: string): boolean => {
     try {
@@ -48,7 +48,10 @@ const killAll = (part: string): void => {
       return false
     }
   }
-  const meant = running.filter(isMeant)
+  return running.filter(isMeant)
+}
+const killAll = (part: string): void => {
+  const meant = allWith(part)
   assert.strictEqual(meant.length, 1)
   for (const pid of meant) process.kill(Number(pid), "SIGKILL")
 }
@@ -58,6 +61,15 @@ describe("the process that checks forms", () => {
     const { check } = yield* FormChecker
     assert.deepStrictEqual(yield* check(request(loginForm, [one(fine)])), fitted)
   })
+
+  withLayer(FormProcess.layer({ memoryMb: 70 })).live(
+    "stays in no folder that somebody may remove [forms folder removed]",
+    function* () {
+      yield* (yield* FormChecker).check(request(loginForm))
+      const [pid = ""] = allWith(["FormHostWorker.ts", "70", ""].join("\0"))
+      assert.strictEqual(readlinkSync(`/proc/${pid}/cwd`), "/")
+    },
+  )
 
   withLayer(FormProcess.layer({ answerWithin: Duration.millis(500) })).live(
     "is killed if a form takes too long; this is reported, and the next form is checked",

@@ -42,14 +42,14 @@ describe("secrets", () => {
   const { live: onMachine } = withLayer(Layer.merge(live, environment))
 
   onMachine(
-    "come from the environment, a file without its final line break, and a command's output",
+    "come from the environment, a file without its final line break, and a command's output [promise 4 blanks]",
     function* () {
       const files = yield* FileSystem.FileSystem
       const path = `${yield* files.makeTempDirectoryScoped()}/pin`
       yield* files.writeFileString(path, " 0042 \r\n")
       expect(yield* value({ _tag: "Env", name: "PASSWORD" })).toBe("hunter2")
       expect(yield* value({ _tag: "File", path })).toBe(" 0042 ")
-      expect(yield* value(exec("echo '  hunter2 '; cat"))).toBe("hunter2")
+      expect(yield* value(exec("echo '  hunter2 '; cat"))).toBe("  hunter2 ")
     },
   )
 

@@ -81,7 +81,7 @@ const cellsOf = (root: string, sql: string) =>
 
 describe("published tables and views", () => {
   liveIn()(
-    "tell who left, which features there are, how fresh everything is, since when a record is as it is, and what changed between two nights, but for times; versions that begin and end on one day have their own lists [decision 10 version key]",
+    "tell who left, which features there are, how fresh everything is, since when a record is as it is, and what changed between two nights, but for times; versions that begin and end on one day have their own lists [decision 10 version key] [promise 18 order]",
     function* (root) {
       yield* twoNights
       assert.deepStrictEqual(yield* cellsOf(root, "SELECT * FROM customers ORDER BY 1"), [
@@ -161,6 +161,8 @@ describe("published tables and views", () => {
       )
       const wrong = yield* Effect.flip(changes("yesterday", second))
       assert.match(wrong.message, /yesterday is neither a run nor a date/)
+      const turned = yield* Effect.flip(changes(second, first))
+      assert.match(turned.message, /the first run or date is later than the second/)
       const third = `${second}.3`
       yield* night(third, { "c-1": ["COMPLETED", { ...ana, emails: ["newer@example.test"] }] })
       assert.deepStrictEqual(

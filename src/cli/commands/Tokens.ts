@@ -173,7 +173,9 @@ const revoke = command(
     flags: { job: jobArgument, name: argument("NAME", "As `tokens list` shows it") },
     run: function* ({ job, name }, output) {
       if (!existsSync(`${output}/tokens.sqlite`)) return yield* refuse("token-store-empty", { output })
-      const revoked = yield* withTokens(output, job, (store) => revokeByHand(store, name))
+      const revoked = yield* withTokens(output, job, (store) => revokeByHand(store, name)).pipe(
+        Effect.catchTag("AnswerLost", () => refuse("token-perhaps-revoked")),
+      )
       return revoked ?? (yield* refuse("token-unknown"))
     },
     json: ({ token, answer }) => ({ name: token.name, token_id: token.token_id, answer }),

@@ -285,6 +285,10 @@ describe("tokens by hand", () => {
     expect(away.code).toBe(2)
     const refused = await nightjar(["tokens", "revoke", path, "mine"], { env: { APP_SECRET: "wrong" } })
     expect(refused.code).toBe(6)
+    instead = (method) => (method === "DELETE" ? 502 : undefined)
+    const lost = await nightjar(["tokens", "revoke", path, "mine"])
+    instead = () => undefined
+    expect([lost.code, lost.stderr]).toEqual([6, expect.stringContaining("[token-perhaps-revoked]")])
     const revoked = await nightjar(["tokens", "revoke", path, "mine"])
     const again = await nightjar(["tokens", "revoke", path, "mine"])
     expect([revoked.code, revoked.stdout, again.code, again.stdout]).toEqual([
