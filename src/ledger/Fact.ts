@@ -222,10 +222,10 @@ export const StartIntended = Schema.TaggedStruct("StartIntended", {
 export const StartAnswered = Schema.TaggedStruct("StartAnswered", {
   ...attempt,
   /**
-   * accepted: 202. adopted: 409 with our own external id. refused: 400 or 422. not_created: 429, refused
-   * connection, 503 of an engine that says that it is away (its login counts: `LoginJudged`). foreign: 409 of
-   * somebody else's run. taken: with the id of another attempt's execution. unusable: answered, but the answer
-   * cannot be used. lost: not known.
+   * accepted: 202. adopted: 409 with our own external id. refused: 400 or 422. not_created: 429,
+   * refused connection, 503 of an engine that says that it is away (its login counts: `LoginJudged`).
+   * foreign: 409 of somebody else's run. taken: with the id of another attempt's execution. unusable:
+   * answered, but the answer cannot be used. lost: not known.
    */
   answer: Schema.Literals([
     "accepted",
