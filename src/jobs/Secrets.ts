@@ -71,7 +71,7 @@ export const runCommand = Effect.fnUntraced(function* (
   return code === 0 ? output.toString("utf8") : yield* Effect.fail(`the command ended with exit code ${code}`)
 }, Effect.scoped)
 
-/** Editors and commands end a text with a line break that is not meant as part of a password; blanks may be. */
+/** Editors and commands end a text with a line break that is no part of a password; blanks may be. */
 const withoutLineEnd = (text: string): string => withoutEnd(text, "\r\n")
 
 const makeResolve = (spawner: ChildProcessSpawner.ChildProcessSpawner["Service"]): Resolve => {

@@ -357,7 +357,7 @@ export type LoginVerdict = (typeof loginVerdicts)[number]
 /**
  * not_sent: the last request created nothing. neutral: its execution made no login, or nothing says how that
  * ended. An earlier request keeps its strike, and what allowed the last one allows another. unproven: it is
- * not known whether a login was made. away: the same, but its engine says that none was: nothing is waited for.
+ * not known whether a login was made. away: the same, but its engine says that none was: none is waited for.
  */
 export const judgeSent = (
   account: Account,

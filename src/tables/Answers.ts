@@ -116,6 +116,8 @@ export interface Meta {
   readonly current: ReadonlyArray<KeptTable>
 }
 
+const isCurrentSql = ({ name }: KeptTable) => `EXISTS (FROM ${stored(name)} WHERE _until_seq IS NULL)`
+
 const metaOf = Effect.fnUntraced(function* (
   connection: Connection,
   tables: ReadonlyArray<KeptTable>,
@@ -126,7 +128,7 @@ const metaOf = Effect.fnUntraced(function* (
     `SELECT job, coalesce(whole, parent IS NULL AND tasks > 0) AS night,
       e::VARCHAR AS e, ${lookedOn("e", "r")}::VARCHAR AS looked,
       EXISTS (FROM ops.documents WHERE run_id = $1 AND record_id IS NOT NULL) AS documents,
-      [${tables.map(({ name }) => `EXISTS (FROM ${stored(name)} WHERE _until_seq IS NULL)`).join(", ")}] AS current
+      [${tables.map(isCurrentSql).join(", ")}] AS current
     FROM (SELECT *, greatest(${own}, coalesce((SELECT max(e) FROM store._runs), ${own})) AS e
       FROM ops.runs WHERE run_id = $1) AS r`,
     [run_id],

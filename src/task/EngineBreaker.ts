@@ -172,7 +172,7 @@ export class EngineBreaker implements StartGate {
     return true
   }
 
-  /** It is in doubt, and another account is the next trial: it came to nothing, or it says that it is away. */
+  /** It is in doubt, and another account is the next trial: a start failed, or it says that it is away. */
   refused(engine: EngineReference, account: string | undefined, now: number): void {
     const { tried } = this.noteDoubt(engine, now)
     tried.delete(account ?? nobody)
