@@ -270,10 +270,10 @@ describe("LandingFiles", () => {
     "a damaged header in what was synced costs its own body, and is named [promise 7 damaged header]",
     function* () {
       const root = fresh()
-      const refs = yield* landAll(root, ["first", "second", "third"])
+      const refs = yield* landAll(root, ['first {"njl":1, as in a header', "second", "third"])
       const path = segmentIn(root)
       const whole = readFileSync(path)
-      const places = [0, 5, 60, refs[0]!.offset + 5].map((offset) => [offset, 0] as const)
+      const places = [0, 5, 60, refs[0]!.offset + refs[0]!.bytes].map((offset) => [offset, 0] as const)
       for (const [offset, lost] of [...places, [refs[1]!.offset - 5, 1] as const]) {
         const bytes = Buffer.from(whole)
         bytes[offset] = (bytes[offset] ?? 0) ^ 1
