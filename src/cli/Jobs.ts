@@ -8,6 +8,7 @@ import { Effect, Option } from "effect"
 import { Flag, type Command } from "effect/cli"
 import { counted } from "../base/Text.ts"
 import { orderProblems, sessionWarnings, subjectsOf, type Job } from "../jobs/Job.ts"
+import type { JobUse } from "../jobs/LoadJob.ts"
 import { renderProblem, topOf, type Problem } from "../base/DurableFile.ts"
 import { EnvFileFlag, note, only, severalFlag, unknownNames, warn } from "./Output.ts"
 import { refuse, refuseUnknown } from "./Failures.ts"
@@ -122,12 +123,12 @@ const withOrder = (checked: ReadonlyArray<CheckedJob>): ReadonlyArray<CheckedJob
   })
 }
 
-export const checkJobs = Effect.fnUntraced(function* (given: ReadonlyArray<string>, isPart = false) {
+export const checkJobs = Effect.fnUntraced(function* (given: ReadonlyArray<string>, use?: JobUse) {
   const paths = yield* eachOnce(given)
   const { loadJob } = yield* Effect.promise(() => import("../jobs/LoadJob.ts"))
   const envFile = Option.getOrUndefined(Option.flatten(yield* Effect.serviceOption(EnvFileFlag)))
   const checked = yield* Effect.forEach(paths, (path) =>
-    loadJob(path, envFile, isPart).pipe(
+    loadJob(path, envFile, use).pipe(
       Effect.match({
         onSuccess: ({ job, warnings }): CheckedJob => ({ path, job, errors: [], warnings }),
         onFailure: ({ problems: errors, warnings }): CheckedJob => ({
@@ -172,10 +173,11 @@ export const readableJobs = (checked: ReadonlyArray<CheckedJob>): ReadonlyArray<
   checked.flatMap(({ job }) => (job === undefined ? [] : [job]))
 
 /** The jobs, or exit code 2 after every problem was printed. */
-export const loadJobs = (paths: ReadonlyArray<string>) => Effect.flatMap(checkJobs(paths), takeJobs)
+export const loadJobs = (paths: ReadonlyArray<string>, use?: JobUse) =>
+  Effect.flatMap(checkJobs(paths, use), takeJobs)
 
 export const loadNights = (paths: ReadonlyArray<string>, isPart: boolean) =>
-  checkJobs(paths, isPart).pipe(Effect.flatMap(withSql), Effect.flatMap(takeJobs))
+  checkJobs(paths, isPart ? "part" : undefined).pipe(Effect.flatMap(withSql), Effect.flatMap(takeJobs))
 
 const onlyOf = ([job]: ReadonlyArray<Job>): Job => job satisfies Job | undefined as Job
 

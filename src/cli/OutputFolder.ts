@@ -382,9 +382,10 @@ export const withLedger = Effect.fnUntraced(function* <A, E, R>(
   return yield* look.pipe(Effect.provide(wiring.ledger(output, access)))
 })
 
-export const knownJobPaths = Effect.gen(function* () {
+/** The jobs that ran here, each with the path from which it was last started. */
+export const knownJobs = Effect.gen(function* () {
   const runs = yield* withLedger(Effect.flatMap(openedLedger, (ledger) => ledger.runs))
-  return [...new Map(runs.map(({ fact }) => [fact.job, fact.job_path])).values()]
+  return new Map<string, string>(runs.map(({ fact }) => [fact.job, fact.job_path]))
 })
 
 type Reading<Run> = (

@@ -137,10 +137,11 @@ const checkNumberOfCustomers = (
   { document, findings }: Context,
   { assignments, sessions }: Pick<Job, "assignments" | "sessions">,
   written: Settings["min_customers"],
+  use: JobUse | undefined,
 ): void => {
   // A customer with a mistake is missing from the assignments until it is corrected.
-  if (findings.errors().length > 0) return
-  const customersMin = typeof written === "object" ? written.number : written
+  if (use === "rules" || findings.errors().length > 0) return
+  const customersMin = use === "part" ? undefined : typeof written === "object" ? written.number : written
   const customers = new Set(assignments.map(({ customer_id }) => customer_id)).size
   if (customersMin !== undefined && customers < customersMin)
     findings.error(
@@ -391,11 +392,14 @@ const checkHooksNow = Effect.fnUntraced(function* (
   checkHooks(pairs, [...secrets, ...ours], findings)
 })
 
+/** A part of a job needs fewer than `min_customers`, which its nights need; its rules apply without any. */
+export type JobUse = "part" | "rules"
+
 /**
  * References and files in it are relative to its folder. `envFile`: the file of variables, if not the `.env`
- * there. `part`: some of its customers will do; `min_customers` is about its nights.
+ * there.
  */
-export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, envFile?: string, part = false) {
+export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, envFile?: string, use?: JobUse) {
   const source = yield* readSource(path)
   const findings = makeFindings()
   const folder = dirname(path)
@@ -436,7 +440,7 @@ export const loadJob = Effect.fn("LoadJob.loadJob")(function* (path: string, env
   )
   const ownSql = yield* readOwnSql(context, folder, parts)
   const freshness = readFreshness(context, parts.freshness, enginesOf(parts, assignments))
-  checkNumberOfCustomers(context, { assignments, sessions }, part ? undefined : parts.min_customers)
+  checkNumberOfCustomers(context, { assignments, sessions }, parts.min_customers, use)
   const keys = readKeys(context, parts, folder, { assignments, sessions })
   const hooks = hookPairs(context, parts.engines, parts.customers)
   yield* checkHooksNow(context, hooks, assignments, keysOf({ service, ...keys }), known.lookUp)

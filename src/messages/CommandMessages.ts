@@ -79,6 +79,11 @@ export const commandMessages = {
     "no job has `retain`, which says how long files are kept",
     "Add it to the job, such as `retain: { landing: 90 days }`.",
   ),
+  "prune-without-job": warning(
+    "nothing of job {job} is removed by age: its file is no longer at {path}",
+    "If the file was moved, `nightjar prune JOB` applies its `retain`.",
+    "The rules of the other jobs apply to their runs.",
+  ),
   "ledger-missing": refusal(
     "the ledger of {output} is missing, but the folder contains {found}",
     restoreLedger,

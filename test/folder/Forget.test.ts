@@ -658,6 +658,11 @@ describe("nightjar forget", () => {
       renameSync(join(place.folder, "job.yaml"), join(place.folder, "moved.yaml"))
       const needed = yield* nightjar("forget", "cust-1", "--yes")
       assert.deepStrictEqual([needed.code, needed.stderr.includes("[forget-job-needed]")], [2, true])
+      // Its service is asked even if the job no longer has any customers.
+      place.write(
+        "moved.yaml",
+        readFileSync(join(place.folder, "moved.yaml"), "utf8").replace(/customers:[^]*/, "customers: []\n"),
+      )
       // A removal that was refused has not begun.
       assert.strictEqual((yield* here("verify")).code, 0)
       const done = yield* json("forget", "cust-1", "--yes", "--job", "moved.yaml")

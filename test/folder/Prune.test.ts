@@ -3,7 +3,7 @@
  * is tried, and what was removed is known as pruned, not as lost.
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -18,9 +18,9 @@ import { rebuild } from "../../src/tables/Rebuild.ts"
 import { repair } from "../../src/tables/Repair.ts"
 import { filesBelow } from "../../src/tables/Manifest.ts"
 import { Workplace } from "../acceptance/Nightjar.ts"
-import { commandWork, worksHere } from "../harness/CommandsHere.ts"
+import { commandHere, commandWork, worksHere } from "../harness/CommandsHere.ts"
 import { copiesOf } from "../harness/CopiesOf.ts"
-import { aFact } from "../harness/Facts.ts"
+import { aFact, runStarted } from "../harness/Facts.ts"
 import { anId } from "../harness/Id.ts"
 import { effect } from "../harness/Steps.ts"
 import { answered, closed, fold, intended, run_id as lifeId, settled, task_id } from "../task/Lives.ts"
@@ -473,4 +473,54 @@ describe("a run with `retain`", () => {
     },
     120_000,
   )
+})
+
+describe("`prune` without job files", () => {
+  const nobody = "customers: []\nmin_customers: 9\n"
+  /** In a folder in which a run of each job, from the named file, ended in 1970 and left a log. */
+  const after = Effect.fnUntraced(function* (jobs: Readonly<Record<string, string>>) {
+    const [output, files] = [yield* folder, yield* folder]
+    const pathOf = (file: string) => join(files, `${file}.yaml`)
+    const logOf = (job: string) => join(output, `runs/${job}.2026-11-20/log.ndjson`)
+    const write = (name: string, text: string) =>
+      writeFileSync(
+        pathOf(name),
+        `name: ${name}\nservice: sandbox\nengines: [sandbox-bank:website]\nretain: { logs: 1 day }\n${text}`,
+      )
+    const runs = Object.entries(jobs).map(([job, file]) => {
+      mkdirSync(dirname(logOf(job)), { recursive: true })
+      writeFileSync(logOf(job), "{}\n")
+      const run = `${job}.2026-11-20`
+      return Effect.andThen(append([runStarted(run, { job_path: pathOf(file) })]), ends(run))
+    })
+    yield* Effect.provide(Effect.all(runs), layers(output))
+    const command = Effect.promise(() => commandHere("prune", "--output", output))
+    const logs = () => Object.keys(jobs).filter((job) => existsSync(logOf(job)))
+    return { pathOf, write, command, logs }
+  })
+
+  effect(
+    "keeps what is of a job without a file, names that job, and applies the rules of the others [prune moved]",
+    function* () {
+      const { pathOf, write, command, logs } = yield* after({ gone: "gone", former: "named", named: "named" })
+      write("named", nobody)
+      const { code, stderr } = yield* command
+      const told = (job: string, file: string) =>
+        `warning: nothing of job ${job} is removed by age: its file is no longer at ${pathOf(file)} [prune-without-job]\n`
+      assert.deepStrictEqual([code, stderr], [0, told("gone", "gone") + told("former", "named")])
+      assert.deepStrictEqual(logs(), ["gone", "former"])
+    },
+  )
+
+  effect("needs no customers of a job, and refuses a file that is wrong [prune nobody]", function* () {
+    const { write, command, logs } = yield* after({ one: "one", other: "other" })
+    write("one", nobody)
+    write("other", "custmers: []\n")
+    const refused = yield* command
+    assert.deepStrictEqual([refused.code, logs()], [2, ["one", "other"]])
+    assert.match(refused.stderr, /\[job-invalid\]/)
+    write("other", nobody)
+    const { code, stderr } = yield* command
+    assert.deepStrictEqual([code, stderr, logs()], [0, "", []])
+  })
 })

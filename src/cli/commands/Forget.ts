@@ -160,10 +160,11 @@ export const jobsOf = Effect.fnUntraced(function* (
   started: ReadonlyArray<Started>,
   given: ReadonlyArray<string>,
 ) {
-  const named = yield* loadJobs(given)
+  const named = yield* loadJobs(given, "rules")
   // The newest first: a job that was moved is where it was last started from.
-  const paths = [...new Set(started.map(({ job_path }) => job_path).toReversed())]
-  const standing = readableJobs(yield* checkJobs(paths.filter((path) => existsSync(path)))).filter(
+  const paths = new Set(started.map(({ job_path }) => job_path).toReversed())
+  const there = [...paths].filter((path) => existsSync(path))
+  const standing = readableJobs(yield* checkJobs(there, "rules")).filter(
     ({ name }) => !named.some((job) => job.name === name),
   )
   const all = [...named, ...standing]

@@ -14,12 +14,13 @@ import { table } from "../../report/TextTable.ts"
 import { compact as compactStore, type Compacted } from "../../tables/Compact.ts"
 import { actUnless, command } from "../CommandRow.ts"
 import { Output, argument, only, optionalArgument, optionalFlag, say, sayJson } from "../Output.ts"
-import { severalArguments, switchFlag } from "../Output.ts"
+import { severalArguments, switchFlag, warn } from "../Output.ts"
 import { refuse } from "../Failures.ts"
 import { loadJobs } from "../Jobs.ts"
 import * as Folder from "../OutputFolder.ts"
 import * as Prune from "../PruneJobs.ts"
 import { Wiring } from "../Wiring.ts"
+import { acquaintName } from "../../jobs/Job.ts"
 
 const refusalOfTarget = (output: string, to: string) => {
   if (`${to}${sep}`.startsWith(`${resolve(output)}${sep}`)) return refuse("backup-inside", { folder: to })
@@ -113,6 +114,16 @@ const tellPruned = Effect.fnUntraced(function* (result: Pruned, isDry: boolean, 
   for (const text of prunedText(result, (yield* Output).out, isDry)) yield* say(text)
 })
 
+/** Of the jobs that ran here, as far as their files are where they were; the other jobs are named. */
+const knownRules = Effect.gen(function* () {
+  const known = [...(yield* Folder.knownJobs)]
+  const paths = new Set(known.flatMap(([, path]) => (existsSync(path) ? [path] : [])))
+  const jobs = yield* loadJobs([...paths], "rules")
+  const found = new Set(jobs.flatMap(({ name }) => [name, acquaintName(name)]))
+  for (const [job, path] of known) if (!found.has(job)) yield* warn("prune-without-job", { job, path })
+  return jobs
+})
+
 export const prune = command("prune", {
   more: `
     Landed bodies, documents and logs of runs that ended long enough ago. A run that is unfinished, has
@@ -134,7 +145,7 @@ export const prune = command("prune", {
   },
   run: ({ paths, isDry }, output, isJson) =>
     Effect.gen(function* () {
-      const jobs = yield* loadJobs(paths.length === 0 ? yield* Folder.knownJobPaths : paths)
+      const jobs = yield* paths.length === 0 ? knownRules : loadJobs(paths, "rules")
       if (jobs.every(({ retain }) => retain === undefined)) return yield* refuse("retain-unset")
       yield* Folder.holdOutput(output, [Folder.shareOf(output)])
       const pruning = Effect.gen(function* () {

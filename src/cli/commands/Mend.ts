@@ -48,7 +48,8 @@ export const verify = command("verify", {
 
 /** The record schemas of the jobs that ran here, as far as their files can still be read. */
 const schemasOfJobs = Effect.gen(function* () {
-  const checked = yield* checkJobs(yield* Folder.knownJobPaths)
+  const paths = new Set((yield* Folder.knownJobs).values())
+  const checked = yield* checkJobs([...paths], "rules")
   const folders = checked.flatMap(({ job }) => (job?.schemas === undefined ? [] : [job.schemas]))
   return (yield* Effect.forEach(folders, (folder) => readOwnSchemas(join(folder, "records")))).flat()
 })

@@ -75,7 +75,7 @@ export const run = Command.make(
   Effect.fn("Run.handle")(function* ({ jobs, further, json, ...flags }) {
     const output = yield* outputFolder
     const isPart = isPartial(flags)
-    const checked = yield* checkJobs(jobs, isPart)
+    const checked = yield* checkJobs(jobs, isPart ? "part" : undefined)
     const told = isPart ? [] : readableJobs(checked)
     const tried = Effect.flatMap(withSql(checked), takeJobs)
     const whole = yield* tried.pipe(toldUnbegun(told, output))
