@@ -230,14 +230,15 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
   const { collected, only } = yield* collectBefore(job, choice, collectRuns(job, collect))
   const { ended, unpublished } = collected
   const withOlder = (result: NightResult) =>
-    Effect.map(withOthers(result, [...ended, ...result.others.map((one) => one.run_id)]), (whole) => ({
+    Effect.map(withOthers(result, [...ended, ...result.others]), (whole) => ({
       ...whole,
       unpublished,
       exit_code: unpublished.length === 0 ? whole.exit_code : exitCodes.leftovers,
     }))
   if (chosen._tag === "NothingToDo") return yield* withOlder(yield* finished(chosen.run_id))
   // All that a rerun was asked for was still going on, or not all here: now it is collected.
-  if (parent !== undefined && only?.size === 0) return yield* withOlder(yield* finished(RunId.make(parent)))
+  if (parent !== undefined && only?.size === 0)
+    return newestEnded(yield* withOlder(yield* finished(RunId.make(parent))))
   const plan = chosen._tag === "New" && !isRecorded ? yield* beginRun(job, begun, only) : undefined
   if (chosen._tag === "Resume") yield* ledger.append([{ _tag: "RunResumed", run_id: chosen.run_id }])
   const result = yield* runStages(job, chosen.run_id, "night", plan)
@@ -246,13 +247,13 @@ export const runNight = Effect.fn("Nightly.runNight")(function* (job: Job, optio
 
 /** What older runs left. One with a damaged body waits for a copy of it; the run of this night does not. */
 const collectRuns = Effect.fnUntraced(function* (job: Job, collect: ReadonlyArray<RunId>) {
-  const ended: Array<RunId> = []
+  const ended: Array<NightResult> = []
   const unpublished: Array<Unpublished> = []
   for (const run_id of collect) {
     const collected = yield* Effect.result(runStages(job, run_id, "collect"))
     if (collected._tag === "Success") {
       const { others, nothingToDo } = collected.success
-      ended.push(...others.map((one) => one.run_id), ...(nothingToDo ? [] : [run_id]))
+      ended.push(...others, ...(nothingToDo ? [] : [collected.success]))
     } else if (isBodyDamaged(collected.failure)) unpublished.push({ run_id, why: collected.failure.message })
     else return yield* collected.failure
   }
@@ -277,12 +278,20 @@ const finished = Effect.fnUntraced(function* (run_id: RunId) {
 })
 
 /** The others with their nights as they are now: runs of one night may have ended after each other. */
-const withOthers = Effect.fnUntraced(function* (result: NightResult, ended: ReadonlyArray<RunId>) {
-  const others = yield* Effect.forEach(new Set(ended), (run_id) =>
-    Effect.flatMap(loadRun(run_id), (state) => resultOf(state, false)),
+const withOthers = Effect.fnUntraced(function* (result: NightResult, ended: ReadonlyArray<NightResult>) {
+  const others = yield* Effect.forEach(new Map(ended.map((one) => [one.run_id, one])), ([run_id, told]) =>
+    Effect.flatMap(loadRun(run_id), (state) => resultOf(state, false, told)),
   )
   return { ...result, others } satisfies NightResult as NightResult
 })
+
+/** Of a rerun that only collected: the run of its night that came to its end by that, if one did. */
+const newestEnded = (result: NightResult): NightResult => {
+  const { exit_code, unpublished, night, others } = result
+  const newest = others.findLast((one) => night.some(({ started }) => started.run_id === one.run_id))
+  if (newest === undefined) return result
+  return { ...newest, exit_code, unpublished, others: others.filter((one) => one !== newest) }
+}
 
 const ownExitCode = ({ ended }: RunState): number => ended?.exit_code ?? exitCodes.leftovers
 
@@ -295,17 +304,8 @@ const resultOf = Effect.fnUntraced(function* (
   const night = yield* nightAround(ledger, state, ledger.state)
   const exit_code = nightExitCode(night) ?? exitCodes.leftovers
   const { run_id } = state.started
-  return {
-    run_id,
-    exit_code,
-    night,
-    state,
-    recovered,
-    news,
-    nothingToDo,
-    unpublished: [],
-    others: [],
-  } satisfies NightResult as NightResult
+  const about = { run_id, exit_code, night, state, recovered, news, nothingToDo }
+  return { ...about, unpublished: [], others: [] } satisfies NightResult as NightResult
 })
 
 const startedFact = (
@@ -374,8 +374,8 @@ export const acceptRun = Effect.fn("Nightly.acceptRun")(function* (job: Job, run
 const publishAndFinish = Effect.fnUntraced(function* (job: Job, run_id: RunId, begunAt: number) {
   const publish = Effect.gen(function* () {
     const released = yield* publishStage(run_id)
-    for (const earlier of released) yield* finishRun(job, earlier, begunAt)
-    return yield* withOthers(yield* finishRun(job, run_id, begunAt), released)
+    const ended = yield* Effect.forEach(released, (earlier) => finishRun(job, earlier, begunAt))
+    return yield* withOthers(yield* finishRun(job, run_id, begunAt), ended)
   })
   return yield* Effect.catchIf(publish, isBodyDamaged, (failure) =>
     Effect.gen(function* () {

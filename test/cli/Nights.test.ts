@@ -82,7 +82,7 @@ it("is not rerun for tasks that its job no longer names: no run is made [rerun n
   expect((await gone("rerun")).stdout).toContain(".2: took")
 })
 
-it("is not done while a deletion is due: a rerun says so, though every task succeeded [rerun left]", async () => {
+it("is finished by a rerun while a deletion is due, though every task succeeded [rerun left]", async () => {
   writeFileSync(join(root, "refused.yaml"), "faults: [{ on: deleteExecution, rate: 1, status: 409 }]\n")
   const path = job("due")
   const text = `name: due
@@ -94,21 +94,58 @@ customers: [{ id: due-1, parameters: { username: ok+queue-5+run-9, password: env
   writeFileSync(join(root, path), text)
   const due = (...args: ReadonlyArray<string>) =>
     nightjar(...args, "--output", join(root, "due"), "--no-progress")
+  const collects = expect.stringMatching(
+    /^No task of due\.\S+ matches: nothing is started; what its night left open is completed\.\n/,
+  ) as unknown
   expect((await due("run", path)).code).toBe(4)
-  const { code, stdout, stderr } = await due("rerun")
-  expect([code, stdout]).toEqual([
-    4,
-    expect.stringMatching(/^No task of due\.\S+ matches: nothing to rerun\.\n$/),
-  ])
-  expect(stderr).toMatch(
-    /^This command collects, publishes and deletes what .*:\n {2}nightjar run \S*due\.yaml --output due\n$/,
-  )
-  expect((await due("rerun", "--json")).stdout).toBe("[]\n")
+  const preview = await due("rerun", "--dry-run")
+  expect([preview.code, preview.stdout]).toEqual([0, expect.stringContaining("nothing to rerun")])
+  const still = await due("rerun")
+  expect(still).toEqual({ code: 4, stdout: expect.stringMatching(/^due\.[\d-]+: took /), stderr: collects })
   writeFileSync(join(root, path), text.replace(", faults: refused.yaml", ""))
-  expect((await due("run", path)).code).toBe(0)
-  const { code: after, stderr: none } = await due("rerun")
-  expect([after, none]).toEqual([0, ""])
+  const { code, stdout, stderr } = await due("rerun", "--json")
+  const [{ run_id = "", executions = 0 } = {}] = JSON.parse(stdout) as ReadonlyArray<Record<string, unknown>>
+  expect([code, run_id, executions, stderr]).toEqual([0, expect.stringMatching(/^due\.[\d-]+$/), 1, collects])
+  const { stdout: none, ...after } = await due("rerun")
+  expect([none.endsWith("matches: nothing to rerun.\n"), after]).toEqual([true, { code: 0, stderr: "" }])
+  expect(JSON.parse((await due("runs", "--json")).stdout)).toHaveLength(1)
 })
+
+it.each(["executing", "publishing"])(
+  "rerun and killed while %s, is completed and told by the same rerun, without a login [rerun cut] [rerun told]",
+  async (stage) => {
+    const name = `cut-${stage}`
+    const rest = ["--output", join(root, name), "--no-progress"]
+    const written = (end: string) =>
+      writeFileSync(
+        join(root, `${name}.yaml`),
+        `name: ${name}
+service: { sandbox: { seed: 3, speed: 300 } }
+engines: [sandbox-bank:website]
+record_schemas: []
+customers: [{ id: c-1, parameters: { username: ${end}+queue-5+run-1200, password: env:LOGIN_PASSWORD } }]
+`,
+      )
+    const runs = async () =>
+      JSON.parse((await nightjar("runs", "--json", ...rest)).stdout) as ReadonlyArray<Record<string, unknown>>
+    written("end-FAILED")
+    expect((await nightjar("run", `${name}.yaml`, ...rest)).code).toBe(3)
+    written("ok")
+    const run_id = String((await runs())[0]?.["run_id"])
+    const reached = Promise.withResolvers<void>()
+    const onStderr = (all: string) => (all.includes(`: ${stage}`) ? reached.resolve() : undefined)
+    const surroundings = { environment: env, folder: root, onStderr }
+    const running = startHere(["rerun", run_id, ...rest.slice(0, -1)], surroundings)
+    await reached.promise
+    const isOpen = async () => (await nightjar("explain", "c-1", ...rest)).stdout.includes("ONGOING")
+    if (stage === "executing") while (!(await isOpen())) continue
+    running.kill("SIGINT")
+    expect((await running.ended).code).toBe(130)
+    const { code, stdout } = await nightjar("rerun", run_id, ...rest)
+    expect([code, stdout.split("took", 1)]).toEqual([0, [`${run_id}.2: `]])
+    expect(await runs()).toMatchObject([{ exit_code: 3 }, { run_id: `${run_id}.2`, exit_code: 0 }])
+  },
+)
 
 describe("a part of a job", () => {
   const heard: Array<string> = []

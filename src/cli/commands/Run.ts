@@ -43,7 +43,6 @@ import { subjectsOf, type Job } from "../../jobs/Job.ts"
 import { subjectOf, verdictOfTask, type RunState, type TaskState } from "../../ledger/RunState.ts"
 import { deliveredInNight, newestTasks, nightExitCode } from "../../ledger/WholeNight.ts"
 import { exitCodes } from "../../messages/ExitCodes.ts"
-import { finishOf } from "../../report/Finish.ts"
 import { exitMeaning, renderSummary } from "../../report/RenderSummary.ts"
 import { summarise } from "../../report/Summary.ts"
 import { wrap } from "../../report/TextTable.ts"
@@ -185,18 +184,12 @@ const jobOf = Effect.fnUntraced(function* (
   return isPart ? untold(job) : job
 })
 
-/** Where every task of a night succeeded, publication and deletions may still be due: `run` does these. */
-const tellUnfinished = Effect.fnUntraced(function* (state: RunState, night: ReadonlyArray<RunState>) {
-  const isDone = (task: TaskState) => verdictOfTask(task).outcome === "succeeded"
+/** Whether a run of it has not ended, or has something at the service that the next look may finish. */
+const isLeft = (night: ReadonlyArray<RunState>): boolean => {
   const code = nightExitCode(night)
-  if (![...newestTasks(night).values()].every(isDone)) return
-  if (code !== undefined && code !== exitCodes.leftovers) return
-  const open = night.findLast(({ ended }) => ended === undefined) ?? state
-  const { why, command } = finishOf(open, night, namedOutput(yield* outputFolder))
-  yield* note(why)
-  if (command !== undefined) yield* note(`  ${command}`)
-  yield* endWith(exitCodes.leftovers)
-})
+  if (code !== undefined && code !== exitCodes.leftovers) return false
+  return night.some(({ ended }) => ended === undefined || ended.leftovers)
+}
 
 const movedFlag = optionalFlag("job", "FILE", "Where the run's job file is now, if it was moved")
 
@@ -222,8 +215,9 @@ export const rerun = Command.make(
     const tasks = selectTasks(meant, selected, delivered)
     const nothing = (why: string) => (json ? sayJson([]) : say(`${why}: nothing to rerun.`))
     if (tasks.length === 0) {
-      yield* nothing(`No task of ${run_id} matches`)
-      return dryRun ? undefined : yield* tellUnfinished(state, night)
+      if (dryRun || !isLeft(night)) return yield* nothing(`No task of ${run_id} matches`)
+      // Not by `run`, which may be due to start the job's next night.
+      yield* note(`No task of ${run_id} matches: nothing is started; what its night left open is completed.`)
     }
     const job = yield* jobOf(state, moved)
     const asked = { further: true, parent: run_id, only: new Set(tasks.map(subjectOf)) }
@@ -233,7 +227,7 @@ export const rerun = Command.make(
     }
     const named = subjectsOf(job)
     // A run without a task would be the newest one, which later commands mean.
-    if (!tasks.some((task) => named.has(subjectOf(task))))
+    if (tasks.length > 0 && !tasks.some((task) => named.has(subjectOf(task))))
       return yield* nothing(`The job no longer names any of the selected tasks of ${run_id}`)
     const output = yield* outputFolder
     const isPart = state.started.part !== undefined
