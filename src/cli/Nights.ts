@@ -25,7 +25,7 @@ import { ProgressDisplay, type Display } from "./ProgressDisplay.ts"
 import { applyRetain, nameDocumentsAfterNight } from "./PruneJobs.ts"
 import { holdOutput, inFolder, writeRunFile } from "./OutputFolder.ts"
 import { isReportDue, reportAfterRun } from "./RunReport.ts"
-import { tellTurns } from "./PlanText.ts"
+import { addedLines, tellTurns } from "./PlanText.ts"
 import { Wiring, type NightsBeside } from "./Wiring.ts"
 import { Hints } from "../client/Hints.ts"
 import type { ListenAt } from "../client/HookReceiver.ts"
@@ -36,6 +36,7 @@ import { exitCodes } from "../messages/ExitCodes.ts"
 import { renderSummary } from "../report/RenderSummary.ts"
 import { summarise, withUnpublished, type Summary } from "../report/Summary.ts"
 import { inTurns, turnsOf, type Place } from "../run/JobTurns.ts"
+import { subjectsAfter } from "../run/PlanJob.ts"
 import { runNight, type NightOptions, type NightResult } from "../run/Nightly.ts"
 import type { Progress } from "../task/Progress.ts"
 import { isAhead, startsPossibleUntil } from "../task/ChooseRun.ts"
@@ -217,7 +218,12 @@ const tooLate = (job: Job, turns: ReadonlyArray<Turn>) => {
 
 interface ToldNight extends ToldEnd {
   /** Absent if there was no run that came to its end. */
-  readonly ofRun?: { readonly job: Job; readonly result: NightResult; readonly summary: Summary }
+  readonly ofRun?: {
+    readonly job: Job
+    readonly result: NightResult
+    readonly added: number
+    readonly summary: Summary
+  }
 }
 
 /** A failure of one job must not stop the others; an interrupt stops them all. */
@@ -240,7 +246,8 @@ const tellFailure =
 /** A run with its summary written; nothing is printed yet. */
 export const summarisedNight = Effect.fnUntraced(function* (job: Job, output: string, options: NightOptions) {
   const result = yield* Effect.provideService(runNight(job, options), Worker, `${hostname()}:${process.pid}`)
-  return { result, summary: yield* writeSummary(job, output, result) }
+  const added = result.nothingToDo ? (yield* subjectsAfter(job, result.state)).size : 0
+  return { result, added, summary: yield* writeSummary(job, output, result) }
 })
 
 const oneNight = Effect.fnUntraced(function* (
@@ -252,7 +259,7 @@ const oneNight = Effect.fnUntraced(function* (
   const { further, parent, output, waitedMs, parts } = options
   const [only, isPart] = parts === undefined ? [options.only, false] : [parts.get(job.name), true]
   const run = summarisedNight(job, output, { further, parent, only, isPart, waitedMs, toolVersion })
-  const { result, summary } = yield* beside(run).pipe(
+  const { result, added, summary } = yield* beside(run).pipe(
     watchedForLate(job, yield* Clock.Clock),
     Effect.provide(services),
   )
@@ -261,7 +268,7 @@ const oneNight = Effect.fnUntraced(function* (
   return {
     exit_code,
     ending: result.nothingToDo ? undefined : { job: job.name, exit_code, summary, recovered, news },
-    ofRun: { job, result, summary },
+    ofRun: { job, result, added, summary },
   } satisfies ToldNight as ToldNight
 })
 
@@ -286,9 +293,10 @@ export const nothingToDoText = (
 
 const tellNight = Effect.fnUntraced(function* ({ ofRun }: ToldNight, json: boolean) {
   if (ofRun === undefined || json) return
-  const { result, summary } = ofRun
+  const { result, added, summary } = ofRun
   const { out } = yield* Output
   if (result.nothingToDo) yield* say(nothingToDoText(result, yield* Clock.currentTimeMillis))
+  for (const line of addedLines(added)) yield* say(line)
   yield* sayPainted(renderSummary(summary, out))
 })
 

@@ -29,6 +29,8 @@ export interface Preview extends Starts {
   /** Tasks of the run that the job no longer names: not started any more, and how many are followed. */
   readonly removed: ReadonlyArray<NamedVerdict>
   readonly leaving: number
+  /** How many tasks and sessions were added to the job after its run, which is finished. */
+  readonly added: number
   /** Engines that could not be asked whether they can be used: their cached forms are planned with. */
   readonly unasked: ReadonlyArray<Unasked>
   /** Tasks to start that earlier runs had no time for: they come first. */
@@ -169,6 +171,15 @@ const durationText = ({ end, expected, starting }: Preview): string => {
   return `${starting.length === 1 ? "takes" : "each takes"} up to ${span(longest)}`
 }
 
+/** Of a night that is finished; a line if there are any. */
+export const addedLines = (added: number): ReadonlyArray<string> =>
+  added === 0
+    ? []
+    : [
+        `${counted(added, "task")} of the job ${added === 1 ? "is" : "are"} not in this night: ` +
+          `\`nightjar run JOB --customer ID…\` starts ${added === 1 ? "it" : "them"}.`,
+      ]
+
 export const renderPreview = (preview: Preview, { width }: Style, all: boolean): string => {
   const { how, isLeft, collect, plan, starting, over, waiting, carried, sources } = preview
   const followed = preview.followed.length - waiting.length + preview.leaving
@@ -200,6 +211,7 @@ export const renderPreview = (preview: Preview, { width }: Style, all: boolean):
   return [
     ...[
       headline,
+      ...addedLines(preview.added),
       ...endLines(preview),
       ...unaskedLines(preview.unasked),
       ...first,

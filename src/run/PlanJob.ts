@@ -11,7 +11,7 @@ import type { Fact } from "../ledger/Fact.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { mayRun, runsLearntFrom, subjectOf } from "../ledger/RunState.ts"
 import type { RunState, TaskState, Waits } from "../ledger/RunState.ts"
-import { deliveredInNight, statesOf } from "../ledger/WholeNight.ts"
+import { deliveredInNight, newestTasks, statesOf } from "../ledger/WholeNight.ts"
 import { loginKeysOf, type LoginKeys } from "../privacy/Fingerprint.ts"
 import { KnownSecrets } from "../privacy/KnownSecrets.ts"
 import { beforeStart, own, type Reason } from "../service/Ends.ts"
@@ -277,6 +277,16 @@ export const removedFacts = (job: Job, run: RunState): ReadonlyArray<Fact> => {
 
 const isOpen = ({ settled }: TaskState): boolean =>
   settled === undefined || settled.fact.outcome === "unfinished"
+
+/** What the job names and no run of its date has, parts included: it came after the run was planned. */
+export const subjectsAfter = Effect.fnUntraced(function* (job: Job, { started }: RunState) {
+  const ledger = yield* Ledger
+  const ofDate = (yield* ledger.runs).filter(
+    ({ fact }) => fact.job === started.job && fact.run_date === started.run_date,
+  )
+  const known = newestTasks(yield* statesOf(ledger, ofDate))
+  return new Set([...subjectsOf(job)].filter((subject) => !known.has(subject)))
+})
 
 /** Where results are read from, unless the run already knows. */
 export const sourceFacts = (job: Job, run_id: RunId, known: RunState | undefined): ReadonlyArray<Fact> => {

@@ -20,14 +20,23 @@ import { leftElsewhere } from "../task/MovedService.ts"
 import { conflictKeys } from "../service/Execution.ts"
 import { loginKeysOf } from "../privacy/Fingerprint.ts"
 import { accessKey } from "../service/Ids.ts"
-import { askedBy, isIdle, planJob, removedTasks, rulesOf, timesOf, type JobPlan } from "./PlanJob.ts"
+import {
+  askedBy,
+  isIdle,
+  planJob,
+  removedTasks,
+  rulesOf,
+  subjectsAfter,
+  timesOf,
+  type JobPlan,
+} from "./PlanJob.ts"
 import { chooseNight, readFirst } from "./ChooseNight.ts"
 import { followedIn, leftOpenBeside } from "./JobTurns.ts"
 
 export type NotStarted = Pick<TaskVerdict, "task_id" | "customer_id" | "engine_reference" | "message"> &
   Verdict
 
-/** Every task of a plan stands in one of these. */
+/** Every task of a plan stands in one of these, unless it came after a night that is over. */
 export interface Starts {
   readonly starting: ReadonlyArray<Task>
   /** Their end is in the run already. */
@@ -168,13 +177,17 @@ const leftTheJob = (job: Job, run: RunState | undefined) => {
 }
 
 /** Of a night that starts nothing more: what is not finished is left as it is, for its own reason. */
-const startsOfNight = Effect.fnUntraced(function* ({ tasks, settled }: Plan, run: RunState | undefined) {
+const startsOfNight = Effect.fnUntraced(function* (
+  { tasks, settled }: Plan,
+  run: RunState | undefined,
+  added: ReadonlySet<string>,
+) {
   const ledger = yield* Ledger
   const night = run === undefined ? [] : yield* nightAround(ledger, run, ledger.state)
   const newest = newestTasks(night)
   const left = tasks.flatMap((task) => leftAs(task, newest.get(accessKey(task))))
   const ids = new Set(left.map(({ task_id }) => task_id))
-  const over = tasks.filter(({ task_id }) => !ids.has(task_id))
+  const over = tasks.filter((task) => !ids.has(task.task_id) && !added.has(accessKey(task)))
   const starts: Starts = {
     starting: [],
     over,
@@ -206,8 +219,9 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
   const first = new Set([...(yield* followedIn(collect)), ...beside.filter(isSeen)].flatMap(conflictKeys))
   const read = yield* readFirst(job, choice)
   const isWhole = run === undefined ? only === undefined : isOfWholeJob(run.started)
+  const added = isOver && run !== undefined ? yield* subjectsAfter(job, run) : new Set<string>()
   const starts: Starts = isOver
-    ? yield* startsOfNight(planned.plan, run)
+    ? yield* startsOfNight(planned.plan, run, added)
     : decideStarts(planned, run, obstaclesOf(open, rules.deadlineAt, now), { isWhole, first, read })
   const gone = yield* statesOf(
     ledger,
@@ -221,6 +235,7 @@ export const previewNight = Effect.fn("Preview.previewNight")(function* (job: Jo
     plan: isOver ? { ...planned.plan, sessions: [], conflicts: [] } : planned.plan,
     ...starts,
     ...left,
+    added: added.size,
     chosen,
     collect,
     elsewhere,

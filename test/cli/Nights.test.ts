@@ -82,6 +82,34 @@ it("is not rerun for tasks that its job no longer names: no run is made [rerun n
   expect((await gone("rerun")).stdout).toContain(".2: took")
 })
 
+it("of which there is nothing to do says how many tasks came to the job since, until they ran [plan added] [run added]", async () => {
+  const written = (...ids: ReadonlyArray<string>) => {
+    const customers = ids.map(
+      (id) =>
+        `  - { id: ${id}, parameters: { username: ok+queue-5+run-9+x-${id}, password: env:LOGIN_PASSWORD } }\n`,
+    )
+    const head =
+      "name: added\nservice: { sandbox: { seed: 3, speed: 3000 } }\nengines: [sandbox-bank:website]\n"
+    writeFileSync(join(root, "added.yaml"), `${head}record_schemas: []\ncustomers:\n${customers.join("")}`)
+  }
+  const added = async (command: string, ...args: ReadonlyArray<string>) => {
+    const output = ["--output", join(root, "added"), "--no-progress"]
+    const { code, stdout } = await nightjar(command, "added.yaml", ...args, ...output)
+    const line = /^(?:.+\n){0,3}?(\d+ tasks? of the job [^:]*:)/.exec(stdout)?.[1]
+    return [code, line, /\d+ already finished/.exec(stdout.replaceAll("\n", " "))?.[0]]
+  }
+  written("a-1")
+  expect(await added("run")).toEqual([0, undefined, undefined])
+  written("a-1", "a-2", "a-3")
+  const two = "2 tasks of the job are not in this night:"
+  expect(await added("plan")).toEqual([0, two, "1 already finished"])
+  expect(await added("run")).toEqual([0, two, undefined])
+  expect(await added("run", "--customer", "a-2")).toEqual([0, undefined, undefined])
+  expect(await added("run")).toEqual([0, "1 task of the job is not in this night:", undefined])
+  expect(await added("run", "--new")).toEqual([0, undefined, undefined])
+  expect(await added("plan")).toEqual([0, undefined, "3 already finished"])
+})
+
 it("is finished by a rerun while a deletion is due, though every task succeeded [rerun left]", async () => {
   writeFileSync(join(root, "refused.yaml"), "faults: [{ on: deleteExecution, rate: 1, status: 409 }]\n")
   const path = job("due")

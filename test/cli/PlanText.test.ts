@@ -73,6 +73,7 @@ const previewOf = (tasks: number, verdicts: number, more: Partial<Preview> = {})
     waiting: [],
     removed: [],
     leaving: 0,
+    added: 0,
     notStarted: Array.from({ length: verdicts }, (_, index) => verdictOf(index)),
     unasked: [],
     carried: new Set(),
