@@ -146,10 +146,17 @@ const jsonObject = (value: Exclude<duckdb.DuckDBValue, null | boolean | number |
   if (value instanceof duckdb.DuckDBUnionValue) return jsonValue(value.value)
   if (value instanceof duckdb.DuckDBDateValue && Math.abs(value.days) === infiniteDays)
     return value.days > 0 ? "infinity" : "-infinity"
+  if (value instanceof duckdb.DuckDBTimestampSecondsValue) return orEndless(value, value.seconds)
+  if (value instanceof duckdb.DuckDBTimestampMillisecondsValue) return orEndless(value, value.millis)
+  if (value instanceof duckdb.DuckDBTimestampNanosecondsValue) return orEndless(value, value.nanos)
   if (value instanceof duckdb.DuckDBTimestampTZValue) return isoTime(value, "Z")
   if (value instanceof duckdb.DuckDBTimestampValue) return isoTime(value, "")
   return value.toString()
 }
+
+/** Of these types, too, the binding shows a date where there is none. */
+const orEndless = (time: { readonly isFinite: boolean; toString(): string }, ticks: bigint): string =>
+  time.isFinite ? time.toString() : ticks > 0n ? "infinity" : "-infinity"
 
 const jsonFields = (entries: Readonly<Record<string, duckdb.DuckDBValue>>): Json =>
   Object.fromEntries(Object.entries(entries).map(([name, value]) => [name, jsonValue(value)]))

@@ -30,7 +30,9 @@ describe("DuckDb", () => {
         TIMESTAMP '2026-01-02 03:04:05' AS local, DATE '2026-01-02' AS day, ['x', NULL] AS codes, NULL AS nothing,
         'NaN'::DOUBLE AS nan, {'a': 1, 'b': [2::BIGINT]} AS nested, MAP {'k': 1} AS pairs,
         '{"a":1.10}'::JSON AS json, 'infinity'::TIMESTAMPTZ AS forever,
-        ['-infinity'::DATE, 'infinity'::DATE] AS ends, 1 AS small`)
+        ['-infinity'::DATE, 'infinity'::DATE] AS ends, 1 AS small,
+        {'s': 'infinity'::TIMESTAMP_S, 'ms': '-infinity'::TIMESTAMP_MS, 'ns': 'infinity'::TIMESTAMP_NS,
+          'day': TIMESTAMP_S '2026-01-02'} AS coarse`)
     assert.deepStrictEqual(columns, [
       { name: "small", type: "BIGINT" },
       { name: "big", type: "BIGINT" },
@@ -48,11 +50,16 @@ describe("DuckDb", () => {
       { name: "forever", type: "TIMESTAMP WITH TIME ZONE" },
       { name: "ends", type: "DATE[]" },
       { name: "small:1", type: "INTEGER" },
+      {
+        name: "coarse",
+        type: 'STRUCT("s" TIMESTAMP_S, "ms" TIMESTAMP_MS, "ns" TIMESTAMP_NS, "day" TIMESTAMP_S)',
+      },
     ])
     expect(rows.map((row) => JSON.stringify(row))).toStrictEqual([
       '[7,"9007199254740993","1.10","2026-01-02T01:04:05.123456Z","1969-12-31T23:59:59.500000Z",' +
         '"2026-01-02T03:04:05","2026-01-02",["x",null],null,"NaN",{"a":1,"b":[2]},' +
-        '[{"key":"k","value":1}],"{\\"a\\":1.10}","infinity",["-infinity","infinity"],1]',
+        '[{"key":"k","value":1}],"{\\"a\\":1.10}","infinity",["-infinity","infinity"],1,' +
+        '{"s":"infinity","ms":"-infinity","ns":"infinity","day":"2026-01-02 00:00:00"}]',
     ])
   })
 

@@ -89,6 +89,19 @@ describe("queryArrow", () => {
     assert.strictEqual(tooLong.message, "an integer has more than 38 digits; cast the column to VARCHAR")
   })
 
+  effect("keeps days and times without an end, in Parquet too", function* () {
+    const open = yield* connection
+    const endless = `SELECT 'infinity'::DATE AS day, '-infinity'::DATE AS first, 'infinity'::TIMESTAMP AS "at",
+      '-infinity'::TIMESTAMPTZ AS since, ['infinity'::DATE] AS days`
+    const file = join(yield* folder, "endless.parquet")
+    const bytes = yield* queryArrow(open, endless)
+    writeFileSync(file, yield* Effect.promise(() => parquetOf(bytes)))
+    const read = yield* open.rows("SELECT * FROM read_parquet(?)", [file])
+    expect(read).toStrictEqual([
+      { day: "infinity", first: "-infinity", at: "infinity", since: "-infinity", days: ["infinity"] },
+    ])
+  })
+
   effect("handles many batches, and a result without rows but with columns", function* () {
     const open = yield* connection
     const many = tableFromIPC(yield* queryArrow(open, "SELECT i, i::VARCHAR AS s FROM range(10000) r(i)"))
