@@ -329,10 +329,10 @@ export const isElsewhere = (
 ): boolean => (serviceOf(started, attempt) ?? here) !== here
 
 /** All of it is here, and the service may still have it. */
-export const isToDelete = (attempt: AttemptState): boolean => remainsAny(attempt, "due", "asked")
+export const isToDelete = (attempt: AttemptBrief): boolean => remainsAny(attempt, "due", "asked")
 
 /** As far as is known still at the service. None of a run that is held back: trying again deletes nothing. */
-export const pendingDeletions = (run: RunState): number =>
+export const pendingDeletions = (run: Pick<RunBrief, "held" | "tasks">): number =>
   (run.held === undefined ? [...run.tasks.values()] : [])
     .filter((task) => task.settled !== undefined)
     .flatMap((task) => task.attempts)

@@ -3,10 +3,16 @@
  * or from the report, and why: pure. Where people have to act first, it says so, and which command is due
  * then.
  */
-import { shellWord } from "../base/Text.ts"
+import { counted, shellWord } from "../base/Text.ts"
 import type { Job } from "../jobs/Job.ts"
-import { isOpenAtService, pendingDeletions, subjectOf, verdictOfTask } from "../ledger/RunState.ts"
-import type { RunBrief, RunState, TaskState } from "../ledger/RunState.ts"
+import {
+  awaitsDocuments,
+  isOpenAtService,
+  pendingDeletions,
+  subjectOf,
+  verdictOfTask,
+} from "../ledger/RunState.ts"
+import type { RunBrief, RunState, TaskBrief, TaskState } from "../ledger/RunState.ts"
 import { exitOfTask, isTooOld, newestTasks, nightExitCode } from "../ledger/WholeNight.ts"
 import { exitCodes } from "../messages/ExitCodes.ts"
 import type { RunChanges } from "./Changes.ts"
@@ -120,10 +126,23 @@ export const finishOf = (run: RunBrief, night: ReadonlyArray<RunBrief>, output?:
     }
   }
   if (isPart) return { command: undefined, why: `What is left stays in place: ${partLeft}` }
-  return {
-    command: again,
-    why: "This command collects, publishes and deletes what is still at the service:",
-  }
+  return { command: again, why: `This command ${workLeft(night)}:` }
+}
+
+/** What `run` does with what a night left: a task of which nothing is open at the service is started. */
+const workLeft = (night: ReadonlyArray<RunBrief>): string => {
+  const tasks = [...newestTasks(night).values()]
+  const isThere = ({ settled, attempts }: TaskBrief) =>
+    settled?.fact.reason === "RESULTS_PARTIAL" || attempts.some(isOpenAtService)
+  const isCollected = tasks.some((task) => isThere(task) || awaitsDocuments(task))
+  const isDue = night.some((run) => run.ended?.after_export !== "keep" && pendingDeletions(run) > 0)
+  const starts = tasks.filter((task) => verdictOfTask(task).outcome === "unfinished" && !isThere(task)).length
+  const there = isCollected ? "collects, publishes and deletes" : isDue ? "deletes" : undefined
+  const parts = [
+    ...(there === undefined ? [] : [`${there} what is still at the service`]),
+    ...(starts === 0 ? [] : [`starts ${counted(starts, "task")} that did not finish`]),
+  ]
+  return parts.length === 0 ? "publishes how the run ended" : parts.join(", and ")
 }
 
 const partLeft = "the job's next run collects, publishes and deletes what is still at the service."

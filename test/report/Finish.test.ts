@@ -75,6 +75,32 @@ describe("what finishes a night of two runs", () => {
     expect(finishes([...first("failed"), ended(4)], rerun)).toEqual([again, again])
   })
 
+  const collects = "collects, publishes and deletes what is still at the service"
+  const starts = "starts 2 tasks that did not finish"
+  it.each([
+    [false, false, false, "publishes how the run ended"],
+    [false, false, true, "deletes what is still at the service"],
+    [false, true, false, starts],
+    [false, true, true, `deletes what is still at the service, and ${starts}`],
+    [true, false, false, collects],
+    [true, false, true, collects],
+    [true, true, false, `${collects}, and ${starts}`],
+    [true, true, true, `${collects}, and ${starts}`],
+  ])(
+    "is the run again, open: %s, to start: %s, to delete: %s [finish starts]",
+    (isOpen, isStarted, isDue, what) => {
+      const unreachable = (id: string) => settled(id, "unfinished", "SERVICE_UNREACHABLE", "service")
+      const run = runOf(
+        ...(isOpen ? [planned("a"), ...executed("a", {}).slice(0, 2), unreachable("a")] : []),
+        ...(isStarted ? [planned("b"), unreachable("b"), planned("d"), unreachable("d")] : []),
+        ...(isDue ? exported : []),
+        ended(4),
+      )
+      const command = "nightjar run jobs/demo.yaml"
+      expect(finishOf(run, [run])).toEqual({ command, why: `This command ${what}:` })
+    },
+  )
+
   it("is nothing yet while logins may be open, and the others meanwhile", () => {
     const waits = (id: string, not_before: number | "next_date") => ({
       ...settled(id, "unfinished", "START_UNKNOWN", "engineer"),
