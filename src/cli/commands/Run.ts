@@ -215,9 +215,10 @@ export const rerun = Command.make(
     const tasks = selectTasks(meant, selected, delivered)
     const nothing = (why: string) => (json ? sayJson([]) : say(`${why}: nothing to rerun.`))
     if (tasks.length === 0) {
-      if (dryRun || !isLeft(night)) return yield* nothing(`No task of ${run_id} matches`)
+      if (!isLeft(night)) return yield* nothing(`No task of ${run_id} matches`)
       // Not by `run`, which may be due to start the job's next night.
       yield* note(`No task of ${run_id} matches: nothing is started; what its night left open is completed.`)
+      if (dryRun) return json ? yield* sayJson([]) : undefined
     }
     const job = yield* jobOf(state, moved)
     const asked = { further: true, parent: run_id, only: new Set(tasks.map(subjectOf)) }
